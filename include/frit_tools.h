@@ -89,6 +89,47 @@ FRIT_API frit_status frit_random_write(const char *path, const frit_random_optio
 FRIT_API frit_status frit_model_open_random(frit_model **out, const frit_random_options *random,
                                             const frit_model_options *options);
 
+// ---------------------------------------------------------------------------------------- importance
+
+// How much the columns of matrices matter: the sums of the squares of what a model's products read, over a text.
+// Quantizers weigh errors by them (frit_quantize_options.importance; other engines call such a file an imatrix).
+typedef struct frit_importance frit_importance;
+
+typedef struct frit_importance_info {
+    const char *name;                        // of the matrix; lives as long as the object
+    uint64_t n_values;                       // columns, times matrices where each has its own
+    uint64_t n_counts, n_counts_zero;        // experts, or 1; and those that no token reached
+    int64_t n_tokens;                        // of the expert that most tokens reached
+    double sum, min, max, mean, deviation;   // of the mean squares
+    double active;                           // share of mean squares above 1e-5
+    double entropy;                          // of their distribution, in bits
+    uint64_t reserved[8];
+} frit_importance_info;
+
+typedef struct frit_importance_file {
+    bool legacy;                    // the format before GGUF
+    const char *dataset;            // the name of the text; NULL: none
+    int32_t n_chunks, chunk_size;   // windows of the text, and tokens of each; 0: as read
+    uint64_t reserved[8];
+} frit_importance_file;
+
+FRIT_API frit_status frit_importance_new(frit_importance **out);
+// A file of either format. FRIT_E_FORMAT with what is wrong in it.
+FRIT_API frit_status frit_importance_read(frit_importance **out, const char *path);
+FRIT_API void frit_importance_free(frit_importance *importance);
+// Adds sums and counts. FRIT_E_INVALID for matrices of another size, or a legacy file that counts calls of unknown size
+// beside one that counts tokens.
+FRIT_API frit_status frit_importance_merge(frit_importance *into, const frit_importance *from);
+FRIT_API frit_status frit_importance_write(const frit_importance *importance, const char *path,
+                                           const frit_importance_file *options);
+// Matrix i, by name; false past the end.
+FRIT_API bool frit_importance_get_info(const frit_importance *importance, size_t i, frit_importance_info *info);
+
+// Steps from now on add what products read to `importance`, which must outlive the engine; NULL: no more. Where logits
+// or hidden states of all rows are asked for, all of them count in all layers. To be called between steps, and steps
+// run one at a time. FRIT_E_UNSUPPORTED on devices that are not the CPU.
+FRIT_API frit_status frit_engine_observe(frit_engine *engine, frit_importance *importance);
+
 // ---------------------------------------------------------------------------------------- profile
 
 // Where the time of steps goes, by kind of work.

@@ -56,7 +56,7 @@ static const frit_option quantize_rows[] = {
     ROW(mix, .name = "mix", .type = FRIT_OPTION_TEXT, .metavar = "MIX",
         .help = "q4_k_m, q5_k_m, q6_k, q8_0, q3_k_m, q2_k, iq4_xs, iq3_m, iq2_xs, ...; by default q4_k_m"),
     ROW(importance, .name = "importance", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
-        .help = "which columns matter: a file of llama-imatrix", .aliases = "imatrix"),
+        .help = "which columns matter: a file of frit imatrix or llama-imatrix", .aliases = "imatrix"),
     ROW(keep, .name = "keep", .type = FRIT_OPTION_LIST, .metavar = "REGEX=TYPE",
         .help = "type of the matrices whose names match; may be repeated, the first match counts",
         .aliases = "tensor-type"),

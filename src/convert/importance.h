@@ -13,6 +13,7 @@
 #pragma once
 #include "base/arena.h"
 #include "base/map.h"
+#include "frit_tools.h"
 
 typedef struct frit_importance_entry {
     const char *name;   // of the matrix: "blk.0.attn_q.weight"
@@ -21,7 +22,7 @@ typedef struct frit_importance_entry {
     int64_t *counts;   // [n_counts]; legacy: calls
 } frit_importance_entry;
 
-typedef struct frit_importance {
+struct frit_importance {
     frit_importance_entry *entries;
     size_t n, capacity;
     frit_map index;   // name -> index in `entries`
@@ -29,10 +30,10 @@ typedef struct frit_importance {
     int64_t n_chunks, chunk_size;   // chunk_size 0: the file does not say
     const char *dataset;            // the name of the text, without folders; NULL: none
     frit_arena arena;
-} frit_importance;
+};
 
 // FRIT_E_FORMAT, with what is wrong, for files that are cut or hold numbers that are no sums of squares.
-frit_status frit_importance_open(frit_importance *importance, const char *path);
+frit_status frit_importance_open(frit_importance *importance, const char *path);   // fills a struct of zeros
 frit_status frit_importance_parse(frit_importance *importance, const char *path, const void *bytes, size_t n_bytes);
 void frit_importance_deinit(frit_importance *importance);
 frit_importance_entry *frit_importance_find(const frit_importance *importance, const char *name);   // NULL: none

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Placing a model on this machine: device, context that fits, cache, the first plans.
 #include "engine/needs.h"
+#include "engine/observe.h"
 
 #include "base/check.h"
 #include "base/cpu.h"
@@ -202,6 +203,7 @@ void frit_engine_free(frit_engine *engine)
         free(engine->flights[i].hidden);
     }
     frit_pick_run_free(engine->pick_run);
+    frit_observer_free(engine->observer);
     frit_places_deinit(&engine->places);
     frit_engine_close_devices(engine);
     frit_arena_free(&engine->arena);

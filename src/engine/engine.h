@@ -54,6 +54,7 @@ struct frit_engine {
     double n_expected;               // of these, how many are right on average
     frit_draft_budget drafts;        // of draft models
     int32_t max_outs;                // rows with logits of one step, so that they stay within a few MiB
+    struct frit_observer *observer;   // of importance (observe.h); NULL: none
     bool no_fuse;
     bool in_step;   // row functions are called from inside a step and may not start another
 };

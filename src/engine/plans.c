@@ -5,6 +5,7 @@
 // A class is planned once for its largest shape: a step of 5 rows runs the plan for 8. Small steps get plans of their
 // own because their buffers are smaller and stay in the processor's caches.
 #include "engine/engine.h"
+#include "engine/observe.h"
 
 #include <assert.h>
 
@@ -35,6 +36,14 @@ static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key k
     return frit_graph_check(&c->graph);
 }
 
+// The matrix that would read hidden states.
+static const frit_tensor *hidden_head(const frit_engine *engine, frit_plan_kind kind)
+{
+    const frit_weights *weights = &engine->model->weights;
+    if (kind != FRIT_PLAN_HIDDEN || engine->model->arch->is_encoder) return NULL;
+    return frit_has(&weights->lm_head) ? weights->lm_head.w : weights->tok_embd.w;
+}
+
 static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key key, frit_plan_class *c)
 {
     FRIT_TRY(build_graph(engine, i, key, c));
@@ -48,6 +57,9 @@ static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key ke
                                            .decode_kernels = i < PREFILL_CLASS,
                                            .takes = device->backend->takes,
                                            .device = device};
+        if (engine->observer)
+            FRIT_TRY(frit_observe_keep(engine, &c->parts[k], &c->segments.list[k].graph,
+                                       k == c->segments.output ? hidden_head(engine, key.kind) : NULL));
         FRIT_TRY(frit_plan_new(&c->parts[k].plan, &c->segments.list[k].graph, &options));
     }
     return FRIT_OK;

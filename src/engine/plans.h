@@ -11,6 +11,8 @@ typedef struct frit_plan_part {   // of one segment
     frit_device *device;
     frit_plan *plan;
     frit_exec *exec;
+    struct frit_observed *observed;   // [n_observed]: of engines that observe (observe.h)
+    int n_observed;
 } frit_plan_part;
 
 typedef struct frit_plan_class {

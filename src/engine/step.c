@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a step gives to the devices, and to sessions when it has run. Allocates nothing once its plan exists.
 #include "engine/engine.h"
+#include "engine/observe.h"
 
 #include "base/time.h"
 
@@ -214,7 +215,8 @@ static frit_status keep_rows(const frit_plan_class *c, int i, const frit_batch *
 }
 
 // Devices work on their parts one after the other. The host waits for what crosses between them, and not for the last.
-static frit_status submit_parts(const frit_plan_class *c, const frit_batch *batch, frit_flight *flight)
+static frit_status submit_parts(const frit_engine *engine, const frit_plan_class *c, const frit_batch *batch,
+                                frit_flight *flight)
 {
     for (int i = 0; i < c->segments.n; i++) {
         const frit_plan_part *part = &c->parts[i];
@@ -223,6 +225,7 @@ static frit_status submit_parts(const frit_plan_class *c, const frit_batch *batc
         if (i == c->segments.output) flight->tickets[0] = ticket;
         if (i == c->segments.n - 1) flight->tickets[1] = ticket;
         FRIT_TRY(keep_rows(c, i, batch, flight));
+        if (engine->observer) FRIT_TRY(frit_observe_part(engine, part, batch, ticket));
         FRIT_TRY(carry_results(c, i, batch));
     }
     return FRIT_OK;
@@ -302,5 +305,5 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
         .lists = step->lists,
     };
     FRIT_TRY(give_rows(engine, c, step));
-    return submit_parts(c, &batch, flight);
+    return submit_parts(engine, c, &batch, flight);
 }

@@ -97,6 +97,29 @@ static void free_objects(void)
 
 // ------------------------------------------------------------------------------- the calls
 
+static void check_importance(void)
+{
+    frit_importance *importance;
+    frit_importance_info info;
+    const char *path = temp_path("null.imatrix");
+    REFUSES(frit_importance_new, out, NULL);
+    assert_ok(frit_importance_new(&importance));
+    REFUSES(frit_importance_merge, into, NULL, importance);
+    REFUSES(frit_importance_merge, from, importance, NULL);
+    REFUSES(frit_importance_write, importance, NULL, path, NULL);
+    REFUSES(frit_importance_write, path, importance, NULL, NULL);
+    ACCEPTS(frit_importance_write, options, importance, path, NULL);
+    remove(path);
+    ZERO(frit_importance_get_info, importance, NULL, 0, &info);
+    ZERO(frit_importance_get_info, info, importance, 0, NULL);
+    REFUSES(frit_engine_observe, engine, NULL, importance);
+    ACCEPTS(frit_engine_observe, importance, o.engine, NULL);
+    frit_importance_free(importance);
+    FREES(frit_importance_free, importance);
+    REFUSES(frit_importance_read, out, NULL, path);
+    REFUSES(frit_importance_read, path, &importance, NULL);
+}
+
 static void call_tools(void)
 {
     bool flag;
@@ -126,6 +149,7 @@ static void call_tools(void)
     ACCEPTS(frit_model_open_random, options, &model, &random, NULL);
     frit_model_free(model);
     REFUSES(frit_engine_profile, engine, NULL, true);
+    check_importance();
     ZERO(frit_engine_get_profile, engine, NULL, 0, &row);
     ZERO(frit_engine_get_profile, row, o.engine, 0, NULL);
     REFUSES(frit_machine_probe, machine, NULL, 0);

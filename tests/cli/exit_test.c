@@ -25,6 +25,7 @@ static const struct {
     {"rerank", "-q --query x -f README.md", true, true},
     {"convert", "OUT.gguf", false, false},
     {"quantize", "OUT.gguf", false, false},
+    {"imatrix", "OUT -q -f README.md -c 16 --windows 1", true, false},
 };
 
 static char out_path[512], messages_path[512];

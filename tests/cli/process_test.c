@@ -43,6 +43,7 @@ static const struct {
     {"logits --ids 1 -o -", NULL},
     {"embed -p Hello", NULL},
     {"quantize --plan", NULL},
+    {"imatrix --show '" FRIT_SOURCE_DIR "/tests/goldens/quantize/fable-6m.imatrix.gguf'", NULL},
     {"embed -p Hello --json", NULL},
     {"completions bash", NULL},
     {"completions zsh", NULL},

@@ -233,6 +233,131 @@ static void importance_of_another_model_is_refused(void **state)
     assert_fails(frit_convert(source, out, &options), FRIT_E_NOT_FOUND, "other.dat");
 }
 
+// ------------------------------------------------------------------------------------- bytes
+
+static uint64_t hash_rows(uint64_t hash, const frit_tensor *tensor, int64_t n)
+{
+    const size_t n_bytes = (size_t)n * (size_t)frit_tensor_row_bytes(tensor);
+    uint8_t *rows = malloc(n_bytes), *scratch = malloc(frit_tensor_scratch_bytes(tensor) + 1);
+    frit_tensor_read(tensor, 0, n, rows, scratch);
+    for (size_t i = 0; i < n_bytes; i++) hash = (hash ^ rows[i]) * UINT64_C(1099511628211);
+    free(rows);
+    free(scratch);
+    return hash;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const frit_tensor *)a)->name, ((const frit_tensor *)b)->name);
+}
+
+static uint64_t hash_model(const char *mix, const frit_importance *importance)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    frit_checkpoint *ckpt;
+    frit_convert_types types;
+    assert_ok(frit_convert_find_types(NULL, &types));
+    types.mix.mix = frit_mix_find(mix);
+    types.importance = importance;
+    assert_ok(frit_checkpoint_open(&ckpt, shared_path("models/fable-6m-bf16.gguf"), NULL));
+    assert_ok(frit_convert_checkpoint(ckpt, NULL, NULL, &types, NULL));
+    qsort(ckpt->tensors, ckpt->n_tensors, sizeof *ckpt->tensors, compare_names);
+    for (size_t i = 0; i < ckpt->n_tensors; i++) {
+        const frit_tensor *t = &ckpt->tensors[i];
+        if (t->n_dims > 1)
+            hash = hash_rows(hash, t, strcmp(t->name, "blk.0.attn_output.weight") == 0 ? frit_tensor_n_rows(t) : 4);
+    }
+    frit_checkpoint_close(ckpt);
+    return hash;
+}
+
+// Of all mixes, without importance (those that do not need it) and with it.
+static void bytes_are_those_of_llama_quantize(void **state)
+{
+    (void)state;
+    shared_path("models/fable-6m-bf16.gguf");   // skips the test while nothing is allocated
+    frit_importance importance = {0};
+    size_t n, n_checked = 0;
+    assert_ok(frit_importance_open(&importance, project_path("tests/goldens/quantize/fable-6m.imatrix.gguf")));
+    char *text = read_file(project_path("tests/goldens/quantize/bytes.txt"), &n), *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char mix[32], row[32];
+        unsigned long long want;
+        if (*line == '#') continue;
+        assert_int_equal(sscanf(line, "%31s %31s %llx", mix, row, &want), 3);
+        if (hash_model(mix, strcmp(row, "important") == 0 ? &importance : NULL) != want)
+            fail_msg("%s %s: other bytes than llama-quantize's", mix, row);
+        n_checked++;
+    }
+    free(text);
+    frit_importance_deinit(&importance);
+    assert_int_equal(n_checked, 55);
+}
+
+// ------------------------------------------------------------------------------------- writing
+
+static frit_importance *read_golden(void)
+{
+    frit_importance *importance;
+    assert_ok(frit_importance_read(&importance, project_path("tests/goldens/quantize/fable-6m.imatrix.gguf")));
+    return importance;
+}
+
+static void files_come_back_in_both_formats(void **state)
+{
+    (void)state;
+    char path[600];
+    snprintf(path, sizeof path, "%s", temp_path("again.dat"));
+    for (int legacy = 0; legacy < 2; legacy++) {
+        frit_importance *from = read_golden(), *to;
+        assert_ok(frit_importance_write(from, path, &(frit_importance_file){.legacy = legacy}));
+        assert_ok(frit_importance_read(&to, path));
+        assert_int_equal(to->is_legacy, legacy);
+        assert_int_equal(to->n, from->n);
+        assert_int_equal(to->n_chunks, from->n_chunks);
+        assert_string_equal(to->dataset, "cal.txt");
+        for (size_t i = 0; i < from->n; i++) {
+            const frit_importance_entry *a = &from->entries[i], *b = frit_importance_find(to, a->name);
+            float x[1024], y[1024];
+            assert_non_null(b);
+            assert_int_equal(a->n_values, b->n_values);
+            assert_int_equal(a->counts[0], legacy ? b->counts[0] * 512 : b->counts[0]);
+            frit_importance_means(from, a, x);
+            frit_importance_means(to, b, y);
+            for (size_t k = 0; k < a->n_values; k++) assert_true(fabsf(x[k] - y[k]) <= 1e-6f * x[k]);
+        }
+        frit_importance_free(from);
+        frit_importance_free(to);
+    }
+    remove(path);
+}
+
+static void merged_files_add_sums_and_counts(void **state)
+{
+    (void)state;
+    frit_importance *a = read_golden(), *b = read_golden(), *legacy;
+    const frit_importance_entry *entry = frit_importance_find(a, "blk.3.ffn_up.weight");
+    const double sum = entry->sums[7];
+    assert_ok(frit_importance_merge(a, b));
+    assert_true(entry->sums[7] == 2 * sum);
+    assert_int_equal(entry->counts[0], 2 * 38912);
+    assert_int_equal(a->n_chunks, 2 * 76);
+    frit_importance_info info;
+    assert_true(frit_importance_get_info(a, 0, &info));
+    assert_int_equal(info.n_tokens, 2 * 38912);
+    assert_true(info.min <= info.mean && info.mean <= info.max && info.entropy > 0 && info.entropy <= 8);
+    assert_false(frit_importance_get_info(a, a->n, &info));
+    assert_ok(frit_importance_new(&legacy));
+    const bytes file = legacy_file();
+    assert_ok(frit_importance_parse(legacy, "x.dat", file.data, file.n));
+    assert_fails(frit_importance_merge(a, legacy), FRIT_E_INVALID, "a legacy file counts calls");
+    assert_fails(frit_importance_write(legacy, temp_path("x.gguf"), NULL), FRIT_E_INVALID,
+                 "does not say how many tokens");
+    frit_importance_free(a);
+    frit_importance_free(b);
+    frit_importance_free(legacy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +367,9 @@ int main(void)
         cmocka_unit_test(bad_legacy_files_are_refused_with_a_sentence),
         cmocka_unit_test(cut_files_are_refused),
         cmocka_unit_test(importance_of_another_model_is_refused),
+        cmocka_unit_test(bytes_are_those_of_llama_quantize),
+        cmocka_unit_test(files_come_back_in_both_formats),
+        cmocka_unit_test(merged_files_add_sums_and_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

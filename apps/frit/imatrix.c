@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// frit imatrix: importance files: how much the columns of matrices matter, measured over a text.
+//
+// The text is tokenized once with a BOS and cut into windows of n_ctx tokens, the first of which is replaced by BOS,
+// as llama-imatrix does. All positions count.
+#include "cli.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct imatrix_options {
+    const char *file, *show;
+    frit_option_list merge;
+    int32_t n_windows;
+    bool legacy;
+} imatrix_options;
+
+typedef struct imatrix_args {
+    cli_common common;
+    imatrix_options imatrix;
+    frit_engine_options engine;
+    frit_model_options model;
+} imatrix_args;
+
+static const frit_option *imatrix_rows(size_t *n_rows)
+{
+    static const frit_option rows[] = {
+        {.name = "file",
+         .letter = 'f',
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(imatrix_options, file),
+         .metavar = "FILE",
+         .help = "the text ('-': stdin)"},
+        {.name = "windows",
+         .aliases = "chunks",
+         .type = FRIT_OPTION_INT,
+         .offset = offsetof(imatrix_options, n_windows),
+         .min = 0,
+         .max = 1e9,
+         .fallback = "0",
+         .metavar = "N",
+         .help = "windows to read at most; 0: all"},
+        {.name = "merge",
+         .aliases = "in-file",
+         .type = FRIT_OPTION_LIST,
+         .offset = offsetof(imatrix_options, merge),
+         .metavar = "FILE",
+         .help = "add the sums of this importance file; may be repeated"},
+        {.name = "legacy",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(imatrix_options, legacy),
+         .help = "write the older format (.dat)"},
+        {.name = "show",
+         .aliases = "show-statistics",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(imatrix_options, show),
+         .metavar = "FILE",
+         .help = "print what an importance file says about each matrix, and end"},
+    };
+    *n_rows = CLI_COUNT(rows);
+    return rows;
+}
+
+static int done_or_report(frit_status status)
+{
+    return status == FRIT_OK ? CLI_DONE : cli_report(status);
+}
+
+// ---------------------------------------------------------------------------------------- statistics
+
+static int show(const char *path)
+{
+    frit_importance *importance;
+    frit_importance_info info;
+    const frit_status status = frit_importance_read(&importance, path);
+    if (status != FRIT_OK) return cli_report(status);
+    printf("%-36s %8s %10s %12s %12s %12s %12s %8s %8s\n", "matrix", "columns", "tokens", "sum", "min", "max", "mean",
+           "active", "entropy");
+    for (size_t i = 0; frit_importance_get_info(importance, i, &info); i++) {
+        printf("%-36s %8" PRIu64 " %10" PRId64 " %12.5g %12.5g %12.5g %12.5g %7.2f%% %8.3f", info.name, info.n_values,
+               info.n_tokens, info.sum, info.min, info.max, info.mean, 100 * info.active, info.entropy);
+        if (info.n_counts_zero > 0)
+            printf("  %" PRIu64 " of %" PRIu64 " experts without tokens", info.n_counts_zero, info.n_counts);
+        printf("\n");
+    }
+    frit_importance_free(importance);
+    return CLI_DONE;
+}
+
+// ---------------------------------------------------------------------------------------- measuring
+
+static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    (void)ctx, (void)i, (void)values, (void)n;
+}
+
+static frit_status run_window(frit_engine *engine, frit_session *session, const frit_token *tokens, size_t n)
+{
+    const frit_push_options push = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = ignore_row};
+    frit_status status = frit_session_truncate(session, 0);
+    if (status == FRIT_OK) status = frit_session_push(session, tokens, n, &push);
+    while (status == FRIT_OK && frit_session_pending(session) > 0) {
+        int32_t n_rows;
+        status = cli_interrupted ? FRIT_E_CANCELLED : frit_engine_step(engine, &n_rows);
+    }
+    return status == FRIT_OK ? frit_session_status(session) : status;
+}
+
+static frit_status run_windows(const imatrix_args *args, frit_engine *engine, frit_token *tokens, size_t n_windows,
+                               size_t n_ctx, const frit_token *bos)
+{
+    frit_session *session;
+    cli_progress progress;
+    frit_status status = frit_session_new(&session, engine);
+    if (status != FRIT_OK) return status;
+    cli_progress_start(&progress, &args->common, "measuring");
+    for (size_t w = 0; w < n_windows && status == FRIT_OK; w++) {
+        frit_token *window = tokens + w * n_ctx;
+        if (bos) window[0] = *bos;
+        status = run_window(engine, session, window, n_ctx);
+        if (!cli_progress_step(&progress, (double)(w + 1) / (double)n_windows)) status = FRIT_E_CANCELLED;
+    }
+    cli_progress_end(&progress);
+    frit_session_free(session);
+    return status;
+}
+
+static int measure_text(const imatrix_args *args, frit_model *model, frit_engine *engine, const cli_text *text,
+                        frit_importance_file *file)
+{
+    size_t n_tokens = 0, n_bos = 0;
+    frit_token bos;
+    frit_token *tokens = cli_tokens(model, text->data, text->n, FRIT_TEXT_SPECIAL, &n_tokens);
+    if (!tokens) return CLI_FAILED;
+    const bool has_bos = frit_tokenize(model, "", 0, FRIT_TEXT_SPECIAL, &bos, 1, &n_bos) == FRIT_OK && n_bos == 1;
+    frit_engine_info info;
+    frit_engine_get_info(engine, &info);
+    size_t n_ctx = (size_t)info.n_ctx, n_windows = n_tokens / n_ctx;
+    const size_t limit = (size_t)args->imatrix.n_windows;
+    if (limit > 0 && n_windows > limit) n_windows = limit;
+    int code = CLI_DONE;
+    if (n_windows == 0)
+        code = cli_fail("imatrix: the text has %zu tokens, one window needs %zu; choose a smaller -c", n_tokens, n_ctx);
+    else
+        code = done_or_report(run_windows(args, engine, tokens, n_windows, n_ctx, has_bos ? &bos : NULL));
+    file->n_chunks += (int32_t)n_windows;
+    file->chunk_size = (int32_t)n_ctx;
+    file->dataset = args->imatrix.file;
+    free(tokens);
+    return code;
+}
+
+static int measure(imatrix_args *args, frit_importance *importance, const char *path, frit_importance_file *file)
+{
+    frit_model *model = NULL;
+    frit_engine *engine = NULL;
+    cli_text text = {0};
+    int code = cli_read_file(args->imatrix.file, &text);
+    if (args->engine.n_ctx == 0) args->engine.n_ctx = 512;
+    if (!args->engine.device) args->engine.device = "cpu";
+    if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
+    if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
+    if (code == CLI_DONE) code = done_or_report(frit_engine_observe(engine, importance));
+    if (code == CLI_DONE) code = measure_text(args, model, engine, &text, file);
+    frit_engine_free(engine);
+    frit_model_free(model);
+    free(text.data);
+    return code;
+}
+
+// ---------------------------------------------------------------------------------------- files
+
+static int merge_files(const imatrix_args *args, frit_importance *importance)
+{
+    for (size_t i = 0; i < args->imatrix.merge.n; i++) {
+        frit_importance *other;
+        frit_status status = frit_importance_read(&other, args->imatrix.merge.items[i]);
+        if (status != FRIT_OK) return cli_report(status);
+        status = frit_importance_merge(importance, other);
+        frit_importance_free(other);
+        if (status != FRIT_OK) return cli_report(status);
+    }
+    return CLI_DONE;
+}
+
+static int make_file(imatrix_args *args, const char *model, const char *target)
+{
+    frit_importance *importance, *measured;
+    frit_importance_file file = {.legacy = args->imatrix.legacy};
+    if (frit_importance_new(&importance) != FRIT_OK || frit_importance_new(&measured) != FRIT_OK)
+        return cli_no_memory();
+    int code = args->imatrix.file ? measure(args, measured, model, &file) : CLI_DONE;
+    if (code == CLI_DONE && args->imatrix.file) code = done_or_report(frit_importance_merge(importance, measured));
+    if (code == CLI_DONE) code = merge_files(args, importance);
+    if (args->imatrix.merge.n > 0) file.n_chunks = 0;   // those of the files are known
+    if (code == CLI_DONE) code = done_or_report(frit_importance_write(importance, target, &file));
+    if (code == CLI_DONE) cli_note(&args->common, "%s is written", target);
+    frit_importance_free(importance);
+    frit_importance_free(measured);
+    return code;
+}
+
+static int run(void *ctx)
+{
+    imatrix_args *args = ctx;
+    const imatrix_options *o = &args->imatrix;
+    const cli_common *common = &args->common;
+    if (o->show) return show(o->show);
+    if (!o->file && o->merge.n == 0) return cli_usage("imatrix: -f FILE, --merge FILE or --show FILE is missing");
+    const int n = common->n_positional, n_most = o->file && !common->model ? 2 : 1;
+    if (n < 1 || n > n_most)
+        return cli_usage("imatrix: expected the name of the file to write, as in 'frit imatrix MODEL OUT.gguf -f TEXT' "
+                         "or 'frit imatrix OUT.gguf --merge A --merge B'");
+    if (args->engine.n_ctx != 0 && args->engine.n_ctx < 16)
+        return cli_usage("imatrix: -c %d: a window needs at least 16 tokens", args->engine.n_ctx);
+    const char *target = common->positional[common->n_positional - 1];
+    const int code = cli_check_writable(target);
+    return code != CLI_DONE ? code : make_file(args, n == 2 ? common->positional[0] : NULL, target);
+}
+
+static const cli_group groups[] = {
+    {"Text", imatrix_rows, offsetof(imatrix_args, imatrix)},
+    {"Engine", frit_engine_option_rows, offsetof(imatrix_args, engine)},
+    {"Model", frit_model_option_rows, offsetof(imatrix_args, model)},
+    {"General", cli_common_rows, offsetof(imatrix_args, common)},
+};
+
+const cli_command cli_command_imatrix = {
+    .name = "imatrix",
+    .usage = "MODEL OUT.gguf -f TEXT [options]",
+    .summary = "measure which columns of a model's matrices matter, for quantize",
+    .details =
+        "The text is cut into windows of -c tokens (512). For each matrix the file has the sums of the squares of\n"
+        "what it multiplies, and how many tokens these were; of experts for each. llama-quantize reads the files,\n"
+        "and 'frit quantize --importance' those of llama-imatrix.\n"
+        "\n"
+        "  frit imatrix model.gguf model.imatrix.gguf -f text.txt\n"
+        "  frit quantize model.gguf small.gguf --mix q4_k_m --importance model.imatrix.gguf\n"
+        "  frit imatrix both.gguf --merge a.gguf --merge b.gguf\n"
+        "  frit imatrix --show both.gguf",
+    .max_positional = 2,
+    .args_bytes = sizeof(imatrix_args),
+    .groups = groups,
+    .n_groups = CLI_COUNT(groups),
+    .run = run,
+};

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+// Sums of the squares of what products read.
+#include "engine/observe.h"
+
+#include "base/thread.h"
+#include "engine/engine.h"
+#include "graph/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ------------------------------------------------------------------------------------- plans
+
+// The products, and where their matrices and routes are among the sources.
+static const struct {
+    frit_op op;
+    int weights[2];   // 0: none
+    int route;        // 0: none
+    bool by_head;     // a matrix for each head of x
+} products[] = {
+    {FRIT_OP_LINEAR, {1, 0}, 0, false},      {FRIT_OP_HEADS, {1, 0}, 0, true},
+    {FRIT_OP_EXPERTS, {1, 0}, 2, false},     {FRIT_OP_EXPERTS_GLU, {1, 2}, 3, false},
+    {FRIT_OP_EXPERTS_MIX, {1, 0}, 2, false},
+};
+
+static int64_t width_of(const frit_node *node)
+{
+    return node->shape[node->n_dims - 1];
+}
+
+static bool is_listed(const frit_plan_part *part, const char *name, const frit_node *x)
+{
+    for (int i = 0; i < part->n_observed; i++)
+        if (strcmp(part->observed[i].name, name) == 0 && part->observed[i].x == x) return true;
+    return false;
+}
+
+static void keep(frit_graph *graph, frit_node *node)
+{
+    for (int i = 0; i < graph->n_results; i++)
+        if (graph->results[i] == node) return;
+    graph->results[graph->n_results++] = node;
+}
+
+static frit_status add(const frit_engine *engine, frit_plan_part *part, frit_observed observed)
+{
+    frit_importance *importance = engine->observer->importance;
+    frit_importance_entry *entry = frit_importance_find(importance, observed.name);
+    if (is_listed(part, observed.name, observed.x)) return FRIT_OK;
+    if (!entry)
+        FRIT_TRY(frit_importance_add(importance, observed.name, (size_t)observed.n_values, (size_t)observed.n_counts,
+                                     &entry));
+    if (entry->n_values != (size_t)observed.n_values || entry->n_counts != (size_t)observed.n_counts)
+        return frit_fail(FRIT_E_INVALID, "importance of '%s' has %zu values and %zu counts, expected %lld and %lld",
+                         observed.name, entry->n_values, entry->n_counts, (long long)observed.n_values,
+                         (long long)observed.n_counts);
+    observed.entry = (size_t)(entry - importance->entries);
+    part->observed[part->n_observed++] = observed;
+    return FRIT_OK;
+}
+
+static frit_status add_product(const frit_engine *engine, frit_plan_part *part, frit_graph *graph,
+                               const frit_node *node, size_t row)
+{
+    const int route = products[row].route;
+    for (int k = 0; k < 2 && products[row].weights[k] > 0; k++) {
+        const frit_tensor *weight = node->src[products[row].weights[k]]->tensor;
+        const bool is_matrix = weight && weight->n_dims > 1 && frit_checkpoint_find(engine->model->ckpt, weight->name);
+        if (!is_matrix) continue;
+        frit_node *x = (frit_node *)(uintptr_t)frit_node_storage(node->src[0]);
+        const int64_t n_matrices = weight->n_dims > 2 && (route > 0 || products[row].by_head) ? weight->shape[0] : 1;
+        const frit_observed observed = {.name = weight->name,
+                                        .x = x,
+                                        .route = route > 0 ? frit_node_storage(node->src[route]) : NULL,
+                                        .n_values = width_of(node->src[0]) * n_matrices,
+                                        .n_counts = route > 0 ? n_matrices : 1};
+        FRIT_TRY(add(engine, part, observed));
+        keep(graph, x);
+        if (route > 0) keep(graph, (frit_node *)(uintptr_t)observed.route);
+    }
+    return FRIT_OK;
+}
+
+static bool push(const frit_node **stack, int *n, bool *is_live, const frit_node *node)
+{
+    if (!node || is_live[node->id]) return false;
+    is_live[node->id] = true;
+    stack[(*n)++] = node;
+    return true;
+}
+
+// Nodes that a rewriting left without a use are still in the list.
+static void find_live(const frit_graph *graph, bool *is_live, const frit_node **stack)
+{
+    int n = 0;
+    push(stack, &n, is_live, graph->output);
+    for (int i = 0; i < graph->n_results; i++) push(stack, &n, is_live, graph->results[i]);
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (frit_node_is_write(graph->nodes[i])) push(stack, &n, is_live, graph->nodes[i]);
+    while (n > 0) {
+        const frit_node *node = stack[--n];
+        for (int s = 0; s < node->n_src; s++) push(stack, &n, is_live, node->src[s]);
+    }
+}
+
+frit_status frit_observe_keep(const frit_engine *engine, frit_plan_part *part, frit_graph *graph,
+                              const frit_tensor *head)
+{
+    const size_t n = (size_t)graph->n_nodes;
+    frit_node **results = frit_arena_new(graph->arena, frit_node *, 3 * n + 1);
+    const frit_node **stack = frit_arena_new(graph->arena, const frit_node *, n + 1);
+    bool *is_live = frit_arena_new(graph->arena, bool, n + 1);
+    part->observed = frit_arena_new(graph->arena, frit_observed, 2 * n + 1);
+    if (!results || !stack || !is_live || !part->observed)
+        return frit_fail_memory(n * sizeof *part->observed, "what products read");
+    find_live(graph, is_live, stack);
+    for (int i = 0; i < graph->n_results; i++) results[i] = graph->results[i];
+    graph->results = results;
+    for (size_t i = 0; i < n; i++)
+        for (size_t row = 0; row < FRIT_COUNT(products) && is_live[i]; row++)
+            if (graph->nodes[i]->op == products[row].op)
+                FRIT_TRY(add_product(engine, part, graph, graph->nodes[i], row));
+    if (!head || !graph->output) return FRIT_OK;
+    const frit_node *x = frit_node_storage(graph->output);
+    const frit_observed observed = {.name = head->name, .x = x, .n_values = width_of(graph->output), .n_counts = 1};
+    return add(engine, part, observed);
+}
+
+// ------------------------------------------------------------------------------------- steps
+
+typedef struct adding {
+    const frit_plan_part *part;
+    const frit_batch *batch;
+    const frit_importance *importance;
+} adding;
+
+static const float *values_of(const frit_plan_part *part, const frit_node *node)
+{
+    const frit_address at = part->device->backend->value(part->exec, node);
+    return (const float *)(const void *)((const char *)part->device->backend->map(at.memory) + at.offset);
+}
+
+static int64_t rows_of(const frit_node *node, const frit_batch *batch)
+{
+    return node->rows == FRIT_ROWS_BATCH  ? batch->n_rows
+           : node->rows == FRIT_ROWS_OUTS ? batch->n_outs
+                                          : node->shape[0];
+}
+
+static int64_t elems_of_row(const frit_node *node)
+{
+    int64_t n = 1;
+    for (int d = 1; d < node->n_dims; d++) n *= node->shape[d];
+    return n;
+}
+
+// Columns [begin, end).
+static void add_rows(const float *x, int64_t n_rows, int64_t width, int64_t begin, int64_t end, double *sums)
+{
+    for (int64_t r = 0; r < n_rows; r++, x += width)
+        for (int64_t c = begin; c < end; c++) sums[c] += (double)x[c] * (double)x[c];
+}
+
+static void add_experts(const frit_observed *o, const adding *a, int64_t width, int64_t begin, int64_t end,
+                        const frit_importance_entry *entry)
+{
+    const float *x = values_of(a->part, o->x), *route = values_of(a->part, o->route);
+    const int64_t n_rows = rows_of(o->route, a->batch), n_used = o->route->shape[2];
+    const int64_t n_each = elems_of_row(o->x) / width;   // rows of x for a token: 1, or one for each expert
+    for (int64_t t = 0; t < n_rows; t++)
+        for (int64_t k = 0; k < n_used; k++) {
+            const int64_t e = (int64_t)route[2 * n_used * t + k];
+            if (e < 0 || e >= o->n_counts) continue;
+            add_rows(x + (n_each * t + (n_each > 1 ? k : 0)) * width, 1, width, begin, end, entry->sums + e * width);
+            if (begin == 0) entry->counts[e]++;
+        }
+}
+
+static void add_part(void *ctx, int thread, int n_threads)
+{
+    const adding *a = ctx;
+    for (int i = 0; i < a->part->n_observed; i++) {
+        const frit_observed *o = &a->part->observed[i];
+        const frit_importance_entry *entry = &a->importance->entries[o->entry];
+        const int64_t width = o->route ? o->n_values / o->n_counts : o->n_values;
+        const int64_t begin = width * thread / n_threads, end = width * (thread + 1) / n_threads;
+        if (begin == end) continue;
+        if (o->route) {
+            add_experts(o, a, width, begin, end, entry);
+            continue;
+        }
+        const int64_t n_rows = rows_of(o->x, a->batch) * elems_of_row(o->x) / width;
+        add_rows(values_of(a->part, o->x), n_rows, width, begin, end, entry->sums);
+        if (begin == 0) entry->counts[0] += n_rows;
+    }
+}
+
+frit_status frit_observe_part(const frit_engine *engine, const frit_plan_part *part, const frit_batch *batch,
+                              frit_ticket ticket)
+{
+    const frit_backend *backend = part->device->backend;
+    if (part->n_observed == 0) return FRIT_OK;
+    FRIT_TRY(backend->wait(part->device, ticket));
+    if (!backend->map)
+        return frit_fail(FRIT_E_UNSUPPORTED, "importance is measured on the CPU, not on %s", backend->name);
+    adding a = {part, batch, engine->observer->importance};
+    frit_pool_run(engine->observer->pool, add_part, &a);
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- engines
+
+void frit_observer_free(struct frit_observer *observer)
+{
+    if (!observer) return;
+    frit_pool_free(observer->pool);
+    free(observer);
+}
+
+frit_status frit_engine_observe(frit_engine *engine, frit_importance *importance)
+{
+    FRIT_REQUIRE(engine);
+    FRIT_TRY(frit_flight_land_all(engine));
+    frit_plans_free(engine);   // steps make others
+    frit_observer_free(engine->observer);
+    engine->observer = NULL;
+    if (!importance) return FRIT_OK;
+    frit_engine_info info;
+    struct frit_observer *observer = calloc(1, sizeof *observer);
+    if (!observer) return frit_fail_memory(sizeof *observer, "an observer");
+    frit_status status = frit_engine_get_info(engine, &info);
+    if (status == FRIT_OK) status = frit_pool_new(&observer->pool, info.n_threads_batch);
+    if (status != FRIT_OK) {
+        frit_observer_free(observer);
+        return status;
+    }
+    observer->importance = importance;
+    engine->observer = observer;
+    return FRIT_OK;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// engine/observe.h: importance: sums of the squares of what products read (convert/importance.h).
+//
+// An engine that observes makes plans whose results are, beside the output, the inputs of all products and the routes
+// of experts. After each step all threads add them up, each its own columns, so that sums do not depend on how many
+// threads there are. Plans of other engines know nothing of it.
+#pragma once
+#include "convert/importance.h"
+#include "engine/plans.h"
+
+// What a matrix reads in a plan.
+typedef struct frit_observed {
+    const char *name;             // of the matrix
+    const frit_node *x, *route;   // route NULL: not a matrix of experts
+    int64_t n_values, n_counts;
+    size_t entry;   // in the importance
+} frit_observed;
+
+struct frit_observer {
+    frit_importance *importance;   // borrowed
+    frit_pool *pool;
+};
+
+// Adds what the products of a segment read to its results, before it is planned. `head`: the matrix that reads the
+// graph's output, where that is hidden states; may be NULL.
+frit_status frit_observe_keep(const frit_engine *engine, frit_plan_part *part, frit_graph *graph,
+                              const frit_tensor *head);
+// Adds the rows of a step up that was submitted.
+frit_status frit_observe_part(const frit_engine *engine, const frit_plan_part *part, const frit_batch *batch,
+                              frit_ticket ticket);
+void frit_observer_free(struct frit_observer *observer);
