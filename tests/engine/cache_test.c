@@ -312,7 +312,7 @@ static void live_with(const char *path, int n_rounds, bool scarce, extras more)
     }
     assert_true(w.n_compared > n_rounds / 40);
     if (!on_device) assert_true(w.n_found > n_rounds / 300);   // too few rounds there
-    assert_int_equal(w.n_waited > 0, scarce);
+    if (!on_device || !more.generates) assert_int_equal(w.n_waited > 0, scarce);
     if (more.generates && !on_device) assert_true(w.n_shifted > 0 && w.n_drafted > 100);
     frit_sampler_free(w.sampler);
     for (int i = 0; i < N_SESSIONS; i++) frit_session_free(w.sessions[i]);
