@@ -4,6 +4,7 @@
 PREFIX ?= /usr/local
 PROMPT ?= Tell me the tale of Rapunzel.
 FUZZ_SECONDS ?= 60
+LOAD_SECONDS ?= 600
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 
 export PATH := $(CURDIR)/build/tools/bin:$(PATH)
@@ -15,7 +16,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-structured page test-page setup format lint check bench fuzz asan tsan install clean help
+.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-structured page test-page setup format lint check bench load fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -127,6 +128,10 @@ check: lint test
 ## make bench      measures the machine and the bundled model
 bench: all
 	@build/release/frit bench
+
+## make load       loads the server for LOAD_SECONDS=600 with clients that leave, and compares answers with a single client's
+load: all
+	@python3 bench/server_load.py build/release/frit --seconds $(LOAD_SECONDS)
 
 ## make bench-memory  measures how this machine's memory is read fastest, and how products of one token read it
 bench-memory:

@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Loads `frit serve` with many clients that mix protocols and leave at random, and compares their answers with those of a
+single client.
+
+    bench/server_load.py build/release/frit [MODEL] [--seconds 600] [--clients 256] [--parallel 32] [--aborts 0.3]
+    bench/server_load.py build/release/frit [MODEL] --overhead    tokens/s of one client beside `frit bench`
+
+Ends with 1 where an answer was lost, refused or another, memory grew by more than 2 % after a fifth of the time,
+descriptors stayed open, or sessions stayed busy. Needs Linux (/proc) and nothing beside Python.
+"""
+import argparse
+import asyncio
+import collections
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+PROMPTS = ["Tell me the tale of Rapunzel.", "Once upon a time", "The king had three sons.", "What is a wolf?",
+           "A girl went into the forest", "Tell me of a fish that grants wishes, and of the fisherman's wife."]
+
+
+def chat(text):
+    return [{"role": "user", "content": text}]
+
+
+def sse(body):
+    """The JSON of each event, without comments and [DONE]."""
+    for line in body.splitlines():
+        if line.startswith("data: ") and line != "data: [DONE]":
+            yield json.loads(line[6:])
+
+
+def ndjson(body):
+    return (json.loads(line) for line in body.splitlines())
+
+
+# path, body of a prompt, text of an event (or "" where it is of another kind), text of a whole answer.
+PROTOCOLS = {
+    "chat": ("/v1/chat/completions", lambda p, n: {"messages": chat(p), "max_tokens": n},
+             lambda e: (e["choices"] or [{"delta": {}}])[0]["delta"].get("content") or "",
+             lambda a: a["choices"][0]["message"]["content"]),
+    "completion": ("/v1/completions", lambda p, n: {"prompt": p, "max_tokens": n},
+                   lambda e: (e["choices"] or [{"text": ""}])[0]["text"], lambda a: a["choices"][0]["text"]),
+    "responses": ("/v1/responses", lambda p, n: {"input": p, "max_output_tokens": n},
+                  lambda e: e["delta"] if e["type"] == "response.output_text.delta" else "",
+                  lambda a: "".join(c["text"] for o in a["output"] for c in o["content"])),
+    "messages": ("/v1/messages", lambda p, n: {"messages": chat(p), "max_tokens": n},
+                 lambda e: e["delta"].get("text", "") if e["type"] == "content_block_delta" else "",
+                 lambda a: "".join(c["text"] for c in a["content"])),
+    "native": ("/completion", lambda p, n: {"prompt": p, "n_predict": n}, lambda e: e["content"],
+               lambda a: a["content"]),
+    "ollama": ("/api/chat", lambda p, n: {"messages": chat(p), "options": {"num_predict": n, "temperature": 0}},
+               lambda e: e["message"]["content"], lambda a: a["message"]["content"]),
+}
+
+
+class Request:
+    def __init__(self, protocol, prompt, n_tokens, stream):
+        self.path, make, self.delta, self.whole = PROTOCOLS[protocol]
+        self.protocol, self.stream = protocol, stream
+        body = dict(make(prompt, n_tokens), temperature=0, stream=stream)
+        if protocol == "ollama":
+            del body["temperature"]
+        self.body = json.dumps(body).encode()
+        self.head = (f"POST {self.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                     f"Content-Length: {len(self.body)}\r\n\r\n").encode()
+
+    def text(self, body):
+        if not self.stream:
+            return self.whole(json.loads(body))
+        events = list(ndjson(body) if self.protocol == "ollama" else sse(body))
+        if any(e.get("error") for e in events):
+            raise ValueError("error event")
+        return "".join(map(self.delta, events))
+
+
+class Answer:
+    """Reads a response until the connection ends; `times` has when pieces of it came."""
+
+    def __init__(self):
+        self.raw, self.times = bytearray(), []
+
+    async def read(self, reader, most=None):
+        while most is None or len(self.raw) < most:
+            piece = await reader.read(65536)
+            if not piece:
+                return
+            if b"data: " in piece or b"{" in piece:
+                self.times.append(time.monotonic())
+            self.raw += piece
+
+    def parse(self):
+        head, _, rest = bytes(self.raw).partition(b"\r\n\r\n")
+        while head.startswith(b"HTTP/1.1 100"):
+            head, _, rest = rest.partition(b"\r\n\r\n")
+        status = int(head.split()[1]) if head else 0
+        if b"transfer-encoding: chunked" not in head.lower():
+            length = re.search(rb"(?i)content-length: (\d+)", head)
+            if not length or len(rest) != int(length.group(1)):
+                return 0, ""
+            return status, rest.decode()
+        body = bytearray()
+        while rest:
+            size, _, rest = rest.partition(b"\r\n")
+            n = int(size, 16)
+            if n == 0:
+                return status, body.decode()
+            body += rest[:n]
+            rest = rest[n + 2:]
+        return 0, ""   # the end is missing
+
+
+class Load:
+    def __init__(self, args, port):
+        self.args, self.port = args, port
+        self.random = random.Random(args.seed)
+        self.counts, self.gaps = collections.Counter(), []
+        self.wrong = []
+
+    async def ask(self, request):
+        answer = Answer()
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(request.head + request.body)
+            await answer.read(reader)
+        finally:
+            writer.close()
+        return answer
+
+    async def leave(self, request):
+        """At a random moment: in the head, in the body, before an answer, in it, with a reset or without."""
+        how = self.random.choice(["head", "body", "wait", "answer", "half"])
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        whole = request.head + request.body
+        cut = {"head": self.random.randrange(len(request.head)),
+               "body": len(request.head) + self.random.randrange(len(request.body))}.get(how, len(whole))
+        writer.write(whole[:cut])
+        try:
+            if how == "half":
+                writer.write_eof()
+            if how == "answer":
+                await Answer().read(reader, self.random.randrange(1, 4000))
+            else:
+                await asyncio.sleep(self.random.random() * 0.5)
+        except OSError:
+            pass
+        if self.random.random() < 0.5:
+            writer.transport.abort()
+        writer.close()
+        self.counts["left: " + how] += 1
+
+    async def client(self, requests, end):
+        while time.monotonic() < end:
+            request = self.random.choice(requests)
+            try:
+                if self.random.random() < self.args.aborts:
+                    await self.leave(request)
+                    continue
+                answer = await self.ask(request)
+                status, body = answer.parse()
+                self.judge(request, status, body)
+                if request.stream:
+                    self.gaps += [b - a for a, b in zip(answer.times, answer.times[1:])]
+            except (OSError, ValueError, KeyError) as error:
+                self.counts[f"failed: {type(error).__name__} {error}"[:100]] += 1
+
+    def judge(self, request, status, body):
+        if status != 200:
+            self.counts[f"status {status}"] += 1
+            return
+        text = request.text(body)
+        right = text == request.expected
+        self.counts["right" if right else "wrong"] += 1
+        if not right and len(self.wrong) < 3:
+            self.wrong.append((request.protocol, request.expected[:200], text[:200]))
+
+
+class Server:
+    def __init__(self, args, parallel):
+        command = [args.frit, "serve", args.model, "--port", "0", "--parallel", str(parallel), "--max-queue",
+                   str(2 * args.clients), "-c", "512", "--temp", "0"] + args.options.split()
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        for line in self.process.stderr:
+            if "http://" in line:
+                self.port = int(line.rsplit(":", 1)[1].split()[0])
+                return
+        raise SystemExit("frit serve did not start")
+
+    def rss(self):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def get(self, path):
+        import urllib.request
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as reply:
+            return reply.read().decode()
+
+    def idle(self):
+        health = json.loads(self.get("/health"))
+        return health["running"] + health["waiting"] == 0
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=120)
+
+
+def quantile(values, q):
+    return sorted(values)[min(len(values) - 1, int(q * len(values)))] if values else float("nan")
+
+
+def metric_quantile(metrics, name, q):
+    """The upper bound of the bucket that has the quantile."""
+    buckets = [(float(le.replace("+Inf", "inf")), float(n))
+               for le, n in re.findall(name + r'_bucket\{[^}]*le="([^"]+)"[^}]*\} (\S+)', metrics)]
+    return next((le for le, n in buckets if n >= q * buckets[-1][1]), float("nan")) if buckets else float("nan")
+
+
+async def sample(server, end, rss):
+    while time.monotonic() < end:
+        rss.append(server.rss())
+        await asyncio.sleep(1)
+
+
+async def run(args, server):
+    load = Load(args, server.port)
+    n = [load.random.randrange(8, 48) for _ in PROMPTS]
+    requests = [Request(protocol, prompt, n[i], stream) for protocol in PROTOCOLS
+                for i, prompt in enumerate(PROMPTS) for stream in (True, True, False)]
+    for request in requests:
+        status, body = (await load.ask(request)).parse()
+        if status != 200:
+            raise SystemExit(f"{request.path}: {status} {body}")
+        request.expected = request.text(body)
+    first_descriptors, rss = server.descriptors(), []
+    end = time.monotonic() + args.seconds
+    await asyncio.gather(sample(server, end, rss), *[load.client(requests, end) for _ in range(args.clients)])
+    for _ in range(600):
+        if server.idle() and server.descriptors() <= first_descriptors:
+            break
+        await asyncio.sleep(0.1)
+    return load, rss, first_descriptors
+
+
+def report(args, server, load, rss, first_descriptors):
+    metrics = server.get("/metrics")
+    for _ in range(100):   # the connection that has asked for the metrics goes
+        if server.descriptors() <= first_descriptors:
+            break
+        time.sleep(0.05)
+    fifth = max(1, len(rss) // 5)
+    before, after = statistics.median(rss[fifth:2 * fifth] or rss), statistics.median(rss[-fifth:])
+    cache = float(re.search(r"vllm:kv_cache_usage_perc\{[^}]*\} (\S+)", metrics).group(1))
+    for name, count in sorted(load.counts.items()):
+        print(f"{name:40} {count}")
+    print(f"resident memory: {before} KiB after a fifth, {after} KiB at the end ({100 * (after / before - 1):+.2f} %)")
+    print("            in tenths of the time:", *[rss[i * len(rss) // 10] for i in range(10)], rss[-1])
+    print(f"descriptors: {first_descriptors} before, {server.descriptors()} after")
+    print(f"cache used by requests after the end: {cache}; idle: {server.idle()}")
+    print(f"time between events, as clients see it: median {1e3 * quantile(load.gaps, 0.5):.1f} ms, "
+          f"p99 {1e3 * quantile(load.gaps, 0.99):.1f} ms, of {len(load.gaps)}")
+    print("time between tokens, as the server counts: median <= {} s, p99 <= {} s".format(
+        *(metric_quantile(metrics, "vllm:inter_token_latency_seconds", q) for q in (0.5, 0.99))))
+    for protocol, expected, got in load.wrong:
+        print(f"{protocol}: expected {expected!r}\n{' ' * len(protocol)}  got      {got!r}")
+    bad = sum(count for name, count in load.counts.items() if not name.startswith(("right", "left")))
+    if args.memory and after > 1.02 * before:
+        bad += 1
+    return bad + (server.descriptors() > first_descriptors) + (cache > 0) + (not server.idle())
+
+
+async def one_stream(args, server, n_tokens):
+    """Tokens/s between the first and the last event of a stream of so many tokens."""
+    load = Load(args, server.port)
+    request = Request("native", "Once upon a time", n_tokens, True)
+    request.body = json.dumps({"prompt": "Once upon a time", "n_predict": n_tokens, "stream": True, "temperature": 0,
+                               "ignore_eos": True, "cache_prompt": True}).encode()
+    request.head = re.sub(rb"Content-Length: \d+", b"Content-Length: %d" % len(request.body), request.head)
+    status, body = (await load.ask(request)).parse()
+    timings = [e for e in sse(body)][-1]["timings"]
+    if status != 200 or timings["predicted_n"] != n_tokens:
+        raise SystemExit(f"{status} {body[-500:]}")
+    return timings["predicted_per_second"]
+
+
+def overhead(args):
+    """Pairs of both, one after the other, as the machine's speed drifts."""
+    n_tokens, rates = 256, []
+    for _ in range(args.rounds):
+        text = subprocess.run([args.frit, "bench", args.model, "-p", "0", "-n", str(n_tokens), "-r", "3", "-o", "json",
+                               "--no-probe"] + args.options.split(), stdout=subprocess.PIPE, check=True).stdout
+        bench = json.loads(text)
+        rows = bench if isinstance(bench, list) else bench["results"]
+        server = Server(args, 1)
+        served = [asyncio.run(one_stream(args, server, n_tokens)) for _ in range(4)][1:]
+        server.stop()
+        rates.append((rows[0]["avg_ts"], statistics.mean(served)))
+        print(f"frit bench {rates[-1][0]:.1f} tokens/s, served {rates[-1][1]:.1f} tokens/s")
+    print(f"overhead: {100 * (1 - statistics.median(s / b for b, s in rates)):.1f} % (median of pairs)")
+    return 0
+
+
+def main():
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("frit")
+    parser.add_argument("model", nargs="?", default=os.path.join(here, "models", "fable.gguf"))
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--clients", type=int, default=256)
+    parser.add_argument("--parallel", type=int, default=32)
+    parser.add_argument("--aborts", type=float, default=0.3, help="share of clients that leave")
+    parser.add_argument("--options", default="", help="more options of frit serve")
+    parser.add_argument("--no-memory", dest="memory", action="store_false", help="growth is no fault (sanitizers)")
+    parser.add_argument("--overhead", action="store_true")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    if args.overhead:
+        return overhead(args)
+    server = Server(args, args.parallel)
+    try:
+        faults = report(args, server, *asyncio.run(run(args, server)))
+    finally:
+        code = server.stop()
+    if code != 0:
+        print(f"frit serve ended with {code}: {server.process.stderr.read()[-4000:]}")
+    return 1 if faults or code else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
