@@ -130,7 +130,7 @@ class Document(unittest.TestCase):
             commands = " ".join(re.findall(r"```sh\n(.*?)```", file.read(), re.S))
         with urllib.request.urlopen(bundled.url + "/openapi.json") as reply:
             paths = json.load(reply)["paths"]
-        for path in paths:
+        for path in paths.keys() - {"/assets/{id}"}:   # files of the pages, whose names follow from their contents
             pattern = re.escape(path).replace(r"\{id\}", r"[^/\s]+") + r"(?![\w/-])"
             self.assertRegex(commands, r"127\.0\.0\.1:\d+" + pattern)
 
