@@ -83,6 +83,13 @@ typedef struct cli_parse {
     int n_owned;
 } cli_parse;
 
+// The option of that long name, or NULL.
+const frit_option *cli_find_option(const cli_command *command, const char *name, const cli_group **group);
+// Says that the command has no such option, and which name is near; CLI_USAGE. `origin` says where it was found.
+int cli_refuse_option(const cli_command *command, const char *name, const char *origin);
+// Sets the option of a group; the text must live as long as the arguments. Exit codes as below.
+int cli_set_option(cli_parse *parse, const frit_option *row, const cli_group *group, const char *text,
+                   const char *origin);
 // Fills the zeroed `parse->args` from defaults, environment and command line; CLI_DONE, or CLI_USAGE having said why.
 int cli_parse_options(cli_parse *parse, int argc, char **argv);
 void cli_parse_free(cli_parse *parse);
@@ -148,6 +155,7 @@ int cli_check_writable(const char *path);      // before long work: whether such
 void cli_say(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));    // "frit: ..." on stderr; CLI_FAILED
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));   // likewise; CLI_USAGE
+const char *cli_last_failure(void);   // the last sentence of these two on this thread
 void cli_note(const cli_common *common, const char *format, ...)
     __attribute__((format(printf, 2, 3)));                                // unless quiet
 void cli_log(void *common, frit_log_level level, const char *sentence);   // a frit_log_fn: what a user should know

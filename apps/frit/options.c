@@ -84,17 +84,43 @@ static void add_names(name_list *list, const frit_option *row)
     }
 }
 
+// The option whose name is nearest, in `list`; NULL: none is near.
+static const char *nearest_option(const cli_command *command, const char *text, name_list *list)
+{
+    for (size_t g = 0; g < command->n_groups; g++) {
+        size_t n_rows;
+        const frit_option *rows = command->groups[g].rows(&n_rows);
+        for (size_t i = 0; i < n_rows; i++) add_names(list, &rows[i]);
+    }
+    return frit_name_nearest(text, list->names, list->n);
+}
+
 static int unknown_option(const cli_parse *parse, const char *text)
 {
     name_list list = {0};
-    for (size_t g = 0; g < parse->command->n_groups; g++) {
-        size_t n_rows;
-        const frit_option *rows = parse->command->groups[g].rows(&n_rows);
-        for (size_t i = 0; i < n_rows; i++) add_names(&list, &rows[i]);
-    }
-    const char *nearest = strncmp(text, "--", 2) == 0 ? frit_name_nearest(text + 2, list.names, list.n) : NULL;
+    const char *nearest = strncmp(text, "--", 2) == 0 ? nearest_option(parse->command, text + 2, &list) : NULL;
     if (nearest) return cli_usage("%s: no option '%s'; did you mean '--%s'?", parse->command->name, text, nearest);
     return cli_usage("%s: no option '%s'; 'frit help %s' lists them", parse->command->name, text, parse->command->name);
+}
+
+int cli_refuse_option(const cli_command *command, const char *name, const char *origin)
+{
+    name_list list = {0};
+    const char *nearest = nearest_option(command, name, &list);
+    if (nearest) return cli_usage("%s: no option '%.60s'; did you mean '%s'?", origin, name, nearest);
+    return cli_usage("%s: no option '%.60s'; 'frit help %s' lists them", origin, name, command->name);
+}
+
+const frit_option *cli_find_option(const cli_command *command, const char *name, const cli_group **group)
+{
+    for (size_t g = 0; g < command->n_groups; g++) {
+        size_t n_rows;
+        const frit_option *rows = command->groups[g].rows(&n_rows);
+        *group = &command->groups[g];
+        for (size_t i = 0; i < n_rows; i++)
+            if (has_name(&rows[i], name, strlen(name))) return &rows[i];
+    }
+    return NULL;
 }
 
 static int append(cli_parse *parse, const target *to, const char *text)
@@ -138,7 +164,8 @@ static int set(cli_parse *parse, const target *to, const char *text, const char 
 {
     cli_common *common = (cli_common *)parse->args;
     if (!text[0] && names_file(to->row))
-        return cli_usage("--%s: the name is empty; expected %s", to->row->name, to->row->metavar);
+        return cli_usage("%s%s--%s: the name is empty; expected %s", origin, origin[0] ? ": " : "", to->row->name,
+                         to->row->metavar);
     if (strcmp(origin, DEFAULT) != 0 && common->n_given < (int)CLI_COUNT(common->given))
         common->given[common->n_given++] = to->row;
     if (to->row->type == FRIT_OPTION_LIST) return append(parse, to, text);
@@ -149,6 +176,12 @@ static int set(cli_parse *parse, const target *to, const char *text, const char 
     }
     if (frit_option_set(to->row, to->fields, text) == FRIT_OK) return CLI_DONE;
     return cli_usage("%s%s%s", origin, origin[0] ? ": " : "", frit_error());
+}
+
+int cli_set_option(cli_parse *parse, const frit_option *row, const cli_group *group, const char *text,
+                   const char *origin)
+{
+    return set(parse, &(target){row, parse->args + group->offset}, text, origin);
 }
 
 static int set_defaults(cli_parse *parse)

@@ -1,29 +1,143 @@
 // SPDX-License-Identifier: MIT
-// frit serve: the model over HTTP, for OpenAI's clients.
+// frit serve: models over HTTP, for OpenAI's clients.
 #include "cli.h"
 
 #ifdef FRIT_HAVE_SERVER
+#include "serve.h"
+
 #include "server/notify.h"
-#include "server/server.h"
 
 #include <poll.h>
 #include <signal.h>
-#endif
+#include <stdlib.h>
+#include <string.h>
 
-typedef struct serve_args {
-    cli_common common;
-#ifdef FRIT_HAVE_SERVER
-    server_options server;
-#endif
-    frit_sampler_options sampler;
-    cli_speculate_options speculate;
-    app_shift_options shift;
-    cli_adapter_options adapters;
-    frit_engine_options engine;
-    frit_model_options model;
-} serve_args;
+typedef struct opened_model {
+    cli_adapters adapters;
+    cli_drafter drafter;
+    frit_model *model;
+    frit_engine *engine;
+    uint64_t n_promised, *promised;
+} opened_model;
 
-#ifdef FRIT_HAVE_SERVER
+// ---------------------------------------------------------------------------------------- loading
+
+static void close_opened(opened_model *opened)
+{
+    cli_close_adapters(&opened->adapters);
+    cli_drafter_free(&opened->drafter);
+    if (opened->promised) *opened->promised -= opened->n_promised;
+    frit_engine_free(opened->engine);
+    frit_model_free(opened->model);
+    free(opened);
+}
+
+static int open_parts(const served_model *served, opened_model *opened, server_loaded *out)
+{
+    const serve_args *args = &served->args;
+    frit_engine_options engine = args->engine;
+    engine.n_sessions = args->server.parallel;
+    int code = cli_open_model(&opened->model, &args->common, &args->model, served->path);
+    // Adapters come first: the engine looks at what memory is free then.
+    if (code == CLI_DONE) code = cli_open_adapters(&opened->adapters, opened->model, &args->adapters);
+    opened->promised = served->promised;
+    if (code == CLI_DONE && served->promised)
+        code = serve_take_memory(served->promised, &opened->n_promised, opened->model, &engine);
+    if (code == CLI_DONE) code = cli_open_engine(&opened->engine, &args->common, opened->model, &engine);
+    if (code == CLI_DONE)
+        code = cli_open_drafter(&opened->drafter, &args->speculate, opened->model, &args->common, &engine,
+                                &out->worker.speculate);
+    return code;
+}
+
+// An exit code, having said what failed.
+static int open_served(const served_model *served, server_loaded *out)
+{
+    const serve_args *args = &served->args;
+    opened_model *opened = calloc(1, sizeof *opened);
+    if (!opened) return cli_no_memory();
+    const int code = open_parts(served, opened, out);
+    if (code != CLI_DONE) {
+        close_opened(opened);
+        return code;
+    }
+    out->model = opened->model;
+    out->engine = opened->engine;
+    out->sampling = args->sampler;
+    cli_recommend(&args->common, opened->model, &out->sampling);
+    out->adapters = (server_adapters){opened->adapters.items, opened->adapters.scales, opened->adapters.n};
+    out->worker.n_sessions = args->server.parallel;
+    out->worker.max_waiting = args->server.max_queue;
+    out->worker.shift = args->shift;
+    out->worker.keeps_texts = args->server.slot_folder != NULL;
+    out->owned = opened;
+    return CLI_DONE;
+}
+
+static server_opened open_source(const server_source *source, server_loaded *out, char sentence[SERVER_MAX_SENTENCE])
+{
+    const served_model *served = source->ctx;
+    cli_note(&served->args.common, "loading %s", served->path);
+    const int code = open_served(served, out);
+    if (code == CLI_DONE) return SERVER_OPENED;
+    snprintf(sentence, SERVER_MAX_SENTENCE, "%.*s", SERVER_MAX_SENTENCE - 1, cli_last_failure());
+    return code == CLI_NO_MEMORY ? SERVER_OPEN_NO_MEMORY : SERVER_OPEN_FAILED;
+}
+
+static void close_source(const server_source *source, server_loaded *loaded)
+{
+    (void)source;
+    close_opened(loaded->owned);
+}
+
+// ---------------------------------------------------------------------------------------- which models
+
+// "name=path", unless there is such a file, or '/' before the '='.
+static bool name_model(served_model *served, const char *text)
+{
+    const size_t n = strcspn(text, "=/");
+    served->path = text;
+    if (text[n] != '=' || cli_path_kind(text) != CLI_PATH_NONE) return true;
+    served->path = text + n + 1;
+    served->name = strndup(text, n);
+    return served->name != NULL;
+}
+
+static int add_model(served_model *served, const serve_args *args, const char *text)
+{
+    served->args = *args;
+    served->args.common.model = NULL;
+    return name_model(served, text) ? CLI_DONE : cli_no_memory();
+}
+
+// Those of the command line, then those of the config file; or the bundled one.
+static int list_models(const serve_config *config, const serve_args *args, served_model *models, size_t *n)
+{
+    const cli_common *common = &args->common, *typed = &config->typed;
+    int code = CLI_DONE;
+    if (typed->model && common->n_positional > 0)
+        return cli_usage("the model is named twice: '%s' and -m %s", common->positional[0], typed->model);
+    for (int i = 0; i < common->n_positional && code == CLI_DONE; i++)
+        code = add_model(&models[(*n)++], args, common->positional[i]);
+    const bool is_bundled = !common->model && serve_count_sections(config) == 0;
+    if (common->n_positional == 0 && (common->model || is_bundled)) {
+        models[*n] = (served_model){.path = is_bundled ? cli_bundled_model() : common->model, .args = *args};
+        models[(*n)++].args.common.model = NULL;
+    }
+    if (code == CLI_DONE) code = serve_take_sections(config, args, models, n);
+    if (code == CLI_DONE && args->server.aliases.n > 0 && *n > 1)
+        return cli_usage("--alias names one model, and there are %zu: NAME=PATH names each", *n);
+    for (size_t i = 0; i < *n && code == CLI_DONE; i++) {
+        if (cli_path_kind(models[i].path) == CLI_PATH_NONE && *n > 1) {
+            cli_fail("serve: '%s' does not exist", models[i].path);
+            code = CLI_BAD_MODEL;
+        }
+        if (code == CLI_DONE) code = cli_check_shift(&models[i].args.shift);
+    }
+    return code;
+}
+
+// ---------------------------------------------------------------------------------------- the life of a server
 
 // A signal ends it early. One that comes just before is seen when the time is over, so it is never long.
 static void nap(int milliseconds)
@@ -68,17 +182,17 @@ static void end_gently(const cli_common *common, app_server *server, int drain_s
     for (int i = 0; i < 50 && !server_is_quiet(server); i++) nap(20);   // the last bytes leave
 }
 
-static int serve(const serve_args *args, frit_model *model, frit_engine *engine, const cli_adapters *adapters,
-                 const frit_speculate_options *speculate)
+static void say_ready(const app_server *server, size_t n_models, int32_t parallel, int32_t n_ctx)
 {
-    server_config config = {.options = args->server,
-                            .sampling = args->sampler,
-                            .model = model,
-                            .engine = engine,
-                            .adapters = {adapters->items, adapters->scales, adapters->n},
-                            .speculate = *speculate,
-                            .shift = args->shift};
-    cli_recommend(&args->common, model, &config.sampling);
+    char others[48] = "";
+    if (n_models > 1) snprintf(others, sizeof others, " and %zu more", n_models - 1);
+    fprintf(stderr, "frit: serving %s%s at %s (%d x %d tokens)\n", server_model_name(server), others,
+            server_url(server), parallel, n_ctx);
+}
+
+static int serve(const serve_args *args, const server_source *sources, size_t n, const server_loaded *first)
+{
+    const server_config config = {.options = args->server, .sources = sources, .n_sources = n, .first = first};
     server_problem problem;
     app_server *server = NULL;
     sigset_t signals, before;
@@ -88,53 +202,87 @@ static int serve(const serve_args *args, frit_model *model, frit_engine *engine,
     sigaddset(&signals, SIGHUP);
     catch_hangup();
     sigprocmask(SIG_BLOCK, &signals, &before);   // the server's threads leave them to this one
-    int code = CLI_DONE;
     frit_engine_info info;
-    frit_engine_get_info(engine, &info);   // from here on the engine is its own thread's
+    frit_engine_get_info(first->engine, &info);   // from here on the engine is its own thread's
+    const int32_t parallel = first->worker.n_sessions;
     bool open = server_open(&server, &config, &problem);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    if (!open) {
-        code = problem.status == 400 ? cli_usage("serve: %s", problem.message) : cli_fail("serve: %s", problem.message);
-    } else {
-        fprintf(stderr, "frit: serving %s at %s (%d x %d tokens)\n", server_model_name(server), server_url(server),
-                args->server.parallel, info.n_ctx);
-        server_notify("READY=1\nSTATUS=serving %.200s at %s", server_model_name(server), server_url(server));
-        while (!cli_interrupted) {
-            nap(200);
-            if (hung_up) reload(server);
-        }
-        end_gently(&args->common, server, args->server.drain_s);
-        server_close(server);
+    if (!open)
+        return problem.status == 400 ? cli_usage("serve: %s", problem.message) : cli_fail("serve: %s", problem.message);
+    say_ready(server, n, parallel, info.n_ctx);
+    server_notify("READY=1\nSTATUS=serving %.200s at %s", server_model_name(server), server_url(server));
+    while (!cli_interrupted) {
+        nap(200);
+        if (hung_up) reload(server);
     }
+    end_gently(&args->common, server, args->server.drain_s);
+    server_close(server);
+    return CLI_DONE;
+}
+
+static int serve_models(const serve_args *args, served_model *models, size_t n)
+{
+    server_loaded first = {0};
+    uint64_t promised = 0;
+    server_source *sources = calloc(n, sizeof *sources);
+    if (!sources) return cli_no_memory();
+    for (size_t i = 0; i < n && n > 1; i++) models[i].promised = &promised;
+    for (size_t i = 0; i < n; i++)
+        sources[i] = (server_source){.name = models[i].name,
+                                     .path = models[i].path,
+                                     .aliases = models[i].args.server.aliases,
+                                     .open = open_source,
+                                     .close = close_source,
+                                     .ctx = &models[i]};
+    int code = open_served(&models[0], &first);
+    if (code == CLI_DONE) code = serve(args, sources, n, &first);
+    free(sources);
     return code;
 }
 
 static int run(void *ctx)
 {
     serve_args *args = ctx;
-    frit_model *model = NULL;
-    frit_engine *engine = NULL;
-    cli_adapters adapters = {0};
-    cli_drafter drafter = {0};
-    frit_speculate_options speculate;
-    const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
-    args->engine.n_sessions = args->server.parallel;
-    int code = cli_check_shift(&args->shift);
-    if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
-    // Adapters come first: the engine looks at what memory is free then.
-    if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
-    if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
-    if (code == CLI_DONE)
-        code = cli_open_drafter(&drafter, &args->speculate, model, &args->common, &args->engine, &speculate);
-    if (code == CLI_DONE) code = serve(args, model, engine, &adapters, &speculate);
-    cli_close_adapters(&adapters);
-    cli_drafter_free(&drafter);
-    frit_engine_free(engine);
-    frit_model_free(model);
+    serve_config config;
+    served_model *models = NULL;
+    size_t n = 0;
+    int code = serve_read_config(&config, args);
+    if (code == CLI_DONE) {
+        models = calloc((size_t)args->common.n_positional + 1 + serve_count_sections(&config), sizeof *models);
+        code = models ? list_models(&config, args, models, &n) : cli_no_memory();
+    }
+    if (code == CLI_DONE) code = serve_models(args, models, n);
+    for (size_t i = 0; i < n; i++) {
+        for (int k = 0; k < models[i].parse.n_owned; k++) free(models[i].parse.owned[k]);
+        free(models[i].name);
+    }
+    free(models);
+    serve_config_free(&config);
     return code;
 }
 
+static const frit_option *config_rows(size_t *n_rows)
+{
+    static const frit_option row = {.name = "config",
+                                    .type = FRIT_OPTION_TEXT,
+                                    .metavar = "FILE",
+                                    .help = "options as lines 'name = value', and models as sections [NAME] with "
+                                            "their path and options"};
+    *n_rows = 1;
+    return &row;
+}
+
 #else
+
+typedef struct serve_args {
+    cli_common common;
+    frit_sampler_options sampler;
+    cli_speculate_options speculate;
+    app_shift_options shift;
+    cli_adapter_options adapters;
+    frit_engine_options engine;
+    frit_model_options model;
+} serve_args;
 
 static int run(void *ctx)
 {
@@ -146,6 +294,7 @@ static int run(void *ctx)
 
 static const cli_group groups[] = {
 #ifdef FRIT_HAVE_SERVER
+    {"Configuration", config_rows, offsetof(serve_args, config)},
     {"Server", server_option_rows, offsetof(serve_args, server)},
 #endif
     {"Sampling, where a request says nothing else", frit_sampler_option_rows, offsetof(serve_args, sampler)},
@@ -159,16 +308,20 @@ static const cli_group groups[] = {
 
 const cli_command cli_command_serve = {
     .name = "serve",
-    .usage = "[MODEL] [options]",
+    .usage = "[MODEL|NAME=MODEL ...] [options]",
     .summary = "answer OpenAI's clients over HTTP",
     .details =
         "Listens on http://127.0.0.1:8080 and says so on stderr once requests are answered. SIGTERM and Ctrl-C let\n"
         "answers finish, a second one does not. docs/server.md lists routes and fields.\n"
         "\n"
+        "Of several models the first is loaded at the start, the others when a request names them. --config reads\n"
+        "options and models from a file; the command line goes before it.\n"
+        "\n"
         "  frit serve model.gguf --port 9000 --parallel 8\n"
+        "  frit serve small.gguf coder=qwen-coder.gguf --max-models 1 --idle-unload 600\n"
         "  curl http://127.0.0.1:8080/v1/chat/completions -d '{\"messages\":\n"
         "      [{\"role\": \"user\", \"content\": \"Tell me the tale of Rapunzel.\"}], \"stream\": true}'",
-    .max_positional = 1,
+    .max_positional = CLI_MAX_POSITIONAL,
     .args_bytes = sizeof(serve_args),
     .groups = groups,
     .n_groups = CLI_COUNT(groups),

@@ -34,11 +34,22 @@ static void say(const char *format, va_list args)
     cli_say(with_name, args);
 }
 
+static _Thread_local char last_failure[640];
+
+static void say_failure(const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    vsnprintf(last_failure, sizeof last_failure, format, again);
+    va_end(again);
+    say(format, args);
+}
+
 int cli_fail(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(format, args);
+    say_failure(format, args);
     va_end(args);
     return CLI_FAILED;
 }
@@ -47,9 +58,14 @@ int cli_usage(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(format, args);
+    say_failure(format, args);
     va_end(args);
     return CLI_USAGE;
+}
+
+const char *cli_last_failure(void)
+{
+    return last_failure;
 }
 
 void cli_note(const cli_common *common, const char *format, ...)

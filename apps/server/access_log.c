@@ -37,9 +37,9 @@ static json_t *access_json(const server_access *access)
     gmtime_r(&now.tv_sec, &utc);
     strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%SZ", &utc);
     json_t *json =
-        json_pack("{s:s, s:s?, s:s?, s:s?, s:i, s:b, s:s?, s:f, s:s?}", "time", time, "id", access->id, "method",
-                  access->method, "path", access->path, "status", access->status, "aborted", access->aborted, "code",
-                  access->code, "ms", round(1e6 * access->seconds) / 1e3, "key", access->key);
+        json_pack("{s:s, s:s?, s:s?, s:s?, s:s?, s:i, s:b, s:s?, s:f, s:s?}", "time", time, "id", access->id, "method",
+                  access->method, "path", access->path, "model", access->model, "status", access->status, "aborted",
+                  access->aborted, "code", access->code, "ms", round(1e6 * access->seconds) / 1e3, "key", access->key);
     if (!access->has_usage) return json;
     json_object_set_new(json, "prompt_tokens", json_integer((json_int_t)access->n_prompt));
     json_object_set_new(json, "cached_tokens", json_integer((json_int_t)access->n_cached));

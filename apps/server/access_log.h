@@ -13,6 +13,7 @@ typedef struct server_access {
     const char *id, *method, *path;   // path: of the route, or NULL
     int status;                       // of HTTP; 0: there was no answer
     bool aborted;                     // the connection ended before the answer did
+    const char *model;                // its name, or NULL
     const char *code;                 // of a problem, or NULL
     double seconds;                   // from its head to the end of the answer
     const char *key;                  // of the caller, for people; NULL: none

@@ -58,7 +58,8 @@ typedef struct server_parser {
     void (*clear)(void *request);   // frees what custom fields made; may be NULL
     // After all fields: makes of the body what other protocols would have sent (server_body_convert). May be NULL.
     bool (*convert)(void *request, server_problem *problem);
-    size_t sampler;   // offset of its frit_sampler_options, which the caller presets; 0: it has none
+    bool loads_nothing;   // requests are about models, which need not be loaded
+    size_t sampler;       // offset of its frit_sampler_options, which the caller presets; 0: it has none
 } server_parser;
 
 // Reads the body into the zeroed `request`, whose root then is an object. False with a problem of status 400;

@@ -35,8 +35,7 @@ static bool choose_adapters(const server_model *model, const server_generation *
     return true;
 }
 
-// Callers with different keys, and requests with different salts, cannot tell what others have asked.
-static bool set_salt(const server_exchange *exchange, const char *salt, server_job *job)
+bool server_set_salt(const server_exchange *exchange, const char *salt, server_job *job)
 {
     const char *caller = server_key_salt(exchange->caller);
     const size_t n = strlen(caller) + (salt ? strlen(salt) : 0) + 2;
@@ -247,10 +246,12 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     job->continues = !chat;
     if (!choose_adapters(model, request, job, problem)) return false;
-    if (!set_salt(exchange, request->cache_salt, job)) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (!server_set_salt(exchange, request->cache_salt, job))
+        return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     if (!set_priority(exchange, request, job, problem)) return false;
     job->heals = request->heals;
     job->echoes = request->echo;
+    job->wanted_slot = request->wanted_slot;
     if (request->echo && request->heals)
         return server_refuse(problem, 400, "unsupported_parameter", "echo",
                              "echo: a prompt that is healed cannot be echoed");

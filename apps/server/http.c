@@ -13,6 +13,7 @@
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,7 @@ typedef struct request {
     unsigned status;   // that was sent
     bool is_reading;   // the pool has it
     bool is_submitted;
+    bool is_probed;   // whether its client is still there, while it waits for its model
     bool is_preflight, bad_path, http_1_0, is_large;
     char traceparent[64];   // of the header; "": none
     bool is_counted;        // among the requests of its key
@@ -396,6 +398,7 @@ static enum MHD_Result send_asset(request *r)
 
 static enum MHD_Result answer(request *r)
 {
+    if (r->exchange.problem.status == 499) return MHD_NO;   // closes the connection
     if (r->exchange.problem.status) return send_problem(r);
     if (r->is_preflight) return send_nothing(r);
     if (r->exchange.job) return answer_with_job(r);
@@ -441,21 +444,49 @@ static void follow_job(request *r)
     server_job_listen(r->exchange.model->worker, r->exchange.job, resume, r);
 }
 
-// On a thread of the pool.
-static void read_body(server_task *task)
+// Its connection goes on.
+static void end_reading(request *r)
 {
-    request *r = (request *)task;
-    const size_t n = r->n_body;
-    r->exchange.cancelled = is_gone;
-    r->exchange.submit = submit;
-    server_route_run(r->route, &r->exchange, r->body ? r->body : "", n);
-    drop_body(r);
-    r->is_large = n >= LARGE_BODY;
     server_http *http = r->http;
+    r->is_large = r->n_body >= LARGE_BODY;
+    drop_body(r);
     pthread_mutex_lock(&http->lock);
     r->is_reading = false;
     MHD_resume_connection(r->connection);
     pthread_mutex_unlock(&http->lock);
+}
+
+// On a thread of the pool.
+static void read_body(server_task *task)
+{
+    request *r = (request *)task;
+    r->exchange.cancelled = is_gone;
+    r->exchange.submit = submit;
+    if (!server_route_run(r->route, &r->exchange, r->body ? r->body : "", r->n_body))
+        return;   // until its model is there
+    end_reading(r);
+}
+
+static request *waiting_request(server_waiter *waiter)
+{
+    return (request *)((char *)waiter - offsetof(request, exchange.waiter));
+}
+
+static bool waits_for_nobody(server_waiter *waiter)
+{
+    request *r = waiting_request(waiter);
+    return server_socket_is_left(r->socket, r->http->options.tls != NULL, !r->http_1_0, &r->is_probed);
+}
+
+// The model is there, and the body is read again; or it will not be.
+static void take_model(server_waiter *waiter, const server_problem *problem)
+{
+    request *r = waiting_request(waiter);
+    server_problem full;
+    r->exchange.is_held = !problem;
+    if (!problem && server_pool_submit(r->http->readers, &r->task, &full)) return;
+    r->exchange.problem = problem ? *problem : full;
+    end_reading(r);
 }
 
 // Suspends the connection while the pool reads the body. A wake that was meant for an earlier request may come too.
@@ -499,6 +530,8 @@ static void *on_line(void *ctx, const char *uri, struct MHD_Connection *connecti
     r->connection = connection;
     r->exchange.site = http->options.site;
     r->exchange.protocol = &server_openai;
+    r->exchange.ctx = r;
+    r->exchange.waiter = (server_waiter){.ready = take_model, .is_gone = waits_for_nobody};
     r->came_at = now_seconds();
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     r->link = info ? info->socket_context : NULL;
@@ -574,6 +607,7 @@ static void log_request(const request *r, bool aborted)
     server_access access = {.id = r->id,
                             .status = (int)r->status,
                             .aborted = aborted,
+                            .model = r->exchange.is_used ? r->exchange.model->name : NULL,
                             .code = r->exchange.problem.status ? r->exchange.problem.code : NULL,
                             .seconds = now_seconds() - r->came_at,
                             .key = server_key_label(r->exchange.caller)};
@@ -599,9 +633,11 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **st
     server_front_set(http->front, r->link, SERVER_PHASE_IDLE);
     server_replay_leave(&r->reader);
     server_replay_release(r->exchange.replay);
-    if (r->exchange.job) server_job_release(r->exchange.model->worker, r->exchange.job);
-    if (r->is_counted) server_key_leave(r->exchange.caller);
-    server_key_release(r->exchange.caller);
+    const server_exchange *exchange = &r->exchange;
+    if (exchange->job) server_job_release(exchange->model->worker, exchange->job);
+    if (exchange->is_held) server_models_release(exchange->site->models, exchange->model, exchange->is_used);
+    if (r->is_counted) server_key_leave(exchange->caller);
+    server_key_release(exchange->caller);
     free(r->exchange.reply);
     drop_body(r);
     free(r->path);

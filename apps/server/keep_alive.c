@@ -10,7 +10,7 @@ static bool tell_progress(server_job *job, double now)
     if (!job->wants_progress || !job->slot || job->work || job->usage.n_answer > 0) return false;
     const size_t n_pending = frit_session_pending(job->slot->session);
     const server_progress progress = {.n_prompt = job->n_prompt,
-                                      .n_cached = frit_session_cached(job->slot->session),
+                                      .n_cached = server_slot_cached(job->slot),
                                       .n_done = n_pending < job->n_prompt ? job->n_prompt - n_pending : 0,
                                       .seconds = now - job->times.started};
     if (progress.n_done == job->n_reported) return false;

@@ -70,6 +70,7 @@ static const struct {
     [SERVER_COUNT_FAILED] = {"frit_requests_failed_total", "answers that ended with an error", ""},
     [SERVER_COUNT_REFUSED] = {"frit_requests_refused_total", "requests refused with status 429", ""},
     [SERVER_COUNT_STEPS] = {"frit_steps_total", "steps of the engine", ""},
+    [SERVER_COUNT_LOADS] = {"frit_model_loads_total", "how often the model was loaded", ""},
 };
 
 typedef struct histogram {
@@ -154,18 +155,50 @@ static void put_head(writing *w, const char *name, const char *help, const char 
     put(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void put_gauge(writing *w, const char *name, const char *help, double value)
+typedef double (*gauge_fn)(const server_measured *model);
+
+static double running_of(const server_measured *model)
 {
-    put_head(w, name, help, "gauge");
-    put(w, "%s%s} %.10g\n", name, w->model, value);
+    return model->gauges.n_running;
 }
+
+static double waiting_of(const server_measured *model)
+{
+    return model->gauges.n_waiting;
+}
+
+static double cache_use_of(const server_measured *model)
+{
+    return model->gauges.cache_use;
+}
+
+static double sessions_of(const server_measured *model)
+{
+    return model->gauges.n_sessions;
+}
+
+static double loaded_of(const server_measured *model)
+{
+    return model->is_loaded;
+}
+
+static const struct {
+    const char *name, *help;
+    gauge_fn value;
+} gauges[] = {
+    {"vllm:num_requests_running", "requests that have a session", running_of},
+    {"vllm:num_requests_waiting", "requests that wait for a session", waiting_of},
+    {"vllm:kv_cache_usage_perc", "tokens of running requests, of those that the cache has room for; 1: all",
+     cache_use_of},
+    {"frit_sessions", "requests that may run at once", sessions_of},
+    {"frit_model_loaded", "1: the model is loaded", loaded_of},
+};
 
 static void put_histogram(writing *w, int which, const histogram *h)
 {
     const char *name = histograms[which].name;
     const double *bounds = histograms[which].bounds;
     uint64_t n = 0;
-    put_head(w, name, histograms[which].help, "histogram");
     for (int i = 0; i < MAX_BUCKETS && bounds[i] > 0; i++) {
         n += h->buckets[i];
         put(w, "%s_bucket%s,le=\"%.10g\"} %llu\n", name, w->model, bounds[i], (unsigned long long)n);
@@ -186,27 +219,43 @@ static void write_model(char *out, size_t size, const char *model)
     snprintf(out + n, size - n, "\"");
 }
 
-char *server_metrics_text(server_metrics *metrics, const char *model, const server_gauges *gauges)
+static void put_counter(writing *w, size_t which, const server_measured *model)
+{
+    pthread_mutex_lock(&model->metrics->lock);
+    const uint64_t n = model->metrics->counters[which];
+    pthread_mutex_unlock(&model->metrics->lock);
+    write_model(w->model, sizeof w->model, model->name);
+    put(w, "%s%s%s} %llu\n", counters[which].name, w->model, counters[which].label, (unsigned long long)n);
+}
+
+char *server_metrics_text(const server_measured *models, size_t n, int64_t started)
 {
     writing w = {0};
-    write_model(w.model, sizeof w.model, model);
-    put_gauge(&w, "vllm:num_requests_running", "requests that have a session", gauges->n_running);
-    put_gauge(&w, "vllm:num_requests_waiting", "requests that wait for a session", gauges->n_waiting);
-    put_gauge(&w, "vllm:kv_cache_usage_perc",
-              "tokens of running requests, of those that the cache has room for; 1: all", gauges->cache_use);
-    put_gauge(&w, "frit_sessions", "requests that may run at once", gauges->n_sessions);
+    for (size_t i = 0; i < sizeof gauges / sizeof gauges[0]; i++) {
+        put_head(&w, gauges[i].name, gauges[i].help, "gauge");
+        for (size_t k = 0; k < n; k++) {
+            write_model(w.model, sizeof w.model, models[k].name);
+            put(&w, "%s%s} %.10g\n", gauges[i].name, w.model, gauges[i].value(&models[k]));
+        }
+    }
     put_head(&w, "frit_build_info", "the version", "gauge");
     put(&w, "frit_build_info{version=\"%s\"} 1\n", frit_version());
     put_head(&w, "process_start_time_seconds", "since 1970", "gauge");
-    put(&w, "process_start_time_seconds %lld\n", (long long)gauges->started);
-    pthread_mutex_lock(&metrics->lock);
+    put(&w, "process_start_time_seconds %lld\n", (long long)started);
     for (size_t i = 0; i < SERVER_N_COUNTERS; i++) {
         if (counters[i].help[0]) put_head(&w, counters[i].name, counters[i].help, "counter");
-        put(&w, "%s%s%s} %llu\n", counters[i].name, w.model, counters[i].label,
-            (unsigned long long)metrics->counters[i]);
+        for (size_t k = 0; k < n; k++) put_counter(&w, i, &models[k]);
     }
-    for (int i = 0; i < SERVER_N_HISTOGRAMS; i++) put_histogram(&w, i, &metrics->histograms[i]);
-    pthread_mutex_unlock(&metrics->lock);
+    for (int i = 0; i < SERVER_N_HISTOGRAMS; i++) {
+        put_head(&w, histograms[i].name, histograms[i].help, "histogram");
+        for (size_t k = 0; k < n; k++) {
+            pthread_mutex_lock(&models[k].metrics->lock);
+            const histogram h = models[k].metrics->histograms[i];
+            pthread_mutex_unlock(&models[k].metrics->lock);
+            write_model(w.model, sizeof w.model, models[k].name);
+            put_histogram(&w, i, &h);
+        }
+    }
     if (!w.failed) return w.text;
     free(w.text);
     return NULL;

@@ -24,6 +24,7 @@ typedef enum server_counter {
     SERVER_COUNT_FAILED,
     SERVER_COUNT_REFUSED,   // the queue was full
     SERVER_COUNT_STEPS,
+    SERVER_COUNT_LOADS,   // of the model
     SERVER_N_COUNTERS,
 } server_counter;
 
@@ -46,13 +47,19 @@ typedef enum server_histogram {
 typedef struct server_gauges {   // of the moment
     int32_t n_sessions, n_running, n_waiting;
     double cache_use;   // 0 to 1
-    int64_t started;    // seconds since 1970
 } server_gauges;
+
+typedef struct server_measured {   // a model
+    server_metrics *metrics;
+    const char *name;
+    bool is_loaded;
+    server_gauges gauges;
+} server_measured;
 
 server_metrics *server_metrics_new(void);   // NULL: no memory
 void server_metrics_free(server_metrics *metrics);
 // Without metrics (NULL) nothing happens.
 void server_metrics_count(server_metrics *metrics, server_counter counter, uint64_t n);
 void server_metrics_observe(server_metrics *metrics, server_histogram histogram, double value);
-// malloc'd, in Prometheus' text format; NULL: no memory.
-char *server_metrics_text(server_metrics *metrics, const char *model, const server_gauges *gauges);
+// malloc'd, in Prometheus' text format; NULL: no memory. started: in seconds since 1970.
+char *server_metrics_text(const server_measured *models, size_t n, int64_t started);

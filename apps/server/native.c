@@ -135,6 +135,7 @@ void server_show_props(server_exchange *exchange)
     const char *text = "";
     size_t n = 0;
     char build[64];
+    if (!server_check_loaded(exchange)) return;
     snprintf(build, sizeof build, "frit-%s", frit_version());
     frit_model_meta_text(model->model, "tokenizer.chat_template", 0, &text, &n);
     json_t *settings =
@@ -152,6 +153,7 @@ void server_show_props(server_exchange *exchange)
 void server_list_slots(server_exchange *exchange)
 {
     const server_model *model = exchange->model;
+    if (!server_check_loaded(exchange)) return;
     const int32_t n = server_worker_load(model->worker).n_sessions;
     json_t *list = json_array();
     for (int32_t i = 0; i < n; i++)

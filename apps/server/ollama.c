@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 static json_t *time_json(int64_t seconds)
@@ -190,22 +191,44 @@ static json_t *details_json(const server_model *model)
                      info->file_type);
 }
 
-static json_t *model_json(const server_model *model, const char *name)
+// What is known of a model's files before they are read.
+static json_t *unread_json(void)
 {
-    return json_pack("{s:s, s:s, s:o, s:I, s:s, s:o}", "name", name, "model", name, "modified_at",
-                     time_json(model->started), "size", (json_int_t)model->info.n_bytes, "digest", "", "details",
-                     details_json(model));
+    return json_pack("{s:s, s:s, s:s, s:[], s:s, s:s}", "parent_model", "", "format", "", "family", "", "families",
+                     "parameter_size", "", "quantization_level", "");
+}
+
+static json_int_t file_bytes(const server_model *model)
+{
+    struct stat info;
+    return stat(model->path, &info) == 0 && S_ISREG(info.st_mode) ? (json_int_t)info.st_size : 0;
+}
+
+static void add_model(void *list, const server_model *model, const char *name, const server_model_status *status)
+{
+    const bool is_held = server_is_loaded(status);
+    json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:I, s:s, s:o}", "name", name, "model", name, "modified_at",
+                                          time_json(model->started), "size",
+                                          is_held ? (json_int_t)model->info.n_bytes : file_bytes(model), "digest", "",
+                                          "details", is_held ? details_json(model) : unread_json()));
+}
+
+static void add_loaded(void *list, const server_model *model, const char *name, const server_model_status *status)
+{
+    if (server_is_loaded(status)) add_model(list, model, name, status);
 }
 
 void server_ollama_list_models(server_exchange *exchange)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < exchange->site->n_models; i++) {
-        const server_model *model = &exchange->site->models[i];
-        for (size_t k = 0; k < model->aliases.n; k++)
-            json_array_append_new(list, model_json(model, model->aliases.items[k]));
-        if (model->aliases.n == 0) json_array_append_new(list, model_json(model, model->name));
-    }
+    server_each_name(exchange->site->models, add_model, list);
+    server_reply(exchange, json_pack("{s:o}", "models", list));
+}
+
+void server_ollama_list_loaded(server_exchange *exchange)
+{
+    json_t *list = json_array();
+    server_each_name(exchange->site->models, add_loaded, list);
     server_reply(exchange, json_pack("{s:o}", "models", list));
 }
 
@@ -227,11 +250,9 @@ static json_t *meta_json(const frit_model *model)
 
 void server_ollama_show_model(server_exchange *exchange)
 {
-    const server_shown *request = exchange->request;
+    const server_model *model = exchange->model;
     const char *text = "";
     size_t n = 0;
-    if (!request->model && !server_check_model(exchange, request->name)) return;
-    const server_model *model = exchange->model;
     frit_model_meta_text(model->model, "tokenizer.chat_template", 0, &text, &n);
     const bool generates = model->info.kind != FRIT_KIND_ENCODER;
     json_t *capabilities = json_array();

@@ -171,6 +171,38 @@ static json_t *answer_json(const server_route *route)
     return json_pack("{s:s, s:o}", "description", "The answer", "content", content);
 }
 
+// What paths read from the URL's query.
+static const struct {
+    const char *method, *path, *name, *values;   // values: with '|' between them; NULL: any text, and it may be absent
+} queries[] = {
+    {"GET", "/props", "model", NULL},
+    {"GET", "/slots", "model", NULL},
+    {"GET", "/lora-adapters", "model", NULL},
+    {"POST", "/slots/*", "action", "save|restore|erase"},
+};
+
+static json_t *parameters_json(const server_route *route)
+{
+    json_t *list = json_array();
+    if (strchr(route->path, '*'))
+        json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:{s:s}}", "name", "id", "in", "path", "required", 1,
+                                              "schema", "type", "string"));
+    for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++) {
+        if (strcmp(queries[i].method, route->method) != 0 || strcmp(queries[i].path, route->path) != 0) continue;
+        json_t *schema = json_pack("{s:s}", "type", "string"), *values = json_array();
+        for (const char *at = queries[i].values; at;) {
+            const size_t n = strcspn(at, "|");
+            json_array_append_new(values, json_stringn(at, n));
+            at = at[n] ? at + n + 1 : NULL;
+        }
+        if (queries[i].values) json_object_set(schema, "enum", values);
+        json_decref(values);
+        json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:o}", "name", queries[i].name, "in", "query",
+                                              "required", queries[i].values != NULL, "schema", schema));
+    }
+    return list;
+}
+
 static json_t *operation_json(const server_route *route)
 {
     char id[96];
@@ -182,10 +214,9 @@ static json_t *operation_json(const server_route *route)
                              "200", answer_json(route), "default", error_json(route->protocol));
     if (route->parser) json_object_set_new(json, "requestBody", request_json(route->parser));
     if (!route->needs_key) json_object_set_new(json, "security", json_array());
-    if (strchr(route->path, '*'))
-        json_object_set_new(json, "parameters",
-                            json_pack("[{s:s, s:s, s:b, s:{s:s}}]", "name", "id", "in", "path", "required", 1, "schema",
-                                      "type", "string"));
+    json_t *parameters = parameters_json(route);
+    if (json_array_size(parameters) > 0) json_object_set(json, "parameters", parameters);
+    json_decref(parameters);
     return json;
 }
 

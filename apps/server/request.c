@@ -438,6 +438,7 @@ void server_clear_generation(void *ctx)
     {"sse_ping_interval", FIELD_INT, .offset = AT(keep_alive_s), .min = -1, .max = 86400},                \
     {"return_progress", FIELD_BOOL, .offset = AT(wants_progress)},                                        \
     {"seed", FIELD_CUSTOM, .parse = server_parse_seed},                                                          \
+    {"id_slot", FIELD_CUSTOM, .parse = server_parse_slot},                                                 \
     {"cache_salt", FIELD_TEXT, .offset = AT(cache_salt)},                                                 \
     {"priority", FIELD_CUSTOM, .parse = server_parse_priority},                                           \
     {"stop", FIELD_CUSTOM, .parse = parse_stop},                                                          \
@@ -506,7 +507,7 @@ static const server_field native_fields[] = {
     {"input_prefix", FIELD_CUSTOM, .parse = parse_input_prefix},
     {"input_suffix", FIELD_CUSTOM, .parse = parse_input_suffix},
     {"input_extra", FIELD_CUSTOM, .parse = parse_input_extra},
-    ELSEWHERE("id_slot"), ELSEWHERE("n_keep"), ELSEWHERE("n_discard"),
+    ELSEWHERE("n_keep"), ELSEWHERE("n_discard"),
     LATER("n_indent", .harmless = "0", .why = SAMPLER_LATER),
     LATER("min_keep", .harmless = "0", .why = SAMPLER_LATER),
     {"t_max_predict_ms", FIELD_INT, .offset = AT(max_ms), .min = -1, .max = INT32_MAX},

@@ -52,6 +52,7 @@ typedef struct server_generation {
     int32_t max_ms;              // after its first token the answer ends with a line, once it took so long; <= 0: any
     bool wants_timings;          // with each event
     bool pads;                   // events are filled up, so that their length tells less of what they say
+    int32_t wanted_slot;         // from 1 on; 0: any
     frit_option_list breakers;   // items owned, texts borrowed
     char *order;                 // owned: sampler.samplers, where a list gives it
     char *prediction;            // owned: what the answer will probably be; NULL: nothing is known
@@ -103,11 +104,17 @@ typedef struct server_rerank {
     bool return_documents, raw_scores;
 } server_rerank;
 
-// /api/show.
-typedef struct server_shown {
+// /api/show, /models/load, /models/unload.
+typedef struct server_named {
     server_body body;
     const char *model, *name;
-} server_shown;
+} server_named;
+
+// /slots/ID.
+typedef struct server_saved {
+    server_body body;
+    const char *filename, *cache_salt;
+} server_saved;
 
 // /tokenize, /detokenize, /apply-template.
 typedef struct server_text_request {
@@ -119,10 +126,11 @@ typedef struct server_text_request {
     bool add_special, parse_special, with_pieces;
 } server_text_request;
 
-extern const server_parser server_chat_parser, server_completion_parser, server_tokenize_parser,
-    server_detokenize_parser, server_moderation_parser, server_template_parser, server_embedding_parser,
-    server_rerank_parser, server_anthropic_parser, server_responses_parser, server_native_parser,
-    server_ollama_chat_parser, server_ollama_generate_parser, server_ollama_show_parser, server_ollama_embed_parser;
+extern const server_parser server_named_parser, server_saved_parser, server_chat_parser, server_completion_parser,
+    server_tokenize_parser, server_detokenize_parser, server_moderation_parser, server_template_parser,
+    server_embedding_parser, server_rerank_parser, server_anthropic_parser, server_responses_parser,
+    server_native_parser, server_ollama_chat_parser, server_ollama_generate_parser, server_ollama_show_parser,
+    server_ollama_embed_parser;
 
 // For the tables of other protocols: fields of chats that they do not have, with their defaults.
 #define SERVER_DEFAULT_FIELDS                                                                                   \
@@ -137,6 +145,7 @@ extern const server_parser server_chat_parser, server_completion_parser, server_
         "parallel_tool_calls", FIELD_BOOL, .offset = offsetof(server_generation, parallel_calls), .fallback = 1 \
     }
 bool server_parse_seed(json_t *value, void *request, server_problem *problem);
+bool server_parse_slot(json_t *value, void *request, server_problem *problem);
 bool server_parse_priority(json_t *value, void *request, server_problem *problem);
 bool server_parse_lora(json_t *value, void *request, server_problem *problem);
 // Makes the i-th of several prompts the request's; what was there is not freed.

@@ -2,6 +2,17 @@
 // Fields that say when a request is served.
 #include "server/request.h"
 
+// -1: any session.
+bool server_parse_slot(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    const json_int_t id = json_is_integer(value) ? json_integer_value(value) : -2;
+    if (id < -1 || id >= INT32_MAX)
+        return server_refuse(problem, 400, "invalid_value", "id_slot", "id_slot: expected the number of a slot, or -1");
+    request->wanted_slot = (int32_t)id + 1;
+    return true;
+}
+
 bool server_parse_priority(json_t *value, void *ctx, server_problem *problem)
 {
     enum { MOST = 1000000 };

@@ -43,9 +43,13 @@ static const server_route routes[] = {
     {"POST", "/v1/moderations",      &server_moderation_parser, server_refuse_moderation, true, &server_openai,
      "Is refused: no model here moderates", "object"},
     {"GET",  "/v1/models",           NULL,                      server_list_models,    true,  &server_openai,
-     "Lists the names of the model", "object"},
+     "Lists the names of the models", "object"},
     {"GET",  "/v1/models/*",         NULL,                      server_show_model,     true,  &server_openai,
      "Describes the model", "object"},
+    {"POST", "/models/load",      &server_named_parser,      server_load_model,     true,  &server_openai,
+     "Begins to load a model, as llama.cpp's router does", "object"},
+    {"POST", "/models/unload",    &server_named_parser,      server_unload_model,   true,  &server_openai,
+     "Frees a model that has no requests, as llama.cpp's router does", "object"},
     {"GET",  "/lora-adapters",    NULL,                      server_list_adapters,  true,  &server_openai,
      "Lists the adapters", "array"},
     {"POST", "/completion",       &server_native_parser,     server_complete_native, true, &server_native,
@@ -58,6 +62,8 @@ static const server_route routes[] = {
      "Lists the sampling options: ranges, defaults, help", "array"},
     {"GET",  "/slots",            NULL,                      server_list_slots,     true,  &server_openai,
      "Lists the sessions", "array"},
+    {"POST", "/slots/*",          &server_saved_parser,      server_change_slot,    true,  &server_openai,
+     "Saves the text of a session, restores it or erases it, as llama.cpp's server does", "object"},
     {"GET",  "/metrics",          NULL,                      server_show_metrics,   true,  &server_openai,
      "Gives counters, gauges and histograms to Prometheus", "text"},
     {"GET",  "/openapi.json",     NULL,                      server_show_openapi,   true,  &server_openai,
@@ -75,8 +81,8 @@ static const server_route routes[] = {
     {"POST", "/api/show",         &server_ollama_show_parser, server_ollama_show_model, true, &server_ollama,
      "Describes the model, as Ollama does", "object"},
     {"GET",  "/api/tags",         NULL,                      server_ollama_list_models, true, &server_ollama,
-     "Lists the names of the model, as Ollama does", "object"},
-    {"GET",  "/api/ps",           NULL,                      server_ollama_list_models, true, &server_ollama,
+     "Lists the names of the models, as Ollama does", "object"},
+    {"GET",  "/api/ps",           NULL,                      server_ollama_list_loaded, true, &server_ollama,
      "Lists the models that are loaded, as Ollama does", "object"},
     {"GET",  "/api/version",      NULL,                      server_ollama_show_version, true, &server_ollama,
      "Gives the version", "object"},
@@ -141,40 +147,67 @@ const char *server_route_challenge(const server_route *route)
 }
 
 // A name that is no text is refused when the fields are parsed.
-static bool choose_model(server_exchange *exchange)
+static bool choose_model(const server_route *route, server_exchange *exchange)
 {
     const server_body *body = exchange->request;
-    return server_check_model(exchange, json_string_value(json_object_get(body->root, "model")));
+    const json_t *name = json_object_get(body->root, "model");
+    if (!name && route->protocol == &server_ollama) name = json_object_get(body->root, "name");
+    return server_check_model(exchange, json_string_value(name));
 }
 
-static bool preset_sampler(const server_parser *parser, server_exchange *exchange)
+static bool parse_fields(const server_parser *parser, server_exchange *exchange)
 {
-    if (parser->sampler)
-        *(frit_sampler_options *)((char *)exchange->request + parser->sampler) = exchange->model->sampling;
+    void *request = exchange->request;
+    if (parser->sampler && exchange->is_held)
+        *(frit_sampler_options *)((char *)request + parser->sampler) = exchange->model->sampling;
+    return server_parse_body(parser, request, &exchange->problem) &&
+           (!exchange->site->strict_fields || server_parse_strictly(parser, request, &exchange->problem));
+}
+
+// False without a problem: the model has to be loaded.
+static bool run_body(const server_route *route, server_exchange *exchange, const char *body, size_t n_body)
+{
+    const server_parser *parser = route->parser;
+    if (!server_load_body(parser, body, n_body, exchange->request, &exchange->problem) ||
+        !choose_model(route, exchange))
+        return false;
+    if (!parser->loads_nothing && !exchange->is_held) {
+        exchange->is_used = exchange->is_held = server_models_hold(exchange->site->models, exchange->model, true);
+        if (!exchange->is_held) return false;
+    }
+    if (!parse_fields(parser, exchange)) return false;
+    route->handle(exchange);
     return true;
 }
 
-void server_route_run(const server_route *route, server_exchange *exchange, const char *body, size_t n_body)
+bool server_route_run(const server_route *route, server_exchange *exchange, const char *body, size_t n_body)
 {
-    const server_parser *parser = route->parser;
-    exchange->model = server_site_find(exchange->site, NULL);
-    if (!parser) {
+    server_models *models = exchange->site->models;
+    if (!route->parser) {
+        if (!server_check_model(exchange, exchange->query ? exchange->query(exchange, "model") : NULL)) return true;
+        exchange->is_held = server_models_hold(models, exchange->model, false);
         route->handle(exchange);
-        return;
+        return true;
     }
-    exchange->request = calloc(1, parser->n_bytes);
-    if (!exchange->request) {
-        server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
-        return;
+    for (;;) {
+        exchange->request = calloc(1, route->parser->n_bytes);
+        if (!exchange->request) return server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY) || true;
+        const bool is_over = run_body(route, exchange, body, n_body) || exchange->problem.status;
+        server_parser_clear(route->parser, exchange->request);
+        free(exchange->request);
+        exchange->request = NULL;
+        if (is_over) return true;
+        server_problem problem = {0};
+        exchange->is_used = true;
+        if (server_models_await(models, exchange->model, &exchange->waiter, &problem)) {
+            exchange->is_held = true;
+        } else if (problem.status) {
+            exchange->problem = problem;
+            return true;
+        } else {
+            return false;   // the exchange may be over already
+        }
     }
-    server_problem *problem = &exchange->problem;
-    if (server_load_body(parser, body, n_body, exchange->request, problem) && choose_model(exchange) &&
-        preset_sampler(parser, exchange) && server_parse_body(parser, exchange->request, problem) &&
-        (!exchange->site->strict_fields || server_parse_strictly(parser, exchange->request, problem)))
-        route->handle(exchange);
-    server_parser_clear(parser, exchange->request);
-    free(exchange->request);
-    exchange->request = NULL;
 }
 
 void server_reply(server_exchange *exchange, json_t *json)

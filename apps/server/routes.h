@@ -6,32 +6,18 @@
 #pragma once
 #include "server/fields.h"
 #include "server/keys.h"
+#include "server/loading.h"
 #include "server/protocol.h"
 #include "server/traces.h"
 
-typedef struct server_model {   // a model that is served
-    const char *name;           // in answers: the first alias, or its file's
-    frit_option_list aliases;   // names in requests, beside its file's
-    char *stem;                 // of its file
-    frit_model *model;
-    frit_model_info info;
-    int32_t n_ctx;
-    frit_sampler_options sampling;
-    server_adapters adapters;
-    server_worker *worker;
-    struct server_grammars *grammars;
-    server_metrics *metrics;
-    int64_t started;   // seconds since 1970
-} server_model;
-
 typedef struct server_site {   // what handlers know of the server; never changes
-    const server_model *models;
-    size_t n_models;        // at least one: the first is that of requests that name none
-    bool strict_fields;     // unknown fields are refused
-    bool no_page;           // the web page is turned off
-    int64_t started;        // seconds since 1970
-    int32_t keep_alive_s;   // of streams that say nothing; 0: never
+    server_models *models;     // the first is that of requests that name none
+    bool strict_fields;        // unknown fields are refused
+    bool no_page;              // the web page is turned off
+    int64_t started;           // seconds since 1970
+    int32_t keep_alive_s;      // of streams that say nothing; 0: never
     struct server_store *responses;
+    const char *slot_folder;   // for files of sessions; NULL: none
     server_keys *keys;
     server_traces *traces;   // NULL: none are sent
     server_replays *replays;
@@ -40,6 +26,9 @@ typedef struct server_site {   // what handlers know of the server; never change
 typedef struct server_exchange {   // one request and its answer
     const server_site *site;
     const server_model *model;         // the one that the request names, before its handler is called
+    bool is_held;                      // it is there until the exchange is over; always, for handlers of bodies
+    bool is_used;                      // ... for more than a look
+    server_waiter waiter;              // until it is there
     const server_protocol *protocol;   // of the route
     const char *rest;                  // what the path's '*' stands for
     const char *conversation;          // the name of a stream that outlives its client; NULL: it does not
@@ -87,5 +76,7 @@ const server_route *server_route_find(const char *method, const char *path, cons
 const server_model *server_site_find(const server_site *site, const char *name);
 // What WWW-Authenticate says: a browser that opens a page asks for a password. NULL: of a path that is not there.
 const char *server_route_challenge(const server_route *route);
-// Finds the model that the body names, parses the body, and lets the route handle it.
-void server_route_run(const server_route *route, server_exchange *exchange, const char *body, size_t n_body);
+// Finds the model that the body names, parses the body, and lets the route handle it. False: the model has to be
+// loaded first, and exchange->waiter is called; the exchange is not the caller's until then, and the route is to be run
+// again if the model is there.
+bool server_route_run(const server_route *route, server_exchange *exchange, const char *body, size_t n_body);

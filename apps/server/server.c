@@ -3,7 +3,6 @@
 #include "server/server.h"
 
 #include "server/access_log.h"
-#include "server/grammars.h"
 #include "server/http.h"
 #include "server/listen.h"
 #include "server/responses_store.h"
@@ -13,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,7 +24,6 @@
 struct app_server {
     server_options options;
     server_site site;
-    server_model model;
     server_http *http;
     server_tls *tls;
     server_access_log *log;
@@ -57,6 +56,12 @@ const frit_option *server_option_rows(size_t *n_rows)
             .metavar = "N", .help = "requests that may wait; more are refused with status 429"),
         ROW(aliases, .name = "alias", .letter = 'a', .type = FRIT_OPTION_LIST, .metavar = "NAME",
             .help = "name of the model in requests and, the first, in answers, instead of its file's (may be given several times)"),
+        ROW(max_models, .name = "max-models", .type = FRIT_OPTION_INT, .min = 0, .max = 4096, .metavar = "N",
+            .help = "models that are loaded at once; the one that was used longest ago is freed for another; 0: as many as there is memory for"),
+        ROW(idle_unload_s, .name = "idle-unload", .type = FRIT_OPTION_INT, .min = 0, .max = 31536000,
+            .metavar = "SECONDS", .help = "free a model that has had no request for so long; 0: never"),
+        ROW(slot_folder, .name = "slot-save-path", .type = FRIT_OPTION_TEXT, .metavar = "DIR",
+            .help = "folder for what POST /slots/ID saves and restores; sessions keep their texts then"),
         ROW(strict_fields, .name = "strict-fields", .type = FRIT_OPTION_FLAG,
             .help = "refuse requests with fields that frit does not know, instead of ignoring these"),
         ROW(no_page, .name = "no-page", .type = FRIT_OPTION_FLAG,
@@ -91,30 +96,42 @@ const frit_option *server_option_rows(size_t *n_rows)
 
 // ---------------------------------------------------------------------------------------- life
 
-// "dir/model-q4.gguf" is "model-q4", "dir/model/" is "model".
-static char *stem_of(const char *path)
+// A name of two models would be the first one's.
+static bool check_names(const server_site *site, server_problem *problem)
 {
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/') n--;
-    size_t start = n;
-    while (start > 0 && path[start - 1] != '/') start--;
-    static const char *const endings[] = {".gguf", ".safetensors"};
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t k = strlen(endings[i]);
-        if (n - start > k && memcmp(path + n - k, endings[i], k) == 0) n -= k;
+    size_t n;
+    const server_model *models = server_models_all(site->models, &n);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k <= models[i].aliases.n; k++) {
+            const char *name = k < models[i].aliases.n ? models[i].aliases.items[k] : models[i].stem;
+            if (!*name) return server_refuse(problem, 400, NULL, NULL, "%s: the model's name is empty", models[i].path);
+            const server_model *found = server_site_find(site, name);
+            if (found != &models[i])
+                return server_refuse(problem, 400, NULL, NULL,
+                                     "'%s' names two models, %s and %s: give one another name, NAME=PATH", name,
+                                     found->path, models[i].path);
+        }
     }
-    char *stem = malloc(n - start + 1);
-    if (!stem) return NULL;
-    memcpy(stem, path + start, n - start);
-    stem[n - start] = 0;
-    return stem;
+    return true;
 }
 
-static bool check_aliases(const server_options *options, server_problem *problem)
+static bool open_models(app_server *server, const server_config *config, server_problem *problem)
 {
-    for (size_t i = 0; i < options->aliases.n; i++)
-        if (!options->aliases.items[i][0]) return server_refuse(problem, 400, NULL, NULL, "--alias: the name is empty");
-    return true;
+    const server_options *options = &config->options;
+    const server_models_options models = {.sources = config->sources,
+                                          .n = config->n_sources,
+                                          .first = config->first,
+                                          .max_models = options->max_models,
+                                          .idle_s = options->idle_unload_s,
+                                          .max_waiting = options->parallel + options->max_queue};
+    return server_models_new(&server->site.models, &models, problem) && check_names(&server->site, problem);
+}
+
+static bool check_folder(const char *path, server_problem *problem)
+{
+    struct stat info;
+    if (!path || (stat(path, &info) == 0 && S_ISDIR(info.st_mode) && access(path, W_OK | X_OK) == 0)) return true;
+    return server_refuse(problem, 400, NULL, NULL, "--slot-save-path %s: is not a folder that can be written", path);
 }
 
 static bool open_tls(app_server *server, server_problem *problem)
@@ -131,35 +148,20 @@ static bool start(app_server *server, const server_config *config, server_proble
 {
     const server_options *options = &server->options;
     server_site *site = &server->site;
-    server_model *model = &server->model;
-    frit_engine_info info;
-    frit_engine_get_info(config->engine, &info);
-    model->model = config->model;
-    frit_model_get_info(config->model, &model->info);
-    model->n_ctx = info.n_ctx;
-    model->sampling = config->sampling;
-    model->adapters = config->adapters;
-    model->started = site->started = (int64_t)time(NULL);
-    model->stem = stem_of(model->info.path);
-    model->grammars = server_grammars_new();
-    model->metrics = server_metrics_new();
+    if (!open_models(server, config, problem)) return false;
+    site->started = (int64_t)time(NULL);
+    site->strict_fields = options->strict_fields;
+    site->slot_folder = options->slot_folder;
+    if (!check_folder(options->slot_folder, problem)) return false;
+    site->no_page = options->no_page;
     site->replays = server_replays_new();
-    if (!model->stem || !model->grammars || !model->metrics || !site->replays)
-        return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (!site->replays) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    site->keep_alive_s = options->keep_alive_s;
     const server_store_options store = {.folder = options->responses_dir,
                                         .max_bytes = (size_t)options->responses_mib << 20,
                                         .max_age_s = (int64_t)options->responses_days * 86400};
     if (!server_store_new(&site->responses, &store, problem)) return false;
-    model->aliases = options->aliases;
-    model->name = options->aliases.n > 0 ? options->aliases.items[0] : model->stem;
-    site->strict_fields = options->strict_fields;
-    site->no_page = options->no_page;
-    site->models = model;
-    site->n_models = 1;
-    site->keep_alive_s = options->keep_alive_s;
-    if (!check_aliases(options, problem) ||
-        !server_keys_open(&site->keys, &options->api_keys, options->key_file, problem))
-        return false;
+    if (!server_keys_open(&site->keys, &options->api_keys, options->key_file, problem)) return false;
     server_http_options http = {
         .site = site,
         .guard = {.keys = site->keys, .origins = options->cors, .host = options->host},
@@ -167,14 +169,6 @@ static bool start(app_server *server, const server_config *config, server_proble
         .idle_s = options->idle_s,
         .answer_s = options->answer_s,
         .max_waiting = options->parallel + options->max_queue,
-    };
-    const server_worker_options worker = {
-        .n_sessions = options->parallel,
-        .max_waiting = options->max_queue,
-        .adapters = config->adapters,
-        .speculate = config->speculate,
-        .shift = config->shift,
-        .metrics = model->metrics,
     };
     if (options->access_log && !server_access_log_open(&server->log, options->access_log, problem)) return false;
     http.log = server->log;
@@ -191,10 +185,6 @@ static bool start(app_server *server, const server_config *config, server_proble
     if (!server_listen(&server->listener, &listen, problem)) return false;
     http.socket = server->listener.fd;
     http.guard.loopback = server->listener.is_loopback;
-    if (!server_worker_new(&model->worker, config->model, config->engine, &worker, problem)) {
-        close(http.socket);
-        return false;
-    }
     return server_http_start(&server->http, &http, problem);
 }
 
@@ -219,7 +209,8 @@ const char *server_url(const app_server *server)
 
 const char *server_model_name(const app_server *server)
 {
-    return server->model.name;
+    size_t n;
+    return server_models_all(server->site.models, &n)->name;
 }
 
 // Adds a sentence, after "; " if there are others.
@@ -255,18 +246,18 @@ void server_drain(app_server *server)
 {
     server_http_drain(server->http);
     server_listener_end(&server->listener);
-    server_worker_drain(server->model.worker);
+    server_models_drain(server->site.models);
 }
 
 bool server_is_quiet(app_server *server)
 {
-    return !server_http_is_reading(server->http) && server_worker_is_idle(server->model.worker) &&
+    return !server_http_is_reading(server->http) && server_models_are_idle(server->site.models) &&
            server_http_open_requests(server->http) == 0;
 }
 
 void server_cut(app_server *server)
 {
-    server_worker_cut(server->model.worker);
+    server_models_cut(server->site.models);
 }
 
 // The connections go first: their jobs must have ended by then, so that none is suspended.
@@ -276,20 +267,17 @@ void server_close(app_server *server)
     if (server->http) {
         server_drain(server);
         server_cut(server);
-        while (server_http_is_reading(server->http) || !server_worker_is_idle(server->model.worker))
+        while (server_http_is_reading(server->http) || !server_models_are_idle(server->site.models))
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         server_http_stop(server->http);
     }
-    server_worker_free(server->model.worker);
-    server_grammars_free(server->model.grammars);
+    server_models_free(server->site.models);
     server_store_free(server->site.responses);
     server_replays_free(server->site.replays);
-    server_metrics_free(server->model.metrics);
     server_keys_close(server->site.keys);
     server_traces_close(server->site.traces);
     server_access_log_close(server->log);
     server_listener_end(&server->listener);
     server_tls_close(server->tls);
-    free(server->model.stem);
     free(server);
 }

@@ -6,7 +6,7 @@
 //     while (!server_is_quiet(server)) ...
 //     server_close(server);                       // cuts what is left
 #pragma once
-#include "server/worker.h"
+#include "server/loading.h"
 
 #include "frit_tools.h"
 
@@ -27,20 +27,19 @@ typedef struct server_options {
     int32_t responses_mib, responses_days;
     const char *otlp;         // http://HOST:PORT; NULL: no traces
     const char *access_log;   // path; "-": stderr; NULL: none
-    int32_t keep_alive_s;     // streams that say nothing for so long say that they live; 0: they do not
-    int32_t arrival_s;        // how long a request's head, and then its body, may take to come
-    int32_t idle_s;           // how long a connection may be between two requests
-    int32_t answer_s;         // how long an answer may take from its session on; 0: any time
+    int32_t max_models, idle_unload_s;
+    const char *slot_folder;   // NULL: sessions cannot be saved
+    int32_t keep_alive_s;      // streams that say nothing for so long say that they live; 0: they do not
+    int32_t arrival_s;         // how long a request's head, and then its body, may take to come
+    int32_t idle_s;            // how long a connection may be between two requests
+    int32_t answer_s;          // how long an answer may take from its session on; 0: any time
 } server_options;
 
 typedef struct server_config {
     server_options options;
-    frit_sampler_options sampling;   // of requests that say nothing else
-    frit_model *model;
-    frit_engine *engine;
-    server_adapters adapters;           // that requests may choose; must outlive the server
-    frit_speculate_options speculate;   // of all sessions; its engine is the server's thread's, and must outlive it
-    app_shift_options shift;            // of all sessions
+    const server_source *sources;   // [n_sources], must outlive the server
+    size_t n_sources;
+    const server_loaded *first;   // of the first source; taken over
 } server_config;
 
 typedef struct app_server app_server;

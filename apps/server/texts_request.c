@@ -133,8 +133,8 @@ const server_parser server_template_parser = {.fields = template_fields,
 
 // clang-format off
 static const server_field show_fields[] = {
-    {"model", FIELD_TEXT, .offset = offsetof(server_shown, model)},
-    {"name", FIELD_TEXT, .offset = offsetof(server_shown, name)},
+    {"model", FIELD_TEXT, .offset = offsetof(server_named, model)},
+    {"name", FIELD_TEXT, .offset = offsetof(server_named, name)},
     ELSEWHERE("verbose"),
 };
 static const server_field ollama_embed_fields[] = {
@@ -143,10 +143,22 @@ static const server_field ollama_embed_fields[] = {
     {"dimensions", FIELD_INT, .offset = offsetof(server_embedding, n_dims), .min = 1, .max = 1 << 20},
     ELSEWHERE("truncate"), ELSEWHERE("options"), ELSEWHERE("keep_alive"),
 };
+static const server_field named_fields[] = {
+    {"model", FIELD_TEXT, .offset = offsetof(server_named, model)},
+};
+static const server_field saved_fields[] = {
+    {"filename", FIELD_TEXT, .offset = offsetof(server_saved, filename)},
+    {"cache_salt", FIELD_TEXT, .offset = offsetof(server_saved, cache_salt)},
+    ELSEWHERE("model"),
+};
 // clang-format on
 
+const server_parser server_saved_parser = {
+    .fields = saved_fields, .n_fields = COUNT(saved_fields), .n_bytes = sizeof(server_saved)};
+const server_parser server_named_parser = {
+    .fields = named_fields, .n_fields = COUNT(named_fields), .n_bytes = sizeof(server_named), .loads_nothing = true};
 const server_parser server_ollama_show_parser = {
-    .fields = show_fields, .n_fields = COUNT(show_fields), .n_bytes = sizeof(server_shown)};
+    .fields = show_fields, .n_fields = COUNT(show_fields), .n_bytes = sizeof(server_named)};
 const server_parser server_ollama_embed_parser = {
     .fields = ollama_embed_fields, .n_fields = COUNT(ollama_embed_fields), .n_bytes = sizeof(server_embedding)};
 
@@ -158,9 +170,9 @@ static bool parse_moderated(json_t *value, void *request, server_problem *proble
 }
 
 static const server_field moderation_fields[] = {
-    {"model", FIELD_TEXT, .offset = offsetof(server_shown, model)},
+    {"model", FIELD_TEXT, .offset = offsetof(server_named, model)},
     {"input", FIELD_CUSTOM, .parse = parse_moderated},
 };
 
 const server_parser server_moderation_parser = {
-    .fields = moderation_fields, .n_fields = COUNT(moderation_fields), .n_bytes = sizeof(server_shown)};
+    .fields = moderation_fields, .n_fields = COUNT(moderation_fields), .n_bytes = sizeof(server_named)};

@@ -4,6 +4,8 @@
 
 #include "server/aside.h"
 
+#include "server/turns.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,7 @@ struct server_worker {
     double mean_seconds;   // of a job, lately
     double level;          // the most that a caller was served
     server_metrics *metrics;
+    server_turns *turns;
     size_t n_cached, cache_room;   // tokens of running jobs after the last step, and how many there may be; 0: unknown
     bool draining, cut, stop;
 };
@@ -101,7 +104,7 @@ static void fail_waiting(server_worker *worker)
 static void rest_slot(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
-    server_slot_rest(slot);
+    server_slot_rest(slot, job->n_drafts);
     worker->n_running--;
     job->slot = NULL;
     const double served = server_key_served(job->caller);
@@ -262,6 +265,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     if (!job->first) job->n_open = 1;
     server_shares_apply(job, slot->session);
     server_key_charge(job->caller, job->work ? job->usage.n_prompt : job->n_prompt, 0);
+    if (job->work && !job->keeps_slot) server_slot_clear(slot);
     if (job->work) return;
     job->usage.n_prompt = job->n_prompt;
     size_t n_kept = job->n_prompt;   // without what is healed
@@ -314,6 +318,28 @@ static bool take_grammar(server_worker *worker, server_slot *slot)
     return false;
 }
 
+// The one that it asks for, or that has its prompt. NULL: it needs one that is busy.
+static server_slot *choose_slot(const server_worker *worker, server_slot *idle, const server_job *job)
+{
+    server_slot *wanted =
+        job->wanted_slot > 0 && job->wanted_slot <= worker->slots.n ? &worker->slots.items[job->wanted_slot - 1] : NULL;
+    if (wanted && !wanted->job) return wanted;
+    if (job->keeps_slot) return NULL;
+    const server_prompt prompt = {.tokens = job->prompt,
+                                  .n = job->n_prompt,
+                                  .scales = scales_of(worker, job),
+                                  .salt = server_job_first((server_job *)job)->salt};
+    return server_slots_best(&worker->slots, idle, &prompt);
+}
+
+static void refuse_busy(server_job *job)
+{
+    server_problem problem;
+    server_refuse(&problem, 409, "slot_busy", NULL, "slot %d has a request that runs", (int)job->wanted_slot - 1);
+    problem.retry_after = 1;
+    fail_job(job, &problem);
+}
+
 static void admit(server_worker *worker)
 {
     while (worker->first) {
@@ -321,7 +347,11 @@ static void admit(server_worker *worker)
         if (!slot) return;
         server_job **at = server_shares_next(&worker->first), *job = *at;
         unlink_waiting(worker, at);
-        start_job(worker, slot, job);
+        slot = choose_slot(worker, slot, job);
+        if (slot)
+            start_job(worker, slot, job);
+        else
+            refuse_busy(job);
     }
 }
 
@@ -432,7 +462,7 @@ static frit_status pick(server_worker *worker, server_job *job, bool *ended, ser
     frit_picked picked = {0};
     app_text shown;
     frit_session *session = job->slot->session;
-    job->usage.n_cached = frit_session_cached(session);
+    job->usage.n_cached = server_slot_cached(job->slot);
     *ended = room_of(worker, job) == 0 || frit_session_pending(session) > 0;   // its time was over within the prompt
     *finish = SERVER_FINISH_LENGTH;
     frit_status status = *ended ? FRIT_OK : take_picked(worker, job, top, &picked);
@@ -576,7 +606,9 @@ static void *work(void *ctx)
         wait_for_work(worker);
         bool runs = worker->n_running > 0;
         pthread_mutex_unlock(&worker->lock);
+        server_turns_begin(runs ? worker->turns : NULL);
         if (runs) run_turn(worker);
+        server_turns_end(runs ? worker->turns : NULL);
         pthread_mutex_lock(&worker->lock);
     }
     pthread_mutex_unlock(&worker->lock);
@@ -606,13 +638,15 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     worker->max_waiting = options->max_waiting;
     worker->mean_seconds = 1;
     worker->metrics = options->metrics;
+    worker->turns = options->turns;
     if (info.kv_token_bytes > 0) worker->cache_room = (size_t)(info.kv_bytes / info.kv_token_bytes);
     worker->drafts = calloc((size_t)options->n_sessions, sizeof *worker->drafts);
     worker->aside = server_aside_new(end_aside, worker);
-    frit_status status = worker->drafts && worker->aside
-                             ? server_slots_init(&worker->slots, engine, options->n_sessions, &options->adapters,
-                                                 &options->speculate, &options->shift)
-                             : FRIT_E_MEMORY;
+    frit_status status =
+        worker->drafts && worker->aside
+            ? server_slots_init(&worker->slots, engine, options->n_sessions, &options->adapters, &options->speculate,
+                                &options->shift, options->keeps_texts && !worker->reads)
+            : FRIT_E_MEMORY;
     if (status != FRIT_OK) {
         server_aside_free(worker->aside);
         free(worker->drafts);

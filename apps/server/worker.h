@@ -72,6 +72,8 @@ struct server_job {
     frit_turn *turn;          // of a chat: owned; the voice takes the answer apart with it
     int32_t n_top;            // likeliest tokens to report with each of the answer; -1: not even that
     bool echoes;              // the prompt's tokens are reported too
+    int32_t wanted_slot;      // from 1 on, where it is idle; 0: any
+    bool keeps_slot;          // the work is about that session and its text; it is refused where that is busy
     int32_t max_tokens;       // -1: until the answer or the context ends
     float *scales;            // of the adapters that there are: owned; NULL: as the server was started
     server_key *caller;       // retained; NULL: without a key. Only the first of several answers has it
@@ -133,7 +135,9 @@ typedef struct server_worker_options {
     server_adapters adapters;
     frit_speculate_options speculate;
     app_shift_options shift;
-    server_metrics *metrics;   // of the server; NULL: nothing is counted
+    server_metrics *metrics;      // of the model; NULL: nothing is counted
+    bool keeps_texts;             // of sessions, after their jobs
+    struct server_turns *turns;   // with the workers of other models; NULL: there are none
 } server_worker_options;
 
 bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engine,
@@ -201,6 +205,8 @@ bool server_job_keep_alive(server_job *job, double now);
 
 // The client has closed its connection. One that has only closed its sending side still waits for an answer.
 bool server_socket_is_gone(int socket);
+// ... or that too, as a probe tells that it gets once, where it may.
+bool server_socket_is_left(int socket, bool is_tls, bool may_probe, bool *probed);
 // ... or has left a job's connection, with the worker's lock held.
 bool server_client_is_gone(server_job *job);
 

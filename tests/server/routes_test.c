@@ -75,9 +75,10 @@ static void rows_are_whole(void **state)
         assert_true(route->handle && route->reply && route->protocol && route->protocol->problem);
         assert_true(route->summary && strlen(route->summary) > 10);
         assert_true(route->path[0] == '/');
-        // A POST without a body says everything in its path.
-        const bool has_body = strcmp(route->method, "POST") == 0 && !strchr(route->path, '*');
-        assert_int_equal(route->parser != NULL, has_body);
+        // A POST may say everything in its path.
+        const bool may_have_body = strcmp(route->method, "POST") == 0;
+        assert_true(may_have_body || !route->parser);
+        assert_true(!may_have_body || route->parser || strchr(route->path, '*'));
     }
 }
 

@@ -90,9 +90,14 @@ static int end_of(pid_t pid)
 
 served serve(const char *model, const char *options)
 {
-    served s = {0};
     char arguments[4 << 14];
     snprintf(arguments, sizeof arguments, "'%s' --port 0 %s", model, options);
+    return serve_arguments(arguments);
+}
+
+served serve_arguments(const char *arguments)
+{
+    served s = {0};
     s.pid = start(arguments, &s.err);
     if (!listen_for(s.err, s.said, sizeof s.said, " tokens)\n")) {
         kill(s.pid, SIGKILL);

@@ -25,6 +25,8 @@ typedef struct served {
 extern const char *served_by;
 // Starts it on a free port and waits for its ready line; fails the test if there is none within 60 s.
 served serve(const char *model, const char *options);
+// The same with all arguments; one of them is a free port.
+served serve_arguments(const char *arguments);
 // Sends the signal (0: none) and waits for the end; returns the exit code, or 128 + the signal that killed it.
 int stop_serving(served *s, int signal_number);
 // Waits until its stderr says this; fails the test if that takes a minute.
