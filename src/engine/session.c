@@ -412,8 +412,12 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
     FRIT_REQUIRE(token);
     FRIT_TRY(frit_session_settle(session));
     frit_picked picked = {0};
-    FRIT_TRY(frit_session_push_forced(session, sampler, token));
-    if (*token >= 0) return accept_last(session, sampler, *token);
+    frit_token forced;
+    FRIT_TRY(frit_session_push_forced(session, sampler, &forced));
+    if (forced >= 0) {
+        *token = forced;
+        return accept_last(session, sampler, forced);
+    }
     const bool asked = ask(session, sampler);
     frit_status status = run_pending(session);
     if (asked && status != FRIT_OK) frit_session_drop_asks(session);
