@@ -203,9 +203,9 @@ static void collect(server_traces *traces)
 static void *run(void *ctx)
 {
     server_traces *traces = ctx;
-    bool good = true;
+    bool gives_up = false;   // at the end, a collector that does not answer is not waited for again
     pthread_mutex_lock(&traces->lock);
-    while (!traces->stop || (traces->n > 0 && good)) {
+    while (!traces->stop || (traces->n > 0 && !gives_up)) {
         if (traces->n == 0) {
             pthread_cond_wait(&traces->news, &traces->lock);
             continue;
@@ -216,8 +216,9 @@ static void *run(void *ctx)
         traces->first = (traces->first + n) % MAX_WAITING;
         traces->n -= n;
         pthread_mutex_unlock(&traces->lock);
-        good = send_batch(traces, n);
+        const bool good = send_batch(traces, n);
         pthread_mutex_lock(&traces->lock);
+        gives_up = traces->stop && !good;
         *(good ? &traces->n_sent : &traces->n_dropped) += n;
     }
     pthread_mutex_unlock(&traces->lock);
