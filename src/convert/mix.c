@@ -83,21 +83,6 @@ static int64_t find_number(const frit_meta *meta, frit_str arch, const char *nam
     return is_read ? number : fallback;
 }
 
-// Those that llama.cpp calls 70B.
-static bool is_70b(const frit_mix_model *model)
-{
-    static const struct {
-        const char *arch;
-        int64_t n_layer;
-        bool shares_keys;   // only if heads share keys
-    } rows[] = {
-        {"llama", 80, true}, {"deci", 80, false}, {"olmo", 80, false}, {"qwen2", 80, false}, {"jais2", 68, false}};
-    for (size_t i = 0; i < FRIT_COUNT(rows); i++)
-        if (frit_str_is(model->arch, rows[i].arch) && model->n_layer == rows[i].n_layer)
-            return !rows[i].shares_keys || model->n_head_per_kv != 1;
-    return false;
-}
-
 static frit_status read_model(frit_mix_model *model, const frit_checkpoint *ckpt, bool has_importance)
 {
     bool found = false;
@@ -108,7 +93,7 @@ static frit_status read_model(frit_mix_model *model, const frit_checkpoint *ckpt
     model->n_layer = find_number(&ckpt->meta, model->arch, "block_count", 0);
     model->n_expert = find_number(&ckpt->meta, model->arch, "expert_count", 0);
     model->n_head_per_kv = n_head_kv > 0 ? n_head / n_head_kv : 0;
-    model->is_70b = is_70b(model);
+    model->is_70b = frit_mix_is_70b(model);
     model->has_importance = has_importance;
     return FRIT_OK;
 }

@@ -95,6 +95,8 @@ typedef struct frit_mix_tensor {
 
 // mix_rules.c: the type of a tensor by the rules of a mix.
 frit_dtype frit_mix_apply(const frit_type_mix *mix, const frit_mix_tensor *tensor);
+// ... and whether rules take the model for one of 70 billion parameters.
+bool frit_mix_is_70b(const frit_mix_model *model);
 
 // What a user may set beside the mix.
 typedef struct frit_mix_options {

@@ -223,6 +223,21 @@ static bool matches(const struct rule *rule, const frit_type_mix *mix, const fri
     return !rule->when || rule->when(t);
 }
 
+// Those that llama.cpp calls 70B.
+bool frit_mix_is_70b(const frit_mix_model *model)
+{
+    static const struct {
+        const char *arch;
+        int64_t n_layer;
+        bool shares_keys;   // only if heads share keys
+    } rows[] = {
+        {"llama", 80, true}, {"deci", 80, false}, {"olmo", 80, false}, {"qwen2", 80, false}, {"jais2", 68, false}};
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++)
+        if (frit_str_is(model->arch, rows[i].arch) && model->n_layer == rows[i].n_layer)
+            return !rows[i].shares_keys || model->n_head_per_kv != 1;
+    return false;
+}
+
 frit_dtype frit_mix_apply(const frit_type_mix *mix, const frit_mix_tensor *t)
 {
     frit_dtype type = mix->base;
