@@ -264,7 +264,7 @@ void reply_free(reply *r)
 json_t *reply_json(const reply *r)
 {
     json_error_t error;
-    json_t *json = json_loadb(r->body, r->n_body, 0, &error);
+    json_t *json = json_loadb(r->body, r->n_body, JSON_ALLOW_NUL, &error);
     if (!json) fail_msg("status %d, no JSON (%s): %s", r->status, error.text, r->body);
     return json;
 }
