@@ -2,6 +2,7 @@
 // The accepting thread.
 #include "server/front.h"
 
+#include "server/clock.h"
 #include "server/head.h"
 
 #include <arpa/inet.h>
@@ -60,13 +61,6 @@ struct server_front {
     struct pollfd *polls;
     int n_waiting;
 };
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static address address_of(const struct sockaddr_storage *name)
 {
@@ -167,7 +161,7 @@ static bool cut_idle(server_front *front, const address *from)
 
 static void cut_late(server_front *front)
 {
-    const double now = now_seconds();
+    const double now = server_now();
     for (server_link *link = front->links; link; link = link->next) {
         const bool is_idle = link->phase == SERVER_PHASE_IDLE;
         const int most = is_idle ? front->options.idle_s : front->options.arrival_s;
@@ -215,7 +209,7 @@ static bool add_link(server_front *front, const waiting *w, bool reserve)
     if (stale) forget(front, stale);
     if (!link) return false;
     *link = (server_link){.next = front->links, .at = &front->links, .fd = w->fd, .from = w->from};
-    link->since = now_seconds();
+    link->since = server_now();
     link->reserve = reserve;
     if (link->next) link->next->at = &link->next;
     front->links = link;
@@ -320,7 +314,7 @@ static void make_room(server_front *front, bool always)
 
 static void accept_one(server_front *front)
 {
-    waiting w = {.n_name = sizeof w.name, .since = now_seconds()};
+    waiting w = {.n_name = sizeof w.name, .since = server_now()};
     w.fd = accept(front->options.socket, (struct sockaddr *)&w.name, &w.n_name);
     if (w.fd < 0) {
         const bool no_room = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
@@ -344,7 +338,7 @@ static void accept_one(server_front *front)
 
 static void refuse_late(server_front *front)
 {
-    const double now = now_seconds();
+    const double now = server_now();
     server_problem problem;
     say_late(&problem, "headers", front->options.arrival_s);
     for (int i = front->n_waiting - 1; i >= 0; i--)
@@ -466,7 +460,7 @@ void server_front_set(server_front *front, server_link *link, server_phase phase
     if (!link) return;
     pthread_mutex_lock(&front->lock);
     link->phase = phase;
-    link->since = now_seconds();
+    link->since = server_now();
     pthread_mutex_unlock(&front->lock);
 }
 

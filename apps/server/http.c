@@ -3,6 +3,7 @@
 #include "server/http.h"
 
 #include "server/access_log.h"
+#include "server/clock.h"
 #include "server/front.h"
 #include "server/head.h"
 #include "server/memory.h"
@@ -73,13 +74,6 @@ typedef struct request {
     bool ends;              // the connection is closed after the answer
     server_replay_reader reader;
 } request;
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 // ---------------------------------------------------------------------------------------- headers
 
@@ -532,7 +526,7 @@ static void *on_line(void *ctx, const char *uri, struct MHD_Connection *connecti
     r->exchange.protocol = &server_openai;
     r->exchange.ctx = r;
     r->exchange.waiter = (server_waiter){.ready = take_model, .is_gone = waits_for_nobody};
-    r->came_at = now_seconds();
+    r->came_at = server_now();
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     r->link = info ? info->socket_context : NULL;
     info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -609,7 +603,7 @@ static void log_request(const request *r, bool aborted)
                             .aborted = aborted,
                             .model = r->exchange.is_used ? r->exchange.model->name : NULL,
                             .code = r->exchange.problem.status ? r->exchange.problem.code : NULL,
-                            .seconds = now_seconds() - r->came_at,
+                            .seconds = server_now() - r->came_at,
                             .key = server_key_label(r->exchange.caller)};
     if (r->stage == STAGE_NEW) return;
     if (r->route) access.method = r->route->method, access.path = r->route->path;

@@ -2,6 +2,7 @@
 // Loading models when they are asked for, and freeing those that are not.
 #include "server/loading.h"
 
+#include "server/clock.h"
 #include "server/grammars.h"
 #include "server/turns.h"
 
@@ -42,13 +43,6 @@ struct server_models {
     uint64_t n_numbers;
     bool draining, cut, stop;
 };
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void wait_for(pthread_cond_t *news, pthread_mutex_t *lock, double seconds)
 {
@@ -136,7 +130,7 @@ static void grant(server_models *m, entry *e)
     server_waiter *waiters = take_waiters(m, is_of_model, model_of(m, e));
     for (server_waiter *waiter = waiters; waiter; waiter = waiter->next) e->n_users++;
     e->number = 0;
-    e->used_at = now_seconds();
+    e->used_at = server_now();
     call_waiters(m, waiters, NULL);
 }
 
@@ -369,7 +363,7 @@ static void *run_watcher(void *ctx)
             pthread_cond_signal(&m->work);   // the model is perhaps not wanted any more
             call_waiters(m, left, &gone);
         }
-        const double now = now_seconds(), next = find_idle(m, now);
+        const double now = server_now(), next = find_idle(m, now);
         if (m->stop) break;
         if (m->first)
             wait_for(&m->watch, &m->lock, LOOK_MS * 1e-3);
@@ -389,7 +383,7 @@ static void hold(entry *e, bool is_used)
     e->n_users++;
     if (!is_used) return;
     e->leaves = false;
-    e->used_at = now_seconds();
+    e->used_at = server_now();
 }
 
 bool server_models_hold(server_models *m, const server_model *model, bool is_used)
@@ -406,7 +400,7 @@ void server_models_release(server_models *m, const server_model *model, bool is_
 {
     entry *e = entry_of(m, model);
     pthread_mutex_lock(&m->lock);
-    if (is_used) e->used_at = now_seconds();
+    if (is_used) e->used_at = server_now();
     if (--e->n_users == 0) {
         pthread_cond_signal(&m->work);
         pthread_cond_signal(&m->watch);

@@ -2,11 +2,12 @@
 // A list of streams, the newest first, and a ring of bytes for each.
 #include "server/replay.h"
 
+#include "server/clock.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { FIRST_CAPACITY = 4096 };
 
@@ -30,13 +31,6 @@ struct server_replay {
     server_replay_reader *readers;
     server_replay *next;
 };
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 server_replays *server_replays_new(void)
 {
@@ -66,7 +60,7 @@ static void unlist(server_replay **at)
 // Streams that have ended go: the old ones, and the oldest of too many.
 static void trim(server_replays *replays)
 {
-    const double now = now_seconds();
+    const double now = server_now();
     size_t n = 0, n_bytes = 0;
     for (server_replay **at = &replays->first; *at;) {
         const server_replay *replay = *at;
@@ -230,7 +224,7 @@ bool server_replay_put(server_replay *replay, const char *bytes, size_t n)
 void server_replay_end(server_replay *replay)
 {
     pthread_mutex_lock(&replay->of->lock);
-    if (replay->ended_at <= 0) replay->ended_at = now_seconds();
+    if (replay->ended_at <= 0) replay->ended_at = server_now();
     wake_all(replay);
     pthread_mutex_unlock(&replay->of->lock);
 }

@@ -7,6 +7,8 @@
 // from a file is not in the prefix cache, so the session itself is what the next request that begins with it gets
 // (server_slots_best). Its note is whose text it is: other callers cannot restore it, nor save it from the session.
 #include "server/handlers.h"
+
+#include "server/clock.h"
 #include "server/json_reply.h"
 #include "server/request.h"
 
@@ -14,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_NAME = 128 };
@@ -105,20 +106,13 @@ static const slot_action actions[] = {{"save", "n_saved", "n_written", "save_ms"
                                       {"restore", "n_restored", "n_read", "restore_ms", true, restore},
                                       {"erase", "n_erased", NULL, NULL, false, erase}};
 
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static frit_status work(server_job *job, frit_engine *engine, bool *ended)
 {
     change *c = job->ctx;
-    const double begun = now_seconds();
+    const double begun = server_now();
     (void)engine;
     const frit_status status = c->action->run(c, job->slot);
-    c->seconds = now_seconds() - begun;
+    c->seconds = server_now() - begun;
     *ended = status == FRIT_OK;
     return status;
 }

@@ -1,44 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The engine thread.
+#include "server/worker_state.h"
+
+#include "server/clock.h"
 #include "server/shares.h"
-
-#include "server/aside.h"
-
-#include "server/turns.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-struct server_worker {
-    pthread_mutex_t lock;
-    pthread_cond_t news;   // for the engine thread
-    pthread_t thread;
-    server_aside *aside;
-    frit_model *model;
-    frit_engine *engine;
-    int32_t n_ctx, n_ctx_train, n_vocab;
-    bool reads;   // an encoder-decoder: prompts are encoded, answers begin with decoder_start
-    frit_token decoder_start;
-    server_slots slots;         // the engine thread's own
-    frit_draft_item *drafts;    // [slots.n]: scratch
-    server_job *first, **end;   // the queue
-    int32_t n_waiting, n_running, n_ending, max_waiting;
-    double mean_seconds;   // of a job, lately
-    double level;          // the most that a caller was served
-    server_metrics *metrics;
-    server_turns *turns;
-    size_t n_cached, cache_room;   // tokens of running jobs after the last step, and how many there may be; 0: unknown
-    bool draining, cut, stop;
-};
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 // ---------------------------------------------------------------------------------------- jobs, lock held
 
@@ -47,18 +17,12 @@ static void leave(server_job *job)
     if (--job->n_owners == 0) server_job_free(job);
 }
 
-static void wake(server_job *job)
-{
-    job = server_job_first(job);
-    if (job->wake && !job->abandoned) job->wake(job->wake_ctx);
-}
-
 // The worker is done with the job.
 static void end_job(server_job *job)
 {
     job->begun = job->ended = true;
     if (job->replay) server_replay_end(job->replay);
-    wake(job);
+    server_job_wake(job);
     leave(job);
 }
 
@@ -109,7 +73,7 @@ static void rest_slot(server_worker *worker, server_slot *slot)
     job->slot = NULL;
     const double served = server_key_served(job->caller);
     if (served > worker->level) worker->level = served;
-    worker->mean_seconds += (now_seconds() - job->times.started - worker->mean_seconds) / 8;
+    worker->mean_seconds += (server_now() - job->times.started - worker->mean_seconds) / 8;
 }
 
 static void drop_parts(server_worker *worker, const server_job *first)
@@ -181,12 +145,12 @@ static void drop_gone(server_worker *worker)
 
 static void keep_alive(server_worker *worker)
 {
-    const double now = now_seconds();
+    const double now = server_now();
     for (server_job *job = worker->first; job; job = job->next)
-        if (server_job_keep_alive(job, now)) wake(job);
+        if (server_job_keep_alive(job, now)) server_job_wake(job);
     for (int32_t i = 0; i < worker->slots.n; i++)
         if (worker->slots.items[i].job && server_job_keep_alive(worker->slots.items[i].job, now))
-            wake(worker->slots.items[i].job);
+            server_job_wake(worker->slots.items[i].job);
 }
 
 // ---------------------------------------------------------------------------------------- a turn of the thread
@@ -194,16 +158,6 @@ static void keep_alive(server_worker *worker)
 static const float *scales_of(const server_worker *worker, const server_job *job)
 {
     return job->scales ? job->scales : worker->slots.adapters.scales;
-}
-
-// Tokens that the answer may have. With context shifts, where a request names no number, as many as the model was
-// trained for: some texts never end.
-static size_t room_of(const server_worker *worker, const server_job *job)
-{
-    size_t room = (size_t)worker->n_ctx - (worker->reads ? 1 : job->n_prompt);
-    if (worker->slots.shift.on && job->max_tokens >= 0) return (size_t)job->max_tokens;
-    if (worker->slots.shift.on && (size_t)worker->n_ctx_train > room) room = (size_t)worker->n_ctx_train;
-    return job->max_tokens >= 0 && (size_t)job->max_tokens < room ? (size_t)job->max_tokens : room;
 }
 
 // Has the token after the session's last one picked in the step that runs that one, and verifies so many drafts at the
@@ -215,8 +169,8 @@ static void ask(const server_worker *worker, server_job *job, size_t n_drafts)
         .n_drafts = n_drafts, .logprobs = job->n_top >= 0, .n_top = job->n_top > 0 ? job->n_top : 0};
     job->wants_pick = false;
     job->n_drafts = n_drafts;
-    job->is_asked =
-        room_of(worker, job) > job->usage.n_answer && frit_session_pick(session, job->sampler, &options) == FRIT_OK;
+    job->is_asked = server_worker_room(worker, job) > job->usage.n_answer &&
+                    frit_session_pick(session, job->sampler, &options) == FRIT_OK;
     if (job->is_asked || n_drafts == 0) return;
     frit_session_truncate(session, frit_session_length(session) - n_drafts);
     job->n_drafts = 0;
@@ -229,9 +183,10 @@ static void ask_all(server_worker *worker)
     for (int32_t i = 0; i < worker->slots.n; i++) {
         const server_job *job = worker->slots.items[i].job;
         if (!job || !job->wants_pick || job->n_top >= 0) continue;
-        worker->drafts[n++] = (frit_draft_item){.session = job->slot->session,
-                                                .sampler = job->sampler,
-                                                .max_drafts = room_of(worker, job) - job->usage.n_answer - 1};
+        worker->drafts[n++] =
+            (frit_draft_item){.session = job->slot->session,
+                              .sampler = job->sampler,
+                              .max_drafts = server_worker_room(worker, job) - job->usage.n_answer - 1};
     }
     frit_sessions_draft(worker->drafts, n);   // without drafts if it fails
     for (int32_t i = 0; i < worker->slots.n; i++) {
@@ -261,7 +216,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     slot->job = job;
     job->slot = slot;
     worker->n_running++;
-    job->times.started = now_seconds();
+    job->times.started = server_now();
     if (!job->first) job->n_open = 1;
     server_shares_apply(job, slot->session);
     server_key_charge(job->caller, job->work ? job->usage.n_prompt : job->n_prompt, 0);
@@ -378,113 +333,6 @@ static void wait_for_work(server_worker *worker)
     pthread_cond_timedwait(&worker->news, &worker->lock, &until);
 }
 
-static void say(server_worker *worker, server_job *job, app_text text)
-{
-    if (text.n == 0) return;
-    pthread_mutex_lock(&worker->lock);
-    job->voice->text(job, text);
-    wake(job);
-    pthread_mutex_unlock(&worker->lock);
-}
-
-// Samples from logits; `top` has room.
-static frit_status sample(const server_worker *worker, server_job *job, frit_logprob *top, frit_picked *picked)
-{
-    const size_t n_vocab = (size_t)worker->n_vocab;
-    const float *logits = frit_session_logits(job->slot->session);
-    frit_shift_info shift;
-    frit_session_get_shift(job->slot->session, &shift);
-    frit_status status =
-        frit_sampler_set_position(job->sampler, frit_session_length(job->slot->session) + shift.n_dropped);
-    if (status == FRIT_OK) status = frit_sampler_sample(job->sampler, logits, &picked->token);
-    if (status != FRIT_OK || job->n_top < 0) return status;
-    frit_logprob likely = {.token = picked->token};
-    picked->top = top;
-    picked->n_top = (size_t)job->n_top;
-    status = frit_logprobs_top(logits, n_vocab, top, picked->n_top);
-    if (status == FRIT_OK) status = frit_logprobs_of(logits, n_vocab, &likely, 1);
-    picked->logprob = likely.logprob;
-    return status;
-}
-
-// What the step gave: the token after the last one, or that after the drafts that are right.
-static frit_status take_picked(const server_worker *worker, server_job *job, frit_logprob *top, frit_picked *picked)
-{
-    const frit_status status =
-        job->is_asked ? frit_session_picked(job->slot->session, picked) : sample(worker, job, top, picked);
-    if (status == FRIT_OK) job->usage.n_rejected += job->n_drafts - (size_t)picked->n_accepted;
-    if (job->n_drafts > 0) server_metrics_count(worker->metrics, SERVER_COUNT_DRAFTED_STEPS, 1);
-    job->is_asked = false;
-    job->n_drafts = 0;
-    return status;
-}
-
-// Adds a token to the answer, and how likely it was if that was asked for; *ended if the answer ends with it.
-static frit_status take_token(server_worker *worker, server_job *job, const frit_picked *picked, bool *ended,
-                              server_finish *finish)
-{
-    app_text shown;
-    frit_status status = server_job_accept(job, picked->token);
-    if (status != FRIT_OK) return status;
-    job->usage.n_answer++;
-    const double now = now_seconds();
-    server_job_note_token(job, worker->metrics, now);
-    server_job_change_sampler(job);
-    *ended = frit_token_is_end(worker->model, picked->token);
-    *finish = SERVER_FINISH_STOP;
-    if (*ended) return FRIT_OK;
-    if (job->n_top >= 0) status = server_job_note_pick(job, picked);
-    if (status == FRIT_OK) status = app_answer_push(&job->answer, picked->token, &shown);
-    if (status != FRIT_OK) return status;
-    say(worker, job, shown);
-    *ended = job->answer.stopped || job->is_over || frit_sampler_is_over(job->sampler);
-    if (*ended || (job->usage.n_answer < room_of(worker, job) && !server_job_is_late(job, now))) return FRIT_OK;
-    *ended = true;
-    *finish = SERVER_FINISH_LENGTH;
-    return FRIT_OK;
-}
-
-// Tokens that a grammar forces, which run with the next one. Their log-probabilities would need logits.
-static frit_status take_forced(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
-{
-    frit_status status = FRIT_OK;
-    for (frit_picked forced = {0}; job->n_top < 0 && status == FRIT_OK && forced.token >= 0 && !*ended;) {
-        status = frit_session_push_forced(job->slot->session, job->sampler, &forced.token);
-        if (status == FRIT_OK && forced.token >= 0) status = take_token(worker, job, &forced, ended, finish);
-    }
-    return status;
-}
-
-// Takes the next tokens; *ended if the answer ends with one.
-static frit_status pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
-{
-    frit_logprob top[SERVER_MAX_TOP];
-    frit_picked picked = {0};
-    app_text shown;
-    frit_session *session = job->slot->session;
-    job->usage.n_cached = server_slot_cached(job->slot);
-    *ended = room_of(worker, job) == 0 || frit_session_pending(session) > 0;   // its time was over within the prompt
-    *finish = SERVER_FINISH_LENGTH;
-    frit_status status = *ended ? FRIT_OK : take_picked(worker, job, top, &picked);
-    for (size_t left = (size_t)picked.n_accepted; left > 0 && status == FRIT_OK && !*ended; left--) {
-        const frit_picked draft = {.token = frit_session_tokens(session)[frit_session_length(session) - left]};
-        job->usage.n_accepted++;
-        status = take_token(worker, job, &draft, ended, finish);
-    }
-    if (status == FRIT_OK && !*ended) status = take_token(worker, job, &picked, ended, finish);
-    if (status == FRIT_OK && !*ended) {
-        status = frit_session_push(session, &picked.token, 1, NULL);
-        if (status == FRIT_OK) status = take_forced(worker, job, ended, finish);
-        job->wants_pick = status == FRIT_OK && !*ended;
-        if (!*ended) return status;
-        frit_session_truncate(session, frit_session_length(session) - frit_session_pending(session));
-    }
-    if (status == FRIT_OK) status = app_answer_end(&job->answer, &shown);
-    if (status == FRIT_OK) say(worker, job, shown);
-    if (job->answer.stopped) *finish = SERVER_FINISH_STOP;
-    return status;
-}
-
 // The prompt has run: the other answers that the request wants are the next jobs to run.
 static void queue_parts(server_worker *worker, server_job *job)
 {
@@ -508,7 +356,8 @@ static void advance(server_worker *worker, server_slot *slot)
     bool ended = false;
     if (job->parts && job->usage.n_answer == 0) queue_parts(worker, job);
     server_finish finish = SERVER_FINISH_STOP;
-    frit_status status = job->work ? job->work(job, worker->engine, &ended) : pick(worker, job, &ended, &finish);
+    frit_status status =
+        job->work ? job->work(job, worker->engine, &ended) : server_worker_pick(worker, job, &ended, &finish);
     pthread_mutex_lock(&worker->lock);
     if (status == FRIT_OK && ended && !job->work) server_job_note_end(job, worker->metrics, finish);
     if (status == FRIT_OK && ended && job->ends_aside) {
@@ -576,7 +425,7 @@ static void run_turn(server_worker *worker)
     for (int32_t i = 0; i < worker->slots.n; i++) {
         server_slot *slot = &worker->slots.items[i];
         if (!slot->job || !take_grammar(worker, slot)) continue;
-        if (frit_session_pending(slot->session) > 0 && !server_job_is_overdue(slot->job, now_seconds())) continue;
+        if (frit_session_pending(slot->session) > 0 && !server_job_is_overdue(slot->job, server_now())) continue;
         pthread_mutex_lock(&worker->lock);
         bool paused = is_paused(slot->job);
         pthread_mutex_unlock(&worker->lock);
@@ -740,7 +589,7 @@ bool server_worker_submit(server_worker *worker, server_job *job, server_problem
         problem->retry_after = seconds < 1 ? 1 : seconds > 60 ? 60 : (int)seconds;
     } else {
         job->n_owners++;
-        job->times.submitted = now_seconds();
+        job->times.submitted = server_now();
         job->next = NULL;
         *worker->end = job;
         worker->end = &job->next;
