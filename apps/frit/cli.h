@@ -112,9 +112,9 @@ int cli_no_memory(void);                    // says so; CLI_NO_MEMORY
 
 // ---------------------------------------------------------------------------------------- process
 
-extern volatile sig_atomic_t cli_interrupted;   // how many signals wait for an answer
-extern volatile sig_atomic_t cli_signal;        // the last one: SIGINT, SIGTERM or SIGHUP; 0: there was none
-void cli_begin_process(void);                   // opens missing descriptors, catches signals
+extern _Atomic int cli_interrupted;        // how many signals wait for an answer; read on any thread
+extern volatile sig_atomic_t cli_signal;   // the last one: SIGINT, SIGTERM or SIGHUP; 0: there was none
+void cli_begin_process(void);              // opens missing descriptors, catches signals
 // Whether a signal ends the process at once from now on, as it may where no file is half written. Returns what held
 // before.
 bool cli_exit_on_signal(bool yes);

@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-volatile sig_atomic_t cli_interrupted, cli_signal;
+_Atomic int cli_interrupted;
+volatile sig_atomic_t cli_signal;
 static volatile sig_atomic_t exits_on_signal;
 
 static void leave(int code)

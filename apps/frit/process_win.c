@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-volatile sig_atomic_t cli_interrupted, cli_signal;
+_Atomic int cli_interrupted;
+volatile sig_atomic_t cli_signal;
 static volatile sig_atomic_t exits_on_signal;
 
 // Windows falls back to the default after each signal.

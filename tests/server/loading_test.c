@@ -138,7 +138,7 @@ static bool await(client *c, int which)
     *c = (client){.waiter = {.ready = ready, .is_gone = is_gone}};
     server_problem problem = {0};
     const bool held = server_models_await(models, &all[which], &c->waiter, &problem);
-    c->problem = problem;
+    if (problem.status) c->problem = problem;   // it is not called then
     return held;
 }
 
