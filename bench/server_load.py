@@ -197,6 +197,12 @@ class Server:
         with open(f"/proc/{self.process.pid}/status") as status:
             return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
 
+    def mappings(self):
+        """Resident KiB of each mapping, by address and name."""
+        with open(f"/proc/{self.process.pid}/smaps") as smaps:
+            found = re.findall(r"^([0-9a-f]+)-[0-9a-f]+ \S+ \S+ \S+ \S+ *(.*)\n(?:.*\n)*?Rss: +(\d+)", smaps.read(), re.M)
+        return {(start, name or "memory"): int(rss) for start, name, rss in found}
+
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
@@ -225,9 +231,11 @@ def metric_quantile(metrics, name, q):
     return next((le for le, n in buckets if n >= q * buckets[-1][1]), float("nan")) if buckets else float("nan")
 
 
-async def sample(server, end, rss):
+async def sample(server, begin, end, rss, mappings):
     while time.monotonic() < end:
         rss.append(server.rss())
+        if not mappings and time.monotonic() > begin + 0.3 * (end - begin):
+            mappings.update(server.mappings())
         await asyncio.sleep(1)
 
 
@@ -241,17 +249,18 @@ async def run(args, server):
         if status != 200:
             raise SystemExit(f"{request.path}: {status} {body}")
         request.expected = request.text(body)
-    first_descriptors, rss = server.descriptors(), []
-    end = time.monotonic() + args.seconds
-    await asyncio.gather(sample(server, end, rss), *[load.client(requests, end) for _ in range(args.clients)])
+    first_descriptors, rss, mappings = server.descriptors(), [], {}
+    begin = time.monotonic()
+    end = begin + args.seconds
+    await asyncio.gather(sample(server, begin, end, rss, mappings), *[load.client(requests, end) for _ in range(args.clients)])
     for _ in range(600):
         if server.idle() and server.descriptors() <= first_descriptors:
             break
         await asyncio.sleep(0.1)
-    return load, rss, first_descriptors
+    return load, rss, mappings, first_descriptors
 
 
-def report(args, server, load, rss, first_descriptors):
+def report(args, server, load, rss, mappings, first_descriptors):
     metrics = server.get("/metrics")
     for _ in range(100):   # the connection that has asked for the metrics goes
         if server.descriptors() <= first_descriptors:
@@ -264,6 +273,8 @@ def report(args, server, load, rss, first_descriptors):
         print(f"{name:40} {count}")
     print(f"resident memory: {before} KiB after a fifth, {after} KiB at the end ({100 * (after / before - 1):+.2f} %)")
     print("            in tenths of the time:", *[rss[i * len(rss) // 10] for i in range(10)], rss[-1])
+    growth = sorted(((kib - mappings.get(key, 0), key[1], kib) for key, kib in server.mappings().items()), reverse=True)
+    print("            since three tenths of it:", ", ".join(f"{name} {kib - more} + {more}" for more, name, kib in growth[:4]))
     print(f"descriptors: {first_descriptors} before, {server.descriptors()} after")
     print(f"cache used by requests after the end: {cache}; idle: {server.idle()}")
     print(f"time between events, as clients see it: median {1e3 * quantile(load.gaps, 0.5):.1f} ms, "

@@ -47,14 +47,12 @@ struct frit_engine {
     int32_t prompt_budget;   // prompt rows of one step while other sessions generate; 0: by the pace, -1: any number
     double share_time;       // of the prompt that was last begun (share.c)
     frit_pace pace;
-    double
-        few_ns[FRIT_PACE_FEW + 1];   // a step of so many single tokens and drafts, as a moving average; 0, or -1 after
-                                     // the first one: not known
-    int32_t n_drafts;                // queued since the last step was submitted
-    double n_expected;               // of these, how many are right on average
-    frit_draft_budget drafts;        // of draft models
-    int32_t max_outs;                // rows with logits of one step, so that they stay within a few MiB
-    struct frit_observer *observer;   // of importance (observe.h); NULL: none
+    double few_ns[FRIT_PACE_FEW + 1];   // a step of so many single tokens and drafts, on average; 0, -1: not known
+    int32_t n_drafts;                   // queued since the last step was submitted
+    double n_expected;                  // of these, how many are right on average
+    frit_draft_budget drafts;           // of draft models
+    int32_t max_outs;                   // rows with logits of one step, so that they stay within a few MiB
+    struct frit_observer *observer;     // of importance (observe.h); NULL: none
     bool no_fuse;
     bool in_step;   // row functions are called from inside a step and may not start another
 };
