@@ -248,7 +248,7 @@ static void add_headers(const request *r, struct MHD_Response *response)
     }
     if (problem->status == 401) MHD_add_response_header(response, "WWW-Authenticate", server_route_challenge(r->route));
     if (problem->status == 405) MHD_add_response_header(response, "Allow", r->allow);
-    if (problem->status == 500 || problem->status == 501) MHD_add_response_header(response, "X-Should-Retry", "false");
+    if (problem->status == 500) MHD_add_response_header(response, "X-Should-Retry", "false");
     if (atomic_load(&r->http->draining) || r->ends || server_link_is_reserve(r->link))
         MHD_add_response_header(response, "Connection", "close");
     const char *origin = server_guard_allowed_origin(&r->http->options.guard, header(r->connection, "Origin"));

@@ -170,7 +170,7 @@ void server_show_live(server_exchange *exchange)
 void server_refuse_moderation(server_exchange *exchange)
 {
     server_refuse(
-        &exchange->problem, 501, "unsupported_endpoint", NULL,
+        &exchange->problem, 400, "unsupported_endpoint", NULL,
         "frit has no model that moderates: ask a model that was trained for it over /v1/chat/completions, with "
         "response_format json_schema");
 }

@@ -122,15 +122,24 @@ static bool matches(const char *pattern, const char *path, const char **rest)
     return pattern[n] ? path[n] != 0 : path[n] == 0;
 }
 
+// Whether a row has this path itself, so that rows with '*' do not mean it.
+static bool is_listed(const char *local)
+{
+    for (size_t i = 0; i < COUNT(routes); i++)
+        if (!strchr(routes[i].path, '*') && strcmp(without_version(routes[i].path), local) == 0) return true;
+    return false;
+}
+
 const server_route *server_route_find(const char *method, const char *path, const char **rest, char allow[64],
                                       server_problem *problem)
 {
     const char *local = without_version(path);
+    const bool is_whole = is_listed(local);
     if (strcmp(method, "HEAD") == 0) method = "GET";
     size_t n = 0;
     allow[0] = 0;
     for (size_t i = 0; i < COUNT(routes); i++) {
-        if (!matches(without_version(routes[i].path), local, rest)) continue;
+        if (!matches(without_version(routes[i].path), local, rest) || (is_whole && **rest)) continue;
         if (strcmp(routes[i].method, method) == 0) return &routes[i];
         n += (size_t)snprintf(allow + n, 64 - n, "%s%s", n ? ", " : "", routes[i].method);
     }
