@@ -272,7 +272,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     exchange->stream = request->stream;
     if (request->stream && request->keep_alive_s >= 0)
         job->keep_alive_s = request->keep_alive_s > 0 ? request->keep_alive_s : exchange->site->keep_alive_s;
-    job->ends_aside = request->ends_aside;
+    job->ends_on_finisher = request->ends_on_finisher;
     job->wants_progress = request->stream && request->wants_progress;
     for (int32_t i = request->n_choices - 1; i > 0; i--)
         if (!make_part(exchange, request, job, i)) return false;

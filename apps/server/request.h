@@ -78,10 +78,10 @@ typedef struct server_generation {
     // Of /v1/responses.
     const char *previous_id, *instructions;
     bool is_stored;
-    bool is_background;   // it goes on without its client
-    bool ends_aside;      // its end takes long
-    bool is_raw;          // of /api/generate: the prompt is the whole input
-    void *extra;          // of the handler, for its answer; freed by free_extra
+    bool is_background;      // it goes on without its client
+    bool ends_on_finisher;   // its end takes long
+    bool is_raw;             // of /api/generate: the prompt is the whole input
+    void *extra;             // of the handler, for its answer; freed by free_extra
     void (*free_extra)(void *extra);
 } server_generation;
 

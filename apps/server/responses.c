@@ -369,7 +369,7 @@ void server_respond(server_exchange *exchange)
 {
     server_generation *request = exchange->request;
     const bool is_background = request->is_background, streams = request->stream;
-    request->ends_aside = request->is_stored && server_store_is_slow(exchange->site->responses);
+    request->ends_on_finisher = request->is_stored && server_store_is_slow(exchange->site->responses);
     if (is_background && !request->is_stored) {
         server_refuse(&exchange->problem, 400, "invalid_value", "background",
                       "background: a response that is made in the background must be stored");

@@ -360,10 +360,10 @@ static void advance(server_worker *worker, server_slot *slot)
         job->work ? job->work(job, worker->engine, &ended) : server_worker_pick(worker, job, &ended, &finish);
     pthread_mutex_lock(&worker->lock);
     if (status == FRIT_OK && ended && !job->work) server_job_note_end(job, worker->metrics, finish);
-    if (status == FRIT_OK && ended && job->ends_aside) {
+    if (status == FRIT_OK && ended && job->ends_on_finisher) {
         rest_slot(worker, slot);
         worker->n_ending++;
-        server_aside_add(worker->aside, job, finish);
+        server_finisher_add(worker->finisher, job, finish);
         pthread_mutex_unlock(&worker->lock);
         return;
     }
@@ -375,8 +375,8 @@ static void advance(server_worker *worker, server_slot *slot)
     pthread_mutex_unlock(&worker->lock);
 }
 
-// On the thread aside: the job has said its last words.
-static void end_aside(void *ctx, server_job *job)
+// On the finisher: the job has said its last words.
+static void end_on_finisher(void *ctx, server_job *job)
 {
     server_worker *worker = ctx;
     server_problem problem;
@@ -490,14 +490,14 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     worker->turns = options->turns;
     if (info.kv_token_bytes > 0) worker->cache_room = (size_t)(info.kv_bytes / info.kv_token_bytes);
     worker->drafts = calloc((size_t)options->n_sessions, sizeof *worker->drafts);
-    worker->aside = server_aside_new(end_aside, worker);
+    worker->finisher = server_finisher_new(end_on_finisher, worker);
     frit_status status =
-        worker->drafts && worker->aside
+        worker->drafts && worker->finisher
             ? server_slots_init(&worker->slots, engine, options->n_sessions, &options->adapters, &options->speculate,
                                 &options->shift, options->keeps_texts && !worker->reads)
             : FRIT_E_MEMORY;
     if (status != FRIT_OK) {
-        server_aside_free(worker->aside);
+        server_finisher_free(worker->finisher);
         free(worker->drafts);
         free(worker);
         return server_refuse_status(problem, 500, NULL, status);
@@ -506,7 +506,7 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     pthread_cond_init(&worker->news, NULL);
     int error = pthread_create(&worker->thread, NULL, work, worker);
     if (error != 0) {
-        server_aside_free(worker->aside);
+        server_finisher_free(worker->finisher);
         server_slots_free(&worker->slots);
         free(worker->drafts);
         free(worker);
@@ -548,7 +548,7 @@ void server_worker_free(server_worker *worker)
     pthread_cond_signal(&worker->news);
     pthread_mutex_unlock(&worker->lock);
     pthread_join(worker->thread, NULL);
-    server_aside_free(worker->aside);
+    server_finisher_free(worker->finisher);
     server_slots_free(&worker->slots);
     pthread_cond_destroy(&worker->news);
     pthread_mutex_destroy(&worker->lock);

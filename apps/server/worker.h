@@ -86,8 +86,9 @@ struct server_job {
     // when the first has run the prompt, which they share, and write to its outbox.
     server_job *first, *parts, *next_part;   // first: NULL in the first one itself
     const server_voice *voice;
-    bool ends_aside;   // the voice's `finish` may take long: it is called on a thread of its own, without the lock
-    void *ctx;         // of the voice; freed with the job by free_ctx
+    bool
+        ends_on_finisher;   // the voice's `finish` may take long: it is called on a thread of its own, without the lock
+    void *ctx;              // of the voice; freed with the job by free_ctx
     void (*free_ctx)(void *ctx);
     server_replay *replay;     // of a stream that outlives its client: a share; NULL: the outbox has what it says
     int32_t keep_alive_s;      // a stream that says nothing for so long says that it lives; 0: it does not
@@ -123,11 +124,11 @@ struct server_job {
     bool probed;              // the client closed its sending side, and a probe was sent
     server_problem problem;   // why it failed before it began
     server_outbox outbox;
-    // While it ends aside: how, what it says, and the next one that does.
+    // While the finisher ends it: how, what it says, and the next one that does.
     server_finish finish;
     server_outbox last_words;
     bool is_aside;
-    server_job *next_aside;
+    server_job *next_finished;
 };
 
 typedef struct server_worker_options {

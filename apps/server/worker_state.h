@@ -3,7 +3,7 @@
 #pragma once
 #include "server/worker.h"
 
-#include "server/aside.h"
+#include "server/finisher.h"
 #include "server/turns.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ struct server_worker {
     pthread_mutex_t lock;
     pthread_cond_t news;   // for the engine thread
     pthread_t thread;
-    server_aside *aside;
+    server_finisher *finisher;
     frit_model *model;
     frit_engine *engine;
     int32_t n_ctx, n_ctx_train, n_vocab;
