@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/finisher.h: a thread that ends jobs whose end takes long, such as one that is written to a disk, while the engine
-// runs others.
+// server/finisher.h: a thread that ends jobs whose end takes long, such as one that is written to a disk, while the
+// engine runs others.
 #pragma once
 #include "server/worker.h"
 
