@@ -6,85 +6,14 @@
 //
 //     out[split][row][16 * tile + r] = sum over the split's columns of weights[tile][r][column] * x[row][column]
 //
-// A lane's four codes of a row are neighbours (repack.h), so columns 4 t ... 4 t + 3 of 16 take the places 2 t, 2 t + 1,
-// 2 t + 8, 2 t + 9 of a fragment, in weights and rows alike.
-//
 // Grid: groups of WARPS * TILES row tiles, those of the second segment last; SPLITS. Defined by the host: TYPE0, TILES0,
 // TYPE1, TILES1, K, ROWS (a multiple of 8), TILES, WARPS, SPLITS, SHARED_BYTES.
-#include "args.h"
-#include "levels.cuh"
+#include "some_rows.cuh"
 
-#define BLOCKS   ((K + 255) / 256)
-#define GROUP    (WARPS * TILES)
-#define GROUPS0  ((TILES0 + GROUP - 1) / GROUP)
-#define X_STRIDE 544   // bytes of a row: 512, and 32 more so that the lanes of a load find different banks
-#define X_BYTES  (ROWS * X_STRIDE)
-
-template <int TYPE> struct stage_of {
-    enum { tile = tile_of<TYPE>::bytes, bytes = X_BYTES + GROUP * tile };
-};
+#define GROUPS0 ((TILES0 + GROUP - 1) / GROUP)
 
 static_assert(SHARED_BYTES >= 2 * stage_of<TYPE0>::bytes && SHARED_BYTES >= 2 * stage_of<TYPE1>::bytes,
               "the host counts shared memory as it is laid out here");
-
-// ------------------------------------------------------------------------------- weights as f16
-
-// Four levels as bytes, without a sign or with one, to 0 and 1, 2 and 3 as f16.
-template <bool IS_SIGNED> DEVICE void four_halves(u32 levels, float scale, float min, u32 &first, u32 &second)
-{
-    const u32 word = IS_SIGNED ? levels ^ 0x80808080u : levels;
-    const float center = IS_SIGNED ? 8388736.f : 8388608.f;   // 2^23, whose last bits are an integer
-    float v[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        v[i] = scale * (__uint_as_float(__byte_perm(word, 0x4b000000u, 0x7540u | i)) - center) - min;
-    first = pack_half2(v[0], v[1]);
-    second = pack_half2(v[2], v[3]);
-}
-
-// Fragments of a tile: of its columns 64 * pair + 32 * odd + 16 * s.
-template <int TYPE, int BITS = tile_of<TYPE>::low_bits> struct halves_of {
-    typedef levels_of<TYPE> kind;
-    scales_of<TYPE> row, row8;
-    kind levels;
-    u32 v[2][2][2];
-    DEVICE void load(const char *tile, int lane)
-    {
-        row.load(tile, lane / 4);
-        row8.load(tile, lane / 4 + 8);
-        levels.load(tile, lane);
-    }
-    DEVICE void pair(const char *tile, int lane, int pair)
-    {
-        levels.pair(tile, lane, pair, v);
-    }
-    DEVICE void fragment(int pair, int odd, int s, u32 (&a)[4]) const
-    {
-        const int g = pair * 2 + odd;
-        four_halves<kind::is_signed>(v[odd][s][0], row.scale(g, s), row.min(g, s), a[0], a[2]);
-        four_halves<kind::is_signed>(v[odd][s][1], row8.scale(g, s), row8.min(g, s), a[1], a[3]);
-    }
-};
-
-template <int TYPE> struct halves_of<TYPE, 16> {
-    uint4 units[4];
-    DEVICE void load(const char *, int)
-    {
-    }
-    DEVICE void pair(const char *tile, int lane, int pair)
-    {
-#pragma unroll
-        for (int i = 0; i < 4; i++) units[i] = ((const uint4 *)tile)[(pair * 4 + i) * 32 + lane];
-    }
-    DEVICE void fragment(int, int odd, int s, u32 (&a)[4]) const
-    {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const u32 w = word_of(units[odd * 2 + s], i);
-            a[i] = TYPE == TYPE_F16 ? w : pack_half2(__uint_as_float(w << 16), __uint_as_float(w & 0xffff0000u));
-        }
-    }
-};
 
 // ------------------------------------------------------------------------------- the product
 
@@ -92,7 +21,7 @@ template <int TYPE> struct halves_of<TYPE, 16> {
 template <int TYPE>
 DEVICE void fetch(const frit_some_args &a, const char *tiles, int n_tiles, int first, int block, char *shared)
 {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, column = block * 256;
+    const int column = block * 256;
     const u32 to = shared_address(shared);
     for (int i = threadIdx.x; i < ROWS * 32; i += WARPS * 32) {
         const int row = min(i / 32, a.n_rows - 1), at = i % 32;
@@ -102,44 +31,7 @@ DEVICE void fetch(const frit_some_args &a, const char *tiles, int n_tiles, int f
         else
             *(uint4 *)(shared + place) = make_uint4(0, 0, 0, 0);
     }
-#pragma unroll
-    for (int i = 0; i < TILES; i++) {
-        const int bytes = stage_of<TYPE>::tile, tile = min(first + warp * TILES + i, n_tiles - 1);
-        const char *from = tiles + ((long long)tile * BLOCKS + block) * bytes;
-        for (int unit = lane; unit < bytes / 16; unit += 32)
-            copy_16(to + X_BYTES + (warp * TILES + i) * bytes + unit * 16, from + unit * 16);
-    }
-}
-
-template <int TYPE>
-DEVICE void multiply_block(const char *shared, int warp, int lane, frag (&sums)[TILES][ROWS / 8])
-{
-    const char *x = shared + lane / 4 * X_STRIDE + lane % 4 * 8;
-    const char *tile[TILES];
-    halves_of<TYPE> weights[TILES];
-#pragma unroll
-    for (int i = 0; i < TILES; i++) {
-        tile[i] = shared + X_BYTES + (warp * TILES + i) * stage_of<TYPE>::tile;
-        weights[i].load(tile[i], lane);
-    }
-#pragma unroll
-    for (int pair = 0; pair < 4; pair++) {
-#pragma unroll
-        for (int i = 0; i < TILES; i++) weights[i].pair(tile[i], lane, pair);
-#pragma unroll
-        for (int step = 0; step < 4; step++) {
-            u32 w[TILES][4];
-#pragma unroll
-            for (int i = 0; i < TILES; i++) weights[i].fragment(pair, step / 2, step % 2, w[i]);
-#pragma unroll
-            for (int n = 0; n < ROWS / 8; n++) {
-                const uint2 v = *(const uint2 *)(x + n * 8 * X_STRIDE + pair * 128 + step * 32);
-#pragma unroll
-                for (int i = 0; i < TILES; i++)
-                    sums[i][n] = mma_f16(w[i][0], w[i][1], w[i][2], w[i][3], v.x, v.y, sums[i][n]);
-            }
-        }
-    }
+    fetch_tiles<TYPE>(tiles, n_tiles, first, block, to);
 }
 
 // Row tiles first ... of a segment, whose results begin at number `at` of a row.
@@ -162,7 +54,7 @@ DEVICE void multiply(const frit_some_args &a, frit_gpu_ptr weights, int n_tiles,
         copy_commit();
         copy_wait<1>();
         __syncthreads();
-        multiply_block<TYPE>(shared + stage * stage_of<TYPE>::bytes, warp, lane, sums);
+        multiply_block<TYPE>(shared + stage * stage_of<TYPE>::bytes, ROWS, warp, lane, sums);
         __syncthreads();   // all warps are done with what is overwritten now
     }
     const int width = (TILES0 + TILES1) * 16;
