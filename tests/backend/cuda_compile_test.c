@@ -149,6 +149,26 @@ static const frit_cuda_experts_product experts[] = {
 };
 // clang-format on
 
+static const frit_cuda_experts_product many_experts[] = {
+    {.rows = 64, .k = 2048, .dtype = FRIT_DTYPE_Q4_K, .n_tiles = 96, .n_used = 8, .is_gated = true},
+    {.rows = 64,
+     .k = 768,
+     .dtype = FRIT_DTYPE_Q6_K,
+     .n_tiles = 128,
+     .n_used = 8,
+     .has_own_rows = true,
+     .is_weighed = true},
+    {.rows = 64,
+     .k = 2880,
+     .dtype = FRIT_DTYPE_MXFP4,
+     .n_tiles = 180,
+     .n_used = 4,
+     .is_gated = true,
+     .act = FRIT_ACT_GELU},
+    {.rows = 64, .k = 2048, .dtype = FRIT_DTYPE_IQ2_S, .n_tiles = 96, .n_used = 8, .is_gated = true},
+    {.rows = 64, .k = 4096, .dtype = FRIT_DTYPE_BF16, .n_tiles = 256, .n_used = 2, .has_own_rows = true},
+};
+
 static void products_of_experts_compile_without_spills(void **state)
 {
     (void)state;
@@ -165,6 +185,10 @@ static void products_of_experts_compile_without_spills(void **state)
             char what[64];
             snprintf(what, sizeof what, "product of experts %d for sm_%d", (int)i, gpus[g]->arch);
             check_kernel(&m, &kernel, what);
+        }
+        for (size_t i = 0; i < FRIT_COUNT(many_experts); i++) {
+            assert_ok(frit_cuda_expert_rows_kernel(&many_experts[i], gpus[g], &kernel));
+            check_kernel(&m, &kernel, "product of many rows of experts");
         }
         close_machine(&m);
     }

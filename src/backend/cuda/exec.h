@@ -131,12 +131,18 @@ typedef struct frit_cuda_attend_fast {
 typedef struct frit_cuda_dispatch {
     const frit_node *route;
     uint64_t groups, order;   // 0: the plan has no such steps
+    int group_rows;           // at most, of a group
 } frit_cuda_dispatch;
 
-// Products with matrices of experts (experts.cu). Operands: 0 rows, 1 tiles, 2 route, 3 residual.
+// Products with matrices of experts (experts.cu, experts_rows.cu). Operands: 0 rows, 1 tiles, 2 route, 3 residual.
 typedef struct frit_cuda_experts {
-    frit_cuda_kernel *each;     // for assignments one by one, or if is_sum, rows
-    frit_cuda_kernel *groups;   // for groups of assignments; NULL: none
+    frit_cuda_kernel *each;       // for assignments one by one, or if is_sum, rows
+    frit_cuda_kernel *groups;     // for groups of assignments; NULL: none
+    frit_cuda_kernel *rows;       // for groups of assignments in f16, always taken if there is one; NULL: none
+    frit_cuda_kernel *convert;    // of many_rows.cu, for `rows`
+    uint64_t converted, scales;   // its results: offsets in the device's work memory
+    int k;                        // columns
+    bool has_own_rows;
     frit_cuda_kernel *mix;      // sums of what assignments give; NULL: these are the results
     bool is_sum;                // `each` sums up
     int n_used, parts, width;   // parts of a group; numbers of a row of results
@@ -277,8 +283,8 @@ bool frit_cuda_can_attend(const frit_exec *exec, const frit_node *attend);
 frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *attend);
 // experts.c: mixtures of experts.
 bool frit_cuda_route_fits(const frit_node *node);
-uint64_t frit_cuda_route_bytes(const frit_node *route);   // that its plan keeps
-uint64_t frit_cuda_mix_bytes(const frit_node *mix);       // of work memory
+uint64_t frit_cuda_route_bytes(const frit_node *route);    // that its plan keeps
+uint64_t frit_cuda_experts_bytes(const frit_node *node);   // of work memory
 bool frit_cuda_experts_fit(const frit_node *node);
 frit_status frit_cuda_lower_heads_product(frit_exec *exec, const frit_node *node);   // HEADS
 frit_status frit_cuda_lower_route(frit_exec *exec, const frit_node *node);

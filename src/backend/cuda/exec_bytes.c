@@ -110,6 +110,11 @@ static uint64_t kept_by(const frit_exec *exec)
 
 // ------------------------------------------------------------------------------- all
 
+static bool is_experts(const frit_node *node)
+{
+    return node->op == FRIT_OP_EXPERTS || node->op == FRIT_OP_EXPERTS_GLU || node->op == FRIT_OP_EXPERTS_MIX;
+}
+
 // A step's input, in buffers that are made half as large again when they are too small.
 static uint64_t input_bytes(const frit_graph *g)
 {
@@ -128,7 +133,7 @@ frit_status frit_cuda_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_b
     }
     for (int i = 0; i < plan->graph->n_nodes; i++) {
         const frit_node *node = plan->graph->nodes[i];
-        const uint64_t n_bytes = node->op == FRIT_OP_EXPERTS_MIX ? frit_cuda_mix_bytes(node) : 0;
+        const uint64_t n_bytes = is_experts(node) ? frit_cuda_experts_bytes(node) : 0;
         if (n_bytes > work) work = n_bytes;
     }
     *out = (frit_exec_bytes){.own = kept_by(&exec)};

@@ -4,15 +4,15 @@
 //
 // Few rows: blocks of threads serve an expert of a row each, and the sum over a row's experts is one product. Where
 // rows share experts, assignments are sorted by expert (dispatch.cu), blocks serve up to GROUP_ROWS of an expert, and a
-// kernel of its own sums up, always in the order of the route. Heads with matrices of their own are experts that every
-// row has, in order.
+// kernel of its own sums up, always in the order of the route. In plans of many rows, products are in f16, of up to
+// MANY_ROWS of an expert (experts_rows.cu). Heads with matrices of their own are experts that every row has, in order.
 #include "backend/cuda/exec.h"
 #include "backend/cuda/product.h"
 #include "backend/cuda/repack.h"
 
 #include <stdlib.h>
 
-enum { THREADS = 256, GROUP_ROWS = 8, MOST_EXPERTS = 1024, MOST_BLOCKS = 65535 };
+enum { THREADS = 256, GROUP_ROWS = 8, MANY_ROWS = 64, MOST_EXPERTS = 1024, MOST_BLOCKS = 65535 };
 
 typedef struct experts {
     const frit_node *node, *x, *route;   // route: NULL of heads
@@ -101,17 +101,29 @@ bool frit_cuda_experts_fit(const frit_node *node)
 
 // ------------------------------------------------------------------------------- routes
 
-// Whether rows are so many that they share experts.
-static bool is_shared(int64_t n_rows, const frit_node *route)
+// Whether the route's plan is one of many rows.
+static bool is_many(const frit_node *route)
 {
-    return n_rows > 1 && n_rows * frit_cuda_width(route) * 2 > n_experts_of(route);
+    return route->shape[0] >= FRIT_CUDA_MANY_FROM;
+}
+
+// Whether assignments are sorted by expert: in plans of many rows, and where rows are so many that they share experts.
+static bool is_sorted(int64_t n_rows, const frit_node *route)
+{
+    if (n_experts_of(route) > MOST_EXPERTS) return false;
+    return is_many(route) || (n_rows > 1 && n_rows * frit_cuda_width(route) * 2 > n_experts_of(route));
+}
+
+static int group_rows_of(const frit_node *route)
+{
+    return is_many(route) ? MANY_ROWS : GROUP_ROWS;
 }
 
 // Groups that so many assignments may have.
 static int64_t most_groups(int64_t n_assignments, const frit_node *route)
 {
     const int64_t n = n_experts_of(route);
-    return (n < n_assignments ? n : n_assignments) + n_assignments / GROUP_ROWS;
+    return (n < n_assignments ? n : n_assignments) + n_assignments / group_rows_of(route);
 }
 
 bool frit_cuda_route_fits(const frit_node *node)
@@ -152,28 +164,41 @@ static frit_status run_dispatch(frit_cuda_device *d, const frit_cuda_launch *l, 
 {
     const frit_node *route = l->node;
     const int64_t n_rows = frit_cuda_rows(route, step->batch), n = n_rows * frit_cuda_width(route);
-    if (!is_shared(n_rows, route)) return FRIT_OK;
+    if (!is_sorted(n_rows, route)) return FRIT_OK;
     const frit_dispatch_args args = {.route = frit_cuda_resolve(step, l->y),
                                      .groups = l->experts.dispatch.groups,
                                      .order = l->experts.dispatch.order,
                                      .n_assignments = (int)n,
                                      .n_used = (int)frit_cuda_width(route),
                                      .n_groups = (int)most_groups(n, route),
-                                     .group_rows = GROUP_ROWS};
+                                     .group_rows = group_rows_of(route)};
     return launch(d, l->kernel, 1, 1, &args);
 }
 
 uint64_t frit_cuda_route_bytes(const frit_node *route)
 {
     const int64_t n = route->shape[0] * frit_cuda_width(route);
-    if (!is_shared(route->shape[0], route)) return 0;
+    if (!is_sorted(route->shape[0], route)) return 0;
     return (uint64_t)most_groups(n, route) * sizeof(frit_expert_group) + (uint64_t)n * sizeof(int32_t);
 }
 
-uint64_t frit_cuda_mix_bytes(const frit_node *mix)
+// What assignments give, before it is summed up.
+static uint64_t mix_bytes(const experts *e)
 {
-    const experts e = describe(mix);
-    return (uint64_t)(mix->shape[0] * e.n_used * e.n) * sizeof(float);
+    return e->is_mix ? (uint64_t)(e->node->shape[0] * e->n_used * e->n) * sizeof(float) : 0;
+}
+
+// Rows in f16, and what they are worth.
+static uint64_t converted_bytes(const experts *e)
+{
+    const uint64_t n_rows = (uint64_t)e->route->shape[0] * (uint64_t)(e->has_own_rows ? e->n_used : 1);
+    return is_many(e->route) ? n_rows * ((uint64_t)e->k * 2 + sizeof(float)) : 0;
+}
+
+uint64_t frit_cuda_experts_bytes(const frit_node *node)
+{
+    const experts e = describe(node);
+    return mix_bytes(&e) + converted_bytes(&e);
 }
 
 static frit_status keep_dispatch(frit_exec *exec, const frit_node *route, frit_cuda_dispatch *out)
@@ -183,8 +208,8 @@ static frit_status keep_dispatch(frit_exec *exec, const frit_node *route, frit_c
     frit_cuda_dispatch *list = realloc(exec->dispatches, n_bytes);
     if (!list) return frit_fail_memory(n_bytes, "the routes of a plan");
     exec->dispatches = list;
-    *out = (frit_cuda_dispatch){.route = route};
-    if (is_shared(route->shape[0], route)) {
+    *out = (frit_cuda_dispatch){.route = route, .group_rows = group_rows_of(route)};
+    if (is_sorted(route->shape[0], route)) {
         const uint64_t n_groups = (uint64_t)most_groups(n, route);
         FRIT_TRY(frit_cuda_keep_bytes(exec, n_groups * sizeof(frit_expert_group), false, &out->groups));
         FRIT_TRY(frit_cuda_keep_bytes(exec, (uint64_t)n * sizeof(int32_t), false, &out->order));
@@ -278,23 +303,27 @@ frit_status frit_cuda_experts_kernel(const frit_cuda_experts_product *p, const f
     return FRIT_OK;
 }
 
+static frit_cuda_experts_product product_of(const experts *e, int rows, bool is_sum)
+{
+    return (frit_cuda_experts_product){.dtype = e->first->dtype,
+                                       .rows = rows,
+                                       .k = e->k,
+                                       .n_tiles = e->n * (e->second ? 2 : 1) / FRIT_TILE_ROWS,
+                                       .n_used = e->n_used,
+                                       .parts = (e->route ? group_rows_of(e->route) : GROUP_ROWS) / rows,
+                                       .act = e->act,
+                                       .is_gated = e->second,
+                                       .is_sum = is_sum,
+                                       .adds = is_sum && e->has_residual,
+                                       .has_own_rows = e->has_own_rows,
+                                       .is_weighed = e->is_weighed,
+                                       .is_by_heads = !e->route};
+}
+
 static frit_status take_product(const frit_exec *exec, const experts *e, int rows, bool is_sum, frit_cuda_kernel **out)
 {
-    const int n_tiles = e->n * (e->second ? 2 : 1) / FRIT_TILE_ROWS;
-    const frit_cuda_experts_product product = {.dtype = e->first->dtype,
-                                               .rows = rows,
-                                               .k = e->k,
-                                               .n_tiles = n_tiles,
-                                               .n_used = e->n_used,
-                                               .parts = GROUP_ROWS / rows,
-                                               .grid = grid_of(e, rows, is_sum, n_tiles, &exec->device->gpu),
-                                               .act = e->act,
-                                               .is_gated = e->second,
-                                               .is_sum = is_sum,
-                                               .adds = is_sum && e->has_residual,
-                                               .has_own_rows = e->has_own_rows,
-                                               .is_weighed = e->is_weighed,
-                                               .is_by_heads = !e->route};
+    frit_cuda_experts_product product = product_of(e, rows, is_sum);
+    product.grid = grid_of(e, rows, is_sum, product.n_tiles, &exec->device->gpu);
     frit_cuda_kernel kernel;
     FRIT_TRY(frit_cuda_experts_kernel(&product, &exec->device->gpu, &kernel));
     return frit_cuda_kernel_take(exec->device, &kernel, out);
@@ -303,13 +332,31 @@ static frit_status take_product(const frit_exec *exec, const experts *e, int row
 // The kernel of groups with the most rows that has room.
 static frit_status take_groups(const frit_exec *exec, const experts *e, frit_cuda_experts *out)
 {
+    const int group_rows = e->route ? group_rows_of(e->route) : GROUP_ROWS;
     for (int rows = GROUP_ROWS; rows > 1; rows /= 2) {
         const frit_status status = take_product(exec, e, rows, false, &out->groups);
-        out->parts = GROUP_ROWS / rows;
+        out->parts = group_rows / rows;
         if (status != FRIT_E_UNSUPPORTED) return status;
     }
     out->groups = NULL;
     return FRIT_OK;
+}
+
+// The kernel in f16 for groups of a plan of many rows, if it takes the shape.
+static frit_status take_rows(frit_exec *exec, const experts *e, frit_cuda_experts *out)
+{
+    const frit_cuda_experts_product product = product_of(e, MANY_ROWS, false);
+    const int64_t n_assignments = e->route->shape[0] * e->n_used;
+    frit_cuda_kernel kernel;
+    if (!is_many(e->route) || most_groups(n_assignments, e->route) > MOST_BLOCKS ||
+        frit_cuda_expert_rows_kernel(&product, &exec->device->gpu, &kernel) != FRIT_OK)
+        return FRIT_OK;
+    const uint64_t n_bytes = frit_cuda_experts_bytes(e->node);
+    if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
+    out->converted = mix_bytes(e);
+    out->scales = n_bytes - (uint64_t)(e->has_own_rows ? n_assignments : e->route->shape[0]) * sizeof(float);
+    FRIT_TRY(frit_cuda_take_kernel(exec, "many_rows.cu", "convert_rows", THREADS, 0, &out->convert));
+    return frit_cuda_kernel_take(exec->device, &kernel, &out->rows);
 }
 
 // ------------------------------------------------------------------------------- products
@@ -339,32 +386,60 @@ static frit_status run_products(frit_cuda_device *d, const frit_cuda_launch *l, 
     return run_blocks(d, kernel, n, args);
 }
 
-static frit_status run_experts(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+static frit_status run_mix(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step, int64_t n_rows)
 {
     const frit_cuda_experts *e = &l->experts;
-    const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
-    const bool is_grouped = e->groups && is_shared(n_rows, e->dispatch.route), is_sum = e->is_sum && !is_grouped;
-    const uint64_t y = frit_cuda_resolve(step, l->y);
-    frit_experts_args args = {.weights = frit_cuda_resolve(step, l->x[1]),
-                              .bytes = e->expert_bytes,
-                              .x = frit_cuda_resolve(step, l->x[0]),
-                              .route = frit_cuda_resolve(step, l->x[2]),
-                              .residual = frit_cuda_resolve(step, l->x[3]),
-                              .out = e->mix && !is_sum ? step->work : y};
-    if (n_rows == 0) return FRIT_OK;
-    FRIT_TRY(run_products(d, l, is_grouped, is_sum ? n_rows : n_rows * e->n_used, &args));
-    if (!e->mix || is_sum) return FRIT_OK;
-    const frit_plain_args mix = {.x = {args.out, args.route, args.residual},
-                                 .y = y,
+    const frit_plain_args mix = {.x = {step->work, frit_cuda_resolve(step, l->x[2]), frit_cuda_resolve(step, l->x[3])},
+                                 .y = frit_cuda_resolve(step, l->y),
                                  .n = n_rows * e->width,
                                  .size = {e->width, e->n_used, true}};
     return frit_cuda_run_kernel(d, e->mix, (unsigned)((mix.n + THREADS - 1) / THREADS), 1, &mix);
 }
 
+// Rows become f16 first.
+static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step, int64_t n_rows)
+{
+    const frit_cuda_experts *e = &l->experts;
+    const int64_t n = n_rows * e->n_used;
+    const frit_convert_args convert = {.x = frit_cuda_resolve(step, l->x[0]),
+                                       .y = step->work + e->converted,
+                                       .scales = step->work + e->scales,
+                                       .n = e->has_own_rows ? n : n_rows,
+                                       .width = e->k};
+    FRIT_TRY(frit_cuda_run_kernel(d, e->convert, (unsigned)(convert.n + 7) / 8, 1, &convert));
+    const frit_expert_rows_args args = {.weights = frit_cuda_resolve(step, l->x[1]),
+                                        .bytes = e->expert_bytes,
+                                        .x = convert.y,
+                                        .scales = convert.scales,
+                                        .route = frit_cuda_resolve(step, l->x[2]),
+                                        .groups = e->dispatch.groups,
+                                        .order = e->dispatch.order,
+                                        .out = e->mix ? step->work : frit_cuda_resolve(step, l->y)};
+    FRIT_TRY(launch(d, e->rows, e->rows->grid[0], (unsigned)most_groups(n, e->dispatch.route), &args));
+    return e->mix ? run_mix(d, l, step, n_rows) : FRIT_OK;
+}
+
+static frit_status run_experts(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const frit_cuda_experts *e = &l->experts;
+    const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
+    const bool is_grouped = e->groups && is_sorted(n_rows, e->dispatch.route), is_sum = e->is_sum && !is_grouped;
+    frit_experts_args args = {.weights = frit_cuda_resolve(step, l->x[1]),
+                              .bytes = e->expert_bytes,
+                              .x = frit_cuda_resolve(step, l->x[0]),
+                              .route = frit_cuda_resolve(step, l->x[2]),
+                              .residual = frit_cuda_resolve(step, l->x[3]),
+                              .out = e->mix && !is_sum ? step->work : frit_cuda_resolve(step, l->y)};
+    if (n_rows == 0) return FRIT_OK;
+    if (e->rows) return run_rows(d, l, step, n_rows);
+    FRIT_TRY(run_products(d, l, is_grouped, is_sum ? n_rows : n_rows * e->n_used, &args));
+    return e->mix && !is_sum ? run_mix(d, l, step, n_rows) : FRIT_OK;
+}
+
 // Rows are multiplied with weights before they are summed up, so that a sum is plain.
 static frit_status take_mix(frit_exec *exec, const experts *e, frit_cuda_experts *out)
 {
-    const uint64_t n_bytes = frit_cuda_mix_bytes(e->node);
+    const uint64_t n_bytes = mix_bytes(e);
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
     return frit_cuda_take_kernel(exec, "plain.cu", "plain_mix", THREADS, 0, &out->mix);
 }
@@ -400,12 +475,16 @@ frit_status frit_cuda_lower_experts_to(frit_exec *exec, const frit_node *node, c
     if (residual) FRIT_TRY(frit_cuda_address_of(exec, residual, false, &l->x[3]));
     FRIT_TRY(frit_cuda_address_of(exec, result, false, &l->y));
     FRIT_TRY(take_tiles(exec, &e, l));
-    l->experts = (frit_cuda_experts){.n_used = e.n_used,
+    l->experts = (frit_cuda_experts){.k = e.k,
+                                     .n_used = e.n_used,
                                      .width = e.n,
+                                     .has_own_rows = e.has_own_rows,
                                      .expert_bytes = (uint64_t)n_tiles *
                                                      frit_tile_bytes(frit_tile_format_of(e.first->dtype), &source)};
     for (int i = 0; i < exec->n_dispatches; i++)
         if (exec->dispatches[i].route == e.route) l->experts.dispatch = exec->dispatches[i];
+    if (l->experts.dispatch.groups) FRIT_TRY(take_rows(exec, &e, &l->experts));
+    if (l->experts.rows) return e.is_mix ? take_mix(exec, &e, &l->experts) : FRIT_OK;
     l->experts.is_sum = e.is_mix && take_product(exec, &e, 1, true, &l->experts.each) == FRIT_OK;
     if (!l->experts.is_sum) FRIT_TRY(take_product(exec, &e, 1, false, &l->experts.each));
     if (l->experts.dispatch.groups) FRIT_TRY(take_groups(exec, &e, &l->experts));

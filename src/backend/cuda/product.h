@@ -74,3 +74,7 @@ typedef struct frit_cuda_experts_product {
 } frit_cuda_experts_product;
 frit_status frit_cuda_experts_kernel(const frit_cuda_experts_product *product, const frit_cuda_gpu *gpu,
                                      frit_cuda_kernel *kernel);
+// The same in f16 (kernels/experts_rows.cu), for groups of up to `rows` assignments of an expert: a multiple of 8.
+// grid[1] is the number of groups, set before a launch.
+frit_status frit_cuda_expert_rows_kernel(const frit_cuda_experts_product *product, const frit_cuda_gpu *gpu,
+                                         frit_cuda_kernel *kernel);

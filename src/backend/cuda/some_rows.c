@@ -15,10 +15,15 @@ static int tile_bytes_of(const frit_cuda_some *s)
     return most;
 }
 
-// As some_rows.cu lays it out, which checks that it is enough: rows and tiles of 256 columns, twice.
+// The kernels check that it is enough.
+int frit_cuda_some_shared(int n_rows, int n_tiles, int tile_bytes)
+{
+    return 2 * (n_rows * X_STRIDE + n_tiles * tile_bytes);
+}
+
 static int shared_bytes(const frit_cuda_some *s, int tiles, int warps)
 {
-    return 2 * (s->rows * X_STRIDE + warps * tiles * tile_bytes_of(s));
+    return frit_cuda_some_shared(s->rows, warps * tiles, tile_bytes_of(s));
 }
 
 static int n_groups_of(const frit_cuda_some *s, int tiles, int warps)

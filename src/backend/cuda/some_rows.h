@@ -9,6 +9,9 @@
 
 enum { FRIT_CUDA_SOME_ROWS = 128 };
 
+// Shared memory of a block of threads, as kernels/some_rows.cuh lays it out: rows and row tiles of 256 columns, twice.
+int frit_cuda_some_shared(int n_rows, int n_tiles, int tile_bytes);
+
 typedef struct frit_cuda_some {
     int rows;   // that there is room for: a multiple of 8, at most FRIT_CUDA_SOME_ROWS
     int k;

@@ -58,6 +58,16 @@ typedef struct frit_experts_args {
     int first, n_rows;            // the first of blockIdx.y; rows of the step, of heads
 } frit_experts_args;
 
+// experts_rows.cu
+typedef struct frit_expert_rows_args {
+    frit_gpu_ptr weights;         // tiles of expert 0
+    unsigned long long bytes;     // from expert to expert
+    frit_gpu_ptr x, scales;       // f16 [rows, K], or of each assignment; f32 [rows]: what a number of a row is worth
+    frit_gpu_ptr route;           // f32 [rows, 2, n_used]
+    frit_gpu_ptr groups, order;   // of dispatch.cu, with groups of at most ROWS
+    frit_gpu_ptr out;             // f32 [assignments, n]
+} frit_expert_rows_args;
+
 // repack.cu: rows of a matrix, counted from a first one, to tiles.
 typedef struct frit_repack_args {
     frit_gpu_ptr blocks, second;   // rows of blocks; second: FRIT_ROWS_GATED only
