@@ -220,8 +220,8 @@ static void fast_kernels_give_the_logits_of_the_cpu(void **state)
 }
 
 // Windows that begin after the first page, softcaps and heads of 256 dimensions; sinks and twelve query heads of a
-// key/value head; products of few matrix rows, whose columns are divided among blocks. The first piece of one is more
-// than attention takes at once, and more than products with weights in tiles take.
+// key/value head; products of few matrix rows, whose columns are divided among blocks; norms of heads. The first piece
+// of one is more than attention takes at once, and more than products with weights in tiles take.
 static void fast_kernels_of_other_shapes(void **state)
 {
     (void)state;
@@ -246,6 +246,12 @@ static void fast_kernels_of_other_shapes(void **state)
                   "attention.head_count_kv=1 attention.key_length=64 attention.value_length=64 "
                   "attention.layer_norm_rms_epsilon=1e-5 rope.dimension_count=64 vocab_size=320"},
          18},
+        {{.shape = {.name = "qwen3moe", .arch = "qwen3moe", .title = "", .n_layers = 2},
+          .keys = "context_length=128 embedding_length=256 feed_forward_length=256 attention.head_count=4 "
+                  "attention.head_count_kv=2 attention.key_length=64 attention.value_length=64 "
+                  "attention.layer_norm_rms_epsilon=1e-6 vocab_size=320 expert_count=8 expert_used_count=2 "
+                  "expert_feed_forward_length=64"},
+         40},
     };
     require_gpu();
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {

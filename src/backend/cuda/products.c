@@ -191,7 +191,9 @@ static bool is_residual(const frit_node *add)
 bool frit_cuda_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other)
 {
     (void)device;
-    if (join == FRIT_JOIN_HEADS) return other->op == FRIT_OP_LINEAR && frit_cuda_linear_fits(other);
+    if (join == FRIT_JOIN_HEADS)   // after a product, or after what follows it: a norm, a rotation
+        return other->op == FRIT_OP_LINEAR ? frit_cuda_linear_fits(other)
+                                           : other->op == FRIT_OP_RMS_NORM || other->op == FRIT_OP_ROPE;
     if (join == FRIT_JOIN_PROLOGUE)
         return node->op == FRIT_OP_RMS_NORM && node->n_src > 1 && node->n_dims == 2 && other->op == FRIT_OP_LINEAR &&
                frit_cuda_linear_fits(other);
