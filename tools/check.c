@@ -66,10 +66,11 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/head.",     BELOW_ENGINE "engine/head.h engine/model.h"},
     {"src/engine/saved.",    BELOW_ENGINE "engine/saved.h engine/kv_layout.h"},
     {"src/engine/",          BELOW_ENGINE "engine/"},
-    {"apps/",             "frit.h frit_tools.h frit/ common/ server/"},
+    {"apps/hub/",         "frit.h frit_tools.h base/sha256.h frit/config.h hub/"},
+    {"apps/",             "frit.h frit_tools.h frit/ common/ hub/ server/"},
     {"examples/",         "frit.h"},
     {"tests/",            "frit.h frit_tools.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ "
-                          "common/ server/ frit/"},
+                          "common/ hub/ server/ frit/"},
     {"bench/",            "frit.h base/ quant/ format/ graph/ arch/ backend/ text/ grammar/ sample/ engine/"},
     {"tools/",            ""},
     {"include/frit/",     ""},

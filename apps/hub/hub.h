@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// hub/hub.h: models by name.
+//
+// A name says where a model comes from: "hf:org/repo:Q4_K_M", "ollama:llama3.2:1b", "https://host/model.gguf". A source
+// (sources.c) is a row of functions and a file: it reads such names, finds what is on this machine, fetches, lists and
+// removes. Models of the Hugging Face hub lie in the hub's own cache, those of ollama in ollama's own store, so that
+// other programs find them and have theirs found.
+//
+// Nothing here prints: a failure is a status and a sentence (hub_error), and what a user may want to see meanwhile goes
+// through a hub_watch. Names from files and servers are checked before they become a part of a path (name.h).
+#pragma once
+#include "frit_tools.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct json_t;
+
+typedef enum hub_status {
+    HUB_OK,
+    HUB_E_NAME,        // the name is not one, or not of one model
+    HUB_E_NOT_FOUND,   // there is no such model
+    HUB_E_DENIED,      // a token or a permission is missing
+    HUB_E_NETWORK,     // no connection, or the server cannot answer now
+    HUB_E_DISK,        // a file cannot be written or read, or has no room
+    HUB_E_DATA,        // what came is not what was expected
+    HUB_E_LIMIT,       // no quantization fits
+    HUB_E_MEMORY,
+    HUB_E_CANCELLED,
+    HUB_E_UNSUPPORTED,   // this build cannot
+} hub_status;
+
+// Stores the sentence, of this thread; its value is the status.
+hub_status hub_fail(hub_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *hub_error(void);
+
+// A path or an address. One that is longer than this is refused.
+enum { HUB_PATH_BYTES = 4096 };
+typedef struct hub_path {
+    char text[HUB_PATH_BYTES];
+} hub_path;
+hub_status hub_path_set(hub_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Where things are, from the environment (settings.c).
+enum { HUB_MAX_FOLDERS = 4 };
+typedef struct hub_settings {
+    hub_path hub_cache, hub_endpoint;   // of the Hugging Face hub; no '/' at the end
+    char hub_token[512];                // "": none
+    hub_path url_cache;                 // files of other addresses
+    hub_path short_names;               // the user's table
+    hub_path ollama[HUB_MAX_FOLDERS];   // stores of ollama; the first one is written to
+    size_t n_ollama;
+    hub_path ollama_registry;
+    hub_path studio[HUB_MAX_FOLDERS];   // folders of LM Studio
+    size_t n_studio;
+    bool offline;
+} hub_settings;
+hub_status hub_settings_read(hub_settings *settings);
+
+typedef struct hub_source hub_source;
+
+typedef struct hub_name {
+    const hub_source *source;
+    char repo[256];       // "org/repo"; of ollama: "library/llama3.2"
+    char host[256];       // of ollama's registry; "": the usual one
+    char revision[128];   // "main"; of ollama: the tag
+    char part[1024];      // a file or a quantization; "": none
+    hub_path url;         // of a file at an address
+} hub_name;
+
+// What a user may want to see, and whether to stop.
+typedef struct hub_watch {
+    bool (*stops)(void *ctx);
+    void (*say)(void *ctx, const char *sentence);
+    // `done` of `total` bytes of what is fetched (or, if `checks`, read again) of this name.
+    void (*progress)(void *ctx, const char *name, uint64_t done, uint64_t total, bool checks);
+    void *ctx;
+} hub_watch;
+
+typedef struct hub_pull {
+    const hub_settings *settings;
+    const char *typed;     // the name as it was given, for sentences
+    uint64_t room_bytes;   // of memory, for the choice of a quantization; 0: unknown
+    const char *sha256;    // what a file of an address must have, in hexadecimal digits; NULL: unknown
+    int n_connections;     // at once, for one file; 0: 4
+    hub_watch watch;
+} hub_pull;
+
+// A model that is on this machine.
+typedef struct hub_model {
+    const char *name;   // by which it is found again
+    const char *path;
+    uint64_t n_bytes;
+    int64_t changed;   // seconds since 1970
+} hub_model;
+typedef void (*hub_each_fn)(void *ctx, const hub_model *model);
+
+struct hub_source {
+    const char *prefix;                                      // of its names: "hf:"
+    const char *title;                                       // "Hugging Face hub"
+    hub_status (*parse)(hub_name *name, const char *rest);   // `rest`: after the prefix
+    // The model's path; HUB_E_NOT_FOUND if it is not here.
+    hub_status (*find)(const hub_settings *settings, const hub_name *name, hub_path *out);
+    hub_status (*pull)(const hub_pull *pull, const hub_name *name, hub_path *out);   // NULL: it has no server
+    hub_status (*each)(const hub_settings *settings, hub_each_fn each, void *ctx);
+    hub_status (*remove)(const hub_settings *settings, const hub_name *name, uint64_t *freed);   // NULL: others do
+    // JSON of what there is of this model, here or at the server: "rows" of texts, in the order to be shown.
+    hub_status (*show)(const hub_pull *pull, const hub_name *name, struct json_t **out);
+};
+
+const hub_source *hub_source_get(size_t i);   // NULL past the end
+bool hub_is_name(const char *text);           // starts with the prefix of a source
+// A name, or a short name of the user's table, which is replaced first. HUB_E_NOT_FOUND: neither.
+hub_status hub_name_read(const hub_settings *settings, const char *text, hub_name *out);
+// The name in the form that is found again: what hub_model.name has.
+hub_status hub_name_text(const hub_name *name, hub_path *out);
+
+extern const hub_source hub_source_hf, hub_source_ollama, hub_source_studio, hub_source_https, hub_source_http;

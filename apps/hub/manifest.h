@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// hub/manifest.h: what ollama's registry says of a model: a list of blobs by their SHA-256, one of which is a GGUF
+// file.
+#pragma once
+#include "hub/hub.h"
+
+enum { HUB_MAX_LAYERS = 64, HUB_MANIFEST_BYTES = 1 << 20 };
+
+typedef struct hub_layer {
+    char sha256[65];
+    char kind[64];   // "model", "template", "license", "params" ...; "config": what is no layer
+    uint64_t n_bytes;
+} hub_layer;
+
+typedef struct hub_manifest {
+    hub_layer layers[HUB_MAX_LAYERS];
+    size_t n;
+    size_t model;       // the layer that is the model
+    uint64_t n_bytes;   // of all
+} hub_manifest;
+
+hub_status hub_manifest_parse(hub_manifest *out, const char *json, size_t n, const char *what);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// Sentences of failures, and paths.
+#include "hub/hub.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static _Thread_local char sentence[2048];
+
+// What comes from a server is shown without control characters, which could move a terminal's cursor.
+static void drop_controls(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 32 || *text == 127) *text = '?';
+}
+
+hub_status hub_fail(hub_status status, const char *format, ...)
+{
+    char text[sizeof sentence];   // an argument may be the last sentence
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    drop_controls(text);
+    snprintf(sentence, sizeof sentence, "%s", text);
+    return status;
+}
+
+const char *hub_error(void)
+{
+    return sentence;
+}
+
+hub_status hub_path_set(hub_path *path, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(path->text, sizeof path->text, format, args);
+    va_end(args);
+    if (n >= 0 && n < HUB_PATH_BYTES) return HUB_OK;
+    path->text[0] = 0;
+    return hub_fail(HUB_E_NAME, "a path is longer than %d bytes", HUB_PATH_BYTES - 1);
+}

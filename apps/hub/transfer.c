@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+// Transfers. One thread drives all connections: libcurl calls the functions below when bytes come, and between these
+// calls the bytes that are there are added to the hash, so that little is left to read when the last one has come.
+#include "hub/transfer.h"
+
+#include "hub/curl.h"
+#include "hub/part.h"
+
+#include "base/sha256.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_SLOTS = 16, MAX_REDIRECTS = 8, MAX_FAILURES = 6, MAX_RESTARTS = 3, HASH_BYTES = 1 << 20 };
+
+typedef struct transfer transfer;
+
+typedef struct slot {   // a connection, and the chunk that it fetches
+    transfer *t;
+    CURL *curl;
+    struct curl_slist *headers;
+    hub_head head;
+    hub_path url;
+    bool is_active, is_checked, is_refused;
+    size_t chunk;
+    uint64_t at;   // of the next byte
+    int n_redirects;
+    char detail[CURL_ERROR_SIZE];
+} slot;
+
+struct transfer {
+    const hub_transfer *o;
+    hub_part part;
+    CURLM *multi;
+    slot slots[MAX_SLOTS];
+    int n_slots;
+    hub_path direct;     // where redirects led; "": ask the server
+    bool has_ranges;     // it has given one
+    bool is_stream;      // it gives none: one reply has all
+    bool is_changed;     // it has another file now
+    hub_status status;   // of what failed within a call of libcurl
+    int n_failures, n_restarts;
+    double resume_s;   // no request before that time
+    frit_sha256 sum;
+    uint64_t n_hashed;
+    char *buffer;
+};
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool is_sized(const transfer *t)
+{
+    return t->part.n_bytes != UINT64_MAX;
+}
+
+static uint64_t chunk_begin(const transfer *t, size_t chunk)
+{
+    return is_sized(t) ? chunk * t->part.chunk_bytes : 0;
+}
+
+// ---------------------------------------------------------------------------------------- replies
+
+// What If-Range takes: an etag that is not weak, or a date.
+static const char *validator_of(const hub_head *head)
+{
+    if (head->etag[0] == '"') return head->etag;
+    return head->modified;
+}
+
+static hub_status check_validator(transfer *t, const hub_head *head)
+{
+    const char *validator = validator_of(head);
+    if (!t->part.validator[0]) return validator[0] ? hub_part_set_validator(&t->part, validator) : HUB_OK;
+    if (validator[0] == '"' && t->part.validator[0] == '"') t->is_changed = strcmp(validator, t->part.validator) != 0;
+    return HUB_OK;
+}
+
+static hub_status fail_size(const transfer *t, uint64_t n_bytes)
+{
+    return hub_fail(HUB_E_DATA, "%s: the server has %llu bytes now, expected %llu; the same command begins anew",
+                    t->o->what, (unsigned long long)n_bytes, (unsigned long long)t->part.n_bytes);
+}
+
+static hub_status check_whole(slot *s)
+{
+    transfer *t = s->t;
+    if (is_sized(t) && s->head.n_bytes != UINT64_MAX && s->head.n_bytes != t->part.n_bytes)
+        return fail_size(t, s->head.n_bytes);
+    if (t->part.n_done > 0) {   // it was asked for what is missing: it has another file, or gives no ranges
+        t->is_changed = true;
+        return HUB_OK;
+    }
+    t->is_stream = true;
+    return hub_part_set_validator(&t->part, validator_of(&s->head));
+}
+
+static hub_status check_range(slot *s)
+{
+    transfer *t = s->t;
+    if (s->head.total != UINT64_MAX && s->head.total != t->part.n_bytes) return fail_size(t, s->head.total);
+    if (s->head.begin != s->at)
+        return hub_fail(HUB_E_DATA, "%s: the server sends bytes from %llu on, expected %llu", t->o->what,
+                        (unsigned long long)s->head.begin, (unsigned long long)s->at);
+    t->has_ranges = true;
+    return check_validator(t, &s->head);
+}
+
+static void check_reply(slot *s)
+{
+    transfer *t = s->t;
+    s->is_checked = true;
+    s->is_refused = s->head.status != 200 && s->head.status != 206;
+    if (s->is_refused) return;
+    t->status = s->head.status == 206 ? check_range(s) : check_whole(s);
+    if (t->status == HUB_OK && s->n_redirects > 0) t->direct = s->url;
+}
+
+static size_t take_bytes(char *bytes, size_t size, size_t n, void *ctx)
+{
+    slot *s = ctx;
+    transfer *t = s->t;
+    const size_t n_bytes = size * n;
+    if (!s->is_checked) check_reply(s);
+    if (t->status != HUB_OK || t->is_changed) return 0;
+    if (s->is_refused) return n_bytes;   // a page that explains; the status is enough
+    const uint64_t end = chunk_begin(t, s->chunk) + hub_part_chunk_bytes(&t->part, s->chunk);
+    if (is_sized(t) && !t->is_stream && n_bytes > end - s->at) {
+        t->status = hub_fail(HUB_E_DATA, "%s: the server sends more than it was asked for", t->o->what);
+        return 0;
+    }
+    t->status = hub_part_write(&t->part, s->at, bytes, n_bytes);
+    if (t->status != HUB_OK) return 0;
+    s->at += n_bytes;
+    t->n_failures = 0;
+    return n_bytes;
+}
+
+// ---------------------------------------------------------------------------------------- requests
+
+static bool has_work(const transfer *t, size_t chunk)
+{
+    if (is_sized(t) && t->part.done[chunk] == hub_part_chunk_bytes(&t->part, chunk)) return false;
+    for (int i = 0; i < t->n_slots; i++)
+        if (t->slots[i].is_active && t->slots[i].chunk == chunk) return false;
+    return true;
+}
+
+static hub_status begin_request(slot *s)
+{
+    transfer *t = s->t;
+    char text[512];
+    curl_slist_free_all(s->headers);
+    s->headers = NULL;
+    s->is_checked = s->is_refused = false;
+    s->detail[0] = 0;
+    hub_head_reset(&s->head);
+    if (!s->curl) s->curl = hub_curl_new();
+    if (!s->curl || !hub_curl_address(s->curl, s->url.text, t->o->token, t->o->url, &s->headers))
+        return hub_fail(HUB_E_MEMORY, "out of memory");
+    if (t->part.validator[0] && s->at > 0) {
+        snprintf(text, sizeof text, "If-Range: %s", t->part.validator);
+        if (!curl_slist_append(s->headers, text)) return hub_fail(HUB_E_MEMORY, "out of memory");
+    }
+    const uint64_t end = chunk_begin(t, s->chunk) + hub_part_chunk_bytes(&t->part, s->chunk);
+    snprintf(text, sizeof text, "%llu-%llu", (unsigned long long)s->at, (unsigned long long)end - 1);
+    const bool wants_range = is_sized(t) && !t->is_stream;
+    curl_easy_setopt(s->curl, CURLOPT_RANGE, wants_range ? text : NULL);
+    curl_easy_setopt(s->curl, CURLOPT_HTTPHEADER, s->headers);
+    curl_easy_setopt(s->curl, CURLOPT_HEADERDATA, &s->head);
+    curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, s);
+    curl_easy_setopt(s->curl, CURLOPT_ERRORBUFFER, s->detail);
+    curl_easy_setopt(s->curl, CURLOPT_PRIVATE, s);
+    curl_easy_setopt(s->curl, CURLOPT_BUFFERSIZE, 262144L);
+    if (curl_multi_add_handle(t->multi, s->curl) != CURLM_OK) return hub_fail(HUB_E_MEMORY, "out of memory");
+    s->is_active = true;
+    return HUB_OK;
+}
+
+// One connection first; more of them once the server has shown that it gives ranges.
+static hub_status begin_more(transfer *t)
+{
+    hub_status status = HUB_OK;
+    if (now_s() < t->resume_s) return HUB_OK;
+    size_t chunk = 0;
+    int n_active = 0;
+    for (int i = 0; i < t->n_slots; i++) n_active += t->slots[i].is_active;
+    if (t->is_stream && n_active == 0 && t->part.n_done > 0 && t->part.n_done < t->part.n_bytes) {
+        t->is_changed = true;   // a reply of the whole file broke off: from the beginning
+        return HUB_OK;
+    }
+    for (int i = 0; i < t->n_slots && status == HUB_OK; i++) {
+        slot *s = &t->slots[i];
+        if (s->is_active || (n_active > 0 && !t->has_ranges) || (n_active > 0 && t->is_stream)) continue;
+        while (chunk < t->part.n_chunks && !has_work(t, chunk)) chunk++;
+        if (chunk == t->part.n_chunks) break;
+        s->t = t;
+        s->chunk = chunk;
+        s->at = chunk_begin(t, chunk) + t->part.done[chunk];
+        s->n_redirects = 0;
+        status = hub_path_set(&s->url, "%s", t->direct.text[0] ? t->direct.text : t->o->url);
+        if (status == HUB_OK) status = begin_request(s);
+        n_active++;
+    }
+    return status;
+}
+
+static void stop_slot(slot *s)
+{
+    if (s->is_active) curl_multi_remove_handle(s->t->multi, s->curl);
+    s->is_active = false;
+}
+
+static hub_status restart(transfer *t)
+{
+    for (int i = 0; i < t->n_slots; i++) stop_slot(&t->slots[i]);
+    if (t->n_restarts++ == MAX_RESTARTS)
+        return hub_fail(HUB_E_DATA, "%s: changed at the server, or broke off, %d times", t->o->what, MAX_RESTARTS);
+    t->is_changed = t->is_stream = t->has_ranges = false;
+    t->status = HUB_OK;
+    t->n_hashed = 0;
+    frit_sha256_init(&t->sum);
+    return hub_part_restart(&t->part);
+}
+
+// ---------------------------------------------------------------------------------------- ends of requests
+
+// What may pass is tried again, later each time. The sentence stands already.
+static hub_status try_again(transfer *t, hub_status status, int wait_s)
+{
+    enum { LONGEST_WAIT = 60 };
+    if (++t->n_failures == MAX_FAILURES || wait_s > LONGEST_WAIT) return status;
+    const double wait = wait_s >= 0 ? wait_s : 0.25 * (1 << t->n_failures);
+    t->resume_s = now_s() + wait;
+    char sentence[1400];
+    snprintf(sentence, sizeof sentence, "%.1200s; the next attempt comes in %.0f s", hub_error(), wait < 1 ? 1 : wait);
+    if (wait >= 4) t->o->watch->say(t->o->watch->ctx, sentence);
+    return HUB_OK;
+}
+
+static hub_status follow(slot *s)
+{
+    hub_path next;
+    if (s->n_redirects++ == MAX_REDIRECTS)
+        return hub_fail(HUB_E_NETWORK, "%s: redirects more than %d times", s->t->o->url, MAX_REDIRECTS);
+    const hub_status status = hub_curl_redirect(s->url.text, s->head.location, &next);
+    if (status != HUB_OK) return status;
+    s->url = next;
+    return begin_request(s);
+}
+
+static hub_status end_refused(slot *s)
+{
+    transfer *t = s->t;
+    const long code = s->head.status;
+    if (code == 301 || code == 302 || code == 303 || code == 307 || code == 308) return follow(s);
+    if (code == 416) {
+        t->is_changed = true;
+        return HUB_OK;
+    }
+    const hub_status status = hub_http_refused(&s->head, s->url.text, t->o->what, t->o->token && t->o->token[0]);
+    if (t->direct.text[0] && code >= 400 && code < 500) {   // the address that a redirect gave has a time limit
+        t->direct.text[0] = 0;
+        return try_again(t, status, 0);
+    }
+    return code == 429 || code == 408 || code >= 500 ? try_again(t, status, s->head.retry_s) : status;
+}
+
+static hub_status end_request(slot *s, CURLcode code)
+{
+    transfer *t = s->t;
+    stop_slot(s);
+    if (t->status != HUB_OK || t->is_changed) return t->status;
+    if (!s->is_checked && code == CURLE_OK) check_reply(s);   // a reply without a body
+    if (t->status != HUB_OK || t->is_changed) return t->status;
+    if (code != CURLE_OK) return try_again(t, hub_curl_failed(code, s->detail, s->url.text), -1);
+    if (s->is_refused) return end_refused(s);
+    if (!is_sized(t))
+        t->part.n_bytes = s->at;   // the end of the reply is the end of the file
+    else if (!t->is_stream && t->part.done[s->chunk] < hub_part_chunk_bytes(&t->part, s->chunk))
+        return try_again(t, hub_fail(HUB_E_NETWORK, "%s: the server's answer ends early", t->o->what), -1);
+    return HUB_OK;
+}
+
+static hub_status end_requests(transfer *t)
+{
+    CURLMsg *message;
+    int n_left;
+    hub_status status = HUB_OK;
+    while (status == HUB_OK && (message = curl_multi_info_read(t->multi, &n_left))) {
+        char *s = NULL;
+        const CURLcode code = message->data.result;
+        if (message->msg != CURLMSG_DONE) continue;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &s);
+        status = end_request((slot *)(void *)s, code);
+    }
+    return status;
+}
+
+// ---------------------------------------------------------------------------------------- the hash
+
+// Adds a piece of what is there from the start on; false if there was none.
+static bool hash_some(transfer *t)
+{
+    const uint64_t n_there = is_sized(t) ? hub_part_prefix(&t->part) : 0;
+    if (!t->o->sha256[0] || n_there <= t->n_hashed) return false;
+    const size_t n = n_there - t->n_hashed < HASH_BYTES ? (size_t)(n_there - t->n_hashed) : HASH_BYTES;
+    t->status = hub_part_read(&t->part, t->n_hashed, t->buffer, n);
+    if (t->status == HUB_OK) frit_sha256_add(&t->sum, t->buffer, n);
+    t->n_hashed += n;
+    return true;
+}
+
+static hub_status check_hash(transfer *t)
+{
+    uint8_t sum[FRIT_SHA256_BYTES];
+    char hex[2 * FRIT_SHA256_BYTES + 1];
+    if (!t->o->sha256[0]) return HUB_OK;
+    while (t->n_hashed < t->part.n_bytes && t->status == HUB_OK) {
+        if (t->o->watch->stops(t->o->watch->ctx)) return hub_fail(HUB_E_CANCELLED, "stopped");
+        t->o->watch->progress(t->o->watch->ctx, t->o->what, t->n_hashed, t->part.n_bytes, true);
+        if (!hash_some(t)) break;
+    }
+    if (t->status != HUB_OK) return t->status;
+    frit_sha256_end(&t->sum, sum);
+    for (size_t i = 0; i < sizeof sum; i++) snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+    if (strcmp(hex, t->o->sha256) == 0) return HUB_OK;
+    return hub_fail(HUB_E_DATA,
+                    "%s: its SHA-256 is %s, expected %s; what came was removed, and the same command fetches "
+                    "it again",
+                    t->o->what, hex, t->o->sha256);
+}
+
+// ---------------------------------------------------------------------------------------- the loop
+
+static bool is_complete(const transfer *t)
+{
+    return is_sized(t) && t->part.n_done == t->part.n_bytes;
+}
+
+static hub_status fetch(transfer *t)
+{
+    const hub_watch *watch = t->o->watch;
+    hub_status status = HUB_OK;
+    while (status == HUB_OK && !is_complete(t)) {
+        int n_running;
+        if (watch->stops(watch->ctx)) return hub_fail(HUB_E_CANCELLED, "stopped");
+        watch->progress(watch->ctx, t->o->what, t->o->before + t->part.n_done, t->o->total, false);
+        status = begin_more(t);
+        if (status != HUB_OK) break;
+        if (curl_multi_perform(t->multi, &n_running) != CURLM_OK) return hub_fail(HUB_E_NETWORK, "libcurl failed");
+        status = end_requests(t);
+        if (status == HUB_OK) status = t->status;
+        if (status == HUB_OK && t->is_changed) status = restart(t);
+        if (status == HUB_OK && !is_complete(t)) curl_multi_poll(t->multi, NULL, 0, hash_some(t) ? 0 : 100, NULL);
+        if (status == HUB_OK) status = t->status;
+    }
+    return status;
+}
+
+static void close_slots(transfer *t)
+{
+    for (int i = 0; i < t->n_slots; i++) {
+        if (t->slots[i].t) stop_slot(&t->slots[i]);
+        curl_slist_free_all(t->slots[i].headers);
+        curl_easy_cleanup(t->slots[i].curl);
+    }
+    curl_multi_cleanup(t->multi);
+    free(t->buffer);
+}
+
+// How to go on, after the sentence that says why not.
+static hub_status tell_rest(const transfer *t, hub_status status)
+{
+    if (t->part.n_done == 0 || t->o->n_bytes == UINT64_MAX || status == HUB_E_DISK) return status;
+    const double mib = 1 << 20;
+    return hub_fail(status, "%s; %.1f of %.1f MiB of %s are kept: 'frit pull %s' continues", hub_error(),
+                    (double)t->part.n_done / mib, (double)t->part.n_bytes / mib, t->o->what, t->o->typed);
+}
+
+static hub_status run(transfer *t)
+{
+    const int n = t->o->n_connections;
+    t->n_slots = n < 1 ? 4 : n > MAX_SLOTS ? MAX_SLOTS : n;
+    frit_sha256_init(&t->sum);
+    t->buffer = malloc(HASH_BYTES);
+    t->multi = curl_multi_init();
+    hub_status status = t->buffer && t->multi ? HUB_OK : hub_fail(HUB_E_MEMORY, "out of memory");
+    if (status == HUB_OK) status = fetch(t);
+    bool is_wrong = status == HUB_E_DATA;
+    if (status == HUB_OK) {
+        status = check_hash(t);
+        is_wrong = status == HUB_E_DATA;
+    }
+    if (status != HUB_OK && !is_wrong) status = tell_rest(t, status);
+    close_slots(t);
+    if (status == HUB_OK) return hub_part_finish(&t->part, t->o->target);
+    if (is_wrong || t->o->n_bytes == UINT64_MAX)
+        hub_part_discard(&t->part);
+    else
+        hub_part_close(&t->part);
+    return status;
+}
+
+hub_status hub_transfer_run(const hub_transfer *options)
+{
+    transfer *t = calloc(1, sizeof *t);
+    if (!t) return hub_fail(HUB_E_MEMORY, "out of memory");
+    t->o = options;
+    t->multi = NULL;
+    hub_status status = hub_part_open(&t->part, options->part, options->identity, options->n_bytes);
+    if (status == HUB_OK) status = run(t);
+    free(t);
+    return status;
+}
