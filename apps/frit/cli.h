@@ -67,7 +67,7 @@ typedef struct cli_command {
 extern const cli_command cli_command_run, cli_command_chat, cli_command_info, cli_command_bench, cli_command_perplexity,
     cli_command_tokenize, cli_command_detokenize, cli_command_template, cli_command_logits, cli_command_embed,
     cli_command_rerank, cli_command_serve, cli_command_convert, cli_command_quantize, cli_command_imatrix,
-    cli_command_help, cli_command_completions;
+    cli_command_help, cli_command_completions, cli_command_pull, cli_command_list, cli_command_show, cli_command_rm;
 const cli_command *cli_command_get(size_t i);            // row i; NULL past the end
 const cli_command *cli_command_find(const char *name);   // NULL if unknown
 const frit_option *cli_common_rows(size_t *n_rows);      // --model, --quiet, ...
@@ -177,6 +177,9 @@ void cli_count_text(int64_t n, char out[32]);         // "29.4 M"
 
 // ---------------------------------------------------------------------------------------- models and generation
 
+// The path of the model that a text means, malloc'd: the text itself if there is such a file, else what a name leads
+// to, fetched if it is not here; else the text. An exit code, having said why.
+int cli_find_model(const cli_common *common, const char *text, char **path);
 // Opens the named model, or the bundled one. Returns an exit code; says what failed, and if two are named.
 int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
                    const char *positional);
@@ -231,7 +234,7 @@ int cli_use_shift(const app_shift_options *options, const frit_engine *engine, f
 // Says what a longer context takes, with these options and with smaller cache types.
 void cli_note_room(const cli_common *common, frit_model *model, const frit_engine_options *options, int32_t n_ctx);
 // frit_convert with progress, notes and warnings; `target` NULL: a plan. An exit code, having said why.
-int cli_convert(const cli_common *common, const char *source, const char *target, const frit_convert_options *options,
+int cli_convert(const cli_common *common, const char *named, const char *target, const frit_convert_options *options,
                 const char *what);
 // The path used when no model is named.
 const char *cli_bundled_model(void);

@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const cli_command *const commands[] = {
-    &cli_command_run,      &cli_command_chat,       &cli_command_serve,    &cli_command_info,
+    &cli_command_run,      &cli_command_chat,       &cli_command_serve,    &cli_command_pull,
+    &cli_command_list,     &cli_command_show,       &cli_command_rm,       &cli_command_info,
     &cli_command_bench,    &cli_command_perplexity, &cli_command_tokenize, &cli_command_detokenize,
     &cli_command_template, &cli_command_logits,     &cli_command_embed,    &cli_command_rerank,
     &cli_command_convert,  &cli_command_quantize,   &cli_command_imatrix,  &cli_command_completions,
@@ -33,8 +34,8 @@ const frit_option *cli_common_rows(size_t *n_rows)
          .letter = 'm',
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(cli_common, model),
-         .metavar = "FILE",
-         .help = "the model, where it is not the first argument"},
+         .metavar = "MODEL",
+         .help = "the model, a file or a name, where it is not the first argument"},
         {.name = "quiet",
          .letter = 'q',
          .type = FRIT_OPTION_FLAG,

@@ -2,6 +2,8 @@
 // frit convert: models of other forms as GGUF files.
 #include "cli.h"
 
+#include <stdlib.h>
+
 #include <string.h>
 
 typedef struct convert_args {
@@ -33,9 +35,12 @@ static int run(void *ctx)
     return cli_convert(common, source, target, &args->convert, "converting");
 }
 
-int cli_convert(const cli_common *common, const char *source, const char *target, const frit_convert_options *options,
+int cli_convert(const cli_common *common, const char *named, const char *target, const frit_convert_options *options,
                 const char *what)
 {
+    char *source;
+    int code = cli_find_model(common, named, &source);
+    if (code != CLI_DONE) return code;
     cli_progress progress;
     cli_progress_start(&progress, common, what);
     frit_convert_options with = *options;
@@ -47,8 +52,9 @@ int cli_convert(const cli_common *common, const char *source, const char *target
     cli_progress_end(&progress);
     // The target can be written: what was not found is the source. A disk may still become full.
     const bool is_full = status == FRIT_E_IO && cli_path_kind(source) != CLI_PATH_SPECIAL;
-    if (status != FRIT_OK) return is_full ? cli_report(status) : cli_report_model(status);
-    return CLI_DONE;
+    if (status != FRIT_OK) code = is_full ? cli_report(status) : cli_report_model(status);
+    free(source);
+    return code;
 }
 
 static const cli_group groups[] = {

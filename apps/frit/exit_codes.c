@@ -4,7 +4,7 @@
 
 static const cli_exit_row rows[] = {
     {CLI_DONE, "done"},
-    {CLI_FAILED, "failed: a file cannot be read or written, a text does not fit, a comparison found a difference"},
+    {CLI_FAILED, "failed: a file cannot be read, written or fetched, a text does not fit, a comparison differs"},
     {CLI_USAGE, "wrong usage: an option, an argument or an id that is not allowed"},
     {CLI_BAD_MODEL, "bad model: the model, its template or an adapter is missing, damaged or not supported"},
     {CLI_NO_MEMORY, "out of memory"},

@@ -3,6 +3,7 @@
 // model that is open already.
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,9 +16,12 @@ const char *cli_bundled_model(void)
 int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
                    const char *positional)
 {
-    const char *path = common->model ? common->model : positional ? positional : cli_bundled_model();
+    const char *named = common->model ? common->model : positional ? positional : cli_bundled_model();
+    char *path;
     if (common->model && positional)
         return cli_usage("the model is named twice: '%s' and -m %s", positional, common->model);
+    int code = cli_find_model(common, named, &path);
+    if (code != CLI_DONE) return code;
     cli_progress progress;
     cli_progress_start(&progress, common, "loading");
     frit_model_options with = *options;
@@ -27,9 +31,9 @@ int cli_open_model(frit_model **model, const cli_common *common, const frit_mode
     with.log_ctx = (void *)common;
     frit_status status = frit_model_open(model, path, &with);
     cli_progress_end(&progress);
-    if (status == FRIT_OK) return CLI_DONE;
-    const int code = cli_report_model(status);
+    if (status != FRIT_OK) code = cli_report_model(status);
     if (status == FRIT_E_NOT_FOUND && strchr(path, ' '))
         cli_fail("'%s' was taken as a model; a prompt is given with -p", path);
+    free(path);
     return code;
 }

@@ -110,6 +110,16 @@ static int add_model(served_model *served, const serve_args *args, const char *t
     return name_model(served, text) ? CLI_DONE : cli_no_memory();
 }
 
+// A model that was given by a name goes by it.
+static int find_named(served_model *served)
+{
+    const int code = cli_find_model(&served->args.common, served->path, &served->found);
+    if (code != CLI_DONE || strcmp(served->found, served->path) == 0) return code;
+    if (!served->name) served->name = strdup(served->path);
+    served->path = served->found;
+    return served->name ? CLI_DONE : cli_no_memory();
+}
+
 // Those of the command line, then those of the config file; or the bundled one.
 static int list_models(const serve_config *config, const serve_args *args, served_model *models, size_t *n)
 {
@@ -128,7 +138,8 @@ static int list_models(const serve_config *config, const serve_args *args, serve
     if (code == CLI_DONE && args->server.aliases.n > 0 && *n > 1)
         return cli_usage("--alias names one model, and there are %zu: NAME=PATH names each", *n);
     for (size_t i = 0; i < *n && code == CLI_DONE; i++) {
-        if (cli_path_kind(models[i].path) == CLI_PATH_NONE && *n > 1) {
+        code = find_named(&models[i]);
+        if (code == CLI_DONE && cli_path_kind(models[i].path) == CLI_PATH_NONE && *n > 1) {
             cli_fail("serve: '%s' does not exist", models[i].path);
             code = CLI_BAD_MODEL;
         }
@@ -255,6 +266,7 @@ static int run(void *ctx)
     for (size_t i = 0; i < n; i++) {
         for (int k = 0; k < models[i].parse.n_owned; k++) free(models[i].parse.owned[k]);
         free(models[i].name);
+        free(models[i].found);
     }
     free(models);
     serve_config_free(&config);

@@ -22,6 +22,7 @@ typedef struct serve_args {
 typedef struct served_model {   // a model and its options
     const char *path;           // NULL: not known yet
     char *name;                 // owned; NULL: its file's
+    char *found;                // owned: the path that a name led to; NULL: it is a path
     serve_args args;
     cli_parse parse;      // owns lists of the section
     uint64_t *promised;   // of all models that are loaded; NULL: there is one model

@@ -198,7 +198,9 @@ static void the_table_has_every_command(void **state)
     for (at = strchr(at, '\n') + 1; *at == ' '; at = strchr(at, '\n') + 1) {
         char name[32] = "";
         assert_int_equal(sscanf(at, "%31s", name), 1);
-        bool found = strcmp(name, "help") == 0 || strcmp(name, "completions") == 0;
+        static const char *const without[] = {"help", "completions", "pull", "list", "show", "rm"};   // no model file
+        bool found = false;
+        for (size_t i = 0; i < FRIT_COUNT(without); i++) found = found || strcmp(without[i], name) == 0;
         for (size_t i = 0; i < FRIT_COUNT(commands); i++) found = found || strcmp(commands[i].name, name) == 0;
         if (!found) fail_msg("frit %s is not in the table", name);
     }

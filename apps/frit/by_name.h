@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// by_name.h: what the commands about models by name share (pull, list, rm, show).
+#pragma once
+#include "cli.h"
+
+#include "hub/hub.h"
+
+typedef struct cli_transfer {   // what is shown of a download
+    const cli_common *common;
+    bool is_terminal, is_shown;
+    const char *name;
+    uint64_t first_bytes;   // that were there when it began
+    uint64_t last_ns;
+    struct {
+        uint64_t ns, n_bytes;
+    } samples[32];   // of the last seconds, for the rate
+    size_t n_samples;
+} cli_transfer;
+
+void cli_transfer_start(cli_transfer *transfer, const cli_common *common);
+void cli_transfer_end(cli_transfer *transfer);
+hub_watch cli_transfer_watch(cli_transfer *transfer);
+
+// Reads the environment. Exit codes, having said why not.
+int cli_read_hub(hub_settings *settings);
+// Says hub_error() and gives the exit code.
+int cli_report_hub(hub_status status);
+// A name, or an exit code, having said what is expected.
+int cli_read_name(const hub_settings *settings, const char *text, hub_name *name);
+// Memory that is free on the device that has the most; 0: unknown.
+uint64_t cli_free_memory(void);

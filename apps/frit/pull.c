@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// frit pull: fetches a model by its name.
+#include "cli.h"
+
+#ifdef FRIT_HAVE_HUB
+#include "by_name.h"
+
+#include <stdlib.h>
+#include <string.h>
+#endif
+
+typedef struct pull_options {
+    const char *memory, *sha256;
+    int32_t n_connections;
+} pull_options;
+
+typedef struct pull_args {
+    cli_common common;
+    pull_options pull;
+} pull_args;
+
+static const frit_option *pull_rows(size_t *n_rows)
+{
+    static const frit_option rows[] = {
+        {.name = "memory",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(pull_options, memory),
+         .metavar = "SIZE",
+         .help = "choose a quantization for so much free memory, as 16G, instead of this machine's"},
+        {.name = "connections",
+         .type = FRIT_OPTION_INT,
+         .offset = offsetof(pull_options, n_connections),
+         .min = 1,
+         .max = 16,
+         .fallback = "4",
+         .metavar = "N",
+         .help = "parts of a file that are fetched at once"},
+        {.name = "sha256",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(pull_options, sha256),
+         .metavar = "HEX",
+         .help = "what the file of an address must have; the other sources tell theirs"},
+    };
+    *n_rows = CLI_COUNT(rows);
+    return rows;
+}
+
+#ifdef FRIT_HAVE_HUB
+// "16G"; 0: it is no size.
+static uint64_t read_size(const char *text)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    const unsigned long long n = strtoull(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+    if (end == text || text[0] == '-' || n > 1u << 30 || (*end && (!unit || end[1]))) return 0;
+    return unit ? n << (10 * (unit - units + 1)) : n;
+}
+
+static int check(const pull_options *o, uint64_t *room)
+{
+    *room = o->memory ? read_size(o->memory) : 0;
+    if (o->memory && *room == 0)
+        return cli_usage("--memory: '%s' is no size; expected a number with K, M, G or T", o->memory);
+    if (o->sha256 && (strlen(o->sha256) != 64 || strspn(o->sha256, "0123456789abcdef") != 64))
+        return cli_usage("--sha256: expected 64 hexadecimal digits in small letters");
+    return CLI_DONE;
+}
+
+static int fetch(const pull_args *args, const hub_settings *settings, const hub_name *name, const char *text,
+                 uint64_t room)
+{
+    cli_transfer transfer;
+    hub_path *path = calloc(1, sizeof *path);
+    if (!path) return cli_no_memory();
+    if (room == 0 && !name->part[0]) room = cli_free_memory();
+    cli_transfer_start(&transfer, &args->common);
+    const hub_pull pull = {.settings = settings,
+                           .typed = text,
+                           .room_bytes = room,
+                           .sha256 = args->pull.sha256,
+                           .n_connections = args->pull.n_connections,
+                           .watch = cli_transfer_watch(&transfer)};
+    const hub_status status = name->source->pull(&pull, name, path);
+    cli_transfer_end(&transfer);
+    if (status == HUB_OK) printf("%s\n", path->text);
+    free(path);
+    return cli_report_hub(status);
+}
+
+static int run(void *ctx)
+{
+    const pull_args *args = ctx;
+    uint64_t room;
+    int code = check(&args->pull, &room);
+    if (code == CLI_DONE && (args->common.model || args->common.n_positional == 0))
+        code = cli_usage("pull: expected the name of a model, as in 'frit pull hf:ORG/REPO'");
+    hub_settings *settings = calloc(1, sizeof *settings);
+    hub_name *name = calloc(1, sizeof *name);
+    if (code == CLI_DONE) code = settings && name ? cli_read_hub(settings) : cli_no_memory();
+    for (int i = 0; i < args->common.n_positional && code == CLI_DONE; i++) {
+        const char *text = args->common.positional[i];
+        code = cli_read_name(settings, text, name);
+        if (code == CLI_DONE && !name->source->pull)
+            code = cli_usage("%s: models of %s are used where they are, and fetched by that program", text,
+                             name->source->title);
+        if (code == CLI_DONE) code = fetch(args, settings, name, text, room);
+    }
+    free(settings);
+    free(name);
+    return code;
+}
+#else
+static int run(void *ctx)
+{
+    (void)ctx;
+    return cli_fail("this build of frit has no models by name");
+}
+#endif
+
+static const cli_group groups[] = {
+    {"Fetching", pull_rows, offsetof(pull_args, pull)},
+    {"General", cli_common_rows, offsetof(pull_args, common)},
+};
+
+const cli_command cli_command_pull = {
+    .name = "pull",
+    .usage = "NAME [NAME ...] [options]",
+    .summary = "fetch a model by its name",
+    .details =
+        "Names, which every command takes in place of a file:\n"
+        "\n"
+        "  hf:ORG/REPO              of the Hugging Face hub: GGUF, in the quantization that fits, or safetensors\n"
+        "  hf:ORG/REPO:Q4_K_M       this quantization; or a file of the repository\n"
+        "  hf:ORG/REPO@REVISION     a branch, a tag or a commit; ':' and a quantization may follow\n"
+        "  ollama:MODEL:TAG         of ollama's registry\n"
+        "  https://HOST/FILE        a file at an address\n"
+        "  NAME                     a short name: a line 'NAME = hf:...' of ~/.config/frit/names.conf\n"
+        "\n"
+        "Models lie in the hub's own cache and in ollama's own store, so other programs share them. What was stopped "
+        "is\n"
+        "continued by the same command. HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, OLLAMA_MODELS "
+        "and\n"
+        "https_proxy mean what they mean elsewhere. The path is printed on stdout.\n"
+        "\n"
+        "  frit pull hf:Qwen/Qwen3-8B-GGUF\n"
+        "  frit pull ollama:llama3.2:1b\n"
+        "  frit run hf:Qwen/Qwen3-8B-GGUF:Q8_0 -p 'Why is the sky blue?'",
+    .max_positional = 64,
+    .args_bytes = sizeof(pull_args),
+    .groups = groups,
+    .n_groups = CLI_COUNT(groups),
+    .run = run,
+};

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// frit rm: removes models by name.
+#include "cli.h"
+
+#ifdef FRIT_HAVE_HUB
+#include "by_name.h"
+
+#include <stdlib.h>
+#endif
+
+typedef struct rm_args {
+    cli_common common;
+} rm_args;
+
+#ifdef FRIT_HAVE_HUB
+static int remove_one(const rm_args *args, const hub_settings *settings, hub_name *name, const char *text)
+{
+    char size[32];
+    uint64_t freed = 0;
+    int code = cli_read_name(settings, text, name);
+    if (code != CLI_DONE) return code;
+    if (!name->source->remove)
+        return cli_usage("%s: models of %s are removed by that program", text, name->source->title);
+    code = cli_report_hub(name->source->remove(settings, name, &freed));
+    cli_size_text(freed, size);
+    if (code == CLI_DONE) cli_note(&args->common, "%s is removed; %s are free again", text, size);
+    return code;
+}
+
+static int run(void *ctx)
+{
+    const rm_args *args = ctx;
+    if (args->common.model || args->common.n_positional == 0)
+        return cli_usage("rm: expected the name of a model, as 'frit list' shows it");
+    hub_settings *settings = calloc(1, sizeof *settings);
+    hub_name *name = calloc(1, sizeof *name);
+    int code = settings && name ? cli_read_hub(settings) : cli_no_memory();
+    for (int i = 0; i < args->common.n_positional && code == CLI_DONE; i++)
+        code = remove_one(args, settings, name, args->common.positional[i]);
+    free(settings);
+    free(name);
+    return code;
+}
+#else
+static int run(void *ctx)
+{
+    (void)ctx;
+    return cli_fail("this build of frit has no models by name");
+}
+#endif
+
+static const cli_group groups[] = {
+    {"General", cli_common_rows, offsetof(rm_args, common)},
+};
+
+const cli_command cli_command_rm = {
+    .name = "rm",
+    .usage = "NAME [NAME ...] [options]",
+    .summary = "remove models by name",
+    .details =
+        "Removes what 'frit pull' and other programs fetched: hf:ORG/REPO goes whole, hf:ORG/REPO:Q4_K_M only with\n"
+        "the files of this quantization. What other models of ollama share stays. Models of LM Studio are removed\n"
+        "there.\n"
+        "\n"
+        "  frit rm hf:Qwen/Qwen3-8B-GGUF:Q8_0\n  frit rm ollama:llama3.2:1b",
+    .max_positional = 64,
+    .args_bytes = sizeof(rm_args),
+    .groups = groups,
+    .n_groups = CLI_COUNT(groups),
+    .run = run,
+};
