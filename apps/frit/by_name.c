@@ -104,24 +104,28 @@ static void time_text(double seconds, char out[32])
         snprintf(out, 32, "%lu:%02lu", s / 60, s % 60);
 }
 
-// "  43% [#####.......] 1.2 GiB of 2.7 GiB, 54.3 MiB/s, 0:27 left"
+// " 43% [#####.......] 1.2 GiB of 2.7 GiB, 54.3 MiB/s, 0:27 left"; narrow terminals have no bar.
 static void progress_text(const cli_transfer *t, uint64_t done, uint64_t total, bool checks, char out[256])
 {
-    char have[32], all[32], speed[32], left[32], bar[21] = "";
+    char have[32], all[32], speed[32], left[32], bar[24] = "";
     const double rate = rate_of(t), part = total > 0 ? (double)done / (double)total : 0;
     cli_size_text(done, have);
     cli_size_text(total, all);
     cli_size_text((uint64_t)rate, speed);
-    time_text(rate > 0 && total >= done ? (double)(total - done) / rate : 0, left);
-    for (int i = 0; i < 20; i++) bar[i] = i < (int)(part * 20) ? '#' : '.';
+    time_text(rate > 0 && total >= done ? (double)(total - done) / rate + 0.99 : 0, left);
+    if (cli_columns(stderr) == 0 || cli_columns(stderr) > 80) {
+        for (int i = 0; i < 20; i++) bar[1 + i] = i < (int)(part * 20) ? '#' : '.';
+        memcpy(bar + 21, "] ", 2);
+        bar[0] = '[';
+    }
     if (total == UINT64_MAX)
         snprintf(out, 256, "%s, %s/s", have, speed);
     else if (checks)
         snprintf(out, 256, "checking SHA-256: %3.0f%%", 100 * part);
     else if (rate > 0)
-        snprintf(out, 256, "%3.0f%% [%s] %s of %s, %s/s, %s left", 100 * part, bar, have, all, speed, left);
+        snprintf(out, 256, "%3.0f%% %s%10s of %s, %10s/s, %s left", 100 * part, bar, have, all, speed, left);
     else
-        snprintf(out, 256, "%3.0f%% [%s] %s of %s", 100 * part, bar, have, all);
+        snprintf(out, 256, "%3.0f%% %s%10s of %s", 100 * part, bar, have, all);
 }
 
 static void show_line(cli_transfer *t, const char *name, const char *text)
