@@ -48,7 +48,12 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${frit_cpu_def} $
 file(STRINGS ${frit_cpu_def} frit_rows REGEX "^FEATURE")
 foreach(row IN LISTS frit_rows)
     string(REGEX MATCH "^FEATURE\\( *([A-Z0-9_]+), *\"([^\"]*)\"\\)" found "${row}")
-    separate_arguments(frit_flags_${CMAKE_MATCH_1} UNIX_COMMAND "${CMAKE_MATCH_2}")
+    set(name ${CMAKE_MATCH_1})
+    set(flags ${CMAKE_MATCH_2})
+    if(FRIT_ZIG)   # which reads the architecture's version in another form
+        string(REGEX REPLACE "-march=armv8\\.([0-9])-a" "-mcpu=generic+v8_\\1a" flags "${flags}")
+    endif()
+    separate_arguments(frit_flags_${name} UNIX_COMMAND "${flags}")
 endforeach()
 file(STRINGS ${frit_isa_def} frit_rows REGEX "^ISA_")
 foreach(row IN LISTS frit_rows)

@@ -10,6 +10,11 @@ add_library(frit_dependencies INTERFACE)
 target_link_libraries(frit_dependencies INTERFACE PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::JANSSON
                       Threads::Threads ${CMAKE_DL_LIBS} $<$<NOT:$<PLATFORM_ID:Windows>>:m>)
 
+# Headers for Windows declare what a DLL has unless they are told of a static library.
+if(WIN32 AND FRIT_ZIG)
+    target_compile_definitions(frit_dependencies INTERFACE PCRE2_STATIC UTF8PROC_STATIC)
+endif()
+
 # Opened at run time, so only its headers are needed; the tests use the library too.
 option(FRIT_HWLOC "Ask hwloc about cores and memory nodes, where it is installed" ON)
 if(FRIT_HWLOC AND NOT WIN32)

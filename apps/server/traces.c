@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 enum { MAX_WAITING = 2048, BATCH = 256, KIND_SERVER = 2, STATUS_ERROR = 2, DELAY_S = 1 };
@@ -76,9 +75,12 @@ static bool read_hex(const char *text, size_t n, uint8_t *out)
     return any != 0;
 }
 
+// From the file, as glibc 2.17 has no getentropy.
 static void new_id(uint8_t *id, size_t n)
 {
-    if (getentropy(id, n) != 0) memset(id, 1, n);
+    FILE *source = fopen("/dev/urandom", "rb");
+    if (!source || fread(id, 1, n, source) != n) memset(id, 1, n);
+    if (source) fclose(source);
 }
 
 // "00-TRACE-PARENT-FLAGS" (W3C Trace Context); later versions may have more after that.

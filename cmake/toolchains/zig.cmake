@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+# What the toolchains zig-NAME.cmake share: zig cc as compiler, archiver and linker for frit_zig_target, and the static
+# libraries that tools/static_libraries built for it. zig comes from PyPI (tools/setup zig), or FRIT_ZIG names one.
+cmake_path(SET frit_root NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/../..)
+
+if(NOT FRIT_ZIG)
+    if(DEFINED ENV{FRIT_ZIG})
+        set(FRIT_ZIG $ENV{FRIT_ZIG})
+    elseif(EXISTS ${frit_root}/build/tools/bin/zig)
+        set(FRIT_ZIG ${frit_root}/build/tools/bin/zig)
+    else()
+        find_program(FRIT_ZIG zig REQUIRED)
+    endif()
+endif()
+set(FRIT_ZIG ${FRIT_ZIG} CACHE FILEPATH "zig, which compiles for all systems")
+if(DEFINED ENV{FRIT_STATIC_PREFIX})
+    set(frit_static_prefix $ENV{FRIT_STATIC_PREFIX})
+else()
+    set(frit_static_prefix ${frit_root}/build/static/${frit_zig_name})
+endif()
+
+set(CMAKE_C_COMPILER ${FRIT_ZIG} cc -target ${frit_zig_target})
+set(CMAKE_C_COMPILER_LAUNCHER env)   # zig caches what it compiles; ccache does not know it
+# Without wrapper scripts: "zig ar" is two words.
+set(CMAKE_AR ${FRIT_ZIG} CACHE FILEPATH "Archiver")
+set(CMAKE_RANLIB ${FRIT_ZIG} CACHE FILEPATH "Archive index")
+set(CMAKE_C_ARCHIVE_CREATE "<CMAKE_AR> ar qc <TARGET> <LINK_FLAGS> <OBJECTS>")
+set(CMAKE_C_ARCHIVE_APPEND "<CMAKE_AR> ar q <TARGET> <LINK_FLAGS> <OBJECTS>")
+set(CMAKE_C_ARCHIVE_FINISH "<CMAKE_RANLIB> ranlib <TARGET>")
+set(CMAKE_C_LINKER_DEPFILE_SUPPORTED FALSE)
+set(CMAKE_LINK_DEPENDS_USE_LINKER FALSE)   # zig's linker does not write which files it read
+
+set(CMAKE_FIND_ROOT_PATH ${frit_static_prefix})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(ENV{PKG_CONFIG_LIBDIR} ${frit_static_prefix}/lib/pkgconfig)
+set(ENV{PKG_CONFIG_PATH} "")
