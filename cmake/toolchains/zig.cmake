@@ -21,12 +21,13 @@ endif()
 
 set(CMAKE_C_COMPILER ${FRIT_ZIG} cc -target ${frit_zig_target})
 set(CMAKE_C_COMPILER_LAUNCHER env)   # zig caches what it compiles; ccache does not know it
-# Without wrapper scripts: "zig ar" is two words.
-set(CMAKE_AR ${FRIT_ZIG} CACHE FILEPATH "Archiver")
-set(CMAKE_RANLIB ${FRIT_ZIG} CACHE FILEPATH "Archive index")
-set(CMAKE_C_ARCHIVE_CREATE "<CMAKE_AR> ar qc <TARGET> <LINK_FLAGS> <OBJECTS>")
-set(CMAKE_C_ARCHIVE_APPEND "<CMAKE_AR> ar q <TARGET> <LINK_FLAGS> <OBJECTS>")
-set(CMAKE_C_ARCHIVE_FINISH "<CMAKE_RANLIB> ranlib <TARGET>")
+# "zig ar" is two words, for which CMake has no place on every system.
+foreach(tool ar ranlib)
+    file(WRITE ${CMAKE_BINARY_DIR}/zig-${tool} "#!/bin/sh\nexec ${FRIT_ZIG} ${tool} \"$@\"\n")
+    file(CHMOD ${CMAKE_BINARY_DIR}/zig-${tool} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+endforeach()
+set(CMAKE_AR ${CMAKE_BINARY_DIR}/zig-ar CACHE FILEPATH "Archiver")
+set(CMAKE_RANLIB ${CMAKE_BINARY_DIR}/zig-ranlib CACHE FILEPATH "Archive index")
 set(CMAKE_C_LINKER_DEPFILE_SUPPORTED FALSE)
 set(CMAKE_LINK_DEPENDS_USE_LINKER FALSE)   # zig's linker does not write which files it read
 
