@@ -16,7 +16,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-pull test-structured page test-page setup format lint check bench load fuzz asan tsan install clean help
+.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-pull test-structured page test-page setup format lint check bench load fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -82,6 +82,13 @@ test-pull: all
 	@build/clients/hub/bin/pip install --quiet --disable-pip-version-check huggingface-hub
 	@python3 tests/hub/pull_test.py build/release/frit --kills 200
 	@build/clients/hub/bin/python tests/hub/client_test.py build/release/frit
+
+## make test-python  checks the Python package's types and tests it (pytest, numpy ... from PyPI, into build/python)
+test-python:
+	@tools/setup build
+	@$(CONFIGURE) release
+	@$(BUILD) release --target frit frit_shared
+	@bindings/python/test.sh build/release/libfrit.so build/release/frit
 
 ## make check-deploy  validates what is in deploy/, with validators from PyPI (into build/check-deploy)
 check-deploy: all

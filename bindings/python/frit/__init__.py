@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""frit runs large language models (GGUF, safetensors) on this machine.
+
+    import frit
+
+    engine = frit.load("model.gguf")
+    for chunk in engine.generate("Once upon a time", max_tokens=100):
+        print(chunk, end="", flush=True)
+    print(engine.chat("Why is the sky blue?").text)
+
+`Model` is an opened file, `Engine` a model on this machine, `Session` a timeline of tokens.
+"""
+
+from __future__ import annotations
+
+from ._library import lib
+from ._tensor import Tensor
+from .engine import Engine, EngineInfo, load
+from .errors import (
+    CancelledError,
+    FormatError,
+    FritError,
+    InputOutputError,
+    InternalError,
+    InvalidError,
+    LimitError,
+    NotFoundError,
+    OutOfMemoryError,
+    TimedOutError,
+    UnsupportedError,
+)
+from .model import Adapter, Model, ModelInfo
+from .results import Answer, Chunk, TokenLogprob, ToolCall, Usage
+from .sampling import Candidates, Grammar, Sampler, sampler_option_names
+from .session import Session
+from ._sinks import AsyncStream, Stream
+
+__version__: str = lib.version
+
+__all__ = [
+    "Adapter", "Answer", "AsyncStream", "CancelledError", "Candidates", "Chunk", "Engine", "EngineInfo", "FormatError",
+    "FritError", "Grammar", "InputOutputError", "InternalError", "InvalidError", "LimitError", "Model", "ModelInfo",
+    "NotFoundError", "OutOfMemoryError", "Sampler", "Session", "Stream", "Tensor", "TimedOutError", "TokenLogprob",
+    "ToolCall", "UnsupportedError", "Usage", "load", "sampler_option_names",
+]

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: MIT
+"""Texts that an engine generates at the same time: they share its steps."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from ctypes import byref
+from typing import TYPE_CHECKING, Any, Callable, Sequence
+
+from . import _declarations as c
+from ._core import Core
+from ._library import check, last_error, lib, token_array
+from ._sinks import Sink, flush_sinks
+from ._text import Text, Turn
+from .errors import InternalError, error_of
+from .results import Chunk, TokenLogprob, Usage
+from .sampling import Grammar, Sampler
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .model import Adapter
+    from .session import Session
+
+MOST_TOKENS = 64   # that one step gives with speculation
+MOST_TEXTS = 64    # that share a step
+
+
+class Job:
+    """A text that is being generated. Made by the caller's thread, then used by the engine's worker alone."""
+
+    def __init__(self, engine: Engine, prompt: Sequence[int], sampler: Sampler, sink: Sink, *,
+                 max_tokens: int | None = None, stop: Sequence[str] = (), turn: Turn | None = None,
+                 is_text: bool = True, logprobs: int | None = None, adapters: Sequence[tuple[Adapter, float]] = (),
+                 salt: bytes = b"", weight: int = 1, priority: int = 0, speculate: Any = None,
+                 ignore_end: bool = False, heal: bool = False, shift: int | None = None,
+                 session: Session | None = None) -> None:
+        self.engine = engine
+        self.model = engine.model
+        self.prompt = list(prompt)
+        self.sampler = sampler
+        self.sink = sink
+        self.max_tokens = max_tokens
+        self.stop = stop
+        self.turn = turn
+        self.is_text = is_text
+        self.n_top = logprobs
+        self.adapters = adapters
+        self.salt, self.weight, self.priority = salt, weight, priority
+        self.speculate = speculate
+        self.ignore_end = ignore_end
+        self.heal = heal
+        self.shift = shift
+        self.lender = session
+        self.grammar: Grammar | None = None
+        self.grammar_handle: Any = None   # of a turn
+        self.cancelled = False
+        self.done = False
+        self.tokens: list[int] = []      # of the answer
+        self.session = ctypes.c_void_p()
+        self.asked = False
+        self.by_logits = False
+        self.usage = Usage(prompt=len(self.prompt))
+        self._token = ctypes.c_int32()
+        self._picked = c.frit_picked()
+        self._options = c.frit_pick_options(logprobs=logprobs is not None, n_top=logprobs or 0)
+        self._many = (ctypes.c_int32 * MOST_TOKENS)() if speculate is not None else None
+        self._one = (ctypes.c_int32 * 1)()
+        self._text: Text | None = None
+        self._n_ctx = engine.info.n_ctx
+
+    # ------------------------------------------------------------------ beginning and end
+
+    def start(self) -> None:
+        """Makes the session and queues the prompt; after a preemption the answer so far too."""
+        if self._text is None:
+            self._n_keep = self._prepare()
+        if self.lender is not None:
+            self.session = self.lender._require()
+        else:
+            check(lib.frit_session_new(byref(self.session), self.engine._core.handle))
+            self._set_up()
+        if self.model.info.kind == "encoder-decoder":
+            source = token_array(self.prompt)
+            check(lib.frit_session_encode(self.session, source, len(source), None))
+            self._push([self.model.info.decoder_start, *self.tokens])
+        else:
+            self._push(self.prompt[: self._n_keep] + self.tokens)
+        if self.shift is not None:
+            options = c.frit_shift_options(n_keep=max(32, self.shift))
+            check(lib.frit_session_set_shift(self.session, byref(options)))
+
+    def _prepare(self) -> int:
+        n_keep = len(self.prompt)
+        accept, handle = lib.frit_sampler_accept, self.sampler._handle
+        has_source = self.model.info.kind == "encoder-decoder"
+        if not has_source:
+            for token in self.prompt:
+                check(accept(handle, token))
+            if self.heal:
+                n_keep = self.sampler.heal(self.prompt)
+        follows = self.prompt if self.is_text and not has_source else ()
+        self._text = Text(self.model, self.stop, self.turn, follows, len(self.prompt) - n_keep)
+        self.engine._set_grammar(self)
+        return n_keep
+
+    def _set_up(self) -> None:
+        if self.adapters:
+            set_adapters(self.session, self.adapters)
+        if self.salt:
+            check(lib.frit_session_set_salt(self.session, self.salt, len(self.salt)))
+        if self.weight != 1 or self.priority:
+            check(lib.frit_session_set_share(self.session, self.weight, self.priority))
+        if self.speculate is not None:
+            check(lib.frit_session_speculate(self.session, byref(self.speculate)))
+
+    def _push(self, tokens: Sequence[int]) -> None:
+        array = token_array(tokens)
+        check(lib.frit_session_push(self.session, array, len(array), None))
+
+    def release(self) -> None:
+        """Gives the session's pages back."""
+        if self.lender is None and self.session:
+            lib.frit_session_free(self.session)
+        self.session = ctypes.c_void_p()
+        self.asked = False
+
+    def finish(self, reason: str, chunk: Chunk | None = None) -> None:
+        chunk = chunk or Chunk()
+        if self._text is not None:
+            self._text.end(chunk)
+        if reason == "stop" and chunk.tool_calls:
+            reason = "tool_calls"
+        self._count()
+        self.release()
+        self.done = True
+        chunk.finish_reason, chunk.usage = reason, self.usage
+        self.sink(chunk)
+        self.sink(None)
+
+    def _count(self) -> None:
+        self.usage.answer = len(self.tokens)
+        if self.session:
+            self.usage.cached = lib.frit_session_cached(self.session)
+            if self.speculate is not None:
+                info = c.frit_speculation_info()
+                check(lib.frit_session_get_speculation(self.session, byref(info)))
+                self.usage.drafted, self.usage.accepted = info.n_drafted, info.n_accepted
+
+    def fail(self, failure: BaseException) -> None:
+        self.release()
+        self.done = True
+        self.sink(failure)
+
+    # ------------------------------------------------------------------ tokens
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether the next token can be had by one call, as long as no other text shares the step."""
+        return bool(self.tokens) and not self.asked and self.n_top is None
+
+    def ask(self) -> None:
+        """Asks the next step for a token."""
+        if self.asked:
+            return
+        if self.sampler.has_stage:
+            self.by_logits = True
+        if lib.frit_session_length(self.session) >= self._n_ctx and self.shift is None:
+            self.finish("length")
+            return
+        self.asked = True
+        if not self.by_logits:
+            status = lib.frit_session_pick(self.session, self.sampler._handle, byref(self._options))
+            if status == c.FRIT_E_UNSUPPORTED:
+                self.by_logits = True
+            else:
+                check(status)
+
+    def land(self) -> None:
+        """Takes the token that the step gave."""
+        self.asked = False
+        chunk = Chunk()
+        token = self._sample() if self.by_logits else self._take_pick(chunk)
+        handle = self.sampler._handle
+        check(lib.frit_sampler_accept(handle, token))
+        if self._take(token, chunk) and self.lender is None:
+            return
+        self._one[0] = token
+        status = lib.frit_session_push(self.session, self._one, 1, None)
+        if status == c.FRIT_E_LIMIT and not self.done:
+            self.finish("length", chunk)
+            return
+        check(status)
+        if not self.done:
+            self.sink(chunk)
+
+    def _take_pick(self, chunk: Chunk) -> int:
+        picked = self._picked
+        check(lib.frit_session_picked(self.session, byref(picked)))
+        if self.n_top is not None:
+            top = [(picked.top[i].token, picked.top[i].logprob) for i in range(picked.n_top)]
+            chunk.logprobs.append(TokenLogprob(picked.token, picked.logprob, top))
+        return int(picked.token)
+
+    def _sample(self) -> int:
+        handle = self.sampler._handle
+        check(lib.frit_session_status(self.session))
+        logits = lib.frit_session_logits(self.session)
+        check(lib.frit_sampler_set_position(handle, lib.frit_session_length(self.session)))
+        self.sampler.check(lib.frit_sampler_sample(handle, logits, byref(self._token)))
+        return self._token.value
+
+    def run_alone(self) -> None:
+        """The next token or, with speculation, tokens, by one call."""
+        if self._many is None:
+            status = lib.frit_session_next(self.session, self.sampler._handle, byref(self._token))
+            tokens: Sequence[int] = (self._token.value,)
+        else:
+            n = ctypes.c_size_t()
+            status = lib.frit_session_next_tokens(self.session, self.sampler._handle, self._many, MOST_TOKENS, byref(n))
+            tokens = self._many[: n.value]
+        if status == c.FRIT_E_LIMIT:
+            self.finish("length")
+            return
+        if status or self.sampler.has_stage:
+            self.sampler.check(status)
+        chunk = Chunk()
+        for i, token in enumerate(tokens):
+            if self._take(token, chunk):
+                self._forget(len(tokens) - i - 1)
+                return
+        self.sink(chunk)
+
+    def _forget(self, n: int) -> None:
+        """A lent session keeps nothing that follows the answer's end."""
+        if n and self.lender is not None:
+            check(lib.frit_session_truncate(self.lender._require(), lib.frit_session_length(self.lender._require()) - n))
+
+    def _take(self, token: int, chunk: Chunk) -> bool:
+        """Adds a token to the answer. True: it was the last one, and the end was told."""
+        assert self._text is not None
+        self.tokens.append(token)
+        chunk.tokens.append(token)
+        if not self.ignore_end and self.model.is_end(token):
+            return self._end("stop", chunk)
+        if self._text.push(token, chunk):
+            return self._end("stop", chunk)
+        if self.max_tokens is not None and len(self.tokens) >= self.max_tokens:
+            return self._end("length", chunk)
+        if lib.frit_sampler_is_over(self.sampler._handle):
+            return self._end("stop", chunk)
+        return False
+
+    def _end(self, reason: str, chunk: Chunk) -> bool:
+        if self.lender is None:
+            self.finish(reason, chunk)
+        else:   # the session stays with its caller, and gets the last token too
+            session = self.session
+            self.finish(reason, chunk)
+            self.session = session
+        return True
+
+
+def set_adapters(session: ctypes.c_void_p, adapters: Sequence[tuple[Adapter, float]]) -> None:
+    """The adapters that a session's tokens run with from here on."""
+    handles = (ctypes.c_void_p * len(adapters))(*[adapter._handle for adapter, _ in adapters])
+    scales = (ctypes.c_float * len(adapters))(*[scale for _, scale in adapters])
+    check(lib.frit_session_set_adapters(session, handles, scales, len(adapters)))
+
+
+class Scheduler:
+    """The worker's jobs: those that run, and those that wait for a place."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.running: list[Job] = []
+        self.waiting: deque[Job] = deque()
+        self._n_rows = ctypes.c_int32()
+        self._most = MOST_TEXTS   # fewer after the cache was full
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.running or self.waiting)
+
+    def add(self, job: Job) -> None:
+        self.waiting.append(job)
+
+    def step(self) -> None:
+        """One step for all texts that run."""
+        self._drop_cancelled()
+        self._admit()
+        running = self.running
+        if len(running) == 1 and running[0].runs_alone and not self.waiting:
+            self._try(running[0], running[0].run_alone)
+        elif running:
+            self._step_together()
+        flush_sinks()
+        n_done = sum(job.done for job in running)
+        if n_done:
+            self.running = [job for job in self.running if not job.done]
+            self._most = min(MOST_TEXTS, self._most + n_done)
+
+    def _step_together(self) -> None:
+        for job in self.running:
+            if job.speculate is not None and job.runs_alone:
+                self._try(job, job.run_alone)
+            else:
+                self._try(job, job.ask)
+        asked = [job for job in self.running if job.asked and not job.done]
+        if not asked:
+            return
+        status = lib.frit_engine_step(self.core.handle, byref(self._n_rows))
+        if status == c.FRIT_E_LIMIT:
+            self._make_room(error_of(status, last_error()))
+            return
+        if status:
+            self.fail_all(error_of(status, last_error()))
+            return
+        landed = False
+        for job in asked:
+            if lib.frit_session_pending(job.session) == 0:
+                landed = True
+                self._try(job, job.land)
+        if not landed and self._n_rows.value == 0:
+            self.fail_all(InternalError("a step had nothing to run, and texts wait for it"))
+
+    def _try(self, job: Job, what: Callable[[], None]) -> None:
+        try:
+            if not job.done:
+                what()
+        except BaseException as failure:  # noqa: BLE001 - told to who reads the stream
+            if not job.done:
+                job.fail(failure)
+
+    def _drop_cancelled(self) -> None:
+        if not any(job.cancelled for job in self.running) and not any(job.cancelled for job in self.waiting):
+            return
+        for job in [*self.running, *self.waiting]:
+            if job.cancelled:
+                self._try(job, lambda job=job: job.finish("cancelled"))  # type: ignore[misc]
+        self.running = [job for job in self.running if not job.done]
+        self.waiting = deque(job for job in self.waiting if not job.done)
+
+    def _admit(self) -> None:
+        while self.waiting and len(self.running) < self._most:
+            job = self.waiting.popleft()
+            self._try(job, job.start)
+            if not job.done:
+                self.running.append(job)
+        flush_sinks()
+
+    def _make_room(self, failure: BaseException) -> None:
+        """All texts wait for the cache: the one that began last gives its pages back, and runs again later."""
+        for job in reversed(self.running):
+            if job.lender is None and not job.done and len(self.running) > 1:
+                job.release()
+                self.running.remove(job)
+                self._most = max(1, len(self.running))
+                self.waiting.appendleft(job)
+                return
+        for job in self.running:
+            job.fail(failure)
+
+    def fail_all(self, failure: BaseException) -> None:
+        for job in [*self.running, *self.waiting]:
+            if not job.done:
+                job.fail(failure)
+        self.running, self.waiting = [], deque()
+        flush_sinks()

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Finds and opens libfrit, and turns its statuses into exceptions."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+from ._declarations import FUNCTIONS, VERSION
+from .errors import error_of
+
+_NAMES = {"win32": ("frit.dll", "libfrit.dll"), "darwin": ("libfrit.dylib",)}
+
+
+def find_library() -> Path:
+    """The library's file: FRIT_LIBRARY names one for development, else it lies within the package."""
+    if named := os.environ.get("FRIT_LIBRARY"):
+        return Path(named)
+    folder = Path(__file__).resolve().parent / "lib"
+    for name in _NAMES.get(sys.platform, ("libfrit.so",)):
+        if (folder / name).exists():
+            return folder / name
+    raise ImportError(f"frit: {folder} has no library for {sys.platform}; install a wheel of frit for this system")
+
+
+class Library:
+    """libfrit: its functions as attributes, with their types, which are set when a function is first used."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._dll = ctypes.CDLL(str(path))
+        self._dll.frit_version.restype = ctypes.c_char_p
+        found: str = self._dll.frit_version().decode()
+        if found.split(".")[:2] != VERSION.split(".")[:2]:
+            raise ImportError(f"frit: {path} is version {found}, this package is for {VERSION}")
+        self.version = found
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in FUNCTIONS:
+            raise AttributeError(f"libfrit has no function '{name}'")
+        function: Any = getattr(self._dll, name)
+        function.restype, function.argtypes = FUNCTIONS[name]
+        setattr(self, name, function)
+        return function  # type: ignore[no-any-return]
+
+
+lib = Library(find_library())
+
+
+def check(status: int) -> None:
+    """Raises what a status other than FRIT_OK stands for, with the sentence of the calling thread."""
+    if status != 0:
+        raise error_of(status, last_error())
+
+
+def last_error() -> str:
+    """The sentence of the calling thread's last failure."""
+    text: bytes = lib.frit_error()
+    return text.decode("utf-8", "replace")
+
+
+def text_at(address: int | None, n_bytes: int) -> bytes:
+    """Bytes that the library lends, which no zero ends."""
+    return ctypes.string_at(address, n_bytes) if address and n_bytes else b""
+
+
+def decode(text: bytes | None) -> str:
+    """A text of the library as str."""
+    return text.decode("utf-8", "replace") if text else ""
+
+
+def encode(text: str | None) -> bytes | None:
+    """A name or path for the library: UTF-8; None stays None."""
+    return None if text is None else text.encode("utf-8", "surrogateescape")
+
+
+def path_bytes(path: str | os.PathLike[str]) -> bytes:
+    """A path as the library reads it."""
+    return os.fspath(path).encode("utf-8") if sys.platform == "win32" else os.fsencode(path)
+
+
+def token_array(tokens: Any) -> Any:
+    """Tokens as an array of the library's type: of any sequence of ints, numpy's included."""
+    if not isinstance(tokens, (list, tuple)):
+        tokens = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)
+    try:
+        return (ctypes.c_int32 * len(tokens))(*tokens)
+    except TypeError:
+        raise TypeError("tokens: expected a sequence of ints") from None
+
+
+def two_calls(call: Callable[[Any, int, Any], int], make: Callable[[int], Any], capacity: int) -> tuple[Any, int]:
+    """The buffer that `call` filled and the number of its items: again with more room where there was too little."""
+    n = ctypes.c_size_t()
+    while True:
+        buffer = make(capacity)
+        status = call(buffer, capacity, ctypes.byref(n))
+        if status == -7 and n.value > capacity:
+            capacity = n.value
+            continue
+        check(status)
+        return buffer, n.value

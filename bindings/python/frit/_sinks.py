@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""Where chunks go: queues of threads and of event loops, and the streams that read them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterator
+
+from .results import Answer, Chunk
+
+if TYPE_CHECKING:
+    from ._jobs import Job
+
+Sink = Callable[[Any], None]   # takes chunks, and at the end None or an exception
+
+# What a step gives to event loops is collected, and one call wakes a loop for all of it.
+_collected = threading.local()
+
+
+def loop_sink(loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[Any]) -> Sink:
+    """A sink that puts items into a queue of an event loop, when `flush_sinks` is called."""
+
+    def put(item: Any) -> None:
+        if not hasattr(_collected, "items"):
+            _collected.items = {}
+        _collected.items.setdefault(loop, []).append((queue, item))
+
+    return put
+
+
+def _deliver(items: list[tuple[asyncio.Queue[Any], Any]]) -> None:
+    for queue, item in items:
+        queue.put_nowait(item)
+
+
+def flush_sinks() -> None:
+    """Gives event loops what the calling thread has collected for them."""
+    collected: dict[asyncio.AbstractEventLoop, Any] | None = getattr(_collected, "items", None)
+    if not collected:
+        return
+    _collected.items = {}
+    for loop, items in collected.items():
+        try:
+            loop.call_soon_threadsafe(_deliver, items)
+        except RuntimeError:
+            pass   # the loop is closed: its readers are gone
+
+
+class _Source:
+    """A job that is read, once: what both kinds of streams share."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._answer = Answer()
+        self._over = False
+
+    @property
+    def answer(self) -> Answer:
+        """What was read so far."""
+        return self._answer
+
+    def _cancel(self) -> None:
+        self._over = True
+        if not self._job.done:
+            self._job.cancelled = True
+            self._job.engine._core.wake()
+
+    def _take(self, item: Any) -> Chunk | None:
+        if item is None:
+            self._over = True
+            return None
+        if isinstance(item, BaseException):
+            self._over = True
+            raise item
+        self._answer.add(item)
+        return item  # type: ignore[no-any-return]
+
+    def __del__(self) -> None:
+        if not self._over:
+            self._cancel()
+
+
+class Stream(_Source):
+    """An answer as it comes: an iterator of chunks. Closing it, or dropping it, stops the answer and frees its session.
+
+    `text()` and `result()` read to the end.
+    """
+
+    def __init__(self, job: Job, queue: SimpleQueue[Any]) -> None:
+        super().__init__(job)
+        self._queue = queue
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self
+
+    def __next__(self) -> Chunk:
+        chunk = None if self._over else self._take(self._queue.get())
+        if chunk is None:
+            raise StopIteration
+        return chunk
+
+    def close(self) -> None:
+        """Stops the answer."""
+        self._cancel()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def result(self) -> Answer:
+        """The whole answer."""
+        for _ in self:
+            pass
+        return self._answer
+
+    def text(self) -> str:
+        """The whole answer's text."""
+        return self.result().text
+
+
+class AsyncStream(_Source):
+    """The same for asyncio: an asynchronous iterator. Cancelling the task that reads it stops the answer and frees its
+    session; so does `aclose()`."""
+
+    def __init__(self, job: Job, queue: asyncio.Queue[Any]) -> None:
+        super().__init__(job)
+        self._queue = queue
+
+    def __aiter__(self) -> AsyncIterator[Chunk]:
+        return self
+
+    async def __anext__(self) -> Chunk:
+        if self._over:
+            raise StopAsyncIteration
+        try:
+            item = await self._queue.get()
+        except asyncio.CancelledError:
+            self._cancel()
+            raise
+        chunk = self._take(item)
+        if chunk is None:
+            raise StopAsyncIteration
+        return chunk
+
+    async def aclose(self) -> None:
+        """Stops the answer."""
+        self._cancel()
+
+    async def __aenter__(self) -> AsyncStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._cancel()
+
+    async def result(self) -> Answer:
+        """The whole answer."""
+        async for _ in self:
+            pass
+        return self._answer
+
+    async def text(self) -> str:
+        """The whole answer's text."""
+        return (await self.result()).text

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""Numbers of the library as views that keep their owner alive: for numpy, DLPack and plain Python."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any, Iterator
+
+_DL_CPU, _DL_FLOAT = 1, 2
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _DLManagedTensor(ctypes.Structure):
+    _fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+_lent: dict[int, tuple[Any, ...]] = {}   # what a DLPack consumer has: the struct's address, and what it needs
+
+
+def _forget(address: int) -> None:
+    _lent.pop(address, None)
+
+
+_delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_forget)
+
+
+_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+# A consumer renames the capsule and calls the deleter itself; one that was not consumed is deleted here.
+def _end(capsule: int) -> None:
+    if _is_valid(capsule, b"dltensor"):
+        _lent.pop(_get_pointer(capsule, b"dltensor"), None)
+
+
+_end_capsule = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_end)
+
+
+def _array_at(address: int, shape: tuple[int, ...], owner: Any) -> Any:
+    array: Any = (ctypes.c_float * math.prod(shape)).from_address(address)
+    array._frit_owner = owner
+    return array
+
+
+class Tensor:
+    """Numbers of type float32 with a shape, in memory that lives as long as the tensor and every view of it.
+
+    `numpy.asarray(t)` and `torch.from_dlpack(t)` are views without a copy; `memoryview(t.buffer)`, `t[i]`, `t.tolist()` and
+    `len(t)` need no package. Rows of a tensor of two dimensions are tensors.
+    """
+
+    __slots__ = ("_address", "_owner", "shape", "buffer")
+
+    def __init__(self, owner: Any, address: int, shape: tuple[int, ...]) -> None:
+        self._owner = owner
+        self._address = address
+        #: Outermost first.
+        self.shape = shape
+        #: The numbers as a ctypes array, which supports the buffer protocol and keeps their owner alive.
+        self.buffer: Any = _array_at(address, shape, owner)
+
+    @classmethod
+    def copy_of(cls, address: Any, shape: tuple[int, ...]) -> Tensor:
+        """A copy of what the library lends at an address."""
+        own = (ctypes.c_float * math.prod(shape))()
+        ctypes.memmove(own, address, ctypes.sizeof(own))
+        return cls(own, ctypes.addressof(own), shape)
+
+    @classmethod
+    def zeros(cls, shape: tuple[int, ...]) -> Tensor:
+        own = (ctypes.c_float * math.prod(shape))()
+        return cls(own, ctypes.addressof(own), shape)
+
+    @property
+    def address(self) -> int:
+        """Where the first number lies."""
+        return self._address
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return {"version": 3, "typestr": "<f4", "shape": self.shape, "data": (self._address, False)}
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (_DL_CPU, 0)
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+                   copy: bool | None = None) -> Any:
+        if dl_device is not None and tuple(dl_device) != (_DL_CPU, 0):
+            raise BufferError("the numbers are in the host's memory: dl_device must be (1, 0)")
+        source = Tensor.copy_of(self._address, self.shape) if copy else self
+        shape = (ctypes.c_int64 * len(self.shape))(*self.shape)
+        managed = _DLManagedTensor()
+        managed.tensor.data = source._address
+        managed.tensor.device_type, managed.tensor.ndim = _DL_CPU, len(self.shape)
+        managed.tensor.code, managed.tensor.bits, managed.tensor.lanes = _DL_FLOAT, 32, 1
+        managed.tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+        managed.deleter = ctypes.cast(_delete, ctypes.c_void_p).value
+        address = ctypes.addressof(managed)
+        _lent[address] = (managed, shape, source)
+        return _new_capsule(address, b"dltensor", ctypes.cast(_end_capsule, ctypes.c_void_p))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, i: int) -> Any:
+        n = self.shape[0]
+        if not -n <= i < n:
+            raise IndexError(f"index {i}: the tensor has {n} rows")
+        i %= n
+        if len(self.shape) == 1:
+            return self.buffer[i]
+        rest = self.shape[1:]
+        return Tensor(self, self._address + 4 * i * math.prod(rest), rest)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def tolist(self) -> list[Any]:
+        """The numbers as a list, of lists where there are two dimensions."""
+        return list(self.buffer) if len(self.shape) == 1 else [row.tolist() for row in self]
+
+    def numpy(self) -> Any:
+        """A view for numpy, without a copy. ImportError where numpy is not installed."""
+        import numpy
+
+        return numpy.asarray(self)
+
+    def __repr__(self) -> str:
+        return f"<frit.Tensor of float32 {list(self.shape)}>"

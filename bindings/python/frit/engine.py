@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: MIT
+"""Engines: models placed on this machine, which generate, chat, embed and rerank."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import weakref
+from ctypes import byref
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, Callable, Iterable, Mapping, Sequence, Union
+
+from . import _declarations as c
+from ._chat import conversation_of, finish_answer, form_of
+from ._core import Core
+from ._jobs import Job
+from ._library import check, decode, encode, lib, token_array
+from ._sinks import AsyncStream, Stream, loop_sink
+from ._tensor import Tensor
+from ._text import Turn, free_grammar
+from .model import Adapter, Message, Model, Path, Progress, progress_function
+from .results import Answer
+from .sampling import Grammar, Sampler
+from .session import Session
+
+Prompt = Union[str, Sequence[int]]
+Adapters = Sequence[Union[Adapter, "tuple[Adapter, float]"]]
+Form = Union[Grammar, Mapping[str, Any], type, None]
+
+
+@dataclass(frozen=True)
+class EngineInfo:
+    """What an engine has. `kv_bytes` is reserved for keys and values, `kv_token_bytes` is what one token needs."""
+
+    backend: str
+    isa: str
+    n_ctx: int
+    n_threads: int
+    n_batch: int
+    n_threads_batch: int
+    kv_bytes: int
+    kv_token_bytes: int
+    scratch_bytes: int
+    weight_bytes: int
+    packed_bytes: int
+
+
+class Engine:
+    """A model on this machine, with room for keys and values. Any thread may call it; texts share its steps.
+
+    n_ctx: tokens of one text at most; 0: what the model was trained for, if memory allows.
+    n_sessions: texts of full length that the cache has room for.
+    n_threads: 0: one per fast core. n_threads_batch: for prompts; 0: as n_threads, else one per core.
+    n_batch: rows of one step at most; 0: 512.
+    cache_type_k, cache_type_v: "f16" (None), "f32", "q8_0", "q4_0", ...
+    device: "cpu", or the device beside it ("cuda"); None: what there is. gpu_layers: a number, "all" or "auto" (None).
+    override_tensor, numa, weights_cache, prefix_disk, prefix_host_mib, prompt_budget, n_state_copies, fit,
+    deterministic, full_windows: as `frit serve --help` explains them.
+    prefix_cache: False: texts do not share the beginnings that others have run.
+    progress: called with 0...1 while weights are loaded; returning False cancels (CancelledError).
+
+    Raises OutOfMemoryError with numbers if it does not fit, InvalidError for values outside their limits.
+    """
+
+    def __init__(self, model: Model, *, n_ctx: int = 0, n_sessions: int = 1, n_threads: int = 0, n_batch: int = 0,
+                 n_threads_batch: int = 0, cpu: str | None = None, cache_type_k: str | None = None,
+                 cache_type_v: str | None = None, numa: str | None = None, weights_cache: Path | None = None,
+                 n_state_copies: int = 0, prompt_budget: int = 0, device: str | None = None,
+                 gpu_layers: int | str | None = None, override_tensor: str | None = None, deterministic: bool = False,
+                 full_windows: bool = False, prefix_cache: bool = True, prefix_host_mib: int = 0,
+                 fit: str | None = None, prefix_disk: str | None = None, progress: Progress | None = None) -> None:
+        options = c.frit_engine_options(
+            n_ctx=n_ctx, n_sessions=n_sessions, n_threads=n_threads, n_batch=n_batch, n_threads_batch=n_threads_batch,
+            cpu=encode(cpu), cache_type_k=encode(cache_type_k), cache_type_v=encode(cache_type_v), numa=encode(numa),
+            weights_cache=None if weights_cache is None else encode(str(weights_cache)),
+            n_state_copies=n_state_copies, progress=progress_function(progress), prompt_budget=prompt_budget,
+            device=encode(device), gpu_layers=encode(None if gpu_layers is None else str(gpu_layers)),
+            override_tensor=encode(override_tensor), deterministic=deterministic, full_windows=full_windows,
+            no_prefix_cache=not prefix_cache, prefix_host_mib=prefix_host_mib, fit=encode(fit),
+            prefix_disk=encode(prefix_disk),
+        )
+        handle = ctypes.c_void_p()
+        check(lib.frit_engine_new(byref(handle), model._handle, byref(options)))
+        self.model = model
+        self._core = Core(handle, model)
+        self._free = weakref.finalize(self, Core.close, self._core)
+        self._info: EngineInfo | None = None
+
+    # ------------------------------------------------------------------ the engine
+
+    @property
+    def info(self) -> EngineInfo:
+        """What the engine has, as it was made; `read_info()` asks again."""
+        return self._info or self.read_info()
+
+    def read_info(self) -> EngineInfo:
+        """The same now: buffers grow with the steps that ran."""
+        raw = c.frit_engine_info()
+        self._core.call(lambda: check(lib.frit_engine_get_info(self._core.handle, byref(raw))))
+        values = {name: getattr(raw, name) for name in EngineInfo.__dataclass_fields__}
+        texts: dict[str, Any] = {k: decode(v) if isinstance(v, bytes) else v for k, v in values.items()}
+        self._info = EngineInfo(**texts)
+        return self._info
+
+    def close(self) -> None:
+        """Ends the worker and frees memory, now. Streams that still run end with an error."""
+        self._free()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<frit.Engine of {self.model!r}: {self.info.n_ctx} tokens on {self.info.backend}>"
+
+    def session(self) -> Session:
+        """A timeline of tokens of your own. LimitError where the cache has no room for its state."""
+        return Session(self)
+
+    @property
+    def n_streams(self) -> int:
+        """Texts that are being generated, or wait for a place."""
+        scheduler = self._core._scheduler
+        return len(scheduler.running) + len(scheduler.waiting) if scheduler else 0
+
+    # ------------------------------------------------------------------ generation
+
+    def generate(self, prompt: Prompt, *, max_tokens: int | None = None, stop: str | Sequence[str] = (),
+                 sampler: Sampler | None = None, grammar: Grammar | None = None, logprobs: int | None = None,
+                 adapters: Adapters = (), speculate: str | Engine | None = None, ignore_end: bool = False,
+                 heal: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
+                 context_shift: int | None = None, **sampling: Any) -> Stream:
+        """Continues a text, as it stands: a stream of chunks.
+
+        prompt: a text, which gets BOS where the model asks for one, or tokens as they are.
+        max_tokens: of the answer; None: until it or the context ends.
+        stop: texts that end the answer, and are no part of it.
+        sampler, or options of one: temperature, top_k, top_p, min_p, seed, logit_bias, stage, ... (`frit.Sampler`).
+        grammar: what the text may be. logprobs: so many of the likeliest tokens at each place; 0: of the token alone.
+        adapters: LoRA, each alone or with a scale. speculate: "ngram", or the engine of a draft model.
+        heal: the answer may go on within the prompt's last word. ignore_end: goes on after tokens that end an answer.
+        salt: texts share what has run only with those of the same salt. weight, priority: its share of steps.
+        context_shift: so many first tokens stay when the context is full, the oldest others leave; None: it ends.
+        """
+        queue: SimpleQueue[Any] = SimpleQueue()
+        job = self._job(prompt, queue.put, max_tokens, stop, sampler, grammar, logprobs, adapters, speculate, ignore_end,
+                        heal, salt, weight, priority, context_shift, sampling)
+        self._core.add(job)
+        return Stream(job, queue)
+
+    def agenerate(self, prompt: Prompt, *, max_tokens: int | None = None, stop: str | Sequence[str] = (),
+                  sampler: Sampler | None = None, grammar: Grammar | None = None, logprobs: int | None = None,
+                  adapters: Adapters = (), speculate: str | Engine | None = None, ignore_end: bool = False,
+                  heal: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
+                  context_shift: int | None = None, **sampling: Any) -> AsyncStream:
+        """The same for asyncio: `async for chunk in engine.agenerate(...)`, or `await engine.agenerate(...).text()`."""
+        queue: asyncio.Queue[Any] = asyncio.Queue()
+        job = self._job(prompt, loop_sink(asyncio.get_running_loop(), queue), max_tokens, stop, sampler, grammar,
+                        logprobs, adapters, speculate, ignore_end, heal, salt, weight, priority, context_shift, sampling)
+        self._core.add(job)
+        return AsyncStream(job, queue)
+
+    def _job(self, prompt: Prompt, sink: Callable[[Any], None], max_tokens: int | None, stop: str | Sequence[str],
+             sampler: Sampler | None, grammar: Grammar | None, logprobs: int | None, adapters: Adapters,
+             speculate: str | Engine | None, ignore_end: bool, heal: bool, salt: bytes, weight: int, priority: int,
+             shift: int | None, sampling: Mapping[str, Any]) -> Job:
+        tokens = self.model.tokenize(prompt) if isinstance(prompt, str) else list(prompt)
+        job = Job(self, tokens, self._sampler(sampler, sampling), sink, max_tokens=max_tokens,
+                  stop=[stop] if isinstance(stop, str) else stop, logprobs=logprobs, adapters=with_scales(adapters),
+                  salt=salt, weight=weight, priority=priority, speculate=speculation(speculate), heal=heal,
+                  ignore_end=ignore_end, shift=shift)
+        job.grammar = grammar
+        return job
+
+    def _sampler(self, sampler: Sampler | None, options: Mapping[str, Any]) -> Sampler:
+        if sampler is None:
+            return Sampler(self.model, **options)
+        if options:
+            raise TypeError(f"'{next(iter(options))}' is an option of the sampler that is given: set it there")
+        return sampler
+
+    def generate_batch(self, prompts: Iterable[Prompt], **options: Any) -> list[Answer]:
+        """The answers to many prompts, which share steps; options as in `generate`."""
+        streams = [self.generate(prompt, **options) for prompt in prompts]
+        return [stream.result() for stream in streams]
+
+    # ------------------------------------------------------------------ chats
+
+    def chat(self, messages: str | Sequence[Message], *, tools: Sequence[Any] = (), tool_choice: Any = None,
+             schema: Form = None, template: Mapping[str, Any] | None = None, continue_final_message: bool = False,
+             parallel_tool_calls: bool = True, **options: Any) -> Answer:
+        """The answer to a conversation.
+
+        messages: dicts as OpenAI's clients send them, or a text, which is a message of the user.
+        tools: functions of yours with annotations and a docstring, or dicts {"type": "function", "function": {...}}.
+        tool_choice: "auto", "none", "required", or the name of a tool.
+        schema: what the answer's text must be: a pydantic model, whose instance is `answer.parsed`; a JSON schema as a
+            dict, whose value is `answer.parsed`; or a `frit.Grammar`.
+        template: variables of the model's template, such as {"enable_thinking": False}.
+        parallel_tool_calls: False: one call at most.
+        options: of `generate`: max_tokens, stop, temperature, seed, logprobs, adapters, ...
+
+        UnsupportedError for schemas that a grammar cannot say; InvalidError where the template refuses the messages.
+        """
+        stream = self.chat_stream(messages, tools=tools, tool_choice=tool_choice, schema=schema, template=template,
+                                  continue_final_message=continue_final_message,
+                                  parallel_tool_calls=parallel_tool_calls, **options)
+        return finish_answer(stream.result(), schema)
+
+    def chat_stream(self, messages: str | Sequence[Message], **options: Any) -> Stream:
+        """The same as a stream of chunks: text, reasoning, calls of tools. Options as in `chat`."""
+        queue: SimpleQueue[Any] = SimpleQueue()
+        job = self._chat_job(messages, queue.put, **options)
+        self._core.add(job)
+        return Stream(job, queue)
+
+    async def achat(self, messages: str | Sequence[Message], *, schema: Form = None, **options: Any) -> Answer:
+        """`chat` for asyncio."""
+        return finish_answer(await self.achat_stream(messages, schema=schema, **options).result(), schema)
+
+    def achat_stream(self, messages: str | Sequence[Message], **options: Any) -> AsyncStream:
+        """`chat_stream` for asyncio."""
+        queue: asyncio.Queue[Any] = asyncio.Queue()
+        job = self._chat_job(messages, loop_sink(asyncio.get_running_loop(), queue), **options)
+        self._core.add(job)
+        return AsyncStream(job, queue)
+
+    def _chat_job(self, messages: str | Sequence[Message], sink: Callable[[Any], None], *, tools: Sequence[Any] = (),
+                  tool_choice: Any = None, schema: Form = None, template: Mapping[str, Any] | None = None,
+                  continue_final_message: bool = False, parallel_tool_calls: bool = True,
+                  max_tokens: int | None = None, stop: str | Sequence[str] = (), sampler: Sampler | None = None,
+                  logprobs: int | None = None, adapters: Adapters = (), speculate: str | Engine | None = None,
+                  ignore_end: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
+                  context_shift: int | None = None, **sampling: Any) -> Job:
+        turn = Turn(self.model, conversation_of(messages, tools, tool_choice, template, continue_final_message))
+        form = form_of(self.model, schema)
+        job = Job(self, turn.tokens(), self._sampler(sampler, sampling), sink, max_tokens=max_tokens,
+                  stop=[stop] if isinstance(stop, str) else stop, turn=turn, is_text=False, logprobs=logprobs,
+                  adapters=with_scales(adapters), salt=salt, weight=weight, priority=priority,
+                  speculate=speculation(speculate), ignore_end=ignore_end, shift=context_shift)
+        job.grammar_handle = turn.grammar(form, not parallel_tool_calls)
+        if job.grammar_handle is not None:
+            weakref.finalize(job, free_grammar, job.grammar_handle)
+        return job
+
+    def _set_grammar(self, job: Job) -> None:
+        handle = job.grammar_handle or (job.grammar._handle if job.grammar is not None else None)
+        if handle is not None:
+            check(lib.frit_sampler_set_grammar(job.sampler._handle, handle))
+
+    # ------------------------------------------------------------------ embeddings and scores
+
+    def embed(self, texts: str | Sequence[Prompt], *, pooling: str | None = None, normalize: str | None = None,
+              n_dims: int = 0) -> Tensor:
+        """Vectors of texts: [n_texts, n] numbers; of one text [n].
+
+        pooling: "mean", "cls", "last" or "rank"; None: what the model's files say.
+        normalize: "l2" (None; "none" for scores), "l1", "max", "none".
+        n_dims: keep so many numbers of each vector; 0: all.
+        InvalidError for a text without tokens or longer than the context.
+        """
+        return self._core.call(self._embed, texts, pooling, normalize, n_dims)  # type: ignore[no-any-return]
+
+    async def aembed(self, texts: str | Sequence[Prompt], *, pooling: str | None = None, normalize: str | None = None,
+                     n_dims: int = 0) -> Tensor:
+        """`embed` for asyncio."""
+        future = self._core.submit(lambda: self._embed(texts, pooling, normalize, n_dims))
+        return await asyncio.wrap_future(future)  # type: ignore[no-any-return, unused-ignore]
+
+    def _embed(self, texts: str | Sequence[Prompt], pooling: str | None, normalize: str | None, n_dims: int) -> Tensor:
+        one = isinstance(texts, str)
+        items: Sequence[Prompt] = [texts] if isinstance(texts, str) else texts
+        width = self.model.embedding_width(pooling, n_dims)
+        out = Tensor.zeros((len(items), width))
+        options = c.frit_embed_options(pooling=encode(pooling), normalize=encode(normalize), n_dims=n_dims)
+        if pooling == "none":
+            raise ValueError("pooling 'none': Session.hidden_states gives a vector for each token")
+
+        def row(_ctx: Any, item: int, _i: int, values: Any, n: int) -> None:
+            ctypes.memmove(out.address + 4 * width * item, values, 4 * n)
+
+        array, keep = embed_items(items)
+        check(lib.frit_embed_texts(self._core.handle, array, len(items), byref(options), c.frit_embed_fn(row), None))
+        del keep
+        return out[0] if one else out  # type: ignore[no-any-return, unused-ignore]
+
+    def rerank(self, query: str, documents: Sequence[str], *, raw_scores: bool = False) -> list[float]:
+        """How well each document answers the query: higher is better, 0 to 1 unless raw_scores. The model must have a
+        classification head (UnsupportedError)."""
+        return self._core.call(self._rerank, query, documents, raw_scores)  # type: ignore[no-any-return]
+
+    async def arerank(self, query: str, documents: Sequence[str], *, raw_scores: bool = False) -> list[float]:
+        """`rerank` for asyncio."""
+        return await asyncio.wrap_future(self._core.submit(lambda: self._rerank(query, documents, raw_scores)))  # type: ignore[no-any-return, unused-ignore]
+
+    def _rerank(self, query: str, documents: Sequence[str], raw_scores: bool) -> list[float]:
+        data = query.encode()
+        array, keep = embed_items(documents)
+        scores = (ctypes.c_float * len(documents))()
+        options = c.frit_rerank_options(raw_scores=raw_scores)
+        check(lib.frit_rerank_texts(self._core.handle, data, len(data), array, len(documents), byref(options), scores))
+        del keep
+        return list(scores)
+
+
+def embed_items(items: Sequence[Prompt]) -> tuple[Any, list[Any]]:
+    """Texts or tokens for the library, and what must live as long as they."""
+    array, keep = (c.frit_embed_item * len(items))(), []
+    for slot, item in zip(array, items):
+        if isinstance(item, str):
+            data = item.encode("utf-8", "surrogatepass")
+            slot.text, slot.n_bytes = data, len(data)
+            keep.append(data)
+        else:
+            tokens = token_array(item)
+            slot.tokens, slot.n_tokens = ctypes.cast(tokens, ctypes.POINTER(ctypes.c_int32)), len(tokens)
+            keep.append(tokens)
+    return array, keep
+
+
+def with_scales(adapters: Adapters) -> list[tuple[Adapter, float]]:
+    """Adapters with their scales; 1 where there is none."""
+    return [item if isinstance(item, tuple) else (item, 1.0) for item in adapters]
+
+
+def speculation(kind: str | Engine | None) -> Any:
+    """The library's options for what a caller asked of speculation."""
+    if kind is None or kind == "none":
+        return None
+    if isinstance(kind, Engine):
+        options = c.frit_speculate_options(draft=kind._core.handle)
+        options._frit_owner = kind
+        return options
+    return c.frit_speculate_options(kind=encode(kind))
+
+
+def load(path: Path, *, progress: Progress | None = None, **options: Any) -> Engine:
+    """Opens a model and places it on this machine: `Engine(Model(path), **options)`."""
+    return Engine(Model(path, progress=progress), progress=progress, **options)

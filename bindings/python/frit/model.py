@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: MIT
+"""Models: opened files with their text, metadata and chat template; adapters for them."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+import os
+import weakref
+from ctypes import byref
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable, Mapping, Sequence, Union
+
+from . import _declarations as c
+from ._library import check, decode, encode, lib, path_bytes, text_at, token_array, two_calls
+
+Path = Union[str, "os.PathLike[str]"]
+Progress = Callable[[float], object]
+Message = Mapping[str, Any]
+
+_logger = logging.getLogger("frit")
+_LEVELS = {
+    c.FRIT_LOG_ERROR: logging.ERROR, c.FRIT_LOG_WARNING: logging.WARNING, c.FRIT_LOG_INFO: logging.INFO,
+    c.FRIT_LOG_DEBUG: logging.DEBUG,
+}
+
+
+@c.frit_log_fn  # type: ignore[untyped-decorator, unused-ignore]
+def _log(_ctx: int, level: int, sentence: bytes) -> None:
+    _logger.log(_LEVELS.get(level, logging.INFO), "%s", decode(sentence))
+
+
+def progress_function(progress: Progress | None) -> Any:
+    """A function of the caller's as the library calls it; returning False cancels."""
+    if progress is None:
+        return c.frit_progress_fn()
+    return c.frit_progress_fn(lambda _ctx, done: progress(done) is not False)
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What a model is. Sizes are in bytes, `n_ctx_train` in tokens."""
+
+    kind: str
+    path: str
+    format: str
+    architecture: str
+    name: str
+    file_type: str
+    tokenizer: str
+    chat_format: str
+    pooling: str
+    n_params: int
+    n_bytes: int
+    n_vocab: int
+    n_ctx_train: int
+    n_embd: int
+    n_layer: int
+    n_head: int
+    n_head_kv: int
+    n_ff: int
+    adds_bos: bool
+    adds_eos: bool
+    n_layer_next: int
+    decoder_start: int
+
+
+_KINDS = {c.FRIT_KIND_DECODER: "decoder", c.FRIT_KIND_ENCODER: "encoder", c.FRIT_KIND_ENCODER_DECODER: "encoder-decoder"}
+_ROLES = {
+    "bos": c.FRIT_ROLE_BOS, "eos": c.FRIT_ROLE_EOS, "eot": c.FRIT_ROLE_EOT, "unknown": c.FRIT_ROLE_UNKNOWN,
+    "separator": c.FRIT_ROLE_SEPARATOR, "pad": c.FRIT_ROLE_PAD, "mask": c.FRIT_ROLE_MASK,
+    "newline": c.FRIT_ROLE_NEWLINE, "fim_prefix": c.FRIT_ROLE_FIM_PREFIX, "fim_suffix": c.FRIT_ROLE_FIM_SUFFIX,
+    "fim_middle": c.FRIT_ROLE_FIM_MIDDLE,
+}
+
+
+class Model:
+    """An opened model: weights, vocabulary, chat template. It never changes; any thread may use it.
+
+    path: a GGUF file (any part of a split set), a safetensors file or a Hugging Face folder.
+    vocab_only: only its text is needed; no engine can be made of it.
+    use_mmap: False reads the file into memory instead of mapping it.
+    type: quantize the matrices while an engine loads them ("q8_0", "q4_k_m", ...); None: as the file has them.
+    chat_template: path of a file with a template that takes the place of the model's own.
+    progress: called with 0...1; returning False cancels (CancelledError).
+    rope_*, yarn_*: how positions are rotated, where that is not what the file says; 0 and None: as it says.
+    Warnings about the file go to the logger "frit".
+
+    Raises NotFoundError, FormatError, UnsupportedError, InputOutputError, OutOfMemoryError.
+    """
+
+    def __init__(self, path: Path, *, vocab_only: bool = False, use_mmap: bool = True, type: str | None = None,
+                 chat_template: Path | None = None, progress: Progress | None = None,
+                 rope_scaling: str | None = None, rope_scale: float = 0, rope_freq_scale: float = 0,
+                 rope_freq_base: float = 0, yarn_ext_factor: float = 0, yarn_attn_factor: float = 0,
+                 yarn_beta_fast: float = 0, yarn_beta_slow: float = 0, yarn_orig_ctx: int = 0) -> None:
+        options = c.frit_model_options(
+            no_mmap=not use_mmap, vocab_only=vocab_only, type=encode(type),
+            chat_template=None if chat_template is None else path_bytes(chat_template),
+            progress=progress_function(progress), log=_log, rope_scaling=encode(rope_scaling), rope_scale=rope_scale,
+            rope_freq_scale=rope_freq_scale, rope_freq_base=rope_freq_base, yarn_ext_factor=yarn_ext_factor,
+            yarn_attn_factor=yarn_attn_factor, yarn_beta_fast=yarn_beta_fast, yarn_beta_slow=yarn_beta_slow,
+            yarn_orig_ctx=yarn_orig_ctx,
+        )
+        handle = ctypes.c_void_p()
+        check(lib.frit_model_open(byref(handle), path_bytes(path), byref(options)))
+        self._take(handle)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Model:
+        """A model from one GGUF file that lies in memory. The bytes live as long as the model."""
+        model = cls.__new__(cls)
+        handle = ctypes.c_void_p()
+        buffer = ctypes.c_char_p(data)
+        options = c.frit_model_options(log=_log)
+        check(lib.frit_model_open_memory(byref(handle), ctypes.cast(buffer, ctypes.c_void_p), len(data),
+                                         byref(options)))
+        model._take(handle, data)
+        return model
+
+    def next_layer(self) -> Model:
+        """The model's layer for multi-token prediction as a model, whose engine guesses tokens (`Session.speculate`).
+        UnsupportedError where the file has none."""
+        model = type(self).__new__(type(self))
+        handle = ctypes.c_void_p()
+        check(lib.frit_model_open_next(byref(handle), self._handle))
+        model._take(handle)
+        return model
+
+    def _take(self, handle: ctypes.c_void_p, keep: Any = None) -> None:
+        self._handle = handle
+        self._keep = keep
+        self._free = weakref.finalize(self, _free_model, handle, keep)
+        self._ends: dict[int, bool] = {}
+        self._info: ModelInfo | None = None
+
+    @property
+    def info(self) -> ModelInfo:
+        """Name, sizes and kind of the model."""
+        if self._info is None:
+            raw = c.frit_model_info()
+            check(lib.frit_model_get_info(self._handle, byref(raw)))
+            values: dict[str, Any] = {name: getattr(raw, name) for name in ModelInfo.__dataclass_fields__}
+            values = {k: decode(v) if isinstance(v, bytes) or v is None else v for k, v in values.items()}
+            values["kind"] = _KINDS.get(raw.kind, "unknown")
+            self._info = ModelInfo(**values)
+        return self._info
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """All metadata under the names of GGUF. A list of more than 64 items is {"length": N, "first": [...]}."""
+        found: dict[str, Any] = {}
+        size, n = 1 << 16, ctypes.c_size_t()
+        buffer = ctypes.create_string_buffer(size)
+        i = 0
+        while key := lib.frit_model_get_meta_json(self._handle, i, buffer, size, 64, byref(n)):
+            if n.value >= size:
+                size = n.value + 1
+                buffer = ctypes.create_string_buffer(size)
+                continue
+            found[decode(key)] = json.loads(buffer.raw[: n.value].decode("utf-8", "replace"))
+            i += 1
+        return found
+
+    def tokenize(self, text: str | bytes, *, special: bool = True, parse_special: bool = False) -> list[int]:
+        """The tokens of a text.
+
+        special: with BOS and EOS, where the model asks for them.
+        parse_special: the text of special tokens ("<|im_end|>") becomes these tokens.
+        """
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+        flags = (c.FRIT_TEXT_SPECIAL if special else 0) | (c.FRIT_TEXT_PARSE_SPECIAL if parse_special else 0)
+        buffer, n = two_calls(
+            lambda out, room, count: int(lib.frit_tokenize(self._handle, data, len(data), flags, out, room, count)),
+            lambda room: (ctypes.c_int32 * room)(), len(data) // 2 + 16)
+        return list(buffer[:n])
+
+    def detokenize_bytes(self, tokens: Iterable[int], *, special: bool = False) -> bytes:
+        """The bytes of tokens. special: with the text of special tokens."""
+        array = token_array(tokens)
+        flags = c.FRIT_TEXT_SPECIAL if special else 0
+        buffer, n = two_calls(
+            lambda out, room, count: int(lib.frit_detokenize(self._handle, array, len(array), flags, out, room, count)),
+            ctypes.create_string_buffer, 8 * len(array) + 16)
+        return bytes(buffer.raw[:n])
+
+    def detokenize(self, tokens: Iterable[int], *, special: bool = False) -> str:
+        """The text of tokens; broken characters become U+FFFD."""
+        return self.detokenize_bytes(tokens, special=special).decode("utf-8", "replace")
+
+    def token_piece(self, token: int) -> bytes:
+        """The bytes of one token as generation shows them; none for control tokens."""
+        n = ctypes.c_size_t()
+        return text_at(lib.frit_token_piece(self._handle, token, byref(n)), n.value)
+
+    def is_end(self, token: int) -> bool:
+        """Whether the token ends an answer."""
+        found = self._ends.get(token)
+        if found is None:
+            found = self._ends[token] = bool(lib.frit_token_is_end(self._handle, token))
+        return found
+
+    def token(self, role: str) -> int | None:
+        """The token of a role: "bos", "eos", "eot", "unknown", "separator", "pad", "mask", "newline", "fim_prefix",
+        "fim_suffix", "fim_middle"; None if the model has none."""
+        if role not in _ROLES:
+            raise ValueError(f"role '{role}': expected one of {', '.join(_ROLES)}")
+        token = int(lib.frit_token_of_role(self._handle, _ROLES[role]))
+        return None if token < 0 else token
+
+    def chat_prompt(self, messages: Sequence[Message], **variables: Any) -> str:
+        """The prompt that the model's template makes of messages, for people. Variables: tools,
+        add_generation_prompt, enable_thinking, ... as the template names them."""
+        data = json.dumps({"messages": list(messages), **variables}).encode()
+        buffer, n = two_calls(
+            lambda out, room, count: int(
+                lib.frit_chat_render_json(self._handle, None, data, len(data), out, room, count)),
+            ctypes.create_string_buffer, 4096)
+        return str(buffer.raw[:n].decode("utf-8", "replace"))
+
+    def embedding_width(self, pooling: str | None = None, n_dims: int = 0) -> int:
+        """Numbers of each vector that `Engine.embed` gives."""
+        n = ctypes.c_size_t()
+        options = c.frit_embed_options(pooling=encode(pooling), n_dims=n_dims)
+        check(lib.frit_embed_width(self._handle, byref(options), byref(n)))
+        return n.value
+
+    def __repr__(self) -> str:
+        info = self.info
+        return f"<frit.Model {info.name or info.path} ({info.architecture}, {info.file_type})>"
+
+
+def _free_model(handle: ctypes.c_void_p, _keep: Any) -> None:
+    lib.frit_model_free(handle)
+
+
+class Adapter:
+    """A low-rank adapter (LoRA) or a control vector for a model: a GGUF file or the folder of a PEFT adapter.
+
+    first_layer, last_layer: of a control vector, the layers that it works on; 0: all that it has.
+    Raises NotFoundError, FormatError; InvalidError if it is for another model.
+    """
+
+    def __init__(self, model: Model, path: Path, *, first_layer: int = 0, last_layer: int = 0) -> None:
+        options = c.frit_adapter_options(first_layer=first_layer, last_layer=last_layer)
+        self._handle = ctypes.c_void_p()
+        check(lib.frit_adapter_open(byref(self._handle), model._handle, path_bytes(path), byref(options)))
+        weakref.finalize(self, lib.frit_adapter_free, self._handle)
+        self.model = model
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """path, name, format, kind, n_tensors, rank, alpha (0: the file has none), n_bytes in memory."""
+        raw = c.frit_adapter_info()
+        check(lib.frit_adapter_get_info(self._handle, byref(raw)))
+        names = ("path", "name", "format", "kind", "n_tensors", "rank", "alpha", "n_bytes")
+        values = {name: getattr(raw, name) for name in names}
+        return {k: decode(v) if isinstance(v, bytes) else v for k, v in values.items()}

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: MIT
+"""How the next token is chosen: samplers, with stages in Python, and grammars."""
+
+from __future__ import annotations
+
+import ctypes
+import difflib
+import json
+import secrets
+import weakref
+from ctypes import byref
+from typing import Any, Callable, Iterable, Iterator, Mapping
+
+from . import _declarations as c
+from ._library import check, decode, lib, token_array
+from ._tensor import Tensor
+from .model import Model
+
+
+class Candidates:
+    """What a stage in Python may choose from: tokens with their logits, in the library's memory.
+
+    Valid during the call only. `candidates[i].token`, `candidates[i].logit`; logits can be set.
+    """
+
+    def __init__(self, address: int, n: int) -> None:
+        self._items = (c.frit_candidate * n).from_address(address)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, i: int) -> Any:
+        return self._items[i]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+    def ban(self, tokens: Iterable[int]) -> None:
+        """Sets the logits of these tokens to -infinity."""
+        banned = set(tokens)
+        for item in self._items:
+            if item.token in banned:
+                item.logit = float("-inf")
+
+    def numpy(self) -> Any:
+        """A view of type [("token", int32), ("logit", float32)], without a copy."""
+        import numpy
+
+        items: Any = self._items
+        return numpy.frombuffer(items, dtype=[("token", "<i4"), ("logit", "<f4")])
+
+
+#: A stage of the caller's own: changes logits, or moves the candidates that stay to the front and returns their number.
+Stage = Callable[[Candidates], "int | None"]
+
+
+def _option_rows() -> dict[str, Any]:
+    n = ctypes.c_size_t()
+    rows = lib.frit_sampler_option_rows(byref(n))
+    return {decode(rows[i].name): rows[i] for i in range(n.value)}
+
+
+_rows: dict[str, Any] = {}
+_ALIASES = {"temperature": "temp", "typical": "typical-p", "tfs": "tfs-z"}
+
+
+def sampler_option_names() -> list[str]:
+    """The names of the samplers' options as Python writes them: "top_k", "dry_multiplier", ..."""
+    if not _rows:
+        _rows.update(_option_rows())
+    return [name.replace("-", "_") for name in _rows]
+
+
+def _row_name(name: str) -> str:
+    names = sampler_option_names()
+    row = _ALIASES.get(name, name.replace("_", "-"))
+    if row in _rows:
+        return row
+    near = difflib.get_close_matches(name, names, 1)
+    raise TypeError(f"'{name}' is not an option of samplers" + (f"; did you mean '{near[0]}'?" if near else ""))
+
+
+def text_list(items: Iterable[str | bytes]) -> tuple[c.frit_option_list, Any]:
+    """A list of texts for the library, and what must live as long as it."""
+    data = [item.encode() if isinstance(item, str) else bytes(item) for item in items]
+    array = (ctypes.c_char_p * len(data))(*data)
+    return c.frit_option_list(ctypes.cast(array, ctypes.POINTER(ctypes.c_void_p)), len(data)), (array, data)
+
+
+class Sampler:
+    """Chooses tokens. Belongs to one thread at a time, and to one text.
+
+    temperature: 0 always takes the likeliest token. Default: 0.8, or what the model's file recommends, as for all
+    options that are not named: top_k (40), top_p (0.95), min_p (0.05), repeat_penalty, frequency_penalty,
+    presence_penalty, repeat_last_n, typical_p, tfs_z, top_n_sigma, xtc_probability, xtc_threshold, dry_multiplier,
+    dry_base, mirostat, mirostat_tau, mirostat_eta, samplers, ... : `sampler_option_names()` lists them.
+    seed: the same seed gives the same text; None or -1: a random one.
+    logit_bias: token -> what is added to its logit; -inf bans it.
+    stage: a function of yours that sees and changes all candidates of each token.
+    recommended: False leaves out what the model's file recommends.
+
+    TypeError for unknown options; InvalidError for values out of range.
+    """
+
+    def __init__(self, model: Model, *, temperature: float | None = None, seed: int | None = None,
+                 logit_bias: Mapping[int, float] | None = None, stage: Stage | None = None, recommended: bool = True,
+                 dry_sequence_breakers: Iterable[str] | None = None, **options: Any) -> None:
+        self.model = model
+        self._failure: BaseException | None = None
+        raw = c.frit_sampler_options()
+        keep: list[Any] = []
+        self._set_defaults(raw)
+        if recommended:
+            check(lib.frit_sampler_recommend(model._handle, byref(raw)))
+        given = dict(options) if temperature is None else {"temperature": temperature, **options}
+        for name, value in given.items():
+            if value is not None:
+                text = str(int(value) if isinstance(value, bool) else value).encode()
+                keep.append(text)
+                check(lib.frit_sampler_set_option(byref(raw), _row_name(name).encode(), text))
+        raw.seed = secrets.randbits(63) if seed is None or seed < 0 else seed
+        if logit_bias:
+            raw.logit_bias, held = text_list(f"{token}={bias:g}" for token, bias in logit_bias.items())
+            keep.append(held)
+        if dry_sequence_breakers is not None:
+            raw.dry_breakers, held = text_list(dry_sequence_breakers)
+            keep.append(held)
+        if stage is not None:
+            raw.stage = c.frit_stage_fn(self._stage_function(stage))
+            keep.append(raw.stage)
+        #: The seed that counts.
+        self.seed: int = raw.seed
+        #: Whether a stage in Python runs for each token.
+        self.has_stage = stage is not None
+        self._keep = keep
+        self._handle = ctypes.c_void_p()
+        check(lib.frit_sampler_new(byref(self._handle), model._handle, byref(raw)))
+        self._free = weakref.finalize(self, _free_sampler, self._handle, model, keep)
+
+    @staticmethod
+    def _set_defaults(raw: Any) -> None:
+        sampler_option_names()
+        for row in _rows.values():
+            if row.fallback and row.type in (c.FRIT_OPTION_INT, c.FRIT_OPTION_FLOAT):
+                check(lib.frit_option_set(byref(row), byref(raw), row.fallback))
+
+    def _stage_function(self, stage: Stage) -> Callable[[Any, Any, int], int]:
+        own = weakref.ref(self)
+
+        def run(_ctx: Any, candidates: Any, n: int) -> int:
+            try:
+                kept = stage(Candidates(ctypes.cast(candidates, ctypes.c_void_p).value or 0, n))
+                return n if kept is None else int(kept)
+            except BaseException as failure:  # noqa: BLE001 - C cannot pass it on; the caller raises it
+                sampler = own()
+                if sampler is not None:
+                    sampler._failure = failure
+                return n
+
+        return run
+
+    def check(self, status: int) -> None:
+        """Raises what a stage in Python raised, or what the status stands for."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        check(status)
+
+    def accept(self, token: int) -> None:
+        """Remembers a token, for penalties, the draw's position and the grammar."""
+        check(lib.frit_sampler_accept(self._handle, token))
+
+    def sample(self, logits: Tensor | Any) -> int:
+        """The token for logits [n_vocab]: a tensor of this package, or an array of float32. Accepts nothing."""
+        token = ctypes.c_int32()
+        if isinstance(logits, Tensor):
+            buffer: Any = logits.buffer
+        else:
+            view = memoryview(logits).cast("B").cast("f")
+            buffer = (ctypes.c_float * len(view)).from_buffer_copy(view)
+        if len(buffer) < self.model.info.n_vocab:
+            raise ValueError(f"logits: found {len(buffer)} numbers, expected {self.model.info.n_vocab}")
+        self.check(lib.frit_sampler_sample(self._handle, buffer, byref(token)))
+        return token.value
+
+    def reset(self) -> None:
+        """Forgets accepted tokens and the grammar; position 0."""
+        check(lib.frit_sampler_reset(self._handle))
+
+    def set_grammar(self, grammar: Grammar | None) -> None:
+        """Only what the grammar allows is picked from here on."""
+        check(lib.frit_sampler_set_grammar(self._handle, grammar._handle if grammar else None))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the text is complete by the grammar and nothing can follow."""
+        return bool(lib.frit_sampler_is_over(self._handle))
+
+    def heal(self, tokens: Iterable[int]) -> int:
+        """Token healing: how many of the prompt's tokens are to be pushed; the others are spelled again."""
+        array, n = token_array(tokens), ctypes.c_size_t()
+        check(lib.frit_sampler_heal(self._handle, self.model._handle, array, len(array), byref(n)))
+        return n.value
+
+
+def _free_sampler(handle: ctypes.c_void_p, _model: Model, _keep: Any) -> None:
+    lib.frit_sampler_free(handle)
+
+
+_GRAMMARS = {"gbnf": c.FRIT_GRAMMAR_GBNF, "schema": c.FRIT_GRAMMAR_SCHEMA, "regex": c.FRIT_GRAMMAR_REGEX}
+
+
+class Grammar:
+    """What an answer may be, compiled for a model's vocabulary. Never changes: any number of samplers may use it.
+
+    text: rules in GBNF, a JSON schema (draft 2020-12; a dict is fine too) or a regular expression (ECMA-262).
+    kind: "gbnf", "schema" or "regex".
+    any_order: of schemas, properties in any order.
+    Raises InvalidError for mistakes, UnsupportedError for what a grammar cannot say.
+    """
+
+    def __init__(self, model: Model, text: str | Mapping[str, Any] | bool, *, kind: str = "gbnf",
+                 any_order: bool = False) -> None:
+        if kind not in _GRAMMARS:
+            raise ValueError(f"kind '{kind}': expected one of {', '.join(_GRAMMARS)}")
+        self.kind = kind
+        self.text = text if isinstance(text, str) else json.dumps(text)
+        self.any_order = any_order
+        data = self.text.encode()
+        options = c.frit_grammar_options(kind=_GRAMMARS[kind], any_order=any_order)
+        self._handle = ctypes.c_void_p()
+        check(lib.frit_grammar_new(byref(self._handle), model._handle, data, len(data), byref(options)))
+        weakref.finalize(self, lib.frit_grammar_free, self._handle)
+
+    @property
+    def kind_value(self) -> int:
+        """The library's number of `kind`."""
+        return _GRAMMARS[self.kind]

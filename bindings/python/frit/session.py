@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: MIT
+"""Sessions: timelines of tokens that a program runs itself."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Iterable, Sequence
+
+from . import _declarations as c
+from ._jobs import MOST_TOKENS, Job, set_adapters
+from ._library import check, lib, path_bytes, token_array
+from ._sinks import Stream
+from ._tensor import Tensor
+from .errors import FritError, InvalidError
+from .model import Adapter, Path
+from .sampling import Grammar, Sampler
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+
+class _Handle:
+    """The library's session: freed when neither the session nor a view of its memory is left."""
+
+    def __init__(self, engine: Engine, handle: ctypes.c_void_p) -> None:
+        self.engine = engine
+        self.value = handle
+
+    def __del__(self) -> None:
+        self.engine._core.free_session(self.value)
+
+
+class Session:
+    """A timeline of tokens on an engine: push tokens, run them, look at logits, sample, go back, fork, save.
+
+    Made by `engine.session()`. Methods may be called from any thread, one at a time.
+    """
+
+    def __init__(self, engine: Engine, _handle: ctypes.c_void_p | None = None) -> None:
+        self.engine = engine
+        self._held: _Handle | None = None
+        handle = _handle or ctypes.c_void_p()
+        if _handle is None:
+            engine._core.call(lambda: check(lib.frit_session_new(byref(handle), engine._core.handle)))
+        self._held = _Handle(engine, handle)
+        self._token = ctypes.c_int32()
+        self._token_at = byref(self._token)
+
+    def _require(self) -> ctypes.c_void_p:
+        if self._held is None:
+            raise InvalidError("the session is closed")
+        return self._held.value
+
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        return self.engine._core.call(function, self._require(), *arguments)
+
+    def _do(self, function: Any, *arguments: Any) -> None:
+        handle = self._require()
+        self.engine._core.call(lambda: check(function(handle, *arguments)))
+
+    # ------------------------------------------------------------------ the timeline
+
+    def push(self, tokens: str | Iterable[int], *, results: bool = True) -> None:
+        """Queues tokens, or a text's; they run in the next steps. results: logits after the last one are wanted.
+        LimitError if they exceed the context, InvalidError for ids outside the vocabulary: nothing is queued then."""
+        items = self.engine.model.tokenize(tokens, special=len(self) == 0) if isinstance(tokens, str) else tokens
+        array = token_array(items)
+        options = c.frit_push_options(output=c.FRIT_OUTPUT_LAST if results else c.FRIT_OUTPUT_NONE)
+        self._do(lib.frit_session_push, array, len(array), byref(options))
+
+    def encode(self, source: str | Iterable[int]) -> None:
+        """Of encoder-decoders: the text that the decoder looks at."""
+        items = self.engine.model.tokenize(source) if isinstance(source, str) else source
+        array = token_array(items)
+        self._do(lib.frit_session_encode, array, len(array), None)
+
+    def run(self) -> None:
+        """Runs what is queued."""
+        self.engine._core.call(self._run)
+
+    def _run(self) -> None:
+        handle = self._require()
+        while lib.frit_session_pending(handle) > 0:
+            check(lib.frit_engine_step(self.engine._core.handle, None))
+        check(lib.frit_session_status(handle))
+
+    def __len__(self) -> int:
+        return int(self._call(lib.frit_session_length))
+
+    @property
+    def n_pending(self) -> int:
+        """Tokens that are queued and have not run."""
+        return int(self._call(lib.frit_session_pending))
+
+    @property
+    def n_cached(self) -> int:
+        """Tokens that did not run, as another text had run them."""
+        return int(self._call(lib.frit_session_cached))
+
+    @property
+    def tokens(self) -> list[int]:
+        """The timeline."""
+        return self.engine._core.call(self._tokens)  # type: ignore[no-any-return]
+
+    def _tokens(self) -> list[int]:
+        handle = self._require()
+        n = lib.frit_session_length(handle)
+        return list(lib.frit_session_tokens(handle)[:n]) if n else []
+
+    def truncate(self, n_keep: int) -> None:
+        """Forgets everything after the first n_keep tokens. InvalidError if there are fewer."""
+        if n_keep < 0:
+            raise ValueError(f"n_keep: found {n_keep}, expected 0 or more")
+        self._do(lib.frit_session_truncate, n_keep)
+
+    def fork(self) -> Session:
+        """A second session that goes on as this one would, to the bit; what was run is shared."""
+        handle = ctypes.c_void_p()
+        own = self._require()
+        self.engine._core.call(lambda: check(lib.frit_session_fork(byref(handle), own)))
+        return Session(self.engine, handle)
+
+    # ------------------------------------------------------------------ results
+
+    def logits(self, *, copy: bool = True) -> Tensor:
+        """Logits after the last token, [n_vocab]; runs what is queued.
+
+        copy: False gives a view of the session's own memory, without a copy: its numbers change with the next step.
+        The memory lives as long as a view of it. InvalidError where the last push wanted no results.
+        """
+        return self.engine._core.call(self._logits, copy)  # type: ignore[no-any-return]
+
+    def _logits(self, copy: bool) -> Tensor:
+        self._run()
+        found = lib.frit_session_logits(self._require())
+        if not found:
+            raise InvalidError("the session has no logits: push a token first, with results")
+        shape = (self.engine.model.info.n_vocab,)
+        address = ctypes.cast(found, ctypes.c_void_p).value or 0
+        return Tensor.copy_of(address, shape) if copy else Tensor(self._held, address, shape)
+
+    def all_logits(self, tokens: Iterable[int]) -> Tensor:
+        """Pushes and runs tokens; logits after each of them, [n_tokens, n_vocab]."""
+        return self._rows(tokens, c.FRIT_OUTPUT_ALL, self.engine.model.info.n_vocab)
+
+    def hidden_states(self, tokens: Iterable[int]) -> Tensor:
+        """Pushes and runs tokens; the last hidden state of each of them, [n_tokens, n_embd]."""
+        return self._rows(tokens, c.FRIT_OUTPUT_EMBEDDINGS, self.engine.model.info.n_embd)
+
+    def _rows(self, tokens: Iterable[int], output: int, width: int) -> Tensor:
+        array = token_array(tokens)
+        out = Tensor.zeros((len(array), width))
+
+        def row(_ctx: Any, i: int, values: Any, n: int) -> None:
+            ctypes.memmove(out.address + 4 * width * i, values, 4 * min(n, width))
+
+        function = c.frit_row_fn(row)
+        options = c.frit_push_options(output=output, row=function)
+
+        def run() -> None:
+            check(lib.frit_session_push(self._require(), array, len(array), byref(options)))
+            try:
+                self._run()
+            except FritError:
+                lib.frit_session_truncate(self._require(), 0)   # the function above must not be called later
+                raise
+
+        self.engine._core.call(run)
+        return out
+
+    # ------------------------------------------------------------------ sampling
+
+    def next(self, sampler: Sampler) -> int:
+        """Runs what is queued, samples the next token and queues it. LimitError when the context is full."""
+        self.engine._core.call(self._next, sampler)
+        return self._token.value
+
+    def _next(self, sampler: Sampler) -> None:
+        status = lib.frit_session_next(self._require(), sampler._handle, self._token_at)
+        if status or sampler.has_stage:
+            sampler.check(status)
+
+    def next_tokens(self, sampler: Sampler) -> list[int]:
+        """The same, with all tokens that the step gave: several with speculation."""
+        many, n = (ctypes.c_int32 * MOST_TOKENS)(), ctypes.c_size_t()
+
+        def run() -> None:
+            sampler.check(lib.frit_session_next_tokens(self._require(), sampler._handle, many, MOST_TOKENS, byref(n)))
+
+        self.engine._core.call(run)
+        return many[: n.value]
+
+    def generate(self, prompt: str | Sequence[int] = (), *, max_tokens: int | None = None,
+                 stop: str | Sequence[str] = (), sampler: Sampler | None = None, grammar: Grammar | None = None,
+                 logprobs: int | None = None, ignore_end: bool = False, **sampling: Any) -> Stream:
+        """Continues this session's text: pushes the prompt, and streams an answer that stays in the session. Options as
+        in `Engine.generate`. Nothing else may use the session until the stream ends."""
+        tokens = self.engine.model.tokenize(prompt, special=len(self) == 0) if isinstance(prompt, str) else list(prompt)
+        queue: SimpleQueue[Any] = SimpleQueue()
+        job = Job(self.engine, tokens, self.engine._sampler(sampler, sampling), queue.put, max_tokens=max_tokens,
+                  stop=[stop] if isinstance(stop, str) else stop, logprobs=logprobs, ignore_end=ignore_end,
+                  session=self)
+        job.grammar = grammar
+        self.engine._core.add(job)
+        return Stream(job, queue)
+
+    # ------------------------------------------------------------------ settings
+
+    def set_adapters(self, adapters: Sequence[Adapter | tuple[Adapter, float]]) -> None:
+        """From here on tokens run with these adapters, each alone or with a scale, and with no others."""
+        pairs = [item if isinstance(item, tuple) else (item, 1.0) for item in adapters]
+        self.engine._core.call(set_adapters, self._require(), pairs)
+
+    def set_salt(self, salt: bytes) -> None:
+        """Only sessions with the same salt share what has run. InvalidError if tokens have run."""
+        self._do(lib.frit_session_set_salt, salt, len(salt))
+
+    def set_share(self, weight: int = 1, priority: int = 0) -> None:
+        """How the session shares steps with the engine's other ones: weight 1 to 1000, any priority."""
+        self._do(lib.frit_session_set_share, weight, priority)
+
+    def set_shift(self, n_keep: int | None, n_drop: int = 0) -> None:
+        """When the context is full, n_drop of the oldest tokens leave (0: half), but for the first n_keep (32 at least).
+        None: the context ends where it is full."""
+        options = None if n_keep is None else byref(c.frit_shift_options(n_keep=n_keep, n_drop=n_drop))
+        self._do(lib.frit_session_set_shift, options)
+
+    def speculate(self, kind: str | Engine = "ngram", *, max_drafts: int = 0, min_p: float = 0,
+                  always: bool = False) -> None:
+        """Tokens that will probably be picked run in the same step; the text stays the same. kind: "ngram", "none", or
+        the engine of a draft model, which nothing else may use meanwhile."""
+        from .engine import speculation
+
+        options = speculation(kind) or c.frit_speculate_options(kind=b"none")
+        options.max_drafts, options.min_p, options.always = max_drafts, min_p, always
+        self._draft = kind
+        self._do(lib.frit_session_speculate, byref(options))
+
+    # ------------------------------------------------------------------ saving
+
+    def save(self, path: Path) -> None:
+        """Writes the session to a file, which appears when it is complete."""
+        self._do(lib.frit_session_save, path_bytes(path))
+
+    def load(self, path: Path) -> None:
+        """Replaces the session by a saved one of the same model and types of cache. FormatError, InvalidError."""
+        self._do(lib.frit_session_load, path_bytes(path))
+
+    def state(self) -> bytes:
+        """The same bytes in memory."""
+        return self.engine._core.call(self._state)  # type: ignore[no-any-return]
+
+    def _state(self) -> bytes:
+        n = ctypes.c_size_t()
+        status = lib.frit_session_save_memory(self._require(), None, 0, byref(n))
+        if status != c.FRIT_E_LIMIT:
+            check(status)
+        buffer = ctypes.create_string_buffer(n.value)
+        check(lib.frit_session_save_memory(self._require(), buffer, n.value, byref(n)))
+        return buffer.raw[: n.value]
+
+    def set_state(self, state: bytes | bytearray | memoryview) -> None:
+        """Replaces the session by what `state()` gave."""
+        data = bytes(state)
+        self._do(lib.frit_session_load_memory, data, len(data))
+
+    @property
+    def note(self) -> bytes:
+        """Bytes of your own that are saved with the session."""
+        return self.engine._core.call(self._note)  # type: ignore[no-any-return]
+
+    @note.setter
+    def note(self, value: bytes) -> None:
+        self._do(lib.frit_session_set_note, value, len(value))
+
+    def _note(self) -> bytes:
+        n = ctypes.c_size_t()
+        text: bytes | None = lib.frit_session_note(self._require(), byref(n))
+        return text or b""
+
+    # ------------------------------------------------------------------ the end
+
+    def close(self) -> None:
+        """Frees the session's pages, as soon as no view of its memory is left."""
+        self._held = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
