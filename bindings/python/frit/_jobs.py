@@ -56,6 +56,7 @@ class Job:
         self.grammar_handle: Any = None   # of a turn
         self.cancelled = False
         self.done = False
+        self.has_called = False          # a tool
         self.tokens: list[int] = []      # of the answer
         self.session = ctypes.c_void_p()
         self.asked = False
@@ -129,7 +130,7 @@ class Job:
         chunk = chunk or Chunk()
         if self._text is not None:
             self._text.end(chunk)
-        if reason == "stop" and chunk.tool_calls:
+        if reason == "stop" and (self.has_called or chunk.tool_calls):
             reason = "tool_calls"
         self._count()
         self.release()
@@ -160,15 +161,14 @@ class Job:
         return bool(self.tokens) and not self.asked and self.n_top is None
 
     def ask(self) -> None:
-        """Asks the next step for a token."""
+        """Asks the next step for a token, unless its logits are there already: then `land` samples from them."""
         if self.asked:
             return
-        if self.sampler.has_stage:
-            self.by_logits = True
         if lib.frit_session_length(self.session) >= self._n_ctx and self.shift is None:
             self.finish("length")
             return
         self.asked = True
+        self.by_logits = self.sampler.has_stage or lib.frit_session_pending(self.session) == 0
         if not self.by_logits:
             status = lib.frit_session_pick(self.session, self.sampler._handle, byref(self._options))
             if status == c.FRIT_E_UNSUPPORTED:
@@ -180,7 +180,7 @@ class Job:
         """Takes the token that the step gave."""
         self.asked = False
         chunk = Chunk()
-        token = self._sample() if self.by_logits else self._take_pick(chunk)
+        token = self._sample(chunk) if self.by_logits else self._take_pick(chunk)
         handle = self.sampler._handle
         check(lib.frit_sampler_accept(handle, token))
         if self._take(token, chunk) and self.lender is None:
@@ -202,13 +202,22 @@ class Job:
             chunk.logprobs.append(TokenLogprob(picked.token, picked.logprob, top))
         return int(picked.token)
 
-    def _sample(self) -> int:
+    def _sample(self, chunk: Chunk) -> int:
         handle = self.sampler._handle
         check(lib.frit_session_status(self.session))
         logits = lib.frit_session_logits(self.session)
         check(lib.frit_sampler_set_position(handle, lib.frit_session_length(self.session)))
         self.sampler.check(lib.frit_sampler_sample(handle, logits, byref(self._token)))
+        if self.n_top is not None:
+            chunk.logprobs.append(self._logprobs(logits))
         return self._token.value
+
+    def _logprobs(self, logits: Any) -> TokenLogprob:
+        n_vocab = self.model.info.n_vocab
+        own, top = c.frit_logprob(token=self._token.value), (c.frit_logprob * (self.n_top or 0))()
+        check(lib.frit_logprobs_of(logits, n_vocab, byref(own), 1))
+        check(lib.frit_logprobs_top(logits, n_vocab, top, len(top)))
+        return TokenLogprob(own.token, own.logprob, [(item.token, item.logprob) for item in top])
 
     def run_alone(self) -> None:
         """The next token or, with speculation, tokens, by one call."""
@@ -243,7 +252,9 @@ class Job:
         chunk.tokens.append(token)
         if not self.ignore_end and self.model.is_end(token):
             return self._end("stop", chunk)
-        if self._text.push(token, chunk):
+        is_stopped = self._text.push(token, chunk)
+        self.has_called = self.has_called or bool(chunk.tool_calls)
+        if is_stopped:
             return self._end("stop", chunk)
         if self.max_tokens is not None and len(self.tokens) >= self.max_tokens:
             return self._end("length", chunk)
@@ -321,7 +332,7 @@ class Scheduler:
             if lib.frit_session_pending(job.session) == 0:
                 landed = True
                 self._try(job, job.land)
-        if not landed and self._n_rows.value == 0:
+        if not landed and self._n_rows.value == 0 and any(not job.done for job in asked):
             self.fail_all(InternalError("a step had nothing to run, and texts wait for it"))
 
     def _try(self, job: Job, what: Callable[[], None]) -> None:

@@ -124,7 +124,7 @@ class Engine:
     def n_streams(self) -> int:
         """Texts that are being generated, or wait for a place."""
         scheduler = self._core._scheduler
-        return len(scheduler.running) + len(scheduler.waiting) if scheduler else 0
+        return sum(not job.done for job in [*scheduler.running, *scheduler.waiting]) if scheduler else 0
 
     # ------------------------------------------------------------------ generation
 
