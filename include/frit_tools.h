@@ -130,6 +130,39 @@ FRIT_API bool frit_importance_get_info(const frit_importance *importance, size_t
 // run one at a time. FRIT_E_UNSUPPORTED on devices that are not the CPU.
 FRIT_API frit_status frit_engine_observe(frit_engine *engine, frit_importance *importance);
 
+// For each matrix the sum H of x x^T over the rows x that it reads. If E is added to the matrix, the squares of what
+// its results change by add up to trace(E H E^T).
+typedef struct frit_covariance frit_covariance;
+
+typedef struct frit_covariance_options {
+    bool (*wants)(void *ctx, const char *name);   // whether this matrix's is wanted; NULL: all
+    void *wants_ctx;
+    uint64_t max_bytes;   // of all sums: a step fails with FRIT_E_MEMORY if they need more; 0: no limit
+    uint64_t reserved[8];
+} frit_covariance_options;
+
+typedef struct frit_covariance_info {
+    const char *name;        // of the matrix
+    int64_t width, n_each;   // columns; experts or heads, which have sums each, or 1
+    size_t source;           // the matrix with the sums: itself, or one that reads the same rows
+    const float *sums;       // [n_each, width, width], symmetric
+    const int64_t *counts;   // [n_each]: rows that were added up
+    uint64_t reserved[8];
+} frit_covariance_info;
+
+// Sums take 4 width^2 bytes, once for matrices that read the same: 1 GB for a layer of an 8B model.
+FRIT_API frit_status frit_covariance_new(frit_covariance **out, const frit_covariance_options *options);
+FRIT_API void frit_covariance_free(frit_covariance *covariance);
+// Matrix i, in the order of the model's graph; false past the end. Pointers hold until the next step.
+FRIT_API bool frit_covariance_get_info(const frit_covariance *covariance, size_t i, frit_covariance_info *info);
+// Steps from now on add to `covariance`, beside importance, and under the same conditions (frit_engine_observe). The
+// sums do not depend on the number of threads.
+FRIT_API frit_status frit_engine_observe_covariance(frit_engine *engine, frit_covariance *covariance);
+// trace(E H E^T) for `errors`, rows of E [n_rows, info->width], with the sums of expert or head `each`. Several threads
+// may call it.
+FRIT_API double frit_covariance_error(const frit_covariance *covariance, const frit_covariance_info *info, int64_t each,
+                                      const float *errors, int64_t n_rows);
+
 // ---------------------------------------------------------------------------------------- profile
 
 // Where the time of steps goes, by kind of work.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums of the squares of what products read.
+// Sums over what products read: of squares, and of products of any two columns.
 #include "engine/observe.h"
 
 #include "base/thread.h"
@@ -42,19 +42,41 @@ static void keep(frit_graph *graph, frit_node *node)
     graph->results[graph->n_results++] = node;
 }
 
+static frit_status enter_importance(frit_importance *importance, frit_observed *observed)
+{
+    frit_importance_entry *entry = frit_importance_find(importance, observed->name);
+    if (!entry)
+        FRIT_TRY(frit_importance_add(importance, observed->name, (size_t)observed->n_values, (size_t)observed->n_counts,
+                                     &entry));
+    if (entry->n_values != (size_t)observed->n_values || entry->n_counts != (size_t)observed->n_counts)
+        return frit_fail(FRIT_E_INVALID, "importance of '%s' has %zu values and %zu counts, expected %lld and %lld",
+                         observed->name, entry->n_values, entry->n_counts, (long long)observed->n_values,
+                         (long long)observed->n_counts);
+    observed->entry = (size_t)(entry - importance->entries);
+    return FRIT_OK;
+}
+
+// Where a matrix reads two inputs, only the first counts: others may share its sums.
+static frit_status enter_covariance(frit_covariance *covariance, const frit_plan_part *part, frit_observed *observed)
+{
+    int64_t same = -1;
+    for (int i = 0; i < part->n_observed; i++) {
+        const frit_observed *other = &part->observed[i];
+        if (strcmp(other->name, observed->name) == 0) return FRIT_OK;
+        if (other->x == observed->x && other->route == observed->route && other->width == observed->width && same < 0)
+            same = other->covariance;
+    }
+    return frit_covariance_enter(covariance, observed->name, observed->width, observed->n_values / observed->width,
+                                 same, &observed->covariance);
+}
+
 static frit_status add(const frit_engine *engine, frit_plan_part *part, frit_observed observed)
 {
-    frit_importance *importance = engine->observer->importance;
-    frit_importance_entry *entry = frit_importance_find(importance, observed.name);
+    const struct frit_observer *observer = engine->observer;
     if (is_listed(part, observed.name, observed.x)) return FRIT_OK;
-    if (!entry)
-        FRIT_TRY(frit_importance_add(importance, observed.name, (size_t)observed.n_values, (size_t)observed.n_counts,
-                                     &entry));
-    if (entry->n_values != (size_t)observed.n_values || entry->n_counts != (size_t)observed.n_counts)
-        return frit_fail(FRIT_E_INVALID, "importance of '%s' has %zu values and %zu counts, expected %lld and %lld",
-                         observed.name, entry->n_values, entry->n_counts, (long long)observed.n_values,
-                         (long long)observed.n_counts);
-    observed.entry = (size_t)(entry - importance->entries);
+    observed.covariance = -1;
+    if (observer->importance) FRIT_TRY(enter_importance(observer->importance, &observed));
+    if (observer->covariance) FRIT_TRY(enter_covariance(observer->covariance, part, &observed));
     part->observed[part->n_observed++] = observed;
     return FRIT_OK;
 }
@@ -71,6 +93,7 @@ static frit_status add_product(const frit_engine *engine, frit_plan_part *part, 
         const int64_t n_matrices = weight->n_dims > 2 && (route > 0 || products[row].by_head) ? weight->shape[0] : 1;
         const frit_observed observed = {.name = weight->name,
                                         .x = x,
+                                        .width = width_of(node->src[0]),
                                         .route = route > 0 ? frit_node_storage(node->src[route]) : NULL,
                                         .n_values = width_of(node->src[0]) * n_matrices,
                                         .n_counts = route > 0 ? n_matrices : 1};
@@ -122,7 +145,8 @@ frit_status frit_observe_keep(const frit_engine *engine, frit_plan_part *part, f
                 FRIT_TRY(add_product(engine, part, graph, graph->nodes[i], row));
     if (!head || !graph->output) return FRIT_OK;
     const frit_node *x = frit_node_storage(graph->output);
-    const frit_observed observed = {.name = head->name, .x = x, .n_values = width_of(graph->output), .n_counts = 1};
+    const int64_t width = width_of(graph->output);
+    const frit_observed observed = {.name = head->name, .x = x, .width = width, .n_values = width, .n_counts = 1};
     return add(engine, part, observed);
 }
 
@@ -195,6 +219,43 @@ static void add_part(void *ctx, int thread, int n_threads)
     }
 }
 
+// The rows that each expert or head has read.
+static void list_rows(const frit_observed *o, const frit_plan_part *part, const frit_batch *batch,
+                      frit_covariance_rows *rows, int64_t *indices, int32_t *each)
+{
+    const float *route = o->route ? values_of(part, o->route) : NULL;
+    const int64_t n_each = o->n_values / o->width, n_per_token = elems_of_row(o->x) / o->width;
+    const int64_t n_used = route ? o->route->shape[2] : n_per_token;
+    rows->n = 0;
+    for (int64_t t = 0; t < rows_of(o->route ? o->route : o->x, batch); t++)
+        for (int64_t k = 0; k < n_used; k++) {
+            const int64_t e = route ? (int64_t)route[2 * n_used * t + k] : k % n_each;
+            if (e < 0 || e >= n_each) continue;
+            indices[rows->n] = n_per_token * t + (n_per_token > 1 ? k : 0);
+            each[rows->n++] = (int32_t)e;
+        }
+    rows->rows = indices;
+    rows->each = each;
+}
+
+static frit_status add_covariance(const frit_engine *engine, const frit_observed *o, const frit_plan_part *part,
+                                  const frit_batch *batch)
+{
+    const struct frit_observer *observer = engine->observer;
+    frit_covariance_rows rows = {.x = values_of(part, o->x), .n = rows_of(o->x, batch) * elems_of_row(o->x) / o->width};
+    if (o->n_values == o->width && !o->route)
+        return frit_covariance_add(observer->covariance, o->covariance, &rows, observer->pool);
+    const int64_t n = o->route ? rows_of(o->route, batch) * o->route->shape[2] : rows.n;
+    int64_t *indices = calloc((size_t)n + 1, sizeof *indices);
+    int32_t *each = calloc((size_t)n + 1, sizeof *each);
+    frit_status status = indices && each ? FRIT_OK : frit_fail_memory((size_t)n * sizeof *indices, o->name);
+    if (status == FRIT_OK) list_rows(o, part, batch, &rows, indices, each);
+    if (status == FRIT_OK) status = frit_covariance_add(observer->covariance, o->covariance, &rows, observer->pool);
+    free(indices);
+    free(each);
+    return status;
+}
+
 frit_status frit_observe_part(const frit_engine *engine, const frit_plan_part *part, const frit_batch *batch,
                               frit_ticket ticket)
 {
@@ -204,7 +265,9 @@ frit_status frit_observe_part(const frit_engine *engine, const frit_plan_part *p
     if (!backend->map)
         return frit_fail(FRIT_E_UNSUPPORTED, "importance is measured on the CPU, not on %s", backend->name);
     adding a = {part, batch, engine->observer->importance};
-    frit_pool_run(engine->observer->pool, add_part, &a);
+    if (a.importance) frit_pool_run(engine->observer->pool, add_part, &a);
+    for (int i = 0; i < part->n_observed && engine->observer->covariance; i++)
+        if (part->observed[i].covariance >= 0) FRIT_TRY(add_covariance(engine, &part->observed[i], part, batch));
     return FRIT_OK;
 }
 
@@ -217,14 +280,13 @@ void frit_observer_free(struct frit_observer *observer)
     free(observer);
 }
 
-frit_status frit_engine_observe(frit_engine *engine, frit_importance *importance)
+static frit_status observe(frit_engine *engine, frit_importance *importance, frit_covariance *covariance)
 {
-    FRIT_REQUIRE(engine);
     FRIT_TRY(frit_flight_land_all(engine));
     frit_plans_free(engine);   // steps make others
     frit_observer_free(engine->observer);
     engine->observer = NULL;
-    if (!importance) return FRIT_OK;
+    if (!importance && !covariance) return FRIT_OK;
     frit_engine_info info;
     struct frit_observer *observer = calloc(1, sizeof *observer);
     if (!observer) return frit_fail_memory(sizeof *observer, "an observer");
@@ -235,6 +297,19 @@ frit_status frit_engine_observe(frit_engine *engine, frit_importance *importance
         return status;
     }
     observer->importance = importance;
+    observer->covariance = covariance;
     engine->observer = observer;
     return FRIT_OK;
+}
+
+frit_status frit_engine_observe(frit_engine *engine, frit_importance *importance)
+{
+    FRIT_REQUIRE(engine);
+    return observe(engine, importance, engine->observer ? engine->observer->covariance : NULL);
+}
+
+frit_status frit_engine_observe_covariance(frit_engine *engine, frit_covariance *covariance)
+{
+    FRIT_REQUIRE(engine);
+    return observe(engine, engine->observer ? engine->observer->importance : NULL, covariance);
 }

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: MIT
-// engine/observe.h: importance: sums of the squares of what products read (convert/importance.h).
+// engine/observe.h: sums over what products read: of squares (convert/importance.h), and of products of any two columns
+// (covariance.h).
 //
 // An engine that observes makes plans whose results are, beside the output, the inputs of all products and the routes
 // of experts. After each step all threads add them up, each its own columns, so that sums do not depend on how many
 // threads there are. Plans of other engines know nothing of it.
 #pragma once
 #include "convert/importance.h"
+#include "engine/covariance.h"
 #include "engine/plans.h"
 
 // What a matrix reads in a plan.
 typedef struct frit_observed {
     const char *name;             // of the matrix
     const frit_node *x, *route;   // route NULL: not a matrix of experts
+    int64_t width;                // columns of the matrix
     int64_t n_values, n_counts;
-    size_t entry;   // in the importance
+    size_t entry;         // in the importance
+    int64_t covariance;   // entry in the covariance; -1: none
 } frit_observed;
 
 struct frit_observer {
-    frit_importance *importance;   // borrowed
+    frit_importance *importance;   // both are borrowed, and may be NULL
+    frit_covariance *covariance;
     frit_pool *pool;
 };
 

@@ -120,6 +120,24 @@ static void check_importance(void)
     REFUSES(frit_importance_read, path, &importance, NULL);
 }
 
+static void check_covariance(void)
+{
+    frit_covariance *covariance;
+    frit_covariance_info info = {.n_each = 1};
+    const float errors[1] = {0};
+    REFUSES(frit_covariance_new, out, NULL, NULL);
+    ACCEPTS(frit_covariance_new, options, &covariance, NULL);
+    ZERO(frit_covariance_get_info, covariance, NULL, 0, &info);
+    ZERO(frit_covariance_get_info, info, covariance, 0, NULL);
+    ZERO(frit_covariance_error, covariance, NULL, &info, 0, errors, 1);
+    ZERO(frit_covariance_error, info, covariance, NULL, 0, errors, 1);
+    ZERO(frit_covariance_error, errors, covariance, &info, 0, NULL, 1);
+    REFUSES(frit_engine_observe_covariance, engine, NULL, covariance);
+    ACCEPTS(frit_engine_observe_covariance, covariance, o.engine, NULL);
+    frit_covariance_free(covariance);
+    FREES(frit_covariance_free, covariance);
+}
+
 static void call_tools(void)
 {
     bool flag;
@@ -150,6 +168,7 @@ static void call_tools(void)
     frit_model_free(model);
     REFUSES(frit_engine_profile, engine, NULL, true);
     check_importance();
+    check_covariance();
     ZERO(frit_engine_get_profile, engine, NULL, 0, &row);
     ZERO(frit_engine_get_profile, row, o.engine, 0, NULL);
     REFUSES(frit_machine_probe, machine, NULL, 0);

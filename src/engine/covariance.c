@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+// Sums of x x^T over the rows that matrices read.
+#include "engine/covariance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TILE = 64,               // rows and columns of H at a time
+    COVARIANCE_ROWS = 512,   // added up by themselves
+};
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+frit_status frit_covariance_new(frit_covariance **out, const frit_covariance_options *options)
+{
+    FRIT_REQUIRE(out);
+    *out = NULL;
+    FRIT_REQUIRE_UNUSED(options);
+    *out = calloc(1, sizeof **out);
+    if (!*out) return frit_fail_memory(sizeof **out, "covariance");
+    if (options) (*out)->options = *options;
+    frit_dense_init(&(*out)->dense);
+    return FRIT_OK;
+}
+
+void frit_covariance_free(frit_covariance *covariance)
+{
+    if (!covariance) return;
+    for (int64_t i = 0; i < covariance->n; i++) free(covariance->entries[i].kept);
+    free(covariance->entries);
+    free(covariance->scratch);
+    frit_map_free(&covariance->index);
+    frit_arena_free(&covariance->arena);
+    free(covariance);
+}
+
+// ------------------------------------------------------------------------------------- entries
+
+static frit_covariance_entry *own_entry(const frit_covariance *covariance, const char *name)
+{
+    int64_t i;
+    return frit_map_get(&covariance->index, frit_str_of(name), &i) ? &covariance->entries[i] : NULL;
+}
+
+const frit_covariance_entry *frit_covariance_find(const frit_covariance *covariance, const char *name)
+{
+    const frit_covariance_entry *entry = own_entry(covariance, name);
+    return entry ? &covariance->entries[entry->source] : NULL;
+}
+
+void frit_covariance_set_against(frit_covariance *covariance, frit_covariance *other)
+{
+    covariance->against = other;
+    other->keeps_rows = true;
+}
+
+void frit_covariance_forget(frit_covariance *covariance)
+{
+    for (int64_t i = 0; i < covariance->n; i++) covariance->entries[i].n_kept = covariance->entries[i].n_taken = 0;
+}
+
+static frit_status grow(frit_covariance *covariance)
+{
+    if (covariance->n < covariance->capacity) return FRIT_OK;
+    const int64_t capacity = covariance->capacity > 0 ? 2 * covariance->capacity : 64;
+    frit_covariance_entry *entries = realloc(covariance->entries, (size_t)capacity * sizeof *entries);
+    if (!entries) return frit_fail_memory((size_t)capacity * sizeof *entries, "the entries of covariance");
+    covariance->entries = entries;
+    covariance->capacity = capacity;
+    return FRIT_OK;
+}
+
+static frit_status allocate(frit_covariance *covariance, frit_covariance_entry *entry)
+{
+    const bool has_cross = covariance->against && entry->n_each == 1;
+    const size_t n = (size_t)(entry->width * entry->width), n_all = n * ((size_t)entry->n_each + has_cross);
+    const uint64_t n_bytes = (uint64_t)n_all * sizeof(float), limit = covariance->options.max_bytes;
+    if (limit > 0 && covariance->n_bytes + n_bytes > limit)
+        return frit_fail(FRIT_E_MEMORY,
+                         "the covariance of '%s' and of the matrices before it needs %llu bytes, at most "
+                         "%llu are allowed: take fewer matrices at a time",
+                         entry->name, (unsigned long long)(covariance->n_bytes + n_bytes), (unsigned long long)limit);
+    frit_arena *arena = &covariance->arena;
+    entry->sums = frit_arena_new(arena, float, n *(size_t)entry->n_each);
+    entry->counts = frit_arena_new(arena, int64_t, (size_t)entry->n_each);
+    if (has_cross) entry->cross = frit_arena_new(arena, float, n);
+    if (!entry->sums || !entry->counts || (has_cross && !entry->cross))
+        return frit_fail_memory((size_t)n_bytes, entry->name);
+    covariance->n_bytes += n_bytes;
+    return FRIT_OK;
+}
+
+frit_status frit_covariance_enter(frit_covariance *covariance, const char *name, int64_t width, int64_t n_each,
+                                  int64_t same, int64_t *index)
+{
+    const frit_covariance_options *options = &covariance->options;
+    *index = -1;
+    if (options->wants && !options->wants(options->wants_ctx, name)) return FRIT_OK;
+    const frit_covariance_entry *known = own_entry(covariance, name);
+    if (known) {
+        *index = known - covariance->entries;
+        if (known->width == width && known->n_each == n_each) return FRIT_OK;
+        return frit_fail(FRIT_E_INVALID, "covariance of '%s' has %lld columns of %lld matrices, expected %lld of %lld",
+                         name, (long long)known->width, (long long)known->n_each, (long long)width, (long long)n_each);
+    }
+    FRIT_TRY(grow(covariance));
+    frit_covariance_entry entry = {.name = frit_arena_text(&covariance->arena, name, strlen(name)),
+                                   .width = width,
+                                   .n_each = n_each,
+                                   .source = same >= 0 ? covariance->entries[same].source : covariance->n};
+    if (!entry.name) return frit_fail_memory(strlen(name), "the entries of covariance");
+    if (same < 0) FRIT_TRY(allocate(covariance, &entry));
+    covariance->entries[covariance->n] = entry;
+    if (!frit_map_put(&covariance->index, frit_str_of(entry.name), covariance->n))
+        return frit_fail_memory(sizeof entry, "the entries of covariance");
+    *index = covariance->n++;
+    return FRIT_OK;
+}
+
+bool frit_covariance_get_info(const frit_covariance *covariance, size_t i, frit_covariance_info *info)
+{
+    FRIT_REQUIRE_OR(false, info);
+    *info = (frit_covariance_info){0};
+    FRIT_REQUIRE_OR(false, covariance);
+    if (i >= (size_t)covariance->n) return false;
+    const frit_covariance_entry *entry = &covariance->entries[i], *source = &covariance->entries[entry->source];
+    *info = (frit_covariance_info){.name = entry->name,
+                                   .width = entry->width,
+                                   .n_each = entry->n_each,
+                                   .source = (size_t)entry->source,
+                                   .sums = source->sums,
+                                   .counts = source->counts};
+    return true;
+}
+
+// Some rows and columns of E H at a time, each times E.
+double frit_covariance_error(const frit_covariance *covariance, const frit_covariance_info *info, int64_t each,
+                             const float *errors, int64_t n_rows)
+{
+    double sum = 0;
+    FRIT_REQUIRE_OR(0, covariance);
+    FRIT_REQUIRE_OR(0, info);
+    FRIT_REQUIRE_ITEMS_OR(0, errors, n_rows);
+    if (each < 0 || each >= info->n_each) return 0;
+    const int64_t width = info->width;
+    const float *sums = info->sums + each * width * width;
+    for (int64_t i = 0; i < n_rows; i += TILE)
+        for (int64_t j = 0; j < width; j += TILE) {
+            float tile[TILE][TILE];
+            const frit_dense_rows rows = {errors + i * width, min(TILE, n_rows - i), width};
+            const frit_dense_rows columns = {sums + j * width, min(TILE, width - j), width};
+            frit_dense_dots(&covariance->dense, rows, columns, width, tile[0], TILE);
+            for (int64_t k = 0; k < rows.n; k++)
+                for (int64_t l = 0; l < columns.n; l++)
+                    sum += (double)tile[k][l] * (double)errors[(i + k) * width + j + l];
+        }
+    return sum;
+}
+
+// ------------------------------------------------------------------------------------- adding up
+
+typedef struct adding {
+    const frit_dense *dense;
+    const float *x, *z;
+    const int64_t *rows;   // of x; NULL: all in sequence
+    int64_t n, width;
+    float *turned, *turned_z;   // [width, n]
+    float *sums, *cross;
+} adding;
+
+static void turn(const float *x, const int64_t *rows, int64_t n, int64_t width, int64_t begin, int64_t end, float *out)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float *row = x + (rows ? rows[i] : i) * width;
+        for (int64_t c = begin; c < end; c++) out[c * n + i] = row[c];
+    }
+}
+
+// Sixteen columns at a time, so that what is written stays in the cache.
+static void turn_part(void *ctx, int part, int parts)
+{
+    const adding *a = ctx;
+    const int64_t n_blocks = (a->width + 15) / 16;
+    for (int64_t b = n_blocks * part / parts; b < n_blocks * (part + 1) / parts; b++) {
+        const int64_t begin = 16 * b, end = min(begin + 16, a->width);
+        turn(a->x, a->rows, a->n, a->width, begin, end, a->turned);
+        if (a->z) turn(a->z, NULL, a->n, a->width, begin, end, a->turned_z);
+    }
+}
+
+static frit_dense_rows turned_rows(const adding *a, const float *turned, int64_t begin)
+{
+    return (frit_dense_rows){turned + begin * a->n, min(TILE, a->width - begin), a->n};
+}
+
+static void add_tile(const adding *a, int64_t i, int64_t j)
+{
+    float tile[TILE][TILE];
+    const frit_dense_rows rows = turned_rows(a, a->turned, i), columns = turned_rows(a, a->turned, j);
+    frit_dense_dots(a->dense, rows, columns, a->n, tile[0], TILE);
+    for (int64_t k = 0; k < rows.n; k++)
+        for (int64_t l = 0; l < columns.n && j + l <= i + k; l++) {
+            float *at = a->sums + (i + k) * a->width + j + l;
+            *at += tile[k][l];
+            a->sums[(j + l) * a->width + i + k] = *at;
+        }
+}
+
+static void add_cross_tile(const adding *a, int64_t i, int64_t j)
+{
+    float tile[TILE][TILE];
+    const frit_dense_rows rows = turned_rows(a, a->turned, i), columns = turned_rows(a, a->turned_z, j);
+    frit_dense_dots(a->dense, rows, columns, a->n, tile[0], TILE);
+    for (int64_t k = 0; k < rows.n; k++)
+        for (int64_t l = 0; l < columns.n; l++) a->cross[(i + k) * a->width + j + l] += tile[k][l];
+}
+
+static void add_part(void *ctx, int part, int parts)
+{
+    const adding *a = ctx;
+    int64_t n = 0;
+    for (int64_t i = 0; i < a->width; i += TILE)
+        for (int64_t j = 0; j < a->width; j += TILE) {
+            if (j <= i && n++ % parts == part) add_tile(a, i, j);
+            if (a->z && n++ % parts == part) add_cross_tile(a, i, j);
+        }
+}
+
+static frit_status reserve(frit_covariance *covariance, size_t n)
+{
+    if (n <= covariance->n_scratch) return FRIT_OK;
+    float *scratch = realloc(covariance->scratch, n * sizeof *scratch);
+    if (!scratch) return frit_fail_memory(n * sizeof *scratch, "rows of products");
+    covariance->scratch = scratch;
+    covariance->n_scratch = n;
+    return FRIT_OK;
+}
+
+// Rows of one expert or head.
+static frit_status add_rows(frit_covariance *covariance, frit_covariance_entry *entry, int64_t each, const float *x,
+                            const float *z, const int64_t *rows, int64_t n, frit_pool *pool)
+{
+    const int64_t width = entry->width;
+    FRIT_TRY(reserve(covariance, (size_t)(2 * width * min(n, COVARIANCE_ROWS))));
+    for (int64_t i = 0; i < n; i += COVARIANCE_ROWS) {
+        adding a = {.dense = &covariance->dense,
+                    .x = rows ? x : x + i * width,
+                    .z = z ? z + i * width : NULL,
+                    .rows = rows ? rows + i : NULL,
+                    .n = min(n - i, COVARIANCE_ROWS),
+                    .width = width,
+                    .turned = covariance->scratch,
+                    .sums = entry->sums + each * width * width,
+                    .cross = entry->cross};
+        a.turned_z = a.turned + width * a.n;
+        frit_pool_run(pool, turn_part, &a);
+        frit_pool_run(pool, add_part, &a);
+    }
+    entry->counts[each] += n;
+    return FRIT_OK;
+}
+
+static frit_status keep_rows(frit_covariance_entry *entry, const float *x, int64_t n)
+{
+    const int64_t n_kept = entry->n_kept + n;
+    if (n_kept > entry->kept_capacity) {
+        float *kept = realloc(entry->kept, (size_t)(2 * n_kept * entry->width) * sizeof *kept);
+        if (!kept) return frit_fail_memory((size_t)(2 * n_kept * entry->width) * sizeof *kept, entry->name);
+        entry->kept = kept;
+        entry->kept_capacity = 2 * n_kept;
+    }
+    memcpy(entry->kept + entry->n_kept * entry->width, x, (size_t)(n * entry->width) * sizeof *x);
+    entry->n_kept = n_kept;
+    return FRIT_OK;
+}
+
+// The other engine's rows of the same tokens.
+static frit_status take_rows(const frit_covariance *covariance, frit_covariance_entry *entry, int64_t n,
+                             const float **z)
+{
+    const frit_covariance_entry *other = frit_covariance_find(covariance->against, entry->name);
+    if (!other || other->width != entry->width || other->n_kept < entry->n_taken + n)
+        return frit_fail(FRIT_E_INVALID, "'%s' has read %lld rows that the other engine has not read", entry->name,
+                         (long long)(entry->n_taken + n));
+    *z = other->kept + entry->n_taken * entry->width;
+    entry->n_taken += n;
+    return FRIT_OK;
+}
+
+frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, const frit_covariance_rows *rows,
+                                frit_pool *pool)
+{
+    frit_covariance_entry *entry = &covariance->entries[index];
+    if (entry->source != index) return FRIT_OK;   // another matrix reads the same
+    if (!rows->each) {
+        const float *z = NULL;
+        if (covariance->keeps_rows) FRIT_TRY(keep_rows(entry, rows->x, rows->n));
+        if (entry->cross) FRIT_TRY(take_rows(covariance, entry, rows->n, &z));
+        return add_rows(covariance, entry, 0, rows->x, z, NULL, rows->n, pool);
+    }
+    int64_t *own = malloc((size_t)(rows->n > 0 ? rows->n : 1) * sizeof *own);
+    if (!own) return frit_fail_memory((size_t)rows->n * sizeof *own, "rows of experts");
+    frit_status status = FRIT_OK;
+    for (int64_t e = 0; e < entry->n_each && status == FRIT_OK; e++) {
+        int64_t n = 0;
+        for (int64_t i = 0; i < rows->n; i++)
+            if (rows->each[i] == e) own[n++] = rows->rows[i];
+        if (n > 0) status = add_rows(covariance, entry, e, rows->x, NULL, own, n, pool);
+    }
+    free(own);
+    return status;
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// engine/covariance.h: for each matrix the sum of x x^T over the rows x that it reads, and how many rows these were.
+//
+// Differences E between a weight matrix and what becomes of it change results by sum |E x|^2 = trace(E H E^T), with
+// these sums H. H is symmetric, and all of it is stored. Matrices that read the same rows (q, k and v; gate and up)
+// share one. Experts, and heads of latent attention, have one each.
+//
+// Sums are f32; up to COVARIANCE_ROWS rows of a step are added up by themselves first. A thread computes tiles of H of
+// its own, so they do not depend on how many threads there are.
+//
+// With `against`, the sums of another engine whose steps have the same tokens: the rows z that it has read are kept,
+// and `cross` is the sum of x z^T. It tells how inputs of the other model follow from those of this one.
+#pragma once
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/thread.h"
+#include "engine/dense.h"
+#include "frit_tools.h"
+
+typedef struct frit_covariance_entry {
+    const char *name;        // of the matrix
+    int64_t width, n_each;   // columns; experts or heads, or 1
+    int64_t source;          // the entry that has the sums: its own index, or that of a matrix that reads the same rows
+    float *sums;             // [n_each, width, width]
+    float *cross;            // [width, width], row by x and column by z; NULL: none
+    int64_t *counts;         // [n_each]: rows
+    float *kept;             // [n_kept, width]: rows since frit_covariance_forget
+    int64_t n_kept, kept_capacity;
+    int64_t n_taken;   // of the other one's rows
+} frit_covariance_entry;
+
+struct frit_covariance {
+    frit_covariance_options options;
+    frit_covariance_entry *entries;
+    int64_t n, capacity;
+    frit_map index;   // name -> index in `entries`
+    uint64_t n_bytes;
+    bool keeps_rows;                   // for one that is against this
+    struct frit_covariance *against;   // NULL: none
+    frit_dense dense;
+    float *scratch;   // rows turned into columns
+    size_t n_scratch;
+    frit_arena arena;   // of all but `entries`, kept rows and scratch
+};
+
+// The entry with the sums for a matrix; NULL: none of this name.
+const frit_covariance_entry *frit_covariance_find(const frit_covariance *covariance, const char *name);
+// Before the first step. `other` outlives `covariance`.
+void frit_covariance_set_against(frit_covariance *covariance, frit_covariance *other);
+// Drops the rows that were kept; before each text, of both.
+void frit_covariance_forget(frit_covariance *covariance);
+
+// For observe.c: the entry of a matrix; *index -1: it is not wanted. `same`: an entry that reads the same rows, or -1.
+frit_status frit_covariance_enter(frit_covariance *covariance, const char *name, int64_t width, int64_t n_each,
+                                  int64_t same, int64_t *index);
+
+// Rows of a step: row i is at x + rows[i] * width, and for expert or head each[i]; NULL: row i, for 0.
+typedef struct frit_covariance_rows {
+    const float *x;
+    const int64_t *rows;
+    const int32_t *each;
+    int64_t n;
+} frit_covariance_rows;
+
+frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, const frit_covariance_rows *rows,
+                                frit_pool *pool);
