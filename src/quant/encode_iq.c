@@ -22,9 +22,8 @@
 enum { MISSED, ALL_IF_ONE_MISSED, ALL };
 
 typedef struct grid_format {
-    const void *grid;
-    const int8_t *values;
-    int n_rows, n_levels, n_shells;
+    frit_grid_kind grid;
+    int n_levels;
     int group;    // numbers with one scale
     int trials;   // on each side of the middle one
     float trial_step;
@@ -38,32 +37,28 @@ typedef struct grid_format {
 } grid_format;
 
 // clang-format off
-static const int8_t values_iq2[] = {8, 25, 43};
-static const int8_t values_iq3_xxs[] = {4, 12, 20, 28, 36, 44, 52, 62};
-static const int8_t values_iq3_s[] = {1, 3, 5, 7, 9, 11, 13, 15};
-
 static const grid_format iq2_xxs = {
-    frit_iq2_xxs_grid, values_iq2, 256, 3, 2,
+    .grid = FRIT_GRID_IQ2_XXS, .n_levels = 3,
     .group = 32, .trials = 6, .trial_step = 0.1f, .too_small = 1e-15f, .spread = 1, .plain_floor = 0.25f,
     .correction = 1, .again = ALL, .even_signs = true, .fit_first = true,
 };
 static const grid_format iq2_xs = {
-    frit_iq2_xs_grid, values_iq2, 512, 3, 2,
+    .grid = FRIT_GRID_IQ2_XS, .n_levels = 3,
     .group = 16, .trials = 9, .trial_step = 0.1f, .too_small = 1e-15f, .spread = 1, .plain_floor = 0.25f,
     .correction = 1, .again = MISSED, .even_signs = true,
 };
 static const grid_format iq2_s = {
-    frit_iq2_s_grid, values_iq2, 1024, 3, 1,
+    .grid = FRIT_GRID_IQ2_S, .n_levels = 3,
     .group = 16, .trials = 9, .trial_step = 0.1f, .too_small = 1e-8f, .spread = 2, .plain_floor = 0.25f,
     .correction = 0.9875f, .again = MISSED,
 };
 static const grid_format iq3_xxs = {
-    frit_iq3_xxs_grid, values_iq3_xxs, 256, 8, 2,
+    .grid = FRIT_GRID_IQ3_XXS, .n_levels = 8,
     .group = 32, .trials = 15, .trial_step = 0.2f, .too_small = 1e-8f, .spread = 2, .plain_floor = 0,
     .correction = 1.0125f, .again = MISSED, .even_signs = true,
 };
 static const grid_format iq3_s = {
-    frit_iq3_s_grid, values_iq3_s, 512, 8, 3,
+    .grid = FRIT_GRID_IQ3_S, .n_levels = 8,
     .group = 32, .trials = 9, .trial_step = 0.2f, .too_small = 0x1p-149f, .spread = 2, .plain_floor = 0,
     .correction = 1.033f, .again = ALL_IF_ONE_MISSED,
 };
@@ -71,8 +66,7 @@ static const grid_format iq3_s = {
 
 typedef struct encoder {
     const grid_format *format;
-    frit_grid_search search;
-    frit_grid_near near[8];   // of the runs of a group
+    const frit_grid_search *search;
 } encoder;
 
 // A group of numbers on the way to codes.
@@ -91,12 +85,9 @@ typedef struct grid_block {
     uint16_t rows[64];   // by run
 } grid_block;
 
-static void encoder_init(encoder *self, const grid_format *format)
+static encoder encoder_of(const grid_format *format)
 {
-    self->format = format;
-    frit_grid_search_init(&self->search, format->grid, format->n_rows, format->values, format->n_levels,
-                          format->n_shells);
-    for (int k = 0; k < 8; k++) self->near[k].point = -1;
+    return (encoder){format, frit_grid_search_get(format->grid)};
 }
 
 // Step 1.
@@ -121,35 +112,19 @@ static void take_signs(const grid_format *format, const float *x, group *g)
     }
 }
 
-static int best_neighbour(const encoder *self, const frit_grid_near *near, const float *x, const float *roots,
-                          float scale)
-{
-    float best = INFINITY;
-    int row = near->rows[0];
-    for (int j = 0; j < near->n_rows; j++) {
-        float error = 0;
-        for (int i = 0; i < self->search.size; i++) {
-            float q = (float)(2 * self->search.levels[i][near->rows[j]] + 1), apart = scale * q - x[i];
-            error += roots[i] * apart * apart;
-        }
-        if (!(error < best)) continue;
-        best = error;
-        row = near->rows[j];
-    }
-    return row;
-}
-
 // The levels of run k for a scale. False if rounding missed the grid.
-static bool round_run(encoder *self, const group *g, int k, float inverse, float scale, uint8_t *levels)
+static bool round_run(const encoder *self, const group *g, int k, float inverse, float scale, uint8_t *levels)
 {
-    int size = self->search.size, first = k * size;
+    int size = self->search->size, first = k * size;
     uint8_t *run = levels + first;
     for (int i = 0; i < size; i++) {
         run[i] = (uint8_t)frit_round_clamped(0.5f * (inverse * g->x[first + i] - 1), 0, self->format->n_levels - 1);
     }
-    if (frit_grid_find(&self->search, run, &self->near[k]) >= 0) return true;
-    int row = best_neighbour(self, &self->near[k], g->x + first, g->roots + first, scale);
-    for (int i = 0; i < size; i++) run[i] = self->search.levels[i][row];
+    frit_grid_near near;
+    if (frit_grid_find(self->search, run, &near) >= 0) return true;
+    const frit_grid_target target = {g->x + first, g->roots + first, scale, 2, 1};
+    const int best = frit_grid_best(&near, size, &target);
+    for (int i = 0; i < size; i++) run[i] = near.levels[i * near.stride + best];
     return false;
 }
 
@@ -164,10 +139,10 @@ static void sum_products(const group *g, int n, const uint8_t *levels, float *su
 }
 
 // Step 2. `top` is what the trial in the middle maps to the largest level.
-static void try_scales(encoder *self, group *g, float top)
+static void try_scales(const encoder *self, group *g, float top)
 {
     const grid_format *format = self->format;
-    int n_runs = format->group / self->search.size;
+    int n_runs = format->group / self->search->size;
     float best = 0;
     for (int trial = -format->trials; trial <= format->trials; trial++) {
         uint8_t levels[32];
@@ -184,9 +159,9 @@ static void try_scales(encoder *self, group *g, float top)
 }
 
 // Step 3.
-static void round_again(encoder *self, group *g)
+static void round_again(const encoder *self, group *g)
 {
-    int n_runs = self->format->group / self->search.size;
+    int n_runs = self->format->group / self->search->size;
     bool any = self->format->again == ALL;
     for (int k = 0; k < n_runs; k++) any |= !g->on_grid[k];
     if (!any || !(g->scale > 0)) return;
@@ -199,7 +174,7 @@ static void round_again(encoder *self, group *g)
 }
 
 // False if the group is zero.
-static bool encode_group(encoder *self, const float *x, group *g)
+static bool encode_group(const encoder *self, const float *x, group *g)
 {
     const grid_format *format = self->format;
     for (int i = 0; i < format->group; i++) g->roots[i] = sqrtf(g->weights[i]);
@@ -227,10 +202,10 @@ static bool encode_group(encoder *self, const float *x, group *g)
 
 // A group of zeros keeps row 0, no signs and scale 0. (The reference encoder of IQ3_S goes wrong in a block that has
 // one; this one does not.)
-static void encode_block(encoder *self, const float *x, const float *importance, grid_block *out)
+static void encode_block(const encoder *self, const float *x, const float *importance, grid_block *out)
 {
     const grid_format *format = self->format;
-    int size = format->group, n_groups = 256 / size, n_runs = size / self->search.size;
+    int size = format->group, n_groups = 256 / size, n_runs = size / self->search->size;
     float mean = format->spread * frit_sum_of_squares(x, 256) / 256, scales[16] = {0}, largest = 0;
     memset(out, 0, sizeof *out);
     for (int j = 0; j < n_groups; j++) {
@@ -241,7 +216,8 @@ static void encode_block(encoder *self, const float *x, const float *importance,
         if (!encode_group(self, from, &g)) continue;
         memcpy(out->signs + j * size / 8, g.signs, (size_t)size / 8);
         for (int k = 0; k < n_runs; k++) {
-            int row = frit_grid_find(&self->search, g.levels + k * self->search.size, &self->near[k]);
+            frit_grid_near unused;
+            int row = frit_grid_find(self->search, g.levels + k * self->search->size, &unused);
             out->rows[j * n_runs + k] = (uint16_t)row;
         }
         scales[j] = g.scale;
@@ -269,8 +245,7 @@ static uint32_t signs_and_scale(const uint8_t signs[4], int scale)
 void frit_encode_iq2_xxs(const float *values, void *blocks, int64_t n, const float *importance)
 {
     frit_block_iq2_xxs *block = blocks;
-    encoder self;
-    encoder_init(&self, &iq2_xxs);
+    const encoder self = encoder_of(&iq2_xxs);
     for (int64_t i = 0; i < n; i += 256, block++) {
         grid_block from;
         encode_block(&self, values + i, importance ? importance + i : NULL, &from);
@@ -285,8 +260,7 @@ void frit_encode_iq2_xxs(const float *values, void *blocks, int64_t n, const flo
 void frit_encode_iq2_xs(const float *values, void *blocks, int64_t n, const float *importance)
 {
     frit_block_iq2_xs *block = blocks;
-    encoder self;
-    encoder_init(&self, &iq2_xs);
+    const encoder self = encoder_of(&iq2_xs);
     for (int64_t i = 0; i < n; i += 256, block++) {
         grid_block from;
         encode_block(&self, values + i, importance ? importance + i : NULL, &from);
@@ -299,8 +273,7 @@ void frit_encode_iq2_xs(const float *values, void *blocks, int64_t n, const floa
 void frit_encode_iq2_s(const float *values, void *blocks, int64_t n, const float *importance)
 {
     frit_block_iq2_s *block = blocks;
-    encoder self;
-    encoder_init(&self, &iq2_s);
+    const encoder self = encoder_of(&iq2_s);
     for (int64_t i = 0; i < n; i += 256, block++) {
         grid_block from;
         encode_block(&self, values + i, importance ? importance + i : NULL, &from);
@@ -319,8 +292,7 @@ void frit_encode_iq2_s(const float *values, void *blocks, int64_t n, const float
 void frit_encode_iq3_xxs(const float *values, void *blocks, int64_t n, const float *importance)
 {
     frit_block_iq3_xxs *block = blocks;
-    encoder self;
-    encoder_init(&self, &iq3_xxs);
+    const encoder self = encoder_of(&iq3_xxs);
     for (int64_t i = 0; i < n; i += 256, block++) {
         grid_block from;
         encode_block(&self, values + i, importance ? importance + i : NULL, &from);
@@ -333,8 +305,7 @@ void frit_encode_iq3_xxs(const float *values, void *blocks, int64_t n, const flo
 void frit_encode_iq3_s(const float *values, void *blocks, int64_t n, const float *importance)
 {
     frit_block_iq3_s *block = blocks;
-    encoder self;
-    encoder_init(&self, &iq3_s);
+    const encoder self = encoder_of(&iq3_s);
     for (int64_t i = 0; i < n; i += 256, block++) {
         grid_block from;
         encode_block(&self, values + i, importance ? importance + i : NULL, &from);

@@ -28,18 +28,6 @@ typedef struct group {
     int rows[4];
 } group;
 
-typedef struct encoder {
-    frit_grid_search search;
-    frit_grid_near near;
-} encoder;
-
-static void encoder_init(encoder *self)
-{
-    static const int8_t values[] = {-1, 0, 1};
-    frit_grid_search_init(&self->search, frit_iq1_grid, 2048, values, 3, 3);
-    self->near.point = -1;
-}
-
 static inline float value_of(int level, float shift)
 {
     return (float)(level - 1) + shift;
@@ -168,36 +156,29 @@ static bool split_m(group *g)
 }
 
 // Adds a group's sums for codes with the values `factor` * (q + shift).
-static void add_products(const encoder *self, const group *g, float factor, float *sum_xq, float *sum_qq)
+static void add_products(const frit_grid_search *search, const group *g, float factor, float *sum_xq, float *sum_qq)
 {
     for (int i = 0; i < g->size; i++) {
-        int level = self->search.levels[i % 8][g->rows[i / 8]];
+        int level = search->levels[i % 8][g->rows[i / 8]];
         float q = value_of(level, g->shifts[i / 8]) * factor, wq = g->weights[i] * q;
         *sum_xq += wq * g->x[i];
         *sum_qq += wq * q;
     }
 }
 
-static int best_neighbour(const encoder *self, const group *g, int run)
+// The row for the levels of a run. False if they miss the grid.
+static bool find_row(const frit_grid_search *search, group *g, int run)
 {
-    const float *x = g->x + run * 8, *weights = g->weights + run * 8;
-    float best = INFINITY;
-    int row = self->near.rows[0];
-    for (int j = 0; j < self->near.n_rows; j++) {
-        float error = 0;
-        for (int i = 0; i < 8; i++) {
-            float q = value_of(self->search.levels[i][self->near.rows[j]], g->shifts[run]), apart = g->scale * q - x[i];
-            error += weights[i] * apart * apart;
-        }
-        if (!(error < best)) continue;
-        best = error;
-        row = self->near.rows[j];
-    }
-    return row;
+    frit_grid_near near;
+    g->rows[run] = frit_grid_find(search, g->levels + run * 8, &near);
+    if (g->rows[run] >= 0) return true;
+    const frit_grid_target target = {g->x + run * 8, g->weights + run * 8, g->scale, 1, g->shifts[run] - 1};
+    g->rows[run] = near.rows[frit_grid_best(&near, 8, &target)];
+    return false;
 }
 
 // Step 2, after a split was found.
-static void choose_rows(encoder *self, group *g)
+static void choose_rows(const frit_grid_search *search, group *g)
 {
     if (g->scale < 0) {
         g->scale = -g->scale;
@@ -205,15 +186,10 @@ static void choose_rows(encoder *self, group *g)
         for (int run = 0; run < 4; run++) g->shifts[run] = -g->shifts[run];
     }
     bool missed = false;
-    for (int run = 0; run < g->size / 8; run++) {
-        g->rows[run] = frit_grid_find(&self->search, g->levels + run * 8, &self->near);
-        if (g->rows[run] >= 0) continue;
-        g->rows[run] = best_neighbour(self, g, run);
-        missed = true;
-    }
+    for (int run = 0; run < g->size / 8; run++) missed |= !find_row(search, g, run);
     if (!missed) return;
     float xq = 0, qq = 0;
-    add_products(self, g, 1, &xq, &qq);
+    add_products(search, g, 1, &xq, &qq);
     if (xq > 0 && qq > 0) g->scale = xq / qq;
 }
 
@@ -227,7 +203,8 @@ static int scale_code(float scale, float d)
     return frit_round_clamped(0.5f * (1 / d * scale - 1), 0, 7);
 }
 
-static void encode_block_s(encoder *self, const float *x, const float *importance, frit_block_iq1_s *block)
+static void encode_block_s(const frit_grid_search *search, const float *x, const float *importance,
+                           frit_block_iq1_s *block)
 {
     group groups[8];
     float mean = importance ? 2 * frit_sum_of_squares(x, 256) / 256 : 0, largest = 0;
@@ -235,7 +212,7 @@ static void encode_block_s(encoder *self, const float *x, const float *importanc
         group *g = &groups[k];
         start(g, x + k * 32, 32, importance ? importance + k * 32 : NULL, mean);
         if (is_small(g->x, 32, 1e-12f) || !split_s(g)) continue;
-        choose_rows(self, g);
+        choose_rows(search, g);
         largest = g->scale > largest ? g->scale : largest;
     }
     *block = (frit_block_iq1_s){0};
@@ -253,7 +230,8 @@ static void encode_block_s(encoder *self, const float *x, const float *importanc
 }
 
 // d is fitted once more, to all numbers of the block with their final codes.
-static void encode_block_m(encoder *self, const float *x, const float *importance, frit_block_iq1_m *block)
+static void encode_block_m(const frit_grid_search *search, const float *x, const float *importance,
+                           frit_block_iq1_m *block)
 {
     group groups[16];
     float mean = importance ? 2 * frit_sum_of_squares(x, 256) / 256 : 0, largest = 0, xq = 0, qq = 0;
@@ -261,7 +239,7 @@ static void encode_block_m(encoder *self, const float *x, const float *importanc
         group *g = &groups[k];
         start(g, x + k * 16, 16, importance ? importance + k * 16 : NULL, mean);
         if (is_small(g->x, 16, 1e-7f) || !split_m(g)) continue;
-        choose_rows(self, g);
+        choose_rows(search, g);
         largest = g->scale > largest ? g->scale : largest;
     }
     *block = (frit_block_iq1_m){0};
@@ -270,7 +248,7 @@ static void encode_block_m(encoder *self, const float *x, const float *importanc
     for (int k = 0; k < 16; k++) {
         const group *g = &groups[k];
         int code = scale_code(g->scale, d), qh = 0;
-        add_products(self, g, (float)(2 * code + 1), &xq, &qq);
+        add_products(search, g, (float)(2 * code + 1), &xq, &qq);
         for (int run = 0; run < 2; run++) {
             block->qs[k * 2 + run] = (uint8_t)g->rows[run];
             qh |= (g->rows[run] >> 8 | (g->shifts[run] < 0) << 3) << 4 * run;
@@ -286,19 +264,17 @@ static void encode_block_m(encoder *self, const float *x, const float *importanc
 void frit_encode_iq1_s(const float *values, void *blocks, int64_t n, const float *importance)
 {
     frit_block_iq1_s *block = blocks;
-    encoder self;
-    encoder_init(&self);
+    const frit_grid_search *search = frit_grid_search_get(FRIT_GRID_IQ1);
     for (int64_t i = 0; i < n; i += 256, block++) {
-        encode_block_s(&self, values + i, importance ? importance + i : NULL, block);
+        encode_block_s(search, values + i, importance ? importance + i : NULL, block);
     }
 }
 
 void frit_encode_iq1_m(const float *values, void *blocks, int64_t n, const float *importance)
 {
     frit_block_iq1_m *block = blocks;
-    encoder self;
-    encoder_init(&self);
+    const frit_grid_search *search = frit_grid_search_get(FRIT_GRID_IQ1);
     for (int64_t i = 0; i < n; i += 256, block++) {
-        encode_block_m(&self, values + i, importance ? importance + i : NULL, block);
+        encode_block_m(search, values + i, importance ? importance + i : NULL, block);
     }
 }

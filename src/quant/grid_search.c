@@ -1,8 +1,46 @@
 // SPDX-License-Identifier: MIT
-// Finding rows of a grid near a point: by distance to every row, in loops that compilers vectorize.
+// Finding rows of a grid near a point. The neighbours of all points are found once, by distance to every row, in loops
+// that compilers vectorize.
 #include "quant/grid_search.h"
 
+#include "base/thread.h"
+#include "quant/levels.h"
+
+#include <assert.h>
+#include <math.h>
 #include <string.h>
+
+// What the neighbours of all points of a grid take.
+enum {
+    NEAR_IQ1 = 343304,
+    NEAR_IQ2_XXS = 135360,
+    NEAR_IQ2_XS = 203376,
+    NEAR_IQ2_S = 69064,
+    NEAR_IQ3_XXS = 34304,
+    NEAR_IQ3_S = 36456,
+};
+
+static uint16_t rows_iq1[NEAR_IQ1], rows_iq2_xxs[NEAR_IQ2_XXS], rows_iq2_xs[NEAR_IQ2_XS], rows_iq2_s[NEAR_IQ2_S],
+    rows_iq3_xxs[NEAR_IQ3_XXS], rows_iq3_s[NEAR_IQ3_S];
+static uint8_t levels_iq1[8 * NEAR_IQ1], levels_iq2_xxs[8 * NEAR_IQ2_XXS], levels_iq2_xs[8 * NEAR_IQ2_XS],
+    levels_iq2_s[8 * NEAR_IQ2_S], levels_iq3_xxs[4 * NEAR_IQ3_XXS], levels_iq3_s[4 * NEAR_IQ3_S];
+
+static const struct {
+    const void *grid;
+    int n_rows, n_levels, n_shells;
+    uint32_t n_near;
+    uint16_t *near_rows;
+    uint8_t *near_levels;
+    int8_t values[8];
+} grids[FRIT_GRID_KINDS] = {
+    [FRIT_GRID_IQ1] = {frit_iq1_grid, 2048, 3, 3, NEAR_IQ1, rows_iq1, levels_iq1, {-1, 0, 1}},
+    [FRIT_GRID_IQ2_XXS] = {frit_iq2_xxs_grid, 256, 3, 2, NEAR_IQ2_XXS, rows_iq2_xxs, levels_iq2_xxs, {8, 25, 43}},
+    [FRIT_GRID_IQ2_XS] = {frit_iq2_xs_grid, 512, 3, 2, NEAR_IQ2_XS, rows_iq2_xs, levels_iq2_xs, {8, 25, 43}},
+    [FRIT_GRID_IQ2_S] = {frit_iq2_s_grid, 1024, 3, 1, NEAR_IQ2_S, rows_iq2_s, levels_iq2_s, {8, 25, 43}},
+    [FRIT_GRID_IQ3_XXS] =
+        {frit_iq3_xxs_grid, 256, 8, 2, NEAR_IQ3_XXS, rows_iq3_xxs, levels_iq3_xxs, {4, 12, 20, 28, 36, 44, 52, 62}},
+    [FRIT_GRID_IQ3_S] = {frit_iq3_s_grid, 512, 8, 3, NEAR_IQ3_S, rows_iq3_s, levels_iq3_s, {1, 3, 5, 7, 9, 11, 13, 15}},
+};
 
 static int number_of(const frit_grid_search *search, const uint8_t *point)
 {
@@ -11,20 +49,14 @@ static int number_of(const frit_grid_search *search, const uint8_t *point)
     return number;
 }
 
-void frit_grid_search_init(frit_grid_search *search, const void *grid, int n_rows, const int8_t *values, int n_levels,
-                           int n_shells)
+static void index_rows(frit_grid_search *search, const int8_t *element, const int8_t *values)
 {
-    const int8_t *element = grid;
-    search->n_rows = n_rows;
-    search->size = n_levels == 3 ? 8 : 4;
-    search->n_levels = n_levels;
-    search->n_shells = n_shells;
     memset(search->row_of, -1, sizeof search->row_of);
-    for (int row = 0; row < n_rows; row++) {
+    for (int row = 0; row < search->n_rows; row++) {
         uint8_t point[8];
         for (int k = 0; k < search->size; k++, element++) {
             int level = 0;
-            while (level < n_levels - 1 && values[level] != *element) level++;
+            while (level < search->n_levels - 1 && values[level] != *element) level++;
             search->levels[k][row] = point[k] = (uint8_t)level;
         }
         search->row_of[number_of(search, point)] = (int16_t)row;
@@ -44,31 +76,108 @@ static void measure(const frit_grid_search *search, const uint8_t *point, uint8_
 }
 
 // Adds the rows of the nearest shell outside `inner`; returns its distance.
-static int add_shell(const uint8_t *distance, int n_rows, int inner, frit_grid_near *near)
+static int add_shell(const uint8_t *distance, int n_rows, int inner, uint16_t *rows, int *n)
 {
     uint8_t nearest = 255;
     for (int row = 0; row < n_rows; row++) {
         uint8_t candidate = distance[row] > inner ? distance[row] : 255;
         nearest = candidate < nearest ? candidate : nearest;
     }
-    for (int row = 0; row < n_rows && near->n_rows < FRIT_GRID_MAX_NEAR; row++) {
-        if (distance[row] == nearest) near->rows[near->n_rows++] = (uint16_t)row;
+    for (int row = 0; row < n_rows; row++) {
+        if (distance[row] == nearest) rows[(*n)++] = (uint16_t)row;
     }
     return nearest;
 }
 
-int frit_grid_find(const frit_grid_search *search, const uint8_t *point, frit_grid_near *near)
+// Adds the neighbours of a point at `first`; returns where the next may begin.
+static uint32_t add_point(frit_grid_search *search, int number, uint32_t first)
 {
-    int number = number_of(search, point);
-    if (search->row_of[number] >= 0) return search->row_of[number];
-    if (near->point == number) return -1;
-    uint8_t distance[FRIT_GRID_MAX_ROWS];
+    uint8_t point[8], distance[FRIT_GRID_MAX_ROWS], *levels = search->near_levels + (size_t)first * search->size;
+    uint16_t *rows = search->near_rows + first;
+    int n = 0, rest = number, inner = 0;   // the point itself is not a row
+    for (int k = search->size; k-- > 0; rest /= search->n_levels) point[k] = (uint8_t)(rest % search->n_levels);
     measure(search, point, distance);
-    near->point = number;
-    near->n_rows = 0;
-    int inner = 0;   // the point itself is not a row
     for (int shell = 0; shell < search->n_shells; shell++) {
-        inner = add_shell(distance, search->n_rows, inner, near);
+        inner = add_shell(distance, search->n_rows, inner, rows, &n);
     }
-    return -1;
+    const int stride = (n + FRIT_GRID_LANES - 1) / FRIT_GRID_LANES * FRIT_GRID_LANES;
+    for (int k = 0; k < search->size; k++) {
+        for (int i = 0; i < n; i++) levels[k * stride + i] = search->levels[k][rows[i]];
+    }
+    search->first[number] = first;
+    search->n_near[number] = (uint16_t)n;
+    return first + (uint32_t)stride;
+}
+
+static frit_grid_search searches[FRIT_GRID_KINDS];
+
+static void make(frit_grid_kind kind)
+{
+    frit_grid_search *search = &searches[kind];
+    uint32_t first = 0;
+    int n_points = 1;
+    search->n_rows = grids[kind].n_rows;
+    search->n_levels = grids[kind].n_levels;
+    search->n_shells = grids[kind].n_shells;
+    search->size = search->n_levels == 3 ? 8 : 4;
+    search->near_rows = grids[kind].near_rows;
+    search->near_levels = grids[kind].near_levels;
+    index_rows(search, grids[kind].grid, grids[kind].values);
+    for (int k = 0; k < search->size; k++) n_points *= search->n_levels;
+    for (int number = 0; number < n_points; number++) {
+        if (search->row_of[number] < 0) first = add_point(search, number, first);
+    }
+    assert(first == grids[kind].n_near);
+}
+
+// clang-format off
+static void make_iq1(void)     { make(FRIT_GRID_IQ1); }
+static void make_iq2_xxs(void) { make(FRIT_GRID_IQ2_XXS); }
+static void make_iq2_xs(void)  { make(FRIT_GRID_IQ2_XS); }
+static void make_iq2_s(void)   { make(FRIT_GRID_IQ2_S); }
+static void make_iq3_xxs(void) { make(FRIT_GRID_IQ3_XXS); }
+static void make_iq3_s(void)   { make(FRIT_GRID_IQ3_S); }
+// clang-format on
+
+const frit_grid_search *frit_grid_search_get(frit_grid_kind kind)
+{
+    static frit_once once[FRIT_GRID_KINDS];
+    static void (*const makers[])(void) = {make_iq1, make_iq2_xxs, make_iq2_xs, make_iq2_s, make_iq3_xxs, make_iq3_s};
+    frit_once_run(&once[kind], makers[kind]);
+    return &searches[kind];
+}
+
+// The sums of FRIT_GRID_LANES neighbours: each is added up element by element, as the formats' reference encoder does.
+static inline void sum_lanes(const uint8_t *levels, int stride, int size, const frit_grid_target *target,
+                             float sums[FRIT_GRID_LANES])
+{
+    for (int l = 0; l < FRIT_GRID_LANES; l++) sums[l] = 0;
+    for (int i = 0; i < size; i++) {
+        const uint8_t *from = levels + i * stride;
+        const float x = target->x[i], weight = target->weights[i];
+        for (int l = 0; l < FRIT_GRID_LANES; l++) {
+            float q = target->step * (float)from[l] + target->low, apart = target->scale * q - x;
+            sums[l] += weight * apart * apart;
+        }
+    }
+}
+
+int frit_grid_best(const frit_grid_near *near, int size, const frit_grid_target *target)
+{
+    float best = INFINITY;
+    int index = 0;
+    for (int first = 0; first < near->n; first += FRIT_GRID_LANES) {
+        float sums[FRIT_GRID_LANES];
+        if (size == 4)
+            sum_lanes(near->levels + first, near->stride, 4, target, sums);
+        else
+            sum_lanes(near->levels + first, near->stride, 8, target, sums);
+        const int n = near->n - first < FRIT_GRID_LANES ? near->n - first : FRIT_GRID_LANES;
+        for (int l = 0; l < n; l++) {
+            if (!(sums[l] < best)) continue;
+            best = sums[l];
+            index = first + l;
+        }
+    }
+    return index;
 }

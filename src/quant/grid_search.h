@@ -11,25 +11,59 @@
 enum {
     FRIT_GRID_MAX_ROWS = 2048,
     FRIT_GRID_MAX_POINTS = 6561,   // 3^8; 8^4 is less
-    FRIT_GRID_MAX_NEAR = 512,
+    FRIT_GRID_LANES = 8,           // neighbours that are compared together
 };
 
-// A grid indexed for searching: 30 KB, built in a few microseconds for each run of an encoder.
+typedef enum frit_grid_kind {
+    FRIT_GRID_IQ1,
+    FRIT_GRID_IQ2_XXS,
+    FRIT_GRID_IQ2_XS,
+    FRIT_GRID_IQ2_S,
+    FRIT_GRID_IQ3_XXS,
+    FRIT_GRID_IQ3_S,
+    FRIT_GRID_KINDS,
+} frit_grid_kind;
+
+// The rows in the nearest shells of a point, nearest first; of one shell, in the order of the grid.
+typedef struct frit_grid_near {
+    int n;
+    const uint16_t *rows;    // [n]
+    const uint8_t *levels;   // element k of row i: levels[k * stride + i]; up to `stride` they may be read
+    int stride;              // n rounded up to FRIT_GRID_LANES
+} frit_grid_near;
+
+// A grid with the neighbours of all points.
 typedef struct frit_grid_search {
     int n_rows, size, n_levels, n_shells;
     int16_t row_of[FRIT_GRID_MAX_POINTS];    // by point number, the levels being its digits; -1: not in the grid
     uint8_t levels[8][FRIT_GRID_MAX_ROWS];   // of element k of row r: levels[k][r]
+    uint32_t first[FRIT_GRID_MAX_POINTS];    // of a point's neighbours in near_rows, a multiple of FRIT_GRID_LANES
+    uint16_t n_near[FRIT_GRID_MAX_POINTS];
+    uint16_t *near_rows;
+    uint8_t *near_levels;   // those of a point, [size, stride], at first * size
 } frit_grid_search;
 
-// The rows in the nearest shells of a point, nearest first; of one shell, in the order of the grid. Starting as
-// {.point = -1}, it is reused while searches have the same point, as trials of similar scales often do.
-typedef struct frit_grid_near {
-    int point, n_rows;
-    uint16_t rows[FRIT_GRID_MAX_NEAR];
-} frit_grid_near;
+// Made at the first call, in some milliseconds; lives for ever. Threads may call it at the same time.
+const frit_grid_search *frit_grid_search_get(frit_grid_kind kind);
 
-// `grid`: n_rows of 8 numbers (3 levels) or 4 (8 levels), from the n_levels values in `values`, as levels.h has them.
-void frit_grid_search_init(frit_grid_search *search, const void *grid, int n_rows, const int8_t *values, int n_levels,
-                           int n_shells);
-// The row that is the point, or -1, in which case `near` holds its neighbours.
-int frit_grid_find(const frit_grid_search *search, const uint8_t *point, frit_grid_near *near);
+// The row that is the point, or -1, in which case `near` is its neighbours.
+static inline int frit_grid_find(const frit_grid_search *search, const uint8_t *point, frit_grid_near *near)
+{
+    int number = 0;
+    for (int k = 0; k < search->size; k++) number = number * search->n_levels + point[k];
+    if (search->row_of[number] >= 0) return search->row_of[number];
+    const int n = search->n_near[number];
+    *near = (frit_grid_near){n, search->near_rows + search->first[number],
+                             search->near_levels + (uint64_t)search->first[number] * (unsigned)search->size,
+                             (n + FRIT_GRID_LANES - 1) / FRIT_GRID_LANES * FRIT_GRID_LANES};
+    return -1;
+}
+
+// What a row of a grid is compared with: the sum of weight * (scale * (step * level + low) - x)^2 over its elements.
+typedef struct frit_grid_target {
+    const float *x, *weights;
+    float scale, step, low;
+} frit_grid_target;
+
+// The index of the neighbour for which the sum is least, the first of equals; `size`: 4 or 8.
+int frit_grid_best(const frit_grid_near *near, int size, const frit_grid_target *target);
