@@ -3,7 +3,7 @@
 //
 // The text is tokenized once with a BOS and cut into windows of n_ctx tokens, the first of which is replaced by BOS,
 // as llama-imatrix does. All positions count.
-#include "cli.h"
+#include "windows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -95,31 +95,17 @@ static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
     (void)ctx, (void)i, (void)values, (void)n;
 }
 
-static frit_status run_window(frit_engine *engine, frit_session *session, const frit_token *tokens, size_t n)
+static frit_status run_windows(const imatrix_args *args, frit_engine *engine, const cli_windows *windows)
 {
     const frit_push_options push = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = ignore_row};
-    frit_status status = frit_session_truncate(session, 0);
-    if (status == FRIT_OK) status = frit_session_push(session, tokens, n, &push);
-    while (status == FRIT_OK && frit_session_pending(session) > 0) {
-        int32_t n_rows;
-        status = cli_interrupted ? FRIT_E_CANCELLED : frit_engine_step(engine, &n_rows);
-    }
-    return status == FRIT_OK ? frit_session_status(session) : status;
-}
-
-static frit_status run_windows(const imatrix_args *args, frit_engine *engine, frit_token *tokens, size_t n_windows,
-                               size_t n_ctx, const frit_token *bos)
-{
     frit_session *session;
     cli_progress progress;
     frit_status status = frit_session_new(&session, engine);
     if (status != FRIT_OK) return status;
     cli_progress_start(&progress, &args->common, "measuring");
-    for (size_t w = 0; w < n_windows && status == FRIT_OK; w++) {
-        frit_token *window = tokens + w * n_ctx;
-        if (bos) window[0] = *bos;
-        status = run_window(engine, session, window, n_ctx);
-        if (!cli_progress_step(&progress, (double)(w + 1) / (double)n_windows)) status = FRIT_E_CANCELLED;
+    for (size_t w = 0; w < windows->n && status == FRIT_OK; w++) {
+        status = cli_run_window(engine, session, windows->tokens + w * windows->n_ctx, windows->n_ctx, &push);
+        if (!cli_progress_step(&progress, (double)(w + 1) / (double)windows->n)) status = FRIT_E_CANCELLED;
     }
     cli_progress_end(&progress);
     frit_session_free(session);
@@ -129,25 +115,15 @@ static frit_status run_windows(const imatrix_args *args, frit_engine *engine, fr
 static int measure_text(const imatrix_args *args, frit_model *model, frit_engine *engine, const cli_text *text,
                         frit_importance_file *file)
 {
-    size_t n_tokens = 0, n_bos = 0;
-    frit_token bos;
-    frit_token *tokens = cli_tokens(model, text->data, text->n, FRIT_TEXT_SPECIAL, &n_tokens);
-    if (!tokens) return CLI_FAILED;
-    const bool has_bos = frit_tokenize(model, "", 0, FRIT_TEXT_SPECIAL, &bos, 1, &n_bos) == FRIT_OK && n_bos == 1;
     frit_engine_info info;
+    cli_windows windows = {0};
     frit_engine_get_info(engine, &info);
-    size_t n_ctx = (size_t)info.n_ctx, n_windows = n_tokens / n_ctx;
-    const size_t limit = (size_t)args->imatrix.n_windows;
-    if (limit > 0 && n_windows > limit) n_windows = limit;
-    int code = CLI_DONE;
-    if (n_windows == 0)
-        code = cli_fail("imatrix: the text has %zu tokens, one window needs %zu; choose a smaller -c", n_tokens, n_ctx);
-    else
-        code = done_or_report(run_windows(args, engine, tokens, n_windows, n_ctx, has_bos ? &bos : NULL));
-    file->n_chunks += (int32_t)n_windows;
-    file->chunk_size = (int32_t)n_ctx;
+    int code = cli_windows_cut(&windows, "imatrix", model, text, (size_t)info.n_ctx, (size_t)args->imatrix.n_windows);
+    if (code == CLI_DONE) code = done_or_report(run_windows(args, engine, &windows));
+    file->n_chunks += (int32_t)windows.n;
+    file->chunk_size = info.n_ctx;
     file->dataset = args->imatrix.file;
-    free(tokens);
+    cli_windows_free(&windows);
     return code;
 }
 

@@ -8,11 +8,7 @@
 //     then for every scored position of every window (positions n_ctx/2 ... n_ctx-2):
 //     scale f32  least f32  codes u16[n_vocab, made even]       log p = least + scale * code, at most 16 below the best
 #pragma once
-#include "cli.h"
-
-// What is further below the likeliest token than KL_DEEPEST is written as if it were there: a log-probability of at
-// most -KL_DEEPEST says nothing.
-enum { KL_DEEPEST = 16 };
+#include "divergence.h"   // KL_DEEPEST: what is further below the likeliest token is written as if it were there
 
 typedef struct kl_file {
     FILE *file;      // that is read

@@ -203,7 +203,7 @@ static void predictions_are_kept_and_compared(void **state)
     assert_non_null(at);
     assert_int_equal(sscanf(at, "KL divergence %lf", &kl), 1);
     assert_true(kl < 1e-5);
-    assert_non_null(strstr(o.out, "same likeliest token at 100.00 %"));
+    assert_non_null(strstr(o.out, "same likeliest token at 100.000 +- 0.000 %"));
     outcome_free(&o);
     // Another model is further away; a cut file is refused.
     snprintf(command, sizeof command, "perplexity --kl-divergence-base '%s' --kl-divergence --cpu reference -c 8",
@@ -227,6 +227,38 @@ static void predictions_are_kept_and_compared(void **state)
     if (FRIT_TEST_STRIDE == 1) assert_int_equal(system(limited), 0);   // sanitizers need more than the limit
     free(bytes);
     expect("perplexity --kl-divergence", NULL, 2, NULL, "--kl-divergence-base");
+}
+
+static void models_are_compared_side_by_side(void **state)
+{
+    (void)state;
+    const char *text = "Once upon a time there was a king who had a great forest near his palace, full of all kinds of "
+                       "wild animals. One day he sent out a huntsman to shoot him a roe, but he did not come back.";
+    char model[512], command[2048];
+    snprintf(model, sizeof model, "%s", project_path("models/fable.gguf"));
+    snprintf(command, sizeof command, "kl '%s' '%s' -c 16 -f - --cpu reference", model, model);
+    expect(command, text, 0, "fable.gguf", NULL);
+    snprintf(command, sizeof command, "kl '%s' '%s' '%s' -c 16 -f - --json --type q2_k", model, model, model);
+    outcome o = frit(command, text);
+    assert_int_equal(o.code, 0);
+    double kl = 1, same = 0;
+    int n_models = 0;
+    for (const char *at = o.out; (at = strstr(at, "\"kl_divergence\": ")); at++, n_models++) {
+        assert_int_equal(sscanf(at, "\"kl_divergence\": %lf", &kl), 1);
+        assert_true(kl > -1e-6 && kl < 1e-6);   // both are the same model in the same type
+    }
+    assert_int_equal(n_models, 2);
+    assert_non_null(strstr(o.out, "\"same_top\": "));
+    assert_int_equal(sscanf(strstr(o.out, "\"same_top\": "), "\"same_top\": %lf", &same), 1);
+    assert_true(same > 0.999);
+    outcome_free(&o);
+    expect("kl a.gguf -f x", NULL, 2, NULL, "expected two models or more");
+    expect("kl a.gguf b.gguf", NULL, 2, NULL, "-f FILE is missing");
+    expect("kl a.gguf b.gguf -f - -c 2", "x", 2, NULL, "a window needs at least 4 tokens");
+    snprintf(command, sizeof command, "kl '%s' /nonexistent.gguf -f - -c 16", model);
+    expect(command, text, 3, NULL, "/nonexistent.gguf");
+    snprintf(command, sizeof command, "kl '%s' '%s' -f -", model, model);
+    expect(command, "too short", 1, NULL, "one window needs 512");
 }
 
 static void a_session_runs_only_what_its_file_does_not_hold(void **state)
@@ -723,6 +755,7 @@ int main(void)
         cmocka_unit_test(bench_refuses_what_is_no_list),
         cmocka_unit_test(bench_tells_where_the_time_goes),
         cmocka_unit_test(predictions_are_kept_and_compared),
+        cmocka_unit_test(models_are_compared_side_by_side),
         cmocka_unit_test(a_session_runs_only_what_its_file_does_not_hold),
         cmocka_unit_test(a_chat_goes_on_where_its_session_ended),
         cmocka_unit_test(chat_answers_every_line_of_a_pipe),
