@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What `make install` puts where: the command with its man page and completions, the library with its headers, how
-# to find it (pkg-config and find_package), and the bundled model. Everything is relative to the prefix, so an installation may be moved;
-# only the path of the bundled model is compiled into the command.
+# to find it (pkg-config and find_package), and the bundled model. Everything is relative to the prefix, so an
+# installation may be moved: the command finds the model relative to itself.
 include(CMakePackageConfigHelpers)
 
 set(frit_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/frit)

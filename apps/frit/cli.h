@@ -126,6 +126,7 @@ char *cli_real_path(const char *path);   // without links, malloc'd; NULL if it 
 typedef enum cli_path { CLI_PATH_NONE, CLI_PATH_FILE, CLI_PATH_FOLDER, CLI_PATH_SPECIAL } cli_path;
 cli_path cli_path_kind(const char *path);
 int cli_process_id(void);
+char *cli_program_folder(void);   // where the running program lies, malloc'd; NULL where that cannot be told
 
 // ---------------------------------------------------------------------------------------- output
 

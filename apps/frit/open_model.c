@@ -5,13 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-const char *cli_bundled_model(void)
-{
-    return access(FRIT_MODEL_INSTALLED, R_OK) == 0 && access(FRIT_MODEL_SOURCE, R_OK) != 0 ? FRIT_MODEL_INSTALLED
-                                                                                           : FRIT_MODEL_SOURCE;
-}
 
 int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
                    const char *positional)

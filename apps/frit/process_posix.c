@@ -5,10 +5,12 @@
 
 #include "screen.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -111,4 +113,16 @@ cli_path cli_path_kind(const char *path)
 int cli_process_id(void)
 {
     return (int)getpid();
+}
+
+// Linux tells in /proc; elsewhere the dynamic linker knows the path by which it loaded the program.
+char *cli_program_folder(void)
+{
+    char *path = realpath("/proc/self/exe", NULL);
+    Dl_info info;
+    if (!path && dladdr((const void *)&cli_signal, &info) && info.dli_fname && strchr(info.dli_fname, '/'))
+        path = realpath(info.dli_fname, NULL);
+    char *slash = path ? strrchr(path, '/') : NULL;
+    if (slash) *slash = '\0';
+    return path;
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
 
 _Atomic int cli_interrupted;
 volatile sig_atomic_t cli_signal;
@@ -69,4 +71,15 @@ cli_path cli_path_kind(const char *path)
 int cli_process_id(void)
 {
     return _getpid();
+}
+
+char *cli_program_folder(void)
+{
+    wchar_t wide[MAX_PATH];
+    const DWORD n = GetModuleFileNameW(NULL, wide, MAX_PATH);
+    char *path = n > 0 && n < MAX_PATH ? malloc(4 * MAX_PATH) : NULL;
+    if (path) WideCharToMultiByte(CP_UTF8, 0, wide, -1, path, 4 * MAX_PATH, NULL, NULL);
+    char *slash = path ? strrchr(path, '\\') : NULL;
+    if (slash) *slash = '\0';
+    return path;
 }

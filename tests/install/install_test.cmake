@@ -32,6 +32,15 @@ foreach(file bin/frit include/frit.h include/frit_tools.h include/frit/session.h
 endforeach()
 must(${prefix}/bin/frit --version)
 
+# A prefix may be moved: the command finds the bundled model beside itself, here one that is damaged, so that it tells
+# which file it opened.
+file(COPY ${prefix}/bin DESTINATION ${folder}/moved)
+file(WRITE ${folder}/moved/share/frit/fable.gguf "no model")
+execute_process(COMMAND ${folder}/moved/bin/frit info RESULT_VARIABLE result ERROR_VARIABLE error OUTPUT_QUIET)
+if(NOT result EQUAL 3 OR NOT error MATCHES "moved/(bin/\\.\\./)?share/frit/fable.gguf")
+    message(FATAL_ERROR "a moved command does not open the model beside it (${result}): ${error}")
+endif()
+
 # The man page names every command, and the shells and roff that are here read what is written for them.
 must(${prefix}/bin/frit help)
 string(REGEX MATCHALL "\n  [a-z]+ " commands "${output}")
