@@ -9,6 +9,7 @@
 #if defined(__linux__)
 #include "base/cgroup.h"
 #include <inttypes.h>
+#include <sys/sysinfo.h>
 
 // A line of /proc/meminfo, in bytes; 0 without such a line.
 static uint64_t meminfo(const char *key)
@@ -26,15 +27,25 @@ static uint64_t meminfo(const char *key)
     return bytes;
 }
 
+// What the kernel itself says, for a root without /proc. It does not count pages of files, which could be given up.
+static uint64_t ask_kernel(bool only_free)
+{
+    struct sysinfo info;
+    if (sysinfo(&info) != 0) return 0;
+    return (uint64_t)(only_free ? info.freeram + info.bufferram : info.totalram) * info.mem_unit;
+}
+
 uint64_t frit_memory_total(void)
 {
     uint64_t n_free, total = meminfo("MemTotal"), limit = frit_cgroup_memory("", &n_free);
+    if (total == 0) total = ask_kernel(false);
     return limit < total ? limit : total;
 }
 
 uint64_t frit_memory_available(void)
 {
     uint64_t n_free, available = meminfo("MemAvailable");
+    if (available == 0) available = ask_kernel(true);
     frit_cgroup_memory("", &n_free);
     return n_free < available ? n_free : available;
 }
