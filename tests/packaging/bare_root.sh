@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Installs Debian packages in a bare root, uses them as debian/tests does, purges them, and compares the files with
+# those before. As root; the root is made once by debootstrap, of this machine's Debian. It has no /proc and no /sys,
+# in which frit must run too.
+#
+#     tests/packaging/bare_root.sh ROOT PACKAGE.deb...
+set -eu
+root=$1
+shift
+say() { echo "bare_root: $*" >&2; }
+inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
+
+if [ ! -e "$root/complete" ]; then
+    say "making a root by debootstrap"
+    rm -rf "$root"
+    (. /etc/os-release && debootstrap --variant=minbase "$VERSION_CODENAME" "$root") >"$root.log" 2>&1 ||
+        { tail -n 5 "$root.log" >&2; say "debootstrap failed"; exit 1; }
+    touch "$root/complete"
+fi
+mkdir -p "$root/packages"
+rm -rf "${root:?}/packages/"* "$root/tests"
+cp "$@" "$root/packages/"
+cp -R packaging/debian/tests "$root/tests"
+cp /etc/resolv.conf "$root/etc/"
+
+# What users and tests of the system write: logs, caches, and what the linker and apt remember.
+files() {
+    (cd "$root" && find . -xdev \( -path ./proc -o -path ./packages -o -path ./tests -o -path ./var/log -o -path ./tmp \
+        -o -path ./var/cache -o -path ./var/lib/apt -o -path ./var/lib/dpkg \) -prune -o -print | LC_ALL=C sort)
+}
+
+inside apt-get -q update >"$root.log" 2>&1
+inside apt-get -q -y --no-install-recommends install libjansson-dev libpcre2-dev libutf8proc-dev gcc libc6-dev pkgconf \
+    libedit2 libmicrohttpd12 libhwloc15 >>"$root.log" 2>&1 || { tail -n 5 "$root.log" >&2; exit 1; }
+files >"$root.before"
+
+say "installing"
+inside sh -c 'apt-get -q -y --no-install-recommends install /packages/*.deb' >>"$root.log" 2>&1 ||
+    { tail -n 10 "$root.log" >&2; exit 1; }
+for file in /usr/bin/frit /usr/lib/systemd/system/frit.service /lib/systemd/system/frit.service; do
+    if [ -e "$root$file" ]; then echo "$file"; fi
+done >"$root.there"
+grep -q bin/frit "$root.there" && grep -q frit.service "$root.there" || { say "the command or the unit is not installed"; exit 1; }
+[ "$(stat -c %a "$root/etc/frit/environment")" = 600 ] || { say "/etc/frit/environment is not private"; exit 1; }
+for test in command library; do
+    inside "/tests/$test" || { say "debian/tests/$test failed"; exit 1; }
+done
+
+say "purging"
+inside sh -c 'dpkg --purge $(for file in /packages/*.deb; do dpkg-deb -f "$file" Package; done)' >>"$root.log" 2>&1 ||
+    { tail -n 10 "$root.log" >&2; exit 1; }
+files >"$root.after"
+diff "$root.before" "$root.after" || { say "purging left files, or took some"; exit 1; }
+say "installed, used and purged"
