@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs the command blocks of pages of docs/, in order, each page in a folder of its own.
+
+    tests/docs/commands.py BUILD PAGE...      BUILD: a build folder, which is installed beside the pages' folders
+
+In that folder `model.gguf` is the bundled model, `frit` is in PATH, pkg-config and CMake find the library. Blocks of C and
+CMake whose first line is a comment with a file's name are written to that file. Answers are cut to a few tokens. A block
+is left out, with the reason, after <!-- not run: REASON -->; after <!-- serves --> it goes on until the page ends, and
+port 8080 of later blocks is the one that it has.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+BLOCK = re.compile(r"(?:<!-- (?P<marker>[^>]+?) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
+NAMED = re.compile(r"(?://|#) (?P<name>[\w.]+)\n")
+SECONDS = 300
+
+
+class Page:
+    def __init__(self, path, prefix, library, folder):
+        self.path, self.prefix, self.library, self.folder = path, prefix, library, folder
+        self.server, self.port, self.n_run, self.faults = None, "8080", 0, []
+
+    def environment(self):
+        """Where things are, and options of frit that keep the test short."""
+        return {**os.environ, "PATH": os.path.join(self.prefix, "bin") + os.pathsep + os.environ["PATH"],
+                "PKG_CONFIG_PATH": os.path.join(self.library, "pkgconfig"), "LD_LIBRARY_PATH": self.library,
+                "DYLD_LIBRARY_PATH": self.library, "CMAKE_PREFIX_PATH": self.prefix, "XDG_STATE_HOME": self.folder,
+                "FRIT_N_PREDICT": "8", "FRIT_REPETITIONS": "1", "FRIT_NO_PROBE": "1", "FRIT_N_GEN": "8",
+                "FRIT_N_PROMPT": "32"}
+
+    def serve(self, text):
+        """Starts it and waits for the line that names its address."""
+        self.server = subprocess.Popen(["sh", "-c", "exec " + text], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, text=True, env={**self.environment(), "FRIT_PORT": "0"})
+        said = []
+        for line in self.server.stderr:
+            said.append(line)
+            found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+            if found:
+                self.port = found[1]
+                # What it says later must not fill the pipe.
+                threading.Thread(target=self.server.stderr.read, daemon=True).start()
+                return None
+        return f"the server ended with {self.server.wait()}: {''.join(said)}"
+
+    def run(self, text):
+        text = text.replace(":8080", ":" + self.port)
+        try:
+            done = subprocess.run(["sh", "-euc", text], cwd=self.folder, stdin=subprocess.DEVNULL, env=self.environment(),
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            return f"took more than {SECONDS} s"
+        wrong = done.returncode != 0 or (text.startswith("curl") and '"error"' in done.stdout)
+        return f"ended with {done.returncode}:\n{done.stdout}" if wrong else None
+
+    def block(self, block):
+        marker, text = block["marker"] or "", block["text"]
+        if marker.startswith("not run: "):
+            return None
+        if block["language"] != "sh":
+            named = NAMED.match(text)
+            if named:
+                with open(os.path.join(self.folder, named["name"]), "w", encoding="utf-8") as file:
+                    file.write(text)
+            return None
+        self.n_run += 1
+        return self.serve(text) if marker == "serves" else self.run(text)
+
+    def walk(self):
+        with open(self.path, encoding="utf-8") as file:
+            page = file.read()
+        shutil.copy(os.path.join(ROOT, "models", "fable.gguf"), os.path.join(self.folder, "model.gguf"))
+        try:
+            for block in BLOCK.finditer(page):
+                fault = self.block(block)
+                if fault:
+                    line = page.count("\n", 0, block.start("text"))
+                    self.faults.append(f"{os.path.relpath(self.path, ROOT)}:{line}: {fault}")
+        finally:
+            if self.server:
+                self.server.send_signal(signal.SIGKILL)
+                self.server.wait()
+        if self.n_run == 0:
+            self.faults.append(f"{self.path}: no block was run")
+
+
+def main():
+    build, pages = sys.argv[1], sys.argv[2:]
+    faults = []
+    with tempfile.TemporaryDirectory() as top:
+        prefix = os.path.join(top, "prefix")
+        subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+        library = next(at for at, _, names in os.walk(prefix) if "libfrit.a" in names)   # lib, lib64 or lib/TRIPLE
+        for path in pages:
+            folder = os.path.join(top, os.path.splitext(os.path.basename(path))[0])
+            os.mkdir(folder)
+            page = Page(path, prefix, library, folder)
+            page.walk()
+            print(f"{os.path.basename(path)}: {page.n_run} blocks, {len(page.faults)} faults")
+            faults += page.faults
+    print("\n".join(faults))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
