@@ -16,7 +16,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-pull test-structured page test-page setup deb check-packages format lint check bench load fuzz asan tsan install clean help
+.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-pull test-structured page test-page setup dist deb check-packages release format lint check bench load fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -115,14 +115,24 @@ test-structured:
 	@build/release/tests/test_grammar_answer --rounds 200
 	@python3 tests/grammar/answers.py build/release/tests/test_grammar_schema
 
+## make dist       writes a release into build/dist: source, archives for Linux, Windows, macOS, SBOMs, recipes, sums
+dist:
+	@tools/setup zig
+	@packaging/dist build/dist $(DIST_NAMES)
+
 ## make deb        builds the Debian packages, into build/dist
 deb:
 	@tools/setup deb
 	@packaging/deb build/dist
 
-## make check-packages  checks them: lintian, and an installation in a bare root
+## make check-packages  checks what both wrote: runs archives, validates SBOMs and recipes, installs in a bare root
 check-packages:
 	@tests/packaging/check.sh build/dist
+
+## make release    all three, of a committed tree whose version CHANGELOG.md names (docs/release.md)
+release:
+	@packaging/ready
+	@$(MAKE) --no-print-directory dist deb check-packages
 
 ## make setup      installs what is missing on this machine, for all of the below
 setup:

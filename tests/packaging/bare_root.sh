@@ -4,7 +4,9 @@
 # those before. As root; the root is made once by debootstrap, of this machine's Debian. It has no /proc and no /sys,
 # in which frit must run too.
 #
-#     tests/packaging/bare_root.sh ROOT PACKAGE.deb...
+# An archive of make dist among the files is unpacked there first, and must run with what the root has.
+#
+#     tests/packaging/bare_root.sh ROOT FILE...      .deb and frit-VERSION-linux-PROCESSOR.tar.gz
 set -eu
 root=$1
 shift
@@ -20,7 +22,18 @@ if [ ! -e "$root/complete" ]; then
 fi
 mkdir -p "$root/packages"
 rm -rf "${root:?}/packages/"* "$root/tests"
-cp "$@" "$root/packages/"
+for file in "$@"; do
+    case $file in
+    *.deb) cp "$file" "$root/packages/" ;;
+    *.tar.gz)
+        tar -xzf "$file" -C "$root/packages"
+        inside sh -c '/packages/frit-*/bin/frit run -q -n 12 --temp 0 -p "Tell me the tale of Rapunzel." </dev/null' |
+            grep -q "There once lived a man and his wife" || { say "$file does not run"; exit 1; }
+        say "$(basename "$file") runs"
+        ;;
+    esac
+done
+if [ -z "$(find "$root/packages" -name '*.deb')" ]; then exit 0; fi
 cp -R packaging/debian/tests "$root/tests"
 cp /etc/resolv.conf "$root/etc/"
 

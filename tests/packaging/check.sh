@@ -16,24 +16,31 @@ if [ ! -e "$folder/SHA256SUMS" ] && [ ! -e "$1" ]; then
 fi
 
 if [ -e "$folder/SHA256SUMS" ]; then
-    if ! "$work/venv/bin/python" -c 'import cyclonedx, jsonschema, yaml' 2>/dev/null; then
+    if ! "$work/venv/bin/python" -c 'import check_jsonschema, cyclonedx, jsonschema, yaml' 2>/dev/null; then
         python3 -m venv "$work/venv"
-        "$work/venv/bin/pip" install --quiet --disable-pip-version-check 'cyclonedx-python-lib[json-validation]' pyyaml
+        "$work/venv/bin/pip" install --quiet --disable-pip-version-check 'cyclonedx-python-lib[json-validation]' \
+            check-jsonschema pyyaml
     fi
     "$work/venv/bin/python" tests/packaging/check.py "$folder"
 else
     echo "no SHA256SUMS in $folder: make dist writes archives"
 fi
 
-if [ ! -e "$1" ]; then echo "no Debian packages in $folder: make deb builds them"; exit 0; fi
-if command -v lintian >/dev/null; then
+if [ ! -e "$1" ]; then
+    echo "no Debian packages in $folder: make deb builds them"
+    set --
+elif command -v lintian >/dev/null; then
     lintian --allow-root --fail-on error,warning "$folder"/*.changes
     echo "lintian has no errors and no warnings"
 else
     echo "lintian is not installed: the Debian packages are not checked with it"
 fi
+for archive in "$folder"/frit-*-linux-"$(uname -m)".tar.gz; do
+    if [ -e "$archive" ]; then set -- "$archive" "$@"; fi
+done
+if [ $# -eq 0 ]; then exit 0; fi
 if [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null; then
     tests/packaging/bare_root.sh "$PWD/$work/root" "$@"
 else
-    echo "no root, or no debootstrap: the Debian packages are not installed in a bare root"
+    echo "no root, or no debootstrap: nothing is tried in a bare root"
 fi

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""sbom.py VERSION FILE...: writes FILE.cdx.json for each archive: its parts, versions and licences (CycloneDX 1.5).
+
+The parts are the rows of libraries.tsv for the archive's system; a source tarball has none. The document's number comes
+from the archive's hash, its time from SOURCE_DATE_EPOCH: the same archive gives the same document.
+"""
+import hashlib
+import json
+import os
+import sys
+import time
+import uuid
+
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libraries.tsv")
+COLUMNS = ("name", "version", "licence", "copyright", "file", "systems")
+
+
+def libraries(system):
+    with open(TABLE, encoding="utf-8") as table:
+        rows = [dict(zip(COLUMNS, line.rstrip("\n").split("\t"))) for line in table if not line.startswith("#")]
+    return [row for row in rows if system in row["systems"].split()]
+
+
+def component(row):
+    purl = f"pkg:generic/{row['name']}@{row['version']}"
+    single = "AND" not in row["licence"]
+    return {"type": "library", "bom-ref": purl, "name": row["name"], "version": row["version"],
+            "licenses": [{"license": {"id": row["licence"]}} if single else {"expression": row["licence"]}],
+            "copyright": row["copyright"], "purl": purl}
+
+
+def document(version, file):
+    name = os.path.basename(file)
+    with open(file, "rb") as content:
+        digest = hashlib.sha256(content.read()).hexdigest()
+    system = name.removeprefix(f"frit-{version}").lstrip("-").split("-")[0]
+    parts = [component(row) for row in libraries(system)]
+    parts.append({"type": "machine-learning-model", "bom-ref": "fable.gguf", "name": "fable-30m",
+                  "licenses": [{"license": {"id": "CC0-1.0"}}]})
+    purl = f"pkg:generic/frit@{version}"
+    return {
+        "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, 'sha256:' + digest)}",
+        "metadata": {
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"]))),
+            "component": {"type": "application", "bom-ref": purl, "name": "frit", "version": version, "purl": purl,
+                          "description": name, "licenses": [{"license": {"id": "MIT"}}],
+                          "hashes": [{"alg": "SHA-256", "content": digest}]},
+        },
+        "components": parts,
+        "dependencies": [{"ref": purl, "dependsOn": [part["bom-ref"] for part in parts]}],
+    }
+
+
+if __name__ == "__main__":
+    for file in sys.argv[2:]:
+        with open(file + ".cdx.json", "w", encoding="utf-8") as out:
+            json.dump(document(sys.argv[1], file), out, indent=2)
+            out.write("\n")
