@@ -17,6 +17,7 @@ import os
 import random
 import re
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -289,31 +290,37 @@ def report(args, server, load, rss, mappings, first_descriptors):
     return bad + (server.descriptors() > first_descriptors) + (cache > 0) + (not server.idle())
 
 
-async def one_stream(args, server, n_tokens):
+def one_stream(server, n_tokens):
     """Tokens/s between the first and the last event of a stream of so many tokens."""
-    load = Load(args, server.port)
     request = Request("native", "Once upon a time", n_tokens, True)
     request.body = json.dumps({"prompt": "Once upon a time", "n_predict": n_tokens, "stream": True, "temperature": 0,
                                "ignore_eos": True, "cache_prompt": True}).encode()
     request.head = re.sub(rb"Content-Length: \d+", b"Content-Length: %d" % len(request.body), request.head)
-    status, body = (await load.ask(request)).parse()
-    timings = [e for e in sse(body)][-1]["timings"]
-    if status != 200 or timings["predicted_n"] != n_tokens:
+    answer = Answer()
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(request.head + request.body)
+        while piece := connection.recv(65536):
+            answer.raw += piece
+    status, body = answer.parse()
+    events = list(sse(body))
+    if status != 200 or not events or events[-1]["timings"]["predicted_n"] != n_tokens:
         raise SystemExit(f"{status} {body[-500:]}")
-    return timings["predicted_per_second"]
+    return events[-1]["timings"]["predicted_per_second"]
 
 
 def overhead(args):
     """Pairs of both, one after the other, as the machine's speed drifts."""
-    n_tokens, rates = 256, []
+    n_tokens, rates = args.tokens, []
     for _ in range(args.rounds):
         text = subprocess.run([args.frit, "bench", args.model, "-p", "0", "-n", str(n_tokens), "-r", "3", "-o", "json",
                                "--no-probe"] + args.options.split(), stdout=subprocess.PIPE, check=True).stdout
         bench = json.loads(text)
         rows = bench if isinstance(bench, list) else bench["results"]
         server = Server(args, 1)
-        served = [asyncio.run(one_stream(args, server, n_tokens)) for _ in range(4)][1:]
-        server.stop()
+        try:
+            served = [one_stream(server, n_tokens) for _ in range(4)][1:]
+        finally:
+            server.stop()
         rates.append((rows[0]["avg_ts"], statistics.mean(served)))
         print(f"frit bench {rates[-1][0]:.1f} tokens/s, served {rates[-1][1]:.1f} tokens/s")
     print(f"overhead: {100 * (1 - statistics.median(s / b for b, s in rates)):.1f} % (median of pairs)")
@@ -333,6 +340,7 @@ def main():
     parser.add_argument("--no-memory", dest="memory", action="store_false", help="growth is no fault (sanitizers)")
     parser.add_argument("--overhead", action="store_true")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tokens", type=int, default=256, help="of a stream with --overhead")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     if args.overhead:

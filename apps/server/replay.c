@@ -83,7 +83,11 @@ static server_replay **find(server_replays *replays, const char *name, size_t ke
 
 static void wake_all(server_replay *replay)
 {
-    for (server_replay_reader *reader = replay->readers; reader; reader = reader->next) reader->wake(reader->ctx);
+    for (server_replay_reader *reader = replay->readers; reader; reader = reader->next) {
+        if (!reader->sleeps) continue;
+        reader->sleeps = false;
+        reader->wake(reader->ctx);
+    }
 }
 
 // Copies bytes between positions of the stream and a buffer.
@@ -216,9 +220,15 @@ bool server_replay_put(server_replay *replay, const char *bytes, size_t n)
         replay->end += n;
         if (replay->end - replay->base > replay->capacity) replay->base = replay->end - replay->capacity;
     }
-    wake_all(replay);
     pthread_mutex_unlock(&replay->of->lock);
     return good;
+}
+
+void server_replay_wake(server_replay *replay)
+{
+    pthread_mutex_lock(&replay->of->lock);
+    wake_all(replay);
+    pthread_mutex_unlock(&replay->of->lock);
 }
 
 void server_replay_end(server_replay *replay)
@@ -312,6 +322,7 @@ server_replay_result server_replay_take(server_replay_reader *reader, char *byte
         result = SERVER_REPLAY_END;
     } else {
         result = SERVER_REPLAY_NOTHING;
+        reader->sleeps = true;
         suspend(ctx);
     }
     pthread_mutex_unlock(&replay->of->lock);

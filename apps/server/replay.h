@@ -30,6 +30,7 @@ typedef struct server_replay_reader {
     uint64_t position;       // of the next byte, from the stream's beginning
     void (*wake)(void *ctx);
     void *ctx;
+    bool sleeps;   // it was suspended, and wakes with what comes next
     struct server_replay_reader *next;
 } server_replay_reader;
 
@@ -50,6 +51,7 @@ const char *server_replay_type(const server_replay *replay);
 
 // The job's side. False: no memory, bytes are missing.
 bool server_replay_put(server_replay *replay, const char *bytes, size_t n);
+void server_replay_wake(server_replay *replay);   // its readers, after bytes were put
 void server_replay_end(server_replay *replay);
 // Its job is to end.
 void server_replay_cancel(server_replay *replay);

@@ -69,6 +69,7 @@ static void rest_slot(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
     server_slot_rest(slot, job->n_drafts);
+    if (server_job_first(job)->begun) server_job_wake(job);
     worker->n_running--;
     job->slot = NULL;
     const double served = server_key_served(job->caller);
@@ -316,6 +317,23 @@ static bool is_paused(server_job *job)
     return job->awaits_grammar ? !job->has_grammar : server_outbox_is_full(&server_job_first(job)->outbox);
 }
 
+// Wakes clients whose news came in an earlier turn: if it is time, or if this turn may last. A turn is short if it has
+// no prompt and no work but tokens, and does not wait for those of other models.
+static void wake_clients(server_worker *worker)
+{
+    enum { FEW_TOKENS = 32 };   // guesses too
+    worker->may_defer = !worker->turns;
+    for (int32_t i = 0; i < worker->slots.n; i++) {
+        const server_slot *slot = &worker->slots.items[i];
+        if (slot->job && (slot->job->work || frit_session_pending(slot->session) > FEW_TOKENS))
+            worker->may_defer = false;
+    }
+    for (int32_t i = 0; i < worker->slots.n; i++) {
+        server_job *job = worker->slots.items[i].job;
+        if (job && server_job_first(job)->owes_wake) server_job_wake_later(job, worker->may_defer);
+    }
+}
+
 static void wait_for_work(server_worker *worker)
 {
     if (worker->n_running == 0) {
@@ -451,6 +469,7 @@ static void *work(void *ctx)
         for (int32_t i = 0; worker->cut && i < worker->slots.n; i++)
             if (worker->slots.items[i].job) finish_slot(worker, &worker->slots.items[i], &problem);
         admit(worker);
+        wake_clients(worker);
         if (worker->stop && worker->n_running == 0) break;
         wait_for_work(worker);
         bool runs = worker->n_running > 0;
@@ -650,7 +669,8 @@ server_read server_job_read(server_worker *worker, server_job *job, char *bytes,
     *n = server_outbox_take(&job->outbox, bytes, size);
     if (was_full && !server_outbox_is_full(&job->outbox)) pthread_cond_signal(&worker->news);
     server_read result = *n > 0 ? SERVER_READ_BYTES : job->ended ? SERVER_READ_END : SERVER_READ_NOTHING;
-    if (result == SERVER_READ_NOTHING) suspend(ctx);
+    job->sleeps = result == SERVER_READ_NOTHING;
+    if (job->sleeps) suspend(ctx);
     pthread_mutex_unlock(&worker->lock);
     return result;
 }
@@ -670,6 +690,7 @@ bool server_job_begun(server_worker *worker, server_job *job, server_problem *pr
     pthread_mutex_lock(&worker->lock);
     bool begun = job->begun;
     *problem = job->problem;
+    job->sleeps = !begun;
     if (!begun) suspend(ctx);
     pthread_mutex_unlock(&worker->lock);
     return begun;

@@ -117,6 +117,9 @@ struct server_job {
     server_times times;
     bool said;                // something was put into the outbox since server_job_keep_alive looked
     double quiet_since;       // 0: it never looked
+    bool sleeps;              // the HTTP side waits to be woken
+    bool owes_wake;           // there is news that it was not woken for
+    double woke_at;           // the last time
     size_t n_reported;        // of the prompt: what the last progress told
     bool begun;               // the outbox has or had bytes, so the HTTP status is known: 200, or the problem's
     bool ended;               // nothing more will be written

@@ -27,11 +27,14 @@ struct server_worker {
     server_metrics *metrics;
     server_turns *turns;
     size_t n_cached, cache_room;   // tokens of running jobs after the last step, and how many there may be; 0: unknown
+    bool may_defer;                // the turn is short: clients may be woken in the next one
     bool draining, cut, stop;
 };
 
 // The client has news. With the worker's lock held.
 void server_job_wake(server_job *job);
+// ... and may be told a little later, to be called again before the next step.
+void server_job_wake_later(server_job *job, bool may_wait);
 // Tokens that the answer may have.
 size_t server_worker_room(const server_worker *worker, const server_job *job);
 // Takes the next tokens of a job's session after a step; *ended if the answer ends with one.

@@ -4,10 +4,32 @@
 
 #include "server/clock.h"
 
+// Each time that a client is woken its connection's thread and itself take a core from the step that runs. So tokens
+// that come faster than this are sent together, each as an event of its own.
+static const double wake_seconds = 0.005;
+
+static void wake_at(server_job *first, double now)
+{
+    first->woke_at = now;
+    first->owes_wake = false;
+    if (first->replay) server_replay_wake(first->replay);
+    if (!first->sleeps || !first->wake || first->abandoned) return;
+    first->sleeps = false;
+    first->wake(first->wake_ctx);
+}
+
 void server_job_wake(server_job *job)
 {
-    job = server_job_first(job);
-    if (job->wake && !job->abandoned) job->wake(job->wake_ctx);
+    wake_at(server_job_first(job), server_now());
+}
+
+void server_job_wake_later(server_job *job, bool may_wait)
+{
+    server_job *first = server_job_first(job);
+    const double now = server_now();
+    if (!first->begun) return;
+    first->owes_wake = true;
+    if (!may_wait || now - first->woke_at >= wake_seconds || server_outbox_is_full(&first->outbox)) wake_at(first, now);
 }
 
 // With context shifts, where a request names no number, as many as the model was trained for: some texts never end.
@@ -24,7 +46,7 @@ static void say(server_worker *worker, server_job *job, app_text text)
     if (text.n == 0) return;
     pthread_mutex_lock(&worker->lock);
     job->voice->text(job, text);
-    server_job_wake(job);
+    server_job_wake_later(job, worker->may_defer);
     pthread_mutex_unlock(&worker->lock);
 }
 

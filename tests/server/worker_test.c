@@ -3,6 +3,7 @@
 #include "server/worker.h"
 #include "support/support.h"
 
+#include <stdatomic.h>
 #include <time.h>
 
 static frit_model *model;
@@ -194,12 +195,64 @@ static void a_client_may_leave_while_its_grammar_is_made(void **state)
     while (server_worker_load(worker).n_running > 0) sleep_ms(1);
 }
 
+// Wakes of a client that always waits.
+typedef struct waiting_client {
+    _Atomic int n_wakes;
+} waiting_client;
+
+static void count_wake(void *ctx)
+{
+    waiting_client *client = ctx;
+    atomic_fetch_add(&client->n_wakes, 1);
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+// Tokens that come within 5 ms of each other are told at once, and the end always is.
+static void a_fast_stream_wakes_its_client_seldom(void **state)
+{
+    (void)state;
+    waiting_client client = {0};
+    server_problem problem;
+    char text[4096];
+    size_t at = 0, n = 0;
+    server_job *job = submit("Once upon a time");
+    job->max_tokens = 200;
+    server_job_listen(worker, job, count_wake, &client);
+    const double begin = seconds_now();
+    server_worker_give_grammar(worker, job, NULL, NULL);
+    int n_reads = 0, seen = 0;
+    bool begun = server_job_begun(worker, job, &problem, nothing, NULL);
+    for (server_read got = SERVER_READ_NOTHING; got != SERVER_READ_END;) {
+        if (begun) got = server_job_read(worker, job, text + at, sizeof text - at - 1, &n, nothing, NULL);
+        n_reads += begun && got == SERVER_READ_BYTES;
+        if (begun && got == SERVER_READ_BYTES) at += n;
+        if (begun && got != SERVER_READ_NOTHING) continue;
+        for (int i = 0; atomic_load(&client.n_wakes) == seen; i++) {   // without a wake it would wait for ever
+            if (i > 60000) fail_msg("the client was not woken after %d reads", n_reads);
+            sleep_ms(1);
+        }
+        seen = atomic_load(&client.n_wakes);
+        if (!begun) begun = server_job_begun(worker, job, &problem, nothing, NULL);
+    }
+    const double seconds = seconds_now() - begin;
+    assert_true(at > 200);
+    assert_true(atomic_load(&client.n_wakes) <= 4 + (int)(seconds / 0.005));
+    server_job_release(worker, job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_prompt_runs_before_its_grammar_is_there),
         cmocka_unit_test(a_grammar_that_comes_early_is_used_too),
         cmocka_unit_test(a_job_fails_with_what_its_grammar_fails_with),
+        cmocka_unit_test(a_fast_stream_wakes_its_client_seldom),
         cmocka_unit_test(a_client_may_leave_while_its_grammar_is_made),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
