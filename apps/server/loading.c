@@ -192,6 +192,7 @@ static void become_loaded(server_models *m, entry *e, const server_loaded *loade
     server_metrics_count(filled->metrics, SERVER_COUNT_LOADS, 1);
     if (m->draining) server_worker_drain(filled->worker);
     if (m->cut) server_worker_cut(filled->worker);
+    pthread_cond_signal(&m->watch);   // of its idle time
     grant(m, e);
 }
 

@@ -9,12 +9,9 @@
 
 static void ask(const served *s, const char *text, int status)
 {
-    const int fd = connect_to(s);
-    send_text(fd, text);
-    reply r = read_reply(fd);
+    reply r = reply_to_text(s, text);
     assert_int_equal(r.status, status);
     reply_free(&r);
-    close(fd);
 }
 
 static void each_request_has_a_line_without_its_text(void **state)

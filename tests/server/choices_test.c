@@ -146,12 +146,9 @@ static void a_client_that_goes_away_ends_all_answers(void **state)
     const char *body = "{\"prompt\": \"hello\", \"n\": 8, \"max_tokens\": 400, \"stream\": true, "
                        "\"logit_bias\": {\"2\": -100}}";
     for (int i = 0; i < 3; i++) {
-        const int socket = connect_to(&s);
-        char *text = post_text(TEXT, "", body), some[256];
-        send_text(socket, text);
-        if (i > 0) assert_true(read_some(socket, some, sizeof some, 10000) > 0);
+        const int socket = send_post(&s, TEXT, body);
+        if (i > 0) await_bytes(socket);
         close(socket);
-        free(text);
         expect_health(&s, "running", 0);
         expect_health(&s, "waiting", 0);
     }

@@ -160,15 +160,6 @@ static void depth_is_refused_on_every_path(void **state)
 
 // ---------------------------------------------------------------------------------------- heads
 
-static reply send_raw(const served *s, const char *text)
-{
-    const int fd = connect_to(s);
-    send_text(fd, text);
-    const reply r = read_reply(fd);
-    close(fd);
-    return r;
-}
-
 static void no_path_leads_out_of_its_place(void **state)
 {
     (void)state;
@@ -202,7 +193,7 @@ static void no_path_leads_out_of_its_place(void **state)
             const char *place = places[i / (FRIT_COUNT(rests) + 1)], *rest = k < FRIT_COUNT(rests) ? rests[k] : name;
             snprintf(text, sizeof text, "%s %s%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", methods[m],
                      place, rest);
-            reply r = send_raw(&s, text);
+            reply r = reply_to_text(&s, text);
             const bool is_stream = strcmp(place, "/v1/stream/") == 0 && strcmp(methods[m], "DELETE") == 0;
             if ((r.status < 400 && !is_stream) || r.status >= 500 || strstr(r.body, "root:"))
                 fail_msg("%.100s: %d %.200s", text, r.status, r.body);
@@ -231,7 +222,7 @@ static void nothing_repeated_makes_a_header(void **state)
     };
     served s = serve(model(), "--threads 1 --cors http://a.example");
     for (size_t i = 0; i < FRIT_COUNT(heads); i++) {
-        reply r = send_raw(&s, heads[i]);
+        reply r = reply_to_text(&s, heads[i]);
         assert_int_not_equal(r.status, 0);
         const char *cookie = reply_header(&r, "Set-Cookie");
         if (cookie) fail_msg("%s: Set-Cookie: %s", heads[i], cookie);
@@ -277,12 +268,8 @@ static char *text_of(const reply *r)
 
 static int begin_stream(const served *s)
 {
-    char *text = post_text(TEXT, "", LONG_ANSWER ", \"stream\": true}");
-    const int fd = connect_to(s);
-    send_text(fd, text);
-    free(text);
-    char first;
-    assert_int_equal(recv(fd, &first, 1, MSG_PEEK), 1);   // it has begun
+    const int fd = send_post(s, TEXT, LONG_ANSWER ", \"stream\": true}");
+    await_answer(fd);
     return fd;
 }
 

@@ -93,11 +93,7 @@ static reply ask_with(const char *method, const char *path, const char *headers)
 {
     char text[2048];
     snprintf(text, sizeof text, "%s %s HTTP/1.1\r\n%s\r\n", method, path, headers);
-    int fd = connect_to(&s);
-    send_text(fd, text);
-    reply r = read_reply(fd);
-    close(fd);
-    return r;
+    return reply_to_text(&s, text);
 }
 
 static void expect_header(const char *method, const char *path, const char *headers, int status, const char *name,

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONG_NAME = 20000, LONG_CTX = 8000 };
+enum { LONG_CTX = 8000 };
 
 static const char *model(void)
 {
@@ -22,31 +22,16 @@ static const char *model(void)
 // A server with one session. The model's long name makes events so long that a client that does not read keeps it.
 static served serve_one(void)
 {
-    char *options = malloc(LONG_NAME + 256);
-    int n = sprintf(options, "--parallel 1 --max-queue 16 --threads 1 --drain 0 --sse-ping 1 --alias ");
-    memset(options + n, 'n', LONG_NAME);
-    options[n + LONG_NAME] = 0;
-    const served s = serve(model(), options);
-    free(options);
-    return s;
-}
-
-static int ask(const served *s, const char *path, const char *body)
-{
-    const int fd = connect_to(s);
-    char *text = post_text(path, "", body);
-    send_text(fd, text);
-    free(text);
-    return fd;
+    return serve_with_long_events(model(), "--parallel 1 --max-queue 16 --threads 1 --drain 0 --sse-ping 1");
 }
 
 // Takes the session and keeps it, as it reads only the first bytes of its answer.
 static int occupy(const served *s)
 {
-    char bytes[64];
-    const int fd = ask(s, "/v1/completions",
-                       "{\"prompt\": \"a\", \"max_tokens\": -1, \"logit_bias\": {\"2\": -100}, \"stream\": true}");
-    if (read_some(fd, bytes, sizeof bytes, 30000) == 0) fail_msg("nothing came");
+    const int fd =
+        send_post(s, "/v1/completions",
+                  "{\"prompt\": \"a\", \"max_tokens\": -1, \"logit_bias\": {\"2\": -100}, \"stream\": true}");
+    await_bytes(fd);
     return fd;
 }
 
@@ -68,30 +53,17 @@ static const struct {
      "{\"error\":\"the server is shutting down\"}\n"},
 };
 
-// Reads until the text has come.
-static void await_text(int fd, const char *text, char *said, size_t size)
-{
-    size_t n = 0;
-    said[0] = 0;
-    while (!strstr(said, text)) {
-        const size_t more = n + 1 < size ? read_some(fd, said + n, size - 1 - n, 30000) : 0;
-        if (more == 0) fail_msg("'%s' did not come: %s", text, said);
-        n += more;
-        said[n] = 0;
-    }
-}
-
 static void a_stream_that_waits_says_that_it_lives(void **state)
 {
     (void)state;
     served s = serve_one();
     const int busy = occupy(&s);
-    static char said[4 * LONG_NAME];
+    static char said[4 * SERVED_LONG_NAME];
     int fds[FRIT_COUNT(protocols)];
-    for (size_t i = 0; i < FRIT_COUNT(protocols); i++) fds[i] = ask(&s, protocols[i].path, protocols[i].body);
-    const int silent =
-        ask(&s, "/completion", "{\"prompt\": \"b\", \"n_predict\": 2, \"stream\": true, \"sse_ping_interval\": -1}");
-    const int whole = ask(&s, "/completion", "{\"prompt\": \"b\", \"n_predict\": 2, \"sse_ping_interval\": 1}");
+    for (size_t i = 0; i < FRIT_COUNT(protocols); i++) fds[i] = send_post(&s, protocols[i].path, protocols[i].body);
+    const int silent = send_post(&s, "/completion",
+                                 "{\"prompt\": \"b\", \"n_predict\": 2, \"stream\": true, \"sse_ping_interval\": -1}");
+    const int whole = send_post(&s, "/completion", "{\"prompt\": \"b\", \"n_predict\": 2, \"sse_ping_interval\": 1}");
     for (size_t i = 0; i < FRIT_COUNT(protocols); i++) {
         await_text(fds[i], protocols[i].sign, said, sizeof said);
         assert_memory_equal(said, "HTTP/1.1 200 ", 13);
@@ -122,8 +94,8 @@ static void an_answer_follows_the_comments(void **state)
     (void)state;
     served s = serve_one();
     const int busy = occupy(&s);
-    static char said[8 * LONG_NAME];
-    const int fd = ask(&s, "/v1/completions", protocols[0].body);
+    static char said[8 * SERVED_LONG_NAME];
+    const int fd = send_post(&s, "/v1/completions", protocols[0].body);
     await_text(fd, ": keep-alive\n\n", said, sizeof said);
     close(busy);
     await_text(fd, "data: [DONE]\n\n", said, sizeof said);

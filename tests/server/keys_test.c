@@ -51,11 +51,7 @@ static int ask(const served *s, const char *key, const char *path, const char *b
 {
     char header[256];
     snprintf(header, sizeof header, "Authorization: Bearer %s\r\n", key);
-    char *text = post_text(path, header, body);
-    const int fd = connect_to(s);
-    send_text(fd, text);
-    free(text);
-    return fd;
+    return send_request(s, "POST", path, header, body);
 }
 
 static reply answer_to(const served *s, const char *key, const char *path, const char *body)

@@ -10,11 +10,11 @@
 
 enum { LONG_CTX = 12000 };
 
-// An answer that takes long: as many tokens as the context holds.
-static const char endless[] =
-    "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": -1, \"logit_bias\": {\"2\": -100}, \"stream\": true}";
+// An answer that never ends, of servers with context shifts.
+static const char endless[] = "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": 100000000, \"logit_bias\": "
+                              "{\"2\": -100}, \"stream\": true}";
 static const char endless_whole[] =
-    "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": -1, \"logit_bias\": {\"2\": -100}}";
+    "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": 100000000, \"logit_bias\": {\"2\": -100}}";
 static const char brief[] = "{\"prompt\": \"b\", \"temperature\": 0, \"max_tokens\": 8, \"logit_bias\": {\"2\": -100}}";
 
 static const char *model(void)
@@ -23,22 +23,6 @@ static const char *model(void)
     const tiny_options options = {.n_ctx = LONG_CTX};
     if (!path[0]) snprintf(path, sizeof path, "%s", tiny_model("long.gguf", &options));
     return path;
-}
-
-static int ask(const served *s, const char *body)
-{
-    int fd = connect_to(s);
-    char *text = post_text(TEXT, "", body);
-    send_text(fd, text);
-    free(text);
-    return fd;
-}
-
-// Waits for the first bytes of the answer.
-static void await_bytes(int fd)
-{
-    char bytes[64];
-    if (read_some(fd, bytes, sizeof bytes, 30000) == 0) fail_msg("nothing came");
 }
 
 static void expect_brief_answer(const served *s)
@@ -53,18 +37,18 @@ static void expect_brief_answer(const served *s)
 static void a_client_that_leaves_frees_its_session(void **state)
 {
     (void)state;
-    served s = serve(model(), "--parallel 1 --max-queue 1 --threads 1");
-    int fd = ask(&s, endless);   // while it streams
+    served s = serve(model(), "--parallel 1 --max-queue 1 --threads 1 --context-shift");
+    int fd = send_post(&s, TEXT, endless);   // while it streams
     await_bytes(fd);
     close(fd);
     expect_health(&s, "running", 0);
 
-    fd = ask(&s, endless_whole);   // while nothing has been sent to it
+    fd = send_post(&s, TEXT, endless_whole);   // while nothing has been sent to it
     expect_health(&s, "running", 1);
     close(fd);
     expect_health(&s, "running", 0);
 
-    fd = ask(&s, endless);   // after it said that nothing more comes from it, which alone ends nothing
+    fd = send_post(&s, TEXT, endless);   // after it said that nothing more comes from it, which alone ends nothing
     await_bytes(fd);
     shutdown(fd, SHUT_WR);
     await_bytes(fd);
@@ -72,7 +56,7 @@ static void a_client_that_leaves_frees_its_session(void **state)
     close(fd);
     expect_health(&s, "running", 0);
 
-    fd = ask(&s, endless_whole);   // by a reset
+    fd = send_post(&s, TEXT, endless_whole);   // by a reset
     expect_health(&s, "running", 1);
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
     close(fd);
@@ -91,7 +75,7 @@ static void a_client_that_leaves_while_its_prompt_runs_frees_its_session(void **
     size_t n = strlen(body);
     for (int i = 1; i < N_PROMPT; i++) n += (size_t)sprintf(body + n, ",%d", 4 + i % 26);
     strcpy(body + n, "]}");
-    int fd = ask(&s, body);
+    int fd = send_post(&s, TEXT, body);
     expect_health(&s, "running", 1);
     close(fd);
     expect_health(&s, "running", 0);
@@ -111,10 +95,10 @@ static void a_client_that_leaves_while_its_prompt_runs_frees_its_session(void **
 static void a_waiting_client_that_leaves_does_not_touch_the_running_one(void **state)
 {
     (void)state;
-    served s = serve(model(), "--parallel 1 --max-queue 2 --threads 1");
-    int running = ask(&s, endless);
+    served s = serve(model(), "--parallel 1 --max-queue 2 --threads 1 --context-shift");
+    int running = send_post(&s, TEXT, endless);
     await_bytes(running);
-    int waiting = ask(&s, endless), behind = ask(&s, brief);
+    int waiting = send_post(&s, TEXT, endless), behind = send_post(&s, TEXT, brief);
     expect_health(&s, "waiting", 2);
     close(waiting);
     expect_health(&s, "waiting", 1);
@@ -133,10 +117,10 @@ static void a_waiting_client_that_leaves_does_not_touch_the_running_one(void **s
 static void a_full_queue_says_when_to_come_back(void **state)
 {
     (void)state;
-    served s = serve(model(), "--parallel 1 --max-queue 1 --threads 1");
-    int running = ask(&s, endless);
+    served s = serve(model(), "--parallel 1 --max-queue 1 --threads 1 --context-shift");
+    int running = send_post(&s, TEXT, endless);
     await_bytes(running);
-    int waiting = ask(&s, brief);
+    int waiting = send_post(&s, TEXT, brief);
     expect_health(&s, "waiting", 1);
     reply r = post(&s, TEXT, brief);
     assert_int_equal(r.status, 429);
@@ -153,22 +137,15 @@ static void a_full_queue_says_when_to_come_back(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// A long name makes every event long, so that what the kernel buffers for a connection is soon full.
 static void a_client_that_does_not_read_stops_only_itself(void **state)
 {
     (void)state;
-    enum { NAME = 20000 };
-    char *options = malloc(NAME + 256);
-    int n = sprintf(options, "--parallel 2 --threads 1 --alias ");
-    memset(options + n, 'n', NAME);
-    options[n + NAME] = 0;
-    served s = serve(model(), options);
-    free(options);
+    served s = serve_with_long_events(model(), "--parallel 2 --threads 1");
     const char *body = "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": 2000, \"logit_bias\": {\"2\": -100}, "
                        "\"stream\": true}";
     const char *body_whole =
         "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": 2000, \"logit_bias\": {\"2\": -100}}";
-    int slow = ask(&s, body);
+    int slow = send_post(&s, TEXT, body);
     await_bytes(slow);
     for (int i = 0; i < 2; i++) {
         reply r = post(&s, TEXT, body_whole);
@@ -176,16 +153,7 @@ static void a_client_that_does_not_read_stops_only_itself(void **state)
         reply_free(&r);
     }
     assert_int_equal(health(&s, "running"), 1);   // it has had the time to finish, and waits for its reader
-    char *bytes = malloc(1 << 16);
-    size_t total = 0, got;
-    bool done = false;
-    while (!done && (got = read_some(slow, bytes, (1 << 16) - 1, 20000)) > 0) {
-        bytes[got] = 0;
-        total += got;
-        done = strstr(bytes, "[DONE]") != NULL;
-    }
-    free(bytes);
-    assert_true(total > (size_t)2000 / 4 * NAME);
+    assert_true(read_until(slow, "[DONE]") > (size_t)2000 / 4 * SERVED_LONG_NAME);
     expect_health(&s, "running", 0);
     close(slow);
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
@@ -223,14 +191,16 @@ static void a_signal_ends_an_idle_server(void **state)
 static void a_signal_lets_streams_finish(void **state)
 {
     (void)state;
-    served s = serve(model(), "--parallel 1 --max-queue 1 --drain 600 --threads 1");
-    int running = ask(&s, endless);
+    served s = serve_with_long_events(model(), "--parallel 1 --max-queue 1 --drain 600 --threads 1");
+    int running = send_post(&s, TEXT,
+                            "{\"prompt\": \"a\", \"temperature\": 0, \"max_tokens\": 1000, "
+                            "\"logit_bias\": {\"2\": -100}, \"stream\": true}");   // it waits for its reader
     int kept = connect_to(&s);
     send_text(kept, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
     reply r = read_reply(kept);
     reply_free(&r);
     expect_health(&s, "running", 1);
-    int waiting = ask(&s, brief);
+    int waiting = send_post(&s, TEXT, brief);
     expect_health(&s, "waiting", 1);
     kill(s.pid, SIGTERM);
     r = read_reply(waiting);   // it had not begun
@@ -260,29 +230,38 @@ static void expect_cut_stream(int fd)
     assert_non_null(strstr(r.body, "data: {\"error\":{\"message\":\"the server is shutting down\""));
     assert_null(strstr(r.body, "[DONE]"));
     reply_free(&r);
+    close(fd);
+}
+
+// Begins a stream and ends the server.
+static int begin_and_end(const served *s)
+{
+    const int fd = send_post(s, TEXT, endless);
+    await_answer(fd);
+    kill(s->pid, SIGTERM);
+    return fd;
 }
 
 static void the_deadline_and_a_second_signal_cut_streams(void **state)
 {
     (void)state;
-    served s = serve(model(), "--drain 0 --threads 1");
-    int fd = ask(&s, endless);
-    nap(300);
-    expect_health(&s, "running", 1);
-    kill(s.pid, SIGTERM);
-    expect_cut_stream(fd);
-    close(fd);
+    served s = serve(model(), "--drain 0 --threads 1 --context-shift");
+    expect_cut_stream(begin_and_end(&s));
     assert_int_equal(stop_serving(&s, 0), 0);
 
-    s = serve(model(), "--drain 1000 --threads 1");
-    fd = ask(&s, endless);
-    nap(300);
-    expect_health(&s, "running", 1);
-    kill(s.pid, SIGTERM);
-    nap(100);
+    s = serve(model(), "--drain 1000 --threads 1 --context-shift");
+    const int kept = connect_to(&s);
+    const int fd = begin_and_end(&s);
+    for (int status = 200; status != 503;) {   // until it has seen the first signal
+        send_text(kept, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        reply r = read_reply(kept);
+        status = r.status;
+        reply_free(&r);
+        if (status != 200) assert_int_equal(status, 503);
+    }
+    close(kept);
     kill(s.pid, SIGTERM);
     expect_cut_stream(fd);
-    close(fd);
     assert_int_equal(stop_serving(&s, 0), 0);
 }
 

@@ -30,11 +30,7 @@ static reply ask(const char *method, const char *path, const char *headers)
 {
     char text[2048];
     snprintf(text, sizeof text, "%s %s HTTP/1.1\r\n%sContent-Length: 0\r\n\r\n", method, path, headers);
-    const int fd = connect_to(&s);
-    send_text(fd, text);
-    const reply r = read_reply(fd);
-    close(fd);
-    return r;
+    return reply_to_text(&s, text);
 }
 
 static void expect_status(const char *method, const char *path, const char *headers, int status)

@@ -32,16 +32,9 @@ static int stop_server(void **state)
 
 static reply send_as(const char *key, const char *method, const char *path, const char *body)
 {
-    char *text = malloc(strlen(body) + 512);
-    snprintf(text, strlen(body) + 512,
-             "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n%s", method,
-             path, key, strlen(body), body);
-    const int fd = connect_to(&s);
-    send_text(fd, text);
-    const reply r = read_reply(fd);
-    close(fd);
-    free(text);
-    return r;
+    char header[64];
+    snprintf(header, sizeof header, "Authorization: Bearer %s\r\n", key);
+    return reply_to(&s, method, path, header, body);
 }
 
 static json_t *ask(const char *method, const char *path, const char *body, int status)

@@ -29,36 +29,11 @@ static served serve_endless(const char *more)
     return serve(model(), options);
 }
 
-static char *request_text(const char *method, const char *path, const char *headers, const char *body)
-{
-    char *text = malloc(strlen(body) + strlen(headers) + 512);
-    sprintf(text, "%s %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s", method, path, headers,
-            strlen(body), body);
-    return text;
-}
-
-static int send_request(const served *s, const char *method, const char *path, const char *headers, const char *body)
-{
-    const int fd = connect_to(s);
-    char *text = request_text(method, path, headers, body);
-    send_text(fd, text);
-    free(text);
-    return fd;
-}
-
 static reply ask(const served *s, const char *method, const char *path, const char *headers, int status)
 {
-    const int fd = send_request(s, method, path, headers, "");
-    reply r = read_reply(fd);
-    close(fd);
+    reply r = reply_to(s, method, path, headers, "");
     if (r.status != status) fail_msg("%s %s: %d %s", method, path, r.status, r.body);
     return r;
-}
-
-static void await_bytes(int fd)
-{
-    char bytes[64];
-    if (read_some(fd, bytes, sizeof bytes, 30000) == 0) fail_msg("nothing came");
 }
 
 // The texts of all events of a completion's stream.
@@ -123,8 +98,8 @@ static void a_broken_stream_continues_from_any_place(void **state)
 static void a_stream_that_runs_has_many_readers_and_can_be_ended(void **state)
 {
     (void)state;
-    static const char body[] = "{\"prompt\": \"a\", \"max_tokens\": -1, \"stream\": true}";
-    served s = serve_endless("");
+    static const char body[] = "{\"prompt\": \"a\", \"max_tokens\": 100000000, \"stream\": true}";
+    served s = serve_endless("--context-shift");
     int fd = send_request(&s, "POST", TEXT, "X-Conversation-Id: a\r\n", body);
     await_bytes(fd);
     close(fd);

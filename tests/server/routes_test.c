@@ -39,15 +39,10 @@ static int stop_server(void **state)
 // Of a route, with a word for the '*' in its path.
 static reply ask(const server_route *route, const char *headers, const char *body)
 {
-    char text[2048];
+    char path[256];
     const size_t n = strcspn(route->path, "*");
-    snprintf(text, sizeof text, "%s %.*s%s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s",
-             route->method, (int)n, route->path, route->path[n] ? "x" : "", headers, strlen(body), body);
-    const int fd = connect_to(&s);
-    send_text(fd, text);
-    const reply r = read_reply(fd);
-    close(fd);
-    return r;
+    snprintf(path, sizeof path, "%.*s%s", (int)n, route->path, route->path[n] ? "x" : "");
+    return reply_to(&s, route->method, path, headers, body);
 }
 
 // What the route's protocol makes of a problem has this reply's members and types.
@@ -143,13 +138,10 @@ static void long_bodies_and_values_get_the_error_of_the_protocol(void **state)
         char head[512];
         snprintf(head, sizeof head, "POST %s HTTP/1.1\r\nHost: localhost\r\n" KEY "Content-Length: 99999999\r\n\r\n",
                  routes[i].path);
-        const int fd = connect_to(&s);
-        send_text(fd, head);
-        reply r = read_reply(fd);
+        reply r = reply_to_text(&s, head);
         assert_int_equal(r.status, 413);
         expect_shape(&routes[i], &r);
         reply_free(&r);
-        close(fd);
     }
 }
 
@@ -168,13 +160,10 @@ static void other_methods_are_refused(void **state)
 
 static json_t *read_document(void)
 {
-    const int fd = connect_to(&s);
-    send_text(fd, "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n" KEY "\r\n");
-    reply r = read_reply(fd);
+    reply r = reply_to(&s, "GET", "/openapi.json", KEY, "");
     assert_int_equal(r.status, 200);
     json_t *json = reply_json(&r);
     reply_free(&r);
-    close(fd);
     return json;
 }
 

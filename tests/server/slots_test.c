@@ -215,13 +215,7 @@ static reply post_with(const served *s, const char *key, const char *path, const
 {
     char header[64];
     snprintf(header, sizeof header, "X-Api-Key: %s\r\n", key);
-    char *text = post_text(path, header, body);
-    const int fd = connect_to(s);
-    send_text(fd, text);
-    free(text);
-    const reply r = read_reply(fd);
-    close(fd);
-    return r;
+    return reply_to(s, "POST", path, header, body);
 }
 
 static void expect_with(const served *s, const char *key, const char *path, const char *body, int status)
@@ -260,13 +254,10 @@ static void texts_belong_to_their_keys(void **state)
 static void a_busy_slot_is_left_alone(void **state)
 {
     (void)state;
-    served s = serve_slots(0, "");
-    const int fd = connect_to(&s);
-    char *text = post_text(TEXT, "",
-                           "{\"prompt\": \"a\", \"max_tokens\": -1, \"temperature\": 0, \"id_slot\": 0, "
-                           "\"logit_bias\": {\"2\": -100}}");
-    send_text(fd, text);
-    free(text);
+    served s = serve_slots(0, "--context-shift");
+    const int fd = send_post(&s, TEXT,
+                             "{\"prompt\": \"a\", \"max_tokens\": 100000000, \"temperature\": 0, \"id_slot\": 0, "
+                             "\"logit_bias\": {\"2\": -100}}");
     expect_health(&s, "running", 1);
     change(&s, "0", "erase", "", 409);
     change(&s, "1", "erase", "", 200);

@@ -55,14 +55,11 @@ static size_t list(const char *path, const char *ending, char names[][96], size_
 
 static int status_of(const served *s, const char *method, const char *id)
 {
-    char text[512];
-    snprintf(text, sizeof text, "%s " PATH "/%s HTTP/1.1\r\nHost: localhost\r\n\r\n", method, id);
-    const int fd = connect_to(s);
-    send_text(fd, text);
-    reply r = read_reply(fd);
+    char path[256];
+    snprintf(path, sizeof path, PATH "/%s", id);
+    reply r = reply_to(s, method, path, "", "");
     const int status = r.status;
     reply_free(&r);
-    close(fd);
     return status;
 }
 

@@ -84,14 +84,9 @@ static void expect_attribute(const json_t *span, const char *key, const char *ki
 
 static void ask(const served *s, const char *headers, const char *body, int status)
 {
-    char *text = post_text(TEXT, headers, body);
-    const int fd = connect_to(s);
-    send_text(fd, text);
-    reply r = read_reply(fd);
+    reply r = reply_to(s, "POST", TEXT, headers, body);
     assert_int_equal(r.status, status);
     reply_free(&r);
-    free(text);
-    close(fd);
 }
 
 static const char brief[] = "{\"prompt\": [5, 6, 7], \"max_tokens\": 4, \"logit_bias\": {\"2\": -100}}";

@@ -59,13 +59,22 @@ static pid_t start(const char *arguments, int *err)
     return pid;
 }
 
+// In slices: a test that is stopped for a while loses one of them, and not its patience.
+static bool is_readable(int fd, int milliseconds)
+{
+    enum { SLICE_MS = 100 };
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    for (int left = milliseconds; left > 0; left -= SLICE_MS)
+        if (poll(&readable, 1, left < SLICE_MS ? left : SLICE_MS) == 1) return true;
+    return false;
+}
+
 // Reads stderr until it says `until`, or ends.
 static bool listen_for(int err, char *said, size_t size, const char *until)
 {
     size_t n = strlen(said);
     while (!until || !strstr(said, until)) {
-        struct pollfd poll_err = {.fd = err, .events = POLLIN};
-        if (n + 1 >= size || poll(&poll_err, 1, PATIENCE_MS) != 1) return false;
+        if (n + 1 >= size || !is_readable(err, PATIENCE_MS)) return false;
         ssize_t got = read(err, said + n, size - 1 - n);
         if (got <= 0) return !until;
         n += (size_t)got;
@@ -93,6 +102,17 @@ served serve(const char *model, const char *options)
     char arguments[4 << 14];
     snprintf(arguments, sizeof arguments, "'%s' --port 0 %s", model, options);
     return serve_arguments(arguments);
+}
+
+served serve_with_long_events(const char *model, const char *options)
+{
+    char *all = malloc(SERVED_LONG_NAME + strlen(options) + 64);
+    const size_t n = (size_t)sprintf(all, "%s --alias ", options);
+    memset(all + n, 'n', SERVED_LONG_NAME);
+    all[n + SERVED_LONG_NAME] = 0;
+    const served s = serve(model, all);
+    free(all);
+    return s;
 }
 
 served serve_arguments(const char *arguments)
@@ -173,8 +193,7 @@ void send_text(int socket, const char *text)
 
 size_t read_some(int socket, char *bytes, size_t size, int milliseconds)
 {
-    struct pollfd readable = {.fd = socket, .events = POLLIN};
-    if (poll(&readable, 1, milliseconds) != 1) return 0;
+    if (!is_readable(socket, milliseconds)) return 0;
     ssize_t n = recv(socket, bytes, size, 0);
     return n > 0 ? (size_t)n : 0;
 }
@@ -269,16 +288,43 @@ json_t *reply_json(const reply *r)
     return json;
 }
 
-char *post_text(const char *path, const char *headers, const char *json)
+char *request_text(const char *method, const char *path, const char *headers, const char *body)
 {
-    size_t size = strlen(path) + strlen(headers) + strlen(json) + 256;
+    size_t size = strlen(method) + strlen(path) + strlen(headers) + strlen(body) + 256;
     char *text = malloc(size);
-    snprintf(text, size, "POST %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s", path, headers,
-             strlen(json), json);
+    snprintf(text, size, "%s %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s", method, path, headers,
+             strlen(body), body);
     return text;
 }
 
-static reply ask(const served *s, const char *text)
+char *post_text(const char *path, const char *headers, const char *json)
+{
+    return request_text("POST", path, headers, json);
+}
+
+int send_request(const served *s, const char *method, const char *path, const char *headers, const char *body)
+{
+    const int fd = connect_to(s);
+    char *text = request_text(method, path, headers, body);
+    send_text(fd, text);
+    free(text);
+    return fd;
+}
+
+int send_post(const served *s, const char *path, const char *json)
+{
+    return send_request(s, "POST", path, "", json);
+}
+
+reply reply_to(const served *s, const char *method, const char *path, const char *headers, const char *body)
+{
+    const int fd = send_request(s, method, path, headers, body);
+    const reply r = read_reply(fd);
+    close(fd);
+    return r;
+}
+
+reply reply_to_text(const served *s, const char *text)
 {
     int fd = connect_to(s);
     send_text(fd, text);
@@ -291,15 +337,58 @@ reply get(const served *s, const char *path)
 {
     char text[1024];
     snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
-    return ask(s, text);
+    return reply_to_text(s, text);
 }
 
 reply post(const served *s, const char *path, const char *json)
 {
     char *text = post_text(path, "", json);
-    reply r = ask(s, text);
+    reply r = reply_to_text(s, text);
     free(text);
     return r;
+}
+
+void await_bytes(int socket)
+{
+    char bytes[64];
+    if (read_some(socket, bytes, sizeof bytes, PATIENCE_MS) == 0) fail_msg("nothing came");
+}
+
+void await_answer(int socket)
+{
+    if (!is_readable(socket, PATIENCE_MS)) fail_msg("nothing came");
+}
+
+void await_text(int socket, const char *text, char *said, size_t size)
+{
+    size_t n = 0;
+    said[0] = 0;
+    while (!strstr(said, text)) {
+        const size_t more = n + 1 < size ? read_some(socket, said + n, size - 1 - n, PATIENCE_MS) : 0;
+        if (more == 0) fail_msg("'%s' did not come: %s", text, said);
+        n += more;
+        said[n] = 0;
+    }
+}
+
+size_t read_until(int socket, const char *text)
+{
+    enum { BLOCK = 1 << 16 };
+    char *bytes = malloc(BLOCK);
+    const size_t n_text = strlen(text);
+    size_t total = 0, n = 0;
+    for (bool found = false; !found;) {
+        const size_t kept = n < n_text ? n : n_text - 1;   // the text may come in two pieces
+        memmove(bytes, bytes + n - kept, kept);
+        const size_t more = read_some(socket, bytes + kept, BLOCK - 1 - kept, PATIENCE_MS);
+        if (more == 0) fail_msg("'%s' did not come in %zu bytes", text, total);
+        n = kept + more;
+        bytes[n] = 0;
+        total += more;
+        found = strstr(bytes, text) != NULL;
+    }
+    free(bytes);
+    return total;
 }
 
 int health(const served *s, const char *name)
@@ -316,7 +405,7 @@ int health(const served *s, const char *name)
 void expect_health(const served *s, const char *name, int value)
 {
     int found = -1;
-    for (int i = 0; i < 500 && found != value; i++) {
+    for (int i = 0; i < PATIENCE_MS / 10 && found != value; i++) {
         if (i > 0) nap(10);
         found = health(s, name);
     }

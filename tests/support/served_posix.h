@@ -25,6 +25,10 @@ typedef struct served {
 extern const char *served_by;
 // Starts it on a free port and waits for its ready line; fails the test if there is none within 60 s.
 served serve(const char *model, const char *options);
+// The same; the model's name makes each event SERVED_LONG_NAME bytes longer, so that a client that does not read stops its
+// answer soon.
+enum { SERVED_LONG_NAME = 20000 };
+served serve_with_long_events(const char *model, const char *options);
 // The same with all arguments; one of them is a free port.
 served serve_arguments(const char *arguments);
 // Sends the signal (0: none) and waits for the end; returns the exit code, or 128 + the signal that killed it.
@@ -55,10 +59,24 @@ json_t *reply_json(const reply *r);   // fails the test if the body is no JSON
 
 reply get(const served *s, const char *path);
 reply post(const served *s, const char *path, const char *json);
-// The text of a request with that body.
+// The text of a request with that body; headers end with line feeds.
+char *request_text(const char *method, const char *path, const char *headers, const char *body);
 char *post_text(const char *path, const char *headers, const char *json);
+// Sends a request on a connection of its own, which is returned: its answer may be read or left.
+int send_request(const served *s, const char *method, const char *path, const char *headers, const char *body);
+int send_post(const served *s, const char *path, const char *json);
+// The reply to such a request, and to one that is written out.
+reply reply_to(const served *s, const char *method, const char *path, const char *headers, const char *body);
+reply reply_to_text(const served *s, const char *text);
+// Waits for bytes of an answer, and reads some, or none.
+void await_bytes(int socket);
+void await_answer(int socket);
+// Reads until the text has come; `said` has everything then, as a text.
+void await_text(int socket, const char *text, char *said, size_t size);
+// ... and keeps nothing; returns the number of bytes.
+size_t read_until(int socket, const char *text);
 // A number of /health: "running", "waiting".
 int health(const served *s, const char *name);
-// Waits until it has this value, for some seconds at most.
+// Waits until it has this value, for a minute at most.
 void expect_health(const served *s, const char *name, int value);
 void nap(int milliseconds);
