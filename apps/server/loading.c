@@ -462,18 +462,20 @@ bool server_models_unload(server_models *m, const server_model *model, server_pr
 {
     entry *e = entry_of(m, model);
     pthread_mutex_lock(&m->lock);
-    const bool is_there = e->state == LOADED, good = is_there && is_idle(m, e);
-    if (good) {
+    const bool is_there = e->state == LOADED;
+    const server_load load = is_there ? server_worker_load(model->worker) : (server_load){0};
+    const int32_t n_requests = load.n_running + load.n_waiting + load.n_ending;
+    if (is_there && n_requests == 0) {   // what only looks at it, or was answered already, holds it a moment longer
         e->leaves = true;
         pthread_cond_signal(&m->work);
     } else if (is_there) {
         server_refuse(problem, 409, "model_busy", "model",
-                      "The model '%.200s' has %d requests; it is freed without any.", model->name, (int)e->n_users);
+                      "The model '%.200s' has %d requests; it is freed without any.", model->name, (int)n_requests);
     } else {
         server_refuse(problem, 400, "model_not_loaded", "model", "The model '%.200s' is not loaded.", model->name);
     }
     pthread_mutex_unlock(&m->lock);
-    return good;
+    return is_there && n_requests == 0;
 }
 
 bool server_models_look(server_models *m, const server_model *model, server_model_status *status)

@@ -108,6 +108,14 @@ static void set(bool *flag, bool value)
     pthread_mutex_unlock(&world.lock);
 }
 
+static int world_loaded(void)
+{
+    pthread_mutex_lock(&world.lock);
+    const int n = world.n_loaded;
+    pthread_mutex_unlock(&world.lock);
+    return n;
+}
+
 static void wait_for_begun(int n)
 {
     pthread_mutex_lock(&world.lock);
@@ -280,6 +288,22 @@ static void a_model_stays_when_nobody_needs_its_memory_any_more(void **state)
     for (int i = 0; i < 3; i++) server_models_release(models, &all[0], true);
 }
 
+// A request that only looks, or that was answered a moment ago, is no reason to keep it; it goes when that is over.
+static void a_model_that_only_is_looked_at_can_be_freed(void **state)
+{
+    (void)state;
+    server_problem problem;
+    assert_true(server_models_hold(models, &all[0], false));
+    assert_true(server_models_unload(models, &all[0], &problem));
+    assert_string_equal(status_of(0).value, "unloaded");
+    assert_int_equal(world_loaded(), 1);
+    server_models_release(models, &all[0], false);
+    for (int i = 0; i < 30000 && world_loaded() > 0; i++) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_int_equal(world_loaded(), 0);
+    assert_false(server_models_unload(models, &all[0], &problem));
+    assert_string_equal(problem.code, "model_not_loaded");
+}
+
 static void what_never_fits_is_refused_with_the_numbers(void **state)
 {
     (void)state;
@@ -321,6 +345,7 @@ int main(void)
         TEST(an_idle_model_gives_its_memory),
         TEST(a_model_that_is_used_gives_its_memory_when_it_is_done),
         TEST(a_model_stays_when_nobody_needs_its_memory_any_more),
+        TEST(a_model_that_only_is_looked_at_can_be_freed),
         TEST(what_never_fits_is_refused_with_the_numbers),
         TEST(so_many_wait_and_a_drain_ends_them),
     };
