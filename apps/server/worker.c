@@ -337,6 +337,7 @@ static void wake_clients(server_worker *worker)
 static void wait_for_work(server_worker *worker)
 {
     if (worker->n_running == 0) {
+        server_turns_leave(worker->turns, &worker->turn);
         pthread_cond_wait(&worker->news, &worker->lock);
         return;
     }
@@ -344,6 +345,7 @@ static void wait_for_work(server_worker *worker)
         if (worker->slots.items[i].job && !is_paused(worker->slots.items[i].job)) return;
     // All clients read slowly, or their grammars are not there yet. Look again soon, for clients that go away in the
     // meantime.
+    server_turns_leave(worker->turns, &worker->turn);
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += 50000000;
@@ -474,11 +476,12 @@ static void *work(void *ctx)
         wait_for_work(worker);
         bool runs = worker->n_running > 0;
         pthread_mutex_unlock(&worker->lock);
-        server_turns_begin(runs ? worker->turns : NULL);
+        if (runs) server_turns_begin(worker->turns, &worker->turn);
         if (runs) run_turn(worker);
-        server_turns_end(runs ? worker->turns : NULL);
+        if (runs) server_turns_end(worker->turns, &worker->turn);
         pthread_mutex_lock(&worker->lock);
     }
+    server_turns_leave(worker->turns, &worker->turn);
     pthread_mutex_unlock(&worker->lock);
     return NULL;
 }
