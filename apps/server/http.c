@@ -11,6 +11,7 @@
 #include "server/pool.h"
 #include "server/shares.h"
 
+#include <math.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -236,6 +237,30 @@ static void take_body(request *r, const char *bytes, size_t n)
 
 // ---------------------------------------------------------------------------------------- replies
 
+// As OpenAI names them; of keys with limits, for requests that count.
+static void add_allowance(struct MHD_Response *response, const char *what, const server_allowance *a)
+{
+    const struct {
+        const char *name, *unit;
+        double value;
+    } rows[] = {{"limit", "", a->amount}, {"remaining", "", floor(a->left)}, {"reset", "s", ceil(a->seconds)}};
+    for (size_t i = 0; a->amount > 0 && i < sizeof rows / sizeof rows[0]; i++) {
+        char name[64], value[64];
+        snprintf(name, sizeof name, "X-RateLimit-%s-%s", rows[i].name, what);
+        snprintf(value, sizeof value, "%.0f%s", rows[i].value, rows[i].unit);
+        MHD_add_response_header(response, name, value);
+    }
+}
+
+static void add_allowances(const request *r, struct MHD_Response *response)
+{
+    server_allowance requests, tokens;
+    if (!r->route || !r->route->parser) return;
+    server_key_allowances(r->exchange.caller, server_now(), &requests, &tokens);
+    add_allowance(response, "Requests", &requests);
+    add_allowance(response, "Tokens", &tokens);
+}
+
 static void add_headers(const request *r, struct MHD_Response *response)
 {
     const server_problem *problem = &r->exchange.problem;
@@ -246,6 +271,7 @@ static void add_headers(const request *r, struct MHD_Response *response)
         snprintf(number, sizeof number, "%d", problem->retry_after);
         MHD_add_response_header(response, "Retry-After", number);
     }
+    add_allowances(r, response);
     if (problem->status == 401) MHD_add_response_header(response, "WWW-Authenticate", server_route_challenge(r->route));
     if (problem->status == 405) MHD_add_response_header(response, "Allow", r->allow);
     if (problem->status == 500) MHD_add_response_header(response, "X-Should-Retry", "false");
@@ -254,7 +280,10 @@ static void add_headers(const request *r, struct MHD_Response *response)
     const char *origin = server_guard_allowed_origin(&r->http->options.guard, header(r->connection, "Origin"));
     if (!origin) return;
     MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
-    MHD_add_response_header(response, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
+    MHD_add_response_header(response, "Access-Control-Expose-Headers",
+                            "X-Request-Id, Retry-After, X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, "
+                            "X-RateLimit-Reset-Requests, X-RateLimit-Limit-Tokens, X-RateLimit-Remaining-Tokens, "
+                            "X-RateLimit-Reset-Tokens");
     MHD_add_response_header(response, "Vary", "Origin");
     if (!r->is_preflight) return;
     const char *asked = header(r->connection, "Access-Control-Request-Headers");

@@ -178,6 +178,23 @@ bool server_key_enter(server_key *key, double now, server_problem *problem)
     return good;
 }
 
+static server_allowance allowance_of(bucket *b, const server_limit *limit, double now)
+{
+    if (limit->amount <= 0) return (server_allowance){0};
+    refill(b, limit, now);
+    return (server_allowance){limit->amount, b->left > 0 ? b->left : 0, wait_for(b, limit, limit->amount)};
+}
+
+void server_key_allowances(server_key *key, double now, server_allowance *requests, server_allowance *tokens)
+{
+    *requests = *tokens = (server_allowance){0};
+    if (!key) return;
+    pthread_mutex_lock(&key->lock);
+    *requests = allowance_of(&key->requests, &key->options.requests, now);
+    *tokens = allowance_of(&key->tokens, &key->options.tokens, now);
+    pthread_mutex_unlock(&key->lock);
+}
+
 void server_key_leave(server_key *key)
 {
     if (!key) return;

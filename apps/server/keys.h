@@ -52,6 +52,11 @@ int32_t server_key_weight(server_key *key);
 // Begins a request. False with 429 and the time to wait if the key's limits do not allow it now.
 bool server_key_enter(server_key *key, double now, server_problem *problem);
 void server_key_leave(server_key *key);
+// What is left of a limit, and the seconds until all of it is there again.
+typedef struct server_allowance {
+    double amount, left, seconds;   // amount 0: there is no limit
+} server_allowance;
+void server_key_allowances(server_key *key, double now, server_allowance *requests, server_allowance *tokens);
 // Counts tokens that were served to the key.
 void server_key_charge(server_key *key, size_t n_prompt, size_t n_answer);
 // Tokens that were served, divided by the key's weight: the caller with fewest is served next.

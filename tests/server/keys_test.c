@@ -443,6 +443,41 @@ static void limits_are_told_in_each_protocol(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
+static void expect_header(const reply *r, const char *name, const char *value)
+{
+    const char *found = reply_header(r, name);
+    if (!found || strcmp(found, value) != 0) fail_msg("%s is %s, not %s", name, found ? found : "missing", value);
+}
+
+static void what_is_left_of_limits_is_in_headers(void **state)
+{
+    (void)state;
+    served s = serve_keys("k1 rate=3/day tokens=1000/day\nk2 concurrent=9\n", "--parallel 2");
+    reply r = answer_to(&s, "k1", TEXT, brief);
+    assert_int_equal(r.status, 200);
+    expect_header(&r, "X-RateLimit-Limit-Requests", "3");
+    expect_header(&r, "X-RateLimit-Remaining-Requests", "2");
+    expect_header(&r, "X-RateLimit-Limit-Tokens", "1000");
+    const int left = atoi(reply_header(&r, "X-RateLimit-Remaining-Tokens"));
+    assert_in_range(left, 980, 992);   // 8 of the answer, and the prompt
+    assert_in_range(atoi(reply_header(&r, "X-RateLimit-Reset-Requests")), 28000, 28800);
+    reply_free(&r);
+    for (int i = 0; i < 3; i++) {
+        r = answer_to(&s, "k1", TEXT, brief);
+        if (i < 2) assert_int_equal(r.status, 200);
+        expect_header(&r, "X-RateLimit-Remaining-Requests", i == 0 ? "1" : "0");
+        if (i < 2) reply_free(&r);
+    }
+    assert_int_equal(r.status, 429);
+    reply_free(&r);
+    r = answer_to(&s, "k2", TEXT, brief);
+    assert_int_equal(r.status, 200);
+    assert_null(reply_header(&r, "X-RateLimit-Limit-Requests"));
+    assert_null(reply_header(&r, "X-RateLimit-Limit-Tokens"));
+    reply_free(&r);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
 // With one session that `running` has, `before` waits; then `brief_body` of another key comes, and is answered first.
 static void expect_overtaking(const char *lines, const char *key, const char *before, const char *brief_body)
 {
@@ -535,6 +570,7 @@ int main(void)
         cmocka_unit_test(a_hangup_without_a_file_ends_nothing),
         cmocka_unit_test(a_server_does_not_start_with_a_bad_file),
         cmocka_unit_test(limits_are_told_in_each_protocol),
+        cmocka_unit_test(what_is_left_of_limits_is_in_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
