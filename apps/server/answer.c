@@ -170,7 +170,7 @@ static void pad(json_t *json)
     enum { MULTIPLE = 128 };
     static const char member[] = ",\"obfuscation\":\"\"";
     char filling[MULTIPLE];
-    const size_t n = json_dumpb(json, NULL, 0, JSON_COMPACT) + sizeof member - 1;
+    const size_t n = json_dumpb(json, NULL, 0, SERVER_JSON_FLAGS) + sizeof member - 1;
     const size_t n_filling = (MULTIPLE - n % MULTIPLE) % MULTIPLE;
     memset(filling, 'x', sizeof filling);
     json_object_set_new(json, "obfuscation", json_stringn(filling, n_filling));

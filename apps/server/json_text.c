@@ -6,7 +6,7 @@
 
 char *server_json_text(json_t *json)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = json ? json_dumps(json, SERVER_JSON_FLAGS) : NULL;
     json_decref(json);
     return text;
 }

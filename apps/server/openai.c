@@ -177,13 +177,13 @@ static json_t *take_last_picks(server_job *job)
 
 // ---------------------------------------------------------------------------------------- streams
 
-static void put_chunk(server_job *job, json_t *choice)
+static void put_chunk(server_job *job, json_t *choice, bool is_last)
 {
     const server_answer *answer = job->ctx;
     json_t *chunk =
         envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_pack("[o]", choice));
     if (answer->request.include_usage) json_object_set_new(chunk, "usage", json_null());
-    if (answer->request.wants_timings) json_object_set_new(chunk, "timings", server_timings_json(job));
+    if (answer->request.wants_timings || is_last) json_object_set_new(chunk, "timings", server_timings_json(job));
     server_answer_put_event(job, NULL, chunk);
 }
 
@@ -199,16 +199,16 @@ static void begin_stream(server_job *job)
     server_answer *answer = job->ctx;
     if (answer->request.echo) {
         json_t *picks = take_picks(job, 0);   // which makes the prompt's text
-        put_chunk(job, choice_of(answer, json_stringn(answer->prompt.ptr, answer->prompt.n), picks, NULL));
+        put_chunk(job, choice_of(answer, json_stringn(answer->prompt.ptr, answer->prompt.n), picks, NULL), false);
     }
     if (!answer->chat) return;
     json_t *delta = json_pack("{s:s, s:s, s:n}", "role", "assistant", "content", "", "refusal");
-    put_chunk(job, choice_of(answer, delta, json_null(), NULL));
+    put_chunk(job, choice_of(answer, delta, json_null(), NULL), false);
 }
 
 static void put_delta(server_job *job, json_t *delta)
 {
-    put_chunk(job, choice_of(job->ctx, delta, take_picks(job, job->answer.n_shown), NULL));
+    put_chunk(job, choice_of(job->ctx, delta, take_picks(job, job->answer.n_shown), NULL), false);
 }
 
 // A call has two events: what is called, then the arguments.
@@ -235,8 +235,10 @@ static void put_part(server_job *job, const frit_part *part)
 static void end_stream(server_job *job)
 {
     const server_answer *answer = job->ctx;
-    put_chunk(job, choice_of(answer, answer->chat ? json_object() : json_string(""), take_last_picks(job),
-                             finish_text(answer)));
+    put_chunk(
+        job,
+        choice_of(answer, answer->chat ? json_object() : json_string(""), take_last_picks(job), finish_text(answer)),
+        true);
     if (!server_answer_is_last(job)) return;
     if (answer->request.include_usage) {
         json_t *chunk = envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_array());
@@ -350,6 +352,7 @@ static void put_whole(server_job *job)
     if (first->request.n_given < first->request.n_choices) keep_best(server_job_first(job));
     json_t *json = envelope(answer, answer->chat ? "chat.completion" : "text_completion", json_incref(first->choices));
     json_object_set_new(json, "usage", usage_json(job));
+    json_object_set_new(json, "timings", server_timings_json(server_job_first(job)));
     server_answer_put(job, "", json, "\n");
 }
 

@@ -91,6 +91,9 @@ static void a_chat_answer_has_openais_shape(void **state)
     assert_true(strlen(text_at(message, "content")) > 0);
     assert_true(json_is_null(json_object_get(message, "refusal")));
     check_usage(json, 7);
+    const json_t *timings = json_object_get(json, "timings");   // as llama.cpp's server has them
+    assert_int_equal(json_integer_value(json_object_get(timings, "predicted_n")), 7);
+    assert_true(json_is_real(json_object_get(timings, "predicted_per_second")));
     json_decref(json);
     reply_free(&r);
 }
