@@ -150,6 +150,7 @@ void server_list_sampling(server_exchange *exchange)
 {
     size_t n_rows;
     const frit_option *rows = frit_sampler_option_rows(&n_rows);
+    if (!server_check_loaded(exchange)) return;
     json_t *list = json_array(), *values = server_sampling_json(&exchange->model->sampling);
     for (size_t i = 0; i < n_rows; i++) {
         const frit_option *row = &rows[i];

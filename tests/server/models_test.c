@@ -178,6 +178,45 @@ static void a_model_that_fails_to_load_leaves_the_others(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
+static double temperature_of(const served *s, const char *path, int status)
+{
+    reply r = get(s, path);
+    assert_int_equal(r.status, status);
+    json_t *json = reply_json(&r), *row;
+    double found = -1;
+    size_t i;
+    json_array_foreach(json, i, row)
+    {
+        if (strcmp(text_in(row, "name"), "temperature") == 0)
+            found = json_number_value(json_object_get(row, "default"));
+    }
+    json_decref(json);
+    reply_free(&r);
+    return found;
+}
+
+static void sampling_options_are_those_of_a_model(void **state)
+{
+    (void)state;
+    char config[1024], text[4096];
+    snprintf(config, sizeof config, "%s", temp_path("models.conf"));
+    const int n = snprintf(text, sizeof text,
+                           "port = 0\nthreads = 1\nctx = 256\n[one]\npath = %s\ntemp = 0.25\n[two]\npath = %s\n"
+                           "temp = 0.75\n",
+                           model(0), model(1));
+    write_file(config, text, (size_t)n);
+    char arguments[1200];
+    snprintf(arguments, sizeof arguments, "--config '%s'", config);
+    served s = serve_arguments(arguments);
+    assert_true(temperature_of(&s, "/sampling", 200) == 0.25);
+    assert_true(temperature_of(&s, "/sampling?model=two", 503) == -1);   // it is not loaded
+    json_decref(ask(&s, "two"));
+    assert_true(temperature_of(&s, "/sampling?model=two", 200) == 0.75);
+    assert_true(temperature_of(&s, "/sampling?model=one", 200) == 0.25);
+    temperature_of(&s, "/sampling?model=three", 404);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
 static void names_and_files_are_checked_at_the_start(void **state)
 {
     (void)state;
@@ -334,6 +373,7 @@ int main(void)
         cmocka_unit_test(lists_have_all_models_or_those_that_are_loaded),
         cmocka_unit_test(models_are_loaded_and_freed_by_hand),
         cmocka_unit_test(a_model_that_fails_to_load_leaves_the_others),
+        cmocka_unit_test(sampling_options_are_those_of_a_model),
         cmocka_unit_test(names_and_files_are_checked_at_the_start),
         cmocka_unit_test(so_many_models_are_loaded_at_once),
         cmocka_unit_test(idle_models_are_freed_and_come_back),
