@@ -38,6 +38,7 @@ typedef struct server_answer {
     server_text prompt;   // what is echoed
     uint64_t n_events;    // of the first: that a stream has had
     size_t n_picks;       // of the job's picks that have been written
+    size_t n_ids;         // of its tokens
     size_t at, n_chars;   // characters in the first `at` bytes of the answer, and in what is echoed before it
     void *state;          // the protocol's own; freed by free_state
     void (*free_state)(void *state);

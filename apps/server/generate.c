@@ -184,6 +184,7 @@ static bool make_part(server_exchange *exchange, server_generation *request, ser
     job->echoes = first->echoes;
     job->max_tokens = first->max_tokens;
     job->n_top = first->n_top;
+    job->wants_ids = first->wants_ids;
     job->max_ms = first->max_ms;
     job->awaits_grammar = first->awaits_grammar;
     if (!copy_prompt(exchange, request, job, index)) return false;
@@ -267,6 +268,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     if (!check_grammar(request, chat, job, problem) || !choose_number(request, problem)) return false;
     const bool is_set = request->max_completion_tokens != SERVER_UNSET;
     job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
+    job->wants_ids = request->wants_ids;
     job->n_top = request->wants_logprobs ? request->n_top : request->n_given < request->n_choices ? 0 : -1;
     job->max_ms = request->max_ms;
     exchange->stream = request->stream;

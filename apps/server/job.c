@@ -32,6 +32,7 @@ void server_job_free(server_job *job)
     frit_grammar_free(job->grammar);
     frit_turn_free(job->turn);
     free(job->picks);
+    free(job->ids);
     free(job->prompt_picks);
     free(job->scales);
     free(job->salt);
@@ -69,5 +70,18 @@ frit_status server_job_note_pick(server_job *job, const frit_picked *picked)
     pick->n_top = (int32_t)picked->n_top;
     for (size_t i = 0; i < picked->n_top; i++) pick->top[i] = picked->top[i];
     pick->at = job->answer.n;
+    return FRIT_OK;
+}
+
+frit_status server_job_note_id(server_job *job, frit_token token)
+{
+    if (job->n_ids == job->ids_capacity) {
+        const size_t capacity = job->ids_capacity ? 2 * job->ids_capacity : 64;
+        frit_token *ids = realloc(job->ids, capacity * sizeof *ids);
+        if (!ids) return FRIT_E_MEMORY;
+        job->ids = ids;
+        job->ids_capacity = capacity;
+    }
+    job->ids[job->n_ids++] = token;
     return FRIT_OK;
 }

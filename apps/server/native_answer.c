@@ -52,6 +52,16 @@ static json_t *take_picks(server_job *job, size_t end)
     return list;
 }
 
+// Tokens that have not been written.
+static json_t *take_ids(server_job *job)
+{
+    server_answer *answer = job->ctx;
+    json_t *list = json_array();
+    for (; answer->n_ids < job->n_ids; answer->n_ids++)
+        json_array_append_new(list, json_integer(job->ids[answer->n_ids]));
+    return list;
+}
+
 // A text where it is too large for a number of JSON; requests may have it so, too.
 static json_t *seed_json(uint64_t seed)
 {
@@ -62,8 +72,8 @@ static json_t *seed_json(uint64_t seed)
 static json_t *piece_json(server_job *job, json_t *text, bool stop, size_t end)
 {
     const server_answer *answer = job->ctx;
-    json_t *json = json_pack("{s:i, s:o, s:[], s:b, s:I, s:I}", "index", 0, "content", text, "tokens", "stop", stop,
-                             "tokens_predicted", (json_int_t)job->usage.n_answer, "tokens_evaluated",
+    json_t *json = json_pack("{s:i, s:o, s:o, s:b, s:I, s:I}", "index", 0, "content", text, "tokens", take_ids(job),
+                             "stop", stop, "tokens_predicted", (json_int_t)job->usage.n_answer, "tokens_evaluated",
                              (json_int_t)job->usage.n_prompt);
     if (answer->request.wants_logprobs) json_object_set_new(json, "completion_probabilities", take_picks(job, end));
     return json;
@@ -87,6 +97,27 @@ json_t *server_timings_json(const server_job *job)
                      per(answer_ms, n_answer - 1), "predicted_per_second", per(1e3 * (n_answer - 1), answer_ms));
 }
 
+// The members that a request names, each under the last part of its path, as llama.cpp gives them.
+static json_t *choose_members(json_t *json, const json_t *paths)
+{
+    if (!paths) return json;
+    json_t *chosen = json_object();
+    for (size_t i = 0; i < json_array_size(paths); i++) {
+        char part[128];
+        const char *at = json_string_value(json_array_get(paths, i));
+        json_t *found = json;
+        while (found && *at) {
+            const size_t n = strcspn(at, "/");
+            snprintf(part, sizeof part, "%.*s", n < sizeof part ? (int)n : 0, at);
+            found = json_object_get(found, part);
+            at += n + (at[n] == '/');
+        }
+        if (found && found != json) json_object_set(chosen, part, found);
+    }
+    json_decref(json);
+    return chosen;
+}
+
 static json_t *last_json(server_job *job, json_t *text)
 {
     const server_answer *answer = job->ctx;
@@ -104,7 +135,7 @@ static json_t *last_json(server_job *job, json_t *text)
     json_object_set_new(json_object_get(more, "generation_settings"), "seed", seed_json(answer->request.sampler.seed));
     json_object_update(json, more);
     json_decref(more);
-    return json;
+    return choose_members(json, answer->request.members);
 }
 
 static void begin(server_job *job)

@@ -294,6 +294,18 @@ static bool parse_logprobs(json_t *value, void *ctx, server_problem *problem)
     return json_is_false(value) || read_logprobs(ctx, value, "logprobs", problem);
 }
 
+static bool parse_members(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    bool good = json_is_array(value);
+    for (size_t i = 0; good && i < json_array_size(value); i++) good = is_text(json_array_get(value, i));
+    if (!good)
+        return server_refuse(problem, 400, "invalid_type", "response_fields",
+                             "response_fields: expected a list of names, such as \"timings/prompt_ms\"");
+    if (json_array_size(value) > 0) request->members = value;
+    return true;
+}
+
 // 0: none, as in llama.cpp.
 static bool parse_n_probs(json_t *value, void *ctx, server_problem *problem)
 {
@@ -512,9 +524,9 @@ static const server_field native_fields[] = {
     LATER("min_keep", .harmless = "0", .why = SAMPLER_LATER),
     {"t_max_predict_ms", FIELD_INT, .offset = AT(max_ms), .min = -1, .max = INT32_MAX},
     LATER("t_max_prompt_ms", .harmless = "0|-1", .why = "close the connection instead"),
-    LATER("return_tokens", .harmless = "false", .why = "ask for n_probs, which come with ids"),
+    {"return_tokens", FIELD_BOOL, .offset = AT(wants_ids)},
     LATER("post_sampling_probs", .harmless = "false", .why = "probabilities are those of the model"),
-    LATER("response_fields", .harmless = "[]", .why = "answers have all members"),
+    {"response_fields", FIELD_CUSTOM, .parse = parse_members},
     LATER("n_cmpl", .harmless = "1", .why = "one answer is given for each request"),
 };
 // clang-format on

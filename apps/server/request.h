@@ -51,6 +51,8 @@ typedef struct server_generation {
     int32_t n_given;             // ... of all, where fewer are given
     int32_t max_ms;              // after its first token the answer ends with a line, once it took so long; <= 0: any
     bool wants_timings;          // with each event
+    bool wants_ids;              // of the answer's tokens
+    const json_t *members;       // paths of those that the answer has, as "timings/prompt_ms"; NULL: all. Of the body
     bool pads;                   // events are filled up, so that their length tells less of what they say
     int32_t wanted_slot;         // from 1 on; 0: any
     frit_option_list breakers;   // items owned, texts borrowed

@@ -71,6 +71,7 @@ struct server_job {
     frit_option_list stop;    // lives in ctx
     frit_turn *turn;          // of a chat: owned; the voice takes the answer apart with it
     int32_t n_top;            // likeliest tokens to report with each of the answer; -1: not even that
+    bool wants_ids;           // of the tokens of the answer
     bool echoes;              // the prompt's tokens are reported too
     int32_t wanted_slot;      // from 1 on, where it is idle; 0: any
     bool keeps_slot;          // the work is about that session and its text; it is refused where that is busy
@@ -114,6 +115,8 @@ struct server_job {
     server_pick *picks;          // tokens of the answer, if n_top >= 0
     server_pick *prompt_picks;   // [n_prompt], if it echoes and n_top >= 0; nothing is known of the first
     size_t n_picks, picks_capacity;
+    frit_token *ids;   // of the answer's tokens, if wants_ids
+    size_t n_ids, ids_capacity;
     server_times times;
     bool said;                // something was put into the outbox since server_job_keep_alive looked
     double quiet_since;       // 0: it never looked
@@ -198,6 +201,7 @@ server_usage server_answer_usage(const server_job *job);         // of all answe
 // How likely a token of the answer was, and of the prompt: row i says it of token i + 1. Logits that are not finite end
 // the session. The i-th row of a prompt; `ctx` is the job.
 frit_status server_job_note_pick(server_job *job, const frit_picked *picked);
+frit_status server_job_note_id(server_job *job, frit_token token);
 void server_job_note_row(void *ctx, size_t i, const float *values, size_t n);
 // The answer has its next token; it is whole. `metrics` may be NULL.
 void server_job_note_token(server_job *job, server_metrics *metrics, double now);

@@ -97,6 +97,7 @@ static frit_status take_token(server_worker *worker, server_job *job, const frit
     *finish = SERVER_FINISH_STOP;
     if (*ended) return FRIT_OK;
     if (job->n_top >= 0) status = server_job_note_pick(job, picked);
+    if (status == FRIT_OK && job->wants_ids) status = server_job_note_id(job, picked->token);
     if (status == FRIT_OK) status = app_answer_push(&job->answer, picked->token, &shown);
     if (status != FRIT_OK) return status;
     say(worker, job, shown);

@@ -132,6 +132,46 @@ static void expect_prompt(const char *path, const char *body, const char *const 
     free(text);
 }
 
+// Those of the events together are those of the whole answer, which n_probs names too.
+static void tokens_come_with_the_answer(void **state)
+{
+    (void)state;
+    json_t *json = post_for(&s, "/completion",
+                            "{\"prompt\": \"ab\", \"n_predict\": 6, \"ignore_eos\": true, \"return_tokens\": true, "
+                            "\"n_probs\": 1, \"temperature\": 0}",
+                            200);
+    const json_t *tokens = value_in(json, "tokens");
+    assert_int_equal(json_array_size(tokens), 6);
+    for (size_t i = 0; i < 6; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "completion_probabilities.%zu.id", i);
+        expect_int_in(json, path, json_integer_value(json_array_get(tokens, i)));
+    }
+    json_t *events = post_for_events(&s, "/completion",
+                                     "{\"prompt\": \"ab\", \"n_predict\": 6, \"ignore_eos\": true, "
+                                     "\"return_tokens\": true, \"temperature\": 0, \"stream\": true}");
+    json_t *all = json_array(), *event;
+    size_t i;
+    json_array_foreach(events, i, event) json_array_extend(all, (json_t *)value_in(event, "data.tokens"));
+    assert_true(json_equal(all, tokens));
+    json_decref(all);
+    json_decref(events);
+    json_decref(json);
+}
+
+static void an_answer_has_the_members_that_are_asked_for(void **state)
+{
+    (void)state;
+    json_t *json = post_for(&s, "/completion",
+                            "{\"prompt\": \"ab\", \"n_predict\": 2, \"ignore_eos\": true, "
+                            "\"response_fields\": [\"content\", \"timings/predicted_n\", \"nothing/here\", \"\"]}",
+                            200);
+    assert_int_equal(json_object_size(json), 2);
+    assert_true(strlen(text_in(json, "content")) > 0);
+    expect_int_in(json, "predicted_n", 2);
+    json_decref(json);
+}
+
 static void gaps_are_filled(void **state)
 {
     (void)state;
@@ -181,7 +221,8 @@ static void gaps_that_cannot_be_filled_are_refused(void **state)
         {"/v1/completions", "{\"prompt\": \"a\", \"suffix\": \"a\", \"echo\": true}", "without echo"},
         {"/completion", "{\"prompt\": \"a\", \"logit_bias\": [[1]]}", "logit_bias: expected a list of pairs"},
         {"/completion", "{\"prompt\": \"a\", \"n_probs\": 21}", "n_probs: 21 is outside of 0 to 20"},
-        {"/completion", "{\"prompt\": \"a\", \"return_tokens\": true}", "return_tokens is not supported"},
+        {"/completion", "{\"prompt\": \"a\", \"response_fields\": \"content\"}", "response_fields: expected a list"},
+        {"/completion", "{\"prompt\": \"a\", \"response_fields\": [5]}", "response_fields: expected a list"},
         {"/completion", "{}", "prompt: is missing"},
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
@@ -234,6 +275,8 @@ int main(void)
         cmocka_unit_test(a_completion_has_llama_cpps_shape),
         cmocka_unit_test(a_stream_ends_with_the_whole_object),
         cmocka_unit_test(probabilities_come_with_ids),
+        cmocka_unit_test(tokens_come_with_the_answer),
+        cmocka_unit_test(an_answer_has_the_members_that_are_asked_for),
         cmocka_unit_test(gaps_are_filled),
         cmocka_unit_test(gaps_that_cannot_be_filled_are_refused),
         cmocka_unit_test(the_server_describes_itself),
