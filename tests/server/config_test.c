@@ -141,7 +141,7 @@ static void sections_are_models_with_options_of_their_own(void **state)
 static void the_command_line_goes_before_the_file(void **state)
 {
     (void)state;
-    char text[4096], arguments[2048];
+    char text[4096], arguments[3072];
     snprintf(text, sizeof text, "threads = 1\nctx = 128\nparallel = 3\nalias = x\n[c0]\nctx = 32\ntop-k = 5\n");
     snprintf(arguments, sizeof arguments, "'%s' --config '%s' --ctx 96 --alias y", model(0), file_of(text));
     served s = serve_with(arguments);
