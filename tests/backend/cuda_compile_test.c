@@ -202,6 +202,8 @@ static void kernels_of_many_rows_compile_without_spills(void **state)
         {.width = 4096, .has_weight = true, .out = FRIT_CUDA_F16},
         {.width = 2048, .is_layer = true, .has_weight = true, .has_bias = true, .out = FRIT_CUDA_BF16},
         {.width = 3584, .has_weight = true, .in = FRIT_CUDA_BF16, .is_sum = true},
+        {.width = 8192, .has_weight = true, .out = FRIT_CUDA_F16, .is_scaled = true},
+        {.width = 4096, .has_weight = true, .out = FRIT_CUDA_F16, .is_scaled = true, .joins = true},
     };
     const frit_cuda_glu glus[] = {
         {.width = 14336, .act = FRIT_ACT_SILU, .is_gated = true, .in = FRIT_CUDA_F16, .out = FRIT_CUDA_BF16},
@@ -227,6 +229,10 @@ static void kernels_of_many_rows_compile_without_spills(void **state)
     for (size_t i = 0; i < FRIT_COUNT(glus); i++) {
         assert_ok(frit_cuda_glu_kernel(&glus[i], &kernel));
         check_kernel(&m, &kernel, "activations of rows");
+    }
+    for (int width = 2048; width <= 14336; width += 12288) {
+        assert_ok(frit_cuda_gate_kernel(width, &kernel));
+        check_kernel(&m, &kernel, "gates of rows");
     }
     assert_ok(frit_cuda_rope_kernel(128, &kernel));
     check_kernel(&m, &kernel, "rotations");
@@ -259,6 +265,7 @@ static void shapes_that_kernels_of_rows_do_not_take_are_refused(void **state)
     assert_fails(frit_cuda_attend_rows_kernel(&attend, &hopper, &kernel), FRIT_E_UNSUPPORTED,
                  "262144 bytes of shared memory");
     assert_fails(frit_cuda_attend_kernel(&attend, 1, 0, &kernel), FRIT_E_UNSUPPORTED, "heads of 512 dimensions");
+    assert_fails(frit_cuda_gate_kernel(65536, &kernel), FRIT_E_UNSUPPORTED, "65536 numbers; expected at most 16384");
     frit_cuda_heads_rows after = {.heads = heads, .rotated = 130};
     assert_fails(frit_cuda_heads_kernel(&after, &kernel), FRIT_E_UNSUPPORTED, "rotation of 130 of 128 dimensions");
     const frit_cuda_embed embed = {.dtype = FRIT_DTYPE_I32, .width = 64};
@@ -279,6 +286,8 @@ static void products_of_some_rows_compile_without_spills(void **state)
         {.rows = 32, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 320}, {FRIT_DTYPE_Q6_K, 64}}},
         {.rows = 128, .k = 14336, .segments = {{FRIT_DTYPE_Q6_K, 256}}},
         {.rows = 64, .k = 2080, .segments = {{FRIT_DTYPE_Q8_0, 8016}}},
+        {.rows = 16, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .tiles = 2, .warps = 8},
+        {.rows = 32, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .is_exact = true},
     };
     machine m;
     frit_cuda_kernel kernel;

@@ -54,8 +54,9 @@ static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, cons
                                         .softcap = softcap,
                                         .inverse_softcap = softcap != 0 ? 1 / softcap : 0,
                                         .page_stride = step->page_stride};
-    const frit_cuda_kernel *kernel = l->attend_fast.rows;
-    return frit_cuda_run_kernel(d, kernel, (unsigned)step->n_row_tiles, kernel->grid[1], &args);
+    frit_cuda_kernel one = *l->attend_fast.rows;
+    one.grid[0] = (unsigned)step->n_row_tiles;
+    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
 static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
@@ -127,6 +128,7 @@ frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *node)
 {
     const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
     const uint64_t base = ((const frit_cuda_memory *)exec->cache->memory)->address;
+    const bool feeds = exec->is_halves[node->id] = frit_cuda_feeds_many(exec, node);
     const frit_cuda_attend attend = {.heads = {.n_heads = (int)node->src[0]->shape[1],
                                                .n_kv_heads = layer->spec.n_head_kv,
                                                .head_size = head_size_of(node),
@@ -134,7 +136,7 @@ frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *node)
                                      .window = node->attend.window,
                                      .has_softcap = node->attend.softcap != 0,
                                      .has_sinks = sinks_of(node),
-                                     .out = FRIT_CUDA_F32};
+                                     .out = feeds ? FRIT_CUDA_F16 : FRIT_CUDA_F32};
     frit_cuda_launch *l;
     FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
     FRIT_TRY(frit_cuda_address_of(exec, node->src[0], false, &l->x[0]));

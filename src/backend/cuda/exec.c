@@ -22,7 +22,9 @@ static frit_status prepare(frit_exec *exec)
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
     FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
     exec->is_f16 = calloc((size_t)exec->plan->graph->n_nodes + 1, sizeof *exec->is_f16);
-    if (!exec->is_f16) return frit_fail_memory((size_t)exec->plan->graph->n_nodes, "a plan for a GPU");
+    exec->is_halves = calloc((size_t)exec->plan->graph->n_nodes + 1, sizeof *exec->is_halves);
+    if (!exec->is_f16 || !exec->is_halves)
+        return frit_fail_memory((size_t)exec->plan->graph->n_nodes, "a plan for a GPU");
     exec->given = (frit_cuda_memory){.base = {&d->base, exec->plan->input_bytes}};
     FRIT_TRY(frit_cuda_alloc_bytes(d, exec->plan->input_bytes, "results of another device", &exec->given.address));
     FRIT_TRY(lower_all(exec));
@@ -79,6 +81,7 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
     free(exec->rope_tables);
     free(exec->dispatches);
     free(exec->is_f16);
+    free(exec->is_halves);
     free(exec->launches);
     free(exec);
 }
@@ -285,13 +288,19 @@ static frit_status record(frit_exec *exec, const frit_cuda_step *step, frit_cuda
     return status;
 }
 
-// Steps of few rows run as a graph from the second time on that all is the same.
+// Whether a step of the same shape is likely to follow: few rows, or one of each of some sequences.
+static bool is_recorded(const frit_batch *batch)
+{
+    enum { FEW = 16, SOME = 128 };
+    return batch->n_rows <= FEW || (batch->n_rows <= SOME && batch->n_rows == batch->n_seqs);
+}
+
+// Steps that repeat run as a graph from the second time on that all is the same.
 static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const frit_cuda_flight *flight)
 {
-    enum { MOST_ROWS = 16 };
     frit_cuda_device *d = exec->device;
     const frit_batch *batch = step->batch;
-    if (batch->n_rows > MOST_ROWS) return run_launches(exec, step);
+    if (!is_recorded(batch)) return run_launches(exec, step);
     frit_cuda_recording *recording = &exec->recordings[flight - d->flights];
     const frit_cuda_graph_key key = {.n_rows = batch->n_rows,
                                      .n_outs = batch->n_outs,

@@ -58,7 +58,7 @@ typedef struct frit_cuda_recording {
 // Rows of a plan from which rows become f16 for products (many_rows.c). And rows of a step that may be long parts of a
 // text.
 enum { FRIT_CUDA_MANY_FROM = 17, FRIT_CUDA_LONG_FROM = 17 };
-enum { FRIT_CUDA_OPERANDS = 6, FRIT_CUDA_PARTS = 8, FRIT_CUDA_VARIANTS = 5, FRIT_CUDA_SOME_VARIANTS = 3 };
+enum { FRIT_CUDA_OPERANDS = 6, FRIT_CUDA_PARTS = 8, FRIT_CUDA_VARIANTS = 5, FRIT_CUDA_SOME_VARIANTS = 4 };
 
 // Products that read the same rows, and what is done to their results.
 typedef struct frit_cuda_products {
@@ -93,16 +93,32 @@ typedef struct frit_cuda_some_variant {
     int rows, n_parts;   // n_parts: of the results, to be added
 } frit_cuda_some_variant;
 
+// Rows that products of many rows read: f16, each row times a power of two, and what a number of each row is worth.
+typedef struct frit_cuda_halves {
+    frit_cuda_address rows, scales;   // scales.where is FRIT_CUDA_NOWHERE: numbers are worth what they are
+} frit_cuda_halves;
+
+// A norm of the results of a product of many rows, as halves.
+typedef struct frit_cuda_many_norm {
+    frit_cuda_kernel *kernel;   // NULL: none
+    frit_cuda_address weight, bias;
+    frit_cuda_halves y;
+    float epsilon;
+} frit_cuda_many_norm;
+
 // A product of many rows (matmul.h), and of some (some_rows.h). Operands: 0 rows, 1 tiles, 3 residual, 4 tiles of the
 // second segment.
 typedef struct frit_cuda_many {
     frit_cuda_matmul *matmul;
     frit_cuda_some_variant some[FRIT_CUDA_SOME_VARIANTS];   // the fewest rows first
     int n_some;
-    frit_cuda_kernel *convert, *finish, *add_parts;            // of many_rows.cu; finish is NULL: results stay
-    int k, n;                                                  // columns; rows of the tiles
-    bool is_gated;                                             // rows of the tiles are gates and values
-    uint64_t converted, scales, weights, product, workspace;   // offsets in the device's work memory
+    frit_cuda_kernel *convert;                     // of many_rows.cu; NULL: the rows are halves already
+    frit_cuda_kernel *finish, *gate, *add_parts;   // gate: results become halves; neither: they stay
+    int k, n;                                      // columns; rows of the tiles
+    bool is_gated;                                 // rows of the tiles are gates and values
+    frit_cuda_halves x, gated;                     // what is multiplied; what `gate` makes
+    frit_cuda_many_norm norm;                      // that finishes the results too
+    uint64_t weights, product, workspace;          // offsets in the device's work memory
 } frit_cuda_many;
 
 // Bias, norm, rotation and cache of heads (heads_rows.cu). Operands: 0 results of the product, 1 a scale for each row
@@ -164,6 +180,7 @@ struct frit_cuda_launch {
         frit_attend_plain_args attend;
         frit_cuda_few few;
         frit_cuda_many many;
+        frit_cuda_many_norm norm;
         frit_cuda_heads_args heads;
         frit_cuda_attend_fast attend_fast;
         frit_cuda_experts experts;
@@ -193,6 +210,7 @@ struct frit_exec {
     frit_cuda_buffer *buffers;   // [n_buffers], that live as long as the plan
     int n_buffers;
     bool *is_f16;          // [plan->graph->n_nodes]: queries that are f16 where the node's f32 would be
+    bool *is_halves;       // [plan->graph->n_nodes]: so are rows that products of many rows alone read (halves.c)
     uint64_t work_bytes;   // that its launches need
     frit_cuda_recording recordings[FRIT_CUDA_FLIGHTS];   // steps of few rows, by the flight whose input they read
     frit_cuda_memory given;
@@ -260,11 +278,17 @@ frit_status frit_cuda_lower_linear(frit_exec *exec, const frit_node *node);
 frit_status frit_cuda_lower_few(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows,
                                 frit_cuda_launch *launch);
 bool frit_cuda_can_few(const frit_exec *exec, const frit_cuda_products *products, int64_t n_rows);
-// many_rows.c: of more rows, by cuBLASLt or some_rows.h. keeps: results stay in the work memory, to be multiplied with
-// the scale of their row.
-frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows, bool keeps,
-                                 frit_cuda_launch *launch);
+// many_rows.c: of more rows, by cuBLASLt or some_rows.h. Results stay in the work memory, to be multiplied with
+// the scale of their row, if `result` is NULL; otherwise they become its numbers, or its halves.
+frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows,
+                                 const frit_node *result, frit_cuda_launch *launch);
 void frit_cuda_matmuls_free(frit_exec *exec);
+// Whether the launch can compute this norm of its results beside them.
+bool frit_cuda_many_takes_norm(const frit_cuda_launch *launch, const frit_node *norm);
+// halves.c: whether products of many rows alone read a node's rows. Then who makes them sets exec->is_halves.
+bool frit_cuda_feeds_many(const frit_exec *exec, const frit_node *node);
+frit_cuda_halves frit_cuda_halves_of(const frit_exec *exec, const frit_node *node);
+frit_status frit_cuda_lower_halves_norm(frit_exec *exec, const frit_node *norm);
 // heads.c: queries, keys and values of a layer with all that is done to them before attention.
 typedef struct frit_cuda_heads_phase {
     const frit_node *products[3];           // LINEAR: of queries, keys, values

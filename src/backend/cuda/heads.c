@@ -273,7 +273,9 @@ static frit_status run_heads(frit_cuda_device *d, const frit_cuda_launch *l, con
                                   .epsilon = l->heads.epsilon,
                                   .query_scale = l->heads.query_scale,
                                   .page_stride = step->page_stride};
-    return frit_cuda_run_kernel(d, l->kernel, (unsigned)step->batch->n_rows, l->kernel->grid[1], &args);
+    frit_cuda_kernel one = *l->kernel;
+    one.grid[0] = (unsigned)step->batch->n_rows;
+    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
 // What follows the product, whose results lie in the work memory.
@@ -329,7 +331,7 @@ static frit_status lower_product(frit_exec *exec, const frit_cuda_heads_phase *h
     FRIT_TRY(frit_cuda_address_of(exec, norm ? norm->src[0] : h->products[0]->src[0], false, &l->x[0]));
     if (norm) FRIT_TRY(frit_cuda_address_of(exec, norm->src[1], false, &l->x[2]));
     FRIT_TRY(take_tiles(exec, h, l));
-    if (frit_cuda_is_many(exec, h->products[0])) return frit_cuda_lower_many(exec, wanted, n_rows, true, l);
+    if (frit_cuda_is_many(exec, h->products[0])) return frit_cuda_lower_many(exec, wanted, n_rows, NULL, l);
     FRIT_TRY(frit_cuda_lower_few(exec, wanted, n_rows, l));
     if (wanted->epilogue == FRIT_GPU_QKV) return frit_cuda_address_of(exec, h->query, false, &l->y);
     const uint64_t n_bytes = (uint64_t)n_rows * (uint64_t)wanted->n * sizeof(float);
@@ -360,6 +362,6 @@ frit_status frit_cuda_lower_heads(frit_exec *exec, const frit_cuda_heads_phase *
         l->few.values = page_0(exec, &layer->v);
         return FRIT_OK;
     }
-    if (is_many) scales = (frit_cuda_address){FRIT_CUDA_WORK, l->many.scales};
+    if (is_many) scales = l->many.x.scales;
     return lower_rest(exec, h, (frit_cuda_address){FRIT_CUDA_WORK, is_many ? l->many.product : 0}, scales, table);
 }

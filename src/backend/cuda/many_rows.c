@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Products of many rows: these become f16 times a power of two for each row, cuBLASLt multiplies, or for up to 128 rows
-// a kernel of our own (some_rows.h), and what follows the product finishes its results.
+// Products of many rows: these become f16 times a power of two for each row, if they are not (halves.c), cuBLASLt
+// multiplies, or for up to 128 rows a kernel of our own (some_rows.h), and what follows the product finishes its results.
 #include "backend/cuda/exec.h"
+#include "backend/cuda/rows.h"
 #include "backend/cuda/some_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { ALIGNMENT = 256, THREADS = 256 };
+
+static frit_status launch(frit_cuda_device *d, const frit_cuda_kernel *kernel, unsigned n_blocks, const void *args)
+{
+    frit_cuda_kernel one = *kernel;
+    one.grid[0] = n_blocks;
+    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, args, FRIT_CUDA_OVERLAPPING);
+}
 
 static int64_t n_tiles_of(const frit_cuda_matmul *m)
 {
@@ -48,7 +56,7 @@ static frit_status multiply_many(frit_cuda_device *d, const frit_cuda_launch *l,
     const frit_cublaslt_product *product;
     FRIT_TRY(blas_plan(d, m->matmul, n_rows, &product));
     const frit_cuda_matmul_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
-                                        .x = step->work + m->converted,
+                                        .x = frit_cuda_resolve(step, m->x.rows),
                                         .y = step->work + m->product,
                                         .scratch = step->work + m->weights,
                                         .workspace = step->work + m->workspace};
@@ -69,39 +77,87 @@ static frit_status multiply_some(frit_cuda_device *d, const frit_cuda_launch *l,
 {
     const frit_cuda_many *m = &l->many;
     const frit_some_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
-                                 .x = step->work + m->converted,
+                                 .x = frit_cuda_resolve(step, m->x.rows),
                                  .out = step->work + m->product,
                                  .n_rows = n_rows};
-    FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, some->kernel, d->stream, &args, FRIT_CUDA_IN_TURN));
-    if (m->finish || some->n_parts == 1) return FRIT_OK;
+    FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, some->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING));
+    if (!m->add_parts || some->n_parts == 1) return FRIT_OK;
     const frit_add_parts_args add = {.x = args.out, .n = (int64_t)n_rows * m->n, .n_parts = some->n_parts};
-    return frit_cuda_run_kernel(d, m->add_parts, (unsigned)((add.n + THREADS - 1) / THREADS), 1, &add);
+    return launch(d, m->add_parts, (unsigned)((add.n + THREADS - 1) / THREADS), &add);
+}
+
+static frit_status finish_gates(frit_cuda_device *d, const frit_cuda_many *m, int64_t n_rows, int n_parts,
+                                const frit_cuda_step *step)
+{
+    const frit_gate_args args = {.x = step->work + m->product,
+                                 .product_scales = frit_cuda_resolve(step, m->x.scales),
+                                 .y = frit_cuda_resolve(step, m->gated.rows),
+                                 .scales = frit_cuda_resolve(step, m->gated.scales),
+                                 .n_parts = n_parts,
+                                 .stride = m->n};
+    return launch(d, m->gate, (unsigned)n_rows, &args);
+}
+
+// The sum with the residual, and its norm as halves.
+static frit_status finish_and_norm(frit_cuda_device *d, const frit_cuda_launch *l, int64_t n_rows, int n_parts,
+                                   const frit_cuda_step *step)
+{
+    const frit_cuda_many *m = &l->many;
+    const frit_norm_args args = {.x = frit_cuda_resolve(step, l->y),
+                                 .y = frit_cuda_resolve(step, m->norm.y.rows),
+                                 .scales = frit_cuda_resolve(step, m->norm.y.scales),
+                                 .weight = frit_cuda_resolve(step, m->norm.weight),
+                                 .bias = frit_cuda_resolve(step, m->norm.bias),
+                                 .residual = frit_cuda_resolve(step, l->x[3]),
+                                 .product = step->work + m->product,
+                                 .product_scales = frit_cuda_resolve(step, m->x.scales),
+                                 .epsilon = m->norm.epsilon,
+                                 .n_parts = n_parts,
+                                 .stride = m->n};
+    return launch(d, m->norm.kernel, (unsigned)n_rows, &args);
+}
+
+static frit_status finish_numbers(frit_cuda_device *d, const frit_cuda_launch *l, int64_t n_rows, int n_parts,
+                                  const frit_cuda_step *step)
+{
+    const frit_cuda_many *m = &l->many;
+    const int64_t width = frit_cuda_width(l->node);
+    const frit_finish_args args = {.x = step->work + m->product,
+                                   .scales = frit_cuda_resolve(step, m->x.scales),
+                                   .residual = frit_cuda_resolve(step, l->x[3]),
+                                   .y = frit_cuda_resolve(step, l->y),
+                                   .n = n_rows * width,
+                                   .width = (int)width,
+                                   .stride = m->n,
+                                   .is_gated = m->is_gated,
+                                   .n_parts = n_parts};
+    return launch(d, m->finish, (unsigned)((args.n + THREADS - 1) / THREADS), &args);
+}
+
+static frit_status convert_rows(frit_cuda_device *d, const frit_cuda_launch *l, int64_t n_rows,
+                                const frit_cuda_step *step)
+{
+    const frit_cuda_many *m = &l->many;
+    const frit_convert_args args = {.x = frit_cuda_resolve(step, l->x[0]),
+                                    .y = frit_cuda_resolve(step, m->x.rows),
+                                    .scales = frit_cuda_resolve(step, m->x.scales),
+                                    .n = n_rows,
+                                    .width = m->k};
+    return launch(d, m->convert, (unsigned)(n_rows + 7) / 8, &args);
 }
 
 static frit_status run_many(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     const frit_cuda_many *m = &l->many;
-    const int64_t n_rows = frit_cuda_rows(l->node, step->batch), width = frit_cuda_width(l->node);
+    const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
     const frit_cuda_some_variant *some = some_for(m, n_rows);
+    const int n_parts = some ? some->n_parts : 1;
     if (n_rows == 0) return FRIT_OK;
-    const frit_convert_args convert = {.x = frit_cuda_resolve(step, l->x[0]),
-                                       .y = step->work + m->converted,
-                                       .scales = step->work + m->scales,
-                                       .n = n_rows,
-                                       .width = m->k};
-    FRIT_TRY(frit_cuda_run_kernel(d, m->convert, (unsigned)(n_rows + 7) / 8, 1, &convert));
+    if (m->convert) FRIT_TRY(convert_rows(d, l, n_rows, step));
     FRIT_TRY(some ? multiply_some(d, l, some, (int)n_rows, step) : multiply_many(d, l, (int)n_rows, step));
-    if (!m->finish) return FRIT_OK;
-    const frit_finish_args finish = {.x = step->work + m->product,
-                                     .scales = convert.scales,
-                                     .residual = frit_cuda_resolve(step, l->x[3]),
-                                     .y = frit_cuda_resolve(step, l->y),
-                                     .n = n_rows * width,
-                                     .width = (int)width,
-                                     .stride = m->n,
-                                     .is_gated = m->is_gated,
-                                     .n_parts = some ? some->n_parts : 1};
-    return frit_cuda_run_kernel(d, m->finish, (unsigned)((finish.n + THREADS - 1) / THREADS), 1, &finish);
+    if (m->gate) return finish_gates(d, m, n_rows, n_parts, step);
+    if (m->norm.kernel) return finish_and_norm(d, l, n_rows, n_parts, step);
+    return m->finish ? finish_numbers(d, l, n_rows, n_parts, step) : FRIT_OK;
 }
 
 static uint64_t take_work(uint64_t *at, uint64_t n_bytes)
@@ -128,7 +184,7 @@ void frit_cuda_matmuls_free(frit_exec *exec)
     free(exec->matmuls);
 }
 
-// Kernels for up to 32, 64 and 128 rows, and the bytes that their results take.
+// Kernels for up to 16, 32, 64 and 128 rows, and the bytes that their results take.
 static frit_status take_some(frit_cuda_device *d, const frit_cuda_products *p, int64_t max_rows, frit_cuda_many *m,
                              uint64_t *n_bytes)
 {
@@ -148,12 +204,41 @@ static frit_status take_some(frit_cuda_device *d, const frit_cuda_products *p, i
     return FRIT_OK;
 }
 
-frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows, bool keeps,
-                                 frit_cuda_launch *l)
+// What finishes the results.
+static frit_status take_finish(frit_exec *exec, const frit_node *result, frit_cuda_many *m)
+{
+    if (!result) return frit_cuda_take_kernel(exec, "many_rows.cu", "add_parts", THREADS, 0, &m->add_parts);
+    frit_cuda_kernel gate;
+    const bool feeds = m->is_gated && result->op == FRIT_OP_GLU && frit_cuda_feeds_many(exec, result);
+    if (!feeds || frit_cuda_gate_kernel((int)frit_cuda_width(result), &gate) != FRIT_OK)
+        return frit_cuda_take_kernel(exec, "many_rows.cu", "finish_rows", THREADS, 0, &m->finish);
+    exec->is_halves[result->id] = true;
+    m->gated = frit_cuda_halves_of(exec, result);
+    return frit_cuda_kernel_take(exec->device, &gate, &m->gate);
+}
+
+static frit_status lay_out_work(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows, frit_cuda_many *m)
+{
+    const uint64_t n_rows = (uint64_t)max_rows;
+    uint64_t at = 0, product_bytes = n_rows * (uint64_t)m->n * sizeof(float);
+    FRIT_TRY(take_some(exec->device, p, max_rows, m, &product_bytes));
+    m->workspace = take_work(&at, FRIT_CUBLASLT_WORKSPACE_BYTES);
+    if (m->convert) {
+        m->x.rows = (frit_cuda_address){FRIT_CUDA_WORK, take_work(&at, n_rows * (uint64_t)m->k * 2)};
+        m->x.scales = (frit_cuda_address){FRIT_CUDA_WORK, take_work(&at, n_rows * sizeof(float))};
+    }
+    m->weights = take_work(&at, frit_cuda_matmul_scratch(m->matmul));
+    m->product = take_work(&at, product_bytes);
+    if (at > exec->work_bytes) exec->work_bytes = at;
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows,
+                                 const frit_node *result, frit_cuda_launch *l)
 {
     frit_cuda_device *d = exec->device;
     frit_cuda_many *m = &l->many;
-    const uint64_t n_rows = (uint64_t)max_rows;
+    const frit_node *x = frit_node_storage(p->node->src[0]);
     frit_cuda_matmul matmul = {.k = p->k, .in = FRIT_CUDA_F16, .out = FRIT_CUDA_F32};
     memcpy(matmul.segments, p->segments, sizeof matmul.segments);
     l->run = run_many;
@@ -163,16 +248,17 @@ frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *p, i
     FRIT_TRY(new_matmul(exec, &matmul, &m->matmul));
     for (int i = 0; i < matmul.n_kernels; i++)
         FRIT_TRY(frit_cuda_kernel_take(d, &matmul.dequantize[i], &m->matmul->shared[i]));
-    FRIT_TRY(frit_cuda_take_kernel(exec, "many_rows.cu", "convert_rows", THREADS, 0, &m->convert));
-    FRIT_TRY(frit_cuda_take_kernel(exec, "many_rows.cu", keeps ? "add_parts" : "finish_rows", THREADS, 0,
-                                   keeps ? &m->add_parts : &m->finish));
-    uint64_t at = 0, product_bytes = n_rows * (uint64_t)m->n * sizeof(float);
-    FRIT_TRY(take_some(d, p, max_rows, m, &product_bytes));
-    m->workspace = take_work(&at, FRIT_CUBLASLT_WORKSPACE_BYTES);
-    m->converted = take_work(&at, n_rows * (uint64_t)m->k * 2);
-    m->scales = take_work(&at, n_rows * sizeof(float));
-    m->weights = take_work(&at, frit_cuda_matmul_scratch(&matmul));
-    m->product = take_work(&at, product_bytes);
-    if (at > exec->work_bytes) exec->work_bytes = at;
-    return FRIT_OK;
+    if (exec->is_halves[x->id])
+        m->x = frit_cuda_halves_of(exec, x);
+    else
+        FRIT_TRY(frit_cuda_take_kernel(exec, "many_rows.cu", "convert_rows", THREADS, 0, &m->convert));
+    FRIT_TRY(take_finish(exec, result, m));
+    return lay_out_work(exec, p, max_rows, m);
+}
+
+bool frit_cuda_many_takes_norm(const frit_cuda_launch *l, const frit_node *norm)
+{
+    return l->run == run_many && l->many.finish && !l->many.is_gated && !l->many.norm.kernel &&
+           l->x[3].where == FRIT_CUDA_SCRATCH && l->node == frit_node_storage(norm->src[0]) &&
+           l->node->rows == norm->rows;
 }

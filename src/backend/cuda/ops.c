@@ -245,6 +245,8 @@ static frit_status lower_norm(frit_exec *exec, const frit_node *node)
 {
     enum { LONG = 512 };
     const int64_t width = frit_cuda_width(node);
+    if (node->n_dims == 2 && width % 4 == 0 && frit_cuda_feeds_many(exec, node))
+        return frit_cuda_lower_halves_norm(exec, node);
     if (node->n_dims == 2 && width >= LONG && width % 4 == 0) return lower_long_norm(exec, node);
     frit_cuda_launch *l;
     FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_norm", &l));

@@ -66,7 +66,7 @@ static frit_status lower_products(frit_exec *exec, const products *p)
     if (p->residual) FRIT_TRY(frit_cuda_address_of(exec, p->residual, false, &l->x[3]));
     FRIT_TRY(frit_cuda_address_of(exec, p->result, false, &l->y));
     const frit_cuda_products wanted = describe(p);
-    return frit_cuda_is_many(exec, p->node) ? frit_cuda_lower_many(exec, &wanted, p->node->shape[0], false, l)
+    return frit_cuda_is_many(exec, p->node) ? frit_cuda_lower_many(exec, &wanted, p->node->shape[0], p->result, l)
                                             : frit_cuda_lower_few(exec, &wanted, p->node->shape[0], l);
 }
 

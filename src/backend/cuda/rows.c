@@ -39,6 +39,8 @@ frit_status frit_cuda_norm_kernel(const frit_cuda_norm *norm, frit_cuda_kernel *
     frit_cuda_define(kernel, "IN", norm->in);
     frit_cuda_define(kernel, "OUT", norm->out);
     frit_cuda_define(kernel, "SUM", norm->is_sum);
+    frit_cuda_define(kernel, "SCALED", norm->is_scaled);
+    frit_cuda_define(kernel, "JOINS", norm->joins);
     return FRIT_OK;
 }
 
@@ -53,6 +55,19 @@ frit_status frit_cuda_glu_kernel(const frit_cuda_glu *glu, frit_cuda_kernel *ker
     frit_cuda_define(kernel, "HAS_BIAS", glu->has_bias);
     frit_cuda_define(kernel, "IN", glu->in);
     frit_cuda_define(kernel, "OUT", glu->out);
+    return FRIT_OK;
+}
+
+// Each thread keeps its part of a row in registers.
+frit_status frit_cuda_gate_kernel(int width, frit_cuda_kernel *kernel)
+{
+    enum { MOST = 16384, SMALL = 2048 };
+    FRIT_TRY(check_width("gates of a row", width, 8));
+    if (width > MOST)
+        return frit_fail(FRIT_E_UNSUPPORTED, "gates of a row of %d numbers; expected at most %d", width, (int)MOST);
+    begin(kernel, "gate_rows.cu", "gate_rows", width <= SMALL ? 128 : 512);
+    frit_cuda_define(kernel, "WIDTH", width);
+    frit_cuda_define(kernel, "THREADS", kernel->threads);
     return FRIT_OK;
 }
 
@@ -79,6 +94,7 @@ void frit_cuda_define_attend(frit_cuda_kernel *kernel, const frit_cuda_attend *a
     frit_cuda_define(kernel, "WINDOW", attend->window);
     frit_cuda_define(kernel, "HAS_SOFTCAP", attend->has_softcap);
     frit_cuda_define(kernel, "HAS_SINKS", attend->has_sinks);
+    frit_cuda_define(kernel, "OUT", attend->out);
 }
 
 static int group_of(const frit_cuda_heads *heads)
@@ -126,7 +142,6 @@ frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend *attend, const f
     kernel->grid[1] = (unsigned)attend->heads.n_heads;
     kernel->shared_bytes = (unsigned)n_shared;
     frit_cuda_define_attend(kernel, attend);
-    frit_cuda_define(kernel, "OUT", attend->out);
     return FRIT_OK;
 }
 

@@ -24,7 +24,9 @@ typedef struct frit_cuda_norm {
     bool is_layer;   // mean and variance; otherwise the square alone
     bool has_weight, has_bias;
     frit_cuda_numbers in, out;
-    bool is_sum;   // added to the residual in place of being written
+    bool is_sum;      // added to the residual in place of being written
+    bool is_scaled;   // f16, each row times a power of two
+    bool joins;       // of what a product of many rows and a residual give, which is written too
 } frit_cuda_norm;
 
 // y = f(gate) * value of rows in FRIT_ROWS_GATED, or y = f(x + bias).
@@ -49,7 +51,7 @@ typedef struct frit_cuda_attend {
     frit_cuda_heads heads;
     int window;   // positions that a row sees, itself included; 0: all
     bool has_softcap, has_sinks;
-    frit_cuda_numbers out;   // of the kernel of many rows; the other one writes f32
+    frit_cuda_numbers out;   // bf16: only of the kernel of many rows
 } frit_cuda_attend;
 
 enum { FRIT_CUDA_ROWS_OF_TILE = 64, FRIT_CUDA_QUERY_TILE = 8 };
@@ -58,6 +60,8 @@ enum { FRIT_CUDA_ROWS_OF_TILE = 64, FRIT_CUDA_QUERY_TILE = 8 };
 frit_status frit_cuda_embed_kernel(const frit_cuda_embed *embed, frit_cuda_kernel *kernel);
 frit_status frit_cuda_norm_kernel(const frit_cuda_norm *norm, frit_cuda_kernel *kernel);
 frit_status frit_cuda_glu_kernel(const frit_cuda_glu *glu, frit_cuda_kernel *kernel);
+// Gates and values after a product of many rows, as f16 (frit_gate_args); width: of what they give.
+frit_status frit_cuda_gate_kernel(int width, frit_cuda_kernel *kernel);
 frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *heads, frit_cuda_kernel *kernel);
 // Cosines and sines of so many dimensions of a head at each row's position (frit_rope_rows_args).
 frit_status frit_cuda_rope_kernel(int rotated, frit_cuda_kernel *kernel);

@@ -104,7 +104,7 @@ typedef struct frit_attend_args {
     frit_gpu_ptr sinks;               // f32 [heads]
     frit_gpu_ptr partial;             // f32 [rows, query tiles, splits, queries of a tile, head size + 2]
     frit_gpu_ptr arrived;             // u32 [rows, query tiles], zero between launches
-    frit_gpu_ptr out;                 // f32 [rows, heads * head size]
+    frit_gpu_ptr out;                 // OUT [rows, heads * head size]
     float softcap, inverse_softcap;   // times log2(e), and one over that
     int page_stride, pad;
 } frit_attend_args;
@@ -137,9 +137,20 @@ typedef struct frit_embed_rows_args {
 typedef struct frit_norm_args {
     frit_gpu_ptr x, y;           // [rows, width]
     frit_gpu_ptr weight, bias;   // f32 [width]
-    frit_gpu_ptr residual;       // f32 [rows, width], with SUM
+    frit_gpu_ptr residual;       // f32 [rows, width], with SUM and JOINS
+    frit_gpu_ptr scales;         // f32 [rows]: what a number of y is worth, with SCALED
+    // With JOINS: f32 [n_parts, rows, stride], f32 [rows] that it is multiplied with, or 0.
+    frit_gpu_ptr product, product_scales;
     float epsilon;
+    int n_parts, stride, pad;
 } frit_norm_args;
+
+// gate_rows.cu
+typedef struct frit_gate_args {
+    frit_gpu_ptr x, product_scales;   // f32 [n_parts, rows, stride]; f32 [rows] that it is multiplied with, or 0
+    frit_gpu_ptr y, scales;           // f16 [rows, width]; f32 [rows]: what a number of y is worth
+    int n_parts, stride;
+} frit_gate_args;
 
 // glu_rows.cu
 typedef struct frit_glu_args {
@@ -201,7 +212,7 @@ typedef struct frit_convert_args {
 } frit_convert_args;
 
 typedef struct frit_finish_args {
-    frit_gpu_ptr x, scales;   // f32 [rows, stride] of the product, f32 [rows]
+    frit_gpu_ptr x, scales;   // f32 [rows, stride] of the product; f32 [rows], or 0
     frit_gpu_ptr residual;    // f32 [rows, width], or 0
     frit_gpu_ptr y;           // f32 [rows, width]
     long long n;              // numbers of y

@@ -11,15 +11,16 @@
 // the order of position_of. Scores are queries (8 of 16 rows) x keys, sums are dimensions x queries.
 //
 // Defined before: HEADS, KV_HEADS, HEAD (a multiple of 32), PAGE_BYTES, SPLITS, ATTEND_WARPS (of a block), WINDOW
-// (positions that a row sees, itself included; 0: all), HAS_SOFTCAP, HAS_SINKS.
+// (positions that a row sees, itself included; 0: all), HAS_SOFTCAP, HAS_SINKS, OUT (NUMBERS_F32 or NUMBERS_F16).
 #pragma once
 #include "activation.cuh"
 #include "args.h"
 #include "cache.cuh"
+#include "rows.cuh"
 
-#define GROUP                (HEADS / KV_HEADS)         // query heads of a key/value head
-#define QUERIES              (GROUP < 8 ? GROUP : 8)    // of a tile
-#define QUERY_TILES          ((GROUP + 7) / 8)          // of a key/value head; the last may have fewer queries
+#define GROUP                (HEADS / KV_HEADS)        // query heads of a key/value head
+#define QUERIES              (GROUP < 8 ? GROUP : 8)   // of a tile
+#define QUERY_TILES          ((GROUP + 7) / 8)         // of a key/value head; the last may have fewer queries
 #define ALL_QUERY_TILES      (KV_HEADS * QUERY_TILES)
 #define CHUNKS               (HEAD / 32)
 #define KEYS_AT_ONCE         (HEAD > 128 || ATTEND_WARPS > 8 ? 2 : 4)   // eights of keys that a warp has registers for
@@ -131,6 +132,14 @@ DEVICE float sink_of(const frit_attend_args &a, int head, float largest)
     return HAS_SINKS ? exp2_fast(((const float *)a.sinks)[head] * 1.4426950408889634f - largest) : 0;
 }
 
+DEVICE void give(const frit_attend_args &a, long long at, float x)
+{
+    if (OUT == NUMBERS_F16)
+        ((u16 *)a.out)[at] = float_to_half(x);
+    else
+        ((float *)a.out)[at] = x;
+}
+
 // The query heads of a tile, and their key/value head.
 struct tile_heads {
     int kv, first, n;
@@ -223,8 +232,7 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
 #pragma unroll
             for (int n = 0; n < 4; n++)
 #pragma unroll
-                for (int j = 0; j < 2; j++)
-                    scores[n].v[j] = a.softcap * tanh_of(scores[n].v[j] * a.inverse_softcap);
+                for (int j = 0; j < 2; j++) scores[n].v[j] = a.softcap * tanh_of(scores[n].v[j] * a.inverse_softcap);
         }
         const int seen_from = n_positions - WINDOW - i * 32;
         add_page(s, scores, (const char *)a.values + at, seen_from, n_positions - i * 32, lane);
@@ -245,14 +253,14 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     }
     __syncthreads();
 
-    float *out = (float *)a.out + (row * HEADS + heads.first) * HEAD;
+    const long long out = (long long)(row * HEADS + heads.first) * HEAD;
     float *parts = (float *)a.partial + (long long)(row * ALL_QUERY_TILES + tile) * SPLITS * QUERIES * PART;
     for (int i = threadIdx.x; i < heads.n * HEAD; i += ATTEND_WARPS * 32) {
         const int query = i / HEAD, d = i % HEAD;
         float sum, largest, total;
         join<false>(shared + query * PART, ATTEND_WARPS, QUERIES * PART, d, sum, largest, total);
         if (n_active == 1) {
-            out[i] = __fdividef(sum, total + sink_of(a, heads.first + query, largest));
+            give(a, out + i, __fdividef(sum, total + sink_of(a, heads.first + query, largest)));
             continue;
         }
         float *to = parts + (split * QUERIES + query) * PART;
@@ -273,6 +281,6 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     for (int i = threadIdx.x; i < heads.n * HEAD; i += ATTEND_WARPS * 32) {
         float sum, largest, total;
         join<true>(parts + i / HEAD * PART, n_active, QUERIES * PART, i % HEAD, sum, largest, total);
-        out[i] = __fdividef(sum, total + sink_of(a, heads.first + i / HEAD, largest));
+        give(a, out + i, __fdividef(sum, total + sink_of(a, heads.first + i / HEAD, largest)));
     }
 }

@@ -32,8 +32,8 @@ DEVICE void pair_of(int i, int &d, int &e)
 extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_args a)
 {
     const int row = blockIdx.x, head = blockIdx.y * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
-    let_next_kernel_start();
     wait_for_kernel_before();
+    let_next_kernel_start();   // which reads old keys and values before it waits
     if (head >= HEADS + 2 * KV_HEADS) return;
     const bool is_query = head < HEADS, is_key = !is_query && head < HEADS + KV_HEADS;
     const float *x = (const float *)a.x + (long long)row * ((HEADS + 2 * KV_HEADS) * HEAD) + head * HEAD;

@@ -3,6 +3,7 @@
 // near 2^10, so that none leaves f16's range; results, of which some products leave several parts, are multiplied by what
 // a number is worth, and joined with a residual, or gates with their values.
 #include "activation.cuh"
+#include "parts.cuh"
 #include "rows.cuh"
 
 // A warp for each row. Grid: eights of rows; 256 threads.
@@ -10,11 +11,13 @@ extern "C" __global__ void __launch_bounds__(256) convert_rows(const frit_conver
 {
     const long long row = (long long)blockIdx.x * 8 + threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
+    let_next_kernel_start();
+    wait_for_kernel_before();
     if (row >= a.n) return;
     float largest = 0;
     for (int i = lane * 4; i < a.width; i += 128) {
         const float4 v = load_four<NUMBERS_F32>((const void *)a.x, row * a.width + i);
-        largest = fmaxf(largest, fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))));
+        largest = fmaxf(largest, largest_of(v));
     }
     const float scale = half_scale(warp_max(largest));
     for (int i = lane * 4; i < a.width; i += 128) {
@@ -25,17 +28,12 @@ extern "C" __global__ void __launch_bounds__(256) convert_rows(const frit_conver
     if (lane == 0) ((float *)a.scales)[row] = 1 / scale;
 }
 
-DEVICE float sum_of_parts(const float *x, long long stride, int n_parts)
-{
-    float sum = *x;
-    for (int i = 1; i < n_parts; i++) sum += x[i * stride];
-    return sum;
-}
-
 // A thread for each number. Grid: 256 numbers.
 extern "C" __global__ void __launch_bounds__(256) add_parts(const frit_add_parts_args a)
 {
     const long long i = (long long)blockIdx.x * 256 + threadIdx.x;
+    let_next_kernel_start();
+    wait_for_kernel_before();
     if (i < a.n) ((float *)a.x)[i] = sum_of_parts((const float *)a.x + i, a.n, a.n_parts);
 }
 
@@ -43,15 +41,18 @@ extern "C" __global__ void __launch_bounds__(256) add_parts(const frit_add_parts
 extern "C" __global__ void __launch_bounds__(256) finish_rows(const frit_finish_args a)
 {
     const long long i = (long long)blockIdx.x * 256 + threadIdx.x;
+    let_next_kernel_start();
+    wait_for_kernel_before();
     if (i >= a.n) return;
     const long long row = i / a.width;
     const int at = (int)(i % a.width);
     const long long part = a.n / a.width * a.stride;
-    const float *x = (const float *)a.x + row * a.stride, worth = ((const float *)a.scales)[row];
+    const float *x = (const float *)a.x + row * a.stride, worth = a.scales ? ((const float *)a.scales)[row] : 1;
     float y;
     if (a.is_gated) {
         x += at / 8 * 16 + at % 8;
-        const float gate = sum_of_parts(x, part, a.n_parts) * worth, value = sum_of_parts(x + 8, part, a.n_parts) * worth;
+        const float gate = sum_of_parts(x, part, a.n_parts) * worth,
+                    value = sum_of_parts(x + 8, part, a.n_parts) * worth;
         y = activate<ACT_SILU>(gate) * value;
     } else {
         y = sum_of_parts(x + at, part, a.n_parts) * worth;

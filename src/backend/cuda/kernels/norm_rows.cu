@@ -3,12 +3,27 @@
 //
 //     y = norm(x) * w + b
 //     SUM: r = r + norm(x) * w + b; y is not written        the norm of a layer's output, added to the residual
+//     SCALED: y is what a product of many rows reads: f16, each row times a power of two (many_rows.cu)
+//     JOINS: x is first computed, from the results of a product and a residual, as finish_rows does it
 //
 // Defined by the host: WIDTH (numbers of a row, a multiple of 4), IS_LAYER (mean and variance; 0: the square alone),
-// HAS_WEIGHT, HAS_BIAS, IN, OUT (NUMBERS_..), SUM.
+// HAS_WEIGHT, HAS_BIAS, IN, OUT (NUMBERS_..), SUM, SCALED, JOINS (IN is NUMBERS_F32 then).
+#include "parts.cuh"
 #include "rows.cuh"
 
 #define EACH ((WIDTH / 4 + 255) / 256)   // fours of a thread
+
+// Four numbers of x, which are written too: other kernels read them later.
+DEVICE float4 join_four(const frit_norm_args &a, long long row, int four)
+{
+    const float worth = a.product_scales ? ((const float *)a.product_scales)[row] : 1;
+    const float4 p =
+        sum_of_four((const float *)a.product + row * a.stride + four * 4, gridDim.x * (long long)a.stride, a.n_parts);
+    const float4 r = *(const float4 *)((const float *)a.residual + row * WIDTH + four * 4);
+    const float4 x = make_float4(p.x * worth + r.x, p.y * worth + r.y, p.z * worth + r.z, p.w * worth + r.w);
+    store_four<NUMBERS_F32>((void *)a.x, row * WIDTH + four * 4, x);
+    return x;
+}
 
 extern "C" __global__ void __launch_bounds__(256) norm_rows(const frit_norm_args a)
 {
@@ -22,7 +37,8 @@ extern "C" __global__ void __launch_bounds__(256) norm_rows(const frit_norm_args
     for (int i = 0; i < EACH; i++) {
         const int four = i * 256 + threadIdx.x;
         v[i] = make_float4(0, 0, 0, 0);
-        if (four < WIDTH / 4) v[i] = load_four<IN>((const void *)a.x, row * WIDTH + four * 4);
+        if (four < WIDTH / 4)
+            v[i] = JOINS ? join_four(a, row, four) : load_four<IN>((const void *)a.x, row * WIDTH + four * 4);
         sum += v[i].x + v[i].y + v[i].z + v[i].w;
     }
     const float mean = IS_LAYER ? block_sum(sum, shared) / WIDTH : 0;
@@ -34,6 +50,7 @@ extern "C" __global__ void __launch_bounds__(256) norm_rows(const frit_norm_args
         squares += v[i].x * v[i].x + v[i].y * v[i].y + v[i].z * v[i].z + v[i].w * v[i].w;
     }
     const float factor = rsqrtf(block_sum(squares, shared) / WIDTH + a.epsilon);
+    float largest = 0;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const int at = (i * 256 + threadIdx.x) * 4;
@@ -47,7 +64,10 @@ extern "C" __global__ void __launch_bounds__(256) norm_rows(const frit_norm_args
             const float4 b = *(const float4 *)((const float *)a.bias + at);
             y.x += b.x, y.y += b.y, y.z += b.z, y.w += b.w;
         }
-        if (SUM) {
+        if (SCALED) {
+            v[i] = y;
+            largest = fmaxf(largest, largest_of(y));
+        } else if (SUM) {
             const float4 r = *(const float4 *)((const float *)a.residual + row * WIDTH + at);
             store_four<NUMBERS_F32>((void *)a.residual, row * WIDTH + at,
                                     make_float4(r.x + y.x, r.y + y.y, r.z + y.z, r.w + y.w));
@@ -55,4 +75,14 @@ extern "C" __global__ void __launch_bounds__(256) norm_rows(const frit_norm_args
             store_four<OUT>((void *)a.y, row * WIDTH + at, y);
         }
     }
+    if (!SCALED) return;
+    const float scale = half_scale(block_max(largest, shared));
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const int at = (i * 256 + threadIdx.x) * 4;
+        if (at >= WIDTH) continue;
+        store_four<NUMBERS_F16>((void *)a.y, row * WIDTH + at,
+                                make_float4(v[i].x * scale, v[i].y * scale, v[i].z * scale, v[i].w * scale));
+    }
+    if (threadIdx.x == 0) ((float *)a.scales)[row] = 1 / scale;
 }

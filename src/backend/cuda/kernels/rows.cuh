@@ -24,6 +24,26 @@ DEVICE float block_sum(float x, float *shared)
     return shared[32];
 }
 
+// The largest of non-negative numbers, in the same way.
+DEVICE float block_max(float x, float *shared)
+{
+    x = warp_max(x);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        const float all = warp_max(threadIdx.x < (blockDim.x + 31) / 32 ? shared[threadIdx.x] : 0);
+        if (threadIdx.x == 0) shared[32] = all;
+    }
+    __syncthreads();
+    return shared[32];
+}
+
+DEVICE float largest_of(const float4 &v)
+{
+    return fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w)));
+}
+
 // Four numbers from index i on; i is a multiple of 4.
 template <int KIND> DEVICE float4 load_four(const void *from, long long i)
 {

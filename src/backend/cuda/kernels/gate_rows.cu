@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Gates and their values after a product of many rows, for the next one: y = silu(gate) * value in f16, each row times
+// a power of two that brings its largest number near 2^10 (many_rows.cu). Of 16 results 8 are gates and 8 their values
+// (FRIT_ROWS_GATED). A block of threads for each row, a thread makes 4 numbers at a time.
+//
+// Defined by the host: WIDTH (numbers of a row of y, a multiple of 8), THREADS.
+#include "activation.cuh"
+#include "args.h"
+#include "parts.cuh"
+#include "rows.cuh"
+
+#define EACH ((WIDTH / 4 + THREADS - 1) / THREADS)   // fours of a thread
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) gate_rows(const frit_gate_args a)
+{
+    __shared__ float shared[33];
+    const long long row = blockIdx.x, part = (long long)gridDim.x * a.stride;
+    const float *x = (const float *)a.x + row * a.stride;
+    float4 y[EACH];
+    float largest = 0;
+    let_next_kernel_start();
+    wait_for_kernel_before();
+    const float worth = a.product_scales ? ((const float *)a.product_scales)[row] : 1;
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const int at = (i * THREADS + threadIdx.x) * 4;
+        if (at >= WIDTH) continue;
+        const float *from = x + at / 8 * 16 + at % 8;
+        const float4 g = sum_of_four(from, part, a.n_parts), v = sum_of_four(from + 8, part, a.n_parts);
+        y[i] = make_float4(
+            activate<ACT_SILU>(g.x * worth) * (v.x * worth), activate<ACT_SILU>(g.y * worth) * (v.y * worth),
+            activate<ACT_SILU>(g.z * worth) * (v.z * worth), activate<ACT_SILU>(g.w * worth) * (v.w * worth));
+        largest = fmaxf(largest, largest_of(y[i]));
+    }
+    const float scale = half_scale(block_max(largest, shared));
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const int at = (i * THREADS + threadIdx.x) * 4;
+        if (at >= WIDTH) continue;
+        store_four<NUMBERS_F16>((void *)a.y, row * WIDTH + at,
+                                make_float4(y[i].x * scale, y[i].y * scale, y[i].z * scale, y[i].w * scale));
+    }
+    if (threadIdx.x == 0) ((float *)a.scales)[row] = 1 / scale;
+}
