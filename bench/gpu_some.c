@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products of 32 to 128 rows, each alone: weights as they are in tiles (some_rows.cu), beside the time in which they
+// Products of 8 to 128 rows, each alone: weights as they are in tiles (some_rows.cu), beside the time in which they
 // become rows of f16 for cuBLASLt.
 #include "backend/cuda/matmul.h"
 #include "backend/cuda/some_rows.h"
@@ -21,19 +21,20 @@ static const struct shape { const char *name; int n_rows, k; } shapes[] = {
 static const frit_dtype types[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0, FRIT_DTYPE_BF16};
 
 // The first is what the backend chooses.
-static const struct variant { const char *name; int tiles, warps, splits; } variants[] = {
-    {"chosen",                0, 0, 0},
-    {"one tile",              1, 0, 0},
-    {"two tiles",             2, 0, 0},
-    {"two tiles, 4 warps",    2, 4, 0},
-    {"one tile, 16 warps",    1, 16, 0},
-    {"one part",              0, 0, 1},
-    {"two parts",             0, 0, 2},
-    {"four parts",            0, 0, 4},
+static const struct variant { const char *name; int tiles, warps, splits; bool is_exact; } variants[] = {
+    {"chosen",               0, 0,  0, false},
+    {"scales not rounded",   0, 0,  0, true},
+    {"one tile, 8 warps",    1, 8,  0, false},
+    {"one tile, 16 warps",   1, 16, 0, false},
+    {"two tiles, 8 warps",   2, 8,  0, false},
+    {"two tiles, 16 warps",  2, 16, 0, false},
+    {"eight parts",      1, 8,  8, false},
+    {"two parts",            0, 0,  2, false},
+    {"one part",             0, 0,  1, false},
 };
 // clang-format on
 
-static const int row_counts[] = {32, 64, 128};
+static const int row_counts[] = {8, 16, 32, 64, 128};
 
 enum { MAX_CASES = 256, MAX_LAUNCHES = 48 };
 
@@ -73,7 +74,8 @@ static bool describe(bench *b, const struct shape *shape, frit_dtype dtype, int 
                            .segments = {{dtype, shape->n_rows / 16}},
                            .tiles = v->tiles,
                            .warps = v->warps,
-                           .splits = v->splits};
+                           .splits = v->splits,
+                           .is_exact = v->is_exact};
     frit_cuda_matmul matmul = {.k = shape->k, .in = FRIT_CUDA_F16, .segments = {{dtype, shape->n_rows / 16}}};
     c->rows = rows;
     c->matrix_bytes = frit_tile_bytes(frit_tile_format_of(dtype), &source) * (uint64_t)frit_tile_count(&source);

@@ -51,6 +51,19 @@ DEVICE u32 pack_half2(float low, float high)
     return float_to_half(low) | (u32)float_to_half(high) << 16;
 }
 
+// Products of two f16 are f32 exactly, so that sums are rounded once.
+DEVICE u32 fma_half2(u32 x, u32 y, u32 z)
+{
+    const float low = (float)((double)low_half(x) * low_half(y) + low_half(z)),
+                high = (float)((double)high_half(x) * high_half(y) + high_half(z));
+    return pack_half2(low, high);
+}
+
+DEVICE u32 add_half2(u32 x, u32 y)
+{
+    return fma_half2(x, 0x3c003c00, y);
+}
+
 DEVICE u32 float_to_bf16(float x)
 {
     const u32 bits = __float_as_uint(x);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// From the description of a product of 17 to 128 rows to the kernel that computes it.
+// From the description of a product of 9 to 128 rows to the kernel that computes it.
 #include "backend/cuda/some_rows.h"
 #include "backend/cuda/repack.h"
 
-enum { X_STRIDE = 544, MOST_WARPS = 8, MOST_TILES = 2, MOST_SPLITS = 8, MOST_BLOCKS = 2 };
+enum { X_STRIDE = 544, MOST_WARPS = 16, MOST_TILES = 2, MOST_SPLITS = 8, MOST_BLOCKS = 2 };
 
 static int tile_bytes_of(const frit_cuda_some *s)
 {
@@ -34,24 +34,63 @@ static int n_groups_of(const frit_cuda_some *s, int tiles, int warps)
     return n;
 }
 
-// Two tiles of a warp read rows from shared memory once, but up to 64 rows of results are what registers hold for
-// them; and half as many blocks must be enough to keep most multiprocessors busy.
+static int blocks_per_multiprocessor(const frit_cuda_some *s, const frit_cuda_gpu *gpu, int tiles, int warps)
+{
+    enum { REGISTERS = 65536, LEAST = 56, THREADS = 2048 };
+    const int n_registers = LEAST * tiles + s->rows * tiles / 2 + 8;   // of a thread, about
+    const int by_registers = REGISTERS / (n_registers * warps * 32), by_threads = THREADS / (warps * 32);
+    int n = gpu->shared_bytes / shared_bytes(s, tiles, warps);
+    if (n > by_registers) n = by_registers;
+    return n < by_threads ? n : by_threads;
+}
+
+static int at_least_one(int n)
+{
+    return n < 1 ? 1 : n;
+}
+
+// Clocks of the product, roughly: bytes that a multiprocessor fetches, instructions of its schedulers, products of its
+// tensor cores, whichever takes longest; too few warps wait. And what a block of threads waits for at its start, and
+// parts of results on their way to memory and back.
+static double cost_of(const frit_cuda_some *s, const frit_cuda_gpu *gpu, int tiles, int warps, int splits)
+{
+    const double bytes_a_clock = 24, start = 1500, enough_warps = 16;
+    const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS, n_groups = n_groups_of(s, tiles, warps);
+    const int each = (n_blocks + splits - 1) / splits, n_at_once = blocks_per_multiprocessor(s, gpu, tiles, warps);
+    const int n_waves = (n_groups * splits + gpu->n_multiprocessors * n_at_once - 1) /
+                        (gpu->n_multiprocessors * at_least_one(n_at_once));
+    const double n_mma = 2.0 * s->rows * tiles, bytes = s->rows * 512 + warps * tiles * tile_bytes_of(s);
+    double clocks = bytes / bytes_a_clock;
+    const double issue = (300.0 * tiles + n_mma + 2.0 * s->rows + 100) * warps / 4, products = n_mma * warps * 2;
+    if (clocks < issue) clocks = issue;
+    if (clocks < products) clocks = products;
+    if (n_at_once * warps < enough_warps) clocks *= 1.5;
+    const double results = 8.0 * splits * s->rows * n_groups * tiles * warps * FRIT_TILE_ROWS;
+    return n_waves * (start + n_at_once * each * clocks) + results / (bytes_a_clock * gpu->n_multiprocessors);
+}
+
+// Of all that fit, the one that should be fastest.
 static void choose(frit_cuda_some *s, const frit_cuda_gpu *gpu)
 {
-    const bool has_room = s->rows <= 64 && shared_bytes(s, MOST_TILES, MOST_WARPS) <= gpu->shared_bytes;
-    if (!s->tiles)
-        s->tiles = has_room && n_groups_of(s, MOST_TILES, MOST_WARPS) * 2 > gpu->n_multiprocessors ? MOST_TILES : 1;
-    if (!s->warps) {
-        s->warps = MOST_WARPS;
-        while (s->warps > 1 && shared_bytes(s, s->tiles, s->warps) > gpu->shared_bytes) s->warps /= 2;
-    }
-    if (s->splits) return;
-    const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS;
-    const int fit = shared_bytes(s, s->tiles, s->warps) * MOST_BLOCKS <= gpu->shared_bytes ? MOST_BLOCKS : 1;
-    s->splits = gpu->n_multiprocessors * fit / n_groups_of(s, s->tiles, s->warps);
-    if (s->splits > n_blocks / 2) s->splits = n_blocks / 2;
-    if (s->splits > MOST_SPLITS) s->splits = MOST_SPLITS;
-    if (s->splits < 1) s->splits = 1;
+    const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS, most = at_least_one(n_blocks / 2);
+    const frit_cuda_some wanted = *s;
+    double best = 0;
+    s->tiles = wanted.tiles ? wanted.tiles : 1;
+    s->warps = wanted.warps ? wanted.warps : 1;
+    s->splits = wanted.splits ? wanted.splits : 1;
+    for (int tiles = 1; tiles <= MOST_TILES; tiles++)
+        for (int warps = 1; warps <= MOST_WARPS; warps *= 2)
+            for (int splits = 1; splits <= MOST_SPLITS && splits <= most; splits++) {
+                const int n_more = splits > 1 ? n_groups_of(s, tiles, warps) * splits : 0;
+                if ((wanted.tiles && wanted.tiles != tiles) || (wanted.warps && wanted.warps != warps) ||
+                    (wanted.splits && wanted.splits != splits) || blocks_per_multiprocessor(s, gpu, tiles, warps) < 1 ||
+                    (!wanted.splits && n_more > MOST_BLOCKS * gpu->n_multiprocessors))
+                    continue;
+                const double cost = cost_of(s, gpu, tiles, warps, splits);
+                if (best > 0 && cost >= best) continue;
+                best = cost;
+                s->tiles = tiles, s->warps = warps, s->splits = splits;
+            }
 }
 
 // There is more than one part only where so many times the groups are blocks that run at a time.
@@ -107,6 +146,7 @@ frit_status frit_cuda_some_kernel(frit_cuda_some *s, const frit_cuda_gpu *gpu, f
         {"WARPS", s->warps},
         {"SPLITS", s->splits},
         {"SHARED_BYTES", n_shared},
+        {"HALF_MATH", !s->is_exact},
     };
     for (size_t i = 0; i < FRIT_COUNT(defines); i++) frit_cuda_define(kernel, defines[i].name, defines[i].value);
     return FRIT_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/some_rows.h: products of 17 to 128 rows in f16, of weights as they are in tiles (kernels/some_rows.cu).
-// For decode steps of many sequences; products of up to 16 rows are product.h's, of more than 128 matmul.h's.
+// backend/cuda/some_rows.h: products of 9 to 128 rows in f16, of weights as they are in tiles (kernels/some_rows.cu).
+// For decode steps of many sequences; products of fewer rows are product.h's, of more than 128 matmul.h's.
 //
 //     frit_cuda_some some = {.rows = 64, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 256}}};
 //     FRIT_TRY(frit_cuda_some_kernel(&some, &gpu, &kernel));      // kernel.h makes and launches it (frit_some_args)
@@ -19,6 +19,7 @@ typedef struct frit_cuda_some {
     // How; 0: chosen, and set.
     int tiles, warps;   // row tiles of a warp, warps of a block of threads
     int splits;         // of the columns: so many parts of the results are left to be added
+    bool is_exact;      // weights are rounded to f16 once; otherwise their scales too, by fewer instructions
 } frit_cuda_some;
 
 // At most so many bytes of results has a product of n numbers a row for up to n_rows rows, in all of its parts.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Before and after a product of many rows: rows become f16, each times a power of two that brings its largest number
-// near 2^10, so that none leaves f16's range; results, of which some products leave several parts, are multiplied by what
-// a number is worth, and joined with a residual, or gates with their values.
+// near 2^10, so that none leaves f16's range; results, of which some products leave several parts, are multiplied by
+// what a number is worth, and joined with a residual, or gates with their values.
 #include "activation.cuh"
 #include "parts.cuh"
 #include "rows.cuh"

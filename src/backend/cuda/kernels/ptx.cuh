@@ -46,6 +46,21 @@ DEVICE u32 pack_half2(float low, float high)
     return pair;
 }
 
+// Two numbers at a time.
+DEVICE u32 add_half2(u32 x, u32 y)
+{
+    u32 z;
+    asm("add.rn.f16x2 %0, %1, %2;" : "=r"(z) : "r"(x), "r"(y));
+    return z;
+}
+
+DEVICE u32 fma_half2(u32 x, u32 y, u32 z)
+{
+    u32 w;
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(w) : "r"(x), "r"(y), "r"(z));
+    return w;
+}
+
 DEVICE u32 pack_bf16x2(float low, float high)
 {
     u32 pair;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A product of 17 to 128 rows in f16 with weights in tiles: too many for integers (phase.cuh), too few to turn weights
+// A product of 9 to 128 rows in f16 with weights in tiles: too many for integers (phase.cuh), too few to turn weights
 // into rows of f16 first (dequantize.cu). A warp has TILES row tiles of the weights and all rows; its weights become
-// fragments of f16 in registers, rounded as dequantize.cu rounds them. Rows of 256 columns are fetched into shared
-// memory for the whole block of threads, tiles for each warp, one step ahead.
+// fragments of f16 in registers (some_rows.cuh). Rows of 256 columns are fetched into shared memory for the whole block
+// of threads, tiles for each warp, one step ahead.
 //
 //     out[split][row][16 * tile + r] = sum over the split's columns of weights[tile][r][column] * x[row][column]
 //
-// Grid: groups of WARPS * TILES row tiles, those of the second segment last; SPLITS. Defined by the host: TYPE0, TILES0,
-// TYPE1, TILES1, K, ROWS (a multiple of 8), TILES, WARPS, SPLITS, SHARED_BYTES.
+// Grid: groups of WARPS * TILES row tiles, those of the second segment last; SPLITS. Defined by the host: TYPE0,
+// TILES0, TYPE1, TILES1, K, ROWS (a multiple of 8), TILES, WARPS, SPLITS, SHARED_BYTES, HALF_MATH.
 #include "some_rows.cuh"
 
 #define GROUPS0 ((TILES0 + GROUP - 1) / GROUP)
@@ -17,9 +17,8 @@ static_assert(SHARED_BYTES >= 2 * stage_of<TYPE0>::bytes && SHARED_BYTES >= 2 * 
 
 // ------------------------------------------------------------------------------- the product
 
-// 256 columns of all rows, and of each warp's tiles, to their place.
-template <int TYPE>
-DEVICE void fetch(const frit_some_args &a, const char *tiles, int n_tiles, int first, int block, char *shared)
+// 256 columns of all rows, on their way to their place.
+DEVICE void fetch_rows(const frit_some_args &a, int block, char *shared)
 {
     const int column = block * 256;
     const u32 to = shared_address(shared);
@@ -31,7 +30,6 @@ DEVICE void fetch(const frit_some_args &a, const char *tiles, int n_tiles, int f
         else
             *(uint4 *)(shared + place) = make_uint4(0, 0, 0, 0);
     }
-    fetch_tiles<TYPE>(tiles, n_tiles, first, block, to);
 }
 
 // Row tiles first ... of a segment, whose results begin at number `at` of a row.
@@ -46,11 +44,16 @@ DEVICE void multiply(const frit_some_args &a, frit_gpu_ptr weights, int n_tiles,
     for (int i = 0; i < TILES; i++)
 #pragma unroll
         for (int n = 0; n < ROWS / 8; n++) sums[i][n] = frag{{0, 0, 0, 0}};
-    fetch<TYPE>(a, tiles, n_tiles, first, begin, shared);
+    fetch_tiles<TYPE>(tiles, n_tiles, first, begin, shared_address(shared));   // the rows are still being made
+    wait_for_kernel_before();
+    fetch_rows(a, begin, shared);
     copy_commit();
     for (int block = begin, stage = 0; block < end; block++, stage ^= 1) {
-        if (block + 1 < end)
-            fetch<TYPE>(a, tiles, n_tiles, first, block + 1, shared + (stage ^ 1) * stage_of<TYPE>::bytes);
+        if (block + 1 < end) {
+            char *next = shared + (stage ^ 1) * stage_of<TYPE>::bytes;
+            fetch_tiles<TYPE>(tiles, n_tiles, first, block + 1, shared_address(next));
+            fetch_rows(a, block + 1, next);
+        }
         copy_commit();
         copy_wait<1>();
         __syncthreads();
@@ -68,17 +71,18 @@ DEVICE void multiply(const frit_some_args &a, frit_gpu_ptr weights, int n_tiles,
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 const int row = n * 8 + lane % 4 * 2 + j % 2;
-                if (row < a.n_rows) out[(long long)row * width + tile * 16 + lane / 4 + j / 2 * 8] = sums[i][n].v[j];
+                if (row < a.n_rows)
+                    out[(long long)row * width + tile * 16 + lane / 4 + j / 2 * 8] =
+                        sums[i][n].v[j] * (1.f / halves_of<TYPE>::times);
             }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS * 32) some_rows(const frit_some_args a)
+extern "C" __global__ void __launch_bounds__(WARPS * 32, WARPS > 8) some_rows(const frit_some_args a)
 {
     extern __shared__ __align__(128) char shared[];
     const int group = blockIdx.x;
     let_next_kernel_start();
-    wait_for_kernel_before();
     if (group < GROUPS0)
         multiply<TYPE0>(a, a.weights[0], TILES0, group * GROUP, 0, shared);
     else if constexpr (TILES1 > 0)

@@ -5,10 +5,17 @@
 // A lane's four codes of a row are neighbours (repack.h), so columns 4 t ... 4 t + 3 of 16 take the places 2 t, 2 t + 1,
 // 2 t + 8, 2 t + 9 of a fragment, in weights and rows alike.
 //
-// Defined by the file that includes it: K, ROWS (a multiple of 8), TILES (row tiles of a warp), WARPS.
+// Weights are rounded as dequantize.cu rounds them, or with HALF_MATH made by half as many instructions from scales and
+// mins that are rounded to f16 too. These are times 16 then, so that small scales keep their bits.
+//
+// Defined by the host: K, ROWS (a multiple of 8), TILES (row tiles of a warp), WARPS, HALF_MATH (0 where it is not).
 #pragma once
 #include "args.h"
 #include "levels.cuh"
+
+#ifndef HALF_MATH
+#define HALF_MATH 0
+#endif
 
 #define BLOCKS   ((K + 255) / 256)
 #define GROUP    (WARPS * TILES)
@@ -34,9 +41,26 @@ template <bool IS_SIGNED> DEVICE void four_halves(u32 levels, float scale, float
     second = pack_half2(v[2], v[3]);
 }
 
+// The same by pairs: level * scale - min of two columns, as f16; all times 16.
+template <bool IS_SIGNED> DEVICE void four_by_halves(u32 levels, u32 scale, u32 min, u32 &first, u32 &second)
+{
+    const u32 word = IS_SIGNED ? levels ^ 0x80808080u : levels;
+    const u32 center = IS_SIGNED ? 0xe480e480u : 0xe400e400u;   // -1152, -1024, whose last bits are an integer
+    const u32 low = add_half2(__byte_perm(word, 0x64646464u, 0x4140u), center);
+    const u32 high = add_half2(__byte_perm(word, 0x64646464u, 0x4342u), center);
+    first = fma_half2(low, scale, min);
+    second = fma_half2(high, scale, min);
+}
+
+DEVICE u32 twice_times_16(float x)
+{
+    return pack_half2(x * 16, x * 16);
+}
+
 // Fragments of a tile: of its columns 64 * pair + 32 * odd + 16 * s.
 template <int TYPE, int BITS = tile_of<TYPE>::low_bits> struct halves_of {
     typedef levels_of<TYPE> kind;
+    enum { times = HALF_MATH ? 16 : 1 };   // of what weights are
     scales_of<TYPE> row, row8;
     kind levels;
     u32 v[2][2][2];
@@ -53,12 +77,20 @@ template <int TYPE, int BITS = tile_of<TYPE>::low_bits> struct halves_of {
     DEVICE void fragment(int pair, int odd, int s, u32 (&a)[4]) const
     {
         const int g = pair * 2 + odd;
+        if (HALF_MATH) {
+            four_by_halves<kind::is_signed>(v[odd][s][0], twice_times_16(row.scale(g, s)),
+                                            twice_times_16(-row.min(g, s)), a[0], a[2]);
+            four_by_halves<kind::is_signed>(v[odd][s][1], twice_times_16(row8.scale(g, s)),
+                                            twice_times_16(-row8.min(g, s)), a[1], a[3]);
+            return;
+        }
         four_halves<kind::is_signed>(v[odd][s][0], row.scale(g, s), row.min(g, s), a[0], a[2]);
         four_halves<kind::is_signed>(v[odd][s][1], row8.scale(g, s), row8.min(g, s), a[1], a[3]);
     }
 };
 
 template <int TYPE> struct halves_of<TYPE, 16> {
+    enum { times = 1 };
     uint4 units[4];
     DEVICE void load(const char *, int)
     {
