@@ -130,7 +130,7 @@ static void batch_text(const bench_row *row, char out[64])
 
 static void ubatch_text(const bench_row *row, char out[64])
 {
-    snprintf(out, 64, "%d", row->setup.n_ubatch);
+    snprintf(out, 64, "%d", row->engine.n_batch);
 }
 
 static void type_k_text(const bench_row *row, char out[64])

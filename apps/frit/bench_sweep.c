@@ -178,7 +178,7 @@ static int parse_all(sweep *s, bench_plan *plan, const bench_options *o)
     } lists[] = {
         {&s->prompt, "n-prompt", o->n_prompt, 0, many},     {&s->gen, "n-gen", o->n_gen, 0, many},
         {&s->depth, "n-depth", o->n_depth, 0, many},        {&s->batch, "batch", o->n_batch, 1, many},
-        {&s->ubatch, "ubatch", o->n_ubatch, 1, 1 << 16},    {&s->threads, "threads", o->n_threads, 0, 1024},
+        {&s->ubatch, "ubatch", o->n_ubatch, 0, 1 << 16},    {&s->threads, "threads", o->n_threads, 0, 1024},
         {&s->parallel, "parallel", o->n_parallel, 1, 4096},
     };
     int code = CLI_DONE;

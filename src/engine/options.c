@@ -47,7 +47,7 @@ static const frit_option engine_rows[] = {
            .metavar = "N", .help = "threads for prompts; 0: as many as for the rest, or one for each core"),
     ENGINE(n_batch, .name = "batch", .letter = 'b', .letters = "ub", .aliases = "batch-size|ubatch-size",
            .type = FRIT_OPTION_INT, .min = 0, .max = 1 << 16, .metavar = "N",
-           .help = "tokens that one step runs at most; 0: 512"),
+           .help = "tokens that one step runs at most; 0: 512, on GPUs with much memory 2048"),
     ENGINE(cpu, .name = "cpu", .type = FRIT_OPTION_TEXT, .metavar = "NAME",
            .help = "best instruction set to use (scalar, avx2, ...), or reference for plain code"),
     ENGINE(cache_type_k, .name = "cache-type-k", .letters = "ctk", .type = FRIT_OPTION_CHOICE, .metavar = "TYPE",
