@@ -285,7 +285,7 @@ frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *prod
 void frit_cuda_matmuls_free(frit_exec *exec);
 // Whether the launch can compute this norm of its results beside them.
 bool frit_cuda_many_takes_norm(const frit_cuda_launch *launch, const frit_node *norm);
-// halves.c: whether products of many rows alone read a node's rows. Then who makes them sets exec->is_halves.
+// halves.c: whether products of many rows alone read a node's rows. Then the lowering of the node sets exec->is_halves.
 bool frit_cuda_feeds_many(const frit_exec *exec, const frit_node *node);
 frit_cuda_halves frit_cuda_halves_of(const frit_exec *exec, const frit_node *node);
 frit_status frit_cuda_lower_halves_norm(frit_exec *exec, const frit_node *norm);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products of many rows: these become f16 times a power of two for each row, if they are not (halves.c), cuBLASLt
-// multiplies, or for up to 128 rows a kernel of our own (some_rows.h), and what follows the product finishes its results.
+// multiplies, or for up to 128 rows a kernel of our own (some_rows.h), and what follows the product finishes its
+// results.
 #include "backend/cuda/exec.h"
 #include "backend/cuda/rows.h"
 #include "backend/cuda/some_rows.h"
