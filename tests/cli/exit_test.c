@@ -26,6 +26,7 @@ static const struct {
     {"convert", "OUT.gguf", false, false},
     {"quantize", "OUT.gguf", false, false},
     {"imatrix", "OUT -q -f README.md -c 16 --windows 1", true, false},
+    {"kl", "README.md -q -f README.md -c 16 --windows 1", false, false},
 };
 
 static char out_path[512], messages_path[512];

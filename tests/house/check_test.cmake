@@ -48,7 +48,7 @@ check(src/backend/cuda/a.c "${head}// A.\n#include \"backend/cpu/ref.h\"\n"
       "3: includes \"backend/cpu/ref.h\"\; allowed here: frit.h base/ quant/ format/rows.h graph/ sample/weight.h backend/backend.h backend/cuda/")
 check(src/new/a.c "${head}// A.\n" "1: this folder has no row in the table of layers")
 check(apps/frit/a.c "${head}// A.\n#include \"base/file.h\"\n"
-      "3: includes \"base/file.h\"\; allowed here: frit.h frit_tools.h frit/ common/ server/")
+      "3: includes \"base/file.h\"\; allowed here: frit.h frit_tools.h frit/ common/ hub/ server/")
 check(apps/frit/a.c "${head}// A.\n#include \"cli.h\"\n")
 check(include/frit/a.h "${head}// frit/a.h: A.\n#include \"status.h\"\n")
 check(include/frit/a.h "${head}// frit/a.h: A.\n#include \"base/file.h\"\n"

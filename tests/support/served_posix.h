@@ -25,8 +25,8 @@ typedef struct served {
 extern const char *served_by;
 // Starts it on a free port and waits for its ready line; fails the test if there is none within 60 s.
 served serve(const char *model, const char *options);
-// The same; the model's name makes each event SERVED_LONG_NAME bytes longer, so that a client that does not read stops its
-// answer soon.
+// The same; the model's name makes each event SERVED_LONG_NAME bytes longer, so that a client that does not read stops
+// its answer soon.
 enum { SERVED_LONG_NAME = 20000 };
 served serve_with_long_events(const char *model, const char *options);
 // The same with all arguments; one of them is a free port.

@@ -11,7 +11,7 @@
 #include "backend/cuda/compile.h"
 #include "backend/cuda/driver.h"
 
-enum { FRIT_CUDA_MAX_DEFINES = 32 };
+enum { FRIT_CUDA_MAX_DEFINES = 40 };
 
 typedef struct frit_cuda_kernel {
     const char *file, *name;   // of kernels/; of the function
