@@ -14,6 +14,7 @@ static const char isa[] = "i8mm";
 
 #include "backend/cpu/tmpl/packed_unit_tmpl.h"
 
+enum { STRIPS = 1, MAX_PAIR_TOKENS = 0 };
 enum { KEPT_UNITS = 8, KEPT_PAIRS = 48 };   // of 256 columns, of the tokens of a block
 
 // Two of frit_q8_line.
@@ -144,8 +145,10 @@ FRIT_INLINE void add_pairs(const unit *u, kind k, kept_rows x, int i, int n_sums
 
 // Adds the products of 256 columns and n_x tokens to their sums; n_x is a constant where this is inlined. `next` may
 // be NULL.
-FRIT_INLINE void tile(const unit *u, kind k, int n_units, kept_rows x, int n_x, vec_f *totals, ahead *next)
+FRIT_INLINE void tile(const unit *u, kind k, int n_strips, int n_units, kept_rows x, int n_x, vec_f *totals,
+                      ahead *next)
 {
+    (void)n_strips;
     const int n_sums = (n_x + 1) / 2 * 2;
     vec_f sums[MAX_TOKENS];
     for (int j = 0; j < n_sums; j++) sums[j] = totals[j];

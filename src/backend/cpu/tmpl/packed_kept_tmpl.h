@@ -3,6 +3,8 @@
 // opened, and multiplied as few tokens are. GRAIN is 1.
 #include "backend/cpu/tmpl/packed_unit_tmpl.h"
 
+enum { STRIPS = 1, MAX_PAIR_TOKENS = 0 };
+
 typedef rows kept_rows;
 
 typedef struct kept_room {
@@ -31,8 +33,10 @@ FRIT_INLINE kept_rows kept_from(kept_rows r, int64_t j)   // token j and those a
 
 // Adds the products of 256 columns and n_x tokens to their sums; n_x is a constant where this is inlined. `next` may
 // be NULL.
-FRIT_INLINE void tile(const unit *u, kind k, int n_units, kept_rows r, int n_x, vec_f *totals, ahead *next)
+FRIT_INLINE void tile(const unit *u, kind k, int n_strips, int n_units, kept_rows r, int n_x, vec_f *totals,
+                      ahead *next)
 {
+    (void)n_strips;
     vec_f sums[MAX_TOKENS];
     for (int j = 0; j < n_x; j++) sums[j] = totals[j];
     for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {

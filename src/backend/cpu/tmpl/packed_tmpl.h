@@ -19,11 +19,11 @@
 // the rows beside a row.
 //
 // The including file has packed_unit_tmpl.h before this, and how it keeps and multiplies what many tokens read:
-// packed_kept_tmpl.h, or functions of its own. PACKED_ROWS names the table of its types, PACKED_LAYOUT(dtype) how
-// panels are packed: packed_rows.h, or definitions of its own.
+// packed_kept_tmpl.h, or functions of its own, which multiply up to STRIPS registers of rows side by side: their sums
+// lie [token][strip]. PACKED_ROWS names the table of its types, PACKED_LAYOUT(dtype) how panels are packed:
+// packed_rows.h, or definitions of its own.
 
 enum {
-    UNITS = 8,          // of 32 columns, unpacked together
     STREAMS = 8,        // most panels of a block: so many streams of memory
     AHEAD = 8192,       // bytes: how far before it is multiplied a panel is requested that is read by itself
     TWO_BYTES = 3072,   // of a panel's 256 columns, from which two panels in turns are faster than one
@@ -35,23 +35,30 @@ enum {
 
 typedef void (*tile_fn)(const unit *u, int n_units, kept_rows r, vec_f *totals, ahead *next);
 
-#define TILE(k, n, most)                                                                            \
-    static void tile_##k##_##n(const unit *u, int n_units, kept_rows r, vec_f *totals, ahead *next) \
-    {                                                                                               \
-        if (n <= (most)) tile(u, k, n_units, r, n, totals, next);                                   \
+#define TILE(k, s, n, most)                                                                                      \
+    static void tile_##k##_##s##_##n(const unit *u, int n_units, kept_rows r, vec_f *totals, ahead *next)        \
+    {                                                                                                            \
+        if (s <= STRIPS && n <= (s == 1 ? (most) : MAX_PAIR_TOKENS)) tile(u, k, s, n_units, r, n, totals, next); \
     }
-#define TILES(k, most) \
-    TILE(k, 1, most)   \
-    TILE(k, 2, most)   \
-    TILE(k, 3, most)   \
-    TILE(k, 4, most)   \
-    TILE(k, 5, most)   \
-    TILE(k, 6, most)   \
-    TILE(k, 7, most) TILE(k, 8, most) TILE(k, 9, most) TILE(k, 10, most) TILE(k, 11, most) TILE(k, 12, most)
-#define TILE_NAMES(k)                                                                                           \
-    {                                                                                                           \
-        NULL, tile_##k##_1, tile_##k##_2, tile_##k##_3, tile_##k##_4, tile_##k##_5, tile_##k##_6, tile_##k##_7, \
-            tile_##k##_8, tile_##k##_9, tile_##k##_10, tile_##k##_11, tile_##k##_12                             \
+#define TILES_OF(k, s, most) \
+    TILE(k, s, 1, most)      \
+    TILE(k, s, 2, most)      \
+    TILE(k, s, 3, most)      \
+    TILE(k, s, 4, most)      \
+    TILE(k, s, 5, most)      \
+    TILE(k, s, 6, most)      \
+    TILE(k, s, 7, most)      \
+    TILE(k, s, 8, most) TILE(k, s, 9, most) TILE(k, s, 10, most) TILE(k, s, 11, most) TILE(k, s, 12, most)
+#define TILES(k, most) TILES_OF(k, 1, most) TILES_OF(k, 2, most)
+#define TILE_NAMES_OF(k, s)                                                                                       \
+    {                                                                                                             \
+        NULL, tile_##k##_##s##_1, tile_##k##_##s##_2, tile_##k##_##s##_3, tile_##k##_##s##_4, tile_##k##_##s##_5, \
+            tile_##k##_##s##_6, tile_##k##_##s##_7, tile_##k##_##s##_8, tile_##k##_##s##_9, tile_##k##_##s##_10,  \
+            tile_##k##_##s##_11, tile_##k##_##s##_12                                                              \
+    }
+#define TILE_NAMES(k)                            \
+    {                                            \
+        TILE_NAMES_OF(k, 1), TILE_NAMES_OF(k, 2) \
     }
 TILES(WHOLE_WIDE, MAX_TOKENS)
 TILES(WHOLE_MINS, MAX_TOKENS)
@@ -59,8 +66,10 @@ TILES(HALVES_BIASED, MAX_TOKENS_HALVES)
 TILES(HALVES_WIDE, MAX_TOKENS_HALVES)
 TILES(HALVES_MINS, MAX_TOKENS_HALVES)
 
-static const tile_fn tiles[KIND_COUNT][13] = {TILE_NAMES(WHOLE_WIDE), TILE_NAMES(WHOLE_MINS), TILE_NAMES(HALVES_BIASED),
-                                              TILE_NAMES(HALVES_WIDE), TILE_NAMES(HALVES_MINS)};
+// [kind][strips - 1][tokens]
+static const tile_fn tiles[KIND_COUNT][2][13] = {TILE_NAMES(WHOLE_WIDE), TILE_NAMES(WHOLE_MINS),
+                                                 TILE_NAMES(HALVES_BIASED), TILE_NAMES(HALVES_WIDE),
+                                                 TILE_NAMES(HALVES_MINS)};
 static const int most_tokens[KIND_COUNT] = {MAX_TOKENS, MAX_TOKENS, MAX_TOKENS_HALVES, MAX_TOKENS_HALVES,
                                             MAX_TOKENS_HALVES};
 
@@ -227,6 +236,24 @@ static int64_t sums_of(int64_t n_x)
     return n_shares(n_x, GRAIN) * GRAIN;
 }
 
+// Adds the products of so many strips from the i-th on: codes are unpacked once for all tokens.
+static void add_strips_from(const block *b, int64_t i, int n_strips, int64_t at, int n_units, rows r, kept_rows kept,
+                            vec_f *sums, ahead *next)
+{
+    const packed_type *type = b->type;
+    const int64_t n_x = b->tokens.n, stride = sums_of(n_x);
+    const int64_t n_tiles = n_shares(n_x, n_strips == 1 ? most_tokens[type->kind] : MAX_PAIR_TOKENS);
+    unit units[STRIPS][UNITS];
+    for (int s = 0; s < n_strips; s++) type->walk[0](strip_at(b, i + s, at), n_units, units[s], r, NULL, NULL);
+    for (int64_t t = 0; t < n_tiles; t++) {
+        share tokens = share_of(n_shares(n_x, GRAIN), n_tiles, t);
+        tokens.begin *= GRAIN;
+        tokens.n = tokens.n * GRAIN < n_x - tokens.begin ? tokens.n * GRAIN : n_x - tokens.begin;
+        tiles[type->kind][n_strips - 1][tokens.n](units[0], n_units, kept_from(kept, tokens.begin),
+                                                  sums + i * stride + tokens.begin * n_strips, t == 0 ? next : NULL);
+    }
+}
+
 // Adds the products of 256 columns from `at`.
 static void add_columns(const block *b, int64_t at, vec_f *sums)
 {
@@ -241,35 +268,37 @@ static void add_columns(const block *b, int64_t at, vec_f *sums)
             type->walk[n_x](strip_at(b, i, at), n_units, NULL, r, sums + i * sums_of(n_x), &next);
         return;
     }
-    unit units[UNITS];
     kept_room room;
     const kept_rows kept = keep_rows(&room, r, n_x, n_units);
-    const int64_t n_tiles = n_shares(n_x, most_tokens[type->kind]);
-    for (int64_t i = 0; i < n_strips; i++) {
-        type->walk[0](strip_at(b, i, at), n_units, units, r, NULL, NULL);
-        for (int64_t t = 0; t < n_tiles; t++) {
-            share tokens = share_of(n_shares(n_x, GRAIN), n_tiles, t);
-            tokens.begin *= GRAIN;
-            tokens.n = tokens.n * GRAIN < n_x - tokens.begin ? tokens.n * GRAIN : n_x - tokens.begin;
-            tiles[type->kind][tokens.n](units, n_units, kept_from(kept, tokens.begin),
-                                        sums + i * sums_of(n_x) + tokens.begin, t == 0 ? &next : NULL);
+    for (int64_t i = 0; i < n_strips; i += STRIPS)
+        add_strips_from(b, i, n_strips - i < STRIPS ? (int)(n_strips - i) : STRIPS, at, n_units, r, kept, sums, &next);
+}
+
+// Sums of so many strips, [token][strip], to their places: rows from `row` on.
+static void put_sums(const block *b, const vec_f *sums, int n_strips, int64_t row)
+{
+    const frit_product *p = b->p;
+    for (int64_t j = 0; j < b->tokens.n; j++) {
+        float *y = p->y + (size_t)(b->tokens.begin + j) * p->y_stride + row;
+        for (int s = 0; s < n_strips && row + s * LANES < p->n_w; s++) {
+            const int64_t n = p->n_w - row - s * LANES;
+            store(y + s * LANES, sums[j * n_strips + s], n < LANES ? (int)n : LANES);
         }
     }
 }
 
 static void run_block(const block *b)
 {
-    vec_f sums[BLOCK_SUMS];   // [strip][token]
+    vec_f sums[BLOCK_SUMS];   // of STRIPS strips, [token][strip], then of the next ones; of few tokens strip by strip
     const frit_product *p = b->p;
-    const int64_t n_strips = b->panels.n * HALVES, n_x = b->tokens.n;
-    for (int64_t i = 0; i < n_strips * sums_of(n_x); i++) sums[i] = zero_f();
+    const int64_t n_strips = b->panels.n * HALVES, n_x = b->tokens.n, stride = sums_of(n_x);
+    const int at_once = n_x > DIRECT_TOKENS ? STRIPS : 1;
+    for (int64_t i = 0; i < n_strips * stride; i++) sums[i] = zero_f();
     for (int64_t at = 0; at < p->n; at += 256) add_columns(b, at, sums);
-    for (int64_t i = 0; i < n_strips; i++) {
-        const int64_t row = b->panels.begin * FRIT_PANEL_ROWS + i * LANES;
-        const int64_t n_rows = p->n_w - row < LANES ? p->n_w - row : LANES;
-        if (n_x > DIRECT_TOKENS) settle(sums + i * sums_of(n_x), n_x);
-        for (int64_t j = 0; n_rows > 0 && j < n_x; j++)
-            store(p->y + (size_t)(b->tokens.begin + j) * p->y_stride + row, sums[i * sums_of(n_x) + j], (int)n_rows);
+    for (int64_t i = 0; i < n_strips; i += at_once) {
+        const int n = n_strips - i < at_once ? (int)(n_strips - i) : at_once;
+        if (n_x > DIRECT_TOKENS) settle(sums + i * stride, n_x);
+        put_sums(b, sums + i * stride, n, b->panels.begin * FRIT_PANEL_ROWS + i * LANES);
     }
 }
 

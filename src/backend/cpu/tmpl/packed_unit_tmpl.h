@@ -12,6 +12,8 @@
 //     *_wide         the same for codes 0..255 with 128 added: open_wide prepares codes, start_wide begins the sum
 #include "backend/cpu/tmpl/packed_codes_tmpl.h"
 
+enum { UNITS = 8 };   // of 32 columns, unpacked together
+
 // 32 columns of LANES rows, ready to be multiplied. Scales and mins are there for all of them, or for each half.
 typedef struct unit {
     vec codes[8];
@@ -38,6 +40,11 @@ FRIT_INLINE kind kind_256(type_256 type)
 {
     if (type.group == 32) return type.bias ? WHOLE_WIDE : WHOLE_MINS;
     return type.bias == 64 ? HALVES_WIDE : type.bias == 32 ? HALVES_BIASED : HALVES_MINS;
+}
+
+FRIT_INLINE bool is_whole(kind k)
+{
+    return k == WHOLE_WIDE || k == WHOLE_MINS;
 }
 
 // How many quads are multiplied together.
@@ -115,7 +122,7 @@ FRIT_INLINE void add_halves(const unit *u, kind k, rows r, int n_x, vec_f *sums)
 
 FRIT_INLINE void add_unit(const unit *u, kind k, rows r, int n_x, vec_f *sums)
 {
-    if (k == WHOLE_WIDE || k == WHOLE_MINS)
+    if (is_whole(k))
         add_whole(u, k, r, n_x, sums);
     else
         add_halves(u, k, r, n_x, sums);

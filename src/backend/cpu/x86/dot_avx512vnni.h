@@ -6,11 +6,20 @@
 enum {
     MAX_TOKENS = 12,
     MAX_TOKENS_HALVES = 8,
-    BLOCK_SUMS = 192,
+    BLOCK_SUMS = 512,
     GRAIN = 1,
     DIRECT_TOKENS = 4,
     CHAINS = 2
 };   // of one tile
+
+// The word at p in all words, by an instruction of its own: compilers would make it a part of each product.
+FRIT_INLINE vec loaded_words(const int8_t *p)
+{
+    const int32_t *word = (const void *)p;
+    vec words;
+    __asm__("vpbroadcastd %1, %0" : "=v"(words) : "m"(*word));
+    return words;
+}
 
 // The broadcast of x is part of the instruction: compilers load it first, and the loads are as many as the products.
 FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)

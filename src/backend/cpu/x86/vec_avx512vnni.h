@@ -185,5 +185,8 @@ FRIT_INLINE vec_f mul_sub_from(vec_f a, vec_f b, vec_f c)   // c - a * b
 
 FRIT_INLINE void store(float *y, vec_f v, int n)   // the first n
 {
-    _mm512_mask_storeu_ps(y, (__mmask16)((1u << n) - 1), v);
+    if (n == LANES)
+        _mm512_storeu_ps(y, v);
+    else
+        _mm512_mask_storeu_ps(y, (__mmask16)((1u << n) - 1), v);
 }
