@@ -38,6 +38,35 @@ DEVICE int best(const float *s, int n, int lane)
     return n - (int)max(1u, __reduce_max_sync(~0u, first));
 }
 
+// The same of up to 256 numbers in registers: a lane's are those at lane + 32 j.
+#define HELD 8
+
+struct held {
+    u32 key[HELD];
+    DEVICE void load(const float *s, int n, int lane)
+    {
+#pragma unroll
+        for (int j = 0; j < HELD; j++) key[j] = lane + 32 * j < n ? key_of(s[lane + 32 * j]) : 0;
+    }
+    DEVICE int best(int n, int lane) const
+    {
+        u32 most = 0, first = 0;
+#pragma unroll
+        for (int j = 0; j < HELD; j++) most = max(most, key[j]);
+        most = __reduce_max_sync(~0u, most);
+#pragma unroll
+        for (int j = HELD - 1; j >= 0; j--)
+            if (key[j] == most) first = (u32)(n - lane - 32 * j);
+        return n - (int)max(1u, __reduce_max_sync(~0u, first));
+    }
+    DEVICE void drop(int e, int lane)
+    {
+#pragma unroll
+        for (int j = 0; j < HELD; j++)
+            if (lane + 32 * j == e) key[j] = key_of(-INFINITE);
+    }
+};
+
 DEVICE float largest(const float *s, int n, int lane)
 {
     u32 most = 0;
@@ -129,8 +158,12 @@ extern "C" __global__ void __launch_bounds__(32) route(const frit_route_args a)
     }
     __syncwarp();
     if (a.n_groups > 1) keep_best_groups(a, s, sums, lane);
+    const bool is_held = a.n <= 32 * HELD;
+    held scores;
+    if (is_held) scores.load(s, a.n, lane);
     for (int k = 0; k < a.n_used; k++) {
-        const int e = best(s, a.n, lane);
+        const int e = is_held ? scores.best(a.n, lane) : best(s, a.n, lane);
+        scores.drop(e, lane);
         const float weight = a.gating == GATING_NEAR_BEST ? near_best(a, s, e, lane) : p[e / a.divisor];
         __syncwarp();
         if (lane == 0) {
