@@ -34,7 +34,7 @@ const frit_option *cli_common_rows(size_t *n_rows)
          .letter = 'm',
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(cli_common, model),
-         .metavar = "MODEL",
+         .metavar = "FILE",
          .help = "the model, a file or a name, where it is not the first argument"},
         {.name = "quiet",
          .letter = 'q',
