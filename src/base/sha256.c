@@ -37,21 +37,32 @@ static void expand(const uint8_t block[64], uint32_t w[64])
     }
 }
 
+// The names change places instead of the values: after eight rounds each is where it was.
+#define ROUND(a, b, c, d, e, f, g, h, i)                                                              \
+    do {                                                                                              \
+        const uint32_t one_ =                                                                         \
+            h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + (g ^ (e & (f ^ g))) + constants[i] + w[i]; \
+        d += one_;                                                                                    \
+        h = one_ + (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) | (c & (a | b)));              \
+    } while (0)
+
 static void add_block(frit_sha256 *sum, const uint8_t block[64])
 {
-    uint32_t w[64], s[8];
+    uint32_t w[64], *s = sum->state;
+    uint32_t a = s[0], b = s[1], c = s[2], d = s[3], e = s[4], f = s[5], g = s[6], h = s[7];
     expand(block, w);
-    memcpy(s, sum->state, sizeof s);
-    for (int i = 0; i < 64; i++) {
-        const uint32_t e = turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25), choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
-        const uint32_t a = turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22);
-        const uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-        const uint32_t one = s[7] + e + choice + constants[i] + w[i];
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += one;
-        s[0] = one + a + majority;
+    for (int i = 0; i < 64; i += 8) {
+        ROUND(a, b, c, d, e, f, g, h, i);
+        ROUND(h, a, b, c, d, e, f, g, i + 1);
+        ROUND(g, h, a, b, c, d, e, f, i + 2);
+        ROUND(f, g, h, a, b, c, d, e, i + 3);
+        ROUND(e, f, g, h, a, b, c, d, i + 4);
+        ROUND(d, e, f, g, h, a, b, c, i + 5);
+        ROUND(c, d, e, f, g, h, a, b, i + 6);
+        ROUND(b, c, d, e, f, g, h, a, i + 7);
     }
-    for (int i = 0; i < 8; i++) sum->state[i] += s[i];
+    const uint32_t more[8] = {a, b, c, d, e, f, g, h};
+    for (int i = 0; i < 8; i++) s[i] += more[i];
 }
 
 void frit_sha256_init(frit_sha256 *sum)
@@ -65,11 +76,11 @@ void frit_sha256_add(frit_sha256 *sum, const void *bytes, size_t n)
     const uint8_t *from = bytes;
     while (n > 0) {
         const size_t at = sum->n_bytes % 64, part = n < 64 - at ? n : 64 - at;
-        memcpy(sum->block + at, from, part);
+        if (part < 64) memcpy(sum->block + at, from, part);
+        if (at + part == 64) add_block(sum, part < 64 ? sum->block : from);
         sum->n_bytes += part;
         from += part;
         n -= part;
-        if (at + part == 64) add_block(sum, sum->block);
     }
 }
 
