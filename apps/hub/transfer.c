@@ -178,6 +178,8 @@ static hub_status begin_request(slot *s)
     curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, s);
     curl_easy_setopt(s->curl, CURLOPT_ERRORBUFFER, s->detail);
     curl_easy_setopt(s->curl, CURLOPT_PRIVATE, s);
+    // With version 2 all ranges would share one connection, and its speed.
+    curl_easy_setopt(s->curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(s->curl, CURLOPT_BUFFERSIZE, 262144L);
     if (curl_multi_add_handle(t->multi, s->curl) != CURLM_OK) return hub_fail(HUB_E_MEMORY, "out of memory");
     s->is_active = true;
