@@ -38,12 +38,17 @@ static int run(void *ctx)
 int cli_convert(const cli_common *common, const char *named, const char *target, const frit_convert_options *options,
                 const char *what)
 {
-    char *source;
+    char *source, *base = NULL;
     int code = cli_find_model(common, named, &source);
-    if (code != CLI_DONE) return code;
+    if (code == CLI_DONE && options->base) code = cli_find_model(common, options->base, &base);
+    if (code != CLI_DONE) {
+        free(source);
+        return code;
+    }
     cli_progress progress;
     cli_progress_start(&progress, common, what);
     frit_convert_options with = *options;
+    with.base = base;
     with.progress = cli_progress_step;
     with.progress_ctx = &progress;
     with.log = note;
@@ -54,6 +59,7 @@ int cli_convert(const cli_common *common, const char *named, const char *target,
     const bool is_full = status == FRIT_E_IO && cli_path_kind(source) != CLI_PATH_SPECIAL;
     if (status != FRIT_OK) code = is_full ? cli_report(status) : cli_report_model(status);
     free(source);
+    free(base);
     return code;
 }
 

@@ -88,6 +88,18 @@ class Whole(Case):
                         says="is not on this machine: fetching it")
         self.assertIn("There once lived", out)
 
+    def test_a_server_calls_a_model_by_its_name(self):
+        self.hub.add("org/tale", {"fable-Q4_K_M.gguf": FABLE.read_bytes()})
+        process = self.start("serve", "hf:org/tale", "--port", "0")
+        said = ""
+        while process.poll() is None and "serving" not in said:
+            said += process.stderr.readline()
+        process.terminate()
+        said += process.communicate(timeout=60)[1]
+        if "this build has no server" in said:
+            self.skipTest("this build has no server")
+        self.assertIn("serving hf:org/tale at http", said)
+
     def test_a_path_that_exists_goes_before_a_name(self):
         folder = Path(self.home, "hf:org")
         folder.mkdir()
