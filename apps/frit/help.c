@@ -82,8 +82,8 @@ static void print_overview(void)
            frit_version());
     const cli_command *command;
     for (size_t i = 0; (command = cli_command_get(i)); i++) printf("  %-12s %s\n", command->name, command->summary);
-    printf("\nA model is a GGUF file, a safetensors file or a Hugging Face folder; without one the bundled model is "
-           "used.\n"
+    printf("\nA model is a GGUF file, a safetensors file or a Hugging Face folder, or the name of one, as "
+           "'frit help pull'\nlists; without one the bundled model is used.\n"
            "'frit help COMMAND' tells more; 'frit --version' the version.\n\nExit codes:\n");
     print_exit_codes();
 }
@@ -151,7 +151,8 @@ static void print_man(void)
 {
     printf(".TH FRIT 1 \"\" \"frit %s\"\n.SH NAME\nfrit \\- run large language models\n.SH SYNOPSIS\n.B frit\n"
            "COMMAND [MODEL] [options]\n.SH DESCRIPTION\nA model is a GGUF file, a safetensors file or a Hugging Face "
-           "folder; without one the bundled model is used.\nDefaults are in parentheses.\n.SH COMMANDS\n",
+           "folder, or the name of one, as under pull; without one the bundled model is used.\nDefaults are in "
+           "parentheses.\n.SH COMMANDS\n",
            frit_version());
     const cli_command *command;
     for (size_t i = 0; (command = cli_command_get(i)); i++) print_man_command(command);
