@@ -45,7 +45,8 @@ static int ask_to_stop(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
     return watch->stops(watch->ctx);
 }
 
-static hub_status ask_once(CURL *curl, const hub_request *request, const char *url, hub_reply *reply)
+// *is_lost: the connection was there and broke off, or fell silent.
+static hub_status ask_once(CURL *curl, const hub_request *request, const char *url, hub_reply *reply, bool *is_lost)
 {
     body b = {.reply = reply, .request = request};
     struct curl_slist *headers = NULL;
@@ -76,7 +77,21 @@ static hub_status ask_once(CURL *curl, const hub_request *request, const char *u
     curl_slist_free_all(headers);
     if (b.is_too_long) return hub_fail(HUB_E_DATA, "%s: the answer has more than %zu bytes", url, request->max_bytes);
     if (b.is_out_of_memory) return hub_fail(HUB_E_MEMORY, "out of memory");
+    *is_lost = code == CURLE_OPERATION_TIMEDOUT || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR ||
+               code == CURLE_GOT_NOTHING || code == CURLE_PARTIAL_FILE;
     return code == CURLE_OK ? HUB_OK : hub_curl_failed(code, detail, url);
+}
+
+static hub_status ask(CURL *curl, const hub_request *request, const char *url, hub_reply *reply)
+{
+    enum { ATTEMPTS = 3 };
+    hub_status status = HUB_OK;
+    bool is_lost = true;
+    for (int i = 0; i < ATTEMPTS && is_lost; i++) {
+        is_lost = false;
+        status = ask_once(curl, request, url, reply, &is_lost);
+    }
+    return status;
 }
 
 hub_status hub_http_get(const hub_request *request, hub_reply *reply)
@@ -89,7 +104,7 @@ hub_status hub_http_get(const hub_request *request, hub_reply *reply)
     hub_status status = hub_path_set(&url, "%s", request->url);
     for (int i = 0; status == HUB_OK; i++) {
         hub_path next;
-        status = ask_once(curl, request, url.text, reply);
+        status = ask(curl, request, url.text, reply);
         if (status != HUB_OK || reply->head.status < 301 || reply->head.status > 308 || reply->head.status == 304)
             break;
         if (i == MAX_REDIRECTS) {

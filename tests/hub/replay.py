@@ -65,6 +65,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with hub.lock:
             hub.requests.append((self.command, self.headers.get("Host", ""), self.path, dict(self.headers)))
             fault = hub.faults.pop(0) if hub.faults and re.search(hub.faults[0][0], path) else None
+        if fault and fault[1] is None:   # the connection is lost
+            self.close_connection = True
+            return self.connection.shutdown(socket.SHUT_RDWR)
         if fault and fault[1]:   # 0: this request passes
             return self.answer(fault[1], b"no", **fault[2])
         if hub.token and not path.startswith("/storage/") and self.headers.get("Authorization") != "Bearer " + hub.token:
@@ -177,6 +180,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             n = min(hub.block, end - begin)
             if hub.pause:
                 time.sleep(hub.pause)
+            if hub.hold_after is not None and hub.sent >= hub.hold_after:
+                hub.released.wait(120)
             with hub.lock:
                 hub.sent += n
                 if hub.cut_after is not None and hub.sent >= hub.cut_after:   # the connection is lost here
@@ -207,6 +212,7 @@ class Hub:
         self.repos, self.blobs, self.manifests, self.plain, self.replaced = {}, {}, {}, {}, {}
         self.requests, self.faults = [], []   # faults: (pattern of the path, status, headers), each once
         self.lock = threading.Lock()
+        self.hold_after, self.released = None, threading.Event()   # nothing is sent after so many bytes until then
         self.token = self.storage_etag = self.cut_after = None
         self.has_ranges = self.has_blobs = True
         self.sent, self.pause, self.block = 0, 0, 65536
