@@ -96,6 +96,14 @@ void cli_progress_start(cli_progress *progress, const cli_common *common, const 
     *progress = (cli_progress){.what = what, .on = !common->quiet && isatty(STDERR_FILENO), .start_ns = cli_now_ns()};
 }
 
+// " 2:05 left", once there is something to go by.
+static void time_left(const cli_progress *progress, uint64_t now, double done, char out[32])
+{
+    const double seconds = (double)(now - progress->start_ns) * 1e-9, left = seconds * (1 - done) / done;
+    out[0] = 0;
+    if (seconds > 5 && done > 0.02 && left < 360000) snprintf(out, 32, " %d:%02d left", (int)left / 60, (int)left % 60);
+}
+
 // Quick work shows nothing: the bar appears after 0.3 s and moves ten times a second.
 bool cli_progress_step(void *ctx, double done)
 {
@@ -106,7 +114,9 @@ bool cli_progress_step(void *ctx, double done)
         char bar[WIDTH + 1];
         for (int i = 0; i < WIDTH; i++) bar[i] = i < (int)(done * WIDTH) ? '#' : '.';
         bar[WIDTH] = 0;
-        fprintf(stderr, "\r%s [%s] %3.0f%%", progress->what, bar, 100 * done);
+        char left[32];
+        time_left(progress, now, done, left);
+        fprintf(stderr, "\r%s [%s] %3.0f%%%-14s", progress->what, bar, 100 * done, left);
         fflush(stderr);
         progress->last_ns = now;
         progress->shown = true;
@@ -116,7 +126,7 @@ bool cli_progress_step(void *ctx, double done)
 
 void cli_progress_end(cli_progress *progress)
 {
-    if (progress->shown) fprintf(stderr, "\r%*s\r", 60, "");
+    if (progress->shown) fprintf(stderr, "\r%*s\r", 78, "");
     progress->on = false;
 }
 
