@@ -2,6 +2,7 @@
 // frit kl: what smaller files of a model lose, measured side by side: each is run beside the first one on the same
 // windows of a text, and nothing is kept on disk.
 #include "divergence.h"
+#include "plot.h"
 #include "windows.h"
 
 #include <jansson.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 
 typedef struct compare_options {
-    const char *file;
+    const char *file, *plot;
     int32_t n_windows;
     bool json;
 } compare_options;
@@ -29,6 +30,9 @@ typedef struct runner {
     frit_model_info info;
 } runner;
 
+// Less than that is rounding: the same model has it too.
+static const double LEAST_DRAWN = 1e-6;
+
 typedef struct comparison {
     const compare_args *args;
     runner base;
@@ -38,6 +42,8 @@ typedef struct comparison {
     divergence divergence;
     size_t n_models, width;   // of the longest name
     json_t *list;             // of --json
+    plot_point points[CLI_MAX_POSITIONAL];
+    size_t n_points;
 } comparison;
 
 static const frit_option *compare_rows(size_t *n_rows)
@@ -58,6 +64,11 @@ static const frit_option *compare_rows(size_t *n_rows)
          .fallback = "0",
          .metavar = "N",
          .help = "windows to run at most; 0: all"},
+        {.name = "plot",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(compare_options, plot),
+         .metavar = "FILE",
+         .help = "draw KL divergence against size, as SVG"},
         {.name = "json", .type = FRIT_OPTION_FLAG, .offset = offsetof(compare_options, json), .help = "print JSON"},
     };
     *n_rows = CLI_COUNT(rows);
@@ -173,6 +184,8 @@ static int add_json(comparison *c, const frit_model_info *info, const divergence
 static int report(comparison *c, const runner *other)
 {
     const divergence_figures f = divergence_finish(&c->divergence);
+    c->points[c->n_points].bytes = (double)other->info.n_bytes;
+    c->points[c->n_points++].kl = f.kl.value > LEAST_DRAWN ? f.kl.value : 0;
     if (c->args->compare.json) return add_json(c, &other->info, &f);
     if (c->n_models++ == 0) print_head(c);
     print_row(c, &other->info, &f);
@@ -213,8 +226,13 @@ static int compare_all(comparison *c, const char *const *paths, size_t n)
     int code = c->rows && c->list ? CLI_DONE : cli_no_memory();
     for (size_t i = 0; i < n; i++)
         if (strlen(name_of(paths[i])) > c->width) c->width = strlen(name_of(paths[i]));
-    for (size_t i = 0; i < n && code == CLI_DONE; i++) code = compare_one(c, paths[i]);
+    for (size_t i = 0; i < n && code == CLI_DONE; i++) {
+        code = compare_one(c, paths[i]);
+        c->points[i].name = name_of(paths[i]);
+    }
     if (code == CLI_DONE && c->args->compare.json) code = print_json(c);
+    if (code == CLI_DONE && c->args->compare.plot)
+        code = plot_write(c->args->compare.plot, name_of(c->base.info.path), c->points, c->n_points);
     json_decref(c->list);
     free(c->rows);
     divergence_free(&c->divergence);
@@ -234,7 +252,9 @@ static int run(void *ctx)
     if (args->engine.n_ctx != 0 && args->engine.n_ctx < 4)
         return cli_usage("kl: -c %d: a window needs at least 4 tokens", args->engine.n_ctx);
     if (args->engine.n_ctx == 0) args->engine.n_ctx = 512;
-    int code = cli_read_file(args->compare.file, &text);
+    int code = args->compare.plot ? cli_check_writable(args->compare.plot) : CLI_DONE;
+    if (code != CLI_DONE) return code;
+    code = cli_read_file(args->compare.file, &text);
     if (code == CLI_DONE) code = runner_open(&c.base, args, paths[0]);
     if (code == CLI_DONE)
         code = cli_windows_cut(&c.windows, "kl", c.base.model, &text, (size_t)args->engine.n_ctx,
@@ -264,7 +284,7 @@ const cli_command cli_command_kl = {
         "99 and 99.9 % of the positions stay, by how much the probability of the token that follows changes (root\n"
         "mean square and mean), how often both find the same token likeliest, and the ratio of the perplexities.\n"
         "\n"
-        "  frit kl model-bf16.gguf model-q4_k_m.gguf model-q3_k_m.gguf -f text.txt",
+        "  frit kl model-bf16.gguf model-q4_k_m.gguf model-q3_k_m.gguf -f text.txt --plot sizes.svg",
     .max_positional = CLI_MAX_POSITIONAL,
     .args_bytes = sizeof(compare_args),
     .groups = groups,

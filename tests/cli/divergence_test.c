@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The figures of two models' predictions, against numbers computed by hand.
 #include "frit/divergence.h"
+#include "frit/plot.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -82,12 +83,35 @@ static void the_unlikely_is_left_out(void **state)
     divergence_free(&d);
 }
 
+static void drawings_have_a_point_for_each_model(void **state)
+{
+    (void)state;
+    const plot_point points[] = {{"a<b>.gguf", 3e6, 0.2}, {"same.gguf", 9e6, 0}, {"c&d.gguf", 4e6, 0.01}};
+    char path[512];
+    size_t n;
+    snprintf(path, sizeof path, "%s", temp_path("plot.svg"));
+    assert_int_equal(plot_write(path, "model", points, 3), CLI_DONE);
+    char *svg = read_file(path, &n);
+    assert_memory_equal(svg, "<svg ", 5);
+    const char *first = strstr(svg, "<circle"), *second = first ? strstr(first + 1, "<circle") : NULL;
+    assert_true(second && !strstr(second + 1, "<circle"));   // one has no divergence
+    assert_true(strstr(svg, ">a&lt;b>.gguf<") && strstr(svg, ">c&amp;d.gguf<") && strstr(svg, "</svg>"));
+    double x[2], y[2];
+    assert_int_equal(sscanf(first, "<circle cx=\"%lf\" cy=\"%lf\"", &x[0], &y[0]), 2);
+    assert_int_equal(sscanf(second, "<circle cx=\"%lf\" cy=\"%lf\"", &x[1], &y[1]), 2);
+    assert_true(x[0] < x[1] && y[0] < y[1]);   // the second is larger and loses less: further down
+    free(svg);
+    assert_int_equal(plot_write(path, "model", points + 1, 1), CLI_FAILED);
+    assert_int_equal(plot_write("/nonexistent/plot.svg", "model", points, 3), CLI_FAILED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_those_of_the_definitions),
         cmocka_unit_test(equal_predictions_have_no_divergence),
         cmocka_unit_test(the_unlikely_is_left_out),
+        cmocka_unit_test(drawings_have_a_point_for_each_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
