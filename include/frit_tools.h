@@ -179,6 +179,49 @@ FRIT_API frit_status frit_engine_profile(frit_engine *engine, bool on);
 // Row i, in the order of first use; false past the end. Its texts live until the counting stops or starts again.
 FRIT_API bool frit_engine_get_profile(const frit_engine *engine, size_t i, frit_profile_row *row);
 
+// ---------------------------------------------------------------------------------------- bits where they count
+
+// Files of a given size: each matrix gets the type that serves the whole best. For each, the KL divergence of the
+// model's predictions is measured with this matrix alone in a type of about three bits; the error of its output in the
+// other types, relative to that one, predicts theirs; contributions add up.
+typedef struct frit_allocate_options {
+    const char *size;    // of the file at most: bytes, "300M", "4.5G" (powers of 1000)
+    float bits;          // instead of a size: of a number, on average over all tensors
+    const char *types;   // "k" (NULL): k-types and the older ones, fast everywhere; "all": i-quants too
+    const char *text;    // to measure with, n_text bytes; NULL: the model's own, sampled at temperature 1
+    size_t n_text;
+    int32_t n_windows;   // of 512 tokens of the text, at most; 0: 256
+    // A file for what was measured, also by a run that was stopped; a run with the same source and text goes on from
+    // it, for any size. FRIT_E_FORMAT if it is another kind of file. NULL: none.
+    const char *state;
+    // Called with what progress is shown of from now on: "measuring prices", "encoding", ...; may be NULL.
+    void (*phase)(void *ctx, const char *what);
+    void *phase_ctx;
+    // Gets every tensor, and the KL divergence that its type is predicted to cost; nothing is written then.
+    void (*plan)(void *ctx, const frit_planned_tensor *tensor, double kl);
+    void *plan_ctx;
+    uint64_t reserved[16];
+} frit_allocate_options;
+
+// As frit_convert, with types that are chosen. Of convert->quantize, `keep`, `output_type`, `embedding_type`,
+// `importance` (measured too where it is NULL) count; the other matrices compete. The file has at most the
+// bytes asked for. FRIT_E_INVALID for a size that is too small, or a text that is too short; else as frit_convert.
+FRIT_API frit_status frit_allocate(const char *source, const char *target, const frit_convert_options *convert,
+                                   const frit_allocate_options *options);
+
+typedef struct frit_samples_options {
+    size_t n_windows, n_ctx;   // of the text; n_ctx: tokens of each
+    int32_t n_threads;         // 0: one per core that this process may use
+    frit_progress_fn progress;
+    void *progress_ctx;
+    uint64_t reserved[8];
+} frit_samples_options;
+
+// A text that the model writes, to measure with: tokens [n_windows][n_ctx], sampled at temperature 1 from fixed seeds,
+// from nothing and, if it is a model for chats, in every second window as a conversation. The same tokens on any number
+// of threads. FRIT_E_UNSUPPORTED for models that write no text.
+FRIT_API frit_status frit_samples_write(frit_model *model, const frit_samples_options *options, frit_token *tokens);
+
 // ---------------------------------------------------------------------------------------- machine
 
 typedef struct frit_machine {

@@ -238,6 +238,8 @@ void cli_note_room(const cli_common *common, frit_model *model, const frit_engin
 // frit_convert with progress, notes and warnings; `target` NULL: a plan. An exit code, having said why.
 int cli_convert(const cli_common *common, const char *named, const char *target, const frit_convert_options *options,
                 const char *what);
+void cli_convert_log(void *common, frit_log_level level, const char *sentence);   // notes too, unless quiet
+int cli_report_convert(const char *source, frit_status status);
 // The path used when no model is named.
 const char *cli_bundled_model(void);
 

@@ -12,7 +12,7 @@ typedef struct convert_args {
 } convert_args;
 
 // Besides warnings, which file was written: only the library knows how many there are.
-static void note(void *ctx, frit_log_level level, const char *sentence)
+void cli_convert_log(void *ctx, frit_log_level level, const char *sentence)
 {
     if (level == FRIT_LOG_INFO)
         cli_note(ctx, "%s", sentence);
@@ -51,10 +51,15 @@ int cli_convert(const cli_common *common, const char *named, const char *target,
     with.base = base;
     with.progress = cli_progress_step;
     with.progress_ctx = &progress;
-    with.log = note;
+    with.log = cli_convert_log;
     with.log_ctx = (void *)common;
     const frit_status status = frit_convert(source, target, &with);
     cli_progress_end(&progress);
+    return cli_report_convert(source, status);
+}
+
+int cli_report_convert(const char *source, frit_status status)
+{
     // The target can be written: what was not found is the source. A disk may still become full.
     const bool is_full = status == FRIT_E_IO && cli_path_kind(source) != CLI_PATH_SPECIAL;
     if (status != FRIT_OK) code = is_full ? cli_report(status) : cli_report_model(status);

@@ -31,7 +31,7 @@ static const frit_option *imatrix_rows(size_t *n_rows)
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(imatrix_options, file),
          .metavar = "FILE",
-         .help = "the text ('-': stdin)"},
+         .help = "the text ('-': stdin); without one the model writes 131,072 tokens itself"},
         {.name = "windows",
          .aliases = "chunks",
          .type = FRIT_OPTION_INT,
@@ -112,17 +112,38 @@ static frit_status run_windows(const imatrix_args *args, frit_engine *engine, co
     return status;
 }
 
+// What the model writes itself.
+static int write_windows(const imatrix_args *args, frit_model *model, size_t n_ctx, cli_windows *windows)
+{
+    enum { WINDOWS = 256 };
+    cli_progress progress;
+    const size_t n = args->imatrix.n_windows > 0 ? (size_t)args->imatrix.n_windows : WINDOWS;
+    const frit_samples_options options = {.n_windows = n,
+                                          .n_ctx = n_ctx,
+                                          .n_threads = args->engine.n_threads,
+                                          .progress = cli_progress_step,
+                                          .progress_ctx = &progress};
+    *windows = (cli_windows){calloc(n * n_ctx, sizeof *windows->tokens), n, n_ctx};
+    if (!windows->tokens) return cli_no_memory();
+    cli_progress_start(&progress, &args->common, "writing samples");
+    const frit_status status = frit_samples_write(model, &options, windows->tokens);
+    cli_progress_end(&progress);
+    return done_or_report(status);
+}
+
 static int measure_text(const imatrix_args *args, frit_model *model, frit_engine *engine, const cli_text *text,
                         frit_importance_file *file)
 {
     frit_engine_info info;
     cli_windows windows = {0};
     frit_engine_get_info(engine, &info);
-    int code = cli_windows_cut(&windows, "imatrix", model, text, (size_t)info.n_ctx, (size_t)args->imatrix.n_windows);
+    int code = !text->data ? write_windows(args, model, (size_t)info.n_ctx, &windows)
+                           : cli_windows_cut(&windows, "imatrix", model, text, (size_t)info.n_ctx,
+                                             (size_t)args->imatrix.n_windows);
     if (code == CLI_DONE) code = done_or_report(run_windows(args, engine, &windows));
     file->n_chunks += (int32_t)windows.n;
     file->chunk_size = info.n_ctx;
-    file->dataset = args->imatrix.file;
+    file->dataset = args->imatrix.file ? args->imatrix.file : "own samples";
     cli_windows_free(&windows);
     return code;
 }
@@ -132,7 +153,7 @@ static int measure(imatrix_args *args, frit_importance *importance, const char *
     frit_model *model = NULL;
     frit_engine *engine = NULL;
     cli_text text = {0};
-    int code = cli_read_file(args->imatrix.file, &text);
+    int code = args->imatrix.file ? cli_read_file(args->imatrix.file, &text) : CLI_DONE;
     if (args->engine.n_ctx == 0) args->engine.n_ctx = 512;
     if (!args->engine.device) args->engine.device = "cpu";
     if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
@@ -166,8 +187,9 @@ static int make_file(imatrix_args *args, const char *model, const char *target)
     frit_importance_file file = {.legacy = args->imatrix.legacy};
     if (frit_importance_new(&importance) != FRIT_OK || frit_importance_new(&measured) != FRIT_OK)
         return cli_no_memory();
-    int code = args->imatrix.file ? measure(args, measured, model, &file) : CLI_DONE;
-    if (code == CLI_DONE && args->imatrix.file) code = done_or_report(frit_importance_merge(importance, measured));
+    const bool measures = args->imatrix.file || args->imatrix.merge.n == 0;
+    int code = measures ? measure(args, measured, model, &file) : CLI_DONE;
+    if (code == CLI_DONE && measures) code = done_or_report(frit_importance_merge(importance, measured));
     if (code == CLI_DONE) code = merge_files(args, importance);
     if (args->imatrix.merge.n > 0) file.n_chunks = 0;   // those of the files are known
     if (code == CLI_DONE) code = done_or_report(frit_importance_write(importance, target, &file));
@@ -183,8 +205,9 @@ static int run(void *ctx)
     const imatrix_options *o = &args->imatrix;
     const cli_common *common = &args->common;
     if (o->show) return show(o->show);
-    if (!o->file && o->merge.n == 0) return cli_usage("imatrix: -f FILE, --merge FILE or --show FILE is missing");
-    const int n = common->n_positional, n_most = o->file && !common->model ? 2 : 1;
+    const int n = common->n_positional, n_most = (o->file || o->merge.n == 0) && !common->model ? 2 : 1;
+    if (!o->file && !common->model && o->merge.n == 0 && n < 2)
+        return cli_usage("imatrix: MODEL, --merge FILE or --show FILE is missing");
     if (n < 1 || n > n_most)
         return cli_usage("imatrix: expected the name of the file to write, as in 'frit imatrix MODEL OUT.gguf -f TEXT' "
                          "or 'frit imatrix OUT.gguf --merge A --merge B'");
@@ -192,7 +215,8 @@ static int run(void *ctx)
         return cli_usage("imatrix: -c %d: a window needs at least 16 tokens", args->engine.n_ctx);
     const char *target = common->positional[common->n_positional - 1];
     const int code = cli_check_writable(target);
-    return code != CLI_DONE ? code : make_file(args, n == 2 ? common->positional[0] : NULL, target);
+    if (code != CLI_DONE) return code;
+    return make_file(args, n == 2 ? common->positional[0] : NULL, target);
 }
 
 static const cli_group groups[] = {
@@ -204,11 +228,12 @@ static const cli_group groups[] = {
 
 const cli_command cli_command_imatrix = {
     .name = "imatrix",
-    .usage = "MODEL OUT.gguf -f TEXT [options]",
+    .usage = "MODEL OUT.gguf [-f TEXT] [options]",
     .summary = "measure which columns of a model's matrices matter, for quantize",
     .details =
-        "The text is cut into windows of -c tokens (512). For each matrix the file has the sums of the squares of\n"
-        "what it multiplies, and how many tokens these were; of experts for each. llama-quantize reads the files,\n"
+        "The text is cut into windows of -c tokens (512); without -f the model writes 131,072 tokens itself. For\n"
+        "each matrix the file has the sums of the squares of what it multiplies, and how many tokens these were; of\n"
+        "experts for each. llama-quantize reads the files,\n"
         "and 'frit quantize --importance' those of llama-imatrix.\n"
         "\n"
         "  frit imatrix model.gguf model.imatrix.gguf -f text.txt\n"

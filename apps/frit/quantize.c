@@ -3,14 +3,68 @@
 #include "cli.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+typedef struct quantize_size {
+    const char *size, *types, *file, *state;
+    float bits;
+    int32_t n_windows;
+} quantize_size;
 
 typedef struct quantize_args {
     cli_common common;
     frit_convert_options convert;
     frit_quantize_options quantize;
+    quantize_size size;
     bool plan;
 } quantize_args;
+
+static const frit_option *size_rows(size_t *n_rows)
+{
+    static const frit_option rows[] = {
+        {.name = "size",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(quantize_size, size),
+         .metavar = "SIZE",
+         .help = "bytes of the file at most (300M, 4.5G): each matrix gets the type that serves best"},
+        {.name = "bits",
+         .type = FRIT_OPTION_FLOAT,
+         .offset = offsetof(quantize_size, bits),
+         .max = 32,
+         .metavar = "N",
+         .help = "bits of a number on average, instead of a size (4.25)"},
+        {.name = "types",
+         .type = FRIT_OPTION_CHOICE,
+         .offset = offsetof(quantize_size, types),
+         .choices = "k|all",
+         .fallback = "k",
+         .metavar = "TYPES",
+         .help = "k: types that are fast everywhere; all: i-quants too"},
+        {.name = "file",
+         .letter = 'f',
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(quantize_size, file),
+         .metavar = "FILE",
+         .help = "the text to measure with ('-': stdin); without one the model writes it"},
+        {.name = "windows",
+         .aliases = "chunks",
+         .type = FRIT_OPTION_INT,
+         .offset = offsetof(quantize_size, n_windows),
+         .min = 0,
+         .max = 1e9,
+         .fallback = "0",
+         .metavar = "N",
+         .help = "windows of the text to measure with at most; 0: 256"},
+        {.name = "state",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(quantize_size, state),
+         .metavar = "FILE",
+         .help = "keep what was measured, for other sizes; by default OUT.gguf.state until the file is written"},
+    };
+    *n_rows = CLI_COUNT(rows);
+    return rows;
+}
 
 static const frit_option *plan_rows(size_t *n_rows)
 {
@@ -29,9 +83,11 @@ typedef struct plan {
     uint64_t n_bytes;
     int64_t n_elems;
     size_t n_tensors, n_needing;
+    double kl;
+    bool has_prices;
 } plan;
 
-static void print_tensor(void *ctx, const frit_planned_tensor *tensor)
+static void print_tensor(void *ctx, const frit_planned_tensor *tensor, double kl)
 {
     plan *p = ctx;
     char shape[96], size[32];
@@ -42,29 +98,111 @@ static void print_tensor(void *ctx, const frit_planned_tensor *tensor)
         n_elems *= tensor->shape[i];
     }
     if (p->n_tensors++ == 0)
-        printf("%-40s %-22s %-8s %-8s %10s  %s\n", "tensor", "shape", "from", "to", "size", "importance");
+        printf("%-40s %-22s %-8s %-8s %10s  %s%s\n", "tensor", "shape", "from", "to", "size", "importance",
+               p->has_prices ? "  KL divergence" : "");
     cli_size_text(tensor->n_bytes, size);
     const bool lacks = tensor->needs_importance && !tensor->has_importance;
     const char *importance = tensor->has_importance ? "  yes" : lacks ? "  missing" : "";
-    printf("%-40s %-22s %-8s %-8s %10s%s\n", tensor->name, shape, tensor->from, tensor->to, size, importance);
+    printf("%-40s %-22s %-8s %-8s %10s%s", tensor->name, shape, tensor->from, tensor->to, size, importance);
+    if (p->has_prices && kl > 0) printf("%*s%.6f", (int)(14 - strlen(importance)), "", kl);
+    printf("\n");
+    p->kl += kl;
     p->n_bytes += tensor->n_bytes;
     p->n_elems += n_elems;
     p->n_needing += lacks;
 }
 
+static void print_unpriced(void *ctx, const frit_planned_tensor *tensor)
+{
+    print_tensor(ctx, tensor, 0);
+}
+
+// ---------------------------------------------------------------------------------------- sizes
+
+typedef struct phases {
+    cli_progress progress;
+    const cli_common *common;
+} phases;
+
+static void begin_phase(void *ctx, const char *what)
+{
+    phases *p = ctx;
+    cli_progress_end(&p->progress);
+    cli_progress_start(&p->progress, p->common, what);
+}
+
+static bool is_sized(const quantize_args *args)
+{
+    return args->size.size || args->size.bits > 0;
+}
+
+// Beside the file, until it is written: what was measured, so that a run that was stopped can go on.
+static char *state_path(const char *target)
+{
+    const size_t n = strlen(target) + sizeof ".state";
+    char *path = malloc(n);
+    if (path) snprintf(path, n, "%s.state", target);
+    return path;
+}
+
+static int run_allocate(const quantize_args *args, const char *source, const char *target, frit_convert_options *with,
+                        frit_allocate_options *options)
+{
+    phases shown = {.common = &args->common};
+    options->phase = begin_phase;
+    options->phase_ctx = &shown;
+    with->progress = cli_progress_step;
+    with->progress_ctx = &shown.progress;
+    with->log = cli_convert_log;
+    with->log_ctx = (void *)&args->common;
+    cli_progress_start(&shown.progress, &args->common, "reading");
+    const frit_status status = frit_allocate(source, target, with, options);
+    cli_progress_end(&shown.progress);
+    const bool is_kept = status == FRIT_E_CANCELLED && options->state;
+    if (is_kept) cli_note(&args->common, "the next run goes on from %s", options->state);
+    return status == FRIT_OK ? CLI_DONE : cli_report_convert(source, status);
+}
+
+// `table` NULL: the file is written.
+static int allocate(const quantize_args *args, const char *source, const char *target, frit_convert_options *with,
+                    plan *table)
+{
+    const quantize_size *o = &args->size;
+    cli_text text = {0};
+    int code = o->file ? cli_read_file(o->file, &text) : CLI_DONE;
+    if (code != CLI_DONE) return code;
+    char *own = o->state || table ? NULL : state_path(target);
+    frit_allocate_options options = {.size = o->size,
+                                     .bits = o->bits,
+                                     .types = o->types,
+                                     .text = text.data,
+                                     .n_text = text.n,
+                                     .n_windows = o->n_windows,
+                                     .state = o->state ? o->state : own,
+                                     .plan = table ? print_tensor : NULL,
+                                     .plan_ctx = table};
+    code = run_allocate(args, source, target, with, &options);
+    if (own && code == CLI_DONE) remove(own);
+    free(own);
+    free(text.data);
+    return code;
+}
+
 static int print_plan(const quantize_args *args, const char *source, frit_convert_options *with)
 {
-    plan p = {0};
+    plan p = {.has_prices = is_sized(args)};
     frit_quantize_options quantize = *with->quantize;
-    quantize.plan = print_tensor;
+    if (!p.has_prices) quantize.plan = print_unpriced;
     quantize.plan_ctx = &p;
     with->quantize = &quantize;
-    const int code = cli_convert(&args->common, source, NULL, with, "reading");
+    const int code = p.has_prices ? allocate(args, source, NULL, with, &p)
+                                  : cli_convert(&args->common, source, NULL, with, "reading");
     if (code != CLI_DONE) return code;
     char size[32];
     cli_size_text(p.n_bytes, size);
     printf("%zu tensors, %s, %.2f bits a number\n", p.n_tensors, size,
            p.n_elems > 0 ? 8 * (double)p.n_bytes / (double)p.n_elems : 0);
+    if (p.has_prices) printf("the predicted KL divergence is %.6f\n", p.kl);
     if (p.n_needing > 0) printf("%zu tensors need importance: give --importance FILE\n", p.n_needing);
     return CLI_DONE;
 }
@@ -79,16 +217,23 @@ static int run(void *ctx)
                          "'frit quantize DIR OUT.gguf'");
     const char *source = common->model ? common->model : n > 0 ? common->positional[0] : cli_bundled_model();
     frit_convert_options with = args->convert;
-    if (!args->quantize.mix && !with.type) args->quantize.mix = "q4_k_m";
+    if (is_sized(args) && (args->quantize.mix || args->quantize.pure || with.type))
+        return cli_usage("quantize: --size and --bits choose types, so --mix, --pure and --type cannot be given too");
+    if (!is_sized(args) && (args->size.file || args->size.state))
+        return cli_usage("quantize: -f and --state are for measuring; give --size or --bits too");
+    if (!args->quantize.mix && !with.type && !is_sized(args)) args->quantize.mix = "q4_k_m";
     with.quantize = &args->quantize;
     if (args->plan) return print_plan(args, source, &with);
     const char *target = common->positional[common->n_positional - 1];
     const int code = cli_check_writable(target);
-    return code != CLI_DONE ? code : cli_convert(common, source, target, &with, "quantizing");
+    if (code != CLI_DONE) return code;
+    return is_sized(args) ? allocate(args, source, target, &with, NULL)
+                          : cli_convert(common, source, target, &with, "quantizing");
 }
 
 static const cli_group groups[] = {
     {"Quantization", frit_quantize_option_rows, offsetof(quantize_args, quantize)},
+    {"Size", size_rows, offsetof(quantize_args, size)},
     {"Plan", plan_rows, 0},
     {"Conversion", frit_convert_option_rows, offsetof(quantize_args, convert)},
     {"General", cli_common_rows, offsetof(quantize_args, common)},
@@ -111,7 +256,16 @@ const cli_command cli_command_quantize = {
         "\n"
         "  frit quantize Llama-3.2-1B/ llama-q4.gguf\n"
         "  frit quantize model.gguf small.gguf --mix iq3_m --importance model.imatrix\n"
-        "  frit quantize model.gguf --plan --mix q4_k_m --keep 'ffn_down=q6_k'",
+        "  frit quantize model.gguf --plan --mix q4_k_m --keep 'ffn_down=q6_k'\n"
+        "\n"
+        "With --size or --bits each matrix gets the type that serves the whole best, the token table too unless\n"
+        "--keep or --embedding-type says otherwise. What each matrix is worth is measured: the KL divergence of the\n"
+        "model's predictions with this matrix alone in about three bits, times the error of other types. The text\n"
+        "is FILE, or 131,072 tokens that the model writes itself.\n"
+        "\n"
+        "  frit quantize model.gguf small.gguf --size 4.5G --state model.state\n"
+        "  frit quantize model.gguf smaller.gguf --bits 3.5 --types all --state model.state\n"
+        "  frit quantize model.gguf --plan --bits 4.25 -f text.txt",
     .max_positional = 2,
     .args_bytes = sizeof(quantize_args),
     .groups = groups,

@@ -16,6 +16,7 @@
 typedef struct conversion {
     const char *source, *target;
     const frit_convert_options *options;
+    const frit_convert_choice *choice;   // NULL: none
     frit_log log;
     frit_convert_types types;
     frit_importance importance;
@@ -140,8 +141,13 @@ static frit_status read_options(conversion *c)
 {
     FRIT_TRY(frit_convert_find_types(c->options->type, &c->types));
     if (c->options->quantize) FRIT_TRY(read_quantize_options(c, c->options->quantize));
+    if (c->choice) {
+        c->types.mix.mix = &frit_mix_chosen;
+        c->types.mix.chosen = c->choice->types;
+        c->types.importance = c->choice->importance;
+    }
     FRIT_TRY(read_size(c->options->split_max_size, &c->max_bytes));
-    if (c->types.planned) return FRIT_OK;
+    if (c->types.planned || (c->choice && c->choice->n_bytes)) return FRIT_OK;
     const size_t n = strlen(c->target);
     if (n <= 5 || strcmp(c->target + n - 5, ".gguf") != 0)
         return frit_fail(FRIT_E_INVALID, "%s: the name of the file to write should end in .gguf", c->target);
@@ -178,23 +184,36 @@ static frit_status add_vocab(conversion *c)
     return has_json ? frit_meta_add_text(&c->meta, FRIT_KEY_TOKENIZER_JSON, c->vocab.text) : FRIT_OK;
 }
 
+static bool is_label(frit_str key)
+{
+    static const char *const labels[] = {"quantize.method", "quantize.target_bytes", "quantize.calibration.",
+                                         "quantize.kl."};
+    for (size_t i = 0; i < FRIT_COUNT(labels); i++) {
+        const size_t n = strlen(labels[i]);
+        if (key.len >= n && memcmp(key.ptr, labels[i], n) == 0) return true;
+    }
+    return false;
+}
+
 static bool is_replaced(const conversion *c, frit_str key)
 {
     if (frit_str_is(key, "general.file_type") || frit_str_is(key, "general.quantization_version"))
         return !c->is_gguf || frit_convert_changes(&c->types);
     if (c->types.importance && strncmp(key.ptr, "quantize.imatrix.", key.len < 17 ? key.len : 17) == 0) return true;
+    if (frit_convert_changes(&c->types) && is_label(key)) return true;   // of how the source was made
     return !c->is_gguf && frit_str_is(key, "tokenizer.ggml.model");
 }
 
 // The keys of llama.cpp. The file's name goes in without its folders, which say where it was made.
 static frit_status add_importance(conversion *c)
 {
-    const char *file = c->options->quantize->importance;
-    const frit_value n = {.type = FRIT_VALUE_U32, .u = c->importance.n},
-                     chunks = {.type = FRIT_VALUE_U32, .u = (uint64_t)c->importance.n_chunks};
+    const char *file = c->options->quantize ? c->options->quantize->importance : NULL;
+    const frit_value n = {.type = FRIT_VALUE_U32, .u = c->types.importance->n},
+                     chunks = {.type = FRIT_VALUE_U32, .u = (uint64_t)c->types.importance->n_chunks};
+    if (!file) return FRIT_OK;   // it was measured on the way
     FRIT_TRY(frit_meta_add_text(&c->meta, "quantize.imatrix.file", frit_importance_file_name(file)));
-    if (c->importance.dataset)
-        FRIT_TRY(frit_meta_add_text(&c->meta, "quantize.imatrix.dataset", c->importance.dataset));
+    if (c->types.importance->dataset)
+        FRIT_TRY(frit_meta_add_text(&c->meta, "quantize.imatrix.dataset", c->types.importance->dataset));
     FRIT_TRY(frit_meta_add(&c->meta, frit_str_of("quantize.imatrix.entries_count"), n));
     return frit_meta_add(&c->meta, frit_str_of("quantize.imatrix.chunks_count"), chunks);
 }
@@ -213,6 +232,8 @@ static frit_status add_meta(conversion *c)
         if (id >= 0) FRIT_TRY(frit_meta_add(&c->meta, frit_str_of("general.file_type"), type));
     }
     if (c->types.importance) FRIT_TRY(add_importance(c));
+    for (size_t i = 0; c->choice && c->choice->labels && i < c->choice->labels->n; i++)
+        FRIT_TRY(frit_meta_add(&c->meta, c->choice->labels->pairs[i].key, c->choice->labels->pairs[i].value));
     return c->is_gguf ? FRIT_OK : add_vocab(c);
 }
 
@@ -338,7 +359,10 @@ static frit_status convert(conversion *c)
     if (c->types.planned) return FRIT_OK;
     for (size_t i = 0; i < c->ckpt->n_tensors; i++) c->n_bytes += c->ckpt->tensors[i].n_bytes;
     FRIT_TRY(add_meta(c));
-    return write_parts(c);
+    const frit_gguf_contents contents = {
+        .meta = &c->meta, .tensors = c->ckpt->tensors, .n_tensors = c->ckpt->n_tensors};
+    return c->choice && c->choice->n_bytes ? frit_gguf_measure(&contents, c->source, c->choice->n_bytes)
+                                           : write_parts(c);
 }
 
 frit_status frit_convert(const char *source, const char *target, const frit_convert_options *options)
@@ -346,8 +370,14 @@ frit_status frit_convert(const char *source, const char *target, const frit_conv
     FRIT_REQUIRE(source);
     if (!options || !options->quantize || !options->quantize->plan) FRIT_REQUIRE(target);
     FRIT_REQUIRE_UNUSED(options);
+    return frit_convert_chosen(source, target, options, NULL);
+}
+
+frit_status frit_convert_chosen(const char *source, const char *target, const frit_convert_options *options,
+                                const frit_convert_choice *choice)
+{
     static const frit_convert_options defaults;
-    conversion c = {.source = source, .target = target, .options = options ? options : &defaults};
+    conversion c = {.source = source, .target = target, .options = options ? options : &defaults, .choice = choice};
     c.log = (frit_log){c.options->log, c.options->log_ctx};
     frit_meta_init(&c.meta, &c.arena);
     frit_status status = convert(&c);

@@ -100,6 +100,17 @@ frit_status frit_convert_write(const frit_tensor *tensor, frit_pool *pool, frit_
 frit_status frit_convert_rows(const frit_tensor *from, const frit_tensor *to, const frit_row_order *order,
                               frit_pool *pool, frit_file_writer *writer, frit_convert_report_fn report, void *ctx);
 
+// What was chosen for a model's tensors (allocate/), instead of a mix.
+typedef struct frit_convert_choice {
+    const frit_map *types;               // name -> frit_dtype, for all that are quantized
+    const frit_importance *importance;   // NULL: none
+    const frit_meta *labels;             // pairs that the file gets
+    uint64_t *n_bytes;                   // gets the size of the file, and nothing is written; NULL: the file is written
+} frit_convert_choice;
+
+frit_status frit_convert_chosen(const char *source, const char *target, const frit_convert_options *options,
+                                const frit_convert_choice *choice);
+
 // adapter.c: writes a PEFT adapter of the model `base` (NULL: the one in its configuration) as a GGUF file. `wanted`:
 // FRIT_DTYPE_COUNT: types unchanged. `log` gets warnings of fallbacks.
 frit_status frit_convert_adapter(const char *source, const char *target, const char *base, frit_dtype wanted,

@@ -13,6 +13,7 @@
 #pragma once
 #include "base/arena.h"
 #include "base/map.h"
+#include "format/meta.h"
 #include "frit_tools.h"
 
 typedef struct frit_importance_entry {
@@ -40,6 +41,9 @@ frit_importance_entry *frit_importance_find(const frit_importance *importance, c
 // Adds an entry of zeros. FRIT_E_FORMAT for a name that exists.
 frit_status frit_importance_add(frit_importance *importance, const char *name, size_t n_values, size_t n_counts,
                                 frit_importance_entry **out);
+// As frit_importance_write, in GGUF, with these pairs beside its own; NULL: none. There may be no entry.
+frit_status frit_importance_write_with(const frit_importance *importance, const char *path,
+                                       const frit_importance_file *options, const frit_meta *more);
 // The name of a file without its folders.
 const char *frit_importance_file_name(const char *path);
 // The means [n_values]; 1 for an expert that no token reached.

@@ -75,6 +75,7 @@ typedef struct writing {
     const frit_importance_entry **sorted;   // [n], by name
     int64_t n_chunks, chunk_size;
     const char *dataset;
+    const frit_meta *more;   // pairs; NULL: none
     frit_arena arena;
     frit_meta meta;
 } writing;
@@ -127,6 +128,8 @@ static frit_status write_gguf(writing *w, const char *path)
     FRIT_TRY(frit_meta_add(&w->meta, frit_str_of("imatrix.datasets"), datasets));
     FRIT_TRY(frit_meta_add(&w->meta, frit_str_of("imatrix.chunk_count"), n_chunks));
     FRIT_TRY(frit_meta_add(&w->meta, frit_str_of("imatrix.chunk_size"), chunk_size));
+    for (size_t i = 0; w->more && i < w->more->n; i++)
+        FRIT_TRY(frit_meta_add(&w->meta, w->more->pairs[i].key, w->more->pairs[i].value));
     for (size_t i = 0; i < n; i++) FRIT_TRY(add_entry(w, w->sorted[i], tensors + 2 * i));
     return frit_gguf_write_contents(&(frit_gguf_contents){&w->meta, tensors, 2 * n, NULL, NULL}, path);
 }
@@ -204,12 +207,19 @@ static frit_status write_any(writing *w, const char *path, bool legacy)
 frit_status frit_importance_write(const frit_importance *importance, const char *path,
                                   const frit_importance_file *options)
 {
-    static const frit_importance_file defaults;
     FRIT_REQUIRE(importance);
     FRIT_REQUIRE(path);
     FRIT_REQUIRE_UNUSED(options);
+    return frit_importance_write_with(importance, path, options, NULL);
+}
+
+frit_status frit_importance_write_with(const frit_importance *importance, const char *path,
+                                       const frit_importance_file *options, const frit_meta *more)
+{
+    static const frit_importance_file defaults;
     const frit_importance_file *o = options ? options : &defaults;
     writing w = {.importance = importance,
+                 .more = more,
                  .n_chunks = o->n_chunks > 0 ? o->n_chunks : importance->n_chunks,
                  .chunk_size = o->chunk_size > 0 ? o->chunk_size : importance->chunk_size,
                  .dataset = o->dataset ? frit_importance_file_name(o->dataset) : importance->dataset};

@@ -31,6 +31,8 @@ static const frit_type_mix mixes[] = {
 #undef ROW
 // clang-format on
 
+const frit_type_mix frit_mix_chosen = {"chosen", FRIT_MIX_COUNT, FRIT_DTYPE_Q4_K, -1};
+
 static const struct {
     const char *name, *means;
 } aliases[] = {{"q3_k", "q3_k_m"}, {"q4_k", "q4_k_m"}, {"q5_k", "q5_k_m"}};
@@ -244,6 +246,11 @@ static frit_status choose_one(choice *c, const frit_tensor *tensor, frit_dtype *
     if (*type != FRIT_DTYPE_COUNT) return FRIT_OK;
     FRIT_TRY(keep_type(c, tensor->name, type, &is_kept));
     if (is_kept) return FRIT_OK;
+    if (o->chosen) {
+        int64_t chosen;
+        *type = frit_map_get(o->chosen, frit_str_of(tensor->name), &chosen) ? (frit_dtype)chosen : FRIT_DTYPE_COUNT;
+        return FRIT_OK;
+    }
     const bool is_output = kind == FRIT_KIND_TABLE && c->is_tied && o->output != FRIT_DTYPE_COUNT;
     *type = o->is_pure ? o->mix->base : type_by_mix(c, tensor, kind);
     if (is_output && !o->is_pure) *type = o->output;

@@ -65,6 +65,14 @@ static frit_status bind_weights(frit_model *model)
     return frit_rope_init(&model->hp, model->hp.n_ctx_train, &model->arena);
 }
 
+frit_status frit_model_bind_again(frit_model *model, frit_arena *arena)
+{
+    frit_weights weights;
+    FRIT_TRY(frit_weights_bind(&weights, model->arch, &model->hp, model->ckpt, arena));
+    model->weights = weights;
+    return FRIT_OK;
+}
+
 // As the file would be that 'frit convert' writes: rows are quantized when they are read (format/rows.h), that is when
 // engines pack them.
 static frit_status change_type(opening *o)

@@ -36,6 +36,9 @@ struct frit_model {
 
 void frit_model_retain(frit_model *model);      // frit_model_free gives the reference back
 void frit_model_free_next(frit_model *model);   // model_next.c
+// Binds the weights again where tensors of the checkpoint were replaced, from `arena`; for a model without engines that
+// only the caller has.
+frit_status frit_model_bind_again(frit_model *model, frit_arena *arena);
 // FRIT_E_IO if a mapped file has shrunk. Touching what is gone raises SIGBUS, so look before reading weights.
 frit_status frit_model_check_files(const frit_model *model);
 // Hands a finished text out by the two-call pattern, and frees it (text.c).

@@ -26,6 +26,8 @@ typedef struct frit_gguf_contents {
 // Writes pairs and tensors, in order, as GGUF v3 with the alignment of the metadata. Never leaves a partial file under
 // `path`.
 frit_status frit_gguf_write_contents(const frit_gguf_contents *contents, const char *path);
+// The bytes that such a file has.
+frit_status frit_gguf_measure(const frit_gguf_contents *contents, const char *path, uint64_t *n_bytes);
 // The name of part `no` (from 0) of `count`: "dir/name.gguf" becomes "dir/name-00001-of-00003.gguf", in the arena.
 // NULL if memory is short.
 const char *frit_gguf_part_path(frit_arena *arena, const char *path, int no, int count);

@@ -96,6 +96,24 @@ static frit_status write_all(frit_file_writer *writer, const frit_gguf_contents 
     return c->n_tensors > 0 ? write_padding(writer, alignment) : FRIT_OK;
 }
 
+frit_status frit_gguf_measure(const frit_gguf_contents *contents, const char *path, uint64_t *n_bytes)
+{
+    frit_buf header = {0};
+    uint64_t alignment;
+    FRIT_TRY(frit_gguf_alignment(path, contents->meta, &alignment));
+    frit_status status = put_header(&header, contents, alignment);
+    *n_bytes = header.len;
+    frit_buf_free(&header);
+    for (size_t i = 0; i < contents->n_tensors && status == FRIT_OK; i++) {
+        uint64_t begin, end;
+        const bool fits = frit_gguf_align(*n_bytes, alignment, &begin) &&
+                          frit_add_u64(begin, contents->tensors[i].n_bytes, &end) &&
+                          frit_gguf_align(end, alignment, n_bytes);
+        if (!fits) status = frit_fail(FRIT_E_LIMIT, "%s: has more than 2^64 bytes", path);
+    }
+    return status;
+}
+
 frit_status frit_gguf_write_contents(const frit_gguf_contents *contents, const char *path)
 {
     frit_buf header = {0};

@@ -27,6 +27,8 @@ static const any_function every_function[] = {
     ENTRY(frit_model_meta_float),
     ENTRY(frit_model_meta_text),
     ENTRY(frit_convert),
+    ENTRY(frit_allocate),
+    ENTRY(frit_samples_write),
     ENTRY(frit_tokenize),
     ENTRY(frit_tokenize_within),
     ENTRY(frit_detokenize),

@@ -214,6 +214,16 @@ static void call_models(void)
     ZERO(frit_model_get_meta_json, n_bytes, o.model, 0, buffer, sizeof buffer, 1, NULL);
     REFUSES(frit_convert, source, NULL, temp_path("null_out.gguf"), NULL);
     REFUSES(frit_convert, target, o.path, NULL, NULL);
+    REFUSES(frit_allocate, source, NULL, temp_path("null_out.gguf"), NULL, &(frit_allocate_options){.bits = 8});
+    REFUSES(frit_allocate, target, o.path, NULL, NULL, &(frit_allocate_options){.bits = 8});
+    REFUSES(frit_allocate, options, o.path, temp_path("null_out.gguf"), NULL, NULL);
+    ACCEPTS(frit_allocate, convert, o.path, temp_path("null_out.gguf"), NULL,
+            &(frit_allocate_options){.bits = 16, .n_windows = 1});
+    frit_token sample[2];
+    const frit_samples_options samples = {.n_windows = 1, .n_ctx = 2};
+    REFUSES(frit_samples_write, model, NULL, &samples, sample);
+    REFUSES(frit_samples_write, options, o.model, NULL, sample);
+    REFUSES(frit_samples_write, tokens, o.model, &samples, NULL);
     ACCEPTS(frit_convert, options, o.path, temp_path("null_out.gguf"), NULL);
 }
 

@@ -252,6 +252,11 @@ static void models_are_compared_side_by_side(void **state)
     assert_int_equal(sscanf(strstr(o.out, "\"same_top\": "), "\"same_top\": %lf", &same), 1);
     assert_true(same > 0.999);
     outcome_free(&o);
+    snprintf(command, sizeof command, "kl '%s' '%s' -c 16 -f - --plot '%s'", model, model, temp_path("plot.svg"));
+    expect(command, text, 1, NULL, "there is nothing to draw");
+    expect("quantize a.gguf b.gguf --size 1M --mix q4_k_m", NULL, 2, NULL, "--size and --bits choose types");
+    expect("quantize a.gguf b.gguf -f text", NULL, 2, NULL, "give --size or --bits too");
+    expect("imatrix", NULL, 2, NULL, "MODEL, --merge FILE or --show FILE is missing");
     expect("kl a.gguf -f x", NULL, 2, NULL, "expected two models or more");
     expect("kl a.gguf b.gguf", NULL, 2, NULL, "-f FILE is missing");
     expect("kl a.gguf b.gguf -f - -c 2", "x", 2, NULL, "a window needs at least 4 tokens");

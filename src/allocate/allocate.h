@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// allocate/allocate.h: which matrix gets how many bits: types for all matrices of a model so that a file has the size
+// that was asked for and its predictions differ as little as they can.
+//
+//     tensors.c    the matrices, and the types that each may get
+//     windows.c    the calibration text in windows; samples.c: text that the model writes itself
+//     prices.c     one measurement for each matrix: the KL divergence of the model's predictions with this matrix alone
+//                  in a probe type of about three bits
+//     errors.c     the error of the matrix's output in each type, over that in the probe type
+//     choose.c     predicted KL = measured KL x ratio of errors; contributions add up; the best choice for the bytes
+//
+// The importance of columns is measured over the same text (engine/observe.h), and files are written by convert/.
+#pragma once
+#include "convert/convert.h"
+#include "engine/engine.h"
+
+enum { FRIT_ALLOCATE_TYPES = 24 };
+
+// A type that a matrix may get.
+typedef struct frit_type_price {
+    frit_dtype type;
+    uint64_t n_bytes;   // of the matrix
+    double error;       // of its output on some rows: sum over columns of mean square of the input x squared error
+    double kl;          // predicted
+} frit_type_price;
+
+// A matrix whose type is chosen.
+typedef struct frit_allocated {
+    size_t i;           // in the checkpoint
+    const char *name;   // borrowed from it
+    frit_dtype probe;
+    double probe_kl, probe_error;
+    frit_type_price types[FRIT_ALLOCATE_TYPES];   // by bytes
+    int n_types, chosen;
+} frit_allocated;
+
+typedef struct frit_allocation {
+    const char *source;
+    const frit_convert_options *convert;
+    const frit_allocate_options *options;
+    frit_quantize_options quantize;   // of `convert`, or none
+    frit_log log;
+    frit_arena arena;
+    frit_checkpoint *ckpt;   // the tensors of the file, in the types of the source
+    frit_hparams hp;
+    frit_allocated *list;
+    size_t n;
+    frit_map types;   // name -> type, of all tensors that are quantized
+    frit_pool *pool;
+    const frit_importance *importance;
+    frit_importance read, measured;   // from a file, or from the text
+    frit_model *model;                // in floats
+    frit_token *tokens;               // [n_windows][n_ctx]
+    size_t n_windows, n_ctx;
+    uint8_t sha256[32];   // of the tokens
+    char key[65];         // of what was measured: model, text, windows
+    uint64_t saved_ns;    // when the state was written
+    double *errors;       // [n][FRIT_DTYPE_COUNT], below 0: not measured
+    double kl;            // predicted
+} frit_allocation;
+
+// What progress is shown of from now on.
+void frit_allocation_begin(const frit_allocation *a, const char *phase);
+frit_status frit_allocation_report(const frit_allocation *a, double done);   // FRIT_E_CANCELLED
+
+frit_status frit_allocation_list(frit_allocation *a);            // the matrices, their types, and what is kept
+frit_status frit_allocation_set_windows(frit_allocation *a);     // of the text, or of samples
+frit_status frit_allocation_write_samples(frit_allocation *a);   // n_windows of n_ctx tokens
+frit_status frit_allocation_engine(frit_allocation *a, frit_engine **out);
+// Empties the session and runs a window.
+frit_status frit_allocation_run(frit_engine *engine, frit_session *session, const frit_token *tokens, size_t n,
+                                const frit_push_options *push);
+frit_status frit_allocation_observe(frit_allocation *a);   // the importance of columns
+// The importance of a tensor's columns [n_matrices, width], malloc'd; NULL where none is known.
+frit_status frit_allocation_means(const frit_allocation *a, const frit_tensor *tensor, float **means);
+frit_status frit_allocation_measure_prices(frit_allocation *a);
+frit_status frit_allocation_measure_errors(frit_allocation *a);
+
+// state.c: what was measured, in a file, so that a run that was stopped goes on, and other sizes need no measuring. It
+// is an importance file with the text, prices and errors as metadata.
+frit_status frit_allocation_load(frit_allocation *a);   // nothing where there is no file, or it is of something else
+frit_status frit_allocation_save(frit_allocation *a);
+frit_status frit_allocation_save_sometimes(frit_allocation *a);   // once a minute
+
+// Chooses types whose bytes are at most n_bytes together. FRIT_E_INVALID if the smallest have more.
+frit_status frit_allocation_choose(frit_allocation *a, uint64_t n_bytes);

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// The choice of types: the sum of predicted KL is to be as small as it can for the bytes that there are.
+//
+// Every price of a byte gives a choice: for each matrix the type with the smallest kl + price x bytes. The lowest price
+// whose choice fits is found by bisection. What is left of the bytes is spent one step at a time, each time on the
+// type that lowers kl most for its bytes, as long as one fits; then on exchanges: one matrix gives bytes up for
+// another that makes more of them.
+#include "allocate/allocate.h"
+
+static uint64_t bytes_of(const frit_allocation *a)
+{
+    uint64_t n = 0;
+    for (size_t k = 0; k < a->n; k++) n += a->list[k].types[a->list[k].chosen].n_bytes;
+    return n;
+}
+
+static void choose_by_price(frit_allocation *a, double price)
+{
+    for (size_t k = 0; k < a->n; k++) {
+        frit_allocated *m = &a->list[k];
+        m->chosen = 0;
+        for (int t = 1; t < m->n_types; t++) {
+            const double cost = m->types[t].kl + price * (double)m->types[t].n_bytes;
+            const frit_type_price *best = &m->types[m->chosen];
+            if (cost < best->kl + price * (double)best->n_bytes) m->chosen = t;
+        }
+    }
+}
+
+// The type of fewer bytes wins among equals, so a price of 0 has the least bytes at the least kl.
+static void choose_by_best_price(frit_allocation *a, uint64_t n_bytes)
+{
+    double low = 0, high = 1e-12;   // kl for a byte
+    choose_by_price(a, 0);
+    if (bytes_of(a) <= n_bytes) return;
+    for (choose_by_price(a, high); bytes_of(a) > n_bytes && high < 1e12; choose_by_price(a, high)) high *= 4;
+    for (int i = 0; i < 100; i++) {
+        const double middle = 0.5 * (low + high);
+        choose_by_price(a, middle);
+        *(bytes_of(a) > n_bytes ? &low : &high) = middle;
+    }
+    choose_by_price(a, high);
+}
+
+typedef struct exchange {
+    size_t from, to;   // matrices; equal: one changes
+    int from_type, to_type;
+    double gain;
+} exchange;
+
+static double gain_of(const frit_allocated *m, int t)
+{
+    return m->types[m->chosen].kl - m->types[t].kl;
+}
+
+static int64_t growth_of(const frit_allocated *m, int t)
+{
+    return (int64_t)(m->types[t].n_bytes - m->types[m->chosen].n_bytes);
+}
+
+// The single change that lowers kl most and fits into `left` bytes.
+static void find_change(const frit_allocation *a, int64_t left, exchange *best)
+{
+    for (size_t k = 0; k < a->n; k++)
+        for (int t = 0; t < a->list[k].n_types; t++) {
+            const double gain = gain_of(&a->list[k], t);
+            if (growth_of(&a->list[k], t) <= left && gain > best->gain) *best = (exchange){k, k, t, t, gain};
+        }
+}
+
+// Of a matrix k that becomes larger or smaller, beside another one.
+static void find_exchange(const frit_allocation *a, int64_t left, size_t k, int t, exchange *best)
+{
+    const double gain = gain_of(&a->list[k], t);
+    const int64_t rest = left - growth_of(&a->list[k], t);
+    for (size_t j = 0; j < a->n; j++)
+        for (int u = 0; u < a->list[j].n_types && j != k; u++)
+            if (growth_of(&a->list[j], u) <= rest && gain + gain_of(&a->list[j], u) > best->gain)
+                *best = (exchange){k, j, t, u, gain + gain_of(&a->list[j], u)};
+}
+
+static bool improve(frit_allocation *a, uint64_t n_bytes, bool pairs)
+{
+    const int64_t left = (int64_t)(n_bytes - bytes_of(a));
+    exchange best = {.gain = 1e-15};
+    const double none = best.gain;
+    find_change(a, left, &best);
+    for (size_t k = 0; k < a->n && pairs && best.gain <= none; k++)
+        for (int t = 0; t < a->list[k].n_types; t++)
+            if (gain_of(&a->list[k], t) > 0) find_exchange(a, left, k, t, &best);
+    if (best.gain <= none) return false;
+    a->list[best.from].chosen = best.from_type;
+    a->list[best.to].chosen = best.to_type;
+    return true;
+}
+
+static frit_status keep_choice(frit_allocation *a)
+{
+    a->kl = 0;
+    for (size_t k = 0; k < a->n; k++) {
+        const frit_allocated *m = &a->list[k];
+        a->kl += m->types[m->chosen].kl;
+        if (!frit_map_put(&a->types, frit_str_of(m->name), (int64_t)m->types[m->chosen].type))
+            return frit_fail_memory(a->n * sizeof m->chosen, "the types of matrices");
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_allocation_choose(frit_allocation *a, uint64_t n_bytes)
+{
+    enum { MOST_EXCHANGES = 2000, MOST_PAIRED = 1000 };
+    uint64_t least = 0;
+    for (size_t k = 0; k < a->n; k++) least += a->list[k].types[0].n_bytes;
+    if (least > n_bytes)
+        return frit_fail(FRIT_E_INVALID,
+                         "%s: the matrices have %llu bytes at least, but the size leaves %llu for them; expected a "
+                         "larger size, or types all",
+                         a->source, (unsigned long long)least, (unsigned long long)n_bytes);
+    choose_by_best_price(a, n_bytes);
+    for (int i = 0; i < MOST_EXCHANGES && improve(a, n_bytes, a->n <= MOST_PAIRED); i++) continue;
+    return keep_choice(a);
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+// Prices: how far the model's predictions move when one matrix alone is in its probe type. The matrix is encoded,
+// decoded again and put in its place, so the same kernels run and nothing else changes.
+#include "allocate/allocate.h"
+#include "format/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Positions that see little text do not count. The base's predictions are kept: 512 MiB at most.
+enum { PRICED_WINDOWS = 8, FIRST_POSITION = 64, MOST_KEPT = 512 << 20 };
+
+typedef struct pricing {
+    frit_allocation *a;
+    size_t n_vocab, n_windows, n_rows;   // n_rows: positions of a window that count
+    size_t step;                         // between the windows that are used
+    float *base;                         // log-probabilities [n_windows][n_rows][n_vocab]
+    float *logits;                       // [n_rows][n_vocab], of a window
+    double *kl;                          // [n_windows][n_rows]
+    size_t window;
+} pricing;
+
+// ------------------------------------------------------------------------------------- divergence
+
+static double log_sum_of(const float *logits, size_t n)
+{
+    float largest = logits[0];
+    double sum = 0;
+    for (size_t v = 1; v < n; v++) largest = logits[v] > largest ? logits[v] : largest;
+    for (size_t v = 0; v < n; v++) sum += (double)expf(logits[v] - largest);
+    return log(sum) + (double)largest;
+}
+
+static double divergence_of(const float *base, const float *logits, size_t n)
+{
+    const double log_sum = log_sum_of(logits, n);
+    double sum = 0;
+    for (size_t v = 0; v < n; v++) sum += (double)expf(base[v]) * ((double)base[v] - ((double)logits[v] - log_sum));
+    return sum;
+}
+
+static float *base_of(const pricing *p, size_t row)
+{
+    return p->base + (p->window * p->n_rows + row) * p->n_vocab;
+}
+
+// Rows [n_rows] of a window, shared out among the threads.
+static void keep_rows(void *ctx, int part, int parts)
+{
+    const pricing *p = ctx;
+    for (size_t r = (size_t)part; r < p->n_rows; r += (size_t)parts) {
+        const float *logits = p->logits + r * p->n_vocab;
+        const double log_sum = log_sum_of(logits, p->n_vocab);
+        for (size_t v = 0; v < p->n_vocab; v++) base_of(p, r)[v] = (float)((double)logits[v] - log_sum);
+    }
+}
+
+static void compare_rows(void *ctx, int part, int parts)
+{
+    const pricing *p = ctx;
+    for (size_t r = (size_t)part; r < p->n_rows; r += (size_t)parts)
+        p->kl[p->window * p->n_rows + r] = divergence_of(base_of(p, r), p->logits + r * p->n_vocab, p->n_vocab);
+}
+
+// ------------------------------------------------------------------------------------- windows
+
+static void take_row(void *ctx, size_t i, const float *logits, size_t n)
+{
+    const pricing *p = ctx;
+    if (i >= p->a->n_ctx - p->n_rows) memcpy(p->logits + (i + p->n_rows - p->a->n_ctx) * n, logits, n * sizeof *logits);
+}
+
+static frit_status run_windows(pricing *p, frit_pool_fn then)
+{
+    const frit_push_options push = {.output = FRIT_OUTPUT_ALL, .row = take_row, .row_ctx = p};
+    frit_engine *engine;
+    frit_session *session = NULL;
+    FRIT_TRY(frit_allocation_engine(p->a, &engine));
+    frit_status status = frit_session_new(&session, engine);
+    for (size_t w = 0; w < p->n_windows && status == FRIT_OK; w++) {
+        const frit_token *tokens = p->a->tokens + w * p->step * p->a->n_ctx;
+        p->window = w;
+        status = frit_allocation_run(engine, session, tokens, p->a->n_ctx, &push);
+        if (status == FRIT_OK) frit_pool_run(p->a->pool, then, p);
+    }
+    frit_session_free(session);
+    frit_engine_free(engine);
+    return status;
+}
+
+static double mean_kl(const pricing *p)
+{
+    const size_t n = p->n_windows * p->n_rows;
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += p->kl[i];
+    return sum > 0 ? sum / (double)n : 0;
+}
+
+// ------------------------------------------------------------------------------------- probes
+
+// The matrix as it comes back from its probe type, in the type that the model has it in; rows are made when an engine
+// loads them.
+static frit_status make_probe(pricing *p, frit_allocated *m, frit_arena *arena, frit_tensor *probe, float **means)
+{
+    const frit_dtype type = probe->dtype;
+    const int64_t n_matrices = probe->n_dims > 2 ? probe->shape[probe->n_dims - 3] : 1;
+    FRIT_TRY(frit_allocation_means(p->a, probe, means));
+    FRIT_TRY(frit_encode_weighted(arena, probe, m->probe, *means, n_matrices));
+    return frit_encode(arena, probe, type);
+}
+
+static frit_status measure_one(pricing *p, frit_allocated *m)
+{
+    frit_model *model = p->a->model;
+    const frit_tensor *found = frit_checkpoint_find(model->ckpt, m->name);
+    if (!found) return frit_fail(FRIT_E_INTERNAL, "the model has no tensor '%s'", m->name);
+    frit_tensor *tensor = &model->ckpt->tensors[found - model->ckpt->tensors], kept = *tensor;
+    frit_arena arena = {0};
+    float *means = NULL;
+    frit_status status = make_probe(p, m, &arena, tensor, &means);
+    if (status == FRIT_OK) status = frit_model_bind_again(model, &arena);
+    if (status == FRIT_OK) status = run_windows(p, compare_rows);
+    if (status == FRIT_OK) m->probe_kl = mean_kl(p);
+    *tensor = kept;
+    free(means);
+    frit_arena_free(&arena);
+    return status;
+}
+
+static frit_status measure_all(pricing *p)
+{
+    frit_allocation *a = p->a;
+    FRIT_TRY(run_windows(p, keep_rows));
+    for (size_t k = 0; k < a->n; k++) {
+        FRIT_TRY(frit_allocation_report(a, (double)k / (double)a->n));
+        if (a->list[k].probe_kl >= 0) continue;   // a state had it
+        FRIT_TRY(measure_one(p, &a->list[k]));
+        FRIT_TRY(frit_allocation_save_sometimes(a));
+    }
+    return frit_model_bind_again(a->model, &a->arena);
+}
+
+// Windows that lie evenly in the text.
+static void choose_windows(pricing *p)
+{
+    const size_t bytes_of_window = p->n_rows * p->n_vocab * sizeof(float);
+    p->n_windows = p->a->n_windows < PRICED_WINDOWS ? p->a->n_windows : PRICED_WINDOWS;
+    while (p->n_windows > 1 && p->n_windows * bytes_of_window > MOST_KEPT) p->n_windows--;
+    p->step = p->a->n_windows / p->n_windows;
+}
+
+frit_status frit_allocation_measure_prices(frit_allocation *a)
+{
+    size_t n_missing = 0;
+    for (size_t k = 0; k < a->n; k++) n_missing += a->list[k].probe_kl < 0;
+    if (n_missing == 0) return FRIT_OK;
+    pricing p = {.a = a, .n_vocab = (size_t)a->model->info.n_vocab};
+    p.n_rows = a->n_ctx > 2 * FIRST_POSITION ? a->n_ctx - FIRST_POSITION : a->n_ctx / 2;
+    choose_windows(&p);
+    frit_allocation_begin(a, "measuring prices");
+    p.base = malloc(p.n_windows * p.n_rows * p.n_vocab * sizeof *p.base);
+    p.logits = malloc(p.n_rows * p.n_vocab * sizeof *p.logits);
+    p.kl = calloc(p.n_windows * p.n_rows, sizeof *p.kl);
+    const frit_status status =
+        p.base && p.logits && p.kl
+            ? measure_all(&p)
+            : frit_fail_memory(p.n_windows * p.n_rows * p.n_vocab * sizeof *p.base, "a model's predictions");
+    free(p.base);
+    free(p.logits);
+    free(p.kl);
+    return status;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+// A text that the model writes itself, to measure with where none is given: windows sampled at temperature 1, many at a
+// time. Every second one of a model for chats is a conversation, in which it writes the user's turns too; the others
+// begin with nothing. A window whose text ends continues with another one.
+//
+// Draws are functions of the window's number and the position, and logits do not depend on what else runs in a step, so
+// the text is the same for any number of threads and of windows at a time.
+#include "allocate/allocate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { AT_ONCE = 64, MOST_MARKS = 256, CACHE_BYTES = 1 << 30 };
+
+// Tokens that the model does not write: before and after what a user says.
+typedef struct marks {
+    frit_token before[MOST_MARKS], after[MOST_MARKS];
+    size_t n_before, n_after;
+} marks;
+
+typedef struct writer {
+    frit_session *session;
+    frit_sampler *sampler;
+    const marks *chat;   // NULL: no conversation
+    bool is_user;        // the user speaks
+} writer;
+
+typedef struct writing {
+    frit_allocation *a;
+    frit_engine *engine;
+    frit_token start;   // of a text; -1: none
+    marks chat;
+    bool has_chat;
+    writer writers[AT_ONCE];
+    size_t n_writers;
+} writing;
+
+// ------------------------------------------------------------------------------------- marks
+
+static bool read_chat(const frit_model *model, const char *content, frit_token *tokens, size_t *n)
+{
+    const frit_message message = {.role = "user", .content = content};
+    return frit_chat_tokenize(model, &message, 1, NULL, tokens, MOST_MARKS, n) == FRIT_OK && *n <= MOST_MARKS;
+}
+
+// What two prompts that differ in the message have in common at their beginning and at their end.
+static void find_marks(writing *w)
+{
+    frit_token one[MOST_MARKS], other[MOST_MARKS];
+    size_t n_one, n_other, n = 0, m = 0;
+    const frit_model *model = w->a->model;
+    const bool has_template =
+        frit_meta_find(&model->ckpt->meta, "tokenizer.chat_template") || model->vocab.chat_template.len > 0;
+    if (!has_template || !model->chat) return;   // another template takes its place, which the model does not know
+    if (!read_chat(model, "Q", one, &n_one) || !read_chat(model, "7", other, &n_other)) return;
+    while (n < n_one && n < n_other && one[n] == other[n]) n++;
+    while (m < n_one - n && m < n_other - n && one[n_one - 1 - m] == other[n_other - 1 - m]) m++;
+    w->chat.n_before = n;
+    w->chat.n_after = m;
+    memcpy(w->chat.before, one, n * sizeof *one);
+    memcpy(w->chat.after, one + n_one - m, m * sizeof *one);
+    w->has_chat = n > 0 && m > 0;
+}
+
+static void find_start(writing *w)
+{
+    const frit_vocab *vocab = &w->a->model->vocab;
+    w->start = vocab->bos >= 0 ? vocab->bos : vocab->eos;
+}
+
+// ------------------------------------------------------------------------------------- windows
+
+// As many of the tokens as have room.
+static frit_status push(const writing *w, writer *x, const frit_token *tokens, size_t n)
+{
+    const size_t room = w->a->n_ctx - frit_session_length(x->session);
+    return frit_session_push(x->session, tokens, n < room ? n : room, NULL);
+}
+
+static frit_status begin_text(const writing *w, writer *x)
+{
+    x->is_user = true;
+    if (x->chat) return push(w, x, x->chat->before, x->chat->n_before);
+    return push(w, x, &w->start, 1);
+}
+
+// After a token that ends a text or a turn, which the marks may begin with.
+static frit_status go_on(const writing *w, writer *x, frit_token end)
+{
+    if (!x->chat || !x->is_user) return begin_text(w, x);
+    const bool has_end = x->chat->after[0] == end;
+    x->is_user = false;
+    return push(w, x, x->chat->after + has_end, x->chat->n_after - has_end);
+}
+
+static frit_status begin_window(const writing *w, writer *x, size_t number)
+{
+    const frit_sampler_options options = {.temp = 1, .samplers = "temp", .seed = 1 + number};
+    frit_sampler_free(x->sampler);
+    x->sampler = NULL;
+    x->chat = w->has_chat && number % 2 == 1 ? &w->chat : NULL;
+    FRIT_TRY(frit_sampler_new(&x->sampler, w->a->model, &options));
+    FRIT_TRY(frit_session_truncate(x->session, 0));
+    return begin_text(w, x);
+}
+
+// One token of every window; the first one runs the step for all.
+static frit_status write_tokens(const writing *w, writer *writers, size_t n, bool *more)
+{
+    *more = false;
+    for (size_t i = 0; i < n; i++) {
+        writer *x = &writers[i];
+        frit_token token;
+        if (frit_session_length(x->session) >= w->a->n_ctx) continue;
+        FRIT_TRY(frit_session_next(x->session, x->sampler, &token));
+        if (frit_token_is_end(w->a->model, token)) FRIT_TRY(go_on(w, x, token));
+        *more = true;
+    }
+    return FRIT_OK;
+}
+
+static frit_status write_windows(writing *w, size_t first, size_t n)
+{
+    frit_allocation *a = w->a;
+    bool more = true;
+    for (size_t i = 0; i < n; i++) FRIT_TRY(begin_window(w, &w->writers[i], first + i));
+    while (more) {
+        FRIT_TRY(write_tokens(w, w->writers, n, &more));
+        const double share = (double)frit_session_length(w->writers[0].session) / (double)a->n_ctx;
+        FRIT_TRY(frit_allocation_report(a, ((double)first + share * (double)n) / (double)a->n_windows));
+    }
+    for (size_t i = 0; i < n; i++)
+        memcpy(a->tokens + (first + i) * a->n_ctx, frit_session_tokens(w->writers[i].session),
+               a->n_ctx * sizeof *a->tokens);
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- engine
+
+// As many windows at a time as the cache may take.
+static frit_status open_writers(writing *w)
+{
+    frit_allocation *a = w->a;
+    const uint64_t n_bytes = frit_model_kv_bytes(a->model, NULL, NULL) * (a->n_ctx + 32) + 1;
+    uint64_t n = CACHE_BYTES / n_bytes;
+    n = n > AT_ONCE ? AT_ONCE : n < 4 ? 4 : n;
+    w->n_writers = (size_t)n < a->n_windows ? (size_t)n : a->n_windows;
+    const frit_engine_options options = {.n_ctx = (int32_t)a->n_ctx + 32,
+                                         .n_sessions = (int32_t)w->n_writers,
+                                         .n_threads = a->convert->n_threads,
+                                         .device = "cpu",
+                                         .deterministic = true,
+                                         .no_prefix_cache = true};
+    FRIT_TRY(frit_engine_new(&w->engine, a->model, &options));
+    for (size_t i = 0; i < w->n_writers; i++) FRIT_TRY(frit_session_new(&w->writers[i].session, w->engine));
+    return FRIT_OK;
+}
+
+static frit_status write_all(writing *w)
+{
+    FRIT_TRY(open_writers(w));
+    for (size_t first = 0, n; first < w->a->n_windows; first += n) {
+        n = w->a->n_windows - first < w->n_writers ? w->a->n_windows - first : w->n_writers;
+        FRIT_TRY(write_windows(w, first, n));
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_allocation_write_samples(frit_allocation *a)
+{
+    writing *w = calloc(1, sizeof *w);
+    if (!w) return frit_fail_memory(sizeof *w, "windows of text");
+    w->a = a;
+    find_marks(w);
+    find_start(w);
+    frit_allocation_begin(a, "writing samples");
+    const frit_status status = w->start < 0 ? frit_fail(FRIT_E_UNSUPPORTED,
+                                                        "%s: has no token that begins or ends a text, so it cannot "
+                                                        "write samples; expected a text to measure with",
+                                                        a->source)
+                                            : write_all(w);
+    for (size_t i = 0; i < w->n_writers; i++) {
+        frit_sampler_free(w->writers[i].sampler);
+        frit_session_free(w->writers[i].session);
+    }
+    frit_engine_free(w->engine);
+    free(w);
+    return status;
+}
+
+frit_status frit_samples_write(frit_model *model, const frit_samples_options *options, frit_token *tokens)
+{
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE(options);
+    FRIT_REQUIRE(tokens);
+    FRIT_REQUIRE_UNUSED(options);
+    if (options->n_windows == 0 || options->n_ctx < 2 || options->n_ctx > INT32_MAX - 64)
+        return frit_fail(FRIT_E_INVALID, "samples: %zu windows of %zu tokens, expected 1 or more of 2 or more",
+                         options->n_windows, options->n_ctx);
+    if (model->info.kind != FRIT_KIND_DECODER || model->vocab_only)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: writes no text", model->info.path);
+    const frit_convert_options convert = {
+        .n_threads = options->n_threads, .progress = options->progress, .progress_ctx = options->progress_ctx};
+    const frit_allocate_options none = {0};
+    frit_allocation a = {.source = model->info.path,
+                         .convert = &convert,
+                         .options = &none,
+                         .model = model,
+                         .tokens = tokens,
+                         .n_windows = options->n_windows,
+                         .n_ctx = options->n_ctx};
+    return frit_allocation_write_samples(&a);
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// What was measured, in a file.
+#include "allocate/allocate.h"
+#include "base/number.h"
+#include "base/sha256.h"
+#include "base/time.h"
+#include "format/gguf.h"
+#include "format/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { VERSION = 1, SAVE_SECONDS = 60, SAMPLE_BYTES = 4096 };
+
+// ------------------------------------------------------------------------------------- the key
+
+static void add_tensor(frit_sha256 *sum, const frit_tensor *tensor)
+{
+    const uint64_t n = tensor->data ? tensor->n_bytes : 0, n_sample = n < SAMPLE_BYTES ? n : SAMPLE_BYTES;
+    frit_sha256_add(sum, tensor->name, strlen(tensor->name) + 1);
+    frit_sha256_add(sum, &tensor->dtype, sizeof tensor->dtype);
+    frit_sha256_add(sum, tensor->shape, sizeof tensor->shape);
+    if (n > 0) frit_sha256_add(sum, (const uint8_t *)tensor->data + (n - n_sample) / 2, (size_t)n_sample);
+}
+
+static void make_key(frit_allocation *a)
+{
+    const frit_allocate_options *o = a->options;
+    const uint64_t numbers[] = {VERSION, a->n_ctx, (uint64_t)o->n_windows, o->text ? o->n_text + 1 : 0, a->n};
+    uint8_t hash[FRIT_SHA256_BYTES];
+    frit_sha256 sum;
+    frit_sha256_init(&sum);
+    frit_sha256_add(&sum, numbers, sizeof numbers);
+    if (o->text) frit_sha256_add(&sum, o->text, o->n_text);
+    for (size_t i = 0; i < a->ckpt->n_tensors; i++) add_tensor(&sum, &a->ckpt->tensors[i]);
+    for (size_t k = 0; k < a->n; k++) frit_sha256_add(&sum, a->list[k].name, strlen(a->list[k].name) + 1);
+    for (size_t i = 0; a->quantize.importance && i < a->read.n; i++)
+        frit_sha256_add(&sum, a->read.entries[i].sums, a->read.entries[i].n_values * sizeof(double));
+    frit_sha256_end(&sum, hash);
+    for (size_t i = 0; i < sizeof hash; i++) frit_format(a->key + 2 * i, 3, "%02x", hash[i]);
+}
+
+// ------------------------------------------------------------------------------------- saving
+
+static frit_value numbers_of(frit_value_type type, size_t n, const void *items)
+{
+    return (frit_value){.type = FRIT_VALUE_ARRAY, .array = {type, n, items}};
+}
+
+frit_status frit_allocation_save(frit_allocation *a)
+{
+    if (!a->options->state) return FRIT_OK;
+    frit_arena arena = {0};
+    frit_meta meta;
+    frit_meta_init(&meta, &arena);
+    double *kl = frit_arena_new(&arena, double, a->n + 1);
+    for (size_t k = 0; kl && k < a->n; k++) kl[k] = a->list[k].probe_kl;
+    const frit_value tokens = numbers_of(FRIT_VALUE_I32, a->n_windows * a->n_ctx, a->tokens),
+                     prices = numbers_of(FRIT_VALUE_F64, a->n, kl),
+                     errors = numbers_of(FRIT_VALUE_F64, a->n * FRIT_DTYPE_COUNT, a->errors);
+    frit_status status = kl ? FRIT_OK : frit_fail_memory(a->n * sizeof *kl, "prices");
+    if (status == FRIT_OK) status = frit_meta_add_text(&meta, "prices.key", a->key);
+    if (status == FRIT_OK) status = frit_meta_add(&meta, frit_str_of("prices.tokens"), tokens);
+    if (status == FRIT_OK) status = frit_meta_add(&meta, frit_str_of("prices.kl"), prices);
+    if (status == FRIT_OK) status = frit_meta_add(&meta, frit_str_of("prices.errors"), errors);
+    const frit_importance_file file = {.n_chunks = (int32_t)a->n_windows, .chunk_size = (int32_t)a->n_ctx};
+    if (status == FRIT_OK) status = frit_importance_write_with(&a->measured, a->options->state, &file, &meta);
+    frit_meta_deinit(&meta);
+    frit_arena_free(&arena);
+    a->saved_ns = frit_time_ns();
+    return status;
+}
+
+frit_status frit_allocation_save_sometimes(frit_allocation *a)
+{
+    return frit_time_ns() - a->saved_ns < SAVE_SECONDS * UINT64_C(1000000000) ? FRIT_OK : frit_allocation_save(a);
+}
+
+// ------------------------------------------------------------------------------------- loading
+
+// The items of an array of n; NULL: there is no such array.
+static const void *find_items(const frit_meta *meta, const char *key, frit_value_type type, uint64_t n)
+{
+    const frit_value *value = frit_meta_find(meta, key);
+    const bool is = value && value->type == FRIT_VALUE_ARRAY && value->array.type == type && value->array.n == n;
+    return is ? value->array.items : NULL;
+}
+
+static frit_status take_tokens(frit_allocation *a, const frit_meta *meta)
+{
+    const frit_value *value = frit_meta_find(meta, "prices.tokens");
+    const uint64_t n = value && value->type == FRIT_VALUE_ARRAY ? value->array.n : 0;
+    const void *items = find_items(meta, "prices.tokens", FRIT_VALUE_I32, n);
+    if (!items || n == 0 || n % a->n_ctx != 0)
+        return frit_fail(FRIT_E_FORMAT, "%s: %llu tokens are no windows of %zu", a->options->state,
+                         (unsigned long long)n, a->n_ctx);
+    frit_token *tokens = malloc((size_t)n * sizeof *tokens);
+    if (!tokens) return frit_fail_memory((size_t)n * sizeof *tokens, "the tokens of a text");
+    memcpy(tokens, items, (size_t)n * sizeof *tokens);
+    a->tokens = tokens;
+    a->n_windows = (size_t)n / a->n_ctx;
+    for (uint64_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= a->model->info.n_vocab)
+            return frit_fail(FRIT_E_FORMAT, "%s: token %llu is %d, the model has %d", a->options->state,
+                             (unsigned long long)i, tokens[i], a->model->info.n_vocab);
+    return FRIT_OK;
+}
+
+// NaN is as good as not measured.
+static double checked(double x)
+{
+    return x >= 0 && x < 1e30 ? x : -1;
+}
+
+static frit_status take(frit_allocation *a, const frit_checkpoint *ckpt, bool *has_importance)
+{
+    const size_t n_errors = a->n * FRIT_DTYPE_COUNT;
+    const void *kl = find_items(&ckpt->meta, "prices.kl", FRIT_VALUE_F64, a->n),
+               *errors = find_items(&ckpt->meta, "prices.errors", FRIT_VALUE_F64, n_errors);
+    frit_str key = {0};
+    bool found = false;
+    *has_importance = false;
+    FRIT_TRY(frit_meta_get_text(&ckpt->meta, "prices.key", &key, &found));
+    if (!found)
+        return frit_fail(FRIT_E_FORMAT, "%s: has no prices, expected the state of an earlier run", a->options->state);
+    if (!frit_str_is(key, a->key)) {
+        frit_log_say(&a->log, FRIT_LOG_WARNING, "%s: is of another model or text, and is measured again",
+                     a->options->state);
+        return FRIT_OK;
+    }
+    FRIT_TRY(take_tokens(a, &ckpt->meta));
+    *has_importance = ckpt->n_tensors > 0;
+    if (errors) memcpy(a->errors, errors, n_errors * sizeof *a->errors);
+    for (size_t i = 0; i < n_errors; i++) a->errors[i] = checked(a->errors[i]);
+    for (size_t k = 0; kl && k < a->n; k++) {
+        memcpy(&a->list[k].probe_kl, (const char *)kl + k * sizeof(double), sizeof(double));
+        a->list[k].probe_kl = checked(a->list[k].probe_kl);
+    }
+    return FRIT_OK;
+}
+
+static frit_status load(frit_allocation *a, const frit_file *file, const char *path)
+{
+    frit_checkpoint *ckpt;
+    bool has_importance = false;
+    FRIT_TRY(frit_checkpoint_new(&ckpt, path));
+    const uint8_t *bytes = frit_file_data(file);
+    const uint64_t n_bytes = frit_file_size(file);
+    frit_status status = frit_gguf_parse(ckpt, path, bytes, n_bytes);
+    if (status == FRIT_OK) status = take(a, ckpt, &has_importance);
+    if (status == FRIT_OK && has_importance) status = frit_importance_parse(&a->measured, path, bytes, (size_t)n_bytes);
+    frit_checkpoint_close(ckpt);
+    return status;
+}
+
+frit_status frit_allocation_load(frit_allocation *a)
+{
+    const size_t n = a->n * FRIT_DTYPE_COUNT;
+    const char *path = a->options->state;
+    frit_file *file;
+    a->errors = frit_arena_new(&a->arena, double, n + 1);
+    if (!a->errors) return frit_fail_memory(n * sizeof *a->errors, "errors of types");
+    for (size_t i = 0; i < n; i++) a->errors[i] = -1;
+    make_key(a);
+    if (!path || frit_path_get_kind(path) == FRIT_PATH_NONE) return FRIT_OK;
+    FRIT_TRY(frit_file_open(&file, path, true));
+    const frit_status status = load(a, file, path);
+    frit_file_close(file);
+    return status;
+}

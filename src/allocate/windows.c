@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// The text to measure with, in windows that begin with BOS; running them, and the importance of columns.
+#include "allocate/allocate.h"
+
+#include <stdlib.h>
+
+enum { WINDOW_TOKENS = 512, WINDOWS = 256 };
+
+static frit_status tokenize(frit_allocation *a, size_t *n_tokens)
+{
+    const frit_allocate_options *o = a->options;
+    const frit_status status = frit_tokenize(a->model, o->text, o->n_text, FRIT_TEXT_SPECIAL, NULL, 0, n_tokens);
+    if (status != FRIT_OK && status != FRIT_E_LIMIT) return status;   // E_LIMIT: there is no room for them yet
+    a->tokens = calloc(*n_tokens + 1, sizeof *a->tokens);
+    if (!a->tokens) return frit_fail_memory(*n_tokens * sizeof *a->tokens, "the tokens of a text");
+    return frit_tokenize(a->model, o->text, o->n_text, FRIT_TEXT_SPECIAL, a->tokens, *n_tokens, n_tokens);
+}
+
+static frit_status cut_text(frit_allocation *a, size_t most)
+{
+    size_t n_tokens, n_bos = 0;
+    frit_token bos;
+    FRIT_TRY(tokenize(a, &n_tokens));
+    a->n_windows = n_tokens / a->n_ctx;
+    if (a->n_windows > most) a->n_windows = most;
+    if (a->n_windows == 0)
+        return frit_fail(FRIT_E_INVALID, "the text has %zu tokens, expected %zu or more", n_tokens, a->n_ctx);
+    const bool has_bos = frit_tokenize(a->model, "", 0, FRIT_TEXT_SPECIAL, &bos, 1, &n_bos) == FRIT_OK && n_bos == 1;
+    for (size_t w = 0; w < a->n_windows && has_bos; w++) a->tokens[w * a->n_ctx] = bos;
+    return FRIT_OK;
+}
+
+static frit_status write_text(frit_allocation *a, size_t n_windows)
+{
+    a->n_windows = n_windows;
+    a->tokens = calloc(n_windows * a->n_ctx, sizeof *a->tokens);
+    if (!a->tokens) return frit_fail_memory(n_windows * a->n_ctx * sizeof *a->tokens, "the tokens of samples");
+    const frit_status status = frit_allocation_write_samples(a);
+    if (status == FRIT_OK) return FRIT_OK;
+    free(a->tokens);   // half a text is of no use
+    a->tokens = NULL;
+    return status;
+}
+
+frit_status frit_allocation_set_windows(frit_allocation *a)
+{
+    const size_t most = a->options->n_windows > 0 ? (size_t)a->options->n_windows : WINDOWS;
+    const int32_t n_train = a->model->hp.n_ctx_train;
+    a->n_ctx = n_train > 0 && n_train < WINDOW_TOKENS ? (size_t)n_train : WINDOW_TOKENS;
+    FRIT_TRY(frit_allocation_load(a));
+    if (!a->tokens) FRIT_TRY(a->options->text ? cut_text(a, most) : write_text(a, most));
+    frit_sha256_of(a->tokens, a->n_windows * a->n_ctx * sizeof *a->tokens, a->sha256);
+    return FRIT_OK;
+}
+
+frit_status frit_allocation_engine(frit_allocation *a, frit_engine **out)
+{
+    const frit_engine_options options = {.n_ctx = (int32_t)a->n_ctx,
+                                         .n_batch = (int32_t)a->n_ctx,
+                                         .n_threads = a->convert->n_threads,
+                                         .device = "cpu",
+                                         .deterministic = true,
+                                         .no_prefix_cache = true};
+    return frit_engine_new(out, a->model, &options);
+}
+
+frit_status frit_allocation_run(frit_engine *engine, frit_session *session, const frit_token *tokens, size_t n,
+                                const frit_push_options *push)
+{
+    frit_status status = frit_session_truncate(session, 0);
+    if (status == FRIT_OK) status = frit_session_push(session, tokens, n, push);
+    while (status == FRIT_OK && frit_session_pending(session) > 0) {
+        int32_t n_rows;
+        status = frit_engine_step(engine, &n_rows);
+    }
+    return status == FRIT_OK ? frit_session_status(session) : status;
+}
+
+// ------------------------------------------------------------------------------------- importance
+
+static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    (void)ctx, (void)i, (void)values, (void)n;
+}
+
+static frit_status observe(frit_allocation *a, frit_engine *engine)
+{
+    const frit_push_options push = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = ignore_row};
+    frit_session *session;
+    FRIT_TRY(frit_engine_observe(engine, &a->measured));
+    FRIT_TRY(frit_session_new(&session, engine));
+    frit_status status = FRIT_OK;
+    for (size_t w = 0; w < a->n_windows && status == FRIT_OK; w++) {
+        status = frit_allocation_run(engine, session, a->tokens + w * a->n_ctx, a->n_ctx, &push);
+        if (status == FRIT_OK) status = frit_allocation_report(a, (double)(w + 1) / (double)a->n_windows);
+    }
+    frit_session_free(session);
+    return status;
+}
+
+frit_status frit_allocation_observe(frit_allocation *a)
+{
+    a->importance = &a->measured;
+    if (a->measured.n > 0) return FRIT_OK;   // a state had it
+    frit_engine *engine;
+    frit_allocation_begin(a, "measuring importance");
+    FRIT_TRY(frit_allocation_engine(a, &engine));
+    const frit_status status = observe(a, engine);
+    frit_engine_free(engine);
+    if (status != FRIT_OK) frit_importance_deinit(&a->measured);   // half a text says nothing
+    return status;
+}
