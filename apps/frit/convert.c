@@ -55,17 +55,18 @@ int cli_convert(const cli_common *common, const char *named, const char *target,
     with.log_ctx = (void *)common;
     const frit_status status = frit_convert(source, target, &with);
     cli_progress_end(&progress);
-    return cli_report_convert(source, status);
+    code = cli_report_convert(source, status);
+    free(source);
+    free(base);
+    return code;
 }
 
 int cli_report_convert(const char *source, frit_status status)
 {
     // The target can be written: what was not found is the source. A disk may still become full.
     const bool is_full = status == FRIT_E_IO && cli_path_kind(source) != CLI_PATH_SPECIAL;
-    if (status != FRIT_OK) code = is_full ? cli_report(status) : cli_report_model(status);
-    free(source);
-    free(base);
-    return code;
+    if (status == FRIT_OK) return CLI_DONE;
+    return is_full ? cli_report(status) : cli_report_model(status);
 }
 
 static const cli_group groups[] = {
