@@ -5,8 +5,8 @@
 // A lane's four codes of a row are neighbours (repack.h), so columns 4 t ... 4 t + 3 of 16 take the places 2 t, 2 t + 1,
 // 2 t + 8, 2 t + 9 of a fragment, in weights and rows alike.
 //
-// Weights are rounded as dequantize.cu rounds them, or with HALF_MATH made by half as many instructions from scales and
-// mins that are rounded to f16 too. These are times 16 then, so that small scales keep their bits.
+// Weights are rounded as dequantize.cu rounds them, or with HALF_MATH made by half as many instructions from mins, and
+// of some types scales, that are rounded to f16 too. These are times 16 then, so that small scales keep their bits.
 //
 // Defined by the host: K, ROWS (a multiple of 8), TILES (row tiles of a warp), WARPS, HALF_MATH (0 where it is not).
 #pragma once
@@ -41,20 +41,79 @@ template <bool IS_SIGNED> DEVICE void four_halves(u32 levels, float scale, float
     second = pack_half2(v[2], v[3]);
 }
 
-// The same by pairs: level * scale - min of two columns, as f16; all times 16.
-template <bool IS_SIGNED> DEVICE void four_by_halves(u32 levels, u32 scale, u32 min, u32 &first, u32 &second)
-{
-    const u32 word = IS_SIGNED ? levels ^ 0x80808080u : levels;
-    const u32 center = IS_SIGNED ? 0xe480e480u : 0xe400e400u;   // -1152, -1024, whose last bits are an integer
-    const u32 low = add_half2(__byte_perm(word, 0x64646464u, 0x4140u), center);
-    const u32 high = add_half2(__byte_perm(word, 0x64646464u, 0x4342u), center);
-    first = fma_half2(low, scale, min);
-    second = fma_half2(high, scale, min);
-}
+// Two equal numbers of a row as f16: a scale that is an integer of 8 bits, and what one is worth. Their products with
+// levels are rounded only where they have more than eleven bits.
+template <int TYPE> struct integer_scales {
+    enum { are_used = 0 };
+    static DEVICE u32 level(const scales_of<TYPE> &, int, int)
+    {
+        return 0;
+    }
+    static DEVICE float unit(const scales_of<TYPE> &)
+    {
+        return 1;
+    }
+};
+
+template <int TYPE> struct six_bits_as_integers {
+    enum { are_used = 1 };
+    static DEVICE u32 level(const scales_of<TYPE> &s, int g, int)
+    {
+        return add_half2(__byte_perm(s.scales[g / 4], 0x64646464u, 0x4040u | g % 4 | g % 4 << 8), 0xe400e400u);
+    }
+    static DEVICE float unit(const scales_of<TYPE> &s)
+    {
+        return low_half(s.factors);
+    }
+};
+
+template <int TYPE> struct bytes_as_integers {
+    enum { are_used = 1 };
+    static DEVICE u32 level(const scales_of<TYPE> &s, int g, int step)
+    {
+        const int i = scales_of<TYPE>::step == 16 ? g * 2 + step : g;
+        return add_half2(__byte_perm(s.bytes[i / 4] ^ 0x80808080u, 0x64646464u, 0x4040u | i % 4 | i % 4 << 8),
+                         0xe480e480u);
+    }
+    static DEVICE float unit(const scales_of<TYPE> &s)
+    {
+        return s.d;
+    }
+};
+
+template <> struct integer_scales<TYPE_Q4_K> : six_bits_as_integers<TYPE_Q4_K> {
+};
+template <> struct integer_scales<TYPE_Q5_K> : six_bits_as_integers<TYPE_Q5_K> {
+};
+template <> struct integer_scales<TYPE_Q3_K> : bytes_as_integers<TYPE_Q3_K> {
+};
+template <> struct integer_scales<TYPE_Q6_K> : bytes_as_integers<TYPE_Q6_K> {
+};
 
 DEVICE u32 twice_times_16(float x)
 {
     return pack_half2(x * 16, x * 16);
+}
+
+// The same by pairs, as f16, all times 16.
+template <int TYPE>
+DEVICE void four_by_halves(u32 levels, const scales_of<TYPE> &row, int g, int s, u32 &first, u32 &second)
+{
+    typedef integer_scales<TYPE> integers;
+    const bool is_signed = levels_of<TYPE>::is_signed;
+    const u32 word = is_signed ? levels ^ 0x80808080u : levels;
+    const u32 center = is_signed ? 0xe480e480u : 0xe400e400u;   // -1152, -1024, whose last bits are an integer
+    const u32 min = twice_times_16(-row.min(g, s));
+    const u32 scale = twice_times_16(integers::are_used ? integers::unit(row) : row.scale(g, s));
+    first = add_half2(__byte_perm(word, 0x64646464u, 0x4140u), center);
+    second = add_half2(__byte_perm(word, 0x64646464u, 0x4342u), center);
+    if (integers::are_used) {
+        const u32 integer = integers::level(row, g, s);
+        first = fma_half2(first, integer, 0x80008000u);   // plus -0
+        second = fma_half2(second, integer, 0x80008000u);
+    }
+    first = fma_half2(first, scale, min);
+    second = fma_half2(second, scale, min);
 }
 
 // Fragments of a tile: of its columns 64 * pair + 32 * odd + 16 * s.
@@ -78,10 +137,8 @@ template <int TYPE, int BITS = tile_of<TYPE>::low_bits> struct halves_of {
     {
         const int g = pair * 2 + odd;
         if (HALF_MATH) {
-            four_by_halves<kind::is_signed>(v[odd][s][0], twice_times_16(row.scale(g, s)),
-                                            twice_times_16(-row.min(g, s)), a[0], a[2]);
-            four_by_halves<kind::is_signed>(v[odd][s][1], twice_times_16(row8.scale(g, s)),
-                                            twice_times_16(-row8.min(g, s)), a[1], a[3]);
+            four_by_halves<TYPE>(v[odd][s][0], row, g, s, a[0], a[2]);
+            four_by_halves<TYPE>(v[odd][s][1], row8, g, s, a[1], a[3]);
             return;
         }
         four_halves<kind::is_signed>(v[odd][s][0], row.scale(g, s), row.min(g, s), a[0], a[2]);
