@@ -98,7 +98,7 @@ static frit_status take_variants(frit_exec *exec, const frit_cuda_attend *attend
     const frit_cuda_heads *heads = &attend->heads;
     const int n_tiles = frit_cuda_query_tiles(heads);
     frit_cuda_attend_fast *a = &l->attend_fast;
-    const int n_blocks = exec->device->gpu.n_multiprocessors * (heads->head_size > 64 ? 1 : 2);
+    const int n_blocks = exec->device->gpu.n_multiprocessors * (heads->head_size > 128 ? 1 : 2);
     const int n_queries = frit_cuda_tile_queries(heads);
     const uint64_t part_bytes = (uint64_t)(n_tiles * n_queries * (heads->head_size + 2)) * sizeof(float);
     uint64_t n_bytes = 0, n_arrived = 0;

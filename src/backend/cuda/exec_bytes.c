@@ -88,7 +88,7 @@ static void add_parts(const frit_exec *exec, const frit_node *attend, uint64_t *
     if (queries->n_dims != 3) return;
     const uint64_t n_heads = (uint64_t)queries->shape[1], size = (uint64_t)queries->shape[2],
                    n_kv_heads = n_kv_heads_of(exec->plan->graph, attend->attend.layer),
-                   n_blocks = (uint64_t)exec->device->gpu.n_multiprocessors * (size > 64 ? 1 : 2);
+                   n_blocks = (uint64_t)exec->device->gpu.n_multiprocessors * (size > 128 ? 1 : 2);
     add(n_bytes, n_blocks / n_kv_heads * n_heads * (size + 2) * sizeof(float));
     add(n_bytes, n_blocks * sizeof(uint32_t));
 }
