@@ -209,7 +209,9 @@ static json_t *load(server_body *body, json_error_t *error)
     size_t at = 0;
     if (root || json_error_code(error) != json_error_numeric_overflow) return root;
     const size_t n_digits = find_seed(body->text, body->n_text, &at);
-    char *copy = n_digits > 0 ? malloc(body->n_text + 2) : NULL;
+    if (n_digits == 0) return NULL;
+    char *copy = malloc(body->n_text + 2);
+    if (!copy) error->text[0] = 0;
     if (!copy) return NULL;
     const size_t after = at + n_digits;
     memcpy(copy, body->text, at);
@@ -233,6 +235,8 @@ bool server_load_body(const server_parser *parser, const char *body, size_t n, v
     json_error_t error;
     *holder = (server_body){.text = body, .n_text = n, .parser = parser};
     json_t *root = holder->root = load(holder, &error);
+    if (!root && (error.line < 0 || !error.text[0]))   // without memory Jansson names no place, or says nothing
+        return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     if (!root)
         return server_refuse(problem, 400, "invalid_json", NULL,
                              "the body is not JSON: line %d, column %d (byte %d): %s", error.line, error.column,

@@ -22,7 +22,7 @@
 #define MSG_NOSIGNAL 0
 #endif
 
-enum { RESERVE = 8, LOOK_MS = 200, HELD_MS = 10, ADDRESS_BYTES = 16, DRAIN_BYTES = 1 << 20 };
+enum { RESERVE = 8, LOOK_MS = 200, HELD_MS = 10, MAX_ACCEPTS = 64, ADDRESS_BYTES = 16, DRAIN_BYTES = 1 << 20 };
 
 typedef struct address {
     unsigned char bytes[ADDRESS_BYTES];
@@ -312,7 +312,8 @@ static void make_room(server_front *front, bool always)
     refuse_waiting(front, oldest_waiting(front), &problem);
 }
 
-static void accept_one(server_front *front)
+// False: none is there, or there is no room.
+static bool accept_one(server_front *front)
 {
     waiting w = {.n_name = sizeof w.name, .since = server_now()};
     w.fd = accept(front->options.socket, (struct sockaddr *)&w.name, &w.n_name);
@@ -320,7 +321,7 @@ static void accept_one(server_front *front)
         const bool no_room = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
         if (no_room) make_room(front, true);
         if (no_room && front->n_waiting == 0) nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
-        return;
+        return false;
     }
     fcntl(w.fd, F_SETFL, fcntl(w.fd, F_GETFL) | O_NONBLOCK);
     fcntl(w.fd, F_SETFD, FD_CLOEXEC);
@@ -330,10 +331,11 @@ static void accept_one(server_front *front)
         server_problem problem;
         say_full(&problem);
         refuse(front, w.fd, &problem);
-        return;
+        return true;
     }
     front->waiting[front->n_waiting++] = w;
     look(front, front->n_waiting - 1);   // mostly the request is there already
+    return true;
 }
 
 static void refuse_late(server_front *front)
@@ -362,7 +364,9 @@ static void wait_for_news(server_front *front, bool listens)
     if (polls[0].revents) (void)!read(front->wake[0], bytes, sizeof bytes);
     for (int i = n - 1; i >= 0; i--)   // from the end: the last takes the place of one that leaves
         if (polls[2 + i].revents || front->waiting[i].held || front->waiting[i].dozes) look(front, i);
-    if (polls[1].revents & POLLIN) accept_one(front);
+    // Several, as polling thousands takes longer than accepting one.
+    for (int i = 0; (polls[1].revents & POLLIN) && i < MAX_ACCEPTS && accept_one(front); i++) {
+    }
 }
 
 static void *run(void *ctx)

@@ -46,12 +46,7 @@ struct server_models {
 
 static void wait_for(pthread_cond_t *news, pthread_mutex_t *lock, double seconds)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    const long long ns = until.tv_nsec + (long long)(seconds * 1e9) + 1000000;
-    until.tv_sec += (time_t)(ns / 1000000000);
-    until.tv_nsec = (long)(ns % 1000000000);
-    pthread_cond_timedwait(news, lock, &until);
+    (void)server_wait_until(news, lock, server_now() + seconds + 1e-3);
 }
 
 static entry *entry_of(const server_models *m, const server_model *model)
@@ -624,8 +619,8 @@ bool server_models_new(server_models **out, const server_models_options *options
     server_models *m = calloc(1, sizeof *m);
     if (!m) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     pthread_mutex_init(&m->lock, NULL);
-    pthread_cond_init(&m->work, NULL);
-    pthread_cond_init(&m->watch, NULL);
+    server_cond_init(&m->work);
+    server_cond_init(&m->watch);
     m->end = &m->first;
     m->max_models = options->max_models;
     m->idle_s = options->idle_s;

@@ -2,6 +2,8 @@
 // The queue of spans, their JSON, and the thread that sends it.
 #include "server/traces.h"
 
+#include "server/clock.h"
+
 #include "server/json_text.h"
 #include "server/post.h"
 
@@ -195,10 +197,8 @@ static bool send_batch(const server_traces *traces, size_t n)
 // Gives other requests a moment, so that they share a batch.
 static void collect(server_traces *traces)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += DELAY_S;
-    while (!traces->stop && traces->n < BATCH && pthread_cond_timedwait(&traces->news, &traces->lock, &until) == 0) {
+    const double until = server_now() + DELAY_S;
+    while (!traces->stop && traces->n < BATCH && server_wait_until(&traces->news, &traces->lock, until)) {
     }
 }
 
@@ -277,7 +277,7 @@ bool server_traces_open(server_traces **out, const char *url, server_problem *pr
     if (!traces) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     traces->target = target;
     pthread_mutex_init(&traces->lock, NULL);
-    pthread_cond_init(&traces->news, NULL);
+    server_cond_init(&traces->news);
     traces->items = calloc(MAX_WAITING, sizeof *traces->items);
     traces->batch = calloc(BATCH, sizeof *traces->batch);
     if (!traces->items || !traces->batch || pthread_create(&traces->thread, NULL, run, traces) != 0) {

@@ -346,11 +346,7 @@ static void wait_for_work(server_worker *worker)
     // All clients read slowly, or their grammars are not there yet. Look again soon, for clients that go away in the
     // meantime.
     server_turns_leave(worker->turns, &worker->turn);
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 50000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&worker->news, &worker->lock, &until);
+    (void)server_wait_until(&worker->news, &worker->lock, server_now() + 0.05);
 }
 
 // The prompt has run: the other answers that the request wants are the next jobs to run.
@@ -525,7 +521,7 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
         return server_refuse_status(problem, 500, NULL, status);
     }
     pthread_mutex_init(&worker->lock, NULL);
-    pthread_cond_init(&worker->news, NULL);
+    server_cond_init(&worker->news);
     int error = pthread_create(&worker->thread, NULL, work, worker);
     if (error != 0) {
         server_finisher_free(worker->finisher);

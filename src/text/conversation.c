@@ -211,18 +211,22 @@ static frit_status read_role(const json_t *given, size_t i, const char **role)
                      name);
 }
 
-// A copy without null members, as templates test whether a member exists.
+// A copy without null members, as templates test whether a member exists. NULL: no memory.
 static json_t *copy_given(const json_t *given, const char *role)
 {
     json_t *copy = json_object();
     const char *key;
     json_t *value;
+    bool good = copy != NULL;
     json_object_foreach((json_t *)given, key, value)
     {
         bool is_role = strcmp(key, "role") == 0;
-        if (is_given(value)) json_object_set_new(copy, key, is_role ? json_string(role) : json_incref(value));
+        if (good && is_given(value))
+            good = json_object_set_new(copy, key, is_role ? json_string(role) : json_incref(value)) == 0;
     }
-    return copy;
+    if (good) return copy;
+    json_decref(copy);
+    return NULL;
 }
 
 static frit_status fill_message(const reading *r, json_t *message, const json_t *given, size_t i)

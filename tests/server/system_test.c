@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+// What a system may refuse or do while the server runs: memory, writes to a disk, a wall clock that is set (all by
+// preload/faults.c), and ten thousand connections.
+#include "support/faults.h"
+#include "support/events_posix.h"
+#include "support/tiny_model.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TEXT "/v1/completions"
+#define BODY "{\"prompt\": \"ab\", \"temperature\": 0, \"max_tokens\": 6, \"ignore_eos\": true}"
+
+static faults *shared;
+
+static const char *model(void)
+{
+    static char path[1024];
+    const tiny_options options = {.n_ctx = 4000, .chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"};
+    if (!path[0]) snprintf(path, sizeof path, "%s", tiny_model("system.gguf", &options));
+    return path;
+}
+
+// Servers that are started from here on have faults.
+static void prepare(void)
+{
+#ifdef FRIT_PRELOAD_FAULTS
+    static char command[4096];
+    static const faults none;
+    char path[1024];
+    snprintf(path, sizeof path, "%s", temp_path("faults"));
+    write_file(path, (const char *)&none, sizeof none);
+    const int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(shared != MAP_FAILED);
+    close(fd);
+    snprintf(command, sizeof command, "env FRIT_TEST_FAULTS='%s' LD_PRELOAD='%s'", path, FRIT_PRELOAD_FAULTS);
+    served_by = command;
+#else
+    skip_because("calls cannot be made to fail in this build");
+#endif
+}
+
+static int finish(void **state)
+{
+    (void)state;
+    served_by = "";
+    if (shared) munmap(shared, sizeof *shared);
+    shared = NULL;
+    return 0;
+}
+
+// ---------------------------------------------------------------------------------------- memory
+
+static const struct {
+    const char *path, *body;
+} requests[] = {
+    {TEXT, BODY},
+    {TEXT, "{\"prompt\": \"ab\", \"max_tokens\": 3, \"stream\": true, \"logprobs\": 2, \"n\": 2, \"echo\": true}"},
+    {"/v1/chat/completions", "{\"messages\": [{\"role\": \"user\", \"content\": \"ab\"}], \"max_tokens\": 3, "
+                             "\"stream\": true, \"stop\": [\"x\"]}"},
+    {"/v1/messages",
+     "{\"messages\": [{\"role\": \"user\", \"content\": \"ab\"}], \"max_tokens\": 3, \"stream\": true}"},
+    {"/v1/responses", "{\"input\": \"ab\", \"max_output_tokens\": 3}"},
+    {"/completion", "{\"prompt\": \"ab\", \"n_predict\": 3, \"regex\": \"[a-c]*\", \"return_tokens\": true}"},
+    {"/api/chat", "{\"messages\": [{\"role\": \"user\", \"content\": \"ab\"}], \"options\": {\"num_predict\": 3}}"},
+    {"/tokenize", "{\"content\": \"ab\"}"},
+};
+
+static void expect_same_answer(const served *s, const json_t *before, const char *path, long k)
+{
+    json_t *again = post_for(s, TEXT, BODY, 200);
+    if (strcmp(text_in(again, "choices.0.text"), text_in(before, "choices.0.text")) != 0)
+        fail_msg("after %s without its allocation %ld: another answer", path, k);
+    json_decref(again);
+}
+
+// One allocation of a request fails: the request may, with an error or an end of its connection. The server and the
+// next request do not.
+static void an_allocation_that_fails_ends_no_server(void **state)
+{
+    (void)state;
+    enum { TRIES = 25 };
+    prepare();
+    served s = serve(model(), "--parallel 2 --threads 1");
+    json_t *before = post_for(&s, TEXT, BODY, 200);
+    for (size_t i = 0; i < FRIT_COUNT(requests); i++) {
+        for (int warm = 0; warm < 2; warm++) {
+            reply r = post(&s, requests[i].path, requests[i].body);
+            assert_int_equal(r.status, 200);
+            reply_free(&r);
+        }
+        const long first = atomic_load(&shared->n_allocations);
+        reply r = post(&s, requests[i].path, requests[i].body);
+        reply_free(&r);
+        const long n = atomic_load(&shared->n_allocations) - first, stride = n / TRIES + 1;
+        assert_true(n > 10);
+        for (long k = 1; k <= n; k += stride) {
+            atomic_store(&shared->fail_allocation, k);
+            r = post(&s, requests[i].path, requests[i].body);
+            // Jansson, without memory, says that a text is no JSON, or leaves a member out: 400.
+            if (r.status != 0 && r.status != 200 && r.status != 400 && r.status != 500 && r.status != 503)
+                fail_msg("%s without its allocation %ld of %ld: %d %s", requests[i].path, k, n, r.status, r.body);
+            atomic_store(&shared->fail_allocation, 0);
+            reply_free(&r);
+            expect_same_answer(&s, before, requests[i].path, k);
+        }
+    }
+    assert_true(atomic_load(&shared->n_failed) > TRIES);
+    expect_health(&s, "running", 0);
+    expect_health(&s, "waiting", 0);
+    json_decref(before);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+// ---------------------------------------------------------------------------------------- disks
+
+static void a_disk_that_fails_loses_no_answer(void **state)
+{
+    (void)state;
+    prepare();
+    char options[4096], slots[1024];
+    snprintf(slots, sizeof slots, "%s", temp_path("eio-slots"));
+    assert_int_equal(mkdir(slots, 0700), 0);
+    snprintf(options, sizeof options, "--parallel 1 --threads 1 --responses-dir '%s' --slot-save-path '%s'",
+             temp_path("eio-responses"), slots);
+    served s = serve(model(), options);
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&shared->fail_writes, i == 0);
+        json_t *json = post_for(&s, "/v1/responses", "{\"input\": \"ab\", \"max_output_tokens\": 3}", 200);
+        assert_true(strlen(text_in(json, "id")) > 5);
+        json_decref(json);
+        reply r = post(&s, "/slots/0?action=save", "{\"filename\": \"one\"}");
+        assert_int_equal(r.status, i == 0 ? 500 : 200);
+        reply_free(&r);
+        char path[1100];
+        snprintf(path, sizeof path, "%s/one", slots);
+        assert_int_equal(access(path, F_OK), i == 0 ? -1 : 0);   // nothing half is left
+    }
+    assert_true(atomic_load(&shared->n_failed) >= 2);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+    assert_non_null(strstr(s.said, "eio-responses"));   // the warning
+}
+
+// ---------------------------------------------------------------------------------------- clocks
+
+// The worker waits, by looks of 50 ms, for a client that does not read: it sees at once that it has left. Answers and
+// the limits of keys go on.
+static void a_clock_that_is_set_stops_nothing(void **state)
+{
+    (void)state;
+    static const long offsets[] = {86400, -86400, 864000};
+    prepare();
+    served s = serve_with_long_events(model(), "--parallel 1 --threads 1 --context-shift --sse-ping 1");
+    for (size_t i = 0; i < FRIT_COUNT(offsets); i++) {
+        const int slow = send_post(&s, TEXT,
+                                   "{\"prompt\": \"a\", \"max_tokens\": 100000000, \"ignore_eos\": true, "
+                                   "\"stream\": true}");
+        await_answer(slow);
+        atomic_store(&shared->clock_offset, offsets[i]);
+        nap(300);   // it is full by now, on most machines: else the test is not as sharp
+        assert_int_equal(health(&s, "running"), 1);
+        close(slow);
+        expect_health(&s, "running", 0);
+        json_decref(post_for(&s, TEXT, BODY, 200));
+    }
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+// ---------------------------------------------------------------------------------------- connections
+
+static int connect_from(const served *s, int i)
+{
+    const int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+    assert_true(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    struct sockaddr_in from = {.sin_family = AF_INET},
+                       to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port)};
+    from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)(1 + i % 8));   // one address may not have all places
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(fd, (struct sockaddr *)&from, sizeof from) == 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static size_t resident_kib(pid_t pid)
+{
+    char path[64], line[256];
+    size_t kib = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) sscanf(line, "VmRSS: %zu", &kib);
+    if (file) fclose(file);
+    return kib;
+}
+
+// More than there are places for: the newest ones replace those that say nothing. Requests are answered meanwhile, and
+// the memory of connections comes back or is bounded by the places.
+static void ten_thousand_connections_leave_room_for_requests(void **state)
+{
+    (void)state;
+    enum { N = 10000 };
+    struct rlimit before, many;
+    getrlimit(RLIMIT_NOFILE, &before);
+    many = before;
+    many.rlim_cur = many.rlim_max;
+    if (many.rlim_max < N + 1000) skip_because("fewer descriptors than connections");
+    if (access("/proc/self/status", R_OK) != 0) skip_because("needs Linux");
+    setrlimit(RLIMIT_NOFILE, &many);
+    served s = serve(model(), "--parallel 1 --threads 1");
+    json_t *expected = post_for(&s, TEXT, BODY, 200);
+    const size_t first = resident_kib(s.pid);
+    int *fds = malloc(N * sizeof *fds);
+    for (int i = 0; i < N; i++) {
+        fds[i] = connect_from(&s, i);
+        if (fds[i] >= 0 && i % 2) send_text(fds[i], "POST " TEXT " HTTP/1.1\r\nHost: local");   // a head without an end
+        if (i % 1000 == 999) assert_int_equal(health(&s, "running"), 0);
+    }
+    json_t *json = post_for(&s, TEXT, BODY, 200);
+    assert_string_equal(text_in(json, "choices.0.text"), text_in(expected, "choices.0.text"));
+    const size_t most = resident_kib(s.pid);
+    for (int i = 0; i < N; i++)
+        if (fds[i] >= 0) close(fds[i]);
+    free(fds);
+    assert_true(most < first + 4096 * 80);   // 64 KiB for each place
+    json_decref(json);
+    json = post_for(&s, TEXT, BODY, 200);
+    json_decref(json);
+    json_decref(expected);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ten_thousand_connections_leave_room_for_requests),
+        cmocka_unit_test_teardown(an_allocation_that_fails_ends_no_server, finish),
+        cmocka_unit_test_teardown(a_disk_that_fails_loses_no_answer, finish),
+        cmocka_unit_test_teardown(a_clock_that_is_set_stops_nothing, finish),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
