@@ -57,6 +57,7 @@ class Job:
         self.cancelled = False
         self.done = False
         self.has_called = False          # a tool
+        self.until: Callable[[list[int]], bool] | None = None   # ends the answer before its next token
         self.tokens: list[int] = []      # of the answer
         self.session = ctypes.c_void_p()
         self.asked = False
@@ -93,6 +94,7 @@ class Job:
 
     def _prepare(self) -> int:
         n_keep = len(self.prompt)
+        self.sampler.timeline = self._timeline
         accept, handle = lib.frit_sampler_accept, self.sampler._handle
         has_source = self.model.info.kind == "encoder-decoder"
         if not has_source:
@@ -104,6 +106,9 @@ class Job:
         self._text = Text(self.model, self.stop, self.turn, follows, len(self.prompt) - n_keep)
         self.engine._set_grammar(self)
         return n_keep
+
+    def _timeline(self) -> list[int]:
+        return self.prompt + self.tokens
 
     def _set_up(self) -> None:
         if self.adapters:
@@ -248,6 +253,9 @@ class Job:
     def _take(self, token: int, chunk: Chunk) -> bool:
         """Adds a token to the answer. True: it was the last one, and the end was told."""
         assert self._text is not None
+        if self.until is not None and self.until(self.prompt + self.tokens):
+            chunk.logprobs.clear()
+            return self._end("stop", chunk)
         self.tokens.append(token)
         chunk.tokens.append(token)
         if not self.ignore_end and self.model.is_end(token):

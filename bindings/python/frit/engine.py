@@ -26,6 +26,7 @@ from .session import Session
 
 Prompt = Union[str, Sequence[int]]
 Adapters = Sequence[Union[Adapter, "tuple[Adapter, float]"]]
+Until = Callable[["list[int]"], bool]
 Form = Union[Grammar, Mapping[str, Any], type, None]
 
 
@@ -132,7 +133,7 @@ class Engine:
                  sampler: Sampler | None = None, grammar: Grammar | None = None, logprobs: int | None = None,
                  adapters: Adapters = (), speculate: str | Engine | None = None, ignore_end: bool = False,
                  heal: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
-                 context_shift: int | None = None, **sampling: Any) -> Stream:
+                 context_shift: int | None = None, until: Until | None = None, **sampling: Any) -> Stream:
         """Continues a text, as it stands: a stream of chunks.
 
         prompt: a text, which gets BOS where the model asks for one, or tokens as they are.
@@ -144,10 +145,11 @@ class Engine:
         heal: the answer may go on within the prompt's last word. ignore_end: goes on after tokens that end an answer.
         salt: texts share what has run only with those of the same salt. weight, priority: its share of steps.
         context_shift: so many first tokens stay when the context is full, the oldest others leave; None: it ends.
+        until: a function of prompt and answer, as tokens, which is asked before each token; True ends the answer.
         """
         queue: SimpleQueue[Any] = SimpleQueue()
         job = self._job(prompt, queue.put, max_tokens, stop, sampler, grammar, logprobs, adapters, speculate, ignore_end,
-                        heal, salt, weight, priority, context_shift, sampling)
+                        heal, salt, weight, priority, context_shift, until, sampling)
         self._core.add(job)
         return Stream(job, queue)
 
@@ -155,24 +157,25 @@ class Engine:
                   sampler: Sampler | None = None, grammar: Grammar | None = None, logprobs: int | None = None,
                   adapters: Adapters = (), speculate: str | Engine | None = None, ignore_end: bool = False,
                   heal: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
-                  context_shift: int | None = None, **sampling: Any) -> AsyncStream:
+                  context_shift: int | None = None, until: Until | None = None, **sampling: Any) -> AsyncStream:
         """The same for asyncio: `async for chunk in engine.agenerate(...)`, or `await engine.agenerate(...).text()`."""
         queue: asyncio.Queue[Any] = asyncio.Queue()
         job = self._job(prompt, loop_sink(asyncio.get_running_loop(), queue), max_tokens, stop, sampler, grammar,
-                        logprobs, adapters, speculate, ignore_end, heal, salt, weight, priority, context_shift, sampling)
+                        logprobs, adapters, speculate, ignore_end, heal, salt, weight, priority, context_shift, until,
+                        sampling)
         self._core.add(job)
         return AsyncStream(job, queue)
 
     def _job(self, prompt: Prompt, sink: Callable[[Any], None], max_tokens: int | None, stop: str | Sequence[str],
              sampler: Sampler | None, grammar: Grammar | None, logprobs: int | None, adapters: Adapters,
              speculate: str | Engine | None, ignore_end: bool, heal: bool, salt: bytes, weight: int, priority: int,
-             shift: int | None, sampling: Mapping[str, Any]) -> Job:
+             shift: int | None, until: Until | None, sampling: Mapping[str, Any]) -> Job:
         tokens = self.model.tokenize(prompt) if isinstance(prompt, str) else list(prompt)
         job = Job(self, tokens, self._sampler(sampler, sampling), sink, max_tokens=max_tokens,
                   stop=[stop] if isinstance(stop, str) else stop, logprobs=logprobs, adapters=with_scales(adapters),
                   salt=salt, weight=weight, priority=priority, speculate=speculation(speculate), heal=heal,
                   ignore_end=ignore_end, shift=shift)
-        job.grammar = grammar
+        job.grammar, job.until = grammar, until
         return job
 
     def _sampler(self, sampler: Sampler | None, options: Mapping[str, Any]) -> Sampler:

@@ -107,6 +107,8 @@ class Sampler:
                  dry_sequence_breakers: Iterable[str] | None = None, **options: Any) -> None:
         self.model = model
         self._failure: BaseException | None = None
+        #: Prompt and answer of the text that the sampler is used for, as far as they are known.
+        self.timeline: Callable[[], list[int]] = list
         raw = c.frit_sampler_options()
         keep: list[Any] = []
         self._set_defaults(raw)

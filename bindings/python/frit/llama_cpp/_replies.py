@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""Replies as dicts in OpenAI's form, as llama-cpp-python gives them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any, Iterator, Sequence
+
+from ..model import Model
+from ..results import Answer, Chunk, TokenLogprob, ToolCall, Usage
+
+
+def text_of(model: Model, token: int) -> str:
+    """A token's text, as replies write it."""
+    return model.token_piece(token).decode("utf-8", "ignore")
+
+
+def usage_of(usage: Usage) -> dict[str, int]:
+    return {"prompt_tokens": usage.prompt, "completion_tokens": usage.answer, "total_tokens": usage.prompt + usage.answer}
+
+
+def legacy_logprobs(model: Model, entries: Sequence[TokenLogprob], offset: int,
+                    first_is_null: bool = False) -> dict[str, Any]:
+    """The logprobs of completions; the first token of an echoed prompt has none."""
+    tokens = [text_of(model, entry.token) for entry in entries]
+    offsets, at = [], offset
+    for text in tokens:
+        offsets.append(at)
+        at += len(text)
+    top: list[dict[str, float] | None] = []
+    for entry, text in zip(entries, tokens):
+        row = {text_of(model, token): logprob for token, logprob in entry.top}
+        row[text] = entry.logprob
+        top.append(row)
+    own: list[float | None] = [entry.logprob for entry in entries]
+    if first_is_null and own:
+        own[0] = top[0] = None
+    return {"tokens": tokens, "text_offset": offsets, "token_logprobs": own, "top_logprobs": top}
+
+
+def chat_logprobs(model: Model, entries: Sequence[TokenLogprob]) -> dict[str, Any]:
+    """The logprobs of chats."""
+
+    def one(token: int, logprob: float) -> dict[str, Any]:
+        data = model.token_piece(token)
+        return {"token": data.decode("utf-8", "ignore"), "bytes": list(data), "logprob": logprob}
+
+    return {"content": [{**one(entry.token, entry.logprob), "top_logprobs": [one(*pair) for pair in entry.top]}
+                        for entry in entries], "refusal": None}
+
+
+class Reply:
+    """The fields that all dicts of one reply share."""
+
+    def __init__(self, kind: str, prefix: str, model: str) -> None:
+        self.kind = kind
+        self.fields = {"id": f"{prefix}-{uuid.uuid4()}", "object": kind, "created": int(time.time()), "model": model}
+
+    def whole(self, choice: dict[str, Any], usage: Usage) -> dict[str, Any]:
+        return {**self.fields, "choices": [choice], "usage": usage_of(usage)}
+
+    def piece(self, choice: dict[str, Any]) -> dict[str, Any]:
+        kind = "chat.completion.chunk" if self.kind == "chat.completion" else self.kind
+        return {**self.fields, "object": kind, "choices": [choice]}
+
+
+def completion_pieces(reply: Reply, model: Model, chunks: Iterator[Chunk], offset: int, wants_logprobs: bool,
+                      before: str, after: str) -> Iterator[dict[str, Any]]:
+    """The dicts of a streamed completion: texts as they come, then one with the finish reason."""
+    entries: list[TokenLogprob] = []
+
+    def choice(text: str, reason: str | None) -> dict[str, Any]:
+        nonlocal offset
+        logprobs = None
+        if wants_logprobs and entries:
+            logprobs = legacy_logprobs(model, entries, offset)
+            entries.clear()
+        offset += len(text)
+        return {"text": text, "index": 0, "logprobs": logprobs, "finish_reason": reason}
+
+    if before:
+        yield reply.piece(choice(before, None))
+    for chunk in chunks:
+        entries += chunk.logprobs
+        text = chunk.text + (after if chunk.finish_reason else "")
+        if text:
+            yield reply.piece(choice(text, None))
+        if chunk.finish_reason:
+            yield reply.piece(choice("", reason_of(chunk.finish_reason)))
+
+
+def reason_of(reason: str) -> str:
+    """OpenAI's word for why an answer ended."""
+    return "stop" if reason == "cancelled" else reason
+
+
+def call_of(call: ToolCall, i: int | None = None) -> dict[str, Any]:
+    """A call of a tool as a dict; with its place, as pieces have it."""
+    made = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+    return made if i is None else {"index": i, **made}
+
+
+def chat_message(answer: Answer, is_legacy: bool) -> dict[str, Any]:
+    """An answer as a message. is_legacy: the caller named functions, not tools."""
+    message: dict[str, Any] = {"role": "assistant", "content": answer.text if not answer.tool_calls or answer.text else None}
+    if answer.reasoning:
+        message["reasoning_content"] = answer.reasoning
+    if answer.tool_calls and is_legacy:
+        call = answer.tool_calls[0]
+        message["function_call"] = {"name": call.name, "arguments": call.arguments}
+    elif answer.tool_calls:
+        message["tool_calls"] = [call_of(call) for call in answer.tool_calls]
+    return message
+
+
+def chat_pieces(reply: Reply, model: Model, chunks: Iterator[Chunk], wants_logprobs: bool,
+                is_legacy: bool) -> Iterator[dict[str, Any]]:
+    """The dicts of a streamed chat."""
+
+    def piece(delta: dict[str, Any], reason: str | None = None, logprobs: Any = None) -> dict[str, Any]:
+        return reply.piece({"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": reason})
+
+    yield piece({"role": "assistant"})
+    n_calls = 0
+    for chunk in chunks:
+        logprobs = chat_logprobs(model, chunk.logprobs) if wants_logprobs and chunk.logprobs else None
+        if chunk.reasoning:
+            yield piece({"reasoning_content": chunk.reasoning})
+        if chunk.text or logprobs:
+            yield piece({"content": chunk.text}, None, logprobs)
+        for call in chunk.tool_calls:
+            if is_legacy:
+                yield piece({"function_call": {"name": call.name, "arguments": call.arguments}})
+            else:
+                yield piece({"tool_calls": [call_of(call, n_calls)]})
+            n_calls += 1
+        if chunk.finish_reason:
+            reason = reason_of(chunk.finish_reason)
+            yield piece({}, "function_call" if is_legacy and reason == "tool_calls" else reason)
