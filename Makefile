@@ -16,7 +16,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-pull test-structured page test-page setup dist deb check-packages release format lint check bench load fuzz asan tsan install clean help
+.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python asan-python wheels test-pull test-structured page test-page setup dist deb check-packages release format lint check bench load fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -89,6 +89,17 @@ test-python:
 	@$(CONFIGURE) release
 	@$(BUILD) release --target frit frit_shared
 	@bindings/python/test.sh build/release/libfrit.so build/release/frit
+
+## make asan-python  the Python package's tests with a library under the address sanitizer
+asan-python:
+	@$(CONFIGURE) asan
+	@$(BUILD) asan --target frit frit_shared
+	@FRIT_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
+	    bindings/python/test.sh build/asan/libfrit.so build/asan/frit
+
+## make wheels     builds wheels for other systems with zig (WHEELS="linux-x86_64 linux-aarch64 windows-x86_64 macos-aarch64")
+wheels:
+	@bindings/python/wheel.sh $(or $(WHEELS),linux-x86_64 linux-aarch64 windows-x86_64 macos-aarch64)
 
 ## make check-deploy  validates what is in deploy/, with validators from PyPI (into build/check-deploy)
 check-deploy: all

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from typing import Any, Callable, Mapping, Sequence, get_args, get_origin, get_type_hints
 
@@ -34,6 +33,8 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 def tool_of(function: Callable[..., Any]) -> dict[str, Any]:
     """A Python function as a tool: name, docstring, annotations."""
+    import inspect
+
     hints = get_type_hints(function)
     properties, required = {}, []
     for name, parameter in inspect.signature(function).parameters.items():

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import deque
-from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -19,6 +18,8 @@ from ._library import lib
 from .errors import InvalidError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from ._jobs import Job, Scheduler
 
 
@@ -56,6 +57,8 @@ class Core:
 
     def submit(self, function: Callable[[], Any]) -> Future[Any]:
         """The same by the worker, soon."""
+        from concurrent.futures import Future
+
         future: Future[Any] = Future()
         self._put((function, future))
         return future

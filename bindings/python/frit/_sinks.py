@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterator
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterator
 from .results import Answer, Chunk
 
 if TYPE_CHECKING:
+    import asyncio
+
     from ._jobs import Job
 
 Sink = Callable[[Any], None]   # takes chunks, and at the end None or an exception
@@ -134,11 +135,13 @@ class AsyncStream(_Source):
         return self
 
     async def __anext__(self) -> Chunk:
+        from asyncio import CancelledError
+
         if self._over:
             raise StopAsyncIteration
         try:
             item = await self._queue.get()
-        except asyncio.CancelledError:
+        except CancelledError:
             self._cancel()
             raise
         chunk = self._take(item)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import weakref
 from ctypes import byref
@@ -159,6 +158,8 @@ class Engine:
                   heal: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
                   context_shift: int | None = None, until: Until | None = None, **sampling: Any) -> AsyncStream:
         """The same for asyncio: `async for chunk in engine.agenerate(...)`, or `await engine.agenerate(...).text()`."""
+        import asyncio
+
         queue: asyncio.Queue[Any] = asyncio.Queue()
         job = self._job(prompt, loop_sink(asyncio.get_running_loop(), queue), max_tokens, stop, sampler, grammar,
                         logprobs, adapters, speculate, ignore_end, heal, salt, weight, priority, context_shift, until,
@@ -226,6 +227,8 @@ class Engine:
 
     def achat_stream(self, messages: str | Sequence[Message], **options: Any) -> AsyncStream:
         """`chat_stream` for asyncio."""
+        import asyncio
+
         queue: asyncio.Queue[Any] = asyncio.Queue()
         job = self._chat_job(messages, loop_sink(asyncio.get_running_loop(), queue), **options)
         self._core.add(job)
@@ -270,6 +273,8 @@ class Engine:
     async def aembed(self, texts: str | Sequence[Prompt], *, pooling: str | None = None, normalize: str | None = None,
                      n_dims: int = 0) -> Tensor:
         """`embed` for asyncio."""
+        import asyncio
+
         future = self._core.submit(lambda: self._embed(texts, pooling, normalize, n_dims))
         return await asyncio.wrap_future(future)  # type: ignore[no-any-return, unused-ignore]
 
@@ -297,6 +302,8 @@ class Engine:
 
     async def arerank(self, query: str, documents: Sequence[str], *, raw_scores: bool = False) -> list[float]:
         """`rerank` for asyncio."""
+        import asyncio
+
         return await asyncio.wrap_future(self._core.submit(lambda: self._rerank(query, documents, raw_scores)))  # type: ignore[no-any-return, unused-ignore]
 
     def _rerank(self, query: str, documents: Sequence[str], raw_scores: bool) -> list[float]:

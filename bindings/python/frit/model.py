@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import logging
 import os
 import weakref
 from ctypes import byref
@@ -19,16 +18,15 @@ Path = Union[str, "os.PathLike[str]"]
 Progress = Callable[[float], object]
 Message = Mapping[str, Any]
 
-_logger = logging.getLogger("frit")
-_LEVELS = {
-    c.FRIT_LOG_ERROR: logging.ERROR, c.FRIT_LOG_WARNING: logging.WARNING, c.FRIT_LOG_INFO: logging.INFO,
-    c.FRIT_LOG_DEBUG: logging.DEBUG,
-}
+# The library's levels as those of Python's logging.
+_LEVELS = {c.FRIT_LOG_ERROR: 40, c.FRIT_LOG_WARNING: 30, c.FRIT_LOG_INFO: 20, c.FRIT_LOG_DEBUG: 10}
 
 
 @c.frit_log_fn  # type: ignore[untyped-decorator, unused-ignore]
 def _log(_ctx: int, level: int, sentence: bytes) -> None:
-    _logger.log(_LEVELS.get(level, logging.INFO), "%s", decode(sentence))
+    import logging
+
+    logging.getLogger("frit").log(_LEVELS.get(level, 20), "%s", decode(sentence))
 
 
 def progress_function(progress: Progress | None) -> Any:

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import ctypes
-import difflib
 import json
-import secrets
+import os
 import weakref
 from ctypes import byref
 from typing import Any, Callable, Iterable, Iterator, Mapping
@@ -76,6 +75,8 @@ def _row_name(name: str) -> str:
     row = _ALIASES.get(name, name.replace("_", "-"))
     if row in _rows:
         return row
+    import difflib
+
     near = difflib.get_close_matches(name, names, 1)
     raise TypeError(f"'{name}' is not an option of samplers" + (f"; did you mean '{near[0]}'?" if near else ""))
 
@@ -120,7 +121,7 @@ class Sampler:
                 text = str(int(value) if isinstance(value, bool) else value).encode()
                 keep.append(text)
                 check(lib.frit_sampler_set_option(byref(raw), _row_name(name).encode(), text))
-        raw.seed = secrets.randbits(63) if seed is None or seed < 0 else seed
+        raw.seed = int.from_bytes(os.urandom(8), "little") >> 1 if seed is None or seed < 0 else seed
         if logit_bias:
             raw.logit_bias, held = text_list(f"{token}={bias:g}" for token, bias in logit_bias.items())
             keep.append(held)

@@ -190,15 +190,15 @@ def test_many_threads_use_one_engine(engine: frit.Engine) -> None:
 
 
 def test_dropped_streams_free_their_sessions(model: frit.Model) -> None:
-    with frit.Engine(model, n_ctx=256, n_sessions=1, prefix_cache=False) as engine:
+    with frit.Engine(model, n_ctx=128, n_sessions=1, prefix_cache=False) as engine:
         for _ in range(6):   # each takes more than a sixth of the cache, for ever unless it is freed
             stream = engine.generate(PROMPT, ignore_end=True)
-            for _, _ in zip(range(60), stream):
+            for _, _ in zip(range(30), stream):
                 pass
             del stream
             gc.collect()
         answer = engine.generate(PROMPT, ignore_end=True, temperature=0).result()
-        assert answer.usage.prompt + len(answer.tokens) == 256
+        assert answer.usage.prompt + len(answer.tokens) == 128
         assert engine.n_streams == 0
 
 

@@ -8,6 +8,7 @@ import inspect
 import logging
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Generator, Iterator, Mapping, Sequence, cast
 
 from ..engine import Engine
@@ -69,6 +70,8 @@ class Llama:
         info = self._engine.info if self._engine else None
         self._n_ctx = info.n_ctx if info else n_ctx
         self.n_threads, self.n_threads_batch = (info.n_threads, info.n_threads_batch) if info else (0, 0)
+        # What LlamaIndex reads; llama-cpp-python has the C struct there.
+        self.context_params = SimpleNamespace(n_ctx=self._n_ctx, n_batch=n_batch, embeddings=embedding)
         self._adapters = [(Adapter(self._model, lora_path), lora_scale)] if lora_path else []
         self._session: Session | None = None
         self._scores: list[Any] = []

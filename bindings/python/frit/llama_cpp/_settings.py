@@ -31,10 +31,11 @@ FIXED: dict[str, tuple[tuple[Any, ...], str]] = {
     "tokenizer": ((None,), "texts become tokens by the model's own vocabulary"),
     # Of earlier versions; LangChain still names some.
     "n_parts": ((-1, 1), "the number of a model's files is found"),
-    "f16_kv": ((True,), "type_k and type_v name the types of the cache"),
+    "f16_kv": ((True, False), "type_k and type_v name the types of the cache"),   # had no effect for years
     "mul_mat_q": ((None, True), "products are chosen by the device"),
     "low_vram": ((False,), "n_gpu_layers says what runs on the GPU"),
     "n_gqa": ((None,), "the model's file says it"),
+    "device": ((None, "cpu"), "n_gpu_layers says what runs on the GPU"),
     "rms_norm_eps": ((None,), "the model's file says it"),
 }
 # Say how something is computed, and nothing of the result: any value will do.
