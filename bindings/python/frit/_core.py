@@ -131,15 +131,13 @@ class Core:
                 scheduler.fail_all(InvalidError("the engine was closed"))
                 return False
             self._handle(item, scheduler)
-            while True:
-                try:
-                    item = self._inbox.get_nowait()
-                    break
-                except Empty:
-                    if not scheduler.is_busy:
-                        return True
+            while self._inbox.empty():   # this thread alone takes from it
+                if not scheduler.is_busy:
+                    return True
+                if self._dead:
                     self._bury()
-                    scheduler.step()
+                scheduler.step()
+            item = self._inbox.get()
 
     def _handle(self, item: Any, scheduler: Scheduler) -> None:
         if item is _WAKE:

@@ -69,6 +69,7 @@ class Job:
         self._many = (ctypes.c_int32 * MOST_TOKENS)() if speculate is not None else None
         self._one = (ctypes.c_int32 * 1)()
         self._text: Text | None = None
+        self._has_grammar = True
         self._n_ctx = engine.info.n_ctx
 
     # ------------------------------------------------------------------ beginning and end
@@ -104,7 +105,7 @@ class Job:
                 n_keep = self.sampler.heal(self.prompt)
         follows = self.prompt if self.is_text and not has_source else ()
         self._text = Text(self.model, self.stop, self.turn, follows, len(self.prompt) - n_keep)
-        self.engine._set_grammar(self)
+        self._has_grammar = self.engine._set_grammar(self)
         return n_keep
 
     def _timeline(self) -> list[int]:
@@ -266,7 +267,7 @@ class Job:
             return self._end("stop", chunk)
         if self.max_tokens is not None and len(self.tokens) >= self.max_tokens:
             return self._end("length", chunk)
-        if lib.frit_sampler_is_over(self.sampler._handle):
+        if self._has_grammar and lib.frit_sampler_is_over(self.sampler._handle):
             return self._end("stop", chunk)
         return False
 
@@ -306,15 +307,22 @@ class Scheduler:
 
     def step(self) -> None:
         """One step for all texts that run."""
-        self._drop_cancelled()
-        self._admit()
+        for job in self.running:
+            if job.cancelled:
+                self._drop_cancelled()
+                break
+        if self.waiting:
+            self._drop_cancelled()
+            self._admit()
         running = self.running
         if len(running) == 1 and running[0].runs_alone and not self.waiting:
             self._try(running[0], running[0].run_alone)
         elif running:
             self._step_together()
         flush_sinks()
-        n_done = sum(job.done for job in running)
+        n_done = 0
+        for job in running:
+            n_done += job.done
         if n_done:
             self.running = [job for job in self.running if not job.done]
             self._most = min(MOST_TEXTS, self._most + n_done)
@@ -352,8 +360,6 @@ class Scheduler:
                 job.fail(failure)
 
     def _drop_cancelled(self) -> None:
-        if not any(job.cancelled for job in self.running) and not any(job.cancelled for job in self.waiting):
-            return
         for job in [*self.running, *self.waiting]:
             if job.cancelled:
                 self._try(job, lambda job=job: job.finish("cancelled"))  # type: ignore[misc]

@@ -55,11 +55,15 @@ class _Source:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._answer = Answer()
+        self._read: list[Chunk] = []   # that the answer does not have yet
         self._over = False
 
     @property
     def answer(self) -> Answer:
         """What was read so far."""
+        if self._read:
+            self._answer.extend(self._read)
+            self._read = []
         return self._answer
 
     def _cancel(self) -> None:
@@ -75,7 +79,7 @@ class _Source:
         if isinstance(item, BaseException):
             self._over = True
             raise item
-        self._answer.add(item)
+        self._read.append(item)
         return item  # type: ignore[no-any-return]
 
     def __del__(self) -> None:
@@ -116,7 +120,7 @@ class Stream(_Source):
         """The whole answer."""
         for _ in self:
             pass
-        return self._answer
+        return self.answer
 
     def text(self) -> str:
         """The whole answer's text."""
@@ -163,7 +167,7 @@ class AsyncStream(_Source):
         """The whole answer."""
         async for _ in self:
             pass
-        return self._answer
+        return self.answer
 
     async def text(self) -> str:
         """The whole answer's text."""

@@ -252,10 +252,12 @@ class Engine:
             weakref.finalize(job, free_grammar, job.grammar_handle)
         return job
 
-    def _set_grammar(self, job: Job) -> None:
+    def _set_grammar(self, job: Job) -> bool:
+        """False: the answer may be anything, unless the caller's own sampler has a grammar."""
         handle = job.grammar_handle or (job.grammar._handle if job.grammar is not None else None)
         if handle is not None:
             check(lib.frit_sampler_set_grammar(job.sampler._handle, handle))
+        return handle is not None or job.sampler.has_grammar
 
     # ------------------------------------------------------------------ embeddings and scores
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Sequence
 
 
 class TokenLogprob(NamedTuple):
@@ -75,15 +75,16 @@ class Answer:
     usage: Usage = field(default_factory=Usage)
     parsed: Any = None
 
-    def add(self, chunk: Chunk) -> None:
-        """Appends a chunk."""
-        self.text += chunk.text
-        self.reasoning += chunk.reasoning
-        self.tokens += chunk.tokens
-        self.tool_calls += chunk.tool_calls
-        self.logprobs += chunk.logprobs
-        self.finish_reason = chunk.finish_reason or self.finish_reason
-        self.usage = chunk.usage or self.usage
+    def extend(self, chunks: Sequence[Chunk]) -> None:
+        """Appends chunks."""
+        self.text += "".join([chunk.text for chunk in chunks])
+        self.reasoning += "".join([chunk.reasoning for chunk in chunks])
+        for chunk in chunks:
+            self.tokens += chunk.tokens
+            self.tool_calls += chunk.tool_calls
+            self.logprobs += chunk.logprobs
+            self.finish_reason = chunk.finish_reason or self.finish_reason
+            self.usage = chunk.usage or self.usage
 
     def message(self) -> dict[str, Any]:
         """The answer as a message for the next turn."""

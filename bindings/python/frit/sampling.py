@@ -135,6 +135,7 @@ class Sampler:
         self.seed: int = raw.seed
         #: Whether a stage in Python runs for each token.
         self.has_stage = stage is not None
+        self.has_grammar = False
         self._keep = keep
         self._handle = ctypes.c_void_p()
         check(lib.frit_sampler_new(byref(self._handle), model._handle, byref(raw)))
@@ -193,6 +194,7 @@ class Sampler:
     def set_grammar(self, grammar: Grammar | None) -> None:
         """Only what the grammar allows is picked from here on."""
         check(lib.frit_sampler_set_grammar(self._handle, grammar._handle if grammar else None))
+        self.has_grammar = grammar is not None
 
     @property
     def is_over(self) -> bool:
