@@ -10,6 +10,7 @@
 #include "quant/blocks.h"
 #include "quant/dtype.h"
 #include "quant/encode.h"
+#include "quant/pack.h"
 #include "quant/scales.h"
 
 // Step 3: codes q - low for x = d * q - min. A group whose scale is zero keeps the codes of its search.
@@ -17,33 +18,6 @@ static void round_again(const float *x, int n, float d, float min, int low, int 
 {
     if (d == 0) return;
     for (int i = 0; i < n; i++) codes[i] = (uint8_t)(frit_round_clamped((x[i] + min) / d, low, high) - low);
-}
-
-// Fields of two bits for 256 numbers in 64 bytes, of four bits in 128 bytes. Higher bits of the codes are left out.
-static void pack_two_bits(const uint8_t codes[256], uint8_t qs[64])
-{
-    for (int l = 0; l < 64; l++) {
-        const uint8_t *q = codes + l / 32 * 128 + l % 32;
-        qs[l] = (uint8_t)((q[0] & 3) | (q[32] & 3) << 2 | (q[64] & 3) << 4 | (q[96] & 3) << 6);
-    }
-}
-
-static void pack_four_bits(const uint8_t codes[256], uint8_t qs[128])
-{
-    for (int l = 0; l < 128; l++) {
-        const uint8_t *q = codes + l / 32 * 64 + l % 32;
-        qs[l] = (uint8_t)((q[0] & 15) | (q[32] & 15) << 4);
-    }
-}
-
-// Bit `bit` of the codes: bit u of byte l for number l of unit u.
-static void pack_one_bit(const uint8_t codes[256], int bit, uint8_t qh[32])
-{
-    for (int l = 0; l < 32; l++) {
-        int byte = 0;
-        for (int unit = 0; unit < 8; unit++) byte |= (codes[unit * 32 + l] >> bit & 1) << unit;
-        qh[l] = (uint8_t)byte;
-    }
 }
 
 // ---------------------------------------------------------------------- formats with mins: Q2_K, Q4_K, Q5_K
@@ -124,17 +98,7 @@ void frit_encode_q2_k(const float *values, void *blocks, int64_t n, const float 
         block->d = from.d;
         block->dmin = from.dmin;
         for (int g = 0; g < 16; g++) block->scales[g] = (uint8_t)(from.scales[g] | from.mins[g] << 4);
-        pack_two_bits(from.codes, block->qs);
-    }
-}
-
-// The inverse of frit_unpack_scales_q4_k.
-static void pack_scales_q4_k(const uint8_t scales[8], const uint8_t mins[8], uint8_t packed[12])
-{
-    for (int g = 0; g < 4; g++) {
-        packed[g] = (uint8_t)(scales[g] | scales[g + 4] >> 4 << 6);
-        packed[g + 4] = (uint8_t)(mins[g] | mins[g + 4] >> 4 << 6);
-        packed[g + 8] = (uint8_t)((scales[g + 4] & 15) | (mins[g + 4] & 15) << 4);
+        frit_pack_two_bits(from.codes, block->qs);
     }
 }
 
@@ -146,8 +110,8 @@ void frit_encode_q4_k(const float *values, void *blocks, int64_t n, const float 
         encode_offset(&q4_k, values + i, importance ? importance + i : NULL, &from);
         block->d = from.d;
         block->dmin = from.dmin;
-        pack_scales_q4_k(from.scales, from.mins, block->scales);
-        pack_four_bits(from.codes, block->qs);
+        frit_pack_scales_q4_k(from.scales, from.mins, block->scales);
+        frit_pack_four_bits(from.codes, block->qs);
     }
 }
 
@@ -159,9 +123,9 @@ void frit_encode_q5_k(const float *values, void *blocks, int64_t n, const float 
         encode_offset(&q5_k, values + i, importance ? importance + i : NULL, &from);
         block->d = from.d;
         block->dmin = from.dmin;
-        pack_scales_q4_k(from.scales, from.mins, block->scales);
-        pack_four_bits(from.codes, block->qs);
-        pack_one_bit(from.codes, 4, block->qh);
+        frit_pack_scales_q4_k(from.scales, from.mins, block->scales);
+        frit_pack_four_bits(from.codes, block->qs);
+        frit_pack_one_bit(from.codes, 4, block->qh);
     }
 }
 
@@ -173,17 +137,6 @@ static float round_signed_scales(const float scales[16], int low, int high, int8
     float extreme = frit_extreme(scales, 16), inverse = (float)low / extreme;
     for (int g = 0; g < 16; g++) rounded[g] = (int8_t)frit_round_clamped(inverse * scales[g], low, high);
     return 1 / inverse;
-}
-
-// The inverse of frit_unpack_scales_q3_k.
-static void pack_scales_q3_k(const int8_t scales[16], uint8_t packed[12])
-{
-    for (int l = 0; l < 8; l++) packed[l] = (uint8_t)(((scales[l] + 32) & 15) | ((scales[l + 8] + 32) & 15) << 4);
-    for (int l = 0; l < 4; l++) {
-        int byte = 0;
-        for (int k = 0; k < 4; k++) byte |= (scales[l + 4 * k] + 32) >> 4 << 2 * k;
-        packed[l + 8] = (uint8_t)byte;
-    }
 }
 
 // Steps 1 and 2. Without importance the weights are x^2, and codes are improved one by one.
@@ -223,20 +176,9 @@ void frit_encode_q3_k(const float *values, void *blocks, int64_t n, const float 
         for (int g = 0; g < 16; g++) {
             round_again(values + i + g * 16, 16, d * (float)scales[g], 0, -4, 3, codes + g * 16);
         }
-        pack_scales_q3_k(scales, block->scales);
-        pack_two_bits(codes, block->qs);
-        pack_one_bit(codes, 2, block->qh);
-    }
-}
-
-static void pack_q6_k(const uint8_t codes[256], frit_block_q6_k *block)
-{
-    for (int l = 0; l < 64; l++) {
-        const uint8_t *q = codes + l / 32 * 128 + l % 32;   // four units
-        uint8_t *ql = block->ql + l / 32 * 64 + l % 32;
-        ql[0] = (uint8_t)((q[0] & 15) | (q[64] & 15) << 4);
-        ql[32] = (uint8_t)((q[32] & 15) | (q[96] & 15) << 4);
-        block->qh[l] = (uint8_t)(q[0] >> 4 | q[32] >> 4 << 2 | q[64] >> 4 << 4 | q[96] >> 4 << 6);
+        frit_pack_scales_q3_k(scales, block->scales);
+        frit_pack_two_bits(codes, block->qs);
+        frit_pack_one_bit(codes, 2, block->qh);
     }
 }
 
@@ -263,6 +205,6 @@ void frit_encode_q6_k(const float *values, void *blocks, int64_t n, const float 
         for (int g = 0; g < 16; g++) {
             round_again(x + g * 16, 16, d * (float)block->scales[g], 0, -32, 31, codes + g * 16);
         }
-        pack_q6_k(codes, block);
+        frit_pack_q6_k(codes, block);
     }
 }

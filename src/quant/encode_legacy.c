@@ -9,24 +9,13 @@
 #include "quant/dtype.h"
 #include "quant/encode.h"
 #include "quant/half.h"
+#include "quant/pack.h"
 
 static const frit_offset_search weighted_search = {-0.9f, 0.05f, 36, false};
 
 static float mean_square(const float *values, int64_t n, const float *importance)
 {
     return importance ? frit_sum_of_squares(values, n) / (float)n : 0;
-}
-
-static void pack_nibbles(const uint8_t codes[32], uint8_t qs[16])
-{
-    for (int j = 0; j < 16; j++) qs[j] = (uint8_t)((codes[j] & 15) | (codes[j + 16] & 15) << 4);
-}
-
-static uint32_t pack_fifth_bits(const uint8_t codes[32])
-{
-    uint32_t qh = 0;
-    for (int j = 0; j < 32; j++) qh |= (uint32_t)(codes[j] >> 4) << j;
-    return qh;
 }
 
 // x = d * (code - half). Without importance the extreme becomes -half, the end that has one step more.
@@ -69,7 +58,7 @@ void frit_encode_q4_0(const float *values, void *blocks, int64_t n, const float 
     for (int64_t i = 0; i < n; i += 32, block++) {
         uint8_t codes[32];
         block->d = frit_float_to_half(fit_symmetric(values + i, importance ? importance + i : NULL, mean, 8, codes));
-        pack_nibbles(codes, block->qs);
+        frit_pack_nibbles(codes, block->qs);
     }
 }
 
@@ -82,7 +71,7 @@ void frit_encode_q4_1(const float *values, void *blocks, int64_t n, const float 
         frit_offset_fit fit = fit_offset(values + i, importance ? importance + i : NULL, mean, 15, codes);
         block->d = frit_float_to_half(fit.scale);
         block->m = frit_float_to_half(-fit.min);
-        pack_nibbles(codes, block->qs);
+        frit_pack_nibbles(codes, block->qs);
     }
 }
 
@@ -93,8 +82,8 @@ void frit_encode_q5_0(const float *values, void *blocks, int64_t n, const float 
     for (int64_t i = 0; i < n; i += 32, block++) {
         uint8_t codes[32];
         block->d = frit_float_to_half(fit_symmetric(values + i, importance ? importance + i : NULL, mean, 16, codes));
-        block->qh = pack_fifth_bits(codes);
-        pack_nibbles(codes, block->qs);
+        block->qh = frit_pack_fifth_bits(codes);
+        frit_pack_nibbles(codes, block->qs);
     }
 }
 
@@ -107,8 +96,8 @@ void frit_encode_q5_1(const float *values, void *blocks, int64_t n, const float 
         frit_offset_fit fit = fit_offset(values + i, importance ? importance + i : NULL, mean, 31, codes);
         block->d = frit_float_to_half(fit.scale);
         block->m = frit_float_to_half(-fit.min);
-        block->qh = pack_fifth_bits(codes);
-        pack_nibbles(codes, block->qs);
+        block->qh = frit_pack_fifth_bits(codes);
+        frit_pack_nibbles(codes, block->qs);
     }
 }
 

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT
+// Blocks as codes and scales.
+#include "quant/lattice.h"
+
+#include "quant/blocks.h"
+#include "quant/encode.h"
+#include "quant/half.h"
+#include "quant/levels.h"
+#include "quant/pack.h"
+#include "quant/scales.h"
+
+#include <string.h>
+
+// ------------------------------------------------------------------------------------- reading bits
+
+static void unpack_two_bits(const uint8_t qs[64], int8_t codes[256])
+{
+    for (int i = 0; i < 256; i++) codes[i] = (int8_t)(qs[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3);
+}
+
+static void unpack_four_bits(const uint8_t qs[128], int8_t codes[256])
+{
+    for (int i = 0; i < 256; i++) codes[i] = (int8_t)(qs[i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4) & 15);
+}
+
+// Adds bit `bit` to the codes.
+static void unpack_one_bit(const uint8_t qh[32], int bit, int8_t codes[256])
+{
+    for (int i = 0; i < 256; i++) codes[i] = (int8_t)(codes[i] | (qh[i % 32] >> (i / 32) & 1) << bit);
+}
+
+static void unpack_nibbles(const uint8_t qs[16], int8_t *codes)
+{
+    for (int j = 0; j < 16; j++) {
+        codes[j] = (int8_t)(qs[j] & 15);
+        codes[j + 16] = (int8_t)(qs[j] >> 4);
+    }
+}
+
+static void shift_codes(int8_t *codes, int n, int by)
+{
+    for (int i = 0; i < n; i++) codes[i] = (int8_t)(codes[i] + by);
+}
+
+// Codes as they are stored: from 0 on.
+static void stored_codes(const frit_lattice_block *from, int n, int low, uint8_t *codes)
+{
+    for (int i = 0; i < n; i++) codes[i] = (uint8_t)(from->codes[i] - low);
+}
+
+static void set_units(frit_lattice_block *out, int n_groups)
+{
+    for (int g = 0; g < n_groups; g++) out->scales[g] = out->mins[g] = 1;
+}
+
+// ------------------------------------------------------------------------------------- formats
+
+static void unpack_q2_k(const void *block, frit_lattice_block *out)
+{
+    const frit_block_q2_k *b = block;
+    out->d = frit_half_to_float(b->d);
+    out->dmin = frit_half_to_float(b->dmin);
+    for (int g = 0; g < 16; g++) {
+        out->scales[g] = b->scales[g] & 15;
+        out->mins[g] = b->scales[g] >> 4;
+    }
+    unpack_two_bits(b->qs, out->codes);
+}
+
+static void pack_q2_k(const frit_lattice_block *from, void *block)
+{
+    frit_block_q2_k *b = block;
+    uint8_t codes[256];
+    stored_codes(from, 256, 0, codes);
+    b->d = frit_float_to_half(from->d);
+    b->dmin = frit_float_to_half(from->dmin);
+    for (int g = 0; g < 16; g++) b->scales[g] = (uint8_t)(from->scales[g] | from->mins[g] << 4);
+    frit_pack_two_bits(codes, b->qs);
+}
+
+static void unpack_q3_k(const void *block, frit_lattice_block *out)
+{
+    const frit_block_q3_k *b = block;
+    int8_t scales[16];
+    out->d = frit_half_to_float(b->d);
+    out->dmin = 0;
+    frit_unpack_scales_q3_k(b->scales, scales);
+    for (int g = 0; g < 16; g++) out->scales[g] = scales[g];
+    unpack_two_bits(b->qs, out->codes);
+    unpack_one_bit(b->qh, 2, out->codes);
+    shift_codes(out->codes, 256, -4);
+}
+
+static void pack_q3_k(const frit_lattice_block *from, void *block)
+{
+    frit_block_q3_k *b = block;
+    uint8_t codes[256];
+    int8_t scales[16];
+    stored_codes(from, 256, -4, codes);
+    for (int g = 0; g < 16; g++) scales[g] = (int8_t)from->scales[g];
+    b->d = frit_float_to_half(from->d);
+    frit_pack_scales_q3_k(scales, b->scales);
+    frit_pack_two_bits(codes, b->qs);
+    frit_pack_one_bit(codes, 2, b->qh);
+}
+
+static void unpack_scales_q4_k(const uint8_t packed[12], frit_lattice_block *out)
+{
+    uint8_t scales[8], mins[8];
+    frit_unpack_scales_q4_k(packed, scales, mins);
+    for (int g = 0; g < 8; g++) {
+        out->scales[g] = scales[g];
+        out->mins[g] = mins[g];
+    }
+}
+
+static void pack_scales_q4_k(const frit_lattice_block *from, uint8_t packed[12])
+{
+    uint8_t scales[8], mins[8];
+    for (int g = 0; g < 8; g++) {
+        scales[g] = (uint8_t)from->scales[g];
+        mins[g] = (uint8_t)from->mins[g];
+    }
+    frit_pack_scales_q4_k(scales, mins, packed);
+}
+
+static void unpack_q4_k(const void *block, frit_lattice_block *out)
+{
+    const frit_block_q4_k *b = block;
+    out->d = frit_half_to_float(b->d);
+    out->dmin = frit_half_to_float(b->dmin);
+    unpack_scales_q4_k(b->scales, out);
+    unpack_four_bits(b->qs, out->codes);
+}
+
+static void pack_q4_k(const frit_lattice_block *from, void *block)
+{
+    frit_block_q4_k *b = block;
+    uint8_t codes[256];
+    stored_codes(from, 256, 0, codes);
+    b->d = frit_float_to_half(from->d);
+    b->dmin = frit_float_to_half(from->dmin);
+    pack_scales_q4_k(from, b->scales);
+    frit_pack_four_bits(codes, b->qs);
+}
+
+static void unpack_q5_k(const void *block, frit_lattice_block *out)
+{
+    const frit_block_q5_k *b = block;
+    out->d = frit_half_to_float(b->d);
+    out->dmin = frit_half_to_float(b->dmin);
+    unpack_scales_q4_k(b->scales, out);
+    unpack_four_bits(b->qs, out->codes);
+    unpack_one_bit(b->qh, 4, out->codes);
+}
+
+static void pack_q5_k(const frit_lattice_block *from, void *block)
+{
+    frit_block_q5_k *b = block;
+    uint8_t codes[256];
+    stored_codes(from, 256, 0, codes);
+    b->d = frit_float_to_half(from->d);
+    b->dmin = frit_float_to_half(from->dmin);
+    pack_scales_q4_k(from, b->scales);
+    frit_pack_four_bits(codes, b->qs);
+    frit_pack_one_bit(codes, 4, b->qh);
+}
+
+static void unpack_q6_k(const void *block, frit_lattice_block *out)
+{
+    const frit_block_q6_k *b = block;
+    out->d = frit_half_to_float(b->d);
+    out->dmin = 0;
+    for (int g = 0; g < 16; g++) out->scales[g] = b->scales[g];
+    for (int i = 0; i < 256; i++) {
+        const int half = i / 128, unit = i / 32 % 4, l = i % 32;
+        const int low = b->ql[half * 64 + unit % 2 * 32 + l] >> (unit / 2 * 4) & 15;
+        out->codes[i] = (int8_t)((low | (b->qh[half * 32 + l] >> unit * 2 & 3) << 4) - 32);
+    }
+}
+
+static void pack_q6_k(const frit_lattice_block *from, void *block)
+{
+    frit_block_q6_k *b = block;
+    uint8_t codes[256];
+    stored_codes(from, 256, -32, codes);
+    b->d = frit_float_to_half(from->d);
+    for (int g = 0; g < 16; g++) b->scales[g] = (int8_t)from->scales[g];
+    frit_pack_q6_k(codes, b);
+}
+
+// ------------------------------------------------------------------------------------- blocks of 32
+
+static void unpack_fifth_bits(uint32_t qh, int8_t *codes)
+{
+    for (int j = 0; j < 32; j++) codes[j] = (int8_t)(codes[j] | (qh >> j & 1) << 4);
+}
+
+static void unpack_q4_0(const void *block, frit_lattice_block *out)
+{
+    const frit_block_q4_0 *b = block;
+    out->d = frit_half_to_float(b->d);
+    out->dmin = 0;
+    set_units(out, 1);
+    unpack_nibbles(b->qs, out->codes);
+    shift_codes(out->codes, 32, -8);
+}
+
+static void pack_q4_0(const frit_lattice_block *from, void *block)
+{
+    frit_block_q4_0 *b = block;
+    uint8_t codes[32];
+    stored_codes(from, 32, -8, codes);
+    b->d = frit_float_to_half(from->d);
+    frit_pack_nibbles(codes, b->qs);
+}
+
+static void unpack_q4_1(const void *block, frit_lattice_block *out)
+{
+    const frit_block_q4_1 *b = block;
+    out->d = frit_half_to_float(b->d);
+    out->dmin = -frit_half_to_float(b->m);
+    set_units(out, 1);
+    unpack_nibbles(b->qs, out->codes);
+}
+
+static void pack_q4_1(const frit_lattice_block *from, void *block)
+{
+    frit_block_q4_1 *b = block;
+    uint8_t codes[32];
+    stored_codes(from, 32, 0, codes);
+    b->d = frit_float_to_half(from->d);
+    b->m = frit_float_to_half(-from->dmin);
+    frit_pack_nibbles(codes, b->qs);
+}
+
+static void unpack_q5_0(const void *block, frit_lattice_block *out)
+{
+    const frit_block_q5_0 *b = block;
+    out->d = frit_half_to_float(b->d);
+    out->dmin = 0;
+    set_units(out, 1);
+    unpack_nibbles(b->qs, out->codes);
+    unpack_fifth_bits(b->qh, out->codes);
+    shift_codes(out->codes, 32, -16);
+}
+
+static void pack_q5_0(const frit_lattice_block *from, void *block)
+{
+    frit_block_q5_0 *b = block;
+    uint8_t codes[32];
+    stored_codes(from, 32, -16, codes);
+    b->d = frit_float_to_half(from->d);
+    b->qh = frit_pack_fifth_bits(codes);
+    frit_pack_nibbles(codes, b->qs);
+}
+
+static void unpack_q5_1(const void *block, frit_lattice_block *out)
+{
+    const frit_block_q5_1 *b = block;
+    out->d = frit_half_to_float(b->d);
+    out->dmin = -frit_half_to_float(b->m);
+    set_units(out, 1);
+    unpack_nibbles(b->qs, out->codes);
+    unpack_fifth_bits(b->qh, out->codes);
+}
+
+static void pack_q5_1(const frit_lattice_block *from, void *block)
+{
+    frit_block_q5_1 *b = block;
+    uint8_t codes[32];
+    stored_codes(from, 32, 0, codes);
+    b->d = frit_float_to_half(from->d);
+    b->m = frit_float_to_half(-from->dmin);
+    b->qh = frit_pack_fifth_bits(codes);
+    frit_pack_nibbles(codes, b->qs);
+}
+
+static void unpack_iq4_nl(const void *block, frit_lattice_block *out)
+{
+    const frit_block_iq4_nl *b = block;
+    out->d = frit_half_to_float(b->d);
+    out->dmin = 0;
+    set_units(out, 1);
+    unpack_nibbles(b->qs, out->codes);
+}
+
+static void pack_iq4_nl(const frit_lattice_block *from, void *block)
+{
+    frit_block_iq4_nl *b = block;
+    uint8_t codes[32];
+    stored_codes(from, 32, 0, codes);
+    b->d = frit_float_to_half(from->d);
+    frit_pack_nibbles(codes, b->qs);
+}
+
+static void unpack_iq4_xs(const void *block, frit_lattice_block *out)
+{
+    const frit_block_iq4_xs *b = block;
+    out->d = frit_half_to_float(b->d);
+    out->dmin = 0;
+    for (int g = 0; g < 8; g++) {
+        const int low = b->scales_low[g / 2] >> g % 2 * 4 & 15, high = b->scales_high >> 2 * g & 3;
+        out->scales[g] = (int16_t)((low | high << 4) - 32);
+        unpack_nibbles(b->qs + 16 * g, out->codes + 32 * g);
+    }
+}
+
+static void pack_iq4_xs(const frit_lattice_block *from, void *block)
+{
+    frit_block_iq4_xs *b = block;
+    uint8_t codes[256];
+    unsigned low = 0, high = 0;
+    stored_codes(from, 256, 0, codes);
+    for (int g = 0; g < 8; g++) {
+        low |= (unsigned)((from->scales[g] + 32) & 15) << 4 * g;
+        high |= (unsigned)((from->scales[g] + 32) >> 4) << 2 * g;
+        frit_pack_nibbles(codes + 32 * g, b->qs + 16 * g);
+    }
+    b->d = frit_float_to_half(from->d);
+    b->scales_high = (uint16_t)high;
+    for (int k = 0; k < 4; k++) b->scales_low[k] = (uint8_t)(low >> 8 * k);
+}
+
+// clang-format off
+static const frit_lattice lattices[] = {
+    {FRIT_DTYPE_Q2_K,   256, 16,   0,  3,    0,  15, 15, NULL, unpack_q2_k, pack_q2_k},
+    {FRIT_DTYPE_Q3_K,   256, 16,  -4,  3,  -32,  31,  0, NULL, unpack_q3_k, pack_q3_k},
+    {FRIT_DTYPE_Q4_K,   256, 32,   0, 15,    0,  63, 63, NULL, unpack_q4_k, pack_q4_k},
+    {FRIT_DTYPE_Q5_K,   256, 32,   0, 31,    0,  63, 63, NULL, unpack_q5_k, pack_q5_k},
+    {FRIT_DTYPE_Q6_K,   256, 16, -32, 31, -128, 127,  0, NULL, unpack_q6_k, pack_q6_k},
+    {FRIT_DTYPE_Q4_0,    32, 32,  -8,  7,    1,   1,  0, NULL, unpack_q4_0, pack_q4_0},
+    {FRIT_DTYPE_Q4_1,    32, 32,   0, 15,    1,   1,  1, NULL, unpack_q4_1, pack_q4_1},
+    {FRIT_DTYPE_Q5_0,    32, 32, -16, 15,    1,   1,  0, NULL, unpack_q5_0, pack_q5_0},
+    {FRIT_DTYPE_Q5_1,    32, 32,   0, 31,    1,   1,  1, NULL, unpack_q5_1, pack_q5_1},
+    {FRIT_DTYPE_IQ4_NL,  32, 32,   0, 15,    1,   1,  0, frit_iq4_levels, unpack_iq4_nl, pack_iq4_nl},
+    {FRIT_DTYPE_IQ4_XS, 256, 32,   0, 15,  -32,  31,  0, frit_iq4_levels, unpack_iq4_xs, pack_iq4_xs},
+};
+// clang-format on
+
+const frit_lattice *frit_lattice_get(frit_dtype type)
+{
+    for (size_t i = 0; i < sizeof lattices / sizeof lattices[0]; i++)
+        if (lattices[i].type == type) return &lattices[i];
+    return NULL;
+}
+
+// ------------------------------------------------------------------------------------- numbers
+
+// Levels ascend.
+int frit_lattice_nearest(const frit_lattice *lattice, float x)
+{
+    if (!lattice->levels) return frit_round_clamped(x, lattice->low, lattice->high);
+    int code = lattice->low;
+    while (code < lattice->high && 2 * x > (float)(lattice->levels[code] + lattice->levels[code + 1])) code++;
+    return code;
+}
+
+float frit_lattice_scale(const frit_lattice_block *block, int g)
+{
+    return block->d * (float)block->scales[g];
+}
+
+float frit_lattice_min(const frit_lattice_block *block, int g)
+{
+    return block->dmin * (float)block->mins[g];
+}
+
+static float round_to_half(float x)
+{
+    return frit_half_to_float(frit_float_to_half(frit_clamp(x, -65504, 65504)));
+}
+
+void frit_lattice_set_scale(const frit_lattice *lattice, frit_lattice_block *block, int g, float wanted)
+{
+    if (lattice->scale_low == lattice->scale_high)
+        block->d = round_to_half(wanted);
+    else if (block->d != 0)
+        block->scales[g] = (int16_t)frit_round_clamped(wanted / block->d, lattice->scale_low, lattice->scale_high);
+}
+
+void frit_lattice_set_min(const frit_lattice *lattice, frit_lattice_block *block, int g, float wanted)
+{
+    if (lattice->min_high == 1)
+        block->dmin = round_to_half(wanted);
+    else if (lattice->min_high > 0 && block->dmin != 0)
+        block->mins[g] = (int16_t)frit_round_clamped(wanted / block->dmin, 0, lattice->min_high);
+}

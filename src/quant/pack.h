@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// quant/pack.h: writing codes and integer scales into blocks; the inverse of what decoders read.
+#pragma once
+#include "quant/blocks.h"
+
+// Fields of two bits for 256 numbers in 64 bytes, of four bits in 128 bytes. Higher bits of the codes are left out.
+void frit_pack_two_bits(const uint8_t codes[256], uint8_t qs[64]);
+void frit_pack_four_bits(const uint8_t codes[256], uint8_t qs[128]);
+// Bit `bit` of the codes: bit u of byte l for number l of unit u.
+void frit_pack_one_bit(const uint8_t codes[256], int bit, uint8_t qh[32]);
+// The inverse of frit_unpack_scales_q4_k and _q3_k.
+void frit_pack_scales_q4_k(const uint8_t scales[8], const uint8_t mins[8], uint8_t packed[12]);
+void frit_pack_scales_q3_k(const int8_t scales[16], uint8_t packed[12]);
+void frit_pack_q6_k(const uint8_t codes[256], frit_block_q6_k *block);   // ql and qh
+void frit_pack_nibbles(const uint8_t codes[32], uint8_t qs[16]);
+uint32_t frit_pack_fifth_bits(const uint8_t codes[32]);
