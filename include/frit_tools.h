@@ -163,6 +163,26 @@ FRIT_API frit_status frit_engine_observe_covariance(frit_engine *engine, frit_co
 FRIT_API double frit_covariance_error(const frit_covariance *covariance, const frit_covariance_info *info, int64_t each,
                                       const float *errors, int64_t n_rows);
 
+typedef struct frit_refine_options {
+    const frit_token *tokens;   // [n_tokens]: of a text like those that the model is for; some ten thousand
+    size_t n_tokens;
+    int32_t n_threads;   // 0: one per core that this process may use
+    frit_progress_fn progress;
+    void *progress_ctx;
+    frit_log_fn log;   // how many matrices were refined, and warnings; NULL: silent
+    void *log_ctx;
+    uint64_t reserved[8];
+} frit_refine_options;
+
+// Rounds the matrices of `target` again, a GGUF file that frit_convert has made of `source`, with the covariance of
+// their inputs: types and size stay, errors of results fall. Layer by layer, with the inputs as the quantized model has
+// them; a matrix stays as it was where its error on text that is held out does not fall, or too few tokens reach it.
+// For q2_k to q6_k, q4_0 to q5_1, iq4_nl and iq4_xs. Needs memory for two engines, the file, and the covariance of a
+// layer. The same bytes for any number of threads. The file is replaced at the end; where that fails, it stays.
+// FRIT_E_INVALID for fewer than 4,096 tokens or a file that is not of this model, FRIT_E_UNSUPPORTED for a source that
+// is no GGUF file, FRIT_E_CANCELLED.
+FRIT_API frit_status frit_refine(const char *source, const char *target, const frit_refine_options *options);
+
 // ---------------------------------------------------------------------------------------- profile
 
 // Where the time of steps goes, by kind of work.

@@ -17,6 +17,7 @@ typedef struct quantize_args {
     frit_convert_options convert;
     frit_quantize_options quantize;
     quantize_size size;
+    const char *refine;
     bool plan;
 } quantize_args;
 
@@ -225,15 +226,18 @@ static int run(void *ctx)
     with.quantize = &args->quantize;
     if (args->plan) return print_plan(args, source, &with);
     const char *target = common->positional[common->n_positional - 1];
-    const int code = cli_check_writable(target);
+    int code = cli_check_writable(target);
     if (code != CLI_DONE) return code;
-    return is_sized(args) ? allocate(args, source, target, &with, NULL)
+    code = is_sized(args) ? allocate(args, source, target, &with, NULL)
                           : cli_convert(common, source, target, &with, "quantizing");
+    if (code != CLI_DONE || !args->refine) return code;
+    return cli_refine(common, source, target, args->convert.n_threads, args->refine);
 }
 
 static const cli_group groups[] = {
     {"Quantization", frit_quantize_option_rows, offsetof(quantize_args, quantize)},
     {"Size", size_rows, offsetof(quantize_args, size)},
+    {"Refinement", cli_refine_rows, offsetof(quantize_args, refine)},
     {"Plan", plan_rows, 0},
     {"Conversion", frit_convert_option_rows, offsetof(quantize_args, convert)},
     {"General", cli_common_rows, offsetof(quantize_args, common)},
@@ -256,6 +260,7 @@ const cli_command cli_command_quantize = {
         "\n"
         "  frit quantize Llama-3.2-1B/ llama-q4.gguf\n"
         "  frit quantize model.gguf small.gguf --mix iq3_m --importance model.imatrix\n"
+        "  frit quantize model.gguf better.gguf --mix q4_k_m --importance model.imatrix --refine text.txt\n"
         "  frit quantize model.gguf --plan --mix q4_k_m --keep 'ffn_down=q6_k'\n"
         "\n"
         "With --size or --bits each matrix gets the type that serves the whole best, the token table too unless\n"

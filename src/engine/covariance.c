@@ -113,7 +113,7 @@ frit_status frit_covariance_enter(frit_covariance *covariance, const char *name,
                                    .n_each = n_each,
                                    .source = same >= 0 ? covariance->entries[same].source : covariance->n};
     if (!entry.name) return frit_fail_memory(strlen(name), "the entries of covariance");
-    if (same < 0) FRIT_TRY(allocate(covariance, &entry));
+    if (same < 0 && !covariance->keeps_rows) FRIT_TRY(allocate(covariance, &entry));
     covariance->entries[covariance->n] = entry;
     if (!frit_map_put(&covariance->index, frit_str_of(entry.name), covariance->n))
         return frit_fail_memory(sizeof entry, "the entries of covariance");
@@ -298,10 +298,11 @@ frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, cons
     if (entry->source != index) return FRIT_OK;   // another matrix reads the same
     if (!rows->each) {
         const float *z = NULL;
-        if (covariance->keeps_rows) FRIT_TRY(keep_rows(entry, rows->x, rows->n));
+        if (covariance->keeps_rows) return keep_rows(entry, rows->x, rows->n);
         if (entry->cross) FRIT_TRY(take_rows(covariance, entry, rows->n, &z));
         return add_rows(covariance, entry, 0, rows->x, z, NULL, rows->n, pool);
     }
+    if (covariance->keeps_rows) return FRIT_OK;
     int64_t *own = malloc((size_t)(rows->n > 0 ? rows->n : 1) * sizeof *own);
     if (!own) return frit_fail_memory((size_t)rows->n * sizeof *own, "rows of experts");
     frit_status status = FRIT_OK;

@@ -35,7 +35,7 @@ struct frit_covariance {
     int64_t n, capacity;
     frit_map index;   // name -> index in `entries`
     uint64_t n_bytes;
-    bool keeps_rows;                   // for one that is against this
+    bool keeps_rows;                   // instead of sums, for one that is against this
     struct frit_covariance *against;   // NULL: none
     frit_dense dense;
     float *scratch;   // rows turned into columns
@@ -45,7 +45,7 @@ struct frit_covariance {
 
 // The entry with the sums for a matrix; NULL: none of this name.
 const frit_covariance_entry *frit_covariance_find(const frit_covariance *covariance, const char *name);
-// Before the first step. `other` outlives `covariance`.
+// Before the first step of both. `other`, which outlives `covariance`, keeps rows and has no sums.
 void frit_covariance_set_against(frit_covariance *covariance, frit_covariance *other);
 // Drops the rows that were kept; before each text, of both.
 void frit_covariance_forget(frit_covariance *covariance);

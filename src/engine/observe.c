@@ -302,6 +302,11 @@ static frit_status observe(frit_engine *engine, frit_importance *importance, fri
     return FRIT_OK;
 }
 
+void frit_observe_layers(frit_engine *engine, int32_t n)
+{
+    if (engine->observer) engine->observer->n_layers = n;
+}
+
 frit_status frit_engine_observe(frit_engine *engine, frit_importance *importance)
 {
     FRIT_REQUIRE(engine);

@@ -24,7 +24,11 @@ struct frit_observer {
     frit_importance *importance;   // both are borrowed, and may be NULL
     frit_covariance *covariance;
     frit_pool *pool;
+    int32_t n_layers;   // plans have the first ones; 0: all
 };
+
+// Steps compute the first n layers alone, while the engine observes; before the first of them.
+void frit_observe_layers(frit_engine *engine, int32_t n);
 
 // Adds what the products of a segment read to its results, before it is planned. `head`: the matrix that reads the
 // graph's output, where that is hidden states; may be NULL.

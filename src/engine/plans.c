@@ -31,7 +31,9 @@ static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key k
                                         .keeps_hidden = key.kind == FRIT_PLAN_NEXT,
                                         .encode = key.kind == FRIT_PLAN_ENCODE,
                                         .adapters = &adapters};
-    FRIT_TRY(frit_arch_build(&c->graph, model->arch, &engine->hp, &model->weights, &options));
+    frit_hparams hp = engine->hp;
+    if (engine->observer && engine->observer->n_layers > 0) hp.n_layer = engine->observer->n_layers;
+    FRIT_TRY(frit_arch_build(&c->graph, model->arch, &hp, &model->weights, &options));
     if (!engine->no_fuse) frit_fuse(&c->graph);
     return frit_graph_check(&c->graph);
 }

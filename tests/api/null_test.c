@@ -134,6 +134,10 @@ static void check_covariance(void)
     ZERO(frit_covariance_error, errors, covariance, &info, 0, NULL, 1);
     REFUSES(frit_engine_observe_covariance, engine, NULL, covariance);
     ACCEPTS(frit_engine_observe_covariance, covariance, o.engine, NULL);
+    const frit_refine_options refine = {0};
+    REFUSES(frit_refine, source, NULL, "a.gguf", &refine);
+    REFUSES(frit_refine, target, "a.gguf", NULL, &refine);
+    REFUSES(frit_refine, options, "a.gguf", "a.gguf", NULL);
     frit_covariance_free(covariance);
     FREES(frit_covariance_free, covariance);
 }

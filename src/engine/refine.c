@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT
+// Rounding a quantized file's matrices again, layer by layer, with the covariance of their inputs (refine_rows.h).
+//
+// Two engines read the same text: the model's and the quantized file's, of which what comes before is refined. Both
+// run as far as the layer, whose inputs in the one and the other give H and C. Every eighth window of the text is held
+// out. Matrices that read the same are refined together, and then the text is read again for the next ones of the
+// layer: what takes back errors must know those that will be there.
+#include "base/file.h"
+#include "engine/engine.h"
+#include "engine/observe.h"
+#include "engine/refine_rows.h"
+#include "format/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOW = 512, HELD_OUT = 8, TOKENS_PER_COLUMN = 5, ROUNDS = 3 };
+static const float alpha = 0.5f;   // how much of the errors of earlier layers is taken back
+
+typedef struct refining {
+    const frit_refine_options *options;
+    frit_log log;
+    const char *path;   // of the quantized file
+    char *bytes;        // its content; blocks are replaced in it
+    size_t n_bytes;
+    frit_model *source, *quantized;
+    frit_engine *original, *engine;
+    frit_covariance *kept, *sums, *held;
+    frit_pool *pool;
+    int32_t layer;
+    char prefix[32];   // of the layer's tensors: "blk.3."
+    frit_map done;     // names of tensors
+    int64_t n_windows, window;
+    frit_token bos;
+    bool has_bos;
+    frit_refine_input input;
+    const float *input_of;   // the sums that `input` has the factor of
+    int64_t n_matrices, n_refined, n_worse, n_few;
+    int32_t n_in_layer, n_left;   // tensors to refine
+} refining;
+
+// ------------------------------------------------------------------------------------- reading the text
+
+static bool is_wanted(void *ctx, const char *name)
+{
+    const refining *r = ctx;
+    int64_t any;
+    return strncmp(name, r->prefix, strlen(r->prefix)) == 0 && !frit_map_get(&r->done, frit_str_of(name), &any);
+}
+
+static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    (void)ctx, (void)i, (void)values, (void)n;
+}
+
+static frit_status run_window(frit_engine *engine, const frit_token *tokens, size_t n)
+{
+    const frit_push_options push = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = ignore_row};
+    frit_session *session;
+    FRIT_TRY(frit_session_new(&session, engine));
+    frit_status status = frit_session_push(session, tokens, n, &push);
+    while (status == FRIT_OK && frit_session_pending(session) > 0) {
+        int32_t n_rows;
+        status = frit_engine_step(engine, &n_rows);
+    }
+    if (status == FRIT_OK) status = frit_session_status(session);
+    frit_session_free(session);
+    return status;
+}
+
+static frit_status say_progress(refining *r)
+{
+    const frit_refine_options *o = r->options;
+    const double share = r->n_in_layer > 0 ? (double)r->n_left / r->n_in_layer : 1;
+    const double done = ((double)r->layer + 1 - share) / r->source->hp.n_layer;
+    if (!o->progress || o->progress(o->progress_ctx, done)) return FRIT_OK;
+    return frit_fail(FRIT_E_CANCELLED, "%s: refining was cancelled", r->path);
+}
+
+// The windows that are held out, or the others.
+static frit_status read_windows(refining *r, bool is_held, frit_covariance *sums)
+{
+    frit_token window[WINDOW];
+    FRIT_TRY(frit_engine_observe_covariance(r->original, r->kept));
+    FRIT_TRY(frit_engine_observe_covariance(r->engine, sums));
+    frit_observe_layers(r->original, r->layer + 1);
+    frit_observe_layers(r->engine, r->layer + 1);
+    for (int64_t w = 0; w < r->n_windows; w++) {
+        if ((w % HELD_OUT == HELD_OUT - 1) != is_held) continue;
+        memcpy(window, r->options->tokens + w * r->window, (size_t)r->window * sizeof *window);
+        if (r->has_bos) window[0] = r->bos;
+        frit_covariance_forget(r->kept);
+        frit_covariance_forget(sums);
+        FRIT_TRY(run_window(r->original, window, (size_t)r->window));
+        FRIT_TRY(run_window(r->engine, window, (size_t)r->window));
+        FRIT_TRY(say_progress(r));
+    }
+    return FRIT_OK;
+}
+
+static frit_status new_sums(refining *r, frit_covariance **out)
+{
+    const frit_covariance_options options = {.wants = is_wanted, .wants_ctx = r};
+    FRIT_TRY(frit_covariance_new(out, &options));
+    if (r->kept) frit_covariance_set_against(*out, r->kept);
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- matrices
+
+typedef struct matrix {
+    const frit_tensor *from, *to;
+    int64_t index, n_rows, width;   // of the tensor's matrices
+    float *weights;
+    uint8_t *blocks;
+} matrix;
+
+static uint8_t *blocks_of(const refining *r, const matrix *m)
+{
+    const size_t offset = (size_t)((const char *)m->to->data - r->bytes);
+    return (uint8_t *)r->bytes + offset + (size_t)(m->index * m->n_rows) * frit_dtype_row_bytes(m->to->dtype, m->width);
+}
+
+static frit_status read_weights(const matrix *m)
+{
+    const size_t row_bytes = (size_t)frit_tensor_row_bytes(m->from);
+    uint8_t *row = malloc(row_bytes), *scratch = malloc(frit_tensor_scratch_bytes(m->from) + 1);
+    const frit_status status = row && scratch ? FRIT_OK : frit_fail_memory(row_bytes, m->from->name);
+    for (int64_t i = 0; i < m->n_rows && status == FRIT_OK; i++) {
+        const uint8_t *at = frit_tensor_rows(m->from, m->index * m->n_rows + i, 1, row, scratch);
+        frit_dtype_get(m->from->dtype)->decode(at, m->weights + i * m->width, m->width);
+    }
+    free(row);
+    free(scratch);
+    return status;
+}
+
+static frit_status prepare_input(refining *r, const frit_covariance_entry *sums, int64_t index)
+{
+    const frit_covariance_entry *held = frit_covariance_find(r->held, sums->name);
+    const int64_t n = sums->width * sums->width;
+    const float *at = sums->sums + index * n;
+    if (at == r->input_of) return FRIT_OK;
+    frit_refine_input_free(&r->input);
+    r->input_of = NULL;
+    r->input = (frit_refine_input){.dense = r->sums->dense,
+                                   .width = sums->width,
+                                   .sums = at,
+                                   .cross = sums->cross,
+                                   .held = held ? held->sums + index * n : NULL,
+                                   .held_cross = held ? held->cross : NULL,
+                                   .alpha = alpha,
+                                   .rounds = ROUNDS};
+    FRIT_TRY(frit_refine_factor(&r->input, r->pool));
+    r->input_of = at;
+    return FRIT_OK;
+}
+
+// Replaces the blocks if they are better over the tokens that are held out.
+static frit_status refine_matrix(refining *r, matrix *m)
+{
+    frit_refine_rows rows = {
+        .type = m->to->dtype, .weights = m->weights, .start = blocks_of(r, m), .blocks = m->blocks, .n = m->n_rows};
+    FRIT_TRY(read_weights(m));
+    FRIT_TRY(frit_refine_run(&r->input, &rows, r->pool));
+    if (rows.change < 0) {
+        memcpy(blocks_of(r, m), m->blocks, (size_t)m->n_rows * frit_dtype_row_bytes(m->to->dtype, m->width));
+        r->n_refined++;
+    } else
+        r->n_worse++;
+    return FRIT_OK;
+}
+
+static frit_status refine_matrices(refining *r, matrix *m, const frit_covariance_entry *sums)
+{
+    const int64_t n_matrices = m->to->n_dims > 2 ? frit_tensor_n_rows(m->to) / m->n_rows : 1;
+    for (m->index = 0; m->index < n_matrices; m->index++) {
+        const int64_t each = sums->n_each > 1 ? m->index : 0;
+        r->n_matrices++;
+        if (sums->counts[each] < TOKENS_PER_COLUMN * m->width) {
+            r->n_few++;
+            continue;
+        }
+        FRIT_TRY(prepare_input(r, sums, each));
+        FRIT_TRY(refine_matrix(r, m));
+    }
+    return FRIT_OK;
+}
+
+static bool is_refinable(const refining *r, const char *name)
+{
+    const frit_tensor *to = frit_checkpoint_find(r->quantized->ckpt, name);
+    const frit_tensor *from = frit_checkpoint_find(r->source->ckpt, name);
+    return to && from && to->n_dims > 1 && frit_lattice_get(to->dtype) && from->dtype != to->dtype;
+}
+
+static frit_status refine_tensor(refining *r, const char *name)
+{
+    const frit_covariance_entry *sums = frit_covariance_find(r->sums, name);
+    const frit_tensor *to = frit_checkpoint_find(r->quantized->ckpt, name);
+    matrix m = {.from = frit_checkpoint_find(r->source->ckpt, name), .to = to, .width = frit_tensor_width(to)};
+    m.n_rows = to->shape[to->n_dims - 2];
+    if (frit_tensor_width(m.from) != m.width || frit_tensor_n_rows(m.from) != frit_tensor_n_rows(to))
+        return frit_fail(FRIT_E_INVALID, "%s: '%s' has another shape than in the model", r->path, to->name);
+    if (sums->width != m.width) return FRIT_OK;
+    m.weights = malloc((size_t)(m.n_rows * m.width) * sizeof *m.weights);
+    m.blocks = malloc((size_t)m.n_rows * frit_dtype_row_bytes(to->dtype, m.width));
+    const frit_status status = m.weights && m.blocks
+                                   ? refine_matrices(r, &m, sums)
+                                   : frit_fail_memory((size_t)(m.n_rows * m.width) * sizeof *m.weights, to->name);
+    free(m.weights);
+    free(m.blocks);
+    return status;
+}
+
+// ------------------------------------------------------------------------------------- layers
+
+static frit_engine_options engine_options(const refining *r)
+{
+    return (frit_engine_options){.n_ctx = (int32_t)r->window,
+                                 .n_batch = (int32_t)r->window,
+                                 .n_threads = r->options->n_threads,
+                                 .device = "cpu",
+                                 .no_prefix_cache = true,
+                                 .deterministic = true};
+}
+
+static void close_layer(refining *r)
+{
+    if (r->original) frit_engine_observe_covariance(r->original, NULL);
+    frit_engine_free(r->engine);
+    frit_model_free(r->quantized);
+    frit_covariance_free(r->sums);
+    frit_covariance_free(r->held);
+    frit_covariance_free(r->kept);
+    frit_refine_input_free(&r->input);
+    r->engine = NULL;
+    r->quantized = NULL;
+    r->sums = r->held = r->kept = NULL;
+    r->input_of = NULL;
+}
+
+static frit_status check_target(const refining *r)
+{
+    const frit_hparams *a = &r->source->hp, *b = &r->quantized->hp;
+    const bool is_same = r->source->arch == r->quantized->arch && a->n_layer == b->n_layer && a->n_embd == b->n_embd &&
+                         a->n_vocab == b->n_vocab;
+    if (is_same) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "%s: the file is of another model than %s", r->path, r->source->ckpt->path);
+}
+
+// Tensors of the layer that are to be refined.
+static int32_t count_left(const refining *r)
+{
+    const frit_checkpoint *ckpt = r->quantized->ckpt;
+    int32_t n = 0;
+    for (size_t i = 0; i < ckpt->n_tensors; i++)
+        n += is_wanted((void *)(uintptr_t)r, ckpt->tensors[i].name) && is_refinable(r, ckpt->tensors[i].name);
+    return n;
+}
+
+// Refines the first matrices of the layer that are left, with all that read the same. *is_done: none are left that
+// tokens reach.
+static frit_status refine_next(refining *r, bool *is_done)
+{
+    int64_t source = -1;
+    for (int64_t i = 0; i < r->sums->n; i++) {
+        const frit_covariance_entry *entry = &r->sums->entries[i];
+        const frit_tensor *tensor = frit_checkpoint_find(r->source->ckpt, entry->name);
+        const bool counts = is_refinable(r, entry->name);
+        if (counts && source < 0) source = entry->source;
+        if (counts && entry->source != source) continue;
+        if (counts) FRIT_TRY(refine_tensor(r, entry->name));
+        if (tensor && !frit_map_put(&r->done, frit_str_of(tensor->name), 1)) return frit_fail_memory(64, "a layer");
+    }
+    r->n_left = count_left(r);
+    *is_done = source < 0 || r->n_left == 0;
+    if (*is_done) r->n_in_layer = 0;
+    return FRIT_OK;
+}
+
+static frit_status refine_layer(refining *r, bool *is_done)
+{
+    const frit_engine_options options = engine_options(r);
+    snprintf(r->prefix, sizeof r->prefix, "blk.%d.", (int)r->layer);
+    FRIT_TRY(frit_model_open_memory(&r->quantized, r->bytes, r->n_bytes, NULL));
+    FRIT_TRY(check_target(r));
+    if (r->n_in_layer == 0) r->n_in_layer = r->n_left = count_left(r);
+    *is_done = r->n_left == 0;
+    if (*is_done) return FRIT_OK;
+    FRIT_TRY(frit_engine_new(&r->engine, r->quantized, &options));
+    FRIT_TRY(new_sums(r, &r->kept));
+    FRIT_TRY(new_sums(r, &r->sums));
+    FRIT_TRY(new_sums(r, &r->held));
+    FRIT_TRY(read_windows(r, false, r->sums));
+    FRIT_TRY(read_windows(r, true, r->held));
+    return refine_next(r, is_done);
+}
+
+static frit_status check_source(refining *r)
+{
+    size_t n = 0;
+    if (strncmp(r->source->ckpt->format, "GGUF", 4) != 0)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: refining needs the model as a GGUF file; 'frit convert' makes one",
+                         r->source->ckpt->path);
+    if (r->source->arch->is_encoder || r->source->arch->is_encoder_decoder)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: refining is for models that continue a text", r->source->ckpt->path);
+    r->has_bos = frit_tokenize(r->source, "", 0, FRIT_TEXT_SPECIAL, &r->bos, 1, &n) == FRIT_OK && n == 1;
+    r->window = r->source->hp.n_ctx < WINDOW ? r->source->hp.n_ctx : WINDOW;
+    r->n_windows = (int64_t)r->options->n_tokens / r->window;
+    if (r->n_windows >= HELD_OUT) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "refining needs a text of at least %lld tokens, found %zu",
+                     (long long)(HELD_OUT * r->window), r->options->n_tokens);
+}
+
+static frit_status write_result(const refining *r)
+{
+    frit_file_writer *writer;
+    FRIT_TRY(frit_file_writer_open(&writer, r->path));
+    const frit_status status = frit_file_writer_write(writer, r->bytes, r->n_bytes);
+    if (status == FRIT_OK) return frit_file_writer_commit(writer);
+    frit_file_writer_abort(writer);
+    return status;
+}
+
+static frit_status refine(refining *r, const char *source)
+{
+    FRIT_TRY(frit_model_open(&r->source, source, NULL));
+    FRIT_TRY(check_source(r));
+    FRIT_TRY(frit_file_read(r->path, UINT64_MAX, &r->bytes, &r->n_bytes));
+    const frit_engine_options options = engine_options(r);
+    FRIT_TRY(frit_engine_new(&r->original, r->source, &options));
+    FRIT_TRY(frit_pool_new(&r->pool, options.n_threads));
+    const int32_t n_layers = r->source->hp.n_layer;
+    for (bool is_done = false; r->layer < n_layers; r->layer += is_done) {
+        const frit_status status = refine_layer(r, &is_done);
+        close_layer(r);
+        FRIT_TRY(status);
+    }
+    frit_log_say(&r->log, FRIT_LOG_INFO,
+                 "%lld of %lld matrices are refined; %lld stay because their errors on other text did not fall, %lld "
+                 "because fewer than %d tokens for each column reached them",
+                 (long long)r->n_refined, (long long)r->n_matrices, (long long)r->n_worse, (long long)r->n_few,
+                 (int)TOKENS_PER_COLUMN);
+    return write_result(r);
+}
+
+frit_status frit_refine(const char *source, const char *target, const frit_refine_options *options)
+{
+    FRIT_REQUIRE(source);
+    FRIT_REQUIRE(target);
+    FRIT_REQUIRE(options);
+    FRIT_REQUIRE_UNUSED(options);
+    FRIT_REQUIRE_ITEMS(options->tokens, options->n_tokens);
+    refining r = {.options = options, .log = {options->log, options->log_ctx}, .path = target};
+    const frit_status status = refine(&r, source);
+    frit_engine_free(r.original);
+    frit_model_free(r.source);
+    frit_pool_free(r.pool);
+    frit_map_free(&r.done);
+    free(r.bytes);
+    return status;
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: MIT
+// Rounding rows with the covariance of their inputs.
+#include "engine/refine_rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS = 128, ROWS = 32 };   // of a block of columns; rows that a thread takes
+
+typedef struct job {
+    const frit_refine_input *in;
+    const frit_lattice *lattice;
+    frit_refine_rows *rows;
+    size_t row_bytes;
+    int64_t n_blocks;   // of a row
+    double *changes;    // of each ROWS rows
+    _Atomic bool failed;
+} job;
+
+// Memory of a thread: ROWS rows.
+typedef struct batch {
+    const job *job;
+    int64_t first, n;
+    float *target, *error, *gradient, *other;   // [ROWS, width]
+    float tile[ROWS][COLUMNS];
+    frit_lattice_block *blocks;   // [ROWS, n_blocks]
+} batch;
+
+static frit_dense_rows rows_of(const float *at, int64_t n, int64_t width)
+{
+    return (frit_dense_rows){at, n, width};
+}
+
+static frit_lattice_block *block_of(const batch *b, int64_t row, int64_t column)
+{
+    return b->blocks + row * b->job->n_blocks + column / b->job->lattice->block;
+}
+
+static int group_of(const frit_lattice *lattice, int64_t column)
+{
+    return (int)(column % lattice->block) / lattice->group;
+}
+
+static float value_of(const batch *b, int64_t row, int64_t column)
+{
+    const frit_lattice *lattice = b->job->lattice;
+    const frit_lattice_block *block = block_of(b, row, column);
+    const int g = group_of(lattice, column);
+    const float level = frit_lattice_level(lattice, block->codes[column % lattice->block]);
+    return frit_lattice_scale(block, g) * level - frit_lattice_min(block, g);
+}
+
+// ------------------------------------------------------------------------------------- the target
+
+// Columns [begin, end) of y, y U^T = b: from the last block to the first.
+static void solve_upper(batch *b, float *y, int64_t begin, int64_t end)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    if (end < n)
+        frit_dense_dots(&in->dense, rows_of(y + end, b->n, n), rows_of(in->factor + begin * n + end, end - begin, n),
+                        n - end, b->tile[0], COLUMNS);
+    for (int64_t r = 0; r < b->n; r++) {
+        float *row = y + r * n;
+        for (int64_t k = begin; k < end && end < n; k++) row[k] -= b->tile[r][k - begin];
+        for (int64_t k = end; k-- > begin;)
+            for (int64_t j = begin; j < k; j++) row[j] -= in->factor[k * n + j] * row[k];
+    }
+}
+
+// The same for x U = z: from the first block to the last.
+static void solve_lower(batch *b, float *x, int64_t begin, int64_t end)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    if (begin > 0)
+        frit_dense_dots(&in->dense, rows_of(x, b->n, n), rows_of(in->factor + begin * n, end - begin, n), begin,
+                        b->tile[0], COLUMNS);
+    for (int64_t r = 0; r < b->n; r++) {
+        float *row = x + r * n;
+        for (int64_t k = begin; k < end && begin > 0; k++) row[k] -= b->tile[r][k - begin];
+        for (int64_t k = begin; k < end; k++)
+            for (int64_t j = k + 1; j < end; j++) row[j] -= in->factor[k * n + j] * row[k];
+    }
+}
+
+// rows (alpha (C - H)) of a matrix of weights, into `out`.
+static void mixed_products(const batch *b, const float *sums, const float *cross, float *out)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    const float *weights = b->job->rows->weights + b->first * n;
+    frit_dense_dots(&in->dense, rows_of(weights, b->n, n), rows_of(cross, n, n), n, out, n);
+    frit_dense_dots(&in->dense, rows_of(weights, b->n, n), rows_of(sums, n, n), n, b->other, n);
+    for (int64_t i = 0; i < b->n * n; i++) out[i] = in->alpha * (out[i] - b->other[i]);
+}
+
+static void find_target(batch *b)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    memcpy(b->target, b->job->rows->weights + b->first * n, (size_t)(b->n * n) * sizeof(float));
+    if (!in->cross) return;
+    float *x = b->error;
+    mixed_products(b, in->sums, in->cross, x);
+    for (int64_t end = n; end > 0; end -= end % COLUMNS ? end % COLUMNS : COLUMNS)
+        solve_upper(b, x, end - (end % COLUMNS ? end % COLUMNS : COLUMNS), end);
+    for (int64_t r = 0; r < b->n; r++)
+        for (int64_t k = 0; k < n; k++) x[r * n + k] /= in->diagonal[k];
+    for (int64_t begin = 0; begin < n; begin += COLUMNS)
+        solve_lower(b, x, begin, begin + COLUMNS < n ? begin + COLUMNS : n);
+    for (int64_t i = 0; i < b->n * n; i++) b->target[i] += x[i];
+}
+
+// ------------------------------------------------------------------------------------- column by column
+
+// The code for `wanted`; returns what it stands for.
+static float round_to_level(const batch *b, int64_t row, int64_t column, float wanted)
+{
+    const frit_lattice *lattice = b->job->lattice;
+    frit_lattice_block *block = block_of(b, row, column);
+    const int g = group_of(lattice, column);
+    const float scale = frit_lattice_scale(block, g), min = frit_lattice_min(block, g);
+    int8_t *code = &block->codes[column % lattice->block];
+    if (scale != 0) *code = (int8_t)frit_lattice_nearest(lattice, (wanted + min) / scale);
+    return scale * frit_lattice_level(lattice, *code) - min;
+}
+
+// error: what the target is above what it became.
+static void round_columns(batch *b, int64_t begin, int64_t end)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    memset(b->tile, 0, sizeof b->tile);
+    if (begin > 0)
+        frit_dense_dots(&in->dense, rows_of(b->error, b->n, n), rows_of(in->factor + begin * n, end - begin, n), begin,
+                        b->tile[0], COLUMNS);
+    for (int64_t r = 0; r < b->n; r++) {
+        const float *target = b->target + r * n;
+        float *error = b->error + r * n, *made_up = b->tile[r];
+        for (int64_t k = begin; k < end; k++) {
+            const float *u = in->factor + k * n;
+            error[k] = target[k] - round_to_level(b, r, k, target[k] + made_up[k - begin]);
+            for (int64_t j = k + 1; j < end; j++) made_up[j - begin] += u[j] * error[k];
+        }
+    }
+}
+
+// ------------------------------------------------------------------------------------- descent
+
+// A change of column k by `delta`, as columns [begin, end) of the gradient see it.
+static void change(const batch *b, int64_t row, int64_t k, float delta, int64_t begin, int64_t end)
+{
+    const frit_refine_input *in = b->job->in;
+    const float *h = in->sums + k * in->width;
+    float *gradient = b->gradient + row * in->width;
+    b->error[row * in->width + k] += delta;
+    b->other[row * COLUMNS + k - begin] += delta;
+    for (int64_t j = begin; j < end; j++) gradient[j] += delta * h[j];
+    gradient[k] += delta * in->damping;
+}
+
+static void improve_codes(const batch *b, int64_t row, int64_t begin, int64_t end)
+{
+    const frit_refine_input *in = b->job->in;
+    const frit_lattice *lattice = b->job->lattice;
+    const float *target = b->target + row * in->width, *gradient = b->gradient + row * in->width;
+    const float *error = b->error + row * in->width;
+    for (int64_t k = begin; k < end; k++) {
+        const float wanted = target[k] + error[k] - gradient[k] / (in->sums[k * in->width + k] + in->damping);
+        const int8_t *code = &block_of(b, row, k)->codes[k % lattice->block], before = *code;
+        const float next = round_to_level(b, row, k, wanted);
+        if (*code != before) change(b, row, k, next - target[k] - error[k], begin, end);
+    }
+}
+
+// How far to go along `direction`, over n columns from `first` on.
+static float best_step(const batch *b, int64_t row, int64_t first, int n, const float *direction)
+{
+    const frit_refine_input *in = b->job->in;
+    const float *gradient = b->gradient + row * in->width;
+    float slope = 0, curve = 0;
+    for (int i = 0; i < n; i++) {
+        const float *h = in->sums + (first + i) * in->width + first;
+        float sum = in->damping * direction[i];
+        for (int j = 0; j < n; j++) sum += h[j] * direction[j];
+        curve += direction[i] * sum;
+        slope += direction[i] * gradient[first + i];
+    }
+    return curve > 0 ? -slope / curve : 0;
+}
+
+static void apply_step(const batch *b, int64_t row, int64_t first, int n, const float *direction, float step,
+                       int64_t begin, int64_t end)
+{
+    for (int i = 0; i < n && step != 0; i++)
+        if (direction[i] != 0) change(b, row, first + i, step * direction[i], begin, end);
+}
+
+// The scale, then the min of the group at `first`.
+static void improve_group(const batch *b, int64_t row, int64_t first, int64_t begin, int64_t end)
+{
+    const frit_lattice *lattice = b->job->lattice;
+    frit_lattice_block *block = block_of(b, row, first);
+    const int g = group_of(lattice, first), n = lattice->group;
+    float direction[FRIT_LATTICE_BLOCK] = {0};
+    for (int i = 0; i < n; i++) direction[i] = frit_lattice_level(lattice, block->codes[first % lattice->block + i]);
+    float before = frit_lattice_scale(block, g);
+    frit_lattice_set_scale(lattice, block, g, before + best_step(b, row, first, n, direction));
+    apply_step(b, row, first, n, direction, frit_lattice_scale(block, g) - before, begin, end);
+    if (lattice->min_high == 0) return;
+    for (int i = 0; i < n; i++) direction[i] = -1;
+    before = frit_lattice_min(block, g);
+    frit_lattice_set_min(lattice, block, g, before + best_step(b, row, first, n, direction));
+    apply_step(b, row, first, n, direction, frit_lattice_min(block, g) - before, begin, end);
+}
+
+// error is now what the result is above the target; `other` has the changes of the block.
+static void improve_columns(batch *b, int64_t begin, int64_t end)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    const int group = b->job->lattice->group;
+    memset(b->other, 0, (size_t)(b->n * COLUMNS) * sizeof(float));
+    for (int64_t r = 0; r < b->n; r++) {
+        improve_codes(b, r, begin, end);
+        for (int64_t first = begin; first < end; first += group) improve_group(b, r, first, begin, end);
+    }
+    for (int64_t first = 0; first < n; first += COLUMNS) {
+        const int64_t last = first + COLUMNS < n ? first + COLUMNS : n;
+        if (first == begin) continue;   // is up to date
+        frit_dense_dots(&in->dense, rows_of(b->other, b->n, COLUMNS),
+                        rows_of(in->sums + first * n + begin, last - first, n), end - begin, b->tile[0], COLUMNS);
+        for (int64_t r = 0; r < b->n; r++)
+            for (int64_t k = first; k < last; k++) b->gradient[r * n + k] += b->tile[r][k - first];
+    }
+}
+
+static void descend(batch *b)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    for (int64_t i = 0; i < b->n * n; i++) b->error[i] = -b->error[i];
+    frit_dense_dots(&in->dense, rows_of(b->error, b->n, n), rows_of(in->sums, n, n), n, b->gradient, n);
+    for (int64_t i = 0; i < b->n * n; i++) b->gradient[i] += in->damping * b->error[i];
+    for (int round = 0; round < in->rounds; round++)
+        for (int64_t begin = 0; begin < n; begin += COLUMNS)
+            improve_columns(b, begin, begin + COLUMNS < n ? begin + COLUMNS : n);
+}
+
+// ------------------------------------------------------------------------------------- rows
+
+// Whether results are nearer to the model's than those of the encoder's rows: of tokens that are held out, with x their
+// inputs and z the mixture of them and the model's, |W z - A x|^2 - |W z - B x|^2 = (A - B) (H (A + B) - 2 T W)^T.
+static double compare(batch *b)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    const frit_refine_rows *rows = b->job->rows;
+    float *before = b->target, *sum = b->error;
+    double change = 0;
+    for (int64_t r = 0; r < b->n; r++) {
+        const uint8_t *start = rows->start + (size_t)(b->first + r) * b->job->row_bytes;
+        frit_dtype_get(rows->type)->decode(start, before + r * n, n);
+        for (int64_t k = 0; k < n; k++) {
+            const float now = value_of(b, r, k), weight = rows->weights[(b->first + r) * n + k];
+            sum[r * n + k] = now + before[r * n + k] - 2 * weight;
+            before[r * n + k] = now - before[r * n + k];
+        }
+    }
+    if (in->held_cross) mixed_products(b, in->held, in->held_cross, b->gradient);
+    frit_dense_dots(&in->dense, rows_of(sum, b->n, n), rows_of(in->held, n, n), n, b->other, n);
+    for (int64_t i = 0; i < b->n * n; i++)
+        change += (double)before[i] * ((double)b->other[i] - (in->held_cross ? 2 * (double)b->gradient[i] : 0));
+    return change;
+}
+
+static void refine_batch(batch *b)
+{
+    const job *j = b->job;
+    const frit_lattice *lattice = j->lattice;
+    const size_t block_bytes = (size_t)frit_dtype_get(lattice->type)->block_bytes;
+    const int64_t n = j->in->width;
+    for (int64_t i = 0; i < b->n * j->n_blocks; i++)
+        lattice->unpack(j->rows->start + (size_t)b->first * j->row_bytes + (size_t)i * block_bytes, &b->blocks[i]);
+    find_target(b);
+    for (int64_t begin = 0; begin < n; begin += COLUMNS)
+        round_columns(b, begin, begin + COLUMNS < n ? begin + COLUMNS : n);
+    descend(b);
+    for (int64_t i = 0; i < b->n * j->n_blocks; i++)
+        lattice->pack(&b->blocks[i], j->rows->blocks + (size_t)b->first * j->row_bytes + (size_t)i * block_bytes);
+    if (j->in->held) j->changes[b->first / ROWS] = compare(b);
+}
+
+static void run_part(void *ctx, int part, int parts)
+{
+    job *j = ctx;
+    const size_t n = (size_t)(ROWS * (j->in->width < COLUMNS ? COLUMNS : j->in->width));
+    batch *b = calloc(1, sizeof *b);
+    float *memory = malloc(4 * n * sizeof *memory);
+    frit_lattice_block *blocks = malloc((size_t)(ROWS * j->n_blocks) * sizeof *blocks);
+    if (!b || !memory || !blocks) j->failed = true;
+    for (int64_t first = (int64_t)part * ROWS; first < j->rows->n && !j->failed; first += (int64_t)parts * ROWS) {
+        *b = (batch){.job = j,
+                     .first = first,
+                     .n = j->rows->n - first < ROWS ? j->rows->n - first : ROWS,
+                     .target = memory,
+                     .error = memory + n,
+                     .gradient = memory + 2 * n,
+                     .other = memory + 3 * n,
+                     .blocks = blocks};
+        refine_batch(b);
+    }
+    free(b);
+    free(memory);
+    free(blocks);
+}
+
+frit_status frit_refine_run(const frit_refine_input *input, frit_refine_rows *rows, frit_pool *pool)
+{
+    job j = {.in = input, .lattice = frit_lattice_get(rows->type), .rows = rows};
+    if (!j.lattice || input->width % j.lattice->block != 0)
+        return frit_fail(FRIT_E_INVALID, "rows of %lld numbers of %s cannot be refined", (long long)input->width,
+                         frit_dtype_get(rows->type)->name);
+    const size_t n_batches = (size_t)(rows->n + ROWS - 1) / ROWS;
+    j.row_bytes = (size_t)frit_dtype_row_bytes(rows->type, input->width);
+    j.n_blocks = input->width / j.lattice->block;
+    j.changes = calloc(n_batches + 1, sizeof *j.changes);
+    if (!j.changes) return frit_fail_memory(n_batches * sizeof *j.changes, "errors of rows");
+    frit_pool_run(pool, run_part, &j);
+    rows->change = 0;
+    for (size_t i = 0; i < n_batches; i++) rows->change += j.changes[i];
+    free(j.changes);
+    return j.failed ? frit_fail_memory((size_t)(4 * ROWS * input->width) * sizeof(float), "rows to refine") : FRIT_OK;
+}

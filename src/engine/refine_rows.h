@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// engine/refine_rows.h: rounding a matrix with the whole covariance of its inputs, in its type and with its scales.
+//
+// An encoder with importance rounds each number to the nearest level: errors in two columns count by themselves. But
+// where inputs belong together, the error of one column can take back that of another. For a row with the error e
+// what counts is e H e^T, H being the covariance plus 1 % of its mean diagonal:
+//
+//     1. The target: what the row should be for the inputs as the quantized model has them, where half (alpha) of the
+//        errors that earlier layers have made is taken back: w + alpha H^-1 (C - H) w, with C the covariance between
+//        these inputs (rows) and those of the model itself.
+//     2. Column by column, each is rounded to make up for the errors of those before it (GPTQ, LDLQ): with H = U D U^T,
+//        U triangular with ones on its diagonal, column k aims at w[k] + sum of e[j] U[j, k] over j < k.
+//     3. Coordinate descent, some rounds: each code, and each group's scale and min, in turn becomes what is best while
+//        all others stay.
+//
+// Rows do not depend on each other, so results do not depend on the number of threads.
+#pragma once
+#include "base/thread.h"
+#include "engine/dense.h"
+#include "quant/lattice.h"
+
+typedef struct frit_refine_input {
+    frit_dense dense;
+    int64_t width;
+    const float *sums;                // [width, width]: H without the 1 %
+    const float *cross;               // C; NULL: no compensation
+    const float *held, *held_cross;   // the same of tokens that are held out, to compare by; NULL: not compared
+    float alpha;                      // of the compensation
+    int rounds;                       // of the descent
+    float damping;                    // what is added to the diagonal; frit_refine_factor sets it
+    float *factor;                    // [width, width]: U and its transpose
+    float *diagonal;                  // [width]: D
+} frit_refine_input;
+
+// Finds U and D; frees nothing, and frit_refine_input_free frees them.
+frit_status frit_refine_factor(frit_refine_input *input, frit_pool *pool);
+void frit_refine_input_free(frit_refine_input *input);
+
+typedef struct frit_refine_rows {
+    frit_dtype type;        // with a lattice (quant/lattice.h)
+    const float *weights;   // [n, width]
+    const uint8_t *start;   // rows of blocks: the encoder's
+    uint8_t *blocks;        // the result
+    int64_t n;
+    double change;   // of the squared error of results over the tokens that are held out: below 0 is better
+} frit_refine_rows;
+
+frit_status frit_refine_run(const frit_refine_input *input, frit_refine_rows *rows, frit_pool *pool);

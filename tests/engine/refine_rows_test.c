@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// Rounding with the covariance of inputs: factors, and what it gains.
+#include "engine/refine_rows.h"
+#include "support/support.h"
+
+#include <math.h>
+
+enum { WIDTH = 512, N_TOKENS = 1500, N_ROWS = 70 };
+
+static float noise(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (float)(int32_t)*state / 2147483648.0f;
+}
+
+// Columns that belong together, as inputs of products do.
+static void make_inputs(float *x, uint32_t seed)
+{
+    for (int t = 0; t < N_TOKENS; t++) {
+        float common[8];
+        for (int k = 0; k < 8; k++) common[k] = noise(&seed);
+        for (int c = 0; c < WIDTH; c++) {
+            float sum = 0.4f * noise(&seed);
+            for (int k = 0; k < 8; k++) sum += common[k] * sinf((float)((k + 1) * (c + 3)));
+            x[t * WIDTH + c] = sum;
+        }
+    }
+}
+
+static void sum_products(const float *x, const float *y, float *out)
+{
+    double *sums = calloc(WIDTH * WIDTH, sizeof *sums);
+    for (int t = 0; t < N_TOKENS; t++)
+        for (int i = 0; i < WIDTH; i++)
+            for (int j = 0; j < WIDTH; j++) sums[i * WIDTH + j] += (double)x[t * WIDTH + i] * (double)y[t * WIDTH + j];
+    for (int i = 0; i < WIDTH * WIDTH; i++) out[i] = (float)sums[i];
+    free(sums);
+}
+
+static float x[N_TOKENS * WIDTH], z[N_TOKENS * WIDTH], h[WIDTH * WIDTH], cross[WIDTH * WIDTH], weights[N_ROWS * WIDTH];
+
+static void make_all(void)
+{
+    uint32_t seed = 9;
+    make_inputs(x, 1);
+    for (int i = 0; i < N_TOKENS * WIDTH; i++)
+        z[i] = x[i] + 0.2f * noise(&seed) + 0.1f * x[(i * 7) % (N_TOKENS * WIDTH)];
+    for (int i = 0; i < N_ROWS * WIDTH; i++) weights[i] = noise(&seed) * noise(&seed) * 0.1f;
+    sum_products(x, x, h);
+    sum_products(x, z, cross);
+}
+
+static frit_refine_input input_of(const float *held, frit_pool *pool)
+{
+    frit_refine_input input = {.width = WIDTH, .sums = h, .held = held, .rounds = 3};
+    frit_dense_init(&input.dense);
+    assert_ok(frit_refine_factor(&input, pool));
+    return input;
+}
+
+static void factors_give_the_covariance(void **state)
+{
+    (void)state;
+    frit_pool *pool;
+    assert_ok(frit_pool_new(&pool, 2));
+    frit_refine_input in = input_of(NULL, pool);
+    for (int i = 0; i < WIDTH; i += 7)
+        for (int j = i; j < WIDTH; j += 5) {
+            double sum = 0;
+            for (int k = j; k < WIDTH; k++) {
+                const double a = k == i ? 1 : (double)in.factor[i * WIDTH + k];
+                const double b = k == j ? 1 : (double)in.factor[j * WIDTH + k];
+                sum += a * b * (double)in.diagonal[k];
+            }
+            const double want = (double)h[i * WIDTH + j] + (i == j ? (double)in.damping : 0);
+            if (!(fabs(sum - want) <= 2e-4 * (double)h[0])) fail_msg("%d, %d: %g, expected %g", i, j, sum, want);
+            if (i != j) assert_true(in.factor[i * WIDTH + j] == in.factor[j * WIDTH + i]);
+        }
+    frit_refine_input_free(&in);
+    frit_pool_free(pool);
+}
+
+// |W z - A x|^2 over the tokens, z being a mixture of inputs.
+static double plain_error(const float *a, const float *mixed)
+{
+    double sum = 0;
+    for (int t = 0; t < N_TOKENS; t += 3)
+        for (int r = 0; r < N_ROWS; r++) {
+            double y = 0;
+            for (int c = 0; c < WIDTH; c++)
+                y += (double)weights[r * WIDTH + c] * (double)mixed[t * WIDTH + c] -
+                     (double)a[r * WIDTH + c] * (double)x[t * WIDTH + c];
+            sum += y * y;
+        }
+    return 3 * sum;
+}
+
+static const frit_dtype types[] = {FRIT_DTYPE_Q2_K, FRIT_DTYPE_Q3_K,   FRIT_DTYPE_Q4_K,  FRIT_DTYPE_Q5_K,
+                                   FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q4_0,   FRIT_DTYPE_Q4_1,  FRIT_DTYPE_Q5_0,
+                                   FRIT_DTYPE_Q5_1, FRIT_DTYPE_IQ4_NL, FRIT_DTYPE_IQ4_XS};
+
+static void encode(frit_dtype type, uint8_t *blocks)
+{
+    static float means[WIDTH];
+    for (int c = 0; c < WIDTH; c++) means[c] = h[c * WIDTH + c] / N_TOKENS;
+    for (int r = 0; r < N_ROWS; r++)
+        frit_dtype_get(type)->encode(weights + r * WIDTH, blocks + r * frit_dtype_row_bytes(type, WIDTH), WIDTH, means);
+}
+
+static double error_of(frit_dtype type, const uint8_t *blocks, const float *mixed)
+{
+    static float values[N_ROWS * WIDTH];
+    frit_dtype_get(type)->decode(blocks, values, N_ROWS * WIDTH);
+    return plain_error(values, mixed);
+}
+
+static void errors_of_results_fall_in_every_type(void **state)
+{
+    (void)state;
+    frit_pool *pool;
+    assert_ok(frit_pool_new(&pool, 2));
+    frit_refine_input in = input_of(h, pool);
+    for (size_t i = 0; i < FRIT_COUNT(types); i++) {
+        static uint8_t start[N_ROWS * WIDTH * 2], blocks[N_ROWS * WIDTH * 2];
+        encode(types[i], start);
+        frit_refine_rows rows = {.type = types[i], .weights = weights, .start = start, .blocks = blocks, .n = N_ROWS};
+        assert_ok(frit_refine_run(&in, &rows, pool));
+        const double before = error_of(types[i], start, x), after = error_of(types[i], blocks, x);
+        print_message("%s: %g -> %g (x %.2f), change %g\n", frit_dtype_get(types[i])->name, before, after,
+                      after / before, rows.change);
+        assert_true(after < 0.8 * before);
+        if (!(fabs(rows.change - (after - before)) <= 0.15 * before)) fail_msg("change is wrong");
+    }
+    frit_refine_input_free(&in);
+    frit_pool_free(pool);
+}
+
+// Rows aim at what the model's own inputs z give.
+static void errors_of_inputs_are_taken_back(void **state)
+{
+    (void)state;
+    frit_pool *pool;
+    assert_ok(frit_pool_new(&pool, 2));
+    frit_refine_input in = input_of(h, pool);
+    static uint8_t start[N_ROWS * WIDTH], blocks[N_ROWS * WIDTH], plain[N_ROWS * WIDTH];
+    encode(FRIT_DTYPE_Q4_K, start);
+    frit_refine_rows rows = {.type = FRIT_DTYPE_Q4_K, .weights = weights, .start = start, .blocks = plain, .n = N_ROWS};
+    assert_ok(frit_refine_run(&in, &rows, pool));
+    in.cross = in.held_cross = cross;
+    in.alpha = 1;
+    rows.blocks = blocks;
+    assert_ok(frit_refine_run(&in, &rows, pool));
+    const double without = error_of(FRIT_DTYPE_Q4_K, plain, z), with = error_of(FRIT_DTYPE_Q4_K, blocks, z);
+    print_message("without %g, with %g\n", without, with);
+    assert_true(with < 0.9 * without);
+    assert_true(rows.change < 0);
+    frit_refine_input_free(&in);
+    frit_pool_free(pool);
+}
+
+static void threads_change_no_byte(void **state)
+{
+    (void)state;
+    static uint8_t start[N_ROWS * WIDTH], blocks[3][N_ROWS * WIDTH];
+    const int counts[] = {1, 2, 16};
+    encode(FRIT_DTYPE_Q3_K, start);
+    for (int i = 0; i < 3; i++) {
+        frit_pool *pool;
+        assert_ok(frit_pool_new(&pool, counts[i]));
+        frit_refine_input in = input_of(NULL, pool);
+        frit_refine_rows rows = {
+            .type = FRIT_DTYPE_Q3_K, .weights = weights, .start = start, .blocks = blocks[i], .n = N_ROWS};
+        assert_ok(frit_refine_run(&in, &rows, pool));
+        assert_memory_equal(blocks[0], blocks[i], frit_dtype_row_bytes(FRIT_DTYPE_Q3_K, WIDTH) * N_ROWS);
+        frit_refine_input_free(&in);
+        frit_pool_free(pool);
+    }
+}
+
+static void inputs_that_are_zero_are_refused(void **state)
+{
+    (void)state;
+    frit_pool *pool;
+    static const float zeros[WIDTH * WIDTH];
+    frit_refine_input in = {.width = WIDTH, .sums = zeros};
+    assert_ok(frit_pool_new(&pool, 2));
+    assert_int_equal(frit_refine_factor(&in, pool), FRIT_E_INVALID);
+    frit_refine_input_free(&in);
+    frit_pool_free(pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(factors_give_the_covariance),      cmocka_unit_test(errors_of_results_fall_in_every_type),
+        cmocka_unit_test(errors_of_inputs_are_taken_back),  cmocka_unit_test(threads_change_no_byte),
+        cmocka_unit_test(inputs_that_are_zero_are_refused),
+    };
+    make_all();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

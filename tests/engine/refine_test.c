@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// Refining a quantized file: results come nearer to the model's, and nothing else of the file changes.
+#include "frit_tools.h"
+#include "support/support.h"
+
+#include <math.h>
+
+enum { N_TOKENS = 9 * 512, N_OTHER = 512 };
+
+static frit_token tokens[1 << 16];
+
+static const char *model_path(void)
+{
+    static char path[1024];
+    snprintf(path, sizeof path, "%s", shared_path("models/stories260k-f32.gguf"));
+    return path;
+}
+
+static void read_tokens(void)
+{
+    frit_model *model;
+    size_t n, n_tokens;
+    char *text = read_file(shared_path("models/valid.txt"), &n);
+    assert_ok(frit_model_open(&model, model_path(), NULL));
+    assert_ok(frit_tokenize(model, text + 100000, 20000, FRIT_TEXT_SPECIAL, tokens, FRIT_COUNT(tokens), &n_tokens));
+    assert_true(n_tokens > N_TOKENS + N_OTHER);
+    frit_model_free(model);
+    free(text);
+}
+
+static const char *quantize(const char *name)
+{
+    const char *path = temp_path(name);
+    const frit_quantize_options quantize = {.mix = "q4_0"};
+    assert_ok(frit_convert(model_path(), path, &(frit_convert_options){.n_threads = 2, .quantize = &quantize}));
+    return path;
+}
+
+typedef struct hidden {
+    float *values;
+    size_t n;
+} hidden;
+
+static void keep_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    hidden *h = ctx;
+    h->values = realloc(h->values, (i + 1) * n * sizeof *values);
+    memcpy(h->values + i * n, values, n * sizeof *values);
+    h->n = (i + 1) * n;
+}
+
+static hidden run(const char *path)
+{
+    frit_model *model;
+    frit_engine *engine;
+    frit_session *session;
+    hidden h = {0};
+    int32_t n_rows;
+    const frit_push_options push = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = keep_row, .row_ctx = &h};
+    assert_ok(frit_model_open(&model, path, NULL));
+    assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 512, .n_threads = 2, .device = "cpu"}));
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_session_push(session, tokens + N_TOKENS, N_OTHER, &push));
+    do assert_ok(frit_engine_step(engine, &n_rows));
+    while (n_rows > 0);
+    frit_session_free(session);
+    frit_engine_free(engine);
+    frit_model_free(model);
+    return h;
+}
+
+static double distance(const char *path, const hidden *from)
+{
+    double sum = 0;
+    hidden h = run(path);
+    assert_int_equal(h.n, from->n);
+    for (size_t i = 0; i < h.n; i++)
+        sum += ((double)h.values[i] - from->values[i]) * ((double)h.values[i] - from->values[i]);
+    free(h.values);
+    return sum;
+}
+
+static void keep_text(void *ctx, frit_log_level level, const char *sentence)
+{
+    if (level == FRIT_LOG_INFO) snprintf(ctx, 400, "%s", sentence);
+}
+
+static void results_come_nearer_on_other_text(void **state)
+{
+    (void)state;
+    char said[400] = "", first[1024];
+    size_t n_start, n_refined, n_again;
+    shared_path("models/stories260k-f32.gguf");   // skips the test while nothing is allocated
+    read_tokens();
+    snprintf(first, sizeof first, "%s", quantize("refine_a.gguf"));
+    char *start = read_file(first, &n_start);
+    hidden want = run(model_path());
+    const double before = distance(first, &want);
+    frit_refine_options options = {
+        .tokens = tokens, .n_tokens = N_TOKENS, .n_threads = 2, .log = keep_text, .log_ctx = said};
+    assert_ok(frit_refine(model_path(), first, &options));
+    const double after = distance(first, &want);
+    print_message("%s; hidden states: %g -> %g (x %.3f)\n", said, before, after, after / before);
+    assert_true(after < 0.9 * before);
+    assert_non_null(strstr(said, "matrices are refined"));
+    char *refined = read_file(first, &n_refined);
+    assert_int_equal(n_start, n_refined);
+    const char *second = quantize("refine_b.gguf");
+    options.n_threads = 1;
+    assert_ok(frit_refine(model_path(), second, &options));
+    char *again = read_file(second, &n_again);
+    assert_int_equal(n_again, n_refined);
+    assert_memory_equal(again, refined, n_refined);
+    free(start);
+    free(refined);
+    free(again);
+    free(want.values);
+    remove(first);
+    remove(second);
+}
+
+static bool stop(void *ctx, double done)
+{
+    (void)ctx;
+    return done < 0.02;
+}
+
+static void a_file_stays_where_refining_fails(void **state)
+{
+    (void)state;
+    char path[1024];
+    size_t n_before, n_after;
+    shared_path("models/stories260k-f32.gguf");   // skips the test while nothing is allocated
+    read_tokens();
+    snprintf(path, sizeof path, "%s", quantize("refine_c.gguf"));
+    char *before = read_file(path, &n_before);
+    frit_refine_options options = {.tokens = tokens, .n_tokens = 4000, .n_threads = 2};
+    assert_int_equal(frit_refine(model_path(), path, &options), FRIT_E_INVALID);
+    assert_non_null(strstr(frit_error(), "at least 4096 tokens, found 4000"));
+    options.n_tokens = N_TOKENS;
+    options.progress = stop;
+    assert_int_equal(frit_refine(model_path(), path, &options), FRIT_E_CANCELLED);
+    assert_int_equal(frit_refine(shared_path("models/fable-6m-bf16.gguf"), path, &options), FRIT_E_INVALID);
+    char *after = read_file(path, &n_after);
+    assert_int_equal(n_before, n_after);
+    assert_memory_equal(before, after, n_before);
+    free(before);
+    free(after);
+    remove(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_come_nearer_on_other_text),
+        cmocka_unit_test(a_file_stays_where_refining_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
