@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <locale.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include <wchar.h>
 #ifdef FRIT_HAVE_EDIT
 #include <histedit.h>
+#include <poll.h>
 #endif
 
 enum { N_HISTORY = 2000 };

@@ -3,6 +3,7 @@
 // so they cannot shrink, and its C library opens descriptors 0 to 2.
 #include "cli.h"
 
+#include <fcntl.h>
 #include <io.h>
 #include <process.h>
 #include <signal.h>
@@ -24,8 +25,19 @@ static void on_signal(int number)
     signal(number, on_signal);
 }
 
+// Texts are UTF-8 and files are bytes: nothing turns "\n" into two characters, and ^Z ends no file. What is typed keeps
+// its line ends as the C library reads them.
+static void use_bytes(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fd > 0 || !_isatty(fd)) _setmode(fd, _O_BINARY);
+    SetConsoleOutputCP(CP_UTF8);
+    SetConsoleCP(CP_UTF8);
+}
+
 void cli_begin_process(void)
 {
+    use_bytes();
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
 }
