@@ -126,7 +126,7 @@ test-structured:
 	@build/release/tests/test_grammar_answer --rounds 200
 	@python3 tests/grammar/answers.py build/release/tests/test_grammar_schema
 
-## make dist       writes a release into build/dist: source, archives for Linux, Windows, macOS, SBOMs, recipes, sums
+## make dist       writes a release into build/dist: source, archives for Linux and Windows, SBOMs, recipes, sums
 dist:
 	@tools/setup zig
 	@packaging/dist build/dist $(DIST_NAMES)

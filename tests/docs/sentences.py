@@ -18,7 +18,7 @@ FOLDERS = ["src", "apps"]
 CALLS = r"\b(?:frit_fail|cli_fail|cli_usage|cli_report_\w+|cli_note|cli_warn|server_refuse|refuse\w*|fail\w*|warn\w*|frit_log_say)\b"
 LEAST = 12   # characters that are not `…`
 
-TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"((?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)*\'|[A-Za-z_]\w*|\s+|.', re.S)
+TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"((?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)*\'|[A-Za-z_]\w*|\s+|[^\s"\'/\w]+|.', re.S)
 CONVERSION = re.compile(r"%(?:[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t)?[diouxXeEfFgGcsp]|%)")
 # A macro for a number's size, as in "%" PRIu64: the conversion goes on in it.
 SIZE = re.compile(r"PRI[diuxX]\d+$")
