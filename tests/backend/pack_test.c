@@ -116,7 +116,8 @@ static void check_case(const product_case *c, const frit_kernels *kernels)
                                 .n_w = c->n_w,
                                 .n_x = c->n_x,
                                 .n = c->n,
-                                .scratch = scratch});
+                                .scratch = scratch,
+                                .in_order = c->n_x % 4 != 1});
     for (int64_t i = 0; i < c->n_w; i++) {
         type->decode(c->weights + (size_t)i * c->row_bytes, w, c->n);
         for (int64_t j = 0; j < c->n_x; j++) {
@@ -208,7 +209,7 @@ static void check_neighbours(frit_dtype dtype, const frit_kernels *kernels)
     uint8_t *converted = malloc(N_X * x_bytes);
     for (int j = 0; j < N_X; j++) kernels->convert[kernel->form](c.x + j * c.n, converted + (size_t)j * x_bytes, c.n);
     frit_product p = {
-        c.panels, FRIT_PANEL_ROWS * c.packed_bytes, converted, x_bytes, all[0], N_W, N_W, N_X, c.n, NULL, 0, false};
+        c.panels, FRIT_PANEL_ROWS * c.packed_bytes, converted, x_bytes, all[0], N_W, N_W, N_X, c.n, NULL, 0, true};
     kernel->run(&p);
     p.y = one;
     for (int n_x = 1; n_x < 5; n_x++) {

@@ -236,6 +236,12 @@ static int64_t sums_of(int64_t n_x)
     return n_shares(n_x, GRAIN) * GRAIN;
 }
 
+// Strips that are multiplied side by side: STRIPS on processors of AMD, which are those that read in order (isa.c).
+static int strips_at_once(const block *b)
+{
+    return b->p->in_order && b->tokens.n > DIRECT_TOKENS ? STRIPS : 1;
+}
+
 // Adds the products of so many strips from the i-th on: codes are unpacked once for all tokens.
 static void add_strips_from(const block *b, int64_t i, int n_strips, int64_t at, int n_units, rows r, kept_rows kept,
                             vec_f *sums, ahead *next)
@@ -270,8 +276,9 @@ static void add_columns(const block *b, int64_t at, vec_f *sums)
     }
     kept_room room;
     const kept_rows kept = keep_rows(&room, r, n_x, n_units);
-    for (int64_t i = 0; i < n_strips; i += STRIPS)
-        add_strips_from(b, i, n_strips - i < STRIPS ? (int)(n_strips - i) : STRIPS, at, n_units, r, kept, sums, &next);
+    const int most = strips_at_once(b);
+    for (int64_t i = 0; i < n_strips; i += most)
+        add_strips_from(b, i, n_strips - i < most ? (int)(n_strips - i) : most, at, n_units, r, kept, sums, &next);
 }
 
 // Sums of so many strips, [token][strip], to their places: rows from `row` on.
@@ -292,7 +299,7 @@ static void run_block(const block *b)
     vec_f sums[BLOCK_SUMS];   // of STRIPS strips, [token][strip], then of the next ones; of few tokens strip by strip
     const frit_product *p = b->p;
     const int64_t n_strips = b->panels.n * HALVES, n_x = b->tokens.n, stride = sums_of(n_x);
-    const int at_once = n_x > DIRECT_TOKENS ? STRIPS : 1;
+    const int at_once = strips_at_once(b);
     for (int64_t i = 0; i < n_strips * stride; i++) sums[i] = zero_f();
     for (int64_t at = 0; at < p->n; at += 256) add_columns(b, at, sums);
     for (int64_t i = 0; i < n_strips; i += at_once) {

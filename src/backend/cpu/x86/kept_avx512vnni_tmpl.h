@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/x86/kept_avx512vnni_tmpl.h: a part of packed_tmpl.h: what many tokens are multiplied by is kept as it was
-// opened, and two panels are multiplied side by side.
+// opened, and where that is faster two panels are multiplied side by side.
 //
 // A quad of activations is loaded into all words of a register once for both panels: on Zen 5 a product whose operand
 // is such a load runs once a cycle, one of registers twice. Registers hold the dots of two panels and six tokens; the
@@ -94,6 +94,16 @@ FRIT_INLINE void add_strips(const unit *u, kind k, int n_strips, rows r, int n_x
 FRIT_INLINE void tile(const unit *u, kind k, int n_strips, int n_units, kept_rows r, int n_x, vec_f *totals,
                       ahead *next)
 {
+    if (n_strips == 1) {
+        vec_f sums[MAX_TOKENS];
+        for (int j = 0; j < n_x; j++) sums[j] = totals[j];
+        for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
+            if (next) bring(next);
+            add_unit(&u[i], k, r, n_x, sums);
+        }
+        for (int j = 0; j < n_x; j++) totals[j] = sums[j];
+        return;
+    }
     for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
         for (int s = 0; next && s < n_strips; s++) bring(next);
         add_strips(u + i, k, n_strips, r, n_x, totals);
