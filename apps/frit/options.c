@@ -154,7 +154,7 @@ static const char DEFAULT[] = "default";
 // Whether the value is the name of a file, which help tells by its metavariable.
 static bool names_file(const frit_option *row)
 {
-    static const char *const words[] = {"FILE", "DIR", "MODEL"};
+    static const char *const words[] = {"FILE", "DIR"};
     for (size_t i = 0; row->metavar && i < CLI_COUNT(words); i++)
         if (strncmp(row->metavar, words[i], strlen(words[i])) == 0) return true;
     return false;

@@ -132,7 +132,7 @@ static void two_models_are_one_too_many(void **state)
     expect(line, NULL, 2, NULL, "expected one, and a prompt");
     expect("run 'Once upon a time'", "", 2, NULL, "'Once upon a time' was taken as the model: give a prompt with -p");
     expect("run -p x --session ''", "", 2, NULL, "--session: the name is empty; expected FILE");
-    expect("run -p x --model=", "", 2, NULL, "--model: the name is empty; expected MODEL");
+    expect("run -p x --model=", "", 2, NULL, "--model: the name is empty; expected FILE");
     expect("run '' x", "", 3, NULL, "'': cannot be opened");
     expect("run", "", 2, NULL, "run: the prompt is empty; give one with -p TEXT");
     expect("run a.gguf b.gguf", NULL, 2, NULL, "run: two models, 'a.gguf' and 'b.gguf'; expected one, and a prompt");
