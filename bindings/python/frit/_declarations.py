@@ -891,6 +891,56 @@ class frit_importance_file(Structure):
         ("reserved", c_uint64 * 8),
     ]
 
+class frit_covariance_options(Structure):
+    wants: Any
+    wants_ctx: int | None
+    max_bytes: int
+    reserved: Any
+    _fields_ = [
+        ("wants", CFUNCTYPE(c_bool, c_void_p, c_char_p)),
+        ("wants_ctx", c_void_p),
+        ("max_bytes", c_uint64),
+        ("reserved", c_uint64 * 8),
+    ]
+
+class frit_covariance_info(Structure):
+    name: bytes | None
+    width: int
+    n_each: int
+    source: int
+    sums: Any
+    counts: Any
+    reserved: Any
+    _fields_ = [
+        ("name", c_char_p),
+        ("width", c_int64),
+        ("n_each", c_int64),
+        ("source", c_size_t),
+        ("sums", POINTER(c_float)),
+        ("counts", POINTER(c_int64)),
+        ("reserved", c_uint64 * 8),
+    ]
+
+class frit_refine_options(Structure):
+    tokens: Any
+    n_tokens: int
+    n_threads: int
+    progress: Any
+    progress_ctx: int | None
+    log: Any
+    log_ctx: int | None
+    reserved: Any
+    _fields_ = [
+        ("tokens", POINTER(c_int32)),
+        ("n_tokens", c_size_t),
+        ("n_threads", c_int32),
+        ("progress", frit_progress_fn),
+        ("progress_ctx", c_void_p),
+        ("log", frit_log_fn),
+        ("log_ctx", c_void_p),
+        ("reserved", c_uint64 * 8),
+    ]
+
 class frit_profile_row(Structure):
     op: bytes | None
     type: bytes | None
@@ -908,6 +958,50 @@ class frit_profile_row(Structure):
         ("wait_s", c_double),
         ("n_bytes", c_double),
         ("n_ops", c_double),
+        ("reserved", c_uint64 * 8),
+    ]
+
+class frit_allocate_options(Structure):
+    size: bytes | None
+    bits: float
+    types: bytes | None
+    text: bytes | None
+    n_text: int
+    n_windows: int
+    state: bytes | None
+    phase: Any
+    phase_ctx: int | None
+    plan: Any
+    plan_ctx: int | None
+    reserved: Any
+    _fields_ = [
+        ("size", c_char_p),
+        ("bits", c_float),
+        ("types", c_char_p),
+        ("text", c_char_p),
+        ("n_text", c_size_t),
+        ("n_windows", c_int32),
+        ("state", c_char_p),
+        ("phase", CFUNCTYPE(None, c_void_p, c_char_p)),
+        ("phase_ctx", c_void_p),
+        ("plan", CFUNCTYPE(None, c_void_p, POINTER(frit_planned_tensor), c_double)),
+        ("plan_ctx", c_void_p),
+        ("reserved", c_uint64 * 16),
+    ]
+
+class frit_samples_options(Structure):
+    n_windows: int
+    n_ctx: int
+    n_threads: int
+    progress: Any
+    progress_ctx: int | None
+    reserved: Any
+    _fields_ = [
+        ("n_windows", c_size_t),
+        ("n_ctx", c_size_t),
+        ("n_threads", c_int32),
+        ("progress", frit_progress_fn),
+        ("progress_ctx", c_void_p),
         ("reserved", c_uint64 * 8),
     ]
 
@@ -1088,8 +1182,16 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_importance_write": (c_int, [c_void_p, c_char_p, POINTER(frit_importance_file)]),
     "frit_importance_get_info": (c_bool, [c_void_p, c_size_t, POINTER(frit_importance_info)]),
     "frit_engine_observe": (c_int, [c_void_p, c_void_p]),
+    "frit_covariance_new": (c_int, [POINTER(c_void_p), POINTER(frit_covariance_options)]),
+    "frit_covariance_free": (None, [c_void_p]),
+    "frit_covariance_get_info": (c_bool, [c_void_p, c_size_t, POINTER(frit_covariance_info)]),
+    "frit_engine_observe_covariance": (c_int, [c_void_p, c_void_p]),
+    "frit_covariance_error": (c_double, [c_void_p, POINTER(frit_covariance_info), c_int64, POINTER(c_float), c_int64]),
+    "frit_refine": (c_int, [c_char_p, c_char_p, POINTER(frit_refine_options)]),
     "frit_engine_profile": (c_int, [c_void_p, c_bool]),
     "frit_engine_get_profile": (c_bool, [c_void_p, c_size_t, POINTER(frit_profile_row)]),
+    "frit_allocate": (c_int, [c_char_p, c_char_p, POINTER(frit_convert_options), POINTER(frit_allocate_options)]),
+    "frit_samples_write": (c_int, [c_void_p, POINTER(frit_samples_options), POINTER(c_int32)]),
     "frit_machine_probe": (c_int, [POINTER(frit_machine), c_int32]),
     "frit_op_get_info": (c_bool, [c_size_t, POINTER(frit_op_info)]),
     "frit_architecture_get_info": (c_bool, [c_size_t, POINTER(frit_architecture_info)]),
