@@ -7,6 +7,20 @@
 // another that makes more of them.
 #include "allocate/allocate.h"
 
+// A matrix that no prediction depends on was not reached by the text: an expert that was never chosen, a layer that
+// guesses. What it is worth is not known, so it gets about four bits, or stays as it is.
+static void keep_unreached(frit_allocated *m)
+{
+    int kept = m->n_types - 1;
+    for (int t = 0; t < m->n_types; t++) {
+        if (m->types[t].kl > 0) return;
+        if (m->types[t].type == FRIT_DTYPE_Q5_0 && m->types[kept].type != FRIT_DTYPE_Q4_K) kept = t;
+        if (m->types[t].type == FRIT_DTYPE_Q4_K) kept = t;
+    }
+    m->types[0] = m->types[kept];
+    m->n_types = 1;
+}
+
 static uint64_t bytes_of(const frit_allocation *a)
 {
     uint64_t n = 0;
@@ -110,6 +124,7 @@ frit_status frit_allocation_choose(frit_allocation *a, uint64_t n_bytes)
 {
     enum { MOST_EXCHANGES = 2000, MOST_PAIRED = 1000 };
     uint64_t least = 0;
+    for (size_t k = 0; k < a->n; k++) keep_unreached(&a->list[k]);
     for (size_t k = 0; k < a->n; k++) least += a->list[k].types[0].n_bytes;
     if (least > n_bytes)
         return frit_fail(FRIT_E_INVALID,

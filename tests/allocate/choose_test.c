@@ -93,11 +93,27 @@ static void what_costs_nothing_is_not_bought(void **state)
     frit_allocated list[N];
     frit_allocation a;
     make(&a, list, 1);
-    for (int t = 0; t < TYPES; t++) list[2].types[t].kl = 0;   // as of a matrix that is in this type already
+    list[2].types[TYPES - 2].kl = 0;   // as of a matrix that was in this type before
     assert_ok(frit_allocation_choose(&a, 1 << 20));
-    assert_int_equal(list[2].chosen, 0);
+    assert_int_equal(list[2].chosen, TYPES - 2);
     for (size_t k = 0; k < N; k++)
         if (k != 2) assert_int_equal(list[k].chosen, TYPES - 1);
+    frit_map_free(&a.types);
+}
+
+// Its price would be that of nothing, and its type the smallest.
+static void a_matrix_that_no_text_reaches_gets_about_four_bits(void **state)
+{
+    (void)state;
+    static const frit_dtype types[TYPES] = {FRIT_DTYPE_Q2_K, FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q5_0, FRIT_DTYPE_Q6_K};
+    frit_allocated list[N];
+    frit_allocation a;
+    int64_t type;
+    make(&a, list, 1);
+    for (int t = 0; t < TYPES; t++) list[2].types[t].type = types[t], list[2].types[t].kl = 0;
+    assert_ok(frit_allocation_choose(&a, 1 << 20));
+    assert_true(frit_map_get(&a.types, frit_str_of("c"), &type));
+    assert_int_equal(type, FRIT_DTYPE_Q4_K);
     frit_map_free(&a.types);
 }
 
@@ -107,6 +123,7 @@ int main(void)
         cmocka_unit_test(choices_are_near_the_best_and_fit),
         cmocka_unit_test(too_few_bytes_are_refused),
         cmocka_unit_test(what_costs_nothing_is_not_bought),
+        cmocka_unit_test(a_matrix_that_no_text_reaches_gets_about_four_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
