@@ -240,10 +240,6 @@ int cli_convert(const cli_common *common, const char *named, const char *target,
                 const char *what);
 void cli_convert_log(void *common, frit_log_level level, const char *sentence);   // notes too, unless quiet
 int cli_report_convert(const char *source, frit_status status);
-// frit quantize --refine FILE (refine.c): its row, for a const char *; and rounding `target`, a GGUF file that was made
-// of `source`, again with the text in `file`.
-const frit_option *cli_refine_rows(size_t *n_rows);
-int cli_refine(const cli_common *common, const char *source, const char *target, int32_t n_threads, const char *file);
 // The path used when no model is named.
 const char *cli_bundled_model(void);
 
@@ -252,6 +248,11 @@ typedef struct cli_text {   // malloc'd bytes
     size_t n;
 } cli_text;
 int cli_read_file(const char *path, cli_text *out);   // "-": stdin
+// frit quantize --refine FILE (refine.c): its row, for a const char *; and rounding `target`, a GGUF file that was made
+// of `source`, again with this text.
+const frit_option *cli_refine_rows(size_t *n_rows);
+int cli_refine(const cli_common *common, const char *source, const char *target, int32_t n_threads,
+               const cli_text *text);
 void cli_text_add(cli_text *text, const char *bytes, size_t n);
 // The token ids in a text: integers with spaces, commas or brackets between them. `where` is for the sentence.
 int cli_parse_ids(const char *where, const char *text, size_t n_bytes, frit_token **ids, size_t *n_ids);

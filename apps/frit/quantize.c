@@ -208,6 +208,21 @@ static int print_plan(const quantize_args *args, const char *source, frit_conver
     return CLI_DONE;
 }
 
+// The text to refine with is read before the long work.
+static int quantize(const quantize_args *args, const char *source, const char *target, frit_convert_options *with)
+{
+    const cli_common *common = &args->common;
+    cli_text text = {0};
+    int code = cli_check_writable(target);
+    if (code == CLI_DONE && args->refine) code = cli_read_file(args->refine, &text);
+    if (code == CLI_DONE)
+        code = is_sized(args) ? allocate(args, source, target, with, NULL)
+                              : cli_convert(common, source, target, with, "quantizing");
+    if (code == CLI_DONE && args->refine) code = cli_refine(common, source, target, args->convert.n_threads, &text);
+    free(text.data);
+    return code;
+}
+
 static int run(void *ctx)
 {
     quantize_args *args = ctx;
@@ -224,14 +239,13 @@ static int run(void *ctx)
         return cli_usage("quantize: -f and --state are for measuring; give --size or --bits too");
     if (!args->quantize.mix && !with.type && !is_sized(args)) args->quantize.mix = "q4_k_m";
     with.quantize = &args->quantize;
-    if (args->plan) return print_plan(args, source, &with);
-    const char *target = common->positional[common->n_positional - 1];
-    int code = cli_check_writable(target);
+    char *path;   // of a model that is named
+    int code = cli_find_model(common, source, &path);
     if (code != CLI_DONE) return code;
-    code = is_sized(args) ? allocate(args, source, target, &with, NULL)
-                          : cli_convert(common, source, target, &with, "quantizing");
-    if (code != CLI_DONE || !args->refine) return code;
-    return cli_refine(common, source, target, args->convert.n_threads, args->refine);
+    code = args->plan ? print_plan(args, path, &with)
+                      : quantize(args, path, common->positional[common->n_positional - 1], &with);
+    free(path);
+    return code;
 }
 
 static const cli_group groups[] = {

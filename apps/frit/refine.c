@@ -25,8 +25,8 @@ static void note(void *ctx, frit_log_level level, const char *sentence)
         cli_log(ctx, level, sentence);
 }
 
-static int refine(const cli_common *common, const char *source, const char *target, int32_t n_threads,
-                  const cli_text *text)
+int cli_refine(const cli_common *common, const char *source, const char *target, int32_t n_threads,
+               const cli_text *text)
 {
     const frit_model_options vocab = {.vocab_only = true};
     frit_model *model = NULL;
@@ -49,13 +49,4 @@ static int refine(const cli_common *common, const char *source, const char *targ
     cli_progress_end(&progress);
     free(tokens);
     return status == FRIT_OK ? CLI_DONE : cli_report(status);
-}
-
-int cli_refine(const cli_common *common, const char *source, const char *target, int32_t n_threads, const char *file)
-{
-    cli_text text = {0};
-    int code = cli_read_file(file, &text);
-    if (code == CLI_DONE) code = refine(common, source, target, n_threads, &text);
-    free(text.data);
-    return code;
 }

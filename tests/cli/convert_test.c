@@ -83,6 +83,10 @@ static void a_mix_that_needs_importance_is_refused(void **state)
     snprintf(arguments, sizeof arguments, "quantize '%s' '%s' --mix q4_k_m --type q8_0",
              project_path("models/fable.gguf"), path);
     expect(arguments, NULL, 2, NULL, "expected one of them");
+    snprintf(arguments, sizeof arguments, "quantize '%s' '%s' --refine /nonexistent", project_path("models/fable.gguf"),
+             path);
+    expect(arguments, NULL, 1, NULL, "/nonexistent: No such file");
+    assert_int_equal(access(path, F_OK), -1);   // before long work
     snprintf(arguments, sizeof arguments, "quantize '%s'", project_path("models/fable.gguf"));
     expect(arguments, NULL, 2, NULL, "quantize: expected a model and the name of the GGUF file to write");
 }
