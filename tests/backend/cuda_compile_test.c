@@ -169,16 +169,25 @@ static const frit_cuda_experts_product many_experts[] = {
     {.rows = 64, .k = 4096, .dtype = FRIT_DTYPE_BF16, .n_tiles = 256, .n_used = 2, .has_own_rows = true},
 };
 
+static const frit_route routes[] = {
+    {.gating = FRIT_GATING_SOFTMAX, .n_used = 8, .normalize = true},
+    {.gating = FRIT_GATING_SIGMOID, .n_used = 8, .n_groups = 8, .n_groups_used = 4, .normalize = true, .scale = 2.5f},
+    {.gating = FRIT_GATING_NEAR_BEST, .n_used = 2, .jitter = 0.01f},
+};
+
 static void products_of_experts_compile_without_spills(void **state)
 {
     (void)state;
     const frit_cuda_gpu *const gpus[] = {&hopper, &ampere};
     for (size_t g = 0; g < FRIT_COUNT(gpus); g++) {
         machine m;
-        frit_cuda_kernel kernel = {.file = "route.cu"};
+        frit_cuda_kernel kernel;
         open_machine(&m, gpus[g]);
-        check_kernel(&m, &kernel, "routes");
-        kernel.file = "dispatch.cu";
+        for (size_t i = 0; i < FRIT_COUNT(routes); i++) {
+            assert_ok(frit_cuda_route_kernel(&routes[i], i == 1 ? 288 : 128, &kernel));
+            check_kernel(&m, &kernel, "routes");
+        }
+        kernel = (frit_cuda_kernel){.file = "dispatch.cu"};
         check_kernel(&m, &kernel, "assignments by expert");
         for (size_t i = 0; i < FRIT_COUNT(experts); i++) {
             assert_ok(frit_cuda_experts_kernel(&experts[i], gpus[g], &kernel));

@@ -139,6 +139,35 @@ static frit_status launch(frit_cuda_device *d, const frit_cuda_kernel *kernel, u
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, args, FRIT_CUDA_OVERLAPPING);
 }
 
+frit_status frit_cuda_route_kernel(const frit_route *r, int n_scores, frit_cuda_kernel *kernel)
+{
+    const int n_shared = 2 * n_scores + r->n_groups + r->n_used;
+    if (r->n_used < 1 || n_scores < r->n_used || n_scores > 4 * MOST_EXPERTS)
+        return frit_fail(FRIT_E_UNSUPPORTED, "a route to %d of %d experts; expected at most %d", (int)r->n_used,
+                         n_scores, 4 * MOST_EXPERTS);
+    *kernel = (frit_cuda_kernel){.file = "route.cu",
+                                 .name = "route",
+                                 .grid = {1, 1, 1},
+                                 .threads = 32,
+                                 .shared_bytes = (unsigned)n_shared * sizeof(float)};
+    const struct {
+        const char *name;
+        int64_t value;
+    } defines[] = {
+        {"N_SCORES", n_scores},
+        {"N_USED", r->n_used},
+        {"N_GROUPS", r->n_groups},
+        {"N_GROUPS_USED", r->n_groups_used},
+        {"GATING", (int)r->gating},
+        {"BY_SIGMOID", r->by_sigmoid},
+        {"BY_LOGIT", r->by_logit},
+        {"NORMALIZE", r->normalize},
+        {"DIVISOR", r->divisor > 0 ? r->divisor : 1},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(defines); i++) frit_cuda_define(kernel, defines[i].name, defines[i].value);
+    return FRIT_OK;
+}
+
 static frit_status run_route(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     const frit_route *r = &l->node->route;
@@ -146,15 +175,6 @@ static frit_status run_route(frit_cuda_device *d, const frit_cuda_launch *l, con
     const frit_route_args args = {.scores = frit_cuda_resolve(step, l->x[0]),
                                   .bias = frit_cuda_resolve(step, l->x[1]),
                                   .route = frit_cuda_resolve(step, l->y),
-                                  .n = (int)frit_cuda_width(l->node->src[0]),
-                                  .n_used = r->n_used,
-                                  .n_groups = r->n_groups,
-                                  .n_groups_used = r->n_groups_used,
-                                  .gating = (int)r->gating,
-                                  .by_sigmoid = r->by_sigmoid,
-                                  .by_logit = r->by_logit,
-                                  .normalize = r->normalize,
-                                  .divisor = r->divisor > 0 ? r->divisor : 1,
                                   .scale = r->scale,
                                   .jitter = r->jitter};
     return n_rows == 0 ? FRIT_OK : launch(d, l->kernel, (unsigned)n_rows, 1, &args);
@@ -221,15 +241,15 @@ static frit_status keep_dispatch(frit_exec *exec, const frit_node *route, frit_c
 frit_status frit_cuda_lower_route(frit_exec *exec, const frit_node *node)
 {
     frit_cuda_launch *l;
-    const frit_route *r = &node->route;
-    const int64_t n_shared = 2 * frit_cuda_width(node->src[0]) + r->n_groups + r->n_used;
     frit_cuda_dispatch dispatch;
+    frit_cuda_kernel kernel;
     FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
     l->run = run_route;
     for (int i = 0; i < node->n_src; i++)
         if (node->src[i]) FRIT_TRY(frit_cuda_address_of(exec, node->src[i], false, &l->x[i]));
     FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
-    FRIT_TRY(frit_cuda_take_kernel(exec, "route.cu", "route", 32, (unsigned)n_shared * sizeof(float), &l->kernel));
+    FRIT_TRY(frit_cuda_route_kernel(&node->route, (int)frit_cuda_width(node->src[0]), &kernel));
+    FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &l->kernel));
     FRIT_TRY(keep_dispatch(exec, node, &dispatch));
     if (!dispatch.groups) return FRIT_OK;
     FRIT_TRY(frit_cuda_launch_new(exec, node, &l));

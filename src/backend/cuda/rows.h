@@ -63,6 +63,7 @@ frit_status frit_cuda_glu_kernel(const frit_cuda_glu *glu, frit_cuda_kernel *ker
 // Gates and values after a product of many rows, as f16 (frit_gate_args); width: of what they give.
 frit_status frit_cuda_gate_kernel(int width, frit_cuda_kernel *kernel);
 frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *heads, frit_cuda_kernel *kernel);
+frit_status frit_cuda_route_kernel(const frit_route *route, int n_scores, frit_cuda_kernel *kernel);
 // Cosines and sines of so many dimensions of a head at each row's position (frit_rope_rows_args).
 frit_status frit_cuda_rope_kernel(int rotated, frit_cuda_kernel *kernel);
 // x[i,:] = from[rows[i],:], of f32 (frit_take_rows_args).

@@ -28,10 +28,7 @@ typedef struct frit_product_args {
 // route.cu: the experts of each row (ops.def)
 typedef struct frit_route_args {
     frit_gpu_ptr scores, bias, route;   // f32 [rows, n]; f32 [n], or 0; f32 [rows, 2, n_used]
-    int n, n_used, n_groups, n_groups_used;
-    int gating, by_sigmoid, by_logit, normalize, divisor;
     float scale, jitter;
-    int pad;
 } frit_route_args;
 
 // An assignment is an expert of a row, number row * n_used + k. Groups have assignments of one expert.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The experts of each row, as op route says (graph/ops.def): a warp for each row.
+// The experts of each row, as op route says (graph/ops.def): a warp for each row. What a route does is fixed when the
+// kernel is made: a step runs its code once, so reading the code is what takes time.
 //
-// Shared memory: f32 [2 n + n_groups + n_used]. Grid: rows; 32 threads.
+// Shared memory: f32 [2 N_SCORES + N_GROUPS + N_USED]. Grid: rows; 32 threads. Defined by the host (experts.c):
+// N_SCORES, N_USED, N_GROUPS, N_GROUPS_USED, GATING, BY_SIGMOID, BY_LOGIT, NORMALIZE, DIVISOR.
 #include "args.h"
 #include "ptx.cuh"
 
@@ -38,11 +40,12 @@ DEVICE int best(const float *s, int n, int lane)
     return n - (int)max(1u, __reduce_max_sync(~0u, first));
 }
 
-// The same of up to 256 numbers in registers: a lane's are those at lane + 32 j.
-#define HELD 8
+// The same of up to 256 scores in registers: a lane's are those at lane + 32 j.
+#define HELD    ((N_SCORES + 31) / 32)
+#define IS_HELD (N_SCORES <= 256)
 
 struct held {
-    u32 key[HELD];
+    u32 key[IS_HELD ? HELD : 1];
     DEVICE void load(const float *s, int n, int lane)
     {
 #pragma unroll
@@ -104,15 +107,15 @@ DEVICE float best_two(const float *s, int n)
 // Leaves only the experts of the best groups.
 DEVICE void keep_best_groups(const frit_route_args &a, float *s, float *sums, int lane)
 {
-    const int size = a.n / a.n_groups;
-    for (int g = lane; g < a.n_groups; g += 32) sums[g] = best_two(s + g * size, size);
+    const int size = N_SCORES / (N_GROUPS > 0 ? N_GROUPS : 1);
+    for (int g = lane; g < N_GROUPS; g += 32) sums[g] = best_two(s + g * size, size);
     __syncwarp();
-    for (int i = 0; i < a.n_groups_used; i++) {
-        const int g = best(sums, a.n_groups, lane);
+    for (int i = 0; i < N_GROUPS_USED; i++) {
+        const int g = best(sums, N_GROUPS, lane);
         if (lane == 0) sums[g] = -INFINITE;
         __syncwarp();
     }
-    for (int i = lane; i < size * a.n_groups; i += 32)
+    for (int i = lane; i < size * N_GROUPS; i += 32)
         if (sums[i / size] != -INFINITE) s[i] = -INFINITE;
     __syncwarp();
 }
@@ -122,19 +125,19 @@ DEVICE float near_best(const frit_route_args &a, const float *s, int e, int lane
 {
     const float top = s[e];
     float sum = 0;
-    for (int i = lane; i < a.n; i += 32)
+    for (int i = lane; i < N_SCORES; i += 32)
         if (s[i] != -INFINITE && (top - s[i]) / fmaxf(fabsf(s[i]), top) <= 2 * a.jitter) sum += expf(s[i] - top);
     return 1 / warp_sum(sum);
 }
 
 DEVICE void weigh(const frit_route_args &a, float *weights, int lane)
 {
-    if (a.gating == GATING_SOFTMAX_SELECTED) softmax(weights, a.n_used, lane);
+    if (GATING == GATING_SOFTMAX_SELECTED) softmax(weights, N_USED, lane);
     float sum = 0;
-    for (int k = lane; k < a.n_used; k += 32) sum += weights[k];
+    for (int k = lane; k < N_USED; k += 32) sum += weights[k];
     sum = fmaxf(warp_sum(sum), LEAST);
-    for (int k = lane; k < a.n_used; k += 32) {
-        if (a.normalize) weights[k] /= sum;
+    for (int k = lane; k < N_USED; k += 32) {
+        if (NORMALIZE) weights[k] /= sum;
         if (a.scale != 0) weights[k] *= a.scale;
     }
 }
@@ -142,37 +145,37 @@ DEVICE void weigh(const frit_route_args &a, float *weights, int lane)
 extern "C" __global__ void __launch_bounds__(32) route(const frit_route_args a)
 {
     extern __shared__ __align__(128) char shared[];
-    float *p = (float *)shared, *s = p + a.n, *sums = s + a.n, *weights = sums + a.n_groups;
+    float *p = (float *)shared, *s = p + N_SCORES, *sums = s + N_SCORES, *weights = sums + N_GROUPS;
     const int lane = threadIdx.x;
-    const float *x = (const float *)a.scores + (long long)blockIdx.x * a.n, *bias = (const float *)a.bias;
-    float *y = (float *)a.route + (long long)blockIdx.x * 2 * a.n_used;
+    const float *x = (const float *)a.scores + (long long)blockIdx.x * N_SCORES, *bias = (const float *)a.bias;
+    float *y = (float *)a.route + (long long)blockIdx.x * 2 * N_USED;
     let_next_kernel_start();
     wait_for_kernel_before();
-    for (int i = lane; i < a.n; i += 32) p[i] = probability(a.gating, __ldcg(x + i));
+    for (int i = lane; i < N_SCORES; i += 32) p[i] = probability(GATING, __ldcg(x + i));
     __syncwarp();
-    if (a.gating == GATING_SOFTMAX) softmax(p, a.n, lane);
-    for (int i = lane; i < a.n; i += 32) {
+    if (GATING == GATING_SOFTMAX) softmax(p, N_SCORES, lane);
+    for (int i = lane; i < N_SCORES; i += 32) {
         const float score = __ldcg(x + i);
-        s[i] = a.by_logit ? score : a.by_sigmoid ? probability(GATING_SIGMOID, score) : p[i];
+        s[i] = BY_LOGIT ? score : BY_SIGMOID ? probability(GATING_SIGMOID, score) : p[i];
         if (bias) s[i] += bias[i];
     }
     __syncwarp();
-    if (a.n_groups > 1) keep_best_groups(a, s, sums, lane);
-    const bool is_held = a.n <= 32 * HELD;
+    if (N_GROUPS > 1) keep_best_groups(a, s, sums, lane);
     held scores;
-    if (is_held) scores.load(s, a.n, lane);
-    for (int k = 0; k < a.n_used; k++) {
-        const int e = is_held ? scores.best(a.n, lane) : best(s, a.n, lane);
-        scores.drop(e, lane);
-        const float weight = a.gating == GATING_NEAR_BEST ? near_best(a, s, e, lane) : p[e / a.divisor];
+    if (IS_HELD) scores.load(s, N_SCORES, lane);
+#pragma unroll 1
+    for (int k = 0; k < N_USED; k++) {
+        const int e = IS_HELD ? scores.best(N_SCORES, lane) : best(s, N_SCORES, lane);
+        if (IS_HELD) scores.drop(e, lane);
+        const float weight = GATING == GATING_NEAR_BEST ? near_best(a, s, e, lane) : p[e / DIVISOR];
         __syncwarp();
         if (lane == 0) {
-            y[k] = (float)(e / a.divisor);
+            y[k] = (float)(e / DIVISOR);
             weights[k] = weight;
             s[e] = -INFINITE;
         }
         __syncwarp();
     }
     weigh(a, weights, lane);
-    for (int k = lane; k < a.n_used; k += 32) y[a.n_used + k] = weights[k];
+    for (int k = lane; k < N_USED; k += 32) y[N_USED + k] = weights[k];
 }
