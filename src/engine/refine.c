@@ -192,7 +192,7 @@ static bool is_refinable(const refining *r, const char *name)
 {
     const frit_tensor *to = frit_checkpoint_find(r->quantized->ckpt, name);
     const frit_tensor *from = frit_checkpoint_find(r->source->ckpt, name);
-    return to && from && to->n_dims > 1 && frit_lattice_get(to->dtype) && from->dtype != to->dtype;
+    return to && from && to->n_dims > 1 && frit_block_format_get(to->dtype) && from->dtype != to->dtype;
 }
 
 static frit_status refine_tensor(refining *r, const char *name)

@@ -10,7 +10,7 @@ enum { COLUMNS = 128, ROWS = 32 };   // of a block of columns; rows that a threa
 
 typedef struct job {
     const frit_refine_input *in;
-    const frit_lattice *lattice;
+    const frit_block_format *format;
     frit_refine_rows *rows;
     size_t row_bytes;
     int64_t n_blocks;   // of a row
@@ -24,7 +24,7 @@ typedef struct batch {
     int64_t first, n;
     float *target, *error, *gradient, *other;   // [ROWS, width]
     float tile[ROWS][COLUMNS];
-    frit_lattice_block *blocks;   // [ROWS, n_blocks]
+    frit_unpacked_block *blocks;   // [ROWS, n_blocks]
 } batch;
 
 static frit_dense_rows rows_of(const float *at, int64_t n, int64_t width)
@@ -32,23 +32,23 @@ static frit_dense_rows rows_of(const float *at, int64_t n, int64_t width)
     return (frit_dense_rows){at, n, width};
 }
 
-static frit_lattice_block *block_of(const batch *b, int64_t row, int64_t column)
+static frit_unpacked_block *block_of(const batch *b, int64_t row, int64_t column)
 {
-    return b->blocks + row * b->job->n_blocks + column / b->job->lattice->block;
+    return b->blocks + row * b->job->n_blocks + column / b->job->format->block;
 }
 
-static int group_of(const frit_lattice *lattice, int64_t column)
+static int group_of(const frit_block_format *format, int64_t column)
 {
-    return (int)(column % lattice->block) / lattice->group;
+    return (int)(column % format->block) / format->group;
 }
 
 static float value_of(const batch *b, int64_t row, int64_t column)
 {
-    const frit_lattice *lattice = b->job->lattice;
-    const frit_lattice_block *block = block_of(b, row, column);
-    const int g = group_of(lattice, column);
-    const float level = frit_lattice_level(lattice, block->codes[column % lattice->block]);
-    return frit_lattice_scale(block, g) * level - frit_lattice_min(block, g);
+    const frit_block_format *format = b->job->format;
+    const frit_unpacked_block *block = block_of(b, row, column);
+    const int g = group_of(format, column);
+    const float level = frit_block_format_level(format, block->codes[column % format->block]);
+    return frit_block_format_scale(block, g) * level - frit_block_format_min(block, g);
 }
 
 // ------------------------------------------------------------------------------------- the target
@@ -118,13 +118,13 @@ static void find_target(batch *b)
 // The code for `wanted`; returns what it stands for.
 static float round_to_level(const batch *b, int64_t row, int64_t column, float wanted)
 {
-    const frit_lattice *lattice = b->job->lattice;
-    frit_lattice_block *block = block_of(b, row, column);
-    const int g = group_of(lattice, column);
-    const float scale = frit_lattice_scale(block, g), min = frit_lattice_min(block, g);
-    int8_t *code = &block->codes[column % lattice->block];
-    if (scale != 0) *code = (int8_t)frit_lattice_nearest(lattice, (wanted + min) / scale);
-    return scale * frit_lattice_level(lattice, *code) - min;
+    const frit_block_format *format = b->job->format;
+    frit_unpacked_block *block = block_of(b, row, column);
+    const int g = group_of(format, column);
+    const float scale = frit_block_format_scale(block, g), min = frit_block_format_min(block, g);
+    int8_t *code = &block->codes[column % format->block];
+    if (scale != 0) *code = (int8_t)frit_block_format_nearest(format, (wanted + min) / scale);
+    return scale * frit_block_format_level(format, *code) - min;
 }
 
 // error: what the target is above what it became.
@@ -164,12 +164,12 @@ static void change(const batch *b, int64_t row, int64_t k, float delta, int64_t 
 static void improve_codes(const batch *b, int64_t row, int64_t begin, int64_t end)
 {
     const frit_refine_input *in = b->job->in;
-    const frit_lattice *lattice = b->job->lattice;
+    const frit_block_format *format = b->job->format;
     const float *target = b->target + row * in->width, *gradient = b->gradient + row * in->width;
     const float *error = b->error + row * in->width;
     for (int64_t k = begin; k < end; k++) {
         const float wanted = target[k] + error[k] - gradient[k] / (in->sums[k * in->width + k] + in->damping);
-        const int8_t *code = &block_of(b, row, k)->codes[k % lattice->block], before = *code;
+        const int8_t *code = &block_of(b, row, k)->codes[k % format->block], before = *code;
         const float next = round_to_level(b, row, k, wanted);
         if (*code != before) change(b, row, k, next - target[k] - error[k], begin, end);
     }
@@ -201,19 +201,19 @@ static void apply_step(const batch *b, int64_t row, int64_t first, int n, const 
 // The scale, then the min of the group at `first`.
 static void improve_group(const batch *b, int64_t row, int64_t first, int64_t begin, int64_t end)
 {
-    const frit_lattice *lattice = b->job->lattice;
-    frit_lattice_block *block = block_of(b, row, first);
-    const int g = group_of(lattice, first), n = lattice->group;
-    float direction[FRIT_LATTICE_BLOCK] = {0};
-    for (int i = 0; i < n; i++) direction[i] = frit_lattice_level(lattice, block->codes[first % lattice->block + i]);
-    float before = frit_lattice_scale(block, g);
-    frit_lattice_set_scale(lattice, block, g, before + best_step(b, row, first, n, direction));
-    apply_step(b, row, first, n, direction, frit_lattice_scale(block, g) - before, begin, end);
-    if (lattice->min_high == 0) return;
+    const frit_block_format *format = b->job->format;
+    frit_unpacked_block *block = block_of(b, row, first);
+    const int g = group_of(format, first), n = format->group;
+    float direction[FRIT_UNPACKED_CODES] = {0};
+    for (int i = 0; i < n; i++) direction[i] = frit_block_format_level(format, block->codes[first % format->block + i]);
+    float before = frit_block_format_scale(block, g);
+    frit_block_format_set_scale(format, block, g, before + best_step(b, row, first, n, direction));
+    apply_step(b, row, first, n, direction, frit_block_format_scale(block, g) - before, begin, end);
+    if (format->min_high == 0) return;
     for (int i = 0; i < n; i++) direction[i] = -1;
-    before = frit_lattice_min(block, g);
-    frit_lattice_set_min(lattice, block, g, before + best_step(b, row, first, n, direction));
-    apply_step(b, row, first, n, direction, frit_lattice_min(block, g) - before, begin, end);
+    before = frit_block_format_min(block, g);
+    frit_block_format_set_min(format, block, g, before + best_step(b, row, first, n, direction));
+    apply_step(b, row, first, n, direction, frit_block_format_min(block, g) - before, begin, end);
 }
 
 // error is now what the result is above the target; `other` has the changes of the block.
@@ -221,7 +221,7 @@ static void improve_columns(batch *b, int64_t begin, int64_t end)
 {
     const frit_refine_input *in = b->job->in;
     const int64_t n = in->width;
-    const int group = b->job->lattice->group;
+    const int group = b->job->format->group;
     memset(b->other, 0, (size_t)(b->n * COLUMNS) * sizeof(float));
     for (int64_t r = 0; r < b->n; r++) {
         improve_codes(b, r, begin, end);
@@ -279,17 +279,17 @@ static double compare(batch *b)
 static void refine_batch(batch *b)
 {
     const job *j = b->job;
-    const frit_lattice *lattice = j->lattice;
-    const size_t block_bytes = (size_t)frit_dtype_get(lattice->type)->block_bytes;
+    const frit_block_format *format = j->format;
+    const size_t block_bytes = (size_t)frit_dtype_get(format->type)->block_bytes;
     const int64_t n = j->in->width;
     for (int64_t i = 0; i < b->n * j->n_blocks; i++)
-        lattice->unpack(j->rows->start + (size_t)b->first * j->row_bytes + (size_t)i * block_bytes, &b->blocks[i]);
+        format->unpack(j->rows->start + (size_t)b->first * j->row_bytes + (size_t)i * block_bytes, &b->blocks[i]);
     find_target(b);
     for (int64_t begin = 0; begin < n; begin += COLUMNS)
         round_columns(b, begin, begin + COLUMNS < n ? begin + COLUMNS : n);
     descend(b);
     for (int64_t i = 0; i < b->n * j->n_blocks; i++)
-        lattice->pack(&b->blocks[i], j->rows->blocks + (size_t)b->first * j->row_bytes + (size_t)i * block_bytes);
+        format->pack(&b->blocks[i], j->rows->blocks + (size_t)b->first * j->row_bytes + (size_t)i * block_bytes);
     if (j->in->held) j->changes[b->first / ROWS] = compare(b);
 }
 
@@ -299,7 +299,7 @@ static void run_part(void *ctx, int part, int parts)
     const size_t n = (size_t)(ROWS * (j->in->width < COLUMNS ? COLUMNS : j->in->width));
     batch *b = calloc(1, sizeof *b);
     float *memory = malloc(4 * n * sizeof *memory);
-    frit_lattice_block *blocks = malloc((size_t)(ROWS * j->n_blocks) * sizeof *blocks);
+    frit_unpacked_block *blocks = malloc((size_t)(ROWS * j->n_blocks) * sizeof *blocks);
     if (!b || !memory || !blocks) j->failed = true;
     for (int64_t first = (int64_t)part * ROWS; first < j->rows->n && !j->failed; first += (int64_t)parts * ROWS) {
         *b = (batch){.job = j,
@@ -319,13 +319,13 @@ static void run_part(void *ctx, int part, int parts)
 
 frit_status frit_refine_run(const frit_refine_input *input, frit_refine_rows *rows, frit_pool *pool)
 {
-    job j = {.in = input, .lattice = frit_lattice_get(rows->type), .rows = rows};
-    if (!j.lattice || input->width % j.lattice->block != 0)
+    job j = {.in = input, .format = frit_block_format_get(rows->type), .rows = rows};
+    if (!j.format || input->width % j.format->block != 0)
         return frit_fail(FRIT_E_INVALID, "rows of %lld numbers of %s cannot be refined", (long long)input->width,
                          frit_dtype_get(rows->type)->name);
     const size_t n_batches = (size_t)(rows->n + ROWS - 1) / ROWS;
     j.row_bytes = (size_t)frit_dtype_row_bytes(rows->type, input->width);
-    j.n_blocks = input->width / j.lattice->block;
+    j.n_blocks = input->width / j.format->block;
     j.changes = calloc(n_batches + 1, sizeof *j.changes);
     if (!j.changes) return frit_fail_memory(n_batches * sizeof *j.changes, "errors of rows");
     frit_pool_run(pool, run_part, &j);

@@ -17,7 +17,7 @@
 #pragma once
 #include "base/thread.h"
 #include "engine/dense.h"
-#include "quant/lattice.h"
+#include "quant/block_format.h"
 
 typedef struct frit_refine_input {
     frit_dense dense;
@@ -37,7 +37,7 @@ frit_status frit_refine_factor(frit_refine_input *input, frit_pool *pool);
 void frit_refine_input_free(frit_refine_input *input);
 
 typedef struct frit_refine_rows {
-    frit_dtype type;        // with a lattice (quant/lattice.h)
+    frit_dtype type;        // with a format (quant/block_format.h)
     const float *weights;   // [n, width]
     const uint8_t *start;   // rows of blocks: the encoder's
     uint8_t *blocks;        // the result

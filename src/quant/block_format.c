@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Blocks as codes and scales.
-#include "quant/lattice.h"
+#include "quant/block_format.h"
 
 #include "quant/blocks.h"
 #include "quant/encode.h"
@@ -43,19 +43,19 @@ static void shift_codes(int8_t *codes, int n, int by)
 }
 
 // Codes as they are stored: from 0 on.
-static void stored_codes(const frit_lattice_block *from, int n, int low, uint8_t *codes)
+static void stored_codes(const frit_unpacked_block *from, int n, int low, uint8_t *codes)
 {
     for (int i = 0; i < n; i++) codes[i] = (uint8_t)(from->codes[i] - low);
 }
 
-static void set_units(frit_lattice_block *out, int n_groups)
+static void set_units(frit_unpacked_block *out, int n_groups)
 {
     for (int g = 0; g < n_groups; g++) out->scales[g] = out->mins[g] = 1;
 }
 
 // ------------------------------------------------------------------------------------- formats
 
-static void unpack_q2_k(const void *block, frit_lattice_block *out)
+static void unpack_q2_k(const void *block, frit_unpacked_block *out)
 {
     const frit_block_q2_k *b = block;
     out->d = frit_half_to_float(b->d);
@@ -67,7 +67,7 @@ static void unpack_q2_k(const void *block, frit_lattice_block *out)
     unpack_two_bits(b->qs, out->codes);
 }
 
-static void pack_q2_k(const frit_lattice_block *from, void *block)
+static void pack_q2_k(const frit_unpacked_block *from, void *block)
 {
     frit_block_q2_k *b = block;
     uint8_t codes[256];
@@ -78,7 +78,7 @@ static void pack_q2_k(const frit_lattice_block *from, void *block)
     frit_pack_two_bits(codes, b->qs);
 }
 
-static void unpack_q3_k(const void *block, frit_lattice_block *out)
+static void unpack_q3_k(const void *block, frit_unpacked_block *out)
 {
     const frit_block_q3_k *b = block;
     int8_t scales[16];
@@ -91,7 +91,7 @@ static void unpack_q3_k(const void *block, frit_lattice_block *out)
     shift_codes(out->codes, 256, -4);
 }
 
-static void pack_q3_k(const frit_lattice_block *from, void *block)
+static void pack_q3_k(const frit_unpacked_block *from, void *block)
 {
     frit_block_q3_k *b = block;
     uint8_t codes[256];
@@ -104,7 +104,7 @@ static void pack_q3_k(const frit_lattice_block *from, void *block)
     frit_pack_one_bit(codes, 2, b->qh);
 }
 
-static void unpack_scales_q4_k(const uint8_t packed[12], frit_lattice_block *out)
+static void unpack_scales_q4_k(const uint8_t packed[12], frit_unpacked_block *out)
 {
     uint8_t scales[8], mins[8];
     frit_unpack_scales_q4_k(packed, scales, mins);
@@ -114,7 +114,7 @@ static void unpack_scales_q4_k(const uint8_t packed[12], frit_lattice_block *out
     }
 }
 
-static void pack_scales_q4_k(const frit_lattice_block *from, uint8_t packed[12])
+static void pack_scales_q4_k(const frit_unpacked_block *from, uint8_t packed[12])
 {
     uint8_t scales[8], mins[8];
     for (int g = 0; g < 8; g++) {
@@ -124,7 +124,7 @@ static void pack_scales_q4_k(const frit_lattice_block *from, uint8_t packed[12])
     frit_pack_scales_q4_k(scales, mins, packed);
 }
 
-static void unpack_q4_k(const void *block, frit_lattice_block *out)
+static void unpack_q4_k(const void *block, frit_unpacked_block *out)
 {
     const frit_block_q4_k *b = block;
     out->d = frit_half_to_float(b->d);
@@ -133,7 +133,7 @@ static void unpack_q4_k(const void *block, frit_lattice_block *out)
     unpack_four_bits(b->qs, out->codes);
 }
 
-static void pack_q4_k(const frit_lattice_block *from, void *block)
+static void pack_q4_k(const frit_unpacked_block *from, void *block)
 {
     frit_block_q4_k *b = block;
     uint8_t codes[256];
@@ -144,7 +144,7 @@ static void pack_q4_k(const frit_lattice_block *from, void *block)
     frit_pack_four_bits(codes, b->qs);
 }
 
-static void unpack_q5_k(const void *block, frit_lattice_block *out)
+static void unpack_q5_k(const void *block, frit_unpacked_block *out)
 {
     const frit_block_q5_k *b = block;
     out->d = frit_half_to_float(b->d);
@@ -154,7 +154,7 @@ static void unpack_q5_k(const void *block, frit_lattice_block *out)
     unpack_one_bit(b->qh, 4, out->codes);
 }
 
-static void pack_q5_k(const frit_lattice_block *from, void *block)
+static void pack_q5_k(const frit_unpacked_block *from, void *block)
 {
     frit_block_q5_k *b = block;
     uint8_t codes[256];
@@ -166,7 +166,7 @@ static void pack_q5_k(const frit_lattice_block *from, void *block)
     frit_pack_one_bit(codes, 4, b->qh);
 }
 
-static void unpack_q6_k(const void *block, frit_lattice_block *out)
+static void unpack_q6_k(const void *block, frit_unpacked_block *out)
 {
     const frit_block_q6_k *b = block;
     out->d = frit_half_to_float(b->d);
@@ -179,7 +179,7 @@ static void unpack_q6_k(const void *block, frit_lattice_block *out)
     }
 }
 
-static void pack_q6_k(const frit_lattice_block *from, void *block)
+static void pack_q6_k(const frit_unpacked_block *from, void *block)
 {
     frit_block_q6_k *b = block;
     uint8_t codes[256];
@@ -196,7 +196,7 @@ static void unpack_fifth_bits(uint32_t qh, int8_t *codes)
     for (int j = 0; j < 32; j++) codes[j] = (int8_t)(codes[j] | (qh >> j & 1) << 4);
 }
 
-static void unpack_q4_0(const void *block, frit_lattice_block *out)
+static void unpack_q4_0(const void *block, frit_unpacked_block *out)
 {
     const frit_block_q4_0 *b = block;
     out->d = frit_half_to_float(b->d);
@@ -206,7 +206,7 @@ static void unpack_q4_0(const void *block, frit_lattice_block *out)
     shift_codes(out->codes, 32, -8);
 }
 
-static void pack_q4_0(const frit_lattice_block *from, void *block)
+static void pack_q4_0(const frit_unpacked_block *from, void *block)
 {
     frit_block_q4_0 *b = block;
     uint8_t codes[32];
@@ -215,7 +215,7 @@ static void pack_q4_0(const frit_lattice_block *from, void *block)
     frit_pack_nibbles(codes, b->qs);
 }
 
-static void unpack_q4_1(const void *block, frit_lattice_block *out)
+static void unpack_q4_1(const void *block, frit_unpacked_block *out)
 {
     const frit_block_q4_1 *b = block;
     out->d = frit_half_to_float(b->d);
@@ -224,7 +224,7 @@ static void unpack_q4_1(const void *block, frit_lattice_block *out)
     unpack_nibbles(b->qs, out->codes);
 }
 
-static void pack_q4_1(const frit_lattice_block *from, void *block)
+static void pack_q4_1(const frit_unpacked_block *from, void *block)
 {
     frit_block_q4_1 *b = block;
     uint8_t codes[32];
@@ -234,7 +234,7 @@ static void pack_q4_1(const frit_lattice_block *from, void *block)
     frit_pack_nibbles(codes, b->qs);
 }
 
-static void unpack_q5_0(const void *block, frit_lattice_block *out)
+static void unpack_q5_0(const void *block, frit_unpacked_block *out)
 {
     const frit_block_q5_0 *b = block;
     out->d = frit_half_to_float(b->d);
@@ -245,7 +245,7 @@ static void unpack_q5_0(const void *block, frit_lattice_block *out)
     shift_codes(out->codes, 32, -16);
 }
 
-static void pack_q5_0(const frit_lattice_block *from, void *block)
+static void pack_q5_0(const frit_unpacked_block *from, void *block)
 {
     frit_block_q5_0 *b = block;
     uint8_t codes[32];
@@ -255,7 +255,7 @@ static void pack_q5_0(const frit_lattice_block *from, void *block)
     frit_pack_nibbles(codes, b->qs);
 }
 
-static void unpack_q5_1(const void *block, frit_lattice_block *out)
+static void unpack_q5_1(const void *block, frit_unpacked_block *out)
 {
     const frit_block_q5_1 *b = block;
     out->d = frit_half_to_float(b->d);
@@ -265,7 +265,7 @@ static void unpack_q5_1(const void *block, frit_lattice_block *out)
     unpack_fifth_bits(b->qh, out->codes);
 }
 
-static void pack_q5_1(const frit_lattice_block *from, void *block)
+static void pack_q5_1(const frit_unpacked_block *from, void *block)
 {
     frit_block_q5_1 *b = block;
     uint8_t codes[32];
@@ -276,7 +276,7 @@ static void pack_q5_1(const frit_lattice_block *from, void *block)
     frit_pack_nibbles(codes, b->qs);
 }
 
-static void unpack_iq4_nl(const void *block, frit_lattice_block *out)
+static void unpack_iq4_nl(const void *block, frit_unpacked_block *out)
 {
     const frit_block_iq4_nl *b = block;
     out->d = frit_half_to_float(b->d);
@@ -285,7 +285,7 @@ static void unpack_iq4_nl(const void *block, frit_lattice_block *out)
     unpack_nibbles(b->qs, out->codes);
 }
 
-static void pack_iq4_nl(const frit_lattice_block *from, void *block)
+static void pack_iq4_nl(const frit_unpacked_block *from, void *block)
 {
     frit_block_iq4_nl *b = block;
     uint8_t codes[32];
@@ -294,7 +294,7 @@ static void pack_iq4_nl(const frit_lattice_block *from, void *block)
     frit_pack_nibbles(codes, b->qs);
 }
 
-static void unpack_iq4_xs(const void *block, frit_lattice_block *out)
+static void unpack_iq4_xs(const void *block, frit_unpacked_block *out)
 {
     const frit_block_iq4_xs *b = block;
     out->d = frit_half_to_float(b->d);
@@ -306,7 +306,7 @@ static void unpack_iq4_xs(const void *block, frit_lattice_block *out)
     }
 }
 
-static void pack_iq4_xs(const frit_lattice_block *from, void *block)
+static void pack_iq4_xs(const frit_unpacked_block *from, void *block)
 {
     frit_block_iq4_xs *b = block;
     uint8_t codes[256];
@@ -323,7 +323,7 @@ static void pack_iq4_xs(const frit_lattice_block *from, void *block)
 }
 
 // clang-format off
-static const frit_lattice lattices[] = {
+static const frit_block_format formats[] = {
     {FRIT_DTYPE_Q2_K,   256, 16,   0,  3,    0,  15, 15, NULL, unpack_q2_k, pack_q2_k},
     {FRIT_DTYPE_Q3_K,   256, 16,  -4,  3,  -32,  31,  0, NULL, unpack_q3_k, pack_q3_k},
     {FRIT_DTYPE_Q4_K,   256, 32,   0, 15,    0,  63, 63, NULL, unpack_q4_k, pack_q4_k},
@@ -338,30 +338,30 @@ static const frit_lattice lattices[] = {
 };
 // clang-format on
 
-const frit_lattice *frit_lattice_get(frit_dtype type)
+const frit_block_format *frit_block_format_get(frit_dtype type)
 {
-    for (size_t i = 0; i < sizeof lattices / sizeof lattices[0]; i++)
-        if (lattices[i].type == type) return &lattices[i];
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (formats[i].type == type) return &formats[i];
     return NULL;
 }
 
 // ------------------------------------------------------------------------------------- numbers
 
 // Levels ascend.
-int frit_lattice_nearest(const frit_lattice *lattice, float x)
+int frit_block_format_nearest(const frit_block_format *format, float x)
 {
-    if (!lattice->levels) return frit_round_clamped(x, lattice->low, lattice->high);
-    int code = lattice->low;
-    while (code < lattice->high && 2 * x > (float)(lattice->levels[code] + lattice->levels[code + 1])) code++;
+    if (!format->levels) return frit_round_clamped(x, format->low, format->high);
+    int code = format->low;
+    while (code < format->high && 2 * x > (float)(format->levels[code] + format->levels[code + 1])) code++;
     return code;
 }
 
-float frit_lattice_scale(const frit_lattice_block *block, int g)
+float frit_block_format_scale(const frit_unpacked_block *block, int g)
 {
     return block->d * (float)block->scales[g];
 }
 
-float frit_lattice_min(const frit_lattice_block *block, int g)
+float frit_block_format_min(const frit_unpacked_block *block, int g)
 {
     return block->dmin * (float)block->mins[g];
 }
@@ -371,18 +371,18 @@ static float round_to_half(float x)
     return frit_half_to_float(frit_float_to_half(frit_clamp(x, -65504, 65504)));
 }
 
-void frit_lattice_set_scale(const frit_lattice *lattice, frit_lattice_block *block, int g, float wanted)
+void frit_block_format_set_scale(const frit_block_format *format, frit_unpacked_block *block, int g, float wanted)
 {
-    if (lattice->scale_low == lattice->scale_high)
+    if (format->scale_low == format->scale_high)
         block->d = round_to_half(wanted);
     else if (block->d != 0)
-        block->scales[g] = (int16_t)frit_round_clamped(wanted / block->d, lattice->scale_low, lattice->scale_high);
+        block->scales[g] = (int16_t)frit_round_clamped(wanted / block->d, format->scale_low, format->scale_high);
 }
 
-void frit_lattice_set_min(const frit_lattice *lattice, frit_lattice_block *block, int g, float wanted)
+void frit_block_format_set_min(const frit_block_format *format, frit_unpacked_block *block, int g, float wanted)
 {
-    if (lattice->min_high == 1)
+    if (format->min_high == 1)
         block->dmin = round_to_half(wanted);
-    else if (lattice->min_high > 0 && block->dmin != 0)
-        block->mins[g] = (int16_t)frit_round_clamped(wanted / block->dmin, 0, lattice->min_high);
+    else if (format->min_high > 0 && block->dmin != 0)
+        block->mins[g] = (int16_t)frit_round_clamped(wanted / block->dmin, 0, format->min_high);
 }

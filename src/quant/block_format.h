@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// quant/block_format.h: blocks of a format as numbers that a search may change: codes and scales.
+//
+//     x = (d * scale[g]) * level(code) - dmin * min[g]        g: the group of the number
+//
+// Formats with super-blocks have small integers as scales (and mins) of groups; of the others every block is one group
+// of scale 1, and d, dmin themselves may change, to any number in half precision. Unpacking a block and packing it
+// again gives the same bytes.
+#pragma once
+#include "quant/dtype.h"
+
+enum { FRIT_UNPACKED_CODES = 256, FRIT_UNPACKED_GROUPS = 16 };
+
+typedef struct frit_unpacked_block {
+    float d, dmin;   // exact in half precision
+    int16_t scales[FRIT_UNPACKED_GROUPS], mins[FRIT_UNPACKED_GROUPS];
+    int8_t codes[FRIT_UNPACKED_CODES];
+} frit_unpacked_block;
+
+typedef struct frit_block_format {
+    frit_dtype type;
+    int block, group;            // numbers in a block, and in a group
+    int low, high;               // codes
+    int scale_low, scale_high;   // both 1: d itself is what may change
+    int min_high;                // mins are 0..min_high; 0: none; 1: dmin itself is what may change
+    const int8_t *levels;        // of codes; NULL: the codes themselves
+    void (*unpack)(const void *block, frit_unpacked_block *out);
+    void (*pack)(const frit_unpacked_block *from, void *block);
+} frit_block_format;
+
+// NULL: blocks of this type cannot be taken apart so.
+const frit_block_format *frit_block_format_get(frit_dtype type);
+
+static inline float frit_block_format_level(const frit_block_format *format, int code)
+{
+    return format->levels ? (float)format->levels[code] : (float)code;
+}
+
+// The code whose level is nearest to x.
+int frit_block_format_nearest(const frit_block_format *format, float x);
+// The factor of group g, d * scale, and what is taken off, dmin * min. Setting them takes the nearest that there is.
+float frit_block_format_scale(const frit_unpacked_block *block, int g);
+float frit_block_format_min(const frit_unpacked_block *block, int g);
+void frit_block_format_set_scale(const frit_block_format *format, frit_unpacked_block *block, int g, float wanted);
+void frit_block_format_set_min(const frit_block_format *format, frit_unpacked_block *block, int g, float wanted);
