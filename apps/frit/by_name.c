@@ -34,7 +34,7 @@ int cli_read_hub(hub_settings *settings)
     return cli_report_hub(hub_settings_read(settings));
 }
 
-int cli_read_name(const hub_settings *settings, const char *text, hub_name *name)
+static int read_name(const hub_settings *settings, const char *text, hub_name *name)
 {
     const hub_status status = hub_name_read(settings, text, name);
     if (status != HUB_E_NOT_FOUND) return cli_report_hub(status);
@@ -42,6 +42,20 @@ int cli_read_name(const hub_settings *settings, const char *text, hub_name *name
         "'%s' is no name of a model; expected hf:ORG/REPO, ollama:MODEL:TAG, https://..., or a short name of "
         "%s",
         text, settings->short_names.text);
+}
+
+int cli_each_name(const cli_common *common, cli_name_fn fn, const void *args)
+{
+    hub_settings *settings = calloc(1, sizeof *settings);
+    hub_name *name = calloc(1, sizeof *name);
+    int code = settings && name ? cli_read_hub(settings) : cli_no_memory();
+    for (int i = 0; i < common->n_positional && code == CLI_DONE; i++) {
+        code = read_name(settings, common->positional[i], name);
+        if (code == CLI_DONE) code = fn(args, settings, name, common->positional[i]);
+    }
+    free(settings);
+    free(name);
+    return code;
 }
 
 uint64_t cli_free_memory(void)

@@ -57,20 +57,23 @@ static uint64_t read_size(const char *text)
     return unit ? n << (10 * (unit - units + 1)) : n;
 }
 
-static int check(const pull_options *o, uint64_t *room)
+static int check(const pull_options *o)
 {
-    *room = o->memory ? read_size(o->memory) : 0;
-    if (o->memory && *room == 0)
+    if (o->memory && read_size(o->memory) == 0)
         return cli_usage("--memory: '%s' is no size; expected a number with K, M, G or T", o->memory);
     if (o->sha256 && (strlen(o->sha256) != 64 || strspn(o->sha256, "0123456789abcdef") != 64))
         return cli_usage("--sha256: expected 64 hexadecimal digits in small letters");
     return CLI_DONE;
 }
 
-static int fetch(const pull_args *args, const hub_settings *settings, const hub_name *name, const char *text,
-                 uint64_t room)
+static int fetch(const void *ctx, const hub_settings *settings, const hub_name *name, const char *text)
 {
+    const pull_args *args = ctx;
     cli_transfer transfer;
+    if (!name->source->pull)
+        return cli_usage("%s: models of %s are used where they are, and fetched by that program", text,
+                         name->source->title);
+    uint64_t room = args->pull.memory ? read_size(args->pull.memory) : 0;
     hub_path *path = calloc(1, sizeof *path);
     if (!path) return cli_no_memory();
     if (room == 0 && !name->part[0]) room = cli_free_memory();
@@ -91,24 +94,10 @@ static int fetch(const pull_args *args, const hub_settings *settings, const hub_
 static int run(void *ctx)
 {
     const pull_args *args = ctx;
-    uint64_t room;
-    int code = check(&args->pull, &room);
+    int code = check(&args->pull);
     if (code == CLI_DONE && (args->common.model || args->common.n_positional == 0))
         code = cli_usage("pull: expected the name of a model, as in 'frit pull hf:ORG/REPO'");
-    hub_settings *settings = calloc(1, sizeof *settings);
-    hub_name *name = calloc(1, sizeof *name);
-    if (code == CLI_DONE) code = settings && name ? cli_read_hub(settings) : cli_no_memory();
-    for (int i = 0; i < args->common.n_positional && code == CLI_DONE; i++) {
-        const char *text = args->common.positional[i];
-        code = cli_read_name(settings, text, name);
-        if (code == CLI_DONE && !name->source->pull)
-            code = cli_usage("%s: models of %s are used where they are, and fetched by that program", text,
-                             name->source->title);
-        if (code == CLI_DONE) code = fetch(args, settings, name, text, room);
-    }
-    free(settings);
-    free(name);
-    return code;
+    return code == CLI_DONE ? cli_each_name(&args->common, fetch, args) : code;
 }
 #else
 static int run(void *ctx)

@@ -4,8 +4,6 @@
 
 #ifdef FRIT_HAVE_HUB
 #include "by_name.h"
-
-#include <stdlib.h>
 #endif
 
 typedef struct rm_args {
@@ -13,15 +11,14 @@ typedef struct rm_args {
 } rm_args;
 
 #ifdef FRIT_HAVE_HUB
-static int remove_one(const rm_args *args, const hub_settings *settings, hub_name *name, const char *text)
+static int remove_one(const void *ctx, const hub_settings *settings, const hub_name *name, const char *text)
 {
+    const rm_args *args = ctx;
     char size[32];
     uint64_t freed = 0;
-    int code = cli_read_name(settings, text, name);
-    if (code != CLI_DONE) return code;
     if (!name->source->remove)
         return cli_usage("%s: models of %s are removed by that program", text, name->source->title);
-    code = cli_report_hub(name->source->remove(settings, name, &freed));
+    const int code = cli_report_hub(name->source->remove(settings, name, &freed));
     cli_size_text(freed, size);
     if (code == CLI_DONE) cli_note(&args->common, "%s is removed; %s are free again", text, size);
     return code;
@@ -32,14 +29,7 @@ static int run(void *ctx)
     const rm_args *args = ctx;
     if (args->common.model || args->common.n_positional == 0)
         return cli_usage("rm: expected the name of a model, as 'frit list' shows it");
-    hub_settings *settings = calloc(1, sizeof *settings);
-    hub_name *name = calloc(1, sizeof *name);
-    int code = settings && name ? cli_read_hub(settings) : cli_no_memory();
-    for (int i = 0; i < args->common.n_positional && code == CLI_DONE; i++)
-        code = remove_one(args, settings, name, args->common.positional[i]);
-    free(settings);
-    free(name);
-    return code;
+    return cli_each_name(&args->common, remove_one, args);
 }
 #else
 static int run(void *ctx)

@@ -58,13 +58,14 @@ static void print_shown(json_t *shown)
     }
 }
 
-static int show(const show_args *args, const hub_settings *settings, const hub_name *name)
+static int show(const void *ctx, const hub_settings *settings, const hub_name *name, const char *text)
 {
+    const show_args *args = ctx;
     cli_transfer transfer;
     json_t *shown = NULL;
     cli_transfer_start(&transfer, &args->common);
     const hub_pull pull = {.settings = settings,
-                           .typed = args->common.positional[0],
+                           .typed = text,
                            .room_bytes = name->part[0] ? 0 : cli_free_memory(),
                            .watch = cli_transfer_watch(&transfer)};
     const int code = cli_report_hub(name->source->show(&pull, name, &shown));
@@ -82,14 +83,7 @@ static int run(void *ctx)
     cli_exit_on_signal(true);   // it writes no file
     if (args->common.model || args->common.n_positional == 0)
         return cli_usage("show: expected the name of a model; 'frit info' shows what is in a file");
-    hub_settings *settings = calloc(1, sizeof *settings);
-    hub_name *name = calloc(1, sizeof *name);
-    int code = settings && name ? cli_read_hub(settings) : cli_no_memory();
-    if (code == CLI_DONE) code = cli_read_name(settings, args->common.positional[0], name);
-    if (code == CLI_DONE) code = show(args, settings, name);
-    free(settings);
-    free(name);
-    return code;
+    return cli_each_name(&args->common, show, args);
 }
 #else
 static int run(void *ctx)
