@@ -12,6 +12,7 @@
 #pragma once
 #include "engine/flight.h"
 #include "engine/place.h"
+#include "engine/stream.h"
 
 typedef struct frit_noted_adapter {
     const frit_adapter *adapter;   // only compared
@@ -26,6 +27,7 @@ struct frit_engine {
     int n_devices;
     frit_placement placement;
     frit_places places;
+    frit_streaming streaming;
     int8_t *cache_devices;                         // [layers of the cache]
     frit_weight_bytes weights[FRIT_MAX_DEVICES];   // [n_devices]
     frit_kv kv;
@@ -57,6 +59,8 @@ struct frit_engine {
     bool in_step;   // row functions are called from inside a step and may not start another
 };
 
+// Whether plans of many rows stream, with adapters of this class: these lie where the layers are (stream.c).
+bool frit_engine_streams(const frit_engine *engine, const frit_adapter_class *adapted);
 // Opens and closes the devices that options ask for (devices.c).
 frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options);
 void frit_engine_close_devices(frit_engine *engine);

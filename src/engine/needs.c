@@ -143,6 +143,7 @@ frit_status frit_engine_measure(frit_engine *engine, const frit_engine_options *
     FRIT_TRY(shape_cache(engine, options, &needs->shape));
     needs->fit.room = room_of(engine, options);
     FRIT_TRY(place_layers(engine, options, needs));
+    FRIT_TRY(frit_streaming_decide(engine, options->deterministic));
     FRIT_TRY(frit_plans_measure(engine, &needs->plans));
     FRIT_TRY(frit_engine_count_weights(engine, &needs->plans));
     describe(engine, options, needs);

@@ -238,7 +238,13 @@ static void give_layers(frit_engine *engine, const placing *p)
     const int cpu = engine->n_devices - 1;
     const int last = p->n_wanted == AUTO ? cpu : cpu - 1;
     int32_t left = p->n_wanted == AUTO ? ALL : p->n_wanted;
-    uint64_t room = room_of(engine->devices[0], p->scratch);
+    uint64_t room = room_of(engine->devices[0], p->scratch), all = 0, most = 0;
+    for (int32_t i = 0; i < engine->places.n; i++) {
+        add(&all, p->bytes[i]);
+        if (i > 0 && i + 1 < engine->places.n && p->bytes[i] > most) most = p->bytes[i];
+    }
+    // The others stream theirs for prompts: two layers at a time.
+    if (all > room && engine->devices[0]->backend->streams) room -= 2 * most < room ? 2 * most : room;
     for (int32_t i = engine->places.n - 1, device = 0; i >= 0; i--) {
         while (device < last && left > 0 && p->bytes[i] > room) {
             device++;

@@ -49,14 +49,17 @@ static const frit_tensor *hidden_head(const frit_engine *engine, frit_plan_kind 
 static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key key, frit_plan_class *c)
 {
     FRIT_TRY(build_graph(engine, i, key, c));
-    FRIT_TRY(frit_segments_make(&c->segments, &c->graph, &engine->placement));
+    FRIT_TRY(
+        frit_segments_make(&c->segments, &c->graph, key.streams ? &engine->streaming.placement : &engine->placement));
     c->parts = frit_arena_new(&c->arena, frit_plan_part, (size_t)c->segments.n);
     if (!c->parts) return frit_fail_memory((size_t)c->segments.n * sizeof *c->parts, "plans");
+    if (key.streams) frit_streaming_resolve(engine, c);
     for (int k = 0; k < c->segments.n; k++) {
         frit_device *device = c->parts[k].device = engine->devices[c->segments.list[k].device];
         const frit_plan_options options = {.no_fuse = engine->no_fuse,
                                            .is_fused = true,
                                            .decode_kernels = i < PREFILL_CLASS,
+                                           .streams = c->parts[k].streams,
                                            .takes = device->backend->takes,
                                            .device = device};
         if (engine->observer)
@@ -93,6 +96,7 @@ frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_cla
     while (rows_of(engine, i) < key.n_rows) i++;
     frit_plan_class *c = &engine->plans.classes[key.adapted.steers][key.adapted.ranks][key.kind][i];
     if (!c->parts) {
+        key.streams = i == PREFILL_CLASS && frit_engine_streams(engine, &key.adapted);
         FRIT_TRY(make_class(engine, i, key, c));
         engine->plans.n_made++;
     }
@@ -135,22 +139,31 @@ static frit_status add_exec_bytes(const frit_plan_class *c, uint64_t *shared, fr
     return FRIT_OK;
 }
 
-// All classes are made while an engine lives. The plan of the last one lists the weights, which all read.
+static frit_status measure_class(const frit_engine *engine, int i, frit_plan_key key, uint64_t *shared,
+                                 frit_plan_needs *needs)
+{
+    frit_plan_class c = {0};
+    if (!is_used(engine, i)) return FRIT_OK;
+    frit_status status = make_plans(engine, i, key, &c);
+    if (status == FRIT_OK) status = add_exec_bytes(&c, shared, needs);
+    free_class(&c);
+    return status;
+}
+
+// All classes are made while an engine lives. The plan of the last one, where each device has its own layers, lists the
+// weights, which all read.
 static frit_status measure(const frit_engine *engine, frit_plan_kind kind, frit_plan_class *last,
                            frit_plan_needs *needs)
 {
     uint64_t shared[FRIT_MAX_DEVICES] = {0};
-    frit_status status = FRIT_OK;
-    for (int i = 0; status == FRIT_OK && i < PREFILL_CLASS; i++) {
-        frit_plan_class c = {0};
-        if (!is_used(engine, i)) continue;
-        status = make_plans(engine, i, (frit_plan_key){.kind = kind}, &c);
-        if (status == FRIT_OK) status = add_exec_bytes(&c, shared, needs);
-        free_class(&c);
-    }
-    FRIT_TRY(status);
+    const frit_adapter_class none = {0};
+    const bool streams = frit_engine_streams(engine, &none);
+    for (int i = 0; i < PREFILL_CLASS; i++)
+        FRIT_TRY(measure_class(engine, i, (frit_plan_key){.kind = kind}, shared, needs));
+    if (streams)
+        FRIT_TRY(measure_class(engine, PREFILL_CLASS, (frit_plan_key){.kind = kind, .streams = true}, shared, needs));
     FRIT_TRY(make_plans(engine, PREFILL_CLASS, (frit_plan_key){.kind = kind}, last));
-    if (is_used(engine, PREFILL_CLASS)) FRIT_TRY(add_exec_bytes(last, shared, needs));
+    if (!streams && is_used(engine, PREFILL_CLASS)) FRIT_TRY(add_exec_bytes(last, shared, needs));
     for (int k = 0; k < last->segments.n; k++)
         FRIT_TRY(frit_weight_uses_add(&needs->weights[last->segments.list[k].device], last->parts[k].plan));
     for (int i = 0; i < engine->n_devices; i++) needs->scratch_bytes[i] += shared[i];

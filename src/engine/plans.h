@@ -9,6 +9,7 @@ enum { FRIT_N_CLASSES = 5 };
 
 typedef struct frit_plan_part {   // of one segment
     frit_device *device;
+    bool streams;   // reads matrices of layers that run elsewhere (stream.c)
     frit_plan *plan;
     frit_exec *exec;
     struct frit_observed *observed;   // [n_observed]: of engines that observe (observe.h)
@@ -40,6 +41,7 @@ typedef struct frit_plan_cache {
 typedef struct frit_plan_key {
     int32_t n_rows;
     bool prefill;   // sequences of many rows each
+    bool streams;   // so that layers on the CPU run where matrices are streamed to
     frit_plan_kind kind;
     frit_adapter_class adapted;
 } frit_plan_key;

@@ -29,12 +29,14 @@ typedef struct frit_plan {
     uint64_t scratch_bytes, input_bytes;
     int64_t n_rows, n_outs;   // what the shapes are set to now
     bool decode_kernels;      // of the options
+    bool streams;             // of the options
 } frit_plan;
 
 typedef struct frit_plan_options {
     bool no_fuse;          // every node by itself
     bool is_fused;         // frit_fuse has rewritten the graph before
     bool decode_kernels;   // for few rows, however many there are: results do not depend on other sessions of a step
+    bool streams;          // matrices come with each step, and do not stay on the device (frit_backend.streams)
     frit_takes_fn takes;   // what the device that runs the plan takes; NULL: everything
     const void *device;
 } frit_plan_options;

@@ -137,7 +137,9 @@ static void experts_run_on_the_gpu_or_where_they_are_placed(void **state)
     frit_model *model;
     assert_ok(frit_model_open(&model, g.path, NULL));
     for (int on_cpu = 0; on_cpu <= 1; on_cpu++) {
+        // So few rows that nothing is streamed.
         const frit_engine_options options = {.n_ctx = 64,
+                                             .n_batch = 32,
                                              .n_threads = 2,
                                              .cache_type_k = "f32",
                                              .cache_type_v = "f32",
@@ -266,6 +268,80 @@ static void fast_kernels_of_other_shapes(void **state)
         frit_checkpoint_close(ckpt);
         compare_with_cpu(cases[i].row.shape.name, path, cases[i].n_first);
     }
+}
+
+// ------------------------------------------------------------------------------- layers on the CPU
+
+static size_t n_on(const frit_engine *engine, const char *device, size_t *n_streaming)
+{
+    size_t n = 0;
+    const frit_plan_class *c = &engine->plans.classes[0][0][FRIT_PLAN_LOGITS][FRIT_N_CLASSES - 1];
+    *n_streaming = 0;
+    for (int k = 0; k < c->segments.n; k++) {
+        n += strcmp(c->parts[k].device->backend->name, device) == 0;
+        *n_streaming += c->parts[k].streams;
+    }
+    return n;
+}
+
+// A prompt of many rows, twice, so that matrices are on their way before they are needed; then few rows.
+static void run_prompts(frit_engine *engine, size_t n_vocab, float *logits)
+{
+    for (int i = 0; i < 2; i++) run_pieces(engine, 100, n_vocab, logits + (size_t)i * N_PIECES * n_vocab);
+}
+
+// With some layers on the CPU, the GPU computes prompts of all of them. What reads no matrix of them stays where the
+// layer is.
+static void prompts_of_layers_on_the_cpu_run_on_the_gpu(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *layers, *rules;
+        size_t n_streaming;
+    } cases[] = {{"0", NULL, 4}, {"2", NULL, 3}, {"all", "blk.1.ffn=cpu", 2}};
+    static const frit_random_row row = {
+        .shape = {.name = "llama", .arch = "llama", .title = "", .n_layers = 3},
+        .keys = "context_length=160 embedding_length=256 feed_forward_length=256 attention.head_count=4 "
+                "attention.head_count_kv=2 attention.key_length=64 attention.value_length=64 "
+                "attention.layer_norm_rms_epsilon=1e-5 rope.dimension_count=64 vocab_size=320"};
+    require_gpu();
+    frit_model *model;
+    frit_checkpoint *ckpt;
+    frit_model_info info = {0};
+    const frit_random_options made = {.type = "q4_k_m"};
+    const char *path = temp_path("random.gguf");
+    assert_ok(frit_random_open(&ckpt, &row, &made));
+    assert_ok(frit_random_save(ckpt, path, &made));
+    frit_checkpoint_close(ckpt);
+    assert_ok(frit_model_open(&model, path, NULL));
+    assert_ok(frit_model_get_info(model, &info));
+    const size_t n = 2 * N_PIECES * (size_t)info.n_vocab;
+    float *expected = calloc(n, sizeof(float)), *got = calloc(n, sizeof(float));
+    frit_engine *engine = new_engine(model, "cpu", "f32", 160);
+    run_prompts(engine, (size_t)info.n_vocab, expected);
+    frit_engine_free(engine);
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        const frit_engine_options options = {.n_ctx = 160,
+                                             .n_threads = 2,
+                                             .cpu = "reference",
+                                             .device = "cuda",
+                                             .cache_type_k = "f16",
+                                             .cache_type_v = "f16",
+                                             .gpu_layers = cases[i].layers,
+                                             .override_tensor = cases[i].rules};
+        size_t n_streaming;
+        assert_ok(frit_engine_new(&engine, model, &options));
+        run_prompts(engine, (size_t)info.n_vocab, got);
+        print_message("-ngl %s: %zu segments on the GPU, ", cases[i].layers, n_on(engine, "cuda", &n_streaming));
+        print_message("%zu of them stream: %.1e\n", n_streaming, nmse(got, expected, n));
+        assert_true(nmse(got, expected, n) <= 1e-5);
+        assert_int_equal(n_streaming, cases[i].n_streaming);
+        assert_int_equal(((const frit_cuda_device *)engine->devices[0])->n_streaming, n_streaming);
+        frit_engine_free(engine);
+    }
+    free(expected);
+    free(got);
+    frit_model_free(model);
 }
 
 // ------------------------------------------------------------------------------- picks
@@ -507,6 +583,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(logits_are_those_of_the_reference),
         cmocka_unit_test(experts_run_on_the_gpu_or_where_they_are_placed),
         cmocka_unit_test(fast_kernels_give_the_logits_of_the_cpu),
+        cmocka_unit_test(prompts_of_layers_on_the_cpu_run_on_the_gpu),
         cmocka_unit_test(tokens_are_picked_on_the_gpu_and_read_there_by_the_next_step),
         cmocka_unit_test(fast_kernels_of_other_shapes),
         cmocka_unit_test(a_session_moves_between_gpu_and_cpu),

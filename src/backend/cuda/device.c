@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Opening a GPU, its memory, its queue, and the backend's row of functions.
-#include "backend/cuda/device.h"
+#include "backend/cuda/exec.h"
 #include "backend/cuda/picks.h"
 #include "base/file.h"
 
@@ -79,6 +79,7 @@ static void cuda_close(frit_device *base)
         d->driver.context_use(d->gpu.context);
         if (d->uploads) d->driver.stream_wait(d->uploads);
         if (d->stream) d->driver.stream_wait(d->stream);
+        frit_cuda_slots_close(d);
         if (d->loader.gpu) frit_cuda_loader_close(&d->loader);
         frit_cuda_tensors_free(d);
         frit_cuda_free_bytes(d, d->scratch.address);
@@ -329,6 +330,7 @@ static const char *cuda_op_kernel(frit_op op)
 const frit_backend frit_backend_cuda = {
     .name = "cuda",
     .picks = true,
+    .streams = true,
     .by_name = true,   // it is young
     .values_by_dim = true,
     .open = cuda_open,

@@ -7,6 +7,7 @@
 //
 //     device.c     opening, memory, the queue
 //     weights.c    the model's tensors on the GPU
+//     stream.c     those that come with each step
 //     ops.c        which nodes the GPU runs, and how each becomes launches
 //     exec.c       a plan's launches, and running them
 #pragma once
@@ -46,6 +47,16 @@ typedef struct frit_cuda_flight {   // a step between submit and the end of it
 typedef struct frit_cuda_cut {
     int64_t n_matrices, begin[2], n;
 } frit_cuda_cut;
+
+// Matrices that come with each step, of one executable at a time (stream.c).
+enum { FRIT_CUDA_SLOTS = 2 };
+typedef struct frit_cuda_slot {
+    uint64_t address, n_bytes;
+    const frit_exec *holds;                        // whose; NULL: none
+    frit_cuda_event is_filled[FRIT_CUDA_PIECES];   // by the streams of the loader
+    frit_cuda_event is_read;                       // by the launches of the last step
+    bool was_read;
+} frit_cuda_slot;
 
 typedef struct frit_cuda_picks {   // picks.h
     struct frit_cuda_kernel *kernel;
@@ -97,6 +108,10 @@ typedef struct frit_cuda_device {
     frit_cuda_blas_plan *blas_plans;   // [n_blas_plans], by shape
     size_t n_blas_plans;
     frit_cuda_flight flights[FRIT_CUDA_FLIGHTS];
+    frit_cuda_slot slots[FRIT_CUDA_SLOTS];
+    frit_exec *streaming;   // executables with slots, the newest first
+    size_t n_streaming;     // ever
+    frit_exec *streamed;    // the one that ran last
     frit_cuda_picks picks;
     frit_ticket n_submitted, n_done;
     frit_status failure;   // of a step that was waited for by poll
@@ -117,10 +132,10 @@ frit_status frit_cuda_kernels_build(frit_cuda_device *device);
 
 // ------------------------------------------------------------------------------- weights.c
 
-// Loads a tensor if it is not there yet: as tiles, or its numbers as they are.
-frit_status frit_cuda_tensor_take(frit_cuda_device *device, const frit_tensor *tensor, bool is_tiled,
-                                  uint64_t *address);
-frit_status frit_cuda_tiles_take(frit_cuda_device *device, const frit_cuda_pair *pair, uint64_t *address);
+// Copies it to t->address; it is there after frit_cuda_loader_wait.
+frit_status frit_cuda_tensor_fill(frit_cuda_device *device, const frit_cuda_tensor *t);
+// Of what a plan reads: tiles, and the rest.
+frit_status frit_cuda_plan_weights(const frit_plan *plan, uint64_t *tiles, uint64_t *rest);
 frit_status frit_cuda_weight_bytes(frit_device *device, const frit_weight_uses *uses, frit_weight_bytes *out);
 void frit_cuda_tensors_free(frit_cuda_device *device);
 

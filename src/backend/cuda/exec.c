@@ -30,6 +30,7 @@ static frit_status prepare(frit_exec *exec)
     FRIT_TRY(lower_all(exec));
     FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
     if (exec->plan->graph->output) FRIT_TRY(frit_cuda_picks_prepare(d, exec->plan->graph->max_outs));
+    if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_stream_open(exec));
     return frit_cuda_kernels_build(d);
 }
 
@@ -73,6 +74,7 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
     if (!exec) return;
     d->driver.context_use(d->gpu.context);
     d->driver.stream_wait(d->stream);
+    frit_cuda_stream_forget(exec);
     for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) forget(d, &exec->recordings[i]);
     frit_cuda_free_bytes(d, exec->given.address);
     frit_cuda_matmuls_free(exec);
@@ -300,7 +302,7 @@ static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const f
 {
     frit_cuda_device *d = exec->device;
     const frit_batch *batch = step->batch;
-    if (!is_recorded(batch)) return run_launches(exec, step);
+    if (!is_recorded(batch) || exec->n_streamed > 0) return run_launches(exec, step);
     frit_cuda_recording *recording = &exec->recordings[flight - d->flights];
     const frit_cuda_graph_key key = {.n_rows = batch->n_rows,
                                      .n_outs = batch->n_outs,
@@ -361,7 +363,9 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     step.scratch = d->scratch.address;
     step.work = d->work;
     step.picked = d->picks.tokens;
+    if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_stream_begin(exec, &step.streamed));
     FRIT_TRY(run_all(exec, &step, flight));
+    if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_stream_end(exec));
     if (exec->plan->graph->output) d->picks.n = flight->n_picks;
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.event_record(flight->is_done, d->stream), "recording an event"));
     *ticket = flight->ticket = ++d->n_submitted;

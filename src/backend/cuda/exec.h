@@ -6,12 +6,13 @@
 #include "backend/cuda/matmul.h"
 
 typedef enum frit_cuda_where {
-    FRIT_CUDA_NOWHERE,   // address 0
-    FRIT_CUDA_FIXED,     // an address: of weights and constants, the cache
-    FRIT_CUDA_SCRATCH,   // an offset in the device's scratch memory
-    FRIT_CUDA_GIVEN,     // an offset in the plan's inputs
-    FRIT_CUDA_STEP,      // one of frit_cuda_step's arrays
-    FRIT_CUDA_WORK,      // an offset in the device's work memory
+    FRIT_CUDA_NOWHERE,    // address 0
+    FRIT_CUDA_FIXED,      // an address: of weights and constants, the cache
+    FRIT_CUDA_SCRATCH,    // an offset in the device's scratch memory
+    FRIT_CUDA_GIVEN,      // an offset in the plan's inputs
+    FRIT_CUDA_STEP,       // one of frit_cuda_step's arrays
+    FRIT_CUDA_WORK,       // an offset in the device's work memory
+    FRIT_CUDA_STREAMED,   // an offset in the executable's slot (stream.c)
 } frit_cuda_where;
 
 typedef enum frit_cuda_step_array {   // a step's input on the GPU
@@ -40,7 +41,7 @@ typedef struct frit_cuda_step {   // what a launch needs to know of the step
     int32_t page_stride;   // of the GPU's page tables: a power of two
     int32_t n_row_tiles;
     int32_t n_picks, n_passes;   // that are launched with the rest of the step
-    uint64_t scratch, given, work, picked;
+    uint64_t scratch, given, work, picked, streamed;
 } frit_cuda_step;
 
 // The launches of a step as one graph of the driver's. It can be launched again while all that they depend on is the
@@ -214,6 +215,12 @@ struct frit_exec {
     uint64_t work_bytes;   // that its launches need
     frit_cuda_recording recordings[FRIT_CUDA_FLIGHTS];   // steps of few rows, by the flight whose input they read
     frit_cuda_memory given;
+    frit_cuda_tensor *streamed;   // [n_streamed]: what its slot holds, at offsets
+    size_t n_streamed;
+    uint64_t streamed_bytes;
+    int slot;
+    frit_exec *follower;   // runs after it, as far as is known; NULL: not known
+    frit_exec *older;      // in the device's list
 };
 
 static inline uint64_t frit_cuda_resolve(const frit_cuda_step *step, frit_cuda_address a)
@@ -229,6 +236,8 @@ static inline uint64_t frit_cuda_resolve(const frit_cuda_step *step, frit_cuda_a
         return step->arrays[a.at];
     case FRIT_CUDA_WORK:
         return step->work + a.at;
+    case FRIT_CUDA_STREAMED:
+        return step->streamed + a.at;
     default:
         return 0;
     }
@@ -316,5 +325,17 @@ frit_status frit_cuda_lower_experts(frit_exec *exec, const frit_node *node);
 // The same, added to `residual` (NULL: to nothing), as the numbers of `result`.
 frit_status frit_cuda_lower_experts_to(frit_exec *exec, const frit_node *node, const frit_node *residual,
                                        const frit_node *result);
+// weights.c: where a tensor lies, as tiles or its numbers as they are: loaded if it is not there yet. Tiles of a plan
+// that streams get a place in its slot.
+frit_status frit_cuda_tensor_take(frit_exec *exec, const frit_tensor *tensor, bool is_tiled, frit_cuda_address *out);
+frit_status frit_cuda_tiles_take(frit_exec *exec, const frit_cuda_pair *pair, frit_cuda_address *out);
+// stream.c: a place in the slot of an executable for a tensor; the slot, once all have one; filling it for a step, with
+// which the launches wait; and telling that these have read it.
+frit_status frit_cuda_stream_add(frit_exec *exec, const frit_cuda_tensor *tensor, frit_cuda_address *out);
+frit_status frit_cuda_stream_open(frit_exec *exec);
+frit_status frit_cuda_stream_begin(frit_exec *exec, uint64_t *address);
+frit_status frit_cuda_stream_end(frit_exec *exec);
+void frit_cuda_stream_forget(frit_exec *exec);
+void frit_cuda_slots_close(frit_cuda_device *device);
 // Bytes that live as long as the plan.
 frit_status frit_cuda_keep_bytes(frit_exec *exec, uint64_t n_bytes, bool clears, uint64_t *address);

@@ -141,5 +141,10 @@ frit_status frit_cuda_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_b
     add(&out->shared, work);
     add(&out->shared, input_bytes(plan->graph));
     if (plan->graph->output) add(&out->shared, frit_cuda_picks_bytes(plan->graph->max_outs));
+    if (!plan->streams) return FRIT_OK;
+    uint64_t tiles, rest;
+    FRIT_TRY(frit_cuda_plan_weights(plan, &tiles, &rest));
+    for (int i = 0; i < FRIT_CUDA_SLOTS; i++) add(&out->shared, tiles);
+    add(&out->own, rest);
     return FRIT_OK;
 }

@@ -471,8 +471,7 @@ static frit_status take_tiles(frit_exec *exec, const experts *e, frit_cuda_launc
         pair.order = FRIT_ROWS_GATED;
         pair.cut.begin[1] = frit_cuda_cut_of(e->node, 2).begin[0];
     }
-    l->x[1].where = FRIT_CUDA_FIXED;
-    return frit_cuda_tiles_take(exec->device, &pair, &l->x[1].at);
+    return frit_cuda_tiles_take(exec, &pair, &l->x[1]);
 }
 
 frit_status frit_cuda_lower_experts(frit_exec *exec, const frit_node *node)

@@ -318,9 +318,8 @@ static frit_status take_tiles(frit_exec *exec, const frit_cuda_heads_phase *h, f
                                  .second = matrix_of(h->products[KEYS]),
                                  .order = order_of(exec, h),
                                  .head_size = h->head_size};
-    l->x[1].where = l->x[4].where = FRIT_CUDA_FIXED;
-    FRIT_TRY(frit_cuda_tiles_take(exec->device, &pair, &l->x[1].at));
-    return frit_cuda_tensor_take(exec->device, matrix_of(h->products[VALUES]), true, &l->x[4].at);
+    FRIT_TRY(frit_cuda_tiles_take(exec, &pair, &l->x[1]));
+    return frit_cuda_tensor_take(exec, matrix_of(h->products[VALUES]), true, &l->x[4]);
 }
 
 // Results in f32 in the work memory, or if the product does everything, queries in f16.

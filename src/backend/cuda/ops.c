@@ -53,10 +53,7 @@ frit_status frit_cuda_address_of(frit_exec *exec, const frit_node *node, bool is
                                                   [FRIT_INPUT_POSITIONS] = FRIT_CUDA_POSITIONS,
                                                   [FRIT_INPUT_OUT_ROWS] = FRIT_CUDA_OUT_ROWS};
     const frit_node *storage = frit_node_storage(node);
-    if (storage->op == FRIT_OP_WEIGHT) {
-        out->where = FRIT_CUDA_FIXED;
-        return frit_cuda_tensor_take(exec->device, storage->tensor, is_tiled, &out->at);
-    }
+    if (storage->op == FRIT_OP_WEIGHT) return frit_cuda_tensor_take(exec, storage->tensor, is_tiled, out);
     if (storage->op == FRIT_OP_INPUT && !frit_node_is_input(storage)) {
         if (storage->input == FRIT_INPUT_WRITTEN) return FRIT_OK;
         *out = (frit_cuda_address){FRIT_CUDA_STEP, arrays[storage->input]};

@@ -54,14 +54,13 @@ static frit_status lower_products(frit_exec *exec, const products *p)
     const frit_node *x = p->norm ? p->norm->src[0] : p->node->src[0];
     FRIT_TRY(frit_cuda_launch_new(exec, p->result, &l));
     FRIT_TRY(frit_cuda_address_of(exec, x, false, &l->x[0]));
-    l->x[1].where = FRIT_CUDA_FIXED;
     if (p->second)
         FRIT_TRY(frit_cuda_tiles_take(
-            exec->device,
+            exec,
             &(frit_cuda_pair){.first = matrix_of(p->node), .second = matrix_of(p->second), .order = FRIT_ROWS_GATED},
-            &l->x[1].at));
+            &l->x[1]));
     else
-        FRIT_TRY(frit_cuda_tensor_take(exec->device, matrix_of(p->node), true, &l->x[1].at));
+        FRIT_TRY(frit_cuda_tensor_take(exec, matrix_of(p->node), true, &l->x[1]));
     if (p->norm) FRIT_TRY(frit_cuda_address_of(exec, p->norm->src[1], false, &l->x[2]));
     if (p->residual) FRIT_TRY(frit_cuda_address_of(exec, p->residual, false, &l->x[3]));
     FRIT_TRY(frit_cuda_address_of(exec, p->result, false, &l->y));

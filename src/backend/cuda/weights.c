@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tensors of the model on a GPU: matrices as tiles, vectors as they are. Each is loaded once; stacks of matrices are
 // read and loaded matrix by matrix.
-#include "backend/cuda/device.h"
+#include "backend/cuda/exec.h"
 #include "base/check.h"
 #include "format/rows.h"
 
@@ -108,7 +108,7 @@ static frit_status copy_stack(frit_cuda_device *d, const frit_cuda_tensor *t, ui
         if (is_pair) source.second = rows_of_matrix(&t->second, &t->cut, i, t->cut.begin[1], made + n_bytes, scratch);
         FRIT_TRY(frit_cuda_load_tiles(&d->loader, t->tensor.dtype, &source, t->address + (uint64_t)i * step));
     }
-    return frit_cuda_loader_wait(&d->loader);
+    return FRIT_OK;
 }
 
 static frit_status fill_stack(frit_cuda_device *d, const frit_cuda_tensor *t)
@@ -144,14 +144,11 @@ static frit_status copy_tiles(frit_cuda_device *d, const frit_cuda_tensor *t, co
 
 static frit_status copy(frit_cuda_device *d, const frit_cuda_tensor *t, const uint8_t *rows, const uint8_t *second)
 {
-    if (t->is_tiled)
-        FRIT_TRY(copy_tiles(d, t, rows, second));
-    else
-        FRIT_TRY(frit_cuda_load_bytes(&d->loader, rows, t->n_bytes, t->address));
-    return frit_cuda_loader_wait(&d->loader);
+    if (t->is_tiled) return copy_tiles(d, t, rows, second);
+    return frit_cuda_load_bytes(&d->loader, rows, t->n_bytes, t->address);
 }
 
-static frit_status fill(frit_cuda_device *d, const frit_cuda_tensor *t)
+frit_status frit_cuda_tensor_fill(frit_cuda_device *d, const frit_cuda_tensor *t)
 {
     if (t->cut.n_matrices > 0) return fill_stack(d, t);
     uint8_t *made[2] = {NULL, NULL};
@@ -164,42 +161,55 @@ static frit_status fill(frit_cuda_device *d, const frit_cuda_tensor *t)
     return status;
 }
 
-static frit_status take(frit_cuda_device *d, const frit_cuda_pair *pair, bool is_tiled, uint64_t *address)
+static frit_cuda_tensor describe(const frit_cuda_pair *pair, bool is_tiled)
 {
-    const frit_cuda_tensor *found = find(d, pair, is_tiled);
-    *address = found ? found->address : 0;
-    if (found) return FRIT_OK;
-    FRIT_TRY(reserve(d));
-    frit_cuda_tensor new = {.tensor = *pair->first,
-                            .is_tiled = is_tiled,
-                            .order = pair->order,
-                            .head_size = pair->head_size,
-                            .cut = pair->cut,
-                            .n_bytes = bytes_of(pair->first, is_tiled)};
-    if (pair->second) new.second = *pair->second, new.n_bytes += bytes_of(pair->second, is_tiled);
+    frit_cuda_tensor t = {.tensor = *pair->first,
+                          .is_tiled = is_tiled,
+                          .order = pair->order,
+                          .head_size = pair->head_size,
+                          .cut = pair->cut,
+                          .n_bytes = bytes_of(pair->first, is_tiled)};
+    if (pair->second) t.second = *pair->second, t.n_bytes += bytes_of(pair->second, is_tiled);
     if (pair->cut.n_matrices > 0)
-        new.n_bytes = (uint64_t)pair->cut.n_matrices *matrix_bytes(pair->first, &pair->cut, pair->second);
-    FRIT_TRY(frit_cuda_alloc_bytes(d, new.n_bytes, pair->first->name, &new.address));
-    const frit_status status = fill(d, &new);
-    if (status != FRIT_OK) {
-        frit_cuda_free_bytes(d, new.address);
-        return status;
+        t.n_bytes = (uint64_t)pair->cut.n_matrices * matrix_bytes(pair->first, &pair->cut, pair->second);
+    return t;
+}
+
+static frit_status load(frit_cuda_device *d, frit_cuda_tensor *t)
+{
+    FRIT_TRY(frit_cuda_alloc_bytes(d, t->n_bytes, t->tensor.name, &t->address));
+    frit_status status = frit_cuda_tensor_fill(d, t);
+    if (status == FRIT_OK) status = frit_cuda_loader_wait(&d->loader);
+    if (status != FRIT_OK) frit_cuda_free_bytes(d, t->address);
+    return status;
+}
+
+static frit_status take(frit_exec *exec, const frit_cuda_pair *pair, bool is_tiled, frit_cuda_address *out)
+{
+    frit_cuda_device *d = exec->device;
+    frit_cuda_tensor new = describe(pair, is_tiled);
+    if (exec->plan->streams && is_tiled) return frit_cuda_stream_add(exec, &new, out);
+    const frit_cuda_tensor *found = find(d, pair, is_tiled);
+    if (!found) {
+        FRIT_TRY(reserve(d));
+        FRIT_TRY(load(d, &new));
+        d->tensors[d->n_tensors] = new;
+        found = &d->tensors[d->n_tensors++];
     }
-    d->tensors[d->n_tensors++] = new;
-    *address = new.address;
+    *out = (frit_cuda_address){FRIT_CUDA_FIXED, found->address};
     return FRIT_OK;
 }
 
-frit_status frit_cuda_tensor_take(frit_cuda_device *d, const frit_tensor *tensor, bool is_tiled, uint64_t *address)
+frit_status frit_cuda_tensor_take(frit_exec *exec, const frit_tensor *tensor, bool is_tiled, frit_cuda_address *out)
 {
-    return take(d, &(frit_cuda_pair){.first = tensor}, is_tiled, address);
+    return take(exec, &(frit_cuda_pair){.first = tensor}, is_tiled, out);
 }
 
-frit_status frit_cuda_tiles_take(frit_cuda_device *d, const frit_cuda_pair *pair, uint64_t *address)
+frit_status frit_cuda_tiles_take(frit_exec *exec, const frit_cuda_pair *pair, frit_cuda_address *out)
 {
     frit_cuda_pair wanted = *pair;
     if (pair->order != FRIT_ROWS_ADJACENT && pair->order != FRIT_ROWS_HALVES) wanted.head_size = 0;
-    return take(d, &wanted, true, address);
+    return take(exec, &wanted, true, out);
 }
 
 // Bytes of what the node reads; half of a pair's tiles are those of each of its matrices.
@@ -237,6 +247,22 @@ frit_status frit_cuda_weight_bytes(frit_device *base, const frit_weight_uses *us
         if (!is_there(d, use->tensor, frit_cuda_is_tiled(use->node, use->source))) out->missing += n_bytes;
     }
     return FRIT_OK;
+}
+
+frit_status frit_cuda_plan_weights(const frit_plan *plan, uint64_t *tiles, uint64_t *rest)
+{
+    frit_weight_uses uses = {0};
+    const frit_status status = frit_weight_uses_add(&uses, plan);
+    *tiles = *rest = 0;
+    for (size_t i = 0; i < uses.n; i++) {
+        const frit_weight_use *use = &uses.list[i];
+        uint64_t *sum = frit_cuda_is_tiled(use->node, use->source) ? tiles : rest, n_bytes;
+        if (is_listed(&uses, i, use)) continue;
+        if (!frit_align_u64(use_bytes(use), ALIGNMENT, &n_bytes)) n_bytes = UINT64_MAX / 2;
+        if (!frit_add_u64(*sum, n_bytes, sum)) *sum = UINT64_MAX / 2;
+    }
+    frit_weight_uses_free(&uses);
+    return status;
 }
 
 void frit_cuda_tensors_free(frit_cuda_device *d)

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// Matrices that do not stay on the GPU: those of layers that run on the CPU, for steps of many rows. They come with
+// each step, from where the file is mapped, into one of FRIT_CUDA_SLOTS pieces of memory that executables share in
+// turn. While one runs, the matrices of the one that followed it in the step before are on their way.
+#include "backend/cuda/exec.h"
+#include "format/rows.h"
+
+#include <stdlib.h>
+
+enum { ALIGNMENT = 256, EVENT_WITHOUT_TIME = 2 };
+
+static frit_status check(const frit_cuda_device *d, int result, const char *what)
+{
+    return frit_cuda_check(&d->driver, result, what);
+}
+
+// ------------------------------------------------------------------------------- places
+
+static bool is_same(const frit_cuda_tensor *a, const frit_cuda_tensor *b)
+{
+    return a->order == b->order && a->head_size == b->head_size && a->cut.n_matrices == b->cut.n_matrices &&
+           a->cut.n == b->cut.n && a->cut.begin[0] == b->cut.begin[0] && a->cut.begin[1] == b->cut.begin[1] &&
+           frit_tensor_is_same(&a->tensor, &b->tensor) && a->n_bytes == b->n_bytes;
+}
+
+frit_status frit_cuda_stream_add(frit_exec *exec, const frit_cuda_tensor *tensor, frit_cuda_address *out)
+{
+    for (size_t i = 0; i < exec->n_streamed; i++)
+        if (is_same(&exec->streamed[i], tensor)) {
+            *out = (frit_cuda_address){FRIT_CUDA_STREAMED, exec->streamed[i].address};
+            return FRIT_OK;
+        }
+    frit_cuda_tensor *list = realloc(exec->streamed, (exec->n_streamed + 1) * sizeof *list);
+    if (!list) return frit_fail_memory(sizeof *list, "the list of weights");
+    exec->streamed = list;
+    list[exec->n_streamed] = *tensor;
+    list[exec->n_streamed++].address = exec->streamed_bytes;
+    *out = (frit_cuda_address){FRIT_CUDA_STREAMED, exec->streamed_bytes};
+    exec->streamed_bytes += (tensor->n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return FRIT_OK;
+}
+
+static frit_status make_events(frit_cuda_device *d, frit_cuda_slot *slot)
+{
+    if (slot->is_read) return FRIT_OK;
+    for (int i = 0; i < FRIT_CUDA_PIECES; i++)
+        FRIT_TRY(check(d, d->driver.event_new(&slot->is_filled[i], EVENT_WITHOUT_TIME), "making an event"));
+    return check(d, d->driver.event_new(&slot->is_read, EVENT_WITHOUT_TIME), "making an event");
+}
+
+// Executables know offsets only, so a slot may move.
+frit_status frit_cuda_stream_open(frit_exec *exec)
+{
+    frit_cuda_device *d = exec->device;
+    exec->slot = (int)(d->n_streaming++ % FRIT_CUDA_SLOTS);
+    exec->older = d->streaming;
+    d->streaming = exec;
+    frit_cuda_slot *slot = &d->slots[exec->slot];
+    FRIT_TRY(make_events(d, slot));
+    if (slot->n_bytes >= exec->streamed_bytes) return FRIT_OK;
+    FRIT_TRY(frit_cuda_loader_wait(&d->loader));
+    FRIT_TRY(check(d, d->driver.stream_wait(d->stream), "waiting for a GPU"));
+    frit_cuda_free_bytes(d, slot->address);
+    slot->holds = NULL;
+    slot->n_bytes = 0;
+    FRIT_TRY(frit_cuda_alloc_bytes(d, exec->streamed_bytes, "weights that come with each step", &slot->address));
+    slot->n_bytes = exec->streamed_bytes;
+    return FRIT_OK;
+}
+
+void frit_cuda_stream_forget(frit_exec *exec)
+{
+    frit_cuda_device *d = exec->device;
+    for (frit_exec **at = &d->streaming; *at; at = &(*at)->older)
+        if (*at == exec) {
+            *at = exec->older;
+            break;
+        }
+    for (frit_exec *other = d->streaming; other; other = other->older)
+        if (other->follower == exec) other->follower = NULL;
+    for (int i = 0; i < FRIT_CUDA_SLOTS; i++)
+        if (d->slots[i].holds == exec) d->slots[i].holds = NULL;
+    if (d->streamed == exec) d->streamed = NULL;
+    free(exec->streamed);
+    exec->streamed = NULL;
+    exec->n_streamed = 0;
+}
+
+void frit_cuda_slots_close(frit_cuda_device *d)
+{
+    for (int i = 0; i < FRIT_CUDA_SLOTS; i++) {
+        frit_cuda_slot *slot = &d->slots[i];
+        frit_cuda_free_bytes(d, slot->address);
+        for (int k = 0; k < FRIT_CUDA_PIECES; k++)
+            if (slot->is_filled[k]) d->driver.event_free(slot->is_filled[k]);
+        if (slot->is_read) d->driver.event_free(slot->is_read);
+    }
+}
+
+// ------------------------------------------------------------------------------- a step
+
+// Returns when all is copied into pinned memory, or on its way.
+static frit_status fill(frit_cuda_device *d, frit_exec *exec)
+{
+    frit_cuda_slot *slot = &d->slots[exec->slot];
+    frit_cuda_piece *pieces = d->loader.pieces;
+    slot->holds = NULL;
+    for (int i = 0; i < FRIT_CUDA_PIECES && slot->was_read; i++)
+        FRIT_TRY(check(d, d->driver.stream_wait_event(pieces[i].stream, slot->is_read, 0), "waiting for a step"));
+    for (size_t i = 0; i < exec->n_streamed; i++) {
+        frit_cuda_tensor tensor = exec->streamed[i];
+        tensor.address += slot->address;
+        FRIT_TRY(frit_cuda_tensor_fill(d, &tensor));
+    }
+    for (int i = 0; i < FRIT_CUDA_PIECES; i++)
+        FRIT_TRY(check(d, d->driver.event_record(slot->is_filled[i], pieces[i].stream), "recording an event"));
+    slot->holds = exec;
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_stream_begin(frit_exec *exec, uint64_t *address)
+{
+    frit_cuda_device *d = exec->device;
+    frit_cuda_slot *slot = &d->slots[exec->slot];
+    if (slot->holds != exec) FRIT_TRY(fill(d, exec));
+    for (int i = 0; i < FRIT_CUDA_PIECES; i++)
+        FRIT_TRY(check(d, d->driver.stream_wait_event(d->stream, slot->is_filled[i], 0), "waiting for weights"));
+    *address = slot->address;
+    return FRIT_OK;
+}
+
+frit_status frit_cuda_stream_end(frit_exec *exec)
+{
+    frit_cuda_device *d = exec->device;
+    frit_cuda_slot *slot = &d->slots[exec->slot];
+    FRIT_TRY(check(d, d->driver.event_record(slot->is_read, d->stream), "recording an event"));
+    slot->was_read = true;
+    if (d->streamed && d->streamed != exec) d->streamed->follower = exec;
+    d->streamed = exec;
+    frit_exec *next = exec->follower;
+    if (!next || next->slot == exec->slot || d->slots[next->slot].holds == next) return FRIT_OK;
+    return fill(d, next);
+}
