@@ -96,6 +96,14 @@ static const uint8_t *rows_of_matrix(const frit_tensor *tensor, const frit_cuda_
     return frit_tensor_rows(tensor, i * tensor->shape[1] + begin, cut->n, made, scratch);
 }
 
+// Whether the matrices' rows follow each other in memory, so that a stack is one tall matrix.
+static bool is_tall(const frit_cuda_tensor *t)
+{
+    const bool is_pair = has_rows(&t->second);
+    return t->tensor.data && t->cut.begin[0] == 0 && t->cut.n == t->tensor.shape[1] &&
+           (!is_pair || (t->second.data && t->cut.begin[1] == 0 && t->cut.n == t->second.shape[1]));
+}
+
 static frit_status copy_stack(frit_cuda_device *d, const frit_cuda_tensor *t, uint8_t *made, uint8_t *scratch)
 {
     const bool is_pair = has_rows(&t->second);
@@ -103,6 +111,12 @@ static frit_status copy_stack(frit_cuda_device *d, const frit_cuda_tensor *t, ui
     const uint64_t step = matrix_bytes(&t->tensor, &t->cut, is_pair);
     frit_tile_source source = {
         .n_rows = t->cut.n, .n_columns = frit_tensor_width(&t->tensor), .order = t->order, .head_size = 0};
+    if (is_tall(t)) {
+        source.n_rows *= t->cut.n_matrices;
+        source.blocks = t->tensor.data;
+        source.second = is_pair ? t->second.data : NULL;
+        return frit_cuda_load_tiles(&d->loader, t->tensor.dtype, &source, t->address);
+    }
     for (int64_t i = 0; i < t->cut.n_matrices; i++) {
         source.blocks = rows_of_matrix(&t->tensor, &t->cut, i, t->cut.begin[0], made, scratch);
         if (is_pair) source.second = rows_of_matrix(&t->second, &t->cut, i, t->cut.begin[1], made + n_bytes, scratch);
