@@ -55,24 +55,48 @@ static products round_signed(const float *x, const float *weights, int n, int n_
     return sum;
 }
 
+// Scales that are tried at once, each in a lane: sums keep the order of their numbers, and lanes become vectors.
+enum { TRIES = 19, LANES = 20 };
+
+static void sum_tries(const float *x, const float *weights, int n, int n_max, const float *inverses, products *sums)
+{
+    float xq[LANES] = {0}, qq[LANES] = {0};
+    for (int i = 0; i < n; i++) {
+        const float w = weights[i], wx = w * x[i], value = x[i];
+        for (int t = 0; t < LANES; t++) {
+            const float q =
+                (frit_clamp(inverses[t] * value, (float)-n_max, (float)(n_max - 1)) + 12582912.0f) - 12582912.0f;
+            xq[t] += wx * q;
+            qq[t] += w * q * q;
+        }
+    }
+    for (int t = 0; t < LANES; t++) sums[t] = (products){xq[t], qq[t]};
+}
+
 float frit_fit_signed(const float *x, const float *weights, int n, int n_max, uint8_t *codes)
 {
-    float extreme = frit_extreme(x, n);
+    float inverses[LANES] = {0}, extreme = frit_extreme(x, n);
+    products sums[LANES];
+    int best_try = 0;
     if (fabsf(extreme) < too_small) {
         memset(codes, 0, (size_t)n);
         return 0;
     }
-    products sum = round_signed(x, weights, n, n_max, (float)-n_max / extreme, codes);
-    float d = sum.qq != 0 ? sum.xq / sum.qq : 0, best = d * sum.xq;
-    for (int step = -9; step <= 9; step++) {
-        uint8_t tried[MAX_GROUP];
-        if (step == 0) continue;
-        sum = round_signed(x, weights, n, n_max, -((float)n_max + 0.1f * (float)step) / extreme, tried);
-        if (!(sum.qq > 0 && sum.xq * sum.xq > best * sum.qq)) continue;
-        memcpy(codes, tried, (size_t)n);
-        d = sum.xq / sum.qq;
-        best = d * sum.xq;
+    inverses[0] = (float)-n_max / extreme;
+    for (int t = 1; t < TRIES; t++) {
+        const int step = t <= 9 ? t - 10 : t - 9;
+        inverses[t] = -((float)n_max + 0.1f * (float)step) / extreme;
     }
+    sum_tries(x, weights, n, n_max, inverses, sums);
+    float d = sums[0].qq != 0 ? sums[0].xq / sums[0].qq : 0, best = d * sums[0].xq;
+    for (int t = 1; t < TRIES; t++) {
+        if (!(sums[t].qq > 0 && sums[t].xq * sums[t].xq > best * sums[t].qq)) continue;
+        best_try = t;
+        d = sums[t].xq / sums[t].qq;
+        best = d * sums[t].xq;
+    }
+    for (int i = 0; i < n; i++)
+        codes[i] = (uint8_t)(frit_round_clamped(inverses[best_try] * x[i], -n_max, n_max - 1) + n_max);
     return d;
 }
 
@@ -153,43 +177,76 @@ float frit_fit_unsigned(const float *x, const float *weights, int n, int n_max, 
     return improve_by_steps(x, weights, n, 0, NO_LOW, n_max, sum, codes);
 }
 
-static float offset_error(const float *x, const float *weights, int n, float scale, float min, bool absolute,
-                          const uint8_t *codes)
+// Four tries of frit_fit_offset, in lanes as above: all with the same min to round from.
+enum { OFFSET_LANES = 4 };
+
+typedef struct offset_tries {
+    float inverse[OFFSET_LANES], scale[OFFSET_LANES], min[OFFSET_LANES], error[OFFSET_LANES];
+    float determinant[OFFSET_LANES];   // above 0: the codes determine a line
+} offset_tries;
+
+static inline float offset_code(float inverse, float shifted, int n_max)
 {
+    return (frit_clamp(inverse * shifted, 0, (float)n_max) + 12582912.0f) - 12582912.0f;
+}
+
+static void offset_errors(const float *x, const float *weights, int n, float codes[MAX_GROUP][OFFSET_LANES],
+                          bool absolute, offset_tries *tries)
+{
+    float sums[OFFSET_LANES] = {0};
+    for (int i = 0; i < n; i++) {
+        const float w = weights[i], value = x[i];
+        for (int t = 0; t < OFFSET_LANES; t++) {
+            const float error = tries->scale[t] * codes[i][t] + tries->min[t] - value;
+            sums[t] += w * (absolute ? fabsf(error) : error * error);
+        }
+    }
+    memcpy(tries->error, sums, sizeof sums);
+}
+
+// The line of least squares through the points (q, x), which for given codes is best; min here is at most 0. Written
+// without branches.
+static void fit_lines(float sum_w, float sum_x, const float *q, const float *qq, const float *xq, offset_tries *tries)
+{
+    for (int t = 0; t < OFFSET_LANES; t++) {
+        const float determinant = sum_w * qq[t] - q[t] * q[t];
+        const float scale = (sum_w * xq[t] - sum_x * q[t]) / determinant, through_zero = xq[t] / qq[t];
+        const float min = (qq[t] * sum_x - q[t] * xq[t]) / determinant;
+        tries->determinant[t] = determinant;
+        tries->scale[t] = min > 0 ? through_zero : scale;
+        tries->min[t] = min > 0 ? 0 : min;
+    }
+}
+
+static void try_offsets(const float *x, const float *weights, int n, int n_max, float min, float sum_w, float sum_x,
+                        bool absolute, offset_tries *tries)
+{
+    float codes[MAX_GROUP][OFFSET_LANES], q[OFFSET_LANES] = {0}, qq[OFFSET_LANES] = {0}, xq[OFFSET_LANES] = {0};
+    for (int i = 0; i < n; i++) {
+        const float w = weights[i], value = x[i], shifted = value - min;
+        for (int t = 0; t < OFFSET_LANES; t++) {
+            const float code = offset_code(tries->inverse[t], shifted, n_max), wq = w * code;
+            codes[i][t] = code;
+            q[t] += wq;
+            qq[t] += wq * code;
+            xq[t] += wq * value;
+        }
+    }
+    fit_lines(sum_w, sum_x, q, qq, xq, tries);
+    offset_errors(x, weights, n, codes, absolute, tries);
+}
+
+// Rounding to the first scale, which the extremes give.
+static float first_error(const float *x, const float *weights, int n, int n_max, float inverse, float min,
+                         bool absolute)
+{
+    const float scale = 1 / inverse;
     float sum = 0;
     for (int i = 0; i < n; i++) {
-        float error = scale * (float)codes[i] + min - x[i];
+        const float error = scale * offset_code(inverse, x[i] - min, n_max) + min - x[i];
         sum += weights[i] * (absolute ? fabsf(error) : error * error);
     }
     return sum;
-}
-
-static void round_offset(const float *x, int n, int n_max, float inverse, float min, uint8_t *codes)
-{
-    for (int i = 0; i < n; i++) codes[i] = (uint8_t)frit_round_clamped(inverse * (x[i] - min), 0, n_max);
-}
-
-// The line of least squares through the points (q, x), which for the given codes is best; min here is at most 0.
-// False if the codes do not determine it.
-static bool fit_line(const float *x, const float *weights, int n, float sum_w, float sum_x, const uint8_t *codes,
-                     float *scale, float *min)
-{
-    float sum_q = 0, sum_qq = 0, sum_xq = 0;
-    for (int i = 0; i < n; i++) {
-        float wq = weights[i] * (float)codes[i];
-        sum_q += wq;
-        sum_qq += wq * (float)codes[i];
-        sum_xq += wq * x[i];
-    }
-    float determinant = sum_w * sum_qq - sum_q * sum_q;
-    if (!(determinant > 0)) return false;
-    *scale = (sum_w * sum_xq - sum_x * sum_q) / determinant;
-    *min = (sum_qq * sum_x - sum_q * sum_xq) / determinant;
-    if (*min > 0) {
-        *min = 0;
-        *scale = sum_xq / sum_qq;
-    }
-    return true;
 }
 
 frit_offset_fit frit_fit_offset(const float *x, const float *weights, int n, int n_max,
@@ -207,21 +264,28 @@ frit_offset_fit frit_fit_offset(const float *x, const float *weights, int n, int
         memset(codes, 0, (size_t)n);
         return (frit_offset_fit){0, -min};
     }
-    float inverse = (float)n_max / (max - min), scale = 1 / inverse;
-    round_offset(x, n, n_max, inverse, min, codes);
-    float best = offset_error(x, weights, n, scale, min, search->absolute, codes);
-    for (int i = 0; i <= search->n_steps; i++) {
-        uint8_t tried[MAX_GROUP];
-        float tried_scale, tried_min;
-        inverse = (search->first + search->step * (float)i + (float)n_max) / (max - min);   // the best min so far
-        round_offset(x, n, n_max, inverse, min, tried);
-        if (!fit_line(x, weights, n, sum_w, sum_x, tried, &tried_scale, &tried_min)) continue;
-        float error = offset_error(x, weights, n, tried_scale, tried_min, search->absolute, tried);
-        if (!(error < best)) continue;
-        memcpy(codes, tried, (size_t)n);
-        best = error;
-        scale = tried_scale;
-        min = tried_min;
+    float inverse = (float)n_max / (max - min), scale = 1 / inverse, from = min;   // codes are rounded from `from`
+    float best = first_error(x, weights, n, n_max, inverse, min, search->absolute);
+    // A better line moves the min that later tries round from, so these are tried anew.
+    for (int i = 0, next; i <= search->n_steps; i = next) {
+        offset_tries tries;
+        for (int t = 0; t < OFFSET_LANES; t++)
+            tries.inverse[t] = (search->first + search->step * (float)(i + t) + (float)n_max) / (max - min);
+        try_offsets(x, weights, n, n_max, min, sum_w, sum_x, search->absolute, &tries);
+        next = i + OFFSET_LANES;
+        for (int t = 0; t < OFFSET_LANES && i + t <= search->n_steps; t++) {
+            if (!(tries.determinant[t] > 0 && tries.error[t] < best)) continue;
+            const bool moves = tries.min[t] != min;
+            inverse = tries.inverse[t];
+            from = min;
+            best = tries.error[t];
+            scale = tries.scale[t];
+            min = tries.min[t];
+            next = i + t + 1;
+            if (moves) break;
+            next = i + OFFSET_LANES;
+        }
     }
+    for (int i = 0; i < n; i++) codes[i] = (uint8_t)offset_code(inverse, x[i] - from, n_max);
     return (frit_offset_fit){scale, -min};
 }
