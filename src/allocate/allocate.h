@@ -74,6 +74,12 @@ frit_status frit_allocation_observe(frit_allocation *a);   // the importance of 
 // The importance of a tensor's columns [n_matrices, width], malloc'd; NULL where none is known.
 frit_status frit_allocation_means(const frit_allocation *a, const frit_tensor *tensor, float **means);
 frit_status frit_allocation_measure_prices(frit_allocation *a);
+// What prices are measured over: windows, tokens that are read of each, and the last rows of these, which count.
+typedef struct frit_priced_text {
+    size_t n_windows, n_tokens, n_rows;
+} frit_priced_text;
+// `operations`: of a token, for all prices.
+frit_priced_text frit_allocation_priced(double operations, size_t n_windows, size_t n_ctx, size_t n_vocab);
 frit_status frit_allocation_measure_errors(frit_allocation *a);
 
 // state.c: what was measured, in a file, so that a run that was stopped goes on, and other sizes need no measuring. It

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLED_ROWS = 1024, ROWS_OF_PIECE = 8 };
+enum { SAMPLED_ROWS = 1024, FEWEST_ROWS = 256, SAMPLED_NUMBERS = 2 << 20 };
 
 typedef struct sampling {
     const frit_tensor *tensor;
@@ -102,7 +102,9 @@ static frit_status measure(const frit_allocation *a, const frit_allocated *m, do
     sampling s = {.tensor = tensor, .n_types = m->n_types + 1, .n_rows = frit_tensor_n_rows(tensor)};
     FRIT_TRY(frit_allocation_means(a, tensor, &means));
     s.means = means;
-    s.n_sampled = s.n_rows < SAMPLED_ROWS ? s.n_rows : SAMPLED_ROWS;
+    s.n_sampled = SAMPLED_NUMBERS / frit_tensor_width(tensor);
+    s.n_sampled = s.n_sampled < FEWEST_ROWS ? FEWEST_ROWS : s.n_sampled > SAMPLED_ROWS ? SAMPLED_ROWS : s.n_sampled;
+    if (s.n_sampled > s.n_rows) s.n_sampled = s.n_rows;
     s.height = tensor->n_dims > 2 ? tensor->shape[tensor->n_dims - 2] : s.n_rows;
     for (int t = 0; t < m->n_types; t++) s.types[t] = m->types[t].type;
     s.types[m->n_types] = m->probe;

@@ -9,15 +9,20 @@
 #include <string.h>
 
 // Positions that see little text do not count. The base's predictions are kept: 512 MiB at most.
-enum { PRICED_WINDOWS = 8, FIRST_POSITION = 64, MOST_KEPT = 512 << 20 };
+enum { PRICED_WINDOWS = 8, FEWEST_TOKENS = 256, FIRST_POSITION = 64, MOST_KEPT = 512 << 20 };
+
+// Operations for all prices together: large models read fewer tokens for each, a single short window at last. All
+// prices are of the same positions, so what is chosen differs little.
+static const double most_operations = 1e15;
 
 typedef struct pricing {
     frit_allocation *a;
-    size_t n_vocab, n_windows, n_rows;   // n_rows: positions of a window that count
-    size_t step;                         // between the windows that are used
-    float *base;                         // log-probabilities [n_windows][n_rows][n_vocab]
-    float *logits;                       // [n_rows][n_vocab], of a window
-    double *kl;                          // [n_windows][n_rows]
+    size_t n_vocab, n_windows;
+    size_t n_tokens, n_rows;   // of a window: those that are read, and the last ones, which count
+    size_t step;               // between the windows that are used
+    float *base;               // log-probabilities [n_windows][n_rows][n_vocab]
+    float *logits;             // [n_rows][n_vocab], of a window
+    double *kl;                // [n_windows][n_rows]
     size_t window;
 } pricing;
 
@@ -68,7 +73,7 @@ static void compare_rows(void *ctx, int part, int parts)
 static void take_row(void *ctx, size_t i, const float *logits, size_t n)
 {
     const pricing *p = ctx;
-    if (i >= p->a->n_ctx - p->n_rows) memcpy(p->logits + (i + p->n_rows - p->a->n_ctx) * n, logits, n * sizeof *logits);
+    if (i >= p->n_tokens - p->n_rows) memcpy(p->logits + (i + p->n_rows - p->n_tokens) * n, logits, n * sizeof *logits);
 }
 
 static frit_status run_windows(pricing *p, frit_pool_fn then)
@@ -81,7 +86,7 @@ static frit_status run_windows(pricing *p, frit_pool_fn then)
     for (size_t w = 0; w < p->n_windows && status == FRIT_OK; w++) {
         const frit_token *tokens = p->a->tokens + w * p->step * p->a->n_ctx;
         p->window = w;
-        status = frit_allocation_run(engine, session, tokens, p->a->n_ctx, &push);
+        status = frit_allocation_run(engine, session, tokens, p->n_tokens, &push);
         if (status == FRIT_OK) frit_pool_run(p->a->pool, then, p);
     }
     frit_session_free(session);
@@ -141,13 +146,31 @@ static frit_status measure_all(pricing *p)
     return frit_model_bind_again(a->model, &a->arena);
 }
 
-// Windows that lie evenly in the text.
-static void choose_windows(pricing *p)
+// Of all prices, for one token.
+static double operations_of(const frit_allocation *a)
 {
-    const size_t bytes_of_window = p->n_rows * p->n_vocab * sizeof(float);
-    p->n_windows = p->a->n_windows < PRICED_WINDOWS ? p->a->n_windows : PRICED_WINDOWS;
-    while (p->n_windows > 1 && p->n_windows * bytes_of_window > MOST_KEPT) p->n_windows--;
-    p->step = p->a->n_windows / p->n_windows;
+    double n = 0;
+    for (size_t i = 0; i < a->ckpt->n_tensors; i++) {
+        const frit_tensor *tensor = &a->ckpt->tensors[i];
+        const bool is_of_experts = tensor->n_dims > 2 && a->model->hp.n_expert > 0;
+        const double share = is_of_experts ? (double)a->model->hp.n_expert_used / a->model->hp.n_expert : 1;
+        n += 2 * share * (double)frit_tensor_n_elems(tensor);
+    }
+    return n * (double)a->n;
+}
+
+frit_priced_text frit_allocation_priced(double operations, size_t n_windows, size_t n_ctx, size_t n_vocab)
+{
+    const double most_tokens = most_operations / operations;
+    frit_priced_text text = {n_windows < PRICED_WINDOWS ? n_windows : PRICED_WINDOWS, n_ctx, n_ctx};
+    if (most_tokens < (double)n_ctx && n_ctx > FEWEST_TOKENS)
+        text.n_tokens = most_tokens > FEWEST_TOKENS ? (size_t)most_tokens : FEWEST_TOKENS;
+    text.n_rows = text.n_tokens > 2 * FIRST_POSITION ? text.n_tokens - FIRST_POSITION : text.n_tokens / 2;
+    const size_t bytes_of_window = text.n_rows * n_vocab * sizeof(float);
+    while (text.n_windows > 1 &&
+           (text.n_windows * bytes_of_window > MOST_KEPT || (double)(text.n_windows * text.n_tokens) > most_tokens))
+        text.n_windows--;
+    return text;
 }
 
 frit_status frit_allocation_measure_prices(frit_allocation *a)
@@ -156,8 +179,11 @@ frit_status frit_allocation_measure_prices(frit_allocation *a)
     for (size_t k = 0; k < a->n; k++) n_missing += a->list[k].probe_kl < 0;
     if (n_missing == 0) return FRIT_OK;
     pricing p = {.a = a, .n_vocab = (size_t)a->model->info.n_vocab};
-    p.n_rows = a->n_ctx > 2 * FIRST_POSITION ? a->n_ctx - FIRST_POSITION : a->n_ctx / 2;
-    choose_windows(&p);
+    const frit_priced_text text = frit_allocation_priced(operations_of(a), a->n_windows, a->n_ctx, p.n_vocab);
+    p.n_windows = text.n_windows;
+    p.n_tokens = text.n_tokens;
+    p.n_rows = text.n_rows;
+    p.step = a->n_windows / p.n_windows;   // they lie evenly in the text
     frit_allocation_begin(a, "measuring prices");
     p.base = malloc(p.n_windows * p.n_rows * p.n_vocab * sizeof *p.base);
     p.logits = malloc(p.n_rows * p.n_vocab * sizeof *p.logits);

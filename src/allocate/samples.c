@@ -66,6 +66,7 @@ static void find_start(writing *w)
 {
     const frit_vocab *vocab = &w->a->model->vocab;
     w->start = vocab->bos >= 0 ? vocab->bos : vocab->eos;
+    if (!w->a->model->tokenizer && w->start < 0) w->start = 0;   // tokens without texts: any will do
 }
 
 // ------------------------------------------------------------------------------------- windows

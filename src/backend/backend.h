@@ -56,6 +56,7 @@ typedef struct frit_device_options {
     const char *weights_cache;
     uint64_t weights_source;
     bool deterministic;    // results do not depend on how many rows a step has; then prefill_rows (below) is 0
+    bool in_place;         // floats are read where files are mapped, and not copied for speed
     frit_stores *stores;   // of the model, for devices that read the same weights; NULL: the device has its own
     const frit_log *log;
 } frit_device_options;

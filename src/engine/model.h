@@ -26,6 +26,7 @@ struct frit_model {
     const char **keys;               // [meta.n]: the metadata's keys, zero-terminated
     const char *sampling_sequence;   // general.sampling.sequence; NULL: the file has none
     frit_stores *stores;             // weights as its engines' devices read them
+    bool floats_in_place;            // engines copy no floats of files: they come and go often
     frit_lock *trie_lock;
     struct frit_model_trie {
         frit_token_trie *trie;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Files of a size: that they have it, that they are the same whatever the number of threads, and what is refused.
+#include "allocate/allocate.h"
 #include "format/checkpoint.h"
 #include "frit_tools.h"
 #include "support/support.h"
@@ -92,6 +93,40 @@ static void files_have_the_size_and_say_how_they_were_made(void **state)
     assert_true(found && (size_t)bytes == n_wanted);
     assert_null(frit_meta_find(&ckpt->meta, "general.file_type"));
     frit_checkpoint_close(ckpt);
+}
+
+// Tokens that have no texts can be drawn all the same.
+static void a_model_without_a_vocabulary_gets_a_size(void **state)
+{
+    (void)state;
+    char source[600], target[600];
+    snprintf(source, sizeof source, "%s", tiny_model("source.gguf", &(tiny_options){.n_pieces = -1}));
+    snprintf(target, sizeof target, "%s", temp_path("sized.gguf"));
+    assert_ok(make_file(source, target, 2, &(frit_allocate_options){.bits = 14, .n_windows = 1}));
+    assert_true(size_of(target) < size_of(source));
+}
+
+static void large_models_are_priced_with_fewer_tokens(void **state)
+{
+    (void)state;
+    const frit_priced_text small = frit_allocation_priced(1e9, 256, 512, 4096),
+                           wide = frit_allocation_priced(1e9, 256, 512, 128256),
+                           large = frit_allocation_priced(2e11, 256, 512, 32000),
+                           larger = frit_allocation_priced(3.5e12, 256, 512, 32000),
+                           huge = frit_allocation_priced(1e15, 256, 512, 32000),
+                           brief = frit_allocation_priced(1e15, 2, 32, 32000);
+    assert_int_equal(small.n_windows, 8);
+    assert_int_equal(small.n_tokens, 512);
+    assert_int_equal(small.n_rows, 448);
+    assert_int_equal(wide.n_windows, 2);   // the predictions to compare with are 230 MB a window
+    assert_int_equal(large.n_windows, 8);
+    assert_int_equal(frit_allocation_priced(5e11, 256, 512, 32000).n_windows, 3);
+    assert_int_equal(larger.n_windows, 1);
+    assert_int_equal(larger.n_tokens, 285);
+    assert_int_equal(huge.n_tokens, 256);
+    assert_int_equal(huge.n_rows, 192);
+    assert_int_equal(brief.n_windows, 1);
+    assert_int_equal(brief.n_tokens, 32);
 }
 
 typedef struct seen {
@@ -288,6 +323,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_do_not_depend_on_threads),
         cmocka_unit_test(files_have_the_size_and_say_how_they_were_made),
+        cmocka_unit_test(a_model_without_a_vocabulary_gets_a_size),
+        cmocka_unit_test(large_models_are_priced_with_fewer_tokens),
         cmocka_unit_test(kept_types_are_kept_and_fewer_bytes_cost_more),
         cmocka_unit_test(bad_input_is_refused),
         cmocka_unit_test(it_can_be_cancelled_in_any_phase),

@@ -74,9 +74,9 @@ static void open_nodes(frit_cpu_device *device, const frit_device_options *optio
 }
 
 // Copied floats leave a quarter of the memory. With a folder processes share what they read, so nothing is copied.
-static uint64_t most_floats(const frit_cpu_device *device, bool has_folder)
+static uint64_t most_floats(const frit_cpu_device *device, bool in_place)
 {
-    const bool pays = !device->reference && !has_folder && frit_cpu_memory_has_huge_pages();
+    const bool pays = !device->reference && !in_place && frit_cpu_memory_has_huge_pages();
     return pays ? frit_memory_available() / 4 * 3 : 0;
 }
 
@@ -85,7 +85,7 @@ static frit_status open_store(frit_cpu_device *device, const frit_device_options
     const bool has_folder = options->weights_cache && *options->weights_cache;
     const frit_packs_options packs = {.kernels = device->reference ? NULL : &device->decode_kernels,
                                       .folder = has_folder ? options->weights_cache : NULL,
-                                      .most_floats = most_floats(device, has_folder),
+                                      .most_floats = most_floats(device, has_folder || options->in_place),
                                       .source = options->weights_source,
                                       .log = options->log};
     device->stores = options->stores;

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measures quantization of a model of a large shape with random weights.
+
+    bench/quantize_large.py build/release/frit --shape llama-8b --limit 240
+
+Writes the model in bf16, then quantizes it: `--mix q4_k_m`, and `--bits 4.5 --windows 16`. Prints the seconds of each
+run and of its phases, and the most anonymous memory. A run that --limit seconds for all do not suffice for is
+stopped; what its phase would have taken is then computed from its share.
+"""
+import argparse
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+STEP = re.compile(r"([a-z ]+) \[[#.]+\] +(\d+)%")
+
+
+def anonymous_bytes(pid):
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii") as status:
+            found = re.search(r"RssAnon:\s+(\d+) kB", status.read())
+    except OSError:
+        return 0
+    return 1024 * int(found.group(1)) if found else 0
+
+
+class Run:
+    """A command on a terminal, so that it shows its progress."""
+
+    def __init__(self, command):
+        self.peak, self.phases, self.text = 0, [], ""
+        self.start = time.monotonic()
+        self.master, slave = pty.openpty()
+        self.process = subprocess.Popen(command, stderr=slave, stdout=subprocess.DEVNULL)
+        os.close(slave)
+        self.watcher = threading.Thread(target=self.watch, daemon=True)
+        self.watcher.start()
+
+    def watch(self):
+        while self.process.poll() is None:
+            self.peak = max(self.peak, anonymous_bytes(self.process.pid))
+            time.sleep(0.02)
+
+    def note(self, what, share):
+        now = time.monotonic()
+        if not self.phases or self.phases[-1][0] != what:
+            self.phases.append([what, self.phases[-1][2] if self.phases else self.start, now, share])
+        self.phases[-1][2:] = [now, share]
+
+    def read(self):
+        try:
+            self.text += os.read(self.master, 4096).decode("utf-8", "replace")
+        except OSError:
+            return False
+        for found in STEP.finditer(self.text):
+            self.note(found.group(1).strip(), int(found.group(2)))
+        self.text = self.text[-200:] if STEP.search(self.text) is None else self.text[self.text.rfind("]") - 60 :]
+        return True
+
+    def wait(self, end):
+        stopped = False
+        while True:
+            if not stopped and time.monotonic() > end:
+                self.process.send_signal(signal.SIGINT)
+                stopped = True
+            if select.select([self.master], [], [], 0.2)[0] and not self.read():
+                break
+            if self.process.poll() is not None and not select.select([self.master], [], [], 0)[0]:
+                break
+        self.process.wait()
+        os.close(self.master)
+        return stopped
+
+
+def measure(name, command, end):
+    run = Run(command)
+    stopped = run.wait(end)
+    seconds = time.monotonic() - run.start
+    if run.process.returncode != 0 and not stopped:
+        raise SystemExit(f"{' '.join(command)}: {run.text[-400:]}")
+    print(f"{name}: {seconds:.1f} s{', stopped' if stopped else ''}; anonymous memory {run.peak / 1e9:.2f} GB", flush=True)
+    for what, begin, last, share in run.phases:
+        whole = f", {100 * (last - begin) / share:.0f} s for all of it" if 0 < share < 98 else ""
+        print(f"    {what}: {last - begin:.1f} s to {share} %{whole}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("frit")
+    parser.add_argument("--shape", default="llama-8b")
+    parser.add_argument("--layers", default="0")
+    parser.add_argument("--windows", default="16")
+    parser.add_argument("--threads", default="0")
+    parser.add_argument("--folder", help="where the files go; needs 1.6 times the model's bytes")
+    parser.add_argument("--limit", type=float, default=3600, help="seconds for all")
+    args = parser.parse_args()
+    end = time.monotonic() + args.limit
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+        model, mixed, sized = (os.path.join(folder, name) for name in ("model.gguf", "mixed.gguf", "sized.gguf"))
+        make = [args.frit, "bench", "--random", args.shape, "--layers", args.layers, "--type", "bf16", "--save", model]
+        measure("making the model", make + ["-p", "1", "-n", "0", "-r", "1", "--no-probe"], end)
+        print(f"{os.path.getsize(model) / 1e9:.1f} GB", flush=True)
+        threads = ["-t", args.threads]
+        measure("mix q4_k_m", [args.frit, "quantize", model, mixed, "--mix", "q4_k_m"] + threads, end)
+        if os.path.exists(mixed):
+            os.remove(mixed)
+        size = ["--bits", "4.5", "--windows", args.windows]
+        measure("size", [args.frit, "quantize", model, sized] + size + threads, end)
+
+
+if __name__ == "__main__":
+    main()
