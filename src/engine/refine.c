@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 512, HELD_OUT = 8, TOKENS_PER_COLUMN = 5, ROUNDS = 3 };
+enum { WINDOW = 512, HELD_OUT = 8, TOKENS_PER_COLUMN = 5, ROUNDS = 5 };
 static const float alpha = 0.5f;   // how much of the errors of earlier layers is taken back
 
 typedef struct refining {

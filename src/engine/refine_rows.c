@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rounding rows with the covariance of their inputs.
 #include "engine/refine_rows.h"
+#include "quant/half.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -198,22 +199,108 @@ static void apply_step(const batch *b, int64_t row, int64_t first, int n, const 
         if (direction[i] != 0) change(b, row, first + i, step * direction[i], begin, end);
 }
 
-// The scale, then the min of the group at `first`.
-static void improve_group(const batch *b, int64_t row, int64_t first, int64_t begin, int64_t end)
+// The scale, then the min of the block at `first`, where these are numbers in half precision.
+static void improve_factors(const batch *b, int64_t row, int64_t first, int64_t begin, int64_t end)
 {
     const frit_block_format *format = b->job->format;
     frit_unpacked_block *block = block_of(b, row, first);
-    const int g = group_of(format, first), n = format->group;
+    const int n = format->group;
     float direction[FRIT_UNPACKED_CODES] = {0};
-    for (int i = 0; i < n; i++) direction[i] = frit_block_format_level(format, block->codes[first % format->block + i]);
-    float before = frit_block_format_scale(block, g);
-    frit_block_format_set_scale(format, block, g, before + best_step(b, row, first, n, direction));
-    apply_step(b, row, first, n, direction, frit_block_format_scale(block, g) - before, begin, end);
+    for (int i = 0; i < n; i++) direction[i] = frit_block_format_level(format, block->codes[i]);
+    float before = block->d;
+    frit_block_format_set_scale(format, block, 0, before + best_step(b, row, first, n, direction));
+    apply_step(b, row, first, n, direction, block->d - before, begin, end);
     if (format->min_high == 0) return;
     for (int i = 0; i < n; i++) direction[i] = -1;
-    before = frit_block_format_min(block, g);
-    frit_block_format_set_min(format, block, g, before + best_step(b, row, first, n, direction));
-    apply_step(b, row, first, n, direction, frit_block_format_min(block, g) - before, begin, end);
+    before = block->dmin;
+    frit_block_format_set_min(format, block, 0, before + best_step(b, row, first, n, direction));
+    apply_step(b, row, first, n, direction, block->dmin - before, begin, end);
+}
+
+static bool has_integers(const frit_block_format *format)
+{
+    return format->scale_low < format->scale_high;
+}
+
+// A group with another scale and min, and the codes that suit these.
+typedef struct trial {
+    int scale, min;
+    float steps[FRIT_UNPACKED_CODES];   // of the group's numbers
+    int8_t codes[FRIT_UNPACKED_CODES];
+    float gain;   // of the squared error: below 0 is better
+} trial;
+
+// Coordinate descent within the group: SWEEPS times over its codes.
+static void try_group(const batch *b, int64_t row, int64_t first, trial *t)
+{
+    enum { SWEEPS = 2 };
+    const frit_refine_input *in = b->job->in;
+    const frit_block_format *format = b->job->format;
+    const frit_unpacked_block *block = block_of(b, row, first);
+    const int64_t at = row * in->width + first;
+    const float scale = block->d * (float)t->scale, min = block->dmin * (float)t->min;
+    const int n = format->group;
+    float gradient[FRIT_UNPACKED_CODES];
+    memcpy(gradient, b->gradient + at, (size_t)n * sizeof *gradient);
+    memcpy(t->codes, block->codes + first % format->block, (size_t)n);
+    memset(t->steps, 0, (size_t)n * sizeof *t->steps);
+    for (int i = 0; i < SWEEPS * n; i++) {
+        const int k = i % n;
+        const float *h = in->sums + (first + k) * in->width + first;
+        const float now = b->target[at + k] + b->error[at + k] + t->steps[k];
+        const float wanted = now - gradient[k] / (h[k] + in->damping);
+        if (scale != 0) t->codes[k] = (int8_t)frit_block_format_nearest(format, (wanted + min) / scale);
+        const float step = scale * frit_block_format_level(format, t->codes[k]) - min - now;
+        if (step == 0) continue;
+        t->steps[k] += step;
+        for (int j = 0; j < n; j++) gradient[j] += step * h[j];
+        gradient[k] += step * in->damping;
+    }
+    t->gain = 0;
+    for (int k = 0; k < n; k++) t->gain += 0.5f * t->steps[k] * (gradient[k] + b->gradient[at + k]);
+}
+
+static bool is_allowed(const frit_block_format *format, const trial *t)
+{
+    return t->scale >= format->scale_low && t->scale <= format->scale_high && t->min >= 0 && t->min <= format->min_high;
+}
+
+// The best of the group's neighbours: scale and min may change by one.
+static bool find_neighbour(const batch *b, int64_t row, int64_t first, trial *best)
+{
+    const frit_block_format *format = b->job->format;
+    const frit_unpacked_block *block = block_of(b, row, first);
+    const int g = group_of(format, first), reach = format->min_high > 0 ? 1 : 0;
+    trial t;
+    best->gain = 0;
+    for (int s = -1; s <= 1; s++)
+        for (int m = -reach; m <= reach; m++) {
+            t.scale = block->scales[g] + s;
+            t.min = reach > 0 ? block->mins[g] + m : 0;
+            if (!is_allowed(format, &t)) continue;
+            try_group(b, row, first, &t);
+            if (t.gain < best->gain) *best = t;
+        }
+    return best->gain < 0;
+}
+
+// The integers of the group at `first`, one step at a time while there is a better neighbour.
+static void improve_integers(const batch *b, int64_t row, int64_t first, int64_t begin, int64_t end)
+{
+    enum { MOST_STEPS = 4 };
+    const frit_block_format *format = b->job->format;
+    frit_unpacked_block *block = block_of(b, row, first);
+    const int g = group_of(format, first);
+    trial best;
+    for (int i = 0; i < MOST_STEPS && find_neighbour(b, row, first, &best); i++) {
+        const bool is_last = best.scale == block->scales[g] && (format->min_high == 0 || best.min == block->mins[g]);
+        block->scales[g] = (int16_t)best.scale;
+        if (format->min_high > 0) block->mins[g] = (int16_t)best.min;
+        memcpy(block->codes + first % format->block, best.codes, (size_t)format->group);
+        for (int k = 0; k < format->group; k++)
+            if (best.steps[k] != 0) change(b, row, first + k, best.steps[k], begin, end);
+        if (is_last) return;
+    }
 }
 
 // error is now what the result is above the target; `other` has the changes of the block.
@@ -221,11 +308,12 @@ static void improve_columns(batch *b, int64_t begin, int64_t end)
 {
     const frit_refine_input *in = b->job->in;
     const int64_t n = in->width;
-    const int group = b->job->format->group;
+    const frit_block_format *format = b->job->format;
     memset(b->other, 0, (size_t)(b->n * COLUMNS) * sizeof(float));
     for (int64_t r = 0; r < b->n; r++) {
         improve_codes(b, r, begin, end);
-        for (int64_t first = begin; first < end; first += group) improve_group(b, r, first, begin, end);
+        for (int64_t first = begin; first < end; first += format->group)
+            (has_integers(format) ? improve_integers : improve_factors)(b, r, first, begin, end);
     }
     for (int64_t first = 0; first < n; first += COLUMNS) {
         const int64_t last = first + COLUMNS < n ? first + COLUMNS : n;
@@ -237,6 +325,42 @@ static void improve_columns(batch *b, int64_t begin, int64_t end)
     }
 }
 
+// What d (or dmin) of the super-block at `first` is multiplied by.
+static void find_direction(const batch *b, int64_t row, int64_t first, bool of_mins, float *direction)
+{
+    const frit_block_format *format = b->job->format;
+    const frit_unpacked_block *block = block_of(b, row, first);
+    for (int i = 0; i < format->block; i++) {
+        const int g = i / format->group;
+        const float level = frit_block_format_level(format, block->codes[i]);
+        direction[i] = of_mins ? -(float)block->mins[g] : (float)block->scales[g] * level;
+    }
+}
+
+// d of the super-block, then dmin. All of the row's gradient follows.
+static void improve_super_block(const batch *b, int64_t row, int64_t first)
+{
+    const frit_refine_input *in = b->job->in;
+    const frit_block_format *format = b->job->format;
+    frit_unpacked_block *block = block_of(b, row, first);
+    float *gradient = b->gradient + row * in->width, direction[FRIT_UNPACKED_CODES];
+    for (int of_mins = 0; of_mins <= (format->min_high > 0); of_mins++) {
+        float *factor = of_mins ? &block->dmin : &block->d;
+        find_direction(b, row, first, of_mins, direction);
+        const float wanted = *factor + best_step(b, row, first, format->block, direction);
+        const float next = frit_half_to_float(frit_float_to_half(wanted)), step = next - *factor;
+        if (!(next * *factor > 0) || !isfinite(next)) continue;   // signs belong to the codes
+        *factor = next;
+        for (int i = 0; i < format->block; i++) {
+            const float delta = step * direction[i], *h = in->sums + (first + i) * in->width;
+            if (delta == 0) continue;
+            b->error[row * in->width + first + i] += delta;
+            for (int64_t j = 0; j < in->width; j++) gradient[j] += delta * h[j];
+            gradient[first + i] += delta * in->damping;
+        }
+    }
+}
+
 static void descend(batch *b)
 {
     const frit_refine_input *in = b->job->in;
@@ -244,9 +368,12 @@ static void descend(batch *b)
     for (int64_t i = 0; i < b->n * n; i++) b->error[i] = -b->error[i];
     frit_dense_dots(&in->dense, rows_of(b->error, b->n, n), rows_of(in->sums, n, n), n, b->gradient, n);
     for (int64_t i = 0; i < b->n * n; i++) b->gradient[i] += in->damping * b->error[i];
-    for (int round = 0; round < in->rounds; round++)
+    for (int round = 0; round < in->rounds; round++) {
         for (int64_t begin = 0; begin < n; begin += COLUMNS)
             improve_columns(b, begin, begin + COLUMNS < n ? begin + COLUMNS : n);
+        for (int64_t i = 0; i < b->n * n && has_integers(b->job->format); i += b->job->format->block)
+            improve_super_block(b, i / n, i % n);
+    }
 }
 
 // ------------------------------------------------------------------------------------- rows

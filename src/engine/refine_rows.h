@@ -10,8 +10,9 @@
 //        these inputs (rows) and those of the model itself.
 //     2. Column by column, each is rounded to make up for the errors of those before it (GPTQ, LDLQ): with H = U D U^T,
 //        U triangular with ones on its diagonal, column k aims at w[k] + sum of e[j] U[j, k] over j < k.
-//     3. Coordinate descent, some rounds: each code, and each group's scale and min, in turn becomes what is best while
-//        all others stay.
+//     3. Coordinate descent, some rounds: each code in turn becomes what is best while all others stay; then each group
+//        takes the neighbouring scale and min with which, its codes rounded anew, it is best; then d and dmin of each
+//        super-block.
 //
 // Rows do not depend on each other, so results do not depend on the number of threads.
 #pragma once
