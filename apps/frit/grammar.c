@@ -81,7 +81,7 @@ int cli_begin_grammar(cli_grammar *grammar, const frit_model *model, const cli_g
         const frit_grammar_options how = {.kind = found.kind};
         grammar->name = found.name;
         const frit_status status = frit_grammar_begin(&grammar->job, model, text.data ? text.data : "", text.n, &how);
-        if (status != FRIT_OK) code = cli_report(status);
+        if (status != FRIT_OK) code = cli_usage("--%s: %s", grammar->name, frit_error());
     }
     free(text.data);
     return code;

@@ -35,7 +35,8 @@ typedef struct frit_grammar_options {
 // is too large.
 FRIT_API frit_status frit_grammar_new(frit_grammar **out, const frit_model *model, const char *text, size_t n_bytes,
                                       const frit_grammar_options *options);
-// The same on a thread of its own, as while a prompt runs. The text is copied.
+// The same in two parts: the text is compiled and its mistakes are told at once; what depends on the vocabulary, which
+// takes longer, is made on a thread of its own, as while a prompt runs. The text is not needed after the call.
 typedef struct frit_grammar_job frit_grammar_job;
 FRIT_API frit_status frit_grammar_begin(frit_grammar_job **out, const frit_model *model, const char *text,
                                         size_t n_bytes, const frit_grammar_options *options);

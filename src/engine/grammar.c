@@ -113,18 +113,25 @@ frit_status frit_grammar_of(frit_grammar **out, const frit_model *model, frit_au
     return FRIT_OK;
 }
 
+frit_status frit_grammar_compile(frit_automaton **out, const frit_model *model, frit_str text,
+                                 const frit_grammar_options *options)
+{
+    static const frit_grammar_options defaults;
+    *out = NULL;
+    if (!model->tokenizer)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; a grammar needs one", model->info.path);
+    return compile(out, text, options ? options : &defaults);
+}
+
 frit_status frit_grammar_new(frit_grammar **out, const frit_model *model, const char *text, size_t n_bytes,
                              const frit_grammar_options *options)
 {
-    static const frit_grammar_options defaults;
     FRIT_REQUIRE(out);
     *out = NULL;
     FRIT_REQUIRE(model);
     FRIT_REQUIRE(text);
     FRIT_REQUIRE_UNUSED(options);
-    if (!model->tokenizer)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; a grammar needs one", model->info.path);
-    frit_automaton *automaton = NULL;
-    FRIT_TRY(compile(&automaton, (frit_str){text, n_bytes}, options ? options : &defaults));
+    frit_automaton *automaton;
+    FRIT_TRY(frit_grammar_compile(&automaton, model, (frit_str){text, n_bytes}, options));
     return frit_grammar_of(out, model, automaton, false);
 }

@@ -4,5 +4,8 @@
 #include "engine/model.h"
 #include "grammar/constraint.h"
 
+// The part that finds the text's mistakes, and needs nothing of the vocabulary. options may be NULL.
+frit_status frit_grammar_compile(frit_automaton **out, const frit_model *model, frit_str text,
+                                 const frit_grammar_options *options);
 // Takes the automaton over, also where it fails. `marks`: special tokens that mark reasoning and calls are texts.
 frit_status frit_grammar_of(frit_grammar **out, const frit_model *model, frit_automaton *automaton, bool marks);

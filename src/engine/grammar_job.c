@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compiling a grammar on a thread of its own.
+// A grammar's part of the vocabulary (the trie of its tokens, lists, the first masks) on a thread of its own.
 #include "base/background.h"
 #include "engine/grammar.h"
 #include "engine/model.h"
@@ -10,11 +10,9 @@
 struct frit_grammar_job {
     frit_background *background;
     frit_model *model;
-    char *text;
-    size_t n_bytes;
-    frit_grammar_options options;
-    bool is_done;            // the thread's own
-    frit_grammar *grammar;   // the result
+    frit_automaton *automaton;   // until the thread takes it over
+    bool is_done;                // the thread's own
+    frit_grammar *grammar;       // the result
     frit_status status;
     char failure[FRIT_ERROR_BYTES];
 };
@@ -25,14 +23,15 @@ static void work(void *ctx)
     frit_grammar_job *job = ctx;
     if (job->is_done) return;
     job->is_done = true;
-    job->status = frit_grammar_new(&job->grammar, job->model, job->text, job->n_bytes, &job->options);
+    job->status = frit_grammar_of(&job->grammar, job->model, job->automaton, false);
+    job->automaton = NULL;
     if (job->status != FRIT_OK) strncpy(job->failure, frit_error(), sizeof job->failure - 1);
 }
 
 static void free_job(frit_grammar_job *job)
 {
+    frit_automaton_free(job->automaton);
     frit_model_free(job->model);
-    free(job->text);
     free(job);
 }
 
@@ -44,16 +43,14 @@ frit_status frit_grammar_begin(frit_grammar_job **out, const frit_model *model, 
     FRIT_REQUIRE(model);
     FRIT_REQUIRE(text);
     FRIT_REQUIRE_UNUSED(options);
+    frit_automaton *automaton;
+    FRIT_TRY(frit_grammar_compile(&automaton, model, (frit_str){text, n_bytes}, options));
     frit_grammar_job *job = calloc(1, sizeof *job);
-    if (job) job->text = malloc(n_bytes + 1);
-    if (!job || !job->text) {
-        free(job);
-        return frit_fail_memory(n_bytes, "a grammar");
+    if (!job) {
+        frit_automaton_free(automaton);
+        return frit_fail_memory(sizeof *job, "a grammar");
     }
-    memcpy(job->text, text, n_bytes);
-    job->text[n_bytes] = 0;
-    job->n_bytes = n_bytes;
-    if (options) job->options = *options;
+    job->automaton = automaton;
     job->model = (frit_model *)(uintptr_t)model;   // counting is the only change
     frit_model_retain(job->model);
     const frit_status status = frit_background_new(&job->background, work, job);
