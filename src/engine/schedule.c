@@ -7,7 +7,8 @@
 //
 // Where many rows run by other kernels, which round differently, steps are of two kinds that take turns: of sessions
 // with many queued tokens, and of all others as above. A prompt is cut so that its last part has many rows too. So what
-// a session computes depends on its own queue alone, whatever other sessions run.
+// a session computes depends on its own queue alone, whatever other sessions run. Parts of a prompt are about equally
+// long, so that none of those that a stream waits for is much longer than the others.
 //
 // Where every token sees all others, a session's rows run in one step, and sessions share it as long as they fit whole.
 //
@@ -85,9 +86,7 @@ static bool is_prompt(const frit_session *session)
 // Rows of prompts that the next step may have.
 static int32_t prompt_room(const frit_engine *engine)
 {
-    // Prompts of many rows are cut into parts that have many rows too, of which two always fit.
-    const int32_t least = engine->prefill_rows < INT32_MAX / 2 ? 2 * engine->prefill_rows : 0,
-                  named = engine->prompt_budget;
+    const int32_t least = engine->prefill_rows < INT32_MAX ? engine->prefill_rows : 0, named = engine->prompt_budget;
     if (named < 0) return engine->n_batch;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
         if (!generates(s)) continue;
@@ -244,17 +243,24 @@ static bool is_turn_of_prefill(const frit_engine *engine)
     return has_prefill && (!has_decode || !engine->step->prefill);
 }
 
+size_t frit_schedule_part(size_t n, size_t wanted, size_t fits, size_t least)
+{
+    const size_t by_wish = (n + wanted - 1) / wanted, by_least = n / least;
+    const size_t n_parts = by_wish < by_least ? by_wish : by_least;
+    size_t part = n_parts > 0 ? (n + n_parts - 1) / n_parts : 0;
+    if (part > fits) part = n - fits < least && n > least ? n - least : fits;
+    return part < least || part > fits ? 0 : part;
+}
+
 static void take_prefill(frit_engine *engine)
 {
-    const size_t n_least = (size_t)engine->prefill_rows;
     const int32_t budget = prompt_room(engine), most = budget < engine->n_batch ? budget : engine->n_batch;
     for (frit_session *s; (s = frit_share_next(engine)) != NULL;) {
-        if (!is_prefill(engine, s) || most < engine->step->n_rows) continue;
-        const size_t room = fitting(engine, s, (size_t)(most - engine->step->n_rows));
-        if (room < n_least) continue;
-        size_t n = pending(s) < room ? pending(s) : room;
-        if (pending(s) - n > 0 && pending(s) - n < n_least) n = pending(s) - n_least;
-        if (n >= n_least) take(engine, s, n);
+        const int32_t n_rows = engine->step->n_rows;
+        if (!is_prefill(engine, s) || most < n_rows + engine->prefill_rows) continue;
+        const size_t fits = fitting(engine, s, (size_t)(engine->n_batch - n_rows));
+        const size_t n = frit_schedule_part(pending(s), (size_t)(most - n_rows), fits, (size_t)engine->prefill_rows);
+        if (n > 0) take(engine, s, n);
     }
 }
 

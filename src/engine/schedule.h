@@ -93,3 +93,6 @@ double frit_draft_rate(const frit_draft_rates *own, const frit_draft_rates *all,
 void frit_draft_rates_learn(frit_draft_rates *rates, int c, bool right);
 // Prompt rows of a step at most while other sessions generate: so many as take three times as long as a step without.
 int32_t frit_schedule_budget(const frit_pace *pace, int32_t least);
+// The next part of a prompt of n rows, where all parts have `least` rows or more, and are about equally long: of
+// `wanted` rows or fewer where that leaves no part with too few, and never of more than fit. 0: none.
+size_t frit_schedule_part(size_t n, size_t wanted, size_t fits, size_t least);
