@@ -48,6 +48,7 @@ static const struct {
     {"text", OBJECT},
     {"thinking", OBJECT},
     {"reasoning", OBJECT},
+    {"truncation", "{\"enum\": [\"auto\", \"disabled\", null]}"},
     {"options", OBJECT},
     {"output_config", OBJECT},
     {"stream_options", OBJECT},

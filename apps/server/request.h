@@ -81,6 +81,7 @@ typedef struct server_generation {
     const char *previous_id, *instructions;
     bool is_stored;
     bool is_background;      // it goes on without its client
+    bool truncates;          // the oldest turns are dropped where the conversation is too long
     bool ends_on_finisher;   // its end takes long
     bool is_raw;             // of /api/generate: the prompt is the whole input
     void *extra;             // of the handler, for its answer; freed by free_extra
@@ -175,6 +176,10 @@ void server_clear_generation(void *request);
 bool server_prompt_tokens(const frit_model *model, server_generation *request, bool chat,
                           const frit_tokenize_limits *limits, frit_token **tokens, size_t *n_tokens,
                           server_problem *problem);
+// truncate.c. Drops the oldest turns of a conversation, the fewest with which it has limits->max_tokens tokens at most;
+// all but the last if none is enough. False with a problem.
+bool server_truncate(const frit_model *model, server_generation *request, const frit_tokenize_limits *limits,
+                     server_problem *problem);
 // Makes the tokens of a gap to fill, request->ids, from prefix, suffix, files and text, which comes last.
 bool server_infill_tokens(const frit_model *model, server_generation *request, const frit_tokenize_limits *limits,
                           server_problem *problem);

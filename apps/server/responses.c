@@ -354,6 +354,15 @@ static bool prepare(server_exchange *exchange, server_generation *request)
     return false;
 }
 
+// Room for the answer is what the request says, or a quarter of the context; half of it at most.
+static bool make_room(server_exchange *exchange, server_generation *request)
+{
+    const int32_t n_ctx = exchange->model->n_ctx, wanted = request->max_tokens >= 0 ? request->max_tokens : n_ctx / 4;
+    const int32_t room = wanted < 1 ? 1 : wanted > n_ctx / 2 ? n_ctx / 2 : wanted;
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)(n_ctx > room ? n_ctx - room : 1));
+    return !request->truncates || server_truncate(exchange->model->model, request, &limits, &exchange->problem);
+}
+
 // The caller of a response in the background gets it as it is now, or its stream.
 static void run_in_background(server_exchange *exchange, bool streams)
 {
@@ -375,7 +384,7 @@ void server_respond(server_exchange *exchange)
                       "background: a response that is made in the background must be stored");
         return;
     }
-    if (prepare(exchange, request)) server_generate(exchange, true);
+    if (prepare(exchange, request) && make_room(exchange, request)) server_generate(exchange, true);
     if (exchange->job && is_background) run_in_background(exchange, streams);
 }
 

@@ -205,6 +205,15 @@ static bool parse_text(json_t *value, void *ctx, server_problem *problem)
     return good;
 }
 
+static bool parse_truncation(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    const char *how = json_string_value(value);
+    request->truncates = how && strcmp(how, "auto") == 0;
+    if (request->truncates || (how && strcmp(how, "disabled") == 0)) return true;
+    return server_refuse(problem, 400, "invalid_value", "truncation", "truncation: expected \"auto\" or \"disabled\"");
+}
+
 static bool read_effort(json_t *reasoning, json_t *out, server_problem *problem)
 {
     json_t *effort = json_object_get(reasoning, "effort");
@@ -258,10 +267,10 @@ static const server_field fields[] = {
     {"background", FIELD_BOOL, .offset = AT(is_background)},
     REFUSED("include", .harmless = "[]|[\"reasoning.encrypted_content\"]", .why = "reasoning comes as text"),
     REFUSED("top_logprobs", .harmless = "0", .why = "chat completions have them"),
-    REFUSED("truncation", .harmless = "\"disabled\"", .why = "nothing is dropped: what does not fit is refused"),
+    {"truncation", FIELD_CUSTOM, .parse = parse_truncation},
     REFUSED("conversation", .why = "use previous_response_id"),
     REFUSED("prompt", .why = "send its text"),
-    REFUSED("context_management", .harmless = "[]", .why = "nothing is dropped: what does not fit is refused"),
+    REFUSED("context_management", .harmless = "[]", .why = "truncation drops the oldest turns"),
     REFUSED("moderation", .why = "frit moderates nothing"),
 };
 // clang-format on

@@ -273,8 +273,7 @@ static void what_is_wrong_is_refused_by_place(void **state)
         {"{\"input\": \"a\", \"tool_choice\": {\"type\": \"file_search\"}}", "tool_choice: expected"},
         {"{\"input\": \"a\", \"text\": {\"format\": {\"type\": \"xml\"}}}", "text.format: expected"},
         {"{\"input\": \"a\", \"reasoning\": \"high\"}", "reasoning: expected an object"},
-        {"{\"input\": \"a\", \"truncation\": \"auto\"}", "truncation is not supported"},
-
+        {"{\"input\": \"a\", \"truncation\": \"oldest\"}", "truncation: expected"},
         {"{\"input\": \"a\", \"previous_response_id\": \"resp_1\"}", "there is no response 'resp_1'"},
         {"{\"input\": \"a\", \"max_output_tokens\": \"5\"}", "max_output_tokens: expected an integer"},
     };
