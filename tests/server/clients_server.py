@@ -18,11 +18,13 @@ class Server:
         command = [FRIT, "serve", "--port", "0", "--parallel", "8", "--max-queue", "2", "-c", "512", *arguments]
         command += ["--api-key", key] if key else []
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        said = []
         for line in self.process.stderr:
+            said.append(line)
             if "http://" in line:
                 self.url = line.split(" at ")[1].split()[0]
                 return
-        raise RuntimeError("frit serve did not start")
+        raise RuntimeError(f"frit serve ended with {self.process.wait()}: {''.join(said)}")
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+// Clients that leave in each phase of a request: a step later its session and pages are free, and the neighbour has the
+// tokens that it has alone. Looked at on the engine's thread, whose steps are the neighbour's tokens.
+#include "server/worker.h"
+#include "support/support.h"
+
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CTX = 256, N_ANSWER = 60 };
+
+static frit_model *model;
+static frit_engine *engine;
+static server_worker *worker;
+
+static int set_up(void **state)
+{
+    (void)state;
+    server_problem problem;
+    assert_ok(frit_model_open(&model, project_path("models/fable.gguf"), NULL));
+    assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = CTX, .n_sessions = 2, .n_batch = 8}));
+    const server_worker_options options = {.n_sessions = 2, .max_waiting = 4, .speculate = {.always = true}};
+    assert_true(server_worker_new(&worker, model, engine, &options, &problem));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    server_worker_free(worker);
+    frit_engine_free(engine);
+    frit_model_free(model);
+    return 0;
+}
+
+// ---------------------------------------------------------------------------------------- phases
+
+static bool waits(const server_job *job)
+{
+    return !job->slot && !job->ended;
+}
+
+static bool runs_its_prompt(const server_job *job)
+{
+    const size_t n_pending = job->slot ? frit_session_pending(job->slot->session) : 0;
+    return n_pending > 8 && n_pending < job->n_prompt;
+}
+
+static bool awaits_its_grammar(const server_job *job)
+{
+    return job->slot && job->awaits_grammar && frit_session_pending(job->slot->session) == 0;
+}
+
+static bool answers(const server_job *job)
+{
+    return job->slot && job->usage.n_answer > 4;
+}
+
+static bool verifies_guesses(const server_job *job)
+{
+    return job->slot && job->usage.n_answer > 1 && job->n_drafts > 0;
+}
+
+typedef struct phase {
+    const char *name;
+    bool (*is_in)(const server_job *job);
+    bool awaits_grammar, is_crowded, has_prediction;
+} phase;
+
+static const phase phases[] = {
+    {.name = "queue", .is_in = waits, .is_crowded = true},
+    {.name = "prefill", .is_in = runs_its_prompt},
+    {.name = "grammar", .is_in = awaits_its_grammar, .awaits_grammar = true},
+    {.name = "decode", .is_in = answers},
+    {.name = "guesses", .is_in = verifies_guesses, .has_prediction = true},
+};
+
+// ---------------------------------------------------------------------------------------- the neighbour
+
+// The client of `job` leaves while `phase` lasts; at the neighbour's next token, a step later, it is looked at.
+typedef struct scene {
+    const phase *phase;
+    const server_job *job;
+    int peer;   // the client's end of the connection; -1: it has left
+    bool looked, is_free;
+    const frit_session *session;   // that it had
+} scene;
+
+static void watch(scene *s)
+{
+    if (!s->job || s->looked) return;
+    if (s->peer < 0) {
+        s->looked = true;
+        s->is_free = s->job->ended && !s->job->slot && s->job->problem.status == 499 &&
+                     (!s->session || frit_session_length(s->session) == 0);
+    } else if (s->phase->is_in(s->job)) {
+        s->session = s->job->slot ? s->job->slot->session : NULL;
+        close(s->peer);
+        s->peer = -1;
+    }
+}
+
+static void put_text(server_job *job, app_text text)
+{
+    server_job_put(job, text.ptr, text.n);
+    if (job->ctx) watch(job->ctx);
+}
+
+static void put_end(server_job *job, server_finish finish)
+{
+    (void)finish;
+    server_job_put(job, ".", 1);
+}
+
+static void put_failure(server_job *job, const server_problem *problem)
+{
+    (void)job, (void)problem;
+}
+
+static const server_voice voice = {.text = put_text, .finish = put_end, .fail = put_failure};
+
+// ---------------------------------------------------------------------------------------- jobs
+
+static server_job *new_job(const char *prompt)
+{
+    server_job *job = server_job_new();
+    job->prompt = malloc(CTX * sizeof *job->prompt);
+    assert_ok(frit_tokenize(model, prompt, strlen(prompt), FRIT_TEXT_SPECIAL, job->prompt, CTX, &job->n_prompt));
+    assert_ok(frit_sampler_new(&job->sampler, model, &(frit_sampler_options){.temp = 0}));
+    job->voice = &voice;
+    job->n_top = -1;
+    job->max_tokens = N_ANSWER;
+    job->socket = -1;
+    return job;
+}
+
+static void submit(server_job *job)
+{
+    server_problem problem;
+    assert_true(server_worker_submit(worker, job, &problem));
+}
+
+static void nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+static void read_all(server_job *job, char *text, size_t size)
+{
+    static const struct timespec moment = {.tv_nsec = 1000000};
+    size_t n = 0, at = 0;
+    for (server_read got = SERVER_READ_NOTHING; got != SERVER_READ_END; at += n) {
+        got = server_job_read(worker, job, text + at, size - at - 1, &n, nothing, NULL);
+        if (got == SERVER_READ_NOTHING) nanosleep(&moment, NULL);
+    }
+    text[at] = 0;
+}
+
+// A long prompt, most of which runs in steps of its own.
+static server_job *new_leaver(const phase *p, int socket)
+{
+    char prompt[1024] = "";
+    for (int i = 0; i < 20; i++) strcat(prompt, "The king and the queen said. ");
+    server_job *job = new_job(prompt);
+    assert_in_range(job->n_prompt, 100, CTX - N_ANSWER - 1);
+    job->socket = socket;
+    job->awaits_grammar = p->awaits_grammar;
+    if (!p->has_prediction) return job;
+    job->prediction = malloc(job->n_prompt * sizeof *job->prediction);
+    job->n_prediction = job->n_prompt - 1;
+    memcpy(job->prediction, job->prompt + 1, job->n_prediction * sizeof *job->prediction);
+    return job;
+}
+
+// With log-probabilities it has no guesses: one token a step.
+static server_job *new_neighbour(void)
+{
+    server_job *job = new_job("Once upon a time");
+    job->n_top = 0;
+    return job;
+}
+
+static void leave_in(const phase *p, const char *alone)
+{
+    char text[2048];
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    server_job *neighbour = new_neighbour(), *other = p->is_crowded ? new_job("A wolf") : NULL;
+    server_job *leaver = new_leaver(p, ends[0]);
+    scene s = {.phase = p, .job = leaver, .peer = ends[1]};
+    neighbour->ctx = &s;
+    // It answers once the others are there: its tokens see all that they do.
+    neighbour->awaits_grammar = true;
+    submit(neighbour);
+    if (other) submit(other);
+    submit(leaver);
+    server_worker_give_grammar(worker, neighbour, NULL, NULL);
+    read_all(neighbour, text, sizeof text);
+    if (!s.looked) fail_msg("%s: the client did not leave", p->name);
+    if (!s.is_free) fail_msg("%s: a step later the request was still there", p->name);
+    assert_string_equal(text, alone);
+    if (other) read_all(other, text, sizeof text);
+    server_job_release(worker, neighbour);
+    server_job_release(worker, other);
+    server_job_release(worker, leaver);
+    close(ends[0]);
+}
+
+static void a_client_that_leaves_is_gone_a_step_later(void **state)
+{
+    (void)state;
+    char alone[2048];
+    server_job *job = new_neighbour();
+    submit(job);
+    read_all(job, alone, sizeof alone);
+    server_job_release(worker, job);
+    assert_true(strlen(alone) > N_ANSWER);
+    for (size_t i = 0; i < FRIT_COUNT(phases); i++) leave_in(&phases[i], alone);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_client_that_leaves_is_gone_a_step_later)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
