@@ -308,6 +308,29 @@ static void equal_subschemas_are_compiled_once(void **state)
     frit_automaton_free(other);
 }
 
+// Descriptions, titles, examples and other notes may be anything.
+static void notes_change_no_language(void **state)
+{
+    (void)state;
+    static const char *const notes[] = {
+        "", "\"description\": \"red | green ::= \\\"x\\\" [\", ",
+        "\"title\": \"/* } */\", \"examples\": [{\"a\": 7}], ",
+        "\"$comment\": \"\\n\\\\\", \"default\": 3, \"deprecated\": true, \"x-other\": {\"type\": \"null\"}, "};
+    for (size_t i = 0; i < FRIT_COUNT(notes); i++) {
+        char schema[512];
+        snprintf(schema, sizeof schema,
+                 "{%s\"type\": \"object\", \"properties\": {\"a\": {%s\"enum\": [\"red\", \"green\"]}}, \"required\": "
+                 "[\"a\"], \"additionalProperties\": false}",
+                 notes[i], notes[i]);
+        frit_automaton *a = compile_schema(schema);
+        assert_matches(a, schema, "{\"a\":\"green\"}", 1);
+        assert_matches(a, schema, "{\"a\":7}", -1);
+        assert_matches(a, schema, "{}", -1);
+        assert_matches(a, schema, "null", -1);
+        frit_automaton_free(a);
+    }
+}
+
 static void what_cannot_be_said_is_refused_by_name(void **state)
 {
     (void)state;
@@ -406,6 +429,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(strings_with_other_limits_share_states),
         cmocka_unit_test(schemas_of_one_grammar_share_the_limit_of_states),
         cmocka_unit_test(equal_subschemas_are_compiled_once),
+        cmocka_unit_test(notes_change_no_language),
         cmocka_unit_test(what_cannot_be_said_is_refused_by_name),
         cmocka_unit_test(random_answers_are_valid),
     };

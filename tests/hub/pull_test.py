@@ -277,6 +277,26 @@ class Broken(Stoppable):
         self.hub.replaced.clear()
         self.assertEqual(Path(self.pull("hf:org/m:Q4_0")).read_bytes(), self.data)
 
+    def test_answers_that_are_not_the_file_leave_nothing(self):
+        for body in (b"", b"<html><body>Please sign in.</body></html>", self.data[:-1], self.data + b"x"):
+            self.hub.replaced[digest(self.data)] = body
+            self.frit("pull", "hf:org/m:Q4_0", code=1, says="frit: m-Q4_0.gguf: ")
+            self.assertEqual(self.leftovers(), [], body[:20])
+        self.hub.replaced.clear()
+        self.assertEqual(Path(self.pull("hf:org/m:Q4_0")).read_bytes(), self.data)
+
+    def test_other_bytes_than_those_that_were_asked_for_are_not_taken(self):
+        self.hub.range_shift = 7
+        self.frit("pull", "hf:org/m:Q4_0", code=1, says="the server sends bytes from 7 on, expected 0")
+        self.assertEqual(self.leftovers(), [])
+        self.hub.range_shift = 0
+        self.assertEqual(Path(self.pull("hf:org/m:Q4_0")).read_bytes(), self.data)
+
+    def test_a_server_without_tls_is_not_spoken_to(self):
+        self.env["HF_ENDPOINT"] = self.hub.url.replace("http:", "https:")
+        self.frit("pull", "hf:org/m:Q4_0", code=1, says="frit: 127.0.0.1:")
+        self.assertEqual(self.leftovers(), [])
+
     def test_a_part_that_was_damaged_is_found_out(self):
         self.kill_at(1_200_000)
         part = self.parts()[0]

@@ -172,7 +172,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if begin >= len(data):
                 return self.answer(416, Content_Range="bytes */%d" % len(data))
             code = 206
-            headers["Content_Range"] = "bytes %d-%d/%d" % (begin, end - 1, len(data))
+            shift = hub.range_shift   # it says that it sends other bytes than it does
+            headers["Content_Range"] = "bytes %d-%d/%d" % (begin + shift, end - 1 + shift, len(data))
         self.answer(code, ETag=etag, Accept_Ranges="bytes", Content_Length=str(end - begin), **headers)
         if self.command == "HEAD":
             return
@@ -215,7 +216,7 @@ class Hub:
         self.hold_after, self.released = None, threading.Event()   # nothing is sent after so many bytes until then
         self.token = self.storage_etag = self.cut_after = None
         self.has_ranges = self.has_blobs = True
-        self.sent, self.pause, self.block = 0, 0, 65536
+        self.sent, self.pause, self.block, self.range_shift = 0, 0, 65536, 0
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.hub = self
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()

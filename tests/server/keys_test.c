@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TEXT "/v1/completions"
@@ -67,6 +68,50 @@ static void expect_status(const served *s, const char *key, int status)
     reply r = answer_to(s, key, TEXT, brief);
     if (r.status != status) fail_msg("%s: %d, not %d: %s", key, r.status, status, r.body);
     reply_free(&r);
+}
+
+// ---------------------------------------------------------------------------------------- time
+
+static double seconds_of(server_keys *keys, const char *text, int n_calls)
+{
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int i = 0; i < n_calls; i++) server_key_release(server_keys_find(keys, text, NULL));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    return (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+}
+
+// Of a thousand keys: the first one, the last one, one that differs in its last letter, and something else. Looking no
+// further than a key that is found, or than a byte that differs, would be many times faster for some of them. The least
+// time of each is what the machine's other work has not touched.
+static void looking_for_a_key_takes_the_same_time_for_all(void **state)
+{
+    (void)state;
+    enum { N_KEYS = 1000, ROUNDS = 60, CALLS = 5, KEY_ROOM = 16 };
+    static char texts[N_KEYS][KEY_ROOM];
+    static const char *items[N_KEYS];
+    static const char *const asked[] = {"key-000-secret", "key-999-secret", "key-999-secreT", "another-secret"};
+    double least[FRIT_COUNT(asked)], fastest = 1e9, slowest = 0;
+    for (int i = 0; i < N_KEYS; i++) {
+        snprintf(texts[i], KEY_ROOM, "key-%03d-secret", i);
+        items[i] = texts[i];
+    }
+    server_keys *keys;
+    server_problem problem;
+    assert_true(server_keys_open(&keys, &(frit_option_list){items, N_KEYS}, NULL, &problem));
+    for (int round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < FRIT_COUNT(asked); i++) {
+            const double seconds = seconds_of(keys, asked[i], CALLS);
+            if (round == 0 || seconds < least[i]) least[i] = seconds;
+        }
+    }
+    for (size_t i = 0; i < FRIT_COUNT(asked); i++) {
+        if (least[i] < fastest) fastest = least[i];
+        if (least[i] > slowest) slowest = least[i];
+    }
+    print_message("%.2f to %.2f us\n", 1e6 * fastest / CALLS, 1e6 * slowest / CALLS);
+    assert_true(slowest < 1.5 * fastest);
+    server_keys_close(keys);
 }
 
 // ---------------------------------------------------------------------------------------- lines
@@ -554,6 +599,7 @@ static void tokens_of_answers_are_charged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(looking_for_a_key_takes_the_same_time_for_all),
         cmocka_unit_test(lines_are_keys_names_and_limits),
         cmocka_unit_test(a_bad_line_is_refused_without_its_key),
         cmocka_unit_test(a_bad_file_is_refused),
