@@ -7,6 +7,8 @@
 #include "graph/node.h"
 #include "graph/plan.h"
 
+#include <stdio.h>
+
 typedef struct rewrite {
     frit_graph *g;
     frit_arena *arena;   // for the time of the rewriting
@@ -25,10 +27,15 @@ static bool count_uses(rewrite *r)
 {
     frit_graph *g = r->g;
     if (r->capacity < g->n_nodes) {
-        r->capacity = g->n_nodes * 2;
-        r->n_uses = frit_arena_new(r->arena, int, (size_t)r->capacity);
-        r->stack = frit_arena_new(r->arena, frit_node *, (size_t)r->capacity);
-        if (!r->n_uses || !r->stack) return false;
+        const int capacity = g->n_nodes * 2;
+        r->n_uses = frit_arena_new(r->arena, int, (size_t)capacity);
+        r->stack = frit_arena_new(r->arena, frit_node *, (size_t)capacity);
+        if (!r->n_uses || !r->stack) {
+            g->status = frit_fail_memory((size_t)capacity * sizeof *r->stack, "fusing a graph");
+            snprintf(g->failure, sizeof g->failure, "%s", frit_error());
+            return false;
+        }
+        r->capacity = capacity;
     }
     memset(r->n_uses, 0, (size_t)r->capacity * sizeof *r->n_uses);
     int n = 0;
@@ -236,7 +243,7 @@ int frit_fuse(frit_graph *graph)
     frit_arena arena = {0};
     rewrite r = {.g = graph, .arena = &arena};
     int n_applied = 0;
-    for (size_t p = 0; p < FRIT_COUNT(patterns); p++) {
+    for (size_t p = 0; p < FRIT_COUNT(patterns) && graph->status == FRIT_OK; p++) {
         bool counted = false;
         for (int i = 0; i < graph->n_nodes; i++) {
             if (!counted && !count_uses(&r)) break;

@@ -2,6 +2,7 @@
 // What a system may refuse or do while the server runs: memory, writes to a disk, a wall clock that is set (all by
 // preload/faults.c), and ten thousand connections.
 #include "support/faults.h"
+#include "support/command_posix.h"
 #include "support/events_posix.h"
 #include "support/tiny_model.h"
 
@@ -119,6 +120,32 @@ static void an_allocation_that_fails_ends_no_server(void **state)
     expect_health(&s, "waiting", 0);
     json_decref(before);
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+// While the machine is looked at, a model is opened and its first tokens are picked.
+static void an_allocation_that_fails_at_the_start_is_an_error(void **state)
+{
+    (void)state;
+    enum { TRIES = 50 };
+    prepare();
+    char before[4096], arguments[2048];
+    snprintf(before, sizeof before, "export %s;", served_by + strlen("env "));
+    snprintf(arguments, sizeof arguments, "run '%s' -p ab -n 2 --temp 0 --threads 1", model());
+    long n = 0;
+    for (long k = 0; k <= n; k += n / TRIES + 1) {
+        atomic_store(&shared->fail_allocation, k);
+        started s = start(before, arguments, "</dev/null");
+        const int code = end(&s, 60);
+        if (k == 0) n = atomic_load(&shared->n_allocations);
+        if (k == 0) assert_int_equal(code, 0);
+        atomic_store(&shared->fail_allocation, 0);
+        size_t n_said;
+        char *said = read_file(s.err, &n_said);
+        if (code > 4 || (code > 0 && !strstr(said, "frit: ")))
+            fail_msg("without allocation %ld of %ld: %d, %s", k, n, code, said);
+        free(said);
+    }
+    assert_true(n > 100);
 }
 
 // ---------------------------------------------------------------------------------------- disks
@@ -245,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_thousand_connections_leave_room_for_requests),
         cmocka_unit_test_teardown(an_allocation_that_fails_ends_no_server, finish),
+        cmocka_unit_test_teardown(an_allocation_that_fails_at_the_start_is_an_error, finish),
         cmocka_unit_test_teardown(a_disk_that_fails_loses_no_answer, finish),
         cmocka_unit_test_teardown(a_clock_that_is_set_stops_nothing, finish),
     };
