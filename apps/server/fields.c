@@ -241,6 +241,9 @@ bool server_load_body(const server_parser *parser, const char *body, size_t n, v
         return server_refuse(problem, 400, "invalid_json", NULL,
                              "the body is not JSON: line %d, column %d (byte %d): %s", error.line, error.column,
                              error.position, error.text);
+    if (parser->list && json_is_array(root)) holder->root = json_pack("{s:o}", parser->list, root);
+    if (!holder->root) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    root = holder->root;
     if (!json_is_object(root))
         return server_refuse(problem, 400, NULL, NULL, "the body is %s, a JSON object is expected", kind_of(root));
     return true;

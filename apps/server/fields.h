@@ -59,6 +59,7 @@ typedef struct server_parser {
     // After all fields: makes of the body what other protocols would have sent (server_body_convert). May be NULL.
     bool (*convert)(void *request, server_problem *problem);
     bool loads_nothing;   // requests are about models, which need not be loaded
+    const char *list;     // a body that is a list is the value of this field; NULL: bodies are objects
     size_t sampler;       // offset of its frit_sampler_options, which the caller presets; 0: it has none
 } server_parser;
 

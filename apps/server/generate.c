@@ -17,22 +17,24 @@ static uint64_t next_seed(uint64_t seed)
     return seed + 0x9e3779b97f4a7c15u * (atomic_fetch_add(&counter, 1) + 1);
 }
 
-// One that is named twice has the last scale.
-static bool choose_adapters(const server_model *model, const server_generation *request, server_job *job,
-                            server_problem *problem)
+// One that is named twice has the last scale. NULL with a problem, or where the request chooses none.
+static float *choose_adapters(const server_model *model, const server_generation *request, server_problem *problem)
 {
-    if (!request->lora) return true;
-    job->scales = calloc(model->adapters.n + 1, sizeof *job->scales);
-    if (!job->scales) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
-    for (size_t i = 0; i < request->n_lora; i++) {
+    if (!request->lora) return NULL;
+    float *scales = calloc(model->adapters.n + 1, sizeof *scales);
+    if (!scales) server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    for (size_t i = 0; scales && i < request->n_lora; i++) {
         const server_chosen *chosen = &request->lora[i];
-        if ((size_t)chosen->id >= model->adapters.n)
-            return server_refuse(problem, 400, "invalid_value", "lora",
-                                 "lora[%zu].id is %d, this server has %zu adapters, from 0 on", i, (int)chosen->id,
-                                 model->adapters.n);
-        job->scales[chosen->id] = chosen->scale;
+        if ((size_t)chosen->id >= model->adapters.n) {
+            server_refuse(problem, 400, "invalid_value", "lora",
+                          "lora[%zu].id is %d, this server has %zu adapters, from 0 on", i, (int)chosen->id,
+                          model->adapters.n);
+            free(scales);
+            return NULL;
+        }
+        scales[chosen->id] = chosen->scale;
     }
-    return true;
+    return scales;
 }
 
 bool server_set_salt(const server_exchange *exchange, const char *salt, server_job *job)
@@ -246,7 +248,8 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     server_job *job = exchange->job = server_job_new();
     if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     job->continues = !chat;
-    if (!choose_adapters(model, request, job, problem)) return false;
+    job->scales = choose_adapters(model, request, problem);
+    if (problem->status) return false;
     if (!server_set_salt(exchange, request->cache_salt, job))
         return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     if (!set_priority(exchange, request, job, problem)) return false;
@@ -312,6 +315,19 @@ void server_generate(server_exchange *exchange, bool chat)
     server_problem problem = {0};
     frit_grammar *grammar = compile_grammar(exchange->model, &kept, chat, &problem);
     server_worker_give_grammar(exchange->model->worker, exchange->job, grammar, problem.status ? &problem : NULL);
+}
+
+// As llama.cpp's POST /lora-adapters: what requests get that choose no adapters. Those that are not named get 0.
+void server_change_adapters(server_exchange *exchange)
+{
+    const server_generation *request = exchange->request;
+    float *scales = choose_adapters(exchange->model, request, &exchange->problem);
+    if (!request->lora)
+        server_refuse(&exchange->problem, 400, "missing_required_parameter", "lora",
+                      "lora: is missing; the body is a list of objects with id and scale, or an object with this list");
+    if (scales) server_worker_set_scales(exchange->model->worker, scales);
+    if (scales) server_reply(exchange, json_pack("{s:b}", "success", 1));
+    free(scales);
 }
 
 void server_complete_chat(server_exchange *exchange)

@@ -24,6 +24,7 @@ bool server_set_salt(const server_exchange *exchange, const char *salt, server_j
 // slot_files.c
 void server_change_slot(server_exchange *exchange);
 // generate.c
+void server_change_adapters(server_exchange *exchange);
 void server_complete_chat(server_exchange *exchange);
 void server_complete_text(server_exchange *exchange);
 // models.c

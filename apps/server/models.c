@@ -161,8 +161,9 @@ void server_list_adapters(server_exchange *exchange)
     for (size_t i = 0; i < adapters->n; i++) {
         frit_adapter_info info;
         frit_adapter_get_info(adapters->items[i], &info);
-        json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:f}", "id", (int)i, "path", info.path, "kind",
-                                              info.kind, "scale", (double)adapters->scales[i]));
+        json_array_append_new(list,
+                              json_pack("{s:i, s:s, s:s, s:f}", "id", (int)i, "path", info.path, "kind", info.kind,
+                                        "scale", (double)server_worker_scale(exchange->model->worker, i)));
     }
     server_reply(exchange, list);
 }

@@ -531,8 +531,18 @@ static const server_field native_fields[] = {
 };
 // clang-format on
 
+static const server_field adapters_fields[] = {
+    {"model", FIELD_TEXT, .offset = AT(model)},
+    {"lora", FIELD_CUSTOM, .parse = server_parse_lora},
+};
+
 #undef AT
 
+const server_parser server_adapters_parser = {.fields = adapters_fields,
+                                              .n_fields = COUNT(adapters_fields),
+                                              .n_bytes = sizeof(server_generation),
+                                              .clear = server_clear_generation,
+                                              .list = "lora"};
 const server_parser server_chat_parser = {.fields = chat_fields,
                                           .n_fields = COUNT(chat_fields),
                                           .n_bytes = sizeof(server_generation),

@@ -129,11 +129,11 @@ typedef struct server_text_request {
     bool add_special, parse_special, with_pieces;
 } server_text_request;
 
-extern const server_parser server_named_parser, server_saved_parser, server_chat_parser, server_completion_parser,
-    server_tokenize_parser, server_detokenize_parser, server_moderation_parser, server_template_parser,
-    server_embedding_parser, server_rerank_parser, server_anthropic_parser, server_responses_parser,
-    server_native_parser, server_ollama_chat_parser, server_ollama_generate_parser, server_ollama_show_parser,
-    server_ollama_embed_parser;
+extern const server_parser server_named_parser, server_saved_parser, server_adapters_parser, server_chat_parser,
+    server_completion_parser, server_tokenize_parser, server_detokenize_parser, server_moderation_parser,
+    server_template_parser, server_embedding_parser, server_rerank_parser, server_anthropic_parser,
+    server_responses_parser, server_native_parser, server_ollama_chat_parser, server_ollama_generate_parser,
+    server_ollama_show_parser, server_ollama_embed_parser;
 
 // For the tables of other protocols: fields of chats that they do not have, with their defaults.
 #define SERVER_DEFAULT_FIELDS                                                                                   \

@@ -52,6 +52,8 @@ static const server_route routes[] = {
      "Frees a model that has no requests, as llama.cpp's router does", "object"},
     {"GET",  "/lora-adapters",    NULL,                      server_list_adapters,  true,  &server_openai,
      "Lists the adapters", "array"},
+    {"POST", "/lora-adapters",    &server_adapters_parser,   server_change_adapters, true, &server_openai,
+     "Changes the scales of adapters for requests that choose none, as llama.cpp's server does", "object"},
     {"POST", "/completion",       &server_native_parser,     server_complete_native, true, &server_native,
      "Continues a text, as llama.cpp's server does", "object"},
     {"POST", "/infill",           &server_native_parser,     server_infill,         true,  &server_native,

@@ -14,7 +14,12 @@ frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t 
     frit_engine_get_info(engine, &info);
     *slots = (server_slots){
         .adapters = *adapters, .shift = *shift, .n_ctx = info.n_ctx, .items = calloc((size_t)n, sizeof *slots->items)};
-    if (!slots->items) return FRIT_E_MEMORY;
+    slots->scales = calloc(adapters->n + 1, sizeof *slots->scales);
+    if (!slots->items || !slots->scales) {
+        server_slots_free(slots);
+        return FRIT_E_MEMORY;
+    }
+    for (size_t i = 0; i < adapters->n; i++) slots->scales[i] = adapters->scales[i];
     for (slots->n = 0; slots->n < n; slots->n++) {
         server_slot *slot = &slots->items[slots->n];
         slot->scales = calloc(adapters->n + 1, sizeof *slot->scales);
@@ -40,6 +45,7 @@ void server_slots_free(server_slots *slots)
         free(slots->items[i].salt);
     }
     free(slots->items);
+    free(slots->scales);
     *slots = (server_slots){0};
 }
 

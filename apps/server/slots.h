@@ -9,7 +9,7 @@
 
 typedef struct server_adapters {
     frit_adapter *const *items;
-    const float *scales;   // of requests that do not choose
+    const float *scales;   // of requests that do not choose, at the start
     size_t n;
 } server_adapters;
 
@@ -25,6 +25,7 @@ typedef struct server_slot {
 
 typedef struct server_slots {
     server_adapters adapters;
+    float *scales;   // [adapters.n]: of prompts that choose none
     app_shift_options shift;
     int32_t n_ctx;
     server_slot *items;

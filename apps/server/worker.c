@@ -158,7 +158,7 @@ static void keep_alive(server_worker *worker)
 
 static const float *scales_of(const server_worker *worker, const server_job *job)
 {
-    return job->scales ? job->scales : worker->slots.adapters.scales;
+    return job->scales ? job->scales : worker->slots.scales;
 }
 
 // Has the token after the session's last one picked in the step that runs that one, and verifies so many drafts at the
@@ -582,6 +582,21 @@ server_load server_worker_load(server_worker *worker)
         load.cache_use = (double)worker->n_cached / (double)worker->cache_room;
     pthread_mutex_unlock(&worker->lock);
     return load;
+}
+
+void server_worker_set_scales(server_worker *worker, const float *scales)
+{
+    pthread_mutex_lock(&worker->lock);
+    for (size_t i = 0; i < worker->slots.adapters.n; i++) worker->slots.scales[i] = scales[i];
+    pthread_mutex_unlock(&worker->lock);
+}
+
+float server_worker_scale(server_worker *worker, size_t i)
+{
+    pthread_mutex_lock(&worker->lock);
+    const float scale = worker->slots.scales[i];
+    pthread_mutex_unlock(&worker->lock);
+    return scale;
 }
 
 bool server_worker_is_busy(server_worker *worker, int32_t i)

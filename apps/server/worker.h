@@ -76,7 +76,7 @@ struct server_job {
     int32_t wanted_slot;      // from 1 on, where it is idle; 0: any
     bool keeps_slot;          // the work is about that session and its text; it is refused where that is busy
     int32_t max_tokens;       // -1: until the answer or the context ends
-    float *scales;            // of the adapters that there are: owned; NULL: as the server was started
+    float *scales;            // of the adapters that there are: owned; NULL: server_worker_set_scales
     server_key *caller;       // retained; NULL: without a key. Only the first of several answers has it
     int32_t priority;         // lower ones are served first
     bool has_priority;        // else that of the caller
@@ -161,6 +161,9 @@ typedef struct server_load {
     double cache_use;                                     // of the cache, what running jobs have: 0 to 1
 } server_load;
 server_load server_worker_load(server_worker *worker);
+// Of jobs that choose no adapters and get a session from here on: a scale for each adapter.
+void server_worker_set_scales(server_worker *worker, const float *scales);
+float server_worker_scale(server_worker *worker, size_t i);
 // Whether the i-th session has a job.
 bool server_worker_is_busy(server_worker *worker, int32_t i);
 

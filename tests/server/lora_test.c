@@ -155,6 +155,44 @@ static void adapters_are_listed(void **state)
     reply_free(&r);
 }
 
+static void change(const char *body, int status, const char *part)
+{
+    reply r = post(&s, "/lora-adapters", body);
+    if (r.status != status || !strstr(r.body, part)) fail_msg("%s: %d %s", body, r.status, r.body);
+    reply_free(&r);
+}
+
+static void expect_text(const char *lora, size_t wish)
+{
+    char *text = text_of(&s, lora);
+    assert_string_equal(text, expected[wish]);
+    free(text);
+}
+
+// As llama.cpp's clients do it: requests that choose have what they choose.
+static void what_others_get_can_be_changed(void **state)
+{
+    (void)state;
+    change("[{\"id\": 1}]", 200, "{\"success\":true}");
+    expect_text("", 3);
+    expect_text(wishes[4].lora, 4);
+    reply r = get(&s, "/lora-adapters");
+    json_t *json = reply_json(&r);
+    assert_true(json_number_value(json_object_get(json_array_get(json, 0), "scale")) == 0);
+    assert_true(json_number_value(json_object_get(json_array_get(json, 1), "scale")) == 1);
+    json_decref(json);
+    reply_free(&r);
+    change("[]", 200, "success");
+    expect_text("", 1);
+    change("[{\"id\": 2}]", 400, "lora[0].id is 2, this server has 2 adapters");
+    change("[5]", 400, "lora[0].id: expected the number of an adapter");
+    change("{}", 400, "lora: is missing");
+    change("5", 400, "the body is not JSON");
+    expect_text("", 1);
+    change("{\"lora\": [{\"id\": 0}, {\"id\": 1, \"scale\": 0.5}]}", 200, "success");
+    expect_text("", 0);
+}
+
 static void bad_choices_are_refused(void **state)
 {
     (void)state;
@@ -195,6 +233,7 @@ int main(void)
         cmocka_unit_test(clients_with_other_adapters_do_not_disturb_each_other),
         cmocka_unit_test(chats_choose_adapters_too),
         cmocka_unit_test(adapters_are_listed),
+        cmocka_unit_test(what_others_get_can_be_changed),
         cmocka_unit_test(bad_choices_are_refused),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);

@@ -124,7 +124,8 @@ static void broken_bodies_get_the_error_of_the_protocol(void **state)
             reply r = ask(&routes[i], KEY, bodies[k]);
             if (r.status / 100 != 2 && (r.status < 400 || r.status > 499))
                 fail_msg("%s, %s: %d %s", routes[i].path, bodies[k], r.status, r.body);
-            if (k < 5) assert_int_equal(r.status, 400);
+            const bool is_list = k == 2 && routes[i].parser->list;
+            if (k < 5 && !is_list) assert_int_equal(r.status, 400);
             if (r.status != 200) expect_shape(&routes[i], &r);
             reply_free(&r);
         }
