@@ -91,7 +91,7 @@ static hub_status ask_file(const hub_pull *pull, const char *url, hub_file *file
         status = hub_fail(HUB_E_DATA, "%s: the server gives no etag that can name a file: '%.100s'", file->path, said);
     if (status == HUB_OK) {
         snprintf(file->etag, sizeof file->etag, "%s", etag);
-        if (hub_is_hex(etag, 64)) memcpy(file->sha256, etag, 65);
+        if (hub_is_hex(etag, 64)) memcpy(file->digest, etag, 65);
         file->n_bytes = head->linked_bytes != UINT64_MAX ? head->linked_bytes : is_near ? head->n_bytes : UINT64_MAX;
     }
     hub_reply_free(&reply);
@@ -185,7 +185,7 @@ static hub_status fetch_file(job *j, hub_file *file)
                                    .target = blob.text,
                                    .identity = file->etag,
                                    .n_bytes = file->n_bytes,
-                                   .sha256 = file->sha256,
+                                   .digest = file->digest,
                                    .what = file->path,
                                    .typed = j->pull->typed,
                                    .n_connections = j->pull->n_connections,

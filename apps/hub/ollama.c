@@ -121,7 +121,7 @@ static hub_status fetch_layer(const hub_pull *pull, const hub_name *name, const 
                                    .target = blob.text,
                                    .identity = layer->sha256,
                                    .n_bytes = layer->n_bytes,
-                                   .sha256 = layer->sha256,
+                                   .digest = layer->sha256,
                                    .what = what,
                                    .typed = pull->typed,
                                    .n_connections = pull->n_connections,

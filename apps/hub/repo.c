@@ -82,9 +82,10 @@ static hub_status read_file(hub_repo *repo, const json_t *item, const char *what
     if (status != HUB_OK) return status;
     const char *sum = text_of(lfs, "sha256"), *blob = text_of(item, "blobId");
     if (hub_is_hex(sum, 64)) {   // the hub names blobs by it
-        memcpy(file->sha256, sum, 65);
+        memcpy(file->digest, sum, 65);
         memcpy(file->etag, sum, 65);
     } else if (!json_is_object(lfs) && hub_is_hex(blob, 40)) {
+        memcpy(file->digest, blob, 41);
         memcpy(file->etag, blob, 41);
     }
     return HUB_OK;

@@ -9,7 +9,7 @@ typedef struct hub_file {
     char *path;         // within the repository
     uint64_t n_bytes;   // UINT64_MAX: unknown
     char etag[136];     // the name of its blob; "": unknown
-    char sha256[65];    // "": unknown
+    char digest[65];    // of its bytes (digest.h); "": unknown
 } hub_file;
 
 typedef struct hub_repo {

@@ -4,9 +4,8 @@
 #include "hub/transfer.h"
 
 #include "hub/curl.h"
+#include "hub/digest.h"
 #include "hub/part.h"
-
-#include "base/sha256.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +42,7 @@ struct transfer {
     hub_status status;   // of what failed within a call of libcurl
     int n_failures, n_restarts;
     double resume_s;   // no request before that time
-    frit_sha256 sum;
+    hub_digest sum;    // from the first byte that is hashed on
     uint64_t n_hashed;
     char *buffer;
 };
@@ -228,7 +227,6 @@ static hub_status restart(transfer *t)
     t->is_changed = t->is_stream = t->has_ranges = false;
     t->status = HUB_OK;
     t->n_hashed = 0;
-    frit_sha256_init(&t->sum);
     return hub_part_restart(&t->part);
 }
 
@@ -312,32 +310,31 @@ static hub_status end_requests(transfer *t)
 static bool hash_some(transfer *t)
 {
     const uint64_t n_there = is_sized(t) ? hub_part_prefix(&t->part) : 0;
-    if (!t->o->sha256[0] || n_there <= t->n_hashed) return false;
+    if (!t->o->digest[0] || n_there <= t->n_hashed) return false;
+    if (t->n_hashed == 0) hub_digest_init(&t->sum, t->o->digest, t->part.n_bytes);
     const size_t n = n_there - t->n_hashed < HASH_BYTES ? (size_t)(n_there - t->n_hashed) : HASH_BYTES;
     t->status = hub_part_read(&t->part, t->n_hashed, t->buffer, n);
-    if (t->status == HUB_OK) frit_sha256_add(&t->sum, t->buffer, n);
+    if (t->status == HUB_OK) hub_digest_add(&t->sum, t->buffer, n);
     t->n_hashed += n;
     return true;
 }
 
 static hub_status check_hash(transfer *t)
 {
-    uint8_t sum[FRIT_SHA256_BYTES];
-    char hex[2 * FRIT_SHA256_BYTES + 1];
-    if (!t->o->sha256[0]) return HUB_OK;
+    char hex[65];
+    if (!t->o->digest[0]) return HUB_OK;
+    if (t->n_hashed == 0) hub_digest_init(&t->sum, t->o->digest, t->part.n_bytes);   // of a file without bytes too
     while (t->n_hashed < t->part.n_bytes && t->status == HUB_OK) {
         if (t->o->watch->stops(t->o->watch->ctx)) return hub_fail(HUB_E_CANCELLED, "stopped");
         t->o->watch->progress(t->o->watch->ctx, t->o->what, t->n_hashed, t->part.n_bytes, true);
         if (!hash_some(t)) break;
     }
     if (t->status != HUB_OK) return t->status;
-    frit_sha256_end(&t->sum, sum);
-    for (size_t i = 0; i < sizeof sum; i++) snprintf(hex + 2 * i, 3, "%02x", sum[i]);
-    if (strcmp(hex, t->o->sha256) == 0) return HUB_OK;
+    hub_digest_end(&t->sum, hex);
+    if (strcmp(hex, t->o->digest) == 0) return HUB_OK;
     return hub_fail(HUB_E_DATA,
-                    "%s: its SHA-256 is %s, expected %s; what came was removed, and the same command fetches "
-                    "it again",
-                    t->o->what, hex, t->o->sha256);
+                    "%s: its %s is %s, expected %s; what came was removed, and the same command fetches it again",
+                    t->o->what, hub_digest_name(&t->sum), hex, t->o->digest);
 }
 
 // ---------------------------------------------------------------------------------------- the loop
@@ -391,7 +388,6 @@ static hub_status run(transfer *t)
 {
     const int n = t->o->n_connections;
     t->n_slots = n < 1 ? 4 : n > MAX_SLOTS ? MAX_SLOTS : n;
-    frit_sha256_init(&t->sum);
     t->buffer = malloc(HASH_BYTES);
     t->multi = curl_multi_init();
     hub_status status = t->buffer && t->multi ? HUB_OK : hub_fail(HUB_E_MEMORY, "out of memory");

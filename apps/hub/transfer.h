@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // hub/transfer.h: fetches a file: continues what is there, over several connections where the server gives ranges, and
-// compares its SHA-256 before the file gets its name.
+// compares its digest before the file gets its name.
 #pragma once
 #include "hub/hub.h"
 
@@ -9,7 +9,7 @@ typedef struct hub_transfer {
     const char *part, *target;
     const char *identity;   // what the bytes are, such as an etag: parts of others are begun anew
     uint64_t n_bytes;       // UINT64_MAX: unknown
-    const char *sha256;     // in hexadecimal digits; "": unknown
+    const char *digest;     // in hexadecimal digits (digest.h); "": unknown
     const char *what;       // for sentences
     const char *typed;      // the name, for "frit pull NAME"
     int n_connections;

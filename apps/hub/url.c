@@ -77,7 +77,7 @@ static hub_status fetch(const hub_pull *pull, const hub_name *name, const hub_he
                                    .target = out->text,
                                    .identity = identity,
                                    .n_bytes = head->n_bytes,
-                                   .sha256 = pull->sha256 ? pull->sha256 : "",
+                                   .digest = pull->sha256 ? pull->sha256 : "",
                                    .what = name->part,
                                    .typed = pull->typed,
                                    .n_connections = pull->n_connections,

@@ -29,8 +29,8 @@ static void a_list_of_files_is_read(void **state)
     assert_true(repo.is_gated);
     assert_int_equal(repo.n, 3);
     assert_string_equal(repo.files[0].etag, ZEROS);
-    assert_string_equal(repo.files[0].sha256, "");
-    assert_int_equal(strlen(repo.files[1].sha256), 64);
+    assert_string_equal(repo.files[0].digest, ZEROS);
+    assert_int_equal(strlen(repo.files[1].digest), 64);
     assert_true(repo.files[2].n_bytes == UINT64_MAX && !repo.files[2].etag[0]);
     hub_repo_free(&repo);
 }

@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from replay import Hub, digest, noise  # noqa: E402
+from replay import Hub, digest, git_hash, noise  # noqa: E402
 
 FRIT = ""
 KILLS = 20
@@ -296,6 +296,17 @@ class Broken(Stoppable):
         self.env["HF_ENDPOINT"] = self.hub.url.replace("http:", "https:")
         self.frit("pull", "hf:org/m:Q4_0", code=1, says="frit: 127.0.0.1:")
         self.assertEqual(self.leftovers(), [])
+
+    def test_a_small_file_is_compared_with_its_name_in_git(self):
+        files = {"config.json": b'{"a": 1}', "empty.json": b"", "model.safetensors": noise(9000, 2)}
+        repo = self.hub.add("org/w", files)
+        path = self.pull("hf:org/w")
+        self.assertEqual({p.name: p.read_bytes() for p in Path(path).iterdir()}, files)
+        shutil.rmtree(self.cache)
+        repo.files["config.json"].sent = b'{"a": 2}'   # of the same length
+        self.frit("pull", "hf:org/w", code=1, says="config.json: its SHA-1 in git is " + git_hash(b'{"a": 2}'))
+        self.assertEqual([p for p in self.leftovers() if p.read_bytes() == b'{"a": 2}'], [])
+        self.assertEqual(self.frit("list"), "")
 
     def test_a_part_that_was_damaged_is_found_out(self):
         self.kill_at(1_200_000)

@@ -28,7 +28,7 @@ def digest(data):
 
 class File:
     def __init__(self, data):
-        self.data = data
+        self.data = self.sent = data   # what there is, and what a small file's request gets
         self.is_large = len(data) > 4096   # the hub keeps large files elsewhere, and names them by SHA-256
         self.etag = digest(data) if self.is_large else git_hash(data)
 
@@ -126,7 +126,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(404, X_Error_Code="EntryNotFound", X_Repo_Commit=repo.commit)
         headers = {"X_Repo_Commit": repo.commit}
         if not file.is_large:
-            return self.send(file.data, '"%s"' % file.etag, headers)
+            return self.send(file.sent, '"%s"' % file.etag, headers)
         headers.update(X_Linked_Etag='"%s"' % file.etag, X_Linked_Size=str(len(file.data)), ETag='"%s"' % file.etag,
                        Location=self.server.hub.storage_url + "/storage/" + file.etag)
         self.server.hub.blobs[file.etag] = file.data
