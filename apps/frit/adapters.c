@@ -14,13 +14,13 @@ const frit_option *cli_adapter_rows(size_t *n_rows)
          .type = FRIT_OPTION_LIST,
          .offset = offsetof(cli_adapter_options, lora),
          .metavar = "FILE[:SCALE]",
-         .help = "add a low-rank adapter, a GGUF file or PEFT folder (may be given several times)"},
+         .help = "add a low-rank adapter: a GGUF file, PEFT folder or name (may be given several times)"},
         {.name = "control-vector",
          .aliases = "control-vector-scaled",
          .type = FRIT_OPTION_LIST,
          .offset = offsetof(cli_adapter_options, vectors),
          .metavar = "FILE[:SCALE]",
-         .help = "add a control vector, a GGUF file (may be given several times)"},
+         .help = "add a control vector: a GGUF file or name (may be given several times)"},
         {.name = "control-vector-layer-range",
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(cli_adapter_options, range),
@@ -54,8 +54,23 @@ static int check_kind(const frit_adapter *adapter, const char *path, bool is_lor
                    : cli_usage("--control-vector %s: the file is a low-rank adapter, which --lora takes", path);
 }
 
-static int open_adapter(cli_adapters *adapters, frit_model *model, const char *item, bool is_lora,
-                        const frit_adapter_options *options)
+static int open_named(cli_adapters *adapters, frit_model *model, const cli_common *common, const char *name,
+                      bool is_lora, const frit_adapter_options *options)
+{
+    char *path;
+    int code = cli_find_model(common, name, &path);
+    if (code != CLI_DONE) return code;
+    const frit_status status = frit_adapter_open(&adapters->items[adapters->n], model, path, options);
+    if (status != FRIT_OK) code = cli_report_model(status);
+    // The options were checked before: the file is no adapter, or one for another model.
+    if (status == FRIT_E_INVALID) code = CLI_BAD_MODEL;
+    if (code == CLI_DONE) code = check_kind(adapters->items[adapters->n++], path, is_lora);
+    free(path);
+    return code;
+}
+
+static int open_adapter(cli_adapters *adapters, frit_model *model, const cli_common *common, const char *item,
+                        bool is_lora, const frit_adapter_options *options)
 {
     static const frit_option scale_row = {.name = "scale", .type = FRIT_OPTION_FLOAT};
     const char *colon = strrchr(item, ':');
@@ -65,21 +80,18 @@ static int open_adapter(cli_adapters *adapters, frit_model *model, const char *i
         float number;
         if (frit_option_set(&scale_row, &number, colon + 1) == FRIT_OK) scale = number, n = (size_t)(colon - item);
     }
-    char *path = malloc(n + 1);
-    if (!path) return cli_no_memory();
-    memcpy(path, item, n);
-    path[n] = 0;
-    frit_status status = frit_adapter_open(&adapters->items[adapters->n], model, path, options);
+    char *name = malloc(n + 1);
+    if (!name) return cli_no_memory();
+    memcpy(name, item, n);
+    name[n] = 0;
     adapters->scales[adapters->n] = scale;
-    int code = status == FRIT_OK ? CLI_DONE : cli_report_model(status);
-    // The options were checked before: the file is no adapter, or one for another model.
-    if (status == FRIT_E_INVALID) code = CLI_BAD_MODEL;
-    if (code == CLI_DONE) code = check_kind(adapters->items[adapters->n++], path, is_lora);
-    free(path);
+    const int code = open_named(adapters, model, common, name, is_lora, options);
+    free(name);
     return code;
 }
 
-int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_adapter_options *options)
+int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_common *common,
+                      const cli_adapter_options *options)
 {
     const size_t n = options->lora.n + options->vectors.n;
     frit_adapter_options range;
@@ -92,7 +104,7 @@ int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_adapt
     for (size_t i = 0; i < n && code == CLI_DONE; i++) {
         const bool is_lora = i < options->lora.n;
         const char *item = is_lora ? options->lora.items[i] : options->vectors.items[i - options->lora.n];
-        code = open_adapter(adapters, model, item, is_lora, is_lora ? NULL : &range);
+        code = open_adapter(adapters, model, common, item, is_lora, is_lora ? NULL : &range);
     }
     return code;
 }

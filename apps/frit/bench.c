@@ -115,7 +115,7 @@ static int open_engine(bench *b, const bench_setup *setup)
     options.cache_type_k = setup->type_k;
     options.cache_type_v = setup->type_v;
     options.no_prefix_cache = true;   // prompts are repeated
-    int code = cli_open_adapters(&b->run.adapters, b->models[setup->model], &b->args->adapters);
+    int code = cli_open_adapters(&b->run.adapters, b->models[setup->model], &b->args->common, &b->args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&b->run.engine, &b->args->common, b->models[setup->model], &options);
     if (code != CLI_DONE || b->args->bench.no_probe) return code;
     frit_engine_info info;

@@ -177,7 +177,7 @@ static int open_chat(chat *c, const chat_args *args)
     if (code == CLI_DONE) code = cli_open_model(&c->model, &args->common, &args->model, path);
     if (code == CLI_DONE) code = cli_check_generates(c->model, true);
     cli_adapters adapters = {0};
-    if (code == CLI_DONE) code = cli_open_adapters(&adapters, c->model, &args->adapters);
+    if (code == CLI_DONE) code = cli_open_adapters(&adapters, c->model, &args->common, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&c->engine, &args->common, c->model, &args->engine);
     if (code == CLI_DONE) code = open_session(c, &adapters);
     cli_close_adapters(&adapters);

@@ -201,7 +201,8 @@ typedef struct cli_adapters {
 } cli_adapters;
 
 const frit_option *cli_adapter_rows(size_t *n_rows);
-int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_adapter_options *options);
+int cli_open_adapters(cli_adapters *adapters, frit_model *model, const cli_common *common,
+                      const cli_adapter_options *options);
 frit_status cli_use_adapters(const cli_adapters *adapters, frit_session *session);
 void cli_close_adapters(cli_adapters *adapters);   // sessions keep theirs
 // What the model would need with these options, as a table (estimate.c); CLI_NO_MEMORY if that is more than there is.

@@ -223,7 +223,7 @@ static void print_model(const frit_model *model, const frit_model_info *info, ui
 static int estimate(const info_args *args, frit_model *model)
 {
     cli_adapters adapters;
-    int code = cli_open_adapters(&adapters, model, &args->adapters);
+    int code = cli_open_adapters(&adapters, model, &args->common, &args->adapters);
     if (code == CLI_DONE) code = cli_print_estimate(model, &args->engine, &adapters, args->info.json);
     cli_close_adapters(&adapters);
     return code;

@@ -133,7 +133,7 @@ static int run(void *ctx)
     if (code == CLI_DONE) code = parse("logits: --decoder-ids", args->logits.decoder_ids, &decoder);
     if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
     if (code == CLI_DONE) code = check_lists(args, model, decoder.ids != NULL);
-    if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
+    if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->common, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
     if (code == CLI_DONE) code = write_logits(args, engine, &adapters, &ids, &decoder);
     cli_close_adapters(&adapters);

@@ -145,7 +145,7 @@ static int score_windows(const perplexity_args *args, frit_model *model, frit_en
     const frit_push_options push = {.output = FRIT_OUTPUT_ALL, .row = score_row, .row_ctx = s};
     frit_session *session = NULL;
     cli_adapters adapters;
-    int code = cli_open_adapters(&adapters, model, &args->adapters);
+    int code = cli_open_adapters(&adapters, model, &args->common, &args->adapters);
     frit_status status = code == CLI_DONE ? frit_session_new(&session, engine) : FRIT_E_INVALID;
     if (status == FRIT_OK) status = cli_use_adapters(&adapters, session);
     cli_close_adapters(&adapters);

@@ -239,12 +239,16 @@ static int run(void *ctx)
         return cli_usage("quantize: -f and --state are for measuring; give --size or --bits too");
     if (!args->quantize.mix && !with.type && !is_sized(args)) args->quantize.mix = "q4_k_m";
     with.quantize = &args->quantize;
-    char *path;   // of a model that is named
+    char *path, *importance = NULL;   // of what is named
     int code = cli_find_model(common, source, &path);
-    if (code != CLI_DONE) return code;
-    code = args->plan ? print_plan(args, path, &with)
-                      : quantize(args, path, common->positional[common->n_positional - 1], &with);
+    if (code == CLI_DONE && args->quantize.importance)
+        code = cli_find_model(common, args->quantize.importance, &importance);
+    if (importance) args->quantize.importance = importance;
+    if (code == CLI_DONE)
+        code = args->plan ? print_plan(args, path, &with)
+                          : quantize(args, path, common->positional[common->n_positional - 1], &with);
     free(path);
+    free(importance);
     return code;
 }
 

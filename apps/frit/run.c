@@ -358,7 +358,7 @@ static int run(void *ctx)
     if (code == CLI_DONE) code = cli_open_model(&model, common, &args->model, name);
     if (code == CLI_DONE) code = cli_check_generates(model, false);
     // Adapters come first: the engine looks at what memory is free then.
-    if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->adapters);
+    if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, common, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &engine_options);
     if (code == CLI_DONE) code = answer_prompt(args, model, engine, &adapters, &prompt);
     cli_close_adapters(&adapters);

@@ -39,7 +39,7 @@ static int open_parts(const served_model *served, opened_model *opened, server_l
     engine.n_sessions = args->server.parallel;
     int code = cli_open_model(&opened->model, &args->common, &args->model, served->path);
     // Adapters come first: the engine looks at what memory is free then.
-    if (code == CLI_DONE) code = cli_open_adapters(&opened->adapters, opened->model, &args->adapters);
+    if (code == CLI_DONE) code = cli_open_adapters(&opened->adapters, opened->model, &args->common, &args->adapters);
     opened->promised = served->promised;
     if (code == CLI_DONE && served->promised)
         code = serve_take_memory(served->promised, &opened->n_promised, opened->model, &engine);

@@ -250,7 +250,7 @@ static hub_status take_folder(const hub_repo *repo, const char *what, hub_choice
     for (size_t i = 0; i < repo->n; i++) {
         const char *path = repo->files[i].path;
         const bool is_weights = !strchr(path, '/') && ends_in(path, ".safetensors");
-        has_config = has_config || strcmp(path, "config.json") == 0;
+        has_config = has_config || strcmp(path, "config.json") == 0 || strcmp(path, "adapter_config.json") == 0;
         has_weights = has_weights || is_weights;
         has_model = has_model || (is_weights && strncmp(path, "model", 5) == 0);
     }

@@ -153,6 +153,17 @@ class Whole(Case):
         path = self.pull(self.hub.url + "/org/m/resolve/main/m-Q4_0.gguf?download=true")
         self.assertIn("models--org--m", path)
 
+    def test_adapters_are_files_too(self):
+        self.hub.add("org/tale", {"fable-Q4_K_M.gguf": FABLE.read_bytes()})
+        self.hub.add("org/peft", {"adapter_config.json": b"{}", "adapter_model.safetensors": noise(9000, 1), "README.md": b"x"})
+        tale = ["-p", "Tell me the tale of Rapunzel.", "-n", "5"]
+        # Each is fetched and found; the first is no adapter, the second an empty one.
+        self.frit("run", *tale, "--lora", "hf:org/tale:Q4_K_M:0.5", code=3, says="fable-Q4_K_M.gguf: ")
+        self.frit("run", *tale, "--lora", "hf:org/peft", code=3, says="adapter_config.json")
+        self.assertEqual(len(list(self.cache.glob("models--org--peft/snapshots/*/adapter_*"))), 2)
+        self.frit("run", *tale, "--control-vector", "hf:org/none", code=3, says="has no such thing (404)")
+        self.frit("quantize", str(FABLE), "--plan", "--importance", "hf:org/none", code=3, says="(404)")
+
     def test_short_names(self):
         self.hub.add("org/m", {"m-Q4_0.gguf": self.data, "m-Q8_0.gguf": noise(9000, 3)})
         table = Path(self.home, ".config/frit/names.conf")
