@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Models by name: from what stands on a command line to a path, and what is shown while a model is fetched.
-#include "cli.h"
+#include "by_name.h"
+
+#include "screen.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#ifdef FRIT_HAVE_HUB
-#include "by_name.h"
-#include "screen.h"
-
 #include <unistd.h>
 
 // ---------------------------------------------------------------------------------------- statuses
@@ -237,17 +234,6 @@ static int find_named(const cli_common *common, const char *text, char **path)
     free(found);
     return code;
 }
-
-#else
-
-static int find_named(const cli_common *common, const char *text, char **path)
-{
-    (void)common;
-    *path = strdup(text);
-    return *path ? CLI_DONE : cli_no_memory();
-}
-
-#endif
 
 int cli_find_model(const cli_common *common, const char *text, char **path)
 {

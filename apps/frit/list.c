@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT
 // frit list: the models that are on this machine, by name.
-#include "cli.h"
-
-#include <jansson.h>
-
-#ifdef FRIT_HAVE_HUB
 #include "by_name.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#endif
 
 typedef struct list_options {
     bool json, paths;
@@ -34,7 +29,6 @@ static const frit_option *list_rows(size_t *n_rows)
     return rows;
 }
 
-#ifdef FRIT_HAVE_HUB
 typedef struct listing {
     json_t *items;
     size_t widest;
@@ -54,9 +48,9 @@ static void print_row(const listing *list, const json_t *item, bool paths)
     char size[32], day[32] = "";
     const char *path = json_string_value(json_object_get(item, "path"));
     const time_t changed = (time_t)json_integer_value(json_object_get(item, "changed"));
-    struct tm when;
+    const struct tm *when = localtime(&changed);   // Windows has no localtime_r
     cli_size_text((uint64_t)json_integer_value(json_object_get(item, "bytes")), size);
-    if (localtime_r(&changed, &when)) strftime(day, sizeof day, "%Y-%m-%d", &when);
+    if (when) strftime(day, sizeof day, "%Y-%m-%d", when);
     printf("%-*s  %10s  %s%s%s\n", (int)list->widest, json_string_value(json_object_get(item, "name")), size, day,
            paths ? "  " : "", paths ? path : "");
 }
@@ -81,13 +75,6 @@ static int run(void *ctx)
     json_decref(list.items);
     return code;
 }
-#else
-static int run(void *ctx)
-{
-    (void)ctx;
-    return cli_fail("this build of frit has no models by name");
-}
-#endif
 
 static const cli_group groups[] = {
     {"Output", list_rows, offsetof(list_args, list)},

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 // frit pull: fetches a model by its name.
-#include "cli.h"
-
-#ifdef FRIT_HAVE_HUB
 #include "by_name.h"
 
 #include <stdlib.h>
 #include <string.h>
-#endif
 
 typedef struct pull_options {
     const char *memory, *sha256;
@@ -45,7 +41,6 @@ static const frit_option *pull_rows(size_t *n_rows)
     return rows;
 }
 
-#ifdef FRIT_HAVE_HUB
 // "16G"; 0: it is no size.
 static uint64_t read_size(const char *text)
 {
@@ -99,13 +94,6 @@ static int run(void *ctx)
         code = cli_usage("pull: expected the name of a model, as in 'frit pull hf:ORG/REPO'");
     return code == CLI_DONE ? cli_each_name(&args->common, fetch, args) : code;
 }
-#else
-static int run(void *ctx)
-{
-    (void)ctx;
-    return cli_fail("this build of frit has no models by name");
-}
-#endif
 
 static const cli_group groups[] = {
     {"Fetching", pull_rows, offsetof(pull_args, pull)},

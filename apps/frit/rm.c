@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT
 // frit rm: removes models by name.
-#include "cli.h"
-
-#ifdef FRIT_HAVE_HUB
 #include "by_name.h"
-#endif
 
 typedef struct rm_args {
     cli_common common;
 } rm_args;
 
-#ifdef FRIT_HAVE_HUB
 static int remove_one(const void *ctx, const hub_settings *settings, const hub_name *name, const char *text)
 {
     const rm_args *args = ctx;
@@ -31,13 +26,6 @@ static int run(void *ctx)
         return cli_usage("rm: expected the name of a model, as 'frit list' shows it");
     return cli_each_name(&args->common, remove_one, args);
 }
-#else
-static int run(void *ctx)
-{
-    (void)ctx;
-    return cli_fail("this build of frit has no models by name");
-}
-#endif
 
 static const cli_group groups[] = {
     {"General", cli_common_rows, offsetof(rm_args, common)},

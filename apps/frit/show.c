@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
 // frit show: what there is of a model by name, here and at its server.
-#include "cli.h"
-
-#include <jansson.h>
-
-#ifdef FRIT_HAVE_HUB
 #include "by_name.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#endif
 
 typedef struct show_options {
     bool json;
@@ -29,7 +24,6 @@ static const frit_option *show_rows(size_t *n_rows)
     return rows;
 }
 
-#ifdef FRIT_HAVE_HUB
 static void print_variants(const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -85,13 +79,6 @@ static int run(void *ctx)
         return cli_usage("show: expected the name of a model; 'frit info' shows what is in a file");
     return cli_each_name(&args->common, show, args);
 }
-#else
-static int run(void *ctx)
-{
-    (void)ctx;
-    return cli_fail("this build of frit has no models by name");
-}
-#endif
 
 static const cli_group groups[] = {
     {"Output", show_rows, offsetof(show_args, show)},

@@ -14,11 +14,11 @@ static bool is_there(const hub_transfer *t)
 
 hub_status hub_fetch(const hub_transfer *transfer, const char *lock)
 {
-    int fd;
+    hub_handle held;
     if (is_there(transfer)) return HUB_OK;
-    hub_status status = hub_lock(lock, transfer->what, transfer->watch, &fd);
+    hub_status status = hub_lock(lock, transfer->what, transfer->watch, &held);
     if (status != HUB_OK) return status;
     if (!is_there(transfer)) status = hub_transfer_run(transfer);
-    hub_unlock(fd);
+    hub_unlock(held);
     return status;
 }

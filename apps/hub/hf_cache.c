@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 // ---------------------------------------------------------------------------------------- paths
 
@@ -241,7 +240,7 @@ hub_status hub_hf_each(const hub_settings *settings, hub_each_fn each, void *ctx
 // Blobs to which no snapshot has a link; parts of downloads too.
 typedef struct sweep {
     hub_path snapshots;
-    const char *blob;   // whose link is looked for
+    const char *blob;   // its path, whose link is looked for
     bool is_used;
     bool all_parts;   // remove what is not finished
     uint64_t *freed;
@@ -250,14 +249,9 @@ typedef struct sweep {
 static hub_status look_for_link(void *ctx, const char *path, const char *name, bool is_folder)
 {
     sweep *s = ctx;
-    char target[HUB_PATH_BYTES];
     (void)name;
-    const ssize_t n = readlink(path, target, sizeof target - 1);
-    if (n < 0 && is_folder) return hub_each_entry(path, look_for_link, s);
-    if (n < 0) return HUB_OK;
-    target[n] = 0;
-    const char *slash = strrchr(target, '/');
-    s->is_used = s->is_used || strcmp(slash ? slash + 1 : target, s->blob) == 0;
+    if (is_folder) return hub_is_link(path) ? HUB_OK : hub_each_entry(path, look_for_link, s);
+    s->is_used = s->is_used || hub_is_same_file(path, s->blob);   // by a link, or as its second name
     return HUB_OK;
 }
 
@@ -266,7 +260,7 @@ static hub_status sweep_blob(void *ctx, const char *path, const char *name, bool
     sweep *s = ctx;
     if (is_folder) return HUB_OK;
     if (strchr(name, '.')) return HUB_OK;   // another download's part
-    s->blob = name;
+    s->blob = path;
     s->is_used = false;
     hub_each_entry(s->snapshots.text, look_for_link, s);
     return s->is_used ? HUB_OK : hub_remove(path, s->freed);

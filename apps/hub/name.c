@@ -2,6 +2,7 @@
 // Names of models, and what they may hold.
 #include "hub/name.h"
 
+#include "hub/disk.h"
 #include "hub/http.h"
 
 #include <ctype.h>
@@ -25,7 +26,8 @@ bool hub_is_safe_path(const char *text)
     if (strlen(text) >= 1024) return false;
     for (const char *at = text;;) {
         const size_t n = strcspn(at, "/");
-        if (n == 0 || n > 255 || (n == 1 && at[0] == '.') || (n == 2 && memcmp(at, "..", 2) == 0)) return false;
+        if (n == 0 || !hub_is_file_name(at, n) || (n == 1 && at[0] == '.') || (n == 2 && memcmp(at, "..", 2) == 0))
+            return false;
         for (size_t i = 0; i < n; i++)
             if ((unsigned char)at[i] < 32 || at[i] == 127 || at[i] == '\\') return false;
         if (!at[n]) return true;

@@ -4,13 +4,9 @@
 
 #include "hub/disk.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct trailer {
     char magic[8];
@@ -20,42 +16,29 @@ typedef struct trailer {
 
 static const char magic[8] = {'F', 'R', 'I', 'T', 'P', 'A', 'R', '1'};
 
-static hub_status fail_disk(const hub_part *part, const char *what)
+// How to go on, after the sentence that says that the disk, or what this user may use of it, is full.
+static hub_status tell_rest(hub_status status)
 {
-    const int error = errno;
-    if (error == ENOSPC || error == EDQUOT || error == EFBIG)
-        return hub_fail(HUB_E_DISK, "%s: %s: %s; what is there is kept, and the same command continues it",
-                        part->path.text, what, error == EFBIG ? "the file is larger than allowed" : "the disk is full");
-    return hub_fail(HUB_E_DISK, "%s: %s: %s", part->path.text, what, strerror(error));
+    const char *why = hub_error();
+    if (!strstr(why, "the disk is full") && !strstr(why, "larger than allowed")) return status;
+    return hub_fail(status, "%s; what is there is kept, and the same command continues it", why);
 }
 
 static hub_status write_at(const hub_part *part, uint64_t at, const void *bytes, size_t n)
 {
-    const char *from = bytes;
-    while (n > 0) {
-        const ssize_t wrote = pwrite(part->fd, from, n, (off_t)at);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote <= 0) return fail_disk(part, "cannot be written");
-        from += wrote;
-        at += (uint64_t)wrote;
-        n -= (size_t)wrote;
-    }
-    return HUB_OK;
+    const hub_status status = hub_write_at(part->file, part->path.text, at, bytes, n);
+    return status == HUB_OK ? status : tell_rest(status);
+}
+
+static hub_status resize(const hub_part *part, uint64_t n_bytes)
+{
+    const hub_status status = hub_resize(part->file, part->path.text, n_bytes);
+    return status == HUB_OK ? status : tell_rest(status);
 }
 
 hub_status hub_part_read(const hub_part *part, uint64_t at, void *bytes, size_t n)
 {
-    char *to = bytes;
-    while (n > 0) {
-        const ssize_t got = pread(part->fd, to, n, (off_t)at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail_disk(part, "cannot be read");
-        if (got == 0) return hub_fail(HUB_E_DISK, "%s: became shorter while it was in use", part->path.text);
-        to += got;
-        at += (uint64_t)got;
-        n -= (size_t)got;
-    }
-    return HUB_OK;
+    return hub_read_at(part->file, part->path.text, at, bytes, n);
 }
 
 static bool is_sized(const hub_part *part)
@@ -91,11 +74,9 @@ uint64_t hub_part_prefix(const hub_part *part)
 
 static bool read_trailer(hub_part *part, const char *identity)
 {
-    struct stat st;
     trailer t;
     const size_t n_table = part->n_chunks * sizeof *part->done;
-    if (!identity[0] || !is_sized(part) || fstat(part->fd, &st) != 0 ||
-        (uint64_t)st.st_size != part->n_bytes + sizeof t + n_table)
+    if (!identity[0] || !is_sized(part) || hub_file_bytes(part->path.text) != part->n_bytes + sizeof t + n_table)
         return false;
     if (hub_part_read(part, part->n_bytes, &t, sizeof t) != HUB_OK) return false;
     if (memcmp(t.magic, magic, sizeof magic) != 0 || t.n_bytes != part->n_bytes || t.chunk_bytes != part->chunk_bytes ||
@@ -117,8 +98,8 @@ static hub_status write_trailer(hub_part *part, const char *identity)
     memset(part->done, 0, part->n_chunks * sizeof *part->done);
     part->n_done = 0;
     part->validator[0] = 0;
-    if (ftruncate(part->fd, 0) != 0) return fail_disk(part, "cannot be written");
-    if (!is_sized(part)) return HUB_OK;
+    const hub_status emptied = resize(part, 0);
+    if (emptied != HUB_OK || !is_sized(part)) return emptied;
     memcpy(t.magic, magic, sizeof magic);
     snprintf(t.identity, sizeof t.identity, "%s", identity);
     const hub_status status = write_at(part, part->n_bytes, &t, sizeof t);
@@ -128,7 +109,7 @@ static hub_status write_trailer(hub_part *part, const char *identity)
 
 hub_status hub_part_open(hub_part *part, const char *path, const char *identity, uint64_t n_bytes)
 {
-    *part = (hub_part){.fd = -1, .n_bytes = n_bytes, .n_chunks = 1, .chunk_bytes = UINT64_MAX};
+    *part = (hub_part){.file = HUB_CLOSED, .n_bytes = n_bytes, .n_chunks = 1, .chunk_bytes = UINT64_MAX};
     hub_status status = hub_path_set(&part->path, "%s", path);
     if (status == HUB_OK) status = hub_make_parents(path);
     if (status != HUB_OK) return status;
@@ -141,8 +122,7 @@ hub_status hub_part_open(hub_part *part, const char *path, const char *identity,
     }
     part->done = calloc(part->n_chunks, sizeof *part->done);
     if (!part->done) return hub_fail(HUB_E_MEMORY, "out of memory");
-    part->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (part->fd < 0) status = fail_disk(part, "cannot be written");
+    status = hub_open(path, true, &part->file);
     if (status == HUB_OK && !read_trailer(part, identity)) status = write_trailer(part, identity);
     if (status != HUB_OK) hub_part_close(part);
     return status;
@@ -159,7 +139,7 @@ hub_status hub_part_restart(hub_part *part)
 {
     memset(part->done, 0, part->n_chunks * sizeof *part->done);
     part->n_done = 0;
-    if (!is_sized(part)) return ftruncate(part->fd, 0) == 0 ? HUB_OK : fail_disk(part, "cannot be written");
+    if (!is_sized(part)) return resize(part, 0);
     const hub_status status = hub_part_set_validator(part, "");
     if (status != HUB_OK) return status;
     return write_at(part, part->n_bytes + sizeof(trailer), part->done, part->n_chunks * sizeof *part->done);
@@ -192,24 +172,23 @@ hub_status hub_part_write(hub_part *part, uint64_t at, const void *bytes, size_t
 
 hub_status hub_part_finish(hub_part *part, const char *target)
 {
-    hub_status status = HUB_OK;
-    if (is_sized(part) && ftruncate(part->fd, (off_t)part->n_bytes) != 0) status = fail_disk(part, "cannot be written");
-    if (status == HUB_OK && fsync(part->fd) != 0 && errno != EINVAL) status = fail_disk(part, "cannot be written");
-    if (status == HUB_OK) status = hub_rename(part->path.text, target);
+    hub_status status = is_sized(part) ? resize(part, part->n_bytes) : HUB_OK;
+    if (status == HUB_OK) status = hub_sync(part->file, part->path.text);
     hub_part_close(part);
-    return status;
+    return status == HUB_OK ? hub_rename(part->path.text, target) : status;
 }
 
 void hub_part_close(hub_part *part)
 {
-    if (part->fd >= 0) close(part->fd);
+    hub_close(part->file);
     free(part->done);
-    part->fd = -1;
+    part->file = HUB_CLOSED;
     part->done = NULL;
 }
 
+// The sentence that says why stays.
 void hub_part_discard(hub_part *part)
 {
-    unlink(part->path.text);
     hub_part_close(part);
+    hub_discard(part->path.text);
 }

@@ -3,10 +3,10 @@
 // of each chunk is there, so that a process that is killed at any byte leaves a file that another one can finish: bytes
 // are written before the trailer counts them.
 #pragma once
-#include "hub/hub.h"
+#include "hub/disk.h"
 
 typedef struct hub_part {
-    int fd;   // -1: not open
+    hub_handle file;
     hub_path path;
     uint64_t n_bytes;   // UINT64_MAX: unknown; it cannot be continued then, and has no trailer
     uint64_t chunk_bytes;

@@ -15,12 +15,6 @@ static const char *get(const char *name)
     return value && *value ? value : NULL;
 }
 
-static const char *home(void)
-{
-    const char *value = get("HOME");
-    return value ? value : ".";
-}
-
 // The first variable that is set, or HOME and the rest; "~/" is HOME. '/' at the end is dropped.
 static hub_status set_folder(hub_path *out, const char *value, const char *base, const char *rest)
 {
@@ -28,9 +22,10 @@ static hub_status set_folder(hub_path *out, const char *value, const char *base,
     if (!value)
         status = hub_path_set(out, "%s/%s", base, rest);
     else if (value[0] == '~' && (value[1] == '/' || !value[1]))
-        status = hub_path_set(out, "%s%s", home(), value + 1);
+        status = hub_path_set(out, "%s%s", hub_home(), value + 1);
     else
         status = hub_path_set(out, "%s", value);
+    hub_use_slashes(out->text);
     for (size_t n = strlen(out->text); n > 1 && out->text[n - 1] == '/'; n--) out->text[n - 1] = 0;
     return status;
 }
@@ -79,8 +74,8 @@ hub_status hub_settings_read(hub_settings *settings)
 {
     hub_path cache_home, config_home, hf_home;
     *settings = (hub_settings){0};
-    hub_status status = set_folder(&cache_home, get("XDG_CACHE_HOME"), home(), ".cache");
-    if (status == HUB_OK) status = set_folder(&config_home, get("XDG_CONFIG_HOME"), home(), ".config");
+    hub_status status = set_folder(&cache_home, get("XDG_CACHE_HOME"), hub_home(), ".cache");
+    if (status == HUB_OK) status = set_folder(&config_home, get("XDG_CONFIG_HOME"), hub_home(), ".config");
     if (status == HUB_OK) status = set_folder(&hf_home, get("HF_HOME"), cache_home.text, "huggingface");
     const char *cache = get("HF_HUB_CACHE") ? get("HF_HUB_CACHE") : get("HUGGINGFACE_HUB_CACHE");
     if (status == HUB_OK) status = set_folder(&settings->hub_cache, cache, hf_home.text, "hub");
@@ -91,15 +86,16 @@ hub_status hub_settings_read(hub_settings *settings)
     if (status == HUB_OK)
         status = set_folder(&settings->ollama_registry, get("FRIT_OLLAMA_REGISTRY"), "https:/", "registry.ollama.ai");
     if (status == HUB_OK)
-        status = add_folder(settings->ollama, &settings->n_ollama, get("OLLAMA_MODELS"), home(), ".ollama/models");
+        status = add_folder(settings->ollama, &settings->n_ollama, get("OLLAMA_MODELS"), hub_home(), ".ollama/models");
     if (status == HUB_OK && !get("OLLAMA_MODELS")) {   // where ollama runs as a service
         status = add_folder(settings->ollama, &settings->n_ollama, NULL, "/usr/share/ollama", ".ollama/models");
         if (status == HUB_OK)
             status = add_folder(settings->ollama, &settings->n_ollama, NULL, "/var/lib/ollama", "models");
     }
-    if (status == HUB_OK) status = add_folder(settings->studio, &settings->n_studio, NULL, home(), ".lmstudio/models");
     if (status == HUB_OK)
-        status = add_folder(settings->studio, &settings->n_studio, NULL, home(), ".cache/lm-studio/models");
+        status = add_folder(settings->studio, &settings->n_studio, NULL, hub_home(), ".lmstudio/models");
+    if (status == HUB_OK)
+        status = add_folder(settings->studio, &settings->n_studio, NULL, hub_home(), ".cache/lm-studio/models");
     settings->offline = is_true("HF_HUB_OFFLINE") || is_true("FRIT_OFFLINE");
     read_token(settings, hf_home.text);
     return status;

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MAX_SLOTS = 16, MAX_REDIRECTS = 8, MAX_FAILURES = 6, MAX_RESTARTS = 3, HASH_BYTES = 1 << 20 };
 
@@ -46,13 +45,6 @@ struct transfer {
     uint64_t n_hashed;
     char *buffer;
 };
-
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static bool is_sized(const transfer *t)
 {
@@ -189,7 +181,7 @@ static hub_status begin_request(slot *s)
 static hub_status begin_more(transfer *t)
 {
     hub_status status = HUB_OK;
-    if (now_s() < t->resume_s) return HUB_OK;
+    if (hub_now_s() < t->resume_s) return HUB_OK;
     size_t chunk = 0;
     int n_active = 0;
     for (int i = 0; i < t->n_slots; i++) n_active += t->slots[i].is_active;
@@ -238,7 +230,7 @@ static hub_status try_again(transfer *t, hub_status status, int wait_s)
     enum { LONGEST_WAIT = 60 };
     if (++t->n_failures == MAX_FAILURES || wait_s > LONGEST_WAIT) return status;
     const double wait = wait_s >= 0 ? wait_s : 0.25 * (1 << t->n_failures);
-    t->resume_s = now_s() + wait;
+    t->resume_s = hub_now_s() + wait;
     char sentence[1400];
     snprintf(sentence, sizeof sentence, "%.1200s; the next attempt comes in %.0f s", hub_error(), wait < 1 ? 1 : wait);
     if (wait >= 4) t->o->watch->say(t->o->watch->ctx, sentence);

@@ -510,6 +510,19 @@ class Show(Case):
         self.frit("rm", "hf:org/m:Q8_0")
         self.assertEqual(self.leftovers(), [])
 
+    def test_where_there_are_no_links_a_file_has_two_names(self):
+        self.hub.add("org/m", {"m-Q4_0.gguf": self.data, "m-Q8_0.gguf": noise(9000, 1)})
+        paths = [Path(self.pull("hf:org/m:Q4_0")), Path(self.pull("hf:org/m:Q8_0"))]
+        for path in paths:
+            blob = path.resolve()
+            path.unlink()
+            os.link(blob, path)
+        self.frit("rm", "hf:org/m:Q4_0", says="2.9 MiB are free again")
+        self.assertEqual([p.name for p in (self.cache / "models--org--m/blobs").iterdir()], [digest(noise(9000, 1))])
+        n = self.hub.sent
+        self.assertEqual(self.pull("hf:org/m:Q8_0"), str(paths[1]))
+        self.assertEqual(self.hub.sent, n)
+
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
