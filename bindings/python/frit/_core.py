@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Callable
 
 from ._library import lib
+from ._sinks import flush_sinks
 from .errors import InvalidError
 
 if TYPE_CHECKING:
@@ -130,9 +131,11 @@ class Core:
             if item is _STOP:
                 scheduler.fail_all(InvalidError("the engine was closed"))
                 return False
+            flush_sinks()   # a call may take its time
             self._handle(item, scheduler)
             while self._inbox.empty():   # this thread alone takes from it
                 if not scheduler.is_busy:
+                    flush_sinks()
                     return True
                 if self._dead:
                     self._bury()
@@ -174,8 +177,6 @@ class Core:
         lib.frit_engine_free(self.handle)
 
     def _drain(self) -> None:
-        from ._sinks import flush_sinks
-
         while True:
             try:
                 item = self._inbox.get_nowait()

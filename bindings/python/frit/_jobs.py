@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from ctypes import byref
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import _declarations as c
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_TOKENS = 64   # that one step gives with speculation
 MOST_TEXTS = 64    # that share a step
+HOLD_S = 2e-4      # a reader is woken so often at most, while steps are twice as fast
 
 
 class Job:
@@ -297,6 +299,7 @@ class Scheduler:
         self.waiting: deque[Job] = deque()
         self._n_rows = ctypes.c_int32()
         self._most = MOST_TEXTS   # fewer after the cache was full
+        self._stepped = self._flushed = 0.0   # when
 
     @property
     def is_busy(self) -> bool:
@@ -319,13 +322,20 @@ class Scheduler:
             self._try(running[0], running[0].run_alone)
         elif running:
             self._step_together()
-        flush_sinks()
         n_done = 0
         for job in running:
             n_done += job.done
+        self._flush(n_done > 0)
         if n_done:
             self.running = [job for job in self.running if not job.done]
             self._most = min(MOST_TEXTS, self._most + n_done)
+
+    def _flush(self, now: bool) -> None:
+        """Gives readers their chunks. To wake a thread takes as long as a quick step: then several steps share it."""
+        before, self._stepped = self._stepped, perf_counter()
+        if now or self._stepped - before > HOLD_S / 2 or self._stepped - self._flushed > HOLD_S:
+            self._flushed = self._stepped
+            flush_sinks()
 
     def _step_together(self) -> None:
         for job in self.running:

@@ -16,17 +16,35 @@ if TYPE_CHECKING:
 
 Sink = Callable[[Any], None]   # takes chunks, and at the end None or an exception
 
-# What a step gives to event loops is collected, and one call wakes a loop for all of it.
-_collected = threading.local()
+
+class _Collected(threading.local):
+    """What steps gave and no reader has yet: one call wakes a reader for all of it."""
+
+    def __init__(self) -> None:
+        self.queues: list[tuple[SimpleQueue[list[Any]], list[Any]]] = []
+        self.loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Queue[Any], Any]]] = {}
+
+
+_collected = _Collected()
+
+
+def thread_sink(queue: SimpleQueue[list[Any]]) -> Sink:
+    """A sink that puts lists of items into a queue, when `flush_sinks` is called."""
+    held: list[Any] = []
+
+    def put(item: Any) -> None:
+        if not held:
+            _collected.queues.append((queue, held))
+        held.append(item)
+
+    return put
 
 
 def loop_sink(loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[Any]) -> Sink:
     """A sink that puts items into a queue of an event loop, when `flush_sinks` is called."""
 
     def put(item: Any) -> None:
-        if not hasattr(_collected, "items"):
-            _collected.items = {}
-        _collected.items.setdefault(loop, []).append((queue, item))
+        _collected.loops.setdefault(loop, []).append((queue, item))
 
     return put
 
@@ -37,16 +55,19 @@ def _deliver(items: list[tuple[asyncio.Queue[Any], Any]]) -> None:
 
 
 def flush_sinks() -> None:
-    """Gives event loops what the calling thread has collected for them."""
-    collected: dict[asyncio.AbstractEventLoop, Any] | None = getattr(_collected, "items", None)
-    if not collected:
-        return
-    _collected.items = {}
-    for loop, items in collected.items():
-        try:
-            loop.call_soon_threadsafe(_deliver, items)
-        except RuntimeError:
-            pass   # the loop is closed: its readers are gone
+    """Gives readers what the calling thread has collected for them."""
+    if _collected.queues:
+        queues, _collected.queues = _collected.queues, []
+        for queue, held in queues:
+            queue.put(held[:])
+            held.clear()
+    if _collected.loops:
+        loops, _collected.loops = _collected.loops, {}
+        for loop, items in loops.items():
+            try:
+                loop.call_soon_threadsafe(_deliver, items)
+            except RuntimeError:
+                pass   # the loop is closed: its readers are gone
 
 
 class _Source:
@@ -93,15 +114,21 @@ class Stream(_Source):
     `text()` and `result()` read to the end.
     """
 
-    def __init__(self, job: Job, queue: SimpleQueue[Any]) -> None:
+    def __init__(self, job: Job, queue: SimpleQueue[list[Any]]) -> None:
         super().__init__(job)
         self._queue = queue
+        self._ready: list[Any] = []   # the next one is the last
 
     def __iter__(self) -> Iterator[Chunk]:
         return self
 
     def __next__(self) -> Chunk:
-        chunk = None if self._over else self._take(self._queue.get())
+        if self._over:
+            raise StopIteration
+        if not self._ready:
+            self._ready = self._queue.get()
+            self._ready.reverse()
+        chunk = self._take(self._ready.pop())
         if chunk is None:
             raise StopIteration
         return chunk

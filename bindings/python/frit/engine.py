@@ -15,7 +15,7 @@ from ._chat import conversation_of, finish_answer, form_of
 from ._core import Core
 from ._jobs import Job
 from ._library import check, decode, encode, lib, token_array
-from ._sinks import AsyncStream, Stream, loop_sink
+from ._sinks import AsyncStream, Stream, loop_sink, thread_sink
 from ._tensor import Tensor
 from ._text import Turn, free_grammar
 from .model import Adapter, Message, Model, Path, Progress, progress_function
@@ -146,8 +146,8 @@ class Engine:
         context_shift: so many first tokens stay when the context is full, the oldest others leave; None: it ends.
         until: a function of prompt and answer, as tokens, which is asked before each token; True ends the answer.
         """
-        queue: SimpleQueue[Any] = SimpleQueue()
-        job = self._job(prompt, queue.put, max_tokens, stop, sampler, grammar, logprobs, adapters, speculate, ignore_end,
+        queue: SimpleQueue[list[Any]] = SimpleQueue()
+        job = self._job(prompt, thread_sink(queue), max_tokens, stop, sampler, grammar, logprobs, adapters, speculate, ignore_end,
                         heal, salt, weight, priority, context_shift, until, sampling)
         self._core.add(job)
         return Stream(job, queue)
@@ -216,8 +216,8 @@ class Engine:
 
     def chat_stream(self, messages: str | Sequence[Message], **options: Any) -> Stream:
         """The same as a stream of chunks: text, reasoning, calls of tools. Options as in `chat`."""
-        queue: SimpleQueue[Any] = SimpleQueue()
-        job = self._chat_job(messages, queue.put, **options)
+        queue: SimpleQueue[list[Any]] = SimpleQueue()
+        job = self._chat_job(messages, thread_sink(queue), **options)
         self._core.add(job)
         return Stream(job, queue)
 

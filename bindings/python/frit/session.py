@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Sequence
 from . import _declarations as c
 from ._jobs import MOST_TOKENS, Job, set_adapters
 from ._library import check, lib, path_bytes, token_array
-from ._sinks import Stream
+from ._sinks import Stream, thread_sink
 from ._tensor import Tensor
 from .errors import FritError, InvalidError
 from .model import Adapter, Path
@@ -198,8 +198,8 @@ class Session:
         """Continues this session's text: pushes the prompt, and streams an answer that stays in the session. Options as
         in `Engine.generate`. Nothing else may use the session until the stream ends."""
         tokens = self.engine.model.tokenize(prompt, special=len(self) == 0) if isinstance(prompt, str) else list(prompt)
-        queue: SimpleQueue[Any] = SimpleQueue()
-        job = Job(self.engine, tokens, self.engine._sampler(sampler, sampling), queue.put, max_tokens=max_tokens,
+        queue: SimpleQueue[list[Any]] = SimpleQueue()
+        job = Job(self.engine, tokens, self.engine._sampler(sampler, sampling), thread_sink(queue), max_tokens=max_tokens,
                   stop=[stop] if isinstance(stop, str) else stop, logprobs=logprobs, ignore_end=ignore_end,
                   session=self)
         job.grammar = grammar

@@ -223,3 +223,17 @@ def test_closed_engine(model: frit.Model) -> None:
     with pytest.raises(frit.InvalidError, match="closed"):
         engine.generate(PROMPT)
     session.close()
+
+
+@pytest.mark.parametrize(("step_us", "least", "most"), [(50, 6, 14), (150, 32, 36)])
+def test_quick_steps_share_a_wake(engine: frit.Engine, monkeypatch: pytest.MonkeyPatch, step_us: int, least: int,
+                                  most: int) -> None:
+    from frit import _jobs
+
+    start, times, wakes = _jobs.perf_counter(), iter(range(1, 10**6)), []
+    monkeypatch.setattr(_jobs, "perf_counter", lambda: start + next(times) * step_us * 1e-6)
+    flush = _jobs.flush_sinks
+    monkeypatch.setattr(_jobs, "flush_sinks", lambda: (wakes.append(1), flush()))
+    chunks = list(engine.generate(PROMPT, max_tokens=32, temperature=0, ignore_end=True))
+    assert sum(len(chunk.tokens) for chunk in chunks) == 32 and len(chunks) >= 32   # each step's are apart
+    assert least <= len(wakes) <= most, wakes
