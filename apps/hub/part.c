@@ -115,7 +115,8 @@ hub_status hub_part_open(hub_part *part, const char *path, const char *identity,
     if (status != HUB_OK) return status;
     if (is_sized(part)) {
         if (n_bytes > (uint64_t)1 << 50)
-            return hub_fail(HUB_E_DATA, "%s: has %llu bytes", path, (unsigned long long)n_bytes);
+            return hub_fail(HUB_E_DATA, "%s: the server says that it has %llu bytes, which no file has", path,
+                            (unsigned long long)n_bytes);
         part->chunk_bytes = chunk_size(n_bytes);
         part->n_chunks = (size_t)(n_bytes / part->chunk_bytes + (n_bytes % part->chunk_bytes != 0));
         if (part->n_chunks == 0) part->n_chunks = 1;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Sentences that docs/troubleshooting.md quotes stand in the source.
 
-    tests/docs/sentences.py              checks every quoted sentence; ends with 1 if one is not in the source
+    tests/docs/sentences.py              checks every quoted sentence; ends with 1 if one is not in the source, or if the
+                                         page lacks one of the files in WHOLE
     tests/docs/sentences.py --list DIR   prints the sentences of error calls in DIR that the page does not quote
 
 A quoted sentence is code in the first column of a table. `…` stands for what the program puts in: conversions of a
@@ -15,7 +16,8 @@ import sys
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PAGE = os.path.join(ROOT, "docs", "troubleshooting.md")
 FOLDERS = ["src", "apps"]
-CALLS = r"\b(?:frit_fail|cli_fail|cli_usage|cli_report_\w+|cli_note|cli_warn|server_refuse|refuse\w*|fail\w*|warn\w*|frit_log_say)\b"
+WHOLE = ["apps/hub/", "apps/frit/by_name.c", "apps/frit/list.c", "apps/frit/pull.c", "apps/frit/rm.c", "apps/frit/show.c"]
+CALLS = r"\b(?:frit_fail|hub_fail|hub_system_failed|fail_code|cli_fail|cli_usage|cli_report_\w+|cli_note|cli_warn|server_refuse|refuse\w*|fail\w*|warn\w*|frit_log_say)\b"
 LEAST = 12   # characters that are not `…`
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"((?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)*\'|[A-Za-z_]\w*|\s+|[^\s"\'/\w]+|.', re.S)
@@ -67,6 +69,18 @@ def quoted():
                 yield number, sentence
 
 
+def uncovered(folders):
+    """(path, sentence) of error calls that the page does not quote."""
+    pieces = [sentence.strip("… ") for _, sentence in quoted()]
+    for path, source in sources(folders):
+        starts = [match.start() for match in re.finditer(CALLS, source)]
+        for at, text in literals(source):
+            before = [start for start in starts if start < at]
+            call = before and ";" not in source[before[-1]:at] and "{" not in source[before[-1]:at]
+            if call and len(text.replace("…", "")) >= LEAST and " " in text and not any(p in text for p in pieces):
+                yield path, text
+
+
 def check():
     known = [text for _, source in sources(FOLDERS) for _, text in literals(source)]
     everything = "\n".join(known)
@@ -80,21 +94,21 @@ def check():
         elif sentence.strip("… ") not in everything:
             faults += 1
             print(f"docs/troubleshooting.md:{number}: `{sentence}` does not stand in the source")
+    for path, text in uncovered(["apps/hub", "apps/frit"]):
+        if path.startswith(tuple(WHOLE)):
+            faults += 1
+            print(f"docs/troubleshooting.md: lacks a sentence of {path}: {text}")
     print(f"{count} sentences, {faults} faults")
     return 1 if faults or not count else 0
 
 
-def uncovered(folders):
-    pieces = [sentence.strip("… ") for _, sentence in quoted()]
-    for path, source in sources(folders):
-        starts = [match.start() for match in re.finditer(CALLS, source)]
-        for at, text in literals(source):
-            before = [start for start in starts if start < at]
-            call = before and ";" not in source[before[-1]:at] and "{" not in source[before[-1]:at]
-            if call and len(text.replace("…", "")) >= LEAST and " " in text and not any(p in text for p in pieces):
-                print(f"{path}: {text}")
+def main():
+    if sys.argv[1:2] != ["--list"]:
+        return check()
+    for path, text in uncovered(sys.argv[2:]):
+        print(f"{path}: {text}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(uncovered(sys.argv[2:]) if sys.argv[1:2] == ["--list"] else check())
+    sys.exit(main())
