@@ -4,10 +4,12 @@
 
     tests/docs/commands.py BUILD PAGE...      BUILD: a build folder, which is installed beside the pages' folders
 
-In that folder `model.gguf` is the bundled model, `frit` is in PATH, pkg-config and CMake find the library. Blocks of C and
-CMake whose first line is a comment with a file's name are written to that file. Answers are cut to a few tokens. A block
-is left out, with the reason, after <!-- not run: REASON -->; after <!-- serves --> it goes on until the page ends, and
-port 8080 of later blocks is the one that it has.
+In that folder `model.gguf` is the bundled model (of pages in TINY a tiny one), `Qwen3-4B` and `Llama-3.2-1B` are folders of
+tiny ones, `text.txt` and `other.txt` texts; `frit` is in PATH, pkg-config and CMake find the library. Names lead to a
+server of tests/hub/replay.py, which has NAMED. Blocks of C and CMake whose first line is a comment with a file's name are
+written to that file. Answers are cut to a few tokens. A block is left out, with the reason, after
+<!-- not run: REASON -->; after <!-- serves --> it goes on until the page ends, and port 8080 of later blocks is the one
+that it has. What a page says of `make TARGET` has to be in the Makefile.
 """
 import os
 import re
@@ -18,15 +20,33 @@ import sys
 import tempfile
 import threading
 
+sys.dont_write_bytecode = True
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 BLOCK = re.compile(r"(?:<!-- (?P<marker>[^>]+?) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
-NAMED = re.compile(r"(?://|#) (?P<name>[\w.]+)\n")
+FILE = re.compile(r"(?://|#) (?P<name>[\w.]+)\n")
+TARGET = re.compile(r"`make ([a-z][\w-]*)|^(?:    )?make ([a-z][\w-]*)", re.M)
 SECONDS = 300
+TINY = ["quantization.md"]
+NAMED = {"Qwen/Qwen3-4B-GGUF": ["Qwen3-4B-Q4_K_M.gguf", "Qwen3-4B-Q8_0.gguf"]}
+
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "hub"))
+from replay import Hub  # noqa: E402
+
+
+def start_hub():
+    with open(os.path.join(ROOT, "models", "fable.gguf"), "rb") as file:
+        model = file.read()
+    hub = Hub()
+    for name, files in NAMED.items():
+        hub.add(name, {file: model for file in files})
+    hub.add_ollama("library/llama3.2", "1b", model)
+    return hub
 
 
 class Page:
-    def __init__(self, path, prefix, library, folder):
-        self.path, self.prefix, self.library, self.folder = path, prefix, library, folder
+    def __init__(self, path, prefix, library, folder, hub):
+        self.path, self.prefix, self.library, self.folder, self.hub = path, prefix, library, folder, hub
         self.server, self.port, self.n_run, self.faults = None, "8080", 0, []
 
     def environment(self):
@@ -35,7 +55,22 @@ class Page:
                 "PKG_CONFIG_PATH": os.path.join(self.library, "pkgconfig"), "LD_LIBRARY_PATH": self.library,
                 "DYLD_LIBRARY_PATH": self.library, "CMAKE_PREFIX_PATH": self.prefix, "XDG_STATE_HOME": self.folder,
                 "FRIT_N_PREDICT": "8", "FRIT_REPETITIONS": "1", "FRIT_NO_PROBE": "1", "FRIT_N_GEN": "8",
-                "FRIT_N_PROMPT": "32"}
+                "FRIT_N_PROMPT": "32", "FRIT_WINDOWS": "2",
+                "HOME": self.folder, "HF_HOME": os.path.join(self.folder, "hub"), "HF_ENDPOINT": self.hub.url,
+                "OLLAMA_MODELS": os.path.join(self.folder, "ollama"), "FRIT_OLLAMA_REGISTRY": self.hub.url}
+
+    def prepare(self):
+        def put(path, name):
+            shutil.copy(os.path.join(ROOT, path), os.path.join(self.folder, name))
+
+        for name in ("Qwen3-4B", "Llama-3.2-1B"):
+            shutil.copytree(os.path.join(ROOT, "tests", "goldens", "hf", "llama"), os.path.join(self.folder, name))
+        put("docs/text.md", "text.txt")
+        put("docs/server.md", "other.txt")
+        if os.path.basename(self.path) in TINY:
+            return self.run("frit convert Llama-3.2-1B model.gguf")
+        put("models/fable.gguf", "model.gguf")
+        return None
 
     def serve(self, text):
         """Starts it and waits for the line that names its address."""
@@ -67,7 +102,7 @@ class Page:
         if marker.startswith("not run: "):
             return None
         if block["language"] != "sh":
-            named = NAMED.match(text)
+            named = FILE.match(text)
             if named:
                 with open(os.path.join(self.folder, named["name"]), "w", encoding="utf-8") as file:
                     file.write(text)
@@ -75,10 +110,20 @@ class Page:
         self.n_run += 1
         return self.serve(text) if marker == "serves" else self.run(text)
 
+    def check_targets(self, page):
+        with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as file:
+            known = set(re.findall(r"^([a-z][\w-]*):", file.read(), re.M))
+        for match in TARGET.finditer(page):
+            target = match[1] or match[2]
+            if target not in known:
+                self.faults.append(f"{os.path.basename(self.path)}: the Makefile has no target '{target}'")
+
     def walk(self):
         with open(self.path, encoding="utf-8") as file:
             page = file.read()
-        shutil.copy(os.path.join(ROOT, "models", "fable.gguf"), os.path.join(self.folder, "model.gguf"))
+        fault = self.prepare()
+        self.faults += [f"{self.path}: {fault}"] if fault else []
+        self.check_targets(page)
         try:
             for block in BLOCK.finditer(page):
                 fault = self.block(block)
@@ -89,13 +134,12 @@ class Page:
             if self.server:
                 self.server.send_signal(signal.SIGKILL)
                 self.server.wait()
-        if self.n_run == 0:
-            self.faults.append(f"{self.path}: no block was run")
 
 
 def main():
     build, pages = sys.argv[1], sys.argv[2:]
-    faults = []
+    faults, n_run = [], 0
+    hub = start_hub()
     with tempfile.TemporaryDirectory() as top:
         prefix = os.path.join(top, "prefix")
         subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
@@ -103,10 +147,14 @@ def main():
         for path in pages:
             folder = os.path.join(top, os.path.splitext(os.path.basename(path))[0])
             os.mkdir(folder)
-            page = Page(path, prefix, library, folder)
+            page = Page(path, prefix, library, folder, hub)
             page.walk()
             print(f"{os.path.basename(path)}: {page.n_run} blocks, {len(page.faults)} faults")
             faults += page.faults
+            n_run += page.n_run
+    hub.close()
+    if n_run < len(pages):   # the form of a block changed
+        faults.append(f"{n_run} blocks of {len(pages)} pages were run")
     print("\n".join(faults))
     return 1 if faults else 0
 

@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 
 import frit
-from conftest import PROMPT
+from conftest import PROMPT, TOOLS_TEMPLATE
 
 TALE = "Tell me the tale of Rapunzel."
 
@@ -55,21 +55,8 @@ def test_schema_as_pydantic_model(engine: frit.Engine) -> None:
     assert isinstance(answer.parsed, Person) and answer.parsed.job in ("king", "miller")
 
 
-TEMPLATE = """{%- if tools %}<tools>{% for tool in tools %}{{ tool | tojson }}{% endfor %}</tools>
-For each call write <tool_call>
-{"name": <name>, "arguments": <arguments>}
-</tool_call>{% endif %}
-{%- for message in messages %}<|im_start|>{{ message.role }}
-{% if message.tool_calls %}{% for call in message.tool_calls %}<tool_call>
-{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
-</tool_call>{% endfor %}{% elif message.role == "tool" %}<tool_response>{{ message.content }}</tool_response>
-{%- else %}{{ message.content }}{% endif %}<|im_end|>
-{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
-{% endif %}"""
-
-
 def test_tools(model_path: str, tmp_path: Path) -> None:
-    (tmp_path / "tools.jinja").write_text(TEMPLATE)
+    (tmp_path / "tools.jinja").write_text(TOOLS_TEMPLATE)
     engine = frit.Engine(frit.Model(model_path, chat_template=tmp_path / "tools.jinja"), n_ctx=1024)
 
     def weather(place: Literal["Bremen", "Paris"], warm: bool = False) -> str:

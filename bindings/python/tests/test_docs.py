@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+"""The programs of docs/python.md run, one after the other, as one program."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import frit
+from conftest import ROOT, TOOLS_TEMPLATE
+
+PAGE = ROOT / "docs" / "python.md"
+
+
+def test_programs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reranker_folder: Path) -> None:
+    pytest.importorskip("pydantic")
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+    assert len(blocks) >= 6
+    shutil.copy(ROOT / "models" / "fable.gguf", tmp_path / "model.gguf")
+    (tmp_path / "reranker.gguf").symlink_to(reranker_folder)
+    (tmp_path / "tools.jinja").write_text(TOOLS_TEMPLATE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "llama_cpp", sys.modules.get("llama_cpp"))   # the last program sets it
+    # The page's model can call tools, and says the same each time.
+    monkeypatch.setattr(frit.engine, "Model", functools.partial(frit.Model, chat_template=tmp_path / "tools.jinja"))
+    sampler = frit.engine.Sampler
+    monkeypatch.setattr(frit.engine, "Sampler", lambda model, **options: sampler(model, **{"seed": 5, **options}))
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in blocks:
+        line = PAGE.read_text().index(block)
+        where = f"{PAGE}, line {PAGE.read_text().count(chr(10), 0, line)}"
+        exec(compile(block, where, "exec"), names)
+    assert isinstance(names["answers"][0], frit.Answer) and len(names["session"]) > 5
+    assert sys.modules["llama_cpp"] is frit.llama_cpp
