@@ -16,7 +16,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python asan-python wheels test-pull test-structured page test-page setup dist deb check-packages release format lint check bench load fuzz asan tsan install clean help
+.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured page test-page setup dist deb check-packages release format lint check bench load fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -89,6 +89,15 @@ test-python:
 	@$(CONFIGURE) release
 	@$(BUILD) release --target frit frit_shared
 	@bindings/python/test.sh build/release/libfrit.so build/release/frit
+
+## make test-frameworks  LangChain's and LlamaIndex's own classes for llama-cpp-python, over the package frit (from PyPI)
+test-frameworks:
+	@tools/setup build
+	@$(CONFIGURE) release
+	@$(BUILD) release --target frit frit_shared
+	@bindings/python/test.sh --setup
+	@bindings/python/test.sh --frameworks
+	@FRIT_FRAMEWORKS=1 bindings/python/test.sh build/release/libfrit.so build/release/frit -k frameworks
 
 ## make asan-python  the Python package's tests with a library under the address sanitizer
 asan-python:

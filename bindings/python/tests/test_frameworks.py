@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Classes of LangChain and LlamaIndex for llama-cpp-python, as they are, over frit (bindings/python/test.sh --frameworks)."""
+"""Classes of LangChain and LlamaIndex for llama-cpp-python, as they are, over frit (make test-frameworks)."""
 
 from __future__ import annotations
 
+import importlib
+import os
 import sys
+from typing import Any
 
 import pytest
 
@@ -16,8 +19,13 @@ def alias(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "llama_cpp", frit.llama_cpp)
 
 
+def need(name: str) -> Any:
+    """A module: skipped without it, unless it must be there."""
+    return importlib.import_module(name) if os.environ.get("FRIT_FRAMEWORKS") else pytest.importorskip(name)
+
+
 def test_langchain(model_path: str) -> None:
-    llms = pytest.importorskip("langchain_community.llms")
+    llms = need("langchain_community.llms")
     from langchain_community.chat_models import ChatLlamaCpp
     from langchain_community.embeddings import LlamaCppEmbeddings
 
@@ -34,7 +42,7 @@ def test_langchain(model_path: str) -> None:
 
 
 def test_llama_index(model_path: str) -> None:
-    package = pytest.importorskip("llama_index.llms.llama_cpp")
+    package = need("llama_index.llms.llama_cpp")
     from llama_index.core.llms import ChatMessage
 
     llm = package.LlamaCPP(model_path=model_path, temperature=0.0, max_new_tokens=12, context_window=512, verbose=False)
