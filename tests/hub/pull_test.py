@@ -353,6 +353,31 @@ class Broken(Stoppable):
         self.assertEqual(self.leftovers(), [])
         self.assertEqual(Path(self.pull("hf:org/m:Q4_0")).read_bytes(), self.data)
 
+    def test_a_disk_that_fills_meanwhile_keeps_the_part(self):
+        cache = Path(self.home, "disk")
+        cache.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "none", cache], capture_output=True).returncode != 0:
+            self.skipTest("no disk can be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", cache], check=True)
+        self.env["HF_HOME"] = str(cache)
+        self.hub.hold_after = 600_000
+        process = self.start("pull", "hf:org/m:Q4_0")
+        while self.hub.sent < self.hub.hold_after and process.poll() is None:
+            time.sleep(0.001)
+        filler = cache / "filler"
+        with self.assertRaises(OSError), open(filler, "wb", buffering=0) as file:
+            while file.write(bytes(1 << 16)):
+                pass
+        self.hub.hold_after = None
+        self.hub.released.set()
+        err = " ".join(process.communicate(timeout=120)[1].split())
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("the disk is full; what is there is kept, and the same command continues it", err)
+        filler.unlink()
+        self.hub.sent = 0
+        self.assertEqual(Path(self.pull("hf:org/m:Q4_0")).read_bytes(), self.data)
+        self.assertLess(self.hub.sent, len(self.data))
+
     def test_room_is_looked_at_before(self):
         self.repo.files["m-Q4_0.gguf"].data = _Sized(1 << 49)
         self.frit("pull", "hf:org/m:Q4_0", code=1, says="needs 524288.00 GiB more")
