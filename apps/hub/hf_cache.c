@@ -98,6 +98,15 @@ hub_status hub_cache_place(const hub_settings *settings, const char *repo, const
     return status == HUB_OK ? hub_link(blob.text, link.text) : status;
 }
 
+bool hub_cache_has_copy(const hub_settings *settings, const char *repo, const char *commit, const char *file,
+                        uint64_t n_bytes)
+{
+    hub_path snapshot, path;
+    if (n_bytes == UINT64_MAX || hub_cache_snapshot(settings, repo, commit, &snapshot) != HUB_OK) return false;
+    if (hub_path_set(&path, "%s/%s", snapshot.text, file) != HUB_OK) return false;
+    return !hub_is_link(path.text) && hub_file_bytes(path.text) == n_bytes;
+}
+
 // ---------------------------------------------------------------------------------------- finding
 
 // The model that a name means in a snapshot.

@@ -16,6 +16,9 @@ hub_status hub_cache_snapshot(const hub_settings *settings, const char *repo, co
 hub_status hub_cache_read_ref(const hub_settings *settings, const char *repo, const char *revision, char commit[41]);
 hub_status hub_cache_write_ref(const hub_settings *settings, const char *repo, const char *revision,
                                const char *commit);
+// Where huggingface-hub may make no links it keeps files in snapshots alone: whether this one is there so.
+bool hub_cache_has_copy(const hub_settings *settings, const char *repo, const char *commit, const char *file,
+                        uint64_t n_bytes);
 // Links a file of a snapshot to its blob.
 hub_status hub_cache_place(const hub_settings *settings, const char *repo, const char *commit, const char *file,
                            const char *etag);

@@ -153,6 +153,7 @@ static hub_status look_at_files(job *j, uint64_t *n_missing)
         if (status == HUB_OK) status = blob_paths(j, file, &blob, &part, &lock);
         if (status != HUB_OK) return status;
         if (file->n_bytes == UINT64_MAX || hub_file_bytes(blob.text) == file->n_bytes) continue;
+        if (hub_cache_has_copy(j->pull->settings, j->name->repo, j->repo->commit, file->path, file->n_bytes)) continue;
         if (*n_missing + file->n_bytes < *n_missing)
             return hub_fail(HUB_E_DATA, "%s: the sizes of the files are not possible", j->pull->typed);
         *n_missing += file->n_bytes;
@@ -175,6 +176,7 @@ static uint64_t bytes_on_disk(const job *j)
 static hub_status fetch_file(job *j, hub_file *file)
 {
     hub_path url, blob, part, lock;
+    if (hub_cache_has_copy(j->pull->settings, j->name->repo, j->repo->commit, file->path, file->n_bytes)) return HUB_OK;
     hub_status status = file_url(j->pull, j->name, j->repo, file->path, &url);
     if (status == HUB_OK) status = blob_paths(j, file, &blob, &part, &lock);
     if (status != HUB_OK) return status;

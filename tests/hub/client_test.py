@@ -100,6 +100,17 @@ class Client(pull_test.Case):
         self.pull("hf:org/m:Q4_0")
         self.assertEqual(self.client("print(len(scan_cache_dir().warnings))"), "0")
 
+    def test_without_links_the_client_keeps_copies_which_frit_finds(self):
+        path = self.client("import huggingface_hub.file_download as f; f.are_symlinks_supported = lambda *_: False\n"
+                           "print(hf_hub_download('org/m', 'm-Q4_0.gguf'))")
+        self.assertFalse(os.path.islink(path))
+        self.hub.sent = 0
+        self.assertIn("hf:org/m:Q4_0", self.frit("list"))
+        self.assertEqual(self.pull("hf:org/m:Q4_0"), path)
+        self.assertEqual(self.hub.sent, 0)
+        self.frit("rm", "hf:org/m:Q4_0", says="free again")
+        self.assertEqual(self.leftovers(), [])
+
     def test_a_client_waits_for_the_lock_of_frit(self):
         self.hub.pause, self.hub.block = 0.02, 16384
         process = self.start("pull", "hf:org/m:Q4_0")
