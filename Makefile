@@ -14,6 +14,7 @@ CTEST = tools/run_tests
 SOURCES = find apps bench examples include src tests tools -name '*.[ch]' 2>/dev/null
 NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
+PLATFORMS = $(shell grep -v '^\#' packaging/platforms.tsv | cut -f 1)
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured page test-page setup dist deb check-packages release format lint check bench load fuzz asan tsan install clean help
@@ -106,9 +107,10 @@ asan-python:
 	@FRIT_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	    bindings/python/test.sh build/asan/libfrit.so build/asan/frit
 
-## make wheels     builds wheels for other systems with zig (WHEELS="linux-x86_64 linux-aarch64 windows-x86_64 macos-aarch64")
+## make wheels     builds wheels into build/wheels, by zig (WHEELS="linux-x86_64 macos-aarch64"), or for this machine (WHEELS=native)
 wheels:
-	@bindings/python/wheel.sh $(or $(WHEELS),linux-x86_64 linux-aarch64 windows-x86_64 macos-aarch64)
+	@tools/setup zig
+	@bindings/python/wheel.sh build/wheels $(or $(WHEELS),$(PLATFORMS))
 
 ## make check-deploy  validates what is in deploy/, with validators from PyPI (into build/check-deploy)
 check-deploy: all
@@ -135,7 +137,7 @@ test-structured:
 	@build/release/tests/test_grammar_answer --rounds 200
 	@python3 tests/grammar/answers.py build/release/tests/test_grammar_schema
 
-## make dist       writes a release into build/dist: source, archives for Linux and Windows, SBOMs, recipes, sums
+## make dist       writes a release into build/dist: source, archives and wheels for Linux, macOS and Windows, SBOMs, recipes, sums
 dist:
 	@tools/setup zig
 	@packaging/dist build/dist $(DIST_NAMES)

@@ -137,9 +137,12 @@ function(frit_platform_sources list)
 endfunction()
 
 # The target exports what FRIT_API marks and nothing of the static libraries that may be linked into it: their symbols
-# would take the place of the program's own copies.
+# would take the place of the program's own copies. zig's linker for macOS has no such option: tools/static_libraries
+# hides the symbols.
 function(frit_export_own_symbols target)
-    if(APPLE)
+    if(APPLE AND FRIT_ZIG)
+        return()
+    elseif(APPLE)
         target_link_options(${target} PRIVATE LINKER:-exported_symbol,_frit_*)
     elseif(NOT WIN32)
         target_link_options(${target} PRIVATE LINKER:--version-script=${CMAKE_SOURCE_DIR}/cmake/frit.map)

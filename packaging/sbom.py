@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""sbom.py VERSION FILE...: writes FILE.cdx.json for each archive: its parts, versions and licences (CycloneDX 1.5).
+"""sbom.py VERSION FILE...: writes FILE.cdx.json for each archive and wheel: its parts, versions and licences (CycloneDX 1.5).
 
-The parts are the rows of libraries.tsv for the archive's system; a source tarball has none. The document's number comes
-from the archive's hash, its time from SOURCE_DATE_EPOCH: the same archive gives the same document.
+The parts are the rows of libraries.tsv for the file's system, which platforms.tsv tells; a source tarball has none. The
+document's number comes from the file's hash, its time from SOURCE_DATE_EPOCH: the same file gives the same document.
 """
 import hashlib
 import json
@@ -12,14 +12,23 @@ import sys
 import time
 import uuid
 
-TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libraries.tsv")
-COLUMNS = ("name", "version", "licence", "copyright", "file", "systems")
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+COLUMNS = {"libraries.tsv": ("name", "version", "licence", "copyright", "file", "systems"),
+           "platforms.tsv": ("name", "target", "system", "processor", "wheel", "archive")}
 
 
-def libraries(system):
-    with open(TABLE, encoding="utf-8") as table:
-        rows = [dict(zip(COLUMNS, line.rstrip("\n").split("\t"))) for line in table if not line.startswith("#")]
-    return [row for row in rows if system in row["systems"].split()]
+def table(name):
+    """The rows of a table of this folder, as dictionaries."""
+    with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
+        return [dict(zip(COLUMNS[name], line.rstrip("\n").split("\t"))) for line in file if not line.startswith("#")]
+
+
+def system_of(file):
+    """The system of an archive or a wheel: linux, macos or windows; "" of a source tarball."""
+    for row in table("platforms.tsv"):
+        if file.endswith((f"-{row['name']}.{row['archive']}", f"-{row['wheel']}.whl")):
+            return row["name"].split("-")[0]
+    return ""
 
 
 def component(row):
@@ -34,10 +43,10 @@ def document(version, file):
     name = os.path.basename(file)
     with open(file, "rb") as content:
         digest = hashlib.sha256(content.read()).hexdigest()
-    system = name.removeprefix(f"frit-{version}").lstrip("-").split("-")[0]
-    parts = [component(row) for row in libraries(system)]
-    parts.append({"type": "machine-learning-model", "bom-ref": "fable.gguf", "name": "fable-30m",
-                  "licenses": [{"license": {"id": "CC0-1.0"}}]})
+    parts = [component(row) for row in table("libraries.tsv") if system_of(name) in row["systems"].split()]
+    if not name.endswith(".whl"):
+        parts.append({"type": "machine-learning-model", "bom-ref": "fable.gguf", "name": "fable-30m",
+                      "licenses": [{"license": {"id": "CC0-1.0"}}]})
     purl = f"pkg:generic/frit@{version}"
     return {
         "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,

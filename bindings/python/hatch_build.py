@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Builds the library and the command with CMake and puts them into the wheel.
 
-FRIT_WHEEL_TARGET names the system, as cmake/toolchains/zig-NAME.cmake does: linux-x86_64, linux-aarch64, windows-x86_64,
-macos-x86_64, macos-aarch64. tools/setup zig and tools/static_libraries NAME must have run (bindings/python/wheel.sh does
-all of it). Without it the wheel is for this machine: its own compiler, and the libraries that are installed here.
+FRIT_WHEEL_TARGET names a row of packaging/platforms.tsv: packaging/compile builds for it by zig, and the licences of the
+libraries that are inside come along. Without it the wheel is for this machine: its own compiler, and the libraries that are
+installed here.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PLATFORMS = {
-    "linux-x86_64": "manylinux_2_17_x86_64.manylinux2014_x86_64",
-    "linux-aarch64": "manylinux_2_17_aarch64.manylinux2014_aarch64",
-    "windows-x86_64": "win_amd64",
-    "macos-x86_64": "macosx_11_0_x86_64",
-    "macos-aarch64": "macosx_11_0_arm64",
-}
+FILES = {"windows": ("libfrit.dll", "frit.exe"), "macos": ("libfrit.dylib", "frit"), "linux": ("libfrit.so", "frit")}
+
+
+def rows(table: Path) -> list[list[str]]:
+    lines = table.read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines if line and not line.startswith("#")]
 
 
 class CustomBuildHook(BuildHookInterface[Any]):
@@ -32,26 +31,35 @@ class CustomBuildHook(BuildHookInterface[Any]):
         root = Path(self.root).parent.parent
         if not (root / "CMakeLists.txt").exists():
             raise RuntimeError(f"frit: {root} is not frit's source tree, of which the library is built")
+        inside: dict[str, str] = build_data["force_include"]
         target = os.environ.get("FRIT_WHEEL_TARGET", "")
-        if target and target not in PLATFORMS:
-            raise RuntimeError(f"FRIT_WHEEL_TARGET '{target}': expected one of {', '.join(PLATFORMS)}")
-        folder = root / "build" / (f"zig/{target}" if target else "wheel")
-        self.build(root, folder, target)
-        system = target.split("-")[0] or {"nt": "windows"}.get(os.name, "macos" if os.uname().sysname == "Darwin" else "linux")
-        library, command = {"windows": ("libfrit.dll", "frit.exe"), "macos": ("libfrit.dylib", "frit")}.get(
-            system, ("libfrit.so", "frit"))
-        platform = PLATFORMS[target] if target else sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        if target:
+            platforms = {row[0]: row[4] for row in rows(root / "packaging" / "platforms.tsv")}
+            if target not in platforms:
+                raise RuntimeError(f"FRIT_WHEEL_TARGET '{target}': expected one of {', '.join(platforms)}")
+            system, platform = target.split("-")[0], platforms[target]
+            made = subprocess.run([root / "packaging" / "compile", target], check=True, stdout=subprocess.PIPE, text=True)
+            folder = Path(made.stdout.strip())
+            for name, release, _, _, file, systems in rows(root / "packaging" / "libraries.tsv"):
+                if system in systems.split():
+                    inside[str(root / "build" / "sources" / f"{name}-{release}" / file)] = f"frit/licences/{name}.txt"
+        else:
+            system = "windows" if os.name == "nt" else "macos" if os.uname().sysname == "Darwin" else "linux"
+            platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            folder = self.build_here(root)
+        library, command = FILES[system]
+        inside[str(root / "LICENSE")] = "frit/licences/frit.txt"
+        inside[str((folder / library).resolve())] = f"frit/lib/{library}"
+        inside[str(folder / command)] = f"frit/bin/{command}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform}"
-        build_data["force_include"][str((folder / library).resolve())] = f"frit/lib/{library}"
-        build_data["force_include"][str(folder / command)] = f"frit/bin/{command}"
 
-    def build(self, root: Path, folder: Path, target: str) -> None:
-        options = ["-DCMAKE_BUILD_TYPE=Release", "-DFRIT_TESTS=OFF", "-DCMAKE_SHARED_LINKER_FLAGS=-s",
-                   "-DCMAKE_EXE_LINKER_FLAGS=-s"]
-        if target:
-            options.append(f"-DCMAKE_TOOLCHAIN_FILE={root}/cmake/toolchains/zig-{target}.cmake")
-        subprocess.run(["cmake", "--log-level=WARNING", "-S", root, "-B", folder, "-G", "Ninja", *options], check=True)
-        jobs = os.environ.get("FRIT_JOBS", "")
+    def build_here(self, root: Path) -> Path:
+        folder = root / "build" / "wheel"
+        subprocess.run(["cmake", "--log-level=WARNING", "-S", root, "-B", folder, "-G", "Ninja",
+                        "-DCMAKE_BUILD_TYPE=Release", "-DFRIT_TESTS=OFF", "-DCMAKE_SHARED_LINKER_FLAGS=-s",
+                        "-DCMAKE_EXE_LINKER_FLAGS=-s"], check=True)
+        jobs = os.environ.get("JOBS", "")
         subprocess.run(["cmake", "--build", folder, "--target", "frit", "frit_shared",
                         *(["-j", jobs] if jobs else [])], check=True)
+        return folder

@@ -16,10 +16,10 @@ if [ ! -e "$folder/SHA256SUMS" ] && [ ! -e "$1" ]; then
 fi
 
 if [ -e "$folder/SHA256SUMS" ]; then
-    if ! "$work/venv/bin/python" -c 'import check_jsonschema, cyclonedx, jsonschema, yaml' 2>/dev/null; then
+    if ! "$work/venv/bin/python" -c 'import auditwheel, check_jsonschema, cyclonedx, jsonschema, lief, yaml' 2>/dev/null; then
         python3 -m venv "$work/venv"
         "$work/venv/bin/pip" install --quiet --disable-pip-version-check 'cyclonedx-python-lib[json-validation]' \
-            check-jsonschema pyyaml
+            auditwheel check-jsonschema lief pyyaml
     fi
     "$work/venv/bin/python" tests/packaging/check.py "$folder"
 else

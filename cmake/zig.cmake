@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: MIT
-# What the toolchains zig-NAME.cmake share: zig cc as compiler, archiver and linker for frit_zig_target, and the static
-# libraries that tools/static_libraries built for it. zig comes from PyPI (tools/setup zig), or FRIT_ZIG names one.
-cmake_path(SET frit_root NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/../..)
+# Toolchain for another system, which -DFRIT_PLATFORM=NAME names: a row of packaging/platforms.tsv. zig cc is compiler,
+# archiver and linker; the static libraries are those that tools/static_libraries built. zig comes from PyPI (tools/setup
+# zig), or FRIT_ZIG names one.
+cmake_path(SET frit_root NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/..)
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES FRIT_PLATFORM)
+
+file(STRINGS ${frit_root}/packaging/platforms.tsv frit_row REGEX "^${FRIT_PLATFORM}\t")
+if(NOT FRIT_PLATFORM OR NOT frit_row)
+    message(FATAL_ERROR "FRIT_PLATFORM '${FRIT_PLATFORM}': expected a name in ${frit_root}/packaging/platforms.tsv")
+endif()
+string(REPLACE "\t" ";" frit_row "${frit_row}")
+list(GET frit_row 1 frit_zig_target)
+list(GET frit_row 2 CMAKE_SYSTEM_NAME)
+list(GET frit_row 3 CMAKE_SYSTEM_PROCESSOR)
 
 if(NOT FRIT_ZIG)
     if(DEFINED ENV{FRIT_ZIG})
@@ -16,7 +27,7 @@ set(FRIT_ZIG ${FRIT_ZIG} CACHE FILEPATH "zig, which compiles for all systems")
 if(DEFINED ENV{FRIT_STATIC_PREFIX})
     set(frit_static_prefix $ENV{FRIT_STATIC_PREFIX})
 else()
-    set(frit_static_prefix ${frit_root}/build/static/${frit_zig_name})
+    set(frit_static_prefix ${frit_root}/build/static/${FRIT_PLATFORM})
 endif()
 
 set(CMAKE_C_COMPILER ${FRIT_ZIG} cc -target ${frit_zig_target})
