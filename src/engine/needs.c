@@ -111,7 +111,7 @@ static frit_fit_part part_of(const frit_engine *engine, const frit_engine_needs 
     return part;
 }
 
-// The types that options name, or f16 and then q8_0, which only the CPU reads.
+// The types that options name, or f16 and then q8_0, which only the CPU reads fast.
 static void list_types(const frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
 {
     frit_fit *fit = &needs->fit;

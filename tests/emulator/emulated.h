@@ -301,6 +301,11 @@ static inline int __any_sync(unsigned, int value)
 
 // ------------------------------------------------------------------------------- functions
 
+static inline int __popc(unsigned x)
+{
+    return __builtin_popcount(x);
+}
+
 template <class T> static inline T __ldcg(const T *p)
 {
     return *p;

@@ -142,8 +142,13 @@ static void write_seqs(const frit_batch *batch, int32_t *seq_of, frit_gpu_seq *s
 {
     for (int32_t i = 0; i < batch->n_seqs; i++) {
         const frit_seq *seq = &batch->seqs[i];
-        seqs[i] = (frit_gpu_seq){
-            .first_row = seq->first_row, .n_rows = seq->n_rows, .n_past = seq->n_past, .n_source = seq->n_source};
+        seqs[i] = (frit_gpu_seq){.first_row = seq->first_row,
+                                 .n_rows = seq->n_rows,
+                                 .n_past = seq->n_past,
+                                 .state = seq->state,
+                                 .n_copied = seq->n_copied,
+                                 .copy_state = seq->copy_state,
+                                 .n_source = seq->n_source};
         for (int32_t k = 0; k < seq->n_rows; k++) seq_of[seq->first_row + k] = i;
     }
 }

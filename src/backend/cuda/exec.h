@@ -179,6 +179,8 @@ struct frit_cuda_launch {
         frit_embed_rows_args embed;
         frit_cache_args cache;
         frit_attend_plain_args attend;
+        frit_choose_args choose;
+        frit_recurrent_args recurrent;
         frit_cuda_few few;
         frit_cuda_many many;
         frit_cuda_many_norm norm;
@@ -314,6 +316,14 @@ frit_status frit_cuda_lower_heads(frit_exec *exec, const frit_cuda_heads_phase *
 // attend.c: attention of queries in f16, rows one by one or 64 of a sequence at a time. Whether there are kernels.
 bool frit_cuda_can_attend(const frit_exec *exec, const frit_node *attend);
 frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *attend);
+// cache.c: what reads and writes the cache, in any of its types.
+bool frit_cuda_cache_fits(const frit_node *node);
+frit_status frit_cuda_lower_cache_write(frit_exec *exec, const frit_node *node);
+frit_status frit_cuda_lower_cache_attend(frit_exec *exec, const frit_node *node);
+frit_status frit_cuda_lower_choose(frit_exec *exec, const frit_node *node);
+// recurrent.c: ops with a state.
+bool frit_cuda_recurrent_fits(const frit_node *node);
+frit_status frit_cuda_lower_recurrent(frit_exec *exec, const frit_node *node);
 // experts.c: mixtures of experts.
 bool frit_cuda_route_fits(const frit_node *node);
 uint64_t frit_cuda_route_bytes(const frit_node *route);    // that its plan keeps

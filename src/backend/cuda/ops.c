@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { THREADS = 256, WARPS = THREADS / 32, MOST_DIM = 1024 };
+enum { THREADS = 256, WARPS = THREADS / 32 };
 
 typedef struct op_row {
     bool (*fits)(const frit_node *node);                            // NULL: always
@@ -254,12 +254,24 @@ static frit_status lower_norm(frit_exec *exec, const frit_node *node)
     return FRIT_OK;
 }
 
-static frit_status lower_softmax(frit_exec *exec, const frit_node *node)
+// A warp for each row of the last dimension.
+static frit_status lower_warps(frit_exec *exec, const frit_node *node)
 {
     frit_cuda_launch *l;
-    FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_softmax", &l));
+    FRIT_TRY(frit_cuda_add_plain(exec, node, rows[node->op].kernel, &l));
     l->run = run_rows;
     l->plain.size[0] = (int)frit_cuda_width(node);
+    if (node->op == FRIT_OP_GAUSSIAN_TOPK) l->plain.factor[0] = node->factor;
+    if (node->op == FRIT_OP_RMS_MATCH) l->plain.factor[0] = node->eps;
+    return FRIT_OK;
+}
+
+static frit_status lower_mix_streams(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_launch *l;
+    FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_mix_streams", &l));
+    for (int i = 0; i < 2; i++) l->plain.size[i] = (int)(i ? node : node->src[0])->shape[1];
+    l->plain.size[2] = (int)frit_cuda_width(node);
     return FRIT_OK;
 }
 
@@ -310,104 +322,6 @@ static frit_status lower_embed(frit_exec *exec, const frit_node *node)
     return frit_cuda_kernel_take(exec->device, &kernel, &l->kernel);
 }
 
-// ------------------------------------------------------------------------------- the cache
-
-static int kind_of(frit_dtype dtype)
-{
-    return dtype == FRIT_DTYPE_F32 ? 0 : dtype == FRIT_DTYPE_F16 ? 1 : dtype == FRIT_DTYPE_BF16 ? 2 : -1;
-}
-
-static frit_status fill_side(const frit_exec *exec, const frit_cache_side *side, frit_gpu_side *out)
-{
-    const int kind = kind_of(side->dtype);
-    if (kind < 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "the cache has type %s; GPUs take f32, f16 or bf16",
-                         frit_dtype_get(side->dtype)->name);
-    *out = (frit_gpu_side){.pages = ((const frit_cuda_memory *)exec->cache->memory)->address + side->offset,
-                           .page_bytes = (long long)side->page_bytes,
-                           .dim = side->dim,
-                           .kind = kind,
-                           .is_transposed = side->transposed,
-                           .row = (int)(side->row_bytes / frit_dtype_row_bytes(side->dtype, 1))};
-    return FRIT_OK;
-}
-
-static frit_status run_kv_write(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
-{
-    frit_cache_args args = l->cache;
-    args.k = frit_cuda_resolve(step, l->x[0]);
-    args.v = frit_cuda_resolve(step, l->x[1]);
-    args.positions = step->arrays[FRIT_CUDA_POSITIONS];
-    args.seq_of = step->arrays[FRIT_CUDA_SEQ_OF];
-    args.pages = frit_cuda_pages_of(l, step);
-    args.page_stride = step->page_stride;
-    args.n_rows = step->batch->n_rows;
-    const int64_t each = args.n_heads * (args.keys.dim + (args.v ? args.values.dim : 0));
-    return frit_cuda_run_kernel(d, l->kernel, (unsigned)((args.n_rows * each + THREADS - 1) / THREADS), 1, &args);
-}
-
-static frit_status lower_kv_write(frit_exec *exec, const frit_node *node)
-{
-    frit_cuda_launch *l;
-    const frit_cache_layer *layer = &exec->cache->layers[node->layer];
-    FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
-    for (int i = 0; i < node->n_src; i++) FRIT_TRY(frit_cuda_address_of(exec, node->src[i], false, &l->x[i]));
-    l->run = run_kv_write;
-    l->group = layer->group;
-    FRIT_TRY(fill_side(exec, &layer->k, &l->cache.keys));
-    FRIT_TRY(fill_side(exec, &layer->v, &l->cache.values));
-    l->cache.n_heads = layer->spec.n_head_kv;
-    return frit_cuda_take_kernel(exec, "plain.cu", "plain_kv_write", THREADS, 0, &l->kernel);
-}
-
-static bool attend_fits(const frit_node *node)
-{
-    return frit_cuda_width(node) <= MOST_DIM && frit_cuda_width(node->src[0]) <= MOST_DIM;
-}
-
-static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
-{
-    frit_attend_plain_args args = l->attend;
-    args.q = frit_cuda_resolve(step, l->x[0]);
-    *(args.reach > 0 ? &args.gains : &args.sinks) = frit_cuda_resolve(step, l->x[2]);
-    args.out = frit_cuda_resolve(step, l->y);
-    args.positions = step->arrays[FRIT_CUDA_POSITIONS];
-    args.seq_of = step->arrays[FRIT_CUDA_SEQ_OF];
-    args.seqs = step->arrays[FRIT_CUDA_SEQS];
-    args.pages = frit_cuda_pages_of(l, step);
-    args.page_stride = step->page_stride;
-    return frit_cuda_run_kernel(d, l->kernel, (unsigned)step->batch->n_rows, (unsigned)l->node->shape[1], &args);
-}
-
-static frit_status lower_attend(frit_exec *exec, const frit_node *node)
-{
-    if (exec->is_f16[frit_node_storage(node->src[0])->id]) return frit_cuda_lower_attend(exec, node);
-    frit_cuda_launch *l;
-    const frit_attend *attend = &node->attend;
-    const frit_cache_layer *layer = &exec->cache->layers[attend->layer];
-    FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
-    FRIT_TRY(set_addresses(exec, l));
-    l->run = run_attend;
-    l->group = layer->group;
-    frit_attend_plain_args *a = &l->attend;
-    *a = (frit_attend_plain_args){.n_kv_heads = layer->spec.n_head_kv,
-                                  .window = attend->window,
-                                  .chunk = attend->chunk,
-                                  .reach = attend->reach,
-                                  .is_bidirectional = attend->bidirectional,
-                                  .is_cross = attend->cross,
-                                  .scale = attend->scale,
-                                  .softcap = attend->softcap,
-                                  .alibi = attend->alibi,
-                                  .temp_scale = attend->temp_scale,
-                                  .temp_offset = attend->temp_offset,
-                                  .temp_length = attend->temp_length};
-    FRIT_TRY(fill_side(exec, &layer->k, &a->keys));
-    FRIT_TRY(fill_side(exec, &layer->v, &a->values));
-    return frit_cuda_take_kernel(exec, "plain.cu", "plain_attend", 128, (unsigned)frit_cuda_width(node->src[0]) * 4,
-                                 &l->kernel);
-}
-
 // ------------------------------------------------------------------------------- the table
 
 static const op_row rows[FRIT_OP_COUNT] = {
@@ -426,7 +340,10 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_SLICE] = {.lower = lower_slice},
     [FRIT_OP_CONCAT] = {.lower = lower_concat},
     [FRIT_OP_SCALE_ROWS] = {.lower = lower_numbers, .kernel = "plain_scale_rows"},
-    [FRIT_OP_SOFTMAX] = {.lower = lower_softmax},
+    [FRIT_OP_SOFTMAX] = {.lower = lower_warps, .kernel = "plain_softmax"},
+    [FRIT_OP_GAUSSIAN_TOPK] = {.lower = lower_warps, .kernel = "plain_gaussian_topk"},
+    [FRIT_OP_RMS_MATCH] = {.lower = lower_warps, .kernel = "plain_rms_match"},
+    [FRIT_OP_MIX_STREAMS] = {.lower = lower_mix_streams},
     [FRIT_OP_ROUTE] = {.fits = frit_cuda_route_fits, .lower = frit_cuda_lower_route},
     [FRIT_OP_EXPERTS] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_experts, .tiled = 2},
     [FRIT_OP_EXPERTS_GLU] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_experts, .tiled = 6},
@@ -435,8 +352,16 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_GATHER_EXPERTS] = {.lower = lower_by_route, .kernel = "plain_gather_experts"},
     [FRIT_OP_MIX] = {.lower = lower_by_route, .kernel = "plain_mix"},
     [FRIT_OP_ROPE] = {.lower = lower_rope},
-    [FRIT_OP_KV_WRITE] = {.lower = lower_kv_write},
-    [FRIT_OP_ATTEND] = {.fits = attend_fits, .lower = lower_attend},
+    [FRIT_OP_KV_WRITE] = {.fits = frit_cuda_cache_fits, .lower = frit_cuda_lower_cache_write},
+    [FRIT_OP_ATTEND] = {.fits = frit_cuda_cache_fits, .lower = frit_cuda_lower_cache_attend},
+    [FRIT_OP_INDEX_WRITE] = {.fits = frit_cuda_cache_fits, .lower = frit_cuda_lower_cache_write},
+    [FRIT_OP_CHOOSE] = {.fits = frit_cuda_cache_fits, .lower = frit_cuda_lower_choose},
+    [FRIT_OP_ATTEND_SPARSE] = {.fits = frit_cuda_cache_fits, .lower = frit_cuda_lower_cache_attend},
+    [FRIT_OP_CONV] = {.fits = frit_cuda_recurrent_fits, .lower = frit_cuda_lower_recurrent},
+    [FRIT_OP_SCAN] = {.fits = frit_cuda_recurrent_fits, .lower = frit_cuda_lower_recurrent},
+    [FRIT_OP_DELTA] = {.fits = frit_cuda_recurrent_fits, .lower = frit_cuda_lower_recurrent},
+    [FRIT_OP_SHIFT] = {.fits = frit_cuda_recurrent_fits, .lower = frit_cuda_lower_recurrent},
+    [FRIT_OP_WKV] = {.fits = frit_cuda_recurrent_fits, .lower = frit_cuda_lower_recurrent},
     [FRIT_OP_TAKE_ROWS] = {.lower = lower_take_rows},
 };
 

@@ -304,12 +304,26 @@ typedef struct frit_plain_args {
     float factor[4];
 } frit_plain_args;
 
+// plain_cache.cu
+enum {   // types of the cache; those from Q8_0 on have blocks of 32 numbers
+    FRIT_GPU_CACHE_F32,
+    FRIT_GPU_CACHE_F16,
+    FRIT_GPU_CACHE_BF16,
+    FRIT_GPU_CACHE_Q8_0,
+    FRIT_GPU_CACHE_Q4_0,
+    FRIT_GPU_CACHE_Q4_1,
+    FRIT_GPU_CACHE_Q5_0,
+    FRIT_GPU_CACHE_Q5_1,
+    FRIT_GPU_CACHE_IQ4_NL
+};
+
 typedef struct frit_gpu_side {   // keys or values of a layer
     frit_gpu_ptr pages;          // of page 0
     long long page_bytes;        // from page to page
-    int dim, kind;               // kind: 0 f32, 1 f16, 2 bf16
-    int is_transposed;           // [head][dim][32 positions]; otherwise [head][32 positions][row]
-    int row;                     // at least dim: values may be the first numbers of keys
+    int dim, kind;
+    int is_transposed;   // [head][dim][32 positions]; otherwise [head][32 positions][row_bytes]
+    int row_bytes;       // of at least dim numbers: values may be the first ones of keys
+    int hadamard, pad;   // frit_cache_side
 } frit_gpu_side;
 
 typedef struct frit_gpu_seq {   // frit_seq
@@ -329,10 +343,27 @@ typedef struct frit_attend_plain_args {
     frit_gpu_ptr positions, seq_of, pages, seqs;   // seqs: frit_gpu_seq
     frit_gpu_ptr sinks;                            // f32 [heads], or 0
     frit_gpu_ptr gains;                            // f32 [heads, 2 reach + 1], or 0
+    frit_gpu_ptr chosen;                           // f32 [rows, n_chosen]: positions; 0: all
     frit_gpu_side keys, values;
-    int page_stride, n_kv_heads, window, chunk, reach, is_bidirectional, is_cross, temp_length;
+    int n_chosen, page_stride, n_kv_heads, window, chunk, reach, is_bidirectional, is_cross, temp_length;
     float scale, softcap, alibi, temp_scale, temp_offset;
 } frit_attend_plain_args;
+
+typedef struct frit_choose_args {
+    frit_gpu_ptr q, w;                       // f32 [rows, heads, dim], [rows, heads]
+    frit_gpu_ptr positions, seq_of, pages;   // i32 [rows], [rows], [seqs, page_stride]
+    frit_gpu_ptr y;                          // f32 [rows, n]: positions, -1 after the last one
+    frit_gpu_side keys;
+    int n_heads, n, page_stride, pad;
+} frit_choose_args;
+
+// recurrent.cu
+typedef struct frit_recurrent_args {
+    frit_gpu_ptr x[5], y;        // f32; 0: absent
+    frit_gpu_ptr states, seqs;   // f32 of session 0 in the layer, where the op's begin; frit_gpu_seq [grid y]
+    long long n_state;           // from session to session
+    int size[6];
+} frit_recurrent_args;
 
 // decode.cu
 enum { FRIT_GPU_MAX_LAYERS = 128 };

@@ -180,6 +180,46 @@ extern "C" __global__ void __launch_bounds__(256) plain_softmax(const frit_plain
     for (int i = lane; i < width; i += 32) to(a)[row * width + i] = expf(x[i] - largest) / sum;
 }
 
+// What lies more than factor[0] deviations above the mean. size[0]: numbers of a row
+extern "C" __global__ void __launch_bounds__(256) plain_gaussian_topk(const frit_plain_args a)
+{
+    const long long row = row_of_warp();
+    if (row >= a.n) return;
+    const int lane = threadIdx.x % 32, width = a.size[0];
+    const float *x = from(a, 0) + row * width;
+    float sum = 0, squares = 0;
+    for (int i = lane; i < width; i += 32) sum += x[i];
+    const float mean = warp_sum(sum) / width;
+    for (int i = lane; i < width; i += 32) squares += (x[i] - mean) * (x[i] - mean);
+    const float cut = mean + a.factor[0] * sqrtf(warp_sum(squares) / width);
+    for (int i = lane; i < width; i += 32) to(a)[row * width + i] = fmaxf(x[i] - cut, 0);
+}
+
+// size[0]: numbers of a row; factor[0]: epsilon
+extern "C" __global__ void __launch_bounds__(256) plain_rms_match(const frit_plain_args a)
+{
+    const long long row = row_of_warp();
+    if (row >= a.n) return;
+    const int lane = threadIdx.x % 32, width = a.size[0];
+    const float *x = from(a, 0) + row * width, *like = from(a, 1) + row * width;
+    float own = 0, wanted = 0;
+    for (int i = lane; i < width; i += 32) own += x[i] * x[i], wanted += like[i] * like[i];
+    const float factor = sqrtf(warp_sum(wanted) / width / fmaxf(warp_sum(own) / width, a.factor[0]));
+    for (int i = lane; i < width; i += 32) to(a)[row * width + i] = x[i] * factor;
+}
+
+// x0 [rows, n, dim], x1 [rows, m, n]; size: n, m, dim
+extern "C" __global__ void __launch_bounds__(256) plain_mix_streams(const frit_plain_args a)
+{
+    const long long i = number();
+    if (i >= a.n) return;
+    const int n = a.size[0], dim = a.size[2], d = (int)(i % dim);
+    const long long stream = i / dim;
+    float sum = 0;
+    for (int k = 0; k < n; k++) sum += from(a, 1)[stream * n + k] * from(a, 0)[(stream / a.size[1] * n + k) * dim + d];
+    to(a)[i] = sum;
+}
+
 // ------------------------------------------------------------------------------- positions
 
 // x0 [rows, heads, dim], x1: i32 positions, x2: f32 [turned / 2] angles of position 1, x3: f32 [turned / 2] that divide
@@ -200,135 +240,6 @@ extern "C" __global__ void __launch_bounds__(256) plain_rope(const frit_plain_ar
     const double frequency = from(a, 2)[pair] / (a.x[3] ? from(a, 3)[pair] : 1);
     const float2 turn = turn_of(((const int *)a.x[1])[i / dim / a.size[0]], frequency, a.factor[0]);
     to(a)[i] = is_second ? x[i - step] * turn.y + x[i] * turn.x : x[i] * turn.x - x[i + step] * turn.y;
-}
-
-// ------------------------------------------------------------------------------- the cache
-
-DEVICE void cache_store(const frit_gpu_side &s, long long page, int head, int position, int d, float v)
-{
-    const long long at = s.is_transposed ? (long long)(head * s.dim + d) * 32 + position % 32
-                                         : (long long)(head * 32 + position % 32) * s.row + d;
-    char *to = (char *)s.pages + page * s.page_bytes;
-    if (s.kind == 0) ((float *)to)[at] = v;
-    if (s.kind == 1) ((u16 *)to)[at] = float_to_half(v);
-    if (s.kind == 2) ((u16 *)to)[at] = (u16)pack_bf16x2(v, 0);
-}
-
-DEVICE float cache_load(const frit_gpu_side &s, long long page, int head, int position, int d)
-{
-    const long long at = s.is_transposed ? (long long)(head * s.dim + d) * 32 + position % 32
-                                         : (long long)(head * 32 + position % 32) * s.row + d;
-    const char *from = (const char *)s.pages + page * s.page_bytes;
-    if (s.kind == 0) return ((const float *)from)[at];
-    if (s.kind == 1) return half_to_float(((const u16 *)from)[at]);
-    return __uint_as_float((u32)((const u16 *)from)[at] << 16);
-}
-
-// Keys and values of new positions: a thread for each number of a position.
-extern "C" __global__ void __launch_bounds__(256) plain_kv_write(const frit_cache_args a)
-{
-    const int each = a.n_heads * (a.keys.dim + (a.v ? a.values.dim : 0));
-    const long long i = number(), row = i / each;
-    if (row >= a.n_rows) return;
-    const int position = ((const int *)a.positions)[row], at = (int)(i % each), n_keys = a.n_heads * a.keys.dim;
-    const long long page = ((const int *)a.pages)[((const int *)a.seq_of)[row] * a.page_stride + position / 32];
-    if (at < n_keys)
-        cache_store(a.keys, page, at / a.keys.dim, position, at % a.keys.dim, ((const float *)a.k)[row * n_keys + at]);
-    else
-        cache_store(a.values, page, (at - n_keys) / a.values.dim, position, (at - n_keys) % a.values.dim,
-                    ((const float *)a.v)[row * a.n_heads * a.values.dim + at - n_keys]);
-}
-
-#define SPAN 128   // positions at a time
-
-// ALiBi: the slope of a head (graph.h).
-DEVICE float slope_of(float alibi, int head, int n_heads)
-{
-    int n = 1;
-    while (2 * n <= n_heads) n *= 2;
-    const float step = -alibi / n;
-    return exp2f(head < n ? step * (head + 1) : step / 2 * (2 * (head - n) + 1));
-}
-
-// A block of 128 threads for each row and head. Positions come SPAN at a time: a thread has the score of one, then
-// some dimensions of the sum.
-extern "C" __global__ void __launch_bounds__(128, 4) plain_attend(const frit_attend_plain_args a)
-{
-    __shared__ float weights[SPAN], shared_max[4], shared_sum[4];
-    extern __shared__ __align__(128) char shared[];
-    const int row = blockIdx.x, head = blockIdx.y, thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-    const int n_heads = gridDim.y, seq_of = ((const int *)a.seq_of)[row], position = ((const int *)a.positions)[row];
-    const frit_gpu_seq seq = ((const frit_gpu_seq *)a.seqs)[seq_of];
-    const int *pages = (const int *)a.pages + seq_of * a.page_stride;
-    const int kv_head = head / (n_heads / a.n_kv_heads), k_dim = a.keys.dim, v_dim = a.values.dim;
-    float *q = (float *)shared;
-    for (int d = thread; d < k_dim; d += 128) q[d] = ((const float *)a.q)[((long long)row * n_heads + head) * k_dim + d];
-    // The positions that are seen: [begin, end).
-    int begin = 0, end = position + 1;
-    if (a.is_cross) end = seq.n_source;
-    if (a.is_bidirectional) {
-        end = seq.n_past + seq.n_rows;
-        if (a.window) begin = position - a.window / 2, end = min(end, position + a.window / 2 + 1);
-    } else if (!a.is_cross) {
-        if (a.window) begin = position - a.window + 1;
-        if (a.chunk) begin = position / a.chunk * a.chunk;
-    }
-    begin = max(begin, 0);
-    float scale = a.scale, largest = -INFINITE, total = 0, sums[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    if (a.temp_scale != 0) scale *= 1 + a.temp_scale * logf(1 + floorf((position + a.temp_offset) / a.temp_length));
-    const float slope = slope_of(a.alibi, head, n_heads);
-    __syncthreads();
-    for (int first = begin; first < end; first += SPAN) {
-        const int p = first + thread;
-        float score = -INFINITE;
-        if (p < end) {
-            score = 0;
-            const long long page = pages[p / 32];
-            for (int d = 0; d < k_dim; d++) score += q[d] * cache_load(a.keys, page, kv_head, p, d);
-            score *= scale;
-            if (a.softcap != 0) score = a.softcap * tanhf(score / a.softcap);
-            if (a.gains) {
-                const int far = min(max(p - position, -a.reach), a.reach) + a.reach;
-                score += ((const float *)a.gains)[head * (2 * a.reach + 1) + far];
-            }
-            if (a.alibi != 0) score -= slope * fabsf((float)(p - position));
-        }
-        float most = score;
-#pragma unroll
-        for (int i = 16; i > 0; i /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, i));
-        if (lane == 0) shared_max[warp] = most;
-        __syncthreads();
-        const float before = largest;
-        for (int i = 0; i < 4; i++) largest = fmaxf(largest, shared_max[i]);
-        const float shrink = before == -INFINITE ? 0 : expf(before - largest), weight = p < end ? expf(score - largest) : 0;
-        weights[thread] = weight;
-        const float sum = warp_sum(weight);
-        if (lane == 0) shared_sum[warp] = sum;
-        __syncthreads();
-        total = total * shrink + shared_sum[0] + shared_sum[1] + shared_sum[2] + shared_sum[3];
-#pragma unroll
-        for (int j = 0; j < 8; j++) {
-            const int d = thread + j * 128;
-            if (d >= v_dim) continue;
-            sums[j] *= shrink;
-            for (int i = 0; i < SPAN && first + i < end; i++)
-                sums[j] += weights[i] * cache_load(a.values, pages[(first + i) / 32], kv_head, first + i, d);
-        }
-        __syncthreads();
-    }
-    if (a.sinks) {   // one more score, of a value 0
-        const float sink = ((const float *)a.sinks)[head], before = largest;
-        largest = fmaxf(largest, sink);
-        const float shrink = before == -INFINITE ? 0 : expf(before - largest);
-        total = total * shrink + expf(sink - largest);
-#pragma unroll
-        for (int j = 0; j < 8; j++) sums[j] *= shrink;
-    }
-#pragma unroll
-    for (int j = 0; j < 8; j++) {
-        const int d = thread + j * 128;
-        if (d < v_dim) ((float *)a.out)[((long long)row * n_heads + head) * v_dim + d] = sums[j] / total;
-    }
 }
 
 // ------------------------------------------------------------------------------- experts

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+// The cache in any of its types and layouts, without haste: writing, attention to all positions or to chosen ones, and
+// choosing them. What has fast kernels is in attend.cu, attend_rows.cu and heads_rows.cu.
+#include "cache_types.cuh"
+
+#define INFINITE __uint_as_float(0x7f800000)
+
+// ------------------------------------------------------------------------------- writing
+
+#define MOST_DIM 1024
+
+// A row of a head at a new position: a warp of the block's 4 has one, of keys or, past them, of values.
+extern "C" __global__ void __launch_bounds__(128) plain_kv_write(const frit_cache_args a)
+{
+    __shared__ float rows[4][MOST_DIM];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, each = a.n_heads * (a.v ? 2 : 1);
+    const long long at = (long long)blockIdx.x * 4 + warp, row = at / each;
+    if (row >= a.n_rows) return;
+    const int position = ((const int *)a.positions)[row], n = (int)(at % each), head = n % a.n_heads;
+    const long long page = ((const int *)a.pages)[((const int *)a.seq_of)[row] * a.page_stride + position / 32];
+    const frit_gpu_side &side = n < a.n_heads ? a.keys : a.values;
+    const float *x = (const float *)(n < a.n_heads ? a.k : a.v) + (row * a.n_heads + head) * side.dim;
+    float *own = rows[warp];
+    for (int d = lane; d < side.dim; d += 32) own[d] = x[d];
+    __syncwarp();
+    hadamard<32>(own, side.dim, side.hadamard, lane, [] { __syncwarp(); });
+    char *to = (char *)row_of(side, page, head, position);
+    for (int d = 0; d < side.dim; d += 32)
+        if (is_block(side.kind) || d + lane < side.dim) cache_store(side, to, d, own[d + lane]);
+}
+
+// ------------------------------------------------------------------------------- attention
+
+#define SPAN 128   // positions at a time
+
+// ALiBi: the slope of a head (graph.h).
+DEVICE float slope_of(float alibi, int head, int n_heads)
+{
+    int n = 1;
+    while (2 * n <= n_heads) n *= 2;
+    const float step = -alibi / n;
+    return exp2f(head < n ? step * (head + 1) : step / 2 * (2 * (head - n) + 1));
+}
+
+// A block of 128 threads for each row and head. Positions come SPAN at a time: a thread has the score of one, then
+// some dimensions of the sum. With `chosen` these are the positions in the row's list.
+extern "C" __global__ void __launch_bounds__(128, 4) plain_attend(const frit_attend_plain_args a)
+{
+    __shared__ float weights[SPAN], shared_max[4], shared_sum[4];
+    __shared__ int places[SPAN];
+    extern __shared__ __align__(128) char shared[];
+    const int row = blockIdx.x, head = blockIdx.y, thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+    const int n_heads = gridDim.y, seq_of = ((const int *)a.seq_of)[row], position = ((const int *)a.positions)[row];
+    const frit_gpu_seq seq = ((const frit_gpu_seq *)a.seqs)[seq_of];
+    const int *pages = (const int *)a.pages + seq_of * a.page_stride;
+    const int kv_head = head / (n_heads / a.n_kv_heads), k_dim = a.keys.dim, v_dim = a.values.dim;
+    float *q = (float *)shared;
+    for (int d = thread; d < k_dim; d += 128) q[d] = ((const float *)a.q)[((long long)row * n_heads + head) * k_dim + d];
+    // The positions that are seen: [begin, end).
+    int begin = 0, end = position + 1;
+    if (a.is_cross) end = seq.n_source;
+    if (a.is_bidirectional) {
+        end = seq.n_past + seq.n_rows;
+        if (a.window) begin = position - a.window / 2, end = min(end, position + a.window / 2 + 1);
+    } else if (!a.is_cross) {
+        if (a.window) begin = position - a.window + 1;
+        if (a.chunk) begin = position / a.chunk * a.chunk;
+    }
+    begin = max(begin, 0);
+    const float *chosen = a.chosen ? (const float *)a.chosen + (long long)row * a.n_chosen : 0;
+    if (chosen) end = min(end, a.n_chosen);
+    float scale = a.scale, largest = -INFINITE, total = 0, sums[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    if (a.temp_scale != 0) scale *= 1 + a.temp_scale * logf(1 + floorf((position + a.temp_offset) / a.temp_length));
+    const float slope = slope_of(a.alibi, head, n_heads);
+    __syncthreads();
+    hadamard<128>(q, k_dim, a.keys.hadamard, thread, [] { __syncthreads(); });
+    for (int first = begin; first < end; first += SPAN) {
+        const int at = first + thread, p = chosen && at < end ? (int)chosen[at] : at;
+        float score = -INFINITE;
+        places[thread] = p;
+        if (at < end) {
+            score = scale * cache_dot(a.keys, row_of(a.keys, pages[p / 32], kv_head, p), q);
+            if (a.softcap != 0) score = a.softcap * tanhf(score / a.softcap);
+            if (a.gains) {
+                const int far = min(max(p - position, -a.reach), a.reach) + a.reach;
+                score += ((const float *)a.gains)[head * (2 * a.reach + 1) + far];
+            }
+            if (a.alibi != 0) score -= slope * fabsf((float)(p - position));
+        }
+        float most = score;
+#pragma unroll
+        for (int i = 16; i > 0; i /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, i));
+        if (lane == 0) shared_max[warp] = most;
+        __syncthreads();
+        const float before = largest;
+        for (int i = 0; i < 4; i++) largest = fmaxf(largest, shared_max[i]);
+        const float shrink = before == -INFINITE ? 0 : expf(before - largest), weight = at < end ? expf(score - largest) : 0;
+        weights[thread] = weight;
+        const float sum = warp_sum(weight);
+        if (lane == 0) shared_sum[warp] = sum;
+        __syncthreads();
+        total = total * shrink + shared_sum[0] + shared_sum[1] + shared_sum[2] + shared_sum[3];
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            const int d = thread + j * 128;
+            if (d >= v_dim) continue;
+            sums[j] *= shrink;
+            for (int i = 0; i < SPAN && first + i < end; i++)
+                sums[j] += weights[i] *
+                           cache_load(a.values, row_of(a.values, pages[places[i] / 32], kv_head, places[i]), d);
+        }
+        __syncthreads();
+    }
+    if (a.sinks) {   // one more score, of a value 0
+        const float sink = ((const float *)a.sinks)[head], before = largest;
+        largest = fmaxf(largest, sink);
+        const float shrink = before == -INFINITE ? 0 : expf(before - largest);
+        total = total * shrink + expf(sink - largest);
+#pragma unroll
+        for (int j = 0; j < 8; j++) sums[j] *= shrink;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+        if (thread + j * 128 < v_dim) q[thread + j * 128] = sums[j] / total;
+    __syncthreads();
+    hadamard<128>(q, v_dim, a.values.hadamard, thread, [] { __syncthreads(); });
+    for (int d = thread; d < v_dim; d += 128) ((float *)a.out)[((long long)row * n_heads + head) * v_dim + d] = q[d];
+}
+
+// ------------------------------------------------------------------------------- choosing
+
+struct chooser {   // of a row
+    const frit_choose_args &a;
+    const int *pages;
+    const float *q, *w;
+    int n_heads;
+
+    // The order of scores as that of numbers.
+    DEVICE u32 key(int p) const
+    {
+        const char *row = row_of(a.keys, pages[p / 32], 0, p);
+        float score = 0;
+        for (int h = 0; h < n_heads; h++) score += w[h] * fmaxf(cache_dot(a.keys, row, q + h * a.keys.dim), 0);
+        const u32 bits = __float_as_uint(score + 0.0f);   // one zero
+        return bits >> 31 ? ~bits : bits | 0x80000000u;
+    }
+};
+
+// How many threads of the block before this one have a flag; all: how many have it.
+DEVICE int place_among(bool flag, u32 *counts, int *all)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const u32 flags = warp_or((u32)flag << lane);
+    __syncthreads();
+    if (lane == 0) counts[warp] = flags;
+    __syncthreads();
+    int before = __popc(flags & ((1u << lane) - 1));
+    *all = 0;
+    for (int i = 0; i < 8; i++) {
+        if (i < warp) before += __popc(counts[i]);
+        *all += __popc(counts[i]);
+    }
+    return before;
+}
+
+// The n positions of the largest scores, ascending; of equal ones the first. A block for each row finds the n-th
+// largest score by eight bits at a time, and computes scores anew each time.
+extern "C" __global__ void __launch_bounds__(256) plain_choose(const frit_choose_args a)
+{
+    extern __shared__ __align__(128) char shared[];
+    __shared__ u32 counts[256], prefix, wanted;
+    const int row = blockIdx.x, thread = threadIdx.x, dim = a.keys.dim;
+    const int n_seen = ((const int *)a.positions)[row] + 1;
+    const int *pages = (const int *)a.pages + ((const int *)a.seq_of)[row] * a.page_stride;
+    float *q = (float *)shared, *y = (float *)a.y + (long long)row * a.n;
+    for (int d = thread; d < a.n_heads * dim; d += 256) q[d] = ((const float *)a.q)[(long long)row * a.n_heads * dim + d];
+    if (thread == 0) prefix = 0, wanted = a.n;
+    __syncthreads();
+    hadamard<256>(q, a.n_heads * dim, a.keys.hadamard, thread, [] { __syncthreads(); });
+    const chooser c = {a, pages, q, (const float *)a.w + (long long)row * a.n_heads, a.n_heads};
+    for (int shift = 24; shift >= 0 && n_seen > a.n; shift -= 8) {
+        counts[thread] = 0;
+        __syncthreads();
+        for (int p = thread; p < n_seen; p += 256) {
+            const u32 key = c.key(p);
+            if (shift == 24 || key >> (shift + 8) == prefix) atomicAdd(&counts[key >> shift & 255], 1u);
+        }
+        __syncthreads();
+        if (thread == 0) {
+            int digit = 255;
+            for (; counts[digit] < wanted; digit--) wanted -= counts[digit];
+            prefix = prefix << 8 | digit;
+        }
+        __syncthreads();
+    }
+    // Larger ones, and of equal ones as many as are still wanted.
+    const u32 least = prefix;
+    int n_taken = 0, n_equal = 0, n_last = (int)wanted;
+    for (int first = 0; first < n_seen; first += 256) {
+        const int p = first + thread;
+        const u32 key = p < n_seen && n_seen > a.n ? c.key(p) : 0;
+        int all_equal, all_taken;
+        const bool is_equal = p < n_seen && n_seen > a.n && key == least;
+        const int equals = n_equal + place_among(is_equal, counts, &all_equal);
+        const bool is_taken = p < n_seen && (n_seen <= a.n || key > least || (is_equal && equals < n_last));
+        const int at = n_taken + place_among(is_taken, counts, &all_taken);
+        if (is_taken) y[at] = (float)p;
+        n_equal += all_equal, n_taken += all_taken;
+    }
+    for (int i = n_taken + thread; i < a.n; i += 256) y[i] = -1;
+}

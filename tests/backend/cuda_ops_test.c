@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT
+// Ops on the backend for NVIDIA GPUs against plain C on the CPU, on the GPU that tests/emulator makes up or, with
+// FRIT_TEST_GPU=FOLDER, on the machine's: several runs in one step, page boundaries, all types of the cache, states.
+#include "backend/gpu.h"
+#include "backend/world.h"
+
+#include <math.h>
+
+enum { WIDTH = 8192 };   // numbers of a row that ops take theirs of
+
+typedef struct source {
+    world *w;
+    frit_node *rows;   // [T, WIDTH]
+    int64_t at;
+} source;
+
+static void open_any(world *w, source *s, uint64_t seed)
+{
+    static int shapes[][4][2] = {{{0, 1}}, {{0, 7}}, {{5, 1}, {40, 1}, {0, 1}}, {{0, 9}, {31, 2}, {64, 1}, {3, 25}}};
+    static const int n_seqs[] = {1, 1, 3, 4};
+    world_open(w, n_seqs[seed % 4], shapes[seed % 4], seed);
+    *s = (source){.w = w, .rows = world_rows(w, WIDTH)};
+}
+
+static frit_node *take(source *s, int64_t n)
+{
+    assert_true(s->at + n <= WIDTH);
+    s->at += n;
+    return frit_slice(&s->w->graph, s->rows, s->at - n, n);
+}
+
+static frit_node *take_heads(source *s, int64_t n_heads, int64_t dim)
+{
+    return frit_reshape(&s->w->graph, take(s, n_heads * dim), 2, (int64_t[]){n_heads, dim});
+}
+
+// ------------------------------------------------------------------------------- both devices
+
+static frit_device *gpu;
+
+static void put(frit_memory *memory, uint64_t offset, const void *from, uint64_t n_bytes)
+{
+    if (n_bytes > 0) assert_ok(gpu->backend->write(gpu, (frit_address){memory, offset}, from, n_bytes));
+}
+
+typedef struct gpu_cache {
+    frit_cache cache;
+    frit_cache_layer layer;
+    frit_memory *memory;
+    uint64_t state_bytes;
+} gpu_cache;
+
+// What world_reset_cache has left on the host.
+static void copy_cache(const world *w, gpu_cache *c)
+{
+    const uint64_t n_pages = (uint64_t)w->n_pages, k = n_pages * w->layer.k.page_bytes,
+                   v = w->layer.spec.v_in_k ? 0 : n_pages * w->layer.v.page_bytes,
+                   index = n_pages * w->layer.index.page_bytes;
+    c->layer = w->layer;
+    c->state_bytes = 2 * (uint64_t)w->batch.n_seqs * (uint64_t)w->layer.spec.n_state * sizeof(float);
+    c->layer.k.offset = 0;
+    c->layer.v.offset = v > 0 ? k : 0;
+    c->layer.index.offset = k + v;
+    c->layer.states_offset = k + v + index;
+    assert_ok(gpu->backend->alloc(gpu, k + v + index + c->state_bytes + 64, &c->memory));
+    put(c->memory, 0, w->layer.k.pages, k);
+    put(c->memory, k, w->layer.v.pages, v);
+    put(c->memory, k + v, w->layer.index.pages, index);
+    put(c->memory, k + v + index, w->layer.states, c->state_bytes);
+    c->cache = (frit_cache){.layers = &c->layer, .n_layers = 1, .memory = c->memory};
+}
+
+// States after the step, those that were copied too: what the CPU left in the world's.
+static double state_error(const world *w, const gpu_cache *c)
+{
+    const size_t n = (size_t)(c->state_bytes / sizeof(float));
+    float *states = malloc(n * sizeof *states + 1);
+    assert_ok(gpu->backend->read(gpu, (frit_address){c->memory, c->layer.states_offset}, states, c->state_bytes));
+    const double error = n > 0 ? nmse(states, w->layer.states, n) : 0;
+    free(states);
+    return error;
+}
+
+static void run_on_gpu(world *w, const gpu_cache *c, float *result)
+{
+    frit_exec *exec;
+    for (int i = 0; i < w->graph.n_nodes; i++)
+        if (!frit_node_is_ids(w->graph.nodes[i]) && w->graph.nodes[i]->op != FRIT_OP_WEIGHT &&
+            w->graph.nodes[i]->op != FRIT_OP_RESHAPE && !gpu->backend->runs(gpu, w->graph.nodes[i]))
+            fail_msg("op %s runs on another device", frit_op_get(w->graph.nodes[i]->op)->name);
+    world_plan_for(w, gpu->backend->takes, gpu);
+    assert_ok(gpu->backend->prepare(gpu, w->plan, &c->cache, &exec));
+    world_step(w, gpu, exec);
+    assert_ok(gpu->backend->read(gpu, gpu->backend->value(exec, w->graph.output), result,
+                                 world_result_size(w) * sizeof *result));
+    gpu->backend->exec_free(gpu, exec);
+}
+
+// The device is a new one: it would find the tensors of another world that lay where these lie.
+static void compare(world *w, double limit, const char *what)
+{
+    gpu_cache c;
+    assert_ok(frit_backend_cuda.open(&gpu, &(frit_device_options){0}));
+    const size_t n_states = (size_t)w->layer.spec.n_state * (size_t)w->batch.n_seqs;
+    if (n_states > 0) {   // room for states that are copied
+        w->layer.states = realloc(w->layer.states, 2 * n_states * sizeof(float));
+        memset(w->layer.states, 0, 2 * n_states * sizeof(float));
+    }
+    world_plan(w, false);
+    const size_t n = world_result_size(w);
+    float *expected = malloc(n * sizeof *expected), *found = malloc(n * sizeof *found);
+    world_reset_cache(w);
+    copy_cache(w, &c);
+    world_run(w, "reference", 1, expected);
+    run_on_gpu(w, &c, found);
+    const double error = nmse(found, expected, n), of_states = state_error(w, &c);
+    if (!(error <= limit) || !(of_states <= limit))
+        fail_msg("%s: %.1e, expected at most %.1e; states %.1e", what, error, limit, of_states);
+    gpu->backend->release(gpu, c.memory);
+    gpu->backend->close(gpu);
+    free(expected);
+    free(found);
+}
+
+// ------------------------------------------------------------------------------- states
+
+// Some runs leave a copy of their state on their way.
+static void copy_states(world *w)
+{
+    for (int i = 0; i < w->batch.n_seqs; i += 2) {
+        w->seqs[i].n_copied = (w->seqs[i].n_rows + 1) / 2;
+        w->seqs[i].copy_state = w->batch.n_seqs + i;
+    }
+}
+
+static void convolutions_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    require_gpu();
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        world w;
+        source s;
+        open_any(&w, &s, seed);
+        const int64_t n = seed < 4 ? 33 : 300, n_taps = 2 + (int64_t)seed % 4;
+        world_states(&w, (int)(n * (n_taps - 1)) + 7);
+        copy_states(&w);
+        memset(w.past_states, 0, (size_t)w.layer.spec.n_state * (size_t)w.batch.n_seqs * sizeof(float));
+        frit_node *taps = world_vector(&w, n * n_taps), *b = seed & 1 ? world_vector(&w, n) : NULL;
+        w.graph.output = frit_conv(&w.graph, take(&s, n), taps, b, (frit_state){.offset = 7});
+        compare(&w, 1e-12, "conv");
+        world_close(&w);
+    }
+}
+
+static frit_node *positive(world *w, frit_node *x)
+{
+    return frit_activate(&w->graph, x, FRIT_ACT_SOFTPLUS);
+}
+
+static frit_node *negative(world *w, frit_node *x)
+{
+    return frit_scale(&w->graph, positive(w, x), -1);
+}
+
+static frit_node *negative_vector(world *w, int64_t n)
+{
+    frit_node *node = world_vector(w, n);
+    float *x = world_bytes(node->tensor);
+    for (int64_t i = 0; i < n; i++) x[i] = -fabsf(x[i]);
+    return node;
+}
+
+static void scans_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    static const int sizes[][4] = {{6, 5, 3, 16}, {8, 1, 1, 8}, {4, 16, 2, 128}, {2, 16, 2, 33}};   // H, P, G, N
+    require_gpu();
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        world w;
+        source s;
+        const int *z = sizes[seed % 4], n_head = z[0];
+        open_any(&w, &s, seed / 2);
+        world_states(&w, n_head * z[1] * z[3]);
+        copy_states(&w);
+        frit_node *step = positive(&w, take(&s, n_head)), *a = negative_vector(&w, seed & 4 ? n_head : n_head * z[3]);
+        w.graph.output = frit_scan(&w.graph, take_heads(&s, n_head, z[1]), step, a, take_heads(&s, z[2], z[3]),
+                                   take_heads(&s, z[2], z[3]), (frit_state){0});
+        compare(&w, 1e-11, "scan");
+        world_close(&w);
+    }
+}
+
+static void delta_rules_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    static const int sizes[][4] = {{6, 5, 3, 16}, {4, 64, 2, 128}, {2, 3, 1, 7}};
+    require_gpu();
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        world w;
+        source s;
+        const int *z = sizes[seed % 3], n_head = z[0];
+        open_any(&w, &s, seed / 3);
+        world_states(&w, n_head * z[1] * z[3]);
+        copy_states(&w);
+        frit_node *g = seed % 4 == 0   ? negative_vector(&w, n_head)
+                       : seed % 4 == 1 ? negative(&w, take(&s, n_head))
+                                       : negative(&w, take_heads(&s, n_head, z[3]));
+        frit_node *beta = seed & 2 ? frit_activate(&w.graph, take(&s, n_head), FRIT_ACT_SIGMOID) : NULL;
+        frit_node *k = frit_rms_norm(&w.graph, take_heads(&s, z[2], z[3]), NULL, 0);
+        k = frit_scale(&w.graph, k, 1 / sqrtf((float)z[3]));   // longer keys make the rule overshoot
+        w.graph.output = frit_delta(&w.graph, take_heads(&s, n_head, z[1]), k, take_heads(&s, z[2], z[3]), g, beta,
+                                    (frit_state){.interleaved = seed & 4});
+        compare(&w, 1e-10, "delta");
+        world_close(&w);
+    }
+}
+
+static void shifts_and_weighed_sums_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    require_gpu();
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        world w;
+        source s;
+        const int n = 300;
+        open_any(&w, &s, seed);
+        world_states(&w, 4 * n);
+        copy_states(&w);
+        frit_node *x = frit_shift(&w.graph, take(&s, n), (frit_state){0});
+        w.graph.output =
+            frit_wkv(&w.graph, take(&s, n), x, negative_vector(&w, n), world_vector(&w, n), (frit_state){.offset = n});
+        for (int i = 0; i < w.batch.n_seqs; i++)   // the sum of weights
+            for (int k = 2 * n; k < 3 * n; k++) w.past_states[i * 4 * n + k] = fabsf(w.past_states[i * 4 * n + k]);
+        compare(&w, 1e-11, "shift and wkv");
+        world_close(&w);
+    }
+}
+
+// ------------------------------------------------------------------------------- rows
+
+static void other_ops_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    require_gpu();
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        world w;
+        source s;
+        open_any(&w, &s, seed);
+        frit_graph *g = &w.graph;
+        const int64_t n = 33 + 40 * (int64_t)seed;
+        frit_node *x = frit_gaussian_topk(g, take_heads(&s, 5, n), 0.4f);
+        x = frit_rms_match(g, x, take_heads(&s, 5, n), 1e-5f);
+        x = frit_mix_streams(g, x, take_heads(&s, 3, 5));
+        g->output = frit_softmax(g, x);
+        compare(&w, 1e-11, "rows");
+        world_close(&w);
+    }
+}
+
+// ------------------------------------------------------------------------------- the cache
+
+static void caches_of_all_types_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    static const frit_dtype dtypes[] = {FRIT_DTYPE_F32,  FRIT_DTYPE_F16,  FRIT_DTYPE_BF16,
+                                        FRIT_DTYPE_Q8_0, FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_1,
+                                        FRIT_DTYPE_Q5_0, FRIT_DTYPE_Q5_1, FRIT_DTYPE_IQ4_NL};
+    require_gpu();
+    for (uint64_t seed = 0; seed < 2 * FRIT_COUNT(dtypes); seed++) {
+        world w;
+        source s;
+        const frit_kv_types types = {dtypes[seed % FRIT_COUNT(dtypes)], dtypes[seed / 2]};
+        const int k_dim = seed & 1 ? 96 : 64, v_dim = seed & 2 ? 160 : 32;
+        open_any(&w, &s, seed);
+        world_cache(&w, types, 2, k_dim, v_dim);
+        frit_node *written = frit_kv_write(&w.graph, take_heads(&s, 2, k_dim), take_heads(&s, 2, v_dim), 0);
+        const frit_attend attend = {.scale = 0.125f, .window = seed % 3 == 0 ? 20 : 0};
+        w.graph.output = frit_attend_node(&w.graph, take_heads(&s, 6, k_dim), written, attend, v_dim);
+        compare(&w, 1e-7, frit_dtype_get(types.k)->name);   // a code may be the next one
+        world_close(&w);
+    }
+}
+
+static void sparse_attention_is_that_of_the_reference(void **state)
+{
+    (void)state;
+    static const frit_dtype dtypes[] = {FRIT_DTYPE_F32, FRIT_DTYPE_F16, FRIT_DTYPE_Q8_0};
+    require_gpu();
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        world w;
+        source s;
+        const int n_chosen = seed < 4 ? 16 : 40;
+        open_any(&w, &s, seed);
+        world_latent_cache(&w, dtypes[seed % 3], 96, 64, 32);
+        frit_node *index = frit_index_write(&w.graph, take_heads(&s, 1, 32), 0);
+        frit_node *chosen = frit_choose_node(&w.graph, take_heads(&s, 4, 32), positive(&w, take(&s, 4)), index,
+                                             (frit_choose){.n = n_chosen, .n_ctx = 128});
+        frit_node *written = frit_kv_write(&w.graph, take_heads(&s, 1, 96), NULL, 0);
+        w.graph.output =
+            frit_attend_sparse(&w.graph, take_heads(&s, 4, 96), written, chosen, (frit_attend){.scale = 0.1f}, 64);
+        compare(&w, 1e-7, "sparse attention");
+        world_close(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions_are_those_of_the_reference),
+        cmocka_unit_test(scans_are_those_of_the_reference),
+        cmocka_unit_test(delta_rules_are_those_of_the_reference),
+        cmocka_unit_test(shifts_and_weighed_sums_are_those_of_the_reference),
+        cmocka_unit_test(other_ops_are_those_of_the_reference),
+        cmocka_unit_test(caches_of_all_types_are_those_of_the_reference),
+        cmocka_unit_test(sparse_attention_is_that_of_the_reference),
+    };
+    return cmocka_run_group_tests(tests, use_emulator, use_no_emulator);
+}
