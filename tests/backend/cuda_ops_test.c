@@ -2,6 +2,7 @@
 // Ops on the backend for NVIDIA GPUs against plain C on the CPU, on the GPU that tests/emulator makes up or, with
 // FRIT_TEST_GPU=FOLDER, on the machine's: several runs in one step, page boundaries, all types of the cache, states.
 #include "backend/gpu.h"
+#include "backend/weights.h"
 #include "backend/world.h"
 
 #include <math.h>
@@ -257,6 +258,75 @@ static void other_ops_are_those_of_the_reference(void **state)
     }
 }
 
+// ------------------------------------------------------------------------------- products
+
+static frit_node *any_matrix(world *w, frit_dtype dtype, int64_t rows, int64_t n)
+{
+    frit_tensor *t = world_tensor(w, dtype, rows, n, 0);
+    for (int64_t i = 0; i < rows; i++)
+        random_weights(&w->rng, dtype, (uint8_t *)world_bytes(t) + i * (int64_t)frit_dtype_row_bytes(dtype, n), n);
+    return frit_weight_node(&w->graph, t);
+}
+
+// Of few rows, where activations have 15 bits, and of more, which are in f16 but for weights in f32.
+static void products_of_all_types_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    static int runs[][2] = {{0, 3}, {7, 40}};
+    size_t n_run = 0;
+    require_gpu();
+    for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++) {
+        if (!frit_dtype_get((frit_dtype)dtype)->encode || (!is_real() && dtype != FRIT_DTYPE_Q4_K)) continue;
+        for (int i = 0; i < (is_real() ? 6 : 2); i++, n_run++) {
+            world w;
+            const int64_t n = i < 4 ? 256 : 1024, n_out = i % 4 < 2 ? 64 : 75;
+            world_open(&w, 1, &runs[i % 2], (uint64_t)i);
+            source s = {.w = &w, .rows = world_rows(&w, WIDTH)};
+            frit_node *bias = i & 2 ? world_vector(&w, n_out) : NULL;
+            w.graph.output = frit_matmul(&w.graph, any_matrix(&w, (frit_dtype)dtype, n_out, n), take(&s, n), bias);
+            compare(&w, i % 2 ? 1e-6 : 1e-7, frit_dtype_get((frit_dtype)dtype)->name);
+            world_close(&w);
+        }
+    }
+    assert_true(n_run > 1);
+}
+
+// The emulator's clock advances by one millisecond a launch.
+static void a_profile_counts_what_a_step_launches_and_reads(void **state)
+{
+    (void)state;
+    world w;
+    gpu_cache c = {0};
+    frit_profile_row row;
+    uint64_t n_calls = 0;
+    require_gpu();
+    world_open(&w, 1, (int[][2]){{0, 3}}, 1);
+    source s = {.w = &w, .rows = world_rows(&w, WIDTH)};
+    frit_node *x = take(&s, 256), *matrix = any_matrix(&w, FRIT_DTYPE_Q4_K, 64, 256);
+    w.graph.output = frit_softcap(&w.graph, frit_matmul(&w.graph, matrix, x, NULL), 3);
+    world_plan(&w, false);
+    float *result = malloc(world_result_size(&w) * sizeof *result);
+    assert_ok(frit_backend_cuda.open(&gpu, &(frit_device_options){0}));
+    assert_false(gpu->backend->profile_row(gpu, 0, &row));
+    assert_ok(gpu->backend->profile(gpu, true));
+    for (int i = 0; i < 2; i++) run_on_gpu(&w, &c, result);
+    for (size_t i = 0; gpu->backend->profile_row(gpu, i, &row); i++) {
+        assert_true(row.run_s > 0);
+        if (!is_real()) assert_true(fabs(row.run_s - 1e-3 * (double)row.n_calls) < 1e-6);
+        if (strcmp(row.op, "plain_softcap") == 0) assert_int_equal(row.n_calls, 2);
+        if (strcmp(row.op, "linear") != 0) continue;
+        assert_string_equal(row.type, "q4_k");
+        assert_true(row.n_bytes == 2 * (double)matrix->tensor->n_bytes && row.n_ops == 2 * 2.0 * 3 * 64 * 256);
+        n_calls = row.n_calls;
+    }
+    assert_int_equal(n_calls, 2);
+    assert_ok(gpu->backend->profile(gpu, false));
+    assert_false(gpu->backend->profile_row(gpu, 0, &row));
+    gpu->backend->close(gpu);
+    free(result);
+    world_close(&w);
+}
+
 // ------------------------------------------------------------------------------- the cache
 
 static void caches_of_all_types_are_those_of_the_reference(void **state)
@@ -311,6 +381,8 @@ int main(void)
         cmocka_unit_test(delta_rules_are_those_of_the_reference),
         cmocka_unit_test(shifts_and_weighed_sums_are_those_of_the_reference),
         cmocka_unit_test(other_ops_are_those_of_the_reference),
+        cmocka_unit_test(products_of_all_types_are_those_of_the_reference),
+        cmocka_unit_test(a_profile_counts_what_a_step_launches_and_reads),
         cmocka_unit_test(caches_of_all_types_are_those_of_the_reference),
         cmocka_unit_test(sparse_attention_is_that_of_the_reference),
     };

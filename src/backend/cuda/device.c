@@ -2,6 +2,7 @@
 // Opening a GPU, its memory, its queue, and the backend's row of functions.
 #include "backend/cuda/exec.h"
 #include "backend/cuda/picks.h"
+#include "backend/cuda/profile.h"
 #include "base/file.h"
 
 #include <stdio.h>
@@ -85,6 +86,7 @@ static void cuda_close(frit_device *base)
         frit_cuda_free_bytes(d, d->scratch.address);
         frit_cuda_free_bytes(d, d->work);
         frit_cuda_picks_close(d);
+        frit_cuda_profile_free(d);
         for (size_t i = 0; i < d->n_blas_plans; i++) frit_cublaslt_product_free(&d->blas_plans[i].product);
         if (d->blas.library) frit_cublaslt_close(&d->blas);
         for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
@@ -352,5 +354,7 @@ const frit_backend frit_backend_cuda = {
     .poll = cuda_poll,
     .wait = cuda_wait,
     .exec_free = frit_cuda_exec_free,
+    .profile = frit_cuda_profile_set,
+    .profile_row = frit_cuda_profile_row,
     .op_kernel = cuda_op_kernel,
 };

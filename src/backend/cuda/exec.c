@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Plans as lists of launches, and running them.
 #include "backend/cuda/picks.h"
+#include "backend/cuda/profile.h"
 #include "backend/cuda/rows.h"
 
 #include <stdatomic.h>
@@ -277,7 +278,11 @@ static frit_status run_picks(const frit_exec *exec, const frit_cuda_step *step, 
 
 static frit_status run_launches(frit_exec *exec, const frit_cuda_step *step)
 {
-    for (int i = 0; i < exec->n_launches; i++) FRIT_TRY(exec->launches[i].run(exec->device, &exec->launches[i], step));
+    if (exec->device->profile)
+        FRIT_TRY(frit_cuda_profile_run(exec, step));
+    else
+        for (int i = 0; i < exec->n_launches; i++)
+            FRIT_TRY(exec->launches[i].run(exec->device, &exec->launches[i], step));
     return step->n_picks > 0 ? run_picks(exec, step, step->n_passes) : FRIT_OK;
 }
 
@@ -307,7 +312,7 @@ static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const f
 {
     frit_cuda_device *d = exec->device;
     const frit_batch *batch = step->batch;
-    if (!is_recorded(batch) || exec->n_streamed > 0) return run_launches(exec, step);
+    if (d->profile || !is_recorded(batch) || exec->n_streamed > 0) return run_launches(exec, step);
     frit_cuda_recording *recording = &exec->recordings[flight - d->flights];
     const frit_cuda_graph_key key = {.n_rows = batch->n_rows,
                                      .n_outs = batch->n_outs,

@@ -59,7 +59,13 @@ typedef struct frit_cuda_recording {
 // Rows of a plan from which rows become f16 for products (many_rows.c). And rows of a step that may be long parts of a
 // text.
 enum { FRIT_CUDA_MANY_FROM = 17, FRIT_CUDA_LONG_FROM = 17 };
-enum { FRIT_CUDA_OPERANDS = 6, FRIT_CUDA_PARTS = 8, FRIT_CUDA_VARIANTS = 5, FRIT_CUDA_SOME_VARIANTS = 4 };
+enum {
+    FRIT_CUDA_MATRICES = 3,
+    FRIT_CUDA_OPERANDS = 6,
+    FRIT_CUDA_PARTS = 8,
+    FRIT_CUDA_VARIANTS = 5,
+    FRIT_CUDA_SOME_VARIANTS = 4
+};
 
 // Products that read the same rows, and what is done to their results.
 typedef struct frit_cuda_products {
@@ -172,6 +178,7 @@ struct frit_cuda_launch {
     frit_status (*run)(frit_cuda_device *device, const frit_cuda_launch *launch, const frit_cuda_step *step);
     const frit_node *node;
     frit_cuda_kernel *kernel;
+    const frit_tensor *matrices[FRIT_CUDA_MATRICES];   // that products read as a whole; for profiles
     frit_cuda_address x[FRIT_CUDA_OPERANDS], y;
     int64_t each;   // numbers, or rows, that a row of the step has
     union {

@@ -318,6 +318,7 @@ static frit_status take_tiles(frit_exec *exec, const frit_cuda_heads_phase *h, f
                                  .second = matrix_of(h->products[KEYS]),
                                  .order = order_of(exec, h),
                                  .head_size = h->head_size};
+    for (int i = 0; i < 3; i++) l->matrices[i] = matrix_of(h->products[i]);
     FRIT_TRY(frit_cuda_tiles_take(exec, &pair, &l->x[1]));
     return frit_cuda_tensor_take(exec, matrix_of(h->products[VALUES]), true, &l->x[4]);
 }

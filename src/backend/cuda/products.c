@@ -54,6 +54,8 @@ static frit_status lower_products(frit_exec *exec, const products *p)
     const frit_node *x = p->norm ? p->norm->src[0] : p->node->src[0];
     FRIT_TRY(frit_cuda_launch_new(exec, p->result, &l));
     FRIT_TRY(frit_cuda_address_of(exec, x, false, &l->x[0]));
+    l->matrices[0] = matrix_of(p->node);
+    l->matrices[1] = p->second ? matrix_of(p->second) : NULL;
     if (p->second)
         FRIT_TRY(frit_cuda_tiles_take(
             exec,

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// backend/cuda/profile.h: where the time of a GPU's steps goes, by kind of launch. Events stand between the launches of
+// a step, which then run one after the other, without a graph.
+#pragma once
+#include "backend/cuda/exec.h"
+
+enum { FRIT_CUDA_PROFILE_ROWS = 128 };
+
+typedef struct frit_cuda_profile {
+    frit_profile_row rows[FRIT_CUDA_PROFILE_ROWS];   // in the order in which they first ran
+    char names[FRIT_CUDA_PROFILE_ROWS][40];          // what rows[].op points to
+    int n_rows;
+    frit_cuda_event *events;   // [n_events]
+    int n_events;
+} frit_cuda_profile;
+
+frit_status frit_cuda_profile_set(frit_device *device, bool on);
+bool frit_cuda_profile_row(const frit_device *device, size_t i, frit_profile_row *row);
+// Runs the launches and adds their times.
+frit_status frit_cuda_profile_run(frit_exec *exec, const frit_cuda_step *step);
+void frit_cuda_profile_free(frit_cuda_device *device);
