@@ -2,23 +2,35 @@
 # SPDX-License-Identifier: MIT
 # Installs Debian packages in a bare root, uses them as debian/tests does, purges them, and compares the files with
 # those before. As root; the root is made once by debootstrap, of this machine's Debian. It has no /proc and no /sys,
-# in which frit must run too.
+# in which frit must run too. With --container a container of such a root, made by buildah, is what all of it happens in.
 #
 # An archive of make dist among the files is unpacked there first, and must run with what the root has.
 #
-#     tests/packaging/bare_root.sh ROOT FILE...      .deb and frit-VERSION-linux-PROCESSOR.tar.gz
+#     tests/packaging/bare_root.sh [--container] ROOT FILE...      .deb and frit-VERSION-linux-PROCESSOR.tar.gz
 set -eu
+container=''
+if [ "$1" = --container ]; then container=yes; shift; fi
 root=$1
+log=$root.log
 shift
 say() { echo "bare_root: $*" >&2; }
-inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
+enter() { if [ "$container" ]; then buildah run --isolation chroot "$container" -- "$@"; else chroot "$root" "$@"; fi; }
+inside() { enter /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
 
 if [ ! -e "$root/complete" ]; then
     say "making a root by debootstrap"
     rm -rf "$root"
-    (. /etc/os-release && debootstrap --variant=minbase "$VERSION_CODENAME" "$root") >"$root.log" 2>&1 ||
-        { tail -n 5 "$root.log" >&2; say "debootstrap failed"; exit 1; }
+    (. /etc/os-release && debootstrap --variant=minbase "$VERSION_CODENAME" "$root") >"$log" 2>&1 ||
+        { tail -n 5 "$log" >&2; say "debootstrap failed"; exit 1; }
+    tar -C "$root" -cf "$root.tar" .   # as it is before anything is installed
     touch "$root/complete"
+fi
+if [ "$container" ]; then
+    export STORAGE_DRIVER=vfs
+    container=$(buildah from scratch)
+    trap 'buildah rm "$container" >/dev/null' EXIT
+    buildah add --quiet "$container" "$root.tar" / >/dev/null
+    root=$(buildah mount "$container")
 fi
 mkdir -p "$root/packages"
 rm -rf "${root:?}/packages/"* "$root/tests"
@@ -29,7 +41,7 @@ for file in "$@"; do
         tar -xzf "$file" -C "$root/packages"
         inside sh -c '/packages/frit-*/bin/frit run -q -n 12 --temp 0 -p "Tell me the tale of Rapunzel." </dev/null' |
             grep -q "There once lived a man and his wife" || { say "$file does not run"; exit 1; }
-        say "$(basename "$file") runs"
+        say "$(basename "$file") runs${container:+ in a container}"
         ;;
     esac
 done
@@ -39,30 +51,34 @@ cp /etc/resolv.conf "$root/etc/"
 
 # What users and tests of the system write: logs, caches, and what the linker and apt remember.
 files() {
-    (cd "$root" && find . -xdev \( -path ./proc -o -path ./packages -o -path ./tests -o -path ./var/log -o -path ./tmp \
-        -o -path ./var/cache -o -path ./var/lib/apt -o -path ./var/lib/dpkg \) -prune -o -print | LC_ALL=C sort)
+    (cd "$root" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./run -o -path ./packages \
+        -o -path ./tests -o -path ./tmp -o -path ./var/log -o -path ./var/cache -o -path ./var/lib/apt \
+        -o -path ./var/lib/dpkg \) -prune -o -print | LC_ALL=C sort)
 }
 
-inside apt-get -q update >"$root.log" 2>&1
-inside apt-get -q -y --no-install-recommends install libjansson-dev libpcre2-dev libutf8proc-dev gcc libc6-dev pkgconf \
-    libedit2 libmicrohttpd12 libhwloc15 >>"$root.log" 2>&1 || { tail -n 5 "$root.log" >&2; exit 1; }
-files >"$root.before"
+# What the packages depend on is there before: purging them leaves it.
+depends=$(for file in "$@"; do case $file in *.deb) dpkg-deb -f "$file" Depends; echo ,; esac; done | tr -d '\n' |
+    sed -e 's/\(lib\)\{0,1\}frit[^,]*,//g' -e 's/,[, ]*/, /g' -e 's/, $//')
+inside apt-get -q update >"$log" 2>&1
+inside apt-get -q -y --no-install-recommends satisfy "$depends, gcc, libc6-dev, pkgconf" >>"$log" 2>&1 ||
+    { tail -n 5 "$log" >&2; exit 1; }
+files >"$log.before"
 
 say "installing"
-inside sh -c 'apt-get -q -y --no-install-recommends install /packages/*.deb' >>"$root.log" 2>&1 ||
-    { tail -n 10 "$root.log" >&2; exit 1; }
+inside sh -c 'apt-get -q -y --no-install-recommends install /packages/*.deb' >>"$log" 2>&1 ||
+    { tail -n 10 "$log" >&2; exit 1; }
 for file in /usr/bin/frit /usr/lib/systemd/system/frit.service /lib/systemd/system/frit.service; do
     if [ -e "$root$file" ]; then echo "$file"; fi
-done >"$root.there"
-grep -q bin/frit "$root.there" && grep -q frit.service "$root.there" || { say "the command or the unit is not installed"; exit 1; }
+done >"$log.there"
+grep -q bin/frit "$log.there" && grep -q frit.service "$log.there" || { say "the command or the unit is not installed"; exit 1; }
 [ "$(stat -c %a "$root/etc/frit/environment")" = 600 ] || { say "/etc/frit/environment is not private"; exit 1; }
 for test in command library; do
     inside "/tests/$test" || { say "debian/tests/$test failed"; exit 1; }
 done
 
 say "purging"
-inside sh -c 'dpkg --purge $(for file in /packages/*.deb; do dpkg-deb -f "$file" Package; done)' >>"$root.log" 2>&1 ||
-    { tail -n 10 "$root.log" >&2; exit 1; }
-files >"$root.after"
-diff "$root.before" "$root.after" || { say "purging left files, or took some"; exit 1; }
-say "installed, used and purged"
+inside sh -c 'dpkg --purge $(for file in /packages/*.deb; do dpkg-deb -f "$file" Package; done)' >>"$log" 2>&1 ||
+    { tail -n 10 "$log" >&2; exit 1; }
+files >"$log.after"
+diff "$log.before" "$log.after" || { say "purging left files, or took some"; exit 1; }
+say "installed, used and purged${container:+ in a container}"

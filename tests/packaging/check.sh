@@ -41,6 +41,11 @@ done
 if [ $# -eq 0 ]; then exit 0; fi
 if [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null; then
     tests/packaging/bare_root.sh "$PWD/$work/root" "$@"
+    if command -v buildah >/dev/null; then
+        tests/packaging/bare_root.sh --container "$PWD/$work/root" "$@"
+    else
+        echo "buildah is not installed: nothing is tried in a container"
+    fi
 else
     echo "no root, or no debootstrap: nothing is tried in a bare root"
 fi
