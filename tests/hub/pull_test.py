@@ -7,6 +7,7 @@
 import hashlib
 import json
 import os
+import pty
 import random
 import resource
 import shutil
@@ -277,6 +278,33 @@ class Stopped(Stoppable):
 
 
 class Broken(Stoppable):
+    def test_ranges_come_at_once(self):
+        self.hub.hold_after = 65536   # none of them ends before all have begun
+        process = self.start("pull", "hf:org/m:Q4_0")
+        while len(self.hub.asked("^/storage/")) < 4 and process.poll() is None:
+            time.sleep(0.001)
+        self.hub.released.set()
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(Path(out.strip()).read_bytes(), self.data)
+        self.assertEqual(len({headers["Range"] for _, _, _, headers in self.hub.asked("^/storage/")}), 4)
+
+    def test_a_terminal_shows_rate_and_time_left(self):
+        self.hub.block, self.hub.pause = 8192, 0.02
+        mine, its = pty.openpty()
+        process = subprocess.Popen([FRIT, "pull", "hf:org/m:Q4_0"], env=self.env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=its)
+        os.close(its)
+        said = b""
+        try:
+            while piece := os.read(mine, 4096):
+                said += piece
+        except OSError:   # the other end is closed
+            pass
+        os.close(mine)
+        self.assertEqual(process.wait(60), 0, said)
+        self.assertRegex(said.decode(), r"\d+% .*of 1\.7 MiB, +[\d.]+ [KM]iB/s, \d:\d\d left")
+
     def test_a_wrong_hash_leaves_nothing(self):
         wrong = bytearray(self.data)
         wrong[1_234_567] ^= 1
