@@ -101,12 +101,12 @@ test-frameworks:
 	@bindings/python/test.sh --frameworks
 	@FRIT_FRAMEWORKS=1 bindings/python/test.sh build/release/libfrit.so build/release/frit -k frameworks
 
-## make asan-python  the Python package's tests with a library under the address sanitizer
+## make asan-python  the Python package's tests with a library under the address sanitizer (PYTEST="-k tensor": some of them)
 asan-python:
 	@$(CONFIGURE) asan
 	@$(BUILD) asan --target frit frit_shared
 	@FRIT_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
-	    bindings/python/test.sh build/asan/libfrit.so build/asan/frit
+	    bindings/python/test.sh build/asan/libfrit.so build/asan/frit $(PYTEST)
 
 ## make wheels     builds wheels into build/wheels, by zig (WHEELS="linux-x86_64 macos-aarch64"), or for this machine (WHEELS=native)
 wheels:
