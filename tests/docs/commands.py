@@ -9,7 +9,8 @@ tiny ones, `text.txt` and `other.txt` texts; `frit` is in PATH, pkg-config and C
 server of tests/hub/replay.py, which has NAMED. Blocks of C and CMake whose first line is a comment with a file's name are
 written to that file. Answers are cut to a few tokens. A block is left out, with the reason, after
 <!-- not run: REASON -->; after <!-- serves --> it goes on until the page ends, and port 8080 of later blocks is the one
-that it has. What a page says of `make TARGET` has to be in the Makefile.
+that it has. Targets of make, presets and tests that a page names have
+to be there.
 """
 import os
 import re
@@ -34,7 +35,11 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "hub"))
 from replay import Hub  # noqa: E402
 
 
-def start_hub():
+def start_hub(build):
+    """None: the command was built without libcurl."""
+    with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as file:
+        if not re.search("^CURL_FOUND:INTERNAL=1", file.read(), re.M):
+            return None
     with open(os.path.join(ROOT, "models", "fable.gguf"), "rb") as file:
         model = file.read()
     hub = Hub()
@@ -51,13 +56,14 @@ class Page:
 
     def environment(self):
         """Where things are, and options of frit that keep the test short."""
+        url = self.hub.url if self.hub else "http://127.0.0.1:9"
         return {**os.environ, "PATH": os.path.join(self.prefix, "bin") + os.pathsep + os.environ["PATH"],
                 "PKG_CONFIG_PATH": os.path.join(self.library, "pkgconfig"), "LD_LIBRARY_PATH": self.library,
                 "DYLD_LIBRARY_PATH": self.library, "CMAKE_PREFIX_PATH": self.prefix, "XDG_STATE_HOME": self.folder,
                 "FRIT_N_PREDICT": "8", "FRIT_REPETITIONS": "1", "FRIT_NO_PROBE": "1", "FRIT_N_GEN": "8",
                 "FRIT_N_PROMPT": "32", "FRIT_WINDOWS": "2",
-                "HOME": self.folder, "HF_HOME": os.path.join(self.folder, "hub"), "HF_ENDPOINT": self.hub.url,
-                "OLLAMA_MODELS": os.path.join(self.folder, "ollama"), "FRIT_OLLAMA_REGISTRY": self.hub.url}
+                "HOME": self.folder, "HF_HOME": os.path.join(self.folder, "hub"), "HF_ENDPOINT": url,
+                "OLLAMA_MODELS": os.path.join(self.folder, "ollama"), "FRIT_OLLAMA_REGISTRY": url}
 
     def prepare(self):
         def put(path, name):
@@ -99,7 +105,7 @@ class Page:
 
     def block(self, block):
         marker, text = block["marker"] or "", block["text"]
-        if marker.startswith("not run: "):
+        if marker.startswith("not run: ") or "hf:" in text and not self.hub:
             return None
         if block["language"] != "sh":
             named = FILE.match(text)
@@ -111,12 +117,19 @@ class Page:
         return self.serve(text) if marker == "serves" else self.run(text)
 
     def check_targets(self, page):
-        with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as file:
-            known = set(re.findall(r"^([a-z][\w-]*):", file.read(), re.M))
-        for match in TARGET.finditer(page):
-            target = match[1] or match[2]
-            if target not in known:
-                self.faults.append(f"{os.path.basename(self.path)}: the Makefile has no target '{target}'")
+        """Targets of make, presets of CMake and programs of tests that the page names."""
+        def known(name, pattern):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                return set(re.findall(pattern, file.read(), re.M))
+
+        tests = {"_".join((os.path.basename(at), name[:-len("_test.c")])) for at, _, names in
+                 os.walk(os.path.join(ROOT, "tests")) for name in names if name.endswith("_test.c")}
+        named = {"target of make": ({m[1] or m[2] for m in TARGET.finditer(page)}, known("Makefile", r"^([a-z][\w-]*):")),
+                 "preset": (set(re.findall(r"--preset (\w+)", page)), known("CMakePresets.json", r'{"name": "(\w+)"')),
+                 "test": (set(re.findall(r"\btest_([a-z]+_[a-z0-9_]+)", page)), tests)}
+        for kind, (found, there) in named.items():
+            for name in sorted(found - there):
+                self.faults.append(f"{os.path.basename(self.path)}: there is no {kind} '{name}'")
 
     def walk(self):
         with open(self.path, encoding="utf-8") as file:
@@ -139,7 +152,7 @@ class Page:
 def main():
     build, pages = sys.argv[1], sys.argv[2:]
     faults, n_run = [], 0
-    hub = start_hub()
+    hub = start_hub(build)
     with tempfile.TemporaryDirectory() as top:
         prefix = os.path.join(top, "prefix")
         subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
@@ -152,7 +165,8 @@ def main():
             print(f"{os.path.basename(path)}: {page.n_run} blocks, {len(page.faults)} faults")
             faults += page.faults
             n_run += page.n_run
-    hub.close()
+    if hub:
+        hub.close()
     if n_run < len(pages):   # the form of a block changed
         faults.append(f"{n_run} blocks of {len(pages)} pages were run")
     print("\n".join(faults))

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""llama-cpp-python's surface: programs as its users publish them, with one import changed, and its details."""
+"""llama-cpp-python's surface: programs as its users publish them, and its details."""
 
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 from typing import Any
 
 import pytest
 
-import frit
+import frit.llama_cpp
 from conftest import PROMPT
 from frit.llama_cpp import (
     Llama,
@@ -31,10 +32,10 @@ def llm(model_path: str) -> Any:
 
 
 # Each is a program in the form in which llama-cpp-python's README, its examples, and articles about it show it. The model's
-# path is MODEL, and the import is the one line that differs.
+# path is MODEL; frit.llama_cpp stands for llama_cpp.
 SNIPPETS = {
     "readme_completion": '''
-from frit.llama_cpp import Llama
+from llama_cpp import Llama
 llm = Llama(
       model_path=MODEL,
       # n_gpu_layers=-1, # Uncomment to use GPU acceleration
@@ -52,7 +53,7 @@ assert output["choices"][0]["text"].startswith("Q: Name the planets in the solar
 assert output["usage"]["total_tokens"] == output["usage"]["prompt_tokens"] + output["usage"]["completion_tokens"]
 ''',
     "readme_chat": '''
-from frit.llama_cpp import Llama
+from llama_cpp import Llama
 llm = Llama(
       model_path=MODEL,
       chat_format="llama-2"
@@ -70,7 +71,7 @@ reply = llm.create_chat_completion(
 assert isinstance(reply["choices"][0]["message"]["content"], str)
 ''',
     "readme_json_mode": '''
-from frit.llama_cpp import Llama
+from llama_cpp import Llama
 import json
 llm = Llama(model_path=MODEL, chat_format="chatml")
 reply = llm.create_chat_completion(
@@ -92,7 +93,7 @@ else:
     assert reply["choices"][0]["message"]["content"].startswith("{")
 ''',
     "readme_json_schema": '''
-from frit.llama_cpp import Llama
+from llama_cpp import Llama
 import json
 llm = Llama(model_path=MODEL, chat_format="chatml")
 reply = llm.create_chat_completion(
@@ -115,8 +116,8 @@ else:
     assert reply["choices"][0]["message"]["content"].startswith("{")
 ''',
     "readme_speculation": '''
-from frit.llama_cpp import Llama
-from frit.llama_cpp import LlamaPromptLookupDecoding
+from llama_cpp import Llama
+from llama_cpp import LlamaPromptLookupDecoding
 llama = Llama(
     model_path=MODEL,
     draft_model=LlamaPromptLookupDecoding(num_pred_tokens=10) # num_pred_tokens is the number of tokens to predict
@@ -126,7 +127,7 @@ prompt = "the fox and the cat and the fox and the cat and the fox"
 assert llama(prompt, temperature=0)["choices"][0]["text"] == plain(prompt, temperature=0)["choices"][0]["text"]
 ''',
     "readme_embeddings": '''
-import frit.llama_cpp as llama_cpp
+import llama_cpp
 llm = llama_cpp.Llama(model_path=MODEL, embedding=True)
 embeddings = llm.create_embedding("Hello, world!")
 # or create multiple embeddings at once
@@ -134,7 +135,7 @@ embeddings = llm.create_embedding(["Hello, world!", "Goodbye, world!"])
 assert [len(item["embedding"]) for item in embeddings["data"]] == [llm.n_embd()] * 2
 ''',
     "readme_context_window": '''
-from frit.llama_cpp import Llama
+from llama_cpp import Llama
 llm = Llama(model_path=MODEL, n_ctx=256)
 assert llm.n_ctx() == 256
 try:
@@ -146,7 +147,7 @@ else:
 ''',
     "example_streaming": '''
 import json
-from frit.llama_cpp import Llama
+from llama_cpp import Llama
 llm = Llama(model_path=MODEL)
 stream = llm(
     "Question: What are the names of the planets in the solar system? Answer: ",
@@ -159,7 +160,7 @@ for output in stream:
 assert output["choices"][0]["finish_reason"] in ("stop", "length")
 ''',
     "article_streaming_chat": '''
-from frit.llama_cpp import Llama
+from llama_cpp import Llama
 llm = Llama(model_path=MODEL, n_ctx=512, n_threads=2, n_batch=128, verbose=False)
 history = [{"role": "system", "content": "You tell tales."}]
 history.append({"role": "user", "content": "Tell me the tale of Rapunzel."})
@@ -173,7 +174,7 @@ history.append({"role": "assistant", "content": text})
 assert len(text) > 10
 ''',
     "docstring_generate": '''
-from frit.llama_cpp import Llama
+from llama_cpp import Llama
 llama = Llama(MODEL)
 tokens = llama.tokenize(b"Hello, world!")
 n = 0
@@ -184,7 +185,7 @@ for token in llama.generate(tokens, top_k=40, top_p=0.95, temp=1.0, repeat_penal
         break
 ''',
     "example_grammar": '''
-from frit.llama_cpp import Llama, LlamaGrammar
+from llama_cpp import Llama, LlamaGrammar
 grammar = LlamaGrammar.from_string(r"""
 root ::= answer
 answer ::= ("yes" | "no")
@@ -194,7 +195,7 @@ response = llm("Is the sky blue? Answer: ", grammar=grammar, max_tokens=10)
 assert response["choices"][0]["text"] in ("yes", "no")
 ''',
     "discussion_state": '''
-from frit.llama_cpp import Llama
+from llama_cpp import Llama
 llm = Llama(model_path=MODEL, n_ctx=512, logits_all=True)
 llm.eval(llm.tokenize(b"Once upon a time"))
 state = llm.save_state()
@@ -210,7 +211,7 @@ print(llm.n_tokens, llm.eval_tokens, len(llm.eval_logits))
 ''',
     "docs_logits_processor": '''
 import numpy as np
-from frit.llama_cpp import Llama, LogitsProcessorList
+from llama_cpp import Llama, LogitsProcessorList
 llm = Llama(model_path=MODEL)
 banned = llm.tokenize(b" there", add_bos=False)
 def ban(input_ids, scores):
@@ -223,8 +224,14 @@ assert " there" not in output["choices"][0]["text"]
 
 
 @pytest.mark.parametrize("name", SNIPPETS)
-def test_published_program_runs(name: str, model_path: str) -> None:
+def test_published_program_runs_unchanged(name: str, model_path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "llama_cpp", frit.llama_cpp)
     exec(compile(SNIPPETS[name], name, "exec"), {"MODEL": model_path})
+
+
+def test_published_program_runs_with_one_import_changed(model_path: str) -> None:
+    program = SNIPPETS["readme_completion"].replace("from llama_cpp import", "from frit.llama_cpp import")
+    exec(compile(program, "readme_completion", "exec"), {"MODEL": model_path})
 
 
 def test_keywords_that_cannot_be_had_raise(model_path: str) -> None:
