@@ -184,6 +184,8 @@ static bool make_part(server_exchange *exchange, server_generation *request, ser
     job->continues = first->continues;
     job->heals = first->heals;
     job->echoes = first->echoes;
+    job->wants_prompt_picks = first->wants_prompt_picks;
+    job->n_prompt_top = first->n_prompt_top;
     job->max_tokens = first->max_tokens;
     job->n_top = first->n_top;
     job->wants_ids = first->wants_ids;
@@ -241,6 +243,23 @@ static bool keep_stream(server_exchange *exchange, bool is_background)
     return true;
 }
 
+// What is reported of the prompt's tokens.
+static bool check_prompt_rows(const server_model *model, const server_generation *request, server_problem *problem)
+{
+    const char *field = request->echo ? "echo" : "prompt_logprobs";
+    if (!request->echo && !request->wants_prompt_logprobs) return true;
+    if (request->heals)
+        return server_refuse(problem, 400, "unsupported_parameter", field, "%s: is not possible with a healed prompt",
+                             field);
+    if (model->info.kind == FRIT_KIND_ENCODER_DECODER)
+        return server_refuse(problem, 400, "unsupported_parameter", field,
+                             "%s: the model turns one text into another; its answer does not continue the prompt",
+                             field);
+    return !request->wants_prompt_logprobs || !request->stream ||
+           server_refuse(problem, 400, "invalid_value", "prompt_logprobs",
+                         "prompt_logprobs: is possible without stream only");
+}
+
 static bool make_job(server_exchange *exchange, server_generation *request, bool chat)
 {
     const server_model *model = exchange->model;
@@ -256,12 +275,9 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->heals = request->heals;
     job->echoes = request->echo;
     job->wanted_slot = request->wanted_slot;
-    if (request->echo && request->heals)
-        return server_refuse(problem, 400, "unsupported_parameter", "echo",
-                             "echo: a prompt that is healed cannot be echoed");
-    if (request->echo && model->info.kind == FRIT_KIND_ENCODER_DECODER)
-        return server_refuse(problem, 400, "unsupported_parameter", "echo",
-                             "echo: the model turns one text into another; its answer does not continue the prompt");
+    job->wants_prompt_picks = request->wants_prompt_logprobs;
+    job->n_prompt_top = request->n_prompt_top;
+    if (!check_prompt_rows(model, request, problem)) return false;
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)model->n_ctx - 1);
     if (!server_prompt_tokens(model->model, request, chat, &limits, &job->prompt, &job->n_prompt, problem))
         return false;

@@ -49,11 +49,27 @@ static frit_status note(server_pick *pick, const float *logits, size_t n_vocab, 
     return status == FRIT_OK ? frit_logprobs_top(logits, n_vocab, pick->top, (size_t)pick->n_top) : status;
 }
 
+bool server_job_has_rows(const server_job *job)
+{
+    return (job->echoes && job->n_top >= 0) || job->wants_prompt_picks;
+}
+
+static int32_t rank_of(const float *logits, size_t n_vocab, frit_token token)
+{
+    int32_t rank = 1;
+    for (size_t i = 0; i < n_vocab; i++) rank += logits[i] > logits[token];
+    return rank;
+}
+
 // Row i says how likely token i + 1 was. Logits that are not finite end the session.
 void server_job_note_row(void *ctx, size_t i, const float *values, size_t n)
 {
     server_job *job = ctx;
-    if (i + 1 < job->n_prompt) note(&job->prompt_picks[i + 1], values, n, job->n_top, job->prompt[i + 1]);
+    if (i + 1 >= job->n_prompt) return;
+    server_pick *pick = &job->prompt_picks[i + 1];
+    const int32_t n_top = job->echoes && job->n_top > job->n_prompt_top ? job->n_top : job->n_prompt_top;
+    note(pick, values, n, n_top, job->prompt[i + 1]);
+    if (job->wants_prompt_picks) pick->rank = rank_of(values, n, job->prompt[i + 1]);
 }
 
 frit_status server_job_note_pick(server_job *job, const frit_picked *picked)

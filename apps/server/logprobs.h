@@ -8,7 +8,8 @@ enum { SERVER_MAX_TOP = 20 };
 
 typedef struct server_pick {   // one token of a prompt or an answer
     frit_logprob picked;
-    size_t at;   // where its text begins in the answer, in bytes
+    size_t at;      // where its text begins in the answer, in bytes
+    int32_t rank;   // of a prompt's token: 1 is the likeliest one; 0: not known
     int32_t n_top;
     frit_logprob top[SERVER_MAX_TOP];   // falling; the lower id among equals
 } server_pick;

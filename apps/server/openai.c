@@ -83,7 +83,7 @@ static void append_token(const frit_model *model, frit_logprob found, json_t *to
 static json_t *top_json(const server_answer *answer, const server_pick *pick)
 {
     json_t *top = json_object();
-    for (int32_t i = 0; i < pick->n_top; i++) {
+    for (int32_t i = 0; i < pick->n_top && i < answer->request.n_top; i++) {
         json_t *bytes, *token = token_json(answer->model, pick->top[i].token, &bytes);
         json_object_set_new(top, json_string_value(token), json_real((double)pick->top[i].logprob));
         json_decref(token);
@@ -173,6 +173,34 @@ static json_t *take_picks(server_job *job, size_t end)
 static json_t *take_last_picks(server_job *job)
 {
     return take_picks(job, job->answer.stopped ? job->answer.n : SIZE_MAX);
+}
+
+// vLLM's prompt_logprobs: of each token of the prompt, by its id, and of the likeliest others. Nothing is known of the
+// first.
+static void add_rank(const server_answer *answer, frit_logprob found, int32_t rank, json_t *out)
+{
+    char id[16];
+    json_t *bytes, *token = token_json(answer->model, found.token, &bytes);
+    json_decref(bytes);
+    snprintf(id, sizeof id, "%d", found.token);
+    json_object_set_new(
+        out, id, json_pack("{s:f, s:i, s:o}", "logprob", (double)found.logprob, "rank", rank, "decoded_token", token));
+}
+
+static void add_prompt_picks(const server_job *job, json_t *to)
+{
+    const server_answer *answer = job->ctx;
+    if (!job->prompt_picks || !job->wants_prompt_picks) return;
+    json_t *list = json_pack("[n]");
+    for (size_t i = 1; i < job->n_prompt; i++) {
+        const server_pick *pick = &job->prompt_picks[i];
+        json_t *row = json_object();
+        add_rank(answer, pick->picked, pick->rank, row);
+        for (int32_t k = 0; k < job->n_prompt_top && k < pick->n_top; k++)
+            if (pick->top[k].token != pick->picked.token) add_rank(answer, pick->top[k], k + 1, row);
+        json_array_append_new(list, row);
+    }
+    json_object_set_new(to, "prompt_logprobs", list);
 }
 
 // ---------------------------------------------------------------------------------------- streams
@@ -347,12 +375,14 @@ static void put_whole(server_job *job)
                            take_last_picks(job), "finish_reason", finish_text(answer));
     else
         choice = text_choice(job);
+    if (!answer->chat) add_prompt_picks(job, choice);
     if (json_array_set_new(first->choices, (size_t)answer->index, choice) != 0) job->outbox.failed = true;
     if (!server_answer_is_last(job)) return;
     if (first->request.n_given < first->request.n_choices) keep_best(server_job_first(job));
     json_t *json = envelope(answer, answer->chat ? "chat.completion" : "text_completion", json_incref(first->choices));
     json_object_set_new(json, "usage", usage_json(job));
     json_object_set_new(json, "timings", server_timings_json(server_job_first(job)));
+    if (answer->chat) add_prompt_picks(server_job_first(job), json);
     server_answer_put(job, "", json, "\n");
 }
 

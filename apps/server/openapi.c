@@ -48,6 +48,7 @@ static const struct {
     {"text", OBJECT},
     {"thinking", OBJECT},
     {"reasoning", OBJECT},
+    {"prompt_logprobs", "{\"type\": [\"integer\", \"null\"], \"minimum\": 0, \"maximum\": 20}"},
     {"truncation", "{\"enum\": [\"auto\", \"disabled\", null]}"},
     {"options", OBJECT},
     {"output_config", OBJECT},

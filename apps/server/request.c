@@ -306,6 +306,20 @@ static bool parse_members(json_t *value, void *ctx, server_problem *problem)
     return true;
 }
 
+// vLLM's; -1, the whole vocabulary, is too much.
+static bool parse_prompt_logprobs(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    const json_int_t n = json_integer_value(value);
+    if (json_is_false(value)) return true;
+    if (!json_is_integer(value) || n < 0 || n > SERVER_MAX_TOP)
+        return server_refuse(problem, 400, json_is_integer(value) ? "invalid_value" : "invalid_type", "prompt_logprobs",
+                             "prompt_logprobs: expected an integer from 0 to %d", SERVER_MAX_TOP);
+    request->wants_prompt_logprobs = true;
+    request->n_prompt_top = (int32_t)n;
+    return true;
+}
+
 // 0: none, as in llama.cpp.
 static bool parse_n_probs(json_t *value, void *ctx, server_problem *problem)
 {
@@ -476,7 +490,6 @@ void server_clear_generation(void *ctx)
     {"max_completion_tokens", FIELD_INT, .offset = AT(max_completion_tokens), .min = -1, .max = INT32_MAX,          \
      .fallback = SERVER_UNSET},                                                                           \
     {"n", FIELD_INT, .offset = AT(n_choices), .min = 1, .max = SERVER_MAX_CHOICES, .fallback = 1},         \
-    LATER("prompt_logprobs", .harmless = "false", .why = "probabilities come with a later version"),      \
     {"grammar", FIELD_CUSTOM, .parse = parse_grammar},                                                    \
     {"json_schema", FIELD_CUSTOM, .parse = parse_json_schema},                                            \
     {"regex", FIELD_CUSTOM, .parse = parse_regex},                                                        \
@@ -491,6 +504,7 @@ static const server_field chat_fields[] = {
     {"logprobs", FIELD_BOOL, .offset = AT(wants_logprobs)},
     {"top_logprobs", FIELD_INT, .offset = AT(n_top), .min = 0, .max = SERVER_MAX_TOP},
     {"parallel_tool_calls", FIELD_BOOL, .offset = AT(parallel_calls), .fallback = 1},
+    {"prompt_logprobs", FIELD_CUSTOM, .parse = parse_prompt_logprobs},
     LATER("functions", .harmless = "[]", .why = OLD_TOOLS),
     LATER("function_call", .harmless = "\"none\"|\"auto\"", .why = OLD_TOOLS),
     LATER("chat_template", .why = "the server's template is used; --chat-template sets it"),
@@ -506,6 +520,7 @@ static const server_field completion_fields[] = {
     {"heal", FIELD_BOOL, .offset = AT(heals)},
     {"logprobs", FIELD_CUSTOM, .parse = parse_logprobs},
     {"echo", FIELD_BOOL, .offset = AT(echo)},
+    {"prompt_logprobs", FIELD_CUSTOM, .parse = parse_prompt_logprobs},
     {"best_of", FIELD_INT, .offset = AT(best_of), .min = 1, .max = SERVER_MAX_CHOICES},
     {"suffix", FIELD_CUSTOM, .parse = parse_suffix},
 };

@@ -33,11 +33,13 @@ typedef struct server_generation {
     size_t n_format;
     frit_grammar_kind format_kind;
     const char *format_param;
-    char *format_owned;    // format, where it is not a text of the body
-    bool heals;            // the answer may go on within the last word of the prompt
-    bool echo;             // the prompt comes before the answer
-    bool wants_logprobs;   // log-probabilities of the answer's tokens, and of the prompt's that comes before it
-    int32_t n_top;         // and so many of the likeliest others
+    char *format_owned;           // format, where it is not a text of the body
+    bool heals;                   // the answer may go on within the last word of the prompt
+    bool echo;                    // the prompt comes before the answer
+    bool wants_logprobs;          // log-probabilities of the answer's tokens, and of the prompt's that comes before it
+    int32_t n_top;                // and so many of the likeliest others
+    bool wants_prompt_logprobs;   // of the prompt's tokens, beside the answer
+    int32_t n_prompt_top;         // and so many of the likeliest others
     uint64_t seed;
     bool has_seed;
     frit_option_list stop;        // items owned, texts borrowed

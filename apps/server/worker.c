@@ -199,7 +199,7 @@ static void ask_all(server_worker *worker)
 static frit_status load_prompt(server_worker *worker, server_slot *slot, server_job *job, size_t n_kept)
 {
     const frit_push_options rows = {.output = FRIT_OUTPUT_ALL, .row = server_job_note_row, .row_ctx = job};
-    const bool wants_rows = job->echoes && job->n_top >= 0;
+    const bool wants_rows = server_job_has_rows(job);
     if (wants_rows) job->prompt_picks = calloc(job->n_prompt, sizeof *job->prompt_picks);
     if (wants_rows && !job->prompt_picks) return FRIT_E_MEMORY;
     const server_job *first = server_job_first(job);

@@ -64,15 +64,17 @@ struct server_job {
     frit_sampler *sampler;        // owned
     frit_sampler *late_sampler;   // after min_tokens tokens of the answer: owned; NULL: the same
     int32_t min_tokens;
-    int32_t max_seconds;      // from its session on, its prompt too, each answer may take so long; 0: any
-    int32_t max_ms;           // after its first token, and a line, the answer may take so long; <= 0: any
-    frit_grammar *grammar;    // of the answer: owned; NULL: none
-    bool awaits_grammar;      // it is still compiled: the prompt runs before, and no token is picked
-    frit_option_list stop;    // lives in ctx
-    frit_turn *turn;          // of a chat: owned; the voice takes the answer apart with it
-    int32_t n_top;            // likeliest tokens to report with each of the answer; -1: not even that
-    bool wants_ids;           // of the tokens of the answer
-    bool echoes;              // the prompt's tokens are reported too
+    int32_t max_seconds;       // from its session on, its prompt too, each answer may take so long; 0: any
+    int32_t max_ms;            // after its first token, and a line, the answer may take so long; <= 0: any
+    frit_grammar *grammar;     // of the answer: owned; NULL: none
+    bool awaits_grammar;       // it is still compiled: the prompt runs before, and no token is picked
+    frit_option_list stop;     // lives in ctx
+    frit_turn *turn;           // of a chat: owned; the voice takes the answer apart with it
+    int32_t n_top;             // likeliest tokens to report with each of the answer; -1: not even that
+    bool wants_ids;            // of the tokens of the answer
+    bool echoes;               // the prompt's tokens are reported too
+    bool wants_prompt_picks;   // how likely they were is reported aside, with n_prompt_top likeliest others
+    int32_t n_prompt_top;
     int32_t wanted_slot;      // from 1 on, where it is idle; 0: any
     bool keeps_slot;          // the work is about that session and its text; it is refused where that is busy
     int32_t max_tokens;       // -1: until the answer or the context ends
@@ -113,7 +115,7 @@ struct server_job {
     bool wants_pick;             // the session's last token was queued, and what follows it is not asked for yet
     size_t n_drafts;             // guesses after the last token, which the pick verifies
     server_pick *picks;          // tokens of the answer, if n_top >= 0
-    server_pick *prompt_picks;   // [n_prompt], if it echoes and n_top >= 0; nothing is known of the first
+    server_pick *prompt_picks;   // [n_prompt], if server_job_has_rows; nothing is known of the first
     size_t n_picks, picks_capacity;
     frit_token *ids;   // of the answer's tokens, if wants_ids
     size_t n_ids, ids_capacity;
@@ -206,6 +208,7 @@ server_usage server_answer_usage(const server_job *job);         // of all answe
 frit_status server_job_note_pick(server_job *job, const frit_picked *picked);
 frit_status server_job_note_id(server_job *job, frit_token token);
 void server_job_note_row(void *ctx, size_t i, const float *values, size_t n);
+bool server_job_has_rows(const server_job *job);   // ... which are noted
 // The answer has its next token; it is whole. `metrics` may be NULL.
 void server_job_note_token(server_job *job, server_metrics *metrics, double now);
 void server_job_note_end(const server_job *job, server_metrics *metrics, server_finish finish);

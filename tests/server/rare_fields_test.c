@@ -267,6 +267,61 @@ static void an_answer_may_have_a_time(void **state)
     assert_int_equal(stop_serving(&fable, SIGTERM), 0);
 }
 
+// The numbers are those of an echo; a token's rank is its place among the likeliest.
+static void prompts_have_log_probabilities_aside(void **state)
+{
+    (void)state;
+    enum { PROMPT = 6, TOP = 3 };
+    static const int ids[PROMPT] = {1, 15, 26, 17, 9, 9};
+    char body[512];
+    snprintf(body, sizeof body,
+             "{\"prompt\": [1, 15, 26, 17, 9, 9], \"max_tokens\": 2, \"n\": 2, \"ignore_eos\": true, "
+             "\"echo\": true, \"logprobs\": 1, \"prompt_logprobs\": 3}");
+    json_t *json = post_for(&s, TEXT, body, 200);
+    for (size_t k = 0; k < 2; k++) {
+        const json_t *choice = json_array_get(json_object_get(json, "choices"), k);
+        const json_t *list = json_object_get(choice, "prompt_logprobs");
+        assert_int_equal(json_array_size(list), PROMPT);
+        assert_true(json_is_null(json_array_get(list, 0)));
+        for (size_t i = 1; i < PROMPT; i++) {
+            char id[16];
+            snprintf(id, sizeof id, "%d", ids[i]);
+            const json_t *row = json_array_get(list, i), *own = json_object_get(row, id);
+            const json_t *echoed = json_array_get(value_in(choice, "logprobs.token_logprobs"), i);
+            const json_int_t rank = json_integer_value(json_object_get(own, "rank"));
+            assert_true(json_equal(json_object_get(own, "logprob"), echoed));
+            assert_true(json_is_string(json_object_get(own, "decoded_token")));
+            assert_int_equal(json_object_size(row), rank <= TOP ? TOP : TOP + 1);
+            assert_int_equal(json_object_size(json_array_get(value_in(choice, "logprobs.top_logprobs"), i)), 1);
+            const char *other;
+            json_t *found;
+            json_object_foreach((json_t *)row, other, found)
+            {
+                const double difference =
+                    json_number_value(json_object_get(found, "logprob")) - json_number_value(echoed);
+                const json_int_t place = json_integer_value(json_object_get(found, "rank"));
+                assert_true(place == rank ? difference == 0 : place < rank ? difference >= 0 : difference <= 0);
+            }
+        }
+    }
+    json_decref(json);
+    json = post_for(
+        &s, "/v1/chat/completions",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"abc\"}], \"max_tokens\": 1, \"prompt_logprobs\": 0}", 200);
+    expect_int_in(json, "usage.prompt_tokens", (json_int_t)json_array_size(json_object_get(json, "prompt_logprobs")));
+    assert_int_equal(json_object_size(value_in(json, "prompt_logprobs.1")), 1);
+    json_decref(json);
+    static const char *const bad[] = {"\"prompt_logprobs\": 21", "\"prompt_logprobs\": -1",
+                                      "\"prompt_logprobs\": \"3\"", "\"prompt_logprobs\": 1, \"stream\": true",
+                                      "\"prompt_logprobs\": 1, \"heal\": true"};
+    for (size_t i = 0; i < FRIT_COUNT(bad); i++) {
+        snprintf(body, sizeof body, "{\"prompt\": \"ab\", %s}", bad[i]);
+        json = post_for(&s, TEXT, body, 400);
+        expect_text_in(json, "error.param", "prompt_logprobs");
+        json_decref(json);
+    }
+}
+
 static void moderation_is_refused_and_says_what_to_do(void **state)
 {
     (void)state;
@@ -286,6 +341,7 @@ int main(void)
         cmocka_unit_test(several_prompts_have_answers_each),
         cmocka_unit_test(events_may_have_timings_and_padding),
         cmocka_unit_test(an_answer_may_have_a_time),
+        cmocka_unit_test(prompts_have_log_probabilities_aside),
         cmocka_unit_test(moderation_is_refused_and_says_what_to_do),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
