@@ -15,7 +15,19 @@ enum { OK, INVALID = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500 };
 
 // ------------------------------------------------------------------------------- the device
 
-static uint64_t n_used, n_total;
+static uint64_t n_used, n_total, n_foreign;
+static int fault;
+
+void emulated_break(int result)
+{
+    fault = result;
+}
+
+void emulated_take(uint64_t n_bytes)
+{
+    n_used = n_used - n_foreign + n_bytes;
+    n_foreign = n_bytes;
+}
 
 int cuInit(unsigned flags)
 {
@@ -32,9 +44,10 @@ int cuDriverGetVersion(int *version)
 
 int cuGetErrorString(int result, const char **text)
 {
-    *text = result == OUT_OF_MEMORY ? "out of memory"
-            : result == NOT_FOUND   ? "named symbol not found"
-                                    : "invalid argument";
+    *text = result == OUT_OF_MEMORY   ? "out of memory"
+            : result == EMULATED_LOST ? "unspecified launch failure"
+            : result == NOT_FOUND     ? "named symbol not found"
+                                      : "invalid argument";
     return OK;
 }
 
@@ -93,7 +106,7 @@ int cuCtxSetCurrent(void *context)
 
 int cuCtxSynchronize(void)
 {
-    return OK;
+    return fault;
 }
 
 // ------------------------------------------------------------------------------- memory
@@ -105,12 +118,13 @@ int cuMemGetInfo_v2(size_t *n_free, size_t *n_all)
 {
     *n_all = n_total;
     *n_free = n_used < n_total ? n_total - n_used : 0;
-    return OK;
+    return fault;
 }
 
 int cuMemAlloc_v2(uint64_t *address, size_t n_bytes)
 {
     if (n_bytes == 0) return INVALID;
+    if (fault) return fault;
     if (n_bytes > n_total || n_used > n_total - n_bytes) return OUT_OF_MEMORY;
     uint8_t *memory = aligned_alloc(HEAD, (n_bytes + HEAD - 1) / HEAD * HEAD + HEAD);
     if (!memory) return OUT_OF_MEMORY;
@@ -250,6 +264,7 @@ static int add(graph *g, const emulated_work *work)
 int emulated_submit(emulated_stream *stream, const emulated_work *work)
 {
     if (stream && stream->captured) return add(stream->captured, work);
+    if (fault) return fault;
     work->run(work, work->data);
     return OK;
 }
@@ -325,7 +340,7 @@ int cuStreamDestroy_v2(emulated_stream *stream)
 
 int cuStreamSynchronize(emulated_stream *stream)
 {
-    return stream && stream->captured ? INVALID : OK;
+    return stream && stream->captured ? INVALID : fault;
 }
 
 int cuStreamWaitEvent(emulated_stream *stream, void *event, unsigned flags)
@@ -406,12 +421,12 @@ int cuEventRecord(void *event, emulated_stream *stream)
 
 int cuEventSynchronize(void *event)
 {
-    return event ? OK : INVALID;
+    return event ? fault : INVALID;
 }
 
 int cuEventQuery(void *event)
 {
-    return event ? OK : INVALID;
+    return event ? fault : INVALID;
 }
 
 int cuEventElapsedTime(float *milliseconds, void *begin, void *end)

@@ -25,5 +25,12 @@ typedef struct emulated_work {
     size_t n_bytes;
 } emulated_work;
 
+// For tests, which find them in the driver's library. From here on what uses the GPU returns this, as it does once a
+// GPU is lost; 0: it works.
+enum { EMULATED_LOST = 719 };
+void emulated_break(int result);
+// So many bytes of the GPU's memory are another process's.
+void emulated_take(uint64_t n_bytes);
+
 typedef struct emulated_stream emulated_stream;
 int emulated_submit(emulated_stream *stream, const emulated_work *work);

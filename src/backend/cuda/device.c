@@ -143,9 +143,8 @@ frit_status frit_cuda_alloc_bytes(frit_cuda_device *d, uint64_t n_bytes, const c
     size_t n_free = 0, n_all = 0;
     *address = 0;
     if (n_bytes == 0) return FRIT_OK;
-    const int result = d->driver.memory_alloc(address, (size_t)n_bytes);
-    if (result == 0) return FRIT_OK;
-    if (d->driver.memory_info(&n_free, &n_all) != 0) return check(d, result, what);
+    const frit_status status = check(d, d->driver.memory_alloc(address, (size_t)n_bytes), what);
+    if (status != FRIT_E_MEMORY || d->driver.memory_info(&n_free, &n_all) != 0) return status;
     return frit_fail(FRIT_E_MEMORY, "%s: %.1f MB for %s; %.1f of %.1f MB are free", d->gpu.name, (double)n_bytes / 1e6,
                      what, (double)n_free / 1e6, (double)n_all / 1e6);
 }
@@ -155,36 +154,49 @@ void frit_cuda_free_bytes(frit_cuda_device *d, uint64_t address)
     if (address) d->driver.memory_free(address);
 }
 
+// What is there stays until its successor is.
 frit_status frit_cuda_buffer_reserve(frit_cuda_device *d, frit_cuda_buffer *buffer, size_t n_bytes, bool on_gpu,
                                      bool on_host)
 {
     if (buffer->n_bytes >= n_bytes) return FRIT_OK;
-    free_buffer(d, buffer);
-    n_bytes += n_bytes / 2;
-    if (on_gpu) FRIT_TRY(frit_cuda_alloc_bytes(d, n_bytes, "a step", &buffer->address));
-    if (on_host) FRIT_TRY(check(d, d->driver.host_alloc(&buffer->host, n_bytes, 0), "allocating pinned memory"));
-    buffer->n_bytes = n_bytes;
-    return FRIT_OK;
+    frit_cuda_buffer grown = {.n_bytes = n_bytes + n_bytes / 2};
+    frit_status status = FRIT_OK;
+    if (on_gpu) status = frit_cuda_alloc_bytes(d, grown.n_bytes, "a step", &grown.address);
+    if (on_host && status == FRIT_OK)
+        status = check(d, d->driver.host_alloc(&grown.host, grown.n_bytes, 0), "allocating pinned memory");
+    free_buffer(d, status == FRIT_OK ? buffer : &grown);
+    if (status == FRIT_OK) *buffer = grown;
+    return status;
+}
+
+// Replaces memory, which may be too large to be there twice. Where there is no room for more, what was there comes back
+// for the steps that need no more, unless others have taken it. *has_bytes: what there is.
+static frit_status grow(frit_cuda_device *d, uint64_t n_bytes, const char *what, uint64_t *address, uint64_t *has_bytes)
+{
+    const uint64_t before = *has_bytes;
+    if (before >= n_bytes) return FRIT_OK;
+    FRIT_TRY(check(d, d->driver.stream_wait(d->stream), "waiting for a GPU"));
+    frit_cuda_free_bytes(d, *address);
+    *has_bytes = 0;
+    const frit_status status = frit_cuda_alloc_bytes(d, n_bytes, what, address);
+    if (status == FRIT_OK)
+        *has_bytes = n_bytes;
+    else if (d->driver.memory_alloc(address, (size_t)before) == 0)
+        *has_bytes = before;
+    else
+        *address = 0;
+    return status;
 }
 
 frit_status frit_cuda_scratch_reserve(frit_cuda_device *d, uint64_t n_bytes)
 {
-    if (d->scratch.address && d->scratch.base.n_bytes >= n_bytes) return FRIT_OK;
-    FRIT_TRY(check(d, d->driver.stream_wait(d->stream), "waiting for a GPU"));
-    frit_cuda_free_bytes(d, d->scratch.address);
-    d->scratch = (frit_cuda_memory){.base = {&d->base, n_bytes}};
-    return frit_cuda_alloc_bytes(d, n_bytes, "intermediate results", &d->scratch.address);
+    d->scratch.base.device = &d->base;
+    return grow(d, n_bytes, "intermediate results", &d->scratch.address, &d->scratch.base.n_bytes);
 }
 
 frit_status frit_cuda_work_reserve(frit_cuda_device *d, uint64_t n_bytes)
 {
-    if (d->work_bytes >= n_bytes) return FRIT_OK;
-    FRIT_TRY(check(d, d->driver.stream_wait(d->stream), "waiting for a GPU"));
-    frit_cuda_free_bytes(d, d->work);
-    d->work_bytes = 0;
-    FRIT_TRY(frit_cuda_alloc_bytes(d, n_bytes, "products of many rows", &d->work));
-    d->work_bytes = n_bytes;
-    return FRIT_OK;
+    return grow(d, n_bytes, "products of many rows", &d->work, &d->work_bytes);
 }
 
 static frit_status cuda_alloc(frit_device *base, uint64_t n_bytes, frit_memory **out)

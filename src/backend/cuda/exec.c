@@ -367,6 +367,9 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     frit_cuda_step step = {.batch = batch, .given = exec->given.address};
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
     FRIT_TRY(check_tokens(d, batch));
+    // A larger plan may have failed to get its memory, and taken this one's with it.
+    FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
+    FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
     FRIT_TRY(take_flight(d, &flight));
     describe_output(exec, batch, output, flight);
     FRIT_TRY(upload(d, flight, batch, &step));
