@@ -17,7 +17,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 PLATFORMS = $(shell grep -v '^\#' packaging/platforms.tsv | cut -f 1)
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured page test-page setup dist deb check-packages release format lint check bench load fuzz asan tsan install clean help
+.PHONY: all run test check-deploy test-ray test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured page test-page setup dist deb check-packages release format lint check bench load fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -116,6 +116,10 @@ wheels:
 ## make check-deploy  validates what is in deploy/, with validators from PyPI (into build/check-deploy)
 check-deploy: all
 	@tests/deploy/check.sh build/release/frit
+
+## make test-ray   runs deploy/ray under Ray Serve (from PyPI, about 500 MB, into build/check-deploy/ray)
+test-ray: all
+	@tests/deploy/ray.sh build/release/frit
 
 ## make page       builds frit with the web page, whose libraries come from npm into build/tools/page
 page:
