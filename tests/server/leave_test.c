@@ -19,7 +19,8 @@ static int set_up(void **state)
     (void)state;
     server_problem problem;
     assert_ok(frit_model_open(&model, project_path("models/fable.gguf"), NULL));
-    assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = CTX, .n_sessions = 2, .n_batch = 8}));
+    assert_ok(frit_engine_new(&engine, model,
+                              &(frit_engine_options){.n_ctx = CTX, .n_threads = 1, .n_sessions = 2, .n_batch = 8}));
     const server_worker_options options = {.n_sessions = 2, .max_waiting = 4, .speculate = {.always = true}};
     assert_true(server_worker_new(&worker, model, engine, &options, &problem));
     return 0;
