@@ -32,7 +32,8 @@ static const struct {
      "\"tool_choice\":\"auto\",\"parallel_tool_calls\":false,\"chat_template_kwargs\":{\"a\":1},"
      "\"reasoning_effort\":\"low\"}"},
     {&server_completion_parser, USE_COMPLETION,
-     "{\"prompt\":\"once\",\"echo\":false,\"logprobs\":null,\"stop\":\"x\",\"frequency_penalty\":0.1,"
+     "{\"prompt\":\"once\",\"echo\":false,\"logprobs\":null,\"prompt_logprobs\":2,\"stop\":\"x\",\"frequency_penalty\":"
+     "0.1,"
      "\"presence_penalty\":0.2,\"repeat_penalty\":1.1,\"repeat_last_n\":-1}"},
     {&server_tokenize_parser, USE_TEXT,
      "{\"content\":\"hello\",\"add_special\":true,\"parse_special\":false,\"with_pieces\":true}"},
@@ -56,7 +57,7 @@ static const struct {
      "\"name\":\"f\",\"arguments\":\"{}\"},{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"1\"}],"
      "\"instructions\":\"i\",\"tools\":[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}],\"tool_choice\":{"
      "\"type\":\"function\",\"name\":\"f\"},\"text\":{\"format\":{\"type\":\"json_schema\",\"schema\":{}}},"
-     "\"reasoning\":{\"effort\":\"low\"},\"store\":false,\"max_output_tokens\":5}"},
+     "\"reasoning\":{\"effort\":\"low\"},\"store\":false,\"max_output_tokens\":5,\"truncation\":\"auto\"}"},
     {&server_native_parser, USE_COMPLETION,
      "{\"prompt\":\"p\",\"n_predict\":5,\"n_probs\":2,\"logit_bias\":[[5,-1.5],[6,false]],\"input_prefix\":\"a\","
      "\"input_suffix\":\"b\",\"input_extra\":[{\"filename\":\"f\",\"text\":\"t\"}]}"},
@@ -68,6 +69,7 @@ static const struct {
      "\"seed\":1,\"temperature\":0.5,\"top_k\":3}}"},
     {&server_ollama_generate_parser, USE_CHAT,
      "{\"prompt\":\"p\",\"system\":\"s\",\"raw\":false,\"format\":{\"type\":\"object\"},\"suffix\":\"\"}"},
+    {&server_adapters_parser, USE_COMPLETION, "[{\"id\":0,\"scale\":0.5},{\"id\":1}]"},
 };
 enum { N_PARSERS = sizeof rows / sizeof rows[0] };
 
