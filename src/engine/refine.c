@@ -4,7 +4,8 @@
 // Two engines read the same text: the model's and the quantized file's, of which what comes before is refined. Both
 // run as far as the layer, whose inputs in the one and the other give H and C. Every eighth window of the text is held
 // out. Matrices that read the same are refined together, and then the text is read again for the next ones of the
-// layer: what takes back errors must know those that will be there.
+// layer: what takes back errors must know those that will be there. The output matrix comes last. One that the model
+// shares with its token embeddings stays: those have been read.
 #include "base/file.h"
 #include "engine/engine.h"
 #include "engine/observe.h"
@@ -28,8 +29,8 @@ typedef struct refining {
     frit_engine *original, *engine;
     frit_covariance *kept, *sums, *held;
     frit_pool *pool;
-    int32_t layer;
-    char prefix[32];   // of the layer's tensors: "blk.3."
+    int32_t layer;     // past the last one: the output
+    char prefix[64];   // of the layer's tensors: "blk.3."
     frit_map done;     // names of tensors
     int64_t n_windows, window;
     frit_token bos;
@@ -73,7 +74,7 @@ static frit_status say_progress(refining *r)
 {
     const frit_refine_options *o = r->options;
     const double share = r->n_in_layer > 0 ? (double)r->n_left / r->n_in_layer : 1;
-    const double done = ((double)r->layer + 1 - share) / r->source->hp.n_layer;
+    const double done = ((double)r->layer + 1 - share) / (r->source->hp.n_layer + 1);
     if (!o->progress || o->progress(o->progress_ctx, done)) return FRIT_OK;
     return frit_fail(FRIT_E_CANCELLED, "%s: refining was cancelled", r->path);
 }
@@ -84,8 +85,9 @@ static frit_status read_windows(refining *r, bool is_held, frit_covariance *sums
     frit_token window[WINDOW];
     FRIT_TRY(frit_engine_observe_covariance(r->original, r->kept));
     FRIT_TRY(frit_engine_observe_covariance(r->engine, sums));
-    frit_observe_layers(r->original, r->layer + 1);
-    frit_observe_layers(r->engine, r->layer + 1);
+    const int32_t n_layers = r->source->hp.n_layer, n = r->layer < n_layers ? r->layer + 1 : n_layers;
+    frit_observe_layers(r->original, n);
+    frit_observe_layers(r->engine, n);
     for (int64_t w = 0; w < r->n_windows; w++) {
         if ((w % HELD_OUT == HELD_OUT - 1) != is_held) continue;
         memcpy(window, r->options->tokens + w * r->window, (size_t)r->window * sizeof *window);
@@ -280,10 +282,21 @@ static frit_status refine_next(refining *r, bool *is_done)
     return FRIT_OK;
 }
 
+static void set_prefix(refining *r)
+{
+    const frit_weights *weights = &r->source->weights;
+    const frit_tensor *output = weights->lm_head.w;
+    const bool is_own = output && output != weights->tok_embd.w && strlen(output->name) < sizeof r->prefix;
+    if (r->layer < r->source->hp.n_layer)
+        snprintf(r->prefix, sizeof r->prefix, "blk.%d.", (int)r->layer);
+    else
+        snprintf(r->prefix, sizeof r->prefix, "%s", is_own ? output->name : "none");
+}
+
 static frit_status refine_layer(refining *r, bool *is_done)
 {
     const frit_engine_options options = engine_options(r);
-    snprintf(r->prefix, sizeof r->prefix, "blk.%d.", (int)r->layer);
+    set_prefix(r);
     FRIT_TRY(frit_model_open_memory(&r->quantized, r->bytes, r->n_bytes, NULL));
     FRIT_TRY(check_target(r));
     if (r->n_in_layer == 0) r->n_in_layer = r->n_left = count_left(r);
@@ -333,7 +346,7 @@ static frit_status refine(refining *r, const char *source)
     FRIT_TRY(frit_engine_new(&r->original, r->source, &options));
     FRIT_TRY(frit_pool_new(&r->pool, options.n_threads));
     const int32_t n_layers = r->source->hp.n_layer;
-    for (bool is_done = false; r->layer < n_layers; r->layer += is_done) {
+    for (bool is_done = false; r->layer <= n_layers; r->layer += is_done) {
         const frit_status status = refine_layer(r, &is_done);
         close_layer(r);
         FRIT_TRY(status);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Refining a quantized file: results come nearer to the model's, and nothing else of the file changes.
+#include "format/checkpoint.h"
 #include "frit_tools.h"
 #include "support/support.h"
+#include "support/tiny_model.h"
 
 #include <math.h>
 
@@ -149,11 +151,62 @@ static void a_file_stays_where_refining_fails(void **state)
     remove(path);
 }
 
+// The bytes of a tensor of a file, malloc'd.
+static char *tensor_bytes(const char *path, const char *name, size_t *n)
+{
+    frit_checkpoint *ckpt;
+    assert_ok(frit_checkpoint_open(&ckpt, path, NULL));
+    const frit_tensor *tensor = frit_checkpoint_find(ckpt, name);
+    assert_non_null(tensor);
+    *n = (size_t)tensor->n_bytes;
+    char *bytes = malloc(*n);
+    memcpy(bytes, tensor->data, *n);
+    frit_checkpoint_close(ckpt);
+    return bytes;
+}
+
+static bool changes(const char *before, const char *after, const char *name)
+{
+    size_t n_before, n_after;
+    char *a = tensor_bytes(before, name, &n_before), *b = tensor_bytes(after, name, &n_after);
+    assert_int_equal(n_before, n_after);
+    const bool is_changed = memcmp(a, b, n_before) != 0;
+    free(a);
+    free(b);
+    return is_changed;
+}
+
+static void a_model_of_its_own_output_has_that_refined(void **state)
+{
+    (void)state;
+    enum { N = 9 * TINY_CTX };
+    char source[1024], before[1024], after[1024];
+    static frit_token ids[N];
+    for (int i = 0; i < N; i++) ids[i] = (frit_token)((i * 7 + i / 13 * 5) % TINY_VOCAB);
+    for (int tied = 0; tied < 2; tied++) {
+        const tiny_options tiny = {.without = tied ? "output.weight" : NULL};
+        snprintf(source, sizeof source, "%s", tiny_model("refine_tiny.gguf", &tiny));
+        const frit_quantize_options quantize = {.mix = "q4_0", .output_type = "q4_0", .embedding_type = "q4_0"};
+        const frit_convert_options convert = {.n_threads = 2, .quantize = &quantize};
+        snprintf(before, sizeof before, "%s", temp_path("refine_d.gguf"));
+        snprintf(after, sizeof after, "%s", temp_path("refine_e.gguf"));
+        assert_ok(frit_convert(source, before, &convert));
+        assert_ok(frit_convert(source, after, &convert));
+        assert_ok(frit_refine(source, after, &(frit_refine_options){.tokens = ids, .n_tokens = N, .n_threads = 2}));
+        assert_true(changes(before, after, "blk.1.ffn_down.weight") || changes(before, after, "blk.1.ffn_up.weight"));
+        assert_false(changes(before, after, "token_embd.weight"));
+        if (!tied) assert_true(changes(before, after, "output.weight"));
+        remove(before);
+        remove(after);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_come_nearer_on_other_text),
         cmocka_unit_test(a_file_stays_where_refining_fails),
+        cmocka_unit_test(a_model_of_its_own_output_has_that_refined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
