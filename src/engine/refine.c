@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "engine/engine.h"
 #include "engine/observe.h"
+#include "engine/refine.h"
 #include "engine/refine_rows.h"
 #include "format/rows.h"
 
@@ -27,7 +28,12 @@ typedef struct refining {
     size_t n_bytes;
     frit_model *source, *quantized;
     frit_engine *original, *engine;
-    frit_covariance *kept, *sums, *held;
+    frit_covariance *kept, *kept_held;   // what the model's matrices of the layer read
+    uint64_t most_kept;                  // bytes
+    bool keeps_all;                      // of all windows
+    int32_t kept_layer;                  // that they are of; below 0: none
+    int64_t next;                        // the matrices that read what this entry of them does are refined now
+    frit_covariance *sums, *held;
     frit_pool *pool;
     int32_t layer;     // past the last one: the output
     char prefix[64];   // of the layer's tensors: "blk.3."
@@ -43,11 +49,22 @@ typedef struct refining {
 
 // ------------------------------------------------------------------------------------- reading the text
 
+static bool is_left(const refining *r, const char *name)
+{
+    int64_t any;
+    return strncmp(name, r->prefix, strlen(r->prefix)) == 0 && !frit_map_get(&r->done, frit_str_of(name), &any);
+}
+
+static bool is_kept(void *ctx, const char *name)
+{
+    return is_left(ctx, name);
+}
+
 static bool is_wanted(void *ctx, const char *name)
 {
     const refining *r = ctx;
-    int64_t any;
-    return strncmp(name, r->prefix, strlen(r->prefix)) == 0 && !frit_map_get(&r->done, frit_str_of(name), &any);
+    const frit_covariance_entry *entry = frit_covariance_find(r->kept, name);
+    return entry && entry->source == r->next && is_left(r, name);
 }
 
 static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
@@ -79,33 +96,55 @@ static frit_status say_progress(refining *r)
     return frit_fail(FRIT_E_CANCELLED, "%s: refining was cancelled", r->path);
 }
 
-// The windows that are held out, or the others.
-static frit_status read_windows(refining *r, bool is_held, frit_covariance *sums)
+static frit_status observe(const refining *r, frit_engine *engine, frit_covariance *covariance)
+{
+    const int32_t n_layers = r->source->hp.n_layer, n = r->layer < n_layers ? r->layer + 1 : n_layers;
+    FRIT_TRY(frit_engine_observe_covariance(engine, covariance));
+    frit_observe_layers(engine, n);
+    return FRIT_OK;
+}
+
+// The windows that are held out, or the others. The model's engine need not run where all that it has read is kept.
+static frit_status read_windows(refining *r, bool is_held, frit_covariance *kept, frit_covariance *sums)
 {
     frit_token window[WINDOW];
-    FRIT_TRY(frit_engine_observe_covariance(r->original, r->kept));
-    FRIT_TRY(frit_engine_observe_covariance(r->engine, sums));
-    const int32_t n_layers = r->source->hp.n_layer, n = r->layer < n_layers ? r->layer + 1 : n_layers;
-    frit_observe_layers(r->original, n);
-    frit_observe_layers(r->engine, n);
+    const bool is_read = r->keeps_all && r->kept_layer == r->layer;
+    frit_covariance_set_against(sums, kept);
+    if (!is_read) FRIT_TRY(observe(r, r->original, kept));
+    FRIT_TRY(observe(r, r->engine, sums));
     for (int64_t w = 0; w < r->n_windows; w++) {
         if ((w % HELD_OUT == HELD_OUT - 1) != is_held) continue;
         memcpy(window, r->options->tokens + w * r->window, (size_t)r->window * sizeof *window);
         if (r->has_bos) window[0] = r->bos;
-        frit_covariance_forget(r->kept);
-        frit_covariance_forget(sums);
-        FRIT_TRY(run_window(r->original, window, (size_t)r->window));
+        if (!r->keeps_all) frit_covariance_forget(kept);
+        if (!r->keeps_all) frit_covariance_forget(sums);
+        if (!is_read) FRIT_TRY(run_window(r->original, window, (size_t)r->window));
         FRIT_TRY(run_window(r->engine, window, (size_t)r->window));
         FRIT_TRY(say_progress(r));
     }
     return FRIT_OK;
 }
 
-static frit_status new_sums(refining *r, frit_covariance **out)
+static frit_status new_covariance(refining *r, bool (*wants)(void *, const char *), frit_covariance **out)
 {
-    const frit_covariance_options options = {.wants = is_wanted, .wants_ctx = r};
-    FRIT_TRY(frit_covariance_new(out, &options));
-    if (r->kept) frit_covariance_set_against(*out, r->kept);
+    const frit_covariance_options options = {.wants = wants, .wants_ctx = r};
+    return frit_covariance_new(out, &options);
+}
+
+// What matrices the layer has, and which read the same: one token shows.
+static frit_status find_matrices(refining *r)
+{
+    uint64_t n_bytes = 0;
+    FRIT_TRY(new_covariance(r, is_kept, &r->kept));
+    FRIT_TRY(new_covariance(r, is_kept, &r->kept_held));
+    r->kept->keeps_rows = true;
+    FRIT_TRY(observe(r, r->original, r->kept));
+    FRIT_TRY(run_window(r->original, r->options->tokens, 1));
+    frit_covariance_forget(r->kept);
+    for (int64_t i = 0; i < r->kept->n; i++)
+        if (r->kept->entries[i].source == i)
+            n_bytes += (uint64_t)r->options->n_tokens * (uint64_t)r->kept->entries[i].width * sizeof(float);
+    r->keeps_all = n_bytes <= r->most_kept / 2;   // room grows twofold
     return FRIT_OK;
 }
 
@@ -205,7 +244,7 @@ static frit_status refine_tensor(refining *r, const char *name)
     m.n_rows = to->shape[to->n_dims - 2];
     if (frit_tensor_width(m.from) != m.width || frit_tensor_n_rows(m.from) != frit_tensor_n_rows(to))
         return frit_fail(FRIT_E_INVALID, "%s: '%s' has another shape than in the model", r->path, to->name);
-    if (sums->width != m.width) return FRIT_OK;
+    if (!sums || sums->width != m.width) return FRIT_OK;
     m.weights = malloc((size_t)(m.n_rows * m.width) * sizeof *m.weights);
     m.blocks = malloc((size_t)m.n_rows * frit_dtype_row_bytes(to->dtype, m.width));
     const frit_status status = m.weights && m.blocks
@@ -228,19 +267,27 @@ static frit_engine_options engine_options(const refining *r)
                                  .deterministic = true};
 }
 
-static void close_layer(refining *r)
+static void close_pass(refining *r)
 {
-    if (r->original) frit_engine_observe_covariance(r->original, NULL);
     frit_engine_free(r->engine);
     frit_model_free(r->quantized);
     frit_covariance_free(r->sums);
     frit_covariance_free(r->held);
-    frit_covariance_free(r->kept);
     frit_refine_input_free(&r->input);
     r->engine = NULL;
     r->quantized = NULL;
-    r->sums = r->held = r->kept = NULL;
+    r->sums = r->held = NULL;
     r->input_of = NULL;
+}
+
+static void close_layer(refining *r)
+{
+    if (r->original) frit_engine_observe_covariance(r->original, NULL);
+    frit_covariance_free(r->kept);
+    frit_covariance_free(r->kept_held);
+    r->kept = r->kept_held = NULL;
+    r->kept_layer = -1;
+    r->n_in_layer = 0;
 }
 
 static frit_status check_target(const refining *r)
@@ -258,27 +305,32 @@ static int32_t count_left(const refining *r)
     const frit_checkpoint *ckpt = r->quantized->ckpt;
     int32_t n = 0;
     for (size_t i = 0; i < ckpt->n_tensors; i++)
-        n += is_wanted((void *)(uintptr_t)r, ckpt->tensors[i].name) && is_refinable(r, ckpt->tensors[i].name);
+        n += is_left(r, ckpt->tensors[i].name) && is_refinable(r, ckpt->tensors[i].name);
     return n;
 }
 
-// Refines the first matrices of the layer that are left, with all that read the same. *is_done: none are left that
-// tokens reach.
-static frit_status refine_next(refining *r, bool *is_done)
+// The first matrices of the layer that are left; false: there are none.
+static bool find_next(refining *r)
 {
-    int64_t source = -1;
-    for (int64_t i = 0; i < r->sums->n; i++) {
-        const frit_covariance_entry *entry = &r->sums->entries[i];
+    for (int64_t i = 0; i < r->kept->n; i++) {
+        const frit_covariance_entry *entry = &r->kept->entries[i];
+        if (!is_left(r, entry->name) || !is_refinable(r, entry->name)) continue;
+        r->next = entry->source;
+        return true;
+    }
+    return false;
+}
+
+static frit_status refine_next(refining *r)
+{
+    for (int64_t i = 0; i < r->kept->n; i++) {
+        const frit_covariance_entry *entry = &r->kept->entries[i];
         const frit_tensor *tensor = frit_checkpoint_find(r->source->ckpt, entry->name);
-        const bool counts = is_refinable(r, entry->name);
-        if (counts && source < 0) source = entry->source;
-        if (counts && entry->source != source) continue;
-        if (counts) FRIT_TRY(refine_tensor(r, entry->name));
-        if (tensor && !frit_map_put(&r->done, frit_str_of(tensor->name), 1)) return frit_fail_memory(64, "a layer");
+        if (entry->source != r->next || !is_left(r, entry->name)) continue;
+        if (is_refinable(r, entry->name)) FRIT_TRY(refine_tensor(r, entry->name));
+        if (!frit_map_put(&r->done, frit_str_of(tensor->name), 1)) return frit_fail_memory(64, "a layer");
     }
     r->n_left = count_left(r);
-    *is_done = source < 0 || r->n_left == 0;
-    if (*is_done) r->n_in_layer = 0;
     return FRIT_OK;
 }
 
@@ -293,22 +345,38 @@ static void set_prefix(refining *r)
         snprintf(r->prefix, sizeof r->prefix, "%s", is_own ? output->name : "none");
 }
 
-static frit_status refine_layer(refining *r, bool *is_done)
+// The next matrices of the layer, that read the same.
+static frit_status run_pass(refining *r, bool *is_done)
 {
     const frit_engine_options options = engine_options(r);
-    set_prefix(r);
     FRIT_TRY(frit_model_open_memory(&r->quantized, r->bytes, r->n_bytes, NULL));
     FRIT_TRY(check_target(r));
-    if (r->n_in_layer == 0) r->n_in_layer = r->n_left = count_left(r);
+    r->n_left = count_left(r);
+    if (r->n_in_layer == 0) r->n_in_layer = r->n_left;
     *is_done = r->n_left == 0;
     if (*is_done) return FRIT_OK;
+    if (!r->kept) FRIT_TRY(find_matrices(r));
+    *is_done = !find_next(r);
+    if (*is_done) return FRIT_OK;
     FRIT_TRY(frit_engine_new(&r->engine, r->quantized, &options));
-    FRIT_TRY(new_sums(r, &r->kept));
-    FRIT_TRY(new_sums(r, &r->sums));
-    FRIT_TRY(new_sums(r, &r->held));
-    FRIT_TRY(read_windows(r, false, r->sums));
-    FRIT_TRY(read_windows(r, true, r->held));
-    return refine_next(r, is_done);
+    FRIT_TRY(new_covariance(r, is_wanted, &r->sums));
+    FRIT_TRY(new_covariance(r, is_wanted, &r->held));
+    FRIT_TRY(read_windows(r, false, r->kept, r->sums));
+    FRIT_TRY(read_windows(r, true, r->kept_held, r->held));
+    r->kept_layer = r->layer;
+    return refine_next(r);
+}
+
+static frit_status refine_layer(refining *r)
+{
+    frit_status status = FRIT_OK;
+    set_prefix(r);
+    for (bool is_done = false; !is_done && status == FRIT_OK;) {
+        status = run_pass(r, &is_done);
+        close_pass(r);
+    }
+    close_layer(r);
+    return status;
 }
 
 static frit_status check_source(refining *r)
@@ -346,17 +414,30 @@ static frit_status refine(refining *r, const char *source)
     FRIT_TRY(frit_engine_new(&r->original, r->source, &options));
     FRIT_TRY(frit_pool_new(&r->pool, options.n_threads));
     const int32_t n_layers = r->source->hp.n_layer;
-    for (bool is_done = false; r->layer <= n_layers; r->layer += is_done) {
-        const frit_status status = refine_layer(r, &is_done);
-        close_layer(r);
-        FRIT_TRY(status);
-    }
+    for (; r->layer <= n_layers; r->layer++) FRIT_TRY(refine_layer(r));
     frit_log_say(&r->log, FRIT_LOG_INFO,
                  "%lld of %lld matrices are refined; %lld stay because their errors on other text did not fall, %lld "
                  "because fewer than %d tokens for each column reached them",
                  (long long)r->n_refined, (long long)r->n_matrices, (long long)r->n_worse, (long long)r->n_few,
                  (int)TOKENS_PER_COLUMN);
     return write_result(r);
+}
+
+frit_status frit_refine_within(const char *source, const char *target, const frit_refine_options *options,
+                               uint64_t most_kept)
+{
+    refining r = {.options = options,
+                  .log = {options->log, options->log_ctx},
+                  .path = target,
+                  .most_kept = most_kept,
+                  .kept_layer = -1};
+    const frit_status status = refine(&r, source);
+    frit_engine_free(r.original);
+    frit_model_free(r.source);
+    frit_pool_free(r.pool);
+    frit_map_free(&r.done);
+    free(r.bytes);
+    return status;
 }
 
 frit_status frit_refine(const char *source, const char *target, const frit_refine_options *options)
@@ -366,12 +447,5 @@ frit_status frit_refine(const char *source, const char *target, const frit_refin
     FRIT_REQUIRE(options);
     FRIT_REQUIRE_UNUSED(options);
     FRIT_REQUIRE_ITEMS(options->tokens, options->n_tokens);
-    refining r = {.options = options, .log = {options->log, options->log_ctx}, .path = target};
-    const frit_status status = refine(&r, source);
-    frit_engine_free(r.original);
-    frit_model_free(r.source);
-    frit_pool_free(r.pool);
-    frit_map_free(&r.done);
-    free(r.bytes);
-    return status;
+    return frit_refine_within(source, target, options, UINT64_C(1) << 30);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Refining a quantized file: results come nearer to the model's, and nothing else of the file changes.
+#include "engine/refine.h"
 #include "format/checkpoint.h"
 #include "frit_tools.h"
 #include "support/support.h"
@@ -30,12 +31,13 @@ static void read_tokens(void)
     free(text);
 }
 
-static const char *quantize(const char *name)
+// `path` has room of its own: the buffers of temp_path and shared_path are used again, and what tests remove must never
+// be a path of reference data.
+static void quantize(const char *name, char path[1024])
 {
-    const char *path = temp_path(name);
+    snprintf(path, 1024, "%s", temp_path(name));
     const frit_quantize_options quantize = {.mix = "q4_0"};
     assert_ok(frit_convert(model_path(), path, &(frit_convert_options){.n_threads = 2, .quantize = &quantize}));
-    return path;
 }
 
 typedef struct hidden {
@@ -90,11 +92,11 @@ static void keep_text(void *ctx, frit_log_level level, const char *sentence)
 static void results_come_nearer_on_other_text(void **state)
 {
     (void)state;
-    char said[400] = "", first[1024];
+    char said[400] = "", first[1024], second[1024], third[1024];
     size_t n_start, n_refined, n_again;
     shared_path("models/stories260k-f32.gguf");   // skips the test while nothing is allocated
     read_tokens();
-    snprintf(first, sizeof first, "%s", quantize("refine_a.gguf"));
+    quantize("refine_a.gguf", first);
     char *start = read_file(first, &n_start);
     hidden want = run(model_path());
     const double before = distance(first, &want);
@@ -107,10 +109,16 @@ static void results_come_nearer_on_other_text(void **state)
     assert_non_null(strstr(said, "matrices are refined"));
     char *refined = read_file(first, &n_refined);
     assert_int_equal(n_start, n_refined);
-    const char *second = quantize("refine_b.gguf");
+    quantize("refine_b.gguf", second);
     options.n_threads = 1;
     assert_ok(frit_refine(model_path(), second, &options));
     char *again = read_file(second, &n_again);
+    assert_int_equal(n_again, n_refined);
+    assert_memory_equal(again, refined, n_refined);
+    free(again);
+    quantize("refine_f.gguf", third);   // nothing is kept from one group of matrices to the next
+    assert_ok(frit_refine_within(model_path(), third, &options, 0));
+    again = read_file(third, &n_again);
     assert_int_equal(n_again, n_refined);
     assert_memory_equal(again, refined, n_refined);
     free(start);
@@ -119,6 +127,7 @@ static void results_come_nearer_on_other_text(void **state)
     free(want.values);
     remove(first);
     remove(second);
+    remove(third);
 }
 
 static bool stop(void *ctx, double done)
@@ -134,7 +143,7 @@ static void a_file_stays_where_refining_fails(void **state)
     size_t n_before, n_after;
     shared_path("models/stories260k-f32.gguf");   // skips the test while nothing is allocated
     read_tokens();
-    snprintf(path, sizeof path, "%s", quantize("refine_c.gguf"));
+    quantize("refine_c.gguf", path);
     char *before = read_file(path, &n_before);
     frit_refine_options options = {.tokens = tokens, .n_tokens = 4000, .n_threads = 2};
     assert_int_equal(frit_refine(model_path(), path, &options), FRIT_E_INVALID);
