@@ -249,11 +249,20 @@ typedef struct cli_text {   // malloc'd bytes
     size_t n;
 } cli_text;
 int cli_read_file(const char *path, cli_text *out);   // "-": stdin
-// frit quantize --refine FILE (refine.c): its row, for a const char *; and rounding `target`, a GGUF file that was made
-// of `source`, again with this text.
+// Rounding a GGUF file again that was made of `source` (refine.c): the options of frit quantize, and the work.
+typedef struct cli_refine_options {
+    const char *file;   // "own": a text that the model writes
+    bool fast;
+} cli_refine_options;
 const frit_option *cli_refine_rows(size_t *n_rows);
-int cli_refine(const cli_common *common, const char *source, const char *target, int32_t n_threads,
-               const cli_text *text);
+bool cli_refine_reads(const cli_refine_options *options);   // a file
+
+typedef struct cli_refine_job {
+    const cli_text *text;   // NULL: the model writes n_windows (0: 256)
+    int32_t n_windows, n_threads;
+    bool by_default;   // what cannot be refined is no error
+} cli_refine_job;
+int cli_refine(const cli_common *common, const char *source, const char *target, const cli_refine_job *job);
 void cli_text_add(cli_text *text, const char *bytes, size_t n);
 // The token ids in a text: integers with spaces, commas or brackets between them. `where` is for the sentence.
 int cli_parse_ids(const char *where, const char *text, size_t n_bytes, frit_token **ids, size_t *n_ids);

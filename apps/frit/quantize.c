@@ -17,7 +17,7 @@ typedef struct quantize_args {
     frit_convert_options convert;
     frit_quantize_options quantize;
     quantize_size size;
-    const char *refine;
+    cli_refine_options refine;
     bool plan;
 } quantize_args;
 
@@ -164,27 +164,32 @@ static int run_allocate(const quantize_args *args, const char *source, const cha
     return status == FRIT_OK ? CLI_DONE : cli_report_convert(source, status);
 }
 
-// `table` NULL: the file is written.
+// `table` NULL: the file is written. `text` without data: the model writes one.
 static int allocate(const quantize_args *args, const char *source, const char *target, frit_convert_options *with,
-                    plan *table)
+                    const cli_text *text, plan *table)
 {
     const quantize_size *o = &args->size;
-    cli_text text = {0};
-    int code = o->file ? cli_read_file(o->file, &text) : CLI_DONE;
-    if (code != CLI_DONE) return code;
     char *own = o->state || table ? NULL : state_path(target);
     frit_allocate_options options = {.size = o->size,
                                      .bits = o->bits,
                                      .types = o->types,
-                                     .text = text.data,
-                                     .n_text = text.n,
+                                     .text = text->data,
+                                     .n_text = text->n,
                                      .n_windows = o->n_windows,
                                      .state = o->state ? o->state : own,
                                      .plan = table ? print_tensor : NULL,
                                      .plan_ctx = table};
-    code = run_allocate(args, source, target, with, &options);
+    const int code = run_allocate(args, source, target, with, &options);
     if (own && code == CLI_DONE) remove(own);
     free(own);
+    return code;
+}
+
+static int plan_size(const quantize_args *args, const char *source, frit_convert_options *with, plan *table)
+{
+    cli_text text = {0};
+    int code = args->size.file ? cli_read_file(args->size.file, &text) : CLI_DONE;
+    if (code == CLI_DONE) code = allocate(args, source, NULL, with, &text, table);
     free(text.data);
     return code;
 }
@@ -196,8 +201,8 @@ static int print_plan(const quantize_args *args, const char *source, frit_conver
     if (!p.has_prices) quantize.plan = print_unpriced;
     quantize.plan_ctx = &p;
     with->quantize = &quantize;
-    const int code = p.has_prices ? allocate(args, source, NULL, with, &p)
-                                  : cli_convert(&args->common, source, NULL, with, "reading");
+    const int code =
+        p.has_prices ? plan_size(args, source, with, &p) : cli_convert(&args->common, source, NULL, with, "reading");
     if (code != CLI_DONE) return code;
     char size[32];
     cli_size_text(p.n_bytes, size);
@@ -208,18 +213,34 @@ static int print_plan(const quantize_args *args, const char *source, frit_conver
     return CLI_DONE;
 }
 
-// The text to refine with is read before the long work.
+// A size is refined with what was measured with, unless another text is named.
+static int refine(const quantize_args *args, const char *source, const char *target, const cli_text *measured,
+                  const cli_text *named)
+{
+    const bool reads = cli_refine_reads(&args->refine), by_default = !args->refine.file;
+    const cli_text *text = reads ? named : by_default && measured->data ? measured : NULL;
+    const cli_refine_job job = {.text = text,
+                                .n_windows = args->size.n_windows,
+                                .n_threads = args->convert.n_threads,
+                                .by_default = by_default};
+    return cli_refine(&args->common, source, target, &job);
+}
+
+// Texts are read before the long work.
 static int quantize(const quantize_args *args, const char *source, const char *target, frit_convert_options *with)
 {
-    const cli_common *common = &args->common;
-    cli_text text = {0};
+    const bool sized = is_sized(args);
+    cli_text text = {0}, named = {0};
     int code = cli_check_writable(target);
-    if (code == CLI_DONE && args->refine) code = cli_read_file(args->refine, &text);
+    if (code == CLI_DONE && args->size.file) code = cli_read_file(args->size.file, &text);
+    if (code == CLI_DONE && cli_refine_reads(&args->refine)) code = cli_read_file(args->refine.file, &named);
     if (code == CLI_DONE)
-        code = is_sized(args) ? allocate(args, source, target, with, NULL)
-                              : cli_convert(common, source, target, with, "quantizing");
-    if (code == CLI_DONE && args->refine) code = cli_refine(common, source, target, args->convert.n_threads, &text);
+        code = sized ? allocate(args, source, target, with, &text, NULL)
+                     : cli_convert(&args->common, source, target, with, "quantizing");
+    if (code == CLI_DONE && (args->refine.file || (sized && !args->refine.fast)))
+        code = refine(args, source, target, &text, &named);
     free(text.data);
+    free(named.data);
     return code;
 }
 
@@ -237,6 +258,8 @@ static int run(void *ctx)
         return cli_usage("quantize: --size and --bits choose types, so --mix, --pure and --type cannot be given too");
     if (!is_sized(args) && (args->size.file || args->size.state))
         return cli_usage("quantize: -f and --state are for measuring; give --size or --bits too");
+    if (args->refine.fast && args->refine.file)
+        return cli_usage("quantize: --fast does not round again, so --refine cannot be given too");
     if (!args->quantize.mix && !with.type && !is_sized(args)) args->quantize.mix = "q4_k_m";
     with.quantize = &args->quantize;
     char *path, *importance = NULL;   // of what is named
@@ -284,7 +307,9 @@ const cli_command cli_command_quantize = {
         "With --size or --bits each matrix gets the type that serves the whole best, the token table too unless\n"
         "--keep or --embedding-type says otherwise. What each matrix is worth is measured: the KL divergence of the\n"
         "model's predictions with this matrix alone in about three bits, times the error of other types. The text\n"
-        "is FILE, or 131,072 tokens that the model writes itself.\n"
+        "is FILE, or 131,072 tokens that the model writes itself. Then matrices are rounded again with it, in the "
+        "same\n"
+        "types and bytes: layer by layer, with the covariance of what they read. --fast leaves that out.\n"
         "\n"
         "  frit quantize model.gguf small.gguf --size 4.5G --state model.state\n"
         "  frit quantize model.gguf smaller.gguf --bits 3.5 --types all --state model.state\n"

@@ -3,18 +3,28 @@
 #include "cli.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const frit_option *cli_refine_rows(size_t *n_rows)
 {
     static const frit_option rows[] = {
         {.name = "refine",
          .type = FRIT_OPTION_TEXT,
-         .offset = 0,
+         .offset = offsetof(cli_refine_options, file),
          .metavar = "FILE",
-         .help = "round again with how inputs belong together on this text ('-': stdin): slower, errors fall"},
+         .help = "round again with how inputs belong together on this text ('-': stdin; own: the model writes it)"},
+        {.name = "fast",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(cli_refine_options, fast),
+         .help = "do not round again for a size; by default that is done, with the text that was measured with"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
+}
+
+bool cli_refine_reads(const cli_refine_options *options)
+{
+    return options->file && strcmp(options->file, "own") != 0;
 }
 
 static void note(void *ctx, frit_log_level level, const char *sentence)
@@ -25,28 +35,82 @@ static void note(void *ctx, frit_log_level level, const char *sentence)
         cli_log(ctx, level, sentence);
 }
 
-int cli_refine(const cli_common *common, const char *source, const char *target, int32_t n_threads,
-               const cli_text *text)
+enum { WINDOW = 512, WINDOWS = 256 };
+
+// What the model writes itself: windows of the length that refining takes.
+static frit_status write_samples(frit_model *model, int32_t n_threads, size_t n_windows, cli_progress *progress,
+                                 frit_token **tokens, size_t *n_tokens)
 {
-    const frit_model_options vocab = {.vocab_only = true};
+    frit_model_info info;
+    frit_model_get_info(model, &info);
+    const size_t n_ctx = info.n_ctx_train > 0 && info.n_ctx_train < WINDOW ? (size_t)info.n_ctx_train : WINDOW;
+    const frit_samples_options options = {.n_windows = n_windows,
+                                          .n_ctx = n_ctx,
+                                          .n_threads = n_threads,
+                                          .progress = cli_progress_step,
+                                          .progress_ctx = progress};
+    *n_tokens = n_windows * n_ctx;
+    *tokens = calloc(*n_tokens, sizeof **tokens);
+    return *tokens ? frit_samples_write(model, &options, *tokens) : FRIT_E_MEMORY;
+}
+
+static frit_status tokenize(const frit_model *model, const cli_text *text, frit_token **tokens, size_t *n_tokens)
+{
+    const frit_status status = frit_tokenize(model, text->data, text->n, FRIT_TEXT_SPECIAL, NULL, 0, n_tokens);
+    if (status != FRIT_OK && status != FRIT_E_LIMIT) return status;   // E_LIMIT: there is no room for them yet
+    *tokens = calloc(*n_tokens + 1, sizeof **tokens);
+    if (!*tokens) return FRIT_E_MEMORY;
+    return frit_tokenize(model, text->data, text->n, FRIT_TEXT_SPECIAL, *tokens, *n_tokens, n_tokens);
+}
+
+static frit_status read_tokens(const cli_common *common, const char *source, const cli_refine_job *job,
+                               frit_token **tokens, size_t *n_tokens)
+{
+    const frit_model_options options = {.vocab_only = job->text != NULL};
     frit_model *model = NULL;
-    size_t n_tokens = 0;
     cli_progress progress;
-    frit_status status = frit_model_open(&model, source, &vocab);
-    if (status != FRIT_OK) return cli_report_model(status);
-    frit_token *tokens = cli_tokens(model, text->data, text->n, FRIT_TEXT_SPECIAL, &n_tokens);
+    frit_status status = frit_model_open(&model, source, &options);
+    const size_t n_windows = job->n_windows > 0 ? (size_t)job->n_windows : WINDOWS;
+    if (status == FRIT_OK && job->text) {
+        status = tokenize(model, job->text, tokens, n_tokens);
+        if (job->by_default && *n_tokens > WINDOW * n_windows) *n_tokens = WINDOW * n_windows;
+    } else if (status == FRIT_OK) {
+        cli_progress_start(&progress, common, "writing samples");
+        status = write_samples(model, job->n_threads, n_windows, &progress, tokens, n_tokens);
+        cli_progress_end(&progress);
+    }
     frit_model_free(model);
-    if (!tokens) return CLI_FAILED;
-    cli_progress_start(&progress, common, "refining");
-    const frit_refine_options options = {.tokens = tokens,
-                                         .n_tokens = n_tokens,
-                                         .n_threads = n_threads,
-                                         .progress = cli_progress_step,
-                                         .progress_ctx = &progress,
-                                         .log = note,
-                                         .log_ctx = (void *)common};
-    status = frit_refine(source, target, &options);
-    cli_progress_end(&progress);
+    return status;
+}
+
+static frit_status refine(const cli_common *common, const char *source, const char *target, const cli_refine_job *job)
+{
+    size_t n_tokens = 0;
+    frit_token *tokens = NULL;
+    cli_progress progress;
+    frit_status status = read_tokens(common, source, job, &tokens, &n_tokens);
+    if (status == FRIT_OK) {
+        cli_progress_start(&progress, common, "refining");
+        const frit_refine_options options = {.tokens = tokens,
+                                             .n_tokens = n_tokens,
+                                             .n_threads = job->n_threads,
+                                             .progress = cli_progress_step,
+                                             .progress_ctx = &progress,
+                                             .log = note,
+                                             .log_ctx = (void *)common};
+        status = frit_refine(source, target, &options);
+        cli_progress_end(&progress);
+    }
     free(tokens);
-    return status == FRIT_OK ? CLI_DONE : cli_report(status);
+    return status;
+}
+
+int cli_refine(const cli_common *common, const char *source, const char *target, const cli_refine_job *job)
+{
+    const frit_status status = refine(common, source, target, job);
+    if (status == FRIT_OK) return CLI_DONE;
+    const bool cannot = status == FRIT_E_UNSUPPORTED || status == FRIT_E_INVALID;
+    if (!cannot || !job->by_default) return cli_report(status);
+    cli_note(common, "%s stays as it was rounded first: %s", target, frit_error());
+    return CLI_DONE;
 }

@@ -100,6 +100,41 @@ static void what_was_quantized_before_is_said(void **state)
     expect(arguments, NULL, 0, NULL, "matrices were quantized before");
 }
 
+static void expect_quantized(const char *options, const char *said, const char *not_said)
+{
+    char arguments[1600];
+    snprintf(arguments, sizeof arguments, "quantize '%s' '%s' %s", shared_path("models/stories260k-f32.gguf"),
+             temp_path("sized.gguf"), options);
+    outcome o = frit(arguments, NULL);
+    if (o.code != 0) fail_msg("%s: %d, %s", arguments, o.code, o.err);
+    if (said && !strstr(o.err, said)) fail_msg("%s: '%s' is missing in '%s'", arguments, said, o.err);
+    if (not_said && strstr(o.err, not_said)) fail_msg("%s: '%s'", arguments, o.err);
+    outcome_free(&o);
+}
+
+// On what was measured with, a text that is named, or own samples.
+static void a_size_is_refined_unless_it_is_to_be_fast(void **state)
+{
+    (void)state;
+    char text[1200], options[1400];
+    size_t n;
+    char *valid = read_file(shared_path("models/valid.txt"), &n);
+    write_file(temp_path("cli_short.txt"), valid + 100000, 4000);
+    write_file(temp_path("cli_long.txt"), valid + 100000, 24000);
+    free(valid);
+    snprintf(text, sizeof text, "%s", temp_path("cli_short.txt"));
+    snprintf(options, sizeof options, "--bits 12 -t 1 -f '%s' --fast", text);
+    expect_quantized(options, NULL, "refine");
+    snprintf(options, sizeof options, "--bits 12 -t 1 -f '%s'", text);
+    expect_quantized(options, "stays as it was rounded first: refining needs a text of at least 4096 tokens", NULL);
+    snprintf(options, sizeof options, "--bits 12 -t 1 -f '%s'", temp_path("cli_long.txt"));
+    expect_quantized(options, "matrices are refined", NULL);
+    snprintf(options, sizeof options, "--bits 12 -t 1 -f '%s' --refine '%s'", text, temp_path("cli_long.txt"));
+    expect_quantized(options, "matrices are refined", NULL);
+    expect_quantized("--mix q4_0", NULL, "refine");
+    expect_quantized("--mix q4_0 -t 1 --refine own --windows 8", "matrices are refined", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +144,7 @@ int main(void)
         cmocka_unit_test(a_plan_lists_tensors_and_writes_nothing),
         cmocka_unit_test(a_mix_that_needs_importance_is_refused),
         cmocka_unit_test(what_was_quantized_before_is_said),
+        cmocka_unit_test(a_size_is_refined_unless_it_is_to_be_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
