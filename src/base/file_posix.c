@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/buf.h"
 #include "base/cpu.h"
+#include "base/file_part.h"
 #include "base/time.h"
 
 #include <dirent.h>
@@ -10,6 +11,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -416,4 +419,85 @@ void frit_file_writer_abort(frit_file_writer *w)
     if (!w) return;
     unlink(w->temp);
     writer_free(w);
+}
+
+// ------------------------------------------------------------------------------------- parts
+
+// The lock is this process's until it closes the file. The process that had it may have renamed the file in between.
+static frit_status lock_part(frit_file_writer *w, bool *is_free)
+{
+    struct stat mine, named;
+    size_t size = strlen(w->path) + sizeof ".part";
+    w->temp = malloc(size);
+    if (!w->temp) return frit_fail_memory(size, "a path");
+    snprintf(w->temp, size, "%s.part", w->path);
+    w->fd = open(w->temp, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (w->fd < 0) return fail_errno(w->temp, "cannot be written");
+    *is_free = flock(w->fd, LOCK_EX | LOCK_NB) == 0 && fstat(w->fd, &mine) == 0 && stat(w->temp, &named) == 0 &&
+               mine.st_ino == named.st_ino && S_ISREG(mine.st_mode);
+    return FRIT_OK;
+}
+
+static frit_status read_key(frit_file_writer *w, const uint8_t key[FRIT_PART_KEY_BYTES], uint64_t *n_kept)
+{
+    uint8_t found[FRIT_PART_KEY_BYTES];
+    struct stat st;
+    const bool is_same = pread(w->fd, found, sizeof found, 0) == (ssize_t)sizeof found &&
+                         memcmp(found, key, sizeof found) == 0 && fstat(w->fd, &st) == 0;
+    *n_kept = is_same ? (uint64_t)st.st_size : 0;
+    FRIT_TRY(frit_file_part_keep(w, is_same ? *n_kept : 0));
+    return is_same ? FRIT_OK : frit_file_writer_write(w, key, FRIT_PART_KEY_BYTES);
+}
+
+frit_status frit_file_part_open(frit_file_writer **out, const char *path, const uint8_t key[FRIT_PART_KEY_BYTES],
+                                uint64_t *n_kept)
+{
+    *out = NULL;
+    *n_kept = 0;
+    frit_file_writer *w = calloc(1, sizeof *w);
+    if (!w) return frit_fail_memory(sizeof *w, "a file to be written");
+    w->fd = -1;
+    mode_t mode;
+    frit_status status = find_target(w, path, &mode);
+    bool is_free = false;
+    if (status == FRIT_OK) status = lock_part(w, &is_free);
+    if (status == FRIT_OK && is_free && mode != 0 && fchmod(w->fd, mode) != 0)
+        status = fail_errno(path, "its permissions cannot be kept");
+    if (status == FRIT_OK && is_free) status = read_key(w, key, n_kept);
+    if (status != FRIT_OK || !is_free) {
+        writer_free(w);
+        return status;
+    }
+    *out = w;
+    return FRIT_OK;
+}
+
+frit_status frit_file_part_keep(frit_file_writer *w, uint64_t n)
+{
+    FRIT_TRY(write_buffer(w));
+    w->offset = n;
+    const bool done = ftruncate(w->fd, (off_t)n) == 0 && lseek(w->fd, (off_t)n, SEEK_SET) == (off_t)n;
+    return done ? FRIT_OK : fail_errno(w->temp, "cannot be written");
+}
+
+frit_status frit_file_part_flush(frit_file_writer *w)
+{
+    return write_buffer(w);
+}
+
+void frit_file_part_leave(frit_file_writer *w)
+{
+    if (!w) return;
+    write_buffer(w);   // what fails is written by the next run
+    writer_free(w);
+}
+
+frit_status frit_file_part_commit(frit_file_writer *w, const void *first)
+{
+    frit_status status = write_buffer(w);
+    if (status == FRIT_OK && pwrite(w->fd, first, FRIT_PART_KEY_BYTES, 0) != FRIT_PART_KEY_BYTES)
+        status = fail_errno(w->temp, "cannot be written");
+    if (status == FRIT_OK) return frit_file_writer_commit(w);
+    frit_file_writer_abort(w);
+    return status;
 }

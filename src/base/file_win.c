@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Files on Windows. Paths are UTF-8, as everywhere in frit.
 #include "base/file.h"
+#include "base/file_part.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -413,4 +414,93 @@ void frit_file_writer_abort(frit_file_writer *w)
     w->handle = INVALID_HANDLE_VALUE;
     DeleteFileW(w->temp);   // Windows cannot remove an open file
     writer_free(w);
+}
+
+// ------------------------------------------------------------------------------------- parts
+
+static frit_status seek(frit_file_writer *w, uint64_t n)
+{
+    const LARGE_INTEGER to = {.QuadPart = (LONGLONG)n};
+    return SetFilePointerEx(w->handle, to, NULL, FILE_BEGIN) ? FRIT_OK : fail_windows(w->path, "cannot be written");
+}
+
+// Shared with no other process.
+static frit_status open_part(frit_file_writer *w, bool *is_free)
+{
+    size_t size = strlen(w->path) + sizeof ".part";
+    char *name = malloc(size);
+    if (!name) return frit_fail_memory(size, "a path");
+    snprintf(name, size, "%s.part", w->path);
+    w->temp = widen(name);
+    free(name);
+    if (!w->temp) return fail_path(w->path);
+    w->handle = CreateFileW(w->temp, GENERIC_READ | GENERIC_WRITE, 0, NULL, OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
+    *is_free = w->handle != INVALID_HANDLE_VALUE;
+    if (*is_free || GetLastError() == ERROR_SHARING_VIOLATION) return FRIT_OK;
+    return fail_windows(w->path, "cannot be written");
+}
+
+static frit_status read_key(frit_file_writer *w, const uint8_t key[FRIT_PART_KEY_BYTES], uint64_t *n_kept)
+{
+    uint8_t found[FRIT_PART_KEY_BYTES];
+    DWORD n;
+    LARGE_INTEGER size;
+    const bool is_same = ReadFile(w->handle, found, sizeof found, &n, NULL) && n == sizeof found &&
+                         memcmp(found, key, sizeof found) == 0 && GetFileSizeEx(w->handle, &size);
+    *n_kept = is_same ? (uint64_t)size.QuadPart : 0;
+    FRIT_TRY(frit_file_part_keep(w, *n_kept));
+    return is_same ? FRIT_OK : frit_file_writer_write(w, key, FRIT_PART_KEY_BYTES);
+}
+
+frit_status frit_file_part_open(frit_file_writer **out, const char *path, const uint8_t key[FRIT_PART_KEY_BYTES],
+                                uint64_t *n_kept)
+{
+    *out = NULL;
+    *n_kept = 0;
+    frit_file_writer *w = calloc(1, sizeof *w);
+    if (!w) return frit_fail_memory(sizeof *w, "a file to be written");
+    w->handle = INVALID_HANDLE_VALUE;
+    w->path = copy_text(path);
+    w->target = widen(path);
+    bool is_free = false;
+    frit_status status = !w->path     ? frit_fail_memory(strlen(path) + 1, "a path")
+                         : !w->target ? fail_path(path)
+                                      : open_part(w, &is_free);
+    if (status == FRIT_OK && is_free) status = read_key(w, key, n_kept);
+    if (status != FRIT_OK || !is_free) {
+        writer_free(w);
+        return status;
+    }
+    *out = w;
+    return FRIT_OK;
+}
+
+frit_status frit_file_part_keep(frit_file_writer *w, uint64_t n)
+{
+    FRIT_TRY(write_buffer(w));
+    w->offset = n;
+    FRIT_TRY(seek(w, n));
+    return SetEndOfFile(w->handle) ? FRIT_OK : fail_windows(w->path, "cannot be written");
+}
+
+frit_status frit_file_part_flush(frit_file_writer *w)
+{
+    return write_buffer(w);
+}
+
+void frit_file_part_leave(frit_file_writer *w)
+{
+    if (!w) return;
+    write_buffer(w);   // what fails is written by the next run
+    writer_free(w);
+}
+
+frit_status frit_file_part_commit(frit_file_writer *w, const void *first)
+{
+    frit_status status = write_buffer(w);
+    if (status == FRIT_OK) status = seek(w, 0);
+    if (status == FRIT_OK) status = write_all(w, first, FRIT_PART_KEY_BYTES);
+    if (status == FRIT_OK) return frit_file_writer_commit(w);
+    frit_file_writer_abort(w);
+    return status;
 }

@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "base/option.h"
+#include "base/sha256.h"
 #include "format/adapter.h"
 #include "text/vocab_file.h"
 #include "text/vocab_write.h"
@@ -281,14 +282,59 @@ static frit_status add_split(frit_meta *meta, int no, int count, size_t n_tensor
     return frit_meta_add(meta, frit_str_of("split.tensors.count"), all);
 }
 
+// Of what the tensors' bytes follow from, beside their types and the keys: the model's files, of which some pages stand
+// for all, and importance.
+static void hash_origin(const conversion *c, uint8_t hash[FRIT_SHA256_BYTES])
+{
+    enum { VERSION = 1, PAGES = 256, PAGE_BYTES = 4096 };
+    const uint64_t version = VERSION;
+    const frit_importance *importance = c->types.importance;
+    frit_sha256 sum;
+    frit_sha256_init(&sum);
+    frit_sha256_add(&sum, &version, sizeof version);
+    for (size_t i = 0; i < c->ckpt->n_files; i++) {
+        const uint64_t n = frit_file_size(c->ckpt->files[i]), page = n < PAGE_BYTES ? n : PAGE_BYTES;
+        frit_sha256_add(&sum, &n, sizeof n);
+        for (uint64_t k = 0; k < PAGES && n > 0; k++)
+            frit_sha256_add(&sum, frit_file_data(c->ckpt->files[i]) + (n - page) / PAGES * k, (size_t)page);
+    }
+    for (size_t i = 0; importance && i < importance->n; i++) {
+        const frit_importance_entry *entry = &importance->entries[i];
+        frit_sha256_add(&sum, entry->name, strlen(entry->name) + 1);
+        frit_sha256_add(&sum, entry->sums, entry->n_values * sizeof *entry->sums);
+        frit_sha256_add(&sum, entry->counts, entry->n_counts * sizeof *entry->counts);
+    }
+    frit_sha256_end(&sum, hash);
+}
+
+static void note_kept(void *ctx, size_t n_tensors)
+{
+    conversion *c = ctx;
+    for (size_t i = 0; i < n_tensors; i++) c->n_done += c->ckpt->tensors[i].n_bytes;
+    frit_log_say(&c->log, FRIT_LOG_INFO, "%s: goes on after the %zu of %zu tensors that a run before has written",
+                 c->target, n_tensors, c->ckpt->n_tensors);
+}
+
+// Quantization takes long, so a run that is stopped leaves what it has done.
+static frit_status write_in_runs(conversion *c, const frit_gguf_contents *contents, const char *path)
+{
+    uint8_t origin[FRIT_SHA256_BYTES];
+    hash_origin(c, origin);
+    const frit_status status = frit_gguf_write_in_runs(contents, path, origin, note_kept);
+    if (status == FRIT_E_CANCELLED) frit_log_say(&c->log, FRIT_LOG_INFO, "the next run goes on from %s.part", path);
+    return status;
+}
+
 static frit_status write_part(conversion *c, int no, int count, size_t n, const char *path)
 {
+    const bool in_runs = count == 1 && c->options->quantize && c->types.mix.mix;
     frit_meta own;
     frit_meta_init(&own, &c->arena);
     frit_meta *meta = no == 0 ? &c->meta : &own;
     frit_status status = count > 1 ? add_split(meta, no, count, c->ckpt->n_tensors) : FRIT_OK;
     const frit_gguf_contents contents = {meta, c->ckpt->tensors + c->first, n, write_tensor, c};
-    if (status == FRIT_OK) status = frit_gguf_write_contents(&contents, path);
+    if (status == FRIT_OK)
+        status = in_runs ? write_in_runs(c, &contents, path) : frit_gguf_write_contents(&contents, path);
     frit_meta_deinit(&own);
     return status;
 }

@@ -26,6 +26,11 @@ typedef struct frit_gguf_contents {
 // Writes pairs and tensors, in order, as GGUF v3 with the alignment of the metadata. Never leaves a partial file under
 // `path`.
 frit_status frit_gguf_write_contents(const frit_gguf_contents *contents, const char *path);
+// The same, in several runs: one that is stopped (FRIT_E_CANCELLED) or killed leaves PATH.part, and the next one with
+// the same header and origin, a hash [32] of what the data is made from, goes on after the tensors that it has. `kept`
+// gets how many these are.
+frit_status frit_gguf_write_in_runs(const frit_gguf_contents *contents, const char *path, const uint8_t *origin,
+                                    void (*kept)(void *ctx, size_t n_tensors));
 // The bytes that such a file has.
 frit_status frit_gguf_measure(const frit_gguf_contents *contents, const char *path, uint64_t *n_bytes);
 // The name of part `no` (from 0) of `count`: "dir/name.gguf" becomes "dir/name-00001-of-00003.gguf", in the arena.

@@ -2,6 +2,9 @@
 // Writing GGUF v3: the header and directory are built in memory, the data is written from the tensors to the file.
 #include "format/gguf_part.h"
 
+#include "base/file_part.h"
+#include "base/sha256.h"
+
 static void put(frit_buf *out, uint64_t number, size_t n_bytes)
 {
     uint8_t bytes[8];
@@ -85,13 +88,13 @@ static frit_status write_tensor(frit_file_writer *writer, const frit_gguf_conten
 }
 
 // Padding follows the directory and every tensor, the last one too. A file without tensors ends with its metadata.
-static frit_status write_all(frit_file_writer *writer, const frit_gguf_contents *c, const frit_buf *header,
-                             uint64_t alignment)
+static frit_status write_tensors(frit_file_writer *writer, const frit_gguf_contents *c, size_t first,
+                                 uint64_t alignment, bool is_part)
 {
-    FRIT_TRY(frit_file_writer_write(writer, header->data, header->len));
-    for (size_t i = 0; i < c->n_tensors; i++) {
+    for (size_t i = first; i < c->n_tensors; i++) {
         FRIT_TRY(write_padding(writer, alignment));
         FRIT_TRY(write_tensor(writer, c, i));
+        if (is_part) FRIT_TRY(frit_file_part_flush(writer));
     }
     return c->n_tensors > 0 ? write_padding(writer, alignment) : FRIT_OK;
 }
@@ -122,7 +125,8 @@ frit_status frit_gguf_write_contents(const frit_gguf_contents *contents, const c
     FRIT_TRY(frit_gguf_alignment(path, contents->meta, &alignment));
     frit_status status = put_header(&header, contents, alignment);
     if (status == FRIT_OK) status = frit_file_writer_open(&writer, path);
-    if (status == FRIT_OK) status = write_all(writer, contents, &header, alignment);
+    if (status == FRIT_OK) status = frit_file_writer_write(writer, header.data, header.len);
+    if (status == FRIT_OK) status = write_tensors(writer, contents, 0, alignment, false);
     frit_buf_free(&header);
     if (status == FRIT_OK) return frit_file_writer_commit(writer);
     frit_file_writer_abort(writer);
@@ -133,4 +137,69 @@ frit_status frit_gguf_write(const frit_checkpoint *ckpt, const char *path)
 {
     return frit_gguf_write_contents(&(frit_gguf_contents){&ckpt->meta, ckpt->tensors, ckpt->n_tensors, NULL, NULL},
                                     path);
+}
+
+// ------------------------------------------------------------------------------------- in several runs
+
+// Everything that the file's bytes follow from.
+static void make_key(const uint8_t *origin, const frit_buf *header, uint8_t key[FRIT_PART_KEY_BYTES])
+{
+    static const char magic[FRIT_PART_KEY_BYTES - FRIT_SHA256_BYTES + 1] = "fritpart";
+    frit_sha256 sum;
+    frit_sha256_init(&sum);
+    frit_sha256_add(&sum, origin, FRIT_SHA256_BYTES);
+    frit_sha256_add(&sum, header->data, header->len);
+    memcpy(key, magic, sizeof magic - 1);
+    frit_sha256_end(&sum, key + sizeof magic - 1);
+}
+
+// How many tensors lie within the first n bytes, and where the last of these ends.
+static size_t count_whole(const frit_gguf_contents *c, uint64_t n, uint64_t alignment, uint64_t *end)
+{
+    for (size_t i = 0; i < c->n_tensors; i++) {
+        uint64_t begin;
+        if (!frit_gguf_align(*end, alignment, &begin) || begin > n || n - begin < c->tensors[i].n_bytes) return i;
+        *end = begin + c->tensors[i].n_bytes;
+    }
+    return c->n_tensors;
+}
+
+static frit_status write_rest(frit_file_writer *writer, const frit_gguf_contents *c, const frit_buf *header,
+                              uint64_t alignment, uint64_t n_kept, void (*kept)(void *ctx, size_t n_tensors))
+{
+    uint64_t end = header->len;
+    const bool has_header = n_kept >= end;
+    const size_t first = has_header ? count_whole(c, n_kept, alignment, &end) : 0;
+    FRIT_TRY(frit_file_part_keep(writer, has_header ? end : FRIT_PART_KEY_BYTES));
+    if (!has_header)
+        FRIT_TRY(frit_file_writer_write(writer, header->data + FRIT_PART_KEY_BYTES, header->len - FRIT_PART_KEY_BYTES));
+    if (first > 0) kept(c->ctx, first);
+    return write_tensors(writer, c, first, alignment, true);
+}
+
+frit_status frit_gguf_write_in_runs(const frit_gguf_contents *contents, const char *path, const uint8_t *origin,
+                                    void (*kept)(void *ctx, size_t n_tensors))
+{
+    uint8_t key[FRIT_PART_KEY_BYTES];
+    uint64_t n_kept, alignment;
+    frit_buf header = {0};
+    frit_file_writer *writer = NULL;
+    FRIT_TRY(frit_gguf_alignment(path, contents->meta, &alignment));
+    frit_status status = put_header(&header, contents, alignment);
+    if (status == FRIT_OK) make_key(origin, &header, key);
+    if (status == FRIT_OK && header.len >= FRIT_PART_KEY_BYTES)
+        status = frit_file_part_open(&writer, path, key, &n_kept);
+    if (status == FRIT_OK && !writer) {   // another process writes it
+        frit_buf_free(&header);
+        return frit_gguf_write_contents(contents, path);
+    }
+    if (status == FRIT_OK) status = write_rest(writer, contents, &header, alignment, n_kept, kept);
+    if (status == FRIT_OK)
+        status = frit_file_part_commit(writer, header.data);
+    else if (status == FRIT_E_CANCELLED)
+        frit_file_part_leave(writer);
+    else
+        frit_file_writer_abort(writer);
+    frit_buf_free(&header);
+    return status;
 }

@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/file.h"
+#include "base/file_part.h"
 
 #include <dirent.h>
 #include <sys/resource.h>
@@ -210,6 +211,42 @@ static void a_commit_replaces_the_file_at_once(void **state)
     assert_int_equal(st.st_mode & 0777, 0640);
 }
 
+static void a_part_goes_on_with_its_key_and_has_one_writer(void **state)
+{
+    (void)state;
+    const char *folder = own_folder("part"), *path = temp_path("part/out");
+    uint8_t key[FRIT_PART_KEY_BYTES] = "key of the first", first[FRIT_PART_KEY_BYTES] = "the file's own first bytes";
+    frit_file_writer *writer, *other;
+    uint64_t n_kept;
+    assert_ok(frit_file_part_open(&writer, path, key, &n_kept));
+    assert_int_equal(n_kept, 0);
+    assert_ok(frit_file_writer_write(writer, "abcdef", 6));
+    assert_ok(frit_file_part_open(&other, path, key, &n_kept));
+    assert_null(other);
+    frit_file_part_leave(writer);
+    assert_ok(frit_file_part_open(&writer, path, key, &n_kept));
+    assert_int_equal(n_kept, FRIT_PART_KEY_BYTES + 6);
+    assert_ok(frit_file_part_keep(writer, FRIT_PART_KEY_BYTES + 3));
+    assert_ok(frit_file_writer_write(writer, "xy", 2));
+    assert_ok(frit_file_part_commit(writer, first));
+    assert_int_equal(count_names(folder), 1);
+    size_t n;
+    char *bytes = read_file(path, &n);
+    assert_int_equal(n, FRIT_PART_KEY_BYTES + 5);
+    assert_memory_equal(bytes, first, FRIT_PART_KEY_BYTES);
+    assert_memory_equal(bytes + FRIT_PART_KEY_BYTES, "abcxy", 5);
+    free(bytes);
+    // Another key begins anew; what is not committed can be removed.
+    assert_ok(frit_file_part_open(&writer, path, key, &n_kept));
+    assert_ok(frit_file_writer_write(writer, "abc", 3));
+    frit_file_part_leave(writer);
+    key[0] = 'K';
+    assert_ok(frit_file_part_open(&writer, path, key, &n_kept));
+    assert_int_equal(n_kept, 0);
+    frit_file_writer_abort(writer);
+    assert_int_equal(count_names(folder), 1);
+}
+
 static void pieces_of_any_size_arrive_in_order(void **state)
 {
     (void)state;
@@ -309,6 +346,7 @@ int main(void)
         cmocka_unit_test(reading_text_is_limited_and_zero_terminated),
         cmocka_unit_test(an_aborted_file_leaves_nothing),
         cmocka_unit_test(a_commit_replaces_the_file_at_once),
+        cmocka_unit_test(a_part_goes_on_with_its_key_and_has_one_writer),
         cmocka_unit_test(pieces_of_any_size_arrive_in_order),
         cmocka_unit_test(a_link_stays_and_its_file_is_replaced),
         cmocka_unit_test(what_is_not_a_file_is_never_replaced),
