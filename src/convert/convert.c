@@ -21,6 +21,7 @@ typedef struct conversion {
     frit_log log;
     frit_convert_types types;
     frit_importance importance;
+    frit_type_mix one_type;   // for what is kept beside a type
     uint64_t max_bytes;
     frit_checkpoint *ckpt;
     bool is_gguf;
@@ -56,7 +57,7 @@ static const frit_option rows[] = {
 // clang-format off
 static const frit_option quantize_rows[] = {
     ROW(mix, .name = "mix", .type = FRIT_OPTION_TEXT, .metavar = "MIX",
-        .help = "q4_k_m, q5_k_m, q6_k, q8_0, q3_k_m, q2_k, iq4_xs, iq3_m, iq2_xs, ...; by default q4_k_m"),
+        .help = "q4_k_m, q5_k_m, q6_k, q8_0, q3_k_m, q2_k, iq4_xs, iq3_m, iq2_xs, ...; f16, bf16, f32; by default q4_k_m"),
     ROW(importance, .name = "importance", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
         .help = "which columns matter: a file of frit imatrix or llama-imatrix", .aliases = "imatrix"),
     ROW(keep, .name = "keep", .type = FRIT_OPTION_LIST, .metavar = "REGEX=TYPE",
@@ -126,8 +127,16 @@ static frit_status read_quantize_options(conversion *c, const frit_quantize_opti
     if (o->mix && !mix->mix) return frit_mix_fail_unknown("mix", o->mix);
     FRIT_TRY(read_type("output-type", o->output_type, &mix->output));
     FRIT_TRY(read_type("embedding-type", o->embedding_type, &mix->table));
-    if (!mix->mix && (o->pure || o->keep.n > 0 || o->output_type || o->embedding_type))
-        return frit_fail(FRIT_E_INVALID, "pure, keep, output-type and embedding-type change a mix, expected one");
+    const bool changes_some = o->pure || o->keep.n > 0 || o->output_type || o->embedding_type;
+    if (changes_some && c->types.wanted != FRIT_DTYPE_COUNT) {
+        c->one_type = (frit_type_mix){frit_dtype_get(c->types.wanted)->name, FRIT_MIX_COUNT, c->types.wanted,
+                                      frit_file_type_id(c->types.wanted)};
+        c->types.wanted = FRIT_DTYPE_COUNT;
+        mix->mix = &c->one_type;
+    }
+    if (!mix->mix && changes_some)
+        return frit_fail(FRIT_E_INVALID,
+                         "pure, keep, output-type and embedding-type change a mix or a type, expected one");
     mix->is_pure = o->pure;
     mix->keep = &o->keep;
     if (o->plan) c->types.planned = tell_plan;

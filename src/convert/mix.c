@@ -33,6 +33,13 @@ static const frit_type_mix mixes[] = {
 
 const frit_type_mix frit_mix_chosen = {"chosen", FRIT_MIX_COUNT, FRIT_DTYPE_Q4_K, -1};
 
+// Floats: no rule changes them, only what is kept by hand is quantized.
+static const frit_type_mix floats[] = {
+    {"bf16", FRIT_MIX_COUNT, FRIT_DTYPE_BF16, 32},
+    {"f16", FRIT_MIX_COUNT, FRIT_DTYPE_F16, 1},
+    {"f32", FRIT_MIX_COUNT, FRIT_DTYPE_F32, 0},
+};
+
 static const struct {
     const char *name, *means;
 } aliases[] = {{"q3_k", "q3_k_m"}, {"q4_k", "q4_k_m"}, {"q5_k", "q5_k_m"}};
@@ -57,6 +64,8 @@ const frit_type_mix *frit_mix_find(const char *name)
         if (is_name(name, aliases[i].name)) name = aliases[i].means;
     for (size_t i = 0; i < FRIT_COUNT(mixes); i++)
         if (is_name(name, mixes[i].name)) return &mixes[i];
+    for (size_t i = 0; i < FRIT_COUNT(floats); i++)
+        if (is_name(name, floats[i].name)) return &floats[i];
     return NULL;
 }
 
@@ -64,6 +73,7 @@ frit_status frit_mix_fail_unknown(const char *option, const char *name)
 {
     frit_buf names = {0};
     for (size_t i = 0; i < FRIT_COUNT(mixes); i++) frit_buf_printf(&names, "%s%s", i > 0 ? ", " : "", mixes[i].name);
+    for (size_t i = 0; i < FRIT_COUNT(floats); i++) frit_buf_printf(&names, ", %s", floats[i].name);
     const frit_status status = frit_fail(FRIT_E_INVALID, "%s is '%.40s', expected one of %s", option, name,
                                          names.data ? names.data : "the mixes");
     frit_buf_free(&names);

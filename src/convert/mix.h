@@ -54,7 +54,8 @@ typedef struct frit_type_mix {
 } frit_type_mix;
 
 const frit_type_mix *frit_mix_get(size_t i);            // row i; NULL past the end
-const frit_type_mix *frit_mix_find(const char *name);   // in any case, "q4_k" for q4_k_m too; NULL: unknown
+// In any case, "q4_k" for q4_k_m too, and "bf16", "f16", "f32", which have no row; NULL: unknown.
+const frit_type_mix *frit_mix_find(const char *name);
 extern const frit_type_mix frit_mix_chosen;             // stands for types that were chosen one by one; has no rules
 frit_status frit_mix_fail_unknown(const char *option, const char *name);   // with the list of names
 

@@ -2,6 +2,7 @@
 // Mixes: the types of llama-quantize, for the shapes of known models and for every small model of the goldens.
 #include "convert/convert.h"
 #include "support/support.h"
+#include "support/tiny_model.h"
 
 #include <dirent.h>
 
@@ -276,12 +277,51 @@ static void rules_that_say_nothing_are_refused(void **state)
     frit_checkpoint_close(ckpt);
 }
 
+typedef struct planned {
+    char down[16], others[16], table[16];
+} planned;
+
+static void look(void *ctx, const frit_planned_tensor *tensor)
+{
+    planned *p = ctx;
+    if (tensor->n_dims < 2 || strstr(tensor->name, "norm")) return;
+    char *to = strstr(tensor->name, "ffn_down") ? p->down : strstr(tensor->name, "token_embd") ? p->table : p->others;
+    snprintf(to, 16, "%s", tensor->to);
+}
+
+// A float type as a mix, and one type for all, each with some matrices kept in another one; from files and folders.
+static void floats_and_single_types_may_keep_some(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mix, *type, *others, *table;
+    } rows[] = {
+        {"f16", NULL, "f16", "q5_0"},   {"BF16", NULL, "bf16", "q5_0"}, {"f32", NULL, "f32", "q5_0"},
+        {NULL, "q8_0", "q8_0", "q5_0"}, {NULL, "f16", "f16", "q5_0"},
+    };
+    char source[600];
+    snprintf(source, sizeof source, "%s", tiny_model("floats.gguf", &(tiny_options){.times = 2}));
+    const char *const sources[] = {source, shared_path("goldens/hf/qwen3")}, *const rules[] = {"ffn_down=q4_0"};
+    for (size_t i = 0; i < FRIT_COUNT(rows) * 2; i++) {
+        planned p = {0};
+        if (!sources[i % 2]) continue;   // without reference data
+        const frit_quantize_options quantize = {
+            .mix = rows[i / 2].mix, .keep = {rules, 1}, .embedding_type = "q5_0", .plan = look, .plan_ctx = &p};
+        const frit_convert_options options = {.type = rows[i / 2].type, .n_threads = 1, .quantize = &quantize};
+        assert_ok(frit_convert(sources[i % 2], NULL, &options));
+        assert_string_equal(p.down, "q4_0");
+        assert_string_equal(p.others, rows[i / 2].others);
+        assert_string_equal(p.table, rows[i / 2].table);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_models_get_the_types_of_llama_quantize),
         cmocka_unit_test(small_models_get_the_types_of_llama_quantize),
         cmocka_unit_test(a_user_may_set_types),
+        cmocka_unit_test(floats_and_single_types_may_keep_some),
         cmocka_unit_test(rules_that_say_nothing_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
