@@ -69,6 +69,10 @@ bool frit_convert_changes(const frit_convert_types *types);   // whether types d
 // divide them: q5_0 for q4_k and so on; at last f16.
 frit_dtype frit_convert_fit(frit_dtype wanted, int64_t width, bool in_mix);
 
+// native.c: the type of four bits that a matrix was trained for, as it is in it, or all of its floats lie on the type's
+// grid in some rows; FRIT_DTYPE_COUNT: none is known.
+frit_status frit_convert_native(const frit_tensor *tensor, frit_dtype *native);
+
 // Which matrices got another type than the wanted one.
 typedef struct frit_fallbacks {
     size_t n_matrices, n_changes;

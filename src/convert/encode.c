@@ -12,10 +12,10 @@ typedef struct encoding {
     const frit_convert_types *types;
     const frit_dtype *from;
     bool is_gguf;
-    frit_dtype *wanted;   // [n_tensors]
+    frit_dtype *wanted, *natives;   // [n_tensors]
     frit_fallbacks fallbacks;
-    size_t n_quantized, n_again, n_important, n_partial;   // matrices
-    frit_buf unimportant;                                  // the first names
+    size_t n_quantized, n_again, n_important, n_partial, n_native;   // matrices
+    frit_buf unimportant;                                            // the first names
 } encoding;
 
 static int64_t matrices_of(const frit_tensor *tensor)
@@ -98,12 +98,14 @@ static frit_status encode_one(encoding *e, size_t i)
     const bool is_quantized = type != e->from[i] && frit_dtype_get(type)->block_elems > 1;
     const bool needs_importance = mix && is_quantized && frit_mix_needs_importance(mix, tensor->name, type);
     const float *means = NULL;
-    if (is_quantized) FRIT_TRY(find_importance(e, tensor, &means));
+    const bool is_native = e->natives && type == e->natives[i];
+    e->n_native += is_native;
+    if (is_quantized && !is_native) FRIT_TRY(find_importance(e, tensor, &means));
     if (frit_tensor_n_elems(tensor) > 0)
         FRIT_TRY(frit_encode_weighted(&e->ckpt->arena, tensor, type, means, matrices_of(tensor)));
-    e->n_quantized += is_quantized;
+    e->n_quantized += is_quantized && !is_native;
     e->n_again += is_quantized && frit_dtype_get(e->from[i])->block_elems > 1;
-    if (is_quantized) FRIT_TRY(count_important(e, tensor, means != NULL, needs_importance));
+    if (is_quantized && !is_native) FRIT_TRY(count_important(e, tensor, means != NULL, needs_importance));
     if (e->types->planned)
         e->types->planned(e->types->planned_ctx, tensor, e->from[i], needs_importance, means != NULL);
     return FRIT_OK;
@@ -125,6 +127,29 @@ static frit_status say_importance(const encoding *e, const frit_log *log)
     return FRIT_OK;
 }
 
+static void say_native(const encoding *e, const frit_log *log)
+{
+    if (e->n_native > 0)
+        frit_log_say(log, FRIT_LOG_INFO,
+                     "%s: %zu matrices were made for four bits (mxfp4, nvfp4, q4_0) and are copied without loss",
+                     e->ckpt->path, e->n_native);
+}
+
+// What was chosen by measured errors needs no help.
+static frit_status find_natives(encoding *e)
+{
+    const size_t n = e->ckpt->n_tensors;
+    if (e->types->mix.chosen || e->types->mix.is_pure) return FRIT_OK;
+    e->natives = calloc(n + 1, sizeof *e->natives);
+    if (!e->natives) return frit_fail_memory(n * sizeof *e->natives, "the types of tensors");
+    for (size_t i = 0; i < n; i++) {
+        e->natives[i] = FRIT_DTYPE_COUNT;
+        if (frit_convert_is_mixed(&e->ckpt->tensors[i]))
+            FRIT_TRY(frit_convert_native(&e->ckpt->tensors[i], &e->natives[i]));
+    }
+    return FRIT_OK;
+}
+
 static frit_status choose_mixed(encoding *e)
 {
     frit_checkpoint sources = *e->ckpt;   // with the types that tensors have in the source
@@ -138,7 +163,9 @@ static frit_status choose_mixed(encoding *e)
         sources.tensors[i] = e->ckpt->tensors[i];
         sources.tensors[i].dtype = e->from[i];
     }
+    if (status == FRIT_OK) status = find_natives(e);
     frit_mix_options options = e->types->mix;
+    options.natives = e->natives;
     options.has_importance = options.has_importance || e->types->importance;
     if (status == FRIT_OK) status = frit_mix_types(&sources, &options, e->wanted);
     free(sources.tensors);
@@ -156,8 +183,10 @@ frit_status frit_convert_encode(frit_checkpoint *ckpt, const frit_convert_types 
         frit_log_say(log, FRIT_LOG_WARNING,
                      "%s: %zu matrices were quantized before, and lose more than from a file in bf16 or f16",
                      ckpt->path, e.n_again);
+    if (status == FRIT_OK) say_native(&e, log);
     frit_fallbacks_say(&e.fallbacks, log, ckpt->path);
     frit_buf_free(&e.unimportant);
     free(e.wanted);
+    free(e.natives);
     return status;
 }

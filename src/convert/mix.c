@@ -245,7 +245,15 @@ static frit_dtype type_by_mix(choice *c, const frit_tensor *tensor, frit_kind ki
     return frit_mix_apply(c->options->mix, &t);
 }
 
-static frit_status choose_one(choice *c, const frit_tensor *tensor, frit_dtype *type)
+// A matrix that was made for a type keeps it where that costs no bytes.
+static bool is_better(frit_dtype native, frit_dtype type, int64_t width)
+{
+    if (native == FRIT_DTYPE_COUNT) return false;
+    const frit_dtype_info *a = frit_dtype_get(native), *b = frit_dtype_get(frit_convert_fit(type, width, true));
+    return b->block_elems > 1 && (int64_t)a->block_bytes * b->block_elems <= (int64_t)b->block_bytes * a->block_elems;
+}
+
+static frit_status choose_one(choice *c, const frit_tensor *tensor, frit_dtype native, frit_dtype *type)
 {
     const frit_mix_options *o = c->options;
     const frit_kind kind = kind_of(tensor->name);
@@ -264,6 +272,7 @@ static frit_status choose_one(choice *c, const frit_tensor *tensor, frit_dtype *
     const bool is_output = kind == FRIT_KIND_TABLE && c->is_tied && o->output != FRIT_DTYPE_COUNT;
     *type = o->is_pure ? o->mix->base : type_by_mix(c, tensor, kind);
     if (is_output && !o->is_pure) *type = o->output;
+    if (!o->is_pure && !is_output && is_better(native, *type, tensor->shape[tensor->n_dims - 1])) *type = native;
     return FRIT_OK;
 }
 
@@ -280,8 +289,11 @@ static frit_status choose(choice *c, const frit_checkpoint *ckpt, frit_dtype *ty
     ordered *list = order_tensors(ckpt);
     if (!list) return frit_fail_memory(ckpt->n_tensors * sizeof *list, "the order of tensors");
     frit_status status = FRIT_OK;
-    for (size_t i = 0; i < ckpt->n_tensors && status == FRIT_OK; i++)
-        status = choose_one(c, &ckpt->tensors[list[i].i], &types[list[i].i]);
+    const frit_dtype *natives = c->options->natives;
+    for (size_t i = 0; i < ckpt->n_tensors && status == FRIT_OK; i++) {
+        const size_t at = list[i].i;
+        status = choose_one(c, &ckpt->tensors[at], natives ? natives[at] : FRIT_DTYPE_COUNT, &types[at]);
+    }
     free(list);
     return status;
 }

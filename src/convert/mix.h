@@ -53,10 +53,10 @@ typedef struct frit_type_mix {
     int file_type;   // general.file_type
 } frit_type_mix;
 
-const frit_type_mix *frit_mix_get(size_t i);            // row i; NULL past the end
+const frit_type_mix *frit_mix_get(size_t i);   // row i; NULL past the end
 // In any case, "q4_k" for q4_k_m too, and "bf16", "f16", "f32", which have no row; NULL: unknown.
 const frit_type_mix *frit_mix_find(const char *name);
-extern const frit_type_mix frit_mix_chosen;             // stands for types that were chosen one by one; has no rules
+extern const frit_type_mix frit_mix_chosen;   // stands for types that were chosen one by one; has no rules
 frit_status frit_mix_fail_unknown(const char *option, const char *name);   // with the list of names
 
 // The kinds that rules tell apart. FRIT_KIND_OUTPUT: the token table too where the file has no output matrix.
@@ -109,6 +109,8 @@ typedef struct frit_mix_options {
     const frit_option_list *keep;   // "REGEX=TYPE"; NULL: none
     // Name -> type, instead of the mix's rules; FRIT_DTYPE_COUNT for a tensor that it lacks. NULL: by the mix.
     const frit_map *chosen;
+    // [n_tensors]: instead of a type that is not smaller, where the mix would give one; NULL: none.
+    const frit_dtype *natives;
 } frit_mix_options;
 
 // types[i]: of tensor i of the checkpoint, as GGUF names and shapes them; its own type where it is not quantized. What

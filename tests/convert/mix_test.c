@@ -315,6 +315,66 @@ static void floats_and_single_types_may_keep_some(void **state)
     }
 }
 
+static void count_type(void *ctx, const frit_planned_tensor *tensor)
+{
+    planned *p = ctx;
+    if (strstr(tensor->name, "blk.0.ffn_up")) snprintf(p->others, sizeof p->others, "%s", tensor->to);
+}
+
+static void keep_sentence(void *ctx, frit_log_level level, const char *sentence)
+{
+    (void)level;
+    if (strstr(sentence, "four bits")) snprintf(ctx, 256, "%s", sentence);
+}
+
+// In these types, or as floats that they decode to, matrices are copied where the mix would take as many bytes.
+static void matrices_of_four_bits_are_copied(void **state)
+{
+    (void)state;
+    static const char *const natives[] = {"mxfp4", "q4_0"};
+    char source[600], native[600], decoded[600], again[600];
+    snprintf(source, sizeof source, "%s", tiny_model("floats.gguf", &(tiny_options){.times = 8}));
+    for (size_t i = 0; i < FRIT_COUNT(natives) * 2; i++) {
+        const char *type = natives[i / 2];
+        const bool is_float = i % 2 == 1;
+        planned p = {0};
+        char said[256] = "";
+        snprintf(native, sizeof native, "%s", temp_path("native.gguf"));
+        snprintf(decoded, sizeof decoded, "%s", temp_path("decoded.gguf"));
+        snprintf(again, sizeof again, "%s", temp_path("again.gguf"));
+        assert_ok(frit_convert(source, native, &(frit_convert_options){.type = type, .n_threads = 1}));
+        assert_ok(frit_convert(native, decoded, &(frit_convert_options){.type = "f32", .n_threads = 1}));
+        const char *from = is_float ? decoded : native;
+        frit_quantize_options quantize = {.mix = "q4_k_m", .plan = count_type, .plan_ctx = &p};
+        frit_convert_options options = {.n_threads = 1, .quantize = &quantize, .log = keep_sentence, .log_ctx = said};
+        assert_ok(frit_convert(from, NULL, &options));
+        assert_string_equal(p.others, type);
+        assert_non_null(strstr(said, "copied without loss"));
+        quantize.plan = NULL;
+        assert_ok(frit_convert(from, again, &options));
+        frit_checkpoint *a, *b;
+        assert_ok(frit_checkpoint_open(&a, native, NULL));
+        assert_ok(frit_checkpoint_open(&b, again, NULL));
+        const frit_tensor *x = frit_checkpoint_find(a, "blk.0.ffn_up.weight"),
+                          *y = frit_checkpoint_find(b, "blk.0.ffn_up.weight");
+        assert_int_equal(x->n_bytes, y->n_bytes);
+        if (strcmp(type, "q4_0") == 0 || !is_float) assert_memory_equal(x->data, y->data, x->n_bytes);
+        frit_checkpoint_close(a);
+        frit_checkpoint_close(b);
+        quantize =
+            (frit_quantize_options){.mix = "q2_k", .plan = count_type, .plan_ctx = &p};   // fewer bytes are wanted
+        assert_ok(frit_convert(from, NULL, &options));
+        assert_string_not_equal(p.others, type);
+        quantize.mix = "bf16";
+        assert_ok(frit_convert(from, NULL, &options));
+        assert_string_equal(p.others, "bf16");
+    }
+    planned p = {0};   // random floats lie on no grid
+    const frit_quantize_options quantize = {.mix = "q4_k_m", .plan = count_type, .plan_ctx = &p};
+    assert_ok(frit_convert(source, NULL, &(frit_convert_options){.n_threads = 1, .quantize = &quantize}));
+    assert_string_equal(p.others, "q4_k");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +382,7 @@ int main(void)
         cmocka_unit_test(small_models_get_the_types_of_llama_quantize),
         cmocka_unit_test(a_user_may_set_types),
         cmocka_unit_test(floats_and_single_types_may_keep_some),
+        cmocka_unit_test(matrices_of_four_bits_are_copied),
         cmocka_unit_test(rules_that_say_nothing_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
