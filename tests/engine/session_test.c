@@ -500,31 +500,6 @@ static void the_budget_of_prompts_follows_the_pace_of_steps(void **state)
     assert_int_equal(frit_schedule_budget(&(frit_pace){1e9, 1e-3}, 64), INT32_MAX);
 }
 
-// Of prompts of all lengths: no part is too short, and none is much longer than wanted.
-static void parts_of_a_prompt_are_about_equally_long(void **state)
-{
-    (void)state;
-    enum { LEAST = 32, FITS = 512 };
-    for (size_t wanted = LEAST; wanted <= FITS; wanted += 16)
-        for (size_t n = LEAST; n < 1200; n += 7) {
-            size_t left = n, longest = 0, shortest = FITS;
-            while (left > 0) {
-                const size_t part = frit_schedule_part(left, wanted, FITS, LEAST);
-                assert_in_range(part, LEAST, FITS);
-                longest = part > longest ? part : longest;
-                shortest = part < shortest ? part : shortest;
-                left -= part;
-            }
-            assert_true(longest - shortest <= 1);
-            assert_true(longest <= wanted || n / (n / LEAST) > wanted - 1);
-        }
-    assert_int_equal(frit_schedule_part(100, 64, 40, LEAST), 40);
-    assert_int_equal(frit_schedule_part(100, 64, 70, 40), 50);
-    assert_int_equal(frit_schedule_part(100, 100, 70, 40), 60);   // 40 are left
-    assert_int_equal(frit_schedule_part(50, 32, 40, LEAST), 0);   // 10 or 18 would be too few
-    assert_int_equal(frit_schedule_part(31, 64, 512, LEAST), 0);
-}
-
 static void nobody_starves_in_a_batch_of_one(void **state)
 {
     (void)state;
@@ -797,9 +772,7 @@ int main(void)
         cmocka_unit_test(a_push_may_ask_for_nothing),
         cmocka_unit_test(single_tokens_run_before_prompts),
         cmocka_unit_test(prompts_keep_to_a_budget_while_others_generate),
-        cmocka_unit_test(parts_of_a_prompt_are_about_equally_long),
         cmocka_unit_test(the_budget_of_prompts_follows_the_pace_of_steps),
-        cmocka_unit_test(parts_of_a_prompt_are_about_equally_long),
         cmocka_unit_test(nobody_starves_in_a_batch_of_one),
         cmocka_unit_test(a_step_without_work_runs_nothing),
         cmocka_unit_test(bad_tokens_queue_nothing),

@@ -172,9 +172,35 @@ static void forks_share_alike_and_bad_weights_are_refused(void **state)
     frit_model_free(model);
 }
 
+// Of prompts of all lengths: no part is too short, and none is much longer than wanted.
+static void parts_of_a_prompt_are_about_equally_long(void **state)
+{
+    (void)state;
+    enum { LEAST = 32, FITS = 512 };
+    for (size_t wanted = LEAST; wanted <= FITS; wanted += 16)
+        for (size_t n = LEAST; n < 1200; n += 7) {
+            size_t left = n, longest = 0, shortest = FITS;
+            while (left > 0) {
+                const size_t part = frit_schedule_part(left, wanted, FITS, LEAST);
+                assert_in_range(part, LEAST, FITS);
+                longest = part > longest ? part : longest;
+                shortest = part < shortest ? part : shortest;
+                left -= part;
+            }
+            assert_true(longest - shortest <= 1);
+            assert_true(longest <= wanted || n / (n / LEAST) > wanted - 1);
+        }
+    assert_int_equal(frit_schedule_part(100, 64, 40, LEAST), 40);
+    assert_int_equal(frit_schedule_part(100, 64, 70, 40), 50);
+    assert_int_equal(frit_schedule_part(100, 100, 70, 40), 60);   // 40 are left
+    assert_int_equal(frit_schedule_part(50, 32, 40, LEAST), 0);   // 10 or 18 would be too few
+    assert_int_equal(frit_schedule_part(31, 64, 512, LEAST), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_of_a_prompt_are_about_equally_long),
         cmocka_unit_test(prompts_run_as_their_weights),
         cmocka_unit_test(rows_that_nobody_wanted_do_not_count),
         cmocka_unit_test(higher_priorities_come_first),
