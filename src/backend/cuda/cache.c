@@ -141,6 +141,11 @@ static frit_status run_choose(frit_cuda_device *d, const frit_cuda_launch *l, co
     return frit_cuda_run_kernel(d, l->kernel, (unsigned)step->batch->n_rows, 1, &args);
 }
 
+uint64_t frit_cuda_choose_bytes(const frit_node *node)
+{
+    return (uint64_t)node->shape[0] * (uint64_t)node->choose.n * (sizeof(float) + sizeof(int32_t));
+}
+
 frit_status frit_cuda_lower_choose(frit_exec *exec, const frit_node *node)
 {
     frit_cuda_launch *l;
@@ -153,6 +158,9 @@ frit_status frit_cuda_lower_choose(frit_exec *exec, const frit_node *node)
     l->group = layer->group;
     l->choose = (frit_choose_args){.n_heads = (int)q->shape[1], .n = node->choose.n};
     FRIT_TRY(fill_side(exec, &layer->index, &l->choose.keys));
+    uint64_t heaps;
+    FRIT_TRY(frit_cuda_keep_bytes(exec, frit_cuda_choose_bytes(node), false, &heaps));
+    l->choose.heaps = heaps;
     return frit_cuda_take_kernel(exec, "plain_cache.cu", "plain_choose", CHOOSE_THREADS,
                                  (unsigned)(q->shape[1] * q->shape[2]) * 4, &l->kernel);
 }

@@ -327,6 +327,7 @@ frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *attend);
 bool frit_cuda_cache_fits(const frit_node *node);
 frit_status frit_cuda_lower_cache_write(frit_exec *exec, const frit_node *node);
 frit_status frit_cuda_lower_cache_attend(frit_exec *exec, const frit_node *node);
+uint64_t frit_cuda_choose_bytes(const frit_node *choose);   // that its plan keeps
 frit_status frit_cuda_lower_choose(frit_exec *exec, const frit_node *node);
 // recurrent.c: ops with a state.
 bool frit_cuda_recurrent_fits(const frit_node *node);

@@ -102,6 +102,7 @@ static uint64_t kept_by(const frit_exec *exec)
         const frit_node *node = g->nodes[i];
         if (node->op == FRIT_OP_ATTEND) add_parts(exec, node, &n_bytes);
         if (node->op == FRIT_OP_ROUTE) add(&n_bytes, frit_cuda_route_bytes(node));
+        if (node->op == FRIT_OP_CHOOSE) add(&n_bytes, frit_cuda_choose_bytes(node));
         if (node->op == FRIT_OP_ROPE && !has_table(g, i, node))
             add(&n_bytes, (uint64_t)g->max_rows * (uint64_t)node->rope.dim * sizeof(float));
     }

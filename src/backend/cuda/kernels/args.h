@@ -353,6 +353,7 @@ typedef struct frit_choose_args {
     frit_gpu_ptr q, w;                       // f32 [rows, heads, dim], [rows, heads]
     frit_gpu_ptr positions, seq_of, pages;   // i32 [rows], [rows], [seqs, page_stride]
     frit_gpu_ptr y;                          // f32 [rows, n]: positions, -1 after the last one
+    frit_gpu_ptr heaps;                      // [rows]: f32 [n] scores, i32 [n] positions
     frit_gpu_side keys;
     int n_heads, n, page_stride, pad;
 } frit_choose_args;

@@ -136,14 +136,60 @@ struct chooser {   // of a row
     const float *q, *w;
     int n_heads;
 
-    // The order of scores as that of numbers.
-    DEVICE u32 key(int p) const
+    DEVICE float score_of(int p) const
     {
         const char *row = row_of(a.keys, pages[p / 32], 0, p);
         float score = 0;
         for (int h = 0; h < n_heads; h++) score += w[h] * fmaxf(cache_dot(a.keys, row, q + h * a.keys.dim), 0);
-        const u32 bits = __float_as_uint(score + 0.0f);   // one zero
+        return score;
+    }
+
+    // The order of scores as that of numbers.
+    DEVICE u32 key(int p) const
+    {
+        const u32 bits = __float_as_uint(score_of(p) + 0.0f);   // one zero
         return bits >> 31 ? ~bits : bits | 0x80000000u;
+    }
+};
+
+// The best of scores that come one after the other, the worst on top, as backend/cpu/best.c has them: of equal scores
+// at the end those stay that stay there.
+struct best_heap {
+    float *scores;
+    int *ids;
+    int n, most;
+
+    DEVICE void put(int i, float score, int id)
+    {
+        scores[i] = score, ids[i] = id;
+    }
+
+    DEVICE void sift(int top, float score, int id)
+    {
+        int hole = top, child;
+        while ((child = 2 * hole + 2) < n) {
+            if (scores[child] > scores[child - 1]) child--;
+            put(hole, scores[child], ids[child]);
+            hole = child;
+        }
+        if (child == n) {
+            put(hole, scores[child - 1], ids[child - 1]);
+            hole = child - 1;
+        }
+        for (int parent; hole > top && scores[parent = (hole - 1) / 2] > score; hole = parent)
+            put(hole, scores[parent], ids[parent]);
+        put(hole, score, id);
+    }
+
+    DEVICE void offer(float score, int id)
+    {
+        if (n == most) {
+            if (score > scores[0]) sift(0, score, id);
+            return;
+        }
+        put(n++, score, id);
+        if (n < most) return;
+        for (int i = n / 2 - 1; i >= 0; i--) sift(i, scores[i], ids[i]);
     }
 };
 
@@ -164,12 +210,14 @@ DEVICE int place_among(bool flag, u32 *counts, int *all)
     return before;
 }
 
-// The n positions of the largest scores, ascending; of equal ones the first. A block for each row finds the n-th
-// largest score by eight bits at a time, and computes scores anew each time.
+// The n positions of the largest scores, ascending. A block for each row finds the n-th largest score by eight bits at a
+// time, and computes scores anew each time. Only where not all that are equal to it have room, one thread puts all
+// scores into a heap.
 extern "C" __global__ void __launch_bounds__(256) plain_choose(const frit_choose_args a)
 {
     extern __shared__ __align__(128) char shared[];
-    __shared__ u32 counts[256], prefix, wanted;
+    __shared__ u32 counts[256], prefix, wanted, n_equals;
+    __shared__ float scores[256];
     const int row = blockIdx.x, thread = threadIdx.x, dim = a.keys.dim;
     const int n_seen = ((const int *)a.positions)[row] + 1;
     const int *pages = (const int *)a.pages + ((const int *)a.seq_of)[row] * a.page_stride;
@@ -191,22 +239,30 @@ extern "C" __global__ void __launch_bounds__(256) plain_choose(const frit_choose
             int digit = 255;
             for (; counts[digit] < wanted; digit--) wanted -= counts[digit];
             prefix = prefix << 8 | digit;
+            n_equals = counts[digit];
         }
         __syncthreads();
     }
-    // Larger ones, and of equal ones as many as are still wanted.
     const u32 least = prefix;
-    int n_taken = 0, n_equal = 0, n_last = (int)wanted;
+    const bool is_all = n_seen <= a.n, has_ties = !is_all && n_equals > wanted;
+    best_heap heap = {(float *)a.heaps + (long long)row * 2 * a.n, 0, 0, a.n};
+    heap.ids = (int *)(heap.scores + a.n);
+    for (int first = 0; first < n_seen && has_ties; first += 256) {
+        if (first + thread < n_seen) scores[thread] = c.score_of(first + thread);
+        __syncthreads();
+        for (int i = 0; i < 256 && first + i < n_seen && thread == 0; i++) heap.offer(scores[i], first + i);
+        __syncthreads();
+    }
+    int n_taken = 0;
     for (int first = 0; first < n_seen; first += 256) {
         const int p = first + thread;
-        const u32 key = p < n_seen && n_seen > a.n ? c.key(p) : 0;
-        int all_equal, all_taken;
-        const bool is_equal = p < n_seen && n_seen > a.n && key == least;
-        const int equals = n_equal + place_among(is_equal, counts, &all_equal);
-        const bool is_taken = p < n_seen && (n_seen <= a.n || key > least || (is_equal && equals < n_last));
+        const u32 key = p < n_seen && !is_all ? c.key(p) : 0;
+        int all_taken;
+        bool is_taken = p < n_seen && (is_all || key > least || (key == least && !has_ties));
+        for (int i = 0; i < a.n && has_ties && p < n_seen && key == least; i++) is_taken = is_taken || heap.ids[i] == p;
         const int at = n_taken + place_among(is_taken, counts, &all_taken);
         if (is_taken) y[at] = (float)p;
-        n_equal += all_equal, n_taken += all_taken;
+        n_taken += all_taken;
     }
     for (int i = n_taken + thread; i < a.n; i += 256) y[i] = -1;
 }
