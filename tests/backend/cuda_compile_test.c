@@ -356,6 +356,7 @@ static void the_other_kernels_compile_without_spills(void **state)
     check_kernel(&m, &(frit_cuda_kernel){.file = "plain.cu"}, "ops without a fast kernel");
     check_kernel(&m, &(frit_cuda_kernel){.file = "plain_cache.cu"}, "the cache in any type");
     check_kernel(&m, &(frit_cuda_kernel){.file = "recurrent.cu"}, "ops with a state");
+    check_kernel(&m, &(frit_cuda_kernel){.file = "adapt.cu"}, "adapters");
     check_kernel(&m, &(frit_cuda_kernel){.file = "many_rows.cu"}, "before and after products of many rows");
     close_machine(&m);
 }

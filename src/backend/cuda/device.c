@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Opening a GPU, its memory, its queue, and the backend's row of functions.
+#include "backend/cuda/adapt.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/picks.h"
 #include "backend/cuda/profile.h"
@@ -87,6 +88,7 @@ static void cuda_close(frit_device *base)
         frit_cuda_free_bytes(d, d->work);
         frit_cuda_picks_close(d);
         frit_cuda_profile_free(d);
+        frit_cuda_adapters_free(d);
         for (size_t i = 0; i < d->n_blas_plans; i++) frit_cublaslt_product_free(&d->blas_plans[i].product);
         if (d->blas.library) frit_cublaslt_close(&d->blas);
         for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
@@ -359,6 +361,7 @@ const frit_backend frit_backend_cuda = {
     .runs = frit_cuda_runs,
     .takes = frit_cuda_takes,
     .weight_bytes = frit_cuda_weight_bytes,
+    .set_adapter = frit_cuda_set_adapter,
     .prepare = frit_cuda_prepare,
     .exec_bytes = frit_cuda_exec_bytes,
     .value = frit_cuda_value,

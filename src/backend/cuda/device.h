@@ -113,7 +113,8 @@ typedef struct frit_cuda_device {
     size_t n_streaming;     // ever
     frit_exec *streamed;    // the one that ran last
     frit_cuda_picks picks;
-    struct frit_cuda_profile *profile;   // profile.h; NULL: times are not counted
+    struct frit_cuda_adapters *adapters;   // adapt.h; NULL: there were none
+    struct frit_cuda_profile *profile;     // profile.h; NULL: times are not counted
     frit_ticket n_submitted, n_done;
     frit_status failure;   // of a step that was waited for by poll
     char sentence[FRIT_ERROR_BYTES];

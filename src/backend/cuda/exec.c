@@ -122,6 +122,8 @@ static void list_arrays(const frit_batch *batch, int32_t page_stride, int32_t n_
     arrays[FRIT_CUDA_PAGES] = (input_array){NULL, (size_t)batch->n_groups * n_seqs * (size_t)page_stride * word};
     arrays[FRIT_CUDA_ROW_TILES] = (input_array){NULL, (size_t)n_row_tiles_of(batch) * sizeof(frit_row_tile)};
     arrays[FRIT_CUDA_PICKS] = (input_array){NULL, (size_t)n_picks * sizeof(frit_gpu_pick)};
+    arrays[FRIT_CUDA_SCALES] =
+        (input_array){batch->scales, batch->scales ? n_seqs * (size_t)batch->n_adapters * sizeof *batch->scales : 0};
     arrays[FRIT_CUDA_LISTS] = (input_array){NULL, n_picks > 0 ? frit_cuda_picks_lists_bytes(batch) : 0};
 }
 
@@ -300,10 +302,12 @@ static frit_status record(frit_exec *exec, const frit_cuda_step *step, frit_cuda
     return status;
 }
 
-// Whether a step of the same shape is likely to follow: few rows, or one of each of some sequences.
+// Whether a step of the same shape is likely to follow: few rows, or one of each of some sequences. What adapters
+// launch has the addresses of their table, which may grow.
 static bool is_recorded(const frit_batch *batch)
 {
     enum { FEW = 16, SOME = 128 };
+    if (batch->scales) return false;
     return batch->n_rows <= FEW || (batch->n_rows <= SOME && batch->n_rows == batch->n_seqs);
 }
 

@@ -25,6 +25,7 @@ typedef enum frit_cuda_step_array {   // a step's input on the GPU
     FRIT_CUDA_ROW_TILES,   // frit_row_tile: rows of a sequence, 64 at a time
     FRIT_CUDA_PICKS,       // frit_gpu_pick
     FRIT_CUDA_LISTS,       // that picks share
+    FRIT_CUDA_SCALES,      // f32 [n_seqs, n_adapters]
     FRIT_CUDA_STEP_ARRAYS
 } frit_cuda_step_array;
 
@@ -188,6 +189,7 @@ struct frit_cuda_launch {
         frit_attend_plain_args attend;
         frit_choose_args choose;
         frit_recurrent_args recurrent;
+        frit_adapt_args adapt;
         frit_cuda_few few;
         frit_cuda_many many;
         frit_cuda_many_norm norm;
@@ -329,6 +331,10 @@ frit_status frit_cuda_lower_cache_write(frit_exec *exec, const frit_node *node);
 frit_status frit_cuda_lower_cache_attend(frit_exec *exec, const frit_node *node);
 uint64_t frit_cuda_choose_bytes(const frit_node *choose);   // that its plan keeps
 frit_status frit_cuda_lower_choose(frit_exec *exec, const frit_node *node);
+// adapt.c: adapters.
+bool frit_cuda_adapt_fits(const frit_node *node);
+frit_status frit_cuda_lower_adapt(frit_exec *exec, const frit_node *node);
+frit_status frit_cuda_lower_adapted(frit_exec *exec, const frit_node *linear);   // what a product gains by them
 // recurrent.c: ops with a state.
 bool frit_cuda_recurrent_fits(const frit_node *node);
 frit_status frit_cuda_lower_recurrent(frit_exec *exec, const frit_node *node);

@@ -115,7 +115,7 @@ static bool fits_products(const frit_cuda_heads_phase *h)
     for (int i = 0; i < 3; i++) {
         const frit_node *p = h->products[i];
         const int64_t width = (i == QUERIES ? h->n_heads : h->n_kv_heads) * (int64_t)h->head_size;
-        if (!frit_cuda_linear_fits(p) || p->factor != 0 || frit_node_storage(p->src[0]) != x ||
+        if (!frit_cuda_linear_fits(p) || p->adapts || p->factor != 0 || frit_node_storage(p->src[0]) != x ||
             matrix_of(p)->shape[0] != width)
             return false;
     }

@@ -362,6 +362,9 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_DELTA] = {.fits = frit_cuda_recurrent_fits, .lower = frit_cuda_lower_recurrent},
     [FRIT_OP_SHIFT] = {.fits = frit_cuda_recurrent_fits, .lower = frit_cuda_lower_recurrent},
     [FRIT_OP_WKV] = {.fits = frit_cuda_recurrent_fits, .lower = frit_cuda_lower_recurrent},
+    [FRIT_OP_ADAPT_DOWN] = {.fits = frit_cuda_adapt_fits, .lower = frit_cuda_lower_adapt},
+    [FRIT_OP_ADAPT_UP] = {.fits = frit_cuda_adapt_fits, .lower = frit_cuda_lower_adapt},
+    [FRIT_OP_STEER] = {.fits = frit_cuda_adapt_fits, .lower = frit_cuda_lower_adapt},
     [FRIT_OP_TAKE_ROWS] = {.lower = lower_take_rows},
 };
 

@@ -22,13 +22,12 @@ static const frit_tensor *matrix_of(const frit_node *linear)
 bool frit_cuda_linear_fits(const frit_node *node)
 {
     const frit_node *w = frit_node_storage(node->src[1]);
-    return w->op == FRIT_OP_WEIGHT && w->n_dims == 2 && frit_tile_format_of(w->tensor->dtype) &&
-           w->shape[1] % 32 == 0 && node->adapts == 0;
+    return w->op == FRIT_OP_WEIGHT && w->n_dims == 2 && frit_tile_format_of(w->tensor->dtype) && w->shape[1] % 32 == 0;
 }
 
 static bool is_plain(const frit_node *linear)
 {
-    return linear->op == FRIT_OP_LINEAR && frit_cuda_linear_fits(linear) && linear->factor == 0 &&
+    return linear->op == FRIT_OP_LINEAR && frit_cuda_linear_fits(linear) && linear->factor == 0 && !linear->adapts &&
            (linear->n_src < 3 || !linear->src[2]);
 }
 
@@ -71,16 +70,17 @@ static frit_status lower_products(frit_exec *exec, const products *p)
                                             : frit_cuda_lower_few(exec, &wanted, p->node->shape[0], l);
 }
 
-// Bias and factor of a product, on the results.
+// Bias, adapters and factor of a product, on the results.
 static frit_status lower_rest(frit_exec *exec, const frit_node *node)
 {
     frit_cuda_launch *l;
-    if (node->n_src > 2 && node->src[2]) {
+    if (frit_node_n_own(node) > 2 && node->src[2]) {
         FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_add", &l));
         l->x[0] = l->y;
         l->x[1] = l->x[2];
         l->plain.size[0] = (int)frit_cuda_width(node);
     }
+    FRIT_TRY(frit_cuda_lower_adapted(exec, node));
     if (node->factor == 0) return FRIT_OK;
     FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_scale", &l));
     l->x[0] = l->y;

@@ -213,7 +213,7 @@ DEVICE int place_among(bool flag, u32 *counts, int *all)
 // The n positions of the largest scores, ascending. A block for each row finds the n-th largest score by eight bits at a
 // time, and computes scores anew each time. Only where not all that are equal to it have room, one thread puts all
 // scores into a heap.
-extern "C" __global__ void __launch_bounds__(256) plain_choose(const frit_choose_args a)
+extern "C" __global__ void __launch_bounds__(256, 2) plain_choose(const frit_choose_args a)
 {
     extern __shared__ __align__(128) char shared[];
     __shared__ u32 counts[256], prefix, wanted, n_equals;
