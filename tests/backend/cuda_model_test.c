@@ -73,15 +73,22 @@ static double limit_of(const run_mode *mode)
     return strcmp(mode->cache, "f32") == 0 ? 1e-6 : 1e-5;
 }
 
-// Whether some op runs on the CPU.
-static bool needs_cpu(const frit_engine *engine)
+// An op that runs on the CPU; NULL: all run on the GPU.
+static const char *op_on_cpu(const frit_engine *engine)
 {
     const frit_plan_class *classes = &engine->plans.classes[0][0][0][0];
     const size_t n = sizeof engine->plans.classes / sizeof *classes;
-    for (size_t i = 0; i < n; i++)
-        for (int k = 0; classes[i].parts && k < classes[i].segments.n; k++)
-            if (classes[i].segments.list[k].device > 0) return true;
-    return false;
+    for (size_t i = 0; i < n; i++) {
+        for (int k = 0; classes[i].parts && k < classes[i].segments.n; k++) {
+            const frit_segment *segment = &classes[i].segments.list[k];
+            for (int j = 0; segment->device > 0 && j < segment->graph.n_nodes; j++) {
+                const frit_node *node = segment->graph.nodes[j];
+                if (node->op != FRIT_OP_INPUT && node->op != FRIT_OP_WEIGHT && node->op != FRIT_OP_RESHAPE)
+                    return frit_op_get(node->op)->name;
+            }
+        }
+    }
+    return NULL;
 }
 
 // Rows of both sessions in the same steps; gives those of the one that is further off.
@@ -114,7 +121,7 @@ typedef struct model_run {
     frit_model *model;
     const golden *g;
     int32_t n_ctx;
-    bool needs_cpu;
+    const char *op_on_cpu;   // NULL: all ran on the GPU
 } model_run;
 
 static void run_on(model_run *m, const run_mode *mode, kept_rows *r)
@@ -129,7 +136,7 @@ static void run_on(model_run *m, const run_mode *mode, kept_rows *r)
     else
         run(engine, session, g, 0, g->n_tokens, mode->chunk ? mode->chunk : g->n_tokens, r);
     assert_true(n_steps_of(engine) > 0);
-    m->needs_cpu = m->needs_cpu || needs_cpu(engine);
+    if (!m->op_on_cpu) m->op_on_cpu = op_on_cpu(engine);
     frit_session_free(session);
     frit_engine_free(engine);
 }
@@ -206,7 +213,7 @@ static void logits_are_those_of_the_reference(void **state)
             print_message(" %7.1e%s |", error, error <= limit_of(&modes[k]) ? "" : "!");
             n_wrong += !(error <= limit_of(&modes[k]));
         }
-        print_message("%s\n", m.needs_cpu ? " with the CPU" : "");
+        print_message("%s%s\n", m.op_on_cpu ? " on the CPU: " : "", m.op_on_cpu ? m.op_on_cpu : "");
         frit_model_free(model);
         golden_free(&g);
         n_run++;
