@@ -27,6 +27,12 @@ static double count_experts(const frit_task *task)
     return min_double((double)(route->shape[0] * route->shape[2]), (double)task->node->src[1]->tensor->shape[0]);
 }
 
+// Their route may come from another device.
+static bool is_experts(const frit_node *node)
+{
+    return node->op == FRIT_OP_EXPERTS || node->op == FRIT_OP_EXPERTS_GLU || node->op == FRIT_OP_EXPERTS_MIX;
+}
+
 // Matrices are read once a run, tables by the row, of experts only those that rows have chosen.
 static void count_matrix(const frit_task *task, const frit_tensor *w, frit_profile_row *row)
 {
@@ -34,7 +40,7 @@ static void count_matrix(const frit_task *task, const frit_tensor *w, frit_profi
     const double n_rows = (double)node->shape[0], n_elems = (double)frit_tensor_n_elems(w);
     if (node->op == FRIT_OP_EMBED) {
         row->n_bytes += n_rows * (double)w->n_bytes / (double)w->shape[0];
-    } else if (frit_node_route(node)->op == FRIT_OP_ROUTE) {
+    } else if (is_experts(node)) {
         const double n_assignments = n_rows * (double)frit_node_route(node)->shape[2];
         const int64_t n_out = node->op == FRIT_OP_EXPERTS_GLU ? node->experts_glu.n : node->experts.n;
         const double part = (double)n_out / (double)w->shape[1] / (double)w->shape[0];
