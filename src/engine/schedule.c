@@ -86,7 +86,9 @@ static bool is_prompt(const frit_session *session)
 // Rows of prompts that the next step may have.
 static int32_t prompt_room(const frit_engine *engine)
 {
-    const int32_t least = engine->prefill_rows < INT32_MAX ? engine->prefill_rows : 0, named = engine->prompt_budget;
+    // Twice the least part of a prompt: it takes little longer than that, and gives prompts twice the rows.
+    const int32_t least = engine->prefill_rows < INT32_MAX / 2 ? 2 * engine->prefill_rows : 0,
+                  named = engine->prompt_budget;
     if (named < 0) return engine->n_batch;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
         if (!generates(s)) continue;
