@@ -14,7 +14,10 @@
 //
 // A thread that loses its core while it works on pieces delays all others. If the others waited for it during a large
 // part of a walk, longer than doing its share themselves would take, the part is benched: it takes no pieces for a
-// while, with exponential backoff. A core that another process uses then costs its own share, not the pace of all.
+// while, with exponential backoff. A core that another process uses then costs its own share, not the pace of all. Of
+// many virtual processors some other one is stopped for a moment in every walk, so a pool of many threads benches those
+// that are late twice in a row. The time that a sleeping thread takes to wake up says nothing about those that it
+// waited for: their lateness ends where the next phase is opened.
 //
 // A waiting thread spins for at most about the time that falling asleep and waking take, then sleeps. Spinning wastes
 // cores that others need: a spin that times out halves the next spins of its kind, a spin that succeeds doubles them.
@@ -36,7 +39,9 @@ enum { PAD_BYTES = 128 };   // two cache lines between words that different thre
 
 static const uint32_t EVERY_PART = UINT32_MAX;   // instead of a count of pieces: one piece for each part
 
-enum { LATE_SHARE = 4, MIN_BACKOFF_NS = 50 * 1000 * 1000, MAX_BACKOFF_NS = 800 * 1000 * 1000 };
+enum { OPENED = 64 };   // phases
+
+enum { LATE_SHARE = 4, FEW_THREADS = 4, MIN_BACKOFF_NS = 50 * 1000 * 1000, MAX_BACKOFF_NS = 800 * 1000 * 1000 };
 
 typedef struct part_state {
     _Atomic uint64_t cursor;
@@ -46,6 +51,7 @@ typedef struct part_state {
     uint64_t bench_end_ns;         // by the clock; the walk during which it passes is still left out
     uint64_t backoff_ns;           // length of the next bench
     uint64_t good_ns;              // time of walks without a bench since backoff_ns changed
+    bool was_late;                 // in the last walk
     char gap[PAD_BYTES];
 } part_state;
 
@@ -69,6 +75,7 @@ struct frit_pool {
     frit_pool_fn fn;   // instead of a walk
     void *ctx;
     _Atomic bool stop;
+    _Atomic uint64_t opened_ns[OPENED];   // when the last phases were opened, by their numbers
     char gap0[PAD_BYTES];
     frit_os_word phase;
     char gap1[PAD_BYTES];
@@ -126,7 +133,8 @@ static void sleep_until_next(frit_pool *pool, uint32_t seen, int part, wait_kind
         late[i] = i != part && atomic_load_explicit(&pool->parts[i].busy_phase, memory_order_relaxed) == seen;
     const uint64_t start = measures ? frit_time_ns() : 0;
     while (open_phase(pool) == seen) frit_os_word_sleep(&pool->phase, seen);
-    const uint64_t waited = measures ? frit_time_ns() - start : 0;
+    const uint64_t end = atomic_load_explicit(&pool->opened_ns[(seen + 1) % OPENED], memory_order_relaxed);
+    const uint64_t waited = end > start ? end - start : 0;
     for (int i = 0; measures && i < pool->n; i++)
         if (late[i]) atomic_fetch_add_explicit(&pool->parts[i].late_ns, waited, memory_order_relaxed);
 }
@@ -158,6 +166,7 @@ static void open_with(frit_pool *pool, uint32_t n_pieces, int grain)
     atomic_store_explicit(&pool->n_left, n_left, memory_order_relaxed);
     const uint32_t word = n_pieces == EVERY_PART ? EVERY_PART : (uint32_t)grain << 16 | n_pieces;
     atomic_store_explicit(&pool->pieces, (uint64_t)number << 32 | word, memory_order_release);
+    atomic_store_explicit(&pool->opened_ns[number % OPENED], frit_time_ns(), memory_order_relaxed);
     atomic_fetch_add(&pool->phase.value, 1);
     frit_os_word_wake(&pool->phase);
 }
@@ -311,8 +320,8 @@ static bool is_late(const frit_pool *pool, uint64_t late_ns, uint64_t walk_ns)
     return n > 1 && late_ns / (uint64_t)(n - 1) > walk_ns / (uint64_t)share;
 }
 
-// After a walk: benches the part that others waited for most. A part that was not benched for as long as its backoff
-// gets half the backoff.
+// After a walk: benches the part that others waited for most; of many parts, if they did in the walk before too, or it
+// was benched not long ago. A part that was not benched for as long as its backoff gets half the backoff.
 static void bench_latest(frit_pool *pool, uint64_t start_ns, uint64_t end_ns)
 {
     part_state *latest = NULL;
@@ -326,11 +335,14 @@ static void bench_latest(frit_pool *pool, uint64_t start_ns, uint64_t end_ns)
             s->backoff_ns /= 2;
             s->good_ns = 0;
         }
-        if (late_ns <= most) continue;
+        const bool late = is_late(pool, late_ns, end_ns - start_ns);
+        const bool again = s->was_late || s->backoff_ns > MIN_BACKOFF_NS || pool->n <= FEW_THREADS;
+        s->was_late = late;
+        if (!late || !again || late_ns <= most) continue;
         latest = s;
         most = late_ns;
     }
-    if (!latest || !is_late(pool, most, end_ns - start_ns)) return;
+    if (!latest) return;
     atomic_store_explicit(&latest->benched, true, memory_order_relaxed);
     latest->bench_end_ns = end_ns + latest->backoff_ns;
     latest->backoff_ns = latest->backoff_ns < MAX_BACKOFF_NS / 2 ? 2 * latest->backoff_ns : MAX_BACKOFF_NS;

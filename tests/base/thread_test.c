@@ -220,6 +220,42 @@ static void who_is_late_again_and_again_is_left_out_for_a_while(void **state)
     frit_pool_free(pool);
 }
 
+static void work_alike(void *ctx, int phase, int begin, int end, int part)
+{
+    delay *d = ctx;
+    (void)phase;
+    usleep(3000);
+    if (part < 2) atomic_fetch_add(&d->n_by[part], end - begin);
+}
+
+static void work_late_of_many(void *ctx, int phase, int begin, int end, int part)
+{
+    if (part < 2)
+        work_late(ctx, phase, begin, end, part);
+    else
+        usleep(100);
+}
+
+// In a walk, and in the one after it.
+static void of_many_threads_one_may_be_late_once(void **state)
+{
+    (void)state;
+    enum { MANY = 6, TRIES = 20 };
+    int n_again = 0;
+    for (int i = 0; i < TRIES; i++) {
+        frit_pool *pool;
+        a_pool_of(MANY, &pool);
+        counts c = {0};
+        delay late = {0}, after = {0};
+        frit_pool_run(pool, count, &c);   // all threads are there
+        frit_pool_walk(pool, &(frit_walk){&late, 1, open_delay, work_late_of_many, NULL});
+        frit_pool_walk(pool, &(frit_walk){&after, 2, open_delay, work_alike, NULL});
+        if (atomic_load(&late.n_by[1]) > 0) n_again += atomic_load(&after.n_by[1]) > 0;
+        frit_pool_free(pool);
+    }
+    assert_true(n_again > TRIES / 4);   // a thread that rests takes part in none, or few
+}
+
 static void linger(void *ctx, int part, int parts)
 {
     (void)parts;
@@ -384,6 +420,7 @@ int main(void)
         cmocka_unit_test(walks_hold_with_far_more_threads_than_cores),
         cmocka_unit_test(what_a_stalled_thread_has_not_begun_others_do),
         cmocka_unit_test(who_is_late_again_and_again_is_left_out_for_a_while),
+        cmocka_unit_test(of_many_threads_one_may_be_late_once),
         cmocka_unit_test(threads_that_fell_asleep_wake_up),
         cmocka_unit_test(pools_come_and_go_without_a_job),
         cmocka_unit_test(zero_threads_mean_one_per_usable_core),
