@@ -21,16 +21,15 @@ static const struct shape { const char *name; int n_rows, k; } shapes[] = {
 static const frit_dtype types[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0, FRIT_DTYPE_BF16};
 
 // The first is what the backend chooses.
-static const struct variant { const char *name; int tiles, warps, splits; bool is_exact; } variants[] = {
-    {"chosen",               0, 0,  0, false},
-    {"scales not rounded",   0, 0,  0, true},
-    {"one tile, 8 warps",    1, 8,  0, false},
-    {"one tile, 16 warps",   1, 16, 0, false},
-    {"two tiles, 8 warps",   2, 8,  0, false},
-    {"two tiles, 16 warps",  2, 16, 0, false},
-    {"eight parts",      1, 8,  8, false},
-    {"two parts",            0, 0,  2, false},
-    {"one part",             0, 0,  1, false},
+static const struct variant { const char *name; int tiles, warps, splits, stages; bool is_exact; } variants[] = {
+    {"chosen",               0, 0,  0, 0, false},
+    {"scales not rounded",   0, 0,  0, 0, true},
+    {"1 x 12",               1, 12, 0, 0, false},
+    {"1 x 14",               1, 14, 0, 0, false},
+    {"1 x 16",               1, 16, 0, 0, false},
+    {"1 x 16, two stages",   1, 16, 0, 2, false},
+    {"2 x 8",                2, 8,  0, 0, false},
+    {"2 x 12",               2, 12, 0, 0, false},
 };
 // clang-format on
 
@@ -75,14 +74,15 @@ static bool describe(bench *b, const struct shape *shape, frit_dtype dtype, int 
                            .tiles = v->tiles,
                            .warps = v->warps,
                            .splits = v->splits,
+                           .stages = v->stages,
                            .is_exact = v->is_exact};
     frit_cuda_matmul matmul = {.k = shape->k, .in = FRIT_CUDA_F16, .segments = {{dtype, shape->n_rows / 16}}};
     c->rows = rows;
     c->matrix_bytes = frit_tile_bytes(frit_tile_format_of(dtype), &source) * (uint64_t)frit_tile_count(&source);
     if (rows) {
         if (frit_cuda_some_kernel(&some, &b->gpu, &c->kernel) != FRIT_OK) return false;
-        snprintf(c->text, sizeof c->text, "%s | %s | %d | %s: %d tiles, %d warps, %d parts", name, shape->name, rows,
-                 v->name, some.tiles, some.warps, some.splits);
+        snprintf(c->text, sizeof c->text, "%s | %s | %d | %s: %d tiles, %d warps, %d parts, %d stages", name,
+                 shape->name, rows, v->name, some.tiles, some.warps, some.splits, some.stages);
     } else {
         must(frit_cuda_matmul_describe(&matmul));
         c->kernel = matmul.dequantize[0];
@@ -97,7 +97,7 @@ static size_t list_cases(bench *b, frit_dtype dtype, const char *filter, test_ca
     for (size_t s = 0; s < FRIT_COUNT(shapes); s++) {
         for (size_t r = 0; r < FRIT_COUNT(row_counts); r++)
             for (size_t v = 0; v < FRIT_COUNT(variants) && n < MAX_CASES; v++)
-                if (v == 0 || dtype == FRIT_DTYPE_Q4_K)
+                if (v == 0 || dtype == FRIT_DTYPE_Q4_K || dtype == FRIT_DTYPE_Q6_K)
                     n += describe(b, &shapes[s], dtype, row_counts[r], &variants[v], filter, &cases[n]);
         if (n < MAX_CASES) n += describe(b, &shapes[s], dtype, 0, &variants[0], filter, &cases[n]);
     }

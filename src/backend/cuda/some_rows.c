@@ -16,14 +16,14 @@ static int tile_bytes_of(const frit_cuda_some *s)
 }
 
 // The kernels check that it is enough.
-int frit_cuda_some_shared(int n_rows, int n_tiles, int tile_bytes)
+int frit_cuda_some_shared(int n_rows, int n_tiles, int tile_bytes, int stages)
 {
-    return 2 * (n_rows * X_STRIDE + n_tiles * tile_bytes);
+    return stages * (n_rows * X_STRIDE + n_tiles * tile_bytes);
 }
 
 static int shared_bytes(const frit_cuda_some *s, int tiles, int warps)
 {
-    return frit_cuda_some_shared(s->rows, warps * tiles, tile_bytes_of(s));
+    return frit_cuda_some_shared(s->rows, warps * tiles, tile_bytes_of(s), s->stages ? s->stages : 2);
 }
 
 static int n_groups_of(const frit_cuda_some *s, int tiles, int warps)
@@ -54,7 +54,7 @@ static int at_least_one(int n)
 // parts of results on their way to memory and back.
 static double cost_of(const frit_cuda_some *s, const frit_cuda_gpu *gpu, int tiles, int warps, int splits)
 {
-    const double bytes_a_clock = 24, start = 1500, enough_warps = 16;
+    const double bytes_a_clock = 24, start = 1500, enough_warps = 12;
     const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS, n_groups = n_groups_of(s, tiles, warps);
     const int each = (n_blocks + splits - 1) / splits, n_at_once = blocks_per_multiprocessor(s, gpu, tiles, warps);
     const int n_waves = (n_groups * splits + gpu->n_multiprocessors * n_at_once - 1) /
@@ -69,6 +69,12 @@ static double cost_of(const frit_cuda_some *s, const frit_cuda_gpu *gpu, int til
     return n_waves * (start + n_at_once * each * clocks) + results / (bytes_a_clock * gpu->n_multiprocessors);
 }
 
+// Schedulers have as many warps each, or nearly; others were slower wherever they were measured.
+static bool is_tried(int warps)
+{
+    return warps % 4 == 0 || warps < 4 || warps == 14;
+}
+
 // Of all that fit, the one that should be fastest.
 static void choose(frit_cuda_some *s, const frit_cuda_gpu *gpu)
 {
@@ -79,8 +85,8 @@ static void choose(frit_cuda_some *s, const frit_cuda_gpu *gpu)
     s->warps = wanted.warps ? wanted.warps : 1;
     s->splits = wanted.splits ? wanted.splits : 1;
     for (int tiles = 1; tiles <= MOST_TILES; tiles++)
-        for (int warps = 1; warps <= MOST_WARPS; warps *= 2)
-            for (int splits = 1; splits <= MOST_SPLITS && splits <= most; splits++) {
+        for (int warps = 1; warps <= MOST_WARPS; warps++)
+            for (int splits = 1; splits <= MOST_SPLITS && splits <= most && is_tried(warps); splits++) {
                 const int n_more = splits > 1 ? n_groups_of(s, tiles, warps) * splits : 0;
                 if ((wanted.tiles && wanted.tiles != tiles) || (wanted.warps && wanted.warps != warps) ||
                     (wanted.splits && wanted.splits != splits) || blocks_per_multiprocessor(s, gpu, tiles, warps) < 1 ||
@@ -118,10 +124,19 @@ static frit_status check(const frit_cuda_some *s)
     return FRIT_OK;
 }
 
+// Three where there is room, and columns for them.
+static int stages_of(const frit_cuda_some *s, const frit_cuda_gpu *gpu)
+{
+    const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS / s->splits;
+    const int n_shared = frit_cuda_some_shared(s->rows, s->warps * s->tiles, tile_bytes_of(s), 3);
+    return n_blocks > 2 && n_shared <= gpu->shared_bytes ? 3 : 2;
+}
+
 frit_status frit_cuda_some_kernel(frit_cuda_some *s, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel)
 {
     FRIT_TRY(check(s));
     choose(s, gpu);
+    if (!s->stages) s->stages = stages_of(s, gpu);
     const int n_shared = shared_bytes(s, s->tiles, s->warps);
     if (n_shared > gpu->shared_bytes)
         return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d rows: %d bytes of shared memory; %s has %d", s->rows,
@@ -145,6 +160,7 @@ frit_status frit_cuda_some_kernel(frit_cuda_some *s, const frit_cuda_gpu *gpu, f
         {"TILES", s->tiles},
         {"WARPS", s->warps},
         {"SPLITS", s->splits},
+        {"STAGES", s->stages},
         {"SHARED_BYTES", n_shared},
         {"HALF_MATH", !s->is_exact},
     };

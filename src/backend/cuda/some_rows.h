@@ -9,8 +9,9 @@
 
 enum { FRIT_CUDA_SOME_ROWS = 128 };
 
-// Shared memory of a block of threads, as kernels/some_rows.cuh lays it out: rows and row tiles of 256 columns, twice.
-int frit_cuda_some_shared(int n_rows, int n_tiles, int tile_bytes);
+// Shared memory of a block of threads, as kernels/some_rows.cuh lays it out: rows and row tiles of 256 columns, so many
+// times.
+int frit_cuda_some_shared(int n_rows, int n_tiles, int tile_bytes, int stages);
 
 typedef struct frit_cuda_some {
     int rows;   // that there is room for: a multiple of 8, at most FRIT_CUDA_SOME_ROWS
@@ -19,6 +20,7 @@ typedef struct frit_cuda_some {
     // How; 0: chosen, and set.
     int tiles, warps;   // row tiles of a warp, warps of a block of threads
     int splits;         // of the columns: so many parts of the results are left to be added
+    int stages;         // 256 columns each, of which the last is being fetched
     bool is_exact;      // weights are rounded to f16 once; otherwise their scales too, by fewer instructions
 } frit_cuda_some;
 

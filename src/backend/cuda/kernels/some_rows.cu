@@ -2,17 +2,17 @@
 // A product of 9 to 128 rows in f16 with weights in tiles: too many for integers (phase.cuh), too few to turn weights
 // into rows of f16 first (dequantize.cu). A warp has TILES row tiles of the weights and all rows; its weights become
 // fragments of f16 in registers (some_rows.cuh). Rows of 256 columns are fetched into shared memory for the whole block
-// of threads, tiles for each warp, one step ahead.
+// of threads, tiles for each warp, STAGES - 1 steps ahead.
 //
 //     out[split][row][16 * tile + r] = sum over the split's columns of weights[tile][r][column] * x[row][column]
 //
 // Grid: groups of WARPS * TILES row tiles, those of the second segment last; SPLITS. Defined by the host: TYPE0,
-// TILES0, TYPE1, TILES1, K, ROWS (a multiple of 8), TILES, WARPS, SPLITS, SHARED_BYTES, HALF_MATH.
+// TILES0, TYPE1, TILES1, K, ROWS (a multiple of 8), TILES, WARPS, SPLITS, STAGES, SHARED_BYTES, HALF_MATH.
 #include "some_rows.cuh"
 
 #define GROUPS0 ((TILES0 + GROUP - 1) / GROUP)
 
-static_assert(SHARED_BYTES >= 2 * stage_of<TYPE0>::bytes && SHARED_BYTES >= 2 * stage_of<TYPE1>::bytes,
+static_assert(SHARED_BYTES >= STAGES * stage_of<TYPE0>::bytes && SHARED_BYTES >= STAGES * stage_of<TYPE1>::bytes,
               "the host counts shared memory as it is laid out here");
 
 // ------------------------------------------------------------------------------- the product
@@ -32,6 +32,13 @@ DEVICE void fetch_rows(const frit_some_args &a, int block, char *shared)
     }
 }
 
+template <int TYPE>
+DEVICE void fetch_block(const frit_some_args &a, const char *tiles, int n_tiles, int first, int block, char *to)
+{
+    fetch_tiles<TYPE>(tiles, n_tiles, first, block, shared_address(to));
+    fetch_rows(a, block, to);
+}
+
 // Row tiles first ... of a segment, whose results begin at number `at` of a row.
 template <int TYPE>
 DEVICE void multiply(const frit_some_args &a, frit_gpu_ptr weights, int n_tiles, int first, int at, char *shared)
@@ -48,17 +55,19 @@ DEVICE void multiply(const frit_some_args &a, frit_gpu_ptr weights, int n_tiles,
     wait_for_kernel_before();
     fetch_rows(a, begin, shared);
     copy_commit();
-    for (int block = begin, stage = 0; block < end; block++, stage ^= 1) {
-        if (block + 1 < end) {
-            char *next = shared + (stage ^ 1) * stage_of<TYPE>::bytes;
-            fetch_tiles<TYPE>(tiles, n_tiles, first, block + 1, shared_address(next));
-            fetch_rows(a, block + 1, next);
-        }
+#pragma unroll
+    for (int i = 1; i < STAGES - 1; i++) {
+        if (begin + i < end) fetch_block<TYPE>(a, tiles, n_tiles, first, begin + i, shared + i * stage_of<TYPE>::bytes);
         copy_commit();
-        copy_wait<1>();
-        __syncthreads();
+    }
+    for (int block = begin, stage = 0; block < end; block++) {
+        copy_wait<STAGES - 2>();
+        __syncthreads();   // and all warps are done with what is overwritten now
+        const int ahead = block + STAGES - 1, free = stage ? stage - 1 : STAGES - 1;
+        if (ahead < end) fetch_block<TYPE>(a, tiles, n_tiles, first, ahead, shared + free * stage_of<TYPE>::bytes);
+        copy_commit();
         multiply_block<TYPE>(shared + stage * stage_of<TYPE>::bytes, ROWS, warp, lane, sums);
-        __syncthreads();   // all warps are done with what is overwritten now
+        if (++stage == STAGES) stage = 0;
     }
     const int width = (TILES0 + TILES1) * 16;
     float *out = (float *)a.out + (long long)split * a.n_rows * width + at;

@@ -146,6 +146,105 @@ template <int TYPE, int BITS = tile_of<TYPE>::low_bits> struct halves_of {
     }
 };
 
+#if HALF_MATH
+// Byte i of a word in both halves, as 1024 + byte: f16 whose last bits are an integer.
+DEVICE u32 byte_twice(u32 word, int i)
+{
+    return __byte_perm(word, 0x64646464u, 0x4040u | i | i << 8);
+}
+
+DEVICE u32 multiply_half2(u32 x, u32 y)
+{
+    return fma_half2(x, y, 0x80008000u);   // plus -0
+}
+
+// The types that most files have, with the fewest instructions. Mins become f16 once for each group, and the instruction
+// that takes 1024 off a code multiplies it with its scale, an integer: exactly, for all of it has eleven bits. Codes in
+// the high bits of a byte lose their factor 16 there too.
+template <> struct halves_of<TYPE_Q4_K, 4> {
+    enum { times = 16 };
+    scales_of<TYPE_Q4_K> row[2];
+    u32 d[2], m[2];   // what an integer scale is worth, and a min
+    u32 scale[2][2], less[2][2], min[2][2];
+    uint4 codes[2];
+    DEVICE void load(const char *tile, int lane)
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            row[h].load(tile, lane / 4 + h * 8);
+            d[h] = twice_times_16(low_half(row[h].factors));
+            m[h] = twice_times_16(-high_half(row[h].factors));
+        }
+    }
+    DEVICE void pair(const char *tile, int lane, int pair)
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            if (pair % 2 == 0) codes[h] = ((const uint4 *)tile)[pair / 2 * 64 + h * 32 + lane];
+#pragma unroll
+            for (int odd = 0; odd < 2; odd++) {
+                const int g = pair * 2 + odd;
+                const u32 integer = add_half2(byte_twice(row[h].scales[g / 4], g % 4), 0xe400e400u);
+                scale[odd][h] = odd ? multiply_half2(integer, 0x2c002c00u) : integer;      // 1 / 16
+                less[odd][h] = multiply_half2(integer, odd ? 0xd400d400u : 0xe400e400u);   // - 64, - 1024
+                min[odd][h] = multiply_half2(add_half2(byte_twice(row[h].mins[g / 4], g % 4), 0xe400e400u), m[h]);
+            }
+        }
+    }
+    DEVICE void fragment(int pair, int odd, int s, u32 (&a)[4]) const
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const u32 four = word_of(codes[h], pair % 2 * 2 + s) & (odd ? 0xf0f0f0f0u : 0x0f0f0f0fu);
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const u32 two = __byte_perm(four, 0x64646464u, i ? 0x4342u : 0x4140u);
+                a[i * 2 + h] = fma_half2(fma_half2(two, scale[odd][h], less[odd][h]), d[h], min[odd][h]);
+            }
+        }
+    }
+};
+
+template <> struct halves_of<TYPE_Q6_K, 4> {
+    enum { times = 16 };
+    scales_of<TYPE_Q6_K> row[2];
+    u32 d[2];
+    uint4 codes[2], high[2];
+    DEVICE void load(const char *tile, int lane)
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            row[h].load(tile, lane / 4 + h * 8);
+            d[h] = twice_times_16(row[h].d);
+            high[h] = ((const uint4 *)tile)[tile_of<TYPE_Q6_K>::high_at / 16 + h * 32 + lane];
+        }
+    }
+    DEVICE void pair(const char *tile, int lane, int pair)
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            if (pair % 2 == 0) codes[h] = ((const uint4 *)tile)[pair / 2 * 64 + h * 32 + lane];
+    }
+    DEVICE void fragment(int pair, int odd, int s, u32 (&a)[4]) const
+    {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const u32 low = word_of(codes[h], pair % 2 * 2 + s), more = word_of(high[h], pair);
+            const int bit = odd * 4 + s * 2, at = pair * 4 + odd * 2 + s;   // of the high bits; of the scale
+            const u32 four = ((odd ? low >> 4 : low) & 0x0f0f0f0fu) |
+                             ((bit < 4 ? more << (4 - bit) : more >> (bit - 4)) & 0x30303030u);
+            const u32 integer = byte_twice(row[h].bytes[at / 4] ^ 0x80808080u, at % 4);
+            const u32 scale = multiply_half2(add_half2(integer, 0xe480e480u), d[h]);
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const u32 two = __byte_perm(four, 0x64646464u, i ? 0x4342u : 0x4140u);
+                a[i * 2 + h] = multiply_half2(add_half2(two, 0xe420e420u), scale);   // - 1024 - 32
+            }
+        }
+    }
+};
+#endif
+
 template <int TYPE> struct halves_of<TYPE, 16> {
     enum { times = 1 };
     uint4 units[4];
