@@ -45,6 +45,7 @@ static void alloc_layer(bench *b, model *m, int i)
 
 static void alloc_state(bench *b, model *m)
 {
+    enum { MOST_PARTS = 16 };
     const model_shape *s = &m->shape;
     const uint64_t rows = (uint64_t)m->rows, n_q = (uint64_t)(s->n_heads * s->head_size);
     m->x = device_alloc(b, rows * (uint64_t)s->dim * 4);
@@ -61,6 +62,8 @@ static void alloc_state(bench *b, model *m)
     m->cache = device_alloc(b, rows * (uint64_t)m->page_stride * (uint64_t)m->heads.page_bytes);
     m->partial = device_alloc(b, rows * (uint64_t)(s->n_heads * m->tuning.splits * (s->head_size + 2)) * 4);
     m->arrived = device_alloc(b, rows * (uint64_t)s->n_kv_heads * 4);
+    m->sums = device_alloc(b, (uint64_t)MOST_PARTS * rows * (uint64_t)s->dim * 4);
+    m->counters = device_alloc(b, (uint64_t)b->gpu.n_multiprocessors * 4);
     m->barrier = device_alloc(b, 64);
     m->trace = device_alloc(b, (uint64_t)(b->gpu.n_multiprocessors * (s->n_layers * 14 + 3)) * 8);
 }
@@ -107,13 +110,17 @@ static void describe_products(bench *b, model *m)
                                          .epilogue = FRIT_GPU_QKV,
                                          .segments = {{m->types.most, (n_q + n_kv) / 16}, {mixed, n_kv / 16}},
                                          .heads = m->heads});
-        frit_cuda_product down = {
-            .rows = m->rows, .k = s->n_ff, .epilogue = FRIT_GPU_ADD, .segments = {{mixed, s->dim / 16}}};
-        m->n_down_parts = frit_cuda_product_split(&down, &b->gpu);
-        make_product(b, m, &m->down[more], down);
+        make_product(b, m, &m->down[more],
+                     (frit_cuda_product){.k = s->n_ff,
+                                         .epilogue = FRIT_GPU_ADD,
+                                         .segments = {{mixed, s->dim / 16}},
+                                         .parts = m->tuning.down_parts});
     }
     make_product(b, m, &m->o,
-                 (frit_cuda_product){.k = n_q, .epilogue = FRIT_GPU_ADD, .segments = {{m->types.most, s->dim / 16}}});
+                 (frit_cuda_product){.k = n_q,
+                                     .epilogue = FRIT_GPU_ADD,
+                                     .segments = {{m->types.most, s->dim / 16}},
+                                     .parts = m->tuning.o_parts});
     make_product(
         b, m, &m->gate_up,
         (frit_cuda_product){
@@ -133,8 +140,9 @@ static void describe_others(model *m)
     frit_cuda_define(&m->embed, "DIM", s->dim);
     frit_cuda_define(&m->embed, "HEAD", s->head_size);
     frit_cuda_define(&m->embed, "TOKEN_STRIDE", m->n_positions);
-    must(frit_cuda_attend_kernel(&(frit_cuda_attend){.heads = m->heads}, m->tuning.splits, m->tuning.attend_warps,
-                                 &m->attend));
+    frit_cuda_attend attend = {.heads = m->heads, .stages = m->tuning.attend_stages};
+    if (attend.stages < 0) attend.stages = 0;
+    must(frit_cuda_attend_kernel(&attend, m->tuning.splits, m->tuning.attend_warps, &m->attend));
     m->attend.grid[1] = (unsigned)m->rows;
 }
 
@@ -252,17 +260,19 @@ void model_print_trace(bench *b, const model *m)
 
 void model_open(bench *b, model *m, int depth)
 {
+    enum { FAR_FROM = 2048 };   // positions
     const model_shape *s = &m->shape;
     // As many blocks as there is room for at a time: one on a multiprocessor, or two of small heads.
     const int n_blocks = b->gpu.n_multiprocessors * (s->head_size > 64 ? 1 : 2);
     if (!m->tuning.splits) m->tuning.splits = n_blocks / (s->n_kv_heads * m->rows);
     if (!m->tuning.splits) m->tuning.splits = 1;
-    if (!m->tuning.attend_warps) m->tuning.attend_warps = 8;
     m->page_stride = (m->n_positions + 31) / 32;
     m->heads = (frit_cuda_heads){.n_heads = s->n_heads,
                                  .n_kv_heads = s->n_kv_heads,
                                  .head_size = s->head_size,
                                  .page_bytes = (int64_t)s->n_layers * 2 * s->n_kv_heads * 32 * s->head_size * 2};
+    if (!m->tuning.attend_stages && depth >= FAR_FROM && !m->tuning.is_one_kernel)
+        m->tuning.attend_stages = frit_cuda_attend_stages(&m->heads, &b->gpu);
     for (int i = 0; i < s->n_layers; i++) alloc_layer(b, m, i);
     const uint64_t n_bytes_before = m->n_weight_bytes;
     m->head = weights_alloc(b, m, m->types.head, s->n_vocab, s->dim);
@@ -272,7 +282,6 @@ void model_open(bench *b, model *m, int depth)
     m->n_weight_bytes -= n_head_bytes;   // a step reads a row of it
     alloc_state(b, m);
     fill_state(b, m, depth);
-    m->n_down_parts = 1;
     if (m->tuning.is_one_kernel) {
         describe_decode(b, m);
     } else {
@@ -294,9 +303,9 @@ void model_close(bench *b, model *m)
                                 l->tiles.down, l->norm1,   l->norm2};
         for (size_t j = 0; j < FRIT_COUNT(own); j++) device_free(b, own[j]);
     }
-    const uint64_t all[] = {m->table,  m->head,    m->norm_out,  m->x,       m->q,    m->attended,  m->h,
-                            m->logits, m->best,    m->positions, m->tokens,  m->rope, m->frequency, m->pages,
-                            m->cache,  m->partial, m->arrived,   m->barrier, m->trace};
+    const uint64_t all[] = {m->table,  m->head,    m->norm_out,  m->x,       m->q,     m->attended,  m->h,
+                            m->logits, m->best,    m->positions, m->tokens,  m->rope,  m->frequency, m->pages,
+                            m->cache,  m->partial, m->arrived,   m->barrier, m->trace, m->sums,      m->counters};
     for (size_t i = 0; i < FRIT_COUNT(all); i++) device_free(b, all[i]);
 }
 
@@ -358,7 +367,12 @@ static void record_layer(bench *b, const model *m, int i)
                                 .query_scale = scale});
     launch(b, m, MODEL_ATTEND, &m->attend, &attend);
     launch(b, m, MODEL_O, &m->o,
-           &(frit_product_args){.weights = {l->tiles.o}, .x = m->attended, .out = m->x, .n_rows = m->rows});
+           &(frit_product_args){.weights = {l->tiles.o},
+                                .x = m->attended,
+                                .out = m->x,
+                                .partial = m->sums,
+                                .arrived = m->counters,
+                                .n_rows = m->rows});
     launch(b, m, MODEL_GATE_UP, &m->gate_up,
            &(frit_product_args){.weights = {l->tiles.gate_up},
                                 .x = m->x,
@@ -366,15 +380,13 @@ static void record_layer(bench *b, const model *m, int i)
                                 .out = m->h,
                                 .epsilon = 1e-5f,
                                 .n_rows = m->rows});
-    const uint64_t down_bytes = (uint64_t)frit_tile_format_of(model_type(m, i, true))->tile_bytes;
-    for (int part = 0; part < m->n_down_parts; part++) {
-        const uint64_t first = (uint64_t)(part * (s->n_ff / m->n_down_parts));
-        launch(b, m, MODEL_DOWN, &m->down[l->tiles.is_more],
-               &(frit_product_args){.weights = {l->tiles.down + first / FRIT_TILE_COLUMNS * down_bytes},
-                                    .x = m->h + first * 4,
-                                    .out = m->x,
-                                    .n_rows = m->rows});
-    }
+    launch(b, m, MODEL_DOWN, &m->down[l->tiles.is_more],
+           &(frit_product_args){.weights = {l->tiles.down},
+                                .x = m->h,
+                                .out = m->x,
+                                .partial = m->sums,
+                                .arrived = m->counters,
+                                .n_rows = m->rows});
 }
 
 void model_record(bench *b, void *ctx)

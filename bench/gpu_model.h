@@ -32,6 +32,8 @@ typedef struct model_tuning {
     const char *name;
     bool is_one_kernel, is_traced;
     int open_stages, groups, warps, stages, splits, attend_warps;
+    int o_parts, down_parts;   // of the columns
+    int attend_stages;         // pages copied ahead; -1: none
     bool copies_by_thread, is_serial;
     bool is_gate_up_f32;   // of prompts
     int without;           // bits of phases that are left out, to see what they cost: MODEL_QKV and so on
@@ -47,12 +49,11 @@ typedef struct model {
     model_layer layers[MODEL_MAX_LAYERS];
     uint64_t table, head, norm_out;                                                 // weights
     uint64_t x, q, attended, h, logits, best, positions, tokens, rope, frequency;   // state of a step
-    uint64_t pages, cache, partial, arrived;
+    uint64_t pages, cache, partial, arrived, sums, counters;
     frit_cuda_kernel decode, embed, qkv[2], attend, o, gate_up, down[2], pick;
     uint64_t n_weight_bytes;   // read in a step
     uint64_t barrier, trace;
     frit_decode_args *args;   // of the one kernel
-    int n_down_parts;         // products that down is divided into
     int n_steps;              // in one graph
 } model;
 

@@ -39,10 +39,24 @@ static const model_tuning tunings[] = {
     {.name = "without down",             .without = MODEL_DOWN},
     {.name = "without head",             .without = MODEL_HEAD},
 };
-// Attention far into a context: two blocks on a multiprocessor in place of one.
+// Attention far into a context.
 static const model_tuning deep_tunings[] = {
-    {.name = "33 parts",                      .splits = 33},
-    {.name = "33 parts, 4 attention warps",   .splits = 33, .attend_warps = 4},
+    {.name = "no pages ahead, 33 parts",       .splits = 33, .attend_stages = -1},
+    {.name = "3 pages ahead, 4 warps",         .attend_stages = 3, .attend_warps = 4},
+    {.name = "1 page ahead, 8 warps",          .attend_stages = 1, .attend_warps = 8},
+    {.name = "without attention",              .without = MODEL_ATTEND},
+};
+// Columns of o and down in parts, for eight rows.
+static const model_tuning part_tunings[] = {
+    {.name = "down in 2 parts",              .down_parts = 2},
+    {.name = "down in 7 parts",              .down_parts = 7},
+    {.name = "o in 2 parts",                 .o_parts = 2},
+    {.name = "without qkv",                  .without = MODEL_QKV},
+    {.name = "without attention",            .without = MODEL_ATTEND},
+    {.name = "without o",                    .without = MODEL_O},
+    {.name = "without gate-up",              .without = MODEL_GATE_UP},
+    {.name = "without down",                 .without = MODEL_DOWN},
+    {.name = "without head",                 .without = MODEL_HEAD},
 };
 // Where the time of one kernel goes, by its own clocks.
 static const model_tuning traced = {.name = "one kernel, 8 warps, traced", .is_one_kernel = true, .is_traced = true, .groups = 1};
@@ -97,6 +111,8 @@ void bench_steps(bench *b, const char *filter)
         run_model(b, &shapes[s], &files[0], &traced, 128, 1, filter);
         for (size_t r = 1; r < FRIT_COUNT(runs); r++)
             run_model(b, &shapes[s], &files[0], &tunings[0], runs[r].depth, runs[r].rows, filter);
+        for (size_t t = 0; t < FRIT_COUNT(part_tunings); t++)
+            run_model(b, &shapes[s], &files[0], &part_tunings[t], 128, 8, filter);
         for (size_t t = 0; t < FRIT_COUNT(deep_tunings); t++)
             run_model(b, &shapes[s], &files[0], &deep_tunings[t], 16384, 1, filter);
     }

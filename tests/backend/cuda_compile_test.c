@@ -77,6 +77,7 @@ static const frit_cuda_product products[] = {
     {.rows = 8,  .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_GLU,  .segments = {{FRIT_DTYPE_Q4_K, 1792}}},
     {.rows = 16, .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_PICK, .segments = {{FRIT_DTYPE_Q6_K, 8016}}},
     {.rows = 16, .k = 2048,  .epilogue = FRIT_GPU_ADD,                     .segments = {{FRIT_DTYPE_BF16, 128}}},
+    {.rows = 8,  .k = 14336, .epilogue = FRIT_GPU_ADD,                     .segments = {{FRIT_DTYPE_Q6_K, 256}}},
 };
 // clang-format on
 
@@ -331,6 +332,12 @@ static void attention_of_single_rows_compiles_without_spills(void **state)
         attend.heads.head_size = cases[i].head_size;
         assert_ok(frit_cuda_attend_kernel(&attend, 33, cases[i].warps, &kernel));
         check_kernel(&m, &kernel, "attention");
+        attend.stages = frit_cuda_attend_stages(&attend.heads, &hopper);
+        assert_int_equal(attend.stages, cases[i].head_size > 128 ? 0 : 2);
+        if (!attend.stages) continue;
+        assert_ok(frit_cuda_attend_kernel(&attend, 16, 0, &kernel));
+        assert_true(kernel.shared_bytes < (unsigned)hopper.shared_bytes);
+        check_kernel(&m, &kernel, "attention with pages copied ahead");
     }
     close_machine(&m);
 }
@@ -506,11 +513,15 @@ static void shapes_that_kernels_do_not_take_are_refused(void **state)
     assert_fails(frit_cuda_product_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED, "i32");
     product = products[3];
     product.rows = 16;
+    product.parts = 1;
     assert_fails(frit_cuda_product_kernel(&product, &hopper, &kernel), FRIT_E_UNSUPPORTED, "bytes of shared memory");
-    assert_int_equal(frit_cuda_product_split(&product, &hopper), 4);   // and in four parts it fits
-    assert_int_equal(product.k, 14336 / 4);
-    assert_int_equal(product.stride, 14336);
+    product.parts = 0;   // in parts of the columns it fits
     assert_ok(frit_cuda_product_kernel(&product, &hopper, &kernel));
+    assert_int_equal(kernel.grid[2], 4);
+    assert_int_equal(kernel.grid[0], 132 / 4);
+    assert_true(frit_cuda_product_partial_bytes(&product, &hopper) == 4 * 16 * 4096 * sizeof(float));
+    product.is_normed = true;   // a norm needs all columns
+    assert_true(frit_cuda_product_partial_bytes(&product, &hopper) == 0);
 }
 
 // ------------------------------------------------------------------------------- the files of cubins

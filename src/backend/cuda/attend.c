@@ -4,6 +4,8 @@
 #include "backend/cuda/exec.h"
 #include "backend/cuda/rows.h"
 
+enum { FAR_FROM = 64 };   // pages of 32 positions
+
 static int head_size_of(const frit_node *attend)
 {
     return (int)frit_cuda_width(attend->src[0]);
@@ -80,32 +82,48 @@ static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, co
                                    .arrived = frit_cuda_resolve(step, l->x[2]),
                                    .out = frit_cuda_resolve(step, l->y),
                                    .page_stride = step->page_stride};
-    frit_cuda_kernel kernel = *v->kernel;
+    const bool is_far = v->far && step->page_stride >= FAR_FROM;
+    frit_cuda_kernel kernel = is_far ? *v->far : *v->kernel;
     kernel.grid[1] = (unsigned)n_rows;
     return frit_cuda_kernel_launch(&d->gpu, &kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
 static frit_status take_variant(frit_exec *exec, const frit_cuda_attend *attend, frit_cuda_attend_variant *v)
 {
+    enum { MANY_ROWS = 16, WARPS_OF_MANY = 4 };   // twice as many blocks of threads fit
+    frit_cuda_attend far = *attend;
     frit_cuda_kernel kernel;
-    FRIT_TRY(frit_cuda_attend_kernel(attend, v->n_splits, 0, &kernel));
-    return frit_cuda_kernel_take(exec->device, &kernel, &v->kernel);
+    FRIT_TRY(frit_cuda_attend_kernel(attend, v->n_splits, v->rows < MANY_ROWS ? 0 : WARPS_OF_MANY, &kernel));
+    FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &v->kernel));
+    far.stages = frit_cuda_attend_stages(&attend->heads, &exec->device->gpu);
+    if (!far.stages) return FRIT_OK;
+    FRIT_TRY(frit_cuda_attend_kernel(&far, v->n_far_splits, 0, &kernel));
+    return frit_cuda_kernel_take(exec->device, &kernel, &v->far);
 }
 
-// As many parts as run at the same time; what they leave for each other.
+static int at_least_one(int n)
+{
+    return n < 1 ? 1 : n;
+}
+
+// As many parts as run at the same time, two blocks on a multiprocessor, or one that copies pages
+// ahead; what they leave for each other.
 static frit_status take_variants(frit_exec *exec, const frit_cuda_attend *attend, int64_t max_rows, frit_cuda_launch *l)
 {
     const frit_cuda_heads *heads = &attend->heads;
-    const int n_tiles = frit_cuda_query_tiles(heads);
+    const frit_cuda_gpu *gpu = &exec->device->gpu;
+    const int n_tiles = frit_cuda_query_tiles(heads), n_queries = frit_cuda_tile_queries(heads);
     frit_cuda_attend_fast *a = &l->attend_fast;
-    const int n_blocks = exec->device->gpu.n_multiprocessors * (heads->head_size > 128 ? 1 : 2);
-    const int n_queries = frit_cuda_tile_queries(heads);
+    const int n_blocks = gpu->n_multiprocessors * (heads->head_size > 128 ? 1 : 2);
     const uint64_t part_bytes = (uint64_t)(n_tiles * n_queries * (heads->head_size + 2)) * sizeof(float);
     uint64_t n_bytes = 0, n_arrived = 0;
     for (int rows = 1; a->n_variants < FRIT_CUDA_VARIANTS; rows *= 2) {
         frit_cuda_attend_variant *v = &a->variants[a->n_variants++];
-        *v = (frit_cuda_attend_variant){.rows = rows, .n_splits = n_blocks / (n_tiles * rows)};
-        if (v->n_splits < 1 || a->n_variants == FRIT_CUDA_VARIANTS) v->n_splits = 1;
+        const bool is_last = a->n_variants == FRIT_CUDA_VARIANTS;
+        *v = (frit_cuda_attend_variant){.rows = rows,
+                                        .n_splits = is_last ? 1 : at_least_one(n_blocks / (n_tiles * rows)),
+                                        .n_far_splits =
+                                            at_least_one(is_last ? 1 : gpu->n_multiprocessors / (n_tiles * rows))};
         FRIT_TRY(take_variant(exec, attend, v));
         const uint64_t own = (uint64_t)rows * (uint64_t)v->n_splits * part_bytes;
         if (v->n_splits > 1 && own > n_bytes) n_bytes = own;

@@ -60,13 +60,7 @@ typedef struct frit_cuda_recording {
 // Rows of a plan from which rows become f16 for products (many_rows.c). And rows of a step that may be long parts of a
 // text.
 enum { FRIT_CUDA_MANY_FROM = 17, FRIT_CUDA_LONG_FROM = 17 };
-enum {
-    FRIT_CUDA_MATRICES = 3,
-    FRIT_CUDA_OPERANDS = 6,
-    FRIT_CUDA_PARTS = 8,
-    FRIT_CUDA_VARIANTS = 5,
-    FRIT_CUDA_SOME_VARIANTS = 4
-};
+enum { FRIT_CUDA_MATRICES = 3, FRIT_CUDA_OPERANDS = 6, FRIT_CUDA_VARIANTS = 5, FRIT_CUDA_SOME_VARIANTS = 4 };
 
 // Products that read the same rows, and what is done to their results.
 typedef struct frit_cuda_products {
@@ -78,10 +72,10 @@ typedef struct frit_cuda_products {
     frit_cuda_heads heads;   // FRIT_GPU_QKV
 } frit_cuda_products;
 
-// One product for so many rows; of parts of the columns that follow each other.
+// One product for so many rows.
 typedef struct frit_cuda_variant {
-    frit_cuda_kernel *parts[FRIT_CUDA_PARTS];
-    int rows, k, n_parts;   // k: columns of a part
+    frit_cuda_kernel *kernel;
+    int rows;
 } frit_cuda_variant;
 
 // A product of a few rows (product.h). Operands: 0 rows, 1 tiles, 2 norm, 3 residual, 4 tiles of the second segment,
@@ -89,11 +83,12 @@ typedef struct frit_cuda_variant {
 typedef struct frit_cuda_few {
     frit_cuda_variant variants[FRIT_CUDA_VARIANTS];   // the fewest rows first
     int n_variants;
-    bool has_many_rows;         // a launch takes any number of rows
-    int tile_bytes, whole, n;   // whole: columns of all parts; n: numbers of a row of results
-    int rotated, row_bytes;     // FRIT_GPU_QKV: dimensions of a head; bytes of a row of queries
+    bool has_many_rows;       // a launch takes any number of rows
+    int k, n;                 // columns; numbers of a row of results
+    int rotated, row_bytes;   // FRIT_GPU_QKV: dimensions of a head; bytes of a row of queries
     float epsilon, query_scale;
     uint64_t keys, values;   // FRIT_GPU_QKV: this layer's part of page 0
+    uint64_t arrived;        // counters of blocks that share a row tile
 } frit_cuda_few;
 
 typedef struct frit_cuda_some_variant {
@@ -108,7 +103,8 @@ typedef struct frit_cuda_halves {
 
 // A norm of the results of a product of many rows, as halves.
 typedef struct frit_cuda_many_norm {
-    frit_cuda_kernel *kernel;   // NULL: none
+    frit_cuda_kernel *kernel;    // NULL: none
+    frit_cuda_kernel *for_few;   // the same, for steps of up to FRIT_CUDA_SOME_ROWS
     frit_cuda_address weight, bias;
     frit_cuda_halves y;
     float epsilon;
@@ -120,28 +116,30 @@ typedef struct frit_cuda_many {
     frit_cuda_matmul *matmul;
     frit_cuda_some_variant some[FRIT_CUDA_SOME_VARIANTS];   // the fewest rows first
     int n_some;
-    frit_cuda_kernel *convert;                     // of many_rows.cu; NULL: the rows are halves already
-    frit_cuda_kernel *finish, *gate, *add_parts;   // gate: results become halves; neither: they stay
-    int k, n;                                      // columns; rows of the tiles
-    bool is_gated;                                 // rows of the tiles are gates and values
-    frit_cuda_halves x, gated;                     // what is multiplied; what `gate` makes
-    frit_cuda_many_norm norm;                      // that finishes the results too
-    uint64_t weights, product, workspace;          // offsets in the device's work memory
+    frit_cuda_kernel *convert;              // of many_rows.cu; NULL: the rows are halves already
+    frit_cuda_kernel *finish, *gate;        // gate: results become halves; neither: they stay
+    int k, n;                               // columns; rows of the tiles
+    bool is_gated;                          // rows of the tiles are gates and values
+    frit_cuda_halves x, gated;              // what is multiplied; what `gate` makes
+    frit_cuda_many_norm norm;               // that finishes the results too
+    uint64_t weights, product, workspace;   // offsets in the device's work memory
 } frit_cuda_many;
 
 // Bias, norm, rotation and cache of heads (heads_rows.cu). Operands: 0 results of the product, 1 a scale for each row
 // of them, 2 and 3 norms of queries and keys, 4 the rope table.
 typedef struct frit_cuda_heads_args {
-    uint64_t bias[3];   // of queries, keys, values; 0: none
+    bool follows_many;   // the launch before is the product, of many rows
+    uint64_t bias[3];    // of queries, keys, values; 0: none
     uint64_t keys, values;
     float epsilon, query_scale;
 } frit_cuda_heads_args;
 
-// Attention with queries in f16: a kernel for rows one by one, for so many of them, and one for 64 rows of a sequence
-// at a time. Operands: 0 queries, 1 parts, 2 how many of them have arrived, 3 sinks.
+// Attention with queries in f16: kernels for rows one by one, for so many of them, near the beginning of a text and far
+// from it, and one for 64 rows of a sequence at a time. Operands: 0 queries, 1 parts, 2 how many of them have arrived,
+// 3 sinks.
 typedef struct frit_cuda_attend_variant {
-    frit_cuda_kernel *kernel;
-    int rows, n_splits;
+    frit_cuda_kernel *kernel, *far;   // far: copies pages ahead; NULL: not on this GPU
+    int rows, n_splits, n_far_splits;
 } frit_cuda_attend_variant;
 
 typedef struct frit_cuda_attend_fast {
@@ -224,6 +222,7 @@ struct frit_exec {
     bool *is_f16;          // [plan->graph->n_nodes]: queries that are f16 where the node's f32 would be
     bool *is_halves;       // [plan->graph->n_nodes]: so are rows that products of many rows alone read (halves.c)
     uint64_t work_bytes;   // that its launches need
+    uint64_t counters;     // of products of few rows: u32 [multiprocessors], zero between launches; 0: none yet
     frit_cuda_recording recordings[FRIT_CUDA_FLIGHTS];   // steps of few rows, by the flight whose input they read
     frit_cuda_memory given;
     frit_cuda_tensor *streamed;   // [n_streamed]: what its slot holds, at offsets
@@ -298,16 +297,18 @@ frit_status frit_cuda_lower_linear(frit_exec *exec, const frit_node *node);
 frit_status frit_cuda_lower_few(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows,
                                 frit_cuda_launch *launch);
 bool frit_cuda_can_few(const frit_exec *exec, const frit_cuda_products *products, int64_t n_rows);
-// many_rows.c: of more rows, by cuBLASLt or some_rows.h. Results stay in the work memory, to be multiplied with
-// the scale of their row, if `result` is NULL; otherwise they become its numbers, or its halves.
+// many_rows.c: of more rows, by cuBLASLt or some_rows.h. Results stay in the work memory, so many parts to be added and
+// multiplied with the scale of their row, if `result` is NULL; otherwise they become its numbers, or its halves.
 frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows,
                                  const frit_node *result, frit_cuda_launch *launch);
+int frit_cuda_many_parts(const frit_cuda_launch *launch, int64_t n_rows);
 void frit_cuda_matmuls_free(frit_exec *exec);
 // Whether the launch can compute this norm of its results beside them.
 bool frit_cuda_many_takes_norm(const frit_cuda_launch *launch, const frit_node *norm);
 // halves.c: whether products of many rows alone read a node's rows. Then the lowering of the node sets exec->is_halves.
 bool frit_cuda_feeds_many(const frit_exec *exec, const frit_node *node);
 frit_cuda_halves frit_cuda_halves_of(const frit_exec *exec, const frit_node *node);
+const frit_cuda_kernel *frit_cuda_norm_for(const frit_cuda_many_norm *norm, int64_t n_rows);
 frit_status frit_cuda_lower_halves_norm(frit_exec *exec, const frit_node *norm);
 // heads.c: queries, keys and values of a layer with all that is done to them before attention.
 typedef struct frit_cuda_heads_phase {

@@ -21,11 +21,24 @@ static const frit_node *matrix_of(const frit_node *node)
 
 // ------------------------------------------------------------------------------- work memory
 
+// What blocks of a product of few rows leave for each other.
+static uint64_t partial_bytes(const frit_exec *exec, const frit_node *linear)
+{
+    enum { MOST_ROWS = 16 };
+    const int64_t n_rows = linear->shape[0] < MOST_ROWS ? linear->shape[0] : MOST_ROWS;
+    const int n_tiles = (int)((frit_cuda_width(linear) + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS);
+    return frit_cuda_product_partial_bytes(
+        &(frit_cuda_product){.rows = (int)n_rows,
+                             .k = (int)matrix_of(linear)->shape[1],
+                             .segments = {{matrix_of(linear)->tensor->dtype, n_tiles}}},
+        &exec->device->gpu);
+}
+
 // Of many_rows.c and heads.c. Products of a phase may run as one, as queries, keys and values do, or gates with values:
 // all that have its columns count as one product.
 static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
 {
-    uint64_t n_bytes = 0, n = 0, k = 0, n_rows = 0;
+    uint64_t n_bytes = 0, n = 0, k = 0, n_rows = 0, partial = 0;
     bool is_many = false;
     for (int i = 0; i < phase->n_products; i++) {
         const frit_chain *chain = &phase->products[i];
@@ -37,12 +50,14 @@ static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
             if (columns > k) k = columns;
             if (rows > n_rows) n_rows = rows;
             is_many = is_many || frit_cuda_is_many(exec, node);
+            const uint64_t own = partial_bytes(exec, node);
+            if (own > partial) partial = own;
         }
     }
     const uint64_t some = is_many ? frit_cuda_some_bytes(&exec->device->gpu, n, n_rows) : 0;
     const uint64_t results = n_rows * n * sizeof(float);
     add(&n_bytes, some > results ? some : results);
-    if (!is_many) return n_bytes;
+    if (!is_many) return n_bytes > partial ? n_bytes : partial;
     add(&n_bytes, FRIT_CUBLASLT_WORKSPACE_BYTES);
     add(&n_bytes, n_rows * k * 2);
     add(&n_bytes, n_rows * sizeof(float));
@@ -98,6 +113,7 @@ static uint64_t kept_by(const frit_exec *exec)
     const frit_graph *g = exec->plan->graph;
     uint64_t n_bytes = 0;
     add(&n_bytes, exec->plan->input_bytes);
+    add(&n_bytes, (uint64_t)exec->device->gpu.n_multiprocessors * sizeof(uint32_t));   // counters of few_rows.c
     for (int i = 0; i < g->n_nodes; i++) {
         const frit_node *node = g->nodes[i];
         if (node->op == FRIT_OP_ATTEND) add_parts(exec, node, &n_bytes);

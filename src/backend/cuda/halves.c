@@ -3,6 +3,7 @@
 // writes them, each row times a power of two, where the node's f32 would be; then what a number of each row is worth.
 #include "backend/cuda/exec.h"
 #include "backend/cuda/rows.h"
+#include "backend/cuda/some_rows.h"
 
 static bool is_many_product(const frit_exec *exec, const frit_node *node)
 {
@@ -40,6 +41,11 @@ frit_cuda_halves frit_cuda_halves_of(const frit_exec *exec, const frit_node *nod
 
 // ------------------------------------------------------------------------------- norms
 
+const frit_cuda_kernel *frit_cuda_norm_for(const frit_cuda_many_norm *norm, int64_t n_rows)
+{
+    return n_rows <= FRIT_CUDA_SOME_ROWS ? norm->for_few : norm->kernel;
+}
+
 static frit_status run_norm(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     const frit_cuda_many_norm *norm = &l->norm;
@@ -49,8 +55,9 @@ static frit_status run_norm(frit_cuda_device *d, const frit_cuda_launch *l, cons
                                  .weight = frit_cuda_resolve(step, norm->weight),
                                  .bias = frit_cuda_resolve(step, norm->bias),
                                  .epsilon = norm->epsilon};
-    frit_cuda_kernel one = *norm->kernel;
-    one.grid[0] = (unsigned)frit_cuda_rows(l->node, step->batch);
+    const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
+    frit_cuda_kernel one = *frit_cuda_norm_for(norm, n_rows);
+    one.grid[0] = (unsigned)n_rows;
     if (one.grid[0] == 0) return FRIT_OK;
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
@@ -85,15 +92,18 @@ frit_status frit_cuda_lower_halves_norm(frit_exec *exec, const frit_node *node)
     frit_cuda_many_norm norm = {.y = frit_cuda_halves_of(exec, node), .epsilon = node->eps};
     frit_cuda_launch *l = maker_of(exec, node, &norm.y);
     frit_cuda_kernel kernel;
-    const frit_cuda_norm shape = {.width = (int)frit_cuda_width(node),
-                                  .is_layer = node->op == FRIT_OP_LAYER_NORM,
-                                  .has_weight = node->n_src > 1 && node->src[1],
-                                  .has_bias = node->n_src > 2 && node->src[2],
-                                  .out = FRIT_CUDA_F16,
-                                  .is_scaled = true,
-                                  .joins = l != NULL};
+    frit_cuda_norm shape = {.width = (int)frit_cuda_width(node),
+                            .is_layer = node->op == FRIT_OP_LAYER_NORM,
+                            .has_weight = node->n_src > 1 && node->src[1],
+                            .has_bias = node->n_src > 2 && node->src[2],
+                            .out = FRIT_CUDA_F16,
+                            .is_scaled = true,
+                            .joins = l != NULL};
     FRIT_TRY(frit_cuda_norm_kernel(&shape, &kernel));
     FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &norm.kernel));
+    shape.is_for_few = true;
+    FRIT_TRY(frit_cuda_norm_kernel(&shape, &kernel));
+    FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &norm.for_few));
     if (shape.has_weight) FRIT_TRY(frit_cuda_address_of(exec, node->src[1], false, &norm.weight));
     if (shape.has_bias) FRIT_TRY(frit_cuda_address_of(exec, node->src[2], false, &norm.bias));
     exec->is_halves[node->id] = true;

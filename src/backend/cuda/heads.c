@@ -258,6 +258,7 @@ static frit_status take_rope_table(frit_exec *exec, const frit_node *rope, frit_
 
 static frit_status run_heads(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
+    const int n_parts = l->heads.follows_many ? frit_cuda_many_parts(l - 1, step->batch->n_rows) : 1;
     const frit_heads_args args = {.x = frit_cuda_resolve(step, l->x[0]),
                                   .scales = frit_cuda_resolve(step, l->x[1]),
                                   .bias = {l->heads.bias[0], l->heads.bias[1], l->heads.bias[2]},
@@ -272,7 +273,8 @@ static frit_status run_heads(frit_cuda_device *d, const frit_cuda_launch *l, con
                                   .values = l->heads.values,
                                   .epsilon = l->heads.epsilon,
                                   .query_scale = l->heads.query_scale,
-                                  .page_stride = step->page_stride};
+                                  .page_stride = step->page_stride,
+                                  .n_parts = n_parts};
     frit_cuda_kernel one = *l->kernel;
     one.grid[0] = (unsigned)step->batch->n_rows;
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
@@ -298,7 +300,8 @@ static frit_status lower_rest(frit_exec *exec, const frit_cuda_heads_phase *h, f
     l->run = run_heads;
     l->group = layer->group;
     l->x[0] = results, l->x[1] = scales, l->x[4] = table;
-    l->heads = (frit_cuda_heads_args){.keys = page_0(exec, &layer->k),
+    l->heads = (frit_cuda_heads_args){.follows_many = frit_cuda_is_many(exec, h->products[0]),
+                                      .keys = page_0(exec, &layer->k),
                                       .values = page_0(exec, &layer->v),
                                       .epsilon = h->norms[0] ? h->norms[0]->eps : 0,
                                       .query_scale = query_scale(exec, h)};

@@ -72,7 +72,6 @@ static const frit_cuda_some_variant *some_for(const frit_cuda_many *m, int64_t n
     return NULL;
 }
 
-// Parts of the results are added here if no kernel that finishes them follows.
 static frit_status multiply_some(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_some_variant *some,
                                  int n_rows, const frit_cuda_step *step)
 {
@@ -81,10 +80,13 @@ static frit_status multiply_some(frit_cuda_device *d, const frit_cuda_launch *l,
                                  .x = frit_cuda_resolve(step, m->x.rows),
                                  .out = step->work + m->product,
                                  .n_rows = n_rows};
-    FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, some->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING));
-    if (!m->add_parts || some->n_parts == 1) return FRIT_OK;
-    const frit_add_parts_args add = {.x = args.out, .n = (int64_t)n_rows * m->n, .n_parts = some->n_parts};
-    return launch(d, m->add_parts, (unsigned)((add.n + THREADS - 1) / THREADS), &add);
+    return frit_cuda_kernel_launch(&d->gpu, some->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+}
+
+int frit_cuda_many_parts(const frit_cuda_launch *l, int64_t n_rows)
+{
+    const frit_cuda_some_variant *some = some_for(&l->many, n_rows);
+    return some ? some->n_parts : 1;
 }
 
 static frit_status finish_gates(frit_cuda_device *d, const frit_cuda_many *m, int64_t n_rows, int n_parts,
@@ -115,7 +117,7 @@ static frit_status finish_and_norm(frit_cuda_device *d, const frit_cuda_launch *
                                  .epsilon = m->norm.epsilon,
                                  .n_parts = n_parts,
                                  .stride = m->n};
-    return launch(d, m->norm.kernel, (unsigned)n_rows, &args);
+    return launch(d, frit_cuda_norm_for(&m->norm, n_rows), (unsigned)n_rows, &args);
 }
 
 static frit_status finish_numbers(frit_cuda_device *d, const frit_cuda_launch *l, int64_t n_rows, int n_parts,
@@ -152,7 +154,7 @@ static frit_status run_many(frit_cuda_device *d, const frit_cuda_launch *l, cons
     const frit_cuda_many *m = &l->many;
     const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
     const frit_cuda_some_variant *some = some_for(m, n_rows);
-    const int n_parts = some ? some->n_parts : 1;
+    const int n_parts = frit_cuda_many_parts(l, n_rows);
     if (n_rows == 0) return FRIT_OK;
     if (m->convert) FRIT_TRY(convert_rows(d, l, n_rows, step));
     FRIT_TRY(some ? multiply_some(d, l, some, (int)n_rows, step) : multiply_many(d, l, (int)n_rows, step));
@@ -208,7 +210,7 @@ static frit_status take_some(frit_cuda_device *d, const frit_cuda_products *p, i
 // What finishes the results.
 static frit_status take_finish(frit_exec *exec, const frit_node *result, frit_cuda_many *m)
 {
-    if (!result) return frit_cuda_take_kernel(exec, "many_rows.cu", "add_parts", THREADS, 0, &m->add_parts);
+    if (!result) return FRIT_OK;
     frit_cuda_kernel gate;
     const bool feeds = m->is_gated && result->op == FRIT_OP_GLU && frit_cuda_feeds_many(exec, result);
     if (!feeds || frit_cuda_gate_kernel((int)frit_cuda_width(result), &gate) != FRIT_OK)

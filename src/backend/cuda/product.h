@@ -34,14 +34,14 @@ typedef struct frit_cuda_segment {
 
 typedef struct frit_cuda_product {
     int rows, k;
-    int stride;   // columns of the whole matrix, if k are a part of them (frit_cuda_product_split); 0: k
-    int n;        // rows of the matrices, if the last tile is not full; 0: all rows of the tiles
+    int n;   // rows of the matrices, if the last tile is not full; 0: all rows of the tiles
     bool is_normed;
     frit_cuda_epilogue epilogue;
     frit_cuda_segment segments[FRIT_GPU_SEGMENTS];   // the second may be empty
     frit_cuda_heads heads;                           // FRIT_GPU_QKV
     // How; 0: chosen.
     int groups, warps, grid;   // groups of warps work on different row tiles, warps of a group on one
+    int parts;                 // of the columns, for different blocks of threads
     int stages, open_stages;   // of the ring; of it filled before the input is there
     int shared_limit;          // bytes; 0: all that a block of threads can have
     bool copies_by_thread;     // cp.async instead of bulk copies; always before sm_90
@@ -49,13 +49,12 @@ typedef struct frit_cuda_product {
 
 void frit_cuda_define_heads(frit_cuda_kernel *kernel, const frit_cuda_heads *heads);
 // Fills in the kernel's file, defines and launch shape. FRIT_E_UNSUPPORTED: no tiles for the type, more rows or
-// columns than shared memory takes, or an unknown shape. Divides the columns among several products that follow each
-// other, so that the activations of each fit into shared memory: sets k and stride and returns how many there are.
-// Part i reads weights from i * k / 256 tiles and its input from i * k columns on; all but the first one must add.
-// 1: nothing is divided.
-int frit_cuda_product_split(frit_cuda_product *product, const frit_cuda_gpu *gpu);
+// columns than shared memory takes, or an unknown shape.
 frit_status frit_cuda_product_kernel(const frit_cuda_product *product, const frit_cuda_gpu *gpu,
                                      frit_cuda_kernel *kernel);
+// Bytes that the kernel's blocks leave for each other (frit_product_args.partial), of all its rows; 0: none. There is a
+// word for each multiprocessor beside them (`arrived`).
+uint64_t frit_cuda_product_partial_bytes(const frit_cuda_product *product, const frit_cuda_gpu *gpu);
 
 // A product with matrices of experts (kernels/experts.cu), all of one shape.
 typedef struct frit_cuda_experts_product {

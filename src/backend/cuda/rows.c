@@ -31,7 +31,8 @@ frit_status frit_cuda_embed_kernel(const frit_cuda_embed *embed, frit_cuda_kerne
 frit_status frit_cuda_norm_kernel(const frit_cuda_norm *norm, frit_cuda_kernel *kernel)
 {
     FRIT_TRY(check_width("the norm of a row", norm->width, 4));
-    begin(kernel, "norm_rows.cu", "norm_rows", 256);
+    begin(kernel, "norm_rows.cu", "norm_rows", norm->is_for_few && norm->width > 2048 ? 1024 : 256);
+    frit_cuda_define(kernel, "THREADS", kernel->threads);
     frit_cuda_define(kernel, "WIDTH", norm->width);
     frit_cuda_define(kernel, "IS_LAYER", norm->is_layer);
     frit_cuda_define(kernel, "HAS_WEIGHT", norm->has_weight);
@@ -65,7 +66,7 @@ frit_status frit_cuda_gate_kernel(int width, frit_cuda_kernel *kernel)
     FRIT_TRY(check_width("gates of a row", width, 8));
     if (width > MOST)
         return frit_fail(FRIT_E_UNSUPPORTED, "gates of a row of %d numbers; expected at most %d", width, (int)MOST);
-    begin(kernel, "gate_rows.cu", "gate_rows", width <= SMALL ? 128 : 512);
+    begin(kernel, "gate_rows.cu", "gate_rows", width <= SMALL ? 128 : 1024);
     frit_cuda_define(kernel, "WIDTH", width);
     frit_cuda_define(kernel, "THREADS", kernel->threads);
     return FRIT_OK;
@@ -112,18 +113,42 @@ int frit_cuda_tile_queries(const frit_cuda_heads *heads)
     return group_of(heads) < FRIT_CUDA_QUERY_TILE ? group_of(heads) : FRIT_CUDA_QUERY_TILE;
 }
 
+// Small heads need more warps to keep as many bytes under way.
+static int ring_warps(const frit_cuda_heads *heads)
+{
+    return heads->head_size <= 64 ? 12 : 6;
+}
+
+static int ring_bytes(const frit_cuda_heads *heads, int warps, int stages)
+{
+    return warps * stages * 2 * 32 * heads->head_size * 2;
+}
+
+int frit_cuda_attend_stages(const frit_cuda_heads *heads, const frit_cuda_gpu *gpu)
+{
+    enum { MOST = 2, BESIDE = 1024 };   // BESIDE: barriers, and what the system takes
+    const int warps = ring_warps(heads);
+    const int left = gpu->shared_bytes - BESIDE - warps * frit_cuda_tile_queries(heads) * (heads->head_size + 2) * 4;
+    int n = MOST;
+    while (n > 0 && ring_bytes(heads, warps, n) > left) n--;
+    return gpu->arch >= 90 && n > 1 ? n : 0;
+}
+
 frit_status frit_cuda_attend_kernel(const frit_cuda_attend *attend, int n_splits, int warps, frit_cuda_kernel *kernel)
 {
     const frit_cuda_heads *h = &attend->heads;
     const int n_queries = frit_cuda_tile_queries(h), part_bytes = n_queries * (h->head_size + 2) * 4;
     FRIT_TRY(check_width("a head", h->head_size, 32));
+    if (!warps && attend->stages) warps = ring_warps(h);
     if (!warps) warps = 8 * part_bytes <= STATIC_SHARED_BYTES ? 8 : 4;
     if (h->head_size > 256 || warps * part_bytes > STATIC_SHARED_BYTES)
         return frit_fail(FRIT_E_UNSUPPORTED, "attention of %d heads of %d dimensions by %d warps; expected at most 256",
                          n_queries, h->head_size, warps);
     begin(kernel, "attend.cu", "attend", (unsigned)warps * 32);
     kernel->grid[0] = (unsigned)(frit_cuda_query_tiles(h) * n_splits);
+    kernel->shared_bytes = (unsigned)ring_bytes(h, warps, attend->stages);
     frit_cuda_define_attend(kernel, attend);
+    frit_cuda_define(kernel, "ATTEND_STAGES", attend->stages);
     frit_cuda_define(kernel, "SPLITS", n_splits);
     frit_cuda_define(kernel, "ATTEND_WARPS", warps);
     return FRIT_OK;

@@ -24,9 +24,10 @@ typedef struct frit_cuda_norm {
     bool is_layer;   // mean and variance; otherwise the square alone
     bool has_weight, has_bias;
     frit_cuda_numbers in, out;
-    bool is_sum;      // added to the residual in place of being written
-    bool is_scaled;   // f16, each row times a power of two
-    bool joins;       // of what a product of many rows and a residual give, which is written too
+    bool is_sum;       // added to the residual in place of being written
+    bool is_scaled;    // f16, each row times a power of two
+    bool joins;        // of what a product of many rows and a residual give, which is written too
+    bool is_for_few;   // rows: so many threads for each that its numbers come at once
 } frit_cuda_norm;
 
 // y = f(gate) * value of rows in FRIT_ROWS_GATED, or y = f(x + bias).
@@ -52,6 +53,7 @@ typedef struct frit_cuda_attend {
     int window;   // positions that a row sees, itself included; 0: all
     bool has_softcap, has_sinks;
     frit_cuda_numbers out;   // bf16: only of the kernel of many rows
+    int stages;              // pages that a warp copies ahead (sm_90 only); 0: it reads them where they are
 } frit_cuda_attend;
 
 enum { FRIT_CUDA_ROWS_OF_TILE = 64, FRIT_CUDA_QUERY_TILE = 8 };
@@ -74,6 +76,8 @@ frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend *attend, const f
 // Rows one by one (frit_attend_args), whose pages are divided among n_splits blocks for each tile of query heads; warps
 // of a block: 0: chosen. grid[0] is all of them, grid[1] the number of rows, set before a launch.
 frit_status frit_cuda_attend_kernel(const frit_cuda_attend *attend, int n_splits, int warps, frit_cuda_kernel *kernel);
+// So many pages ahead that they fill the shared memory of a multiprocessor, if these are at least two; otherwise 0.
+int frit_cuda_attend_stages(const frit_cuda_heads *heads, const frit_cuda_gpu *gpu);
 // Up to eight query heads of a key/value head are a query tile: how many tiles there are, and how many heads the
 // largest has.
 int frit_cuda_query_tiles(const frit_cuda_heads *heads);

@@ -20,6 +20,8 @@ typedef struct frit_product_args {
     frit_gpu_ptr positions, seq_of;            // i32 [rows]
     frit_gpu_ptr pages;                        // i32 [seqs, page_stride]
     frit_gpu_ptr keys, values;                 // this layer's part of page 0
+    frit_gpu_ptr partial;                      // f32 [PARTS, ROWS, n]
+    frit_gpu_ptr arrived;                      // u32 [grid], zero between launches
     float epsilon;                             // of the norm
     float query_scale;
     int n_rows, page_stride;   // rows that are there, 1 to ROWS
@@ -163,7 +165,7 @@ typedef struct frit_take_rows_args {
 
 // heads_rows.cu
 typedef struct frit_heads_args {
-    frit_gpu_ptr x;                      // f32 [rows, (heads + 2 kv heads) * head size]: queries, keys, values
+    frit_gpu_ptr x;                      // f32 [n_parts, rows, (heads + 2 kv heads) * head size]: queries, keys, values
     frit_gpu_ptr bias[3];                // f32 [heads * head size] of queries, of keys, of values; 0: none
     frit_gpu_ptr query_norm, key_norm;   // f32 [head size]
     frit_gpu_ptr rope;                   // f32 [rows, ROTATED / 2, 2]
@@ -173,7 +175,7 @@ typedef struct frit_heads_args {
     frit_gpu_ptr keys, values;           // this layer's part of page 0
     frit_gpu_ptr scales;                 // f32 [rows] that x is multiplied with, or 0
     float epsilon, query_scale;
-    int page_stride, pad;
+    int page_stride, n_parts;   // parts of x are added
 } frit_heads_args;
 
 // attend_rows.cu: consecutive positions of a sequence, at most 64.
@@ -217,12 +219,6 @@ typedef struct frit_finish_args {
     int is_gated;             // of 16 numbers of x 8 are gates, 8 their values (FRIT_ROWS_GATED)
     int n_parts;              // of x, which follow each other and are added
 } frit_finish_args;
-
-typedef struct frit_add_parts_args {
-    frit_gpu_ptr x;   // f32 [n_parts, n]: the sum takes the place of the first part
-    long long n;
-    int n_parts, pad;
-} frit_add_parts_args;
 
 // pick.cu: a token of each of some rows of logits, as sample/pick.h says. Random bits are drawn by the host, and
 // logarithms are its own.

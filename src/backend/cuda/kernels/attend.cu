@@ -4,7 +4,7 @@
 
 extern "C" __global__ void __launch_bounds__(ATTEND_WARPS * 32) attend(const frit_attend_args a)
 {
-    __shared__ float shared[ATTEND_SHARED_FLOATS];
+    __shared__ float parts[ATTEND_SHARED_FLOATS];
     __shared__ int is_last;
     const int row = blockIdx.y, tile = blockIdx.x / SPLITS, split = blockIdx.x % SPLITS;
     let_next_kernel_start();
@@ -12,7 +12,20 @@ extern "C" __global__ void __launch_bounds__(ATTEND_WARPS * 32) attend(const fri
     // wait.
     const part_pages pages = attend_pages(a, row, split);
     if (split >= pages.n_active) return;   // the same for the whole block
+#if ATTEND_STAGES
+    extern __shared__ __align__(128) char shared[];
+    __shared__ u64 barriers[ATTEND_WARPS * ATTEND_STAGES];
+    const int head = tile / QUERY_TILES;
+    page_ring ring = pages_open(pages, shared, barriers);
+    // The rows of a step may be neighbours in a text: so many of the newest positions are still being made.
+    const int n_old = max(pages.n_positions - (int)gridDim.y, 0) / 32;
+    pages_fill(ring, a, pages_of_row(a, row), head, min(pages.end, n_old));
+    wait_for_kernel_before();
+    pages_fill(ring, a, pages_of_row(a, row), head, pages.end);
+    attend_part(a, pages, row, tile, split, parts, &is_last, &ring);
+#else
     attend_prefetch(a, pages, row, tile);
     wait_for_kernel_before();
-    attend_part(a, pages, row, tile, split, shared, &is_last);
+    attend_part(a, pages, row, tile, split, parts, &is_last);
+#endif
 }

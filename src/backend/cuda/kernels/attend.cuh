@@ -10,6 +10,9 @@
 // 8 positions of one dimension of the values. So lane t of four has positions 8 t ... 8 t + 7 of a page: keys come in
 // the order of position_of. Scores are queries (8 of 16 rows) x keys, sums are dimensions x queries.
 //
+// With ATTEND_STAGES pages are copied into a ring of each warp in shared memory, so many of them ahead: far into a
+// text, where they are many, memory is busy while scores and sums are computed.
+//
 // Defined before: HEADS, KV_HEADS, HEAD (a multiple of 32), PAGE_BYTES, SPLITS, ATTEND_WARPS (of a block), WINDOW
 // (positions that a row sees, itself included; 0: all), HAS_SOFTCAP, HAS_SINKS, OUT (NUMBERS_F32 or NUMBERS_F16).
 #pragma once
@@ -17,6 +20,10 @@
 #include "args.h"
 #include "cache.cuh"
 #include "rows.cuh"
+
+#ifndef ATTEND_STAGES
+#define ATTEND_STAGES 0
+#endif
 
 #define GROUP                (HEADS / KV_HEADS)        // query heads of a key/value head
 #define QUERIES              (GROUP < 8 ? GROUP : 8)   // of a tile
@@ -26,6 +33,7 @@
 #define KEYS_AT_ONCE         (HEAD > 128 || ATTEND_WARPS > 8 ? 2 : 4)   // eights of keys that a warp has registers for
 #define PART                 (HEAD + 2)                                 // sums of values, largest score, sum of weights
 #define ATTEND_SHARED_FLOATS (ATTEND_WARPS * QUERIES * PART)
+#define HEAD_BYTES           (32 * HEAD * 2)   // of a page: keys of a head, or values
 
 static_assert(HEADS % KV_HEADS == 0 && HEAD % 32 == 0, "query heads in groups, heads of whole chunks");
 
@@ -33,6 +41,11 @@ struct attention {
     float largest, total;   // of query head lane / 4
     frag sums[HEAD / 16];   // [dimension], of query heads lane % 4 * 2 and + 1
 };
+
+DEVICE uint4 read_16(const char *from)
+{
+    return ATTEND_STAGES ? *(const uint4 *)from : __ldcg((const uint4 *)from);
+}
 
 // Scores of 32 positions: fragments of 8 positions each.
 DEVICE void score_page(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const char *keys, int lane)
@@ -44,8 +57,7 @@ DEVICE void score_page(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const 
 #pragma unroll
         for (int i = 0; i < KEYS_AT_ONCE; i++)
 #pragma unroll
-            for (int c = 0; c < CHUNKS; c++)
-                k[i][c] = __ldcg((const uint4 *)(from + (n + i) * 2 * (HEAD * 2) + c * 64));
+            for (int c = 0; c < CHUNKS; c++) k[i][c] = read_16(from + (n + i) * 2 * (HEAD * 2) + c * 64);
 #pragma unroll
         for (int i = 0; i < KEYS_AT_ONCE; i++) {
             half_frag s = {{0, 0}};
@@ -64,10 +76,11 @@ DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, i
 {
     const int t = lane % 4;
     const char *from = values + lane / 4 * 64 + t * 16;
-    uint4 early[KEYS_AT_ONCE == 4 ? HEAD / 8 : 1];   // on their way while the weights are computed
-    if (KEYS_AT_ONCE == 4) {
+    const bool is_early = KEYS_AT_ONCE == 4 && !ATTEND_STAGES;
+    uint4 early[is_early ? HEAD / 8 : 1];   // on their way while the weights are computed
+    if (is_early) {
 #pragma unroll
-        for (int d = 0; d < HEAD / 8; d++) early[d] = __ldcg((const uint4 *)(from + d * 8 * 64));
+        for (int d = 0; d < HEAD / 8; d++) early[d] = read_16(from + d * 8 * 64);
     }
     float largest = s.largest;
 #pragma unroll
@@ -97,8 +110,7 @@ DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, i
         uint4 v[2];
 #pragma unroll
         for (int i = 0; i < 2; i++)
-            v[i] = KEYS_AT_ONCE == 4 ? early[KEYS_AT_ONCE == 4 ? d * 2 + i : 0]
-                                     : __ldcg((const uint4 *)(from + (d * 2 + i) * 8 * 64));
+            v[i] = is_early ? early[is_early ? d * 2 + i : 0] : read_16(from + (d * 2 + i) * 8 * 64);
         s.sums[d].v[0] *= shrink_0, s.sums[d].v[1] *= shrink_1;
         s.sums[d].v[2] *= shrink_0, s.sums[d].v[3] *= shrink_1;
         s.sums[d] = mma_f16(v[0].x, v[1].x, v[0].y, v[1].y, p[0], p[1], s.sums[d]);
@@ -106,24 +118,61 @@ DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, i
     }
 }
 
-template <bool FAR> DEVICE float part_of(const float *p)
-{
-    return FAR ? __ldcg(p) : *p;
-}
-
-// Joins n parts of PART floats, `stride` apart, for dimension d: their sum over the total weight, or (last) undivided.
-// FAR: from other blocks of threads, so never from the L1.
-template <bool FAR>
-DEVICE void join(const float *parts, int n, int stride, int d, float &sum, float &largest, float &total)
+// Joins what the warps of a block have, for dimension d of a query: their sum, undivided.
+DEVICE void join_warps(const float *parts, int d, float &sum, float &largest, float &total)
 {
     largest = -1e30f;
-    for (int i = 0; i < n; i++) largest = fmaxf(largest, part_of<FAR>(parts + i * stride + HEAD));
+#pragma unroll
+    for (int i = 0; i < ATTEND_WARPS; i++) largest = fmaxf(largest, parts[i * QUERIES * PART + HEAD]);
     sum = total = 0;
-    for (int i = 0; i < n; i++) {
-        const float factor = exp2_fast(part_of<FAR>(parts + i * stride + HEAD) - largest);
-        sum += factor * part_of<FAR>(parts + i * stride + d);
-        total += factor * part_of<FAR>(parts + i * stride + HEAD + 1);
+#pragma unroll
+    for (int i = 0; i < ATTEND_WARPS; i++) {
+        const float *part = parts + i * QUERIES * PART;
+        const float factor = exp2_fast(part[HEAD] - largest);
+        sum += factor * part[d];
+        total += factor * part[HEAD + 1];
     }
+}
+
+// Joins the parts of n blocks of threads, QUERIES * PART floats apart, for dimensions lane, lane + 32 ...: their sums,
+// undivided. Never from the L1.
+struct joined {
+    float sums[CHUNKS], largest, total;
+};
+
+DEVICE joined join_blocks(const float *parts, int n, int lane)
+{
+    const int at_once = HEAD > 128 ? 4 : 8;
+    joined j;
+    j.largest = -1e30f, j.total = 0;
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++) j.sums[c] = 0;
+    for (int first = 0; first < n; first += at_once) {
+        float largest[at_once], total[at_once], sums[at_once][CHUNKS], most = j.largest;
+#pragma unroll
+        for (int i = 0; i < at_once; i++) {
+            const float *part = parts + min(first + i, n - 1) * (QUERIES * PART);
+            largest[i] = first + i < n ? __ldcg(part + HEAD) : -1e30f;
+            total[i] = first + i < n ? __ldcg(part + HEAD + 1) : 0;
+#pragma unroll
+            for (int c = 0; c < CHUNKS; c++) sums[i][c] = first + i < n ? __ldcg(part + c * 32 + lane) : 0;
+        }
+#pragma unroll
+        for (int i = 0; i < at_once; i++) most = fmaxf(most, largest[i]);
+        const float shrink = exp2_fast(j.largest - most);
+        j.total *= shrink;
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++) j.sums[c] *= shrink;
+#pragma unroll
+        for (int i = 0; i < at_once; i++) {
+            const float factor = exp2_fast(largest[i] - most);
+            j.total += factor * total[i];
+#pragma unroll
+            for (int c = 0; c < CHUNKS; c++) j.sums[c] += factor * sums[i][c];
+        }
+        j.largest = most;
+    }
+    return j;
 }
 
 // The weight of a head's sink: one more score, of a value 0.
@@ -198,10 +247,72 @@ DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int 
     }
 }
 
+// ------------------------------------------------------------------------------- a warp's ring of pages
+
+struct page_ring {
+    const char *slots;   // this warp's
+    u32 barriers;
+    int next, page;   // the next one to fetch, and its number, which was asked for before
+    int n_fetched, n_read;
+};
+
+#if ATTEND_STAGES
+DEVICE page_ring pages_open(const part_pages &p, char *shared, u64 *barriers)
+{
+    const int warp = threadIdx.x / 32;
+    page_ring r;
+    r.slots = shared + warp * (ATTEND_STAGES * 2 * HEAD_BYTES);
+    r.barriers = shared_address(barriers + warp * ATTEND_STAGES);
+    r.next = p.first + warp;
+    r.page = p.page;
+    r.n_fetched = r.n_read = 0;
+    if (threadIdx.x % 32 == 0) {
+        for (int i = 0; i < ATTEND_STAGES; i++) barrier_init(r.barriers + i * 8, 2);
+        barrier_init_done();
+    }
+    __syncwarp();
+    return r;
+}
+
+// As many pages before `end` as there is room for.
+DEVICE void pages_fill(page_ring &r, const frit_attend_args &a, const int *pages, int head, int end)
+{
+    while (r.next < end && r.n_fetched < r.n_read + ATTEND_STAGES) {
+        const int stage = r.n_fetched % ATTEND_STAGES;
+        const u32 to = shared_address(r.slots) + stage * (2 * HEAD_BYTES), barrier = r.barriers + stage * 8;
+        const long long at = (long long)r.page * PAGE_BYTES + head * HEAD_BYTES;
+        r.next += ATTEND_WARPS;
+        if (r.next < a.page_stride) r.page = __ldcg(pages + r.next);
+        if (threadIdx.x % 32 == 0) {
+            copy_bulk(to, (const char *)a.keys + at, HEAD_BYTES, barrier);
+            copy_bulk(to + HEAD_BYTES, (const char *)a.values + at, HEAD_BYTES, barrier);
+        }
+        r.n_fetched++;
+    }
+}
+
+// The oldest page; pages_next gives its room back.
+DEVICE const char *pages_wait(const page_ring &r)
+{
+    const int stage = r.n_read % ATTEND_STAGES;
+    barrier_wait(r.barriers + stage * 8, r.n_read / ATTEND_STAGES % 2);
+    return r.slots + stage * (2 * HEAD_BYTES);
+}
+
+DEVICE void pages_next(page_ring &r, const frit_attend_args &a, const int *pages, int head, int end)
+{
+    __syncwarp();   // all lanes have read it
+    r.n_read++;
+    pages_fill(r, a, pages, head, end);
+}
+#endif
+
+// ------------------------------------------------------------------------------- a part
+
 // By a whole block of threads, of a part that has pages; shared: ATTEND_SHARED_FLOATS, is_last: one word of shared
-// memory.
+// memory; ring: with ATTEND_STAGES, filled.
 DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row, int tile, int split, float *shared,
-                        int *is_last)
+                        int *is_last, page_ring *ring = nullptr)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const tile_heads heads = heads_of_tile(tile);
@@ -224,10 +335,15 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
 #pragma unroll
     for (int d = 0; d < HEAD / 16; d++) s.sums[d] = frag{{0, 0, 0, 0}};
     for (int i = first + warp; i < end; i += ATTEND_WARPS) {
-        const long long at = (long long)page * PAGE_BYTES + heads.kv * (32 * HEAD * 2);
+#if ATTEND_STAGES
+        const char *keys = pages_wait(*ring), *values = keys + HEAD_BYTES;
+#else
+        const long long at = (long long)page * PAGE_BYTES + heads.kv * HEAD_BYTES;
+        const char *keys = (const char *)a.keys + at, *values = (const char *)a.values + at;
         if (i + ATTEND_WARPS < end) page = __ldcg(pages + i + ATTEND_WARPS);
+#endif
         half_frag scores[4];
-        score_page(scores, q, (const char *)a.keys + at, lane);
+        score_page(scores, q, keys, lane);
         if (HAS_SOFTCAP) {
 #pragma unroll
             for (int n = 0; n < 4; n++)
@@ -235,7 +351,10 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
                 for (int j = 0; j < 2; j++) scores[n].v[j] = a.softcap * tanh_of(scores[n].v[j] * a.inverse_softcap);
         }
         const int seen_from = n_positions - WINDOW - i * 32;
-        add_page(s, scores, (const char *)a.values + at, seen_from, n_positions - i * 32, lane);
+        add_page(s, scores, values, seen_from, n_positions - i * 32, lane);
+#if ATTEND_STAGES
+        pages_next(*ring, a, pages, heads.kv, end);
+#endif
     }
     s.total += __shfl_xor_sync(~0u, s.total, 1);
     s.total += __shfl_xor_sync(~0u, s.total, 2);
@@ -258,7 +377,7 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     for (int i = threadIdx.x; i < heads.n * HEAD; i += ATTEND_WARPS * 32) {
         const int query = i / HEAD, d = i % HEAD;
         float sum, largest, total;
-        join<false>(shared + query * PART, ATTEND_WARPS, QUERIES * PART, d, sum, largest, total);
+        join_warps(shared + query * PART, d, sum, largest, total);
         if (n_active == 1) {
             give(a, out + i, __fdividef(sum, total + sink_of(a, heads.first + query, largest)));
             continue;
@@ -278,9 +397,10 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     __syncthreads();
     if (!*is_last) return;
     __threadfence();
-    for (int i = threadIdx.x; i < heads.n * HEAD; i += ATTEND_WARPS * 32) {
-        float sum, largest, total;
-        join<true>(parts + i / HEAD * PART, n_active, QUERIES * PART, i % HEAD, sum, largest, total);
-        give(a, out + i, __fdividef(sum, total + sink_of(a, heads.first + i / HEAD, largest)));
+    for (int query = warp; query < heads.n; query += ATTEND_WARPS) {
+        const joined j = join_blocks(parts + query * PART, n_active, lane);
+        const float total = j.total + sink_of(a, heads.first + query, j.largest);
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++) give(a, out + query * HEAD + c * 32 + lane, __fdividef(j.sums[c], total));
     }
 }

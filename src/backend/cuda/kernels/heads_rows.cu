@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Queries, keys and values after their product, for any number of rows: bias, norm of heads, rotation; queries become
-// f16, if QUERIES says so, keys and values go into the cache. A warp for each head of a row. Grid: rows, ceil(heads / 8); 256 threads.
+// Queries, keys and values after their product, which may have left them in parts, for any number of rows: bias, norm
+// of heads, rotation; queries become f16, if QUERIES says so, keys and values go into the cache. A warp for each head of a
+// row. Grid: rows, ceil(heads / 8); 256 threads.
 //
 // Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 4), PAGE_BYTES, ORDER (frit_row_order of
 // queries and keys; values are in natural order), ROTATED (dimensions of a head), HAS_HALVES (they are turned in
 // halves), HAS_BIAS, HAS_NORM, QUERIES (NUMBERS_F16 or NUMBERS_F32).
 #include "cache.cuh"
+#include "parts.cuh"
 #include "rows.cuh"
 
 #define ROWS_ADJACENT 1
@@ -43,6 +45,7 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
     const int position = ((const int *)a.positions)[row];
     const int seq = ((const int *)a.seqs)[row];
     const long long page = ((const int *)a.pages)[(long long)seq * a.page_stride + position / 32];
+    const long long part = gridDim.x * (long long)((HEADS + 2 * KV_HEADS) * HEAD);
     const float row_scale = a.scales ? ((const float *)a.scales)[row] : 1;
     float v[PAIRS_EACH], w[PAIRS_EACH], squares = 0;
 #pragma unroll
@@ -53,8 +56,8 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
         if (i >= HEAD / 2) continue;
         pair_of(i, d, e);
         const bool is_natural = !is_query && !is_key;
-        v[j] = x[is_natural ? d : place_of(d)] * row_scale;
-        w[j] = x[is_natural ? e : place_of(e)] * row_scale;
+        v[j] = sum_of_parts(x + (is_natural ? d : place_of(d)), part, a.n_parts) * row_scale;
+        w[j] = sum_of_parts(x + (is_natural ? e : place_of(e)), part, a.n_parts) * row_scale;
         if (has_bias) v[j] += bias[d], w[j] += bias[e];
         squares += v[j] * v[j] + w[j] * w[j];
     }

@@ -29,15 +29,6 @@ extern "C" __global__ void __launch_bounds__(256) convert_rows(const frit_conver
 }
 
 // A thread for each number. Grid: 256 numbers.
-extern "C" __global__ void __launch_bounds__(256) add_parts(const frit_add_parts_args a)
-{
-    const long long i = (long long)blockIdx.x * 256 + threadIdx.x;
-    let_next_kernel_start();
-    wait_for_kernel_before();
-    if (i < a.n) ((float *)a.x)[i] = sum_of_parts((const float *)a.x + i, a.n, a.n_parts);
-}
-
-// A thread for each number. Grid: 256 numbers.
 extern "C" __global__ void __launch_bounds__(256) finish_rows(const frit_finish_args a)
 {
     const long long i = (long long)blockIdx.x * 256 + threadIdx.x;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Norms of rows. A block of 256 threads for each row.
+// Norms of rows. A block of threads for each row.
 //
 //     y = norm(x) * w + b
 //     SUM: r = r + norm(x) * w + b; y is not written        the norm of a layer's output, added to the residual
 //     SCALED: y is what a product of many rows reads: f16, each row times a power of two (many_rows.cu)
 //     JOINS: x is first computed, from the results of a product and a residual, as finish_rows does it
 //
-// Defined by the host: WIDTH (numbers of a row, a multiple of 4), IS_LAYER (mean and variance; 0: the square alone),
-// HAS_WEIGHT, HAS_BIAS, IN, OUT (NUMBERS_..), SUM, SCALED, JOINS (IN is NUMBERS_F32 then).
+// Defined by the host: THREADS, WIDTH (numbers of a row, a multiple of 4), IS_LAYER (mean and variance; 0: the square
+// alone), HAS_WEIGHT, HAS_BIAS, IN, OUT (NUMBERS_..), SUM, SCALED, JOINS (IN is NUMBERS_F32 then).
 #include "parts.cuh"
 #include "rows.cuh"
 
-#define EACH ((WIDTH / 4 + 255) / 256)   // fours of a thread
+#define EACH ((WIDTH / 4 + THREADS - 1) / THREADS)   // fours of a thread
 
 // Four numbers of x, which are written too: other kernels read them later.
 DEVICE float4 join_four(const frit_norm_args &a, long long row, int four)
@@ -25,7 +25,7 @@ DEVICE float4 join_four(const frit_norm_args &a, long long row, int four)
     return x;
 }
 
-extern "C" __global__ void __launch_bounds__(256) norm_rows(const frit_norm_args a)
+extern "C" __global__ void __launch_bounds__(THREADS) norm_rows(const frit_norm_args a)
 {
     __shared__ float shared[33];
     const long long row = blockIdx.x;
@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(256) norm_rows(const frit_norm_args
     wait_for_kernel_before();
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        const int four = i * 256 + threadIdx.x;
+        const int four = i * THREADS + threadIdx.x;
         v[i] = make_float4(0, 0, 0, 0);
         if (four < WIDTH / 4)
             v[i] = JOINS ? join_four(a, row, four) : load_four<IN>((const void *)a.x, row * WIDTH + four * 4);
@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(256) norm_rows(const frit_norm_args
     float squares = 0;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        if (i * 256 + threadIdx.x >= WIDTH / 4) continue;
+        if (i * THREADS + threadIdx.x >= WIDTH / 4) continue;
         v[i].x -= mean, v[i].y -= mean, v[i].z -= mean, v[i].w -= mean;
         squares += v[i].x * v[i].x + v[i].y * v[i].y + v[i].z * v[i].z + v[i].w * v[i].w;
     }
@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(256) norm_rows(const frit_norm_args
     float largest = 0;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        const int at = (i * 256 + threadIdx.x) * 4;
+        const int at = (i * THREADS + threadIdx.x) * 4;
         if (at >= WIDTH) continue;
         float4 y = make_float4(v[i].x * factor, v[i].y * factor, v[i].z * factor, v[i].w * factor);
         if (HAS_WEIGHT) {
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(256) norm_rows(const frit_norm_args
     const float scale = half_scale(block_max(largest, shared));
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        const int at = (i * 256 + threadIdx.x) * 4;
+        const int at = (i * THREADS + threadIdx.x) * 4;
         if (at >= WIDTH) continue;
         store_four<NUMBERS_F16>((void *)a.y, row * WIDTH + at,
                                 make_float4(v[i].x * scale, v[i].y * scale, v[i].z * scale, v[i].w * scale));

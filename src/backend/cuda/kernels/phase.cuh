@@ -36,11 +36,12 @@
 #endif
 
 #define IS_BF16_INPUT(type) ((type) == TYPE_BF16 || (type) == TYPE_F32)
-#define THREADS            (GROUPS * WARPS * 32)
-#define BLOCKS_OF(k)       (((k) + 255) / 256)
-#define BLOCK_BYTES        (IS_16_BITS ? 512 : 256)
-#define COLUMN_BYTES_OF(k) (BLOCKS_OF(k) * BLOCK_BYTES + 64)   // the 64 keep two columns in different banks
-#define SUM_BYTES_OF(k)    (BLOCKS_OF(k) * 80)                 // 64 bytes of sums, the factor
+#define THREADS             (GROUPS * WARPS * 32)
+#define PAIRS               ((ROWS + 1) / 2)   // of columns of the results: a warp finishes two at a time
+#define BLOCKS_OF(k)        (((k) + 255) / 256)
+#define BLOCK_BYTES         (IS_16_BITS ? 512 : 256)
+#define COLUMN_BYTES_OF(k)  (BLOCKS_OF(k) * BLOCK_BYTES + 64)   // the 64 keep two columns in different banks
+#define SUM_BYTES_OF(k)     (BLOCKS_OF(k) * 80)                 // 64 bytes of sums, the factor
 
 // Shared memory: ring | activations, what they round | their sums and factors | partial results | squares | barriers
 static const int x_at = GROUPS * WARPS * STAGES * STAGE_BYTES;
@@ -326,8 +327,7 @@ DEVICE void convert_input(const frit_product_args &a, char *shared, int group, i
             for (int first = 0; first < ROWS; first += at_once) {
 #pragma unroll
                 for (int i = 0; i < at_once; i++)
-                    if (first + i < ROWS)
-                        e[i] = P::load(a, min(first + i, a.n_rows - 1), block * 256 + lane * 8);
+                    if (first + i < ROWS) e[i] = P::load(a, min(first + i, a.n_rows - 1), block * 256 + lane * 8);
 #pragma unroll
                 for (int i = 0; i < at_once; i++)
                     if (first + i < ROWS)
@@ -357,7 +357,7 @@ DEVICE float other_row(float v)
 }
 
 struct best_of {
-    u64 key[(ROWS + 1) / 2];
+    u64 key[(PAIRS + WARPS - 1) / WARPS];
 };
 
 // Larger values have larger keys; of equal values the first index.
@@ -398,7 +398,7 @@ DEVICE void finish_qkv(const frit_product_args &a, int tile, int row, int column
 
 template <class P>
 DEVICE void finish(const frit_product_args &a, int tile, int row, int column, float v, float other, float before,
-                   best_of &best)
+                   u64 &best)
 {
     const int n = P::n;
     float *out = (float *)a.out;
@@ -414,60 +414,80 @@ DEVICE void finish(const frit_product_args &a, int tile, int row, int column, fl
     if constexpr (P::epilogue == EPILOGUE_PICK) {
         if (out) out[(long long)column * n + tile * 16 + row] = v;
         const u64 key = key_of(v, tile * 16 + row);
-        if (key > best.key[column / 2]) best.key[column / 2] = key;
+        if (key > best) best = key;
     }
+}
+
+// Pairs of columns have warps of their own, and where there are more warps than pairs these take turns with tiles: so
+// none is long after the others at the end of a tile.
+#define FINISHERS (PAIRS < WARPS ? PAIRS : WARPS)
+#define OWN_PAIRS ((PAIRS + WARPS - 1) / WARPS)   // of a warp: warp % FINISHERS + i * WARPS
+
+DEVICE bool is_turn(int warp, int turn)
+{
+    return warp / FINISHERS == turn % (WARPS / FINISHERS);
+}
+
+DEVICE int column_of(int i, int warp, int lane)
+{
+    return (warp % FINISHERS + i * WARPS) * 2 + lane / 16;
 }
 
 // What EPILOGUE_ADD adds to, read before it is needed.
 struct residual {
-    float v[(ROWS + 1) / 2];
+    float v[OWN_PAIRS];
 };
 
-template <class P> DEVICE void fetch_residual(const frit_product_args &a, int tile, int lane, residual &old)
+template <class P> DEVICE void fetch_residual(const frit_product_args &a, int tile, int lane, int warp, residual &old)
 {
 #pragma unroll
-    for (int j = 0; j < (ROWS + 1) / 2; j++) {
-        const int column = j * 2 + lane / 16;
+    for (int i = 0; i < OWN_PAIRS; i++) {
+        const int column = column_of(i, warp, lane);
         if (P::epilogue == EPILOGUE_ADD && column < a.n_rows)
-            old.v[j] = __ldcg((const float *)(a.residual ? a.residual : a.out) + P::result(a, column) * P::n + min(tile * 16 + lane % 16, P::n - 1));
+            old.v[i] = __ldcg((const float *)(a.residual ? a.residual : a.out) + P::result(a, column) * P::n +
+                              min(tile * 16 + lane % 16, P::n - 1));
     }
 }
 
-// By one warp: the sum of what the warps of its group have for each row and column of the tile.
+// The norm's factor of column lane % 16, from what the warps have found while they converted it.
+template <class P> DEVICE float norm_of_column(const frit_product_args &a, const char *shared, int lane)
+{
+    const float *squares = (const float *)(shared + squares_at) + min(lane % 16, ROWS - 1) * GROUPS * WARPS;
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < GROUPS * WARPS; i++) sum += squares[i];
+    return rsqrtf(sum / P::k + a.epsilon);
+}
+
+// By a warp whose turn it is: the sum of what the warps of its group have for each row of the tile and its columns.
 template <class P>
-DEVICE void finish_tile(const frit_product_args &a, const char *shared, const float *partial, int tile, int lane,
+DEVICE void finish_tile(const frit_product_args &a, const float *partial, int tile, int lane, int warp, float norm,
                         const residual &old, best_of &best)
 {
-    const float *squares = (const float *)(shared + squares_at);
     const int row = lane % 16;
 #pragma unroll
-    for (int j = 0; j < (ROWS + 1) / 2; j++) {
-        const int column = j * 2 + lane / 16, real = column < ROWS ? column : ROWS - 1;
+    for (int i = 0; i < OWN_PAIRS; i++) {
+        const int column = column_of(i, warp, lane), real = min(column, ROWS - 1);
         float v = 0;
 #pragma unroll
-        for (int i = 0; i < WARPS; i++) v += partial[(i * ROWS + real) * 16 + row];
-        if (P::norm) {
-            float sum = 0;
-#pragma unroll
-            for (int i = 0; i < GROUPS * WARPS; i++) sum += squares[real * GROUPS * WARPS + i];
-            v *= rsqrtf(sum / P::k + a.epsilon);
-        }
+        for (int w = 0; w < WARPS; w++) v += partial[(w * ROWS + real) * 16 + row];
+        if (P::norm) v *= __shfl_sync(~0u, norm, real);
         const float other = P::epilogue == EPILOGUE_GLU || P::epilogue == EPILOGUE_QKV ? other_row(v) : 0;
-        if (column < a.n_rows) finish<P>(a, tile, row, column, v, other, old.v[j], best);
+        if (column < a.n_rows) finish<P>(a, tile, row, column, v, other, old.v[i], best.key[i]);
     }
 }
 
-DEVICE void publish_best(const frit_product_args &a, int lane, best_of &best)
+DEVICE void publish_best(const frit_product_args &a, int lane, int warp, best_of &best)
 {
 #pragma unroll
-    for (int j = 0; j < (ROWS + 1) / 2; j++) {
+    for (int i = 0; i < OWN_PAIRS; i++) {
 #pragma unroll
-        for (int i = 8; i > 0; i /= 2) {
-            const u64 other = __shfl_xor_sync(~0u, best.key[j], i);
-            if (other > best.key[j]) best.key[j] = other;
+        for (int j = 8; j > 0; j /= 2) {
+            const u64 other = __shfl_xor_sync(~0u, best.key[i], j);
+            if (other > best.key[i]) best.key[i] = other;
         }
-        const int column = j * 2 + lane / 16;
-        if (lane % 16 == 0 && column < a.n_rows && best.key[j]) atomicMax((u64 *)a.best + column, best.key[j]);
+        const int column = column_of(i, warp, lane);
+        if (lane % 16 == 0 && column < a.n_rows && best.key[i]) atomicMax((u64 *)a.best + column, best.key[i]);
     }
 }
 
@@ -475,7 +495,7 @@ DEVICE void publish_best(const frit_product_args &a, int lane, best_of &best)
 
 template <class P, int TYPE, class NEXT>
 DEVICE void multiply_tiles(const frit_product_args &a, char *shared, ring &r, NEXT &list, int end, int group, int warp,
-                           int lane, int &tile, int &turn, best_of &best)
+                           int lane, int &tile, int &turn, float &norm, best_of &best)
 {
     const int NB = (ROWS + 7) / 8, t = lane % 4;
     const int begin_block = first_block(BLOCKS_OF(P::k), warp), end_block = first_block(BLOCKS_OF(P::k), warp + 1);
@@ -492,7 +512,7 @@ DEVICE void multiply_tiles(const frit_product_args &a, char *shared, ring &r, NE
         sums_of<NB> sums;
         residual old = {};
         sums.clear();
-        if (warp == turn % WARPS) fetch_residual<P>(a, tile, lane, old);
+        if (is_turn(warp, turn)) fetch_residual<P>(a, tile, lane, warp, old);
         for (int block = begin_block; block < end_block; block++) {
             columns c[NB];
 #pragma unroll
@@ -514,7 +534,8 @@ DEVICE void multiply_tiles(const frit_product_args &a, char *shared, ring &r, NE
                 if (column < ROWS) partial[(warp * ROWS + column) * 16 + lane / 4 + i / 2 * 8] = sums.v[b].v[i];
             }
         threads_sync<WARPS * 32>(1 + group);
-        if (warp == turn % WARPS) finish_tile<P>(a, shared, partial, tile, lane, old, best);
+        if (P::norm && norm < 0) norm = norm_of_column<P>(a, shared, lane);
+        if (is_turn(warp, turn)) finish_tile<P>(a, partial, tile, lane, warp, norm, old, best);
     }
 }
 
@@ -525,8 +546,10 @@ DEVICE void run_phase(const frit_product_args &a, char *shared, ring &r, NEXT &l
 {
     best_of best = {};
     int tile = blockIdx.x + group * GRID;
-    multiply_tiles<P, P::type0>(a, shared, r, list, P::tiles0, group, warp, lane, tile, turn, best);
+    float norm = -1;   // not computed yet
+    multiply_tiles<P, P::type0>(a, shared, r, list, P::tiles0, group, warp, lane, tile, turn, norm, best);
     if constexpr (P::tiles1 > 0)
-        multiply_tiles<P, P::type1>(a, shared, r, list, P::tiles0 + P::tiles1, group, warp, lane, tile, turn, best);
-    if constexpr (P::epilogue == EPILOGUE_PICK) publish_best(a, lane, best);
+        multiply_tiles<P, P::type1>(a, shared, r, list, P::tiles0 + P::tiles1, group, warp, lane, tile, turn, norm,
+                                    best);
+    if constexpr (P::epilogue == EPILOGUE_PICK) publish_best(a, lane, warp, best);
 }

@@ -2,15 +2,18 @@
 // One phase of a decode step with products as a kernel of its own. Its first copies of weights start before it waits
 // for the kernel before it, because weights do not depend on it.
 //
-// Defined by the host (product.c): what phase.cuh wants, SHARED_BYTES, K, MATRIX_ROWS, STRIDE, NORM,
-// EPILOGUE, TYPE0, TILES0, TYPE1, TILES1.
+// With PARTS > 1 blockIdx.z is a part of the columns, so that no block of threads converts all of a long input. Blocks
+// leave the results of their part in `partial`; the last one that arrives adds them up, in the order of the parts.
+//
+// Defined by the host (product.c): what phase.cuh wants, SHARED_BYTES, K (columns of a part), MATRIX_ROWS, STRIDE (all
+// columns), PARTS, NORM, EPILOGUE, TYPE0, TILES0, TYPE1, TILES1.
 #include "phase.cuh"
 
 static_assert(SHARED_BYTES >= shared_end, "the host counts shared memory as it is laid out here");
 
 struct the_phase : rows_in_order<the_phase> {
-    static const int k = K, n = MATRIX_ROWS, stride = STRIDE, type0 = TYPE0, tiles0 = TILES0, type1 = TYPE1, tiles1 = TILES1,
-                     epilogue = EPILOGUE;
+    static const int k = K, n = MATRIX_ROWS, stride = STRIDE, type0 = TYPE0, tiles0 = TILES0, type1 = TYPE1,
+                     tiles1 = TILES1, epilogue = PARTS > 1 ? EPILOGUE_STORE : EPILOGUE;
     static const bool norm = NORM;
 };
 
@@ -48,10 +51,61 @@ DEVICE frit_product_args own_rows(frit_product_args a)
 }
 #endif
 
+#if PARTS > 1
+static_assert(K % 256 == 0 && K * PARTS == STRIDE && !NORM && TILES1 == 0 && EPILOGUE <= EPILOGUE_ADD,
+              "columns in whole tiles, results that are sums");
+
+DEVICE frit_product_args own_part(frit_product_args a)
+{
+    const u64 part = blockIdx.z;
+    a.weights[0] += part * (BLOCKS_OF(K) * tile_of<TYPE0>::bytes);
+    a.x += part * (K * 4);
+    a.out = a.partial + part * (ROWS * (u64)MATRIX_ROWS * 4);
+    return a;
+}
+
+// Whether all parts of this block's row tiles are there.
+DEVICE bool is_last_part(const frit_product_args &a)
+{
+    __shared__ int is_last;
+    u32 *arrived = (u32 *)a.arrived + blockIdx.x;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        is_last = atomicAdd(arrived, 1u) == PARTS - 1;
+        if (is_last) *arrived = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return is_last;
+}
+
+// Four rows of a tile at a time, of all tiles blockIdx.x + i * GRID.
+DEVICE void join_parts(const frit_product_args &a)
+{
+    const int n_tiles = (TILES0 - (int)blockIdx.x + GRID - 1) / GRID;
+    const float *residual = (const float *)(a.residual ? a.residual : a.out);
+    for (int i = threadIdx.x; i < n_tiles * a.n_rows * 4; i += THREADS) {
+        const int row = (blockIdx.x + i / 4 / a.n_rows * GRID) * 16 + i % 4 * 4, column = i / 4 % a.n_rows;
+        const long long at = (long long)column * MATRIX_ROWS + row;
+        float4 part[PARTS], sum = make_float4(0, 0, 0, 0);
+#pragma unroll
+        for (int p = 0; p < PARTS; p++)
+            part[p] = __ldcg((const float4 *)((const float *)a.partial + p * (ROWS * (long long)MATRIX_ROWS) + at));
+        if (EPILOGUE == EPILOGUE_ADD) sum = __ldcg((const float4 *)(residual + at));
+#pragma unroll
+        for (int p = 0; p < PARTS; p++) sum.x += part[p].x, sum.y += part[p].y, sum.z += part[p].z, sum.w += part[p].w;
+        *(float4 *)((float *)a.out + at) = sum;
+    }
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(THREADS) product(const frit_product_args of_all)
 {
 #if HAS_MANY_ROWS
     const frit_product_args a = own_rows(of_all);
+#elif PARTS > 1
+    const frit_product_args a = own_part(of_all);
 #else
     const frit_product_args &a = of_all;
 #endif
@@ -67,4 +121,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) product(const frit_product
     ring_fill(r, list, warp, lane);
     int turn = 0;
     run_phase<the_phase>(a, shared, r, list, group, warp, lane, turn);
+#if PARTS > 1
+    if (is_last_part(of_all)) join_parts(of_all);
+#endif
 }
