@@ -40,6 +40,8 @@ void bench_some(bench *b, const char *filter);
 void bench_prefill(bench *b, const char *folder);   // folder: of NVIDIA's libraries; NULL: the loader's
 int check_prefill(bench *b, const char *folder);
 void bench_prompts(bench *b, const char *folder, const char *filter);
-int check_types(bench *b);   // tiles and products of every weight type
+void bench_engine(const bench *b, const char *path);   // of a model file: what the host needs for a decode step
+int check_types(bench *b, const char *filter);         // tiles and products of every weight type, or of one
 void bench_load(bench *b);
-int bench_check(bench *b, const char *folder);   // a small model against a reference in plain C; the number of faults
+// Small models against a reference in plain C; the number of faults.
+int bench_check(bench *b, const char *folder, const char *filter);

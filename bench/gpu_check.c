@@ -301,7 +301,7 @@ static int check_model(bench *b, model *m, int n_prompt, const frit_cublaslt *bl
     return !is_good;
 }
 
-int bench_check(bench *b, const char *folder)
+int bench_check(bench *b, const char *folder, const char *filter)
 {
     // clang-format off
     static const model_shape shapes[] = {
@@ -315,6 +315,8 @@ int bench_check(bench *b, const char *folder)
     static const struct { model_types types; int rows, n_prompt, shape, n_steps; model_tuning tuning; } cases[] = {
         {Q4_K_M,     1, 0, 0, STEPS, {.name = "chosen"}},
         {Q4_K_M,     1, 0, 1, STEPS, {.name = "one split", .splits = 1, .attend_warps = 2}},
+        {Q4_K_M,     3, 200, 0, 8,   {.name = "pages ahead", .splits = 1, .attend_warps = 1, .attend_stages = 2}},
+        {ALL(Q8_0),  2, 200, 1, 8,   {.name = "pages ahead", .splits = 2, .attend_warps = 2, .attend_stages = 3}},
         {Q4_K_M,     3, 0, 0, 40,    {.name = "16 warps", .warps = 16, .attend_warps = 1}},
         {Q4_K_M,    16, 0, 1, 8,     {.name = "chosen"}},
         {Q4_K_M,     1, 0, 0, 8,     {.name = "2 groups", .groups = 2}},
@@ -343,6 +345,7 @@ int bench_check(bench *b, const char *folder)
     if (!has_blas) printf("no prompts: %s\n", frit_error());
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
         if (cases[i].n_prompt && !has_blas) continue;
+        if (strcmp(filter, ".") != 0 && !strstr(cases[i].tuning.name, filter)) continue;
         model *m = calloc(1, sizeof *m);
         if (!m) must(frit_fail_memory(sizeof *m, "a model"));
         *m = (model){

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // How fast frit's GPU kernels are on this machine, as tables.
 //
-//     bench_gpu [--nvrtc FOLDER] [--cache FOLDER] [check|types|load|products [FILTER]|some [FILTER]|
-//               steps [FILTER]|prompts [FILTER]|prefill|present]...
+//     bench_gpu [--nvrtc FOLDER] [--cache FOLDER] [check|types [TYPE]|models [FILTER]|load|products [FILTER]|
+//               some [FILTER]|steps [FILTER]|prompts [FILTER]|prefill|engine MODEL|present]...
 //
-// Without a word all of them run. FILTER: only rows whose text contains it; "." is all. present: only tells whether
-// there is a GPU (0) or not (1).
+// Without a word all of them run but `engine`. FILTER: only rows whose text contains it; "." is all. present: only
+// tells whether there is a GPU (0) or not (1).
 #include "gpu.h"
 
 #include <stdio.h>
@@ -80,13 +80,15 @@ int main(int argc, char **argv)
     for (int j = 0; j < n; j++) {
         const char *filter = j + 1 < n ? words[j + 1] : ".";
         if (strcmp(words[j], "check") == 0)
-            n_faults += check_types(&b) + check_prefill(&b, nvrtc) + bench_check(&b, nvrtc);
-        if (strcmp(words[j], "types") == 0) n_faults += check_types(&b);
+            n_faults += check_types(&b, ".") + check_prefill(&b, nvrtc) + bench_check(&b, nvrtc, ".");
+        if (strcmp(words[j], "models") == 0) n_faults += bench_check(&b, nvrtc, filter);
+        if (strcmp(words[j], "types") == 0) n_faults += check_types(&b, filter);
         if (strcmp(words[j], "load") == 0) bench_load(&b);
         if (strcmp(words[j], "prompts") == 0) bench_prompts(&b, nvrtc, filter);
         if (strcmp(words[j], "products") == 0) bench_products(&b, filter);
         if (strcmp(words[j], "steps") == 0) bench_steps(&b, filter);
         if (strcmp(words[j], "some") == 0) bench_some(&b, filter);
+        if (strcmp(words[j], "engine") == 0 && j + 1 < n) bench_engine(&b, words[j + 1]);
         if (strcmp(words[j], "prefill") == 0) bench_prefill(&b, nvrtc);
         fflush(stdout);
     }

@@ -172,7 +172,7 @@ static int compare_numbers(bench *b, const matrix *m, bool is_f16)
     return n_wrong;
 }
 
-int check_types(bench *b)
+int check_types(bench *b, const char *filter)
 {
     static const int row_counts[] = {1, 5, 8, 9, 16};
     frit_rng rng;
@@ -181,6 +181,7 @@ int check_types(bench *b)
     must(frit_cuda_loader_prepare(&b->loader, types, FRIT_COUNT(types)));
     for (size_t i = 0; i < FRIT_COUNT(types); i++) {
         matrix m;
+        if (strcmp(filter, ".") != 0 && strcmp(filter, frit_dtype_get(types[i])->name) != 0) continue;
         make_matrix(b, &m, types[i], &rng);
         const int wrong = compare_tiles(b, &m), n_wrong = compare_numbers(b, &m, true) + compare_numbers(b, &m, false);
         double worst = 0;

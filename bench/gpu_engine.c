@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// Decode steps of the engine with a model file: what the host needs for one, and how much of the time the GPU has
+// nothing to do. Each sequence picks the likeliest token; the next step is submitted before the last one's is read, as
+// generation does it.
+#include "backend/cuda/device.h"
+#include "engine/engine.h"
+#include "gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { MOST_SEQUENCES = 64, WARM_UP = 16, STEPS = 256 };
+
+typedef struct decode_run {
+    frit_engine *engine;
+    frit_sampler *sampler;
+    frit_session *sessions[MOST_SEQUENCES];
+    int n;
+    double waited_s;   // of the host, for steps
+} decode_run;
+
+static double now_s(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+// Waits for a step, and takes its tokens.
+static void take(decode_run *r, uint64_t step)
+{
+    frit_picked picked;
+    const double begin = now_s();
+    must(frit_engine_wait(r->engine, step));
+    r->waited_s += now_s() - begin;
+    for (int i = 0; i < r->n; i++) must(frit_session_picked(r->sessions[i], &picked));
+}
+
+static void decode(decode_run *r, frit_token first, int n_steps)
+{
+    uint64_t before = 0, step = 0;
+    for (int i = 0; i < r->n; i++, first++) must(frit_session_push(r->sessions[i], &first, 1, NULL));
+    for (int i = 0; i < n_steps; i++) {
+        for (int k = 0; k < r->n; k++) must(frit_session_pick(r->sessions[k], r->sampler, NULL));
+        must(frit_engine_submit(r->engine, &step, NULL));
+        if (i > 0) take(r, before);
+        for (int k = 0; k < r->n && i + 1 < n_steps; k++) must(frit_session_push_picked(r->sessions[k]));
+        before = step;
+    }
+    take(r, before);
+}
+
+static void run_sequences(const bench *b, frit_model *model, int n)
+{
+    const frit_engine_options options = {.device = "cuda",
+                                         .n_ctx = 1024,
+                                         .n_sessions = n,
+                                         .cache_type_k = "f16",
+                                         .cache_type_v = "f16",
+                                         .weights_cache = b->compiler.folder};
+    decode_run r = {.n = n};
+    must(frit_engine_new(&r.engine, model, &options));
+    must(frit_sampler_new(&r.sampler, model, &(frit_sampler_options){.temp = 0}));
+    for (int i = 0; i < n; i++) must(frit_session_new(&r.sessions[i], r.engine));
+    decode(&r, 100, WARM_UP);
+    frit_cuda_device *d = (frit_cuda_device *)r.engine->devices[0];
+    must(frit_cuda_pace_start(d));
+    r.waited_s = 0;
+    const double begin = now_s();
+    decode(&r, 200, STEPS);
+    const double us = (now_s() - begin) * 1e6 / STEPS, waited_us = r.waited_s * 1e6 / STEPS;
+    const double span = d->pace.end_ms - d->pace.start_ms;
+    printf("| %d | %.0f | %.1f | %.0f | %.1f %% |\n", n, us, us - waited_us,
+           1000 * d->pace.busy_ms / (double)d->pace.n_steps, 100 * (1 - d->pace.busy_ms / span));
+    fflush(stdout);
+    for (int i = 0; i < n; i++) frit_session_free(r.sessions[i]);
+    frit_sampler_free(r.sampler);
+    frit_engine_free(r.engine);
+}
+
+void bench_engine(const bench *b, const char *path)
+{
+    static const int counts[] = {1, 8, 32, MOST_SEQUENCES};
+    frit_model *model;
+    must(frit_model_open(&model, path, NULL));
+    printf(
+        "| sequences | us a step | of it the host's own | of it in GPU kernels | GPU idle |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < FRIT_COUNT(counts); i++) run_sequences(b, model, counts[i]);
+    printf("\n");
+    frit_model_free(model);
+}
