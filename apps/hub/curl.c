@@ -40,11 +40,7 @@ CURL *hub_curl_new(void)
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);   // silent for so long: the connection is lost
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 30L);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, hub_curl_header);
-#if LIBCURL_VERSION_NUM >= 0x075500
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-#else
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
     if (certificates()) curl_easy_setopt(curl, CURLOPT_CAINFO, certificates());
     return curl;
 }

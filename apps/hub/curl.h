@@ -3,8 +3,18 @@
 #pragma once
 #include "hub/http.h"
 
+#define CURL_DISABLE_DEPRECATION   // the library that is opened may be older than what replaces an option
 #include <curl/curl.h>
 
+// Can libcurl be called? A program that is linked to it always can; HUB_E_UNSUPPORTED: this machine has no libcurl.
+#ifdef FRIT_CURL_OPENED
+hub_status hub_curl_ready(void);
+#else
+static inline hub_status hub_curl_ready(void)
+{
+    return HUB_OK;
+}
+#endif
 // A handle with proxies, certificates and time limits; NULL: out of memory.
 CURL *hub_curl_new(void);
 // Sets address and token, which is sent only to the server of `origin`. *headers replaces the handle's list.

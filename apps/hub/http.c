@@ -99,6 +99,7 @@ hub_status hub_http_get(const hub_request *request, hub_reply *reply)
     enum { MAX_REDIRECTS = 8 };
     hub_path url;
     *reply = (hub_reply){0};
+    if (hub_curl_ready() != HUB_OK) return HUB_E_UNSUPPORTED;
     CURL *curl = hub_curl_new();
     if (!curl) return hub_fail(HUB_E_MEMORY, "out of memory");
     hub_status status = hub_path_set(&url, "%s", request->url);

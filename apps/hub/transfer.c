@@ -401,6 +401,7 @@ static hub_status run(transfer *t)
 
 hub_status hub_transfer_run(const hub_transfer *options)
 {
+    if (hub_curl_ready() != HUB_OK) return HUB_E_UNSUPPORTED;
     transfer *t = calloc(1, sizeof *t);
     if (!t) return hub_fail(HUB_E_MEMORY, "out of memory");
     t->o = options;

@@ -41,6 +41,10 @@ for file in "$@"; do
         tar -xzf "$file" -C "$root/packages"
         inside sh -c '/packages/frit-*/bin/frit run -q -n 12 --temp 0 -p "Tell me the tale of Rapunzel." </dev/null' |
             grep -q "There once lived a man and his wife" || { say "$file does not run"; exit 1; }
+        if [ "$container" ]; then   # in which nothing is installed: no libcurl either
+            inside sh -c '/packages/frit-*/bin/frit pull hf:org/model 2>&1 || :' | grep -q "needs libcurl" ||
+                { say "$file does not say that libcurl is missing"; exit 1; }
+        fi
         say "$(basename "$file") runs${container:+ in a container}"
         ;;
     esac
