@@ -16,6 +16,6 @@ frit_status frit_file_part_open(frit_file_writer **out, const char *path, const 
 // Goes on after the first n bytes, of those that are kept.
 frit_status frit_file_part_keep(frit_file_writer *writer, uint64_t n);
 frit_status frit_file_part_flush(frit_file_writer *writer);   // what was written stays if the process is killed
-void frit_file_part_leave(frit_file_writer *writer);   // closes; the part stays for another run
+void frit_file_part_leave(frit_file_writer *writer);          // closes; the part stays for another run
 // As frit_file_writer_commit, with the file's own first bytes [FRIT_PART_KEY_BYTES] in place of the key.
 frit_status frit_file_part_commit(frit_file_writer *writer, const void *first);

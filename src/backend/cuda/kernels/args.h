@@ -371,11 +371,11 @@ typedef struct frit_gpu_low_rank {   // frit_low_rank; a is 0: nothing
 } frit_gpu_low_rank;
 
 typedef struct frit_adapt_args {
-    frit_gpu_ptr x, h, y;                  // f32 [rows, width], [rows, n_h], y: [rows, n_h] of adapt_down
-    frit_gpu_ptr table;                    // frit_gpu_low_rank or frit_gpu_ptr [slots, stride]
-    frit_gpu_ptr scales;                   // f32 [seqs, n_adapters]
-    frit_gpu_ptr seq_of, out_rows;         // i32 [rows of the batch]; i32 [rows], or 0: these are the batch's
-    frit_gpu_ptr picked;                   // i32: of the step before, which tokens may name
+    frit_gpu_ptr x, h, y;                     // f32 [rows, width], [rows, n_h], y: [rows, n_h] of adapt_down
+    frit_gpu_ptr table;                       // frit_gpu_low_rank or frit_gpu_ptr [slots, stride]
+    frit_gpu_ptr scales;                      // f32 [seqs, n_adapters]
+    frit_gpu_ptr seq_of, out_rows;            // i32 [rows of the batch]; i32 [rows], or 0: these are the batch's
+    frit_gpu_ptr picked;                      // i32: of the step before, which tokens may name
     int n_slots, n_adapters, stride, index;   // index: of the matrix or layer in a row of the table
     int n_h, width, first_row, is_lookup;
 } frit_adapt_args;
