@@ -38,8 +38,8 @@ static int occupy(const served *s)
 static const struct {
     const char *path, *body, *sign, *error;
 } protocols[] = {
-    {"/v1/completions", "{\"prompt\": \"b\", \"max_tokens\": 2, \"stream\": true}", "\r\n: keep-alive\n\n",
-     "data: {\"error\":{\"message\":\"the server is shutting down\""},
+    {"/v1/completions", "{\"prompt\": \"b\", \"max_tokens\": 2, \"logit_bias\": {\"2\": -100}, \"stream\": true}",
+     "\r\n: keep-alive\n\n", "data: {\"error\":{\"message\":\"the server is shutting down\""},
     {"/v1/chat/completions",
      "{\"messages\": [{\"role\": \"user\", \"content\": \"b\"}], \"max_tokens\": 2, \"stream\": true}",
      "\r\n: keep-alive\n\n", "data: {\"error\":{\"message\":\"the server is shutting down\""},
