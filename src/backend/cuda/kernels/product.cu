@@ -100,7 +100,15 @@ DEVICE void join_parts(const frit_product_args &a)
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(THREADS) product(const frit_product_args of_all)
+// Where two columns at a time are in registers, half of a multiprocessor's do not suffice; a hint that one block is enough
+// lets the compiler take more.
+#if ROWS > 8 && !IS_16_BITS
+#define BOUNDS __launch_bounds__(THREADS, 1)
+#else
+#define BOUNDS __launch_bounds__(THREADS)
+#endif
+
+extern "C" __global__ void BOUNDS product(const frit_product_args of_all)
 {
 #if HAS_MANY_ROWS
     const frit_product_args a = own_rows(of_all);
