@@ -209,12 +209,12 @@ DEVICE void wait_for_kernel_before() {}
 
 DEVICE u64 *emulated_phases(u32 barrier)
 {
-    return (u64 *)(shared + barrier);   // how many phases have ended
+    return (u64 *)(shared + barrier);   // how many phases have ended; from bit 32 on arrivals of a phase, 48: so far
 }
 
-DEVICE void barrier_init(u32 barrier, u32)
+DEVICE void barrier_init(u32 barrier, u32 n_arrivals)
 {
-    *emulated_phases(barrier) = 0;
+    *emulated_phases(barrier) = (u64)n_arrivals << 32;
 }
 
 DEVICE void barrier_init_done() {}
@@ -231,8 +231,10 @@ DEVICE void barrier_wait(u32 barrier, u32 parity)
 
 DEVICE void copy_bulk(u32 to, const void *from, u32 n_bytes, u32 barrier)
 {
+    u64 *state = emulated_phases(barrier), n_arrivals = *state >> 32 & 0xffff, phases = *state & 0xffffffff;
     memcpy(shared + to, from, n_bytes);
-    ++*emulated_phases(barrier);
+    *state += (u64)1 << 48;
+    if (*state >> 48 == n_arrivals) *state = n_arrivals << 32 | (u32)(phases + 1);
 }
 
 DEVICE void copy_16(u32 to, const void *from)

@@ -121,12 +121,12 @@ static int ring_warps(const frit_cuda_heads *heads)
 
 static int ring_bytes(const frit_cuda_heads *heads, int warps, int stages)
 {
-    return warps * stages * 2 * 32 * heads->head_size * 2;
+    return warps * stages * (2 * 32 * heads->head_size * 2 + 8);   // and a barrier
 }
 
 int frit_cuda_attend_stages(const frit_cuda_heads *heads, const frit_cuda_gpu *gpu)
 {
-    enum { MOST = 2, BESIDE = 1024 };   // BESIDE: barriers, and what the system takes
+    enum { MOST = 2, BESIDE = 1024 };   // BESIDE: what the system takes
     const int warps = ring_warps(heads);
     const int left = gpu->shared_bytes - BESIDE - warps * frit_cuda_tile_queries(heads) * (heads->head_size + 2) * 4;
     int n = MOST;

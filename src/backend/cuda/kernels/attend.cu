@@ -14,9 +14,8 @@ extern "C" __global__ void __launch_bounds__(ATTEND_WARPS * 32) attend(const fri
     if (split >= pages.n_active) return;   // the same for the whole block
 #if ATTEND_STAGES
     extern __shared__ __align__(128) char shared[];
-    __shared__ u64 barriers[ATTEND_WARPS * ATTEND_STAGES];
     const int head = tile / QUERY_TILES;
-    page_ring ring = pages_open(pages, shared, barriers);
+    page_ring ring = pages_open(pages, shared);
     // The rows of a step may be neighbours in a text: so many of the newest positions are still being made.
     const int n_old = max(pages.n_positions - (int)gridDim.y, 0) / 32;
     pages_fill(ring, a, pages_of_row(a, row), head, min(pages.end, n_old));

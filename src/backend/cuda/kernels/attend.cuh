@@ -257,12 +257,13 @@ struct page_ring {
 };
 
 #if ATTEND_STAGES
-DEVICE page_ring pages_open(const part_pages &p, char *shared, u64 *barriers)
+// shared: rings of all warps, then their barriers.
+DEVICE page_ring pages_open(const part_pages &p, char *shared)
 {
     const int warp = threadIdx.x / 32;
     page_ring r;
     r.slots = shared + warp * (ATTEND_STAGES * 2 * HEAD_BYTES);
-    r.barriers = shared_address(barriers + warp * ATTEND_STAGES);
+    r.barriers = shared_address(shared + ATTEND_WARPS * ATTEND_STAGES * 2 * HEAD_BYTES) + warp * (ATTEND_STAGES * 8);
     r.next = p.first + warp;
     r.page = p.page;
     r.n_fetched = r.n_read = 0;
