@@ -143,6 +143,8 @@ frit_status frit_cuda_kernels_build(frit_cuda_device *device);
 
 // ------------------------------------------------------------------------------- weights.c
 
+// Whether both have the same rows in the same order.
+bool frit_cuda_tensor_equals(const frit_cuda_tensor *a, const frit_cuda_tensor *b);
 // Copies it to t->address; it is there after frit_cuda_loader_wait.
 frit_status frit_cuda_tensor_fill(frit_cuda_device *device, const frit_cuda_tensor *t);
 // Of what a plan reads: tiles, and the rest.

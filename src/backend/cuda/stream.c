@@ -3,7 +3,6 @@
 // each step, from where the file is mapped, into one of FRIT_CUDA_SLOTS pieces of memory that executables share in
 // turn. While one runs, the matrices of the one that followed it in the step before are on their way.
 #include "backend/cuda/exec.h"
-#include "format/rows.h"
 
 #include <stdlib.h>
 
@@ -16,17 +15,10 @@ static frit_status check(const frit_cuda_device *d, int result, const char *what
 
 // ------------------------------------------------------------------------------- places
 
-static bool is_same(const frit_cuda_tensor *a, const frit_cuda_tensor *b)
-{
-    return a->order == b->order && a->head_size == b->head_size && a->cut.n_matrices == b->cut.n_matrices &&
-           a->cut.n == b->cut.n && a->cut.begin[0] == b->cut.begin[0] && a->cut.begin[1] == b->cut.begin[1] &&
-           frit_tensor_is_same(&a->tensor, &b->tensor) && a->n_bytes == b->n_bytes;
-}
-
 frit_status frit_cuda_stream_add(frit_exec *exec, const frit_cuda_tensor *tensor, frit_cuda_address *out)
 {
     for (size_t i = 0; i < exec->n_streamed; i++)
-        if (is_same(&exec->streamed[i], tensor)) {
+        if (frit_cuda_tensor_equals(&exec->streamed[i], tensor)) {
             *out = (frit_cuda_address){FRIT_CUDA_STREAMED, exec->streamed[i].address};
             return FRIT_OK;
         }

@@ -41,15 +41,17 @@ static bool is_same_second(const frit_cuda_tensor *t, const frit_tensor *second)
     return second ? has_rows(&t->second) && frit_tensor_is_same(&t->second, second) : !has_rows(&t->second);
 }
 
-static const frit_cuda_tensor *find(const frit_cuda_device *d, const frit_cuda_pair *pair, bool is_tiled)
+bool frit_cuda_tensor_equals(const frit_cuda_tensor *a, const frit_cuda_tensor *b)
 {
-    for (size_t i = 0; i < d->n_tensors; i++) {
-        const frit_cuda_tensor *t = &d->tensors[i];
-        if (t->is_tiled == is_tiled && t->order == pair->order && t->head_size == pair->head_size &&
-            memcmp(&t->cut, &pair->cut, sizeof t->cut) == 0 && frit_tensor_is_same(&t->tensor, pair->first) &&
-            is_same_second(t, pair->second))
-            return t;
-    }
+    return a->is_tiled == b->is_tiled && a->order == b->order && a->head_size == b->head_size &&
+           memcmp(&a->cut, &b->cut, sizeof a->cut) == 0 && frit_tensor_is_same(&a->tensor, &b->tensor) &&
+           is_same_second(a, has_rows(&b->second) ? &b->second : NULL);
+}
+
+static const frit_cuda_tensor *find(const frit_cuda_device *d, const frit_cuda_tensor *wanted)
+{
+    for (size_t i = 0; i < d->n_tensors; i++)
+        if (frit_cuda_tensor_equals(&d->tensors[i], wanted)) return &d->tensors[i];
     return NULL;
 }
 
@@ -203,7 +205,7 @@ static frit_status take(frit_exec *exec, const frit_cuda_pair *pair, bool is_til
     frit_cuda_device *d = exec->device;
     frit_cuda_tensor new = describe(pair, is_tiled);
     if (exec->plan->streams && is_tiled) return frit_cuda_stream_add(exec, &new, out);
-    const frit_cuda_tensor *found = find(d, pair, is_tiled);
+    const frit_cuda_tensor *found = find(d, &new);
     if (!found) {
         FRIT_TRY(reserve(d));
         FRIT_TRY(load(d, &new));
