@@ -92,40 +92,32 @@ FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows
     if (splits) dots[0] = add_words(dots[0], other);
 }
 
-FRIT_INLINE void add_whole(const unit *u, kind k, rows r, int n_x, vec_f *sums)
+// sum + what a unit's dots are worth for a token; dots of halves come with the first half's times its scale.
+FRIT_INLINE vec_f add_dots(const unit *u, kind k, vec_f first_half, vec dots, const frit_q8_line *line, vec_f sum)
 {
-    vec dots[MAX_TOKENS];
-    dot_quads(u->codes, k, 0, 8, r, n_x, dots);
-#pragma GCC unroll 16
-    for (int j = 0; j < n_x; j++) {
-        const frit_q8_line *line = token(r, j);
-        sums[j] = mul_add(mul(to_float(dots[j]), all_f(line->scale)), u->scales[0], sums[j]);
-        if (k == WHOLE_MINS) sums[j] = mul_add(u->mins[0], all_f(line->sum), sums[j]);
-    }
-}
-
-FRIT_INLINE void add_halves(const unit *u, kind k, rows r, int n_x, vec_f *sums)
-{
-    vec dots[MAX_TOKENS];
-    vec_f parts[MAX_TOKENS];
-    dot_quads(u->codes, k, 0, 4, r, n_x, dots);
-#pragma GCC unroll 16
-    for (int j = 0; j < n_x; j++) parts[j] = mul(to_float(dots[j]), u->scales[0]);
-    dot_quads(u->codes + 4, k, 1, 4, r, n_x, dots);
-#pragma GCC unroll 16
-    for (int j = 0; j < n_x; j++) {
-        const frit_q8_line *line = token(r, j);
-        sums[j] = mul_add(mul_add(to_float(dots[j]), u->scales[1], parts[j]), all_f(line->scale), sums[j]);
-        for (int i = 0; k == HALVES_MINS && i < 2; i++) sums[j] = mul_add(u->mins[i], all_f(line->sums_16[i]), sums[j]);
-    }
+    const vec_f scale = all_f(line->scale);
+    if (is_whole(k))
+        sum = mul_add(mul(to_float(dots), scale), u->scales[0], sum);
+    else
+        sum = mul_add(mul_add(to_float(dots), u->scales[1], first_half), scale, sum);
+    if (k == WHOLE_MINS) sum = mul_add(u->mins[0], all_f(line->sum), sum);
+    for (int i = 0; k == HALVES_MINS && i < 2; i++) sum = mul_add(u->mins[i], all_f(line->sums_16[i]), sum);
+    return sum;
 }
 
 FRIT_INLINE void add_unit(const unit *u, kind k, rows r, int n_x, vec_f *sums)
 {
-    if (is_whole(k))
-        add_whole(u, k, r, n_x, sums);
-    else
-        add_halves(u, k, r, n_x, sums);
+    vec dots[MAX_TOKENS];
+    vec_f first_half[MAX_TOKENS];
+    dot_quads(u->codes, k, 0, is_whole(k) ? 8 : 4, r, n_x, dots);
+    if (!is_whole(k)) {
+#pragma GCC unroll 16
+        for (int j = 0; j < n_x; j++) first_half[j] = mul(to_float(dots[j]), u->scales[0]);
+        dot_quads(u->codes + 4, k, 1, 4, r, n_x, dots);
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < n_x; j++)
+        sums[j] = add_dots(u, k, is_whole(k) ? zero_f() : first_half[j], dots[j], token(r, j), sums[j]);
 }
 
 // ------------------------------------------------------------------------------- what comes next

@@ -76,16 +76,7 @@ FRIT_INLINE void add_strips(const unit *u, kind k, int n_strips, rows r, int n_x
 #pragma GCC unroll 16
     for (int i = 0; i < n_x * n_strips; i++) {
         const int s = i % n_strips, j = i / n_strips;
-        const unit *here = u + s * UNITS;
-        const frit_q8_line *line = token(r, j);
-        vec_f sum = totals[i];
-        if (whole)
-            sum = mul_add(mul(to_float(dots[s][j]), all_f(line->scale)), here->scales[0], sum);
-        else
-            sum = mul_add(mul_add(to_float(dots[s][j]), here->scales[1], parts[s][j]), all_f(line->scale), sum);
-        if (k == WHOLE_MINS) sum = mul_add(here->mins[0], all_f(line->sum), sum);
-        for (int h = 0; k == HALVES_MINS && h < 2; h++) sum = mul_add(here->mins[h], all_f(line->sums_16[h]), sum);
-        totals[i] = sum;
+        totals[i] = add_dots(u + s * UNITS, k, whole ? zero_f() : parts[s][j], dots[s][j], token(r, j), totals[i]);
     }
 }
 
