@@ -352,7 +352,7 @@ static void tokenize_takes_stdin_to_the_byte(void **state)
     outcome_free(&b);
 }
 
-// A file of this content; the path lives until the fourth next call.
+// A file of this content.
 static const char *file_with(const char *name, const char *content)
 {
     const char *path = temp_path(name);

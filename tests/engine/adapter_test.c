@@ -10,16 +10,6 @@
 #include <dirent.h>
 #include <math.h>
 
-// Paths are valid for a few calls only.
-static const char *keep(const char *path)
-{
-    static char kept[64][512];
-    static unsigned at;
-    char *copy = kept[at++ % FRIT_COUNT(kept)];
-    snprintf(copy, sizeof kept[0], "%s", path);
-    return copy;
-}
-
 typedef struct world {
     frit_model *model;
     frit_engine *engine;
@@ -102,14 +92,13 @@ static size_t n_of(const rows *r)
 
 // ------------------------------------------------------------------------------- merged weights
 
-static void check_merged(const char *model_path, const adapter_options *options, const char *cpu, double limit)
+static void check_merged(const char *model, const adapter_options *options, const char *cpu, double limit)
 {
     size_t n_pairs;
     const float scale = 0.75f;
-    const char *model = keep(model_path);
-    const char *adapter_path = keep(make_adapter("a.gguf", model, options, &n_pairs));
+    const char *adapter_path = make_adapter("a.gguf", model, options, &n_pairs);
     assert_true(n_pairs > 0);
-    const char *merged_path = keep(merge_adapters("merged.gguf", model, &adapter_path, &scale, 1));
+    const char *merged_path = merge_adapters("merged.gguf", model, &adapter_path, &scale, 1);
     world base = open_world(model, cpu), merged = open_world(merged_path, cpu);
     frit_adapter *adapter;
     assert_ok(frit_adapter_open(&adapter, base.model, adapter_path, NULL));
@@ -165,7 +154,7 @@ static void a_tiny_model_may_have_adapters_of_any_type(void **state)
     (void)state;
     const frit_dtype types[] = {FRIT_DTYPE_F32, FRIT_DTYPE_F16, FRIT_DTYPE_BF16};
     const char *const cpus[] = {"reference", "scalar", NULL};
-    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    const char *model = tiny_model("tiny.gguf", &(tiny_options){0});
     for (size_t t = 0; t < FRIT_COUNT(types); t++)
         for (size_t c = 0; c < FRIT_COUNT(cpus); c++)
             check_merged(model, &(adapter_options){.rank = 1 + 40 * (int32_t)t, .type = types[t]}, cpus[c],
@@ -185,9 +174,9 @@ static void sessions_that_share_steps_give_what_each_gives_alone(void **state)
     const char *const names[] = {"llama-dense", "qwen3moe-moe", "phi3-dense",     "qwen2moe-moe",
                                  "olmo-dense",  "mamba2-dense", "command-r-dense"};
     for (size_t i = 0; i < FRIT_COUNT(names); i++) {
-        const char *model = keep(shared_path("goldens/arch/%s.gguf", names[i]));
-        const char *paths[] = {keep(make_adapter("a.gguf", model, &(adapter_options){.seed = 1}, NULL)),
-                               keep(make_adapter("b.gguf", model, &(adapter_options){.seed = 2, .rank = 7}, NULL))};
+        const char *model = shared_path("goldens/arch/%s.gguf", names[i]);
+        const char *paths[] = {make_adapter("a.gguf", model, &(adapter_options){.seed = 1}, NULL),
+                               make_adapter("b.gguf", model, &(adapter_options){.seed = 2, .rank = 7}, NULL)};
         // Alone, each in a world of its own; the last without any adapter ever.
         rows alone[3];
         for (int k = 0; k < 3; k++) {
@@ -222,8 +211,8 @@ static void sessions_that_share_steps_give_what_each_gives_alone(void **state)
 static void token_by_token_they_share_steps_too(void **state)
 {
     (void)state;
-    const char *model = keep(shared_path("goldens/arch/%s.gguf", "llama-dense"));
-    const char *path = keep(make_adapter("a.gguf", model, &(adapter_options){.seed = 1}, NULL));
+    const char *model = shared_path("goldens/arch/%s.gguf", "llama-dense");
+    const char *path = make_adapter("a.gguf", model, &(adapter_options){.seed = 1}, NULL);
     world w = open_world(model, NULL);
     frit_adapter *adapter;
     assert_ok(frit_adapter_open(&adapter, w.model, path, NULL));
@@ -249,9 +238,9 @@ static void token_by_token_they_share_steps_too(void **state)
 static void a_scale_of_0_is_no_adapter_and_several_add_up(void **state)
 {
     (void)state;
-    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
-    const char *paths[] = {keep(make_adapter("a.gguf", model, &(adapter_options){.seed = 1, .without = "ffn"}, NULL)),
-                           keep(make_adapter("b.gguf", model, &(adapter_options){.seed = 2, .alpha = 3}, NULL))};
+    const char *model = tiny_model("tiny.gguf", &(tiny_options){0});
+    const char *paths[] = {make_adapter("a.gguf", model, &(adapter_options){.seed = 1, .without = "ffn"}, NULL),
+                           make_adapter("b.gguf", model, &(adapter_options){.seed = 2, .alpha = 3}, NULL)};
     const float scales[] = {0.5f, -1.25f};
     world base = open_world(model, "reference");
     frit_adapter *adapters[2];
@@ -273,7 +262,7 @@ static void a_scale_of_0_is_no_adapter_and_several_add_up(void **state)
 static void adapters_come_and_go(void **state)
 {
     (void)state;
-    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    const char *model = tiny_model("tiny.gguf", &(tiny_options){0});
     world w = open_world(model, NULL);
     frit_session *session;
     assert_ok(frit_session_new(&session, w.engine));
@@ -337,10 +326,10 @@ static void attaching_detaching_and_scaling_make_no_plan(void **state)
         {{1, 0}, {0, 0}},      {{0, 0}, {0, 0}},    {{0.5f, 0}, {0, 0}},  {{0, 1}, {1, 0}},
         {{0, -0.75f}, {0, 0}}, {{1, 0.5f}, {0, 1}}, {{0, 0}, {0.25f, 2}}, {{1, 0}, {0, 0}},
     };
-    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){.n_layer = 3}));
+    const char *model = tiny_model("tiny.gguf", &(tiny_options){.n_layer = 3});
     const char *paths[] = {
-        keep(make_adapter("a.gguf", model, &(adapter_options){.seed = 1, .only = "attn_q."}, NULL)),
-        keep(make_adapter("b.gguf", model, &(adapter_options){.seed = 2, .rank = 19, .without = "attn_q."}, NULL))};
+        make_adapter("a.gguf", model, &(adapter_options){.seed = 1, .only = "attn_q."}, NULL),
+        make_adapter("b.gguf", model, &(adapter_options){.seed = 2, .rank = 19, .without = "attn_q."}, NULL)};
     size_t n_made = 0;
     world w = open_world(model, NULL);
     frit_adapter *adapters[2];
@@ -365,7 +354,7 @@ static void attaching_detaching_and_scaling_make_no_plan(void **state)
 static void sessions_without_adapters_run_plans_without_them(void **state)
 {
     (void)state;
-    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    const char *model = tiny_model("tiny.gguf", &(tiny_options){0});
     world w = open_world(model, NULL);
     frit_adapter *adapter;
     assert_ok(frit_adapter_open(&adapter, w.model, make_adapter("a.gguf", model, &(adapter_options){0}, NULL), NULL));
@@ -386,7 +375,7 @@ static void ranks_that_no_plan_has_room_for_are_refused(void **state)
 {
     (void)state;
     enum { RANK = 1500, N = 11 };
-    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    const char *model = tiny_model("tiny.gguf", &(tiny_options){0});
     const adapter_options options = {.rank = RANK, .only = "blk.0.attn_q."};
     world w = open_world(model, NULL);
     frit_adapter *adapters[N];
@@ -409,7 +398,7 @@ static void ranks_that_no_plan_has_room_for_are_refused(void **state)
 static void every_architecture_has_room_for_adapters(void **state)
 {
     (void)state;
-    const char *folder = keep(shared_path("goldens/arch"));
+    const char *folder = shared_path("goldens/arch");
     DIR *dir = opendir(folder);
     assert_non_null(dir);
     int n = 0;
@@ -445,8 +434,8 @@ static void every_architecture_has_room_for_adapters(void **state)
 static void control_vectors_are_added_behind_layers(void **state)
 {
     (void)state;
-    const char *model = keep(tiny_model("tiny.gguf", &(tiny_options){.n_layer = 3}));
-    const char *path = keep(make_vector("v.gguf", model, 5, 1, 2));
+    const char *model = tiny_model("tiny.gguf", &(tiny_options){.n_layer = 3});
+    const char *path = make_vector("v.gguf", model, 5, 1, 2);
     frit_checkpoint *ckpt, *vector;
     assert_ok(frit_checkpoint_open(&ckpt, model, NULL));
     assert_ok(frit_checkpoint_open(&vector, path, NULL));
@@ -462,7 +451,7 @@ static void control_vectors_are_added_behind_layers(void **state)
         bias.data = values;
         assert_ok(frit_checkpoint_add_tensor(ckpt, &bias));
     }
-    const char *biased_path = keep(temp_path("biased.gguf"));
+    const char *biased_path = temp_path("biased.gguf");
     assert_ok(frit_gguf_write(ckpt, biased_path));
     frit_checkpoint_close(vector);
     frit_checkpoint_close(ckpt);
@@ -500,7 +489,7 @@ static void assert_refused(frit_model *model, const char *path, frit_status stat
 static void bad_adapters_are_refused_with_a_sentence(void **state)
 {
     (void)state;
-    const char *path = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    const char *path = tiny_model("tiny.gguf", &(tiny_options){0});
     frit_model *model;
     assert_ok(frit_model_open(&model, path, NULL));
     assert_refused(model, make_adapter("a.gguf", path, &(adapter_options){.arch = "qwen2"}, NULL), FRIT_E_INVALID,
@@ -514,7 +503,7 @@ static void bad_adapters_are_refused_with_a_sentence(void **state)
     assert_refused(model, path, FRIT_E_INVALID, "general.type is '', expected 'adapter'");
     assert_refused(model, "/nowhere/a.gguf", FRIT_E_NOT_FOUND, "/nowhere/a.gguf");
 
-    const char *other = keep(tiny_model("other.gguf", &(tiny_options){.n_layer = 5}));
+    const char *other = tiny_model("other.gguf", &(tiny_options){.n_layer = 5});
     assert_refused(model, make_adapter("a.gguf", other, &(adapter_options){0}, NULL), FRIT_E_INVALID,
                    "'blk.2.attn_q.weight'");
     assert_refused(model, make_vector("v.gguf", other, 1, 1, 4), FRIT_E_INVALID,
@@ -536,7 +525,7 @@ static void bad_adapters_are_refused_with_a_sentence(void **state)
 // Changes number i of the f32 tensor `name` in a copy of a GGUF file.
 static const char *with_number(const char *path, const char *name, size_t i, float value)
 {
-    const char *changed = keep(temp_path("changed.gguf"));
+    const char *changed = temp_path("changed.gguf");
     size_t n;
     char *bytes = read_file(path, &n);
     frit_checkpoint *ckpt;
@@ -555,9 +544,9 @@ static const char *with_number(const char *path, const char *name, size_t i, flo
 static void numbers_that_are_not_finite_are_the_adapters_fault(void **state)
 {
     (void)state;
-    const char *path = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
-    const char *lora = keep(make_adapter("a.gguf", path, &(adapter_options){0}, NULL));
-    const char *vector = keep(make_vector("v.gguf", path, 1, 1, 1));
+    const char *path = tiny_model("tiny.gguf", &(tiny_options){0});
+    const char *lora = make_adapter("a.gguf", path, &(adapter_options){0}, NULL);
+    const char *vector = make_vector("v.gguf", path, 1, 1, 1);
     world w = open_world(path, NULL);
     assert_refused(w.model, with_number(lora, "blk.0.attn_q.weight.lora_a", 3, NAN), FRIT_E_FORMAT,
                    "changed.gguf: tensor 'blk.0.attn_q.weight.lora_a' holds nan at 3, expected finite numbers");
@@ -584,7 +573,7 @@ static void numbers_that_are_not_finite_are_the_adapters_fault(void **state)
 static void sessions_take_adapters_of_their_model_only(void **state)
 {
     (void)state;
-    const char *path = keep(tiny_model("tiny.gguf", &(tiny_options){0}));
+    const char *path = tiny_model("tiny.gguf", &(tiny_options){0});
     world a = open_world(path, NULL), b = open_world(path, NULL);
     frit_adapter *adapter;
     frit_session *session;

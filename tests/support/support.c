@@ -12,13 +12,25 @@
 #include <process.h>
 #endif
 
-enum { N_PATHS = 4, PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096 };
 
-static char *next_path(void)
+// Paths stay as long as the program: tests hold several, and remove files by them. Equal ones are kept once.
+static const char *keep_path(const char *path)
 {
-    static char paths[N_PATHS][PATH_BYTES];
-    static int at;
-    return paths[at++ % N_PATHS];
+    typedef struct kept_path {
+        struct kept_path *next;
+        char text[];
+    } kept_path;
+    static kept_path *first;
+    for (const kept_path *k = first; k; k = k->next)
+        if (strcmp(k->text, path) == 0) return k->text;
+    const size_t n = strlen(path) + 1;
+    kept_path *k = malloc(sizeof *k + n);
+    if (!k) fail_msg("out of memory");
+    memcpy(k->text, path, n);
+    k->next = first;
+    first = k;
+    return k->text;
 }
 
 static int n_skipped, n_absent;   // tests, and cases of tests
@@ -106,7 +118,7 @@ static bool find_shared(char *path, const char *format, va_list args)
 
 const char *shared_path(const char *format, ...)
 {
-    char *path = next_path();
+    char path[PATH_BYTES];
     va_list args;
     va_start(args, format);
     const bool found = find_shared(path, format, args);
@@ -115,7 +127,7 @@ const char *shared_path(const char *format, ...)
         require_shared(path);
         skip_because("the reference data %s is not here", strstr(path, "../shared/"));
     }
-    return path;
+    return keep_path(path);
 }
 
 bool shared_has(const char *format, ...)
@@ -138,13 +150,13 @@ size_t shared_least(size_t n)
 
 const char *project_path(const char *format, ...)
 {
-    char *path = next_path();
+    char path[PATH_BYTES];
     int n = snprintf(path, PATH_BYTES, "%s/", FRIT_SOURCE_DIR);
     va_list args;
     va_start(args, format);
     vsnprintf(path + n, PATH_BYTES - (size_t)n, format, args);
     va_end(args);
-    return path;
+    return keep_path(path);
 }
 
 static char temp_folder[PATH_BYTES / 2];
@@ -176,9 +188,9 @@ static void make_temp_folder(void)
 const char *temp_path(const char *name)
 {
     if (!temp_folder[0]) make_temp_folder();
-    char *path = next_path();
-    snprintf(path, PATH_BYTES, "%s/%s", temp_folder, name);
-    return path;
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", temp_folder, name);
+    return keep_path(path);
 }
 
 char *read_file(const char *path, size_t *n_bytes)

@@ -30,8 +30,9 @@ int run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixt
 #undef cmocka_run_group_tests
 #define cmocka_run_group_tests(tests, set_up, tear_down) run_group(#tests, tests, FRIT_COUNT(tests), set_up, tear_down)
 
-// "../shared/goldens/quant/input.f32", or its copy in tests/goldens; valid until the fourth next call. Skips the
-// running test if neither exists.
+// Paths are valid until the program ends.
+//
+// "../shared/goldens/quant/input.f32", or its copy in tests/goldens. Skips the running test if neither exists.
 const char *shared_path(const char *format, ...) FRIT_PRINTF(1, 2);
 // For tests of many cases: is this one's data here? Always true where ../shared is.
 bool shared_has(const char *format, ...) FRIT_PRINTF(1, 2);
