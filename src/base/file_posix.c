@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/buf.h"
 #include "base/cpu.h"
-#include "base/file_part.h"
+#include "base/file_sink.h"
 #include "base/time.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READ_ALIGNMENT = 4096, WRITE_BUFFER = 256 * 1024, MAX_NAMES = 100 };
+enum { READ_ALIGNMENT = 4096, MAX_NAMES = 100 };
 static const size_t MAX_IO = (size_t)1 << 30;   // some systems refuse more in one call
 
 struct frit_file {
@@ -274,109 +274,105 @@ frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, siz
     return FRIT_OK;
 }
 
-struct frit_file_writer {
+// ------------------------------------------------------------------------------------- sinks
+
+struct frit_sink {
     char *path, *temp;   // temp: the name until commit
     int fd;
-    uint64_t offset;   // bytes written so far
-    size_t n_buffered;
-    unsigned char buffer[WRITE_BUFFER];
 };
-
-static void writer_free(frit_file_writer *w)
-{
-    if (w->fd >= 0) close(w->fd);
-    free(w->path);
-    free(w->temp);
-    free(w);
-}
 
 // Follows a symbolic link, so that its target is replaced and not the link. An existing target must be a regular
 // file; the new file gets its permissions.
-static frit_status find_target(frit_file_writer *w, const char *path, mode_t *mode)
+static frit_status find_target(frit_sink *sink, const char *path, mode_t *mode)
 {
     struct stat st;
     *mode = 0;
-    w->path = realpath(path, NULL);
-    if (!w->path) w->path = strdup(path);   // it does not exist yet
-    if (!w->path) return frit_fail_memory(strlen(path) + 1, "a path");
-    if (stat(w->path, &st) != 0) return FRIT_OK;
+    sink->path = realpath(path, NULL);
+    if (!sink->path) sink->path = strdup(path);   // it does not exist yet
+    if (!sink->path) return frit_fail_memory(strlen(path) + 1, "a path");
+    if (stat(sink->path, &st) != 0) return FRIT_OK;
     if (!S_ISREG(st.st_mode))
         return frit_fail(FRIT_E_IO, "%s: is %s and cannot be replaced by a file", path, kind_text(st.st_mode));
     *mode = st.st_mode & 07777;
     return FRIT_OK;
 }
 
-static frit_status open_temp(frit_file_writer *w)
+static frit_status open_temp(frit_sink *sink)
 {
     uint64_t number = frit_time_ns() ^ (uint64_t)getpid() << 40;
-    size_t size = strlen(w->path) + sizeof ".0123456789abcdef.tmp";
-    w->temp = malloc(size);
-    if (!w->temp) return frit_fail_memory(size, "a path");
-    for (int i = 0; i < MAX_NAMES && w->fd < 0; i++, number += 0x9e3779b97f4a7c15u) {
-        snprintf(w->temp, size, "%s.%08llx.tmp", w->path, (unsigned long long)(number & 0xffffffff));
-        w->fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd < 0 && errno != EEXIST && errno != EINTR) break;
+    size_t size = strlen(sink->path) + sizeof ".0123456789abcdef.tmp";
+    sink->temp = malloc(size);
+    if (!sink->temp) return frit_fail_memory(size, "a path");
+    for (int i = 0; i < MAX_NAMES && sink->fd < 0; i++, number += 0x9e3779b97f4a7c15u) {
+        snprintf(sink->temp, size, "%s.%08llx.tmp", sink->path, (unsigned long long)(number & 0xffffffff));
+        sink->fd = open(sink->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (sink->fd < 0 && errno != EEXIST && errno != EINTR) break;
     }
-    return w->fd >= 0 ? FRIT_OK : fail_errno(w->path, "cannot be written");
+    return sink->fd >= 0 ? FRIT_OK : fail_errno(sink->path, "cannot be written");
 }
 
-frit_status frit_file_writer_open(frit_file_writer **out, const char *path)
+// The lock is this process's until it closes the file. The process that had it may have renamed the file in between.
+static frit_status open_part(frit_sink *sink, bool *is_free)
 {
-    *out = NULL;
-    frit_file_writer *w = calloc(1, sizeof *w);
-    if (!w) return frit_fail_memory(sizeof *w, "a file to be written");
-    w->fd = -1;
-    mode_t mode;
-    frit_status status = find_target(w, path, &mode);
-    if (status == FRIT_OK) status = open_temp(w);
-    if (status != FRIT_OK) {
-        writer_free(w);
-        return status;
-    }
-    if (mode != 0 && fchmod(w->fd, mode) != 0) {
-        status = fail_errno(path, "its permissions cannot be kept");
-        frit_file_writer_abort(w);
-        return status;
-    }
-    *out = w;
+    struct stat mine, named;
+    size_t size = strlen(sink->path) + sizeof ".part";
+    sink->temp = malloc(size);
+    if (!sink->temp) return frit_fail_memory(size, "a path");
+    snprintf(sink->temp, size, "%s.part", sink->path);
+    sink->fd = open(sink->temp, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (sink->fd < 0) return fail_errno(sink->temp, "cannot be written");
+    *is_free = flock(sink->fd, LOCK_EX | LOCK_NB) == 0 && fstat(sink->fd, &mine) == 0 &&
+               stat(sink->temp, &named) == 0 && mine.st_ino == named.st_ino && S_ISREG(mine.st_mode);
     return FRIT_OK;
 }
 
-static frit_status write_all(const frit_file_writer *w, const unsigned char *bytes, size_t n)
+frit_status frit_sink_open(frit_sink **out, const char *path, bool is_part)
 {
-    while (n > 0) {
-        ssize_t now = write(w->fd, bytes, n < MAX_IO ? n : MAX_IO);
+    *out = NULL;
+    frit_sink *sink = calloc(1, sizeof *sink);
+    if (!sink) return frit_fail_memory(sizeof *sink, "a file to be written");
+    sink->fd = -1;
+    mode_t mode;
+    bool is_free = true;
+    frit_status status = find_target(sink, path, &mode);
+    if (status == FRIT_OK) status = is_part ? open_part(sink, &is_free) : open_temp(sink);
+    if (status == FRIT_OK && is_free && mode != 0 && fchmod(sink->fd, mode) != 0)
+        status = fail_errno(path, "its permissions cannot be kept");
+    if (status == FRIT_OK && is_free)
+        *out = sink;
+    else
+        frit_sink_close(sink, is_part || sink->fd < 0);
+    return status;
+}
+
+frit_status frit_sink_write(frit_sink *sink, const void *bytes, size_t n)
+{
+    for (const char *at = bytes; n > 0;) {
+        ssize_t now = write(sink->fd, at, n < MAX_IO ? n : MAX_IO);
         if (now < 0 && errno == EINTR) continue;
-        if (now < 0) return fail_errno(w->path, "cannot be written");
-        bytes += now;
+        if (now < 0) return fail_errno(sink->path, "cannot be written");
+        at += now;
         n -= (size_t)now;
     }
     return FRIT_OK;
 }
 
-static frit_status write_buffer(frit_file_writer *w)
+uint64_t frit_sink_peek(frit_sink *sink, void *bytes, size_t n)
 {
-    size_t n = w->n_buffered;
-    w->n_buffered = 0;
-    return write_all(w, w->buffer, n);
+    struct stat st;
+    const bool is_read = pread(sink->fd, bytes, n, 0) == (ssize_t)n && fstat(sink->fd, &st) == 0;
+    return is_read ? (uint64_t)st.st_size : 0;
 }
 
-frit_status frit_file_writer_write(frit_file_writer *w, const void *bytes, size_t n)
+frit_status frit_sink_cut(frit_sink *sink, uint64_t n)
 {
-    if (n > WRITE_BUFFER - w->n_buffered) FRIT_TRY(write_buffer(w));
-    if (n > WRITE_BUFFER) {
-        FRIT_TRY(write_all(w, bytes, n));
-    } else if (n > 0) {
-        memcpy(w->buffer + w->n_buffered, bytes, n);
-        w->n_buffered += n;
-    }
-    w->offset += n;
-    return FRIT_OK;
+    const bool done = ftruncate(sink->fd, (off_t)n) == 0 && lseek(sink->fd, (off_t)n, SEEK_SET) == (off_t)n;
+    return done ? FRIT_OK : fail_errno(sink->temp, "cannot be written");
 }
 
-uint64_t frit_file_writer_offset(const frit_file_writer *w)
+frit_status frit_sink_rewind(frit_sink *sink)
 {
-    return w->offset;
+    return lseek(sink->fd, 0, SEEK_SET) == 0 ? FRIT_OK : fail_errno(sink->temp, "cannot be written");
 }
 
 // Makes the rename durable. Not all file systems can; the file's content is complete in any case.
@@ -394,110 +390,27 @@ static void sync_folder(const char *path)
     free(folder);
 }
 
-frit_status frit_file_writer_commit(frit_file_writer *w)
+frit_status frit_sink_commit(frit_sink *sink)
 {
-    frit_status status = write_buffer(w);
-    if (status == FRIT_OK && fsync(w->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
-        status = fail_errno(w->path, "cannot be written");
+    frit_status status = FRIT_OK;
+    if (fsync(sink->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
+        status = fail_errno(sink->path, "cannot be written");
     if (status == FRIT_OK) {
-        int fd = w->fd;
-        w->fd = -1;
-        if (close(fd) != 0 && errno != EINTR) status = fail_errno(w->path, "cannot be written");
+        int fd = sink->fd;
+        sink->fd = -1;
+        if (close(fd) != 0 && errno != EINTR) status = fail_errno(sink->path, "cannot be written");
     }
-    if (status == FRIT_OK && rename(w->temp, w->path) != 0) status = fail_errno(w->path, "cannot be replaced");
-    if (status != FRIT_OK) {
-        frit_file_writer_abort(w);
-        return status;
-    }
-    sync_folder(w->path);
-    writer_free(w);
-    return FRIT_OK;
-}
-
-void frit_file_writer_abort(frit_file_writer *w)
-{
-    if (!w) return;
-    unlink(w->temp);
-    writer_free(w);
-}
-
-// ------------------------------------------------------------------------------------- parts
-
-// The lock is this process's until it closes the file. The process that had it may have renamed the file in between.
-static frit_status lock_part(frit_file_writer *w, bool *is_free)
-{
-    struct stat mine, named;
-    size_t size = strlen(w->path) + sizeof ".part";
-    w->temp = malloc(size);
-    if (!w->temp) return frit_fail_memory(size, "a path");
-    snprintf(w->temp, size, "%s.part", w->path);
-    w->fd = open(w->temp, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (w->fd < 0) return fail_errno(w->temp, "cannot be written");
-    *is_free = flock(w->fd, LOCK_EX | LOCK_NB) == 0 && fstat(w->fd, &mine) == 0 && stat(w->temp, &named) == 0 &&
-               mine.st_ino == named.st_ino && S_ISREG(mine.st_mode);
-    return FRIT_OK;
-}
-
-static frit_status read_key(frit_file_writer *w, const uint8_t key[FRIT_PART_KEY_BYTES], uint64_t *n_kept)
-{
-    uint8_t found[FRIT_PART_KEY_BYTES];
-    struct stat st;
-    const bool is_same = pread(w->fd, found, sizeof found, 0) == (ssize_t)sizeof found &&
-                         memcmp(found, key, sizeof found) == 0 && fstat(w->fd, &st) == 0;
-    *n_kept = is_same ? (uint64_t)st.st_size : 0;
-    FRIT_TRY(frit_file_part_keep(w, is_same ? *n_kept : 0));
-    return is_same ? FRIT_OK : frit_file_writer_write(w, key, FRIT_PART_KEY_BYTES);
-}
-
-frit_status frit_file_part_open(frit_file_writer **out, const char *path, const uint8_t key[FRIT_PART_KEY_BYTES],
-                                uint64_t *n_kept)
-{
-    *out = NULL;
-    *n_kept = 0;
-    frit_file_writer *w = calloc(1, sizeof *w);
-    if (!w) return frit_fail_memory(sizeof *w, "a file to be written");
-    w->fd = -1;
-    mode_t mode;
-    frit_status status = find_target(w, path, &mode);
-    bool is_free = false;
-    if (status == FRIT_OK) status = lock_part(w, &is_free);
-    if (status == FRIT_OK && is_free && mode != 0 && fchmod(w->fd, mode) != 0)
-        status = fail_errno(path, "its permissions cannot be kept");
-    if (status == FRIT_OK && is_free) status = read_key(w, key, n_kept);
-    if (status != FRIT_OK || !is_free) {
-        writer_free(w);
-        return status;
-    }
-    *out = w;
-    return FRIT_OK;
-}
-
-frit_status frit_file_part_keep(frit_file_writer *w, uint64_t n)
-{
-    FRIT_TRY(write_buffer(w));
-    w->offset = n;
-    const bool done = ftruncate(w->fd, (off_t)n) == 0 && lseek(w->fd, (off_t)n, SEEK_SET) == (off_t)n;
-    return done ? FRIT_OK : fail_errno(w->temp, "cannot be written");
-}
-
-frit_status frit_file_part_flush(frit_file_writer *w)
-{
-    return write_buffer(w);
-}
-
-void frit_file_part_leave(frit_file_writer *w)
-{
-    if (!w) return;
-    write_buffer(w);   // what fails is written by the next run
-    writer_free(w);
-}
-
-frit_status frit_file_part_commit(frit_file_writer *w, const void *first)
-{
-    frit_status status = write_buffer(w);
-    if (status == FRIT_OK && pwrite(w->fd, first, FRIT_PART_KEY_BYTES, 0) != FRIT_PART_KEY_BYTES)
-        status = fail_errno(w->temp, "cannot be written");
-    if (status == FRIT_OK) return frit_file_writer_commit(w);
-    frit_file_writer_abort(w);
+    if (status == FRIT_OK && rename(sink->temp, sink->path) != 0) status = fail_errno(sink->path, "cannot be replaced");
+    if (status == FRIT_OK) sync_folder(sink->path);
+    frit_sink_close(sink, status == FRIT_OK);
     return status;
+}
+
+void frit_sink_close(frit_sink *sink, bool keeps)
+{
+    if (!keeps && sink->temp) unlink(sink->temp);
+    if (sink->fd >= 0) close(sink->fd);
+    free(sink->path);
+    free(sink->temp);
+    free(sink);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Files on Windows. Paths are UTF-8, as everywhere in frit.
 #include "base/file.h"
-#include "base/file_part.h"
+#include "base/file_sink.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
-enum { READ_ALIGNMENT = 4096, WRITE_BUFFER = 256 * 1024, MAX_NAMES = 100, MAX_IO = 1 << 30, TEXT_BYTES = 256 };
+enum { READ_ALIGNMENT = 4096, MAX_NAMES = 100, MAX_IO = 1 << 30, TEXT_BYTES = 256 };
 
 struct frit_file {
     char *path;
@@ -291,216 +291,134 @@ frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, siz
     return FRIT_OK;
 }
 
-struct frit_file_writer {
+// ------------------------------------------------------------------------------------- sinks
+
+struct frit_sink {
     char *path;
     wchar_t *target, *temp;   // temp: the name until commit
     HANDLE handle;
-    uint64_t offset;
-    size_t n_buffered;
-    unsigned char buffer[WRITE_BUFFER];
 };
 
-static void writer_free(frit_file_writer *w)
+// The name until commit, of PATH and an ending.
+static bool set_temp(frit_sink *sink, const char *ending)
 {
-    if (w->handle != INVALID_HANDLE_VALUE) CloseHandle(w->handle);
-    free(w->path);
-    free(w->target);
-    free(w->temp);
-    free(w);
+    const size_t size = strlen(sink->path) + strlen(ending) + 1;
+    char *name = malloc(size);
+    if (name) snprintf(name, size, "%s%s", sink->path, ending);
+    free(sink->temp);
+    sink->temp = name ? widen(name) : NULL;
+    free(name);
+    return sink->temp != NULL;
 }
 
-static frit_status open_temp(frit_file_writer *w)
+static frit_status open_temp(frit_sink *sink)
 {
     uint64_t number = (uint64_t)GetTickCount64() ^ (uint64_t)GetCurrentProcessId() << 20;
-    size_t size = strlen(w->path) + sizeof ".01234567.tmp";
-    char *name = malloc(size);
-    if (!name) return frit_fail_memory(size, "a path");
-    for (int i = 0; i < MAX_NAMES && w->handle == INVALID_HANDLE_VALUE; i++, number += 0x9e3779b97f4a7c15u) {
-        snprintf(name, size, "%s.%08llx.tmp", w->path, (unsigned long long)(number & 0xffffffff));
-        free(w->temp);
-        w->temp = widen(name);
-        if (!w->temp) break;
-        w->handle = CreateFileW(w->temp, GENERIC_WRITE, 0, NULL, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, NULL);
-        if (w->handle == INVALID_HANDLE_VALUE && GetLastError() != ERROR_FILE_EXISTS) break;
+    char ending[16];
+    for (int i = 0; i < MAX_NAMES && sink->handle == INVALID_HANDLE_VALUE; i++, number += 0x9e3779b97f4a7c15u) {
+        snprintf(ending, sizeof ending, ".%08llx.tmp", (unsigned long long)(number & 0xffffffff));
+        if (!set_temp(sink, ending)) return frit_fail_memory(strlen(sink->path) + sizeof ending, "a path");
+        sink->handle = CreateFileW(sink->temp, GENERIC_WRITE, 0, NULL, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, NULL);
+        if (sink->handle == INVALID_HANDLE_VALUE && GetLastError() != ERROR_FILE_EXISTS) break;
     }
-    free(name);
-    return w->handle != INVALID_HANDLE_VALUE ? FRIT_OK : fail_windows(w->path, "cannot be written");
+    return sink->handle != INVALID_HANDLE_VALUE ? FRIT_OK : fail_windows(sink->path, "cannot be written");
 }
 
-frit_status frit_file_writer_open(frit_file_writer **out, const char *path)
+// Shared with no other process.
+static frit_status open_part(frit_sink *sink, bool *is_free)
+{
+    if (!set_temp(sink, ".part")) return frit_fail_memory(strlen(sink->path) + sizeof ".part", "a path");
+    sink->handle =
+        CreateFileW(sink->temp, GENERIC_READ | GENERIC_WRITE, 0, NULL, OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
+    *is_free = sink->handle != INVALID_HANDLE_VALUE;
+    if (*is_free || GetLastError() == ERROR_SHARING_VIOLATION) return FRIT_OK;
+    return fail_windows(sink->path, "cannot be written");
+}
+
+frit_status frit_sink_open(frit_sink **out, const char *path, bool is_part)
 {
     *out = NULL;
     frit_path_kind kind = frit_path_get_kind(path);
     if (kind == FRIT_PATH_FOLDER || kind == FRIT_PATH_OTHER)
         return frit_fail(FRIT_E_IO, "%s: is not a file and cannot be replaced by one", path);
-    frit_file_writer *w = calloc(1, sizeof *w);
-    if (!w) return frit_fail_memory(sizeof *w, "a file to be written");
-    w->handle = INVALID_HANDLE_VALUE;
-    w->path = copy_text(path);
-    w->target = widen(path);
+    frit_sink *sink = calloc(1, sizeof *sink);
+    if (!sink) return frit_fail_memory(sizeof *sink, "a file to be written");
+    sink->handle = INVALID_HANDLE_VALUE;
+    sink->path = copy_text(path);
+    sink->target = widen(path);
+    bool is_free = true;
     frit_status status = FRIT_OK;
-    if (!w->path)
+    if (!sink->path)
         status = frit_fail_memory(strlen(path) + 1, "a path");
-    else if (!w->target)
+    else if (!sink->target)
         status = fail_path(path);
-    if (status == FRIT_OK) status = open_temp(w);
-    if (status != FRIT_OK) {
-        writer_free(w);
-        return status;
-    }
-    *out = w;
-    return FRIT_OK;
+    if (status == FRIT_OK) status = is_part ? open_part(sink, &is_free) : open_temp(sink);
+    if (status == FRIT_OK && is_free)
+        *out = sink;
+    else
+        frit_sink_close(sink, true);   // nothing was opened
+    return status;
 }
 
-static frit_status write_all(const frit_file_writer *w, const unsigned char *bytes, size_t n)
+frit_status frit_sink_write(frit_sink *sink, const void *bytes, size_t n)
 {
-    while (n > 0) {
+    for (const char *at = bytes; n > 0;) {
         DWORD now;
-        if (!WriteFile(w->handle, bytes, n < MAX_IO ? (DWORD)n : MAX_IO, &now, NULL))
-            return fail_windows(w->path, "cannot be written");
-        bytes += now;
+        if (!WriteFile(sink->handle, at, n < MAX_IO ? (DWORD)n : MAX_IO, &now, NULL))
+            return fail_windows(sink->path, "cannot be written");
+        at += now;
         n -= now;
     }
     return FRIT_OK;
 }
 
-static frit_status write_buffer(frit_file_writer *w)
+uint64_t frit_sink_peek(frit_sink *sink, void *bytes, size_t n)
 {
-    size_t n = w->n_buffered;
-    w->n_buffered = 0;
-    return write_all(w, w->buffer, n);
+    DWORD n_read;
+    LARGE_INTEGER size;
+    const bool is_read =
+        ReadFile(sink->handle, bytes, (DWORD)n, &n_read, NULL) && n_read == n && GetFileSizeEx(sink->handle, &size);
+    return is_read ? (uint64_t)size.QuadPart : 0;
 }
 
-frit_status frit_file_writer_write(frit_file_writer *w, const void *bytes, size_t n)
-{
-    if (n > WRITE_BUFFER - w->n_buffered) FRIT_TRY(write_buffer(w));
-    if (n > WRITE_BUFFER) {
-        FRIT_TRY(write_all(w, bytes, n));
-    } else if (n > 0) {
-        memcpy(w->buffer + w->n_buffered, bytes, n);
-        w->n_buffered += n;
-    }
-    w->offset += n;
-    return FRIT_OK;
-}
-
-uint64_t frit_file_writer_offset(const frit_file_writer *w)
-{
-    return w->offset;
-}
-
-frit_status frit_file_writer_commit(frit_file_writer *w)
-{
-    frit_status status = write_buffer(w);
-    if (status == FRIT_OK && !FlushFileBuffers(w->handle)) status = fail_windows(w->path, "cannot be written");
-    if (status == FRIT_OK) {
-        CloseHandle(w->handle);
-        w->handle = INVALID_HANDLE_VALUE;
-        if (!MoveFileExW(w->temp, w->target, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
-            status = fail_windows(w->path, "cannot be replaced");
-    }
-    if (status != FRIT_OK) {
-        frit_file_writer_abort(w);
-        return status;
-    }
-    writer_free(w);
-    return FRIT_OK;
-}
-
-void frit_file_writer_abort(frit_file_writer *w)
-{
-    if (!w) return;
-    if (w->handle != INVALID_HANDLE_VALUE) CloseHandle(w->handle);
-    w->handle = INVALID_HANDLE_VALUE;
-    DeleteFileW(w->temp);   // Windows cannot remove an open file
-    writer_free(w);
-}
-
-// ------------------------------------------------------------------------------------- parts
-
-static frit_status seek(frit_file_writer *w, uint64_t n)
+static frit_status seek(frit_sink *sink, uint64_t n)
 {
     const LARGE_INTEGER to = {.QuadPart = (LONGLONG)n};
-    return SetFilePointerEx(w->handle, to, NULL, FILE_BEGIN) ? FRIT_OK : fail_windows(w->path, "cannot be written");
+    return SetFilePointerEx(sink->handle, to, NULL, FILE_BEGIN) ? FRIT_OK
+                                                                : fail_windows(sink->path, "cannot be written");
 }
 
-// Shared with no other process.
-static frit_status open_part(frit_file_writer *w, bool *is_free)
+frit_status frit_sink_cut(frit_sink *sink, uint64_t n)
 {
-    size_t size = strlen(w->path) + sizeof ".part";
-    char *name = malloc(size);
-    if (!name) return frit_fail_memory(size, "a path");
-    snprintf(name, size, "%s.part", w->path);
-    w->temp = widen(name);
-    free(name);
-    if (!w->temp) return fail_path(w->path);
-    w->handle = CreateFileW(w->temp, GENERIC_READ | GENERIC_WRITE, 0, NULL, OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
-    *is_free = w->handle != INVALID_HANDLE_VALUE;
-    if (*is_free || GetLastError() == ERROR_SHARING_VIOLATION) return FRIT_OK;
-    return fail_windows(w->path, "cannot be written");
+    FRIT_TRY(seek(sink, n));
+    return SetEndOfFile(sink->handle) ? FRIT_OK : fail_windows(sink->path, "cannot be written");
 }
 
-static frit_status read_key(frit_file_writer *w, const uint8_t key[FRIT_PART_KEY_BYTES], uint64_t *n_kept)
+frit_status frit_sink_rewind(frit_sink *sink)
 {
-    uint8_t found[FRIT_PART_KEY_BYTES];
-    DWORD n;
-    LARGE_INTEGER size;
-    const bool is_same = ReadFile(w->handle, found, sizeof found, &n, NULL) && n == sizeof found &&
-                         memcmp(found, key, sizeof found) == 0 && GetFileSizeEx(w->handle, &size);
-    *n_kept = is_same ? (uint64_t)size.QuadPart : 0;
-    FRIT_TRY(frit_file_part_keep(w, *n_kept));
-    return is_same ? FRIT_OK : frit_file_writer_write(w, key, FRIT_PART_KEY_BYTES);
+    return seek(sink, 0);
 }
 
-frit_status frit_file_part_open(frit_file_writer **out, const char *path, const uint8_t key[FRIT_PART_KEY_BYTES],
-                                uint64_t *n_kept)
+frit_status frit_sink_commit(frit_sink *sink)
 {
-    *out = NULL;
-    *n_kept = 0;
-    frit_file_writer *w = calloc(1, sizeof *w);
-    if (!w) return frit_fail_memory(sizeof *w, "a file to be written");
-    w->handle = INVALID_HANDLE_VALUE;
-    w->path = copy_text(path);
-    w->target = widen(path);
-    bool is_free = false;
-    frit_status status = !w->path     ? frit_fail_memory(strlen(path) + 1, "a path")
-                         : !w->target ? fail_path(path)
-                                      : open_part(w, &is_free);
-    if (status == FRIT_OK && is_free) status = read_key(w, key, n_kept);
-    if (status != FRIT_OK || !is_free) {
-        writer_free(w);
-        return status;
+    frit_status status = FRIT_OK;
+    if (!FlushFileBuffers(sink->handle)) status = fail_windows(sink->path, "cannot be written");
+    if (status == FRIT_OK) {
+        CloseHandle(sink->handle);
+        sink->handle = INVALID_HANDLE_VALUE;
+        if (!MoveFileExW(sink->temp, sink->target, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
+            status = fail_windows(sink->path, "cannot be replaced");
     }
-    *out = w;
-    return FRIT_OK;
-}
-
-frit_status frit_file_part_keep(frit_file_writer *w, uint64_t n)
-{
-    FRIT_TRY(write_buffer(w));
-    w->offset = n;
-    FRIT_TRY(seek(w, n));
-    return SetEndOfFile(w->handle) ? FRIT_OK : fail_windows(w->path, "cannot be written");
-}
-
-frit_status frit_file_part_flush(frit_file_writer *w)
-{
-    return write_buffer(w);
-}
-
-void frit_file_part_leave(frit_file_writer *w)
-{
-    if (!w) return;
-    write_buffer(w);   // what fails is written by the next run
-    writer_free(w);
-}
-
-frit_status frit_file_part_commit(frit_file_writer *w, const void *first)
-{
-    frit_status status = write_buffer(w);
-    if (status == FRIT_OK) status = seek(w, 0);
-    if (status == FRIT_OK) status = write_all(w, first, FRIT_PART_KEY_BYTES);
-    if (status == FRIT_OK) return frit_file_writer_commit(w);
-    frit_file_writer_abort(w);
+    frit_sink_close(sink, status == FRIT_OK);
     return status;
+}
+
+void frit_sink_close(frit_sink *sink, bool keeps)
+{
+    if (sink->handle != INVALID_HANDLE_VALUE) CloseHandle(sink->handle);
+    if (!keeps && sink->temp) DeleteFileW(sink->temp);   // Windows cannot remove an open file
+    free(sink->path);
+    free(sink->target);
+    free(sink->temp);
+    free(sink);
 }
