@@ -238,7 +238,10 @@ static int find_named(const cli_common *common, const char *text, char **path)
 int cli_find_model(const cli_common *common, const char *text, char **path)
 {
     *path = NULL;
-    if (cli_path_kind(text) == CLI_PATH_NONE) return find_named(common, text, path);
+    cli_begin_wait();
+    const cli_path kind = cli_path_kind(text);
+    cli_end_wait();
+    if (kind == CLI_PATH_NONE) return find_named(common, text, path);
     *path = strdup(text);
     return *path ? CLI_DONE : cli_no_memory();
 }

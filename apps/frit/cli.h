@@ -113,12 +113,16 @@ int cli_no_memory(void);                    // says so; CLI_NO_MEMORY
 
 // ---------------------------------------------------------------------------------------- process
 
-extern _Atomic int cli_interrupted;        // how many signals wait for an answer; read on any thread
-extern volatile sig_atomic_t cli_signal;   // the last one: SIGINT, SIGTERM or SIGHUP; 0: there was none
-void cli_begin_process(void);              // opens missing descriptors, catches signals
+extern _Atomic int cli_interrupted;   // how many signals wait for an answer; read on any thread
+extern _Atomic int cli_signal;        // the last one: SIGINT, SIGTERM or SIGHUP; 0: there was none
+void cli_begin_process(void);         // opens missing descriptors, catches signals
 // Whether a signal ends the process at once from now on, as it may where no file is half written. Returns what held
 // before.
 bool cli_exit_on_signal(bool yes);
+// The same while the main thread reads files that a disk of the network may not give for a long time. Other threads: no
+// effect.
+void cli_begin_wait(void);
+void cli_end_wait(void);
 bool cli_ends(void);                     // a signal other than Ctrl-C has asked for the end
 bool cli_is_piped(void);                 // stdin is a pipe or a file; not a terminal, a device or a socket
 bool cli_input_is_late(int seconds);     // stdin gave nothing for so long, not even its end

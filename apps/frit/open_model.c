@@ -22,7 +22,9 @@ int cli_open_model(frit_model **model, const cli_common *common, const frit_mode
     with.progress_ctx = &progress;
     with.log = cli_log;
     with.log_ctx = (void *)common;
+    cli_begin_wait();
     frit_status status = frit_model_open(model, path, &with);
+    cli_end_wait();
     cli_progress_end(&progress);
     if (status != FRIT_OK) code = cli_report_model(status);
     if (status == FRIT_E_NOT_FOUND && strchr(path, ' '))

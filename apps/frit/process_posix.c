@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What a process starts with, on POSIX systems: descriptors 0 to 2, and what signals do. A signal asks for an end
 // between two steps; where nothing would be left half done it ends the process at once.
+//
+// A thread that waits for a file runs no handler before the disk answers. While the main thread waits, another one
+// hears signals.
 #include "cli.h"
 
 #include "screen.h"
@@ -9,14 +12,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 _Atomic int cli_interrupted;
-volatile sig_atomic_t cli_signal;
-static volatile sig_atomic_t exits_on_signal;
+_Atomic int cli_signal;
+static _Atomic bool exits_on_signal;
+
+static struct {
+    pthread_t main, thread;
+    int pipe[2];   // the thread ends when something comes
+    sigset_t before;
+    bool hears, exits_before;
+} listener;
 
 static void leave(int code)
 {
@@ -31,14 +42,15 @@ static void on_signal(int number)
     if (exits_on_signal || ++cli_interrupted >= 3) leave(CLI_SIGNALLED + number);
 }
 
-// A mapped model file was cut short by someone else and its bytes are gone. Nothing can go on.
+// A page of a mapped file is gone, or its disk failed (EIO). Nothing can go on without it.
 static void on_bus_error(int number)
 {
     (void)number;
     static const char sentence[] =
-        "frit: the model file became shorter while it was in use (its pages are gone); was it replaced or truncated?\n";
-    if (write(STDERR_FILENO, sentence, sizeof sentence - 1) < 0) leave(CLI_FAILED);
-    leave(CLI_BAD_MODEL);
+        "frit: a file of the model cannot be read any more: it was truncated or replaced while "
+        "it was in use, or its disk failed\n";
+    (void)!write(STDERR_FILENO, sentence, sizeof sentence - 1);
+    leave(CLI_FAILED);   // a service is started again; a file that is cut is refused then
 }
 
 // A missing descriptor would become that of the next file that is opened: the model would be read as if it were typed,
@@ -64,6 +76,7 @@ static void catch (int number)
 void cli_begin_process(void)
 {
     const struct sigaction bus = {.sa_handler = on_bus_error};
+    listener.main = pthread_self();
     open_missing();
     catch (SIGINT);
     catch (SIGTERM);
@@ -79,6 +92,45 @@ bool cli_exit_on_signal(bool yes)
     exits_on_signal = yes;
     if (yes && cli_interrupted && cli_signal) leave(CLI_SIGNALLED + cli_signal);
     return before;
+}
+
+static void *hear(void *ctx)
+{
+    (void)ctx;
+    char byte;
+    while (read(listener.pipe[0], &byte, 1) < 0 && errno == EINTR) {
+    }
+    return NULL;
+}
+
+// The thread comes first, for it would inherit what is blocked. Without one, signals are answered after the wait.
+void cli_begin_wait(void)
+{
+    sigset_t signals;
+    if (!pthread_equal(pthread_self(), listener.main) || pipe(listener.pipe) != 0) return;
+    for (int i = 0; i < 2; i++) fcntl(listener.pipe[i], F_SETFD, FD_CLOEXEC);
+    listener.hears = pthread_create(&listener.thread, NULL, hear, NULL) == 0;
+    if (!listener.hears) {
+        for (int i = 0; i < 2; i++) close(listener.pipe[i]);
+        return;
+    }
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &signals, &listener.before);
+    listener.exits_before = cli_exit_on_signal(true);
+}
+
+void cli_end_wait(void)
+{
+    if (!pthread_equal(pthread_self(), listener.main) || !listener.hears) return;
+    cli_exit_on_signal(listener.exits_before);
+    pthread_sigmask(SIG_SETMASK, &listener.before, NULL);
+    close(listener.pipe[1]);
+    pthread_join(listener.thread, NULL);
+    close(listener.pipe[0]);
+    listener.hears = false;
 }
 
 bool cli_ends(void)

@@ -14,8 +14,8 @@
 #include <windows.h>
 
 _Atomic int cli_interrupted;
-volatile sig_atomic_t cli_signal;
-static volatile sig_atomic_t exits_on_signal;
+_Atomic int cli_signal;
+static _Atomic bool exits_on_signal, exited_on_signal;
 
 // Windows falls back to the default after each signal.
 static void on_signal(int number)
@@ -48,6 +48,17 @@ bool cli_exit_on_signal(bool yes)
     exits_on_signal = yes;
     if (yes && cli_interrupted && cli_signal) _exit(CLI_SIGNALLED + cli_signal);
     return before;
+}
+
+// Handlers have a thread of their own here.
+void cli_begin_wait(void)
+{
+    exited_on_signal = cli_exit_on_signal(true);
+}
+
+void cli_end_wait(void)
+{
+    cli_exit_on_signal(exited_on_signal);
 }
 
 bool cli_ends(void)

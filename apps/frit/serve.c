@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct opened_model {
     cli_adapters adapters;
@@ -181,16 +182,24 @@ static void reload(app_server *server)
     server_notify("READY=1");
 }
 
+static bool is_busy(app_server *server)
+{
+    return !server_is_quiet(server) || server_is_loading(server);
+}
+
 // The first signal lets answers finish, until the deadline; the second does not.
 static void end_gently(const cli_common *common, app_server *server, int drain_s)
 {
     uint64_t deadline = cli_now_ns() + (uint64_t)drain_s * 1000000000u;
     server_notify("STOPPING=1\nSTATUS=finishing what was begun");
     server_drain(server);
-    if (!server_is_quiet(server)) cli_note(common, "finishing what was begun, for %d s at most", drain_s);
-    while (!server_is_quiet(server) && cli_now_ns() < deadline && cli_interrupted < 2) nap(20);
+    if (is_busy(server)) cli_note(common, "finishing what was begun, for %d s at most", drain_s);
+    while (is_busy(server) && cli_now_ns() < deadline && cli_interrupted < 2) nap(20);
     server_cut(server);
     for (int i = 0; i < 50 && !server_is_quiet(server); i++) nap(20);   // the last bytes leave
+    if (!server_is_loading(server)) return;
+    cli_note(common, "ended without the model that was being loaded");
+    _exit(CLI_DONE);   // its disk may not answer for hours
 }
 
 static void say_ready(const app_server *server, size_t n_models, int32_t parallel, int32_t n_ctx)

@@ -537,6 +537,15 @@ bool server_models_are_idle(server_models *m)
     return load.n_running + load.n_waiting == 0;
 }
 
+bool server_models_are_loading(server_models *m)
+{
+    bool loads = false;
+    pthread_mutex_lock(&m->lock);
+    for (size_t i = 0; i < m->n; i++) loads = loads || m->entries[i].state == LOADING;
+    pthread_mutex_unlock(&m->lock);
+    return loads;
+}
+
 void server_models_free(server_models *m)
 {
     if (!m) return;

@@ -102,4 +102,5 @@ server_load server_models_load_of_all(server_models *models);
 void server_models_drain(server_models *models);
 void server_models_cut(server_models *models);
 bool server_models_are_idle(server_models *models);
-void server_models_free(server_models *models);   // after the last one was released
+bool server_models_are_loading(server_models *models);   // server_models_free waits for it
+void server_models_free(server_models *models);          // after the last one was released

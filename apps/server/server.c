@@ -255,6 +255,11 @@ bool server_is_quiet(app_server *server)
            server_http_open_requests(server->http) == 0;
 }
 
+bool server_is_loading(app_server *server)
+{
+    return server_models_are_loading(server->site.models);
+}
+
 void server_cut(app_server *server)
 {
     server_models_cut(server->site.models);

@@ -53,5 +53,6 @@ const char *server_model_name(const app_server *server);
 bool server_reload(app_server *server, char *said, size_t size);
 void server_drain(app_server *server);
 bool server_is_quiet(app_server *server);
+bool server_is_loading(app_server *server);   // a model; server_close waits for it
 void server_cut(app_server *server);
 void server_close(app_server *server);

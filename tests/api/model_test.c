@@ -7,6 +7,7 @@
 #include "frit.h"
 
 #include <math.h>
+#include <signal.h>
 
 static frit_model *open_tiny(const tiny_options *options)
 {
@@ -255,6 +256,34 @@ static void only_a_lack_of_room_is_a_limit(void **state)
     frit_buf_free(&doubles);
 }
 
+// What the program has installed stays: the command answers SIGBUS with a sentence, the library leaves them.
+static void handlers_of_signals_stay(void **state)
+{
+    (void)state;
+#ifdef _WIN32
+    skip_because("signals are those of POSIX");
+#else
+    enum { N = 32 };
+    struct sigaction before[N], after;
+    for (int i = 1; i < N; i++) assert_int_equal(sigaction(i, NULL, &before[i]), 0);
+    frit_model *model = open_tiny(&(tiny_options){0});
+    frit_engine *engine;
+    frit_session *session;
+    int32_t n_rows;
+    assert_ok(frit_engine_new(&engine, model, NULL));
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_session_push(session, (const frit_token[]){1, 5, 6}, 3, NULL));
+    assert_ok(frit_engine_step(engine, &n_rows));
+    frit_session_free(session);
+    frit_engine_free(engine);
+    frit_model_free(model);
+    for (int i = 1; i < N; i++) {
+        assert_int_equal(sigaction(i, NULL, &after), 0);
+        assert_true(after.sa_handler == before[i].sa_handler && after.sa_flags == before[i].sa_flags);
+    }
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +294,7 @@ int main(void)
         cmocka_unit_test(a_model_in_memory_is_as_good_as_a_file),
         cmocka_unit_test(a_part_of_a_set_is_refused_in_memory),
         cmocka_unit_test(only_a_lack_of_room_is_a_limit),
+        cmocka_unit_test(handlers_of_signals_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -70,6 +72,84 @@ int clock_gettime(clockid_t clock, struct timespec *out)
     if (result == 0 && clock == CLOCK_REALTIME) out->tv_sec += atomic_load(&now->clock_offset);
     return result;
 }
+
+// ---------------------------------------------------------------------------------------- disks
+
+static int is_model(const char *path)
+{
+    const char *end = strrchr(path, '.');
+    return end && strcmp(end, ".gguf") == 0;
+}
+
+static int reads_model(int fd)
+{
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = 0;
+    return is_model(path);
+}
+
+// As a file of the network waits whose server does not answer: in the kernel, where handlers of signals do not run and
+// only the end of the process helps. That is how the parent of vfork waits.
+static void stall(void)
+{
+    const pid_t parent = getpid();
+    atomic_fetch_add(&now->n_stalled, 1);
+    if (vfork() == 0) {
+        while (atomic_load(&now->stall_opens) && getppid() == parent) usleep(10000);
+        _exit(0);
+    }
+}
+
+int open(const char *path, int flags, ...)
+{
+    static int (*real)(const char *, int, ...);
+    va_list more;
+    va_start(more, flags);
+    const mode_t mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
+    va_end(more);
+    if (!real) *(void **)&real = dlsym(RTLD_NEXT, "open");
+    if (atomic_load(&now->stall_opens) && is_model(path)) stall();
+    return real(path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+
+ssize_t read(int fd, void *bytes, size_t n)
+{
+    static ssize_t (*real)(int, void *, size_t);
+    if (!real) *(void **)&real = dlsym(RTLD_NEXT, "read");
+    if (!atomic_load(&now->fail_reads) || !reads_model(fd)) return real(fd, bytes, n);
+    atomic_fetch_add(&now->n_failed, 1);
+    errno = EIO;
+    return -1;
+}
+
+// The model's bytes from a file that the test can cut, so that its pages cannot be read, as those of a disk that fails.
+// The model's own file stays.
+static int copy_of(const void *bytes, size_t n)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s.pages", getenv("FRIT_TEST_FAULTS"));
+    const int copy = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (copy < 0 || write(copy, bytes, n) != (ssize_t)n) abort();
+    return copy;
+}
+
+void *mmap(void *at, size_t n, int access, int flags, int fd, off_t offset)
+{
+    static void *(*real)(void *, size_t, int, int, int, off_t);
+    if (!real) *(void **)&real = dlsym(RTLD_NEXT, "mmap");
+    void *mapped = real(at, n, access, flags, fd, offset);
+    if (mapped == MAP_FAILED || fd < 0 || !atomic_load(&now->copy_maps) || !reads_model(fd)) return mapped;
+    const int copy = copy_of(mapped, n);
+    mapped = real(mapped, n, access, flags | MAP_FIXED, copy, 0);
+    close(copy);
+    return mapped;
+}
+
+void *mmap64(void *at, size_t n, int access, int flags, int fd, off_t offset) __attribute__((alias("mmap")));
 
 static int spoils(int fd)
 {

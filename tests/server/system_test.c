@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a system may refuse or do while the server runs: memory, writes to a disk, a wall clock that is set (all by
-// preload/faults.c), and ten thousand connections.
+// What a system may refuse or do while the server runs: memory, disks that fail or do not answer, a wall clock that is
+// set (all by preload/faults.c), and ten thousand connections.
 #include "support/faults.h"
 #include "support/command_posix.h"
 #include "support/events_posix.h"
@@ -54,9 +54,18 @@ static int finish(void **state)
 {
     (void)state;
     served_by = "";
+    if (shared) atomic_store(&shared->stall_opens, 0);
     if (shared) munmap(shared, sizeof *shared);
     shared = NULL;
     return 0;
+}
+
+// For the shell that starts a command.
+static const char *exports(void)
+{
+    static char text[4096];
+    snprintf(text, sizeof text, "export %s;", served_by + strlen("env "));
+    return text;
 }
 
 // ---------------------------------------------------------------------------------------- memory
@@ -128,13 +137,12 @@ static void an_allocation_that_fails_at_the_start_is_an_error(void **state)
     (void)state;
     enum { TRIES = 50 };
     prepare();
-    char before[4096], arguments[2048];
-    snprintf(before, sizeof before, "export %s;", served_by + strlen("env "));
+    char arguments[2048];
     snprintf(arguments, sizeof arguments, "run '%s' -p ab -n 2 --temp 0 --threads 1", model());
     long n = 0;
     for (long k = 0; k <= n; k += n / TRIES + 1) {
         atomic_store(&shared->fail_allocation, k);
-        started s = start(before, arguments, "</dev/null");
+        started s = start(exports(), arguments, "</dev/null");
         const int code = end(&s, 60);
         if (k == 0) n = atomic_load(&shared->n_allocations);
         if (k == 0) assert_int_equal(code, 0);
@@ -175,6 +183,103 @@ static void a_disk_that_fails_loses_no_answer(void **state)
     assert_true(atomic_load(&shared->n_failed) >= 2);
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
     assert_non_null(strstr(s.said, "eio-responses"));   // the warning
+}
+
+// A page of a mapped model that its disk does not give is SIGBUS: the process ends with a sentence, and is to be
+// started again. Without a mapping the start fails.
+static void a_disk_that_gives_no_page_ends_the_server_with_a_sentence(void **state)
+{
+    (void)state;
+    prepare();
+    char pages[1100], arguments[2048];
+    snprintf(pages, sizeof pages, "%s.pages", temp_path("faults"));
+    atomic_store(&shared->copy_maps, 1);
+    served s = serve(model(), "--parallel 1 --threads 1");
+    json_decref(post_for(&s, TEXT, BODY, 200));
+    assert_int_equal(truncate(pages, 0), 0);
+    reply r = post(&s, TEXT, BODY);
+    assert_int_equal(r.status, 0);
+    reply_free(&r);
+    assert_int_equal(stop_serving(&s, 0), 1);
+    assert_non_null(strstr(s.said, "frit: a file of the model cannot be read any more"));
+    atomic_store(&shared->copy_maps, 0);
+    atomic_store(&shared->fail_reads, 1);
+    snprintf(arguments, sizeof arguments, "run '%s' --no-mmap -p ab -n 2", model());
+    started run = start(exports(), arguments, "</dev/null");
+    assert_int_equal(end(&run, 60), 3);
+    char *said = read_file(run.err, NULL);
+    assert_non_null(strstr(said, "cannot be read: Input/output error"));
+    free(said);
+}
+
+static void await_stall(long before)
+{
+    for (int i = 0; i < 6000 && atomic_load(&shared->n_stalled) == before; i++) nap(10);
+    assert_true(atomic_load(&shared->n_stalled) > before);
+}
+
+// As on a file system of the network whose server is gone: no handler runs in the thread that waits.
+static void a_start_that_waits_for_its_disk_ends_at_a_signal(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {"run '%s' -p ab -n 2", "info '%s'", "serve '%s' --port 0"};
+    prepare();
+    atomic_store(&shared->stall_opens, 1);
+    for (size_t i = 0; i < FRIT_COUNT(commands); i++) {
+        char arguments[2048];
+        snprintf(arguments, sizeof arguments, commands[i], model());
+        const long before = atomic_load(&shared->n_stalled);
+        started s = start(exports(), arguments, "</dev/null");
+        await_stall(before);
+        assert_true(is_running(&s));
+        kill(s.pid, SIGINT);
+        assert_int_equal(end(&s, 30), 130);
+    }
+}
+
+static int ask_model(const served *s, const char *name)
+{
+    char body[128];
+    const long before = atomic_load(&shared->n_stalled);
+    snprintf(body, sizeof body, "{\"model\": \"%s\", \"prompt\": \"ab\", \"max_tokens\": 3}", name);
+    const int fd = send_post(s, TEXT, body);
+    await_stall(before);
+    return fd;
+}
+
+static void expect_status(int fd, int status)
+{
+    reply r = read_reply(fd);
+    assert_int_equal(r.status, status);
+    reply_free(&r);
+    close(fd);
+}
+
+// A model that is loaded for a request waits for its disk alone, and the end of the server waits no longer than
+// --drain.
+static void others_are_answered_while_a_disk_does_not_answer(void **state)
+{
+    (void)state;
+    prepare();
+    char options[4096];
+    snprintf(options, sizeof options, "'two=%s' 'three=%s' --parallel 1 --threads 1 --drain 1", model(), model());
+    served s = serve(model(), options);
+    json_t *before = post_for(&s, TEXT, BODY, 200);
+    atomic_store(&shared->stall_opens, 1);
+    const int waits = ask_model(&s, "two");
+    for (int i = 0; i < 3; i++) expect_same_answer(&s, before, "a model", 0);
+    close(send_post(&s, TEXT, "{\"model\": \"two\", \"prompt\": \"ab\"}"));   // one that does not wait for it
+    expect_health(&s, "waiting", 1);
+    atomic_store(&shared->stall_opens, 0);
+    expect_status(waits, 200);
+    atomic_store(&shared->stall_opens, 1);
+    const int refused = ask_model(&s, "three");
+    const double asked = now_s();
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+    assert_true(now_s() - asked < 30);
+    assert_non_null(strstr(s.said, "ended without the model that was being loaded"));
+    expect_status(refused, 503);
+    json_decref(before);
 }
 
 // ---------------------------------------------------------------------------------------- clocks
@@ -274,6 +379,9 @@ int main(void)
         cmocka_unit_test_teardown(an_allocation_that_fails_ends_no_server, finish),
         cmocka_unit_test_teardown(an_allocation_that_fails_at_the_start_is_an_error, finish),
         cmocka_unit_test_teardown(a_disk_that_fails_loses_no_answer, finish),
+        cmocka_unit_test_teardown(a_disk_that_gives_no_page_ends_the_server_with_a_sentence, finish),
+        cmocka_unit_test_teardown(a_start_that_waits_for_its_disk_ends_at_a_signal, finish),
+        cmocka_unit_test_teardown(others_are_answered_while_a_disk_does_not_answer, finish),
         cmocka_unit_test_teardown(a_clock_that_is_set_stops_nothing, finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
