@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { LISTENER_STACK = 256 << 10 };
+
 _Atomic int cli_interrupted;
 _Atomic int cli_signal;
 static _Atomic bool exits_on_signal;
@@ -103,13 +105,23 @@ static void *hear(void *ctx)
     return NULL;
 }
 
+static bool start_listener(void)
+{
+    pthread_attr_t small;
+    if (pthread_attr_init(&small) != 0) return false;
+    pthread_attr_setstacksize(&small, LISTENER_STACK);   // it counts where address space is limited
+    const bool good = pthread_create(&listener.thread, &small, hear, NULL) == 0;
+    pthread_attr_destroy(&small);
+    return good;
+}
+
 // The thread comes first, for it would inherit what is blocked. Without one, signals are answered after the wait.
 void cli_begin_wait(void)
 {
     sigset_t signals;
     if (!pthread_equal(pthread_self(), listener.main) || pipe(listener.pipe) != 0) return;
     for (int i = 0; i < 2; i++) fcntl(listener.pipe[i], F_SETFD, FD_CLOEXEC);
-    listener.hears = pthread_create(&listener.thread, NULL, hear, NULL) == 0;
+    listener.hears = start_listener();
     if (!listener.hears) {
         for (int i = 0; i < 2; i++) close(listener.pipe[i]);
         return;

@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,7 @@ typedef struct waiting {   // no complete head yet
 struct server_link {
     server_link *next, **at;
     int fd;
+    void *owner;
     address from;
     server_phase phase;
     double since;   // the phase began
@@ -56,6 +58,7 @@ struct server_front {
     server_link *links;
     int n_links;
     bool draining, stop;
+    _Atomic bool wakes;
     // The accepting thread's own:
     waiting *waiting;   // [max_links]
     struct pollfd *polls;
@@ -171,6 +174,12 @@ static void cut_late(server_front *front)
         if (link->phase == SERVER_PHASE_BODY) send_problem(front, link->fd, &problem);
         cut(link);
     }
+}
+
+static void wake_all(server_front *front)
+{
+    for (server_link *link = front->links; link; link = link->next)
+        if (link->phase == SERVER_PHASE_ANSWER && link->owner) front->options.wake(link->owner);
 }
 
 // ---------------------------------------------------------------------------------------- waiting connections
@@ -378,6 +387,7 @@ static void *run(void *ctx)
         refuse_late(front);
         pthread_mutex_lock(&front->lock);
         cut_late(front);
+        if (atomic_exchange(&front->wakes, false)) wake_all(front);
         const bool draining = front->draining, stop = front->stop;
         pthread_mutex_unlock(&front->lock);
         if (draining && listens) {
@@ -466,6 +476,19 @@ void server_front_set(server_front *front, server_link *link, server_phase phase
     link->phase = phase;
     link->since = server_now();
     pthread_mutex_unlock(&front->lock);
+}
+
+void server_front_own(server_front *front, server_link *link, void *owner)
+{
+    if (!link) return;
+    pthread_mutex_lock(&front->lock);
+    link->owner = owner;
+    pthread_mutex_unlock(&front->lock);
+}
+
+void server_front_wake(server_front *front)
+{
+    atomic_store(&front->wakes, true);
 }
 
 bool server_link_is_reserve(const server_link *link)

@@ -34,6 +34,7 @@ typedef struct server_front_options {
     int arrival_s, idle_s;   // a head, and then a body, has to come within arrival_s
     bool (*admit)(void *ctx, int fd, const struct sockaddr *address, socklen_t n_address);   // takes the socket over
     void *ctx;
+    void (*wake)(void *owner);   // see server_front_wake
 } server_front_options;
 
 bool server_front_start(server_front **out, const server_front_options *options, server_problem *problem);
@@ -45,4 +46,7 @@ void server_front_free(server_front *front);    // after the last link was close
 server_link *server_front_find(server_front *front, int fd);
 void server_front_set(server_front *front, server_link *link, server_phase phase);
 bool server_link_is_reserve(const server_link *link);   // it got a place that is for /health: one request only
+void server_front_own(server_front *front, server_link *link, void *owner);
 void server_front_close(server_front *front, server_link *link);   // before the socket is closed
+// Calls `wake` soon, on its own thread, for the owners of all links that are answered. They stay open meanwhile.
+void server_front_wake(server_front *front);

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <microhttpd.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -679,6 +680,21 @@ static void on_connection(void *ctx, struct MHD_Connection *connection, void **s
         server_front_close(http->front, *socket_context);
     else
         *socket_context = info ? server_front_find(http->front, info->connect_fd) : NULL;
+    if (code != MHD_CONNECTION_NOTIFY_CLOSED) server_front_own(http->front, *socket_context, connection);
+}
+
+// Resumes it again. One that is not suspended does not mind.
+static void wake_connection(void *connection)
+{
+    MHD_resume_connection(connection);
+}
+
+// libmicrohttpd has failed. Without memory for its poll set it forgets those that were to be resumed.
+static void on_failure(void *ctx, const char *format, va_list arguments)
+{
+    (void)format, (void)arguments;
+    const server_http *http = ctx;
+    if (http->front) server_front_wake(http->front);
 }
 
 static bool admit(void *ctx, int fd, const struct sockaddr *address, socklen_t n_address)
@@ -699,17 +715,20 @@ static unsigned connection_limit(void)
 static bool start_daemon(server_http *http, unsigned max_links)
 {
     const bool is_tls = http->options.tls != NULL;
+    const unsigned says = MHD_is_feature_supported(MHD_FEATURE_MESSAGES) == MHD_YES ? MHD_USE_ERROR_LOG : 0;
     const int idle_s = http->options.idle_s, stall_s = idle_s > STALL_SECONDS ? idle_s + 1 : STALL_SECONDS;
     struct MHD_OptionItem more[] = {
         {is_tls ? MHD_OPTION_HTTPS_CERT_CALLBACK : MHD_OPTION_END, 0, server_tls_callback()},
         {MHD_OPTION_END, 0, NULL}};
     http->daemon = MHD_start_daemon(
-        MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | (is_tls ? MHD_USE_TLS : 0),
-        0, NULL, NULL, on_request, http, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT,
-        max_links + N_THREADS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, on_line, http,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
-        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+        MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
+            (is_tls ? MHD_USE_TLS : 0) | says,
+        0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_failure, http, MHD_OPTION_THREAD_POOL_SIZE,
+        (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT, max_links + N_THREADS, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
+        1, MHD_OPTION_URI_LOG_CALLBACK, on_line, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, more,
+        MHD_OPTION_END);
     return http->daemon != NULL;
 }
 
@@ -724,6 +743,7 @@ bool server_http_start(server_http **out, const server_http_options *options, se
                                         .arrival_s = options->arrival_s,
                                         .idle_s = options->idle_s,
                                         .admit = admit,
+                                        .wake = wake_connection,
                                         .ctx = http};
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);

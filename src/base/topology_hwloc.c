@@ -29,6 +29,8 @@ static const char library_name[] = "libhwloc.so.15";   // of all versions 2
     F(cpukinds_get_nr) F(cpukinds_get_by_cpuset) F(cpukinds_get_info)
 // clang-format on
 
+enum { HWLOC_ROOM = 8 << 20 };
+
 typedef struct library {
     void *handle;
     hwloc_topology_t topology;
@@ -186,10 +188,19 @@ static bool load(library *l)
            l->topology_is_thissystem(t);
 }
 
+// hwloc ends the process where its memory ends: it is asked where there is far more than it takes, 1 MiB.
+static bool has_memory(void)
+{
+    void *volatile room = malloc(HWLOC_ROOM);
+    const bool found = room != NULL;
+    free(room);
+    return found;
+}
+
 static bool look(frit_cores *cores, frit_nodes *nodes, const int *cpus, int n_cpus)
 {
     library l = {.handle = NULL};
-    bool good = open_library(&l) && l.topology_init(&l.topology) == 0;
+    bool good = has_memory() && open_library(&l) && l.topology_init(&l.topology) == 0;
     if (good) {
         good = load(&l) && look_at_all(&l, cores, nodes, cpus, n_cpus);
         l.topology_destroy(l.topology);
