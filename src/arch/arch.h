@@ -77,7 +77,11 @@ typedef struct frit_build_options {
     bool hidden;                     // the output is the last hidden state after the final norm, not logits
     bool keeps_hidden;               // logits; and the last hidden state of all rows is a result too
     bool encode;                     // of an encoder-decoder: the encoder; the output is hidden states
+    bool is_residual;                // `hidden` without the final norm
+    int32_t first_layer;             // above 0: layers begin with this one, which reads rows that are given
     const frit_adapters *adapters;   // must outlive the graph; NULL: none
 } frit_build_options;
+// Whether layers read nothing but the residual, so that a graph may begin with any of them.
+bool frit_arch_can_begin_later(const frit_arch *arch, const frit_hparams *hp);
 frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
                             const frit_build_options *options);

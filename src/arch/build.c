@@ -42,12 +42,22 @@ static frit_node *build_embedding(frit_build *b)
     return b->embedding = x;
 }
 
+bool frit_arch_can_begin_later(const frit_arch *arch, const frit_hparams *hp)
+{
+    if (arch->begin || arch->end || arch->is_encoder || arch->is_encoder_decoder || hp->is_next) return false;
+    if (hp->res_bank_interval != 0) return false;
+    for (int32_t i = 0; i < hp->n_layer; i++)
+        if (hp->layers[i].shares_kv || hp->layers[i].has_index) return false;
+    return true;
+}
+
 frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
                             const frit_build_options *options)
 {
     frit_build b = {.g = g, .arch = arch, .hp = hp, .weights = weights, .attn_temp = hp->attn_temp_scale != 0};
     const int32_t n_enc = arch->is_encoder_decoder ? hp->n_layer_enc : 0;
     const bool encodes = n_enc > 0 && options && options->encode;
+    const int32_t first = options ? options->first_layer : 0;
     if (options) b.adapters = options->adapters;
     FRIT_TRY(check_positions(hp, weights));
     b.tokens = frit_input_node(g, FRIT_INPUT_TOKENS);
@@ -57,7 +67,8 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     b.written = frit_arena_new(g->arena, frit_node *, (size_t)hp->n_layer);
     if (!b.written) return frit_fail_memory((size_t)hp->n_layer * sizeof *b.written, "a graph");
     if (arch->begin) x = arch->begin(&b, x);
-    for (b.i_layer = encodes ? 0 : n_enc; b.i_layer < (encodes ? n_enc : hp->n_layer); b.i_layer++) {
+    if (first > 0) x = frit_given_node(g, hp->n_embd);
+    for (b.i_layer = encodes ? 0 : n_enc + first; b.i_layer < (encodes ? n_enc : hp->n_layer); b.i_layer++) {
         b.lhp = &hp->layers[b.i_layer];
         b.n_state = 0;
         g->depth = b.i_layer;
@@ -70,7 +81,8 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     g->depth = b.i_layer;
     if (arch->end) x = arch->end(&b, x);
     if (encodes) x = arch->write_source(&b, frit_norm(&b, &weights->enc_norm, x));
-    const bool norms = !arch->no_out_norm && !encodes, keeps = options && options->keeps_hidden;
+    const bool is_residual = options && options->is_residual, keeps = options && options->keeps_hidden;
+    const bool norms = !arch->no_out_norm && !encodes && !is_residual;
     if (norms && keeps) x = frit_norm(&b, &weights->out_norm, x);
     if (keeps) frit_graph_keep(g, x);
     x = frit_take_rows(g, x, frit_input_node(g, FRIT_INPUT_OUT_ROWS));

@@ -37,6 +37,7 @@ static bool is_listed(const frit_plan_part *part, const char *name, const frit_n
 
 static void keep(frit_graph *graph, frit_node *node)
 {
+    if (node->op == FRIT_OP_INPUT) return;   // has memory of its own
     for (int i = 0; i < graph->n_results; i++)
         if (graph->results[i] == node) return;
     graph->results[graph->n_results++] = node;
@@ -302,9 +303,14 @@ static frit_status observe(frit_engine *engine, frit_importance *importance, fri
     return FRIT_OK;
 }
 
-void frit_observe_layers(frit_engine *engine, int32_t n)
+void frit_observe_layers(frit_engine *engine, frit_observed_layers layers)
 {
-    if (engine->observer) engine->observer->n_layers = n;
+    if (engine->observer) engine->observer->layers = layers;
+}
+
+void frit_observe_given(frit_engine *engine, const float *rows)
+{
+    if (engine->observer) engine->observer->given = rows;
 }
 
 frit_status frit_engine_observe(frit_engine *engine, frit_importance *importance)

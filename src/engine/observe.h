@@ -20,15 +20,25 @@ typedef struct frit_observed {
     int64_t covariance;   // entry in the covariance; -1: none
 } frit_observed;
 
+// Layers [first, end) of a model; end 0: all.
+typedef struct frit_observed_layers {
+    int32_t first;   // above 0: reads rows that are given
+    int32_t end;
+    bool is_residual;   // results are what the layers leave, without the final norm
+} frit_observed_layers;
+
 struct frit_observer {
     frit_importance *importance;   // both are borrowed, and may be NULL
     frit_covariance *covariance;
     frit_pool *pool;
-    int32_t n_layers;   // plans have the first ones; 0: all
+    frit_observed_layers layers;
+    const float *given;
 };
 
-// Steps compute the first n layers alone, while the engine observes; before the first of them.
-void frit_observe_layers(frit_engine *engine, int32_t n);
+// Steps compute these layers alone, while the engine observes; before the first of them.
+void frit_observe_layers(frit_engine *engine, frit_observed_layers layers);
+// What the first of them reads, of the tokens of the session that runs, from its first one on.
+void frit_observe_given(frit_engine *engine, const float *rows);
 
 // Adds what the products of a segment read to its results, before it is planned. `head`: the matrix that reads the
 // graph's output, where that is hidden states; may be NULL.

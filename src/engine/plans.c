@@ -27,12 +27,15 @@ static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key k
     const frit_model *model = engine->model;
     const frit_adapters adapters = {
         .ckpt = model->ckpt, .n_h = frit_adapter_class_ranks(key.adapted.ranks), .steers = key.adapted.steers};
+    const frit_observed_layers layers = engine->observer ? engine->observer->layers : (frit_observed_layers){0};
     const frit_build_options options = {.hidden = key.kind == FRIT_PLAN_HIDDEN,
                                         .keeps_hidden = key.kind == FRIT_PLAN_NEXT,
                                         .encode = key.kind == FRIT_PLAN_ENCODE,
+                                        .is_residual = layers.is_residual,
+                                        .first_layer = layers.first,
                                         .adapters = &adapters};
     frit_hparams hp = engine->hp;
-    if (engine->observer && engine->observer->n_layers > 0) hp.n_layer = engine->observer->n_layers;
+    if (layers.end > 0) hp.n_layer = layers.end;
     FRIT_TRY(frit_arch_build(&c->graph, model->arch, &hp, &model->weights, &options));
     if (!engine->no_fuse) frit_fuse(&c->graph);
     return frit_graph_check(&c->graph);

@@ -2,22 +2,21 @@
 // Rounding a quantized file's matrices again, layer by layer, with the covariance of their inputs (refine_rows.h).
 //
 // Two engines read the same text: the model's and the quantized file's, of which what comes before is refined. Both
-// run as far as the layer, whose inputs in the one and the other give H and C. Every eighth window of the text is held
-// out. Matrices that read the same are refined together, and then the text is read again for the next ones of the
-// layer: what takes back errors must know those that will be there. The output matrix comes last. One that the model
-// shares with its token embeddings stays: those have been read.
-#include "base/file.h"
-#include "engine/engine.h"
-#include "engine/observe.h"
+// run the layer (refine_stream.h), whose inputs in the one and the other give H and C. Every eighth window of the text
+// is held out. Matrices that read the same are refined together, and then the layer runs again for its next ones: what
+// takes back errors must know those that will be there. The output matrix comes last. One that the model shares with
+// its token embeddings stays: those have been read.
 #include "engine/refine.h"
+#include "base/file.h"
 #include "engine/refine_rows.h"
+#include "engine/refine_stream.h"
 #include "format/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 512, HELD_OUT = 8, TOKENS_PER_COLUMN = 5, ROUNDS = 5 };
+enum { HELD_OUT = 8, TOKENS_PER_COLUMN = 5, ROUNDS = 5 };
 static const float alpha = 0.5f;   // how much of the errors of earlier layers is taken back
 
 typedef struct refining {
@@ -27,20 +26,18 @@ typedef struct refining {
     char *bytes;        // its content; blocks are replaced in it
     size_t n_bytes;
     frit_model *source, *quantized;
-    frit_engine *original, *engine;
-    frit_covariance *kept, *kept_held;   // what the model's matrices of the layer read
-    uint64_t most_kept;                  // bytes
-    bool keeps_all;                      // of all windows
-    int32_t kept_layer;                  // that they are of; below 0: none
-    int64_t next;                        // the matrices that read what this entry of them does are refined now
+    frit_refine_text text;
+    frit_refine_stream original, changed;   // the model's, and the quantized file's
+    frit_covariance *kept, *kept_held;      // what the model's matrices of the layer read
+    uint64_t most_kept;                     // bytes
+    bool keeps_all;                         // of all windows
+    int32_t kept_layer;                     // that they are of; below 0: none
+    int64_t next;                           // the matrices that read what this entry of them does are refined now
     frit_covariance *sums, *held;
     frit_pool *pool;
     int32_t layer;     // past the last one: the output
     char prefix[64];   // of the layer's tensors: "blk.3."
     frit_map done;     // names of tensors
-    int64_t n_windows, window;
-    frit_token bos;
-    bool has_bos;
     frit_refine_input input;
     const float *input_of;   // the sums that `input` has the factor of
     int64_t n_matrices, n_refined, n_worse, n_few;
@@ -67,26 +64,6 @@ static bool is_wanted(void *ctx, const char *name)
     return entry && entry->source == r->next && is_left(r, name);
 }
 
-static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
-{
-    (void)ctx, (void)i, (void)values, (void)n;
-}
-
-static frit_status run_window(frit_engine *engine, const frit_token *tokens, size_t n)
-{
-    const frit_push_options push = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = ignore_row};
-    frit_session *session;
-    FRIT_TRY(frit_session_new(&session, engine));
-    frit_status status = frit_session_push(session, tokens, n, &push);
-    while (status == FRIT_OK && frit_session_pending(session) > 0) {
-        int32_t n_rows;
-        status = frit_engine_step(engine, &n_rows);
-    }
-    if (status == FRIT_OK) status = frit_session_status(session);
-    frit_session_free(session);
-    return status;
-}
-
 static frit_status say_progress(refining *r)
 {
     const frit_refine_options *o = r->options;
@@ -96,30 +73,19 @@ static frit_status say_progress(refining *r)
     return frit_fail(FRIT_E_CANCELLED, "%s: refining was cancelled", r->path);
 }
 
-static frit_status observe(const refining *r, frit_engine *engine, frit_covariance *covariance)
-{
-    const int32_t n_layers = r->source->hp.n_layer, n = r->layer < n_layers ? r->layer + 1 : n_layers;
-    FRIT_TRY(frit_engine_observe_covariance(engine, covariance));
-    frit_observe_layers(engine, n);
-    return FRIT_OK;
-}
-
 // The windows that are held out, or the others. The model's engine need not run where all that it has read is kept.
 static frit_status read_windows(refining *r, bool is_held, frit_covariance *kept, frit_covariance *sums)
 {
-    frit_token window[WINDOW];
     const bool is_read = r->keeps_all && r->kept_layer == r->layer;
     frit_covariance_set_against(sums, kept);
-    if (!is_read) FRIT_TRY(observe(r, r->original, kept));
-    FRIT_TRY(observe(r, r->engine, sums));
-    for (int64_t w = 0; w < r->n_windows; w++) {
+    if (!is_read) FRIT_TRY(frit_refine_stream_begin(&r->original, kept, r->layer, r->original.rows && r->keeps_all));
+    FRIT_TRY(frit_refine_stream_begin(&r->changed, sums, r->layer, false));
+    for (int64_t w = 0; w < r->text.n_windows; w++) {
         if ((w % HELD_OUT == HELD_OUT - 1) != is_held) continue;
-        memcpy(window, r->options->tokens + w * r->window, (size_t)r->window * sizeof *window);
-        if (r->has_bos) window[0] = r->bos;
         if (!r->keeps_all) frit_covariance_forget(kept);
         if (!r->keeps_all) frit_covariance_forget(sums);
-        if (!is_read) FRIT_TRY(run_window(r->original, window, (size_t)r->window));
-        FRIT_TRY(run_window(r->engine, window, (size_t)r->window));
+        if (!is_read) FRIT_TRY(frit_refine_stream_run(&r->original, w, r->text.window));
+        FRIT_TRY(frit_refine_stream_run(&r->changed, w, r->text.window));
         FRIT_TRY(say_progress(r));
     }
     return FRIT_OK;
@@ -138,8 +104,8 @@ static frit_status find_matrices(refining *r)
     FRIT_TRY(new_covariance(r, is_kept, &r->kept));
     FRIT_TRY(new_covariance(r, is_kept, &r->kept_held));
     r->kept->keeps_rows = true;
-    FRIT_TRY(observe(r, r->original, r->kept));
-    FRIT_TRY(run_window(r->original, r->options->tokens, 1));
+    FRIT_TRY(frit_refine_stream_begin(&r->original, r->kept, r->layer, false));
+    FRIT_TRY(frit_refine_stream_run(&r->original, 0, 1));
     frit_covariance_forget(r->kept);
     for (int64_t i = 0; i < r->kept->n; i++)
         if (r->kept->entries[i].source == i)
@@ -259,8 +225,8 @@ static frit_status refine_tensor(refining *r, const char *name)
 
 static frit_engine_options engine_options(const refining *r)
 {
-    return (frit_engine_options){.n_ctx = (int32_t)r->window,
-                                 .n_batch = (int32_t)r->window,
+    return (frit_engine_options){.n_ctx = (int32_t)r->text.window,
+                                 .n_batch = (int32_t)r->text.window,
                                  .n_threads = r->options->n_threads,
                                  .device = "cpu",
                                  .no_prefix_cache = true,
@@ -269,12 +235,12 @@ static frit_engine_options engine_options(const refining *r)
 
 static void close_pass(refining *r)
 {
-    frit_engine_free(r->engine);
+    frit_engine_free(r->changed.engine);
     frit_model_free(r->quantized);
     frit_covariance_free(r->sums);
     frit_covariance_free(r->held);
     frit_refine_input_free(&r->input);
-    r->engine = NULL;
+    r->changed.engine = NULL;
     r->quantized = NULL;
     r->sums = r->held = NULL;
     r->input_of = NULL;
@@ -282,7 +248,7 @@ static void close_pass(refining *r)
 
 static void close_layer(refining *r)
 {
-    if (r->original) frit_engine_observe_covariance(r->original, NULL);
+    if (r->original.engine) frit_engine_observe_covariance(r->original.engine, NULL);
     frit_covariance_free(r->kept);
     frit_covariance_free(r->kept_held);
     r->kept = r->kept_held = NULL;
@@ -334,23 +300,39 @@ static frit_status refine_next(refining *r)
     return FRIT_OK;
 }
 
-static void set_prefix(refining *r)
+// NULL: the model shares it with its token embeddings.
+static const frit_tensor *own_output(const refining *r)
 {
     const frit_weights *weights = &r->source->weights;
     const frit_tensor *output = weights->lm_head.w;
-    const bool is_own = output && output != weights->tok_embd.w && strlen(output->name) < sizeof r->prefix;
+    return output && output != weights->tok_embd.w && strlen(output->name) < sizeof r->prefix ? output : NULL;
+}
+
+static void set_prefix(refining *r)
+{
+    const frit_tensor *output = own_output(r);
     if (r->layer < r->source->hp.n_layer)
         snprintf(r->prefix, sizeof r->prefix, "blk.%d.", (int)r->layer);
     else
-        snprintf(r->prefix, sizeof r->prefix, "%s", is_own ? output->name : "none");
+        snprintf(r->prefix, sizeof r->prefix, "%s", output ? output->name : "none");
+}
+
+static frit_status open_changed(refining *r)
+{
+    FRIT_TRY(frit_model_open_memory(&r->quantized, r->bytes, r->n_bytes, NULL));
+    return check_target(r);
+}
+
+static frit_status start_changed(refining *r)
+{
+    const frit_engine_options options = engine_options(r);
+    return frit_engine_new(&r->changed.engine, r->quantized, &options);
 }
 
 // The next matrices of the layer, that read the same.
 static frit_status run_pass(refining *r, bool *is_done)
 {
-    const frit_engine_options options = engine_options(r);
-    FRIT_TRY(frit_model_open_memory(&r->quantized, r->bytes, r->n_bytes, NULL));
-    FRIT_TRY(check_target(r));
+    FRIT_TRY(open_changed(r));
     r->n_left = count_left(r);
     if (r->n_in_layer == 0) r->n_in_layer = r->n_left;
     *is_done = r->n_left == 0;
@@ -358,13 +340,46 @@ static frit_status run_pass(refining *r, bool *is_done)
     if (!r->kept) FRIT_TRY(find_matrices(r));
     *is_done = !find_next(r);
     if (*is_done) return FRIT_OK;
-    FRIT_TRY(frit_engine_new(&r->engine, r->quantized, &options));
+    FRIT_TRY(start_changed(r));
     FRIT_TRY(new_covariance(r, is_wanted, &r->sums));
     FRIT_TRY(new_covariance(r, is_wanted, &r->held));
     FRIT_TRY(read_windows(r, false, r->kept, r->sums));
     FRIT_TRY(read_windows(r, true, r->kept_held, r->held));
+    if (r->original.advances) r->original.layer = r->layer + 1;
     r->kept_layer = r->layer;
     return refine_next(r);
+}
+
+static bool wants_none(void *ctx, const char *name)
+{
+    (void)ctx, (void)name;
+    return false;
+}
+
+static frit_status advance(refining *r, frit_refine_stream *stream)
+{
+    FRIT_TRY(new_covariance(r, wants_none, &r->sums));
+    FRIT_TRY(frit_refine_stream_begin(stream, r->sums, r->layer, true));
+    for (int64_t w = 0; w < r->text.n_windows; w++) {
+        FRIT_TRY(frit_refine_stream_run(stream, w, r->text.window));
+        FRIT_TRY(say_progress(r));
+    }
+    stream->layer = r->layer + 1;
+    FRIT_TRY(frit_engine_observe_covariance(stream->engine, NULL));
+    frit_covariance_free(r->sums);
+    r->sums = NULL;
+    return FRIT_OK;
+}
+
+// From the layer to the next one, in both engines, where what they read is kept.
+static frit_status advance_both(refining *r)
+{
+    const int32_t last = r->source->hp.n_layer - (own_output(r) ? 1 : 2);
+    if (r->layer > last || !r->original.rows) return FRIT_OK;
+    if (r->original.layer <= r->layer) FRIT_TRY(advance(r, &r->original));
+    FRIT_TRY(open_changed(r));
+    FRIT_TRY(start_changed(r));
+    return advance(r, &r->changed);
 }
 
 static frit_status refine_layer(refining *r)
@@ -375,6 +390,8 @@ static frit_status refine_layer(refining *r)
         status = run_pass(r, &is_done);
         close_pass(r);
     }
+    if (status == FRIT_OK) status = advance_both(r);
+    close_pass(r);
     close_layer(r);
     return status;
 }
@@ -387,12 +404,14 @@ static frit_status check_source(refining *r)
                          r->source->ckpt->path);
     if (r->source->arch->is_encoder || r->source->arch->is_encoder_decoder)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: refining is for models that continue a text", r->source->ckpt->path);
-    r->has_bos = frit_tokenize(r->source, "", 0, FRIT_TEXT_SPECIAL, &r->bos, 1, &n) == FRIT_OK && n == 1;
-    r->window = r->source->hp.n_ctx < WINDOW ? r->source->hp.n_ctx : WINDOW;
-    r->n_windows = (int64_t)r->options->n_tokens / r->window;
-    if (r->n_windows >= HELD_OUT) return FRIT_OK;
+    frit_refine_text *text = &r->text;
+    text->tokens = r->options->tokens;
+    text->has_bos = frit_tokenize(r->source, "", 0, FRIT_TEXT_SPECIAL, &text->bos, 1, &n) == FRIT_OK && n == 1;
+    text->window = r->source->hp.n_ctx < FRIT_REFINE_WINDOW ? r->source->hp.n_ctx : FRIT_REFINE_WINDOW;
+    text->n_windows = (int64_t)r->options->n_tokens / text->window;
+    if (text->n_windows >= HELD_OUT) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID, "refining needs a text of at least %lld tokens, found %zu",
-                     (long long)(HELD_OUT * r->window), r->options->n_tokens);
+                     (long long)(HELD_OUT * text->window), r->options->n_tokens);
 }
 
 static frit_status write_result(const refining *r)
@@ -405,13 +424,25 @@ static frit_status write_result(const refining *r)
     return status;
 }
 
+// What is left of the memory may keep what matrices read.
+static frit_status open_streams(refining *r)
+{
+    r->original.text = r->changed.text = &r->text;
+    FRIT_TRY(frit_refine_stream_open(&r->original, r->source, r->most_kept / 2));
+    if (!r->original.rows) return FRIT_OK;
+    FRIT_TRY(frit_refine_stream_open(&r->changed, r->source, r->most_kept / 2));
+    r->most_kept -= 2 * (uint64_t)(r->text.n_windows * r->text.window * r->source->hp.n_embd) * sizeof(float);
+    return FRIT_OK;
+}
+
 static frit_status refine(refining *r, const char *source)
 {
     FRIT_TRY(frit_model_open(&r->source, source, NULL));
     FRIT_TRY(check_source(r));
     FRIT_TRY(frit_file_read(r->path, UINT64_MAX, &r->bytes, &r->n_bytes));
     const frit_engine_options options = engine_options(r);
-    FRIT_TRY(frit_engine_new(&r->original, r->source, &options));
+    FRIT_TRY(frit_engine_new(&r->original.engine, r->source, &options));
+    FRIT_TRY(open_streams(r));
     FRIT_TRY(frit_pool_new(&r->pool, options.n_threads));
     const int32_t n_layers = r->source->hp.n_layer;
     for (; r->layer <= n_layers; r->layer++) FRIT_TRY(refine_layer(r));
@@ -432,7 +463,9 @@ frit_status frit_refine_within(const char *source, const char *target, const fri
                   .most_kept = most_kept,
                   .kept_layer = -1};
     const frit_status status = refine(&r, source);
-    frit_engine_free(r.original);
+    frit_engine_free(r.original.engine);
+    frit_refine_stream_close(&r.original);
+    frit_refine_stream_close(&r.changed);
     frit_model_free(r.source);
     frit_pool_free(r.pool);
     frit_map_free(&r.done);
@@ -447,5 +480,5 @@ frit_status frit_refine(const char *source, const char *target, const frit_refin
     FRIT_REQUIRE(options);
     FRIT_REQUIRE_UNUSED(options);
     FRIT_REQUIRE_ITEMS(options->tokens, options->n_tokens);
-    return frit_refine_within(source, target, options, UINT64_C(1) << 30);
+    return frit_refine_within(source, target, options, UINT64_C(4) << 30);
 }

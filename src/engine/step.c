@@ -191,15 +191,19 @@ static frit_status carry_results(const frit_plan_class *c, int i, const frit_bat
     return FRIT_OK;
 }
 
-// What comes with the step's rows, for a layer of multi-token prediction.
+// What comes with the step's rows: for a layer of multi-token prediction, or one that an observer begins with.
 static frit_status give_rows(const frit_engine *engine, const frit_plan_class *c, const frit_step *step)
 {
-    const uint64_t n_bytes = (uint64_t)step->n_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
-    for (int i = 0; i < c->segments.n && step->given; i++) {
+    const int64_t n_embd = engine->hp.n_embd;
+    const uint64_t n_bytes = (uint64_t)step->n_rows * (uint64_t)n_embd * sizeof(float);
+    const float *given = step->given;
+    if (engine->observer && engine->observer->given)
+        given = engine->observer->given + (int64_t)step->seqs[0].n_past * n_embd;
+    for (int i = 0; i < c->segments.n && given; i++) {
         const frit_plan_part *part = &c->parts[i];
         const frit_node *node = c->segments.list[i].given;
         const frit_backend *backend = part->device->backend;
-        if (node) FRIT_TRY(backend->write(part->device, backend->value(part->exec, node), step->given, n_bytes));
+        if (node) FRIT_TRY(backend->write(part->device, backend->value(part->exec, node), given, n_bytes));
     }
     return FRIT_OK;
 }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// engine/refine_stream.h: an engine's way through a model, layer by layer, over the windows of a text.
+//
+// What the next layer reads is kept of all windows, so that each layer runs alone. Where there is no room for that, or
+// layers read more than the residual, all layers below run again each time.
+#pragma once
+#include "engine/engine.h"
+#include "engine/observe.h"
+
+enum { FRIT_REFINE_WINDOW = 512 };
+
+typedef struct frit_refine_text {
+    const frit_token *tokens;   // [n_windows, window]
+    int64_t n_windows, window;
+    frit_token bos;
+    bool has_bos;
+} frit_refine_text;
+
+typedef struct frit_refine_stream {
+    frit_engine *engine;   // borrowed
+    const frit_refine_text *text;
+    float *rows;     // [n_windows, window, n_embd]: what `layer` reads; NULL: windows run from their tokens on
+    int32_t layer;   // 0: windows run from their tokens on
+    bool advances;   // what the layer leaves takes the place of what it has read
+} frit_refine_stream;
+
+// Room for the rows of all windows, where layers may run alone and `most` bytes hold them; else none.
+frit_status frit_refine_stream_open(frit_refine_stream *stream, const frit_model *model, uint64_t most);
+void frit_refine_stream_close(frit_refine_stream *stream);
+
+// From now on windows run as far as `layer`, or the output after the last one, and `covariance` observes them.
+frit_status frit_refine_stream_begin(frit_refine_stream *stream, frit_covariance *covariance, int32_t layer,
+                                     bool advances);
+// The first n tokens of window w.
+frit_status frit_refine_stream_run(const frit_refine_stream *stream, int64_t w, int64_t n);

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Layers that run alone, with what the ones before left, leave what they leave in one step, in all architectures where
+// layers read nothing else.
+#include "engine/refine_stream.h"
+#include "support/support.h"
+
+#include <dirent.h>
+
+enum { N_TOKENS = 24, N_WINDOWS = 2 };
+
+static bool wants_none(void *ctx, const char *name)
+{
+    (void)ctx, (void)name;
+    return false;
+}
+
+static void run_layers(frit_refine_stream *stream, int32_t layer)
+{
+    frit_covariance *none;
+    assert_ok(frit_covariance_new(&none, &(frit_covariance_options){.wants = wants_none}));
+    assert_ok(frit_refine_stream_begin(stream, none, layer, true));
+    for (int64_t w = 0; w < N_WINDOWS; w++) assert_ok(frit_refine_stream_run(stream, w, N_TOKENS));
+    stream->layer = layer + 1;
+    assert_ok(frit_engine_observe_covariance(stream->engine, NULL));
+    frit_covariance_free(none);
+}
+
+// False: the layers of this model read more than the residual.
+static bool check(const char *path)
+{
+    frit_token tokens[N_WINDOWS * N_TOKENS];
+    frit_model *model;
+    frit_engine *engine;
+    assert_ok(frit_model_open(&model, path, NULL));
+    for (int i = 0; i < N_WINDOWS * N_TOKENS; i++) tokens[i] = (7 * i + 3) % model->info.n_vocab;
+    const frit_refine_text text = {.tokens = tokens, .n_windows = N_WINDOWS, .window = N_TOKENS};
+    const frit_engine_options options = {
+        .n_ctx = N_TOKENS, .n_batch = N_TOKENS, .n_threads = 2, .device = "cpu", .no_prefix_cache = true};
+    const int32_t last = model->hp.n_layer - 1;
+    assert_ok(frit_engine_new(&engine, model, &options));
+    frit_refine_stream whole = {.engine = engine, .text = &text}, alone = whole;
+    assert_ok(frit_refine_stream_open(&whole, model, UINT64_MAX));
+    assert_ok(frit_refine_stream_open(&alone, model, UINT64_MAX));
+    const bool can = whole.rows != NULL;
+    if (can) {
+        run_layers(&whole, last);
+        for (int32_t i = 0; i <= last; i++) run_layers(&alone, i);
+        const double difference =
+            nmse(alone.rows, whole.rows, (size_t)(N_WINDOWS * N_TOKENS) * (size_t)model->hp.n_embd);
+        if (difference > 1e-12) print_message("%s: %g\n", path, difference);
+        assert_true(difference <= 1e-12);
+    }
+    frit_refine_stream_close(&whole);
+    frit_refine_stream_close(&alone);
+    frit_engine_free(engine);
+    frit_model_free(model);
+    return can;
+}
+
+static bool is_decoder(const char *path)
+{
+    frit_model *model;
+    assert_ok(frit_model_open(&model, path, NULL));
+    const bool is = model->info.kind == FRIT_KIND_DECODER;
+    frit_model_free(model);
+    return is;
+}
+
+static void layers_run_alone(void **state)
+{
+    (void)state;
+    char folder[1024], path[2048];
+    int n = 0, n_alone = 0;
+    snprintf(folder, sizeof folder, "%s", shared_path("goldens/arch"));
+    DIR *list = opendir(folder);
+    assert_non_null(list);
+    for (const struct dirent *file = readdir(list); file; file = readdir(list)) {
+        snprintf(path, sizeof path, "%s/%s", folder, file->d_name);
+        if (!strstr(file->d_name, ".gguf") || !is_decoder(path)) continue;
+        n_alone += check(path);
+        n++;
+    }
+    closedir(list);
+    print_message("layers run alone in %d of %d models\n", n_alone, n);
+    assert_true(n_alone > n / 2);
+}
+
+static void there_is_no_room(void **state)
+{
+    (void)state;
+    frit_model *model;
+    const frit_refine_text text = {.n_windows = 4, .window = 8};
+    frit_refine_stream stream = {.text = &text};
+    assert_ok(frit_model_open(&model, shared_path("goldens/arch/llama-dense.gguf"), NULL));
+    const uint64_t n = 4 * 8 * (uint64_t)model->hp.n_embd * sizeof(float);
+    assert_ok(frit_refine_stream_open(&stream, model, n - 1));
+    assert_null(stream.rows);
+    assert_ok(frit_refine_stream_open(&stream, model, n));
+    assert_non_null(stream.rows);
+    frit_refine_stream_close(&stream);
+    frit_model_free(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_run_alone),
+        cmocka_unit_test(there_is_no_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
