@@ -24,7 +24,7 @@ typedef struct batch {
     const job *job;
     int64_t first, n;
     float *target, *error, *gradient, *other;   // [ROWS, width]
-    float tile[ROWS][COLUMNS];
+    float tile[ROWS][COLUMNS], directions[ROWS][FRIT_UNPACKED_CODES];
     frit_unpacked_block *blocks;   // [ROWS, n_blocks]
 } batch;
 
@@ -337,27 +337,65 @@ static void find_direction(const batch *b, int64_t row, int64_t first, bool of_m
     }
 }
 
-// d of the super-block, then dmin. All of the row's gradient follows.
-static void improve_super_block(const batch *b, int64_t row, int64_t first)
+// How far d (or dmin) of each row should go along its direction: -slope / curve.
+static void find_steps(batch *b, int64_t first, float *steps)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    float slopes[ROWS] = {0}, curves[ROWS] = {0};
+    for (int64_t begin = 0; begin < b->job->format->block; begin += COLUMNS) {
+        frit_dense_dots(&in->dense, rows_of(b->directions[0], b->n, FRIT_UNPACKED_CODES),
+                        rows_of(in->sums + (first + begin) * n + first, COLUMNS, n), b->job->format->block, b->tile[0],
+                        COLUMNS);
+        for (int64_t r = 0; r < b->n; r++) {
+            const float *direction = b->directions[r] + begin, *gradient = b->gradient + r * n + first + begin;
+            for (int k = 0; k < COLUMNS; k++) {
+                curves[r] += direction[k] * (b->tile[r][k] + in->damping * direction[k]);
+                slopes[r] += direction[k] * gradient[k];
+            }
+        }
+    }
+    for (int64_t r = 0; r < b->n; r++) steps[r] = curves[r] > 0 ? -slopes[r] / curves[r] : 0;
+}
+
+// Directions become what the numbers of the super-blocks at `first` change by.
+static void take_steps(batch *b, int64_t first, bool of_mins, const float *steps)
+{
+    const int64_t n = b->job->in->width;
+    for (int64_t r = 0; r < b->n; r++) {
+        frit_unpacked_block *block = block_of(b, r, first);
+        float *factor = of_mins ? &block->dmin : &block->d;
+        const float next = frit_half_to_float(frit_float_to_half(*factor + steps[r]));
+        const bool is_allowed = next * *factor > 0 && isfinite(next);   // signs belong to the codes
+        const float step = is_allowed ? next - *factor : 0;
+        if (is_allowed) *factor = next;
+        for (int i = 0; i < b->job->format->block; i++) {
+            b->directions[r][i] *= step;
+            b->error[r * n + first + i] += b->directions[r][i];
+        }
+    }
+}
+
+// d of the super-blocks at `first`, then dmin. All of the rows' gradients follow.
+static void improve_super_blocks(batch *b, int64_t first)
 {
     const frit_refine_input *in = b->job->in;
     const frit_block_format *format = b->job->format;
-    frit_unpacked_block *block = block_of(b, row, first);
-    float *gradient = b->gradient + row * in->width, direction[FRIT_UNPACKED_CODES];
+    const int64_t n = in->width;
+    float steps[ROWS];
     for (int of_mins = 0; of_mins <= (format->min_high > 0); of_mins++) {
-        float *factor = of_mins ? &block->dmin : &block->d;
-        find_direction(b, row, first, of_mins, direction);
-        const float wanted = *factor + best_step(b, row, first, format->block, direction);
-        const float next = frit_half_to_float(frit_float_to_half(wanted)), step = next - *factor;
-        if (!(next * *factor > 0) || !isfinite(next)) continue;   // signs belong to the codes
-        *factor = next;
-        for (int i = 0; i < format->block; i++) {
-            const float delta = step * direction[i], *h = in->sums + (first + i) * in->width;
-            if (delta == 0) continue;
-            b->error[row * in->width + first + i] += delta;
-            for (int64_t j = 0; j < in->width; j++) gradient[j] += delta * h[j];
-            gradient[first + i] += delta * in->damping;
+        for (int64_t r = 0; r < b->n; r++) find_direction(b, r, first, of_mins, b->directions[r]);
+        find_steps(b, first, steps);
+        take_steps(b, first, of_mins, steps);
+        for (int64_t begin = 0; begin < n; begin += COLUMNS) {
+            const int64_t end = begin + COLUMNS < n ? begin + COLUMNS : n;
+            frit_dense_dots(&in->dense, rows_of(b->directions[0], b->n, FRIT_UNPACKED_CODES),
+                            rows_of(in->sums + begin * n + first, end - begin, n), format->block, b->tile[0], COLUMNS);
+            for (int64_t r = 0; r < b->n; r++)
+                for (int64_t k = begin; k < end; k++) b->gradient[r * n + k] += b->tile[r][k - begin];
         }
+        for (int64_t r = 0; r < b->n; r++)
+            for (int i = 0; i < format->block; i++) b->gradient[r * n + first + i] += in->damping * b->directions[r][i];
     }
 }
 
@@ -371,8 +409,8 @@ static void descend(batch *b)
     for (int round = 0; round < in->rounds; round++) {
         for (int64_t begin = 0; begin < n; begin += COLUMNS)
             improve_columns(b, begin, begin + COLUMNS < n ? begin + COLUMNS : n);
-        for (int64_t i = 0; i < b->n * n && has_integers(b->job->format); i += b->job->format->block)
-            improve_super_block(b, i / n, i % n);
+        for (int64_t first = 0; first < n && has_integers(b->job->format); first += b->job->format->block)
+            improve_super_blocks(b, first);
     }
 }
 
