@@ -43,6 +43,7 @@ struct frit_engine {
     uint64_t landed_ns;                      // when the last one did
     frit_step *step;                         // the one that is being made
     frit_pick_run *pick_run;                 // for devices that run no picks; NULL: all do
+    frit_session *ahead;                     // whose last token runs already (ahead.h); NULL: none
     frit_session *sessions;                  // a queue: a session with rows in a step goes to the end
     int32_t n_ctx, n_batch;
     int32_t prefill_rows;    // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never

@@ -92,6 +92,7 @@ frit_status frit_flight_land(frit_engine *engine)
 {
     if (engine->n_landed == engine->n_submitted) return FRIT_OK;
     frit_flight *flight = flight_of(engine, engine->n_landed + 1);
+    const bool is_old = flight->is_ahead && frit_step_poll(flight);
     const frit_status status = frit_step_wait(flight);
     if (status != FRIT_OK) {
         turn_all_back(engine, status);
@@ -100,7 +101,7 @@ frit_status frit_flight_land(frit_engine *engine)
     engine->n_landed++;
     const uint64_t now = frit_time_ns();
     const uint64_t start = flight->start_ns > engine->landed_ns ? flight->start_ns : engine->landed_ns;
-    frit_schedule_measure(engine, &flight->step, now - start);
+    if (!is_old) frit_schedule_measure(engine, &flight->step, now - start);
     engine->landed_ns = now;
     const bool was_in_step = engine->in_step;
     engine->in_step = true;   // row functions are called
@@ -134,6 +135,7 @@ static bool keeps_others_waiting(const frit_engine *engine)
 static frit_status start(frit_engine *engine, frit_flight *flight)
 {
     flight->number = 0;
+    flight->is_ahead = false;
     flight->start_ns = frit_time_ns();
     engine->in_step = true;
     const frit_status status = frit_step_submit(engine, flight);
@@ -153,6 +155,7 @@ frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_r
     if (step) *step = 0;
     if (n_rows) *n_rows = 0;
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
+    frit_engine_take_back(engine);
     if (keeps_others_waiting(engine)) FRIT_TRY(frit_flight_land_all(engine));
     if (engine->n_submitted - engine->n_landed == FRIT_MAX_FLIGHTS) FRIT_TRY(frit_flight_land(engine));
     frit_flight *flight = flight_of(engine, engine->n_submitted + 1);
@@ -215,6 +218,7 @@ frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows)
     uint64_t step;
     if (n_rows) *n_rows = 0;
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
+    frit_engine_take_back(engine);
     FRIT_TRY(frit_flight_land_all(engine));
     int32_t n;
     FRIT_TRY(frit_engine_submit(engine, &step, &n));

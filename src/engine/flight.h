@@ -15,6 +15,7 @@ typedef struct frit_flight {
     frit_step_output output;
     float *hidden;   // [n_batch, n_embd]: of its rows, where sessions keep them; NULL: none has
     uint64_t start_ns;
+    bool is_ahead;        // the caller may come for it long after it has run
     frit_status status;   // once it has landed: how it ended
     char failure[FRIT_ERROR_BYTES];
 } frit_flight;

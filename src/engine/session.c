@@ -12,7 +12,7 @@
 // Snapshots are kept a little before the end of each push that is no single token, as what follows a prompt is what is
 // taken back: an answer that is tried again, and the marks that open it, which templates render otherwise once another
 // message follows.
-#include "engine/engine.h"
+#include "engine/ahead.h"
 #include "engine/speculate.h"
 
 #include <stdio.h>
@@ -64,6 +64,7 @@ void frit_session_free(frit_session *session)
     if (!session) return;
     if (session->engine) {
         session->n_queue = 0;   // its row functions are called no more
+        if (session->engine->ahead == session) session->engine->ahead = NULL;
         frit_flight_land_all(session->engine);
         frit_prefix_keep(session, true);
         frit_prefix_leave(session);
@@ -91,6 +92,7 @@ frit_status frit_session_check_usable(const frit_session *session)
     if (!session->engine) return frit_fail(FRIT_E_INVALID, "the session's engine was freed");
     if (session->engine->in_step)
         return frit_fail(FRIT_E_INVALID, "a session cannot be used from within a row function");
+    frit_engine_take_back(session->engine);
     return FRIT_OK;
 }
 
@@ -330,6 +332,8 @@ size_t frit_session_pending(const frit_session *session)
 {
     FRIT_REQUIRE_OR(0, session);
     if (session->status != FRIT_OK) return 0;
+    const bool is_ahead = session->engine && session->engine->ahead == session;
+    if (is_ahead && session->n_flying == 0 && session->n_done == session->n_tokens) return 1;   // it will be taken back
     return session->n_tokens - session->n_done + session->n_flying + (session->source_waits ? session->n_source : 0);
 }
 
@@ -410,6 +414,7 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
     FRIT_REQUIRE(session);
     FRIT_REQUIRE(sampler);
     FRIT_REQUIRE(token);
+    if (frit_ahead_goes_on(session, sampler)) return frit_ahead_next(session, sampler, token);
     FRIT_TRY(frit_session_settle(session));
     frit_picked picked = {0};
     frit_token forced;
@@ -428,5 +433,7 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
         FRIT_TRY(sample(session, sampler, &picked.token));
     FRIT_TRY(frit_session_push(session, &picked.token, 1, NULL));
     *token = picked.token;
-    return accept_last(session, sampler, picked.token);
+    FRIT_TRY(accept_last(session, sampler, picked.token));
+    frit_ahead_begin(session, sampler);
+    return FRIT_OK;
 }

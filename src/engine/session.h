@@ -98,9 +98,12 @@ struct frit_session {
 };
 
 // FRIT_E_INVALID for a session whose engine was freed, or that a row function wants to use in the middle of a step.
+// Takes back what runs ahead (ahead.h).
 frit_status frit_session_check_usable(const frit_session *session);
 // The same; then nothing is in flight.
 frit_status frit_session_settle(const frit_session *session);
+// Queues the token again that runs ahead of what the caller knows (ahead.c).
+void frit_engine_take_back(frit_engine *engine);
 // Gives the session this status and the calling thread's sentence, and forgets the row functions of its queue.
 void frit_session_fail(frit_session *session, frit_status status);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Speculation in sessions: guessing drafts, queueing them, and learning from what became of them.
 #include "engine/speculate.h"
-#include "engine/engine.h"
+#include "engine/ahead.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -262,6 +262,20 @@ static void guess_next(frit_session *session, frit_sampler *sampler, int32_t mos
         note_drafts(s, session->engine);
 }
 
+bool frit_speculation_waits(frit_session *session)
+{
+    struct frit_speculation *s = session->speculation;
+    if (!s) return false;
+    if (s->drafter.session) return true;
+    if (!s->looks_up) return false;
+    learn(s, session->tokens, session->n_tokens);
+    frit_guess *guess = &s->guess;
+    guess->at = session->n_tokens;
+    frit_ngrams_follow(&s->ngrams, session->tokens, session->n_tokens);
+    guess->n = frit_ngrams_guess(&s->ngrams, guess->tokens, s->most, &guess->n_match);
+    return choose(s, session->engine, until_end(session->engine->model, guess)) > 0;
+}
+
 // Those of the sessions whose draft models are on the same engine draft together.
 static void ask_drafters(frit_draft_item *items, size_t n_items, size_t i)
 {
@@ -438,6 +452,11 @@ frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sample
     size_t n_drafts = 0;
     frit_picked picked;
     if (capacity == 0) return FRIT_OK;
+    if (frit_ahead_goes_on(session, sampler)) {
+        FRIT_TRY(frit_ahead_next(session, sampler, tokens));
+        *n_tokens = 1;
+        return FRIT_OK;
+    }
     FRIT_TRY(frit_session_settle(session));
     FRIT_TRY(take_forced(session, sampler, tokens, capacity, n_tokens));
     if (*n_tokens > 0) return FRIT_OK;

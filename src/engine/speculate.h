@@ -33,6 +33,8 @@ struct frit_speculation {
 
 void frit_speculation_free(struct frit_speculation *speculation);
 frit_status frit_speculation_fork(frit_session *to, const frit_session *from);
+// Whether the next token is to be known before anything runs after it: drafts will probably follow it.
+bool frit_speculation_waits(frit_session *session);
 // To pick after so many drafts took so long, for the masks of a grammar.
 void frit_speculation_note_masks(frit_session *session, int32_t n, double ns);
 // Drafts of the session were verified.

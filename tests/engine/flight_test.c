@@ -109,6 +109,7 @@ static void choose_device(size_t d)
     late.backend = frit_backend_cpu;
     late.backend.name = "late";
     late.backend.picks = devices[d].picks;
+    late.backend.queues = devices[d].late;
     late.backend.open = late_open;
     late.backend.submit = late_submit;
     late.backend.poll = late_poll;

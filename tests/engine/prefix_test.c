@@ -158,7 +158,8 @@ static void check_turns(const char *path, frit_engine_options options)
         session = make_session(&f, tokens, n + 45);
         go_on(&f, session, tokens + n + 45);
         assert_memory_equal(tokens + n + 45, expected, sizeof expected);
-        assert_int_equal(frit_session_cached(session), turn > 0 ? n - 1 : 0);   // the last token had not run
+        // The last token had not run, unless the session ran ahead.
+        assert_in_range(frit_session_cached(session), turn > 0 ? n - 1 : 0, turn > 0 ? n : 0);
         frit_session_free(session);
         n += 45 + N_NEXT;
     }

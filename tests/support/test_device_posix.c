@@ -579,6 +579,7 @@ static const char *device_op_kernel(frit_op op)
 const frit_backend test_device_backend = {
     .name = "test",
     .picks = true,
+    .queues = true,
     .open = device_open,
     .close = device_close,
     .info = device_info,

@@ -347,6 +347,7 @@ static const char *cuda_op_kernel(frit_op op)
 const frit_backend frit_backend_cuda = {
     .name = "cuda",
     .picks = true,
+    .queues = true,
     .streams = true,
     .by_name = true,   // it is young
     .values_by_dim = true,
