@@ -22,6 +22,27 @@ static frit_str text_of(const frit_model *model, frit_token token, bool marks)
     return marks && frit_answer_has_mark(frit_chat_get_format(model->chat), true, piece) ? piece : none;
 }
 
+// Whether a grammar may name a token: special ones too, but not those that end the answer.
+static bool can_name(const frit_model *model, frit_token token)
+{
+    const frit_vocab *vocab = &model->vocab;
+    return token < vocab->n && vocab->entries[token].piece.len > 0 && !vocab->entries[token].is_end;
+}
+
+static const char *find_token(const void *ctx, frit_str text, frit_token *id)
+{
+    const frit_model *model = ctx;
+    if (text.len > 0) *id = frit_vocab_find(&model->vocab, text);
+    if (*id < 0) return "a text that is one token of the model's vocabulary";
+    if (*id >= model->vocab.n) return "the id of a token of the model's vocabulary";
+    return can_name(model, *id) ? NULL : "a token that has a text and does not end the answer";
+}
+
+frit_token_names frit_grammar_names(const frit_model *model)
+{
+    return (frit_token_names){model, find_token};
+}
+
 // The lists of tokens that a trie keeps for strings: nearly every schema needs them.
 static frit_status make_lists(const frit_token_trie *trie)
 {
@@ -47,6 +68,8 @@ static frit_status make_trie(frit_model *model, bool marks)
     }
     if (status == FRIT_OK) status = frit_token_trie_new(&model->tries[marks].trie, pieces, n, ends, n_ends);
     free(ends);
+    for (int32_t i = 0; status == FRIT_OK && i < n; i++)
+        if (can_name(model, i)) frit_token_trie_name(model->tries[marks].trie, i);
     if (status == FRIT_OK) status = make_lists(model->tries[marks].trie);
     if (status != FRIT_OK) {
         frit_token_trie_free(model->tries[marks].trie);
@@ -64,12 +87,14 @@ static void release_model(void *model)
     frit_model_free(model);
 }
 
-static frit_status compile(frit_automaton **out, frit_str text, const frit_grammar_options *options)
+static frit_status compile(frit_automaton **out, const frit_model *model, frit_str text,
+                           const frit_grammar_options *options)
 {
+    const frit_token_names names = frit_grammar_names(model);
     const frit_schema_options schema = {.any_order = options->any_order};
     switch (options->kind) {
     case FRIT_GRAMMAR_GBNF:
-        return frit_gbnf_compile(out, text);
+        return frit_gbnf_compile(out, text, &names);
     case FRIT_GRAMMAR_SCHEMA:
         return frit_schema_compile(out, text, &schema);
     case FRIT_GRAMMAR_REGEX:
@@ -120,7 +145,7 @@ frit_status frit_grammar_compile(frit_automaton **out, const frit_model *model, 
     *out = NULL;
     if (!model->tokenizer)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; a grammar needs one", model->info.path);
-    return compile(out, text, options ? options : &defaults);
+    return compile(out, model, text, options ? options : &defaults);
 }
 
 frit_status frit_grammar_new(frit_grammar **out, const frit_model *model, const char *text, size_t n_bytes,

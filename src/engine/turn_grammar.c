@@ -4,14 +4,21 @@
 #include "engine/turn.h"
 #include "grammar/answer.h"
 
+typedef struct body {
+    const frit_turn_grammar_options *options;
+    const frit_model *model;
+} body;
+
 static frit_status add_format(void *ctx, frit_draft *draft, const frit_schema_form *form, int32_t *rule)
 {
-    const frit_turn_grammar_options *o = ctx;
+    const body *f = ctx;
+    const frit_turn_grammar_options *o = f->options;
+    const frit_token_names names = frit_grammar_names(f->model);
     const frit_str text = {o->format, o->n_format};
     const frit_schema_options schema = {.any_order = o->any_order};
     switch (o->kind) {
     case FRIT_GRAMMAR_GBNF:
-        return frit_gbnf_add(draft, text, rule);
+        return frit_gbnf_add(draft, text, &names, rule);
     case FRIT_GRAMMAR_SCHEMA:
         return frit_schema_add_text(draft, text, &schema, form, rule);
     case FRIT_GRAMMAR_REGEX:
@@ -43,7 +50,7 @@ frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn, const f
         .only = turn->only,
         .one_call = o->one_call || turn->only,   // a named function is called once
         .add_format = o->format ? add_format : NULL,
-        .ctx = (void *)o,
+        .ctx = &(body){o, turn->model},
     };
     frit_automaton *automaton = NULL;
     FRIT_TRY(frit_answer_compile(&automaton, &answer));

@@ -44,8 +44,8 @@ static frit_status reach(compiler *c)
             c->queue[n++] = rule->base;
         }
         for (int32_t i = 0; i < rule->nfa.n_edges; i++) {
+            if (!frit_is_call(rule->nfa.edges[i].low)) continue;
             const int32_t called = rule->nfa.edges[i].low - FRIT_CALL;
-            if (called < 0) continue;
             c->first_caller[called + 2]++;
             if (c->reached[called]) continue;
             c->reached[called] = 1;
@@ -58,7 +58,7 @@ static frit_status reach(compiler *c)
     for (int32_t r = 0; r < c->n_rules; r++) {
         const frit_nfa *nfa = &c->draft->rules[r].nfa;
         for (int32_t i = 0; c->reached[r] && i < nfa->n_edges; i++)
-            if (nfa->edges[i].low >= FRIT_CALL) c->callers[c->first_caller[nfa->edges[i].low - FRIT_CALL + 1]++] = r;
+            if (frit_is_call(nfa->edges[i].low)) c->callers[c->first_caller[nfa->edges[i].low - FRIT_CALL + 1]++] = r;
     }
     return FRIT_OK;
 }
@@ -111,7 +111,7 @@ static int can_match_nothing(compiler *c, int32_t r)
         changed = false;
         for (int32_t i = 0; i < nfa->n_edges; i++) {
             const frit_nfa_edge *e = &nfa->edges[i];
-            const bool free_of = e->low == FRIT_EPSILON || (e->low >= FRIT_CALL && c->nullable[e->low - FRIT_CALL]);
+            const bool free_of = e->low == FRIT_EPSILON || (frit_is_call(e->low) && c->nullable[e->low - FRIT_CALL]);
             if (!free_of || !seen[e->from] || seen[e->to]) continue;
             seen[e->to] = 1;
             changed = true;
@@ -134,7 +134,7 @@ static frit_status determinize(compiler *c, int32_t r)
     if (nfa.n_edges > 0) memcpy(nfa.edges, rule->nfa.edges, (size_t)nfa.n_edges * sizeof *nfa.edges);
     for (int32_t i = 0; i < rule->nfa.n_edges; i++) {
         const frit_nfa_edge e = rule->nfa.edges[i];
-        if (e.low >= FRIT_CALL && c->nullable[e.low - FRIT_CALL])
+        if (frit_is_call(e.low) && c->nullable[e.low - FRIT_CALL])
             frit_nfa_add(&nfa, e.from, FRIT_EPSILON, FRIT_EPSILON, e.to);
     }
     frit_status status = frit_dfa_new(&c->dfas[r], &nfa, rule->part);
@@ -157,7 +157,7 @@ static frit_status make_dfa(compiler *c, int32_t r, int32_t *n_all)
 
 static bool can_take(const compiler *c, const frit_dfa_edge *e)
 {
-    return e->low < FRIT_CALL || c->productive[e->low - FRIT_CALL];
+    return !frit_is_call(e->low) || c->productive[e->low - FRIT_CALL];
 }
 
 // Marks the states of a rule from which it can end. 1: the start is one of them.
@@ -244,7 +244,7 @@ static frit_status rank_from(compiler *c, int32_t root, place *stack, unsigned c
             continue;
         }
         const frit_dfa_edge *e = &d->edges[top->edge++];
-        if (e->low < FRIT_CALL || !can_take(c, e) || !c->live[top->rule][e->to]) continue;
+        if (!frit_is_call(e->low) || !can_take(c, e) || !c->live[top->rule][e->to]) continue;
         const int32_t called = e->low - FRIT_CALL;
         if (open[called]) return fail_recursion(c, stack, n, called);
         if (c->rank[called] >= 0) continue;
@@ -290,8 +290,10 @@ static void count(const compiler *c, frit_automaton *g, int32_t *base)
                 if (!can_take(c, &d->edges[i]) || !c->live[r][d->edges[i].to]) continue;
                 if (d->edges[i].low < FRIT_CALL)
                     n_bytes++;
-                else
+                else if (frit_is_call(d->edges[i].low))
                     g->n_calls++;
+                else
+                    g->n_tokens++;
             }
             g->n_bytes += (uint32_t)n_bytes;
             g->n_tables += wants_table(c, r, n_bytes);
@@ -311,6 +313,20 @@ static void fill_table(frit_automaton *g, frit_automaton_state *state)
     }
 }
 
+static void add_edge(frit_automaton *g, frit_automaton_state *state, const frit_dfa_edge *e, int32_t to)
+{
+    if (e->low < FRIT_CALL) {
+        g->bytes[g->n_bytes++] = (frit_byte_edge){(unsigned char)e->low, (unsigned char)e->high, to};
+        state->n_bytes++;
+    } else if (frit_is_call(e->low)) {
+        g->calls[g->n_calls++] = (frit_call_edge){e->low - FRIT_CALL, to};
+        state->n_calls++;
+    } else {
+        g->tokens[g->n_tokens++] = (frit_token_edge){e->low - FRIT_TOKEN, e->high - FRIT_TOKEN, to};
+        state->n_tokens++;
+    }
+}
+
 // Adds the states of a rule. number: of its live states, [n_states of the rule].
 static void add_states(const compiler *c, frit_automaton *g, int32_t r, const int32_t *number)
 {
@@ -318,21 +334,15 @@ static void add_states(const compiler *c, frit_automaton *g, int32_t r, const in
     for (int32_t s = 0; s < d->n_states; s++) {
         if (number[s] < 0) continue;
         frit_automaton_state *state = &g->states[number[s]];
-        *state = (frit_automaton_state){.first_byte = g->n_bytes, .first_call = g->n_calls, .table = -1};
+        *state = (frit_automaton_state){
+            .first_byte = g->n_bytes, .first_call = g->n_calls, .first_token = g->n_tokens, .table = -1};
         for (int32_t i = d->first[s]; i < d->first[s + 1]; i++) {
             const frit_dfa_edge *e = &d->edges[i];
-            if (!can_take(c, e) || number[e->to] < 0) continue;
-            if (e->low < FRIT_CALL) {
-                g->bytes[g->n_bytes++] = (frit_byte_edge){(unsigned char)e->low, (unsigned char)e->high, number[e->to]};
-                state->n_bytes++;
-            } else {
-                g->calls[g->n_calls++] = (frit_call_edge){e->low - FRIT_CALL, number[e->to]};
-                state->n_calls++;
-            }
+            if (can_take(c, e) && number[e->to] >= 0) add_edge(g, state, e, number[e->to]);
         }
         state->final = d->final[s];
         state->is_plain = !state->final && state->n_calls == 0;
-        state->is_end = state->final && state->n_calls == 0 && state->n_bytes == 0;
+        state->is_end = state->final && state->n_calls == 0 && !frit_state_reads(state);
         if (wants_table(c, r, state->n_bytes)) fill_table(g, state);
     }
 }
@@ -358,6 +368,7 @@ static frit_status fill(const compiler *c, frit_automaton *g, const int32_t *bas
     g->states = calloc((size_t)g->n_states + 1, sizeof *g->states);
     g->bytes = calloc((size_t)g->n_bytes + 1, sizeof *g->bytes);
     g->calls = calloc((size_t)g->n_calls + 1, sizeof *g->calls);
+    g->tokens = calloc((size_t)g->n_tokens + 1, sizeof *g->tokens);
     g->tables = calloc((size_t)g->n_tables + 1, sizeof *g->tables);
     g->rules = calloc((size_t)c->n_rules, sizeof *g->rules);
     g->counters = calloc((size_t)g->n_counters + 1, sizeof *g->counters);
@@ -366,12 +377,12 @@ static frit_status fill(const compiler *c, frit_automaton *g, const int32_t *bas
     for (int32_t r = 0; r < c->n_rules; r++)
         if (c->dfas[r].n_states > n_most) n_most = c->dfas[r].n_states;
     int32_t *more = number ? realloc(number, ((size_t)n_most + 1) * sizeof *number) : NULL;
-    if (!g->states || !g->bytes || !g->calls || !g->tables || !g->rules || !g->counters || !more) {
+    if (!g->states || !g->bytes || !g->calls || !g->tokens || !g->tables || !g->rules || !g->counters || !more) {
         free(more ? more : number);
         return fail_memory();
     }
     number = more;
-    g->n_bytes = g->n_calls = 0;
+    g->n_bytes = g->n_calls = g->n_tokens = 0;
     g->n_tables = g->n_counters = 0;
     g->n_rules = c->n_rules;
     frit_status status = FRIT_OK;
@@ -470,6 +481,7 @@ void frit_automaton_free(frit_automaton *g)
     free(g->states);
     free(g->bytes);
     free(g->calls);
+    free(g->tokens);
     free(g->tables);
     free(g->rules);
     free(g);

@@ -100,14 +100,14 @@ frit_status frit_constraint_only(frit_constraint *c, frit_token *token)
 
 frit_status frit_constraint_accept(frit_constraint *c, frit_token token)
 {
-    size_t n_read = 0;
+    bool fits = false;
     const frit_str piece = c->grammar->pieces[token];
     if (frit_match_is_final(&c->match) && is_end(c, token)) {
         c->ended = true;
         return FRIT_OK;
     }
-    if (piece.len > 0 && !c->ended) FRIT_TRY(not_supported(frit_match_push(&c->match, piece.ptr, piece.len, &n_read)));
-    if (piece.len == 0 || n_read < piece.len)
+    if (!c->ended) FRIT_TRY(not_supported(frit_match_push_token(&c->match, token, piece, &fits)));
+    if (!fits)
         return frit_fail(FRIT_E_INVALID, "token %d, '%.*s', does not fit the grammar", token,
                          (int)(piece.len < 64 ? piece.len : 64), piece.ptr);
     c->has_mask = false;

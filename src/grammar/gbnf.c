@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
-// GBNF, the grammars of llama.cpp: rules NAME ::= ALTERNATIVES, with "text", [classes], ., groups, * + ? {m,n} and
-// comments. A rule ends at the end of its line, but for groups and what follows ::= and |.
+// GBNF, the grammars of llama.cpp: rules NAME ::= ALTERNATIVES, with "text", [classes], ., groups, * + ? {m,n}, tokens
+// (<[id]>, <text>, and ! for any but this one) and comments. A rule ends at the end of its line, but for groups and
+// what follows ::= and |.
 #include "grammar/grammar.h"
 
 #include "base/utf8.h"
 
 #include <stdlib.h>
 
-enum { MAX_RANGES = 4096, MAX_REPEATS = 100000 };
+enum { MAX_RANGES = 4096, MAX_REPEATS = 100000, MAX_TOKEN_BYTES = 1024 };
 
 typedef struct parser {
     frit_str text;
     size_t at;
+    const frit_token_names *names;
     frit_draft *draft;
     int32_t rule;                    // whose automaton is made
     int depth;                       // of groups
@@ -231,6 +233,38 @@ static frit_status read_group(parser *p, frit_fragment *out)
     return FRIT_OK;
 }
 
+// The id of "[id]"; -1: not of this form.
+static int32_t id_of(frit_str text)
+{
+    int32_t id = 0;
+    if (text.len < 3 || text.ptr[0] != '[' || text.ptr[text.len - 1] != ']') return -1;
+    for (size_t i = 1; i + 1 < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9') return -1;
+        if (id < FRIT_TOKEN) id = id * 10 + (text.ptr[i] - '0');   // no vocabulary has more tokens
+    }
+    return id;
+}
+
+// <[id]>, or the text of a token, which begins with < and ends with >; after ! all others.
+static frit_status read_token(parser *p, frit_fragment *out)
+{
+    const bool negated = peek(p) == '!';
+    p->at += negated;
+    const size_t start = p->at;
+    if (peek(p) != '<') return fail_here(p, "a token, as <[12]> or <think>, after !");
+    while (peek(p) >= ' ' && peek(p) != '>' && p->at - start < MAX_TOKEN_BYTES) p->at++;
+    if (peek(p) != '>') return fail_here(p, "a closing > of a token");
+    p->at++;
+    frit_str text = {p->text.ptr + start, p->at - start};
+    int32_t id = id_of((frit_str){text.ptr + 1, text.len - 2});
+    if (id >= 0) text.len = 0;
+    if (!p->names) return fail_at(p, start, "text, as there is no vocabulary whose tokens could be named");
+    const char *expected = p->names->find(p->names->vocab, text, &id);
+    if (expected) return fail_at(p, start, expected);
+    *out = frit_nfa_token(nfa(p), id, negated);
+    return FRIT_OK;
+}
+
 static frit_status read_element(parser *p, frit_fragment *out)
 {
     const int c = peek(p);
@@ -238,13 +272,13 @@ static frit_status read_element(parser *p, frit_fragment *out)
     if (c == '"') return read_literal(p, out);
     if (c == '[') return read_class(p, out);
     if (c == '(') return read_group(p, out);
-    if (c == '<' || c == '!') return fail_here(p, "text, as terminals of tokens are not supported");
+    if (c == '<' || c == '!') return read_token(p, out);
     if (c == '.') {
         p->at++;
         *out = frit_nfa_chars(nfa(p), &any, 1);
         return FRIT_OK;
     }
-    if (!is_name_char(c)) return fail_here(p, "a \"literal\", a [class], a rule's name, '.' or '('");
+    if (!is_name_char(c)) return fail_here(p, "a \"literal\", a [class], a <token>, a rule's name, '.' or '('");
     const int32_t rule = frit_draft_rule_named(p->draft, read_name(p));
     if (rule < 0) return p->draft->failed;
     *out = frit_nfa_call(nfa(p), rule);
@@ -339,11 +373,11 @@ static frit_status read_all(parser *p)
     return FRIT_OK;
 }
 
-frit_status frit_gbnf_add(frit_draft *draft, frit_str text, int32_t *rule)
+frit_status frit_gbnf_add(frit_draft *draft, frit_str text, const frit_token_names *names, int32_t *rule)
 {
     if (text.len > FRIT_GRAMMAR_TEXT)
         return frit_fail(FRIT_E_LIMIT, "the grammar has %zu bytes; expected at most %d", text.len, FRIT_GRAMMAR_TEXT);
-    parser p = {.text = text, .draft = draft};
+    parser p = {.text = text, .names = names, .draft = draft};
     p.ranges = malloc((2 * (size_t)MAX_RANGES + 1) * sizeof *p.ranges);
     if (!p.ranges) return frit_fail_memory(MAX_RANGES * sizeof *p.ranges, "a grammar");
     p.inverted = p.ranges + MAX_RANGES;
@@ -353,12 +387,12 @@ frit_status frit_gbnf_add(frit_draft *draft, frit_str text, int32_t *rule)
     return status;
 }
 
-frit_status frit_gbnf_compile(frit_automaton **out, frit_str text)
+frit_status frit_gbnf_compile(frit_automaton **out, frit_str text, const frit_token_names *names)
 {
     *out = NULL;
     int32_t root = 0;
     frit_draft draft = {0};
-    frit_status status = frit_gbnf_add(&draft, text, &root);
+    frit_status status = frit_gbnf_add(&draft, text, names, &root);
     if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, root);
     frit_draft_free(&draft);
     return status;

@@ -11,6 +11,9 @@
 // least one byte. Rules that no text matches are removed, and so are states from which none can end. What remains never
 // comes to a dead end: whatever was accepted can be completed.
 //
+// A terminal may also be a token, whatever its text is: an edge for a range of tokens, which a text takes with a whole
+// token (frit_match_push_token).
+//
 // A compiled grammar never changes; any number of threads and matchers (match.h) may use it.
 #pragma once
 #include "grammar/dfa.h"
@@ -84,11 +87,15 @@ typedef struct frit_call_edge {
     int32_t rule, to;
 } frit_call_edge;
 
+typedef struct frit_token_edge {
+    int32_t low, high, to;   // of tokens, both included
+} frit_token_edge;
+
 typedef struct frit_automaton_state {
-    uint32_t first_byte, first_call;   // edges
+    uint32_t first_byte, first_call, first_token;   // edges
     uint16_t n_bytes;
     int32_t table;   // of 256 next states in place of edges; -1: none
-    int32_t n_calls;
+    int32_t n_calls, n_tokens;
     bool final;      // the rule may end here
     bool is_plain;   // it does not end here and calls nothing
     bool is_end;     // it ends here and nothing else
@@ -103,10 +110,11 @@ typedef struct frit_automaton {
     frit_automaton_state *states;
     frit_byte_edge *bytes;
     frit_call_edge *calls;
+    frit_token_edge *tokens;
     int32_t (*tables)[256];
     frit_automaton_rule *rules;
     int32_t n_states, n_rules, n_tables;
-    uint32_t n_bytes, n_calls;
+    uint32_t n_bytes, n_calls, n_tokens;
     frit_counter *counters;
     int32_t n_counters;
     int32_t root;
@@ -118,8 +126,16 @@ typedef struct frit_automaton {
 frit_status frit_automaton_compile(frit_automaton **out, const frit_draft *draft, int32_t root);
 void frit_automaton_free(frit_automaton *grammar);
 
+// How a grammar names the tokens of a vocabulary. find: the token with this text or, where `text` is empty, token *id.
+// Returns NULL, or what is expected in its place.
+typedef struct frit_token_names {
+    const void *vocab;
+    const char *(*find)(const void *vocab, frit_str text, int32_t *id);
+} frit_token_names;
+
 // Front ends. FRIT_E_INVALID with the line or position, what was found and what was expected.
-frit_status frit_gbnf_compile(frit_automaton **out, frit_str text);
+// names: NULL where no token can be named.
+frit_status frit_gbnf_compile(frit_automaton **out, frit_str text, const frit_token_names *names);
 frit_status frit_regex_compile(frit_automaton **out, frit_str pattern);
 
 typedef struct frit_schema_options {
@@ -139,12 +155,19 @@ typedef struct frit_schema_form {
 } frit_schema_form;
 
 // The same as rules of a larger grammar. *rule: a new one.
-frit_status frit_gbnf_add(frit_draft *draft, frit_str text, int32_t *rule);   // before all other rules
+// Before all other rules.
+frit_status frit_gbnf_add(frit_draft *draft, frit_str text, const frit_token_names *names, int32_t *rule);
 frit_status frit_regex_add(frit_draft *draft, frit_str pattern, int32_t *rule);
 frit_status frit_schema_add(frit_draft *draft, struct json_t *schema, const frit_schema_options *options,
                             const frit_schema_form *form, int32_t *rule);
 frit_status frit_schema_add_text(frit_draft *draft, frit_str text, const frit_schema_options *options,
                                  const frit_schema_form *form, int32_t *rule);
+
+// Whether anything but calls leads on.
+static inline bool frit_state_reads(const frit_automaton_state *state)
+{
+    return state->n_bytes > 0 || state->n_tokens > 0;
+}
 
 static inline int32_t frit_state_next(const frit_automaton *g, int32_t state, unsigned char byte)
 {

@@ -115,7 +115,7 @@ static frit_status take(frit_masks *m, size_t d, const frit_token_node *node, bo
         const frit_automaton_state *state = *alive ? &m->a->states[now->single] : NULL;
         if (!state || state->n_calls == 0) {   // what the steps of a match come to, where nothing is called
             *out = state && state->final;
-            *alive = state && state->n_bytes > 0;
+            *alive = state && frit_state_reads(state);
             return FRIT_OK;
         }
     }
@@ -359,6 +359,21 @@ static void allow(const frit_masks *m, const row *r, bool is_empty, uint32_t *ma
     for (uint32_t i = 0; i < r->n_tokens; i++) mask[tokens[i] / 32] |= 1u << (tokens[i] % 32);
 }
 
+// The tokens that a state names: of those that may be named.
+static void allow_named(const frit_masks *m, int32_t state, uint32_t *mask)
+{
+    const frit_automaton_state *s = &m->a->states[state];
+    for (int32_t i = 0; i < s->n_tokens; i++) {
+        const frit_token_edge *e = &m->a->tokens[s->first_token + (uint32_t)i];
+        const int32_t end = e->high < m->trie->n_vocab ? e->high + 1 : m->trie->n_vocab;
+        for (int32_t t = e->low; t < end;) {
+            const int32_t n = end - t < 32 - t % 32 ? end - t : 32 - t % 32;   // of one word
+            mask[t / 32] |= (UINT32_MAX >> (32 - n) << t % 32) & m->trie->named[t / 32];
+            t += n;
+        }
+    }
+}
+
 static frit_status add_work(frit_masks *m, frit_item item, uint32_t node)
 {
     if (m->n_work == m->work_room) {
@@ -386,6 +401,7 @@ static frit_status put_together(frit_masks *m, frit_match *match, uint32_t *mask
         int32_t r = 0;
         FRIT_TRY(find_row(m, w.item.state, w.node, &r));
         allow(m, &m->rows[r], n == 0, mask);
+        if (w.node == 0) allow_named(m, w.item.state, mask);
         if (m->rows[r].n_exits == 0) continue;
         const uint32_t first = m->rows[r].exits, end = first + m->rows[r].n_exits;
         FRIT_TRY(frit_config_return(m->a, &match->frames, &m->calls, w.item.frame, &m->config));

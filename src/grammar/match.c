@@ -275,7 +275,7 @@ static frit_status finish(step *s)
     FRIT_TRY(make_calls(s));
     int32_t kept = 0;
     for (int32_t i = 0; i < c->n; i++)
-        if (s->a->states[c->items[i].state].n_bytes > 0) c->items[kept++] = c->items[i];
+        if (frit_state_reads(&s->a->states[c->items[i].state])) c->items[kept++] = c->items[i];
     c->n = kept;
     return FRIT_OK;
 }
@@ -302,6 +302,17 @@ frit_status frit_config_step(const frit_automaton *a, frit_frames *frames, frit_
         if (next >= 0) FRIT_TRY(add_item(&s, (frit_item){next, items[i].frame}));
     }
     return out->n > 0 ? finish(&s) : FRIT_OK;
+}
+
+// Adds where a token leads that the grammar names.
+static frit_status add_token(step *s, frit_item item, int32_t token)
+{
+    const frit_automaton_state *state = &s->a->states[item.state];
+    for (int32_t i = 0; i < state->n_tokens; i++) {
+        const frit_token_edge *e = &s->a->tokens[state->first_token + (uint32_t)i];
+        if (token >= e->low && token <= e->high) FRIT_TRY(add_item(s, (frit_item){e->to, item.frame}));
+    }
+    return FRIT_OK;
 }
 
 frit_status frit_config_return(const frit_automaton *a, frit_frames *frames, frit_calls *calls, int32_t frame,
@@ -425,23 +436,73 @@ static frit_status step_on(frit_match *match, unsigned char byte)
                             &match->next);
 }
 
+// The end of a token, from the configs before its last byte and before its first: together, so that calls at one place
+// of the text share their frame. byte: -1: the text does not fit.
+static frit_status step_token(frit_match *match, int byte, int32_t token)
+{
+    step s = {match->automaton, &match->frames, &match->calls, &match->next};
+    begin(&s);
+    for (int32_t i = 0; i < match->now.n && byte >= 0; i++) {
+        const frit_item item = match->now.items[i];
+        const int32_t next = frit_state_next(s.a, item.state, (unsigned char)byte);
+        if (next >= 0) FRIT_TRY(add_item(&s, (frit_item){next, item.frame}));
+    }
+    for (int32_t i = 0; i < match->saved.n; i++) FRIT_TRY(add_token(&s, match->saved.items[i], token));
+    return s.out->n > 0 ? finish(&s) : FRIT_OK;
+}
+
+static bool is_alive(const frit_config *config)
+{
+    return config->n > 0 || config->final;
+}
+
+// Steps on by bytes until one does not fit.
+static frit_status read_bytes(frit_match *match, const char *bytes, size_t n, size_t *n_read)
+{
+    for (*n_read = 0; *n_read < n; ++*n_read) {
+        FRIT_TRY(step_on(match, (unsigned char)bytes[*n_read]));
+        if (!is_alive(&match->next)) return FRIT_OK;
+        swap(&match->now, &match->next);
+    }
+    return FRIT_OK;
+}
+
+static frit_status begin_push(frit_match *match)
+{
+    FRIT_TRY(copy_config(&match->saved, &match->now));
+    return mark(match);
+}
+
+// Leaves the match as it was before a push.
+static void drop_push(frit_match *match)
+{
+    if (match->max_marks > 0) match->n_history = match->marks[--match->n_marks].first;
+    swap(&match->now, &match->saved);
+}
+
 frit_status frit_match_push(frit_match *match, const char *bytes, size_t n, size_t *n_read)
 {
     *n_read = 0;
-    frit_status status = copy_config(&match->saved, &match->now);
-    if (status == FRIT_OK) status = mark(match);
-    const bool marked = status == FRIT_OK && match->max_marks > 0;
-    size_t i = 0;
-    while (status == FRIT_OK && i < n) {
-        status = step_on(match, (unsigned char)bytes[i]);
-        if (status != FRIT_OK || (match->next.n == 0 && !match->next.final)) break;
+    FRIT_TRY(begin_push(match));
+    const frit_status status = read_bytes(match, bytes, n, n_read);
+    if (status != FRIT_OK || *n_read < n) drop_push(match);
+    return status;
+}
+
+frit_status frit_match_push_token(frit_match *match, int32_t token, frit_str text, bool *fits)
+{
+    size_t n_read = 0;
+    *fits = false;
+    FRIT_TRY(begin_push(match));
+    const size_t before_last = text.len > 0 ? text.len - 1 : 0;
+    frit_status status = read_bytes(match, text.ptr, before_last, &n_read);
+    const bool has_last = text.len > 0 && n_read == before_last;
+    if (status == FRIT_OK) status = step_token(match, has_last ? (unsigned char)text.ptr[before_last] : -1, token);
+    *fits = status == FRIT_OK && is_alive(&match->next);
+    if (*fits)
         swap(&match->now, &match->next);
-        i++;
-    }
-    *n_read = i;
-    if (i == n) return status;
-    if (marked) match->n_history = match->marks[--match->n_marks].first;
-    swap(&match->now, &match->saved);
+    else
+        drop_push(match);
     return status;
 }
 
@@ -477,6 +538,14 @@ void frit_match_bytes(const frit_match *match, uint64_t bytes[4])
     }
 }
 
+static bool may_name_token(const frit_match *match)
+{
+    bool found = false;
+    for (int32_t i = 0; i < match->now.n; i++)
+        found |= match->automaton->states[match->now.items[i].state].n_tokens > 0;
+    return found;
+}
+
 // The only byte of the set, or -1.
 static int only_byte(const uint64_t bytes[4])
 {
@@ -492,7 +561,7 @@ static int only_byte(const uint64_t bytes[4])
 frit_status frit_match_forced(frit_match *match, size_t most, frit_buf *out)
 {
     frit_status status = copy_config(&match->saved, &match->now);
-    for (size_t i = 0; i < most && status == FRIT_OK && !match->now.final; i++) {
+    for (size_t i = 0; i < most && status == FRIT_OK && !match->now.final && !may_name_token(match); i++) {
         uint64_t bytes[4];
         frit_match_bytes(match, bytes);
         const int byte = only_byte(bytes);

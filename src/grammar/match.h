@@ -94,6 +94,8 @@ void frit_match_deinit(frit_match *match);
 frit_status frit_match_reset(frit_match *match);
 // Reads bytes. *n_read: how many fit; fewer than n leave the match as it was. FRIT_E_LIMIT, FRIT_E_MEMORY.
 frit_status frit_match_push(frit_match *match, const char *bytes, size_t n, size_t *n_read);
+// Reads a token: its text, or itself where the grammar names it. A token that does not fit leaves the match as it was.
+frit_status frit_match_push_token(frit_match *match, int32_t token, frit_str text, bool *fits);
 // Takes back the last n pushes. FRIT_E_INVALID if there were fewer, or max_marks is smaller.
 frit_status frit_match_pop(frit_match *match, int32_t n);
 // Whether the text may end here, and whether it must.

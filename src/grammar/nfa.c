@@ -100,6 +100,16 @@ frit_fragment frit_nfa_call(frit_nfa *nfa, int32_t rule)
     return part;
 }
 
+frit_fragment frit_nfa_token(frit_nfa *nfa, int32_t token, bool negated)
+{
+    const frit_fragment part = frit_nfa_none(nfa);
+    const int32_t symbol = FRIT_TOKEN + token;
+    if (!negated) frit_nfa_add(nfa, part.in, symbol, symbol, part.out);
+    if (negated && token > 0) frit_nfa_add(nfa, part.in, FRIT_TOKEN, symbol - 1, part.out);
+    if (negated) frit_nfa_add(nfa, part.in, symbol + 1, FRIT_TOKEN_END - 1, part.out);
+    return part;
+}
+
 frit_fragment frit_nfa_seq(frit_nfa *nfa, frit_fragment a, frit_fragment b)
 {
     epsilon(nfa, a.out, b.in);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // grammar/nfa.h: nondeterministic automata over symbols, built by parts (Thompson's construction).
 //
-// A symbol is a byte (0-255) or a call of a rule (FRIT_CALL + rule). A part has one state to enter and one to leave,
-// and owns the states and edges that were added since it was begun, so that the last part can be copied for
-// repetitions.
+// A symbol is a byte (0-255), a call of a rule (FRIT_CALL + rule), or a token by its id (FRIT_TOKEN + id). A part has
+// one state to enter and one to leave, and owns the states and edges that were added since it was begun, so that the
+// last part can be copied for repetitions.
 //
 //     frit_fragment a = frit_nfa_text(nfa, frit_str_of("ab"));
 //     frit_fragment b = frit_nfa_repeat(nfa, frit_nfa_bytes(nfa, '0', '9'), 1, FRIT_NO_LIMIT);
@@ -13,7 +13,12 @@
 #pragma once
 #include "base/buf.h"
 
-enum { FRIT_CALL = 256, FRIT_EPSILON = -1, FRIT_NO_LIMIT = -1 };
+enum { FRIT_CALL = 256, FRIT_TOKEN = 1 << 24, FRIT_TOKEN_END = 1 << 25, FRIT_EPSILON = -1, FRIT_NO_LIMIT = -1 };
+
+static inline bool frit_is_call(int32_t symbol)
+{
+    return symbol >= FRIT_CALL && symbol < FRIT_TOKEN;
+}
 
 typedef struct frit_nfa_edge {
     int32_t from, to;
@@ -53,6 +58,8 @@ frit_fragment frit_nfa_text(frit_nfa *nfa, frit_str text);
 // One character of any of the ranges, as UTF-8. Surrogates are left out.
 frit_fragment frit_nfa_chars(frit_nfa *nfa, const frit_range *ranges, size_t n);
 frit_fragment frit_nfa_call(frit_nfa *nfa, int32_t rule);
+// One token, whatever its text is: this one, or any but this one.
+frit_fragment frit_nfa_token(frit_nfa *nfa, int32_t token, bool negated);
 frit_fragment frit_nfa_seq(frit_nfa *nfa, frit_fragment a, frit_fragment b);   // b was built after a
 // Adds an alternative to what frit_nfa_none began.
 frit_fragment frit_nfa_or(frit_nfa *nfa, frit_fragment alternatives, frit_fragment part);

@@ -49,6 +49,10 @@ static uint32_t hash_state(const likeness *l, int32_t s)
         const frit_call_edge *e = &l->a->calls[state->first_call + (uint32_t)i];
         h = mix(mix(h, e->rule), target(l, s, e->to));
     }
+    for (int32_t i = 0; i < state->n_tokens; i++) {
+        const frit_token_edge *e = &l->a->tokens[state->first_token + (uint32_t)i];
+        h = mix(mix(h, (int64_t)e->low << 32 | e->high), target(l, s, e->to));
+    }
     return (uint32_t)(h >> 32);
 }
 
@@ -56,7 +60,7 @@ static bool is_same(const likeness *l, int32_t s, int32_t t)
 {
     const frit_automaton_state *x = &l->a->states[s], *y = &l->a->states[t];
     if (x->final != y->final || l->in_root[s] != l->in_root[t]) return false;
-    if (x->n_bytes != y->n_bytes || x->n_calls != y->n_calls) return false;
+    if (x->n_bytes != y->n_bytes || x->n_calls != y->n_calls || x->n_tokens != y->n_tokens) return false;
     for (uint32_t i = 0; i < x->n_bytes; i++) {
         const frit_byte_edge *e = &l->a->bytes[x->first_byte + i], *f = &l->a->bytes[y->first_byte + i];
         if (e->low != f->low || e->high != f->high || target(l, s, e->to) != target(l, t, f->to)) return false;
@@ -66,17 +70,30 @@ static bool is_same(const likeness *l, int32_t s, int32_t t)
         const frit_call_edge *f = &l->a->calls[y->first_call + (uint32_t)i];
         if (e->rule != f->rule || target(l, s, e->to) != target(l, t, f->to)) return false;
     }
+    for (int32_t i = 0; i < x->n_tokens; i++) {
+        const frit_token_edge *e = &l->a->tokens[x->first_token + (uint32_t)i];
+        const frit_token_edge *f = &l->a->tokens[y->first_token + (uint32_t)i];
+        if (e->low != f->low || e->high != f->high || target(l, s, e->to) != target(l, t, f->to)) return false;
+    }
     return true;
+}
+
+// The next state that a state leads to by its i-th edge; -1: it has fewer.
+static int32_t edge_target(const frit_automaton *a, int32_t s, int32_t i)
+{
+    const frit_automaton_state *state = &a->states[s];
+    if (i < state->n_bytes) return a->bytes[state->first_byte + (uint32_t)i].to;
+    i -= state->n_bytes;
+    if (i < state->n_calls) return a->calls[state->first_call + (uint32_t)i].to;
+    i -= state->n_calls;
+    return i < state->n_tokens ? a->tokens[state->first_token + (uint32_t)i].to : -1;
 }
 
 // `s`, whose next states have been visited.
 static void settle(likeness *l, int32_t s)
 {
-    const frit_automaton_state *state = &l->a->states[s];
     bool known = true;
-    for (uint32_t i = 0; i < state->n_bytes; i++) known &= target(l, s, l->a->bytes[state->first_byte + i].to) != -1;
-    for (int32_t i = 0; i < state->n_calls; i++)
-        known &= target(l, s, l->a->calls[state->first_call + (uint32_t)i].to) != -1;
+    for (int32_t i = 0, to; (to = edge_target(l->a, s, i)) >= 0; i++) known &= target(l, s, to) != -1;
     l->alike[s] = s;
     if (!known) return;
     uint32_t at = hash_state(l, s) & (l->n_buckets - 1);
@@ -86,15 +103,6 @@ static void settle(likeness *l, int32_t s)
         return;
     }
     l->buckets[at] = s;
-}
-
-// The next state that a state leads to by its i-th edge; -1: it has fewer.
-static int32_t edge_target(const frit_automaton *a, int32_t s, int32_t i)
-{
-    const frit_automaton_state *state = &a->states[s];
-    if (i < state->n_bytes) return a->bytes[state->first_byte + (uint32_t)i].to;
-    i -= state->n_bytes;
-    return i < state->n_calls ? a->calls[state->first_call + (uint32_t)i].to : -1;
 }
 
 // States of a counter are like no other: strings of a schema share them already.

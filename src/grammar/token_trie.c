@@ -140,8 +140,10 @@ frit_status frit_token_trie_new(frit_token_trie **out, const frit_str *pieces, i
         t->ends = own_ends;
         t->n_ends = n_ends;
         t->n_vocab = n_vocab;
-        status = frit_token_lists_new(&t->lists);
+        t->named = calloc((size_t)n_vocab / 32 + 1, sizeof *t->named);
+        status = t->named ? frit_token_lists_new(&t->lists) : frit_fail_memory((size_t)n_vocab / 8, "a set of tokens");
         if (status == FRIT_OK) status = fill(t, pieces, entries);
+        for (int32_t i = 0; status == FRIT_OK && i < t->n_tokens; i++) frit_token_trie_name(t, t->tokens[i]);
     }
     free(entries);
     if (status == FRIT_OK)
@@ -151,6 +153,11 @@ frit_status frit_token_trie_new(frit_token_trie **out, const frit_str *pieces, i
     return status;
 }
 
+void frit_token_trie_name(frit_token_trie *t, frit_token token)
+{
+    t->named[token / 32] |= 1u << (token % 32);
+}
+
 void frit_token_trie_free(frit_token_trie *t)
 {
     if (!t) return;
@@ -158,5 +165,6 @@ void frit_token_trie_free(frit_token_trie *t)
     free(t->nodes);
     free(t->tokens);
     free(t->ends);
+    free(t->named);
     free(t);
 }

@@ -18,6 +18,7 @@ typedef struct frit_token_trie {
     frit_token_node *nodes;   // [n_nodes + 1]; node 0 is the root
     int32_t *tokens;          // by text
     frit_token *ends;         // tokens that end an answer
+    uint32_t *named;          // a bit for each token that a grammar may name: those with a text, and others
     uint32_t n_nodes;
     int32_t n_tokens, n_vocab, n_ends;
     uint16_t max_depth;
@@ -28,6 +29,8 @@ typedef struct frit_token_trie {
 // may end.
 frit_status frit_token_trie_new(frit_token_trie **out, const frit_str *pieces, int32_t n_vocab, const frit_token *ends,
                                 int32_t n_ends);
+// A token that is no text may be named by a grammar.
+void frit_token_trie_name(frit_token_trie *trie, frit_token token);
 void frit_token_trie_free(frit_token_trie *trie);
 
 // Classes of bytes, so that sets of them fit in 64 bits: lower case, upper case, digits, everything beyond ASCII, other

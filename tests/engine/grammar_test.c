@@ -118,6 +118,43 @@ static void a_session_ends_where_nothing_can_follow(void **state)
     frit_model_free(model);
 }
 
+// A grammar names a special token, which no text allows, and any but that token.
+static void a_grammar_names_tokens(void **state)
+{
+    (void)state;
+    frit_model *model = open_model();
+    frit_sampler *sampler = NULL;
+    frit_token special = -1, next;
+    frit_buf text = {0};
+    for (frit_token i = 0; i < model->vocab.n && special < 0; i++)
+        if (model->vocab.entries[i].kind == FRIT_TOKEN_CONTROL && !model->vocab.entries[i].is_end) special = i;
+    assert_true(special >= 0);
+    const frit_str piece = model->vocab.entries[special].piece;
+    frit_buf_printf(&text, "root ::= %.*s !<[%d]>{2} \"yes\" <[%d]>", (int)piece.len, piece.ptr, special, special);
+    frit_grammar *grammar = make(model, text.data, FRIT_GRAMMAR_GBNF);
+    frit_rng rng;
+    frit_rng_init(&rng, 3);
+    float *logits = malloc((size_t)model->info.n_vocab * sizeof *logits);
+    for (int k = 0; k < 20; k++) {
+        assert_ok(frit_sampler_new(&sampler, model, &(frit_sampler_options){.temp = 1, .seed = (uint64_t)k}));
+        assert_ok(frit_sampler_set_grammar(sampler, grammar));
+        int n = 0;
+        for (; !frit_sampler_is_over(sampler); n++) {
+            random_normal(&rng, logits, (size_t)model->info.n_vocab, 3);
+            assert_ok(frit_sampler_sample(sampler, logits, &next));
+            assert_int_equal(next == special, n == 0 || (n > 3 && next == special));
+            assert_false(frit_token_is_end(model, next));
+            assert_ok(frit_sampler_accept(sampler, next));
+        }
+        assert_true(n >= 5 && next == special);
+        frit_sampler_free(sampler);
+    }
+    free(logits);
+    frit_grammar_free(grammar);
+    frit_buf_free(&text);
+    frit_model_free(model);
+}
+
 // The greedy or sampled answer after a prompt; with drafts, as many as there are.
 static frit_buf answer_with(const frit_model *model, frit_engine *engine, frit_grammar *grammar,
                             const frit_sampler_options *sampling, const frit_speculate_options *speculate,
@@ -241,6 +278,8 @@ static void a_mistake_is_told_before_the_thread_begins(void **state)
         const char *text, *part;
         frit_status status;
     } bad[] = {{FRIT_GRAMMAR_GBNF, "root", "expected ::=", FRIT_E_INVALID},
+               {FRIT_GRAMMAR_GBNF, "root ::= <[1000000]>", "expected the id of a token of the model's", FRIT_E_INVALID},
+               {FRIT_GRAMMAR_GBNF, "root ::= <no token>", "expected a text that is one token", FRIT_E_INVALID},
                {FRIT_GRAMMAR_GBNF, "root ::= root", "no text", FRIT_E_INVALID},
                {FRIT_GRAMMAR_REGEX, "(a", "expected", FRIT_E_INVALID},
                {FRIT_GRAMMAR_SCHEMA, "{\"type\": \"text\"}", "'type' names an unknown type", FRIT_E_INVALID},
@@ -261,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_logits_give_answers_that_fit),
         cmocka_unit_test(a_session_ends_where_nothing_can_follow),
+        cmocka_unit_test(a_grammar_names_tokens),
         cmocka_unit_test(drafts_fit_and_change_nothing),
         cmocka_unit_test(mistakes_have_a_sentence),
         cmocka_unit_test(a_grammar_compiles_on_a_thread_of_its_own),
