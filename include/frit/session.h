@@ -232,9 +232,9 @@ typedef struct frit_speculate_options {
     bool always;          // as many as there are, whether they pay or not
     uint64_t reserved[8];
 } frit_speculate_options;
-// FRIT_E_INVALID for a draft model whose tokens are others. FRIT_E_UNSUPPORTED for models that cannot forget a token at
-// once: recurrent ones, and those in which every token sees all others. What was set before ends. Forks speculate as
-// the session does; it is not saved with it.
+// FRIT_E_INVALID for a draft model whose tokens are others. FRIT_E_UNSUPPORTED for models in which every token sees all
+// others, and recurrent ones on an engine that keeps no copies of states (n_state_copies), one of which drafts need.
+// What was set before ends. Forks speculate as the session does; it is not saved with it.
 FRIT_API frit_status frit_session_speculate(frit_session *session, const frit_speculate_options *options);
 // As frit_session_next, but gives all tokens of the step: *n_tokens of them, `capacity` at most. The sampler has
 // accepted them all. Of a session without speculation: one.

@@ -346,20 +346,37 @@ void frit_kv_drop_snapshots(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
         give_snapshot(kv, map->snapshots[--map->n_snapshots]);
 }
 
-const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int32_t at)
+bool frit_kv_can_draft(const frit_kv *kv)
+{
+    return kv->state_bytes == 0 || kv->max_snapshots > 0;
+}
+
+static frit_kv_snapshot *latest(const frit_kv_map *map)
+{
+    return map->n_snapshots > 0 ? map->snapshots[map->n_snapshots - 1] : NULL;
+}
+
+void frit_kv_drop_drafts(frit_kv *kv, frit_kv_map *map)
+{
+    if (latest(map) && latest(map)->of_drafts) give_snapshot(kv, map->snapshots[--map->n_snapshots]);
+}
+
+const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int32_t at, bool of_drafts)
 {
     if (kv->max_snapshots == 0) return NULL;
+    frit_kv_drop_drafts(kv, map);
     if (map->n_snapshots == kv->max_snapshots) frit_kv_drop_oldest(kv, map);
     frit_kv_snapshot *snapshot = frit_kv_free_snapshot(kv);
     while (!snapshot && frit_kv_drop_oldest(kv, map)) snapshot = frit_kv_free_snapshot(kv);
     if (!snapshot) return NULL;
     snapshot->n_refs = 1;
     snapshot->at = at;
+    snapshot->of_drafts = of_drafts;
     for (int32_t g = 0; g < kv->n_groups; g++) {
         frit_kv_table *table = &snapshot->tables[g];
         if (kv->groups[g].window == 0) continue;
         table->first = first_page(kv->groups[g].window, at);
-        share_pages(&kv->groups[g], table, &map->tables[g], table->first, at / FRIT_PAGE_TOKENS);
+        share_pages(&kv->groups[g], table, &map->tables[g], table->first, frit_kv_pages_of(at));
     }
     map->snapshots[map->n_snapshots++] = snapshot;
     return snapshot;
@@ -408,9 +425,21 @@ static bool has_windows(const frit_kv *kv, const frit_kv_map *map, int32_t posit
     return true;
 }
 
-static frit_status go_back(frit_kv *kv, frit_kv_map *map, const frit_kv_snapshot *snapshot)
+// The states of a snapshot become the map's. Those of drafts are of no more use then, so the two change places, unless
+// others have the snapshot.
+static frit_status take_states(frit_kv *kv, frit_kv_map *map, frit_kv_snapshot *snapshot)
 {
-    if (snapshot->slot > 0) FRIT_TRY(frit_kv_copy_states(kv, snapshot->slot, map->slot));
+    const int32_t slot = snapshot->slot;
+    if (!snapshot->of_drafts || snapshot->n_refs > 1 || snapshot->owner >= 0)
+        return frit_kv_copy_states(kv, slot, map->slot);
+    snapshot->slot = map->slot;
+    map->slot = slot;
+    give_snapshot(kv, map->snapshots[--map->n_snapshots]);
+    return FRIT_OK;
+}
+
+static frit_status go_back(frit_kv *kv, frit_kv_map *map, frit_kv_snapshot *snapshot)
+{
     shrink(kv, map, snapshot->at);
     for (int32_t g = 0; g < kv->n_groups; g++) {
         const frit_kv_table *pages = &snapshot->tables[g];
@@ -418,7 +447,7 @@ static frit_status go_back(frit_kv *kv, frit_kv_map *map, const frit_kv_snapshot
         clear(&kv->groups[g], &map->tables[g]);
         share_pages(&kv->groups[g], &map->tables[g], pages, pages->begin, pages->end);
     }
-    return FRIT_OK;
+    return snapshot->slot > 0 ? take_states(kv, map, snapshot) : FRIT_OK;
 }
 
 frit_status frit_kv_truncate(frit_kv *kv, frit_kv_map *map, int32_t n_keep, int32_t *n_done)
@@ -428,9 +457,10 @@ frit_status frit_kv_truncate(frit_kv *kv, frit_kv_map *map, int32_t n_keep, int3
     if (goes_back) *n_done = n_keep;
     frit_kv_drop_snapshots(kv, map, *n_done);
     if (goes_back && (kv->state_bytes > 0 || !has_windows(kv, map, *n_done))) {
-        const frit_kv_snapshot *last = map->n_snapshots > 0 ? map->snapshots[map->n_snapshots - 1] : NULL;
+        frit_kv_snapshot *last = latest(map);
+        *n_done = last ? last->at : 0;
         if (last) status = go_back(kv, map, last);
-        *n_done = last && status == FRIT_OK ? last->at : 0;
+        if (status != FRIT_OK) *n_done = 0;
     }
     if (*n_done == 0)
         frit_kv_release(kv, map);

@@ -45,6 +45,7 @@ typedef struct frit_kv_snapshot {
     int32_t owner;                           // entry of the prefix cache whose states it has; -1: none
     int32_t at;                              // after so many positions
     int32_t slot;                            // of the states; 0: there are none
+    bool of_drafts;                          // before tokens that are verified; the latest of its map
     frit_kv_table tables[FRIT_MAX_GROUPS];   // of windows
 } frit_kv_snapshot;
 
@@ -183,10 +184,13 @@ frit_status frit_kv_hold_source(frit_kv *kv, frit_kv_map *map, int32_t n);   // 
 // Such as "3 of 64 pages of 32 tokens are free".
 void frit_kv_describe(const frit_kv *kv, char *text, size_t capacity);
 
-// A snapshot of the place after `at` positions, a multiple of FRIT_PAGE_TOKENS for which there are pages. The step that
-// runs them writes the states to its slot. NULL: none is left, or needed. The oldest makes room where the
-// map has as many as it may.
-const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int32_t at);
+// A snapshot of the place after `at` positions for which there are pages; a multiple of FRIT_PAGE_TOKENS, but where it
+// is `of_drafts`. The step that runs them writes the states to its slot. NULL: none is left, or needed. That of earlier
+// drafts makes room, then the oldest where the map has as many as it may.
+const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int32_t at, bool of_drafts);
+void frit_kv_drop_drafts(frit_kv *kv, frit_kv_map *map);   // all were right
+// Whether sessions can go back to what is before tokens that are verified.
+bool frit_kv_can_draft(const frit_kv *kv);
 void frit_kv_drop_snapshots(frit_kv *kv, frit_kv_map *map, int32_t n_positions);   // of later places
 bool frit_kv_drop_oldest(frit_kv *kv, frit_kv_map *map);                           // false: it has no snapshot
 

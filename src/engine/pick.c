@@ -212,6 +212,16 @@ void frit_session_take_pick(frit_session *session, size_t i, const frit_picked_t
     if (status != FRIT_OK) frit_session_fail(session, status);   // a step may run without the token
 }
 
+// The tokens that a state went back over wait to run again, without results, as those that a grammar forces.
+static frit_status forget_drafts(frit_session *session, size_t n_keep)
+{
+    FRIT_TRY(frit_session_truncate(session, n_keep));
+    const size_t n_waiting = session->n_tokens - session->n_done;
+    const bool is_few = n_waiting + 1 < (size_t)session->engine->prefill_rows && n_waiting <= FRIT_MAX_DRAFTS;
+    session->n_forced = is_few ? (int32_t)n_waiting : 0;
+    return FRIT_OK;
+}
+
 frit_status frit_session_picked(frit_session *session, frit_picked *picked)
 {
     FRIT_REQUIRE(session);
@@ -238,7 +248,8 @@ frit_status frit_session_picked(frit_session *session, frit_picked *picked)
     const frit_pick_status status = result->status;
     frit_speculation_note(session, ask->n - 1, result->n_accepted);
     drop_oldest(session);
-    if (!all && n_keep < session->n_tokens) FRIT_TRY(frit_session_truncate(session, n_keep));
+    if (all) frit_kv_drop_drafts(&session->engine->kv, &session->map);
+    if (!all && n_keep < session->n_tokens) FRIT_TRY(forget_drafts(session, n_keep));
     FRIT_TRY(frit_pick_check(status));
     *picked = given;
     return FRIT_OK;

@@ -135,13 +135,21 @@ static void take(frit_engine *engine, frit_session *session, size_t n)
     }
 }
 
+// Drafts that the session verifies are the rows after token ask->at; a state that has seen them cannot forget them.
+static const frit_ask *verified(const frit_session *session)
+{
+    const frit_ask *ask = session->n_asks > 0 ? &session->asks[session->n_asks - 1] : NULL;
+    return ask && ask->n > 1 && session->engine->kv.state_bytes > 0 ? ask : NULL;
+}
+
 // A snapshot within these rows, where the session wants one. One that a failed step left is not good.
 static void lay_out_snapshot(frit_engine *engine, frit_session *session, frit_seq *seq)
 {
-    const size_t at = session->snapshot_at;
+    const frit_ask *ask = verified(session);
+    const size_t at = ask ? ask->at + 1 : session->snapshot_at;
     if (at <= session->n_done || at > session->n_done + (size_t)session->n_taken) return;
     frit_kv_drop_snapshots(&engine->kv, &session->map, (int32_t)session->n_done);
-    const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(&engine->kv, &session->map, (int32_t)at);
+    const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(&engine->kv, &session->map, (int32_t)at, ask != NULL);
     if (!snapshot || snapshot->slot == 0) return;
     seq->n_copied = (int32_t)(at - session->n_done);
     seq->copy_state = snapshot->slot - 1;

@@ -208,8 +208,10 @@ static uint64_t count_snapshots(const frit_session *session, frit_saved_header *
     uint64_t n_bytes = h->state_bytes;
     if ((kv->state_bytes == 0 && !kv->has_windows) || h->n_done == 0) return 0;
     h->n_places = 1;
-    for (int32_t i = 0; i < map->n_snapshots && (uint32_t)map->snapshots[i]->at <= h->n_done; i++, h->n_places++)
+    for (int32_t i = 0; i < map->n_snapshots && (uint32_t)map->snapshots[i]->at <= h->n_done; i++, h->n_places++) {
+        if (map->snapshots[i]->of_drafts) break;   // the latest one
         n_bytes += h->state_bytes + frit_saved_bytes(h, FRIT_SAVED_WINDOWS, (uint32_t)map->snapshots[i]->at);
+    }
     return n_bytes;
 }
 
@@ -289,7 +291,7 @@ static frit_status take_snapshot(frit_session *session, const frit_saved *saved,
     }
     FRIT_TRY(frit_kv_hold(kv, &session->map, at, true));
     FRIT_TRY(frit_kv_visit(kv, session->map.tables, FRIT_KV_WINDOWS, at, &takes));
-    const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(kv, &session->map, at);
+    const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(kv, &session->map, at, false);
     if (snapshot) return frit_kv_visit_states(kv, snapshot->slot, &takes);
     *from += saved->header.state_bytes;
     return FRIT_OK;

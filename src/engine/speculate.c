@@ -41,8 +41,11 @@ static frit_status check(const frit_session *session, const frit_speculate_optio
     if (engine->model->arch->is_encoder) return frit_fail(FRIT_E_UNSUPPORTED, "%s: an encoder generates no text", path);
     if (engine->hp.is_bidirectional)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: every token sees all others, so all run again after each", path);
-    if (engine->kv.state_bytes > 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: the state of a recurrent model cannot forget a wrong draft", path);
+    if (!frit_kv_can_draft(&engine->kv))
+        return frit_fail(FRIT_E_UNSUPPORTED,
+                         "%s: a state forgets wrong drafts by going back to a copy; the engine was made without copies "
+                         "(--state-copies)",
+                         path);
     return FRIT_OK;
 }
 
@@ -208,10 +211,15 @@ static bool is_ready(const frit_session *session)
            session->tokens[n - 1] >= 0;
 }
 
-// Drafts that there is room for.
+// Drafts that there is room for: in the context, and in a step with the tokens that wait.
 static int32_t room_of(const frit_session *session, size_t most)
 {
-    const size_t n_ctx = (size_t)session->engine->n_ctx, n = session->n_tokens;
+    const frit_engine *engine = session->engine;
+    const int32_t n_step = engine->n_batch < engine->prefill_rows ? engine->n_batch : engine->prefill_rows - 1;
+    const size_t n_waiting = session->n_tokens - session->n_done;
+    const size_t n_left = (size_t)n_step > n_waiting ? (size_t)n_step - n_waiting : 0;
+    if (most > n_left) most = n_left;
+    const size_t n_ctx = (size_t)engine->n_ctx, n = session->n_tokens;
     const size_t room = n + 1 < n_ctx ? n_ctx - n - 1 : 0;   // what follows the drafts has a place too
     if (most > room) most = room;
     const size_t wanted = (size_t)session->speculation->most;

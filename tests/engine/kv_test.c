@@ -215,7 +215,7 @@ static void a_window_goes_back_as_far_as_its_pages_or_to_a_snapshot(void **state
     for (int32_t n = 32; n <= 300; n += 32) {
         run_to(&kv, &map, &n_done, n);
         if (n == 64 || n == 128) {
-            const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(&kv, &map, n);
+            const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(&kv, &map, n, false);
             assert_non_null(snapshot);
             assert_int_equal(snapshot->slot, 0);
         }
@@ -324,7 +324,7 @@ static void change(frit_kv *kv, model_map *m, model_map *other, frit_rng *rng)
         break;
     case 2:
         frit_kv_drop_snapshots(kv, &m->map, m->n_done);
-        if (m->n_done >= 32 && m->map.n_snapshots == 0) frit_kv_add_snapshot(kv, &m->map, m->n_done / 32 * 32);
+        if (m->n_done >= 32 && m->map.n_snapshots == 0) frit_kv_add_snapshot(kv, &m->map, m->n_done / 32 * 32, false);
         break;
     default: {
         const int32_t room = n < N_CTX - m->n_done ? n : N_CTX - m->n_done;
