@@ -538,6 +538,14 @@ static frit_status complete_experts(reader *r)
     return FRIT_OK;
 }
 
+// Layers for multi-token prediction are as this one.
+static const frit_layer_hparams *last_with_attention(const frit_hparams *hp)
+{
+    int32_t i = hp->n_layer - 1;
+    while (i > 0 && hp->layers[i].is_recurrent) i--;
+    return &hp->layers[hp->layers[i].is_recurrent ? hp->n_layer - 1 : i];
+}
+
 static frit_status read_all(reader *r, frit_arena *arena)
 {
     FRIT_TRY(read_rows(r, arena));
@@ -553,8 +561,7 @@ static frit_status read_all(reader *r, frit_arena *arena)
     FRIT_TRY(complete_rope(r));
     frit_meta_get_bool(&r->ckpt->meta, "frit.delta.neighbours", &r->hp->recurrent.by_neighbours, NULL);
     if (r->arch->adjust) FRIT_TRY(r->arch->adjust(r->hp));
-    for (int32_t i = 0; i < r->hp->n_layer_next; i++)   // as the last one
-        r->hp->layers[r->hp->n_layer + i] = r->hp->layers[r->hp->n_layer - 1];
+    for (int32_t i = 0; i < r->hp->n_layer_next; i++) r->hp->layers[r->hp->n_layer + i] = *last_with_attention(r->hp);
     if (r->hp->attn_temp_scale != 0 && r->hp->attn_temp_length < 1)
         return frit_fail(FRIT_E_FORMAT, "%s.attention.temperature_length is %d, expected 1 or more", r->arch->name,
                          (int)r->hp->attn_temp_length);

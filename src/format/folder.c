@@ -220,6 +220,24 @@ static frit_status name_in_text_model(const folder *f, const char **name)
     return FRIT_OK;
 }
 
+// The layer for multi-token prediction is the one after the last, whatever the family's files call it.
+static frit_status name_in_next_layer(const folder *f, const char **name)
+{
+    const int64_t layer = (int64_t)frit_hf_written(&f->hf, "block_count");
+    char here[NAME_BYTES];
+    for (const frit_hf_prefix *p = f->hf.family->next; p && p->there; p++) {
+        const size_t n = strlen(p->there);
+        if (strncmp(*name, p->there, n) != 0) continue;
+        write_gguf_name(here, sizeof here, p->here, layer, "");
+        frit_buf whole = {0};
+        frit_buf_printf(&whole, "%s%s", here, *name + n);
+        if (!whole.failed) *name = frit_arena_text(&f->hf.ckpt->arena, whole.data, whole.len);
+        frit_buf_free(&whole);
+        return *name && !whole.failed ? FRIT_OK : frit_fail_memory(NAME_BYTES, "a tensor name");
+    }
+    return FRIT_OK;
+}
+
 static frit_status place(folder *f, const frit_safetensors_entry *entry)
 {
     frit_arena *arena = &f->hf.ckpt->arena;
@@ -228,6 +246,7 @@ static frit_status place(folder *f, const frit_safetensors_entry *entry)
     FRIT_TRY(frit_hf_quant_name(&f->quant, entry, &stands_for));
     if (!stands_for) return FRIT_OK;
     FRIT_TRY(name_in_text_model(f, &stands_for));
+    FRIT_TRY(name_in_next_layer(f, &stands_for));
     FRIT_TRY(find_place(&f->hf, stands_for, &at));
     if (!at.row) {
         const bool is_meant = is_redundant(stands_for) || is_ignored(f->hf.family, stands_for);
@@ -265,18 +284,26 @@ static frit_status keep(void *ctx, const frit_safetensors_entry *entry)
     return FRIT_OK;
 }
 
-// The layers for multi-token prediction that config.json names and the files have: copies often lack them.
+// The layers for multi-token prediction that config.json names and the files have: copies often lack them. Where they
+// lie apart there is one at most.
 static frit_status find_next_layers(folder *f)
 {
+    char name[NAME_BYTES];
+    int64_t at;
     double n = 0;
     const frit_hf_tensor *row;
     for (size_t i = 0; (row = frit_hf_tensor_get(f->hf.family, i)); i++)
         if (strcmp(row->gguf, FRIT_HF_NEXT_PROJ) == 0) break;
     if (!row) return FRIT_OK;
+    const frit_hf_prefix *apart = f->hf.family->next;
+    if (apart) {
+        snprintf(name, sizeof name, "%sweight", apart->there);
+        f->hf.n_next = frit_map_get(&f->index, frit_str_of(name), &at);
+        return FRIT_OK;
+    }
     FRIT_TRY(frit_hf_get_number(&f->hf, f->hf.config, "", "num_nextn_predict_layers", FRIT_HF_COUNT, &n));
-    for (char name[NAME_BYTES]; f->hf.n_next < (int64_t)n; f->hf.n_next++) {
+    for (; f->hf.n_next < (int64_t)n; f->hf.n_next++) {
         write_gguf_name(name, sizeof name, row->name, n_layers_of(&f->hf, row) + f->hf.n_next, "weight");
-        int64_t at;
         if (!frit_map_get(&f->index, frit_str_of(name), &at)) break;
     }
     return FRIT_OK;

@@ -71,6 +71,12 @@ typedef struct frit_hf_names {
     size_t n_tensors;
 } frit_hf_names;
 
+// Names of a layer for multi-token prediction that files have apart from the others: tensors that begin with `there`
+// are those that begin with `here`, where '*' is the number of that layer. The first row is that of its projection.
+typedef struct frit_hf_prefix {
+    const char *there, *here;
+} frit_hf_prefix;
+
 typedef struct frit_hf_family {
     const char *model_type;    // of config.json
     const char *class_name;    // the first of its "architectures", if it has no model_type
@@ -88,9 +94,10 @@ typedef struct frit_hf_family {
     // Defaults without layer_types: the first window_first layers (or max_window_layers) have no window; of the others
     // every window_period-th (or sliding_window_pattern-th) has none. 0: all have one.
     int window_first, window_period;
-    bool has_windows;       // layer_types and sliding_window give the layers with windows
-    bool is_proportional;   // the family reads partial_rotary_factor: pairs span the whole head
-    bool is_latent;         // YaRN scales the attention scores, not RoPE's result
+    bool has_windows;             // layer_types and sliding_window give the layers with windows
+    bool is_proportional;         // the family reads partial_rotary_factor: pairs span the whole head
+    bool is_latent;               // YaRN scales the attention scores, not RoPE's result
+    const frit_hf_prefix *next;   // ends with one of NULL; or NULL: they are among the layers
     const frit_hf_names *shared;
     frit_hf_names own;
     bool (*fits)(const json_t *config);   // NULL, or whether the config is of this family; the first that fits is used

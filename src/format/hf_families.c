@@ -44,6 +44,7 @@
     X(llama) \
     X(mamba) \
     X(mamba2) \
+    X(mimo) \
     X(minimax) \
     X(mistral) \
     X(mixtral) \

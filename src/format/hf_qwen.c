@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Qwen 2 / 2.5 and Qwen 3. Qwen 2 has biases on Q, K and V; Qwen 3 has QK norms per head instead.
-// Both may have windows in their upper layers.
+// Both may have windows in their upper layers. MiMo is Qwen 2 with layers for multi-token prediction.
 #include "format/hf_rows.h"
+#include "format/rows.h"
 
 // clang-format off
 static const frit_hf_key qwen2_keys[] = {
@@ -80,6 +81,56 @@ const frit_hf_family frit_hf_qwen2 = {
     .act = "silu|swish",
     .shared = &frit_hf_decoder,
     .own = {qwen2_keys, FRIT_COUNT(qwen2_keys), qwen2_tensors, FRIT_COUNT(qwen2_tensors)},
+    .more = add_windows,
+};
+
+// ---------------------------------------------------------------------------------------- MiMo
+
+// Its layer for multi-token prediction multiplies [h | embedding], in GGUF it is [embedding | h].
+static int64_t other_half(const void *order, int64_t i)
+{
+    const int64_t n = *(const int64_t *)order;
+    return i < n ? i + n : i - n;
+}
+
+static frit_status swap_halves(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+{
+    (void)is_bias;
+    int64_t *n = frit_arena_new(&hf->ckpt->arena, int64_t, 1);
+    if (!n) return frit_fail_memory(sizeof *n, tensor->name);
+    *n = (int64_t)frit_hf_written(hf, "embedding_length");
+    if (frit_tensor_width(tensor) != 2 * *n)
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' has %lld columns, expected %lld", tensor->name,
+                         (long long)frit_tensor_width(tensor), (long long)(2 * *n));
+    return frit_reorder_columns(&hf->ckpt->arena, tensor, other_half, n);
+}
+
+// clang-format off
+static const frit_hf_tensor mimo_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "model.layers.*.input_proj",       .gguf = FRIT_HF_NEXT_PROJ, .may_be_absent = true, .rewrite = swap_halves},
+    {.name = "model.layers.*.token_layernorm",  .gguf = "blk.*.nextn.enorm", .may_be_absent = true},
+    {.name = "model.layers.*.hidden_layernorm", .gguf = "blk.*.nextn.hnorm", .may_be_absent = true},
+    {.name = "model.layers.*.final_layernorm",  .gguf = "blk.*.nextn.shared_head_norm", .may_be_absent = true},
+};
+// clang-format on
+
+static const frit_hf_prefix mimo_next[] = {
+    {"model.mtp_layers.0.input_proj.", "model.layers.*.input_proj."},
+    {"model.mtp_layers.0.", "model.layers.*."},
+    {0},
+};
+
+const frit_hf_family frit_hf_mimo = {
+    .model_type = "mimo",
+    .class_name = "MiMoForCausalLM",
+    .arch = "qwen2",
+    .act = "silu|swish",
+    .next = mimo_next,
+    .shared = &frit_hf_decoder,
+    .own = {qwen2_keys, FRIT_COUNT(qwen2_keys), mimo_tensors, FRIT_COUNT(mimo_tensors)},
     .more = add_windows,
 };
 

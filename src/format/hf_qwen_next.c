@@ -60,6 +60,21 @@ static frit_status complete_35(const frit_hf *hf)
     {.name = "model.layers.*.linear_attn.norm", .gguf = "blk.*.ssm_norm", .may_be_absent = true}, \
     {.name = "model.layers.*.linear_attn.out_proj", .gguf = "blk.*.ssm_out", .may_be_absent = true}
 
+#define NEXT_TENSORS \
+    {.name = "model.layers.*.eh_proj", .gguf = FRIT_HF_NEXT_PROJ, .may_be_absent = true}, \
+    {.name = "model.layers.*.enorm", .gguf = "blk.*.nextn.enorm", .may_be_absent = true, .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.hnorm", .gguf = "blk.*.nextn.hnorm", .may_be_absent = true, .rewrite = frit_hf_add_one}, \
+    {.name = "model.layers.*.next_norm", .gguf = "blk.*.nextn.shared_head_norm", .may_be_absent = true, .rewrite = frit_hf_add_one}
+
+static const frit_hf_prefix next_names[] = {
+    {"mtp.fc.", "model.layers.*.eh_proj."},
+    {"mtp.layers.0.", "model.layers.*."},
+    {"mtp.pre_fc_norm_embedding.", "model.layers.*.enorm."},
+    {"mtp.pre_fc_norm_hidden.", "model.layers.*.hnorm."},
+    {"mtp.norm.", "model.layers.*.next_norm."},
+    {0},
+};
+
 static const frit_hf_key qwen3_next_keys[] = {
     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 2, FRIT_HF_N_HEAD},
     {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 256, 256},
@@ -72,6 +87,7 @@ static const frit_hf_key qwen3_next_keys[] = {
 
 static const frit_hf_tensor qwen3_next_tensors[] = {
     SHARED_TENSORS,
+    NEXT_TENSORS,
     FRIT_HF_ROWS_NO_FEED_FORWARD,
     {.name = "model.layers.*.linear_attn.in_proj_qkvz", .gguf = "blk.*.ssm_in", .may_be_absent = true},
     {.name = "model.layers.*.linear_attn.in_proj_ba", .gguf = "blk.*.ssm_ba", .may_be_absent = true},
@@ -93,6 +109,7 @@ static const frit_hf_key qwen3_5_text_keys[] = {
 
 static const frit_hf_tensor qwen3_5_text_tensors[] = {
     SHARED_TENSORS,
+    NEXT_TENSORS,
     {.name = "model.layers.*.linear_attn.in_proj_qkv", .gguf = "blk.*.attn_qkv", .may_be_absent = true},
     {.name = "model.layers.*.linear_attn.in_proj_z", .gguf = "blk.*.attn_gate", .may_be_absent = true},
     {.name = "model.layers.*.linear_attn.in_proj_a", .gguf = "blk.*.ssm_alpha", .may_be_absent = true},
@@ -107,6 +124,7 @@ const frit_hf_family frit_hf_qwen3_next = {
     .act = "silu|swish",
     .partial_rotary = 0.25,
     .more = complete_next,
+    .next = next_names,
     .shared = &frit_hf_decoder,
     .own = {qwen3_next_keys, FRIT_COUNT(qwen3_next_keys), qwen3_next_tensors, FRIT_COUNT(qwen3_next_tensors)},
 };
@@ -118,6 +136,7 @@ const frit_hf_family frit_hf_qwen3_5_text = {
     .act = "silu|swish",
     .partial_rotary = 0.25,
     .more = complete_35,
+    .next = next_names,
     .shared = &frit_hf_decoder,
     .own = {qwen3_5_text_keys, FRIT_COUNT(qwen3_5_text_keys), qwen3_5_text_tensors, FRIT_COUNT(qwen3_5_text_tensors)},
 };

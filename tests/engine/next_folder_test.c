@@ -1,28 +1,63 @@
 // SPDX-License-Identifier: MIT
-// Layers for multi-token prediction of Hugging Face folders. The folders are reference models of two families, whose
-// last layer is there once more with random parts of such a layer, under the names of the published models.
+// Layers for multi-token prediction of Hugging Face folders. The folders are reference models, whose last layer is
+// there once more with random parts of such a layer, under the names of the published models.
 #include "support/support.h"
 
 #include "engine/engine.h"
 #include "format/checkpoint.h"
+#include "format/rows.h"
 
 #include <jansson.h>
 #include <sys/stat.h>
 
-enum { N_EMBD = 64, N_VOCAB = 512, N_LAYER = 3, N_TEXT = 40, N_PROMPT = 20 };
+enum { N_EMBD = 64, N_VOCAB = 512, N_TEXT = 40, N_PROMPT = 20 };
 
-// What a folder's layer has more than others: rows, columns.
+// What a folder's layer has more than others, under GGUF's names: rows, columns.
 static const struct part {
-    const char *name, *gguf;
+    const char *gguf;
     int n_out, n_in;
 } parts[] = {
-    {"eh_proj", "eh_proj", N_EMBD, 2 * N_EMBD},
-    {"enorm", "enorm", N_EMBD, 0},
-    {"hnorm", "hnorm", N_EMBD, 0},
-    {"embed_tokens", "embed_tokens", N_VOCAB, N_EMBD},
-    {"shared_head.head", "shared_head_head", N_VOCAB, N_EMBD},
-    {"shared_head.norm", "shared_head_norm", N_EMBD, 0},
+    {"eh_proj", N_EMBD, 2 * N_EMBD},
+    {"enorm", N_EMBD, 0},
+    {"hnorm", N_EMBD, 0},
+    {"embed_tokens", N_VOCAB, N_EMBD},
+    {"shared_head_head", N_VOCAB, N_EMBD},
+    {"shared_head_norm", N_EMBD, 0},
 };
+enum { N_PARTS = sizeof parts / sizeof parts[0] };
+
+// How a family writes it.
+typedef struct folder_family {
+    const char *reference;
+    int32_t n_layer;               // of which the last one has attention
+    const char *type, *its_type;   // of config.json, where it is another family's
+    const char *layer;             // the beginning of the names of what every layer has
+    const char *names[N_PARTS];    // NULL: not in its files
+    bool adds_one;                 // norms multiply by 1 + weight
+    bool hidden_first;             // eh_proj multiplies [h | embedding]
+} folder_family;
+
+#define DEEPSEEK_NAMES                                                                                       \
+    "model.layers.3.eh_proj", "model.layers.3.enorm", "model.layers.3.hnorm", "model.layers.3.embed_tokens", \
+        "model.layers.3.shared_head.head", "model.layers.3.shared_head.norm"
+#define QWEN_NAMES "mtp.fc", "mtp.pre_fc_norm_embedding", "mtp.pre_fc_norm_hidden", NULL, NULL, "mtp.norm"
+
+static const folder_family glm = {"goldens/hf/glm4_moe", 3, .layer = "model.layers.3.", .names = {DEEPSEEK_NAMES}};
+static const folder_family deepseek = {"goldens/hf/deepseek_v3", 3, .layer = "model.layers.3.",
+                                       .names = {DEEPSEEK_NAMES}};
+static const folder_family qwen_next = {"goldens/hf/qwen3_next", 4, .layer = "mtp.layers.0.", .names = {QWEN_NAMES},
+                                        .adds_one = true};
+static const folder_family qwen_35 = {"goldens/hf/qwen3_5_text", 4, .layer = "mtp.layers.0.", .names = {QWEN_NAMES},
+                                      .adds_one = true};
+static const folder_family mimo = {"goldens/hf/qwen2",
+                                   3,
+                                   "\"qwen2\"",
+                                   "\"mimo\"",
+                                   "model.mtp_layers.0.",
+                                   {"model.mtp_layers.0.input_proj", "model.mtp_layers.0.token_layernorm",
+                                    "model.mtp_layers.0.hidden_layernorm", NULL, NULL,
+                                    "model.mtp_layers.0.final_layernorm"},
+                                   .hidden_first = true};
 
 typedef struct file {   // that is being written
     json_t *header;
@@ -38,28 +73,35 @@ static void add(file *f, const char *name, json_t *shape, const char *dtype, con
     frit_buf_append(&f->data, bytes, n);
 }
 
-static void add_random(file *f, const struct part *part)
+static void make_values(frit_rng *rng, const struct part *part, float *values)
 {
-    char name[96];
+    random_normal(rng, values, (size_t)part->n_out * (size_t)(part->n_in ? part->n_in : 1), part->n_in ? 0.1F : 1);
+}
+
+static void add_random(file *f, const struct part *part, const char *name)
+{
+    char whole[96];
     const size_t n = (size_t)part->n_out * (size_t)(part->n_in ? part->n_in : 1);
     float *values = malloc(n * sizeof *values);
-    random_normal(&f->rng, values, n, part->n_in ? 0.1F : 1);
-    snprintf(name, sizeof name, "model.layers.%d.%s.weight", N_LAYER, part->name);
+    make_values(&f->rng, part, values);
+    snprintf(whole, sizeof whole, "%s.weight", name);
     json_t *shape = part->n_in ? json_pack("[i, i]", part->n_out, part->n_in) : json_pack("[i]", part->n_out);
-    add(f, name, shape, "F32", values, n * sizeof *values);
+    add(f, whole, shape, "F32", values, n * sizeof *values);
     free(values);
 }
 
 // The tensors of the model, and those of its last layer again.
-static void copy_tensors(file *f, const char *path)
+static void copy_tensors(file *f, const folder_family *family, const char *path)
 {
+    char last[64];
+    snprintf(last, sizeof last, "model.layers.%d.", (int)family->n_layer - 1);
     char *bytes;
     size_t n_bytes;
     assert_ok(frit_file_read(path, (uint64_t)1 << 30, &bytes, &n_bytes));
     uint64_t n_header;
     memcpy(&n_header, bytes, sizeof n_header);
     json_t *header = json_loadb(bytes + 8, n_header, 0, NULL), *entry;
-    const char *name, last[] = "model.layers.2.";
+    const char *name;
     assert_non_null(header);
     json_object_foreach(header, name, entry)
     {
@@ -72,7 +114,7 @@ static void copy_tensors(file *f, const char *path)
         add(f, name, json_incref(shape), dtype, bytes + 8 + n_header + begin, n);
         if (strncmp(name, last, strlen(last)) != 0) continue;
         char again[160];
-        snprintf(again, sizeof again, "model.layers.%d.%s", N_LAYER, name + strlen(last));
+        snprintf(again, sizeof again, "%s%s", family->layer, name + strlen(last));
         add(f, again, json_incref(shape), dtype, bytes + 8 + n_header + begin, n);
     }
     json_decref(header);
@@ -86,27 +128,42 @@ static void write_in(const char *folder, const char *name, const void *bytes, si
     write_file(path, bytes, n);
 }
 
+// config.json, of the family that writes such layers.
+static void write_config(const char *folder, const folder_family *family)
+{
+    char name[96], *config;
+    size_t n_config;
+    snprintf(name, sizeof name, "%s/config.json", family->reference);
+    assert_ok(frit_file_read(shared_path("%s", name), 1 << 20, &config, &n_config));
+    frit_buf text = {0};
+    const char *type = family->type ? strstr(config, family->type) : NULL;
+    assert_true(!family->type || type);
+    const size_t n_before = type ? (size_t)(type - config) : n_config;
+    frit_buf_append(&text, config, n_before);
+    if (type) frit_buf_text(&text, family->its_type);
+    if (type) frit_buf_append(&text, type + strlen(family->type), n_config - n_before - strlen(family->type));
+    write_in(folder, "config.json", text.data, text.len);
+    frit_buf_free(&text);
+    free(config);
+}
+
 // `without`: this part is left out.
-static const char *make_folder(const char *reference, const char *without)
+static const char *make_folder(const folder_family *family, const char *without)
 {
     static char folder[4096];
     static int n_folders;
-    char name[96], *config;
-    size_t n_config;
+    char name[96];
     snprintf(name, sizeof name, "next-%d", n_folders++);
     snprintf(folder, sizeof folder, "%s", temp_path(name));
     assert_int_equal(mkdir(folder, 0700), 0);
-    snprintf(name, sizeof name, "%s/config.json", reference);
-    assert_ok(frit_file_read(shared_path("%s", name), 1 << 20, &config, &n_config));
-    assert_non_null(strstr(config, "\"num_nextn_predict_layers\": 1"));
-    write_in(folder, "config.json", config, n_config);
-    free(config);
+    write_config(folder, family);
     file f = {.header = json_object()};
     frit_rng_init(&f.rng, 3);
-    snprintf(name, sizeof name, "%s/model.safetensors", reference);
-    copy_tensors(&f, shared_path("%s", name));
-    for (size_t i = 0; i < FRIT_COUNT(parts); i++)
-        if (!without || strcmp(without, parts[i].name) != 0) add_random(&f, &parts[i]);
+    snprintf(name, sizeof name, "%s/model.safetensors", family->reference);
+    copy_tensors(&f, family, shared_path("%s", name));
+    for (size_t i = 0; i < N_PARTS; i++)
+        if (family->names[i] && (!without || strcmp(without, parts[i].gguf) != 0))
+            add_random(&f, &parts[i], family->names[i]);
     char *header = json_dumps(f.header, JSON_COMPACT);
     const uint64_t n_header = strlen(header);
     frit_buf all = {0};
@@ -122,20 +179,28 @@ static const char *make_folder(const char *reference, const char *without)
 }
 
 // Each part is where GGUF files have it.
-static void check_parts(const frit_model *model)
+static void check_parts(const frit_model *model, const folder_family *family)
 {
     frit_rng rng;
     frit_rng_init(&rng, 3);
-    for (size_t i = 0; i < FRIT_COUNT(parts); i++) {
+    for (size_t i = 0; i < N_PARTS; i++) {
         char name[96];
-        const size_t n = (size_t)parts[i].n_out * (size_t)(parts[i].n_in ? parts[i].n_in : 1);
-        float *values = malloc(n * sizeof *values);
-        random_normal(&rng, values, n, parts[i].n_in ? 0.1F : 1);
-        snprintf(name, sizeof name, "blk.%d.nextn.%s.weight", N_LAYER, parts[i].gguf);
+        const int n_in = parts[i].n_in ? parts[i].n_in : 1;
+        const size_t n = (size_t)parts[i].n_out * (size_t)n_in;
+        float *values = malloc(n * sizeof *values), *found = malloc(n * sizeof *found);
+        if (family->names[i]) make_values(&rng, &parts[i], values);
+        snprintf(name, sizeof name, "blk.%d.nextn.%s.weight", (int)family->n_layer, parts[i].gguf);
         const frit_tensor *tensor = frit_checkpoint_find(model->ckpt, name);
-        if (!tensor) fail_msg("%s is missing", name);
-        assert_memory_equal(tensor->data, values, n * sizeof *values);
+        if (!tensor != !family->names[i]) fail_msg("%s: %s", name, tensor ? "is there" : "is missing");
+        if (tensor) assert_ok(frit_tensor_decode_rows(tensor, 0, frit_tensor_n_rows(tensor), found));
+        for (size_t k = 0; tensor && k < n; k++) {
+            const bool moves = i == 0 && family->hidden_first;
+            const size_t from = moves ? (k / N_EMBD % 2 ? k - N_EMBD : k + N_EMBD) : k;
+            const float expected = values[from] + (family->adds_one && parts[i].n_in == 0 ? 1 : 0);
+            if (found[k] != expected) fail_msg("%s: number %zu is %g, expected %g", name, k, found[k], expected);
+        }
         free(values);
+        free(found);
     }
 }
 
@@ -158,22 +223,49 @@ static void write_text(const frit_model *model, frit_engine *engine, frit_engine
     frit_session_free(session);
 }
 
-static void check_family(const char *reference)
+// The same as a GGUF file.
+static void check_file(const folder_family *family)
 {
-    if (!shared_has("%s", reference)) skip_because("the reference model is not here");
+    const frit_engine_options options = {.n_ctx = 128, .n_threads = 1, .deterministic = true, .no_prefix_cache = true};
+    char path[4200];
+    frit_model *model, *layer;
+    frit_engine *engine, *next;
+    frit_token expected[N_TEXT], tokens[N_TEXT];
+    frit_speculation_info info;
+    snprintf(path, sizeof path, "%s", temp_path("next.gguf"));
+    assert_ok(frit_convert(make_folder(family, NULL), path, &(frit_convert_options){.type = "f32"}));
+    assert_ok(frit_model_open(&model, path, NULL));
+    assert_int_equal(model->info.n_layer_next, 1);
+    assert_ok(frit_model_open_next(&layer, model));
+    assert_ok(frit_engine_new(&engine, model, &options));
+    assert_ok(frit_engine_new(&next, layer, &options));
+    write_text(model, engine, NULL, expected, &info);
+    write_text(model, engine, next, tokens, &info);
+    assert_memory_equal(tokens, expected, sizeof expected);
+    assert_true(info.n_drafted >= N_TEXT);
+    frit_engine_free(next);
+    frit_engine_free(engine);
+    frit_model_free(layer);
+    frit_model_free(model);
+    remove(path);
+}
+
+static void check_family(const folder_family *family)
+{
+    if (!shared_has("%s", family->reference)) skip_because("the reference model is not here");
     const frit_engine_options options = {.n_ctx = 128, .n_threads = 1, .deterministic = true, .no_prefix_cache = true};
     frit_model *plain, *model, *layer;
     frit_engine *engines[3];
     frit_token expected[N_TEXT], tokens[N_TEXT];
     frit_speculation_info info;
-    assert_ok(
-        frit_model_open(&plain, shared_path("%s", reference), NULL));   // config.json names a layer that is not there
+    assert_ok(frit_model_open(&plain, shared_path("%s", family->reference),
+                              NULL));   // config.json names a layer that is not there
     assert_int_equal(plain->info.n_layer_next, 0);
     assert_fails(frit_model_open_next(&layer, plain), FRIT_E_UNSUPPORTED, "nextn_predict_layers");
-    assert_ok(frit_model_open(&model, make_folder(reference, NULL), NULL));
+    assert_ok(frit_model_open(&model, make_folder(family, NULL), NULL));
     assert_int_equal(model->info.n_layer_next, 1);
     assert_int_equal(model->info.n_layer, plain->info.n_layer);
-    check_parts(model);
+    check_parts(model, family);
     assert_ok(frit_model_open_next(&layer, model));
     assert_ok(frit_engine_new(&engines[0], plain, &options));
     assert_ok(frit_engine_new(&engines[1], model, &options));
@@ -188,18 +280,38 @@ static void check_family(const char *reference)
     frit_model_free(layer);
     frit_model_free(model);
     frit_model_free(plain);
+    check_file(family);
 }
 
 static void layers_of_glm_4_5_guess(void **state)
 {
     (void)state;
-    check_family("goldens/hf/glm4_moe");
+    check_family(&glm);
 }
 
 static void layers_of_deepseek_v3_guess(void **state)
 {
     (void)state;
-    check_family("goldens/hf/deepseek_v3");
+    check_family(&deepseek);
+}
+
+// Their other layers are delta nets, whose states forget refused drafts.
+static void layers_of_qwen_3_next_guess(void **state)
+{
+    (void)state;
+    check_family(&qwen_next);
+}
+
+static void layers_of_qwen_3_5_guess(void **state)
+{
+    (void)state;
+    check_family(&qwen_35);
+}
+
+static void layers_of_mimo_guess(void **state)
+{
+    (void)state;
+    check_family(&mimo);
 }
 
 // Published folders lack the head and the embeddings where they are the model's; others are incomplete.
@@ -210,11 +322,11 @@ static void parts_may_be_missing(void **state)
         const char *part;
         int32_t n_layer_next;
         bool is_used;
-    } rows[] = {{"shared_head.head", 1, true}, {"embed_tokens", 1, true}, {"hnorm", 1, false}, {"eh_proj", 0, false}};
+    } rows[] = {{"shared_head_head", 1, true}, {"embed_tokens", 1, true}, {"hnorm", 1, false}, {"eh_proj", 0, false}};
     if (!shared_has("goldens/hf/glm4_moe")) skip_because("the reference model is not here");
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         frit_model *model, *layer = NULL;
-        assert_ok(frit_model_open(&model, make_folder("goldens/hf/glm4_moe", rows[i].part), NULL));
+        assert_ok(frit_model_open(&model, make_folder(&glm, rows[i].part), NULL));
         assert_int_equal(model->info.n_layer_next, rows[i].n_layer_next);
         const frit_status status = frit_model_open_next(&layer, model);
         assert_int_equal(status, rows[i].is_used ? FRIT_OK : FRIT_E_UNSUPPORTED);
@@ -226,9 +338,9 @@ static void parts_may_be_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_of_glm_4_5_guess),
-        cmocka_unit_test(layers_of_deepseek_v3_guess),
-        cmocka_unit_test(parts_may_be_missing),
+        cmocka_unit_test(layers_of_glm_4_5_guess),     cmocka_unit_test(layers_of_deepseek_v3_guess),
+        cmocka_unit_test(layers_of_qwen_3_next_guess), cmocka_unit_test(layers_of_qwen_3_5_guess),
+        cmocka_unit_test(layers_of_mimo_guess),        cmocka_unit_test(parts_may_be_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
