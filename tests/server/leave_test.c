@@ -1,37 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Clients that leave in each phase of a request: a step later its session and pages are free, and the neighbour has the
 // tokens that it has alone. Looked at on the engine's thread, whose steps are the neighbour's tokens.
-#include "server/worker.h"
-#include "support/support.h"
+#include "server/worker_jobs.h"
 
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { CTX = 256, N_ANSWER = 60 };
 
-static frit_model *model;
-static frit_engine *engine;
-static server_worker *worker;
-
 static int set_up(void **state)
 {
     (void)state;
-    server_problem problem;
-    assert_ok(frit_model_open(&model, project_path("models/fable.gguf"), NULL));
-    assert_ok(frit_engine_new(&engine, model,
-                              &(frit_engine_options){.n_ctx = CTX, .n_threads = 1, .n_sessions = 2, .n_batch = 8}));
-    const server_worker_options options = {.n_sessions = 2, .max_waiting = 4, .speculate = {.always = true}};
-    assert_true(server_worker_new(&worker, model, engine, &options, &problem));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    server_worker_free(worker);
-    frit_engine_free(engine);
-    frit_model_free(model);
+    open_worker(&(frit_engine_options){.n_ctx = CTX, .n_threads = 1, .n_sessions = 2, .n_batch = 8},
+                &(server_worker_options){.n_sessions = 2, .max_waiting = 4, .speculate = {.always = true}});
     return 0;
 }
 
@@ -123,47 +104,12 @@ static const server_voice voice = {.text = put_text, .finish = put_end, .fail = 
 
 // ---------------------------------------------------------------------------------------- jobs
 
-static server_job *new_job(const char *prompt)
-{
-    server_job *job = server_job_new();
-    job->prompt = malloc(CTX * sizeof *job->prompt);
-    assert_ok(frit_tokenize(model, prompt, strlen(prompt), FRIT_TEXT_SPECIAL, job->prompt, CTX, &job->n_prompt));
-    assert_ok(frit_sampler_new(&job->sampler, model, &(frit_sampler_options){.temp = 0}));
-    job->voice = &voice;
-    job->n_top = -1;
-    job->max_tokens = N_ANSWER;
-    job->socket = -1;
-    return job;
-}
-
-static void submit(server_job *job)
-{
-    server_problem problem;
-    assert_true(server_worker_submit(worker, job, &problem));
-}
-
-static void nothing(void *ctx)
-{
-    (void)ctx;
-}
-
-static void read_all(server_job *job, char *text, size_t size)
-{
-    static const struct timespec moment = {.tv_nsec = 1000000};
-    size_t n = 0, at = 0;
-    for (server_read got = SERVER_READ_NOTHING; got != SERVER_READ_END; at += n) {
-        got = server_job_read(worker, job, text + at, size - at - 1, &n, nothing, NULL);
-        if (got == SERVER_READ_NOTHING) nanosleep(&moment, NULL);
-    }
-    text[at] = 0;
-}
-
 // A long prompt, most of which runs in steps of its own.
 static server_job *new_leaver(const phase *p, int socket)
 {
     char prompt[1024] = "";
     for (int i = 0; i < 20; i++) strcat(prompt, "The king and the queen said. ");
-    server_job *job = new_job(prompt);
+    server_job *job = new_job(prompt, &voice, N_ANSWER);
     assert_in_range(job->n_prompt, 100, CTX - N_ANSWER - 1);
     job->socket = socket;
     job->awaits_grammar = p->awaits_grammar;
@@ -177,7 +123,7 @@ static server_job *new_leaver(const phase *p, int socket)
 // With log-probabilities it has no guesses: one token a step.
 static server_job *new_neighbour(void)
 {
-    server_job *job = new_job("Once upon a time");
+    server_job *job = new_job("Once upon a time", &voice, N_ANSWER);
     job->n_top = 0;
     return job;
 }
@@ -185,9 +131,10 @@ static server_job *new_neighbour(void)
 static void leave_in(const phase *p, const char *alone)
 {
     char text[2048];
+    server_problem problem;
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    server_job *neighbour = new_neighbour(), *other = p->is_crowded ? new_job("A wolf") : NULL;
+    server_job *neighbour = new_neighbour(), *other = p->is_crowded ? new_job("A wolf", &voice, N_ANSWER) : NULL;
     server_job *leaver = new_leaver(p, ends[0]);
     scene s = {.phase = p, .job = leaver, .peer = ends[1]};
     neighbour->ctx = &s;
@@ -197,11 +144,11 @@ static void leave_in(const phase *p, const char *alone)
     if (other) submit(other);
     submit(leaver);
     server_worker_give_grammar(worker, neighbour, NULL, NULL);
-    read_all(neighbour, text, sizeof text);
+    read_job(neighbour, &problem, text, sizeof text);
     if (!s.looked) fail_msg("%s: the client did not leave", p->name);
     if (!s.is_free) fail_msg("%s: a step later the request was still there", p->name);
     assert_string_equal(text, alone);
-    if (other) read_all(other, text, sizeof text);
+    if (other) read_job(other, &problem, text, sizeof text);
     server_job_release(worker, neighbour);
     server_job_release(worker, other);
     server_job_release(worker, leaver);
@@ -212,9 +159,10 @@ static void a_client_that_leaves_is_gone_a_step_later(void **state)
 {
     (void)state;
     char alone[2048];
+    server_problem problem;
     server_job *job = new_neighbour();
     submit(job);
-    read_all(job, alone, sizeof alone);
+    read_job(job, &problem, alone, sizeof alone);
     server_job_release(worker, job);
     assert_true(strlen(alone) > N_ANSWER);
     for (size_t i = 0; i < FRIT_COUNT(phases); i++) leave_in(&phases[i], alone);
@@ -223,5 +171,5 @@ static void a_client_that_leaves_is_gone_a_step_later(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_client_that_leaves_is_gone_a_step_later)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, close_worker);
 }

@@ -1,32 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The engine thread by itself: a job's prompt runs before its grammar is there.
-#include "server/worker.h"
-#include "support/support.h"
+#include "server/worker_jobs.h"
 
 #include <stdatomic.h>
-#include <time.h>
-
-static frit_model *model;
-static frit_engine *engine;
-static server_worker *worker;
 
 static int set_up(void **state)
 {
     (void)state;
-    server_problem problem;
-    assert_ok(frit_model_open(&model, project_path("models/fable.gguf"), NULL));
-    assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 256, .n_sessions = 2}));
-    const server_worker_options options = {.n_sessions = 2, .max_waiting = 4};
-    assert_true(server_worker_new(&worker, model, engine, &options, &problem));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    server_worker_free(worker);
-    frit_engine_free(engine);
-    frit_model_free(model);
+    open_worker(&(frit_engine_options){.n_ctx = 256, .n_sessions = 2},
+                &(server_worker_options){.n_sessions = 2, .max_waiting = 4});
     return 0;
 }
 
@@ -48,30 +30,11 @@ static void put_failure(server_job *job, const server_problem *problem)
 
 static const server_voice voice = {.text = put_text, .finish = put_end, .fail = put_failure};
 
-static void nothing(void *ctx)
+static server_job *submit_prompt(const char *prompt)
 {
-    (void)ctx;
-}
-
-static void sleep_ms(long ms)
-{
-    const struct timespec time = {.tv_nsec = ms * 1000000};
-    nanosleep(&time, NULL);
-}
-
-static server_job *submit(const char *prompt)
-{
-    server_problem problem;
-    server_job *job = server_job_new();
-    job->prompt = malloc(64 * sizeof *job->prompt);
-    assert_ok(frit_tokenize(model, prompt, strlen(prompt), FRIT_TEXT_SPECIAL, job->prompt, 64, &job->n_prompt));
-    assert_ok(frit_sampler_new(&job->sampler, model, &(frit_sampler_options){.temp = 0}));
-    job->voice = &voice;
-    job->n_top = -1;
-    job->max_tokens = 40;
-    job->socket = -1;
+    server_job *job = new_job(prompt, &voice, 40);
     job->awaits_grammar = true;
-    assert_true(server_worker_submit(worker, job, &problem));
+    submit(job);
     return job;
 }
 
@@ -90,19 +53,6 @@ static frit_status look(server_job *job, frit_engine *e, bool *ended)
     return FRIT_OK;
 }
 
-// All of the job's text; an empty text if it failed before it began.
-static void read_all(server_job *job, server_problem *problem, char *text, size_t size)
-{
-    size_t n = 0, at = 0;
-    while (!server_job_begun(worker, job, problem, nothing, NULL)) sleep_ms(1);
-    for (server_read got; problem->status == 0; at += n) {
-        got = server_job_read(worker, job, text + at, size - at - 1, &n, nothing, NULL);
-        if (got == SERVER_READ_END) break;
-        if (got == SERVER_READ_NOTHING) sleep_ms(1);
-    }
-    text[at] = 0;
-}
-
 // Whether the prompt of a job has run, as soon as it has.
 static bool wait_for_prompt(const server_job *awaited)
 {
@@ -116,7 +66,7 @@ static bool wait_for_prompt(const server_job *awaited)
         job->voice = &voice;
         job->socket = -1;
         assert_true(server_worker_submit(worker, job, &problem));
-        read_all(job, &problem, text, sizeof text);
+        read_job(job, &problem, text, sizeof text);
         server_job_release(worker, job);
     }
     return p.has_run;
@@ -136,11 +86,11 @@ static void a_prompt_runs_before_its_grammar_is_there(void **state)
     (void)state;
     server_problem problem;
     char text[256];
-    server_job *job = submit("The king said");
+    server_job *job = submit_prompt("The king said");
     assert_true(wait_for_prompt(job));
     assert_false(server_job_begun(worker, job, &problem, nothing, NULL));
     server_worker_give_grammar(worker, job, yes_or_no(), NULL);
-    read_all(job, &problem, text, sizeof text);
+    read_job(job, &problem, text, sizeof text);
     assert_int_equal(problem.status, 0);
     assert_true(strcmp(text, " yes, my dear king.") == 0 || strcmp(text, " no, my dear king.") == 0);
     server_job_release(worker, job);
@@ -153,16 +103,16 @@ static void a_grammar_that_comes_early_is_used_too(void **state)
     server_problem problem;
     char text[2][256];
     for (int late = 0; late < 2; late++) {
-        server_job *job = submit("Once upon a time there was a king. He said");
+        server_job *job = submit_prompt("Once upon a time there was a king. He said");
         if (late) assert_true(wait_for_prompt(job));
         server_worker_give_grammar(worker, job, yes_or_no(), NULL);
-        read_all(job, &problem, text[late], sizeof text[late]);
+        read_job(job, &problem, text[late], sizeof text[late]);
         server_job_release(worker, job);
     }
     assert_string_equal(text[0], text[1]);
-    server_job *job = submit("The king said");
+    server_job *job = submit_prompt("The king said");
     server_worker_give_grammar(worker, job, NULL, NULL);   // anything
-    read_all(job, &problem, text[0], sizeof text[0]);
+    read_job(job, &problem, text[0], sizeof text[0]);
     assert_int_equal(problem.status, 0);
     assert_true(strlen(text[0]) > 1);
     server_job_release(worker, job);
@@ -174,11 +124,11 @@ static void a_job_fails_with_what_its_grammar_fails_with(void **state)
     for (int late = 0; late < 2; late++) {
         server_problem problem, why;
         char text[256];
-        server_job *job = submit("The king said");
+        server_job *job = submit_prompt("The king said");
         if (late) assert_true(wait_for_prompt(job));
         server_refuse(&why, 400, "invalid_value", "regex", "regex: is wrong");
         server_worker_give_grammar(worker, job, NULL, &why);
-        read_all(job, &problem, text, sizeof text);
+        read_job(job, &problem, text, sizeof text);
         assert_int_equal(problem.status, 400);
         assert_string_equal(problem.message, "regex: is wrong");
         assert_string_equal(text, "");
@@ -189,7 +139,7 @@ static void a_job_fails_with_what_its_grammar_fails_with(void **state)
 static void a_client_may_leave_while_its_grammar_is_made(void **state)
 {
     (void)state;
-    server_job *job = submit("The king said");
+    server_job *job = submit_prompt("The king said");
     assert_true(wait_for_prompt(job));
     server_job_release(worker, job);
     while (server_worker_load(worker).n_running > 0) sleep_ms(1);
@@ -221,7 +171,7 @@ static void a_fast_stream_wakes_its_client_seldom(void **state)
     server_problem problem;
     char text[4096];
     size_t at = 0, n = 0;
-    server_job *job = submit("Once upon a time");
+    server_job *job = submit_prompt("Once upon a time");
     job->max_tokens = 200;
     server_job_listen(worker, job, count_wake, &client);
     const double begin = seconds_now();
@@ -255,5 +205,5 @@ int main(void)
         cmocka_unit_test(a_fast_stream_wakes_its_client_seldom),
         cmocka_unit_test(a_client_may_leave_while_its_grammar_is_made),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, close_worker);
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// server/worker_jobs.h: an engine's thread without HTTP before it, and jobs for it.
+//
+//     open_worker(&(frit_engine_options){...}, &(server_worker_options){...});
+//     server_job *job = new_job("The king said", &voice, 40);
+//     submit(job);
+//     read_job(job, &problem, text, sizeof text);
+//     server_job_release(worker, job);
+//     close_worker();
+#pragma once
+#include "server/worker.h"
+#include "support/support.h"
+
+#include <time.h>
+
+static frit_model *model;
+static frit_engine *engine;
+static server_worker *worker;
+
+static inline void open_worker(const frit_engine_options *of_engine, const server_worker_options *of_worker)
+{
+    server_problem problem;
+    assert_ok(frit_model_open(&model, project_path("models/fable.gguf"), NULL));
+    assert_ok(frit_engine_new(&engine, model, of_engine));
+    assert_true(server_worker_new(&worker, model, engine, of_worker, &problem));
+}
+
+static inline int close_worker(void **state)
+{
+    (void)state;
+    server_worker_free(worker);
+    frit_engine_free(engine);
+    frit_model_free(model);
+    return 0;
+}
+
+// Greedy, and nobody's: its client cannot leave.
+static inline server_job *new_job(const char *prompt, const server_voice *voice, int max_tokens)
+{
+    enum { MOST = 512 };
+    server_job *job = server_job_new();
+    job->prompt = malloc(MOST * sizeof *job->prompt);
+    assert_ok(frit_tokenize(model, prompt, strlen(prompt), FRIT_TEXT_SPECIAL, job->prompt, MOST, &job->n_prompt));
+    assert_ok(frit_sampler_new(&job->sampler, model, &(frit_sampler_options){.temp = 0}));
+    job->voice = voice;
+    job->n_top = -1;
+    job->max_tokens = max_tokens;
+    job->socket = -1;
+    return job;
+}
+
+static inline void submit(server_job *job)
+{
+    server_problem problem;
+    assert_true(server_worker_submit(worker, job, &problem));
+}
+
+static inline void sleep_ms(long ms)
+{
+    const struct timespec time = {.tv_nsec = ms * 1000000};
+    nanosleep(&time, NULL);
+}
+
+// In place of suspending a connection.
+static inline void nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+// All of the job's text; an empty text if it failed before it began.
+static inline void read_job(server_job *job, server_problem *problem, char *text, size_t size)
+{
+    size_t n = 0, at = 0;
+    while (!server_job_begun(worker, job, problem, nothing, NULL)) sleep_ms(1);
+    for (server_read got; problem->status == 0; at += n) {
+        got = server_job_read(worker, job, text + at, size - at - 1, &n, nothing, NULL);
+        if (got == SERVER_READ_END) break;
+        if (got == SERVER_READ_NOTHING) sleep_ms(1);
+    }
+    text[at] = 0;
+}
