@@ -285,9 +285,11 @@ def report(args, server, load, rss, mappings, first_descriptors):
     for protocol, expected, got in load.wrong:
         print(f"{protocol}: expected {expected!r}\n{' ' * len(protocol)}  got      {got!r}")
     bad = sum(count for name, count in load.counts.items() if not name.startswith(("right", "left")))
-    if args.memory and after > 1.02 * before:
-        bad += 1
-    return bad + (server.descriptors() > first_descriptors) + (cache > 0) + (not server.idle())
+    faults = {f"{bad} answers failed": bad, "memory grew by more than 2 %": args.memory and after > 1.02 * before,
+              "descriptors stayed open": server.descriptors() > first_descriptors, "the cache is in use": cache > 0,
+              "sessions are busy": not server.idle(), "no answer was compared": not load.counts["right"]}
+    print("verdict:", "; ".join(name for name, holds in faults.items() if holds) or "no fault")
+    return any(faults.values())
 
 
 def one_stream(server, n_tokens):

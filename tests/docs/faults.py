@@ -16,7 +16,7 @@ N_FAULTS = 80
 
 
 def source_of(program):
-    """The text of a program's source, or None. `hub/pull` is one in Python, `make NAME` a target."""
+    """The text of a program's source, or None. `hub/pull` is one in Python, `make NAME` a target, `server/load` a call."""
     if program.startswith("make "):
         names, program = ["Makefile"], program[5:]
     else:
@@ -29,7 +29,8 @@ def source_of(program):
             with open(path, encoding="utf-8") as file:
                 text = file.read()
             return text if name != "Makefile" or re.search(rf"^{re.escape(program)}:", text, re.M) else None
-    return None
+    with open(os.path.join(ROOT, "tests", "CMakeLists.txt"), encoding="utf-8") as file:
+        return "" if re.search(rf"add_test\(NAME {re.escape(program)}\s", file.read()) else None
 
 
 def numbers(cell):
