@@ -74,6 +74,20 @@ static void files_have_their_types_and_a_strict_policy(void **state)
     expect_status("POST", "/", GZIP PASSWORD, 405);
 }
 
+// All that a browser fetches for the page, as it comes: 500 kB at most. A build without Node.js has a short page.
+static void the_page_is_small(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"/", "/assets/app.js", "/assets/app.css", "/assets/theme.js"};
+    size_t n = 0;
+    for (size_t i = 0; i < FRIT_COUNT(paths); i++) {
+        reply r = ask("GET", paths[i], GZIP PASSWORD);
+        if (r.status == 200) n += r.n_body;
+        reply_free(&r);
+    }
+    assert_in_range(n, 100, 500000);
+}
+
 static void a_file_that_did_not_change_is_not_sent_again(void **state)
 {
     (void)state;
@@ -195,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_have_their_types_and_a_strict_policy),
+        cmocka_unit_test(the_page_is_small),
         cmocka_unit_test(a_file_that_did_not_change_is_not_sent_again),
         cmocka_unit_test(clients_that_cannot_read_gzip_are_told),
         cmocka_unit_test(the_browser_asks_for_the_key_as_a_password),

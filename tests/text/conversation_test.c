@@ -95,6 +95,9 @@ static void variables_parts_and_nulls_reach_the_template_as_it_wants_them(void *
           "\"messages\": 5, \"tools\": 6}}",
           "user:ab;FalseFalse");
     frit_chat_free(chat);
+    chat = open_chat("{{ reasoning_effort }}");
+    check(chat, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"reasoning_effort\": \"low\"}", "low");
+    frit_chat_free(chat);
     chat = open_chat("{% for m in messages %}{% for part in m.content %}<{{ part['text'] }}>{% endfor %}{% endfor %}");
     check(chat, "{\"messages\": [{\"role\": \"user\", \"content\": \"whole\"}]}", "<whole>");
     frit_chat_free(chat);
