@@ -208,7 +208,7 @@ static int print_plan(const quantize_args *args, const char *source, frit_conver
     cli_size_text(p.n_bytes, size);
     printf("%zu tensors, %s, %.2f bits a number\n", p.n_tensors, size,
            p.n_elems > 0 ? 8 * (double)p.n_bytes / (double)p.n_elems : 0);
-    if (p.has_prices) printf("the predicted KL divergence is %.6f\n", p.kl);
+    if (p.has_prices) printf("the predicted KL divergence is %.6f, before matrices are rounded again\n", p.kl);
     if (p.n_needing > 0) printf("%zu tensors need importance: give --importance FILE\n", p.n_needing);
     return CLI_DONE;
 }

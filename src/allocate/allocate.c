@@ -165,6 +165,17 @@ static frit_status write_file(frit_allocation *a, const char *target, const frit
     return frit_convert_chosen(a->source, target, &options, &choice);
 }
 
+static void say_prediction(const frit_allocation *a)
+{
+    char error[32] = "";
+    if (a->kl_error > 0) frit_format(error, sizeof error, " +- %.5f", a->kl_error);
+    frit_log_say(
+        &a->log, FRIT_LOG_INFO,
+        "the predicted KL divergence is %.5f%s on text like the one that was measured with, before matrices are "
+        "rounded again",
+        a->kl, error);
+}
+
 static frit_status finish(frit_allocation *a, const char *target)
 {
     uint64_t n_target, n_rest;
@@ -178,7 +189,7 @@ static frit_status finish(frit_allocation *a, const char *target)
         for (size_t i = 0; i < a->ckpt->n_tensors; i++) plan_tensor(a, &a->ckpt->tensors[i]);
     else if (status == FRIT_OK)
         status = write_file(a, target, &labels);
-    if (status == FRIT_OK) frit_log_say(&a->log, FRIT_LOG_INFO, "the predicted KL divergence is %.5f", a->kl);
+    if (status == FRIT_OK) say_prediction(a);
     frit_meta_deinit(&labels);
     return status;
 }

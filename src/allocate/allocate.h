@@ -14,7 +14,7 @@
 #include "convert/convert.h"
 #include "engine/engine.h"
 
-enum { FRIT_ALLOCATE_TYPES = 24 };
+enum { FRIT_ALLOCATE_TYPES = 24, FRIT_PRICED_WINDOWS = 8 };
 
 // A type that a matrix may get.
 typedef struct frit_type_price {
@@ -52,11 +52,12 @@ typedef struct frit_allocation {
     frit_model *model;                // in floats
     frit_token *tokens;               // [n_windows][n_ctx]
     size_t n_windows, n_ctx;
-    uint8_t sha256[32];   // of the tokens
-    char key[65];         // of what was measured: model, text, windows
-    uint64_t saved_ns;    // when the state was written
-    double *errors;       // [n][FRIT_DTYPE_COUNT], below 0: not measured
-    double kl;            // predicted
+    uint8_t sha256[32];    // of the tokens
+    char key[65];          // of what was measured: model, text, windows
+    uint64_t saved_ns;     // when the state was written
+    double *errors;        // [n][FRIT_DTYPE_COUNT], below 0: not measured
+    double *window_kl;     // [n][FRIT_PRICED_WINDOWS]: probe_kl in each window, below 0: not measured; may be NULL
+    double kl, kl_error;   // predicted, and the error of the mean of windows; 0: not known
 } frit_allocation;
 
 // What progress is shown of from now on.

@@ -7,6 +7,8 @@
 // another that makes more of them.
 #include "allocate/allocate.h"
 
+#include <math.h>
+
 // A matrix that no prediction depends on was not reached by the text: an expert that was never chosen, a layer that
 // guesses. What it is worth is not known, so it gets about four bits, or stays as it is.
 static void keep_unreached(frit_allocated *m)
@@ -108,9 +110,28 @@ static bool improve(frit_allocation *a, uint64_t n_bytes, bool pairs)
     return true;
 }
 
+// Prices of a window predict what it loses; how windows differ says how far other text may be off.
+static double error_of(const frit_allocation *a)
+{
+    double kl[FRIT_PRICED_WINDOWS] = {0}, mean = 0, variance = 0;
+    int n = 0;
+    for (bool is_known = a->window_kl != NULL; is_known && n < FRIT_PRICED_WINDOWS; n += is_known)
+        for (size_t k = 0; k < a->n && is_known; k++) {
+            const double in_window = a->window_kl[k * FRIT_PRICED_WINDOWS + (size_t)n];
+            const frit_allocated *m = &a->list[k];
+            is_known = in_window >= 0;
+            if (m->probe_kl > 0) kl[n] += m->types[m->chosen].kl * in_window / m->probe_kl;
+        }
+    if (n < 2) return 0;
+    for (int w = 0; w < n; w++) mean += kl[w] / n;
+    for (int w = 0; w < n; w++) variance += (kl[w] - mean) * (kl[w] - mean) / (n - 1);
+    return sqrt(variance / n);
+}
+
 static frit_status keep_choice(frit_allocation *a)
 {
     a->kl = 0;
+    a->kl_error = error_of(a);
     for (size_t k = 0; k < a->n; k++) {
         const frit_allocated *m = &a->list[k];
         a->kl += m->types[m->chosen].kl;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 // Positions that see little text do not count. The base's predictions are kept: 512 MiB at most.
-enum { PRICED_WINDOWS = 8, FEWEST_TOKENS = 256, FIRST_POSITION = 64, MOST_KEPT = 512 << 20 };
+enum { FEWEST_TOKENS = 256, FIRST_POSITION = 64, MOST_KEPT = 512 << 20 };
 
 // Operations for all prices together: large models read fewer tokens for each, a single short window at last. All
 // prices are of the same positions, so what is chosen differs little.
@@ -94,11 +94,10 @@ static frit_status run_windows(pricing *p, frit_pool_fn then)
     return status;
 }
 
-static double mean_kl(const pricing *p)
+static double mean_of(const double *values, size_t n)
 {
-    const size_t n = p->n_windows * p->n_rows;
     double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += p->kl[i];
+    for (size_t i = 0; i < n; i++) sum += values[i];
     return sum > 0 ? sum / (double)n : 0;
 }
 
@@ -126,7 +125,9 @@ static frit_status measure_one(pricing *p, frit_allocated *m)
     frit_status status = make_probe(p, m, &arena, tensor, &means);
     if (status == FRIT_OK) status = frit_model_bind_again(model, &arena);
     if (status == FRIT_OK) status = run_windows(p, compare_rows);
-    if (status == FRIT_OK) m->probe_kl = mean_kl(p);
+    if (status == FRIT_OK) m->probe_kl = mean_of(p->kl, p->n_windows * p->n_rows);
+    for (size_t w = 0; w < p->n_windows && status == FRIT_OK; w++)
+        p->a->window_kl[(size_t)(m - p->a->list) * FRIT_PRICED_WINDOWS + w] = mean_of(p->kl + w * p->n_rows, p->n_rows);
     *tensor = kept;
     free(means);
     frit_arena_free(&arena);
@@ -162,7 +163,7 @@ static double operations_of(const frit_allocation *a)
 frit_priced_text frit_allocation_priced(double operations, size_t n_windows, size_t n_ctx, size_t n_vocab)
 {
     const double most_tokens = most_operations / operations;
-    frit_priced_text text = {n_windows < PRICED_WINDOWS ? n_windows : PRICED_WINDOWS, n_ctx, n_ctx};
+    frit_priced_text text = {n_windows < FRIT_PRICED_WINDOWS ? n_windows : FRIT_PRICED_WINDOWS, n_ctx, n_ctx};
     if (most_tokens < (double)n_ctx && n_ctx > FEWEST_TOKENS)
         text.n_tokens = most_tokens > FEWEST_TOKENS ? (size_t)most_tokens : FEWEST_TOKENS;
     text.n_rows = text.n_tokens > 2 * FIRST_POSITION ? text.n_tokens - FIRST_POSITION : text.n_tokens / 2;

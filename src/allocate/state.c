@@ -57,11 +57,13 @@ frit_status frit_allocation_save(frit_allocation *a)
     for (size_t k = 0; kl && k < a->n; k++) kl[k] = a->list[k].probe_kl;
     const frit_value tokens = numbers_of(FRIT_VALUE_I32, a->n_windows * a->n_ctx, a->tokens),
                      prices = numbers_of(FRIT_VALUE_F64, a->n, kl),
+                     windows = numbers_of(FRIT_VALUE_F64, a->n * FRIT_PRICED_WINDOWS, a->window_kl),
                      errors = numbers_of(FRIT_VALUE_F64, a->n * FRIT_DTYPE_COUNT, a->errors);
     frit_status status = kl ? FRIT_OK : frit_fail_memory(a->n * sizeof *kl, "prices");
     if (status == FRIT_OK) status = frit_meta_add_text(&meta, "prices.key", a->key);
     if (status == FRIT_OK) status = frit_meta_add(&meta, frit_str_of("prices.tokens"), tokens);
     if (status == FRIT_OK) status = frit_meta_add(&meta, frit_str_of("prices.kl"), prices);
+    if (status == FRIT_OK) status = frit_meta_add(&meta, frit_str_of("prices.windows"), windows);
     if (status == FRIT_OK) status = frit_meta_add(&meta, frit_str_of("prices.errors"), errors);
     const frit_importance_file file = {.n_chunks = (int32_t)a->n_windows, .chunk_size = (int32_t)a->n_ctx};
     if (status == FRIT_OK) status = frit_importance_write_with(&a->measured, a->options->state, &file, &meta);
@@ -114,9 +116,10 @@ static double checked(double x)
 
 static frit_status take(frit_allocation *a, const frit_checkpoint *ckpt, bool *has_importance)
 {
-    const size_t n_errors = a->n * FRIT_DTYPE_COUNT;
+    const size_t n_errors = a->n * FRIT_DTYPE_COUNT, n_windows = a->n * FRIT_PRICED_WINDOWS;
     const void *kl = find_items(&ckpt->meta, "prices.kl", FRIT_VALUE_F64, a->n),
-               *errors = find_items(&ckpt->meta, "prices.errors", FRIT_VALUE_F64, n_errors);
+               *errors = find_items(&ckpt->meta, "prices.errors", FRIT_VALUE_F64, n_errors),
+               *windows = find_items(&ckpt->meta, "prices.windows", FRIT_VALUE_F64, n_windows);
     frit_str key = {0};
     bool found = false;
     *has_importance = false;
@@ -132,6 +135,8 @@ static frit_status take(frit_allocation *a, const frit_checkpoint *ckpt, bool *h
     *has_importance = ckpt->n_tensors > 0;
     if (errors) memcpy(a->errors, errors, n_errors * sizeof *a->errors);
     for (size_t i = 0; i < n_errors; i++) a->errors[i] = checked(a->errors[i]);
+    if (windows) memcpy(a->window_kl, windows, n_windows * sizeof *a->window_kl);
+    for (size_t i = 0; i < n_windows; i++) a->window_kl[i] = checked(a->window_kl[i]);
     for (size_t k = 0; kl && k < a->n; k++) {
         memcpy(&a->list[k].probe_kl, (const char *)kl + k * sizeof(double), sizeof(double));
         a->list[k].probe_kl = checked(a->list[k].probe_kl);
@@ -155,12 +160,14 @@ static frit_status load(frit_allocation *a, const frit_file *file, const char *p
 
 frit_status frit_allocation_load(frit_allocation *a)
 {
-    const size_t n = a->n * FRIT_DTYPE_COUNT;
+    const size_t n = a->n * FRIT_DTYPE_COUNT, n_windows = a->n * FRIT_PRICED_WINDOWS;
     const char *path = a->options->state;
     frit_file *file;
     a->errors = frit_arena_new(&a->arena, double, n + 1);
-    if (!a->errors) return frit_fail_memory(n * sizeof *a->errors, "errors of types");
+    a->window_kl = frit_arena_new(&a->arena, double, n_windows + 1);
+    if (!a->errors || !a->window_kl) return frit_fail_memory(n * sizeof *a->errors, "errors of types");
     for (size_t i = 0; i < n; i++) a->errors[i] = -1;
+    for (size_t i = 0; i < n_windows; i++) a->window_kl[i] = -1;
     make_key(a);
     if (!path || frit_path_get_kind(path) == FRIT_PATH_NONE) return FRIT_OK;
     FRIT_TRY(frit_file_open(&file, path, true));

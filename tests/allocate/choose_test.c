@@ -117,9 +117,32 @@ static void a_matrix_that_no_text_reaches_gets_about_four_bits(void **state)
     frit_map_free(&a.types);
 }
 
+// Two windows of three times and one time the KL: 2 of both on average, off by 1.
+static void windows_give_the_error_of_a_prediction(void **state)
+{
+    (void)state;
+    frit_allocated list[N];
+    frit_allocation a;
+    double windows[N * FRIT_PRICED_WINDOWS];
+    make(&a, list, 3);
+    assert_ok(frit_allocation_choose(&a, 3000));
+    assert_true(a.kl > 0);
+    assert_true(a.kl_error == 0);   // no windows are known
+    for (size_t k = 0; k < N; k++) {
+        list[k].probe_kl = 2;
+        for (size_t w = 0; w < FRIT_PRICED_WINDOWS; w++)
+            windows[k * FRIT_PRICED_WINDOWS + w] = w == 0 ? 3 : w == 1 ? 1 : -1;
+    }
+    a.window_kl = windows;
+    assert_ok(frit_allocation_choose(&a, 3000));
+    assert_true(fabs(a.kl_error - a.kl / 2) < 1e-12 * a.kl);
+    frit_map_free(&a.types);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows_give_the_error_of_a_prediction),
         cmocka_unit_test(choices_are_near_the_best_and_fit),
         cmocka_unit_test(too_few_bytes_are_refused),
         cmocka_unit_test(what_costs_nothing_is_not_bought),
