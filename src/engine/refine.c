@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELD_OUT = 8, TOKENS_PER_COLUMN = 5, ROUNDS = 5 };
+enum { HELD_OUT = 8, MEASURED_WINDOWS = 16, TOKENS_PER_COLUMN = 5, ROUNDS = 5 };
 static const float alpha = 0.5f;   // how much of the errors of earlier layers is taken back
 
 typedef struct refining {
@@ -435,8 +435,50 @@ static frit_status open_streams(refining *r)
     return FRIT_OK;
 }
 
+// Over text that is held out.
+static frit_status measure(refining *r, double *kl)
+{
+    FRIT_TRY(frit_engine_observe_covariance(r->original.engine, NULL));
+    FRIT_TRY(open_changed(r));
+    frit_status status = start_changed(r);
+    if (status == FRIT_OK)
+        status = frit_refine_measure(&r->original, &r->changed, HELD_OUT - 1, HELD_OUT, MEASURED_WINDOWS, kl);
+    close_pass(r);
+    return status;
+}
+
+static frit_status refine_layers(refining *r)
+{
+    const int32_t n_layers = r->source->hp.n_layer;
+    for (; r->layer <= n_layers; r->layer++) FRIT_TRY(refine_layer(r));
+    return FRIT_OK;
+}
+
+// The file stays where the whole of what was refined does not help.
+static frit_status finish(refining *r, double before)
+{
+    double after;
+    FRIT_TRY(measure(r, &after));
+    if (r->n_refined > 0 && !(after < before)) {
+        frit_log_say(&r->log, FRIT_LOG_INFO,
+                     "0 of %lld matrices are refined: over text that is held out the KL divergence would go from %.5f "
+                     "to %.5f",
+                     (long long)r->n_matrices, before, after);
+        return FRIT_OK;
+    }
+    frit_log_say(&r->log, FRIT_LOG_INFO, "over text that is held out the KL divergence goes from %.5f to %.5f", before,
+                 after);
+    frit_log_say(&r->log, FRIT_LOG_INFO,
+                 "%lld of %lld matrices are refined; %lld stay because their errors on other text did not fall, %lld "
+                 "because fewer than %d tokens for each column reached them",
+                 (long long)r->n_refined, (long long)r->n_matrices, (long long)r->n_worse, (long long)r->n_few,
+                 (int)TOKENS_PER_COLUMN);
+    return write_result(r);
+}
+
 static frit_status refine(refining *r, const char *source)
 {
+    double before;
     FRIT_TRY(frit_model_open(&r->source, source, NULL));
     FRIT_TRY(check_source(r));
     FRIT_TRY(frit_file_read(r->path, UINT64_MAX, &r->bytes, &r->n_bytes));
@@ -444,14 +486,9 @@ static frit_status refine(refining *r, const char *source)
     FRIT_TRY(frit_engine_new(&r->original.engine, r->source, &options));
     FRIT_TRY(open_streams(r));
     FRIT_TRY(frit_pool_new(&r->pool, options.n_threads));
-    const int32_t n_layers = r->source->hp.n_layer;
-    for (; r->layer <= n_layers; r->layer++) FRIT_TRY(refine_layer(r));
-    frit_log_say(&r->log, FRIT_LOG_INFO,
-                 "%lld of %lld matrices are refined; %lld stay because their errors on other text did not fall, %lld "
-                 "because fewer than %d tokens for each column reached them",
-                 (long long)r->n_refined, (long long)r->n_matrices, (long long)r->n_worse, (long long)r->n_few,
-                 (int)TOKENS_PER_COLUMN);
-    return write_result(r);
+    FRIT_TRY(measure(r, &before));
+    FRIT_TRY(refine_layers(r));
+    return finish(r, before);
 }
 
 frit_status frit_refine_within(const char *source, const char *target, const frit_refine_options *options,

@@ -33,3 +33,12 @@ frit_status frit_refine_stream_begin(frit_refine_stream *stream, frit_covariance
                                      bool advances);
 // The first n tokens of window w.
 frit_status frit_refine_stream_run(const frit_refine_stream *stream, int64_t w, int64_t n);
+
+// The first n tokens of window w through an engine.
+frit_status frit_refine_text_run(const frit_refine_text *text, frit_engine *engine, int64_t w, int64_t n,
+                                 const frit_push_options *push);
+
+// refine_measure.c: the KL divergence of the file's predictions from the model's, over windows first, first + step and
+// so on, at most `most` of them; the second half of each counts. Neither engine observes.
+frit_status frit_refine_measure(const frit_refine_stream *model, const frit_refine_stream *file, int64_t first,
+                                int64_t step, int64_t most, double *kl);

@@ -84,8 +84,12 @@ static double distance(const char *path, const hidden *from)
     return sum;
 }
 
+static double kl_before, kl_after;   // over text that is held out, as is said
+
 static void keep_text(void *ctx, frit_log_level level, const char *sentence)
 {
+    const char *numbers = strstr(sentence, "goes from ");
+    if (numbers) sscanf(numbers, "goes from %lf to %lf", &kl_before, &kl_after);
     if (level == FRIT_LOG_INFO) snprintf(ctx, 400, "%s", sentence);
 }
 
@@ -107,6 +111,8 @@ static void results_come_nearer_on_other_text(void **state)
     print_message("%s; hidden states: %g -> %g (x %.3f)\n", said, before, after, after / before);
     assert_true(after < 0.9 * before);
     assert_non_null(strstr(said, "matrices are refined"));
+    print_message("KL divergence of windows that are held out: %g -> %g\n", kl_before, kl_after);
+    assert_true(kl_before > 0 && kl_after > 0 && kl_after < 0.9 * kl_before);
     char *refined = read_file(first, &n_refined);
     assert_int_equal(n_start, n_refined);
     quantize("refine_b.gguf", second);
