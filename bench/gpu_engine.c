@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Decode steps of the engine with a model file: what the host needs for one, and how much of the time the GPU has
 // nothing to do. Each sequence picks the likeliest token; the next step is submitted before the last one's is read, as
-// generation does it.
+// generation does it. Of the host's time, what the driver's functions take; and the tokens that frit_session_next gives
+// to a caller of one session.
 #include "backend/cuda/device.h"
 #include "engine/engine.h"
 #include "gpu.h"
@@ -12,13 +13,10 @@
 
 enum { MOST_SEQUENCES = 64, WARM_UP = 16, STEPS = 256 };
 
-typedef struct decode_run {
-    frit_engine *engine;
-    frit_sampler *sampler;
-    frit_session *sessions[MOST_SEQUENCES];
-    int n;
-    double waited_s;   // of the host, for steps
-} decode_run;
+// ------------------------------------------------------------------------------- the driver's part
+
+static frit_cuda_driver plain;             // its functions as they are
+static double launch_s, copy_s, event_s;   // in graph launches, copies, events
 
 static double now_s(void)
 {
@@ -26,6 +24,58 @@ static double now_s(void)
     timespec_get(&t, TIME_UTC);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
+
+static int timed_graph_launch(frit_cuda_graph_exec exec, frit_cuda_stream stream)
+{
+    const double begin = now_s();
+    const int result = plain.graph_launch(exec, stream);
+    launch_s += now_s() - begin;
+    return result;
+}
+
+static int timed_copy_up(uint64_t to, const void *from, size_t n, frit_cuda_stream stream)
+{
+    const double begin = now_s();
+    const int result = plain.copy_up(to, from, n, stream);
+    copy_s += now_s() - begin;
+    return result;
+}
+
+static int timed_event_record(frit_cuda_event event, frit_cuda_stream stream)
+{
+    const double begin = now_s();
+    const int result = plain.event_record(event, stream);
+    event_s += now_s() - begin;
+    return result;
+}
+
+static int timed_stream_wait_event(frit_cuda_stream stream, frit_cuda_event event, unsigned flags)
+{
+    const double begin = now_s();
+    const int result = plain.stream_wait_event(stream, event, flags);
+    event_s += now_s() - begin;
+    return result;
+}
+
+static void time_driver(frit_cuda_device *d)
+{
+    plain = d->driver;
+    d->driver.graph_launch = timed_graph_launch;
+    d->driver.copy_up = timed_copy_up;
+    d->driver.event_record = timed_event_record;
+    d->driver.stream_wait_event = timed_stream_wait_event;
+    launch_s = copy_s = event_s = 0;
+}
+
+// ------------------------------------------------------------------------------- steps of many sequences
+
+typedef struct decode_run {
+    frit_engine *engine;
+    frit_sampler *sampler;
+    frit_session *sessions[MOST_SEQUENCES];
+    int n;
+    double waited_s;   // of the host, for steps
+} decode_run;
 
 // Waits for a step, and takes its tokens.
 static void take(decode_run *r, uint64_t step)
@@ -66,17 +116,54 @@ static void run_sequences(const bench *b, frit_model *model, int n)
     decode(&r, 100, WARM_UP);
     frit_cuda_device *d = (frit_cuda_device *)r.engine->devices[0];
     must(frit_cuda_pace_start(d));
+    time_driver(d);
     r.waited_s = 0;
     const double begin = now_s();
     decode(&r, 200, STEPS);
     const double us = (now_s() - begin) * 1e6 / STEPS, waited_us = r.waited_s * 1e6 / STEPS;
     const double span = d->pace.end_ms - d->pace.start_ms;
-    printf("| %d | %.0f | %.1f | %.0f | %.1f %% |\n", n, us, us - waited_us,
+    printf("| %d | %.0f | %.1f | %.1f | %.1f | %.1f | %.0f | %.1f %% |\n", n, us, us - waited_us,
+           launch_s * 1e6 / STEPS, copy_s * 1e6 / STEPS, event_s * 1e6 / STEPS,
            1000 * d->pace.busy_ms / (double)d->pace.n_steps, 100 * (1 - d->pace.busy_ms / span));
     fflush(stdout);
     for (int i = 0; i < n; i++) frit_session_free(r.sessions[i]);
     frit_sampler_free(r.sampler);
     frit_engine_free(r.engine);
+}
+
+// ------------------------------------------------------------------------------- one session
+
+// Tokens a second of frit_session_next, and their sum, which must be the same whether it runs ahead or not: a penalty
+// that changes nothing makes it wait for each token.
+static void run_next(const bench *b, frit_model *model, float penalty)
+{
+    const frit_engine_options options = {.device = "cuda",
+                                         .n_ctx = 1024,
+                                         .n_sessions = 1,
+                                         .cache_type_k = "f16",
+                                         .cache_type_v = "f16",
+                                         .weights_cache = b->compiler.folder};
+    frit_engine *engine;
+    frit_session *session;
+    frit_sampler *sampler;
+    frit_token token = 100;
+    uint64_t sum = 0;
+    double begin = 0;
+    must(frit_engine_new(&engine, model, &options));
+    must(frit_session_new(&session, engine));
+    must(frit_sampler_new(&sampler, model, &(frit_sampler_options){.temp = 0, .frequency_penalty = penalty}));
+    must(frit_session_push(session, &token, 1, NULL));
+    for (int i = 0; i < WARM_UP + STEPS; i++) {
+        if (i == WARM_UP) begin = now_s();
+        must(frit_session_next(session, sampler, &token));
+        sum = sum * 31 + (uint64_t)token;
+    }
+    printf("| frit_session_next, %s | %.0f | %.1f | %016llx |\n", penalty > 0 ? "token by token" : "a step ahead",
+           (now_s() - begin) * 1e6 / STEPS, STEPS / (now_s() - begin), (unsigned long long)sum);
+    fflush(stdout);
+    frit_sampler_free(sampler);
+    frit_session_free(session);
+    frit_engine_free(engine);
 }
 
 void bench_engine(const bench *b, const char *path)
@@ -85,8 +172,12 @@ void bench_engine(const bench *b, const char *path)
     frit_model *model;
     must(frit_model_open(&model, path, NULL));
     printf(
-        "| sequences | us a step | of it the host's own | of it in GPU kernels | GPU idle |\n|---|---|---|---|---|\n");
+        "| sequences | us a step | of it the host's own | graph launch | copy | events | in GPU kernels | GPU idle |\n"
+        "|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < FRIT_COUNT(counts); i++) run_sequences(b, model, counts[i]);
+    printf("\n| one session | us a token | tokens/s | the text's hash |\n|---|---|---|---|\n");
+    run_next(b, model, 0);
+    run_next(b, model, 1e-9f);
     printf("\n");
     frit_model_free(model);
 }

@@ -180,6 +180,116 @@ template <bool SIGNED> DEVICE int_frag mma_8_bits_half(u32 a0, u32 a1, u32 b0)
     return d;
 }
 
+// ------------------------------------------------------------------------------- products of 64 x 16 and 16 x N (sm_90)
+
+// Four warps multiply, each 16 rows of weights in registers, as those of mma_f16, with N rows in shared memory: of 16
+// columns there, 8 rows x 8 columns are 128 bytes, the next 8 columns follow them, and the next 8 rows lie
+// WIDE_STRIDE bytes further. Sums are as many frags. They, and the weights, belong to the product until it is done.
+#define WIDE_STRIDE 4096
+
+DEVICE void wide_begin()
+{
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+// Products that were begun are one group; all groups are done but for the last PENDING.
+DEVICE void wide_end()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+template <int PENDING> DEVICE void wide_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+
+// Shared memory that this thread has written is seen by the tensor cores, after a barrier.
+DEVICE void wide_show()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+#define FOUR(i) "+f"(s[i].v[0]), "+f"(s[i].v[1]), "+f"(s[i].v[2]), "+f"(s[i].v[3])
+
+template <int N> struct wide_product {
+};
+
+template <> struct wide_product<16> {
+    static DEVICE void add(frag (&s)[2], const u32 (&a)[4], u64 x)
+    {
+        asm volatile("{\n"
+                     ".reg .pred adds;\n"
+                     "setp.ne.b32 adds, %13, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {"
+                     "%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9,%10,%11}, %12, adds, 1, 1, 0;\n"
+                     "}"
+                     : FOUR(0), FOUR(1)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(1));
+    }
+};
+
+template <> struct wide_product<32> {
+    static DEVICE void add(frag (&s)[4], const u32 (&a)[4], u64 x)
+    {
+        asm volatile("{\n"
+                     ".reg .pred adds;\n"
+                     "setp.ne.b32 adds, %21, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {"
+                     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, {%16,%17,%18,%19}, %20, adds, 1, 1, 0;\n"
+                     "}"
+                     : FOUR(0), FOUR(1), FOUR(2), FOUR(3)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(1));
+    }
+};
+
+template <> struct wide_product<64> {
+    static DEVICE void add(frag (&s)[8], const u32 (&a)[4], u64 x)
+    {
+        asm volatile("{\n"
+                     ".reg .pred adds;\n"
+                     "setp.ne.b32 adds, %37, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+                     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                     "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, adds, 1, 1, 0;\n"
+                     "}"
+                     : FOUR(0), FOUR(1), FOUR(2), FOUR(3), FOUR(4), FOUR(5), FOUR(6), FOUR(7)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(1));
+    }
+};
+
+template <> struct wide_product<128> {
+    static DEVICE void add(frag (&s)[16], const u32 (&a)[4], u64 x)
+    {
+        asm volatile("{\n"
+                     ".reg .pred adds;\n"
+                     "setp.ne.b32 adds, %69, 0;\n"
+                     "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+                     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                     "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
+                     "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
+                     "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, {%64,%65,%66,%67}, %68, adds, 1, 1, 0;\n"
+                     "}"
+                     : FOUR(0), FOUR(1), FOUR(2), FOUR(3), FOUR(4), FOUR(5), FOUR(6), FOUR(7),
+                       FOUR(8), FOUR(9), FOUR(10), FOUR(11), FOUR(12), FOUR(13), FOUR(14), FOUR(15)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(1));
+    }
+};
+
+template <int N> DEVICE void wide_add(frag (&sums)[N / 8], const u32 (&a)[4], u32 x)
+{
+    const u64 strides = (u64)(WIDE_STRIDE >> 4) << 32 | (u64)(128 >> 4) << 16;
+    wide_product<N>::add(sums, a, strides | (x & 0x3ffff) >> 4);
+}
+
+// After the last wait: the compiler must not read them before.
+template <int N> DEVICE void wide_keep(frag (&s)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++) asm volatile("" : FOUR(i)::"memory");
+}
+
+#undef FOUR
+
 // ------------------------------------------------------------------------------- order of kernels
 
 // Kernels of one stream overlap: the next one starts, fetches weights, and waits for this one's results.
