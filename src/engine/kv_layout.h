@@ -11,7 +11,7 @@
 #include "base/status.h"
 
 // The types that keys and values can be kept in, as the choices of an option.
-#define FRIT_KV_TYPES "f32|f16|bf16|q8_0|q4_0|q4_1|iq4_nl|q5_0|q5_1"
+#define FRIT_KV_TYPES "f32|f16|bf16|fp8|q8_0|q4_0|q4_1|iq4_nl|q5_0|q5_1"
 
 // Pages before a window that stay, so that a session can forget its last tokens without further ado.
 enum { FRIT_MAX_GROUPS = 4, FRIT_WINDOW_SLACK = 2 };

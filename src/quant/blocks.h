@@ -16,6 +16,7 @@ typedef uint16_t frit_half;   // the bits of an IEEE binary16 number
 typedef struct { float    value; } frit_block_f32;
 typedef struct { frit_half value; } frit_block_f16;
 typedef struct { uint16_t value; } frit_block_bf16;
+typedef struct { uint8_t  value; } frit_block_fp8;    // e4m3: sign, exponent of bias 7, three bits; no infinity
 typedef struct { double   value; } frit_block_f64;
 typedef struct { int8_t   value; } frit_block_i8;
 typedef struct { int16_t  value; } frit_block_i16;

@@ -36,11 +36,16 @@ const frit_dtype_info *frit_dtype_get(frit_dtype dtype)
 bool frit_dtype_from_gguf(uint32_t id, frit_dtype *dtype)
 {
     for (int i = 0; i < FRIT_DTYPE_COUNT; i++) {
-        if ((uint32_t)dtypes[i].gguf_id != id) continue;
+        if ((uint32_t)dtypes[i].gguf_id != id || id >= FRIT_NO_GGUF_ID) continue;
         *dtype = (frit_dtype)i;
         return true;
     }
     return false;
+}
+
+bool frit_dtype_is_of_files(frit_dtype dtype)
+{
+    return frit_dtype_get(dtype)->gguf_id < FRIT_NO_GGUF_ID;
 }
 
 static char lower(char c)

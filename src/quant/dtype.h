@@ -9,6 +9,9 @@
 #pragma once
 #include "base/status.h"
 
+// Ids from here on are in no file.
+enum { FRIT_NO_GGUF_ID = 0x10000 };
+
 typedef enum frit_dtype {
 #define DTYPE(NAME, name, id, elems, bytes, decode, encode) FRIT_DTYPE_##NAME,
 #include "quant/dtypes.def"
@@ -33,6 +36,8 @@ typedef struct frit_dtype_info {
 
 const frit_dtype_info *frit_dtype_get(frit_dtype dtype);
 bool frit_dtype_from_gguf(uint32_t id, frit_dtype *dtype);
+// Whether tensors of files can have it; otherwise only caches do.
+bool frit_dtype_is_of_files(frit_dtype dtype);
 // In any case: "q4_k", "Q4_K".
 bool frit_dtype_from_name(const char *name, frit_dtype *dtype);
 // The name of a GGUF type id that was removed ("q4_2", "q4_0_4_4", ..), or NULL.

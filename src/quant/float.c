@@ -4,6 +4,8 @@
 #include "quant/dtype.h"
 #include "quant/half.h"
 
+#include <math.h>
+
 void frit_decode_f32(const void *blocks, float *values, int64_t n)
 {
     memcpy(values, blocks, (size_t)n * sizeof(float));
@@ -19,6 +21,17 @@ void frit_decode_bf16(const void *blocks, float *values, int64_t n)
 {
     const frit_block_bf16 *block = blocks;
     for (int64_t i = 0; i < n; i++) values[i] = frit_bf16_to_float(block[i].value);
+}
+
+// f16 has a bit more of exponent, of a bias that is 8 larger.
+void frit_decode_fp8(const void *blocks, float *values, int64_t n)
+{
+    const frit_block_fp8 *block = blocks;
+    for (int64_t i = 0; i < n; i++) {
+        const unsigned code = block[i].value, magnitude = code & 0x7f;
+        const float value = frit_half_to_float((frit_half)((code & 0x80) << 8 | magnitude << 7)) * 256;
+        values[i] = magnitude == 0x7f ? NAN : value;
+    }
 }
 
 void frit_decode_f64(const void *blocks, float *values, int64_t n)
@@ -69,4 +82,22 @@ void frit_encode_bf16(const float *values, void *blocks, int64_t n, const float 
     (void)importance;
     frit_block_bf16 *block = blocks;
     for (int64_t i = 0; i < n; i++) block[i].value = frit_float_to_bf16(values[i]);
+}
+
+// What is too large becomes the largest number, 448. Below 2^-6 numbers are multiples of 2^-9.
+static uint8_t fp8_of(float x)
+{
+    const uint32_t bits = frit_bits_of_float(x), sign = bits >> 24 & 0x80, magnitude = bits & 0x7fffffff;
+    if (magnitude > 0x7f800000) return (uint8_t)(sign | 0x7f);
+    if (magnitude < 0x3c800000) return (uint8_t)(sign | (frit_bits_of_float(fabsf(x) * 512 + 0x1p23f) & 15));
+    const uint32_t code =
+        magnitude > 0x43e00000 ? 0x7e : ((magnitude + 0x7ffff + (magnitude >> 20 & 1)) >> 20) - 120 * 8;
+    return (uint8_t)(sign | code);
+}
+
+void frit_encode_fp8(const float *values, void *blocks, int64_t n, const float *importance)
+{
+    (void)importance;
+    frit_block_fp8 *block = blocks;
+    for (int64_t i = 0; i < n; i++) block[i].value = fp8_of(values[i]);
 }

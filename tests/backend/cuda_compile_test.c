@@ -349,6 +349,42 @@ static void attention_of_single_rows_compiles_without_spills(void **state)
     close_machine(&m);
 }
 
+// Caches of other types than f16: keys and values of the same type, and of two.
+static void attention_to_caches_of_all_types_compiles_without_spills(void **state)
+{
+    (void)state;
+    static const struct {
+        int keys, values, n_heads, head_size;
+    } cases[] = {
+        {FRIT_GPU_CACHE_Q8_0, FRIT_GPU_CACHE_Q8_0, 32, 128}, {FRIT_GPU_CACHE_Q4_0, FRIT_GPU_CACHE_Q4_0, 32, 128},
+        {FRIT_GPU_CACHE_F8, FRIT_GPU_CACHE_F8, 32, 128},     {FRIT_GPU_CACHE_BF16, FRIT_GPU_CACHE_BF16, 32, 128},
+        {FRIT_GPU_CACHE_Q8_0, FRIT_GPU_CACHE_Q4_0, 64, 64},  {FRIT_GPU_CACHE_F16, FRIT_GPU_CACHE_Q8_0, 32, 96},
+        {FRIT_GPU_CACHE_Q8_0, FRIT_GPU_CACHE_F16, 32, 96},   {FRIT_GPU_CACHE_Q8_0, FRIT_GPU_CACHE_Q8_0, 16, 256},
+    };
+    machine m;
+    frit_cuda_kernel kernel;
+    open_machine(&m, &hopper);
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        frit_cuda_attend attend = {.heads = heads};
+        attend.heads.n_heads = cases[i].n_heads;
+        attend.heads.head_size = cases[i].head_size;
+        attend.heads.keys = cases[i].keys;
+        attend.heads.values = cases[i].values;
+        assert_ok(frit_cuda_attend_kernel(&attend, 33, 4, &kernel));
+        check_kernel(&m, &kernel, "attention to coded pages");
+        attend.stages = frit_cuda_attend_stages(&attend.heads, &hopper);
+        assert_true(attend.stages >= (cases[i].keys == FRIT_GPU_CACHE_BF16 ? 0 : 2));
+        if (attend.stages) assert_ok(frit_cuda_attend_kernel(&attend, 16, 0, &kernel));
+        if (attend.stages) check_kernel(&m, &kernel, "attention to coded pages copied ahead");
+        assert_ok(frit_cuda_attend_rows_kernel(&attend, &hopper, &kernel));   // f16 of 256 dimensions spills as well
+        if (cases[i].head_size <= 128) check_kernel(&m, &kernel, "attention of many rows to coded pages");
+        const frit_cuda_heads_rows after = {.heads = attend.heads, .rotated = 64, .has_norm = i % 2};
+        assert_ok(frit_cuda_heads_kernel(&after, &kernel));
+        check_kernel(&m, &kernel, "heads of rows, to coded pages");
+    }
+    close_machine(&m);
+}
+
 static void the_other_kernels_compile_without_spills(void **state)
 {
     (void)state;
@@ -644,6 +680,7 @@ int main(void)
         cmocka_unit_test(shapes_that_kernels_of_rows_do_not_take_are_refused),
         cmocka_unit_test(attention_of_single_rows_compiles_without_spills),
         cmocka_unit_test(products_of_some_rows_compile_without_spills),
+        cmocka_unit_test(attention_to_caches_of_all_types_compiles_without_spills),
         cmocka_unit_test(the_other_kernels_compile_without_spills),
         cmocka_unit_test(picks_compile_without_spills),
         cmocka_unit_test(whole_steps_compile_as_one_kernel),

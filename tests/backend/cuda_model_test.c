@@ -267,16 +267,16 @@ static void experts_run_on_the_gpu_or_where_they_are_placed(void **state)
 }
 
 // Pieces of a text: more than a page, a single token, a few.
-enum { N_PIECES = 3 };
+enum { N_PIECES = 3, FAR = 1024 };   // FAR: positions from which on pages are copied ahead
 
 // The logits after each piece.
 static void run_pieces(frit_engine *engine, int32_t n_first, size_t n_vocab, float *logits)
 {
     const int32_t pieces[N_PIECES] = {n_first, 1, 3};
-    frit_token tokens[160];
+    frit_token tokens[FAR + 160];
     frit_session *session;
     int32_t begin = 0, n_rows;
-    for (int i = 0; i < 160; i++) tokens[i] = (i * 37 + 11) % (int)n_vocab;
+    for (int i = 0; i < FAR + 160; i++) tokens[i] = (i * 37 + 11) % (int)n_vocab;
     assert_ok(frit_session_new(&session, engine));
     for (size_t i = 0; i < N_PIECES; begin += pieces[i++]) {
         assert_ok(frit_session_push(session, tokens + begin, (size_t)pieces[i], NULL));
@@ -372,6 +372,94 @@ static void fast_kernels_of_other_shapes(void **state)
         frit_checkpoint_close(ckpt);
         compare_with_cpu(cases[i].row.shape.name, path, cases[i].n_first);
     }
+}
+
+// ------------------------------------------------------------------------------- caches of other types
+
+// The text's pieces, a cache of these types on both devices. Codes may be the next ones.
+static double error_of_cache(frit_model *model, size_t n_vocab, const char *keys, const char *values, int32_t n_first)
+{
+    static const char *const devices[] = {"cpu", "cuda"};
+    const size_t n = N_PIECES * n_vocab;
+    float *logits[2];
+    for (int i = 0; i < 2; i++) {
+        const frit_engine_options options = {.n_ctx = n_first > FAR ? 2 * FAR : 160,
+                                             .n_threads = 2,
+                                             .cache_type_k = keys,
+                                             .cache_type_v = values,
+                                             .cpu = "reference",
+                                             .device = devices[i]};
+        frit_engine *engine;
+        assert_ok(frit_engine_new(&engine, model, &options));
+        logits[i] = calloc(n, sizeof(float));
+        run_pieces(engine, n_first, n_vocab, logits[i]);
+        if (i == 1) {
+            assert_false(has_kernel(engine, "plain_attend"));
+            assert_false(has_kernel(engine, "plain_kv_write"));
+            assert_true(has_kernel(engine, "attend"));
+            assert_true(has_kernel(engine, "attend_rows"));
+        }
+        frit_engine_free(engine);
+    }
+    const double error = nmse(logits[1], logits[0], n);
+    for (int i = 0; i < 2; i++) free(logits[i]);
+    return error;
+}
+
+static frit_model *random_model(const char *keys)
+{
+    frit_model *model;
+    frit_checkpoint *ckpt;
+    const frit_random_row row = {.shape = {.name = "llama", .arch = "llama", .title = "", .n_layers = 1}, .keys = keys};
+    const frit_random_options options = {.type = "q8_0"};
+    const char *path = temp_path("random.gguf");
+    assert_ok(frit_random_open(&ckpt, &row, &options));
+    assert_ok(frit_random_save(ckpt, path, &options));
+    frit_checkpoint_close(ckpt);
+    assert_ok(frit_model_open(&model, path, NULL));
+    return model;
+}
+
+#define SMALL_LLAMA(size)                                                                                           \
+    "context_length=2048 embedding_length=256 feed_forward_length=256 attention.head_count=4 attention.head_count_" \
+    "kv=2 attention.key_length=" size " attention.value_length=" size                                               \
+    " attention.layer_norm_rms_epsilon=1e-5 rope.dimension_count=" size " vocab_size=320"
+
+// In numbers of 8 and 16 bits and in blocks, of which rows have an odd number or not; two types; more than a page.
+static void caches_of_other_types_give_the_logits_of_the_cpu(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys, *values, *shape;
+        double limit;
+    } cases[] = {
+        {"q8_0", "q8_0", SMALL_LLAMA("64"), 1e-5}, {"q4_0", "q4_0", SMALL_LLAMA("96"), 1e-3},
+        {"bf16", "fp8", SMALL_LLAMA("32"), 1e-3},  {"fp8", "bf16", SMALL_LLAMA("96"), 1e-3},
+        {"f16", "q4_0", SMALL_LLAMA("128"), 1e-3},
+    };
+    require_gpu();
+    for (size_t i = 0; i < FRIT_COUNT(cases) && (is_real() || i < 3); i++) {
+        frit_model *model = random_model(cases[i].shape);
+        const double error = error_of_cache(model, 320, cases[i].keys, cases[i].values, 70);
+        print_message("%s, %s: %.1e\n", cases[i].keys, cases[i].values, error);
+        assert_true(error <= cases[i].limit);
+        frit_model_free(model);
+    }
+}
+
+// Pages of few rows are copied ahead in long texts; coded ones always.
+static void long_texts_give_the_logits_of_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"f16", "q8_0"};
+    require_gpu();
+    frit_model *model = random_model(SMALL_LLAMA("32"));
+    for (size_t i = 0; i < FRIT_COUNT(types); i++) {
+        const double error = error_of_cache(model, 320, types[i], types[i], FAR + 50);
+        print_message("%d positions, %s: %.1e\n", FAR + 50, types[i], error);
+        assert_true(error <= 1e-5);
+    }
+    frit_model_free(model);
 }
 
 // ------------------------------------------------------------------------------- layers on the CPU

@@ -294,6 +294,34 @@ static void plain_floats_keep_infinities_and_nans(void **state)
     }
 }
 
+// Every code stands for itself, ties go to the even code, and what is too large becomes the largest number.
+static void fp8_is_rounded_to_the_nearest_code(void **state)
+{
+    (void)state;
+    const frit_dtype_info *type = frit_dtype_get(FRIT_DTYPE_FP8);
+    float values[256];
+    uint8_t codes[256], again[256];
+    for (int i = 0; i < 256; i++) codes[i] = (uint8_t)i;
+    type->decode(codes, values, 256);
+    type->encode(values, again, 256, NULL);
+    assert_memory_equal(codes, again, 255);
+    assert_true(isnan(values[0x7f]) && isnan(values[0xff]));
+    assert_true(values[0x01] == 0x1p-9f && values[0x08] == 0x1p-6f && values[0x7e] == 448 &&
+                values[0x87] == -7 * 0x1p-9f);
+    for (int i = 0; i < 0x7e; i++) {
+        const float middle = (values[i] + values[i + 1]) / 2;
+        const float inputs[] = {middle, -middle, nextafterf(middle, 0), nextafterf(middle, INFINITY)};
+        type->encode(inputs, again, 4, NULL);
+        const uint8_t even = (uint8_t)(i + i % 2);
+        assert_int_equal(again[0], even);
+        assert_int_equal(again[1], even | 0x80);
+        assert_int_equal(again[2], i);
+        assert_int_equal(again[3], i + 1);
+    }
+    type->encode((float[]){449, -INFINITY, 1e30f, NAN}, again, 4, NULL);
+    assert_true(again[0] == 0x7e && again[1] == 0xfe && again[2] == 0x7e && (again[3] & 0x7f) == 0x7f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +331,7 @@ int main(void)
         cmocka_unit_test(any_bits_decode_without_harm),
         cmocka_unit_test(encoders_keep_zeros_and_survive_numbers_that_are_not_finite),
         cmocka_unit_test(plain_floats_keep_infinities_and_nans),
+        cmocka_unit_test(fp8_is_rounded_to_the_nearest_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,10 +82,16 @@ static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, co
                                    .arrived = frit_cuda_resolve(step, l->x[2]),
                                    .out = frit_cuda_resolve(step, l->y),
                                    .page_stride = step->page_stride};
-    const bool is_far = v->far && step->page_stride >= FAR_FROM;
+    const bool is_far = v->far && (!v->kernel || step->page_stride >= FAR_FROM);
     frit_cuda_kernel kernel = is_far ? *v->far : *v->kernel;
     kernel.grid[1] = (unsigned)n_rows;
     return frit_cuda_kernel_launch(&d->gpu, &kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+}
+
+// Codes are read word by word, which suits shared memory.
+static bool is_always_far(const frit_cuda_attend *attend)
+{
+    return attend->stages && frit_cuda_has_codes(&attend->heads);
 }
 
 static frit_status take_variant(frit_exec *exec, const frit_cuda_attend *attend, frit_cuda_attend_variant *v)
@@ -93,12 +99,14 @@ static frit_status take_variant(frit_exec *exec, const frit_cuda_attend *attend,
     enum { MANY_ROWS = 16, WARPS_OF_MANY = 4 };   // twice as many blocks of threads fit
     frit_cuda_attend far = *attend;
     frit_cuda_kernel kernel;
-    FRIT_TRY(frit_cuda_attend_kernel(attend, v->n_splits, v->rows < MANY_ROWS ? 0 : WARPS_OF_MANY, &kernel));
-    FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &v->kernel));
     far.stages = frit_cuda_attend_stages(&attend->heads, &exec->device->gpu);
-    if (!far.stages) return FRIT_OK;
-    FRIT_TRY(frit_cuda_attend_kernel(&far, v->n_far_splits, 0, &kernel));
-    return frit_cuda_kernel_take(exec->device, &kernel, &v->far);
+    if (far.stages) {
+        FRIT_TRY(frit_cuda_attend_kernel(&far, v->n_far_splits, 0, &kernel));
+        FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &v->far));
+    }
+    if (is_always_far(&far)) return FRIT_OK;
+    FRIT_TRY(frit_cuda_attend_kernel(attend, v->n_splits, v->rows < MANY_ROWS ? 0 : WARPS_OF_MANY, &kernel));
+    return frit_cuda_kernel_take(exec->device, &kernel, &v->kernel);
 }
 
 static int at_least_one(int n)
@@ -150,7 +158,9 @@ frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *node)
     const frit_cuda_attend attend = {.heads = {.n_heads = (int)node->src[0]->shape[1],
                                                .n_kv_heads = layer->spec.n_head_kv,
                                                .head_size = head_size_of(node),
-                                               .page_bytes = (int64_t)layer->k.page_bytes},
+                                               .page_bytes = (int64_t)layer->k.page_bytes,
+                                               .keys = frit_cuda_cache_kind(layer->k.dtype),
+                                               .values = frit_cuda_cache_kind(layer->v.dtype)},
                                      .window = node->attend.window,
                                      .has_softcap = node->attend.softcap != 0,
                                      .has_sinks = sinks_of(node),

@@ -11,24 +11,30 @@ typedef struct cache_type {
 } cache_type;
 
 static const cache_type types[] = {
-    {FRIT_DTYPE_F32, FRIT_GPU_CACHE_F32},       {FRIT_DTYPE_F16, FRIT_GPU_CACHE_F16},
-    {FRIT_DTYPE_BF16, FRIT_GPU_CACHE_BF16},     {FRIT_DTYPE_Q8_0, FRIT_GPU_CACHE_Q8_0},
-    {FRIT_DTYPE_Q4_0, FRIT_GPU_CACHE_Q4_0},     {FRIT_DTYPE_Q4_1, FRIT_GPU_CACHE_Q4_1},
-    {FRIT_DTYPE_Q5_0, FRIT_GPU_CACHE_Q5_0},     {FRIT_DTYPE_Q5_1, FRIT_GPU_CACHE_Q5_1},
-    {FRIT_DTYPE_IQ4_NL, FRIT_GPU_CACHE_IQ4_NL},
+    {FRIT_DTYPE_F32, FRIT_GPU_CACHE_F32},   {FRIT_DTYPE_F16, FRIT_GPU_CACHE_F16},
+    {FRIT_DTYPE_BF16, FRIT_GPU_CACHE_BF16}, {FRIT_DTYPE_FP8, FRIT_GPU_CACHE_F8},
+    {FRIT_DTYPE_Q8_0, FRIT_GPU_CACHE_Q8_0}, {FRIT_DTYPE_Q4_0, FRIT_GPU_CACHE_Q4_0},
+    {FRIT_DTYPE_Q4_1, FRIT_GPU_CACHE_Q4_1}, {FRIT_DTYPE_Q5_0, FRIT_GPU_CACHE_Q5_0},
+    {FRIT_DTYPE_Q5_1, FRIT_GPU_CACHE_Q5_1}, {FRIT_DTYPE_IQ4_NL, FRIT_GPU_CACHE_IQ4_NL},
 };
+
+int frit_cuda_cache_kind(frit_dtype dtype)
+{
+    size_t i = 0;
+    while (i < FRIT_COUNT(types) && types[i].dtype != dtype) i++;
+    return i < FRIT_COUNT(types) ? types[i].kind : -1;
+}
 
 static frit_status fill_side(const frit_exec *exec, const frit_cache_side *side, frit_gpu_side *out)
 {
-    size_t i = 0;
-    while (i < FRIT_COUNT(types) && types[i].dtype != side->dtype) i++;
-    if (i == FRIT_COUNT(types))
+    const int kind = frit_cuda_cache_kind(side->dtype);
+    if (kind < 0)
         return frit_fail(FRIT_E_UNSUPPORTED, "the cache has type %s, which GPUs do not read",
                          frit_dtype_get(side->dtype)->name);
     *out = (frit_gpu_side){.pages = ((const frit_cuda_memory *)exec->cache->memory)->address + side->offset,
                            .page_bytes = (long long)side->page_bytes,
                            .dim = side->dim,
-                           .kind = types[i].kind,
+                           .kind = kind,
                            .is_transposed = side->transposed,
                            .row_bytes = (int)side->row_bytes,
                            .hadamard = side->hadamard};

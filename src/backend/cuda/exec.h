@@ -327,6 +327,7 @@ frit_status frit_cuda_lower_heads(frit_exec *exec, const frit_cuda_heads_phase *
 bool frit_cuda_can_attend(const frit_exec *exec, const frit_node *attend);
 frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *attend);
 // cache.c: what reads and writes the cache, in any of its types.
+int frit_cuda_cache_kind(frit_dtype dtype);   // FRIT_GPU_CACHE_F16 ...; -1: none
 bool frit_cuda_cache_fits(const frit_node *node);
 frit_status frit_cuda_lower_cache_write(frit_exec *exec, const frit_node *node);
 frit_status frit_cuda_lower_cache_attend(frit_exec *exec, const frit_node *node);

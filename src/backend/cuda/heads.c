@@ -101,12 +101,35 @@ static bool rotate_alike(const frit_node *a, const frit_node *b)
            is_same_weight(a->n_src > 3 ? a->src[3] : NULL, b->n_src > 3 ? b->src[3] : NULL);
 }
 
+static frit_cuda_heads shape_of(const frit_exec *exec, const frit_cuda_heads_phase *h)
+{
+    const frit_cache_layer *layer = &exec->cache->layers[h->write->layer];
+    return (frit_cuda_heads){.n_heads = h->n_heads,
+                             .n_kv_heads = h->n_kv_heads,
+                             .head_size = h->head_size,
+                             .has_halves = h->ropes[0] && h->ropes[0]->rope.style == FRIT_ROPE_HALVES,
+                             .page_bytes = (int64_t)layer->k.page_bytes,
+                             .keys = frit_cuda_cache_kind(layer->k.dtype),
+                             .values = frit_cuda_cache_kind(layer->v.dtype)};
+}
+
+// Caches of other types than f16 have kernels of these phases where fast attention reads them.
+static bool fits_types(const frit_exec *exec, const frit_cuda_heads_phase *h)
+{
+    const frit_cuda_heads heads = shape_of(exec, h);
+    if (!frit_cuda_has_codes(&heads)) return true;
+    return frit_cuda_is_attended(heads.keys) && frit_cuda_is_attended(heads.values) &&
+           frit_cuda_can_attend(exec, h->attend) &&
+           frit_cuda_attend_rows_bytes(&heads) <= exec->device->gpu.shared_bytes;
+}
+
 static bool fits_cache(const frit_exec *exec, const frit_cuda_heads_phase *h)
 {
     const frit_cache_layer *layer = &exec->cache->layers[h->write->layer];
-    return layer->k.dtype == FRIT_DTYPE_F16 && layer->v.dtype == FRIT_DTYPE_F16 && !layer->k.transposed &&
-           layer->v.transposed && layer->k.dim == h->head_size && layer->v.dim == h->head_size &&
-           layer->spec.n_head_kv == h->n_kv_heads && layer->k.page_bytes == layer->v.page_bytes;
+    const bool has_blocks = frit_dtype_get(layer->v.dtype)->block_elems > 1;
+    return fits_types(exec, h) && !layer->k.transposed && layer->v.transposed == !has_blocks &&
+           layer->k.dim == h->head_size && layer->v.dim == h->head_size && layer->spec.n_head_kv == h->n_kv_heads &&
+           layer->k.page_bytes == layer->v.page_bytes;
 }
 
 static bool fits_products(const frit_cuda_heads_phase *h)
@@ -151,9 +174,9 @@ bool frit_cuda_is_heads(const frit_exec *exec, const frit_phase *phase, frit_cud
 
 // ------------------------------------------------------------------------------- the product
 
-// The product rotates heads and writes the cache itself. Weights are then in another order, for prompts too, so this
-// does not depend on the rows of a plan.
-static bool is_in_product(const frit_exec *exec, const frit_cuda_heads_phase *h)
+// Whether the product can rotate heads and write a cache in f16 itself. Weights are then in another order, for prompts
+// and for caches of other types too, so this does not depend on a plan's rows, nor on its cache.
+static bool can_rotate(const frit_exec *exec, const frit_cuda_heads_phase *h)
 {
     for (int i = 0; i < 3; i++)
         if (bias_of(h->products[i])) return false;
@@ -163,17 +186,8 @@ static bool is_in_product(const frit_exec *exec, const frit_cuda_heads_phase *h)
 
 static frit_row_order order_of(const frit_exec *exec, const frit_cuda_heads_phase *h)
 {
-    if (!is_in_product(exec, h)) return FRIT_ROWS_NATURAL;
+    if (!can_rotate(exec, h)) return FRIT_ROWS_NATURAL;
     return h->ropes[0]->rope.style == FRIT_ROPE_HALVES ? FRIT_ROWS_HALVES : FRIT_ROWS_ADJACENT;
-}
-
-static frit_cuda_heads shape_of(const frit_exec *exec, const frit_cuda_heads_phase *h)
-{
-    return (frit_cuda_heads){.n_heads = h->n_heads,
-                             .n_kv_heads = h->n_kv_heads,
-                             .head_size = h->head_size,
-                             .has_halves = h->ropes[0] && h->ropes[0]->rope.style == FRIT_ROPE_HALVES,
-                             .page_bytes = (int64_t)exec->cache->layers[h->write->layer].k.page_bytes};
 }
 
 void frit_cuda_describe_heads(const frit_exec *exec, const frit_cuda_heads_phase *h, const frit_node *norm,
@@ -187,9 +201,10 @@ void frit_cuda_describe_heads(const frit_exec *exec, const frit_cuda_heads_phase
                                 .n = n_qk + n_kv,
                                 .segments = {{q->dtype, n_qk / FRIT_TILE_ROWS}, {v->dtype, n_kv / FRIT_TILE_ROWS}},
                                 .epilogue = FRIT_GPU_STORE};
-    if (!is_in_product(exec, h) || frit_cuda_is_many(exec, h->products[QUERIES])) return;
+    const frit_cuda_heads heads = shape_of(exec, h);
+    if (!can_rotate(exec, h) || frit_cuda_has_codes(&heads) || frit_cuda_is_many(exec, h->products[QUERIES])) return;
     out->epilogue = FRIT_GPU_QKV;
-    out->heads = shape_of(exec, h);
+    out->heads = heads;
 }
 
 static uint64_t page_0(const frit_exec *exec, const frit_cache_side *side)

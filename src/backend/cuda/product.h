@@ -20,11 +20,12 @@ typedef enum frit_cuda_epilogue {   // the numbers of kernels/product.cu
 } frit_cuda_epilogue;
 
 // A cache page has 32 positions of several layers: of each layer keys [kv head][32][head size], then values
-// [kv head][head size][32].
+// [kv head][head size][32], in blocks as keys are.
 typedef struct frit_cuda_heads {
     int n_heads, n_kv_heads, head_size;
     bool has_halves;      // a pair that is turned is p and p + head_size / 2; otherwise 2p and 2p + 1
     int64_t page_bytes;   // from page to page
+    int keys, values;     // their types: FRIT_GPU_CACHE_F16 (0) ...
 } frit_cuda_heads;
 
 typedef struct frit_cuda_segment {

@@ -72,6 +72,13 @@ frit_status frit_cuda_gate_kernel(int width, frit_cuda_kernel *kernel)
     return FRIT_OK;
 }
 
+static void define_cache(frit_cuda_kernel *kernel, const frit_cuda_heads *heads)
+{
+    frit_cuda_define_heads(kernel, heads);
+    frit_cuda_define(kernel, "KEY_TYPE", heads->keys);
+    frit_cuda_define(kernel, "VALUE_TYPE", heads->values);
+}
+
 frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *h, frit_cuda_kernel *kernel)
 {
     FRIT_TRY(check_width("a head", h->heads.head_size, h->order == FRIT_ROWS_NATURAL ? 4 : 16));
@@ -79,7 +86,7 @@ frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *h, frit_cuda_kern
         return frit_fail(FRIT_E_UNSUPPORTED, "rotation of %d of %d dimensions", h->rotated, h->heads.head_size);
     begin(kernel, "heads_rows.cu", "heads_rows", 256);
     kernel->grid[1] = (unsigned)(h->heads.n_heads + 2 * h->heads.n_kv_heads + 7) / 8;
-    frit_cuda_define_heads(kernel, &h->heads);
+    define_cache(kernel, &h->heads);
     frit_cuda_define(kernel, "ORDER", h->order);
     frit_cuda_define(kernel, "ROTATED", h->rotated);
     frit_cuda_define(kernel, "HAS_HALVES", h->style == FRIT_ROPE_HALVES);
@@ -91,7 +98,7 @@ frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *h, frit_cuda_kern
 
 void frit_cuda_define_attend(frit_cuda_kernel *kernel, const frit_cuda_attend *attend)
 {
-    frit_cuda_define_heads(kernel, &attend->heads);
+    define_cache(kernel, &attend->heads);
     frit_cuda_define(kernel, "WINDOW", attend->window);
     frit_cuda_define(kernel, "HAS_SOFTCAP", attend->has_softcap);
     frit_cuda_define(kernel, "HAS_SINKS", attend->has_sinks);
@@ -113,23 +120,50 @@ int frit_cuda_tile_queries(const frit_cuda_heads *heads)
     return group_of(heads) < FRIT_CUDA_QUERY_TILE ? group_of(heads) : FRIT_CUDA_QUERY_TILE;
 }
 
-// Small heads need more warps to keep as many bytes under way.
+bool frit_cuda_has_codes(const frit_cuda_heads *heads)
+{
+    return heads->keys != FRIT_GPU_CACHE_F16 || heads->values != FRIT_GPU_CACHE_F16;
+}
+
+// Of 32 numbers of a cached head; 0: attention has no fast kernel for the type.
+static int block_bytes(int type)
+{
+    static const int bytes[] = {
+        [FRIT_GPU_CACHE_F16] = 64,  [FRIT_GPU_CACHE_BF16] = 64, [FRIT_GPU_CACHE_F8] = 32,
+        [FRIT_GPU_CACHE_Q8_0] = 34, [FRIT_GPU_CACHE_Q4_0] = 18, [FRIT_GPU_CACHE_IQ4_NL] = 0,
+    };
+    return type >= 0 && (size_t)type < FRIT_COUNT(bytes) ? bytes[type] : 0;
+}
+
+bool frit_cuda_is_attended(int type)
+{
+    return block_bytes(type) > 0;
+}
+
+// Keys and values of a head in a page.
+static int head_bytes(const frit_cuda_heads *heads)
+{
+    return heads->head_size * (block_bytes(heads->keys) + block_bytes(heads->values));
+}
+
+// Small heads need more warps to keep as many bytes under way, and codes to become numbers in time.
 static int ring_warps(const frit_cuda_heads *heads)
 {
+    if (frit_cuda_has_codes(heads) && heads->head_size > 64) return heads->head_size > 128 ? 4 : 8;
     return heads->head_size <= 64 ? 12 : 6;
 }
 
 static int ring_bytes(const frit_cuda_heads *heads, int warps, int stages)
 {
-    return warps * stages * (2 * 32 * heads->head_size * 2 + 8);   // and a barrier
+    return warps * stages * (head_bytes(heads) + 8);   // and a barrier
 }
 
 int frit_cuda_attend_stages(const frit_cuda_heads *heads, const frit_cuda_gpu *gpu)
 {
-    enum { MOST = 2, BESIDE = 1024 };   // BESIDE: what the system takes
+    enum { MOST = 2, MOST_OF_CODES = 4, BESIDE = 1024 };   // BESIDE: what the system takes
     const int warps = ring_warps(heads);
     const int left = gpu->shared_bytes - BESIDE - warps * frit_cuda_tile_queries(heads) * (heads->head_size + 2) * 4;
-    int n = MOST;
+    int n = frit_cuda_has_codes(heads) ? MOST_OF_CODES : MOST;
     while (n > 0 && ring_bytes(heads, warps, n) > left) n--;
     return gpu->arch >= 90 && n > 1 ? n : 0;
 }
@@ -154,10 +188,17 @@ frit_status frit_cuda_attend_kernel(const frit_cuda_attend *attend, int n_splits
     return FRIT_OK;
 }
 
+// Two stages of two pages; and two pages as f16.
+int frit_cuda_attend_rows_bytes(const frit_cuda_heads *heads)
+{
+    const int n_halves = 2 * (2 * 32 * heads->head_size * 2);
+    return 2 * (2 * head_bytes(heads)) + (frit_cuda_has_codes(heads) ? n_halves : 0);
+}
+
 frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend *attend, const frit_cuda_gpu *gpu,
                                          frit_cuda_kernel *kernel)
 {
-    const int size = attend->heads.head_size, n_shared = 2 * 4 * 32 * size * 2;
+    const int size = attend->heads.head_size, n_shared = frit_cuda_attend_rows_bytes(&attend->heads);
     FRIT_TRY(check_width("a head", size, 32));
     if (n_shared > gpu->shared_bytes)
         return frit_fail(FRIT_E_UNSUPPORTED,

@@ -76,6 +76,12 @@ frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend *attend, const f
 // Rows one by one (frit_attend_args), whose pages are divided among n_splits blocks for each tile of query heads; warps
 // of a block: 0: chosen. grid[0] is all of them, grid[1] the number of rows, set before a launch.
 frit_status frit_cuda_attend_kernel(const frit_cuda_attend *attend, int n_splits, int warps, frit_cuda_kernel *kernel);
+// Whether the cache has another type than f16; and whether the kernels of attention read a type (FRIT_GPU_CACHE_F16
+// ...).
+bool frit_cuda_has_codes(const frit_cuda_heads *heads);
+bool frit_cuda_is_attended(int type);
+// Shared memory that attention of many rows takes.
+int frit_cuda_attend_rows_bytes(const frit_cuda_heads *heads);
 // So many pages ahead that they fill the shared memory of a multiprocessor, if these are at least two; otherwise 0.
 int frit_cuda_attend_stages(const frit_cuda_heads *heads, const frit_cuda_gpu *gpu);
 // Up to eight query heads of a key/value head are a query tile: how many tiles there are, and how many heads the

@@ -302,9 +302,10 @@ typedef struct frit_plain_args {
 
 // plain_cache.cu
 enum {   // types of the cache; those from Q8_0 on have blocks of 32 numbers
-    FRIT_GPU_CACHE_F32,
     FRIT_GPU_CACHE_F16,
+    FRIT_GPU_CACHE_F32,
     FRIT_GPU_CACHE_BF16,
+    FRIT_GPU_CACHE_F8,   // e4m3
     FRIT_GPU_CACHE_Q8_0,
     FRIT_GPU_CACHE_Q4_0,
     FRIT_GPU_CACHE_Q4_1,

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: MIT
-// Attention of one new position of each row over the row's cached keys and values, f16 in pages of 32 positions. A
+// Attention of one new position of each row over the row's cached keys and values, in pages of 32 positions. A
 // block of threads takes a part of the pages of one key/value head for up to eight of its query heads, a tile; its
 // warps take pages in turn; the last block of a tile to arrive joins the parts.
 //
-//     keys of a page      f16 [kv head][32 positions][HEAD]
-//     values of a page    f16 [kv head][HEAD][32 positions]
+//     keys of a page      [kv head][32 positions][HEAD]
+//     values of a page    [kv head][HEAD][32 positions]; in blocks, as keys
 //
 // Both are read straight into the fragments of a 16 x 8 product: 16 bytes of a lane are 8 dimensions of one key, or
-// 8 positions of one dimension of the values. So lane t of four has positions 8 t ... 8 t + 7 of a page: keys come in
-// the order of position_of. Scores are queries (8 of 16 rows) x keys, sums are dimensions x queries.
+// 8 positions of one dimension of the values, in f16. So lane t of four has positions 8 t ... 8 t + 7 of a page: keys
+// come in the order of position_of. Scores are queries (8 of 16 rows) x keys, sums are dimensions x queries.
+//
+// Of blocks a lane has 4 codes of a position in a word: keys 4 t ... 4 t + 3 and 16 further, whose products with the
+// queries are then multiplied with the scale; of values dimensions 4 g ... 4 g + 3 (g = lane / 4) of 8 positions, which
+// become pairs of positions. place_of orders positions so that the words of a warp lie in different banks.
 //
 // With ATTEND_STAGES pages are copied into a ring of each warp in shared memory, so many of them ahead: far into a
 // text, where they are many, memory is busy while scores and sums are computed.
 //
-// Defined before: HEADS, KV_HEADS, HEAD (a multiple of 32), PAGE_BYTES, SPLITS, ATTEND_WARPS (of a block), WINDOW
-// (positions that a row sees, itself included; 0: all), HAS_SOFTCAP, HAS_SINKS, OUT (NUMBERS_F32 or NUMBERS_F16).
+// Defined before: HEADS, KV_HEADS, HEAD (a multiple of 32), KEY_TYPE, VALUE_TYPE (pages.cuh), PAGE_BYTES, SPLITS,
+// ATTEND_WARPS (of a block), WINDOW (positions that a row sees, itself included; 0: all), HAS_SOFTCAP, HAS_SINKS, OUT
+// (NUMBERS_F32 or NUMBERS_F16).
 #pragma once
 #include "activation.cuh"
 #include "args.h"
-#include "cache.cuh"
+#include "pages.cuh"
 #include "rows.cuh"
 
 #ifndef ATTEND_STAGES
@@ -33,7 +38,7 @@
 #define KEYS_AT_ONCE         (HEAD > 128 || ATTEND_WARPS > 8 ? 2 : 4)   // eights of keys that a warp has registers for
 #define PART                 (HEAD + 2)                                 // sums of values, largest score, sum of weights
 #define ATTEND_SHARED_FLOATS (ATTEND_WARPS * QUERIES * PART)
-#define HEAD_BYTES           (32 * HEAD * 2)   // of a page: keys of a head, or values
+#define HEAD_BYTES           (KEY_BYTES + VALUE_BYTES)   // of a page
 
 static_assert(HEADS % KV_HEADS == 0 && HEAD % 32 == 0, "query heads in groups, heads of whole chunks");
 
@@ -42,22 +47,49 @@ struct attention {
     frag sums[HEAD / 16];   // [dimension], of query heads lane % 4 * 2 and + 1
 };
 
-DEVICE uint4 read_16(const char *from)
+struct page_reader {
+    template <class T> DEVICE T operator()(const T *from) const
+    {
+        return ATTEND_STAGES ? *from : __ldcg(from);
+    }
+};
+
+// The position of column `column` of the n-th product of queries with eight keys.
+DEVICE int place_of(int n, int column)
 {
-    return ATTEND_STAGES ? *(const uint4 *)from : __ldcg((const uint4 *)from);
+    return VALUES_HAVE_BLOCKS ? n / 2 * 16 + column * 2 + n % 2 : position_of(n, column);
+}
+
+// Whether codes of a block begin at a multiple of 4, where n says whether the position is even: known to the compiler.
+template <int TYPE> DEVICE bool is_aligned(int n, int block)
+{
+    return (n % 2 * (page_type<TYPE>::row_bytes / 2) + block) % 2 == 1;
+}
+
+// Of 32 numbers of a query those that lane t of four multiplies.
+DEVICE uint4 query_words(const char *from, int t)
+{
+    if (!KEYS_HAVE_BLOCKS) return __ldcg((const uint4 *)from + t);
+    const uint2 low = __ldcg((const uint2 *)from + t), high = __ldcg((const uint2 *)from + t + 4);
+    return make_uint4(low.x, low.y, high.x, high.y);
 }
 
 // Scores of 32 positions: fragments of 8 positions each.
 DEVICE void score_page(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const char *keys, int lane)
 {
-    const char *from = keys + position_of(0, lane / 4) * (HEAD * 2) + lane % 4 * 16;
+    const char *from = keys + place_of(0, lane / 4) * page_type<KEY_TYPE>::row_bytes +
+                       lane % 4 * (page_type<KEY_TYPE>::block_bytes / 4);
 #pragma unroll
     for (int n = 0; n < 4; n += KEYS_AT_ONCE) {
         uint4 k[KEYS_AT_ONCE][CHUNKS];
 #pragma unroll
         for (int i = 0; i < KEYS_AT_ONCE; i++)
 #pragma unroll
-            for (int c = 0; c < CHUNKS; c++) k[i][c] = read_16(from + (n + i) * 2 * (HEAD * 2) + c * 64);
+            for (int c = 0; c < CHUNKS; c++)
+                k[i][c] = eight_halves<KEY_TYPE>(
+                    from + (place_of(n + i, 0) - place_of(0, 0)) * page_type<KEY_TYPE>::row_bytes +
+                        c * page_type<KEY_TYPE>::block_bytes,
+                    page_reader());
 #pragma unroll
         for (int i = 0; i < KEYS_AT_ONCE; i++) {
             half_frag s = {{0, 0}};
@@ -71,23 +103,112 @@ DEVICE void score_page(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const 
     }
 }
 
+// The same of keys in blocks. Lanes have codes of position place_of(n, lane / 4), and scores of other positions.
+DEVICE void score_blocks(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const char *keys, int lane)
+{
+    typedef page_type<KEY_TYPE> type;
+    const int t = lane % 4;
+    const page_reader read;
+#pragma unroll
+    for (int n = 0; n < 4; n++) {
+        const char *row = keys + place_of(n, lane / 4) * type::row_bytes;
+        const char *left = keys + place_of(n, t * 2) * type::row_bytes;
+        const char *right = keys + place_of(n, t * 2 + 1) * type::row_bytes;
+        half_frag s = {{0, 0}};
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++) {
+            const char *block = row + c * type::block_bytes;
+            const bool aligned = VALUES_HAVE_BLOCKS ? is_aligned<KEY_TYPE>(n, c) : is_word(block + 2);
+            const u32 low = four_codes<KEY_TYPE>(block, t, aligned, read),
+                      high = four_codes<KEY_TYPE>(block, t + 4, aligned, read);
+            half_frag of_codes = {{0, 0}};
+            of_codes = mma_f16_half(q[c][0], q[c][1], code_halves<KEY_TYPE>(low, false),
+                                    code_halves<KEY_TYPE>(low, true), of_codes);
+            of_codes = mma_f16_half(q[c][2], q[c][3], code_halves<KEY_TYPE>(high, false),
+                                    code_halves<KEY_TYPE>(high, true), of_codes);
+            s.v[0] += half_to_float(read((const u16 *)(left + c * type::block_bytes))) * of_codes.v[0];
+            s.v[1] += half_to_float(read((const u16 *)(right + c * type::block_bytes))) * of_codes.v[1];
+        }
+        scores[n] = s;
+    }
+}
+
+// Values in fragments [dimensions][positions], times weights: to the sums, dimensions as dimension_of says.
+DEVICE void add_values(frag (&sums)[HEAD / 16], const u32 (&p)[4], const char *values, int lane)
+{
+    typedef page_type<VALUE_TYPE> type;
+    const int t = lane % 4;
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++)
+#pragma unroll
+        for (int m = 0; m < 4; m += 2) {
+            u32 v[2][4];
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const char *a = values + place_of(m + i, t * 2) * type::row_bytes + c * type::block_bytes;
+                const char *b = values + place_of(m + i, t * 2 + 1) * type::row_bytes + c * type::block_bytes;
+                const bool aligned = is_aligned<VALUE_TYPE>(m + i, c);
+                four_pairs<VALUE_TYPE>(v[i], a, b, lane / 4, aligned, aligned, page_reader());
+            }
+            sums[c * 2] = mma_f16(v[0][0], v[0][1], v[1][0], v[1][1], p[m], p[m + 1], sums[c * 2]);
+            sums[c * 2 + 1] = mma_f16(v[0][2], v[0][3], v[1][2], v[1][3], p[m], p[m + 1], sums[c * 2 + 1]);
+        }
+}
+
+// The dimension of number v[i] of fragment d.
+DEVICE int dimension_of(int d, int i, int lane)
+{
+    return VALUES_HAVE_BLOCKS ? d / 2 * 32 + lane / 4 * 4 + d % 2 * 2 + i / 2 : d * 16 + i / 2 * 8 + lane / 4;
+}
+
+// Sums of mixed values become those of values.
+DEVICE void mix_sums(frag (&sums)[HEAD / 16])
+{
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            frag &a = sums[c * 2], &b = sums[c * 2 + 1];
+            mix_two(a.v[i], a.v[i + 2]), mix_two(b.v[i], b.v[i + 2]);
+            mix_two(a.v[i], b.v[i]), mix_two(a.v[i + 2], b.v[i + 2]);
+        }
+#pragma unroll
+    for (int distance = 1; distance < MIXED / 32; distance *= 2)
+#pragma unroll
+        for (int d = 0; d < HEAD / 16; d++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (!(d / 2 & distance)) mix_two(sums[d].v[i], sums[d + 2 * distance].v[i]);
+    const float scale = rsqrtf((float)MIXED);
+#pragma unroll
+    for (int d = 0; d < HEAD / 16; d++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float x = sums[d].v[i] * scale;
+#pragma unroll
+            for (int bit = 4; bit < 32; bit *= 2) x = mix_lanes(x, bit);
+            sums[d].v[i] = x;
+        }
+}
+
 // Of the page's positions, first ... end - 1 are seen.
 DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, int first, int end, int lane)
 {
     const int t = lane % 4;
-    const char *from = values + lane / 4 * 64 + t * 16;
-    const bool is_early = KEYS_AT_ONCE == 4 && !ATTEND_STAGES;
+    const int row_bytes = page_type<VALUE_TYPE>::block_bytes;   // of a dimension
+    const char *from = values + lane / 4 * row_bytes + t * (row_bytes / 4);
+    const bool is_early = KEYS_AT_ONCE == 4 && !ATTEND_STAGES && !VALUES_HAVE_BLOCKS;
     uint4 early[is_early ? HEAD / 8 : 1];   // on their way while the weights are computed
-    if (is_early) {
+    if constexpr (is_early) {
 #pragma unroll
-        for (int d = 0; d < HEAD / 8; d++) early[d] = read_16(from + d * 8 * 64);
+        for (int d = 0; d < HEAD / 8; d++) early[d] = eight_halves<VALUE_TYPE>(from + d * 8 * row_bytes, page_reader());
     }
     float largest = s.largest;
 #pragma unroll
     for (int n = 0; n < 4; n++)
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            const int position = position_of(n, t * 2 + i);
+            const int position = place_of(n, t * 2 + i);
             if (position >= end || (WINDOW && position < first)) scores[n].v[i] = -1e30f;
             largest = fmaxf(largest, scores[n].v[i]);
         }
@@ -107,14 +228,22 @@ DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, i
     const float shrink_0 = __shfl_sync(~0u, shrink, t * 8), shrink_1 = __shfl_sync(~0u, shrink, t * 8 + 4);
 #pragma unroll
     for (int d = 0; d < HEAD / 16; d++) {
-        uint4 v[2];
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            v[i] = is_early ? early[is_early ? d * 2 + i : 0] : read_16(from + (d * 2 + i) * 8 * 64);
         s.sums[d].v[0] *= shrink_0, s.sums[d].v[1] *= shrink_1;
         s.sums[d].v[2] *= shrink_0, s.sums[d].v[3] *= shrink_1;
-        s.sums[d] = mma_f16(v[0].x, v[1].x, v[0].y, v[1].y, p[0], p[1], s.sums[d]);
-        s.sums[d] = mma_f16(v[0].z, v[1].z, v[0].w, v[1].w, p[2], p[3], s.sums[d]);
+    }
+    if constexpr (VALUES_HAVE_BLOCKS) {
+        add_values(s.sums, p, values, lane);
+    } else {
+#pragma unroll
+        for (int d = 0; d < HEAD / 16; d++) {
+            uint4 v[2];
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                v[i] = is_early ? early[is_early ? d * 2 + i : 0]
+                                : eight_halves<VALUE_TYPE>(from + (d * 2 + i) * 8 * row_bytes, page_reader());
+            s.sums[d] = mma_f16(v[0].x, v[1].x, v[0].y, v[1].y, p[0], p[1], s.sums[d]);
+            s.sums[d] = mma_f16(v[0].z, v[1].z, v[0].w, v[1].w, p[2], p[3], s.sums[d]);
+        }
     }
 }
 
@@ -206,6 +335,16 @@ struct part_pages {
     int n_positions, page;      // page: the first one that this warp takes
 };
 
+DEVICE const char *keys_of(const frit_attend_args &a, int page, int head)
+{
+    return (const char *)a.keys + (long long)page * PAGE_BYTES + head * KEY_BYTES;
+}
+
+DEVICE const char *values_of(const frit_attend_args &a, int page, int head)
+{
+    return (const char *)a.values + (long long)page * PAGE_BYTES + head * VALUE_BYTES;
+}
+
 DEVICE const int *pages_of_row(const frit_attend_args &a, int row)
 {
     const int seq = a.seq_of ? __ldcg((const int *)a.seq_of + row) : row;
@@ -238,12 +377,10 @@ DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int 
     const int *pages = pages_of_row(a, row);
     int page = p.page;
     for (int i = p.first + warp; i < p.end && i < p.first + 4 * ATTEND_WARPS; i += ATTEND_WARPS) {
-        const long long at = (long long)page * PAGE_BYTES + head * (32 * HEAD * 2);
+        const char *keys = keys_of(a, page, head), *values = values_of(a, page, head);
         if (i + ATTEND_WARPS < p.end) page = __ldcg(pages + i + ATTEND_WARPS);
-        for (int j = lane * 128; j < 32 * HEAD * 2; j += 32 * 128) {
-            prefetch_l2((const char *)a.keys + at + j);
-            prefetch_l2((const char *)a.values + at + j);
-        }
+        for (int j = lane * 128; j < KEY_BYTES; j += 32 * 128) prefetch_l2(keys + j);
+        for (int j = lane * 128; j < VALUE_BYTES; j += 32 * 128) prefetch_l2(values + j);
     }
 }
 
@@ -262,8 +399,8 @@ DEVICE page_ring pages_open(const part_pages &p, char *shared)
 {
     const int warp = threadIdx.x / 32;
     page_ring r;
-    r.slots = shared + warp * (ATTEND_STAGES * 2 * HEAD_BYTES);
-    r.barriers = shared_address(shared + ATTEND_WARPS * ATTEND_STAGES * 2 * HEAD_BYTES) + warp * (ATTEND_STAGES * 8);
+    r.slots = shared + warp * (ATTEND_STAGES * HEAD_BYTES);
+    r.barriers = shared_address(shared + ATTEND_WARPS * ATTEND_STAGES * HEAD_BYTES) + warp * (ATTEND_STAGES * 8);
     r.next = p.first + warp;
     r.page = p.page;
     r.n_fetched = r.n_read = 0;
@@ -280,13 +417,13 @@ DEVICE void pages_fill(page_ring &r, const frit_attend_args &a, const int *pages
 {
     while (r.next < end && r.n_fetched < r.n_read + ATTEND_STAGES) {
         const int stage = r.n_fetched % ATTEND_STAGES;
-        const u32 to = shared_address(r.slots) + stage * (2 * HEAD_BYTES), barrier = r.barriers + stage * 8;
-        const long long at = (long long)r.page * PAGE_BYTES + head * HEAD_BYTES;
+        const u32 to = shared_address(r.slots) + stage * HEAD_BYTES, barrier = r.barriers + stage * 8;
+        const char *keys = keys_of(a, r.page, head), *values = values_of(a, r.page, head);
         r.next += ATTEND_WARPS;
         if (r.next < a.page_stride) r.page = __ldcg(pages + r.next);
         if (threadIdx.x % 32 == 0) {
-            copy_bulk(to, (const char *)a.keys + at, HEAD_BYTES, barrier);
-            copy_bulk(to + HEAD_BYTES, (const char *)a.values + at, HEAD_BYTES, barrier);
+            copy_bulk(to, keys, KEY_BYTES, barrier);
+            copy_bulk(to + KEY_BYTES, values, VALUE_BYTES, barrier);
         }
         r.n_fetched++;
     }
@@ -297,7 +434,7 @@ DEVICE const char *pages_wait(const page_ring &r)
 {
     const int stage = r.n_read % ATTEND_STAGES;
     barrier_wait(r.barriers + stage * 8, r.n_read / ATTEND_STAGES % 2);
-    return r.slots + stage * (2 * HEAD_BYTES);
+    return r.slots + stage * HEAD_BYTES;
 }
 
 DEVICE void pages_next(page_ring &r, const frit_attend_args &a, const int *pages, int head, int end)
@@ -324,10 +461,10 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     u32 q[CHUNKS][4];
     {
         const int query = min(lane / 4, heads.n - 1);
-        const char *from = (const char *)a.q + ((row * HEADS + heads.first + query) * HEAD) * 2 + lane % 4 * 16;
+        const char *from = (const char *)a.q + ((row * HEADS + heads.first + query) * HEAD) * 2;
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
-            const uint4 v = __ldcg((const uint4 *)(from + c * 64));
+            const uint4 v = query_words(from + c * 64, lane % 4);
             q[c][0] = v.x, q[c][1] = v.y, q[c][2] = v.z, q[c][3] = v.w;
         }
     }
@@ -337,14 +474,16 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     for (int d = 0; d < HEAD / 16; d++) s.sums[d] = frag{{0, 0, 0, 0}};
     for (int i = first + warp; i < end; i += ATTEND_WARPS) {
 #if ATTEND_STAGES
-        const char *keys = pages_wait(*ring), *values = keys + HEAD_BYTES;
+        const char *keys = pages_wait(*ring), *values = keys + KEY_BYTES;
 #else
-        const long long at = (long long)page * PAGE_BYTES + heads.kv * HEAD_BYTES;
-        const char *keys = (const char *)a.keys + at, *values = (const char *)a.values + at;
+        const char *keys = keys_of(a, page, heads.kv), *values = values_of(a, page, heads.kv);
         if (i + ATTEND_WARPS < end) page = __ldcg(pages + i + ATTEND_WARPS);
 #endif
         half_frag scores[4];
-        score_page(scores, q, keys, lane);
+        if constexpr (KEYS_HAVE_BLOCKS)
+            score_blocks(scores, q, keys, lane);
+        else
+            score_page(scores, q, keys, lane);
         if (HAS_SOFTCAP) {
 #pragma unroll
             for (int n = 0; n < 4; n++)
@@ -359,13 +498,14 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
     }
     s.total += __shfl_xor_sync(~0u, s.total, 1);
     s.total += __shfl_xor_sync(~0u, s.total, 2);
+    if (VALUES_HAVE_BLOCKS) mix_sums(s.sums);
     float *own = shared + warp * QUERIES * PART;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const int query = lane % 4 * 2 + i % 2;
         if (query >= QUERIES) continue;
 #pragma unroll
-        for (int d = 0; d < HEAD / 16; d++) own[query * PART + d * 16 + i / 2 * 8 + lane / 4] = s.sums[d].v[i];
+        for (int d = 0; d < HEAD / 16; d++) own[query * PART + dimension_of(d, i, lane)] = s.sums[d].v[i];
     }
     if (lane % 4 == 0 && lane / 4 < QUERIES) {
         own[lane / 4 * PART + HEAD] = s.largest;

@@ -4,20 +4,23 @@
 // their use. Softmax goes along with the products: of each row the largest score so far, and the sums under it.
 //
 // Keys are stored so that 16-byte units of neighbouring positions lie in different banks; values are conflict free
-// as they are (cache.cuh).
+// as they are (cache.cuh). Pages of other types than f16 come as they are, and the block of threads turns two of them
+// into f16 in that order before its warps read them.
 //
 // Grid: tiles of rows, HEADS; 128 threads.
 //
-// Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 32), PAGE_BYTES, WINDOW (positions that a row sees, itself
-// included; 0: all), HAS_SOFTCAP, HAS_SINKS, OUT (NUMBERS_F32, NUMBERS_F16 or NUMBERS_BF16).
+// Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 32), KEY_TYPE, VALUE_TYPE (pages.cuh), PAGE_BYTES, WINDOW
+// (positions that a row sees, itself included; 0: all), HAS_SOFTCAP, HAS_SINKS, OUT (NUMBERS_F32, NUMBERS_F16 or
+// NUMBERS_BF16).
 #include "activation.cuh"
-#include "cache.cuh"
+#include "pages.cuh"
 #include "rows.cuh"
 
 #define CHUNKS     (HEAD / 32)
-#define UNITS      (HEAD / 8)         // of 16 bytes, of a key
-#define PART_BYTES (32 * HEAD * 2)    // keys, or values, of a page
-#define STAGE      (4 * PART_BYTES)   // two pages: keys, keys, values, values
+#define UNITS      (HEAD / 8)        // of 16 bytes, of a key
+#define PART_BYTES (32 * HEAD * 2)   // keys, or values, of a page
+#define IS_CODED   (KEY_TYPE != FRIT_GPU_CACHE_F16 || VALUE_TYPE != FRIT_GPU_CACHE_F16)
+#define COMING     (2 * (KEY_BYTES + VALUE_BYTES))   // two pages as they come
 #define NONE       (-1e30f)
 
 // Keys of 16 bytes: unit u of position p. Where a key has an odd number of 64 bytes, neighbours differ in banks anyway.
@@ -31,24 +34,123 @@ struct row_state {
 };
 
 // One of two pages to its place; pages after the last are left out.
-DEVICE void fetch_page(const frit_attend_rows_args &a, const int *pages, int page, int head, u32 to)
+DEVICE void fetch_page(const frit_attend_rows_args &a, const int *pages, int page, int head, u32 keys_to, u32 values_to)
 {
-    const long long at = (long long)pages[page] * PAGE_BYTES + (long long)head * PART_BYTES;
-    const char *keys = (const char *)a.keys + at, *values = (const char *)a.values + at;
+    const long long at = (long long)pages[page] * PAGE_BYTES;
+    const char *keys = (const char *)a.keys + at + head * KEY_BYTES;
+    const char *values = (const char *)a.values + at + head * VALUE_BYTES;
 #pragma unroll
-    for (int i = 0; i < 32 * UNITS / 128; i++) {
+    for (int i = 0; i < (KEY_BYTES / 16 + 127) / 128; i++) {
         const int unit = i * 128 + threadIdx.x;
-        copy_16(to + unit_at(unit / UNITS, unit % UNITS) * 16, keys + unit * 16);
-        copy_16(to + 2 * PART_BYTES + unit * 16, values + unit * 16);
+        if (KEY_BYTES / 16 % 128 && unit >= KEY_BYTES / 16) continue;
+        copy_16(keys_to + (IS_CODED ? unit : unit_at(unit / UNITS, unit % UNITS)) * 16, keys + unit * 16);
+    }
+#pragma unroll
+    for (int i = 0; i < (VALUE_BYTES / 16 + 127) / 128; i++) {
+        const int unit = i * 128 + threadIdx.x;
+        if (VALUE_BYTES / 16 % 128 && unit >= VALUE_BYTES / 16) continue;
+        copy_16(values_to + unit * 16, values + unit * 16);
     }
 }
 
 DEVICE void fetch_stage(const frit_attend_rows_args &a, const int *pages, int page, int end, int head, u32 to)
 {
-    if (page < end) fetch_page(a, pages, page, head, to);
-    if (page + 1 < end) fetch_page(a, pages, page + 1, head, to + PART_BYTES);
+    if (page < end) fetch_page(a, pages, page, head, to, to + 2 * KEY_BYTES);
+    if (page + 1 < end) fetch_page(a, pages, page + 1, head, to + KEY_BYTES, to + 2 * KEY_BYTES + VALUE_BYTES);
     copy_commit();
 }
+
+// ------------------------------------------------------------------------------- pages of other types
+
+struct coded_reader {
+    template <class T> DEVICE T operator()(const T *from) const
+    {
+        return *from;
+    }
+};
+
+// Numbers 8 i ... 8 i + 7 of a key.
+DEVICE uint4 eight_of_key(const char *key, int i)
+{
+    typedef page_type<KEY_TYPE> type;
+    const coded_reader read;
+    if constexpr (!type::has_blocks) {
+        return eight_halves<KEY_TYPE>(key + i * (type::block_bytes / 4), read);
+    } else {
+        const char *block = key + i / 4 * type::block_bytes;
+        const u32 scale = read((const u16 *)block) * 0x10001u;
+        const u32 low = four_codes<KEY_TYPE>(block, i % 4 * 2, is_word(block + 2), read),
+                  high = four_codes<KEY_TYPE>(block, i % 4 * 2 + 1, is_word(block + 2), read);
+        return make_uint4(times_half2(code_halves<KEY_TYPE>(low, false), scale),
+                          times_half2(code_halves<KEY_TYPE>(low, true), scale),
+                          times_half2(code_halves<KEY_TYPE>(high, false), scale),
+                          times_half2(code_halves<KEY_TYPE>(high, true), scale));
+    }
+}
+
+DEVICE void decode_keys(const char *from, uint4 *to)
+{
+#pragma unroll 2
+    for (int i = 0; i < 32 * UNITS / 128; i++) {
+        const int unit = i * 128 + threadIdx.x, p = unit / UNITS, u = unit % UNITS;
+        to[unit_at(p, u)] = eight_of_key(from + p * page_type<KEY_TYPE>::row_bytes, u);
+    }
+}
+
+// Blocks of positions become positions of dimensions: a thread has four dimensions at eight positions.
+DEVICE void decode_values(const char *from, uint4 *to)
+{
+    typedef page_type<VALUE_TYPE> type;
+    if constexpr (!type::has_blocks) {
+#pragma unroll 2
+        for (int i = threadIdx.x; i < 4 * HEAD; i += 128)
+            to[i] = eight_halves<VALUE_TYPE>(from + i * (type::block_bytes / 4), coded_reader());
+    } else {
+        for (int i = threadIdx.x; i < HEAD; i += 128) {
+            const int group = i % 4, four = i / 4;
+            const char *block = from + group * 8 * type::row_bytes + four / 8 * type::block_bytes;
+            u32 pairs[4][4];   // [pair of positions][dimension]
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const char *a = block + j * 2 * type::row_bytes, *b = a + type::row_bytes;
+                four_pairs<VALUE_TYPE>(pairs[j], a, b, four % 8, is_word(a + 2), is_word(b + 2), coded_reader());
+            }
+#pragma unroll
+            for (int d = 0; d < 4; d++)
+                to[(four * 4 + d) * 4 + group] = make_uint4(pairs[0][d], pairs[1][d], pairs[2][d], pairs[3][d]);
+        }
+    }
+}
+
+// Two pages, of which the second may be after the last.
+DEVICE void decode_stage(const char *from, char *to, bool has_second)
+{
+    for (int i = 0; i < (has_second ? 2 : 1); i++) {
+        decode_keys(from + i * KEY_BYTES, (uint4 *)(to + i * PART_BYTES));
+        decode_values(from + 2 * KEY_BYTES + i * VALUE_BYTES, (uint4 *)(to + (2 + i) * PART_BYTES));
+    }
+}
+
+// Sums of mixed values become those of values: [rows][dimensions] in fragments.
+DEVICE void mix_sums(frag (&sums)[HEAD / 8])
+{
+#pragma unroll
+    for (int distance = 1; distance < MIXED / 8; distance *= 2)
+#pragma unroll
+        for (int d = 0; d < HEAD / 8; d++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (!(d & distance)) mix_two(sums[d].v[i], sums[d + distance].v[i]);
+    const float scale = rsqrtf((float)MIXED);
+#pragma unroll
+    for (int d = 0; d < HEAD / 8; d++) {
+        mix_two(sums[d].v[0], sums[d].v[1]), mix_two(sums[d].v[2], sums[d].v[3]);
+#pragma unroll
+        for (int i = 0; i < 4; i++) sums[d].v[i] = mix_lanes(mix_lanes(sums[d].v[i] * scale, 1), 2);
+    }
+}
+
+// ------------------------------------------------------------------------------- scores
 
 // Scores of 64 positions: eights of positions, in the order of position_of within each page.
 DEVICE void score(frag (&scores)[8], const u32 (&q)[CHUNKS][8], const char *keys, int lane)
@@ -113,10 +215,14 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
 
     for (int page = begin, stage = 0; page < end; page += 2, stage ^= 1) {
         __syncthreads();   // all warps are done with what is overwritten now
-        fetch_stage(a, pages, page + 2, end, kv_head, to + (stage ^ 1) * STAGE);
+        fetch_stage(a, pages, page + 2, end, kv_head, to + (stage ^ 1) * COMING);
         copy_wait<1>();
         __syncthreads();
-        const char *keys = shared + stage * STAGE, *values = keys + 2 * PART_BYTES;
+        if (IS_CODED) {
+            decode_stage(shared + stage * COMING, shared + 2 * COMING, page + 1 < end);
+            __syncthreads();
+        }
+        const char *keys = shared + (IS_CODED ? 2 * COMING : stage * COMING), *values = keys + 2 * PART_BYTES;
         frag scores[8];
         score(scores, q, keys, lane);
         if (HAS_SOFTCAP) {
@@ -170,6 +276,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
             }
         }
     }
+    if (VALUES_HAVE_BLOCKS) mix_sums(sums);
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         float total = state[i].total;

@@ -17,6 +17,7 @@ DEVICE int block_bytes(int kind)
     case FRIT_GPU_CACHE_F32: return 4;
     case FRIT_GPU_CACHE_F16: return 2;
     case FRIT_GPU_CACHE_BF16: return 2;
+    case FRIT_GPU_CACHE_F8: return 1;
     case FRIT_GPU_CACHE_Q8_0: return 34;
     case FRIT_GPU_CACHE_Q4_1: return 20;
     case FRIT_GPU_CACHE_Q5_0: return 22;
@@ -62,6 +63,13 @@ DEVICE float code_of(int kind, const unsigned char *b, int i)
     }
 }
 
+// e4m3, as quant/float.c has it.
+DEVICE float f8_to_float(u32 code)
+{
+    const float value = half_to_float((u16)((code & 0x80) << 8 | (code & 0x7f) << 7)) * 256;
+    return (code & 0x7f) == 0x7f ? __uint_as_float(0x7fc00000) : value;
+}
+
 // Where a head's numbers at a position are: `at` for number d of types without blocks, otherwise the first block.
 DEVICE const char *row_of(const frit_gpu_side &s, long long page, int head, int position)
 {
@@ -76,6 +84,7 @@ DEVICE float cache_load(const frit_gpu_side &s, const char *row, int d)
     if (s.kind == FRIT_GPU_CACHE_F32) return ((const float *)row)[at];
     if (s.kind == FRIT_GPU_CACHE_F16) return half_to_float(((const u16 *)row)[at]);
     if (s.kind == FRIT_GPU_CACHE_BF16) return __uint_as_float((u32)((const u16 *)row)[at] << 16);
+    if (s.kind == FRIT_GPU_CACHE_F8) return f8_to_float(((const unsigned char *)row)[at]);
     const unsigned char *b = (const unsigned char *)row + d / 32 * block_bytes(s.kind);
     const block_scale scale = scale_of(s.kind, b);
     return scale.d * code_of(s.kind, b, d % 32) + scale.m;
@@ -194,6 +203,15 @@ DEVICE void store_iq4_nl(unsigned char *b, float x)
     store_codes(b + 2, nearest_level(x * inverse_of(d)), false);
 }
 
+DEVICE unsigned char float_to_f8(float x)
+{
+    const u32 bits = __float_as_uint(x), sign = bits >> 24 & 0x80, magnitude = bits & 0x7fffffff;
+    if (magnitude > 0x7f800000) return (unsigned char)(sign | 0x7f);
+    if (magnitude < 0x3c800000) return (unsigned char)(sign | (__float_as_uint(fabsf(x) * 512 + 8388608.f) & 15));
+    const u32 code = magnitude > 0x43e00000 ? 0x7e : ((magnitude + 0x7ffff + (magnitude >> 20 & 1)) >> 20) - 120 * 8;
+    return (unsigned char)(sign | code);
+}
+
 // Number lane of a block, or of 32 of another type from d on.
 DEVICE void cache_store(const frit_gpu_side &s, char *row, int d, float x)
 {
@@ -203,6 +221,7 @@ DEVICE void cache_store(const frit_gpu_side &s, char *row, int d, float x)
     case FRIT_GPU_CACHE_F32: ((float *)row)[at] = x; break;
     case FRIT_GPU_CACHE_F16: ((u16 *)row)[at] = float_to_half(x); break;
     case FRIT_GPU_CACHE_BF16: ((u16 *)row)[at] = (u16)pack_bf16x2(x, 0); break;
+    case FRIT_GPU_CACHE_F8: ((unsigned char *)row)[at] = float_to_f8(x); break;
     case FRIT_GPU_CACHE_Q8_0: store_q8_0(b, x); break;
     case FRIT_GPU_CACHE_Q4_0: store_symmetric(b, x, 8); break;
     case FRIT_GPU_CACHE_Q4_1: store_offset(b, x, 15); break;

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MIT
 // Queries, keys and values after their product, which may have left them in parts, for any number of rows: bias, norm
-// of heads, rotation; queries become f16, if QUERIES says so, keys and values go into the cache. A warp for each head of a
-// row. Grid: rows, ceil(heads / 8); 256 threads.
+// of heads, rotation; queries become f16, if QUERIES says so, keys and values go into the cache. Where the cache's type
+// has blocks, queries are mixed as keys are (quant/hadamard.h). A warp for each head of a row. Grid: rows,
+// ceil(heads / 8); 256 threads.
 //
-// Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 4), PAGE_BYTES, ORDER (frit_row_order of
-// queries and keys; values are in natural order), ROTATED (dimensions of a head), HAS_HALVES (they are turned in
-// halves), HAS_BIAS, HAS_NORM, QUERIES (NUMBERS_F16 or NUMBERS_F32).
+// Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 4; of 32, unless the cache is in f16), KEY_TYPE, VALUE_TYPE
+// (FRIT_GPU_CACHE_F16 ...), PAGE_BYTES, ORDER (frit_row_order of queries and keys; values are in natural order), ROTATED
+// (dimensions of a head), HAS_HALVES (they are turned in halves), HAS_BIAS, HAS_NORM, QUERIES (NUMBERS_F16 or
+// NUMBERS_F32).
 #include "cache.cuh"
+#include "cache_types.cuh"
 #include "parts.cuh"
 #include "rows.cuh"
 
 #define ROWS_ADJACENT 1
 #define ROWS_HALVES   2
 #define PAIRS_EACH    ((HEAD / 2 + 31) / 32)
+#define IS_CODED      (KEY_TYPE != FRIT_GPU_CACHE_F16 || VALUE_TYPE != FRIT_GPU_CACHE_F16)
 
 // Where the product has a dimension of a head.
 DEVICE int place_of(int d)
@@ -31,9 +35,34 @@ DEVICE void pair_of(int i, int &d, int &e)
     e = is_halved ? i + ROTATED / 2 : 2 * i + 1;
 }
 
+static_assert(!IS_CODED || (QUERIES == NUMBERS_F16 && HEAD % 32 == 0), "what is in other types has fast attention");
+
+DEVICE int mixed_of(int type)
+{
+    return !is_block(type) ? 1 : (HEAD & -HEAD) < 256 ? HEAD & -HEAD : 256;
+}
+
+// The whole row of a head, in shared memory, to where the cache has it in another type than f16.
+DEVICE void store_row(int type, bool is_by_dim, frit_gpu_ptr pages, long long page, int head, int position, float *row)
+{
+    const int lane = threadIdx.x % 32;
+    frit_gpu_side side = {};
+    side.pages = pages;
+    side.page_bytes = PAGE_BYTES;
+    side.kind = type;
+    side.is_transposed = is_by_dim && !is_block(type);
+    side.row_bytes = is_block(type) ? HEAD / 32 * block_bytes(type) : HEAD * block_bytes(type);
+    hadamard<32>(row, HEAD, mixed_of(type), lane, [] { __syncwarp(); });
+    char *to = (char *)row_of(side, page, head, position);
+#pragma unroll
+    for (int d = 0; d < HEAD; d += 32) cache_store(side, to, d, row[d + lane]);
+}
+
 extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_args a)
 {
+    __shared__ float rows[8][IS_CODED ? HEAD : 1];
     const int row = blockIdx.x, head = blockIdx.y * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
+    float *own = rows[threadIdx.x / 32];
     wait_for_kernel_before();
     let_next_kernel_start();   // which reads old keys and values before it waits
     if (head >= HEADS + 2 * KV_HEADS) return;
@@ -68,8 +97,16 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
             int d, e;
             pair_of(j * 32 + lane, d, e);
             if (j * 32 + lane >= HEAD / 2) continue;
+            if (VALUE_TYPE != FRIT_GPU_CACHE_F16) {
+                own[d] = v[j], own[e] = w[j];
+                continue;
+            }
             values[d * 32] = float_to_half(v[j]);
             values[e * 32] = float_to_half(w[j]);
+        }
+        if (VALUE_TYPE != FRIT_GPU_CACHE_F16) {
+            __syncwarp();
+            store_row(VALUE_TYPE, true, a.values, page, head - HEADS - KV_HEADS, position, own);
         }
         return;
     }
@@ -88,7 +125,9 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
         float2 turn = make_float2(1, 0);
         if (i < ROTATED / 2) turn = ((const float2 *)a.rope)[(long long)row * (ROTATED / 2) + i];
         const float y = (v[j] * turn.x - w[j] * turn.y) * scale, z = (v[j] * turn.y + w[j] * turn.x) * scale;
-        if (QUERIES == NUMBERS_F32 && is_query) {
+        if (is_query ? is_block(KEY_TYPE) : KEY_TYPE != FRIT_GPU_CACHE_F16) {
+            own[d] = y, own[e] = z;
+        } else if (QUERIES == NUMBERS_F32 && is_query) {
             ((float *)a.queries)[at + d] = y;
             ((float *)a.queries)[at + e] = z;
         } else {
@@ -96,4 +135,10 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
             out[e] = float_to_half(z);
         }
     }
+    if (KEY_TYPE == FRIT_GPU_CACHE_F16 || (is_query && !is_block(KEY_TYPE))) return;
+    __syncwarp();
+    if (!is_query) return store_row(KEY_TYPE, false, a.keys, page, head - HEADS, position, own);
+    hadamard<32>(own, HEAD, mixed_of(KEY_TYPE), lane, [] { __syncwarp(); });
+#pragma unroll
+    for (int d = lane; d < HEAD; d += 32) out[d] = float_to_half(own[d]);
 }
