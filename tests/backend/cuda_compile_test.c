@@ -490,7 +490,7 @@ static void compiled_programs_are_kept_and_found_again(void **state)
     assert_memory_equal(again.cubin, programs[0].cubin, again.n_bytes);
     frit_cuda_programs_free(&again, 1);
 
-    // Another define, GPU or driver is another program; and without NVRTC what is kept serves still for the same one.
+    // Another define or GPU is another program, and another driver makes it anew; without NVRTC what is kept serves.
     again.defines = others;
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
     assert_false(again.was_kept);
@@ -503,6 +503,11 @@ static void compiled_programs_are_kept_and_found_again(void **state)
     m.compiler.arch = 80;
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
     assert_false(again.was_kept);
+    frit_cuda_programs_free(&again, 1);
+    m.compiler.nvrtc = NULL;
+    m.compiler.driver_version = 14000;
+    assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
+    assert_true(again.was_kept);
     frit_cuda_programs_free(&again, 1);
     frit_cuda_programs_free(programs, 2);
     close_machine(&m);
@@ -591,11 +596,12 @@ static void a_damaged_file_is_a_warning_and_never_code(void **state)
     const char *folder = temp_path("damaged");
     int n_warnings = 0;
     const frit_log log = {count_warning, &n_warnings};
+    const frit_cubin_cache cache = {folder, 7, &log};
     size_t n, n_bytes, at;
-    assert_null(frit_cubin_cache_read(folder, &log, key, &n_bytes));
+    assert_null(frit_cubin_cache_read(&cache, key, &n_bytes));
     assert_int_equal(n_warnings, 0);   // nothing is kept yet
-    frit_cubin_cache_write(folder, &log, key, code, sizeof code);
-    uint8_t *found = frit_cubin_cache_read(folder, &log, key, &n_bytes);
+    frit_cubin_cache_write(&cache, key, code, sizeof code);
+    uint8_t *found = frit_cubin_cache_read(&cache, key, &n_bytes);
     assert_non_null(found);
     assert_int_equal(n_bytes, sizeof code);
     assert_memory_equal(found, code, sizeof code);
@@ -613,10 +619,10 @@ static void a_damaged_file_is_a_warning_and_never_code(void **state)
     assert_null(frit_cubin_file_check((const uint8_t *)bytes, n, key, &at));
     assert_non_null(frit_cubin_file_check((const uint8_t *)bytes, n, (frit_cubin_key){{1, 3}}, &at));
     write_file(kept_file(folder), bytes, n - 1);
-    assert_null(frit_cubin_cache_read(folder, &log, key, &n_bytes));
+    assert_null(frit_cubin_cache_read(&cache, key, &n_bytes));
     assert_int_equal(n_warnings, 1);
-    frit_cubin_cache_write(folder, &log, key, code, sizeof code);   // replaces it
-    found = frit_cubin_cache_read(folder, &log, key, &n_bytes);
+    frit_cubin_cache_write(&cache, key, code, sizeof code);   // replaces it
+    found = frit_cubin_cache_read(&cache, key, &n_bytes);
     assert_non_null(found);
     free(found);
     free(bytes);
@@ -631,12 +637,13 @@ static void write_and_read(void *ctx, int part, int parts)
 {
     (void)parts;
     const writers *w = ctx;
+    const frit_cubin_cache cache = {w->folder, 7, &w->log};
     uint8_t own[4096];
     memset(own, 'a' + part, sizeof own);
     for (int i = 0; i < 50; i++) {
         size_t n;
-        frit_cubin_cache_write(w->folder, &w->log, key, own, sizeof own - (size_t)part);
-        uint8_t *found = frit_cubin_cache_read(w->folder, &w->log, key, &n);
+        frit_cubin_cache_write(&cache, key, own, sizeof own - (size_t)part);
+        uint8_t *found = frit_cubin_cache_read(&cache, key, &n);
         for (size_t j = 1; found && j < n; j++)
             if (found[j] != found[0] || n != sizeof own - (size_t)(found[0] - 'a')) found[0] = 0;
         if (!found || found[0] == 0) w->log.fn(w->log.ctx, FRIT_LOG_WARNING, "a file of two writers");
@@ -657,6 +664,23 @@ static void several_writers_leave_the_file_of_one(void **state)
     frit_pool_free(pool);
 }
 
+static void kernels_of_other_compilers_serve_machines_without_one(void **state)
+{
+    (void)state;
+    int n_warnings = 0;
+    size_t n;
+    const frit_log log = {count_warning, &n_warnings};
+    const frit_cubin_cache cache = {temp_path("makers"), 7, &log}, newer = {cache.folder, 8, &log},
+                           none = {cache.folder, 0, &log};
+    frit_cubin_cache_write(&cache, key, code, sizeof code);
+    assert_null(frit_cubin_cache_read(&newer, key, &n));
+    uint8_t *found = frit_cubin_cache_read(&none, key, &n);
+    assert_non_null(found);
+    assert_int_equal(n, sizeof code);
+    assert_int_equal(n_warnings, 0);
+    free(found);
+}
+
 static void a_folder_that_cannot_be_made_is_a_warning(void **state)
 {
     (void)state;
@@ -664,10 +688,11 @@ static void a_folder_that_cannot_be_made_is_a_warning(void **state)
     size_t n;
     const frit_log log = {count_warning, &n_warnings};
     const char *file = temp_path("file");
+    const frit_cubin_cache cache = {file, 7, &log};
     write_file(file, "x", 1);
-    frit_cubin_cache_write(file, &log, key, code, sizeof code);
+    frit_cubin_cache_write(&cache, key, code, sizeof code);
     assert_int_equal(n_warnings, 1);
-    assert_null(frit_cubin_cache_read(file, &log, key, &n));
+    assert_null(frit_cubin_cache_read(&cache, key, &n));
 }
 
 int main(void)
@@ -692,6 +717,7 @@ int main(void)
         cmocka_unit_test(shapes_that_kernels_do_not_take_are_refused),
         cmocka_unit_test(a_damaged_file_is_a_warning_and_never_code),
         cmocka_unit_test(several_writers_leave_the_file_of_one),
+        cmocka_unit_test(kernels_of_other_compilers_serve_machines_without_one),
         cmocka_unit_test(a_folder_that_cannot_be_made_is_a_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

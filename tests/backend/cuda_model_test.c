@@ -717,6 +717,40 @@ static void too_little_memory_is_an_error_with_numbers(void **state)
     frit_model_free(model);
 }
 
+// A folder that was filled on a machine with NVRTC is enough on one without.
+static void kept_kernels_need_no_compiler(void **state)
+{
+    (void)state;
+    require_gpu();
+    if (is_real()) skip_because("the machine has its own NVRTC");
+    frit_engine *engine;
+    frit_model *model = random_model(SMALL_LLAMA("32"));
+    float expected[N_PIECES * 320], got[N_PIECES * 320];
+    const frit_engine_options options = {.n_ctx = 160, .n_threads = 2, .device = "cuda"};
+    frit_cuda_libraries libraries = {.driver = driver_path, .nvrtc = folder, .blas = folder};
+    char kept[1024];
+    snprintf(kept, sizeof kept, "%s", temp_path("kept"));
+    libraries.cubins = kept;
+    frit_cuda_use_libraries(&libraries);
+    assert_ok(frit_engine_new(&engine, model, &options));
+    run_pieces(engine, 5, 320, expected);
+    frit_engine_free(engine);
+    libraries.nvrtc = "/nowhere";
+    frit_cuda_use_libraries(&libraries);
+    assert_ok(frit_engine_new(&engine, model, &options));
+    run_pieces(engine, 5, 320, got);
+    frit_engine_free(engine);
+    assert_memory_equal(got, expected, sizeof got);
+    libraries.cubins = temp_path("empty");
+    frit_cuda_use_libraries(&libraries);
+    assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_NOT_FOUND, "there is no NVRTC");
+    libraries.cubins = NULL;
+    frit_cuda_use_libraries(&libraries);
+    assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_INVALID, "--weights-cache has to name a folder");
+    use_emulator(NULL);
+    frit_model_free(model);
+}
+
 // ------------------------------------------------------------------------------- memory
 
 enum { N_ROWS = 132 };   // of the largest step: products are of many rows
@@ -778,8 +812,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(prompts_of_layers_on_the_cpu_run_on_the_gpu),
         cmocka_unit_test(tokens_are_picked_on_the_gpu_and_read_there_by_the_next_step),
         cmocka_unit_test(fast_kernels_of_other_shapes),
+        cmocka_unit_test(caches_of_other_types_give_the_logits_of_the_cpu),
+        cmocka_unit_test(long_texts_give_the_logits_of_the_cpu),
         cmocka_unit_test(a_session_moves_between_gpu_and_cpu),
         cmocka_unit_test(a_context_shift_is_that_of_the_cpu),
+        cmocka_unit_test(kept_kernels_need_no_compiler),
         cmocka_unit_test(too_little_memory_is_an_error_with_numbers),
         cmocka_unit_test(the_gpu_takes_what_was_estimated),
     };

@@ -24,11 +24,16 @@ static void print_arch(frit_buf *to, int arch)
     frit_buf_printf(to, "--gpu-architecture=sm_%d%s", arch, arch >= 90 ? "a" : "");
 }
 
-// All that a cubin depends on, as text whose hash is its key. Sources include each other, so all of them count.
+// Versions of driver and compiler; 0 without a compiler, which takes what any other made.
+static uint64_t maker_of(const frit_cuda_compiler *compiler)
+{
+    const frit_nvrtc *nvrtc = compiler->nvrtc;
+    return nvrtc ? (uint64_t)compiler->driver_version << 32 | (uint64_t)nvrtc->major << 16 | (uint64_t)nvrtc->minor : 0;
+}
+
+// What is compiled, as text whose hash is the key. Sources include each other, so all of them count.
 static void describe(const frit_cuda_compiler *compiler, const frit_cuda_program *program, frit_buf *to)
 {
-    frit_buf_printf(to, "driver %d\n", compiler->driver_version);
-    if (compiler->nvrtc) frit_buf_printf(to, "nvrtc %d.%d\n", compiler->nvrtc->major, compiler->nvrtc->minor);
     print_arch(to, compiler->arch);
     frit_buf_printf(to, "\n%s\n", program->file);
     for (int i = 0; i < program->n_defines; i++) frit_buf_printf(to, "%s\n", program->defines[i]);
@@ -129,9 +134,9 @@ static frit_status compile_one(const frit_cuda_compiler *compiler, frit_cuda_pro
 {
     if (!compiler->nvrtc)
         return frit_fail(FRIT_E_NOT_FOUND,
-                         "kernels/%s for sm_%d: not kept from an earlier start, and there is no NVRTC "
+                         "kernels/%s for sm_%d: not kept in %s from an earlier start, and there is no NVRTC "
                          "to compile it",
-                         program->file, compiler->arch);
+                         program->file, compiler->arch, compiler->folder ? compiler->folder : "a folder");
     frit_buf arch = {0};
     print_arch(&arch, compiler->arch);
     const frit_status status =
@@ -153,12 +158,13 @@ static frit_status provide(const frit_cuda_compiler *compiler, frit_cuda_program
     }
     const frit_cubin_key key = frit_cubin_key_of((frit_str){description.data, description.len});
     frit_buf_free(&description);
+    const frit_cubin_cache cache = {compiler->folder, maker_of(compiler), &compiler->log};
     if (!compiler->wants_report)   // only compiling makes one
-        program->cubin = frit_cubin_cache_read(compiler->folder, &compiler->log, key, &program->n_bytes);
+        program->cubin = frit_cubin_cache_read(&cache, key, &program->n_bytes);
     program->was_kept = program->cubin != NULL;
     if (program->was_kept) return FRIT_OK;
     FRIT_TRY(compile_one(compiler, program));
-    frit_cubin_cache_write(compiler->folder, &compiler->log, key, program->cubin, program->n_bytes);
+    frit_cubin_cache_write(&cache, key, program->cubin, program->n_bytes);
     return FRIT_OK;
 }
 

@@ -7,12 +7,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { LAYOUT = 1, MAX_FILE_BYTES = 256 << 20 };
+enum { LAYOUT = 2, MAX_FILE_BYTES = 256 << 20 };
 
 typedef struct head {
     char magic[8];
     uint64_t layout;
     frit_cubin_key key;
+    uint64_t maker;
     uint64_t n_bytes;
     uint64_t hash;   // of all before it, and of the code
 } head;
@@ -58,19 +59,28 @@ static void warn(const frit_log *log, const char *format, const char *path, cons
     frit_log_say(log, FRIT_LOG_WARNING, format, path, what);
 }
 
-uint8_t *frit_cubin_cache_read(const char *folder, const frit_log *log, frit_cubin_key key, size_t *n_bytes)
+static uint64_t maker_of(const char *bytes)
+{
+    head h;
+    memcpy(&h, bytes, sizeof h);
+    return h.maker;
+}
+
+uint8_t *frit_cubin_cache_read(const frit_cubin_cache *cache, frit_cubin_key key, size_t *n_bytes)
 {
     frit_buf path = {0};
     char *bytes = NULL;
     size_t n = 0, code_at = 0;
-    const frit_status status =
-        print_path(&path, folder, key) ? frit_file_read(path.data, MAX_FILE_BYTES, &bytes, &n) : FRIT_E_NOT_FOUND;
+    const frit_status status = print_path(&path, cache->folder, key)
+                                   ? frit_file_read(path.data, MAX_FILE_BYTES, &bytes, &n)
+                                   : FRIT_E_NOT_FOUND;
     const char *problem = NULL;
     if (status == FRIT_OK) problem = frit_cubin_file_check((const uint8_t *)bytes, n, key, &code_at);
     if (status != FRIT_OK && status != FRIT_E_NOT_FOUND) problem = "cannot be read";
-    if (problem) warn(log, "%s %s; the kernel is compiled again", path.data, problem);
+    if (problem) warn(cache->log, "%s %s; the kernel is compiled again", path.data, problem);
     frit_buf_free(&path);
-    if (status != FRIT_OK || problem) {
+    const bool is_other = status == FRIT_OK && !problem && cache->maker && maker_of(bytes) != cache->maker;
+    if (status != FRIT_OK || problem || is_other) {
         free(bytes);
         return NULL;
     }
@@ -90,14 +100,14 @@ static frit_status write_file(const char *path, const head *h, const uint8_t *co
     return status;
 }
 
-void frit_cubin_cache_write(const char *folder, const frit_log *log, frit_cubin_key key, const uint8_t *code, size_t n)
+void frit_cubin_cache_write(const frit_cubin_cache *cache, frit_cubin_key key, const uint8_t *code, size_t n)
 {
     frit_buf path = {0};
-    head h = {.layout = LAYOUT, .key = key, .n_bytes = n};
+    head h = {.layout = LAYOUT, .key = key, .maker = cache->maker, .n_bytes = n};
     memcpy(h.magic, magic, sizeof magic);
     h.hash = hash_of(&h, offsetof(head, hash), code, n);
-    frit_status status = frit_folder_make(folder);
-    if (status == FRIT_OK && print_path(&path, folder, key)) status = write_file(path.data, &h, code, n);
-    if (status != FRIT_OK) warn(log, "%s: compiled kernels are not kept: %s", folder, frit_error());
+    frit_status status = frit_folder_make(cache->folder);
+    if (status == FRIT_OK && print_path(&path, cache->folder, key)) status = write_file(path.data, &h, code, n);
+    if (status != FRIT_OK) warn(cache->log, "%s: compiled kernels are not kept: %s", cache->folder, frit_error());
     frit_buf_free(&path);
 }

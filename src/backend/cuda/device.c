@@ -47,16 +47,31 @@ static frit_status open_flights(frit_cuda_device *d)
     return FRIT_OK;
 }
 
+// Without NVRTC kernels that a folder has are all that there are.
+static frit_status open_compiler(frit_cuda_device *d, const frit_device_options *options)
+{
+    const char *folder = libraries.cubins ? libraries.cubins : options->weights_cache;
+    const frit_status status = frit_nvrtc_open(&d->nvrtc, libraries.nvrtc);
+    if (status != FRIT_OK && !folder)
+        return frit_fail(status,
+                         "%s; without it --weights-cache has to name a folder of "
+                         "compiled kernels",
+                         frit_error());
+    if (status != FRIT_OK)
+        frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: only kernels that %s has: %s", folder, frit_error());
+    d->compiler = (frit_cuda_compiler){.nvrtc = status == FRIT_OK ? &d->nvrtc : NULL,
+                                       .folder = folder,
+                                       .arch = d->gpu.arch,
+                                       .driver_version = d->driver.version,
+                                       .log = d->log};
+    return FRIT_OK;
+}
+
 static frit_status open_all(frit_cuda_device *d, const frit_device_options *options)
 {
     FRIT_TRY(frit_cuda_driver_open_as(&d->driver, libraries.driver));
     FRIT_TRY(frit_cuda_gpu_open(&d->gpu, &d->driver, 0));
-    FRIT_TRY(frit_nvrtc_open(&d->nvrtc, libraries.nvrtc));
-    d->compiler = (frit_cuda_compiler){.nvrtc = &d->nvrtc,
-                                       .folder = libraries.cubins ? libraries.cubins : options->weights_cache,
-                                       .arch = d->gpu.arch,
-                                       .driver_version = d->driver.version,
-                                       .log = d->log};
+    FRIT_TRY(open_compiler(d, options));
     FRIT_TRY(frit_pool_new(&d->pool, options->n_threads));
     FRIT_TRY(check(d, d->driver.stream_new(&d->stream, STREAM_NON_BLOCKING), "making a stream"));
     FRIT_TRY(check(d, d->driver.stream_new(&d->uploads, STREAM_NON_BLOCKING), "making a stream"));
