@@ -79,6 +79,8 @@ int run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixt
     if (!use_test_device()) return 1;
     const char *without = getenv("FRIT_TEST_WITHOUT");   // a pattern with *
     if (without && *without) cmocka_set_skip_filter(without);
+    const char *only = getenv("FRIT_TEST_ONLY");
+    if (only && *only) cmocka_set_test_filter(only);
     const int n_failed = _cmocka_run_group_tests(name, tests, n, set_up, tear_down);
     if (n_skipped == 0 && !has_used_test_device()) return 1;
     if (n_absent > 0) fprintf(stderr, "partly: the reference data of %d cases is not here\n", n_absent);
