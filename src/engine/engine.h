@@ -30,6 +30,7 @@ struct frit_engine {
     frit_streaming streaming;
     int8_t *cache_devices;                         // [layers of the cache]
     frit_weight_bytes weights[FRIT_MAX_DEVICES];   // [n_devices]
+    bool reads_files;   // steps may read mapped weights: not where devices with memory of their own have all of them
     frit_kv kv;
     uint64_t kv_token_bytes;
     frit_plan_cache plans;
