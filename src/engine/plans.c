@@ -99,6 +99,7 @@ frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_cla
     while (rows_of(engine, i) < key.n_rows) i++;
     frit_plan_class *c = &engine->plans.classes[key.adapted.steers][key.adapted.ranks][key.kind][i];
     if (!c->parts) {
+        FRIT_TRY(frit_model_check_files(engine->model));   // weights may be loaded for it
         key.streams = i == PREFILL_CLASS && frit_engine_streams(engine, &key.adapted);
         FRIT_TRY(make_class(engine, i, key, c));
         engine->plans.n_made++;
