@@ -549,7 +549,7 @@ static void wrong_usage_exits_with_2_and_says_what_is_possible(void **state)
     expect("run -p x -t 100000000", NULL, 2, NULL, "threads");
     expect("run -p x --cpu pentium", NULL, 2, NULL, "pentium");
     expect("run -p x --samplers top-k,fancy", NULL, 2, NULL, "fancy");
-    expect("run -p x -ctk q9", NULL, 2, NULL, "cache-type-k: 'q9' is not one of f32|f16|bf16|q8_0");
+    expect("run -p x -ctk q9", NULL, 2, NULL, "cache-type-k: 'q9' is not one of f32|f16|bf16|fp8|q8_0");
     expect("run -p x -ctv", NULL, 2, NULL, "-ctv: needs a value");
     expect("run -p x -f y", NULL, 2, NULL, "once");
     expect("run -p ''", NULL, 2, NULL, "empty");
