@@ -19,6 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef POLLRDHUP   // other systems say POLLHUP
+#define POLLRDHUP 0
+#endif
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0
 #endif
@@ -262,6 +265,13 @@ static bool hand_over(server_front *front, int i, bool is_health)
     return true;
 }
 
+// The client sends no more: poll would say at once, over and over, that there is something to read.
+static bool has_ended(int fd)
+{
+    struct pollfd end = {.fd = fd, .events = POLLRDHUP};
+    return poll(&end, 1, 0) > 0;
+}
+
 // Looks at what has come on waiting connection i. True if it waits on.
 static bool look(server_front *front, int i)
 {
@@ -288,6 +298,8 @@ static bool look(server_front *front, int i)
     if (length == 0 && n == SERVER_MAX_HEAD)
         server_refuse(&problem, 431, "headers_too_large", NULL, "the request's headers are larger than %d KiB",
                       SERVER_MAX_HEAD >> 10);
+    if (length == 0 && !problem.status && has_ended(fd))
+        server_refuse(&problem, 400, "invalid_http", NULL, "the request ends within its headers");
     if (problem.status) {
         refuse_waiting(front, i, &problem);
         return false;

@@ -181,6 +181,21 @@ static void so_are_those_of_later_requests(void **state)
     }
 }
 
+// It is not waited for until its time is over, which kept the accepting thread busy.
+static void a_client_that_leaves_within_its_head_is_gone_at_once(void **state)
+{
+    (void)state;
+    const int fd = connect_to(&s);
+    send_text(fd, "POST " TEXT " HTTP/1.1\r\nHost: local");
+    nap(200);   // it is looked at
+    shutdown(fd, SHUT_WR);
+    reply r = read_reply(fd);
+    check_problem(&r, 400, "invalid_http");
+    reply_free(&r);
+    assert_true(has_ended(fd));
+    close(fd);
+}
+
 // libmicrohttpd answers these itself, in its own words: no hook of it names the connection before.
 static void broken_chunks_are_refused_and_end_the_connection(void **state)
 {
@@ -701,6 +716,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_with_two_meanings_are_refused_and_end_the_connection),
         cmocka_unit_test(so_are_those_of_later_requests),
+        cmocka_unit_test(a_client_that_leaves_within_its_head_is_gone_at_once),
         cmocka_unit_test(broken_chunks_are_refused_and_end_the_connection),
         cmocka_unit_test(broken_heads_get_json),
         cmocka_unit_test(what_the_headers_decide_is_answered_before_the_body),
