@@ -85,8 +85,7 @@ frit_status frit_engine_count_weights(frit_engine *engine, const frit_plan_needs
     for (int i = 0; i < engine->n_devices; i++) {
         frit_device *device = engine->devices[i];
         frit_weight_bytes *bytes = &engine->weights[i];
-        if (device->backend->weight_bytes)
-            FRIT_TRY(device->backend->weight_bytes(device, &needs->weights[i], bytes));
+        if (device->backend->weight_bytes) FRIT_TRY(device->backend->weight_bytes(device, &needs->weights[i], bytes));
         engine->reads_files =
             engine->reads_files || bytes->in_place > 0 || (bytes->stored > 0 && !device->backend->queues);
     }
