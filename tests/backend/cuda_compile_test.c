@@ -373,9 +373,9 @@ static void attention_to_caches_of_all_types_compiles_without_spills(void **stat
         assert_ok(frit_cuda_attend_kernel(&attend, 33, 4, &kernel));
         check_kernel(&m, &kernel, "attention to coded pages");
         attend.stages = frit_cuda_attend_stages(&attend.heads, &hopper);
-        assert_true(attend.stages >= (cases[i].keys == FRIT_GPU_CACHE_BF16 ? 0 : 2));
-        if (attend.stages) assert_ok(frit_cuda_attend_kernel(&attend, 16, 0, &kernel));
-        if (attend.stages) check_kernel(&m, &kernel, "attention to coded pages copied ahead");
+        assert_true(attend.stages >= 2);
+        assert_ok(frit_cuda_attend_kernel(&attend, 16, 0, &kernel));
+        check_kernel(&m, &kernel, "attention to coded pages copied ahead");
         assert_ok(frit_cuda_attend_rows_kernel(&attend, &hopper, &kernel));   // f16 of 256 dimensions spills as well
         if (cases[i].head_size <= 128) check_kernel(&m, &kernel, "attention of many rows to coded pages");
         const frit_cuda_heads_rows after = {.heads = attend.heads, .rotated = 64, .has_norm = i % 2};

@@ -713,6 +713,15 @@ static void too_little_memory_is_an_error_with_numbers(void **state)
     const frit_engine_options options = {.n_ctx = 64, .n_threads = 2, .device = "cuda", .gpu_layers = "all"};
     assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_MEMORY, "the memory of cuda: ");
     assert_non_null(strstr(frit_error(), "are free"));
+    setenv("FRIT_EMULATED_BYTES", "220000000", 1);   // the cache is what is too large
+    const frit_engine_options long_options = {.n_ctx = 20000,
+                                              .n_threads = 2,
+                                              .device = "cuda",
+                                              .gpu_layers = "all",
+                                              .cache_type_k = "f16",
+                                              .cache_type_v = "f16"};
+    assert_fails(frit_engine_new(&engine, model, &long_options), FRIT_E_MEMORY, "a context of 20000 tokens");
+    assert_non_null(strstr(frit_error(), "tokens fits with"));
     unsetenv("FRIT_EMULATED_BYTES");
     frit_model_free(model);
 }

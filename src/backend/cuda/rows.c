@@ -149,8 +149,10 @@ static int head_bytes(const frit_cuda_heads *heads)
 // Small heads need more warps to keep as many bytes under way, and codes to become numbers in time.
 static int ring_warps(const frit_cuda_heads *heads)
 {
-    if (frit_cuda_has_codes(heads) && heads->head_size > 64) return heads->head_size > 128 ? 4 : 8;
-    return heads->head_size <= 64 ? 12 : 6;
+    enum { SMALL_PAGE = 11000 };   // of which eight warps have room for two each
+    if (heads->head_size <= 64) return 12;
+    if (heads->head_size > 128 && frit_cuda_has_codes(heads)) return 4;
+    return head_bytes(heads) <= SMALL_PAGE ? 8 : 6;
 }
 
 static int ring_bytes(const frit_cuda_heads *heads, int warps, int stages)
