@@ -3,8 +3,8 @@
 // decoded again and put in its place, so the same kernels run and nothing else changes.
 #include "allocate/allocate.h"
 #include "format/rows.h"
+#include "sample/divergence.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,23 +28,6 @@ typedef struct pricing {
 
 // ------------------------------------------------------------------------------------- divergence
 
-static double log_sum_of(const float *logits, size_t n)
-{
-    float largest = logits[0];
-    double sum = 0;
-    for (size_t v = 1; v < n; v++) largest = logits[v] > largest ? logits[v] : largest;
-    for (size_t v = 0; v < n; v++) sum += (double)expf(logits[v] - largest);
-    return log(sum) + (double)largest;
-}
-
-static double divergence_of(const float *base, const float *logits, size_t n)
-{
-    const double log_sum = log_sum_of(logits, n);
-    double sum = 0;
-    for (size_t v = 0; v < n; v++) sum += (double)expf(base[v]) * ((double)base[v] - ((double)logits[v] - log_sum));
-    return sum;
-}
-
 static float *base_of(const pricing *p, size_t row)
 {
     return p->base + (p->window * p->n_rows + row) * p->n_vocab;
@@ -55,9 +38,7 @@ static void keep_rows(void *ctx, int part, int parts)
 {
     const pricing *p = ctx;
     for (size_t r = (size_t)part; r < p->n_rows; r += (size_t)parts) {
-        const float *logits = p->logits + r * p->n_vocab;
-        const double log_sum = log_sum_of(logits, p->n_vocab);
-        for (size_t v = 0; v < p->n_vocab; v++) base_of(p, r)[v] = (float)((double)logits[v] - log_sum);
+        frit_log_softmax(p->logits + r * p->n_vocab, p->n_vocab, base_of(p, r));
     }
 }
 
@@ -65,7 +46,7 @@ static void compare_rows(void *ctx, int part, int parts)
 {
     const pricing *p = ctx;
     for (size_t r = (size_t)part; r < p->n_rows; r += (size_t)parts)
-        p->kl[p->window * p->n_rows + r] = divergence_of(base_of(p, r), p->logits + r * p->n_vocab, p->n_vocab);
+        p->kl[p->window * p->n_rows + r] = frit_divergence(base_of(p, r), p->logits + r * p->n_vocab, p->n_vocab);
 }
 
 // ------------------------------------------------------------------------------------- windows

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The KL divergence of a quantized file's predictions from the model's, over some windows of a text.
 #include "engine/refine_stream.h"
+#include "sample/divergence.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct comparing {
     size_t first, n_vocab;   // position that counts first: those before it have seen little text
@@ -13,30 +12,18 @@ typedef struct comparing {
     size_t n;
 } comparing;
 
-static double log_sum_of(const float *logits, size_t n)
-{
-    float largest = logits[0];
-    double sum = 0;
-    for (size_t v = 1; v < n; v++) largest = logits[v] > largest ? logits[v] : largest;
-    for (size_t v = 0; v < n; v++) sum += (double)expf(logits[v] - largest);
-    return log(sum) + (double)largest;
-}
-
 static void keep_row(void *ctx, size_t i, const float *logits, size_t n)
 {
     const comparing *c = ctx;
     if (i < c->first) return;
-    const double log_sum = log_sum_of(logits, n);
-    for (size_t v = 0; v < n; v++) c->base[(i - c->first) * n + v] = (float)((double)logits[v] - log_sum);
+    frit_log_softmax(logits, n, c->base + (i - c->first) * n);
 }
 
 static void compare_row(void *ctx, size_t i, const float *logits, size_t n)
 {
     comparing *c = ctx;
     if (i < c->first) return;
-    const float *base = c->base + (i - c->first) * n;
-    const double log_sum = log_sum_of(logits, n);
-    for (size_t v = 0; v < n; v++) c->sum += (double)expf(base[v]) * ((double)base[v] - ((double)logits[v] - log_sum));
+    c->sum += frit_divergence(c->base + (i - c->first) * n, logits, n);
     c->n++;
 }
 
