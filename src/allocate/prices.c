@@ -37,9 +37,8 @@ static float *base_of(const pricing *p, size_t row)
 static void keep_rows(void *ctx, int part, int parts)
 {
     const pricing *p = ctx;
-    for (size_t r = (size_t)part; r < p->n_rows; r += (size_t)parts) {
+    for (size_t r = (size_t)part; r < p->n_rows; r += (size_t)parts)
         frit_log_softmax(p->logits + r * p->n_vocab, p->n_vocab, base_of(p, r));
-    }
 }
 
 static void compare_rows(void *ctx, int part, int parts)

@@ -287,8 +287,6 @@ static void shapes_that_kernels_of_rows_do_not_take_are_refused(void **state)
                  "136 rows; expected a multiple of 8");
     some = (frit_cuda_some){.rows = 64, .k = 256, .segments = {{FRIT_DTYPE_F32, 16}}};
     assert_fails(frit_cuda_some_kernel(&some, &hopper, &kernel), FRIT_E_UNSUPPORTED, "type f32 in a product of f16");
-    some = (frit_cuda_some){.rows = 64, .k = 256, .segments = {{FRIT_DTYPE_Q4_K, 16}}, .in_flight = 1};
-    assert_fails(frit_cuda_some_kernel(&some, &ampere, &kernel), FRIT_E_UNSUPPORTED, "64 rows by 4 warps on sm_80");
 }
 
 static void products_of_some_rows_compile_without_spills(void **state)
@@ -300,11 +298,6 @@ static void products_of_some_rows_compile_without_spills(void **state)
         {.rows = 64, .k = 2080, .segments = {{FRIT_DTYPE_Q8_0, 8016}}},
         {.rows = 16, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .tiles = 2, .warps = 8},
         {.rows = 32, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .is_exact = true},
-        {.rows = 16, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 320}, {FRIT_DTYPE_Q6_K, 64}}, .in_flight = 1},
-        {.rows = 32, .k = 2080, .segments = {{FRIT_DTYPE_Q8_0, 8016}}, .in_flight = 1},
-        {.rows = 64, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .in_flight = 1},
-        {.rows = 64, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .warps = 16, .in_flight = 2},
-        {.rows = 128, .k = 14336, .segments = {{FRIT_DTYPE_Q6_K, 256}}, .in_flight = 1},
     };
     machine m;
     frit_cuda_kernel kernel;

@@ -149,29 +149,6 @@ DEVICE frag mma_f16(u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, const frag &
     return emulated_mma(emulated_operands{{a0, a1, a2, a3}, {b0, b1}}, c, half_to_float);
 }
 
-#define WIDE_STRIDE 4096
-
-DEVICE void wide_begin() {}
-DEVICE void wide_end() {}
-DEVICE void wide_show() {}
-template <int PENDING> DEVICE void wide_wait() {}
-template <int N> DEVICE void wide_keep(frag (&)[N]) {}
-
-template <int N> DEVICE void wide_add(frag (&sums)[N / 8], const u32 (&a)[4], u32 x)
-{
-    const auto *all = emulated_exchange(emulated_operands{{a[0], a[1], a[2], a[3]}, {0, 0}});
-    const int lane = now % 32;
-    for (int n = 0; n < N / 8; n++)
-        for (int i = 0; i < 4; i++) {
-            const char *b = shared + x + n * WIDE_STRIDE + (lane % 4 * 2 + i % 2) * 16;
-            for (int k = 0; k < 16; k++) {
-                const auto of_row = emulated_of<emulated_operands>(all, lane / 4 * 4 + k % 8 / 2);
-                const u16 weight = (u16)(of_row.a[k / 8 * 2 + i / 2] >> k % 2 * 16);
-                sums[n].v[i] += half_to_float(weight) * half_to_float(*(const u16 *)(b + k / 8 * 128 + k % 8 * 2));
-            }
-        }
-}
-
 DEVICE frag mma_bf16(u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, const frag &c)
 {
     return emulated_mma(emulated_operands{{a0, a1, a2, a3}, {b0, b1}}, c, bf16_to_float);

@@ -3,15 +3,7 @@
 #include "backend/cuda/some_rows.h"
 #include "backend/cuda/repack.h"
 
-enum {
-    X_STRIDE = 544,
-    WIDE_STRIDE = 512,
-    MOST_WARPS = 16,
-    MOST_TILES = 2,
-    MOST_SPLITS = 8,
-    MOST_BLOCKS = 2,
-    WARP_GROUP = 4
-};
+enum { X_STRIDE = 544, MOST_WARPS = 16, MOST_TILES = 2, MOST_SPLITS = 8, MOST_BLOCKS = 2 };
 
 static int tile_bytes_of(const frit_cuda_some *s)
 {
@@ -31,7 +23,6 @@ int frit_cuda_some_shared(int n_rows, int n_tiles, int tile_bytes, int stages)
 
 static int shared_bytes(const frit_cuda_some *s, int tiles, int warps)
 {
-    if (s->in_flight) return 2 * s->rows * WIDE_STRIDE + (s->stages ? s->stages : 2) * warps * tile_bytes_of(s);
     return frit_cuda_some_shared(s->rows, warps * tiles, tile_bytes_of(s), s->stages ? s->stages : 2);
 }
 
@@ -43,22 +34,12 @@ static int n_groups_of(const frit_cuda_some *s, int tiles, int warps)
     return n;
 }
 
-// Of a thread, about.
-static int registers_of(const frit_cuda_some *s, int tiles, int warps)
-{
-    enum { OF_TILE = 56, OF_WIDE = 72, OF_PIECE = 6 };
-    const int n_pieces = (s->rows + warps - 1) / warps;   // that a thread of wide_rows.cu brings of 256 columns
-    if (s->in_flight) return OF_WIDE + s->rows / 2 + OF_PIECE * n_pieces;
-    return OF_TILE * tiles + s->rows * tiles / 2 + 8;
-}
-
 static int blocks_per_multiprocessor(const frit_cuda_some *s, const frit_cuda_gpu *gpu, int tiles, int warps)
 {
-    enum { REGISTERS = 65536, MOST_REGISTERS = 240, THREADS = 2048 };
-    const int n_registers = registers_of(s, tiles, warps);
+    enum { REGISTERS = 65536, LEAST = 56, THREADS = 2048 };
+    const int n_registers = LEAST * tiles + s->rows * tiles / 2 + 8;   // of a thread, about
     const int by_registers = REGISTERS / (n_registers * warps * 32), by_threads = THREADS / (warps * 32);
     int n = gpu->shared_bytes / shared_bytes(s, tiles, warps);
-    if (n_registers > MOST_REGISTERS) return 0;
     if (n > by_registers) n = by_registers;
     return n < by_threads ? n : by_threads;
 }
@@ -101,14 +82,13 @@ static void choose(frit_cuda_some *s, const frit_cuda_gpu *gpu)
     const frit_cuda_some wanted = *s;
     double best = 0;
     s->tiles = wanted.tiles ? wanted.tiles : 1;
-    s->warps = wanted.warps ? wanted.warps : wanted.in_flight ? WARP_GROUP : 1;
+    s->warps = wanted.warps ? wanted.warps : 1;
     s->splits = wanted.splits ? wanted.splits : 1;
     for (int tiles = 1; tiles <= MOST_TILES; tiles++)
         for (int warps = 1; warps <= MOST_WARPS; warps++)
             for (int splits = 1; splits <= MOST_SPLITS && splits <= most && is_tried(warps); splits++) {
                 const int n_more = splits > 1 ? n_groups_of(s, tiles, warps) * splits : 0;
-                if ((wanted.in_flight && (tiles > 1 || warps % WARP_GROUP)) ||
-                    (wanted.tiles && wanted.tiles != tiles) || (wanted.warps && wanted.warps != warps) ||
+                if ((wanted.tiles && wanted.tiles != tiles) || (wanted.warps && wanted.warps != warps) ||
                     (wanted.splits && wanted.splits != splits) || blocks_per_multiprocessor(s, gpu, tiles, warps) < 1 ||
                     (!wanted.splits && n_more > MOST_BLOCKS * gpu->n_multiprocessors))
                     continue;
@@ -126,18 +106,6 @@ uint64_t frit_cuda_some_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64_t n_r
     const uint64_t in_parts = n * MOST_SPLITS < most ? n * MOST_SPLITS : most;
     const uint64_t rows = n_rows < FRIT_CUDA_SOME_ROWS ? n_rows : FRIT_CUDA_SOME_ROWS;
     return rows * (n > in_parts ? n : in_parts) * sizeof(float);
-}
-
-// What wide_rows.cu cannot do.
-static frit_status check_wide(const frit_cuda_some *s, const frit_cuda_gpu *gpu)
-{
-    const bool is_power = (s->rows & (s->rows - 1)) == 0;
-    if (gpu->arch == 90 && s->rows >= 16 && is_power && s->warps % WARP_GROUP == 0 && s->tiles == 1) return FRIT_OK;
-    return frit_fail(
-        FRIT_E_UNSUPPORTED,
-        "a product of %d rows by %d warps on sm_%d: the instructions of sm_90 take 16, 32, 64 or 128 rows, "
-        "and four warps together",
-        s->rows, s->warps, gpu->arch);
 }
 
 static frit_status check(const frit_cuda_some *s)
@@ -160,23 +128,21 @@ static frit_status check(const frit_cuda_some *s)
 static int stages_of(const frit_cuda_some *s, const frit_cuda_gpu *gpu)
 {
     const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS / s->splits;
-    frit_cuda_some three = *s;
-    three.stages = 3;
-    return n_blocks > 2 && shared_bytes(&three, s->tiles, s->warps) <= gpu->shared_bytes ? 3 : 2;
+    const int n_shared = frit_cuda_some_shared(s->rows, s->warps * s->tiles, tile_bytes_of(s), 3);
+    return n_blocks > 2 && n_shared <= gpu->shared_bytes ? 3 : 2;
 }
 
 frit_status frit_cuda_some_kernel(frit_cuda_some *s, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel)
 {
     FRIT_TRY(check(s));
     choose(s, gpu);
-    if (s->in_flight) FRIT_TRY(check_wide(s, gpu));
     if (!s->stages) s->stages = stages_of(s, gpu);
     const int n_shared = shared_bytes(s, s->tiles, s->warps);
     if (n_shared > gpu->shared_bytes)
         return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d rows: %d bytes of shared memory; %s has %d", s->rows,
                          n_shared, gpu->name, gpu->shared_bytes);
-    *kernel = (frit_cuda_kernel){.file = s->in_flight ? "wide_rows.cu" : "some_rows.cu",
-                                 .name = s->in_flight ? "wide_rows" : "some_rows",
+    *kernel = (frit_cuda_kernel){.file = "some_rows.cu",
+                                 .name = "some_rows",
                                  .grid = {(unsigned)n_groups_of(s, s->tiles, s->warps), (unsigned)s->splits, 1},
                                  .threads = (unsigned)s->warps * 32,
                                  .shared_bytes = (unsigned)n_shared};
@@ -195,7 +161,6 @@ frit_status frit_cuda_some_kernel(frit_cuda_some *s, const frit_cuda_gpu *gpu, f
         {"WARPS", s->warps},
         {"SPLITS", s->splits},
         {"STAGES", s->stages},
-        {"IN_FLIGHT", s->in_flight},
         {"SHARED_BYTES", n_shared},
         {"HALF_MATH", !s->is_exact},
     };

@@ -21,7 +21,6 @@ typedef struct frit_cuda_some {
     int tiles, warps;   // row tiles of a warp, warps of a block of threads
     int splits;         // of the columns: so many parts of the results are left to be added
     int stages;         // 256 columns each, of which the last is being fetched
-    int in_flight;      // with wide_rows.cu, products of 16 columns that a warp does not wait for; 0: some_rows.cu
     bool is_exact;      // weights are rounded to f16 once; otherwise their scales too, by fewer instructions
 } frit_cuda_some;
 

@@ -20,9 +20,7 @@
 #define BLOCKS   ((K + 255) / 256)
 #define GROUP    (WARPS * TILES)
 #define X_STRIDE 544   // bytes of a row: 512, and 32 more so that the lanes of a load find different banks
-#ifndef X_BYTES
-#define X_BYTES (ROWS * X_STRIDE)
-#endif
+#define X_BYTES  (ROWS * X_STRIDE)
 
 template <int TYPE> struct stage_of {
     enum { tile = tile_of<TYPE>::bytes, bytes = X_BYTES + GROUP * tile };
