@@ -10,17 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define IS_SANITIZED 1
-#elif defined __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define IS_SANITIZED 1
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED 0
-#endif
-
 enum { N_LAYER = 8, N_EMBD = 512, N_EXPERT = 64, N_FF = 512, N_VOCAB = 256, N_HEAD = 8, MIB = 1 << 20 };
 
 typedef struct header {

@@ -53,6 +53,18 @@ double nmse(const float *a, const float *b, size_t n);
 void random_normal(frit_rng *rng, float *values, size_t n, float deviation);
 int64_t random_between(frit_rng *rng, int64_t low, int64_t high);   // both included
 
+// Sanitizers have a malloc of their own, and reserve more addresses than a limit may allow.
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define IS_SANITIZED 1
+#elif defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+#ifndef IS_SANITIZED
+#define IS_SANITIZED 0
+#endif
+
 // Tests of many cases run each FRIT_TEST_STRIDE-th only where a processor is emulated, and under sanitizers.
 #ifndef FRIT_TEST_STRIDE
 #define FRIT_TEST_STRIDE 1
