@@ -439,8 +439,8 @@ static frit_status open_streams(refining *r)
 static frit_status measure(refining *r, double *kl)
 {
     FRIT_TRY(frit_engine_observe_covariance(r->original.engine, NULL));
-    FRIT_TRY(open_changed(r));
-    frit_status status = start_changed(r);
+    frit_status status = open_changed(r);
+    if (status == FRIT_OK) status = start_changed(r);
     if (status == FRIT_OK)
         status = frit_refine_measure(&r->original, &r->changed, HELD_OUT - 1, HELD_OUT, MEASURED_WINDOWS, kl);
     close_pass(r);
