@@ -266,7 +266,7 @@ static bool hand_over(server_front *front, int i, bool is_health)
 }
 
 // The client sends no more: poll would say at once, over and over, that there is something to read.
-static bool has_ended(int fd)
+static bool sends_no_more(int fd)
 {
     struct pollfd end = {.fd = fd, .events = POLLRDHUP};
     return poll(&end, 1, 0) > 0;
@@ -277,6 +277,7 @@ static bool look(server_front *front, int i)
 {
     char head[SERVER_MAX_HEAD + 1];
     const int fd = front->waiting[i].fd;
+    const bool is_all = sends_no_more(fd);   // asked first: the rest of a head may come with the end
     const ssize_t n = recv(fd, head, SERVER_MAX_HEAD, MSG_PEEK | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
     if (n <= 0) {
@@ -298,7 +299,7 @@ static bool look(server_front *front, int i)
     if (length == 0 && n == SERVER_MAX_HEAD)
         server_refuse(&problem, 431, "headers_too_large", NULL, "the request's headers are larger than %d KiB",
                       SERVER_MAX_HEAD >> 10);
-    if (length == 0 && !problem.status && has_ended(fd))
+    if (length == 0 && !problem.status && is_all)
         server_refuse(&problem, 400, "invalid_http", NULL, "the request ends within its headers");
     if (problem.status) {
         refuse_waiting(front, i, &problem);
