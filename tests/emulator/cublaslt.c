@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuBLASLt for the emulator: products by three loops.
+// cuBLASLt for the emulator: products by loops.
 #include "emulator.h"
 
 #include "backend/cuda/cublaslt.h"
@@ -113,20 +113,42 @@ static void store(const object *o, uint64_t at, uint64_t i, float v)
         ((uint16_t *)(uintptr_t)at)[i] = o->type == R_16F ? frit_float_to_half(v) : frit_float_to_bf16(v);
 }
 
+// Each number is converted once: of b all, of a one row at a time.
+static void read_column(const object *o, uint64_t at, uint64_t column, float *out)
+{
+    for (uint64_t i = 0; i < o->rows; i++) out[i] = number(o, at, column * (uint64_t)o->stride + i);
+}
+
+enum { LANES = 16 };   // sums side by side, which the compiler makes vectors of
+
+static float dot(const float *a, const float *b, uint64_t n)
+{
+    float sums[LANES] = {0}, sum = 0;
+    uint64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) sums[k] += a[i + (uint64_t)k] * b[i + (uint64_t)k];
+    for (; i < n; i++) sum += a[i] * b[i];
+    for (int k = 0; k < LANES; k++) sum += sums[k];
+    return sum;
+}
+
 static void run(const emulated_work *work, void *data)
 {
     (void)work;
     const product *p = data;
-    const uint64_t k = p->a.rows;
-    for (uint64_t column = 0; column < p->d.columns; column++)
-        for (uint64_t row = 0; row < p->d.rows; row++) {
+    const uint64_t k = p->a.rows, n = p->d.columns;
+    float *b = malloc((n + 1) * k * sizeof *b), *a = b + n * k;
+    if (!b) abort();
+    for (uint64_t column = 0; column < n; column++) read_column(&p->b, p->at_b, column, b + column * k);
+    for (uint64_t row = 0; row < p->d.rows; row++) {
+        read_column(&p->a, p->at_a, row, a);
+        for (uint64_t column = 0; column < n; column++) {
             const uint64_t at = column * (uint64_t)p->d.stride + row;
-            float sum = 0;
-            for (uint64_t i = 0; i < k; i++)
-                sum += number(&p->a, p->at_a, row * (uint64_t)p->a.stride + i) *
-                       number(&p->b, p->at_b, column * (uint64_t)p->b.stride + i);
+            const float sum = dot(a, b + column * k, k);
             store(&p->d, p->at_d, at, p->alpha * sum + (p->beta != 0 ? p->beta * number(&p->d, p->at_d, at) : 0));
         }
+    }
+    free(b);
 }
 
 int cublasLtMatmul(void *handle, object *desc, const float *alpha, uint64_t a, object *layout_a, uint64_t b,

@@ -74,9 +74,9 @@ alignas(1024) static char shared[EMULATED_SHARED];   // of the block that runs: 
 enum emulated_wait { EMULATED_READY, EMULATED_WARP, EMULATED_BLOCK, EMULATED_COPY, EMULATED_ENDED };
 
 struct emulated_fiber {
-    jmp_buf at;
-    ucontext_t start;
-    bool is_started;
+    jmp_buf at, begin;   // where it goes on; where its next block begins
+    ucontext_t start;    // of its first block: setting one up takes calls of the system
+    bool is_started, has_begun;
     emulated_wait waits;
     int barrier;           // EMULATED_BLOCK: which of the block's
     unsigned generation;   // of it, or of the warp's
@@ -113,6 +113,8 @@ static void emulated_yield()
 
 static void emulated_begin()
 {
+    fibers[now].has_begun = true;
+    _setjmp(fibers[now].begin);
     emulated_kernel(emulated_args);
     fibers[now].waits = EMULATED_ENDED;
     _longjmp(scheduler, 1);
@@ -175,6 +177,7 @@ static void emulated_resume(int i)
     if (_setjmp(scheduler) == 0) {
         if (f.is_started) _longjmp(f.at, 1);
         f.is_started = true;
+        if (f.has_begun) _longjmp(f.begin, 1);
         getcontext(&f.start);
         f.start.uc_stack.ss_sp = f.stack;
         f.start.uc_stack.ss_size = EMULATED_STACK;

@@ -118,11 +118,8 @@ static int run(program *p, const char *folder, const char *defines)
 {
     char command[8192], path[512];
     snprintf(command, sizeof command,
-             EMULATOR_COMPILER " -std=c++17 -O1 -fPIC -shared -w -fno-strict-aliasing -fno-gnu-unique "
-                               "-ffp-contract=off "
-                               "-fvisibility=hidden -U_FORTIFY_SOURCE -I'%s' "
-                               "-include '" EMULATOR_FOLDER
-                               "/emulated.h' %s -x c++ '%s/%s' -o '%s/kernel.so' 2>'%s/log'",
+             EMULATOR_COMPILER " " EMULATOR_FLAGS " -shared -I'%s' -include '" EMULATOR_HEADER
+                               "' %s -x c++ '%s/%s' -o '%s/kernel.so' 2>'%s/log'",
              folder, defines, folder, p->name, folder, folder);
     const int result = system(command);
     snprintf(path, sizeof path, "%s/log", folder);
