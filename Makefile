@@ -45,11 +45,11 @@ test:
 test-gpu:
 	@tools/setup gpu
 	@$(CONFIGURE) release -DFRIT_TESTS=ON
-	@$(BUILD) release --target test_backend_cuda_compile test_backend_cuda_repack test_backend_cuda_picks \
-	    test_backend_cuda_ops test_backend_cuda_adapt test_backend_cuda_experts test_backend_cuda_model bench_gpu
+	@$(BUILD) release --target bench_gpu \
+	    $(patsubst tests/backend/%_test.c,test_backend_%,$(wildcard tests/backend/cuda_*_test.c))
 	@$(CTEST) build/release -R 'backend/cuda'
 	@if build/release/bench/bench_gpu present; then build/release/bench/bench_gpu $(NVRTC) check && mkdir -p build/cubins && \
-	    { for program in picks ops adapt experts; do FRIT_TEST_GPU=build/cubins \
+	    { for program in picks ops adapt experts cache start; do FRIT_TEST_GPU=build/cubins \
 	      LD_LIBRARY_PATH=build/tools/nvrtc:$$LD_LIBRARY_PATH build/release/tests/test_backend_cuda_$$program || exit 1; \
 	      done; } && \
 	    { FRIT_TEST_GPU=build/cubins LD_LIBRARY_PATH=build/tools/nvrtc:$$LD_LIBRARY_PATH \

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// What starting an engine on NVIDIA GPUs needs: memory, as it was estimated, and a compiler or kept kernels.
+#include "backend/gpu_engine.h"
+
+// ------------------------------------------------------------------------------- what is not there
+
+static void too_little_memory_is_an_error_with_numbers(void **state)
+{
+    (void)state;
+    require_gpu();
+    if (is_real()) skip_because("only the emulator's memory is small");
+    frit_model *model;
+    frit_engine *engine;
+    assert_ok(frit_model_open(&model, project_path("models/fable.gguf"), NULL));
+    setenv("FRIT_EMULATED_BYTES", "70000000", 1);   // the loader's pieces, and a little more
+    const frit_engine_options options = {.n_ctx = 64, .n_threads = 2, .device = "cuda", .gpu_layers = "all"};
+    assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_MEMORY, "the memory of cuda: ");
+    assert_non_null(strstr(frit_error(), "are free"));
+    setenv("FRIT_EMULATED_BYTES", "220000000", 1);   // the cache is what is too large
+    const frit_engine_options long_options = {.n_ctx = 20000,
+                                              .n_threads = 2,
+                                              .device = "cuda",
+                                              .gpu_layers = "all",
+                                              .cache_type_k = "f16",
+                                              .cache_type_v = "f16"};
+    assert_fails(frit_engine_new(&engine, model, &long_options), FRIT_E_MEMORY, "a context of 20000 tokens");
+    assert_non_null(strstr(frit_error(), "tokens fits with"));
+    unsetenv("FRIT_EMULATED_BYTES");
+    frit_model_free(model);
+}
+
+// A folder that was filled on a machine with NVRTC is enough on one without.
+static void kept_kernels_need_no_compiler(void **state)
+{
+    (void)state;
+    require_gpu();
+    if (is_real()) skip_because("the machine has its own NVRTC");
+    frit_engine *engine;
+    frit_model *model = random_model(SMALL_LLAMA("32"));
+    float expected[N_PIECES * 320], got[N_PIECES * 320];
+    const frit_engine_options options = {.n_ctx = 160, .n_threads = 2, .device = "cuda"};
+    frit_cuda_libraries libraries = {.driver = driver_path, .nvrtc = folder, .blas = folder};
+    char kept[1024];
+    snprintf(kept, sizeof kept, "%s", temp_path("kept"));
+    libraries.cubins = kept;
+    frit_cuda_use_libraries(&libraries);
+    assert_ok(frit_engine_new(&engine, model, &options));
+    run_pieces(engine, 5, 320, expected);
+    frit_engine_free(engine);
+    libraries.nvrtc = "/nowhere";
+    frit_cuda_use_libraries(&libraries);
+    assert_ok(frit_engine_new(&engine, model, &options));
+    run_pieces(engine, 5, 320, got);
+    frit_engine_free(engine);
+    assert_memory_equal(got, expected, sizeof got);
+    libraries.cubins = temp_path("empty");
+    frit_cuda_use_libraries(&libraries);
+    assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_NOT_FOUND, "there is no NVRTC");
+    libraries.cubins = NULL;
+    frit_cuda_use_libraries(&libraries);
+    assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_INVALID, "--weights-cache has to name a folder");
+    use_emulator(NULL);
+    frit_model_free(model);
+}
+
+// ------------------------------------------------------------------------------- memory
+
+enum { N_ROWS = 132 };   // of the largest step: products are of many rows
+
+static void run_rows(frit_engine *engine, size_t n_rows)
+{
+    frit_session *session;
+    frit_token tokens[N_ROWS];
+    for (size_t i = 0; i < n_rows; i++) tokens[i] = (frit_token)(5 + i);
+    assert_ok(frit_session_new(&session, engine));
+    assert_ok(frit_session_push(session, tokens, n_rows, NULL));
+    while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(engine, NULL));
+    frit_session_free(session);
+}
+
+static void the_gpu_takes_what_was_estimated(void **state)
+{
+    (void)state;
+    require_gpu();
+    enum { ALIGNMENTS = 256 << 10 };
+    const frit_engine_options options = {.n_ctx = 512,
+                                         .n_threads = 2,
+                                         .n_batch = N_ROWS,
+                                         .device = "cuda",
+                                         .gpu_layers = "all",
+                                         .no_prefix_cache = true};
+    frit_model *model;
+    frit_engine *engine;
+    frit_estimate *estimate;
+    frit_estimate_device device;
+    frit_device_info info;
+    assert_ok(frit_model_open(&model, project_path("models/fable.gguf"), NULL));
+    assert_ok(frit_estimate_new(&estimate, model, &options));
+    assert_true(frit_estimate_get_device(estimate, 0, &device));
+    assert_string_equal(device.name, "cuda");
+    assert_ok(frit_engine_new(&engine, model, &options));
+    run_rows(engine, 1);
+    run_rows(engine, N_ROWS);
+    engine->devices[0]->backend->info(engine->devices[0], &info);
+    const double mib = 1 << 20, taken = (double)(device.free_bytes - info.free_bytes) / mib,
+                 needed = (double)(device.packed_bytes + device.kv_bytes + device.scratch_bytes) / mib;
+    print_message("estimated %.1f MiB (weights %.1f, cache %.1f, scratch %.1f), taken %.1f MiB\n", needed,
+                  (double)device.packed_bytes / mib, (double)device.kv_bytes / mib, (double)device.scratch_bytes / mib,
+                  taken);
+    assert_true(taken <= needed + ALIGNMENTS / mib);
+    if (!is_real()) assert_true(taken >= 0.85 * needed);   // others may use the memory of a GPU
+    frit_engine_free(engine);
+    frit_estimate_free(estimate);
+    frit_model_free(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kept_kernels_need_no_compiler),
+        cmocka_unit_test(too_little_memory_is_an_error_with_numbers),
+        cmocka_unit_test(the_gpu_takes_what_was_estimated),
+    };
+    return cmocka_run_group_tests(tests, use_emulator, use_no_emulator);
+}
