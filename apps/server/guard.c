@@ -44,6 +44,24 @@ const char *server_guard_allowed_origin(const server_guard *guard, const char *o
     return NULL;
 }
 
+// As browsers send it: a scheme, a host, perhaps a port, nothing after.
+static bool is_origin(const char *text)
+{
+    const char *host = strstr(text, "://");
+    if (strcmp(text, "*") == 0 || strcmp(text, "null") == 0) return true;
+    return host && host > text && host[3] && !strpbrk(host + 3, "/ ?#@");
+}
+
+bool server_guard_check_origins(const server_guard *guard, server_problem *problem)
+{
+    for (size_t i = 0; i < guard->origins.n; i++)
+        if (!is_origin(guard->origins.items[i]))
+            return server_refuse(problem, 400, NULL, "cors",
+                                 "--cors %.200s: expected * or an origin as browsers send it: https://chat.example",
+                                 guard->origins.items[i]);
+    return true;
+}
+
 static int base64_value(char c)
 {
     static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -25,5 +25,7 @@ typedef struct server_caller {   // headers; NULL where absent
 server_key *server_guard_key(const server_guard *guard, const server_caller *caller);
 bool server_guard_admits(const server_guard *guard, const server_caller *caller, const server_key *key, bool needs_key,
                          server_problem *problem);
+// False with a problem: an origin that no browser sends, which would allow nothing.
+bool server_guard_check_origins(const server_guard *guard, server_problem *problem);
 // What Access-Control-Allow-Origin says to this origin; NULL: nothing.
 const char *server_guard_allowed_origin(const server_guard *guard, const char *origin);

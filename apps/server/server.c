@@ -170,6 +170,7 @@ static bool start(app_server *server, const server_config *config, server_proble
         .answer_s = options->answer_s,
         .max_waiting = options->parallel + options->max_queue,
     };
+    if (!server_guard_check_origins(&http.guard, problem)) return false;
     if (options->access_log && !server_access_log_open(&server->log, options->access_log, problem)) return false;
     http.log = server->log;
     if (options->otlp && !server_traces_open(&site->traces, options->otlp, problem)) return false;

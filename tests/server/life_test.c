@@ -302,6 +302,27 @@ static void addresses_are_checked_before_anyone_can_connect(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
+static void origins_that_no_browser_sends_end_the_start(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"chat.example",
+                                      "https://chat.example/",
+                                      "https://",
+                                      "://chat.example",
+                                      "https://chat.example/page",
+                                      "https://a.example https://b.example",
+                                      ""};
+    char arguments[2048], said[4096];
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(arguments, sizeof arguments, "'%s' --port 0 --threads 1 --cors '%s'", model(), bad[i]);
+        assert_int_equal(serve_and_fail(arguments, said, sizeof said), 2);
+        assert_non_null(strstr(said, "expected * or an origin"));
+    }
+    served s =
+        serve(model(), "--threads 1 --cors http://localhost:3000 --cors app://obsidian.md --cors null --cors '*'");
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
 // ---------------------------------------------------------------------------------------- after a restart
 
 static int cached_tokens(const served *s)
@@ -349,6 +370,7 @@ int main(void)
         cmocka_unit_test(the_deadline_and_a_second_signal_cut_streams),
         cmocka_unit_test(a_damaged_model_gives_an_error_that_is_not_retried),
         cmocka_unit_test(addresses_are_checked_before_anyone_can_connect),
+        cmocka_unit_test(origins_that_no_browser_sends_end_the_start),
         cmocka_unit_test(a_restart_finds_its_prompts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
