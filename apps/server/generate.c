@@ -184,7 +184,7 @@ static bool make_part(server_exchange *exchange, server_generation *request, ser
     job->continues = first->continues;
     job->heals = first->heals;
     job->echoes = first->echoes;
-    job->wants_prompt_picks = first->wants_prompt_picks;
+    job->wants_prompt_picks = first->wants_prompt_picks && !request->turn;   // chats have them once
     job->n_prompt_top = first->n_prompt_top;
     job->max_tokens = first->max_tokens;
     job->n_top = first->n_top;
@@ -198,6 +198,18 @@ static bool make_part(server_exchange *exchange, server_generation *request, ser
     if (request->turn && !(job->turn = server_turn(model->model, &request->body, problem))) return false;
     const int32_t n_prompts = request->n_prompts > 1 ? request->n_prompts : 1;
     return make_samplers(model, request, job, index % (request->n_choices / n_prompts), problem);
+}
+
+// A short request must not take the memory of the machine: 128 answers may each report their prompt.
+static bool check_reported(const server_job *first, const char *field, server_problem *problem)
+{
+    size_t n = 0;
+    for (const server_job *job = first; job; job = job == first ? first->parts : job->next_part)
+        if (server_job_has_rows(job)) n += job->n_prompt * (size_t)(1 + server_job_prompt_top(job));
+    return n <= SERVER_MAX_OF_PROMPTS ||
+           server_refuse(problem, 400, "invalid_value", field,
+                         "%s: %zu log-probabilities of prompts, at most %d are possible in one request", field, n,
+                         SERVER_MAX_OF_PROMPTS);
 }
 
 // What is echoed is the prompt of each.
@@ -297,6 +309,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->wants_progress = request->stream && request->wants_progress;
     for (int32_t i = request->n_choices - 1; i > 0; i--)
         if (!make_part(exchange, request, job, i)) return false;
+    if (!check_reported(job, request->wants_prompt_logprobs ? "prompt_logprobs" : "logprobs", problem)) return false;
     const bool is_background = request->is_background;
     if (server_answer_attach(job, exchange->protocol, chat, request, model->model, model->name) && attach_parts(job) &&
         keep_stream(exchange, is_background))

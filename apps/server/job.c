@@ -54,6 +54,11 @@ bool server_job_has_rows(const server_job *job)
     return (job->echoes && job->n_top >= 0) || job->wants_prompt_picks;
 }
 
+int32_t server_job_prompt_top(const server_job *job)
+{
+    return job->echoes && job->n_top > job->n_prompt_top ? job->n_top : job->n_prompt_top;
+}
+
 static int32_t rank_of(const float *logits, size_t n_vocab, frit_token token)
 {
     int32_t rank = 1;
@@ -67,8 +72,7 @@ void server_job_note_row(void *ctx, size_t i, const float *values, size_t n)
     server_job *job = ctx;
     if (i + 1 >= job->n_prompt) return;
     server_pick *pick = &job->prompt_picks[i + 1];
-    const int32_t n_top = job->echoes && job->n_top > job->n_prompt_top ? job->n_top : job->n_prompt_top;
-    note(pick, values, n, n_top, job->prompt[i + 1]);
+    note(pick, values, n, server_job_prompt_top(job), job->prompt[i + 1]);
     if (job->wants_prompt_picks) pick->rank = rank_of(values, n, job->prompt[i + 1]);
 }
 

@@ -4,7 +4,8 @@
 #pragma once
 #include "frit.h"
 
-enum { SERVER_MAX_TOP = 20 };
+// Log-probabilities of prompts that one request may ask for: each takes up to 800 bytes while it is written.
+enum { SERVER_MAX_TOP = 20, SERVER_MAX_OF_PROMPTS = 1 << 19 };
 
 typedef struct server_pick {   // one token of a prompt or an answer
     frit_logprob picked;

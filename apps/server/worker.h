@@ -208,7 +208,8 @@ server_usage server_answer_usage(const server_job *job);         // of all answe
 frit_status server_job_note_pick(server_job *job, const frit_picked *picked);
 frit_status server_job_note_id(server_job *job, frit_token token);
 void server_job_note_row(void *ctx, size_t i, const float *values, size_t n);
-bool server_job_has_rows(const server_job *job);   // ... which are noted
+bool server_job_has_rows(const server_job *job);        // ... which are noted
+int32_t server_job_prompt_top(const server_job *job);   // with so many of the likeliest others
 // The answer has its next token; it is whole. `metrics` may be NULL.
 void server_job_note_token(server_job *job, server_metrics *metrics, double now);
 void server_job_note_end(const server_job *job, server_metrics *metrics, server_finish finish);

@@ -322,6 +322,28 @@ static void prompts_have_log_probabilities_aside(void **state)
     }
 }
 
+// 128 answers with 2048 tokens and their 20 likeliest others would take gigabytes.
+static void log_probabilities_of_prompts_are_limited(void **state)
+{
+    (void)state;
+    char prompt[2 * 2048 + 1] = "9", body[sizeof prompt + 256];
+    for (size_t n = 1; n + 2 < sizeof prompt; n += 2) memcpy(prompt + n, ",9", 3);
+    static const struct {
+        const char *fields, *param;
+    } bad[] = {{"\"prompt_logprobs\": 20, \"n\": 128", "prompt_logprobs"},
+               {"\"echo\": true, \"logprobs\": 20, \"n\": 128", "logprobs"},
+               {"\"echo\": true, \"logprobs\": 2, \"prompt_logprobs\": 20, \"best_of\": 128", "prompt_logprobs"}};
+    for (size_t i = 0; i < FRIT_COUNT(bad); i++) {
+        snprintf(body, sizeof body, "{\"prompt\": [%s], \"max_tokens\": 1, %s}", prompt, bad[i].fields);
+        json_t *json = post_for(&s, TEXT, body, 400);
+        expect_text_in(json, "error.code", "invalid_value");
+        expect_text_in(json, "error.param", bad[i].param);
+        json_decref(json);
+    }
+    snprintf(body, sizeof body, "{\"prompt\": [%s], \"max_tokens\": 1, \"prompt_logprobs\": 1}", prompt);
+    json_decref(post_for(&s, TEXT, body, 200));
+}
+
 static void moderation_is_refused_and_says_what_to_do(void **state)
 {
     (void)state;
@@ -342,6 +364,7 @@ int main(void)
         cmocka_unit_test(events_may_have_timings_and_padding),
         cmocka_unit_test(an_answer_may_have_a_time),
         cmocka_unit_test(prompts_have_log_probabilities_aside),
+        cmocka_unit_test(log_probabilities_of_prompts_are_limited),
         cmocka_unit_test(moderation_is_refused_and_says_what_to_do),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
