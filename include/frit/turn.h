@@ -72,7 +72,8 @@ typedef struct frit_turn frit_turn;
 // What the model's template does not take as it is gets the form that it takes: a system prompt becomes the beginning
 // of the first message of the user where the template takes none, arguments are text or objects, reasoning has the
 // name that is known. FRIT_E_INVALID with a sentence that begins with the place ("messages[2].content: ...") or with
-// the template's own words; FRIT_E_UNSUPPORTED if the model has no vocabulary.
+// the template's own words; FRIT_E_LIMIT if the template takes more steps or memory than it may, as for a conversation
+// far longer than contexts are; FRIT_E_UNSUPPORTED if the model has no vocabulary.
 FRIT_API frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes);
 // The prompt's text, for people. Zero-terminated; lives as long as the turn.
 FRIT_API const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes);

@@ -160,7 +160,6 @@ frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *
         status = open_turn(turn, request);
     }
     json_decref(request);
-    if (status == FRIT_E_LIMIT) status = FRIT_E_INVALID;   // as frit_chat_render
     if (status != FRIT_OK) {
         frit_turn_free(turn);
         return status;

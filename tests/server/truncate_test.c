@@ -118,12 +118,37 @@ static void the_last_turn_stays(void **state)
     json_decref(json);
 }
 
+// The template may not take as much memory as such a conversation needs: it is too long as well.
+static void turns_that_the_template_cannot_hold_are_left_out(void **state)
+{
+    (void)state;
+    enum { LENGTH = 28000000 };
+    char *body = malloc(LENGTH + 512);
+    assert_non_null(body);
+    served fable = serve(FRIT_SOURCE_DIR "/models/fable.gguf", "--parallel 1 --threads 1");
+    for (int truncates = 0; truncates < 2; truncates++) {
+        int n = sprintf(body,
+                        "{\"truncation\": \"%s\", \"max_output_tokens\": 1, \"input\": [{\"role\": \"user\", "
+                        "\"content\": \"",
+                        truncates ? "auto" : "disabled");
+        memset(body + n, 'x', LENGTH);
+        strcpy(body + n + LENGTH, "\"}, {\"role\": \"user\", \"content\": \"Hello.\"}]}");
+        json_t *json = post_for(&fable, PATH, body, truncates ? 200 : 400);
+        if (!truncates) expect_text_in(json, "error.code", "context_length_exceeded");
+        if (truncates) assert_in_range(json_integer_value(value_in(json, "usage.input_tokens")), 1, 100);
+        json_decref(json);
+    }
+    free(body);
+    assert_int_equal(stop_serving(&fable, SIGTERM), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_many_turns_stay_as_leave_room_for_the_answer),
         cmocka_unit_test(a_conversation_by_ids_goes_on_for_ever),
         cmocka_unit_test(the_last_turn_stays),
+        cmocka_unit_test(turns_that_the_template_cannot_hold_are_left_out),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }
