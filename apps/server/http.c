@@ -34,7 +34,7 @@ enum {
     CONNECTION_BYTES = 4 * SERVER_MAX_HEAD,   // of libmicrohttpd's memory for one
     FIRST_BYTES = 16 << 10,                   // of a body's memory
     LONG_BODY = 64 << 10,                     // takes long to read
-    LARGE_BODY = 1 << 20,                     // its memory is given back to the system
+    LARGE_BYTES = 1 << 20,                    // of a body or an answer, whose memory goes back to the system
 };
 
 struct server_http {
@@ -397,6 +397,7 @@ static enum MHD_Result send_whole(request *r)
     size_t n = 0, size = job->outbox.n;
     char *text = malloc(size + 1);
     if (text && size > 0) server_job_read(r->exchange.model->worker, job, text, size, &n, suspend, r);
+    r->is_large |= n >= LARGE_BYTES;
     if (n > 0) return send_text(r, 200, text, n, NULL);
     free(text);
     server_refuse_status(&r->exchange.problem, 500, NULL, FRIT_E_MEMORY);
@@ -472,7 +473,7 @@ static void follow_job(request *r)
 static void end_reading(request *r)
 {
     server_http *http = r->http;
-    r->is_large = r->n_body >= LARGE_BODY;
+    r->is_large = r->n_body >= LARGE_BYTES;
     drop_body(r);
     pthread_mutex_lock(&http->lock);
     r->is_reading = false;

@@ -369,6 +369,33 @@ static size_t resident_kib(pid_t pid)
     return kib;
 }
 
+// Half a million log-probabilities are objects of JSON while the answer is written.
+static void the_memory_of_a_large_answer_goes_back(void **state)
+{
+    (void)state;
+    enum { N = 2000, MOST_KIB = 64 << 10 };
+    if (IS_SANITIZED) skip_because("sanitizers have a malloc of their own");
+#ifndef __GLIBC__
+    skip_because("other allocators than glibc's are not told to give memory back");
+#endif
+    served s = serve(tiny_model("large.gguf", &(tiny_options){.n_ctx = 2048}), "--parallel 1 --threads 1");
+    char body[2 * N + 256];
+    int n = sprintf(body, "{\"max_tokens\": 1, \"prompt_logprobs\": 20, \"n\": 12, \"prompt\": [9");
+    for (int i = 1; i < N; i++) n += sprintf(body + n, ",9");
+    sprintf(body + n, "]}");
+    json_decref(post_for(&s, TEXT, BODY, 200));
+    const size_t before = resident_kib(s.pid);
+    if (before == 0) skip_because("needs Linux");
+    reply r = post(&s, TEXT, body);
+    assert_int_equal(r.status, 200);
+    reply_free(&r);
+    size_t kib = resident_kib(s.pid);
+    for (int i = 0; i < 1000 && kib > before + MOST_KIB; i++, kib = resident_kib(s.pid)) nap(10);
+    print_message("memory: %zu KiB, then %zu KiB\n", before, kib);
+    assert_true(kib <= before + MOST_KIB);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
 // More than there are places for: the newest ones replace those that say nothing. Requests are answered meanwhile, and
 // the memory of connections comes back or is bounded by the places.
 static void ten_thousand_connections_leave_room_for_requests(void **state)
@@ -409,6 +436,7 @@ static void ten_thousand_connections_leave_room_for_requests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_memory_of_a_large_answer_goes_back),
         cmocka_unit_test(ten_thousand_connections_leave_room_for_requests),
         cmocka_unit_test_teardown(an_allocation_that_fails_ends_no_server, finish),
         cmocka_unit_test_teardown(an_allocation_that_fails_loses_no_connection, finish),
