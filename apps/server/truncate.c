@@ -43,9 +43,10 @@ static json_t *root_without(const conversation *c, size_t n_dropped)
 {
     json_t *root = json_copy((json_t *)c->root), *kept = json_array();
     const size_t from = n_dropped > 0 ? find_turn(c->messages, n_dropped) : c->n_head;
+    bool good = true;
     for (size_t i = 0; i < json_array_size(c->messages); i++)
-        if (i < c->n_head || i >= from) json_array_append(kept, json_array_get(c->messages, i));
-    if (json_object_set_new(root, "messages", kept) == 0) return root;
+        if (i < c->n_head || i >= from) good &= json_array_append(kept, json_array_get(c->messages, i)) == 0;
+    if (json_object_set_new(root, "messages", kept) == 0 && good) return root;
     json_decref(root);
     return NULL;
 }
