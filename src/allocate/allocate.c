@@ -2,6 +2,7 @@
 // From a model and a size to a file: importance, prices, errors, choice, conversion.
 #include "allocate/allocate.h"
 #include "base/number.h"
+#include "engine/refine_file.h"
 #include "format/rows.h"
 
 #include <math.h>
@@ -103,7 +104,8 @@ static frit_status bytes_of_rest(frit_allocation *a, const frit_meta *labels, ui
     FRIT_TRY(file_bytes(a, labels, &n_bytes));
     *n_rest = n_bytes - n_matrices;
     if (a->options->size) {
-        *n_rest += (uint64_t)a->n * 31;   // padding that other types may need
+        *n_rest += (uint64_t)a->n * 31;       // padding that other types may need
+        *n_rest += FRIT_REFINE_LABEL_BYTES;   // what refining says
         return FRIT_OK;
     }
     *n_rest = 0;

@@ -197,7 +197,7 @@ static frit_status add_vocab(conversion *c)
 static bool is_label(frit_str key)
 {
     static const char *const labels[] = {"quantize.method", "quantize.target_bytes", "quantize.calibration.",
-                                         "quantize.kl."};
+                                         "quantize.kl.", "quantize.refine."};
     for (size_t i = 0; i < FRIT_COUNT(labels); i++) {
         const size_t n = strlen(labels[i]);
         if (key.len >= n && memcmp(key.ptr, labels[i], n) == 0) return true;

@@ -8,6 +8,7 @@
 // its token embeddings stays: those have been read.
 #include "engine/refine.h"
 #include "base/file.h"
+#include "engine/refine_file.h"
 #include "engine/refine_rows.h"
 #include "engine/refine_stream.h"
 #include "format/rows.h"
@@ -42,6 +43,7 @@ typedef struct refining {
     const float *input_of;   // the sums that `input` has the factor of
     int64_t n_matrices, n_refined, n_worse, n_few;
     int32_t n_in_layer, n_left;   // tensors to refine
+    frit_refine_labels labels;
 } refining;
 
 // ------------------------------------------------------------------------------------- reading the text
@@ -414,16 +416,6 @@ static frit_status check_source(refining *r)
                      (long long)(HELD_OUT * text->window), r->options->n_tokens);
 }
 
-static frit_status write_result(const refining *r)
-{
-    frit_file_writer *writer;
-    FRIT_TRY(frit_file_writer_open(&writer, r->path));
-    const frit_status status = frit_file_writer_write(writer, r->bytes, r->n_bytes);
-    if (status == FRIT_OK) return frit_file_writer_commit(writer);
-    frit_file_writer_abort(writer);
-    return status;
-}
-
 // What is left of the memory may keep what matrices read.
 static frit_status open_streams(refining *r)
 {
@@ -454,18 +446,8 @@ static frit_status refine_layers(refining *r)
     return FRIT_OK;
 }
 
-// The file stays where the whole of what was refined does not help.
-static frit_status finish(refining *r, double before)
+static void say_refined(refining *r, double before, double after)
 {
-    double after;
-    FRIT_TRY(measure(r, &after));
-    if (r->n_refined > 0 && !(after < before)) {
-        frit_log_say(&r->log, FRIT_LOG_INFO,
-                     "0 of %lld matrices are refined: over text that is held out the KL divergence would go from %.5f "
-                     "to %.5f",
-                     (long long)r->n_matrices, before, after);
-        return FRIT_OK;
-    }
     frit_log_say(&r->log, FRIT_LOG_INFO, "over text that is held out the KL divergence goes from %.5f to %.5f", before,
                  after);
     frit_log_say(&r->log, FRIT_LOG_INFO,
@@ -473,7 +455,44 @@ static frit_status finish(refining *r, double before)
                  "because fewer than %d tokens for each column reached them",
                  (long long)r->n_refined, (long long)r->n_matrices, (long long)r->n_worse, (long long)r->n_few,
                  (int)TOKENS_PER_COLUMN);
-    return write_result(r);
+}
+
+// The file as it was.
+static frit_status read_again(refining *r)
+{
+    free(r->bytes);
+    r->bytes = NULL;
+    return frit_file_read(r->path, UINT64_MAX, &r->bytes, &r->n_bytes);
+}
+
+// Matrices stay where the whole of what was refined does not help.
+static frit_status finish(refining *r, double before)
+{
+    double after;
+    FRIT_TRY(measure(r, &after));
+    const bool is_worse = r->n_refined > 0 && !(after < before);
+    if (is_worse) {
+        frit_log_say(&r->log, FRIT_LOG_INFO,
+                     "0 of %lld matrices are refined: over text that is held out the KL divergence would go from %.5f "
+                     "to %.5f",
+                     (long long)r->n_matrices, before, after);
+        FRIT_TRY(read_again(r));
+    } else
+        say_refined(r, before, after);
+    r->labels.kl = is_worse ? before : after;
+    r->labels.n_matrices = is_worse ? 0 : (uint64_t)r->n_refined;
+    return frit_refine_write(r->path, r->bytes, r->n_bytes, &r->labels);
+}
+
+static void label_text(refining *r)
+{
+    const int64_t n_held = r->text.n_windows / HELD_OUT;
+    frit_sha256 sum;
+    frit_sha256_init(&sum);
+    frit_sha256_add(&sum, r->options->tokens, r->options->n_tokens * sizeof *r->options->tokens);
+    frit_sha256_end(&sum, r->labels.sha256);
+    r->labels.n_tokens = r->options->n_tokens;
+    r->labels.n_windows = (uint64_t)(n_held < MEASURED_WINDOWS ? n_held : MEASURED_WINDOWS);
 }
 
 static frit_status refine(refining *r, const char *source)
@@ -481,6 +500,7 @@ static frit_status refine(refining *r, const char *source)
     double before;
     FRIT_TRY(frit_model_open(&r->source, source, NULL));
     FRIT_TRY(check_source(r));
+    label_text(r);
     FRIT_TRY(frit_file_read(r->path, UINT64_MAX, &r->bytes, &r->n_bytes));
     const frit_engine_options options = engine_options(r);
     FRIT_TRY(frit_engine_new(&r->original.engine, r->source, &options));
