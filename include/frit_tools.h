@@ -180,8 +180,9 @@ typedef struct frit_refine_options {
 // it, and all do where the KL divergence there does not fall, which the file says (quantize.kl.mean). For q2_k to
 // q6_k, q4_0 to q5_1, iq4_nl and iq4_xs. Needs memory for two engines, the file, the covariance of a layer and, up
 // to 4 GiB, what a layer reads in both models. The same bytes for any number of threads. The file is replaced at the
-// end; where that fails, it stays. FRIT_E_INVALID for fewer than 4,096 tokens or a file that is not of this model,
-// FRIT_E_UNSUPPORTED for a source that is no GGUF file, FRIT_E_CANCELLED.
+// end; where that fails, it stays, and TARGET.refine.part, from which the next run with the same target, source and
+// tokens goes on. FRIT_E_INVALID for fewer than 4,096 tokens or a file that is not of this model, FRIT_E_UNSUPPORTED
+// for a source that is no GGUF file, FRIT_E_CANCELLED.
 FRIT_API frit_status frit_refine(const char *source, const char *target, const frit_refine_options *options);
 
 // ---------------------------------------------------------------------------------------- profile

@@ -137,7 +137,7 @@ static bool is_sized(const quantize_args *args)
     return args->size.size || args->size.bits > 0;
 }
 
-// Beside the file, until it is written: what was measured, so that a run that was stopped can go on.
+// Beside the file, until it is done: what was measured, so that a run that was stopped, while refining too, can go on.
 static char *state_path(const char *target)
 {
     const size_t n = strlen(target) + sizeof ".state";
@@ -180,7 +180,6 @@ static int allocate(const quantize_args *args, const char *source, const char *t
                                      .plan = table ? print_tensor : NULL,
                                      .plan_ctx = table};
     const int code = run_allocate(args, source, target, with, &options);
-    if (own && code == CLI_DONE) remove(own);
     free(own);
     return code;
 }
@@ -226,6 +225,14 @@ static int refine(const quantize_args *args, const char *source, const char *tar
     return cli_refine(&args->common, source, target, &job);
 }
 
+// Of what was measured for this file alone.
+static void remove_state(const quantize_args *args, const char *target)
+{
+    char *own = args->size.state ? NULL : state_path(target);
+    if (own) remove(own);
+    free(own);
+}
+
 // Texts are read before the long work.
 static int quantize(const quantize_args *args, const char *source, const char *target, frit_convert_options *with)
 {
@@ -239,6 +246,7 @@ static int quantize(const quantize_args *args, const char *source, const char *t
                      : cli_convert(&args->common, source, target, with, "quantizing");
     if (code == CLI_DONE && (args->refine.file || (sized && !args->refine.fast)))
         code = refine(args, source, target, &text, &named);
+    if (code == CLI_DONE && sized) remove_state(args, target);
     free(text.data);
     free(named.data);
     return code;

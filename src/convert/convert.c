@@ -295,18 +295,12 @@ static frit_status add_split(frit_meta *meta, int no, int count, size_t n_tensor
 // for all, and importance.
 static void hash_origin(const conversion *c, uint8_t hash[FRIT_SHA256_BYTES])
 {
-    enum { VERSION = 1, PAGES = 256, PAGE_BYTES = 4096 };
-    const uint64_t version = VERSION;
+    const uint64_t version = 1;
     const frit_importance *importance = c->types.importance;
     frit_sha256 sum;
     frit_sha256_init(&sum);
     frit_sha256_add(&sum, &version, sizeof version);
-    for (size_t i = 0; i < c->ckpt->n_files; i++) {
-        const uint64_t n = frit_file_size(c->ckpt->files[i]), page = n < PAGE_BYTES ? n : PAGE_BYTES;
-        frit_sha256_add(&sum, &n, sizeof n);
-        for (uint64_t k = 0; k < PAGES && n > 0; k++)
-            frit_sha256_add(&sum, frit_file_data(c->ckpt->files[i]) + (n - page) / PAGES * k, (size_t)page);
-    }
+    frit_checkpoint_hash(c->ckpt, &sum);
     for (size_t i = 0; importance && i < importance->n; i++) {
         const frit_importance_entry *entry = &importance->entries[i];
         frit_sha256_add(&sum, entry->name, strlen(entry->name) + 1);

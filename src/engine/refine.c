@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "engine/refine_file.h"
 #include "engine/refine_rows.h"
+#include "engine/refine_state.h"
 #include "engine/refine_stream.h"
 #include "format/rows.h"
 
@@ -44,6 +45,8 @@ typedef struct refining {
     int64_t n_matrices, n_refined, n_worse, n_few;
     int32_t n_in_layer, n_left;   // tensors to refine
     frit_refine_labels labels;
+    frit_refine_state state;
+    size_t n_taken;   // tensors of an earlier run
 } refining;
 
 // ------------------------------------------------------------------------------------- reading the text
@@ -289,17 +292,33 @@ static bool find_next(refining *r)
     return false;
 }
 
-static frit_status refine_next(refining *r)
+// kept: those that are refined.
+static frit_status refine_group(refining *r, frit_refine_blocks *kept, size_t *n)
 {
     for (int64_t i = 0; i < r->kept->n; i++) {
         const frit_covariance_entry *entry = &r->kept->entries[i];
         const frit_tensor *tensor = frit_checkpoint_find(r->source->ckpt, entry->name);
         if (entry->source != r->next || !is_left(r, entry->name)) continue;
-        if (is_refinable(r, entry->name)) FRIT_TRY(refine_tensor(r, entry->name));
+        if (is_refinable(r, entry->name)) {
+            const frit_tensor *to = frit_checkpoint_find(r->quantized->ckpt, entry->name);
+            FRIT_TRY(refine_tensor(r, entry->name));
+            kept[(*n)++] = (frit_refine_blocks){tensor->name, strlen(tensor->name), to->data, to->n_bytes};
+        }
         if (!frit_map_put(&r->done, frit_str_of(tensor->name), 1)) return frit_fail_memory(64, "a layer");
     }
-    r->n_left = count_left(r);
     return FRIT_OK;
+}
+
+static frit_status refine_next(refining *r)
+{
+    size_t n = 0;
+    frit_refine_blocks *kept = calloc((size_t)r->kept->n, sizeof *kept);
+    frit_status status = kept ? refine_group(r, kept, &n) : frit_fail_memory((size_t)r->kept->n, "a layer");
+    const frit_refine_progress progress = {r->layer, r->n_matrices, r->n_refined, r->n_worse, r->n_few};
+    if (status == FRIT_OK) status = frit_refine_state_add(&r->state, &progress, kept, n);
+    free(kept);
+    r->n_left = count_left(r);
+    return status;
 }
 
 // NULL: the model shares it with its token embeddings.
@@ -383,6 +402,66 @@ static frit_status advance_both(refining *r)
     FRIT_TRY(start_changed(r));
     return advance(r, &r->changed);
 }
+
+// ------------------------------------------------------------------------------------- what a run before has done
+
+// Of everything that the result follows from.
+static void make_key(const refining *r, uint8_t key[FRIT_SHA256_BYTES])
+{
+    const uint64_t version = 1;
+    frit_sha256 sum;
+    frit_sha256_init(&sum);
+    frit_sha256_add(&sum, &version, sizeof version);
+    frit_sha256_add(&sum, r->labels.sha256, sizeof r->labels.sha256);
+    frit_checkpoint_hash(r->source->ckpt, &sum);
+    frit_sha256_add(&sum, r->bytes, r->n_bytes);
+    frit_sha256_end(&sum, key);
+}
+
+static const frit_tensor *find_named(const frit_checkpoint *ckpt, const frit_refine_blocks *blocks)
+{
+    int64_t at;
+    const frit_str name = {blocks->name, (size_t)blocks->name_bytes};
+    return frit_map_get(&ckpt->tensor_index, name, &at) ? &ckpt->tensors[at] : NULL;
+}
+
+static bool take_blocks(void *ctx, const frit_refine_progress *progress, const frit_refine_blocks *blocks)
+{
+    refining *r = ctx;
+    const frit_tensor *to = find_named(r->quantized->ckpt, blocks), *from = find_named(r->source->ckpt, blocks);
+    const bool fits = to && from && to->n_bytes == blocks->n_bytes && progress->layer >= r->layer &&
+                      progress->layer <= r->source->hp.n_layer;
+    if (!fits || !frit_map_put(&r->done, frit_str_of(from->name), 1)) return false;
+    memcpy(r->bytes + ((const char *)to->data - r->bytes), blocks->blocks, (size_t)blocks->n_bytes);
+    r->layer = (int32_t)progress->layer;
+    r->n_matrices = progress->n_matrices;
+    r->n_refined = progress->n_refined;
+    r->n_worse = progress->n_worse;
+    r->n_few = progress->n_few;
+    r->n_taken++;
+    return true;
+}
+
+// Both engines run as far as the layer that is refined next.
+static frit_status resume(refining *r)
+{
+    uint8_t key[FRIT_SHA256_BYTES];
+    make_key(r, key);
+    FRIT_TRY(open_changed(r));
+    frit_status status = frit_refine_state_open(&r->state, r->path, key, take_blocks, r);
+    close_pass(r);
+    if (status != FRIT_OK || r->n_taken == 0) return status;
+    frit_log_say(&r->log, FRIT_LOG_INFO, "%s: goes on after the %zu tensors that a run before has refined", r->path,
+                 r->n_taken);
+    if (r->layer == 0) return FRIT_OK;
+    r->layer--;
+    status = advance_both(r);
+    close_pass(r);
+    r->layer++;
+    return status;
+}
+
+// ------------------------------------------------------------------------------------- the whole
 
 static frit_status refine_layer(refining *r)
 {
@@ -507,6 +586,7 @@ static frit_status refine(refining *r, const char *source)
     FRIT_TRY(open_streams(r));
     FRIT_TRY(frit_pool_new(&r->pool, options.n_threads));
     FRIT_TRY(measure(r, &before));
+    FRIT_TRY(resume(r));
     FRIT_TRY(refine_layers(r));
     return finish(r, before);
 }
@@ -520,6 +600,9 @@ frit_status frit_refine_within(const char *source, const char *target, const fri
                   .most_kept = most_kept,
                   .kept_layer = -1};
     const frit_status status = refine(&r, source);
+    if (status == FRIT_E_CANCELLED && r.state.writer)
+        frit_log_say(&r.log, FRIT_LOG_INFO, "the next run goes on from %s.refine.part", target);
+    frit_refine_state_close(&r.state, status != FRIT_OK);
     frit_engine_free(r.original.engine);
     frit_refine_stream_close(&r.original);
     frit_refine_stream_close(&r.changed);

@@ -176,6 +176,17 @@ bool frit_checkpoint_is_intact(const frit_checkpoint *ckpt)
     return true;
 }
 
+void frit_checkpoint_hash(const frit_checkpoint *ckpt, frit_sha256 *sum)
+{
+    enum { PAGES = 256, PAGE_BYTES = 4096 };
+    for (size_t i = 0; i < ckpt->n_files; i++) {
+        const uint64_t n = frit_file_size(ckpt->files[i]), page = n < PAGE_BYTES ? n : PAGE_BYTES;
+        frit_sha256_add(sum, &n, sizeof n);
+        for (uint64_t k = 0; k < PAGES && n > 0; k++)
+            frit_sha256_add(sum, frit_file_data(ckpt->files[i]) + (n - page) / PAGES * k, (size_t)page);
+    }
+}
+
 // ------------------------------------------------------------------------------------- tensors and files
 
 // Doubles an array in the arena. The old arrays stay; together they are as large as the last.

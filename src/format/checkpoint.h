@@ -12,6 +12,7 @@
 #pragma once
 #include "base/file.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "format/meta.h"
 #include "quant/dtype.h"
 
@@ -60,6 +61,8 @@ frit_status frit_checkpoint_open(frit_checkpoint **out, const char *path, const 
 void frit_checkpoint_close(frit_checkpoint *ckpt);
 const frit_tensor *frit_checkpoint_find(const frit_checkpoint *ckpt, const char *name);
 bool frit_checkpoint_is_intact(const frit_checkpoint *ckpt);   // no mapped file has shrunk
+// Adds the files to the sum: their sizes, and some pages that stand for all.
+void frit_checkpoint_hash(const frit_checkpoint *ckpt, frit_sha256 *sum);
 
 // For sources and tools that build a checkpoint: creates an empty one, adds tensors and files. Name and data of a
 // tensor must live as long as the checkpoint (in its arena or files). FRIT_E_FORMAT for a duplicate name. The
