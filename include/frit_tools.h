@@ -222,7 +222,10 @@ typedef struct frit_allocate_options {
     // Gets every tensor, and the KL divergence that its type is predicted to cost; nothing is written then.
     void (*plan)(void *ctx, const frit_planned_tensor *tensor, double kl);
     void *plan_ctx;
-    uint64_t reserved[16];
+    // An earlier file that frit_allocate wrote of this source: tensors whose type, numbers and importance are the same
+    // are copied from it, the bytes are those of encoding them. Matrices that were refined are not. NULL: none.
+    const char *reuse;
+    uint64_t reserved[15];
 } frit_allocate_options;
 
 // As frit_convert, with types that are chosen. Of convert->quantize, `keep`, `output_type`, `embedding_type`,

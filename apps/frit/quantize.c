@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct quantize_size {
-    const char *size, *types, *file, *state;
+    const char *size, *types, *file, *state, *reuse;
     float bits;
     int32_t n_windows;
 } quantize_size;
@@ -62,6 +62,11 @@ static const frit_option *size_rows(size_t *n_rows)
          .offset = offsetof(quantize_size, state),
          .metavar = "FILE",
          .help = "keep what was measured, for other sizes; by default OUT.gguf.state until the file is written"},
+        {.name = "reuse",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(quantize_size, reuse),
+         .metavar = "FILE",
+         .help = "copy tensors that are the same in an earlier file of a size, instead of encoding them"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
@@ -177,6 +182,7 @@ static int allocate(const quantize_args *args, const char *source, const char *t
                                      .n_text = text->n,
                                      .n_windows = o->n_windows,
                                      .state = o->state ? o->state : own,
+                                     .reuse = o->reuse,
                                      .plan = table ? print_tensor : NULL,
                                      .plan_ctx = table};
     const int code = run_allocate(args, source, target, with, &options);
@@ -266,6 +272,8 @@ static int run(void *ctx)
         return cli_usage("quantize: --size and --bits choose types, so --mix, --pure and --type cannot be given too");
     if (!is_sized(args) && (args->size.file || args->size.state))
         return cli_usage("quantize: -f and --state are for measuring; give --size or --bits too");
+    if (!is_sized(args) && args->size.reuse)
+        return cli_usage("quantize: --reuse is for sizes; give --size or --bits too");
     if (args->refine.fast && args->refine.file)
         return cli_usage("quantize: --fast does not round again, so --refine cannot be given too");
     if (!args->quantize.mix && !with.type && !is_sized(args)) args->quantize.mix = "q4_k_m";

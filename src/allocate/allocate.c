@@ -63,7 +63,7 @@ static frit_status read_importance(frit_allocation *a)
 
 static frit_status file_bytes(frit_allocation *a, const frit_meta *labels, uint64_t *n_bytes)
 {
-    const frit_convert_choice choice = {&a->types, a->importance, labels, n_bytes};
+    const frit_convert_choice choice = {&a->types, a->importance, labels, n_bytes, NULL};
     frit_convert_options options = *a->convert;
     const frit_quantize_options quantize = {.importance = a->quantize.importance};
     options.quantize = &quantize;
@@ -156,7 +156,7 @@ static void plan_tensor(const frit_allocation *a, const frit_tensor *tensor)
 
 static frit_status write_file(frit_allocation *a, const char *target, const frit_meta *labels)
 {
-    const frit_convert_choice choice = {&a->types, a->importance, labels, NULL};
+    const frit_convert_choice choice = {&a->types, a->importance, labels, NULL, a->options->reuse};
     const frit_quantize_options quantize = {.importance = a->quantize.importance};
     frit_convert_options options = *a->convert;
     options.quantize = &quantize;
@@ -208,9 +208,20 @@ static frit_status measure(frit_allocation *a)
     return frit_allocation_measure_errors(a);
 }
 
+// Before the long work.
+static frit_status check_reuse(const frit_allocation *a)
+{
+    frit_checkpoint *earlier;
+    if (!a->options->reuse) return FRIT_OK;
+    FRIT_TRY(frit_reuse_open(&earlier, a->options->reuse));
+    frit_checkpoint_close(earlier);
+    return FRIT_OK;
+}
+
 static frit_status allocate(frit_allocation *a, const char *target)
 {
     uint64_t n_target;
+    FRIT_TRY(check_reuse(a));
     FRIT_TRY(frit_pool_new(&a->pool, a->convert->n_threads));
     FRIT_TRY(open_source(a));
     FRIT_TRY(read_size(a, &n_target));

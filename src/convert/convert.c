@@ -30,7 +30,9 @@ typedef struct conversion {
     bool has_vocab;
     const frit_arch *arch;   // NULL: the row order stays
     frit_hparams hp;
-    frit_meta meta;   // of the target
+    frit_meta meta;             // of the target
+    frit_origin *origins;       // of its tensors, where types were chosen
+    frit_checkpoint *earlier;   // that tensors are taken from
     frit_pool *pool;
     uint64_t n_bytes, n_done;   // of the tensors
     size_t first;               // first tensor of the current file
@@ -197,7 +199,7 @@ static frit_status add_vocab(conversion *c)
 static bool is_label(frit_str key)
 {
     static const char *const labels[] = {"quantize.method", "quantize.target_bytes", "quantize.calibration.",
-                                         "quantize.kl.", "quantize.refine."};
+                                         "quantize.kl.",    "quantize.refine.",      FRIT_ORIGINS_KEY};
     for (size_t i = 0; i < FRIT_COUNT(labels); i++) {
         const size_t n = strlen(labels[i]);
         if (key.len >= n && memcmp(key.ptr, labels[i], n) == 0) return true;
@@ -244,6 +246,7 @@ static frit_status add_meta(conversion *c)
     if (c->types.importance) FRIT_TRY(add_importance(c));
     for (size_t i = 0; c->choice && c->choice->labels && i < c->choice->labels->n; i++)
         FRIT_TRY(frit_meta_add(&c->meta, c->choice->labels->pairs[i].key, c->choice->labels->pairs[i].value));
+    if (c->origins) FRIT_TRY(frit_origins_add(&c->meta, c->origins, c->ckpt->n_tensors));
     return c->is_gguf ? FRIT_OK : add_vocab(c);
 }
 
@@ -380,6 +383,30 @@ static bool is_target_a_source(const conversion *c)
     return false;
 }
 
+// Only the room that they take, where nothing is written.
+static frit_status find_origins(conversion *c)
+{
+    const size_t n = c->ckpt->n_tensors;
+    c->origins = frit_arena_new(&c->arena, frit_origin, n + 1);
+    if (!c->origins) return frit_fail_memory(n * sizeof *c->origins, "what tensors are made from");
+    memset(c->origins, 0, n * sizeof *c->origins);
+    return c->choice->n_bytes ? FRIT_OK : frit_origins_find(c->ckpt, c->pool, c->origins);
+}
+
+static frit_status take_earlier(conversion *c)
+{
+    size_t n_taken, n_quantized;
+    const char *path = c->choice->reuse;
+    if (!path || c->choice->n_bytes) return FRIT_OK;
+    FRIT_TRY(frit_reuse_open(&c->earlier, path));
+    for (size_t i = 0; i < c->earlier->n_files; i++)
+        if (frit_path_is_same(frit_file_path(c->earlier->files[i]), c->target))
+            return frit_fail(FRIT_E_INVALID, "%s: the target is the file to reuse, expected another name", c->target);
+    FRIT_TRY(frit_reuse_take(c->ckpt, c->origins, c->earlier, &n_taken, &n_quantized));
+    frit_log_say(&c->log, FRIT_LOG_INFO, "%zu of %zu quantized tensors are taken from %s", n_taken, n_quantized, path);
+    return FRIT_OK;
+}
+
 static frit_status convert_adapter(conversion *c)
 {
     if (c->types.mix.mix || c->types.planned || c->types.importance)
@@ -407,6 +434,8 @@ static frit_status convert(conversion *c)
     FRIT_TRY(frit_convert_checkpoint(c->ckpt, c->arch, &c->hp, &c->types, &c->log));
     if (c->types.planned) return FRIT_OK;
     for (size_t i = 0; i < c->ckpt->n_tensors; i++) c->n_bytes += c->ckpt->tensors[i].n_bytes;
+    if (c->choice) FRIT_TRY(find_origins(c));
+    if (c->choice) FRIT_TRY(take_earlier(c));
     FRIT_TRY(add_meta(c));
     const frit_gguf_contents contents = {
         .meta = &c->meta, .tensors = c->ckpt->tensors, .n_tensors = c->ckpt->n_tensors};
@@ -437,6 +466,7 @@ frit_status frit_convert_chosen(const char *source, const char *target, const fr
     frit_meta_deinit(&c.meta);
     frit_pool_free(c.pool);
     frit_checkpoint_close(c.ckpt);
+    frit_checkpoint_close(c.earlier);
     frit_arena_free(&c.arena);
     return status;
 }

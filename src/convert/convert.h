@@ -2,7 +2,8 @@
 // convert/convert.h: any checkpoint as a GGUF file that other engines load.
 //
 //     open the source -> make it what the file will hold (target.c; order.c: which rows go where; types.c, mix.c and
-//     fallbacks.c: in which type; importance.c; keys.c) -> vocabulary -> files, tensor by tensor, a few rows at a time
+//     fallbacks.c: in which type; importance.c; keys.c; reuse.c) -> vocabulary -> files, tensor by tensor, some rows at
+//     a time
 //
 // A source already has GGUF's names (format/). Conversion changes number formats, the order of rows where GGUF files of
 // an architecture have another, and splits tensors where GGUF files have several.
@@ -110,10 +111,28 @@ typedef struct frit_convert_choice {
     const frit_importance *importance;   // NULL: none
     const frit_meta *labels;             // pairs that the file gets
     uint64_t *n_bytes;                   // gets the size of the file, and nothing is written; NULL: the file is written
+    const char *reuse;                   // an earlier file, whose tensors are taken where they are the same; NULL: none
 } frit_convert_choice;
 
 frit_status frit_convert_chosen(const char *source, const char *target, const frit_convert_options *options,
                                 const frit_convert_choice *choice);
+
+// reuse.c: what the tensors of a file were made from: [n_tensors] hashes, zero for those that were not quantized. They
+// are a pair of its metadata, so that a later file can take tensors from it.
+#define FRIT_ORIGINS_KEY "quantize.origins"
+typedef struct frit_origin {
+    uint64_t hash[2];   // the first half of a SHA-256
+} frit_origin;
+
+frit_status frit_origins_find(const frit_checkpoint *ckpt, frit_pool *pool, frit_origin *origins);
+// Adds the pair to `meta`. The array is borrowed.
+frit_status frit_origins_add(frit_meta *meta, const frit_origin *origins, size_t n);
+// A file to take tensors from. FRIT_E_INVALID if it does not have the pair.
+frit_status frit_reuse_open(frit_checkpoint **out, const char *path);
+// Tensors of `ckpt` whose origin and type are those of the earlier file get its data, if some rows are equal too: what
+// else was done to that file is not known. `earlier` must outlive them. Returns how many, of `n_quantized`.
+frit_status frit_reuse_take(frit_checkpoint *ckpt, const frit_origin *origins, const frit_checkpoint *earlier,
+                            size_t *n_taken, size_t *n_quantized);
 
 // adapter.c: writes a PEFT adapter of the model `base` (NULL: the one in its configuration) as a GGUF file. `wanted`:
 // FRIT_DTYPE_COUNT: types unchanged. `log` gets warnings of fallbacks.

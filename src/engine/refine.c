@@ -560,7 +560,7 @@ static frit_status finish(refining *r, double before)
         say_refined(r, before, after);
     r->labels.kl = is_worse ? before : after;
     r->labels.n_matrices = is_worse ? 0 : (uint64_t)r->n_refined;
-    return frit_refine_write(r->path, r->bytes, r->n_bytes, &r->labels);
+    return frit_refine_write(r->path, r->bytes, r->n_bytes, &r->labels, is_worse ? NULL : &r->done);
 }
 
 static void label_text(refining *r)

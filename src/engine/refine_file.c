@@ -2,7 +2,10 @@
 // Writing a refined file.
 #include "engine/refine_file.h"
 #include "base/number.h"
+#include "convert/convert.h"
 #include "format/gguf.h"
+
+#include <string.h>
 
 static frit_status set_labels(frit_meta *meta, const frit_refine_labels *labels)
 {
@@ -18,12 +21,32 @@ static frit_status set_labels(frit_meta *meta, const frit_refine_labels *labels)
     return frit_meta_add_u64(meta, keys[4], labels->n_matrices);
 }
 
-frit_status frit_refine_write(const char *path, const char *bytes, size_t n, const frit_refine_labels *labels)
+static frit_status forget_origins(frit_checkpoint *ckpt, const frit_map *changed)
+{
+    const size_t n = ckpt->n_tensors;
+    const frit_value *value = frit_meta_find(&ckpt->meta, FRIT_ORIGINS_KEY);
+    const bool has_all = value && value->type == FRIT_VALUE_ARRAY && value->array.type == FRIT_VALUE_U64 &&
+                         value->array.n == 2 * (uint64_t)n;
+    if (!has_all) return FRIT_OK;
+    frit_origin *origins = frit_arena_new(&ckpt->arena, frit_origin, n + 1);
+    if (!origins) return frit_fail_memory(n * sizeof *origins, "what tensors are made from");
+    memcpy(origins, value->array.items, n * sizeof *origins);
+    for (size_t i = 0; i < n; i++) {
+        int64_t any;
+        if (frit_map_get(changed, frit_str_of(ckpt->tensors[i].name), &any)) origins[i] = (frit_origin){0};
+    }
+    FRIT_TRY(frit_meta_remove(&ckpt->meta, FRIT_ORIGINS_KEY));
+    return frit_origins_add(&ckpt->meta, origins, n);
+}
+
+frit_status frit_refine_write(const char *path, const char *bytes, size_t n, const frit_refine_labels *labels,
+                              const frit_map *changed)
 {
     frit_checkpoint *ckpt;
     FRIT_TRY(frit_checkpoint_new(&ckpt, path));
     frit_status status = frit_gguf_parse(ckpt, path, (const uint8_t *)bytes, n);
     if (status == FRIT_OK) status = set_labels(&ckpt->meta, labels);
+    if (status == FRIT_OK && changed) status = forget_origins(ckpt, changed);
     if (status == FRIT_OK) status = frit_gguf_write(ckpt, path);
     frit_checkpoint_close(ckpt);
     return status;

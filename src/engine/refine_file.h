@@ -7,6 +7,7 @@
 //     quantize.refine.tokens    how many these are
 //     quantize.refine.matrices  that were rounded again; 0: none, as that did not help
 #pragma once
+#include "base/map.h"
 #include "base/sha256.h"
 #include "base/status.h"
 
@@ -18,5 +19,7 @@ typedef struct frit_refine_labels {
     uint8_t sha256[FRIT_SHA256_BYTES];
 } frit_refine_labels;
 
-// Writes the GGUF file `bytes` under `path`, with these pairs in place of those that it has.
-frit_status frit_refine_write(const char *path, const char *bytes, size_t n, const frit_refine_labels *labels);
+// Writes the GGUF file `bytes` under `path`, with these pairs in place of those that it has. changed: names of tensors
+// that are no longer what they were encoded to, which its origins (convert/reuse.c) forget; NULL: none.
+frit_status frit_refine_write(const char *path, const char *bytes, size_t n, const frit_refine_labels *labels,
+                              const frit_map *changed);

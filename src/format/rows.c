@@ -316,6 +316,16 @@ frit_status frit_encode_weighted(frit_arena *arena, frit_tensor *tensor, frit_dt
     return FRIT_OK;
 }
 
+bool frit_tensor_get_origin(const frit_tensor *tensor, frit_encode_origin *out)
+{
+    if (tensor->data || !tensor->recipe || tensor->recipe->make != make_encoded) return false;
+    const encoded *e = (const encoded *)tensor->recipe;
+    if (e->factors) return false;
+    const int64_t n = e->importance ? frit_tensor_n_rows(tensor) / e->height * frit_tensor_width(tensor) : 0;
+    *out = (frit_encode_origin){e->base.parts, e->importance, n};
+    return true;
+}
+
 frit_status frit_multiply_rows(frit_arena *arena, frit_tensor *tensor, const float *factors, int64_t n)
 {
     const int64_t n_rows = frit_tensor_n_rows(tensor);

@@ -973,6 +973,7 @@ class frit_allocate_options(Structure):
     phase_ctx: int | None
     plan: Any
     plan_ctx: int | None
+    reuse: bytes | None
     reserved: Any
     _fields_ = [
         ("size", c_char_p),
@@ -986,7 +987,8 @@ class frit_allocate_options(Structure):
         ("phase_ctx", c_void_p),
         ("plan", CFUNCTYPE(None, c_void_p, POINTER(frit_planned_tensor), c_double)),
         ("plan_ctx", c_void_p),
-        ("reserved", c_uint64 * 16),
+        ("reuse", c_char_p),
+        ("reserved", c_uint64 * 15),
     ]
 
 class frit_samples_options(Structure):
