@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rounding with the covariance of inputs: factors, and what it gains.
 #include "engine/refine_rows.h"
+#include "base/rng.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -218,6 +219,39 @@ static void threads_change_no_byte(void **state)
     }
 }
 
+// Errors fall, and threads change no byte.
+static void shapes_drawn_at_random_are_refined(void **state)
+{
+    (void)state;
+    frit_pool *pools[2];
+    frit_rng rng;
+    frit_rng_init(&rng, 3);
+    for (int i = 0; i < 2; i++) assert_ok(frit_pool_new(&pools[i], i + 1));
+    for (int i = 0; i < 3 * (int)FRIT_COUNT(types); i++) {
+        static uint8_t start[N_ROWS * WIDTH], blocks[2][N_ROWS * WIDTH];
+        static float sums[WIDTH * WIDTH], part[N_ROWS * WIDTH];
+        const frit_dtype type = types[i % (int)FRIT_COUNT(types)];
+        const int block = frit_dtype_get(type)->block_elems;
+        const int width = block * (1 + (int)(frit_rng_next(&rng) % (uint64_t)(WIDTH / block)));
+        const int n = 1 + (int)(frit_rng_next(&rng) % N_ROWS), first = (int)(frit_rng_next(&rng) % 64);
+        for (int r = 0; r < width; r++) memcpy(sums + r * width, h + r * WIDTH, (size_t)width * sizeof *sums);
+        for (int k = 0; k < n * width; k++) part[k] = weights[(k + first) % (N_ROWS * WIDTH)];
+        const size_t n_bytes = (size_t)n * frit_dtype_row_bytes(type, width);
+        frit_dtype_get(type)->encode(part, start, (int64_t)n * width, NULL);
+        for (int k = 0; k < 2; k++) {
+            frit_refine_input in = {.width = width, .sums = sums, .held = sums, .rounds = 3};
+            frit_dense_init(&in.dense);
+            assert_ok(frit_refine_factor(&in, pools[k]));
+            frit_refine_rows rows = {.type = type, .weights = part, .start = start, .blocks = blocks[k], .n = n};
+            assert_ok(frit_refine_run(&in, &rows, pools[k]));
+            if (!(rows.change < 0)) fail_msg("%s, %d x %d: %g", frit_dtype_get(type)->name, n, width, rows.change);
+            frit_refine_input_free(&in);
+        }
+        assert_memory_equal(blocks[0], blocks[1], n_bytes);
+    }
+    for (int i = 0; i < 2; i++) frit_pool_free(pools[i]);
+}
+
 static void inputs_that_are_zero_are_refused(void **state)
 {
     (void)state;
@@ -233,9 +267,10 @@ static void inputs_that_are_zero_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(factors_give_the_covariance),      cmocka_unit_test(errors_of_results_fall_in_every_type),
-        cmocka_unit_test(errors_of_inputs_are_taken_back),  cmocka_unit_test(threads_change_no_byte),
-        cmocka_unit_test(inputs_that_are_zero_are_refused), cmocka_unit_test(factors_of_super_blocks_are_the_best),
+        cmocka_unit_test(factors_give_the_covariance),        cmocka_unit_test(errors_of_results_fall_in_every_type),
+        cmocka_unit_test(errors_of_inputs_are_taken_back),    cmocka_unit_test(threads_change_no_byte),
+        cmocka_unit_test(inputs_that_are_zero_are_refused),   cmocka_unit_test(factors_of_super_blocks_are_the_best),
+        cmocka_unit_test(shapes_drawn_at_random_are_refined),
     };
     make_all();
     return cmocka_run_group_tests(tests, NULL, NULL);
