@@ -30,16 +30,6 @@ static size_t size_of(const char *path)
     return n;
 }
 
-static void expect_equal_files(const char *a, const char *b)
-{
-    size_t n_a, n_b;
-    char *x = read_file(a, &n_a), *y = read_file(b, &n_b);
-    assert_int_equal(n_a, n_b);
-    assert_memory_equal(x, y, n_a);
-    free(x);
-    free(y);
-}
-
 // Own samples, a text, and a conversation where the model has a template.
 static void bytes_do_not_depend_on_threads(void **state)
 {

@@ -49,16 +49,6 @@ static files make_files(void)
     return f;
 }
 
-static void expect_equal_files(const char *a, const char *b)
-{
-    size_t n_a, n_b;
-    char *x = read_file(a, &n_a), *y = read_file(b, &n_b);
-    assert_int_equal(n_a, n_b);
-    assert_memory_equal(x, y, n_a);
-    free(x);
-    free(y);
-}
-
 static void bytes_are_the_same_with_and_without(void **state)
 {
     (void)state;

@@ -61,16 +61,6 @@ static bool run_and_kill(const char *source, const char *target, int at)
     return WIFSIGNALED(status);
 }
 
-static void expect_equal_files(const char *a, const char *b)
-{
-    size_t n_a, n_b;
-    char *x = read_file(a, &n_a), *y = read_file(b, &n_b);
-    assert_int_equal(n_a, n_b);
-    assert_memory_equal(x, y, n_a);
-    free(x);
-    free(y);
-}
-
 typedef struct files {
     char source[600], whole[600], target[600], part[616];
     size_t n_steps;   // of a whole run

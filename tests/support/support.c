@@ -210,6 +210,16 @@ char *read_file(const char *path, size_t *n_bytes)
     return bytes;
 }
 
+void expect_equal_files(const char *a, const char *b)
+{
+    size_t n_a, n_b;
+    char *x = read_file(a, &n_a), *y = read_file(b, &n_b);
+    assert_int_equal(n_a, n_b);
+    assert_memory_equal(x, y, n_a);
+    free(x);
+    free(y);
+}
+
 void write_file(const char *path, const void *bytes, size_t n_bytes)
 {
     FILE *file = fopen(path, "wb");

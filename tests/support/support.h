@@ -45,6 +45,7 @@ const char *temp_path(const char *name);
 
 // The whole file, malloc'd and zero-terminated; fails the test if it cannot be read.
 char *read_file(const char *path, size_t *n_bytes);
+void expect_equal_files(const char *a, const char *b);   // to the byte
 void write_file(const char *path, const void *bytes, size_t n_bytes);
 
 // sum((a - b)^2) / sum(b^2): b is the reference. Infinite if a holds something that is not finite.
