@@ -91,9 +91,10 @@ typedef struct frit_backend {
     const char *name;
     // Runs the picks of a batch, and takes tokens that are picks of the step before; otherwise the engine does both.
     bool picks;
-    bool queues;    // runs steps while the host goes on
-    bool streams;   // runs plans whose matrices come with each step (frit_plan_options)
-    bool by_name;   // opened only where --device names it
+    bool queues;            // runs steps while the host goes on
+    bool streams;           // runs plans whose matrices come with each step (frit_plan_options)
+    bool early_prologues;   // may run prologues with the end of the phase before (frit_plan_options)
+    bool by_name;           // opened only where --device names it
     // Keys lie in pages by position and values by dimension, where their types have no blocks: as its attention reads
     // them. Otherwise keys by dimension and values by position.
     bool values_by_dim;

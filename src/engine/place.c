@@ -210,7 +210,10 @@ static frit_status measure(frit_engine *engine, frit_graph *graph, void *ctx)
     p->crossing = (uint64_t)graph->max_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
     for (int i = 0; i < graph->n_nodes; i++) add_cache(p, graph->nodes[i]);
     FRIT_TRY(frit_plan_new(&plan, graph,
-                           &(frit_plan_options){.is_fused = true, .takes = device->backend->takes, .device = device}));
+                           &(frit_plan_options){.is_fused = true,
+                                                .early_prologues = device->backend->early_prologues,
+                                                .takes = device->backend->takes,
+                                                .device = device}));
     FRIT_TRY(add_all_weights(engine, p, plan));
     FRIT_TRY(frit_plans_exec_bytes(device, plan, &bytes));
     // Executables of smaller classes take less. And the residual of the layers before, and what is added.

@@ -63,6 +63,7 @@ static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key ke
                                            .is_fused = true,
                                            .decode_kernels = i < PREFILL_CLASS,
                                            .streams = c->parts[k].streams,
+                                           .early_prologues = device->backend->early_prologues,
                                            .takes = device->backend->takes,
                                            .device = device};
         if (engine->observer)

@@ -98,10 +98,26 @@ static void extend_sources(planner *p, int k, int phase)
     }
 }
 
-static frit_status set_lifetimes(planner *p)
+// What the phase before reads for what prologue k is computed from.
+static void extend_for_prologue(planner *p, int k)
 {
+    const frit_phases *phases = &p->plan->phases;
+    const frit_chain *chain = &phases->chains[k];
+    for (int i = 0; i < chain->n_nodes; i++)
+        for (int s = 0; s < chain->nodes[i]->n_src; s++) {
+            const int from = other_chain(p, k, chain->nodes[i], s);
+            if (from != NONE && phases->chains[from].phase == chain->phase - 1) extend_sources(p, from, chain->phase);
+        }
+}
+
+static frit_status set_lifetimes(planner *p, bool early_prologues)
+{
+    const frit_phases *phases = &p->plan->phases;
     FRIT_TRY(add_buffers(p));
-    for (int k = 0; k < p->plan->phases.n_chains; k++) extend_sources(p, k, p->plan->phases.chains[k].phase);
+    for (int k = 0; k < phases->n_chains; k++) {
+        extend_sources(p, k, phases->chains[k].phase);
+        if (early_prologues && frit_phases_is_prologue(phases, k)) extend_for_prologue(p, k);
+    }
     for (int i = -1; i < p->g->n_results; i++) {
         const frit_node *read = i < 0 ? p->g->output : p->g->results[i];
         if (!read || frit_node_is_write(read)) continue;
@@ -176,7 +192,7 @@ static frit_status set_offsets(planner *p)
 static frit_status make_plan(planner *p, const frit_plan_options *options)
 {
     FRIT_TRY(frit_phases_make(&p->plan->phases, p->g, options->takes, options->device));
-    FRIT_TRY(set_lifetimes(p));
+    FRIT_TRY(set_lifetimes(p, options->early_prologues));
     return set_offsets(p);
 }
 

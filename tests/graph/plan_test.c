@@ -165,6 +165,56 @@ static void check_plan(const frit_plan *plan)
     check_offsets(plan);
 }
 
+// What chain c reads does not lie where `made` does.
+static void check_apart(const frit_plan *plan, int c, range made)
+{
+    for (int i = 0; i < plan->phases.chains[c].n_nodes; i++) {
+        const frit_node *node = plan->phases.chains[c].nodes[i];
+        for (int s = 0; s < node->n_src; s++) {
+            const frit_node *read = frit_node_storage(node->src[s]);
+            if (source_of(plan, c, node, s) >= 0 && is_kept(plan, read))
+                assert_false(overlaps(made, result_range(plan, read)));
+        }
+    }
+}
+
+// A prologue may run with the phase before: it writes nothing that is read there for what it is computed from. How many
+// such prologues there are.
+static int check_early_prologues(const frit_plan *plan)
+{
+    int n = 0;
+    for (int k = 0; k < plan->phases.n_chains; k++) {
+        const frit_chain *chain = &plan->phases.chains[k];
+        const frit_node *result = chain->nodes[chain->n_nodes - 1];
+        if (role_of(plan, k) != 0 || !is_kept(plan, result)) continue;
+        for (int i = 0; i < chain->n_nodes; i++)
+            for (int s = 0; s < chain->nodes[i]->n_src; s++) {
+                const int from = source_of(plan, k, chain->nodes[i], s);
+                if (from < 0 || plan->phases.chains[from].phase != chain->phase - 1) continue;
+                check_apart(plan, from, result_range(plan, result));
+                n++;
+            }
+    }
+    return n;
+}
+
+static void prologues_may_run_with_the_phase_before(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (int n_layer = 1; n_layer <= 4; n_layer++) {
+        example e;
+        example_start(&e);
+        example_model(&e, n_layer);
+        frit_plan *plan;
+        assert_ok(frit_plan_new(&plan, &e.g, &(frit_plan_options){.early_prologues = true}));
+        check_plan(plan);
+        n += check_early_prologues(plan);
+        example_end(&e);
+    }
+    assert_true(n > 4);
+}
+
 static void plans_of_models_are_sound_fused_or_not(void **state)
 {
     (void)state;
@@ -344,6 +394,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_of_models_are_sound_fused_or_not),
         cmocka_unit_test(plans_of_random_graphs_are_sound),
+        cmocka_unit_test(prologues_may_run_with_the_phase_before),
         cmocka_unit_test(nodes_that_the_output_does_not_need_are_no_steps),
         cmocka_unit_test(memory_is_used_again_when_a_result_has_been_read),
         cmocka_unit_test(set_rows_narrows_every_shape_and_widens_it_again),

@@ -364,6 +364,7 @@ const frit_backend frit_backend_cuda = {
     .picks = true,
     .queues = true,
     .streams = true,
+    .early_prologues = true,
     .by_name = true,   // it is young
     .values_by_dim = true,
     .open = cuda_open,
