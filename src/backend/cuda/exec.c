@@ -179,10 +179,10 @@ static frit_status send(frit_cuda_device *d, const frit_cuda_flight *flight, siz
 
 static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const frit_batch *batch, frit_cuda_step *step)
 {
-    enum { ALIGNMENT = 64 };
+    enum { ALIGNMENT = 64, LEAST_PAGES = 32 };
     input_array arrays[FRIT_CUDA_STEP_ARRAYS];
     size_t offsets[FRIT_CUDA_STEP_ARRAYS], n_bytes = 0;
-    step->page_stride = 1;
+    step->page_stride = LEAST_PAGES;
     while (step->page_stride < batch->page_stride) step->page_stride *= 2;
     step->n_row_tiles = n_row_tiles_of(batch);
     list_arrays(batch, step->page_stride, flight->n_picks, arrays);
