@@ -215,10 +215,22 @@ DEVICE void store_sum(char *sums, int lane, float sum)
     ((u16 *)sums)[16 + lane / 2] = float_to_half(sum - half_to_float(high));
 }
 
+// 128 * high + low of four integers of 15 bits, of which low is from -64 to 63. They come with 64 added, in the last bits
+// of words, so that high is what is above 7 of them.
+DEVICE void split_four(const u32 (&u)[4], u32 &high, u32 &low)
+{
+    const u32 first = __byte_perm(u[0], u[1], 0x5410), second = __byte_perm(u[2], u[3], 0x5410);
+    const u32 left = (__byte_perm(first, second, 0x6420) & 0x7f7f7f7fu) ^ 0x40404040u;
+    high = __byte_perm(first >> 7, second >> 7, 0x6420);
+    low = left | (left & 0x40404040u) << 1;
+}
+
 // Integers of 15 bits, 128 * high + low; the factor is what one of them is worth.
 template <class P> DEVICE void store_8_bits(char *to, char *sums, int lane, const eight &e)
 {
-    float largest = 0, sum = 0;
+    const float round = 12582912.f + 64;   // 1.5 * 2^23: adding it rounds to an integer, in the last bits
+    float largest = 0;
+    u32 sum = 0u - 8 * 0x4b400040u;        // its bits
 #pragma unroll
     for (int i = 0; i < 8; i++) largest = fmaxf(largest, fabsf(e.v[i]));
     largest = warp_max(largest);
@@ -226,16 +238,13 @@ template <class P> DEVICE void store_8_bits(char *to, char *sums, int lane, cons
     u32 high[2], low[2];
 #pragma unroll
     for (int w = 0; w < 2; w++) {
-        int h[4], l[4];
+        u32 u[4];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int q = __float2int_rn(e.v[w * 4 + i] * scale);
-            h[i] = (q + 64) >> 7;
-            l[i] = q - h[i] * 128;
-            sum += (float)q;
+            u[i] = __float_as_uint(e.v[w * 4 + i] * scale + round);
+            sum += u[i];
         }
-        high[w] = __byte_perm(__byte_perm(h[0], h[1], 0x0040), __byte_perm(h[2], h[3], 0x0040), 0x5410);
-        low[w] = __byte_perm(__byte_perm(l[0], l[1], 0x0040), __byte_perm(l[2], l[3], 0x0040), 0x5410);
+        split_four(u, high[w], low[w]);
     }
     // Columns lane * 8: group lane / 4, step lane / 2 % 2, lanes t = lane % 2 * 2 and + 1.
     char *at = to + lane / 8 * 64 + lane % 2 * 32 + lane / 4 % 2 * 8 + lane / 2 % 2 * 4;
@@ -244,7 +253,7 @@ template <class P> DEVICE void store_8_bits(char *to, char *sums, int lane, cons
     *(u32 *)(at + (ROWS * COLUMN_BYTES_OF(P::k))) = low[0];
     *(u32 *)(at + (ROWS * COLUMN_BYTES_OF(P::k)) + 16) = low[1];
     if (lane == 0) *(float *)(sums + 64) = largest * (1 / 16256.f);
-    store_sum(sums, lane, sum);
+    store_sum(sums, lane, (float)(int)sum);
 }
 
 template <class P> DEVICE void store_16_bits(char *to, char *sums, int lane, const eight &e)
