@@ -426,7 +426,7 @@ static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, cons
                                        .scales = step->work + e->scales,
                                        .n = e->has_own_rows ? n : n_rows,
                                        .width = e->k};
-    FRIT_TRY(frit_cuda_run_kernel(d, e->convert, (unsigned)(convert.n + 7) / 8, 1, &convert));
+    FRIT_TRY(frit_cuda_run_kernel(d, e->convert, (unsigned)convert.n, 1, &convert));
     const frit_expert_rows_args args = {.weights = frit_cuda_resolve(step, l->x[1]),
                                         .bytes = e->expert_bytes,
                                         .x = convert.y,

@@ -72,13 +72,23 @@ static const frit_cuda_some_variant *some_for(const frit_cuda_many *m, int64_t n
     return NULL;
 }
 
+// Whether nothing is left to be done with what the product's kernel has.
+static bool is_finished(const frit_cuda_launch *l, const frit_cuda_some_variant *some)
+{
+    const frit_cuda_many *m = &l->many;
+    return some->n_parts == 1 && m->finish && !m->is_gated && !m->norm.kernel && l->x[3].where == FRIT_CUDA_NOWHERE &&
+           frit_cuda_width(l->node) == m->n;
+}
+
 static frit_status multiply_some(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_some_variant *some,
                                  int n_rows, const frit_cuda_step *step)
 {
+    const bool is_last = is_finished(l, some);
     const frit_cuda_many *m = &l->many;
     const frit_some_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
                                  .x = frit_cuda_resolve(step, m->x.rows),
-                                 .out = step->work + m->product,
+                                 .scales = is_last ? frit_cuda_resolve(step, m->x.scales) : 0,
+                                 .out = is_last ? frit_cuda_resolve(step, l->y) : step->work + m->product,
                                  .n_rows = n_rows};
     return frit_cuda_kernel_launch(&d->gpu, some->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
@@ -146,7 +156,7 @@ static frit_status convert_rows(frit_cuda_device *d, const frit_cuda_launch *l, 
                                     .scales = frit_cuda_resolve(step, m->x.scales),
                                     .n = n_rows,
                                     .width = m->k};
-    return launch(d, m->convert, (unsigned)(n_rows + 7) / 8, &args);
+    return launch(d, m->convert, (unsigned)n_rows, &args);
 }
 
 static frit_status run_many(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
@@ -160,7 +170,7 @@ static frit_status run_many(frit_cuda_device *d, const frit_cuda_launch *l, cons
     FRIT_TRY(some ? multiply_some(d, l, some, (int)n_rows, step) : multiply_many(d, l, (int)n_rows, step));
     if (m->gate) return finish_gates(d, m, n_rows, n_parts, step);
     if (m->norm.kernel) return finish_and_norm(d, l, n_rows, n_parts, step);
-    return m->finish ? finish_numbers(d, l, n_rows, n_parts, step) : FRIT_OK;
+    return m->finish && !(some && is_finished(l, some)) ? finish_numbers(d, l, n_rows, n_parts, step) : FRIT_OK;
 }
 
 static uint64_t take_work(uint64_t *at, uint64_t n_bytes)

@@ -90,7 +90,8 @@ typedef struct frit_dequantize_args {
 typedef struct frit_some_args {
     frit_gpu_ptr weights[FRIT_GPU_SEGMENTS];   // tiles
     frit_gpu_ptr x;                            // f16 [n_rows, K]
-    frit_gpu_ptr out;                          // f32 [SPLITS, n_rows, rows of the tiles]
+    frit_gpu_ptr scales;   // f32 [n_rows], what numbers of a row of x are worth; 0: nothing to multiply
+    frit_gpu_ptr out;      // f32 [SPLITS, n_rows, rows of the tiles]
     int n_rows, pad;
 } frit_some_args;
 

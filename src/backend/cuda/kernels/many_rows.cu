@@ -6,26 +6,25 @@
 #include "parts.cuh"
 #include "rows.cuh"
 
-// A warp for each row. Grid: eights of rows; 256 threads.
+// A block of threads for each row. Grid: rows; 256 threads.
 extern "C" __global__ void __launch_bounds__(256) convert_rows(const frit_convert_args a)
 {
-    const long long row = (long long)blockIdx.x * 8 + threadIdx.x / 32;
-    const int lane = threadIdx.x % 32;
+    __shared__ float shared[33];
+    const long long row = blockIdx.x;
     let_next_kernel_start();
     wait_for_kernel_before();
-    if (row >= a.n) return;
     float largest = 0;
-    for (int i = lane * 4; i < a.width; i += 128) {
+    for (int i = (int)threadIdx.x * 4; i < a.width; i += 1024) {
         const float4 v = load_four<NUMBERS_F32>((const void *)a.x, row * a.width + i);
         largest = fmaxf(largest, largest_of(v));
     }
-    const float scale = half_scale(warp_max(largest));
-    for (int i = lane * 4; i < a.width; i += 128) {
+    const float scale = half_scale(block_max(largest, shared));
+    for (int i = (int)threadIdx.x * 4; i < a.width; i += 1024) {
         const float4 v = load_four<NUMBERS_F32>((const void *)a.x, row * a.width + i);
         store_four<NUMBERS_F16>((void *)a.y, row * a.width + i,
                                 make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale));
     }
-    if (lane == 0) ((float *)a.scales)[row] = 1 / scale;
+    if (threadIdx.x == 0) ((float *)a.scales)[row] = 1 / scale;
 }
 
 // A thread for each number. Grid: 256 numbers.

@@ -4,7 +4,7 @@
 // fragments of f16 in registers (some_rows.cuh). Rows of 256 columns are fetched into shared memory for the whole block
 // of threads, tiles for each warp, STAGES - 1 steps ahead.
 //
-//     out[split][row][16 * tile + r] = sum over the split's columns of weights[tile][r][column] * x[row][column]
+//     out[split][row][16 * tile + r] = sum over the split's columns of weights[tile][r][column] * x[row][column] * scales[row]
 //
 // Grid: groups of WARPS * TILES row tiles, those of the second segment last; SPLITS. Defined by the host: TYPE0,
 // TILES0, TYPE1, TILES1, K, ROWS (a multiple of 8), TILES, WARPS, SPLITS, STAGES, SHARED_BYTES, HALF_MATH.
@@ -71,6 +71,7 @@ DEVICE void multiply(const frit_some_args &a, frit_gpu_ptr weights, int n_tiles,
     }
     const int width = (TILES0 + TILES1) * 16;
     float *out = (float *)a.out + (long long)split * a.n_rows * width + at;
+    const float *scales = (const float *)a.scales;
 #pragma unroll
     for (int i = 0; i < TILES; i++) {
         const int tile = first + warp * TILES + i;
@@ -82,7 +83,7 @@ DEVICE void multiply(const frit_some_args &a, frit_gpu_ptr weights, int n_tiles,
                 const int row = n * 8 + lane % 4 * 2 + j % 2;
                 if (row < a.n_rows)
                     out[(long long)row * width + tile * 16 + lane / 4 + j / 2 * 8] =
-                        sums[i][n].v[j] * (1.f / halves_of<TYPE>::times);
+                        sums[i][n].v[j] * (1.f / halves_of<TYPE>::times) * (scales ? scales[row] : 1);
             }
     }
 }
