@@ -54,17 +54,18 @@ static int at_least_one(int n)
 // parts of results on their way to memory and back.
 static double cost_of(const frit_cuda_some *s, const frit_cuda_gpu *gpu, int tiles, int warps, int splits)
 {
-    const double bytes_a_clock = 24, start = 1500, enough_warps = 12;
+    const double bytes_a_clock = 24, start = 1500, enough_warps = 12, least_warps = 8;
     const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS, n_groups = n_groups_of(s, tiles, warps);
-    const int each = (n_blocks + splits - 1) / splits, n_at_once = blocks_per_multiprocessor(s, gpu, tiles, warps);
-    const int n_waves = (n_groups * splits + gpu->n_multiprocessors * n_at_once - 1) /
-                        (gpu->n_multiprocessors * at_least_one(n_at_once));
+    const int each = (n_blocks + splits - 1) / splits, n_all = n_groups * splits;
+    const int n_fit = at_least_one(blocks_per_multiprocessor(s, gpu, tiles, warps)),
+              n_needed = (n_all + gpu->n_multiprocessors - 1) / gpu->n_multiprocessors,
+              n_at_once = n_needed < n_fit ? n_needed : n_fit, n_waves = (n_needed + n_at_once - 1) / n_at_once;
     const double n_mma = 2.0 * s->rows * tiles, bytes = s->rows * 512 + warps * tiles * tile_bytes_of(s);
     double clocks = bytes / bytes_a_clock;
     const double issue = (300.0 * tiles + n_mma + 2.0 * s->rows + 100) * warps / 4, products = n_mma * warps * 2;
     if (clocks < issue) clocks = issue;
     if (clocks < products) clocks = products;
-    if (n_at_once * warps < enough_warps) clocks *= 1.5;
+    if (n_at_once * warps < enough_warps) clocks *= n_at_once * warps < least_warps ? 1.5 : 1.2;
     const double results = 8.0 * splits * s->rows * n_groups * tiles * warps * FRIT_TILE_ROWS;
     return n_waves * (start + n_at_once * each * clocks) + results / (bytes_a_clock * gpu->n_multiprocessors);
 }
