@@ -17,7 +17,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 PLATFORMS = $(shell grep -v '^\#' packaging/platforms.tsv | cut -f 1)
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-ray test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured page test-page setup dist deb check-packages release format lint check bench load fuzz asan tsan install clean help
+.PHONY: all run test check-deploy test-ray test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured page test-page setup dist deb check-packages check-twice release format lint check bench load fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -157,7 +157,13 @@ check-packages:
 	@tools/setup packages || echo "what is missing skips the checks that need it"
 	@tests/packaging/check.sh build/dist
 
-## make release    all three, of a committed tree whose version CHANGELOG.md names (docs/release.md)
+## make check-twice  builds the last commit once more in another folder, and compares all files with those of build/dist
+check-twice:
+	@tools/setup zig
+	@tools/setup deb
+	@tests/packaging/twice.sh build/dist
+
+## make release    dist, deb and check-packages, of a committed tree whose version CHANGELOG.md names (docs/release.md)
 release:
 	@packaging/ready
 	@$(MAKE) --no-print-directory dist deb check-packages

@@ -215,7 +215,12 @@ static int find_named(const cli_common *common, const char *text, char **path)
     hub_status status = HUB_OK;
     if (code == CLI_DONE) {
         status = hub_name_read(settings, text, name);
-        if (status == HUB_E_NOT_FOUND) {   // no name: a path, which opening finds or not
+        if (status == HUB_E_NOT_FOUND && text[0] && !text[strcspn(text, "/\\")]) {   // as it is typed to other programs
+            cli_fail("%s: there is no such file, and names of models begin with their source, as hf:ORG/REPO or "
+                     "ollama:MODEL:TAG; 'frit list' shows what is here",
+                     text);
+            code = CLI_BAD_MODEL;
+        } else if (status == HUB_E_NOT_FOUND) {   // a path, of which opening says what is wrong
             *path = strdup(text);
             code = *path ? CLI_DONE : cli_no_memory();
         } else if (status != HUB_OK) {

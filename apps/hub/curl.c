@@ -41,6 +41,9 @@ CURL *hub_curl_new(void)
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 30L);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, hub_curl_header);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#ifdef CURLSSLOPT_REVOKE_BEST_EFFORT   // Windows' TLS: a list of revoked certificates that cannot be had is no fault
+    curl_easy_setopt(curl, CURLOPT_SSL_OPTIONS, (long)CURLSSLOPT_REVOKE_BEST_EFFORT);
+#endif
     if (certificates()) curl_easy_setopt(curl, CURLOPT_CAINFO, certificates());
     return curl;
 }

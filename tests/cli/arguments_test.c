@@ -134,6 +134,8 @@ static void two_models_are_one_too_many(void **state)
     expect("run -p x --session ''", "", 2, NULL, "--session: the name is empty; expected FILE");
     expect("run -p x --model=", "", 2, NULL, "--model: the name is empty; expected FILE");
     expect("run '' x", "", 3, NULL, "'': cannot be opened");
+    expect("run llama3.2:1b -p x", "", 3, NULL, "llama3.2:1b: there is no such file, and names of models begin");
+    expect("info no/such.gguf", "", 3, NULL, "no/such.gguf: cannot be opened: No such file");
     expect("run", "", 2, NULL, "run: the prompt is empty; give one with -p TEXT");
     expect("run a.gguf b.gguf", NULL, 2, NULL, "run: two models, 'a.gguf' and 'b.gguf'; expected one, and a prompt");
     snprintf(line, sizeof line, "run '%s' -m b.gguf", model);

@@ -39,7 +39,7 @@ MODEL = os.path.join(ROOT, "models", "fable.gguf")
 # What libraries and commands may need of a system: the oldest glibc, the oldest macOS, and system libraries.
 GLIBC, MACOS = (2, 17), (11, 0)
 NEEDED = {"linux": r"(lib(c|m|dl|pthread|rt)\.so\.\d|ld-linux-.*)", "macos": r"/usr/lib/libSystem\.B\.dylib",
-          "windows": r"(?i)(kernel32|advapi32|shell32|api-ms-win-crt-.*)\.dll"}
+          "windows": r"(?i)(kernel32|advapi32|shell32|bcrypt|crypt32|ws2_32|api-ms-win-crt-.*)\.dll"}
 PROCESSORS = {"x86_64": {"X86_64", "AMD64"}, "aarch64": {"AARCH64", "ARM64"}}
 
 
@@ -133,6 +133,15 @@ class Archives(unittest.TestCase):
 
     def test_windows_x86_64(self):
         self.runs("windows-x86_64")
+
+    def test_the_one_for_windows_fetches_models(self):
+        found = archives("-windows-x86_64")
+        if not found or not shutil.which("wine"):
+            self.skipTest("no archive for windows-x86_64, or no wine")
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(unpack(found[0], folder), "frit.exe")
+            output(self, sys.executable, os.path.join(ROOT, "tests", "hub", "wine_test.py"), program,
+                   os.path.join(ROOT, "build", "check-packages", "wine"))
 
     def test_macos(self):
         for name in PLATFORMS:
