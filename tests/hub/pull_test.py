@@ -585,4 +585,5 @@ if __name__ == "__main__":
         at = sys.argv.index("--kills")
         KILLS = int(sys.argv[at + 1])
         del sys.argv[at:at + 2]
+    signal.signal(signal.SIGINT, signal.default_int_handler)   # a job in the background ignores it, and so would frit
     unittest.main()
