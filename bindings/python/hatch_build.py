@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sysconfig
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,16 @@ class CustomBuildHook(BuildHookInterface[Any]):
         inside[str(folder / command)] = f"frit/bin/{command}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Packs the wheel again, as small as zlib can: hatchling has no option for that."""
+        if version == "editable":
+            return
+        with zipfile.ZipFile(artifact_path) as wheel:
+            members = [(info, wheel.read(info)) for info in wheel.infolist()]
+        with zipfile.ZipFile(artifact_path, "w") as wheel:
+            for info, content in members:
+                wheel.writestr(info, content, zipfile.ZIP_DEFLATED, 9)
 
     def build_here(self, root: Path) -> Path:
         folder = root / "build" / "wheel"
