@@ -263,7 +263,7 @@ class Binaries(unittest.TestCase):
                     unpack(os.path.basename(path), folder)
                     inside = [os.path.join(at, file) for at, _, files in os.walk(folder) for file in files]
                     programs = [f for f in inside if not os.path.islink(f) and
-                                re.search(r"/(frit|frit\.exe|libfrit(\.[\d.]+)?\.(so|dll|dylib)(\.[\d.]+)?)$", f)]
+                                re.search(r"(?<!completions)/(frit|frit\.exe|libfrit(\.[\d.]+)?\.(so|dll|dylib)(\.[\d.]+)?)$", f)]
                     self.assertEqual(len(programs), 2, f"{path}: {programs}")
                     for file in programs:
                         with self.subTest(f"{os.path.basename(path)}: {os.path.basename(file)}"):
