@@ -178,7 +178,7 @@ typedef struct frit_refine_options {
 // their inputs: types and size stay, errors of results fall. Layer by layer, with the inputs as the quantized model
 // has them; a matrix stays as it was where its error on text that is held out does not fall, or too few tokens reach
 // it, and all do where the KL divergence there does not fall, which the file says (quantize.kl.mean). For q2_k to
-// q6_k, q4_0 to q5_1, iq4_nl and iq4_xs. Needs memory for two engines, the file, the covariance of a layer and, up
+// q6_k, q4_0 to q5_1, and the types of iq2, iq3 and iq4. Needs memory for two engines, the file, the covariance of a layer and, up
 // to 4 GiB, what a layer reads in both models. The same bytes for any number of threads. The file is replaced at the
 // end; where that fails, it stays, and TARGET.refine.part, from which the next run with the same target, source and
 // tokens goes on. FRIT_E_INVALID for fewer than 4,096 tokens or a file that is not of this model, FRIT_E_UNSUPPORTED

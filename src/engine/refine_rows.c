@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rounding rows with the covariance of their inputs.
 #include "engine/refine_rows.h"
-#include "quant/half.h"
+#include "engine/refine_eight.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -128,11 +128,36 @@ static float round_to_level(const batch *b, int64_t row, int64_t column, float w
     return scale * frit_block_format_level(format, *code) - min;
 }
 
+// Eight columns from k on, which became the nearest: what the next ones make up for follows from the factor of these.
+static void round_eight(const batch *b, int64_t row, int64_t k, const float *made_up)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    const float *diagonal = in->diagonal + k, *target = b->target + row * n + k;
+    frit_unpacked_block *block = block_of(b, row, k);
+    int8_t *codes = block->codes + k % b->job->format->block;
+    frit_refine_eight eight = {.format = b->job->format,
+                               .scale = frit_block_format_scale(block, group_of(b->job->format, k))};
+    for (int i = 0; i < 8; i++) {
+        const float *u = in->factor + (k + i) * n + k;
+        eight.now[i] = target[i];
+        for (int l = i; l < 8; l++) eight.gradient[i] -= (l == i ? 1 : u[l]) * diagonal[l] * made_up[l];
+        for (int j = 0; j < 8; j++) {
+            const float *v = in->factor + (k + j) * n + k;
+            for (int l = i > j ? i : j; l < 8; l++)
+                eight.curvature[i][j] += (l == i ? 1 : u[l]) * (l == j ? 1 : v[l]) * diagonal[l];
+        }
+    }
+    if (eight.scale != 0) frit_refine_eight_find(&eight, codes);
+    for (int i = 0; i < 8; i++) b->error[row * n + k + i] = target[i] - eight.scale * (float)codes[i];
+}
+
 // error: what the target is above what it became.
 static void round_columns(batch *b, int64_t begin, int64_t end)
 {
     const frit_refine_input *in = b->job->in;
     const int64_t n = in->width;
+    const bool is_grid = b->job->format->is_grid;
     memset(b->tile, 0, sizeof b->tile);
     if (begin > 0)
         frit_dense_dots(&in->dense, rows_of(b->error, b->n, n), rows_of(in->factor + begin * n, end - begin, n), begin,
@@ -142,7 +167,10 @@ static void round_columns(batch *b, int64_t begin, int64_t end)
         float *error = b->error + r * n, *made_up = b->tile[r];
         for (int64_t k = begin; k < end; k++) {
             const float *u = in->factor + k * n;
-            error[k] = target[k] - round_to_level(b, r, k, target[k] + made_up[k - begin]);
+            if (!is_grid)
+                error[k] = target[k] - round_to_level(b, r, k, target[k] + made_up[k - begin]);
+            else if (k % 8 == 0)
+                round_eight(b, r, k, made_up + k - begin);
             for (int64_t j = k + 1; j < end; j++) made_up[j - begin] += u[j] * error[k];
         }
     }
@@ -173,6 +201,37 @@ static void improve_codes(const batch *b, int64_t row, int64_t begin, int64_t en
         const int8_t *code = &block_of(b, row, k)->codes[k % format->block], before = *code;
         const float next = round_to_level(b, row, k, wanted);
         if (*code != before) change(b, row, k, next - target[k] - error[k], begin, end);
+    }
+}
+
+// Eight columns from k on: of a row with these gradients, after these steps.
+static frit_refine_eight eight_of(const batch *b, int64_t row, int64_t k, const float *gradient, const float *steps)
+{
+    const frit_refine_input *in = b->job->in;
+    const float *target = b->target + row * in->width + k, *error = b->error + row * in->width + k;
+    frit_refine_eight eight = {.format = b->job->format};
+    for (int i = 0; i < 8; i++) {
+        memcpy(eight.curvature[i], in->sums + (k + i) * in->width + k, sizeof eight.curvature[i]);
+        eight.curvature[i][i] += in->damping;
+        eight.gradient[i] = gradient[i];
+        eight.now[i] = target[i] + error[i] + (steps ? steps[i] : 0);
+    }
+    return eight;
+}
+
+static void improve_eights(const batch *b, int64_t row, int64_t begin, int64_t end)
+{
+    const frit_block_format *format = b->job->format;
+    for (int64_t k = begin; k < end; k += 8) {
+        frit_refine_eight eight = eight_of(b, row, k, b->gradient + row * b->job->in->width + k, NULL);
+        frit_unpacked_block *block = block_of(b, row, k);
+        int8_t *codes = block->codes + k % format->block;
+        eight.scale = frit_block_format_scale(block, group_of(format, k));
+        if (eight.scale == 0 || !(frit_refine_eight_find(&eight, codes) < 0)) continue;
+        for (int i = 0; i < 8; i++) {
+            const float step = eight.scale * (float)codes[i] - eight.now[i];
+            if (step != 0) change(b, row, k + i, step, begin, end);
+        }
     }
 }
 
@@ -230,20 +289,41 @@ typedef struct trial {
     float gain;   // of the squared error: below 0 is better
 } trial;
 
-// Coordinate descent within the group: SWEEPS times over its codes.
-static void try_group(const batch *b, int64_t row, int64_t first, trial *t)
+enum { SWEEPS = 2 };   // over the codes of a group
+
+static void try_step(const batch *b, int64_t first, int k, float step, trial *t, float *gradient)
 {
-    enum { SWEEPS = 2 };
+    const frit_refine_input *in = b->job->in;
+    const float *h = in->sums + (first + k) * in->width + first;
+    t->steps[k] += step;
+    for (int j = 0; j < b->job->format->group; j++) gradient[j] += step * h[j];
+    gradient[k] += step * in->damping;
+}
+
+static void try_eights(const batch *b, int64_t row, int64_t first, trial *t, float *gradient)
+{
+    const int n = b->job->format->group;
+    const float scale = block_of(b, row, first)->d * (float)t->scale;
+    for (int i = 0; i < SWEEPS * n && scale != 0; i += 8) {
+        const int k = i % n;
+        frit_refine_eight eight = eight_of(b, row, first + k, gradient + k, t->steps + k);
+        eight.scale = scale;
+        frit_refine_eight_find(&eight, t->codes + k);
+        for (int j = 0; j < 8; j++) {
+            const float step = scale * (float)t->codes[k + j] - eight.now[j];
+            if (step != 0) try_step(b, first, k + j, step, t, gradient);
+        }
+    }
+}
+
+static void try_codes(const batch *b, int64_t row, int64_t first, trial *t, float *gradient)
+{
     const frit_refine_input *in = b->job->in;
     const frit_block_format *format = b->job->format;
     const frit_unpacked_block *block = block_of(b, row, first);
     const int64_t at = row * in->width + first;
     const float scale = block->d * (float)t->scale, min = block->dmin * (float)t->min;
     const int n = format->group;
-    float gradient[FRIT_UNPACKED_CODES];
-    memcpy(gradient, b->gradient + at, (size_t)n * sizeof *gradient);
-    memcpy(t->codes, block->codes + first % format->block, (size_t)n);
-    memset(t->steps, 0, (size_t)n * sizeof *t->steps);
     for (int i = 0; i < SWEEPS * n; i++) {
         const int k = i % n;
         const float *h = in->sums + (first + k) * in->width + first;
@@ -251,11 +331,21 @@ static void try_group(const batch *b, int64_t row, int64_t first, trial *t)
         const float wanted = now - gradient[k] / (h[k] + in->damping);
         if (scale != 0) t->codes[k] = (int8_t)frit_block_format_nearest(format, (wanted + min) / scale);
         const float step = scale * frit_block_format_level(format, t->codes[k]) - min - now;
-        if (step == 0) continue;
-        t->steps[k] += step;
-        for (int j = 0; j < n; j++) gradient[j] += step * h[j];
-        gradient[k] += step * in->damping;
+        if (step != 0) try_step(b, first, k, step, t, gradient);
     }
+}
+
+// Coordinate descent within the group.
+static void try_group(const batch *b, int64_t row, int64_t first, trial *t)
+{
+    const frit_block_format *format = b->job->format;
+    const int64_t at = row * b->job->in->width + first;
+    const int n = format->group;
+    float gradient[FRIT_UNPACKED_CODES];
+    memcpy(gradient, b->gradient + at, (size_t)n * sizeof *gradient);
+    memcpy(t->codes, block_of(b, row, first)->codes + first % format->block, (size_t)n);
+    memset(t->steps, 0, (size_t)n * sizeof *t->steps);
+    (format->is_grid ? try_eights : try_codes)(b, row, first, t, gradient);
     t->gain = 0;
     for (int k = 0; k < n; k++) t->gain += 0.5f * t->steps[k] * (gradient[k] + b->gradient[at + k]);
 }
@@ -265,7 +355,7 @@ static bool is_allowed(const frit_block_format *format, const trial *t)
     return t->scale >= format->scale_low && t->scale <= format->scale_high && t->min >= 0 && t->min <= format->min_high;
 }
 
-// The best of the group's neighbours: scale and min may change by one.
+// The best of the group's neighbours: scale and min may change by one step.
 static bool find_neighbour(const batch *b, int64_t row, int64_t first, trial *best)
 {
     const frit_block_format *format = b->job->format;
@@ -273,7 +363,7 @@ static bool find_neighbour(const batch *b, int64_t row, int64_t first, trial *be
     const int g = group_of(format, first), reach = format->min_high > 0 ? 1 : 0;
     trial t;
     best->gain = 0;
-    for (int s = -1; s <= 1; s++)
+    for (int s = -format->scale_step; s <= format->scale_step; s += format->scale_step)
         for (int m = -reach; m <= reach; m++) {
             t.scale = block->scales[g] + s;
             t.min = reach > 0 ? block->mins[g] + m : 0;
@@ -311,7 +401,7 @@ static void improve_columns(batch *b, int64_t begin, int64_t end)
     const frit_block_format *format = b->job->format;
     memset(b->other, 0, (size_t)(b->n * COLUMNS) * sizeof(float));
     for (int64_t r = 0; r < b->n; r++) {
-        improve_codes(b, r, begin, end);
+        (format->is_grid ? improve_eights : improve_codes)(b, r, begin, end);
         for (int64_t first = begin; first < end; first += format->group)
             (has_integers(format) ? improve_integers : improve_factors)(b, r, first, begin, end);
     }
@@ -365,7 +455,7 @@ static void take_steps(batch *b, int64_t first, bool of_mins, const float *steps
     for (int64_t r = 0; r < b->n; r++) {
         frit_unpacked_block *block = block_of(b, r, first);
         float *factor = of_mins ? &block->dmin : &block->d;
-        const float next = frit_half_to_float(frit_float_to_half(*factor + steps[r]));
+        const float next = frit_block_format_nearest_d(b->job->format, *factor + steps[r]);
         const bool is_allowed = next * *factor > 0 && isfinite(next);   // signs belong to the codes
         const float step = is_allowed ? next - *factor : 0;
         if (is_allowed) *factor = next;

@@ -14,6 +14,8 @@
 //        takes the neighbouring scale and min with which, its codes rounded anew, it is best; then d and dmin of each
 //        super-block.
 //
+// Where codes are rows of a grid, eight columns take the place of one in 2 and 3 (refine_eight.h).
+//
 // Rows do not depend on each other, so results do not depend on the number of threads.
 #pragma once
 #include "base/thread.h"

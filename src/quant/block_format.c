@@ -4,6 +4,7 @@
 
 #include "quant/blocks.h"
 #include "quant/encode.h"
+#include "quant/grid_format.h"
 #include "quant/half.h"
 #include "quant/levels.h"
 #include "quant/pack.h"
@@ -322,19 +323,39 @@ static void pack_iq4_xs(const frit_unpacked_block *from, void *block)
     for (int k = 0; k < 4; k++) b->scales_low[k] = (uint8_t)(low >> 8 * k);
 }
 
+// Names without scales: d itself may change.
+#define CODES(type_, block_, group_, low_, high_, scale_low_, scale_high_, min_high_, levels_, name)                   \
+    {                                                                                                                  \
+        .type = FRIT_DTYPE_##type_, .block = block_, .group = group_, .low = low_, .high = high_,                      \
+        .scale_low = scale_low_, .scale_high = scale_high_, .scale_step = 1, .min_high = min_high_, .levels = levels_, \
+        .unit = 1, .unpack = unpack_##name, .pack = pack_##name                                                        \
+    }
+// Magnitudes up to high_, scales 1, 3, .. 31.
+#define GRID(type_, group_, high_, unit_, even_, name)                                                           \
+    {                                                                                                            \
+        .type = FRIT_DTYPE_##type_, .block = 256, .group = group_, .low = -high_, .high = high_, .scale_low = 1, \
+        .scale_high = 31, .scale_step = 2, .unit = unit_, .is_grid = true, .even_signs = even_,                  \
+        .grid = FRIT_GRID_##type_, .unpack = frit_unpack_##name, .pack = frit_pack_##name                        \
+    }
+
 // clang-format off
 static const frit_block_format formats[] = {
-    {FRIT_DTYPE_Q2_K,   256, 16,   0,  3,    0,  15, 15, NULL, unpack_q2_k, pack_q2_k},
-    {FRIT_DTYPE_Q3_K,   256, 16,  -4,  3,  -32,  31,  0, NULL, unpack_q3_k, pack_q3_k},
-    {FRIT_DTYPE_Q4_K,   256, 32,   0, 15,    0,  63, 63, NULL, unpack_q4_k, pack_q4_k},
-    {FRIT_DTYPE_Q5_K,   256, 32,   0, 31,    0,  63, 63, NULL, unpack_q5_k, pack_q5_k},
-    {FRIT_DTYPE_Q6_K,   256, 16, -32, 31, -128, 127,  0, NULL, unpack_q6_k, pack_q6_k},
-    {FRIT_DTYPE_Q4_0,    32, 32,  -8,  7,    1,   1,  0, NULL, unpack_q4_0, pack_q4_0},
-    {FRIT_DTYPE_Q4_1,    32, 32,   0, 15,    1,   1,  1, NULL, unpack_q4_1, pack_q4_1},
-    {FRIT_DTYPE_Q5_0,    32, 32, -16, 15,    1,   1,  0, NULL, unpack_q5_0, pack_q5_0},
-    {FRIT_DTYPE_Q5_1,    32, 32,   0, 31,    1,   1,  1, NULL, unpack_q5_1, pack_q5_1},
-    {FRIT_DTYPE_IQ4_NL,  32, 32,   0, 15,    1,   1,  0, frit_iq4_levels, unpack_iq4_nl, pack_iq4_nl},
-    {FRIT_DTYPE_IQ4_XS, 256, 32,   0, 15,  -32,  31,  0, frit_iq4_levels, unpack_iq4_xs, pack_iq4_xs},
+    CODES(Q2_K,   256, 16,   0,  3,    0,  15, 15, NULL, q2_k),
+    CODES(Q3_K,   256, 16,  -4,  3,  -32,  31,  0, NULL, q3_k),
+    CODES(Q4_K,   256, 32,   0, 15,    0,  63, 63, NULL, q4_k),
+    CODES(Q5_K,   256, 32,   0, 31,    0,  63, 63, NULL, q5_k),
+    CODES(Q6_K,   256, 16, -32, 31, -128, 127,  0, NULL, q6_k),
+    CODES(Q4_0,    32, 32,  -8,  7,    1,   1,  0, NULL, q4_0),
+    CODES(Q4_1,    32, 32,   0, 15,    1,   1,  1, NULL, q4_1),
+    CODES(Q5_0,    32, 32, -16, 15,    1,   1,  0, NULL, q5_0),
+    CODES(Q5_1,    32, 32,   0, 31,    1,   1,  1, NULL, q5_1),
+    CODES(IQ4_NL,  32, 32,   0, 15,    1,   1,  0, frit_iq4_levels, iq4_nl),
+    CODES(IQ4_XS, 256, 32,   0, 15,  -32,  31,  0, frit_iq4_levels, iq4_xs),
+    GRID(IQ2_XXS, 32, 43, 0.125f, true,  iq2_xxs),
+    GRID(IQ2_XS,  16, 43, 0.125f, true,  iq2_xs),
+    GRID(IQ2_S,   16, 43, 0.125f, false, iq2_s),
+    GRID(IQ3_XXS, 32, 62, 0.25f,  true,  iq3_xxs),
+    GRID(IQ3_S,   32, 15, 1,      false, iq3_s),
 };
 // clang-format on
 
@@ -371,12 +392,24 @@ static float round_to_half(float x)
     return frit_half_to_float(frit_float_to_half(frit_clamp(x, -65504, 65504)));
 }
 
+float frit_block_format_nearest_d(const frit_block_format *format, float wanted)
+{
+    return format->unit * round_to_half(wanted / format->unit);
+}
+
+// Among scale_low, scale_low + scale_step, ...
+static int nearest_scale(const frit_block_format *format, float wanted)
+{
+    const int step = format->scale_step, low = format->scale_low;
+    return low + step * frit_round_clamped((wanted - (float)low) / (float)step, 0, (format->scale_high - low) / step);
+}
+
 void frit_block_format_set_scale(const frit_block_format *format, frit_unpacked_block *block, int g, float wanted)
 {
     if (format->scale_low == format->scale_high)
-        block->d = round_to_half(wanted);
+        block->d = frit_block_format_nearest_d(format, wanted);
     else if (block->d != 0)
-        block->scales[g] = (int16_t)frit_round_clamped(wanted / block->d, format->scale_low, format->scale_high);
+        block->scales[g] = (int16_t)nearest_scale(format, wanted / block->d);
 }
 
 void frit_block_format_set_min(const frit_block_format *format, frit_unpacked_block *block, int g, float wanted)

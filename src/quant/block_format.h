@@ -4,15 +4,18 @@
 //     x = (d * scale[g]) * level(code) - dmin * min[g]        g: the group of the number
 //
 // Formats with super-blocks have small integers as scales (and mins) of groups; of the others every block is one group
-// of scale 1, and d, dmin themselves may change, to any number in half precision. Unpacking a block and packing it
-// again gives the same bytes.
+// of scale 1, and d, dmin themselves may change, to any number in half precision. Codes of the IQ2 and IQ3 formats are
+// magnitudes with their signs: those of four or eight numbers together must be a row of a grid, and of some formats the
+// minus signs of eight numbers must be even. Their d is the stored one times a power of two, so that scales are the odd
+// numbers. Unpacking a block and packing it again gives the same bytes.
 #pragma once
 #include "quant/dtype.h"
+#include "quant/grid_search.h"
 
 enum { FRIT_UNPACKED_CODES = 256, FRIT_UNPACKED_GROUPS = 16 };
 
 typedef struct frit_unpacked_block {
-    float d, dmin;   // exact in half precision
+    float d, dmin;   // exact in half precision, times the format's unit
     int16_t scales[FRIT_UNPACKED_GROUPS], mins[FRIT_UNPACKED_GROUPS];
     int8_t codes[FRIT_UNPACKED_CODES];
 } frit_unpacked_block;
@@ -22,8 +25,13 @@ typedef struct frit_block_format {
     int block, group;            // numbers in a block, and in a group
     int low, high;               // codes
     int scale_low, scale_high;   // both 1: d itself is what may change
+    int scale_step;              // between scales
     int min_high;                // mins are 0..min_high; 0: none; 1: dmin itself is what may change
     const int8_t *levels;        // of codes; NULL: the codes themselves
+    float unit;                  // of d: it is a number in half precision times this
+    bool is_grid;                // codes are rows of `grid`
+    bool even_signs;
+    frit_grid_kind grid;
     void (*unpack)(const void *block, frit_unpacked_block *out);
     void (*pack)(const frit_unpacked_block *from, void *block);
 } frit_block_format;
@@ -36,8 +44,10 @@ static inline float frit_block_format_level(const frit_block_format *format, int
     return format->levels ? (float)format->levels[code] : (float)code;
 }
 
-// The code whose level is nearest to x.
+// The code whose level is nearest to x. Not for grids.
 int frit_block_format_nearest(const frit_block_format *format, float x);
+// The d next to `wanted` that can be stored.
+float frit_block_format_nearest_d(const frit_block_format *format, float wanted);
 // The factor of group g, d * scale, and what is taken off, dmin * min. Setting them takes the nearest that there is.
 float frit_block_format_scale(const frit_unpacked_block *block, int g);
 float frit_block_format_min(const frit_unpacked_block *block, int g);

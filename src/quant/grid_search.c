@@ -118,6 +118,7 @@ static void make(frit_grid_kind kind)
     int n_points = 1;
     search->n_rows = grids[kind].n_rows;
     search->n_levels = grids[kind].n_levels;
+    memcpy(search->values, grids[kind].values, sizeof search->values);
     search->n_shells = grids[kind].n_shells;
     search->size = search->n_levels == 3 ? 8 : 4;
     search->near_rows = grids[kind].near_rows;

@@ -35,6 +35,7 @@ typedef struct frit_grid_near {
 // A grid with the neighbours of all points.
 typedef struct frit_grid_search {
     int n_rows, size, n_levels, n_shells;
+    int8_t values[8];                        // of levels
     int16_t row_of[FRIT_GRID_MAX_POINTS];    // by point number, the levels being its digits; -1: not in the grid
     uint8_t levels[8][FRIT_GRID_MAX_ROWS];   // of element k of row r: levels[k][r]
     uint32_t first[FRIT_GRID_MAX_POINTS];    // of a point's neighbours in near_rows, a multiple of FRIT_GRID_LANES

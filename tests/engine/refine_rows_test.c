@@ -96,9 +96,10 @@ static double plain_error(const float *a, const float *mixed)
     return 3 * sum;
 }
 
-static const frit_dtype types[] = {FRIT_DTYPE_Q2_K, FRIT_DTYPE_Q3_K,   FRIT_DTYPE_Q4_K,  FRIT_DTYPE_Q5_K,
-                                   FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q4_0,   FRIT_DTYPE_Q4_1,  FRIT_DTYPE_Q5_0,
-                                   FRIT_DTYPE_Q5_1, FRIT_DTYPE_IQ4_NL, FRIT_DTYPE_IQ4_XS};
+static const frit_dtype types[] = {FRIT_DTYPE_Q2_K,   FRIT_DTYPE_Q3_K,   FRIT_DTYPE_Q4_K,    FRIT_DTYPE_Q5_K,
+                                   FRIT_DTYPE_Q6_K,   FRIT_DTYPE_Q4_0,   FRIT_DTYPE_Q4_1,    FRIT_DTYPE_Q5_0,
+                                   FRIT_DTYPE_Q5_1,   FRIT_DTYPE_IQ4_NL, FRIT_DTYPE_IQ4_XS,  FRIT_DTYPE_IQ2_XXS,
+                                   FRIT_DTYPE_IQ2_XS, FRIT_DTYPE_IQ2_S,  FRIT_DTYPE_IQ3_XXS, FRIT_DTYPE_IQ3_S};
 
 static void encode(frit_dtype type, uint8_t *blocks)
 {
