@@ -98,6 +98,7 @@ static frit_status place(frit_engine *engine, const frit_engine_options *options
     frit_kv_room room = needs->fit.room;
     room.n_ctx = engine->n_ctx;
     FRIT_TRY(frit_kv_init(&engine->kv, engine->devices, engine->n_devices, &needs->shape, &room));
+    if (engine->model->loads_late) return FRIT_OK;
     return frit_engine_load_weights(engine, &needs->plans, (frit_progress){options->progress, options->progress_ctx});
 }
 
@@ -143,6 +144,7 @@ static frit_status finish(frit_engine *engine, const frit_engine_options *option
     FRIT_TRY(frit_rope_init(&engine->hp, engine->n_ctx, &engine->arena));
     FRIT_TRY(make_step_buffers(engine));
     FRIT_TRY(make_pick_run(engine));
+    if (engine->model->loads_late) return FRIT_OK;
     // The plans that every run needs, here rather than at the first token.
     frit_plan_class *c;
     const bool has_prefill = engine->prefill_rows < INT32_MAX;

@@ -71,14 +71,17 @@ static frit_status enter_covariance(frit_covariance *covariance, const frit_plan
                                  same, &observed->covariance);
 }
 
-static frit_status add(const frit_engine *engine, frit_plan_part *part, frit_observed observed)
+// *is_wanted: what it reads is to be kept.
+static frit_status add(const frit_engine *engine, frit_plan_part *part, frit_observed observed, bool *is_wanted)
 {
     const struct frit_observer *observer = engine->observer;
+    *is_wanted = false;
     if (is_listed(part, observed.name, observed.x)) return FRIT_OK;
     observed.covariance = -1;
     if (observer->importance) FRIT_TRY(enter_importance(observer->importance, &observed));
     if (observer->covariance) FRIT_TRY(enter_covariance(observer->covariance, part, &observed));
-    part->observed[part->n_observed++] = observed;
+    *is_wanted = observer->importance || observed.covariance >= 0;
+    if (*is_wanted) part->observed[part->n_observed++] = observed;
     return FRIT_OK;
 }
 
@@ -98,7 +101,9 @@ static frit_status add_product(const frit_engine *engine, frit_plan_part *part, 
                                         .route = route > 0 ? frit_node_storage(node->src[route]) : NULL,
                                         .n_values = width_of(node->src[0]) * n_matrices,
                                         .n_counts = route > 0 ? n_matrices : 1};
-        FRIT_TRY(add(engine, part, observed));
+        bool is_wanted;
+        FRIT_TRY(add(engine, part, observed, &is_wanted));
+        if (!is_wanted) continue;
         keep(graph, x);
         if (route > 0) keep(graph, (frit_node *)(uintptr_t)observed.route);
     }
@@ -144,11 +149,16 @@ frit_status frit_observe_keep(const frit_engine *engine, frit_plan_part *part, f
         for (size_t row = 0; row < FRIT_COUNT(products) && is_live[i]; row++)
             if (graph->nodes[i]->op == products[row].op)
                 FRIT_TRY(add_product(engine, part, graph, graph->nodes[i], row));
-    if (!head || !graph->output) return FRIT_OK;
-    const frit_node *x = frit_node_storage(graph->output);
+    if (!graph->output) return FRIT_OK;
+    bool reads_output = false;
     const int64_t width = width_of(graph->output);
-    const frit_observed observed = {.name = head->name, .x = x, .width = width, .n_values = width, .n_counts = 1};
-    return add(engine, part, observed);
+    if (head) {
+        const frit_node *x = frit_node_storage(graph->output);
+        const frit_observed observed = {.name = head->name, .x = x, .width = width, .n_values = width, .n_counts = 1};
+        FRIT_TRY(add(engine, part, observed, &reads_output));
+    }
+    if (engine->observer->layers.no_results && !reads_output && part->n_observed > 0) graph->output = NULL;
+    return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------------- steps

@@ -25,6 +25,7 @@ typedef struct frit_observed_layers {
     int32_t first;   // above 0: reads rows that are given
     int32_t end;
     bool is_residual;   // results are what the layers leave, without the final norm
+    bool no_results;    // there are none, and steps compute no more than what the observed matrices read
 } frit_observed_layers;
 
 struct frit_observer {

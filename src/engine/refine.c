@@ -233,9 +233,10 @@ static frit_engine_options engine_options(const refining *r)
     return (frit_engine_options){.n_ctx = (int32_t)r->text.window,
                                  .n_batch = (int32_t)r->text.window,
                                  .n_threads = r->options->n_threads,
+                                 .cache_type_k = "f16",
+                                 .cache_type_v = "f16",
                                  .device = "cpu",
-                                 .no_prefix_cache = true,
-                                 .deterministic = true};
+                                 .no_prefix_cache = true};   // windows are steps: kernels for prompts run all
 }
 
 static void close_pass(refining *r)
@@ -341,6 +342,7 @@ static void set_prefix(refining *r)
 static frit_status open_changed(refining *r)
 {
     FRIT_TRY(frit_model_open_memory(&r->quantized, r->bytes, r->n_bytes, NULL));
+    r->quantized->loads_late = true;   // an engine for each group of matrices, of a layer
     return check_target(r);
 }
 
@@ -578,6 +580,7 @@ static frit_status refine(refining *r, const char *source)
 {
     double before;
     FRIT_TRY(frit_model_open(&r->source, source, NULL));
+    r->source->floats_in_place = r->source->loads_late = true;   // layers run one after the other
     FRIT_TRY(check_source(r));
     label_text(r);
     FRIT_TRY(frit_file_read(r->path, UINT64_MAX, &r->bytes, &r->n_bytes));

@@ -25,7 +25,11 @@ frit_status frit_refine_stream_begin(frit_refine_stream *stream, frit_covariance
 {
     const int32_t n_layers = stream->engine->hp.n_layer;
     const frit_observed_layers layers = {
-        .first = stream->layer, .end = layer < n_layers ? layer + 1 : n_layers, .is_residual = advances};
+        .first = stream->layer,
+        .end = layer < n_layers ? layer + 1 : n_layers,
+        .is_residual = advances,
+        .no_results = !advances,
+    };
     stream->advances = advances;
     FRIT_TRY(frit_engine_observe_covariance(stream->engine, covariance));
     frit_observe_layers(stream->engine, layers);
