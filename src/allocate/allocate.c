@@ -45,7 +45,7 @@ static frit_status open_source(frit_allocation *a)
                                     : "bf16",
     };   // what is said is said when the file is written
     FRIT_TRY(frit_model_open(&a->model, a->source, &options));
-    a->model->floats_in_place = true;   // an engine for each price
+    a->model->floats_in_place = a->model->loads_late = true;   // an engine for each price
     if (a->model->info.kind == FRIT_KIND_DECODER) return FRIT_OK;
     return frit_fail(FRIT_E_UNSUPPORTED, "%s: is no decoder, and has no predictions to measure; expected a mix",
                      a->source);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Prices: how far the model's predictions move when one matrix alone is in its probe type. The matrix is encoded,
-// decoded again and put in its place, so the same kernels run and nothing else changes.
+// decoded again and put in its place, so the same kernels run and nothing else changes. What comes before its layer stays
+// as it was: what the layer reads is kept, and the model runs from there.
 #include "allocate/allocate.h"
+#include "engine/refine_stream.h"
 #include "format/rows.h"
 #include "sample/divergence.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +27,11 @@ typedef struct pricing {
     float *logits;             // [n_rows][n_vocab], of a window
     double *kl;                // [n_windows][n_rows]
     size_t window;
+    frit_token *tokens;          // [n_windows][n_tokens]
+    frit_refine_text text;       // these
+    frit_refine_stream stream;   // the model's, as far as the layer whose matrices are measured
+    frit_covariance *none;
+    double done, all;   // layers that ran for matrices, and will
 } pricing;
 
 // ------------------------------------------------------------------------------------- divergence
@@ -56,21 +64,50 @@ static void take_row(void *ctx, size_t i, const float *logits, size_t n)
     if (i >= p->n_tokens - p->n_rows) memcpy(p->logits + (i + p->n_rows - p->n_tokens) * n, logits, n * sizeof *logits);
 }
 
-static frit_status run_windows(pricing *p, frit_pool_fn then)
+// From a layer on, whose rows the stream has; 0: from the tokens on.
+static frit_status run_each(pricing *p, frit_engine *engine, int32_t first, frit_pool_fn then)
 {
     const frit_push_options push = {.output = FRIT_OUTPUT_ALL, .row = take_row, .row_ctx = p};
-    frit_engine *engine;
-    frit_session *session = NULL;
-    FRIT_TRY(frit_allocation_engine(p->a, &engine));
-    frit_status status = frit_session_new(&session, engine);
+    frit_session *session;
+    if (first > 0) FRIT_TRY(frit_engine_observe_covariance(engine, p->none));
+    frit_observe_layers(engine, (frit_observed_layers){.first = first});
+    FRIT_TRY(frit_session_new(&session, engine));
+    frit_status status = FRIT_OK;
     for (size_t w = 0; w < p->n_windows && status == FRIT_OK; w++) {
-        const frit_token *tokens = p->a->tokens + w * p->step * p->a->n_ctx;
         p->window = w;
-        status = frit_allocation_run(engine, session, tokens, p->n_tokens, &push);
+        if (first > 0) frit_observe_given(engine, p->stream.rows + w * p->n_tokens * (size_t)p->a->model->hp.n_embd);
+        status = frit_allocation_run(engine, session, p->tokens + w * p->n_tokens, p->n_tokens, &push);
         if (status == FRIT_OK) frit_pool_run(p->a->pool, then, p);
     }
     frit_session_free(session);
+    return status;
+}
+
+static frit_status run_windows(pricing *p, int32_t first, frit_pool_fn then)
+{
+    frit_engine *engine;
+    FRIT_TRY(frit_allocation_engine(p->a, &engine));
+    const frit_status status = run_each(p, engine, first, then);
     frit_engine_free(engine);
+    return status;
+}
+
+static frit_status run_layer(pricing *p)
+{
+    FRIT_TRY(frit_refine_stream_begin(&p->stream, p->none, p->stream.layer, true));
+    for (size_t w = 0; w < p->n_windows; w++)
+        FRIT_TRY(frit_refine_stream_run(&p->stream, (int64_t)w, (int64_t)p->n_tokens));
+    p->stream.layer++;
+    return FRIT_OK;
+}
+
+// The rows that the next layer reads. No engine stays while others have another matrix.
+static frit_status advance(pricing *p)
+{
+    FRIT_TRY(frit_allocation_engine(p->a, &p->stream.engine));
+    const frit_status status = run_layer(p);
+    frit_engine_free(p->stream.engine);
+    p->stream.engine = NULL;
     return status;
 }
 
@@ -94,7 +131,7 @@ static frit_status make_probe(pricing *p, frit_allocated *m, frit_arena *arena, 
     return frit_encode(arena, probe, type);
 }
 
-static frit_status measure_one(pricing *p, frit_allocated *m)
+static frit_status measure_one(pricing *p, frit_allocated *m, int32_t first)
 {
     frit_model *model = p->a->model;
     const frit_tensor *found = frit_checkpoint_find(model->ckpt, m->name);
@@ -104,7 +141,7 @@ static frit_status measure_one(pricing *p, frit_allocated *m)
     float *means = NULL;
     frit_status status = make_probe(p, m, &arena, tensor, &means);
     if (status == FRIT_OK) status = frit_model_bind_again(model, &arena);
-    if (status == FRIT_OK) status = run_windows(p, compare_rows);
+    if (status == FRIT_OK) status = run_windows(p, first, compare_rows);
     if (status == FRIT_OK) m->probe_kl = mean_of(p->kl, p->n_windows * p->n_rows);
     for (size_t w = 0; w < p->n_windows && status == FRIT_OK; w++)
         p->a->window_kl[(size_t)(m - p->a->list) * FRIT_PRICED_WINDOWS + w] = mean_of(p->kl + w * p->n_rows, p->n_rows);
@@ -114,17 +151,73 @@ static frit_status measure_one(pricing *p, frit_allocated *m)
     return status;
 }
 
+// The layer of a matrix; 0 where the model must run from the tokens on.
+static int32_t layer_of(const pricing *p, const frit_allocated *m)
+{
+    int layer = 0;
+    if (!p->stream.rows || sscanf(m->name, "blk.%d.", &layer) != 1) return 0;
+    return layer > 0 && layer < p->a->model->hp.n_layer ? layer : 0;
+}
+
+static frit_status measure_layer(pricing *p, int32_t layer)
+{
+    frit_allocation *a = p->a;
+    for (size_t k = 0; k < a->n; k++) {
+        if (layer_of(p, &a->list[k]) != layer || a->list[k].probe_kl >= 0) continue;   // >= 0: a state had it
+        FRIT_TRY(frit_allocation_report(a, p->done / p->all));
+        FRIT_TRY(measure_one(p, &a->list[k], layer));
+        FRIT_TRY(frit_allocation_save_sometimes(a));
+        p->done += a->model->hp.n_layer - layer;
+    }
+    return FRIT_OK;
+}
+
 static frit_status measure_all(pricing *p)
 {
     frit_allocation *a = p->a;
-    FRIT_TRY(run_windows(p, keep_rows));
+    int32_t last = 0;
+    FRIT_TRY(run_windows(p, 0, keep_rows));
     for (size_t k = 0; k < a->n; k++) {
-        FRIT_TRY(frit_allocation_report(a, (double)k / (double)a->n));
-        if (a->list[k].probe_kl >= 0) continue;   // a state had it
-        FRIT_TRY(measure_one(p, &a->list[k]));
-        FRIT_TRY(frit_allocation_save_sometimes(a));
+        const int32_t layer = layer_of(p, &a->list[k]);
+        if (a->list[k].probe_kl >= 0) continue;
+        p->all += a->model->hp.n_layer - layer;
+        last = layer > last ? layer : last;
     }
-    return frit_model_bind_again(a->model, &a->arena);
+    for (int32_t layer = 0; layer <= last; layer++) {
+        FRIT_TRY(measure_layer(p, layer));
+        FRIT_TRY(frit_model_bind_again(a->model, &a->arena));
+        if (layer < last) FRIT_TRY(advance(p));
+    }
+    return FRIT_OK;
+}
+
+static bool wants_none(void *ctx, const char *name)
+{
+    (void)ctx, (void)name;
+    return false;
+}
+
+// The tokens; rows of layers where the model may begin with a later one.
+static frit_status open_text(pricing *p)
+{
+    const frit_allocation *a = p->a;
+    const frit_covariance_options none = {.wants = wants_none};
+    p->tokens = calloc(p->n_windows * p->n_tokens, sizeof *p->tokens);
+    if (!p->tokens) return frit_fail_memory(p->n_windows * p->n_tokens * sizeof *p->tokens, "windows of text");
+    for (size_t w = 0; w < p->n_windows; w++)
+        memcpy(p->tokens + w * p->n_tokens, a->tokens + w * p->step * a->n_ctx, p->n_tokens * sizeof *p->tokens);
+    p->text = (frit_refine_text){
+        .tokens = p->tokens, .n_windows = (int64_t)p->n_windows, .window = (int64_t)p->n_tokens};   // they have BOS
+    p->stream.text = &p->text;
+    FRIT_TRY(frit_covariance_new(&p->none, &none));
+    return frit_refine_stream_open(&p->stream, a->model, MOST_KEPT);
+}
+
+static void close_text(pricing *p)
+{
+    frit_refine_stream_close(&p->stream);
+    frit_covariance_free(p->none);
+    free(p->tokens);
 }
 
 // Of all prices, for one token.
@@ -169,10 +262,12 @@ frit_status frit_allocation_measure_prices(frit_allocation *a)
     p.base = malloc(p.n_windows * p.n_rows * p.n_vocab * sizeof *p.base);
     p.logits = malloc(p.n_rows * p.n_vocab * sizeof *p.logits);
     p.kl = calloc(p.n_windows * p.n_rows, sizeof *p.kl);
-    const frit_status status =
+    frit_status status =
         p.base && p.logits && p.kl
-            ? measure_all(&p)
+            ? open_text(&p)
             : frit_fail_memory(p.n_windows * p.n_rows * p.n_vocab * sizeof *p.base, "a model's predictions");
+    if (status == FRIT_OK) status = measure_all(&p);
+    close_text(&p);
     free(p.base);
     free(p.logits);
     free(p.kl);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AT_ONCE = 64, MOST_MARKS = 256, CACHE_BYTES = 1 << 30 };
+enum { AT_ONCE = 64, MOST_MARKS = 256 };
 
 // Tokens that the model does not write: before and after what a user says.
 typedef struct marks {
@@ -138,14 +138,23 @@ static frit_status write_windows(writing *w, size_t first, size_t n)
 
 // ------------------------------------------------------------------------------------- engine
 
-// As many windows at a time as the cache may take.
+// A step reads all weights, however many windows it goes on with: the cache may take 1 GiB, of a large model a third
+// of what its weights do. All rounds are of about the same number.
+static size_t windows_at_a_time(const frit_allocation *a)
+{
+    const uint64_t of_window = frit_model_kv_bytes(a->model, "f16", "f16") * (a->n_ctx + 32) + 1;
+    uint64_t room = UINT64_C(1) << 30, of_weights = 0;
+    for (size_t i = 0; i < a->model->ckpt->n_tensors; i++) of_weights += a->model->ckpt->tensors[i].n_bytes;
+    if (room < of_weights / 3) room = of_weights / 3;
+    const size_t most = room / of_window > AT_ONCE ? AT_ONCE : room / of_window < 4 ? 4 : (size_t)(room / of_window);
+    const size_t n_rounds = (a->n_windows + most - 1) / most;
+    return (a->n_windows + n_rounds - 1) / n_rounds;
+}
+
 static frit_status open_writers(writing *w)
 {
     frit_allocation *a = w->a;
-    const uint64_t n_bytes = frit_model_kv_bytes(a->model, NULL, NULL) * (a->n_ctx + 32) + 1;
-    uint64_t n = CACHE_BYTES / n_bytes;
-    n = n > AT_ONCE ? AT_ONCE : n < 4 ? 4 : n;
-    w->n_writers = (size_t)n < a->n_windows ? (size_t)n : a->n_windows;
+    w->n_writers = windows_at_a_time(a);
     const frit_engine_options options = {.n_ctx = (int32_t)a->n_ctx + 32,
                                          .n_sessions = (int32_t)w->n_writers,
                                          .n_threads = a->convert->n_threads,
