@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Measures quantization of a model of a large shape with random weights.
 
-    bench/quantize_large.py build/release/frit --shape llama-8b --limit 240
+    bench/quantize_large.py build/release/frit --shape llama-8b --limit 540 --runs mix,fast
+    bench/quantize_large.py build/release/frit --shape llama-8b --layers 2 --limit 540 --runs full --windows 160
 
-Writes the model in bf16, then quantizes it: `--mix q4_k_m`, and `--bits 4.5 --windows 16`. Prints the seconds of each
-run and of its phases, and the most anonymous memory. A run that --limit seconds for all do not suffice for is
-stopped; what its phase would have taken is then computed from its share.
+Writes the model in bf16, then quantizes it: `--mix q4_k_m` (mix), `--bits 4.5 --fast` (fast), `--bits 4.5` (full).
+Prints the seconds of each run and of its phases, and the most anonymous memory. A run that --limit seconds for all do
+not suffice for is stopped; what its phase would have taken is then computed from its share.
 """
 import argparse
 import os
@@ -96,23 +97,25 @@ def main():
     parser.add_argument("frit")
     parser.add_argument("--shape", default="llama-8b")
     parser.add_argument("--layers", default="0")
-    parser.add_argument("--windows", default="16")
+    parser.add_argument("--windows", default="0", help="of the text that the model writes")
+    parser.add_argument("--runs", default="mix,fast,full")
     parser.add_argument("--threads", default="0")
     parser.add_argument("--folder", help="where the files go; needs 1.6 times the model's bytes")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for all")
     args = parser.parse_args()
     end = time.monotonic() + args.limit
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
-        model, mixed, sized = (os.path.join(folder, name) for name in ("model.gguf", "mixed.gguf", "sized.gguf"))
+        model, small = (os.path.join(folder, name) for name in ("model.gguf", "small.gguf"))
         make = [args.frit, "bench", "--random", args.shape, "--layers", args.layers, "--type", "bf16", "--save", model]
         measure("making the model", make + ["-p", "1", "-n", "0", "-r", "1", "--no-probe"], end)
         print(f"{os.path.getsize(model) / 1e9:.1f} GB", flush=True)
-        threads = ["-t", args.threads]
-        measure("mix q4_k_m", [args.frit, "quantize", model, mixed, "--mix", "q4_k_m"] + threads, end)
-        if os.path.exists(mixed):
-            os.remove(mixed)
         size = ["--bits", "4.5", "--windows", args.windows]
-        measure("size", [args.frit, "quantize", model, sized] + size + threads, end)
+        runs = {"mix": ["--mix", "q4_k_m"], "fast": size + ["--fast"], "full": size}
+        for name in args.runs.split(","):
+            measure(name, [args.frit, "quantize", model, small] + runs[name] + ["-t", args.threads], end)
+            for path in (small, small + ".state", small + ".part", small + ".refine.part"):
+                if os.path.exists(path):
+                    os.remove(path)
 
 
 if __name__ == "__main__":

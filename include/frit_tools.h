@@ -225,7 +225,11 @@ typedef struct frit_allocate_options {
     // An earlier file that frit_allocate wrote of this source: tensors whose type, numbers and importance are the same
     // are copied from it, the bytes are those of encoding them. Matrices that were refined are not. NULL: none.
     const char *reuse;
-    uint64_t reserved[15];
+    // Called with the tokens that were measured with, windows one after the other, before the file is written; may be
+    // NULL. frit_refine of the same text needs no second one.
+    void (*tokens)(void *ctx, const frit_token *tokens, size_t n);
+    void *tokens_ctx;
+    uint64_t reserved[13];
 } frit_allocate_options;
 
 // As frit_convert, with types that are chosen. Of convert->quantize, `keep`, `output_type`, `embedding_type`,

@@ -262,7 +262,9 @@ const frit_option *cli_refine_rows(size_t *n_rows);
 bool cli_refine_reads(const cli_refine_options *options);   // a file
 
 typedef struct cli_refine_job {
-    const cli_text *text;   // NULL: the model writes n_windows (0: 256)
+    const cli_text *text;   // NULL: `tokens`, or the model writes n_windows (0: 256)
+    const frit_token *tokens;
+    size_t n_tokens;
     int32_t n_windows, n_threads;
     bool by_default;   // what cannot be refined is no error
 } cli_refine_job;

@@ -56,7 +56,7 @@ static const frit_option *size_rows(size_t *n_rows)
          .max = 1e9,
          .fallback = "0",
          .metavar = "N",
-         .help = "windows of the text to measure with at most; 0: 256"},
+         .help = "windows of the text to measure with at most; 0: 256, of the model's own with --fast 64"},
         {.name = "state",
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(quantize_size, state),
@@ -84,6 +84,12 @@ static const frit_option *plan_rows(size_t *n_rows)
     *n_rows = CLI_COUNT(rows);
     return rows;
 }
+
+// What a size was measured with, where the model wrote it: it is refined with the same.
+typedef struct own_samples {
+    frit_token *tokens;
+    size_t n;
+} own_samples;
 
 typedef struct plan {
     uint64_t n_bytes;
@@ -169,9 +175,25 @@ static int run_allocate(const quantize_args *args, const char *source, const cha
     return status == FRIT_OK ? CLI_DONE : cli_report_convert(source, status);
 }
 
-// `table` NULL: the file is written. `text` without data: the model writes one.
+// Without memory for them they are written once more.
+static void take_samples(void *ctx, const frit_token *tokens, size_t n)
+{
+    own_samples *own = ctx;
+    own->tokens = malloc(n * sizeof *tokens);
+    own->n = own->tokens ? n : 0;
+    if (own->tokens) memcpy(own->tokens, tokens, n * sizeof *tokens);
+}
+
+// Importance and prices need fewer of the model's own windows than covariance does.
+static int32_t windows_of(const quantize_args *args, const cli_text *text)
+{
+    enum { FEW = 64 };
+    return args->size.n_windows == 0 && args->refine.fast && !text->data ? FEW : args->size.n_windows;
+}
+
+// `table` NULL: the file is written. `text` without data: the model writes one, which `samples` gets.
 static int allocate(const quantize_args *args, const char *source, const char *target, frit_convert_options *with,
-                    const cli_text *text, plan *table)
+                    const cli_text *text, own_samples *samples, plan *table)
 {
     const quantize_size *o = &args->size;
     char *own = o->state || table ? NULL : state_path(target);
@@ -180,7 +202,9 @@ static int allocate(const quantize_args *args, const char *source, const char *t
                                      .types = o->types,
                                      .text = text->data,
                                      .n_text = text->n,
-                                     .n_windows = o->n_windows,
+                                     .n_windows = windows_of(args, text),
+                                     .tokens = samples && !text->data ? take_samples : NULL,
+                                     .tokens_ctx = samples,
                                      .state = o->state ? o->state : own,
                                      .reuse = o->reuse,
                                      .plan = table ? print_tensor : NULL,
@@ -194,7 +218,7 @@ static int plan_size(const quantize_args *args, const char *source, frit_convert
 {
     cli_text text = {0};
     int code = args->size.file ? cli_read_file(args->size.file, &text) : CLI_DONE;
-    if (code == CLI_DONE) code = allocate(args, source, NULL, with, &text, table);
+    if (code == CLI_DONE) code = allocate(args, source, NULL, with, &text, NULL, table);
     free(text.data);
     return code;
 }
@@ -220,11 +244,13 @@ static int print_plan(const quantize_args *args, const char *source, frit_conver
 
 // A size is refined with what was measured with, unless another text is named.
 static int refine(const quantize_args *args, const char *source, const char *target, const cli_text *measured,
-                  const cli_text *named)
+                  const cli_text *named, const own_samples *samples)
 {
     const bool reads = cli_refine_reads(&args->refine), by_default = !args->refine.file;
     const cli_text *text = reads ? named : by_default && measured->data ? measured : NULL;
     const cli_refine_job job = {.text = text,
+                                .tokens = samples->tokens,
+                                .n_tokens = samples->n,
                                 .n_windows = args->size.n_windows,
                                 .n_threads = args->convert.n_threads,
                                 .by_default = by_default};
@@ -244,17 +270,19 @@ static int quantize(const quantize_args *args, const char *source, const char *t
 {
     const bool sized = is_sized(args);
     cli_text text = {0}, named = {0};
+    own_samples samples = {0};
     int code = cli_check_writable(target);
     if (code == CLI_DONE && args->size.file) code = cli_read_file(args->size.file, &text);
     if (code == CLI_DONE && cli_refine_reads(&args->refine)) code = cli_read_file(args->refine.file, &named);
     if (code == CLI_DONE)
-        code = sized ? allocate(args, source, target, with, &text, NULL)
+        code = sized ? allocate(args, source, target, with, &text, &samples, NULL)
                      : cli_convert(&args->common, source, target, with, "quantizing");
     if (code == CLI_DONE && (args->refine.file || (sized && !args->refine.fast)))
-        code = refine(args, source, target, &text, &named);
+        code = refine(args, source, target, &text, &named, &samples);
     if (code == CLI_DONE && sized) remove_state(args, target);
     free(text.data);
     free(named.data);
+    free(samples.tokens);
     return code;
 }
 

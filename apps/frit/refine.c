@@ -85,13 +85,14 @@ static frit_status read_tokens(const cli_common *common, const char *source, con
 
 static frit_status refine(const cli_common *common, const char *source, const char *target, const cli_refine_job *job)
 {
-    size_t n_tokens = 0;
+    const bool has_tokens = !job->text && job->tokens;
+    size_t n_tokens = job->n_tokens;
     frit_token *tokens = NULL;
     cli_progress progress;
-    frit_status status = read_tokens(common, source, job, &tokens, &n_tokens);
+    frit_status status = has_tokens ? FRIT_OK : read_tokens(common, source, job, &tokens, &n_tokens);
     if (status == FRIT_OK) {
         cli_progress_start(&progress, common, "refining");
-        const frit_refine_options options = {.tokens = tokens,
+        const frit_refine_options options = {.tokens = has_tokens ? job->tokens : tokens,
                                              .n_tokens = n_tokens,
                                              .n_threads = job->n_threads,
                                              .progress = cli_progress_step,

@@ -231,6 +231,8 @@ static frit_status allocate(frit_allocation *a, const char *target)
         const frit_status saved = frit_allocation_save(a);
         if (status == FRIT_OK) status = saved;
     }
+    const frit_allocate_options *o = a->options;
+    if (status == FRIT_OK && o->tokens) o->tokens(o->tokens_ctx, a->tokens, a->n_windows * a->n_ctx);
     return status == FRIT_OK ? finish(a, target) : status;
 }
 
