@@ -222,7 +222,7 @@ typedef struct frit_allocate_options {
     // Gets every tensor, and the KL divergence that its type is predicted to cost; nothing is written then.
     void (*plan)(void *ctx, const frit_planned_tensor *tensor, double kl);
     void *plan_ctx;
-    // An earlier file that frit_allocate wrote of this source: tensors whose type, numbers and importance are the same
+    // An earlier file of a size of this source, or of a mix with importance: tensors whose type, numbers and importance are the same
     // are copied from it, the bytes are those of encoding them. Matrices that were refined are not. NULL: none.
     const char *reuse;
     // Called with the tokens that were measured with, windows one after the other, before the file is written; may be

@@ -66,7 +66,8 @@ static const frit_option *size_rows(size_t *n_rows)
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(quantize_size, reuse),
          .metavar = "FILE",
-         .help = "copy tensors that are the same in an earlier file of a size, instead of encoding them"},
+         .help = "copy tensors that are the same in an earlier file, of a size or with importance, "
+                 "instead of encoding them"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
@@ -300,11 +301,10 @@ static int run(void *ctx)
         return cli_usage("quantize: --size and --bits choose types, so --mix, --pure and --type cannot be given too");
     if (!is_sized(args) && (args->size.file || args->size.state))
         return cli_usage("quantize: -f and --state are for measuring; give --size or --bits too");
-    if (!is_sized(args) && args->size.reuse)
-        return cli_usage("quantize: --reuse is for sizes; give --size or --bits too");
     if (args->refine.fast && args->refine.file)
         return cli_usage("quantize: --fast does not round again, so --refine cannot be given too");
     if (!args->quantize.mix && !with.type && !is_sized(args)) args->quantize.mix = "q4_k_m";
+    if (!is_sized(args)) args->quantize.reuse = args->size.reuse;
     with.quantize = &args->quantize;
     char *path, *importance = NULL;   // of what is named
     int code = cli_find_model(common, source, &path);

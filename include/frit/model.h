@@ -156,7 +156,10 @@ typedef struct frit_quantize_options {
     // live during the call.
     void (*plan)(void *ctx, const frit_planned_tensor *tensor);
     void *plan_ctx;
-    uint64_t reserved[8];
+    // An earlier file of this source, of a mix with importance or of a size: tensors whose type, numbers and importance
+    // are the same are copied from it, the bytes are those of encoding them. NULL: none.
+    const char *reuse;
+    uint64_t reserved[7];
 } frit_quantize_options;
 
 typedef struct frit_convert_options {

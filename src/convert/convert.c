@@ -230,6 +230,37 @@ static frit_status add_importance(conversion *c)
     return frit_meta_add(&c->meta, frit_str_of("quantize.imatrix.chunks_count"), chunks);
 }
 
+// Of names, sums and counts: the same for both formats of a file.
+static void hash_importance(const frit_importance *importance, uint8_t hash[FRIT_SHA256_BYTES])
+{
+    frit_sha256 sum;
+    frit_sha256_init(&sum);
+    for (size_t i = 0; i < importance->n; i++) {
+        const frit_importance_entry *entry = &importance->entries[i];
+        frit_sha256_add(&sum, entry->name, strlen(entry->name) + 1);
+        frit_sha256_add(&sum, entry->sums, entry->n_values * sizeof *entry->sums);
+        frit_sha256_add(&sum, entry->counts, entry->n_counts * sizeof *entry->counts);
+    }
+    frit_sha256_end(&sum, hash);
+}
+
+// How a file of a mix was made. Those of a size have labels of their own.
+static frit_status add_method(conversion *c)
+{
+    const frit_type_mix *mix = c->types.mix.mix;
+    const frit_importance *importance = c->types.importance;
+    char method[64], hash[2 * FRIT_SHA256_BYTES + 1];
+    uint8_t bytes[FRIT_SHA256_BYTES];
+    if (c->choice || !mix || !frit_convert_changes(&c->types)) return FRIT_OK;
+    frit_format(method, sizeof method, "mix %s%s", mix->name, c->types.mix.is_pure ? ", pure" : "");
+    FRIT_TRY(frit_meta_add_text(&c->meta, "quantize.method", method));
+    if (!importance) return FRIT_OK;
+    hash_importance(importance, bytes);
+    for (size_t i = 0; i < sizeof bytes; i++) frit_format(hash + 2 * i, 3, "%02x", bytes[i]);
+    FRIT_TRY(frit_meta_add_text(&c->meta, "quantize.calibration.name", "importance"));
+    return frit_meta_add_text(&c->meta, "quantize.calibration.sha256", hash);
+}
+
 static frit_status add_meta(conversion *c)
 {
     const frit_meta *from = &c->ckpt->meta;
@@ -244,6 +275,7 @@ static frit_status add_meta(conversion *c)
         if (id >= 0) FRIT_TRY(frit_meta_add(&c->meta, frit_str_of("general.file_type"), type));
     }
     if (c->types.importance) FRIT_TRY(add_importance(c));
+    FRIT_TRY(add_method(c));
     for (size_t i = 0; c->choice && c->choice->labels && i < c->choice->labels->n; i++)
         FRIT_TRY(frit_meta_add(&c->meta, c->choice->labels->pairs[i].key, c->choice->labels->pairs[i].value));
     if (c->origins) FRIT_TRY(frit_origins_add(&c->meta, c->origins, c->ckpt->n_tensors));
@@ -383,6 +415,23 @@ static bool is_target_a_source(const conversion *c)
     return false;
 }
 
+static bool is_measured(const conversion *c)
+{
+    return c->choice && c->choice->n_bytes;
+}
+
+static const char *file_to_reuse(const conversion *c)
+{
+    return c->choice ? c->choice->reuse : c->options->quantize ? c->options->quantize->reuse : NULL;
+}
+
+// Encoding without importance is quick, and reads the source only once.
+static bool has_origins(const conversion *c)
+{
+    const bool is_mix = c->types.mix.mix && frit_convert_changes(&c->types);
+    return c->choice || file_to_reuse(c) || (is_mix && c->types.importance);
+}
+
 // Only the room that they take, where nothing is written.
 static frit_status find_origins(conversion *c)
 {
@@ -390,14 +439,14 @@ static frit_status find_origins(conversion *c)
     c->origins = frit_arena_new(&c->arena, frit_origin, n + 1);
     if (!c->origins) return frit_fail_memory(n * sizeof *c->origins, "what tensors are made from");
     memset(c->origins, 0, n * sizeof *c->origins);
-    return c->choice->n_bytes ? FRIT_OK : frit_origins_find(c->ckpt, c->pool, c->origins);
+    return is_measured(c) ? FRIT_OK : frit_origins_find(c->ckpt, c->pool, c->origins);
 }
 
 static frit_status take_earlier(conversion *c)
 {
     size_t n_taken, n_quantized;
-    const char *path = c->choice->reuse;
-    if (!path || c->choice->n_bytes) return FRIT_OK;
+    const char *path = file_to_reuse(c);
+    if (!path || is_measured(c)) return FRIT_OK;
     FRIT_TRY(frit_reuse_open(&c->earlier, path));
     for (size_t i = 0; i < c->earlier->n_files; i++)
         if (frit_path_is_same(frit_file_path(c->earlier->files[i]), c->target))
@@ -434,13 +483,12 @@ static frit_status convert(conversion *c)
     FRIT_TRY(frit_convert_checkpoint(c->ckpt, c->arch, &c->hp, &c->types, &c->log));
     if (c->types.planned) return FRIT_OK;
     for (size_t i = 0; i < c->ckpt->n_tensors; i++) c->n_bytes += c->ckpt->tensors[i].n_bytes;
-    if (c->choice) FRIT_TRY(find_origins(c));
-    if (c->choice) FRIT_TRY(take_earlier(c));
+    if (has_origins(c)) FRIT_TRY(find_origins(c));
+    FRIT_TRY(take_earlier(c));
     FRIT_TRY(add_meta(c));
     const frit_gguf_contents contents = {
         .meta = &c->meta, .tensors = c->ckpt->tensors, .n_tensors = c->ckpt->n_tensors};
-    return c->choice && c->choice->n_bytes ? frit_gguf_measure(&contents, c->source, c->choice->n_bytes)
-                                           : write_parts(c);
+    return is_measured(c) ? frit_gguf_measure(&contents, c->source, c->choice->n_bytes) : write_parts(c);
 }
 
 frit_status frit_convert(const char *source, const char *target, const frit_convert_options *options)

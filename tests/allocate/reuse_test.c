@@ -129,6 +129,55 @@ static void refined_tensors_are_encoded(void **state)
     expect_equal_files(f.with, f.without);
 }
 
+static frit_status mix(const files *f, const char *target, const char *name, const char *importance, const char *reuse,
+                       taken *t)
+{
+    const frit_quantize_options quantize = {.mix = name, .importance = importance, .reuse = reuse};
+    const frit_convert_options convert = {.n_threads = 2, .quantize = &quantize, .log = listen, .log_ctx = t};
+    return frit_convert(f->source, target, &convert);
+}
+
+static void expect_text(const char *path, const char *key, const char *want, size_t n)
+{
+    frit_checkpoint *ckpt;
+    frit_str text = {0};
+    bool found = false;
+    assert_ok(frit_checkpoint_open(&ckpt, path, NULL));
+    assert_ok(frit_meta_get_text(&ckpt->meta, key, &text, &found));
+    if (!found || text.len != n || (want && memcmp(text.ptr, want, n) != 0))
+        fail_msg("%s is '%.*s'", key, (int)text.len, text.ptr);
+    frit_checkpoint_close(ckpt);
+}
+
+// With importance, files of mixes say what their tensors were made from, and how.
+static void mixes_take_tensors_too(void **state)
+{
+    (void)state;
+    const files f = make_files();
+    char kept[600], plain[600];
+    taken none = {0}, t = {0};
+    snprintf(kept, sizeof kept, "%s", temp_path("mix.state"));
+    snprintf(plain, sizeof plain, "%s", temp_path("plain.gguf"));
+    const frit_allocate_options measured = {
+        .bits = 10, .text = f.words, .n_text = strlen(f.words), .n_windows = 1, .state = kept};
+    assert_ok(frit_allocate(f.source, plain, &(frit_convert_options){.n_threads = 2}, &measured));
+    assert_ok(mix(&f, f.earlier, "q5_k_s", kept, NULL, &none));
+    expect_text(f.earlier, "quantize.method", "mix q5_k_s", 10);
+    expect_text(f.earlier, "quantize.calibration.sha256", NULL, 64);
+    static const char *const names[] = {"q5_k_s", "q5_k_m", "q4_k_m"};
+    for (size_t i = 0; i < FRIT_COUNT(names); i++) {
+        t = none;
+        assert_ok(mix(&f, f.without, names[i], kept, NULL, &t));
+        assert_ok(mix(&f, f.with, names[i], kept, f.earlier, &t));
+        print_message("%s: %zu of %zu\n", names[i], t.n, t.of);
+        expect_equal_files(f.with, f.without);
+        if (i == 0) assert_true(t.n == t.of && t.n > 0);
+    }
+    assert_ok(mix(&f, plain, "q5_k_s", NULL, NULL, &none));
+    expect_text(plain, "quantize.method", "mix q5_k_s", 10);
+    assert_int_equal(mix(&f, f.with, "q5_k_s", kept, plain, &t), FRIT_E_INVALID);
+}
+
 static void other_files_are_refused(void **state)
 {
     (void)state;
@@ -148,6 +197,7 @@ int main(void)
         cmocka_unit_test(tensors_of_other_numbers_are_encoded),
         cmocka_unit_test(tensors_that_were_changed_are_encoded),
         cmocka_unit_test(refined_tensors_are_encoded),
+        cmocka_unit_test(mixes_take_tensors_too),
         cmocka_unit_test(other_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

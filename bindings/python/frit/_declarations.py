@@ -221,6 +221,7 @@ class frit_quantize_options(Structure):
     pure: bool
     plan: Any
     plan_ctx: int | None
+    reuse: bytes | None
     reserved: Any
     _fields_ = [
         ("mix", c_char_p),
@@ -231,7 +232,8 @@ class frit_quantize_options(Structure):
         ("pure", c_bool),
         ("plan", CFUNCTYPE(None, c_void_p, POINTER(frit_planned_tensor))),
         ("plan_ctx", c_void_p),
-        ("reserved", c_uint64 * 8),
+        ("reuse", c_char_p),
+        ("reserved", c_uint64 * 7),
     ]
 
 class frit_convert_options(Structure):
@@ -974,6 +976,8 @@ class frit_allocate_options(Structure):
     plan: Any
     plan_ctx: int | None
     reuse: bytes | None
+    tokens: Any
+    tokens_ctx: int | None
     reserved: Any
     _fields_ = [
         ("size", c_char_p),
@@ -988,7 +992,9 @@ class frit_allocate_options(Structure):
         ("plan", CFUNCTYPE(None, c_void_p, POINTER(frit_planned_tensor), c_double)),
         ("plan_ctx", c_void_p),
         ("reuse", c_char_p),
-        ("reserved", c_uint64 * 15),
+        ("tokens", CFUNCTYPE(None, c_void_p, POINTER(c_int32), c_size_t)),
+        ("tokens_ctx", c_void_p),
+        ("reserved", c_uint64 * 13),
     ]
 
 class frit_samples_options(Structure):
