@@ -262,7 +262,8 @@ const cli_command cli_command_bench = {
         "  frit bench --random llama-8b                   untrained weights run as fast as trained ones\n"
         "  frit bench --random qwen3-30b-a3b --layers 8 --save a.gguf\n"
         "\n"
-        "Shapes: llama-1b, llama-8b, qwen3-30b-a3b, deepseek-v2-lite, qwen3-next-80b-a3b, mamba2-2.7b.",
+        "Shapes: llama-1b, llama-3b, llama-8b, qwen3-0.6b, qwen3-30b-a3b, deepseek-v2-lite, qwen3-next-80b-a3b, "
+        "mamba2-2.7b.",
     .max_positional = CLI_MAX_POSITIONAL,
     .args_bytes = sizeof(bench_args),
     .groups = groups,

@@ -5,19 +5,27 @@
 
 #include <string.h>
 
-#define LLAMA                                                                                                        \
+#define LLAMA_HEADS(n)                                                                                               \
     "context_length=131072 rope.freq_base=500000.0 attention.layer_norm_rms_epsilon=1e-5 attention.head_count_kv=8 " \
-    "attention.head_count=32 vocab_size=128256 "
+    "attention.head_count=" n " vocab_size=128256 "
+#define LLAMA LLAMA_HEADS("32")
 
 // clang-format off
 static const frit_random_row shapes[] = {
     {.shape = {.name = "llama-1b", .arch = "llama", .title = "Llama 3.2 1B", .n_layers = 16},
      .keys = LLAMA "embedding_length=2048 feed_forward_length=8192 attention.key_length=64 attention.value_length=64 "
              "rope.dimension_count=64"},
+    {.shape = {.name = "llama-3b", .arch = "llama", .title = "Llama 3.2 3B", .n_layers = 28},
+     .keys = LLAMA_HEADS("24") "embedding_length=3072 feed_forward_length=8192 attention.key_length=128 "
+             "attention.value_length=128 rope.dimension_count=128"},
     {.shape = {.name = "llama-8b", .arch = "llama", .title = "Llama 3.1 8B", .n_layers = 32},
      .keys = LLAMA "embedding_length=4096 feed_forward_length=14336 attention.key_length=128 "
              "attention.value_length=128 rope.dimension_count=128",
      .optional = "output"},
+    {.shape = {.name = "qwen3-0.6b", .arch = "qwen3", .title = "Qwen3-0.6B", .n_layers = 28},
+     .keys = "context_length=40960 embedding_length=1024 feed_forward_length=3072 attention.head_count=16 "
+             "attention.head_count_kv=8 attention.key_length=128 attention.value_length=128 "
+             "attention.layer_norm_rms_epsilon=1e-6 rope.freq_base=1e6 vocab_size=151936"},
     {.shape = {.name = "qwen3-30b-a3b", .arch = "qwen3moe", .title = "Qwen3-30B-A3B: experts", .n_layers = 48},
      .keys = "context_length=40960 embedding_length=2048 feed_forward_length=6144 attention.head_count=32 "
              "attention.head_count_kv=4 attention.key_length=128 attention.value_length=128 "

@@ -134,8 +134,9 @@ static void every_shape_has_the_size_of_its_model(void **state)
     static const struct {
         const char *name;
         double billions;
-    } sizes[] = {{"llama-1b", 1.24},         {"llama-8b", 8.03},           {"qwen3-30b-a3b", 30.53},
-                 {"deepseek-v2-lite", 15.7}, {"qwen3-next-80b-a3b", 79.7}, {"mamba2-2.7b", 2.70}};
+    } sizes[] = {{"llama-1b", 1.24},           {"llama-3b", 3.21},       {"llama-8b", 8.03},
+                 {"qwen3-0.6b", 0.596},        {"qwen3-30b-a3b", 30.53}, {"deepseek-v2-lite", 15.7},
+                 {"qwen3-next-80b-a3b", 79.7}, {"mamba2-2.7b", 2.70}};
     size_t n = 0;
     for (; frit_random_shape_get(n); n++) {
         const frit_random_shape *shape = frit_random_shape_get(n);
@@ -194,7 +195,7 @@ static void what_is_no_shape_is_refused(void **state)
     frit_model *model;
     const char *path = temp_path("none.gguf");
     assert_fails(frit_model_open_random(&model, &(frit_random_options){.shape = "qwen3"}, NULL), FRIT_E_INVALID,
-                 "unknown shape 'qwen3'; the nearest are qwen3-30b-a3b");
+                 "unknown shape 'qwen3'; the nearest are qwen3-0.6b");
     assert_null(model);
     assert_fails(frit_model_open_random(&model, &(frit_random_options){0}, NULL), FRIT_E_INVALID, "unknown shape ''");
     assert_fails(frit_random_write(path, &(frit_random_options){0}), FRIT_E_INVALID, "unknown shape ''");
