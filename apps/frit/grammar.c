@@ -53,12 +53,25 @@ static int find_given(const cli_grammar_options *options, given *found)
     return CLI_DONE;
 }
 
+// Every grammar has a rule, and a schema is an object, true or false. Else the value was meant as the name of a file.
+static bool is_text(const given *found)
+{
+    const char *at = found->value;
+    if (found->kind == FRIT_GRAMMAR_GBNF) return strstr(at, "::=") != NULL;
+    at += strspn(at, " \t\r\n");
+    return *at == '{' || strncmp(at, "true", 4) == 0 || strncmp(at, "false", 5) == 0;
+}
+
 static int read_given(const given *found, cli_text *text)
 {
     *text = (cli_text){0};
     if (found->kind != FRIT_GRAMMAR_REGEX && strlen(found->value) < 4096 &&
         cli_path_kind(found->value) == CLI_PATH_FILE)
         return cli_read_file(found->value, text);
+    if (found->kind != FRIT_GRAMMAR_REGEX && !is_text(found))
+        return cli_usage("--%s: there is no file '%.200s', and it is not %s", found->name, found->value,
+                         found->kind == FRIT_GRAMMAR_GBNF ? "a grammar: it has no '::='"
+                                                          : "a JSON schema: it does not begin with '{'");
     cli_text_add(text, found->value, strlen(found->value));
     return CLI_DONE;
 }

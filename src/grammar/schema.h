@@ -168,6 +168,7 @@ frit_status frit_number_multiples(json_t *divisor, frit_dfa *out);
 // schema_term.c
 frit_status frit_schema_terms_of(schema *s, int32_t set, schema_type type, terms *out);
 bool frit_schema_types(json_t *value, bool types[N_TYPES], bool *integer);
+frit_status frit_schema_bad_type(json_t *value);   // the sentence where that is false
 
 // schema_rule.c
 frit_status frit_schema_rule_of(schema *s, int32_t set, int32_t *rule);

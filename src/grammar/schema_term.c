@@ -286,6 +286,23 @@ bool frit_schema_types(json_t *value, bool types[N_TYPES], bool *integer)
     return true;
 }
 
+static bool is_type(json_t *name)
+{
+    bool types[N_TYPES], integer;
+    return json_is_string(name) && frit_schema_types(name, types, &integer);
+}
+
+frit_status frit_schema_bad_type(json_t *value)
+{
+    size_t i = 0;
+    while (json_is_array(value) && i + 1 < json_array_size(value) && is_type(json_array_get(value, i))) i++;
+    const char *name = json_string_value(json_is_array(value) ? json_array_get(value, i) : value);
+    return frit_fail(FRIT_E_INVALID,
+                     "JSON schema: 'type' names an unknown type: found %.60s, expected array, boolean, integer, null, "
+                     "number, object or string",
+                     name ? name : "no text");
+}
+
 // A count of members, items or characters, as whole numbers with a fraction of 0 may be written too.
 static frit_status read_count(json_t *value, const char *keyword, int32_t fallback, int32_t *out)
 {
@@ -656,8 +673,7 @@ static frit_status expand(schema *s, place p, bool negated, terms *out)
     bool types[N_TYPES], integer;
     json_t *type = json_object_get(p.value, "type");
     *out = (terms){0};
-    if (type && !frit_schema_types(type, types, &integer))
-        return frit_fail(FRIT_E_INVALID, "JSON schema: 'type' names an unknown type");
+    if (type && !frit_schema_types(type, types, &integer)) return frit_schema_bad_type(type);
     if (type && !types[p.type]) return negated ? one_term(s, out) : FRIT_OK;
     json_t *rest = json_object_get(p.value, p.type == TYPE_OBJECT ? "unevaluatedProperties" : "unevaluatedItems");
     if (!rest) return expand_seen(s, &p, negated, out);

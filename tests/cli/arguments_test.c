@@ -71,6 +71,10 @@ static void answers_follow_a_grammar(void **state)
     expect("run -q --raw -p x --grammar 'root ::= [a'", NULL, 2, NULL, "--grammar: grammar, line 1");
     expect("run -q --raw -p x --json-schema '{\"$ref\": \"y\"}'", NULL, 2, NULL, "'$ref' to 'y'");
     expect("run -q --raw -p x --regex a --grammar b", NULL, 2, NULL, "give one of them");
+    expect("run -q --raw -p x --grammar rules.gbnf", NULL, 2, NULL,
+           "--grammar: there is no file 'rules.gbnf', and it is not a grammar: it has no '::='");
+    expect("run -q --raw -p x --json-schema order.json", NULL, 2, NULL,
+           "--json-schema: there is no file 'order.json', and it is not a JSON schema: it does not begin with '{'");
 }
 
 static void piped_text_follows_the_prompt(void **state)

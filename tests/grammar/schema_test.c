@@ -339,7 +339,8 @@ static void what_cannot_be_said_is_refused_by_name(void **state)
     } bad[] = {
         {"{", "JSON schema, line 1"},
         {"[]", "neither an object nor true or false"},
-        {"{\"type\": \"strin\"}", "'type' names an unknown type"},
+        {"{\"type\": \"strin\"}", "'type' names an unknown type: found strin, expected array, boolean"},
+        {"{\"type\": [\"null\", 7]}", "'type' names an unknown type: found no text"},
         {"{\"type\": \"array\", \"uniqueItems\": true}", "'uniqueItems' cannot be said by a grammar"},
         {"{\"$ref\": \"other.json\"}", "'$ref' to 'other.json', which is not in the schema"},
         {"{\"$ref\": \"#/$defs/x\"}", "'$ref' to '#/$defs/x'"},
