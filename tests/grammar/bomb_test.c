@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// Grammars that are made to take time or memory: each ends within a second and 100 MB, with an error or with the right
+// answer. Each runs in a process of its own, whose time and memory the system counts.
+#include "support/support.h"
+
+#include "grammar/match.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_SECONDS = 1, MOST_BYTES = 100 << 20 };
+enum { REFUSED = 10, FITS, DOES_NOT_FIT, NO_ROOM };   // what a process ends with
+
+typedef enum kind { GBNF, REGEX, SCHEMA } kind;
+
+typedef struct bomb {
+    kind kind;
+    const char *name;
+    void (*write)(frit_buf *text);   // the grammar
+    const char *part;                // the text is so many of these
+    int n;
+    int expected;   // where the grammar is accepted: FITS or DOES_NOT_FIT; being refused is right for all but those with
+    bool must;      // `must`, which are small
+} bomb;
+
+static void append_many(frit_buf *text, const char *part, int n)
+{
+    for (int i = 0; i < n; i++) frit_buf_text(text, part);
+}
+
+// ------------------------------------------------------------------------------- grammars
+
+static void gbnf_deep(frit_buf *t)
+{
+    frit_buf_text(t, "root ::= ");
+    append_many(t, "(", 10000);
+    frit_buf_text(t, "\"a\"");
+    append_many(t, ")", 10000);
+}
+
+static void gbnf_chain(frit_buf *t)
+{
+    frit_buf_text(t, "root ::= r0\n");
+    for (int i = 0; i < 10000; i++) frit_buf_printf(t, "r%d ::= \"a\" r%d | \"a\"\n", i, i + 1);
+    frit_buf_text(t, "r10000 ::= \"b\"\n");
+}
+
+static void gbnf_left(frit_buf *t)
+{
+    frit_buf_text(t, "root ::= root \"a\" | \"a\"");
+}
+
+static void gbnf_hidden_left(frit_buf *t)
+{
+    frit_buf_text(t, "root ::= x y \"a\"\nx ::= \"\" | \"b\"\ny ::= root | \"c\"");
+}
+
+static void gbnf_loops(frit_buf *t)
+{
+    frit_buf_text(t, "root ::= ");
+    append_many(t, "(\"a\"* ", 150);
+    append_many(t, ")*", 150);
+}
+
+static void gbnf_empty_loops(frit_buf *t)
+{
+    frit_buf_text(t, "root ::= (\"\"*)* x* \"a\"*\nx ::= (\"\" | y)*\ny ::= \"\"*");
+}
+
+static void gbnf_ambiguous(frit_buf *t)
+{
+    frit_buf_text(t, "root ::= \"a\" root root | \"a\" | \"\"");
+}
+
+static void gbnf_nested_text(frit_buf *t)
+{
+    frit_buf_text(t, "root ::= \"[\" root \"]\" | \"x\"");
+}
+
+static void gbnf_counts(frit_buf *t)
+{
+    frit_buf_text(t, "root ::= ((([a-z]{1,1000}){1,1000}){1,1000}){1,1000}");
+}
+
+static void gbnf_subsets(frit_buf *t)
+{
+    frit_buf_text(t, "root ::= [ab]* \"a\" [ab]{100}");
+}
+
+static void regex_deep(frit_buf *t)
+{
+    append_many(t, "(", 10000);
+    frit_buf_text(t, "a");
+    append_many(t, ")", 10000);
+}
+
+static void regex_stars(frit_buf *t)
+{
+    append_many(t, "(", 100);
+    frit_buf_text(t, "a");
+    append_many(t, ")*", 100);
+}
+
+static void regex_ambiguous(frit_buf *t)
+{
+    frit_buf_text(t, "(a|a)*(a|aa)+(a*)*b?");
+}
+
+static void regex_optional(frit_buf *t)
+{
+    append_many(t, "a?", 1000);
+    append_many(t, "a", 1000);
+}
+
+static void regex_counts(frit_buf *t)
+{
+    frit_buf_text(t, "((a{1,1000}){1,1000}){1,1000}");
+}
+
+static void regex_subsets(frit_buf *t)
+{
+    frit_buf_text(t, "[ab]*a[ab]{60}");
+}
+
+static void schema_deep(frit_buf *t)
+{
+    append_many(t, "{\"items\":", 10000);
+    frit_buf_text(t, "true");
+    append_many(t, "}", 10000);
+}
+
+static void schema_deep_all_of(frit_buf *t)
+{
+    append_many(t, "{\"allOf\":[", 180);
+    frit_buf_text(t, "{\"type\":\"array\"}");
+    append_many(t, "]}", 180);
+}
+
+static void schema_loop(frit_buf *t)
+{
+    frit_buf_text(
+        t,
+        "{\"$ref\": \"#/$defs/a\", \"$defs\": {\"a\": {\"$ref\": \"#/$defs/b\"}, \"b\": {\"$ref\": \"#/$defs/a\"}}}");
+}
+
+static void schema_recursive(frit_buf *t)
+{
+    frit_buf_text(t, "{\"type\": \"array\", \"items\": {\"$ref\": \"#\"}}");
+}
+
+static void schema_product(frit_buf *t)
+{
+    frit_buf_text(t, "{\"allOf\": [");
+    for (int i = 0; i < 40; i++)
+        frit_buf_printf(t, "%s{\"anyOf\": [{\"required\": [\"a%d\"]}, {\"required\": [\"b%d\"]}]}", i ? "," : "", i, i);
+    frit_buf_text(t, "]}");
+}
+
+static void schema_any_one(frit_buf *t)
+{
+    frit_buf_text(t, "{\"oneOf\": [");
+    for (int i = 0; i < 60; i++)
+        frit_buf_printf(t, "%s{\"properties\": {\"p%d\": {\"minLength\": %d}}}", i ? "," : "", i, i);
+    frit_buf_text(t, "]}");
+}
+
+static void schema_lengths(frit_buf *t)
+{
+    frit_buf_text(t, "{\"type\": \"string\", \"minLength\": 100000, \"maxLength\": 1000000}");
+}
+
+static void schema_items(frit_buf *t)
+{
+    frit_buf_text(
+        t, "{\"type\": \"array\", \"minItems\": 100000, \"maxItems\": 1000000, \"items\": {\"type\": \"array\"}}");
+}
+
+static void schema_patterns(frit_buf *t)
+{
+    frit_buf_text(t, "{\"type\": \"string\", \"allOf\": [");
+    for (int i = 2; i < 12; i++) frit_buf_printf(t, "%s{\"pattern\": \"^(a{%d})*$\"}", i > 2 ? "," : "", i + i % 2 + 1);
+    frit_buf_text(t, "]}");
+}
+
+static const bomb bombs[] = {
+    {GBNF, "10,000 groups in each other", gbnf_deep, "a", 1, FITS, false},
+    {GBNF, "10,000 rules in each other", gbnf_chain, "a", 10000, FITS, false},
+    {GBNF, "left recursion", gbnf_left, "a", 100, FITS, false},
+    {GBNF, "left recursion after an empty rule", gbnf_hidden_left, "a", 100, FITS, false},
+    {GBNF, "150 loops in each other", gbnf_loops, "a", 1000, FITS, true},
+    {GBNF, "loops of nothing", gbnf_empty_loops, "a", 1000, FITS, true},
+    {GBNF, "ambiguity", gbnf_ambiguous, "a", 3000, FITS, false},
+    {GBNF, "a text 10,000 deep", gbnf_nested_text, "[", 10000, FITS, true},
+    {GBNF, "counts of counts", gbnf_counts, "a", 1000, FITS, false},
+    {GBNF, "2^100 states if made deterministic", gbnf_subsets, "ab", 1000, FITS, false},
+    {REGEX, "10,000 groups in each other", regex_deep, "a", 1, FITS, false},
+    {REGEX, "100 loops in each other", regex_stars, "a", 10000, FITS, true},
+    {REGEX, "ambiguity", regex_ambiguous, "a", 10000, FITS, true},
+    {REGEX, "1,000 optional letters", regex_optional, "a", 1500, FITS, false},
+    {REGEX, "counts of counts", regex_counts, "a", 1000, FITS, false},
+    {REGEX, "2^60 states", regex_subsets, "ab", 1000, FITS, false},
+    {SCHEMA, "10,000 subschemas in each other", schema_deep, "[", 10, FITS, false},
+    {SCHEMA, "180 times allOf", schema_deep_all_of, "{", 1, DOES_NOT_FIT, false},
+    {SCHEMA, "references in a circle", schema_loop, "1", 1, FITS, false},
+    {SCHEMA, "arrays of arrays, 10,000 deep", schema_recursive, "[", 10000, FITS, true},
+    {SCHEMA, "2^40 alternatives", schema_product, "{", 1, FITS, false},
+    {SCHEMA, "one of 60", schema_any_one, "{", 1, FITS, false},
+    {SCHEMA, "a million characters", schema_lengths, "a", 1, DOES_NOT_FIT, false},
+    {SCHEMA, "a million items", schema_items, "{", 1, DOES_NOT_FIT, false},
+    {SCHEMA, "patterns whose lengths have a large common multiple", schema_patterns, "1", 1, DOES_NOT_FIT, false},
+};
+
+// ------------------------------------------------------------------------------- running
+
+static frit_status compile(const bomb *b, frit_automaton **out)
+{
+    frit_buf text = {0};
+    b->write(&text);
+    const frit_str str = {text.data, text.len};
+    const frit_status status = b->kind == GBNF    ? frit_gbnf_compile(out, str, NULL)
+                               : b->kind == REGEX ? frit_regex_compile(out, str)
+                                                  : frit_schema_compile(out, str, NULL);
+    frit_buf_free(&text);
+    return status;
+}
+
+static int explode(const bomb *b)
+{
+    frit_automaton *a = NULL;
+    frit_match match;
+    size_t n_read;
+    if (compile(b, &a) != FRIT_OK) return REFUSED;
+    int result = FITS;
+    if (frit_match_init(&match, a, 8) != FRIT_OK) return NO_ROOM;
+    for (int i = 0; i < b->n && result == FITS; i++) {
+        if (frit_match_push(&match, b->part, strlen(b->part), &n_read) != FRIT_OK)
+            result = NO_ROOM;
+        else if (n_read < strlen(b->part))
+            result = DOES_NOT_FIT;
+    }
+    frit_match_deinit(&match);
+    frit_automaton_free(a);
+    return result;
+}
+
+static void check(const bomb *b)
+{
+    struct rusage before, used;
+    getrusage(RUSAGE_SELF, &before);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) _exit(explode(b));
+    int status;
+    assert_int_equal(wait4(pid, &status, 0, &used), pid);
+    if (!WIFEXITED(status)) fail_msg("%s: ended by signal %d", b->name, WTERMSIG(status));
+    const int result = WEXITSTATUS(status);
+    const double seconds = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                           1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+    static const char *const names[] = {"refused", "fits", "does not fit", "no room"};
+    assert_in_range(result, REFUSED, NO_ROOM);
+    print_message("%-6s %-52s %-12s %5.2f s %6.1f MB\n",
+                  b->kind == GBNF    ? "gbnf"
+                  : b->kind == REGEX ? "regex"
+                                     : "schema",
+                  b->name, names[result - REFUSED], seconds, (double)used.ru_maxrss / 1024);
+    if (result != b->expected && (b->must || (result != REFUSED && result != NO_ROOM)))
+        fail_msg("%s: %s", b->name, names[result - REFUSED]);
+    if (seconds > MOST_SECONDS * FRIT_TEST_STRIDE) fail_msg("%s: %.2f seconds", b->name, seconds);
+    if (!IS_SANITIZED && used.ru_maxrss > before.ru_maxrss + (MOST_BYTES >> 10))
+        fail_msg("%s: %ld kB", b->name, used.ru_maxrss);
+}
+
+static void bombs_end_within_a_second_and_100_megabytes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FRIT_COUNT(bombs); i++) check(&bombs[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bombs_end_within_a_second_and_100_megabytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
