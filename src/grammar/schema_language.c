@@ -201,8 +201,7 @@ static frit_status of_type(schema *s, json_t *value, schema_type type, language 
 {
     bool types[N_TYPES], integer;
     frit_dfa dfa;
-    if (!frit_schema_types(value, types, &integer))
-        return frit_schema_bad_type(value);
+    if (!frit_schema_types(value, types, &integer)) return frit_schema_bad_type(value);
     *out = types[type] ? all : none;
     if (type != TYPE_NUMBER || types[type] || !integer) return FRIT_OK;
     if (s->integers.kind == LANGUAGE_NONE) FRIT_TRY(keep(s, frit_number_integers(&dfa), &dfa, &s->integers));
