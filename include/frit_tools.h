@@ -178,7 +178,8 @@ typedef struct frit_refine_options {
 // their inputs: types and size stay, errors of results fall. Layer by layer, with the inputs as the quantized model
 // has them; a matrix stays as it was where its error on text that is held out does not fall, or too few tokens reach
 // it, and all do where the KL divergence there does not fall, which the file says (quantize.kl.mean). For q2_k to
-// q6_k, q4_0 to q5_1, and the types of iq2, iq3 and iq4. Needs memory for two engines, the file, the covariance of a layer and, up
+// q6_k, q4_0 to q5_1, and the types of iq2, iq3 and iq4. Needs memory for two engines, the file, the covariance of a
+// layer and, up
 // to 4 GiB, what a layer reads in both models. The same bytes for any number of threads. The file is replaced at the
 // end; where that fails, it stays, and TARGET.refine.part, from which the next run with the same target, source and
 // tokens goes on. FRIT_E_INVALID for fewer than 4,096 tokens or a file that is not of this model, FRIT_E_UNSUPPORTED
@@ -222,7 +223,8 @@ typedef struct frit_allocate_options {
     // Gets every tensor, and the KL divergence that its type is predicted to cost; nothing is written then.
     void (*plan)(void *ctx, const frit_planned_tensor *tensor, double kl);
     void *plan_ctx;
-    // An earlier file of a size of this source, or of a mix with importance: tensors whose type, numbers and importance are the same
+    // An earlier file of a size of this source, or of a mix with importance: tensors whose type, numbers and
+    // importance are the same
     // are copied from it, the bytes are those of encoding them. Matrices that were refined are not. NULL: none.
     const char *reuse;
     // Called with the tokens that were measured with, windows one after the other, before the file is written; may be

@@ -138,7 +138,7 @@ static frit_status write_windows(writing *w, size_t first, size_t n)
 
 // ------------------------------------------------------------------------------------- engine
 
-// A step reads all weights, however many windows it goes on with: the cache may take 1 GiB, of a large model a third
+// A step reads all weights, however many windows it continues: the cache may take 1 GiB, of a large model a third
 // of what its weights do. All rounds are of about the same number.
 static size_t windows_at_a_time(const frit_allocation *a)
 {
