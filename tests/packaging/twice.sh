@@ -19,8 +19,8 @@ export ZIG_GLOBAL_CACHE_DIR="$again/zig" CCACHE_DISABLE=1
 
 sums() { (cd "$1" && find . -maxdepth 1 -type f ! -name '*.buildinfo' ! -name '*.changes' -exec sha256sum {} + | sort -k 2); }
 if [ -e "$folder/SHA256SUMS" ]; then
-    names=$(cd "$folder" && ls frit-*.tar.gz frit-*.zip 2>/dev/null | sed -n -e 's/\.tar\.gz$//' -e 's/\.zip$//' -e 's/^frit-[0-9.]*-//p')
-    make dist DIST_NAMES="$(echo $names)" >/dev/null
+    names=$(sed -n 's/^.*  frit-[0-9.]*-\([a-z]*-[a-z0-9_]*\)\.\(tar\.gz\|zip\)$/\1/p' "$folder/SHA256SUMS" | tr '\n' ' ')
+    make dist DIST_NAMES="$names" >/dev/null
 fi
 if ls "$folder"/*.deb >/dev/null 2>&1; then make deb >/dev/null; fi
 sums "$folder" >"$again/first"
