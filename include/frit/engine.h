@@ -40,7 +40,7 @@ typedef struct frit_engine_options {
     frit_progress_fn progress;   // called while weights are packed, and quantized if the model's options say so
     void *progress_ctx;
     // Tokens of prompts that one step runs at most while some session generates, so that none waits long for its next
-    // token; 0: as many as take three times as long as a step without prompts, as measured; -1: any number.
+    // token; 0: as many as take 2.75 times as long as a step without prompts, as measured; -1: any number.
     int32_t prompt_budget;
     // The device beside the CPU, by the name of its backend; "cpu": none. NULL: what there is.
     const char *device;

@@ -91,7 +91,7 @@ void frit_draft_budget_note(frit_draft_budget *budget, const frit_draft_round *r
 // How often drafts of class c are right: from those of the session, and the others'. Either may have none.
 double frit_draft_rate(const frit_draft_rates *own, const frit_draft_rates *all, int c);
 void frit_draft_rates_learn(frit_draft_rates *rates, int c, bool right);
-// Prompt rows of a step at most while other sessions generate: so many as take three times as long as a step without.
+// Prompt rows of a step at most while other sessions generate: so many as take 2.75 times as long as a step without.
 int32_t frit_schedule_budget(const frit_pace *pace, int32_t least);
 // The next part of a prompt of n rows, where all parts have `least` rows or more, and are about equally long: of
 // `wanted` rows or fewer where that leaves no part with too few, and never of more than fit. 0: none.
