@@ -20,8 +20,8 @@ typedef struct bomb {
     void (*write)(frit_buf *text);   // the grammar
     const char *part;                // the text is so many of these
     int n;
-    int expected;   // where the grammar is accepted: FITS or DOES_NOT_FIT; being refused is right for all but those with
-    bool must;      // `must`, which are small
+    int expected;   // where the grammar is accepted: FITS or DOES_NOT_FIT
+    bool must;      // it is accepted; others may be refused
 } bomb;
 
 static void append_many(frit_buf *text, const char *part, int n)
