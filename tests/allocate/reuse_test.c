@@ -140,12 +140,12 @@ static frit_status mix(const files *f, const char *target, const char *name, con
 static void expect_text(const char *path, const char *key, const char *want, size_t n)
 {
     frit_checkpoint *ckpt;
-    frit_str text = {0};
+    frit_str found_text = {0};
     bool found = false;
     assert_ok(frit_checkpoint_open(&ckpt, path, NULL));
-    assert_ok(frit_meta_get_text(&ckpt->meta, key, &text, &found));
-    if (!found || text.len != n || (want && memcmp(text.ptr, want, n) != 0))
-        fail_msg("%s is '%.*s'", key, (int)text.len, text.ptr);
+    assert_ok(frit_meta_get_text(&ckpt->meta, key, &found_text, &found));
+    if (!found || found_text.len != n || (want && memcmp(found_text.ptr, want, n) != 0))
+        fail_msg("%s is '%.*s'", key, (int)found_text.len, found_text.ptr);
     frit_checkpoint_close(ckpt);
 }
 
