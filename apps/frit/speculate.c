@@ -60,6 +60,10 @@ static int open_drafter(cli_drafter *drafter, const cli_speculate_options *how, 
     options.override_tensor = NULL;   // names tensors of the other model
     if (is_next && how->draft) return cli_usage("--speculate mtp: the model guesses itself; without --model-draft");
     if (!is_next && !how->draft) return CLI_DONE;
+    if (strcmp(how->kind, "ngram") == 0 || strcmp(how->kind, "none") == 0) {
+        cli_note(common, "--speculate %s uses no draft model: %s is not opened", how->kind, how->draft);
+        return CLI_DONE;
+    }
     if (is_next) options.prefix_disk = NULL;
     if (is_next && frit_model_open_next(&drafter->model, model) != FRIT_OK) {
         cli_note(common, "%s; it answers without speculation", frit_error());

@@ -162,7 +162,7 @@ static void bench_refuses_what_is_no_list(void **state)
     }
     expect("bench -ub", NULL, 2, NULL, "-ub: needs a value (LIST)");
     expect("bench -p 1-256 -d 1-256 -t 1-256", NULL, 2, NULL, "the lists have more than 65536 combinations");
-    expect("bench --random qwen3", NULL, 2, NULL, "unknown shape 'qwen3'; the nearest are qwen3-30b-a3b");
+    expect("bench --random qwen3", NULL, 2, NULL, "unknown shape 'qwen3'; the nearest are qwen3-0.6b");
     expect("bench --random llama-1b --layers 17", NULL, 2, NULL, "llama-1b has 16 layers, 17 are requested");
     expect("bench --random llama-1b --type q9", NULL, 2, NULL, "nvfp4, q4_k_m or q5_k_m");
     expect("bench --random llama-1b model.gguf", NULL, 2, NULL, "none can be named beside it");
@@ -641,6 +641,8 @@ static void speculation_does_not_change_the_answer(void **state)
     expect(line, NULL, 0, plain.out, NULL);
     expect("run -q -p x --speculate magic", NULL, 2, NULL, "not one of auto|ngram|draft|mtp|none");
     expect("run -q -p x --speculate draft", NULL, 2, NULL, "needs --model-draft");
+    expect("run --raw -p x -n 4 --speculate ngram --model-draft nothing.gguf", NULL, 0, NULL,
+           "nothing.gguf is not opened");
     expect("run -q -p x --model-draft /nowhere.gguf", NULL, 3, NULL, "/nowhere.gguf");
     expect("run -q -p x --draft-max 0", NULL, 2, NULL, "a whole number from 1 to 64");
     outcome_free(&plain);
