@@ -33,13 +33,12 @@ typedef struct frit_plan {
 } frit_plan;
 
 typedef struct frit_plan_options {
-    bool no_fuse;          // every node by itself
-    bool is_fused;         // frit_fuse has rewritten the graph before
-    bool decode_kernels;   // for few rows, however many there are: results do not depend on other sessions of a step
-    bool streams;          // matrices come with each step, and do not stay on the device (frit_backend.streams)
-    bool
-        early_prologues;   // what a phase reads stays while the prologues of the next one run (frit_backend.early_prologues)
-    frit_takes_fn takes;   // what the device that runs the plan takes; NULL: everything
+    bool no_fuse;           // every node by itself
+    bool is_fused;          // frit_fuse has rewritten the graph before
+    bool decode_kernels;    // for few rows, however many there are: results do not depend on other sessions of a step
+    bool streams;           // matrices come with each step, and do not stay on the device (frit_backend.streams)
+    bool early_prologues;   // what a phase reads stays while the next one's prologues run (frit_backend)
+    frit_takes_fn takes;    // what the device that runs the plan takes; NULL: everything
     const void *device;
 } frit_plan_options;
 
