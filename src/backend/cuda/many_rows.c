@@ -81,9 +81,8 @@ static bool is_finished(const frit_cuda_launch *l, const frit_cuda_some_variant 
 }
 
 static frit_status multiply_some(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_some_variant *some,
-                                 int n_rows, const frit_cuda_step *step)
+                                 int n_rows, bool is_last, const frit_cuda_step *step)
 {
-    const bool is_last = is_finished(l, some);
     const frit_cuda_many *m = &l->many;
     const frit_some_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
                                  .x = frit_cuda_resolve(step, m->x.rows),
@@ -167,10 +166,11 @@ static frit_status run_many(frit_cuda_device *d, const frit_cuda_launch *l, cons
     const int n_parts = frit_cuda_many_parts(l, n_rows);
     if (n_rows == 0) return FRIT_OK;
     if (m->convert) FRIT_TRY(convert_rows(d, l, n_rows, step));
-    FRIT_TRY(some ? multiply_some(d, l, some, (int)n_rows, step) : multiply_many(d, l, (int)n_rows, step));
+    const bool is_last = some && is_finished(l, some);
+    FRIT_TRY(some ? multiply_some(d, l, some, (int)n_rows, is_last, step) : multiply_many(d, l, (int)n_rows, step));
     if (m->gate) return finish_gates(d, m, n_rows, n_parts, step);
     if (m->norm.kernel) return finish_and_norm(d, l, n_rows, n_parts, step);
-    return m->finish && !(some && is_finished(l, some)) ? finish_numbers(d, l, n_rows, n_parts, step) : FRIT_OK;
+    return m->finish && !is_last ? finish_numbers(d, l, n_rows, n_parts, step) : FRIT_OK;
 }
 
 static uint64_t take_work(uint64_t *at, uint64_t n_bytes)

@@ -4,7 +4,9 @@
 // fragments of f16 in registers (some_rows.cuh). Rows of 256 columns are fetched into shared memory for the whole block
 // of threads, tiles for each warp, STAGES - 1 steps ahead.
 //
-//     out[split][row][16 * tile + r] = sum over the split's columns of weights[tile][r][column] * x[row][column] * scales[row]
+//     out[split][row][16 * tile + r] = sum over the split's columns of weights[tile][r][column] * x[row][column]
+//
+// Where nothing follows the product, it is multiplied with what the numbers of a row of x are worth (scales).
 //
 // Grid: groups of WARPS * TILES row tiles, those of the second segment last; SPLITS. Defined by the host: TYPE0,
 // TILES0, TYPE1, TILES1, K, ROWS (a multiple of 8), TILES, WARPS, SPLITS, STAGES, SHARED_BYTES, HALF_MATH.
