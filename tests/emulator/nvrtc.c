@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // NVRTC's functions for the emulator: a kernel becomes a shared library for the host, by the C++ compiler. Its "cubin"
-// is the library's bytes after a head of 16.
+// is the library's bytes after a head of 16. Libraries stay in a folder of the build, by a hash of what they are made
+// of: the test programs share many kernels.
 #include "emulator.h"
 
 #include <stdio.h>
@@ -114,7 +115,31 @@ static bool read_file(const char *path, size_t head, uint8_t **out, size_t *n_by
     return ok;
 }
 
-static int run(program *p, const char *folder, const char *defines)
+// The compiler's options and all texts: FNV-1a of 128 bits.
+static void name_library(const program *p, const char *defines, char *out, size_t size)
+{
+    unsigned __int128 hash = (unsigned __int128)0x6c62272e07bb0142u << 64 | 0x62b821756295c58du;
+    const char *const first[] = {EMULATOR_COMPILER EMULATOR_FLAGS, defines, p->name, p->source};
+    for (int i = 0; i < 4 + 2 * p->n_headers; i++) {
+        const char *text = i < 4 ? first[i] : i % 2 == 0 ? p->names[i / 2 - 2] : p->headers[i / 2 - 2];
+        do {
+            hash = (hash ^ (uint8_t)*text) * (((unsigned __int128)1 << 88) + 0x13b);
+        } while (*text++);
+    }
+    snprintf(out, size, EMULATOR_KERNELS "/%016llx%016llx.so", (unsigned long long)(hash >> 64),
+             (unsigned long long)hash);
+}
+
+static bool read_library(program *p, const char *path)
+{
+    if (!read_file(path, EMULATED_HEAD, &p->code, &p->n_bytes)) return false;
+    const uint64_t head[2] = {EMULATED_MAGIC, p->n_bytes};
+    memcpy(p->code, head, sizeof head);
+    return true;
+}
+
+// Another program may make the same library at the same time: each puts its own in place, whole.
+static bool make_library(program *p, const char *folder, const char *defines, const char *library)
 {
     char command[8192], path[512];
     snprintf(command, sizeof command,
@@ -126,29 +151,34 @@ static int run(program *p, const char *folder, const char *defines)
     FILE *log = fopen(path, "r");
     if (log) p->log[fread(p->log, 1, sizeof p->log - 1, log)] = 0, fclose(log);
     snprintf(path, sizeof path, "%s/kernel.so", folder);
-    if (result != 0 || !read_file(path, EMULATED_HEAD, &p->code, &p->n_bytes)) return FAILED;
-    const uint64_t head[2] = {EMULATED_MAGIC, p->n_bytes};
-    memcpy(p->code, head, sizeof head);
-    return 0;
+    return result == 0 && rename(path, library) == 0;
 }
 
-int nvrtcCompileProgram(program *p, int n_options, const char *const *options)
+static bool write_sources(const program *p, const char *folder)
 {
-    char folder[] = "/tmp/frit-emulator-XXXXXX", defines[4096] = "", command[600];
-    if (!mkdtemp(folder)) return FAILED;
-    size_t n = 0;
-    for (int i = 0; i < n_options; i++)
-        if (strncmp(options[i], "-D", 2) == 0 && n < sizeof defines - 80)
-            n += (size_t)snprintf(defines + n, sizeof defines - n, "'%s' ", options[i]);
+    char command[1200];
     bool ok = write_file(folder, p->name, p->source, true);
     for (int i = 0; i < p->n_headers && ok; i++) {
         if (strcmp(p->names[i], p->name) == 0) continue;
         ok = write_file(folder, p->names[i], p->headers[i], false);
     }
     snprintf(command, sizeof command, "cp '" EMULATOR_FOLDER "/ptx.cuh' '%s/'", folder);
-    const int result = ok && system(command) == 0 ? run(p, folder, defines) : FAILED;
+    return ok && system(command) == 0;
+}
+
+int nvrtcCompileProgram(program *p, int n_options, const char *const *options)
+{
+    char folder[] = EMULATOR_KERNELS "/XXXXXX", defines[4096] = "", library[600], command[600];
+    size_t n = 0;
+    for (int i = 0; i < n_options; i++)
+        if (strncmp(options[i], "-D", 2) == 0 && n < sizeof defines - 80)
+            n += (size_t)snprintf(defines + n, sizeof defines - n, "'%s' ", options[i]);
+    name_library(p, defines, library, sizeof library);
+    if (read_library(p, library)) return 0;
+    if (!mkdtemp(folder)) return FAILED;
+    const bool ok = write_sources(p, folder) && make_library(p, folder, defines, library);
     snprintf(command, sizeof command, "rm -r '%s'", folder);
-    return system(command) == 0 ? result : FAILED;
+    return system(command) == 0 && ok && read_library(p, library) ? 0 : FAILED;
 }
 
 int nvrtcGetProgramLogSize(program *p, size_t *n)

@@ -21,7 +21,7 @@ DEVICE float half_to_float(u16 h)
     const u32 sign = (u32)(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 1023;
     if (exponent == 31) return __uint_as_float(sign | 0x7f800000 | mantissa << 13);
     if (exponent) return __uint_as_float(sign | (exponent + 112) << 23 | mantissa << 13);
-    const float x = ldexpf((float)mantissa, -24);
+    const float x = (float)mantissa * 0x1p-24f;
     return sign ? -x : x;
 }
 
@@ -41,7 +41,7 @@ DEVICE u16 float_to_half(float x)
     const u32 bits = __float_as_uint(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
     if (magnitude > 0x7f800000) return 0x7fff;
     if (magnitude >= 0x47800000) return (u16)(sign | 0x7c00);
-    if (magnitude < 0x38800000) return (u16)(sign | (u32)nearbyintf(ldexpf(fabsf(x), 24)));
+    if (magnitude < 0x38800000) return (u16)(sign | (u32)nearbyintf(fabsf(x) * 0x1p24f));
     const u32 rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
     return (u16)(sign | ((rounded >> 13) - (112u << 10)));
 }
