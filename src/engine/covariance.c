@@ -8,6 +8,7 @@
 enum {
     TILE = 64,               // rows and columns of H at a time
     COVARIANCE_ROWS = 512,   // added up by themselves
+    TILES_FROM = 1024,       // below, making the forms takes as long as is won
 };
 
 static int64_t min(int64_t a, int64_t b)
@@ -24,6 +25,7 @@ frit_status frit_covariance_new(frit_covariance **out, const frit_covariance_opt
     if (!*out) return frit_fail_memory(sizeof **out, "covariance");
     if (options) (*out)->options = *options;
     frit_dense_init(&(*out)->dense);
+    (*out)->tiles_from = TILES_FROM;
     return FRIT_OK;
 }
 
@@ -33,6 +35,7 @@ void frit_covariance_free(frit_covariance *covariance)
     for (int64_t i = 0; i < covariance->n; i++) free(covariance->entries[i].kept);
     free(covariance->entries);
     free(covariance->scratch);
+    free(covariance->tiles);
     frit_map_free(&covariance->index);
     frit_arena_free(&covariance->arena);
     free(covariance);
@@ -258,7 +261,12 @@ static frit_status add_rows(frit_covariance *covariance, frit_covariance_entry *
                     .cross = entry->cross};
         a.turned_z = a.turned + width * a.n;
         frit_pool_run(pool, turn_part, &a);
-        frit_pool_run(pool, add_part, &a);
+        const frit_covariance_columns columns = {
+            .x = a.turned, .z = z ? a.turned_z : NULL, .n = a.n, .width = width, .sums = a.sums, .cross = a.cross};
+        if (covariance->dense.run_tiles && width >= covariance->tiles_from)
+            FRIT_TRY(frit_covariance_add_tiles(covariance, &columns, pool));
+        else
+            frit_pool_run(pool, add_part, &a);
     }
     entry->counts[each] += n;
     return FRIT_OK;

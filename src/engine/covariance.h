@@ -6,7 +6,8 @@
 // share one. Experts, and heads of latent attention, have one each.
 //
 // Sums are f32; up to COVARIANCE_ROWS rows of a step are added up by themselves first. A thread computes tiles of H of
-// its own, so they do not depend on how many threads there are.
+// its own, so they do not depend on how many threads there are. Wide matrices are added up in tiles of bfloat16 where
+// the processor has these (covariance_tiles.c).
 //
 // With `against`, the sums of another engine whose steps have the same tokens: the rows z that it has read are kept,
 // and `cross` is the sum of x z^T. It tells how inputs of the other model follow from those of this one.
@@ -40,7 +41,10 @@ struct frit_covariance {
     frit_dense dense;
     float *scratch;   // rows turned into columns
     size_t n_scratch;
-    frit_arena arena;   // of all but `entries`, kept rows and scratch
+    int64_t tiles_from;   // width of a matrix from which tiles of bfloat16 are used
+    uint8_t *tiles;       // columns in the forms that these read, and room for each thread
+    size_t tiles_bytes;
+    frit_arena arena;   // of all but `entries`, kept rows, scratch and tiles
 };
 
 // The entry with the sums for a matrix; NULL: none of this name.
@@ -64,3 +68,13 @@ typedef struct frit_covariance_rows {
 
 frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, const frit_covariance_rows *rows,
                                 frit_pool *pool);
+
+// Within it: the rows of a step as columns x [width, n], and those of the other engine, z; NULL: none.
+typedef struct frit_covariance_columns {
+    const float *x, *z;
+    int64_t n, width;
+    float *sums, *cross;   // [width, width], added to
+} frit_covariance_columns;
+
+frit_status frit_covariance_add_tiles(frit_covariance *covariance, const frit_covariance_columns *columns,
+                                      frit_pool *pool);
