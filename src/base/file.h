@@ -24,6 +24,13 @@ uint64_t frit_file_changed(const frit_file *file);    // time of the last change
 void frit_file_drop_pages(const frit_file *file);
 void frit_file_close(frit_file *file);
 
+// Room for much that is written once and read seldom: pages of a file without a name beside PATH, which the system may
+// take back, instead of the process's own memory. In memory where such a file cannot be made.
+frit_status frit_file_open_copy(frit_file **out, const char *path);   // with what PATH has; it stays as it is
+uint8_t *frit_file_bytes(frit_file *copy);
+void *frit_scratch_new(const char *path, uint64_t n_bytes, bool *is_mapped);   // zeros; NULL: out of memory
+void frit_scratch_free(void *data, uint64_t n_bytes, bool is_mapped);
+
 typedef enum frit_path_kind { FRIT_PATH_NONE, FRIT_PATH_FILE, FRIT_PATH_FOLDER, FRIT_PATH_OTHER } frit_path_kind;
 frit_path_kind frit_path_get_kind(const char *path);
 bool frit_path_is_same(const char *a, const char *b);   // both exist and are the same file

@@ -153,7 +153,79 @@ static frit_status load(frit_file *file, bool no_mmap)
     return read_whole(file);
 }
 
-frit_status frit_file_open(frit_file **out, const char *path, bool no_mmap)
+static frit_status load_mapped(frit_file *file)
+{
+    return load(file, false);
+}
+
+static frit_status load_unmapped(frit_file *file)
+{
+    return load(file, true);
+}
+
+// A new file beside the path that has no name any more; below 0: none.
+static int open_nameless(const char *path)
+{
+    const size_t n = strlen(path) + sizeof ".copy.XXXXXX";
+    char *name = malloc(n);
+    if (!name) return -1;
+    snprintf(name, n, "%s.copy.XXXXXX", path);
+    const int fd = mkstemp(name);
+    if (fd >= 0) {
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+        unlink(name);
+    }
+    free(name);
+    return fd;
+}
+
+static bool write_all(int fd, const char *data, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        const ssize_t now = write(fd, data + done, n - done < MAX_IO ? n - done : MAX_IO);
+        if (now < 0 && errno == EINTR) continue;
+        if (now <= 0) return false;
+        done += (size_t)now;
+    }
+    return true;
+}
+
+// Every block is written, zeros where there is nothing to copy, so that none is missing when its page is changed.
+static bool fill(int fd, const frit_file *from, uint64_t n_bytes)
+{
+    enum { CHUNK = 1 << 20 };
+    char *chunk = calloc(CHUNK, 1);
+    bool is_whole = chunk != NULL;
+    for (uint64_t done = 0; is_whole && done < n_bytes;) {
+        size_t n = n_bytes - done < CHUNK ? (size_t)(n_bytes - done) : CHUNK;
+        if (from) is_whole = read_up_to(from->fd, from->path, chunk, n, &n) == FRIT_OK && n > 0;
+        is_whole = is_whole && write_all(fd, chunk, n);
+        done += n;
+    }
+    free(chunk);
+    return is_whole;
+}
+
+// NULL: the folder, or the disk, has no room.
+static void *map_nameless(const char *path, const frit_file *from, uint64_t n_bytes)
+{
+    const int fd = n_bytes > 0 && n_bytes <= SIZE_MAX ? open_nameless(path) : -1;
+    if (fd < 0) return NULL;
+    void *data = MAP_FAILED;
+    if (fill(fd, from, n_bytes)) data = mmap(NULL, (size_t)n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);   // the mapping keeps it
+    return data == MAP_FAILED ? NULL : data;
+}
+
+static frit_status load_copy(frit_file *file)
+{
+    file->data = map_nameless(file->path, file, file->size);
+    file->mapped = file->data != NULL;
+    if (file->mapped || file->size == 0) return FRIT_OK;
+    return lseek(file->fd, 0, SEEK_SET) == 0 ? read_whole(file) : fail_errno(file->path, "cannot be read");
+}
+
+static frit_status open_with(frit_file **out, const char *path, frit_status (*load_into)(frit_file *file))
 {
     *out = NULL;
     frit_file *file = calloc(1, sizeof *file);
@@ -166,13 +238,43 @@ frit_status frit_file_open(frit_file **out, const char *path, bool no_mmap)
     file->path = copy;
     frit_status status = open_regular(path, &file->fd, &file->size);
     if (status != FRIT_OK) file->fd = -1;
-    if (status == FRIT_OK) status = load(file, no_mmap);
+    if (status == FRIT_OK) status = load_into(file);
     if (status != FRIT_OK) {
         frit_file_close(file);
         return status;
     }
     *out = file;
     return FRIT_OK;
+}
+
+frit_status frit_file_open(frit_file **out, const char *path, bool no_mmap)
+{
+    return open_with(out, path, no_mmap ? load_unmapped : load_mapped);
+}
+
+frit_status frit_file_open_copy(frit_file **out, const char *path)
+{
+    return open_with(out, path, load_copy);
+}
+
+uint8_t *frit_file_bytes(frit_file *copy)
+{
+    return copy->data;
+}
+
+void *frit_scratch_new(const char *path, uint64_t n_bytes, bool *is_mapped)
+{
+    void *data = map_nameless(path, NULL, n_bytes);
+    *is_mapped = data != NULL;
+    return data ? data : n_bytes <= SIZE_MAX ? calloc(1, (size_t)n_bytes) : NULL;
+}
+
+void frit_scratch_free(void *data, uint64_t n_bytes, bool is_mapped)
+{
+    if (is_mapped)
+        munmap(data, (size_t)n_bytes);
+    else
+        free(data);
 }
 
 const uint8_t *frit_file_data(const frit_file *file)

@@ -208,6 +208,29 @@ frit_status frit_file_open(frit_file **out, const char *path, bool no_mmap)
     return FRIT_OK;
 }
 
+frit_status frit_file_open_copy(frit_file **out, const char *path)
+{
+    return frit_file_open(out, path, true);
+}
+
+uint8_t *frit_file_bytes(frit_file *copy)
+{
+    return copy->data;
+}
+
+void *frit_scratch_new(const char *path, uint64_t n_bytes, bool *is_mapped)
+{
+    (void)path;
+    *is_mapped = false;
+    return n_bytes <= SIZE_MAX ? calloc(1, (size_t)n_bytes) : NULL;
+}
+
+void frit_scratch_free(void *data, uint64_t n_bytes, bool is_mapped)
+{
+    (void)n_bytes, (void)is_mapped;
+    free(data);
+}
+
 const uint8_t *frit_file_data(const frit_file *file)
 {
     return file->data;

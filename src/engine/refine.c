@@ -25,7 +25,8 @@ typedef struct refining {
     const frit_refine_options *options;
     frit_log log;
     const char *path;   // of the quantized file
-    char *bytes;        // its content; blocks are replaced in it
+    frit_file *file;    // a copy of it, in which blocks are replaced
+    char *bytes;        // its content
     size_t n_bytes;
     frit_model *source, *quantized;
     frit_refine_text text;
@@ -465,6 +466,16 @@ static frit_status resume(refining *r)
 
 // ------------------------------------------------------------------------------------- the whole
 
+static frit_status open_copy(refining *r)
+{
+    frit_file_close(r->file);
+    r->file = NULL;
+    FRIT_TRY(frit_file_open_copy(&r->file, r->path));
+    r->bytes = (char *)frit_file_bytes(r->file);
+    r->n_bytes = (size_t)frit_file_size(r->file);
+    return FRIT_OK;
+}
+
 static frit_status refine_layer(refining *r)
 {
     frit_status status = FRIT_OK;
@@ -501,6 +512,7 @@ static frit_status check_source(refining *r)
 static frit_status open_streams(refining *r)
 {
     r->original.text = r->changed.text = &r->text;
+    r->original.path = r->changed.path = r->path;
     FRIT_TRY(frit_refine_stream_open(&r->original, r->source, r->most_kept / 2));
     if (!r->original.rows) return FRIT_OK;
     FRIT_TRY(frit_refine_stream_open(&r->changed, r->source, r->most_kept / 2));
@@ -538,14 +550,6 @@ static void say_refined(refining *r, double before, double after)
                  (int)TOKENS_PER_COLUMN);
 }
 
-// The file as it was.
-static frit_status read_again(refining *r)
-{
-    free(r->bytes);
-    r->bytes = NULL;
-    return frit_file_read(r->path, UINT64_MAX, &r->bytes, &r->n_bytes);
-}
-
 // Matrices stay where the whole of what was refined does not help.
 static frit_status finish(refining *r, double before)
 {
@@ -557,7 +561,7 @@ static frit_status finish(refining *r, double before)
                      "0 of %lld matrices are refined: over text that is held out the KL divergence would go from %.5f "
                      "to %.5f",
                      (long long)r->n_matrices, before, after);
-        FRIT_TRY(read_again(r));
+        FRIT_TRY(open_copy(r));   // as it was
     } else
         say_refined(r, before, after);
     r->labels.kl = is_worse ? before : after;
@@ -583,7 +587,7 @@ static frit_status refine(refining *r, const char *source)
     r->source->floats_in_place = r->source->loads_late = true;   // layers run one after the other
     FRIT_TRY(check_source(r));
     label_text(r);
-    FRIT_TRY(frit_file_read(r->path, UINT64_MAX, &r->bytes, &r->n_bytes));
+    FRIT_TRY(open_copy(r));
     const frit_engine_options options = engine_options(r);
     FRIT_TRY(frit_engine_new(&r->original.engine, r->source, &options));
     FRIT_TRY(open_streams(r));
@@ -612,7 +616,7 @@ frit_status frit_refine_within(const char *source, const char *target, const fri
     frit_model_free(r.source);
     frit_pool_free(r.pool);
     frit_map_free(&r.done);
-    free(r.bytes);
+    frit_file_close(r.file);
     return status;
 }
 

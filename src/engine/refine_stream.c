@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: MIT
 // Windows of a text through a model, layer by layer.
 #include "engine/refine_stream.h"
+#include "base/file.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 frit_status frit_refine_stream_open(frit_refine_stream *stream, const frit_model *model, uint64_t most)
 {
+    const uint64_t much = UINT64_C(256) << 20;
     const frit_refine_text *text = stream->text;
     const uint64_t n = (uint64_t)(text->n_windows * text->window) * (uint64_t)model->hp.n_embd * sizeof(float);
     if (n > most || !frit_arch_can_begin_later(model->arch, &model->hp)) return FRIT_OK;
-    stream->rows = malloc((size_t)n);
+    stream->n_bytes = n;
+    stream->rows = stream->path && n > much ? frit_scratch_new(stream->path, n, &stream->is_mapped) : malloc((size_t)n);
     return stream->rows ? FRIT_OK : frit_fail_memory((size_t)n, "what layers read");
 }
 
 void frit_refine_stream_close(frit_refine_stream *stream)
 {
-    free(stream->rows);
+    frit_scratch_free(stream->rows, stream->n_bytes, stream->is_mapped);
     stream->rows = NULL;
 }
 

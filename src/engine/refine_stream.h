@@ -19,9 +19,12 @@ typedef struct frit_refine_text {
 typedef struct frit_refine_stream {
     frit_engine *engine;   // borrowed
     const frit_refine_text *text;
-    float *rows;     // [n_windows, window, n_embd]: what `layer` reads; NULL: windows run from their tokens on
-    int32_t layer;   // 0: windows run from their tokens on
-    bool advances;   // what the layer leaves takes the place of what it has read
+    const char *path;   // much is kept in a file without a name beside it; NULL: in memory
+    float *rows;        // [n_windows, window, n_embd]: what `layer` reads; NULL: windows run from their tokens on
+    uint64_t n_bytes;   // of `rows`
+    bool is_mapped;     // they lie in a file
+    int32_t layer;      // 0: windows run from their tokens on
+    bool advances;      // what the layer leaves takes the place of what it has read
 } frit_refine_stream;
 
 // Room for the rows of all windows, where layers may run alone and `most` bytes hold them; else none.

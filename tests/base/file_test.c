@@ -38,6 +38,63 @@ static void a_file_is_the_same_mapped_and_read(void **state)
     frit_file_close(NULL);
 }
 
+static int count_entries(const char *path)
+{
+    DIR *folder = opendir(path);
+    int n = 0;
+    assert_non_null(folder);
+    while (readdir(folder)) n++;
+    closedir(folder);
+    return n;
+}
+
+static void a_copy_changes_alone_and_has_no_name(void **state)
+{
+    (void)state;
+    enum { N = (1 << 20) + 4097 };
+    char path[1024], folder[1024];
+    snprintf(path, sizeof path, "%s", temp_path("original"));
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    unsigned char *bytes = malloc(N);
+    for (size_t i = 0; i < N; i++) bytes[i] = (unsigned char)(i * i >> 3);
+    write_file(path, bytes, N);
+    const int n_entries = count_entries(folder);
+    frit_file *copy, *file;
+    assert_ok(frit_file_open_copy(&copy, path));
+    assert_true(frit_file_is_mapped(copy));
+    assert_int_equal(frit_file_size(copy), N);
+    assert_memory_equal(frit_file_bytes(copy), bytes, N);
+    memset(frit_file_bytes(copy), 7, N);
+    assert_int_equal(count_entries(folder), n_entries);
+    assert_ok(frit_file_open(&file, path, false));
+    assert_memory_equal(frit_file_data(file), bytes, N);
+    frit_file_close(file);
+    frit_file_close(copy);
+    write_file(path, "", 0);
+    assert_ok(frit_file_open_copy(&copy, path));
+    assert_int_equal(frit_file_size(copy), 0);
+    frit_file_close(copy);
+    free(bytes);
+}
+
+static void scratch_lies_in_a_file_or_in_memory(void **state)
+{
+    (void)state;
+    enum { N = (2 << 20) + 17 };
+    char path[1024];
+    snprintf(path, sizeof path, "%s", temp_path("any"));
+    const char *const paths[] = {path, "/no/such/folder/any"};
+    for (int i = 0; i < 2; i++) {
+        bool is_mapped;
+        unsigned char *bytes = frit_scratch_new(paths[i], N, &is_mapped);
+        assert_non_null(bytes);
+        assert_int_equal(is_mapped, i == 0);
+        for (size_t k = 0; k < N; k++) assert_int_equal(bytes[k], 0);
+        memset(bytes, 5, N);
+        frit_scratch_free(bytes, N, is_mapped);
+    }
+}
+
 static void an_empty_file_has_no_bytes(void **state)
 {
     (void)state;
@@ -339,6 +396,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_the_same_mapped_and_read),
+        cmocka_unit_test(a_copy_changes_alone_and_has_no_name),
+        cmocka_unit_test(scratch_lies_in_a_file_or_in_memory),
         cmocka_unit_test(an_empty_file_has_no_bytes),
         cmocka_unit_test(what_is_not_a_regular_file_is_refused_at_once),
         cmocka_unit_test(a_file_that_shrinks_is_no_longer_intact),
