@@ -52,6 +52,12 @@ static void set_batch(frit_engine *engine, int32_t n_batch)
     engine->max_outs = max_outs < 1 ? 1 : max_outs > n_batch ? n_batch : (int32_t)max_outs;
 }
 
+void frit_engine_only_prefill(frit_engine *engine)
+{
+    engine->only_prefill = true;
+    engine->prefill_rows = INT32_MAX;   // there is one kind of steps
+}
+
 frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
 {
     const int32_t before = engine->n_batch;

@@ -48,6 +48,7 @@ struct frit_engine {
     frit_session *sessions;                  // a queue: a session with rows in a step goes to the end
     int32_t n_ctx, n_batch;
     int32_t prefill_rows;    // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
+    bool only_prefill;       // frit_engine_only_prefill
     int32_t prompt_budget;   // prompt rows of one step while other sessions generate; 0: by the pace, -1: any number
     double share_time;       // of the prompt that was last begun (share.c)
     frit_pace pace;
@@ -80,6 +81,10 @@ frit_status frit_engine_describe(const frit_engine *engine, struct frit_saved_he
 
 // The folder for the prefix cache that options name, if they do (prefix.c). FRIT_E_INVALID.
 frit_status frit_prefix_open_disk(frit_engine *engine, const char *prefix_disk);
+
+// From now on all steps run by the kernels for prompts, however few rows a session has: for many sessions that go on
+// together, which no caller waits for one by one.
+void frit_engine_only_prefill(frit_engine *engine);
 
 // Where all rows of a session run in one step: makes room for steps of n_rows, and forgets the plans. FRIT_E_MEMORY if
 // that is not there.

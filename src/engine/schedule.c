@@ -359,12 +359,12 @@ static void pick(frit_engine *engine)
     step->encodes = false;
     step->decodes = true;
     take_sources(engine);
-    if (!step->encodes) step->prefill = is_turn_of_prefill(engine);
+    if (!step->encodes) step->prefill = engine->only_prefill || is_turn_of_prefill(engine);
     if (step->encodes)
         step->result = FRIT_RESULT_HIDDEN;
     else if (engine->hp.is_bidirectional)
         take_whole(engine);
-    else if (step->prefill)
+    else if (step->prefill && !engine->only_prefill)
         take_prefill(engine);
     else
         take_decode(engine);
