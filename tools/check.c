@@ -52,7 +52,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     // Within the engine: model and adapters; cache; session; schedule; plans; engine.
     {"src/engine/model",     BELOW_ENGINE "engine/model.h"},
     {"src/engine/adapter.",  BELOW_ENGINE "engine/model.h engine/adapter.h"},
-    {"src/engine/kv",        BELOW_ENGINE "engine/kv.h engine/kv_disk.h engine/kv_layout.h"},
+    {"src/engine/kv",        BELOW_ENGINE "engine/kv.h engine/kv_disk.h engine/kv_layout.h engine/kv_rotate.h"},
     {"src/engine/ngrams.",   BELOW_ENGINE "engine/ngrams.h"},
     {"src/engine/session.h", BELOW_ENGINE "engine/adapter.h engine/kv.h"},
     {"src/engine/drafter.h", BELOW_ENGINE "engine/ngrams.h engine/schedule.h"},

@@ -282,6 +282,7 @@ static int answer_prompt(const run_args *args, frit_model *model, frit_engine *e
     }
     frit_status status = frit_session_new(&session, engine);
     if (status == FRIT_OK) status = cli_use_adapters(adapters, session);
+    if (status == FRIT_OK) status = app_extend(session, &args->shift);
     cli_drafter drafter = {0};
     if (status == FRIT_OK)
         code = cli_use_speculation(&drafter, &args->speculate, model, &args->common, &args->engine, session);

@@ -34,7 +34,7 @@ struct frit_engine {
     frit_kv kv;
     uint64_t kv_token_bytes;
     frit_plan_cache plans;
-    frit_key_rotation *rotations;   // [layers of the cache], for context shifts; NULL: none was asked for yet
+    frit_key_rotation *rotations;   // [layers of the cache], of cached keys; NULL: not found yet (rotations.c)
     frit_adapter_slots adapters;
     frit_noted_adapter *noted;   // [n_noted]: what is in the slots of adapters, for the prefix cache
     int32_t n_noted;
@@ -62,6 +62,8 @@ struct frit_engine {
     bool in_step;   // row functions are called from inside a step and may not start another
 };
 
+// Fills in engine->rotations. FRIT_E_UNSUPPORTED with what stands in the way, as a part of a sentence.
+frit_status frit_engine_find_rotations(frit_engine *engine);
 // Whether plans of many rows stream, with adapters of this class: these lie where the layers are (stream.c).
 bool frit_engine_streams(const frit_engine *engine, const frit_adapter_class *adapted);
 // Opens and closes the devices that options ask for (devices.c).

@@ -13,7 +13,7 @@
 #pragma once
 #include "base/status.h"
 
-enum { FRIT_SAVED_VERSION = 5, FRIT_SAVED_GROUPS = 4 };
+enum { FRIT_SAVED_VERSION = 6, FRIT_SAVED_GROUPS = 4 };
 
 typedef struct frit_saved_group {   // of layers that look back equally far
     uint64_t position_bytes;        // 0: there is no such group
@@ -36,6 +36,9 @@ typedef struct frit_saved_header {
     uint32_t n_source, n_encoded;                    // n_encoded: 0 or n_source
     uint64_t n_note_bytes;
     uint64_t n_dropped;   // tokens that left the text before (shift.c)
+    // Self-extend: tokens of a group and of a window, 0 without; and windows whose keys are in groups (extend.c).
+    uint32_t n_group, width, n_grouped;
+    uint32_t unused;
 } frit_saved_header;
 
 extern const char frit_saved_magic[8];

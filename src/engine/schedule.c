@@ -38,7 +38,8 @@ static size_t end_of_known(const frit_session *session)
 static size_t pending(const frit_session *session)
 {
     if (session->source_waits || session->reads || session->status != FRIT_OK) return 0;   // it looks at the source
-    return end_of_known(session) - session->n_done - (size_t)session->n_taken;
+    const size_t n = end_of_known(session) - session->n_done, room = frit_extend_room(session);
+    return (n < room ? n : room) - (size_t)session->n_taken;
 }
 
 static bool is_prefill(const frit_engine *engine, const frit_session *session)
@@ -107,6 +108,7 @@ static size_t fitting(const frit_engine *engine, const frit_session *session, si
     if (n > pending(session)) n = pending(session);
     if (n > (size_t)engine->n_batch) n = (size_t)engine->n_batch;
     if (n_done == 0 && !frit_prefix_admits(session)) return 0;
+    if (!frit_extend_is_ready(session)) return 0;
     const int32_t fits = frit_kv_fitting(&engine->kv, &session->map, n_done, n_taken + (int32_t)n);
     return fits > n_taken ? (size_t)(fits - n_taken) : 0;
 }
@@ -205,7 +207,7 @@ static void lay_out(frit_engine *engine, frit_session *session)
     step->owners[step->n_seqs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
         step->tokens[row] = token_at(session, i);
-        step->positions[row] = (int32_t)i;
+        step->positions[row] = frit_extend_position(session, i);
         if (step->given) frit_hidden_give(session, i, step->given + (size_t)row * (size_t)engine->hp.n_embd);
         if (frit_session_result(session, i) == FRIT_RESULT_NONE) continue;
         lay_out_pick(step, session, i);
@@ -354,6 +356,7 @@ static void pick(frit_engine *engine)
         s->reads = false;
         if (s->n_done > 0) s->n_known = -1;
         if (s->n_done == 0 && pending(s) > 0) s->reads = !frit_prefix_begin(s);
+        frit_extend_begin(s);
     }
     frit_share_update(engine, is_prompt);
     step->encodes = false;

@@ -70,45 +70,13 @@ static frit_status refuse(const frit_engine *engine, const char *why)
                      path, why, (long long)n, mib(now, n), (long long)more, mib(now, more), mib(small, more));
 }
 
-static frit_status find_rotations(frit_engine *engine, frit_key_rotation *rotations)
-{
-    frit_arena arena = {0};
-    frit_graph graph;
-    const frit_model *model = engine->model;
-    frit_graph_init(&graph, &arena, 1, 1);
-    frit_status status = frit_arch_build(&graph, model->arch, &engine->hp, &model->weights, NULL);
-    if (status == FRIT_OK) status = frit_graph_find_rotations(&graph, engine->n_ctx, rotations, engine->kv.n_layers);
-    frit_arena_free(&arena);
-    return status;
-}
-
-// What stands in the way, as a sentence of its own; NULL: nothing, or the graph says it.
-static const char *why_not(const frit_engine *engine)
-{
-    const frit_arch *arch = engine->model->arch;
-    if (arch->is_encoder) return "an encoder generates no text";
-    if (arch->is_encoder_decoder) return "an encoder-decoder reads its source whole";
-    if (engine->hp.is_bidirectional) return "every token sees all others";
-    if (engine->kv.state_bytes > 0) return "a recurrent state cannot forget the oldest tokens";
-    return NULL;
-}
-
 static frit_status prepare(frit_engine *engine)
 {
-    if (engine->rotations) return FRIT_OK;
-    const char *why = why_not(engine);
-    if (why) return refuse(engine, why);
-    const size_t n = (size_t)engine->kv.n_layers;
-    frit_key_rotation *rotations = frit_arena_new(&engine->arena, frit_key_rotation, n + 1);
-    if (!rotations) return frit_fail_memory(n * sizeof *rotations, "the rotations of keys");
-    const frit_status status = find_rotations(engine, rotations);
-    if (status == FRIT_E_UNSUPPORTED) {
-        char sentence[FRIT_ERROR_BYTES];
-        frit_format(sentence, sizeof sentence, "%s", frit_error());
-        return refuse(engine, sentence);
-    }
-    if (status == FRIT_OK) engine->rotations = rotations;
-    return status;
+    char why[FRIT_ERROR_BYTES];
+    const frit_status status = frit_engine_find_rotations(engine);
+    if (status != FRIT_E_UNSUPPORTED) return status;
+    frit_format(why, sizeof why, "%s", frit_error());
+    return refuse(engine, why);
 }
 
 // ------------------------------------------------------------------------------- how much
@@ -157,6 +125,8 @@ frit_status frit_session_set_shift(frit_session *session, const frit_shift_optio
     FRIT_TRY(frit_session_check_usable(session));
     session->shift.on = false;
     if (!options) return FRIT_OK;
+    if (session->extend.n_group > 0)
+        return frit_fail(FRIT_E_INVALID, "the session has self-extend, which a context shift cannot be combined with");
     FRIT_TRY(prepare(session->engine));
     return choose(session->engine, options, &session->shift);
 }

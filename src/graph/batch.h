@@ -25,7 +25,7 @@ enum { FRIT_PAGE_TOKENS = 32 };
 
 typedef struct frit_seq {
     int32_t first_row, n_rows;
-    int32_t n_past;     // positions already in the cache; its first row is position n_past
+    int32_t n_past;     // tokens already in the cache; its first row is at place n_past
     int32_t state;      // index of the session's states in every recurrent layer
     int32_t n_copied;   // after so many of its rows the states are also written to index copy_state; 0: they are not
     int32_t copy_state;
@@ -34,10 +34,12 @@ typedef struct frit_seq {
 
 typedef struct frit_batch {
     int32_t n_rows, n_outs, n_seqs;
-    const int32_t *tokens;      // [n_rows]: ids, or ~i: the token that pick i of the step before chose
-    const int32_t *positions;   // [n_rows]
-    const int32_t *out_rows;    // [n_outs]: the rows whose logits are wanted, ascending
-    const frit_seq *seqs;       // [n_seqs]
+    const int32_t *tokens;   // [n_rows]: ids, or ~i: the token that pick i of the step before chose
+    // [n_rows]: what rotations and learned positions read. Where a row's key lies, and what it looks back at, its
+    // sequence says: row k of it is at place n_past + k. The two differ with self-extend (engine/extend.c).
+    const int32_t *positions;
+    const int32_t *out_rows;   // [n_outs]: the rows whose logits are wanted, ascending
+    const frit_seq *seqs;      // [n_seqs]
     // [n_groups, n_seqs, page_stride]: page numbers; -1: no page, of positions that no row of the step looks at.
     const int32_t *pages;
     int32_t n_groups, page_stride;

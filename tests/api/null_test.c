@@ -524,6 +524,8 @@ static void call_shifts(void)
     ACCEPTS(frit_session_set_shift, options, o.session, NULL);
     REFUSES(frit_session_get_shift, session, NULL, &(frit_shift_info){0});
     REFUSES(frit_session_get_shift, info, o.session, NULL);
+    REFUSES(frit_session_set_extend, session, NULL, &(frit_extend_options){.n_group = 4, .width = 64});
+    ACCEPTS(frit_session_set_extend, options, o.session, NULL);
 }
 
 static void call_samplers(void)

@@ -240,8 +240,8 @@ static const struct {
     const char *part;
 } faults[] = {
     {AT(magic), 4, 0, FRIT_E_FORMAT, "is no session file"},
-    {AT(version), 4, 1, FRIT_E_UNSUPPORTED, "of version 1, version 5 is expected"},
-    {AT(version), 4, 3, FRIT_E_UNSUPPORTED, "of version 3, version 5 is expected"},
+    {AT(version), 4, 1, FRIT_E_UNSUPPORTED, "of version 1, version 6 is expected"},
+    {AT(version), 4, 5, FRIT_E_UNSUPPORTED, "of version 5, version 6 is expected"},
     {AT(n_bytes), 8, 1, FRIT_E_FORMAT, "1 are expected"},
     {AT(n_bytes), 8, UINT64_MAX, FRIT_E_FORMAT, "cut short"},
     {AT(arch), 4, 0x61616161, FRIT_E_INVALID, "another model: aaaa"},
@@ -268,6 +268,9 @@ static const struct {
     {AT(n_encoded), 4, 1, FRIT_E_FORMAT, "length of the source does not suit"},
     {AT(n_logits), 4, 0, FRIT_E_FORMAT, "do not add up"},
     {AT(n_logits), 4, 63, FRIT_E_FORMAT, "logits does not suit"},
+    {AT(n_group), 4, 2, FRIT_E_INVALID, "groups of 2 tokens in a window of 0, the session has 0 and 0"},
+    {AT(width), 4, 32, FRIT_E_INVALID, "groups of 0 tokens in a window of 32, the session has 0 and 0"},
+    {AT(n_grouped), 4, 1, FRIT_E_FORMAT, "grouped windows does not suit"},
     {AT(n_note_bytes), 8, 1, FRIT_E_FORMAT, "do not add up"},
     {AT(n_note_bytes), 8, UINT64_MAX, FRIT_E_FORMAT, "do not add up"},
     {AT(n_note_bytes), 8, INT64_MAX, FRIT_E_FORMAT, "do not add up"},

@@ -519,6 +519,16 @@ class frit_shift_info(Structure):
         ("reserved", c_uint64 * 8),
     ]
 
+class frit_extend_options(Structure):
+    n_group: int
+    width: int
+    reserved: Any
+    _fields_ = [
+        ("n_group", c_int32),
+        ("width", c_int32),
+        ("reserved", c_uint64 * 8),
+    ]
+
 class frit_logprob(Structure):
     token: int
     logprob: float
@@ -1130,6 +1140,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_session_next": (c_int, [c_void_p, c_void_p, POINTER(c_int32)]),
     "frit_session_set_shift": (c_int, [c_void_p, POINTER(frit_shift_options)]),
     "frit_session_get_shift": (c_int, [c_void_p, POINTER(frit_shift_info)]),
+    "frit_session_set_extend": (c_int, [c_void_p, POINTER(frit_extend_options)]),
     "frit_session_pick": (c_int, [c_void_p, c_void_p, POINTER(frit_pick_options)]),
     "frit_session_picked": (c_int, [c_void_p, POINTER(frit_picked)]),
     "frit_session_push_picked": (c_int, [c_void_p]),

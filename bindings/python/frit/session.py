@@ -227,6 +227,12 @@ class Session:
         options = None if n_keep is None else byref(c.frit_shift_options(n_keep=n_keep, n_drop=n_drop))
         self._do(lib.frit_session_set_shift, options)
 
+    def set_extend(self, n_group: int | None, width: int = 512) -> None:
+        """Self-extend: older tokens share positions in groups of n_group, after windows of `width` tokens. None or 1:
+        every token has its own. InvalidError if tokens have run."""
+        options = None if n_group is None else byref(c.frit_extend_options(n_group=n_group, width=width))
+        self._do(lib.frit_session_set_extend, options)
+
     def speculate(self, kind: str | Engine = "ngram", *, max_drafts: int = 0, min_p: float = 0,
                   always: bool = False) -> None:
         """Tokens that will probably be picked run in the same step; the text stays the same. kind: "ngram", "none", or

@@ -115,7 +115,8 @@ static void list_arrays(const frit_batch *batch, int32_t page_stride, int32_t n_
 {
     const size_t n_rows = (size_t)batch->n_rows, n_seqs = (size_t)batch->n_seqs, word = sizeof(int32_t);
     arrays[FRIT_CUDA_TOKENS] = (input_array){batch->tokens, n_rows * word};
-    arrays[FRIT_CUDA_POSITIONS] = (input_array){batch->positions, n_rows * word};
+    arrays[FRIT_CUDA_POSITIONS] = (input_array){NULL, n_rows * word};
+    arrays[FRIT_CUDA_ANGLES] = (input_array){batch->positions, n_rows * word};
     arrays[FRIT_CUDA_OUT_ROWS] = (input_array){batch->out_rows, (size_t)batch->n_outs * word};
     arrays[FRIT_CUDA_SEQ_OF] = (input_array){NULL, n_rows * word};
     arrays[FRIT_CUDA_SEQS] = (input_array){NULL, n_seqs * sizeof(frit_gpu_seq)};
@@ -135,9 +136,17 @@ static void write_row_tiles(const frit_batch *batch, frit_row_tile *tiles)
             const int32_t row = seq->first_row + k, left = seq->n_rows - k;
             *tiles++ = (frit_row_tile){.row = row,
                                        .n_rows = left < FRIT_CUDA_ROWS_OF_TILE ? left : FRIT_CUDA_ROWS_OF_TILE,
-                                       .position = batch->positions[row],
+                                       .position = seq->n_past + k,
                                        .seq = i};
         }
+    }
+}
+
+static void write_places(const frit_batch *batch, int32_t *places)
+{
+    for (int32_t i = 0; i < batch->n_seqs; i++) {
+        const frit_seq *seq = &batch->seqs[i];
+        for (int32_t k = 0; k < seq->n_rows; k++) places[seq->first_row + k] = seq->n_past + k;
     }
 }
 
@@ -196,6 +205,7 @@ static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const f
         step->arrays[i] = flight->input.address + offsets[i];
         if (arrays[i].from) memcpy(host + offsets[i], arrays[i].from, arrays[i].n_bytes);
     }
+    write_places(batch, (int32_t *)(void *)(host + offsets[FRIT_CUDA_POSITIONS]));
     write_seqs(batch, (int32_t *)(void *)(host + offsets[FRIT_CUDA_SEQ_OF]),
                (frit_gpu_seq *)(void *)(host + offsets[FRIT_CUDA_SEQS]));
     write_pages(batch, step->page_stride, (int32_t *)(void *)(host + offsets[FRIT_CUDA_PAGES]));

@@ -17,7 +17,8 @@ typedef enum frit_cuda_where {
 
 typedef enum frit_cuda_step_array {   // a step's input on the GPU
     FRIT_CUDA_TOKENS,
-    FRIT_CUDA_POSITIONS,
+    FRIT_CUDA_POSITIONS,   // [n_rows]: the place of each row's key and value
+    FRIT_CUDA_ANGLES,      // [n_rows]: batch->positions, which rotations read
     FRIT_CUDA_OUT_ROWS,
     FRIT_CUDA_SEQ_OF,      // [n_rows]: the sequence of each row
     FRIT_CUDA_SEQS,        // frit_gpu_seq

@@ -222,7 +222,7 @@ static float query_scale(const frit_exec *exec, const frit_cuda_heads_phase *h)
 
 static frit_status run_rope(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
-    const frit_rope_rows_args args = {.positions = step->arrays[FRIT_CUDA_POSITIONS],
+    const frit_rope_rows_args args = {.positions = step->arrays[FRIT_CUDA_ANGLES],
                                       .frequency = frit_cuda_resolve(step, l->x[0]),
                                       .factor = frit_cuda_resolve(step, l->x[1]),
                                       .rope = frit_cuda_resolve(step, l->y),

@@ -50,7 +50,7 @@ frit_status frit_cuda_launch_new(frit_exec *exec, const frit_node *node, frit_cu
 frit_status frit_cuda_address_of(frit_exec *exec, const frit_node *node, bool is_tiled, frit_cuda_address *out)
 {
     static const frit_cuda_step_array arrays[] = {[FRIT_INPUT_TOKENS] = FRIT_CUDA_TOKENS,
-                                                  [FRIT_INPUT_POSITIONS] = FRIT_CUDA_POSITIONS,
+                                                  [FRIT_INPUT_POSITIONS] = FRIT_CUDA_ANGLES,
                                                   [FRIT_INPUT_OUT_ROWS] = FRIT_CUDA_OUT_ROWS};
     const frit_node *storage = frit_node_storage(node);
     if (storage->op == FRIT_OP_WEIGHT) return frit_cuda_tensor_take(exec, storage->tensor, is_tiled, out);
@@ -303,7 +303,7 @@ static frit_status run_embed(frit_cuda_device *d, const frit_cuda_launch *l, con
     const frit_embed_rows_args args = {.table = frit_cuda_resolve(step, l->x[0]),
                                        .tokens = frit_cuda_resolve(step, l->x[1]),
                                        .picked = step->picked,
-                                       .positions = step->arrays[FRIT_CUDA_POSITIONS],
+                                       .positions = step->arrays[FRIT_CUDA_ANGLES],
                                        .x = frit_cuda_resolve(step, l->y),
                                        .scale = 1};
     return frit_cuda_run_kernel(d, l->kernel, (unsigned)step->batch->n_rows, 1, &args);
