@@ -8,6 +8,7 @@
 #include "backend/cuda/decode.h"
 #include "backend/cuda/kernel.h"
 #include "backend/cuda/matmul.h"
+#include "backend/cuda/precise.h"
 #include "backend/cuda/product.h"
 #include "backend/cuda/rows.h"
 #include "backend/cuda/some_rows.h"
@@ -128,6 +129,8 @@ static void kernels_of_every_weight_type_compile_without_spills(void **state)
             assert_ok(frit_cuda_product_kernel(&product, &hopper, &kernel));
             check_kernel(&m, &kernel, name);
         }
+        assert_ok(frit_cuda_precise_kernel(tile_types[i], 512, 8, &kernel));
+        check_kernel(&m, &kernel, name);
         frit_cuda_some some = {.rows = 64, .k = 4096, .segments = {{tile_types[i], 1792}}};
         if (tile_types[i] == FRIT_DTYPE_F32) continue;
         assert_ok(frit_cuda_some_kernel(&some, &hopper, &kernel));

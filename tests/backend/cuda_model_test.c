@@ -89,10 +89,11 @@ typedef struct model_run {
     const char *op_on_cpu;   // NULL: all ran on the GPU
 } model_run;
 
-static void run_on(model_run *m, const run_mode *mode, kept_rows *r)
+static void run_on(model_run *m, const char *device, const run_mode *mode, kept_rows *r)
 {
     const golden *g = m->g;
-    frit_engine *engine = new_engine(m->model, "cuda", mode->cache, m->n_ctx);
+    const bool is_gpu = strcmp(device, "cuda") == 0;
+    frit_engine *engine = new_engine(m->model, device, mode->cache, m->n_ctx);
     frit_session *session;
     assert_ok(frit_session_new(&session, engine));
     if (g->source) assert_ok(frit_session_encode(session, g->source, g->n_source, NULL));
@@ -100,8 +101,8 @@ static void run_on(model_run *m, const run_mode *mode, kept_rows *r)
         run_with_company(engine, session, g, mode->chunk, r);
     else
         run_golden(engine, session, g, 0, g->n_tokens, mode->chunk ? mode->chunk : g->n_tokens, r);
-    assert_true(n_steps_of(engine) > 0);
-    if (!m->op_on_cpu) m->op_on_cpu = op_on_cpu(engine);
+    assert_true(!is_gpu || n_steps_of(engine) > 0);
+    if (is_gpu && !m->op_on_cpu) m->op_on_cpu = op_on_cpu(engine);
     frit_session_free(session);
     frit_engine_free(engine);
 }
@@ -124,17 +125,24 @@ static void run_moving(const model_run *m, const run_mode *mode, kept_rows *r)
     }
 }
 
-static double error_of(model_run *m, const run_mode *mode)
+static double error_of(model_run *m, const char *device, const run_mode *mode)
 {
     const golden *g = m->g;
     kept_rows r = {.logits = calloc(g->n_tokens * g->n_vocab, sizeof(float)), .n_vocab = g->n_vocab};
     if (mode->moves[0])
         run_moving(m, mode, &r);
     else
-        run_on(m, mode, &r);
+        run_on(m, device, mode, &r);
     const double error = nmse(r.logits, g->logits, g->n_tokens * g->n_vocab);
     free(r.logits);
     return error;
+}
+
+// What keys lose in f16 is much where scores are large and not scaled (T5): no more than twice what the CPU loses then.
+static bool is_within(model_run *m, const run_mode *mode, double error)
+{
+    if (error <= limit_of(mode)) return true;
+    return strcmp(mode->cache, "f16") == 0 && !mode->moves[0] && error <= 2 * error_of(m, "cpu", mode);
 }
 
 static bool can(const golden *g, unsigned flags, const run_mode *mode)
@@ -174,9 +182,10 @@ static void logits_are_those_of_the_reference(void **state)
         print_message("| %-22s |", golden_name(i));
         for (size_t k = 0; k < FRIT_COUNT(modes); k++) {
             if (!can(&g, flags, &modes[k])) continue;
-            const double error = error_of(&m, &modes[k]);
-            print_message(" %7.1e%s |", error, error <= limit_of(&modes[k]) ? "" : "!");
-            n_wrong += !(error <= limit_of(&modes[k]));
+            const double error = error_of(&m, "cuda", &modes[k]);
+            const bool is_right = is_within(&m, &modes[k], error);
+            print_message(" %7.1e%s |", error, is_right ? "" : "!");
+            n_wrong += !is_right;
         }
         print_message("%s%s\n", m.op_on_cpu ? " on the CPU: " : "", m.op_on_cpu ? m.op_on_cpu : "");
         frit_model_free(model);

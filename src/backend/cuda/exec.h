@@ -117,6 +117,7 @@ typedef struct frit_cuda_many {
     frit_cuda_matmul *matmul;
     frit_cuda_some_variant some[FRIT_CUDA_SOME_VARIANTS];   // the fewest rows first
     int n_some;
+    frit_cuda_kernel *precise;              // multiplies in f32 (precise.h); NULL: the others do
     frit_cuda_kernel *convert;              // of many_rows.cu; NULL: the rows are halves already
     frit_cuda_kernel *finish, *gate;        // gate: results become halves; neither: they stay
     int k, n;                               // columns; rows of the tiles
@@ -223,6 +224,7 @@ struct frit_exec {
     bool *is_f16;          // [plan->graph->n_nodes]: queries that are f16 where the node's f32 would be
     bool *is_halves;       // [plan->graph->n_nodes]: so are rows that products of many rows alone read (halves.c)
     uint64_t work_bytes;   // that its launches need
+    bool is_precise;       // products are in f32 (precise.h)
     uint64_t counters;     // of products of few rows: u32 [multiprocessors], zero between launches; 0: none yet
     frit_cuda_recording recordings[FRIT_CUDA_FLIGHTS];   // steps of few rows, by the flight whose input they read
     frit_cuda_memory given;
@@ -273,6 +275,7 @@ static inline int64_t frit_cuda_rows(const frit_node *node, const frit_batch *ba
 // where files have them, matrices are small: what chooses experts.
 static inline bool frit_cuda_is_many(const frit_exec *exec, const frit_node *linear)
 {
+    if (exec->is_precise) return true;
     return linear->shape[0] >= FRIT_CUDA_MANY_FROM && exec->device->blas.library &&
            frit_node_storage(linear->src[1])->tensor->dtype != FRIT_DTYPE_F32;
 }

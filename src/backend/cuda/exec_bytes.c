@@ -3,6 +3,7 @@
 // lowered, compiled or allocated. Not less than frit_cuda_prepare takes; page tables of a step, and lists of its picks
 // (masks, biases), come on top.
 #include "backend/cuda/picks.h"
+#include "backend/cuda/precise.h"
 #include "backend/cuda/rows.h"
 #include "backend/cuda/some_rows.h"
 #include "base/check.h"
@@ -142,7 +143,8 @@ static uint64_t input_bytes(const frit_graph *g)
 
 frit_status frit_cuda_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_bytes *out)
 {
-    const frit_exec exec = {.device = (frit_cuda_device *)base, .plan = plan};
+    const frit_exec exec = {
+        .device = (frit_cuda_device *)base, .plan = plan, .is_precise = frit_cuda_is_precise(plan->graph)};
     uint64_t work = 0;
     for (int i = 0; i < plan->phases.n; i++) {
         const uint64_t n_bytes = work_of(&exec, &plan->phases.list[i]);

@@ -14,6 +14,7 @@ bool frit_cuda_feeds_many(const frit_exec *exec, const frit_node *node)
 {
     const frit_graph *g = exec->plan->graph;
     int n_products = 0;
+    if (exec->is_precise) return false;
     for (int i = 0; i < g->n_nodes; i++) {
         const frit_node *reader = g->nodes[i];
         if (reader->op == FRIT_OP_RESHAPE) continue;

@@ -153,7 +153,7 @@ bool frit_cuda_is_of_heads(const frit_cuda_heads_phase *h, const frit_chain *cha
 bool frit_cuda_is_heads(const frit_exec *exec, const frit_phase *phase, frit_cuda_heads_phase *h)
 {
     *h = (frit_cuda_heads_phase){.write = find_write(phase)};
-    if (!h->write || h->write->n_src != 2) return false;
+    if (exec->is_precise || !h->write || h->write->n_src != 2) return false;
     h->attend = find_attend(exec->plan->graph, h->write->layer);
     if (!h->attend || h->attend->attend.cross || !trace(phase, h, QUERIES, h->attend->src[0]) ||
         !trace(phase, h, KEYS, h->write->src[0]) || !trace(phase, h, VALUES, h->write->src[1]))

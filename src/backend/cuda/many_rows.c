@@ -3,6 +3,7 @@
 // multiplies, or for up to 128 rows a kernel of our own (some_rows.h), and what follows the product finishes its
 // results.
 #include "backend/cuda/exec.h"
+#include "backend/cuda/precise.h"
 #include "backend/cuda/rows.h"
 #include "backend/cuda/some_rows.h"
 
@@ -92,6 +93,20 @@ static frit_status multiply_some(frit_cuda_device *d, const frit_cuda_launch *l,
     return frit_cuda_kernel_launch(&d->gpu, some->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
+static frit_status multiply_precisely(frit_cuda_device *d, const frit_cuda_launch *l, int n_rows,
+                                      const frit_cuda_step *step)
+{
+    const frit_cuda_many *m = &l->many;
+    const frit_precise_args args = {.tiles = frit_cuda_resolve(step, l->x[1]),
+                                    .x = frit_cuda_resolve(step, l->x[0]),
+                                    .out = step->work + m->product,
+                                    .n_rows = n_rows,
+                                    .stride = m->n};
+    frit_cuda_kernel one = *m->precise;
+    one.grid[1] = (unsigned)(n_rows + FRIT_CUDA_PRECISE_ROWS - 1) / FRIT_CUDA_PRECISE_ROWS;
+    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+}
+
 int frit_cuda_many_parts(const frit_cuda_launch *l, int64_t n_rows)
 {
     const frit_cuda_some_variant *some = some_for(&l->many, n_rows);
@@ -167,7 +182,10 @@ static frit_status run_many(frit_cuda_device *d, const frit_cuda_launch *l, cons
     if (n_rows == 0) return FRIT_OK;
     if (m->convert) FRIT_TRY(convert_rows(d, l, n_rows, step));
     const bool is_last = some && is_finished(l, some);
-    FRIT_TRY(some ? multiply_some(d, l, some, (int)n_rows, is_last, step) : multiply_many(d, l, (int)n_rows, step));
+    if (m->precise)
+        FRIT_TRY(multiply_precisely(d, l, (int)n_rows, step));
+    else
+        FRIT_TRY(some ? multiply_some(d, l, some, (int)n_rows, is_last, step) : multiply_many(d, l, (int)n_rows, step));
     if (m->gate) return finish_gates(d, m, n_rows, n_parts, step);
     if (m->norm.kernel) return finish_and_norm(d, l, n_rows, n_parts, step);
     return m->finish && !is_last ? finish_numbers(d, l, n_rows, n_parts, step) : FRIT_OK;
@@ -246,6 +264,18 @@ static frit_status lay_out_work(frit_exec *exec, const frit_cuda_products *p, in
     return FRIT_OK;
 }
 
+// What it has for each row is its products alone, in f32.
+static frit_status lower_precise(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows,
+                                 const frit_node *result, frit_cuda_many *m)
+{
+    const uint64_t n_bytes = (uint64_t)max_rows * (uint64_t)m->n * sizeof(float);
+    frit_cuda_kernel kernel;
+    FRIT_TRY(frit_cuda_precise_kernel(p->segments[0].dtype, p->k, p->segments[0].n_tiles, &kernel));
+    FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &m->precise));
+    if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
+    return take_finish(exec, result, m);
+}
+
 frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows,
                                  const frit_node *result, frit_cuda_launch *l)
 {
@@ -257,6 +287,7 @@ frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *p, i
     l->run = run_many;
     *m = (frit_cuda_many){
         .k = p->k, .n = (int)n_tiles_of(&matmul) * FRIT_TILE_ROWS, .is_gated = p->epilogue == FRIT_GPU_GLU};
+    if (exec->is_precise) return lower_precise(exec, p, max_rows, result, m);
     FRIT_TRY(frit_cuda_matmul_describe(&matmul));
     FRIT_TRY(new_matmul(exec, &matmul, &m->matmul));
     for (int i = 0; i < matmul.n_kernels; i++)

@@ -146,7 +146,7 @@ static frit_status lower_chain(frit_exec *exec, const frit_chain *chain, const f
 // The norm of a phase that its products compute for themselves; NULL: no norm.
 static const frit_node *folded_norm(const frit_exec *exec, const frit_phase *phase, const frit_cuda_heads_phase *heads)
 {
-    if (phase->n_prologue != 1 || phase->prologue[0].n_nodes != 1) return NULL;
+    if (exec->is_precise || phase->n_prologue != 1 || phase->prologue[0].n_nodes != 1) return NULL;
     const frit_node *norm = phase->prologue[0].nodes[0];
     if (norm->op != FRIT_OP_RMS_NORM || norm->n_src < 2 || norm->n_dims != 2 || norm->shape[0] > MOST_ROWS) return NULL;
     if (heads) {

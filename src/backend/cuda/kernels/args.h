@@ -86,6 +86,12 @@ typedef struct frit_dequantize_args {
     frit_gpu_ptr out;   // bf16 or f16 [row tiles * 16, K]
 } frit_dequantize_args;
 
+// precise_rows.cu
+typedef struct frit_precise_args {
+    frit_gpu_ptr tiles, x, out;   // x: f32 [n_rows, K]; out: f32 [n_rows, stride]
+    int n_rows, stride;
+} frit_precise_args;
+
 // some_rows.cu
 typedef struct frit_some_args {
     frit_gpu_ptr weights[FRIT_GPU_SEGMENTS];   // tiles
