@@ -109,7 +109,7 @@ static const frit_dtype tile_types[] = {
 #undef TILE
 };
 
-// Its tiles are made, multiplied by few and by some rows, and turned into f16.
+// Its tiles are made, multiplied by few and by some rows and in f32, measured, and turned into f16.
 static void kernels_of_every_weight_type_compile_without_spills(void **state)
 {
     (void)state;
@@ -131,7 +131,11 @@ static void kernels_of_every_weight_type_compile_without_spills(void **state)
         }
         assert_ok(frit_cuda_precise_kernel(tile_types[i], 512, 8, &kernel));
         check_kernel(&m, &kernel, name);
-        frit_cuda_some some = {.rows = 64, .k = 4096, .segments = {{tile_types[i], 1792}}};
+        kernel = (frit_cuda_kernel){.file = "bounds.cu"};
+        frit_cuda_define(&kernel, "TYPE0", frit_dtype_get(tile_types[i])->gguf_id);
+        frit_cuda_define(&kernel, "K", 512);
+        check_kernel(&m, &kernel, name);
+        frit_cuda_some some = {.rows = 64, .k = 4096, .segments = {{tile_types[i], 1792}}, .is_gated = i % 2 == 0};
         if (tile_types[i] == FRIT_DTYPE_F32) continue;
         assert_ok(frit_cuda_some_kernel(&some, &hopper, &kernel));
         check_kernel(&m, &kernel, name);
@@ -301,6 +305,9 @@ static void products_of_some_rows_compile_without_spills(void **state)
         {.rows = 64, .k = 2080, .segments = {{FRIT_DTYPE_Q8_0, 8016}}},
         {.rows = 16, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .tiles = 2, .warps = 8},
         {.rows = 32, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .is_exact = true},
+        {.rows = 16, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .is_gated = true, .splits = 1},
+        {.rows = 64, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 1792}}, .is_gated = true, .splits = 1},
+        {.rows = 128, .k = 4096, .segments = {{FRIT_DTYPE_Q6_K, 1792}}, .is_gated = true, .splits = 1},
     };
     machine m;
     frit_cuda_kernel kernel;

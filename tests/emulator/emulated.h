@@ -407,6 +407,13 @@ static inline float atomicAdd(float *p, float v)
     *p += v;
     return old;
 }
+static inline unsigned atomicMax(unsigned *p, unsigned v)
+{
+    const unsigned before = *p;
+    if (v > before) *p = v;
+    return before;
+}
+
 static inline unsigned long long atomicMax(unsigned long long *p, unsigned long long v)
 {
     const unsigned long long old = *p;

@@ -34,7 +34,8 @@ static frit_status prepare(frit_exec *exec)
     FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
     if (exec->plan->graph->output) FRIT_TRY(frit_cuda_picks_prepare(d, exec->plan->graph->max_outs));
     if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_stream_open(exec));
-    return frit_cuda_kernels_build(d);
+    FRIT_TRY(frit_cuda_kernels_build(d));
+    return frit_cuda_many_measure(exec);
 }
 
 frit_status frit_cuda_prepare(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)

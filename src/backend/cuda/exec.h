@@ -95,11 +95,13 @@ typedef struct frit_cuda_few {
 typedef struct frit_cuda_some_variant {
     frit_cuda_kernel *kernel;
     int rows, n_parts;   // n_parts: of the results, to be added
+    bool is_gated;       // these are gates times values already
 } frit_cuda_some_variant;
 
 // Rows that products of many rows read: f16, each row times a power of two, and what a number of each row is worth.
 typedef struct frit_cuda_halves {
     frit_cuda_address rows, scales;   // scales.where is FRIT_CUDA_NOWHERE: numbers are worth what they are
+    frit_cuda_address squares;        // sums of the squares of rows; FRIT_CUDA_NOWHERE: not known
 } frit_cuda_halves;
 
 // A norm of the results of a product of many rows, as halves.
@@ -125,6 +127,8 @@ typedef struct frit_cuda_many {
     frit_cuda_halves x, gated;              // what is multiplied; what `gate` makes
     frit_cuda_many_norm norm;               // that finishes the results too
     uint64_t weights, product, workspace;   // offsets in the device's work memory
+    frit_cuda_kernel *measure;              // of bounds.cu, run when the plan is prepared; NULL: no kernel wants them
+    uint64_t bounds;                        // f32 [2]
 } frit_cuda_many;
 
 // Bias, norm, rotation and cache of heads (heads_rows.cu). Operands: 0 results of the product, 1 a scale for each row
@@ -306,6 +310,8 @@ bool frit_cuda_can_few(const frit_exec *exec, const frit_cuda_products *products
 frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows,
                                  const frit_node *result, frit_cuda_launch *launch);
 int frit_cuda_many_parts(const frit_cuda_launch *launch, int64_t n_rows);
+// Runs once what kernels are to know of their weights; when all are made.
+frit_status frit_cuda_many_measure(frit_exec *exec);
 void frit_cuda_matmuls_free(frit_exec *exec);
 // Whether the launch can compute this norm of its results beside them.
 bool frit_cuda_many_takes_norm(const frit_cuda_launch *launch, const frit_node *norm);

@@ -118,6 +118,7 @@ static uint64_t kept_by(const frit_exec *exec)
     for (int i = 0; i < g->n_nodes; i++) {
         const frit_node *node = g->nodes[i];
         if (node->op == FRIT_OP_ATTEND) add_parts(exec, node, &n_bytes);
+        if (node->op == FRIT_OP_GLU) add(&n_bytes, 2 * sizeof(float));   // bounds of many_rows.c
         if (node->op == FRIT_OP_ROUTE) add(&n_bytes, frit_cuda_route_bytes(node));
         if (node->op == FRIT_OP_CHOOSE) add(&n_bytes, frit_cuda_choose_bytes(node));
         if (node->op == FRIT_OP_ROPE && !has_table(g, i, node))

@@ -29,14 +29,16 @@ bool frit_cuda_feeds_many(const frit_exec *exec, const frit_node *node)
     return n_products > 0 && (!g->output || frit_node_storage(g->output) != node);
 }
 
-// Numbers are half as long as the node's f32, which leaves room for the scales. Attention's are between values of the
-// cache, which are f16: they need none.
+// Numbers are half as long as the node's f32, which leaves room for the scales, and for a norm's squares. Attention's
+// are between values of the cache, which are f16: they need none.
 frit_cuda_halves frit_cuda_halves_of(const frit_exec *exec, const frit_node *node)
 {
     const uint64_t at = exec->plan->offsets[node->id];
     const uint64_t n = (uint64_t)node->shape[0] * (uint64_t)frit_cuda_each(node);
     frit_cuda_halves halves = {.rows = {FRIT_CUDA_SCRATCH, at}};
     if (node->op != FRIT_OP_ATTEND) halves.scales = (frit_cuda_address){FRIT_CUDA_SCRATCH, at + n * 2};
+    if (node->op == FRIT_OP_RMS_NORM || node->op == FRIT_OP_LAYER_NORM)
+        halves.squares = (frit_cuda_address){FRIT_CUDA_SCRATCH, at + n * 2 + (uint64_t)node->shape[0] * sizeof(float)};
     return halves;
 }
 
@@ -53,6 +55,7 @@ static frit_status run_norm(frit_cuda_device *d, const frit_cuda_launch *l, cons
     const frit_norm_args args = {.x = frit_cuda_resolve(step, l->x[0]),
                                  .y = frit_cuda_resolve(step, norm->y.rows),
                                  .scales = frit_cuda_resolve(step, norm->y.scales),
+                                 .squares = frit_cuda_resolve(step, norm->y.squares),
                                  .weight = frit_cuda_resolve(step, norm->weight),
                                  .bias = frit_cuda_resolve(step, norm->bias),
                                  .epsilon = norm->epsilon};
@@ -81,7 +84,7 @@ static frit_cuda_launch *maker_of(frit_exec *exec, const frit_node *norm, const 
     if (!l || !frit_cuda_many_takes_norm(l, norm)) return NULL;
     const uint64_t scale_bytes = (uint64_t)norm->shape[0] * sizeof(float),
                    row_bytes = scale_bytes * (uint64_t)frit_cuda_width(norm);
-    const range made = {y->rows, row_bytes / 2 + scale_bytes};
+    const range made = {y->rows, row_bytes / 2 + 2 * scale_bytes};
     const range read[] = {{l->x[3], row_bytes}, {l->y, row_bytes}, {l->many.x.scales, scale_bytes}};
     for (size_t i = 0; i < FRIT_COUNT(read); i++)
         if (overlap(made, read[i])) return NULL;

@@ -81,6 +81,21 @@ static bool is_finished(const frit_cuda_launch *l, const frit_cuda_some_variant 
            frit_cuda_width(l->node) == m->n;
 }
 
+static frit_status multiply_gated(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_some_variant *some,
+                                  int n_rows, const frit_cuda_step *step)
+{
+    const frit_cuda_many *m = &l->many;
+    const frit_some_args args = {.weights = {frit_cuda_resolve(step, l->x[1])},
+                                 .x = frit_cuda_resolve(step, m->x.rows),
+                                 .scales = frit_cuda_resolve(step, m->x.scales),
+                                 .out = frit_cuda_resolve(step, m->gated.rows),
+                                 .squares = frit_cuda_resolve(step, m->x.squares),
+                                 .bounds = m->bounds,
+                                 .out_scales = frit_cuda_resolve(step, m->gated.scales),
+                                 .n_rows = n_rows};
+    return frit_cuda_kernel_launch(&d->gpu, some->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+}
+
 static frit_status multiply_some(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_some_variant *some,
                                  int n_rows, bool is_last, const frit_cuda_step *step)
 {
@@ -133,6 +148,7 @@ static frit_status finish_and_norm(frit_cuda_device *d, const frit_cuda_launch *
     const frit_norm_args args = {.x = frit_cuda_resolve(step, l->y),
                                  .y = frit_cuda_resolve(step, m->norm.y.rows),
                                  .scales = frit_cuda_resolve(step, m->norm.y.scales),
+                                 .squares = frit_cuda_resolve(step, m->norm.y.squares),
                                  .weight = frit_cuda_resolve(step, m->norm.weight),
                                  .bias = frit_cuda_resolve(step, m->norm.bias),
                                  .residual = frit_cuda_resolve(step, l->x[3]),
@@ -181,6 +197,7 @@ static frit_status run_many(frit_cuda_device *d, const frit_cuda_launch *l, cons
     const int n_parts = frit_cuda_many_parts(l, n_rows);
     if (n_rows == 0) return FRIT_OK;
     if (m->convert) FRIT_TRY(convert_rows(d, l, n_rows, step));
+    if (some && some->is_gated) return multiply_gated(d, l, some, (int)n_rows, step);
     const bool is_last = some && is_finished(l, some);
     if (m->precise)
         FRIT_TRY(multiply_precisely(d, l, (int)n_rows, step));
@@ -219,13 +236,14 @@ void frit_cuda_matmuls_free(frit_exec *exec)
 static frit_status take_some(frit_cuda_device *d, const frit_cuda_products *p, int64_t max_rows, frit_cuda_many *m,
                              uint64_t *n_bytes)
 {
+    const bool has_bounds = m->bounds != 0;
     for (int rows = FRIT_CUDA_SOME_ROWS >> (FRIT_CUDA_SOME_VARIANTS - 1); rows <= FRIT_CUDA_SOME_ROWS; rows *= 2) {
-        frit_cuda_some some = {.rows = rows, .k = p->k};
+        frit_cuda_some some = {.rows = rows, .k = p->k, .is_gated = has_bounds};
         frit_cuda_kernel kernel;
         memcpy(some.segments, p->segments, sizeof some.segments);
         if (frit_cuda_some_kernel(&some, &d->gpu, &kernel) != FRIT_OK) return FRIT_OK;   // cuBLASLt then
         frit_cuda_some_variant *v = &m->some[m->n_some++];
-        *v = (frit_cuda_some_variant){.rows = rows, .n_parts = some.splits};
+        *v = (frit_cuda_some_variant){.rows = rows, .n_parts = some.splits, .is_gated = some.is_gated};
         FRIT_TRY(frit_cuda_kernel_take(d, &kernel, &v->kernel));
         const int64_t n_rows = max_rows < rows ? max_rows : rows;
         const uint64_t own = (uint64_t)(some.splits * n_rows * m->n) * sizeof(float);
@@ -246,6 +264,31 @@ static frit_status take_finish(frit_exec *exec, const frit_node *result, frit_cu
     exec->is_halves[result->id] = true;
     m->gated = frit_cuda_halves_of(exec, result);
     return frit_cuda_kernel_take(exec->device, &gate, &m->gate);
+}
+
+// Gates and values whose weights stay where they are, of rows that are known by their squares too: bounds of them.
+static frit_status take_bounds(frit_exec *exec, const frit_cuda_products *p, frit_cuda_launch *l)
+{
+    frit_cuda_many *m = &l->many;
+    if (!m->gate || m->x.squares.where == FRIT_CUDA_NOWHERE || l->x[1].where != FRIT_CUDA_FIXED) return FRIT_OK;
+    frit_cuda_kernel kernel = {
+        .file = "bounds.cu", .name = "bounds", .grid = {(unsigned)p->segments[0].n_tiles, 1, 1}, .threads = 256};
+    frit_cuda_define(&kernel, "TYPE0", frit_dtype_get(p->segments[0].dtype)->gguf_id);
+    frit_cuda_define(&kernel, "K", p->k);
+    FRIT_TRY(frit_cuda_keep_bytes(exec, 2 * sizeof(float), true, &m->bounds));
+    return frit_cuda_kernel_take(exec->device, &kernel, &m->measure);
+}
+
+frit_status frit_cuda_many_measure(frit_exec *exec)
+{
+    frit_cuda_device *d = exec->device;
+    for (int i = 0; i < exec->n_launches; i++) {
+        const frit_cuda_launch *l = &exec->launches[i];
+        if (l->run != run_many || !l->many.measure) continue;
+        const frit_bounds_args args = {.tiles = l->x[1].at, .largest = l->many.bounds};
+        FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, l->many.measure, d->stream, &args, FRIT_CUDA_IN_TURN));
+    }
+    return FRIT_OK;
 }
 
 static frit_status lay_out_work(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows, frit_cuda_many *m)
@@ -297,6 +340,7 @@ frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *p, i
     else
         FRIT_TRY(frit_cuda_take_kernel(exec, "many_rows.cu", "convert_rows", THREADS, 0, &m->convert));
     FRIT_TRY(take_finish(exec, result, m));
+    FRIT_TRY(take_bounds(exec, p, l));
     return lay_out_work(exec, p, max_rows, m);
 }
 

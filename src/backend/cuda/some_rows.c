@@ -66,8 +66,9 @@ static double cost_of(const frit_cuda_some *s, const frit_cuda_gpu *gpu, int til
     if (clocks < issue) clocks = issue;
     if (clocks < products) clocks = products;
     if (n_at_once * warps < enough_warps) clocks *= n_at_once * warps < least_warps ? 1.5 : 1.2;
+    const double gates = s->is_gated && splits > 1 ? 6000 : 0;   // another kernel
     const double results = 8.0 * splits * s->rows * n_groups * tiles * warps * FRIT_TILE_ROWS;
-    return n_waves * (start + n_at_once * each * clocks) + results / (bytes_a_clock * gpu->n_multiprocessors);
+    return gates + n_waves * (start + n_at_once * each * clocks) + results / (bytes_a_clock * gpu->n_multiprocessors);
 }
 
 // Schedulers have as many warps each, or nearly; others were slower wherever they were measured.
@@ -137,6 +138,7 @@ frit_status frit_cuda_some_kernel(frit_cuda_some *s, const frit_cuda_gpu *gpu, f
 {
     FRIT_TRY(check(s));
     choose(s, gpu);
+    s->is_gated = s->is_gated && s->splits == 1 && s->segments[1].n_tiles == 0;
     if (!s->stages) s->stages = stages_of(s, gpu);
     const int n_shared = shared_bytes(s, s->tiles, s->warps);
     if (n_shared > gpu->shared_bytes)
@@ -164,6 +166,7 @@ frit_status frit_cuda_some_kernel(frit_cuda_some *s, const frit_cuda_gpu *gpu, f
         {"STAGES", s->stages},
         {"SHARED_BYTES", n_shared},
         {"HALF_MATH", !s->is_exact},
+        {"GATED", s->is_gated},
     };
     for (size_t i = 0; i < FRIT_COUNT(defines); i++) frit_cuda_define(kernel, defines[i].name, defines[i].value);
     return FRIT_OK;

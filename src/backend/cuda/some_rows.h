@@ -21,6 +21,7 @@ typedef struct frit_cuda_some {
     int tiles, warps;   // row tiles of a warp, warps of a block of threads
     int splits;         // of the columns: so many parts of the results are left to be added
     int stages;         // 256 columns each, of which the last is being fetched
+    bool is_gated;      // wanted: results are gates times values, in f16 (FRIT_ROWS_GATED); not, if there are splits
     bool is_exact;      // weights are rounded to f16 once; otherwise their scales too, by fewer instructions
 } frit_cuda_some;
 

@@ -97,9 +97,16 @@ typedef struct frit_some_args {
     frit_gpu_ptr weights[FRIT_GPU_SEGMENTS];   // tiles
     frit_gpu_ptr x;                            // f16 [n_rows, K]
     frit_gpu_ptr scales;   // f32 [n_rows], what numbers of a row of x are worth; 0: nothing to multiply
-    frit_gpu_ptr out;      // f32 [SPLITS, n_rows, rows of the tiles]
+    frit_gpu_ptr out;      // f32 [SPLITS, n_rows, rows of the tiles]; GATED: f16 [n_rows, half of them]
+    // GATED: f32 [n_rows], sums of the squares of rows of x; f32 [2], of bounds.cu; f32 [n_rows], what out is worth.
+    frit_gpu_ptr squares, bounds, out_scales;
     int n_rows, pad;
 } frit_some_args;
+
+// bounds.cu
+typedef struct frit_bounds_args {
+    frit_gpu_ptr tiles, largest;   // f32 [2], zero before
+} frit_bounds_args;
 
 // attend.cu
 typedef struct frit_attend_args {
@@ -145,6 +152,7 @@ typedef struct frit_norm_args {
     frit_gpu_ptr weight, bias;   // f32 [width]
     frit_gpu_ptr residual;       // f32 [rows, width], with SUM and JOINS
     frit_gpu_ptr scales;         // f32 [rows]: what a number of y is worth, with SCALED
+    frit_gpu_ptr squares;        // f32 [rows]: the sum of the squares of y as it is worth, with SCALED
     // With JOINS: f32 [n_parts, rows, stride], f32 [rows] that it is multiplied with, or 0.
     frit_gpu_ptr product, product_scales;
     float epsilon;

@@ -3,7 +3,8 @@
 //
 //     y = norm(x) * w + b
 //     SUM: r = r + norm(x) * w + b; y is not written        the norm of a layer's output, added to the residual
-//     SCALED: y is what a product of many rows reads: f16, each row times a power of two (many_rows.cu)
+//     SCALED: y is what a product of many rows reads: f16, each row times a power of two (many_rows.cu), and the sum of
+//             the row's squares, which bounds what products of it are
 //     JOINS: x is first computed, from the results of a product and a residual, as finish_rows does it
 //
 // Defined by the host: THREADS, WIDTH (numbers of a row, a multiple of 4), IS_LAYER (mean and variance; 0: the square
@@ -27,7 +28,7 @@ DEVICE float4 join_four(const frit_norm_args &a, long long row, int four)
 
 extern "C" __global__ void __launch_bounds__(THREADS) norm_rows(const frit_norm_args a)
 {
-    __shared__ float shared[33];
+    __shared__ float shared[66];
     const long long row = blockIdx.x;
     float4 v[EACH];
     float sum = 0;
@@ -47,10 +48,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) norm_rows(const frit_norm_
     for (int i = 0; i < EACH; i++) {
         if (i * THREADS + threadIdx.x >= WIDTH / 4) continue;
         v[i].x -= mean, v[i].y -= mean, v[i].z -= mean, v[i].w -= mean;
-        squares += v[i].x * v[i].x + v[i].y * v[i].y + v[i].z * v[i].z + v[i].w * v[i].w;
+        squares += square_of(v[i]);
     }
     const float factor = rsqrtf(block_sum(squares, shared) / WIDTH + a.epsilon);
     float largest = 0;
+    squares = 0;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const int at = (i * THREADS + threadIdx.x) * 4;
@@ -67,6 +69,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) norm_rows(const frit_norm_
         if (SCALED) {
             v[i] = y;
             largest = fmaxf(largest, largest_of(y));
+            squares += square_of(y);
         } else if (SUM) {
             const float4 r = *(const float4 *)((const float *)a.residual + row * WIDTH + at);
             store_four<NUMBERS_F32>((void *)a.residual, row * WIDTH + at,
@@ -76,7 +79,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) norm_rows(const frit_norm_
         }
     }
     if (!SCALED) return;
-    const float scale = half_scale(block_max(largest, shared));
+    const float2 whole = block_max_and_sum(largest, squares, shared);
+    const float scale = half_scale(whole.x);
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const int at = (i * THREADS + threadIdx.x) * 4;
@@ -84,5 +88,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) norm_rows(const frit_norm_
         store_four<NUMBERS_F16>((void *)a.y, row * WIDTH + at,
                                 make_float4(v[i].x * scale, v[i].y * scale, v[i].z * scale, v[i].w * scale));
     }
-    if (threadIdx.x == 0) ((float *)a.scales)[row] = 1 / scale;
+    if (threadIdx.x == 0) {
+        ((float *)a.scales)[row] = 1 / scale;
+        ((float *)a.squares)[row] = whole.y;
+    }
 }

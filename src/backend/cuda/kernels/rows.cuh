@@ -39,6 +39,29 @@ DEVICE float block_max(float x, float *shared)
     return shared[32];
 }
 
+// The largest and the sum of non-negative numbers. `shared`: 66 floats.
+DEVICE float2 block_max_and_sum(float largest, float sum, float *shared)
+{
+    largest = warp_max(largest);
+    sum = warp_sum(sum);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = largest, shared[33 + threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        const bool is_warp = threadIdx.x < (blockDim.x + 31) / 32;
+        largest = warp_max(is_warp ? shared[threadIdx.x] : 0);
+        sum = warp_sum(is_warp ? shared[33 + threadIdx.x] : 0);
+        if (threadIdx.x == 0) shared[32] = largest, shared[65] = sum;
+    }
+    __syncthreads();
+    return make_float2(shared[32], shared[65]);
+}
+
+DEVICE float square_of(const float4 &v)
+{
+    return v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+}
+
 DEVICE float largest_of(const float4 &v)
 {
     return fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w)));

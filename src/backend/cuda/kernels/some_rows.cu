@@ -8,12 +8,20 @@
 //
 // Where nothing follows the product, it is multiplied with what the numbers of a row of x are worth (scales).
 //
+// GATED (one split, one segment, in FRIT_ROWS_GATED): out is silu(gate) * value in f16, each row times a power of two
+// that depends on what the row can be at most, since no block of threads has all of it: |gate| and |value| are at most
+// the length of the row of x times that of the longest row of weights. That is often a thousand times what they are:
+// numbers then lie near 2^5 where f16 has numbers from 2^-24 to 2^16, and keep their eleven bits.
+//
 // Grid: groups of WARPS * TILES row tiles, those of the second segment last; SPLITS. Defined by the host: TYPE0,
-// TILES0, TYPE1, TILES1, K, ROWS (a multiple of 8), TILES, WARPS, SPLITS, STAGES, SHARED_BYTES, HALF_MATH.
+// TILES0, TYPE1, TILES1, K, ROWS (a multiple of 8), TILES, WARPS, SPLITS, STAGES, SHARED_BYTES, HALF_MATH, GATED.
+#include "activation.cuh"
 #include "some_rows.cuh"
 
 #define GROUPS0 ((TILES0 + GROUP - 1) / GROUP)
 
+static_assert(!GATED || (SPLITS == 1 && TILES1 == 0 && stage_of<TYPE0>::bytes >= ROWS * (GROUP * 16 + 8)),
+              "gates and values are of one segment, and their results lie where its first stage was");
 static_assert(SHARED_BYTES >= STAGES * stage_of<TYPE0>::bytes && SHARED_BYTES >= STAGES * stage_of<TYPE1>::bytes,
               "the host counts shared memory as it is laid out here");
 
@@ -39,6 +47,43 @@ DEVICE void fetch_block(const frit_some_args &a, const char *tiles, int n_tiles,
 {
     fetch_tiles<TYPE>(tiles, n_tiles, first, block, shared_address(to));
     fetch_rows(a, block, to);
+}
+
+// Gates times values, through shared memory, so that 16 bytes of a row are written at a time.
+template <int TYPE>
+DEVICE void store_gated(const frit_some_args &a, int n_tiles, int first, const frag (&sums)[TILES][ROWS / 8],
+                        char *shared)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    u16 *out = (u16 *)shared;   // [ROWS][GROUP * 8]
+    float *worth = (float *)(shared + ROWS * GROUP * 16), *scale = worth + ROWS;
+    __syncthreads();   // all warps are done with what lay here
+    for (int row = threadIdx.x; row < ROWS; row += WARPS * 32) {
+        const bool is_there = row < a.n_rows;
+        const float *longest = (const float *)a.bounds;
+        const float most = is_there ? ((const float *)a.squares)[row] * sqrtf(longest[0]) * sqrtf(longest[1]) : 0;
+        worth[row] = is_there ? ((const float *)a.scales)[row] * (1.f / halves_of<TYPE>::times) : 0;
+        scale[row] = 16 * half_scale(most);   // to [2^14, 2^15)
+        if (blockIdx.x == 0 && is_there) ((float *)a.out_scales)[row] = 1 / scale[row];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+#pragma unroll
+        for (int n = 0; n < ROWS / 8; n++)
+#pragma unroll
+            for (int j = 0; j < 2; j++) {
+                const int row = n * 8 + lane % 4 * 2 + j;
+                const float gate = sums[i][n].v[j] * worth[row], value = sums[i][n].v[j + 2] * worth[row];
+                out[row * (GROUP * 8) + (warp * TILES + i) * 8 + lane / 4] =
+                    float_to_half(activate<ACT_SILU>(gate) * value * scale[row]);
+            }
+    __syncthreads();
+    for (int i = threadIdx.x; i < ROWS * GROUP; i += WARPS * 32) {
+        const int row = i / GROUP, tile = first + i % GROUP;
+        if (row < a.n_rows && tile < n_tiles)
+            ((uint4 *)a.out)[(long long)row * TILES0 + tile] = ((const uint4 *)out)[i];
+    }
 }
 
 // Row tiles first ... of a segment, whose results begin at number `at` of a row.
@@ -70,6 +115,10 @@ DEVICE void multiply(const frit_some_args &a, frit_gpu_ptr weights, int n_tiles,
         copy_commit();
         multiply_block<TYPE>(shared + stage * stage_of<TYPE>::bytes, ROWS, warp, lane, sums);
         if (++stage == STAGES) stage = 0;
+    }
+    if constexpr (GATED) {
+        store_gated<TYPE>(a, n_tiles, first, sums, shared);
+        return;
     }
     const int width = (TILES0 + TILES1) * 16;
     float *out = (float *)a.out + (long long)split * a.n_rows * width + at;
