@@ -257,6 +257,62 @@ static void pages_come_back_from_the_host(void **state)
     check_host(shared_path("goldens/hf/gemma3_text"), (frit_engine_options){0});
 }
 
+// Two texts that grow together in a cache that has room for one: the second gives its pages back, and goes on when the
+// first has ended. Its logits then; how many rows all that took.
+static int32_t run_crowded(const fixture *f, frit_token (*tokens)[128], float *logits)
+{
+    enum { FIRST = 60, END = 120 };
+    frit_session *a = make_session(f, tokens[0], FIRST), *b = make_session(f, tokens[1], FIRST);
+    int32_t n_rows, n = 0;
+    assert_ok(frit_session_set_share(b, 1, -1));
+    n += run(f, a);
+    n += run(f, b);
+    for (size_t at = FIRST; at < END; at++) {
+        const size_t length = frit_session_length(b);
+        assert_ok(frit_session_push(a, tokens[0] + at, 1, NULL));
+        if (frit_session_pending(b) == 0) assert_ok(frit_session_push(b, tokens[1] + length, 1, NULL));
+        for (; frit_session_pending(a) > 0; n += n_rows) assert_ok(frit_engine_step(f->engine, &n_rows));
+    }
+    assert_true(frit_session_pending(b) > FIRST);   // it was preempted
+    frit_session_free(a);
+    n += run(f, b);
+    for (size_t at = frit_session_length(b); at < END; at++) {
+        assert_ok(frit_session_push(b, tokens[1] + at, 1, NULL));
+        n += run(f, b);
+    }
+    memcpy(logits, frit_session_logits(b), (size_t)f->n_vocab * sizeof *logits);
+    frit_session_free(b);
+    return n;
+}
+
+static void check_spilled(const char *path)
+{
+    fixture cold = open_model(path, (frit_engine_options){.n_ctx = 128, .no_prefix_cache = true});
+    frit_token tokens[2][128];
+    for (int i = 0; i < 2; i++) make_tokens(40 + (uint64_t)i, tokens[i], 128, cold.n_vocab);
+    float *expected = logits_of(&cold, tokens[1], 120, NULL);
+    float *logits = malloc((size_t)cold.n_vocab * sizeof *logits);
+    int32_t n_rows[2];
+    for (int i = 0; i < 2; i++) {
+        fixture f = open_model(path, (frit_engine_options){.n_ctx = 128, .prefix_host_mib = i ? 8 : 0});
+        n_rows[i] = run_crowded(&f, tokens, logits);
+        assert_memory_equal(logits, expected, (size_t)f.n_vocab * sizeof *logits);
+        close_model(&f);
+    }
+    assert_in_range(n_rows[0], 240 + 60, 240 + 66);   // what it had run runs again
+    assert_in_range(n_rows[1], 240, 242);             // it comes back from the host
+    free(logits);
+    free(expected);
+    close_model(&cold);
+}
+
+// Pages of a session that has to give way wait there too.
+static void preempted_sessions_come_back_from_the_host(void **state)
+{
+    (void)state;
+    check_spilled(tiny_model("a.gguf", &(tiny_options){0}));
+}
+
 static void the_longest_unused_goes_first(void **state)
 {
     (void)state;
@@ -518,6 +574,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(kept_pages_give_way),
         cmocka_unit_test(the_longest_unused_goes_first),
         cmocka_unit_test(pages_come_back_from_the_host),
+        cmocka_unit_test(preempted_sessions_come_back_from_the_host),
         cmocka_unit_test(salts_separate_sessions),
         cmocka_unit_test(adapters_and_scales_separate_sessions),
         cmocka_unit_test(sessions_from_files_leave_nothing),
