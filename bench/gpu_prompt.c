@@ -149,7 +149,7 @@ void prompt_open(bench *b, prompt *p, model *m, const frit_cublaslt *blas, const
     alloc_buffers(b, p);
     make_kernels(b, kernels, list_kernels(p, kernels));
     for (int i = 0; i < PROMPT_PRODUCTS; i++)
-        must(frit_cuda_matmul_prepare(&p->products[i][0], blas, p->n_rows, &p->prepared[i]));
+        must(frit_cuda_matmul_prepare(&p->products[i][0], blas, p->n_rows, 0, &p->prepared[i]));
 }
 
 void prompt_close(bench *b, prompt *p)

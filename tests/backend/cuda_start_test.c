@@ -63,6 +63,69 @@ static void kept_kernels_need_no_compiler(void **state)
     frit_model_free(model);
 }
 
+// ------------------------------------------------------------------------------- products that are measured
+
+static const frit_cuda_choices *choices_of(const frit_engine *engine)
+{
+    return &((const frit_cuda_device *)engine->devices[0])->choices;
+}
+
+// Of products of up to 128 rows.
+static void run_measured(frit_model *model, const char *kept, bool deterministic, frit_engine **engine, float *logits)
+{
+    const frit_engine_options options = {.n_ctx = 160,
+                                         .n_threads = 2,
+                                         .n_batch = 128,
+                                         .device = "cuda",
+                                         .cache_type_k = "f16",
+                                         .cache_type_v = "f16",
+                                         .weights_cache = kept,
+                                         .deterministic = deterministic};
+    assert_ok(frit_engine_new(engine, model, &options));
+    run_pieces(*engine, 100, 320, logits);
+}
+
+// Where the last one that is measured is always the fastest. On a GPU whatever is.
+static void products_are_measured_once_and_remembered(void **state)
+{
+    (void)state;
+    require_gpu();
+    frit_engine *engine;
+    frit_model *model = random_model(SMALL_LLAMA("32"));
+    float first[N_PIECES * 320], again[N_PIECES * 320], fixed[N_PIECES * 320];
+    char kept[1024];
+    snprintf(kept, sizeof kept, "%s", temp_path("measured"));
+    setenv("FRIT_EMULATED_HURRY", "1", 1);
+    run_measured(model, kept, false, &engine, first);
+    unsetenv("FRIT_EMULATED_HURRY");
+    const size_t n = choices_of(engine)->n_known, n_bytes = n * sizeof(frit_cuda_choice);
+    frit_cuda_choice *known = malloc(n_bytes + 1);
+    memcpy(known, choices_of(engine)->known, n_bytes);
+    size_t n_by_blas = 0, n_of_warps = 0;
+    assert_true(n > 0);
+    assert_int_equal(choices_of(engine)->n_asked, 0);
+    for (size_t i = 0; i < n; i++) {
+        n_by_blas += known[i].by_blas != 0;
+        n_of_warps += known[i].types[0] >= 0 && known[i].row_tiles > 0;
+    }
+    assert_true(is_real() || n_by_blas > 0);
+    assert_true(n_of_warps > 0);
+    frit_engine_free(engine);
+
+    run_measured(model, kept, false, &engine, again);
+    assert_int_equal(choices_of(engine)->n_known, n);
+    assert_memory_equal(choices_of(engine)->known, known, n_bytes);
+    assert_memory_equal(again, first, sizeof first);
+    frit_engine_free(engine);
+
+    run_measured(model, kept, true, &engine, fixed);
+    assert_int_equal(choices_of(engine)->n_known, 0);
+    assert_true(nmse(fixed, first, N_PIECES * 320) <= 1e-5);
+    frit_engine_free(engine);
+    free(known);
+    frit_model_free(model);
+}
+
 // ------------------------------------------------------------------------------- memory
 
 enum { N_ROWS = 132 };   // of the largest step: products are of many rows
@@ -118,6 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_kernels_need_no_compiler),
+        cmocka_unit_test(products_are_measured_once_and_remembered),
         cmocka_unit_test(too_little_memory_is_an_error_with_numbers),
         cmocka_unit_test(the_gpu_takes_what_was_estimated),
     };

@@ -86,7 +86,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, object *desc, object *a, object
 {
     (void)handle, (void)desc, (void)a, (void)b, (void)c, (void)d, (void)preference;
     memset(choices, 0, (size_t)n_wanted * sizeof *choices);
-    *n_found = 1;
+    *n_found = n_wanted < 2 ? n_wanted : 2;
     return OK;
 }
 

@@ -59,18 +59,20 @@ void frit_cublaslt_close(frit_cublaslt *blas)
     *blas = (frit_cublaslt){0};
 }
 
-static frit_status choose(const frit_cublaslt *blas, frit_cublaslt_product *p)
+static frit_status choose(const frit_cublaslt *blas, int which, frit_cublaslt_product *p)
 {
+    frit_cublaslt_choice choices[FRIT_CUBLASLT_MOST_CHOICES];
     const uint64_t workspace = FRIT_CUBLASLT_WORKSPACE_BYTES;
     frit_cublaslt_object preference;
     int n = 0;
     FRIT_TRY(check(blas->preference_create(&preference), "a preference"));
     int result = blas->preference_set(preference, MAX_WORKSPACE, &workspace, sizeof workspace);
     if (result == 0)
-        result = blas->find(blas->handle, p->desc, p->weights, p->x, p->y, p->y, preference, 1, &p->choice, &n);
+        result = blas->find(blas->handle, p->desc, p->weights, p->x, p->y, p->y, preference, which + 1, choices, &n);
     blas->preference_destroy(preference);
-    if (result == 0 && n == 0)
+    if (result == 0 && n <= which)
         return frit_fail(FRIT_E_UNSUPPORTED, "cuBLASLt has no way to multiply matrices of this shape");
+    if (result == 0) p->choice = choices[which];
     return check(result, "choosing an algorithm");
 }
 
@@ -85,7 +87,7 @@ static frit_status describe(const frit_cublaslt *blas, const frit_cublaslt_shape
     FRIT_TRY(check(blas->layout_create(&p->weights, in, k, n_rows, (int64_t)k), "a matrix"));
     FRIT_TRY(check(blas->layout_create(&p->x, in, k, n_tokens, (int64_t)k), "a matrix"));
     FRIT_TRY(check(blas->layout_create(&p->y, out, n_rows, n_tokens, (int64_t)n_rows), "a matrix"));
-    return choose(blas, p);
+    return choose(blas, s->choice, p);
 }
 
 frit_status frit_cublaslt_prepare(const frit_cublaslt *blas, const frit_cublaslt_shape *shape,

@@ -41,7 +41,10 @@ typedef struct frit_cublaslt_shape {
     bool is_f16;       // x and weights are f16
     bool is_out_f32;   // y is f32; otherwise it is bf16, or f16 as x
     bool adds;         // y += ..
+    int choice;        // which of cuBLASLt's algorithms, by its own estimate; FRIT_E_UNSUPPORTED: it has fewer
 } frit_cublaslt_shape;
+
+enum { FRIT_CUBLASLT_MOST_CHOICES = 8 };
 
 typedef struct frit_cublaslt_product {
     const frit_cublaslt *blas;

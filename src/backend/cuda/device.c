@@ -121,6 +121,7 @@ static void cuda_close(frit_device *base)
     }
     free(d->kernels);
     free(d->blas_plans);
+    frit_cuda_choices_free(&d->choices);
     frit_pool_free(d->pool);
     frit_nvrtc_close(&d->nvrtc);
     frit_cuda_gpu_close(&d->gpu);
@@ -135,6 +136,7 @@ static frit_status cuda_open(frit_device **out, const frit_device_options *optio
     if (!d) return frit_fail_memory(sizeof *d, "a GPU");
     d->base.backend = &frit_backend_cuda;
     if (options->log) d->log = *options->log;
+    d->choices.folder = options->deterministic ? NULL : options->weights_cache;
     const frit_status status = open_all(d, options);
     if (status != FRIT_OK) {
         cuda_close(&d->base);

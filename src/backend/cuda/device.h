@@ -12,6 +12,7 @@
 //     exec.c       a plan's launches, and running them
 #pragma once
 #include "backend/backend.h"
+#include "backend/cuda/choices.h"
 #include "backend/cuda/cublaslt.h"
 #include "backend/cuda/libraries.h"
 #include "backend/cuda/kernels/args.h"
@@ -115,6 +116,7 @@ typedef struct frit_cuda_device {
     frit_cublaslt blas;                // .library is NULL: not installed
     frit_cuda_blas_plan *blas_plans;   // [n_blas_plans], by shape
     size_t n_blas_plans;
+    frit_cuda_choices choices;
     frit_cuda_flight flights[FRIT_CUDA_FLIGHTS];
     frit_cuda_slot slots[FRIT_CUDA_SLOTS];
     frit_exec *streaming;   // executables with slots, the newest first

@@ -38,7 +38,7 @@ static frit_status prepare(frit_exec *exec)
     return frit_cuda_many_measure(exec);
 }
 
-frit_status frit_cuda_prepare(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)
+static frit_status prepare_new(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)
 {
     frit_exec *exec = calloc(1, sizeof *exec);
     *out = NULL;
@@ -51,6 +51,18 @@ frit_status frit_cuda_prepare(frit_device *base, frit_plan *plan, const frit_cac
     }
     *out = exec;
     return FRIT_OK;
+}
+
+// Products that were never measured on this GPU are measured now; where that chose others, the plan is made of those.
+frit_status frit_cuda_prepare(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)
+{
+    int n_others;
+    FRIT_TRY(prepare_new(base, plan, cache, out));
+    const frit_status status = frit_cuda_choices_measure((frit_cuda_device *)base, &n_others);
+    if (status == FRIT_OK && n_others == 0) return FRIT_OK;
+    frit_cuda_exec_free(base, *out);
+    *out = NULL;
+    return status == FRIT_OK ? prepare_new(base, plan, cache, out) : status;
 }
 
 frit_status frit_cuda_keep_bytes(frit_exec *exec, uint64_t n_bytes, bool clears, uint64_t *address)

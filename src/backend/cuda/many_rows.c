@@ -25,7 +25,7 @@ static int64_t n_tiles_of(const frit_cuda_matmul *m)
 }
 
 static frit_status blas_plan(frit_cuda_device *d, const frit_cuda_matmul *matmul, int n_rows,
-                             const frit_cublaslt_product **out)
+                             const frit_cuda_matmul_args *args, const frit_cublaslt_product **out)
 {
     enum { MOST = 256 };
     const frit_cublaslt_shape shape = {.n_tokens = n_rows,
@@ -45,7 +45,8 @@ static frit_status blas_plan(frit_cuda_device *d, const frit_cuda_matmul *matmul
         d->n_blas_plans = 0;
     }
     frit_cuda_blas_plan *plan = &d->blas_plans[d->n_blas_plans];
-    FRIT_TRY(frit_cuda_matmul_prepare(matmul, &d->blas, n_rows, &plan->product));
+    const int choice = frit_cuda_choices_algorithm(d, matmul, n_rows, args);
+    FRIT_TRY(frit_cuda_matmul_prepare(matmul, &d->blas, n_rows, choice, &plan->product));
     plan->shape = shape;
     d->n_blas_plans++;
     *out = &plan->product;
@@ -56,12 +57,12 @@ static frit_status multiply_many(frit_cuda_device *d, const frit_cuda_launch *l,
 {
     const frit_cuda_many *m = &l->many;
     const frit_cublaslt_product *product;
-    FRIT_TRY(blas_plan(d, m->matmul, n_rows, &product));
     const frit_cuda_matmul_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
                                         .x = frit_cuda_resolve(step, m->x.rows),
                                         .y = step->work + m->product,
                                         .scratch = step->work + m->weights,
                                         .workspace = step->work + m->workspace};
+    FRIT_TRY(blas_plan(d, m->matmul, n_rows, &args, &product));
     return frit_cuda_matmul_run(m->matmul, &d->gpu, product, &args, d->stream);
 }
 
@@ -233,14 +234,17 @@ void frit_cuda_matmuls_free(frit_exec *exec)
 }
 
 // Kernels for up to 16, 32, 64 and 128 rows, and the bytes that their results take.
-static frit_status take_some(frit_cuda_device *d, const frit_cuda_products *p, int64_t max_rows, frit_cuda_many *m,
+static frit_status take_some(frit_cuda_device *d, const frit_cuda_products *p, int64_t max_rows, frit_cuda_launch *l,
                              uint64_t *n_bytes)
 {
-    const bool has_bounds = m->bounds != 0;
+    frit_cuda_many *m = &l->many;
+    const bool has_bounds = m->bounds != 0, is_fixed = l->x[1].where == FRIT_CUDA_FIXED;
+    const uint64_t weights[FRIT_GPU_SEGMENTS] = {is_fixed ? l->x[1].at : 0, is_fixed ? l->x[4].at : 0};
     for (int rows = FRIT_CUDA_SOME_ROWS >> (FRIT_CUDA_SOME_VARIANTS - 1); rows <= FRIT_CUDA_SOME_ROWS; rows *= 2) {
         frit_cuda_some some = {.rows = rows, .k = p->k, .is_gated = has_bounds};
         frit_cuda_kernel kernel;
         memcpy(some.segments, p->segments, sizeof some.segments);
+        if (frit_cuda_choices_some(d, &some, weights) == FRIT_CUDA_BY_BLAS) return FRIT_OK;
         if (frit_cuda_some_kernel(&some, &d->gpu, &kernel) != FRIT_OK) return FRIT_OK;   // cuBLASLt then
         frit_cuda_some_variant *v = &m->some[m->n_some++];
         *v = (frit_cuda_some_variant){.rows = rows, .n_parts = some.splits, .is_gated = some.is_gated};
@@ -291,11 +295,12 @@ frit_status frit_cuda_many_measure(frit_exec *exec)
     return FRIT_OK;
 }
 
-static frit_status lay_out_work(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows, frit_cuda_many *m)
+static frit_status lay_out_work(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows, frit_cuda_launch *l)
 {
+    frit_cuda_many *m = &l->many;
     const uint64_t n_rows = (uint64_t)max_rows;
     uint64_t at = 0, product_bytes = n_rows * (uint64_t)m->n * sizeof(float);
-    FRIT_TRY(take_some(exec->device, p, max_rows, m, &product_bytes));
+    FRIT_TRY(take_some(exec->device, p, max_rows, l, &product_bytes));
     m->workspace = take_work(&at, FRIT_CUBLASLT_WORKSPACE_BYTES);
     if (m->convert) {
         m->x.rows = (frit_cuda_address){FRIT_CUDA_WORK, take_work(&at, n_rows * (uint64_t)m->k * 2)};
@@ -341,7 +346,7 @@ frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *p, i
         FRIT_TRY(frit_cuda_take_kernel(exec, "many_rows.cu", "convert_rows", THREADS, 0, &m->convert));
     FRIT_TRY(take_finish(exec, result, m));
     FRIT_TRY(take_bounds(exec, p, l));
-    return lay_out_work(exec, p, max_rows, m);
+    return lay_out_work(exec, p, max_rows, l);
 }
 
 bool frit_cuda_many_takes_norm(const frit_cuda_launch *l, const frit_node *norm)

@@ -35,7 +35,7 @@ uint64_t frit_cuda_matmul_scratch(const frit_cuda_matmul *m)
     return (uint64_t)n_tiles_of(m) * FRIT_TILE_ROWS * (uint64_t)m->k * 2;
 }
 
-frit_status frit_cuda_matmul_prepare(const frit_cuda_matmul *m, const frit_cublaslt *blas, int n_rows,
+frit_status frit_cuda_matmul_prepare(const frit_cuda_matmul *m, const frit_cublaslt *blas, int n_rows, int choice,
                                      frit_cublaslt_product *product)
 {
     return frit_cublaslt_prepare(blas,
@@ -44,7 +44,8 @@ frit_status frit_cuda_matmul_prepare(const frit_cuda_matmul *m, const frit_cubla
                                                         .k = m->k,
                                                         .is_f16 = m->in == FRIT_CUDA_F16,
                                                         .is_out_f32 = m->out == FRIT_CUDA_F32,
-                                                        .adds = m->adds},
+                                                        .adds = m->adds,
+                                                        .choice = choice},
                                  product);
 }
 

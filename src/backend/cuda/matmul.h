@@ -5,7 +5,7 @@
 //     frit_cuda_matmul matmul = {.k = 4096, .in = FRIT_CUDA_F16, .out = FRIT_CUDA_F32, .adds = true,
 //                                .segments = {{FRIT_DTYPE_Q4_K, 256}}};
 //     FRIT_TRY(frit_cuda_matmul_describe(&matmul));                        // kernel.h makes matmul.dequantize[0 .. n)
-//     FRIT_TRY(frit_cuda_matmul_prepare(&matmul, &blas, n_rows, &product));
+//     FRIT_TRY(frit_cuda_matmul_prepare(&matmul, &blas, n_rows, 0, &product));
 //     FRIT_TRY(frit_cuda_matmul_run(&matmul, &gpu, &product, &args, stream));
 #pragma once
 #include "backend/cuda/cublaslt.h"
@@ -33,7 +33,8 @@ typedef struct frit_cuda_matmul_args {
 frit_status frit_cuda_matmul_describe(frit_cuda_matmul *matmul);
 uint64_t frit_cuda_matmul_scratch(const frit_cuda_matmul *matmul);
 // For this many rows of x; the product is kept for as long as there are steps of as many.
-frit_status frit_cuda_matmul_prepare(const frit_cuda_matmul *matmul, const frit_cublaslt *blas, int n_rows,
+// choice: of cuBLASLt's algorithms.
+frit_status frit_cuda_matmul_prepare(const frit_cuda_matmul *matmul, const frit_cublaslt *blas, int n_rows, int choice,
                                      frit_cublaslt_product *product);
 frit_status frit_cuda_matmul_run(const frit_cuda_matmul *matmul, const frit_cuda_gpu *gpu,
                                  const frit_cublaslt_product *product, const frit_cuda_matmul_args *args,

@@ -77,28 +77,57 @@ static bool is_tried(int warps)
     return warps % 4 == 0 || warps < 4 || warps == 14;
 }
 
+// Puts it among those that are faster than the last of `out`, which has room for `most`.
+static int insert(frit_cuda_some *out, double *costs, int n, int most, const frit_cuda_some *one, double cost)
+{
+    int at = n < most ? n : most - 1;
+    if (n == most && cost >= costs[at]) return n;
+    for (; at > 0 && costs[at - 1] > cost; at--) out[at] = out[at - 1], costs[at] = costs[at - 1];
+    out[at] = *one, costs[at] = cost;
+    return n < most ? n + 1 : n;
+}
+
+int frit_cuda_some_candidates(const frit_cuda_some *wanted, const frit_cuda_gpu *gpu, frit_cuda_some *out, int most)
+{
+    enum { MOST = 8 };
+    const frit_cuda_some *s = wanted;
+    const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS, most_splits = at_least_one(n_blocks / 2);
+    double costs[MOST];
+    int n = 0;
+    if (most > MOST) most = MOST;
+    for (int tiles = 1; tiles <= MOST_TILES; tiles++)
+        for (int warps = 1; warps <= MOST_WARPS; warps++)
+            for (int splits = 1; splits <= MOST_SPLITS && splits <= most_splits && is_tried(warps); splits++) {
+                const int n_more = splits > 1 ? n_groups_of(s, tiles, warps) * splits : 0;
+                if ((s->tiles && s->tiles != tiles) || (s->warps && s->warps != warps) ||
+                    (s->splits && s->splits != splits) || blocks_per_multiprocessor(s, gpu, tiles, warps) < 1 ||
+                    (!s->splits && n_more > MOST_BLOCKS * gpu->n_multiprocessors))
+                    continue;
+                frit_cuda_some one = *s;
+                one.tiles = tiles, one.warps = warps, one.splits = splits;
+                n = insert(out, costs, n, most, &one, cost_of(s, gpu, tiles, warps, splits));
+            }
+    return n;
+}
+
 // Of all that fit, the one that should be fastest.
 static void choose(frit_cuda_some *s, const frit_cuda_gpu *gpu)
 {
-    const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS, most = at_least_one(n_blocks / 2);
-    const frit_cuda_some wanted = *s;
-    double best = 0;
-    s->tiles = wanted.tiles ? wanted.tiles : 1;
-    s->warps = wanted.warps ? wanted.warps : 1;
-    s->splits = wanted.splits ? wanted.splits : 1;
-    for (int tiles = 1; tiles <= MOST_TILES; tiles++)
-        for (int warps = 1; warps <= MOST_WARPS; warps++)
-            for (int splits = 1; splits <= MOST_SPLITS && splits <= most && is_tried(warps); splits++) {
-                const int n_more = splits > 1 ? n_groups_of(s, tiles, warps) * splits : 0;
-                if ((wanted.tiles && wanted.tiles != tiles) || (wanted.warps && wanted.warps != warps) ||
-                    (wanted.splits && wanted.splits != splits) || blocks_per_multiprocessor(s, gpu, tiles, warps) < 1 ||
-                    (!wanted.splits && n_more > MOST_BLOCKS * gpu->n_multiprocessors))
-                    continue;
-                const double cost = cost_of(s, gpu, tiles, warps, splits);
-                if (best > 0 && cost >= best) continue;
-                best = cost;
-                s->tiles = tiles, s->warps = warps, s->splits = splits;
-            }
+    frit_cuda_some best;
+    if (frit_cuda_some_candidates(s, gpu, &best, 1) > 0) *s = best;
+    s->tiles = at_least_one(s->tiles);
+    s->warps = at_least_one(s->warps);
+    s->splits = at_least_one(s->splits);
+}
+
+const double frit_cuda_some_gates_ns = 4000;
+
+double frit_cuda_some_after(const frit_cuda_some *s, bool wants_gates, const frit_cuda_gpu *gpu)
+{
+    const double bytes_a_nanosecond = 24 * 1.7 * gpu->n_multiprocessors;
+    const double n = (double)(s->segments[0].n_tiles + s->segments[1].n_tiles) * FRIT_TILE_ROWS;
+    return (s->splits - 1) * 4.0 * s->rows * n / bytes_a_nanosecond +
+           (wants_gates && s->splits > 1 ? frit_cuda_some_gates_ns : 0);
 }
 
 // There is more than one part only where so many times the groups are blocks that run at a time.

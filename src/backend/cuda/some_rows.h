@@ -27,6 +27,11 @@ typedef struct frit_cuda_some {
 
 // At most so many bytes of results has a product of n numbers a row for up to n_rows rows, in all of its parts.
 uint64_t frit_cuda_some_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64_t n_rows);
+// The fastest by estimate, at most so many, the best first; 0: none fits.
+int frit_cuda_some_candidates(const frit_cuda_some *wanted, const frit_cuda_gpu *gpu, frit_cuda_some *out, int most);
+// Nanoseconds, roughly, that a product costs after its kernel: parts to be added, and gates where it leaves them.
+double frit_cuda_some_after(const frit_cuda_some *some, bool wants_gates, const frit_cuda_gpu *gpu);
+extern const double frit_cuda_some_gates_ns;
 // Fills in the kernel's file, defines and launch shape. FRIT_E_UNSUPPORTED: a type without tiles or of 32 bits, an
 // unknown shape, or too little shared memory.
 frit_status frit_cuda_some_kernel(frit_cuda_some *some, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel);
