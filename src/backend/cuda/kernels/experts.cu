@@ -92,7 +92,8 @@ DEVICE bool take_part(const frit_experts_args &e, char *shared, frit_product_arg
         a.seq_of = (u64)route;
         a.x += row * N_USED * PART_K * 4, a.out += row * MATRIX_ROWS * 4;
         if (a.residual) a.residual += row * MATRIX_ROWS * 4;
-        for (int i = threadIdx.x; i < N_USED; i += THREADS) parts[i] = e.weights + (u64)(int)__ldcg(route + i) * e.bytes;
+        for (int i = threadIdx.x; i < N_USED; i += THREADS)
+            parts[i] = e.weights + (u64)(int)__ldcg(route + i) * e.bytes;
         __syncthreads();
         list.parts = parts;
         return true;
@@ -108,7 +109,8 @@ DEVICE bool take_part(const frit_experts_args &e, char *shared, frit_product_arg
         const long long i = e.first + blockIdx.y, row = i / N_USED;
         route += row * 2 * N_USED + i % N_USED;
         a.seq_of = (u64)route;
-        a.x += (OWN_ROWS ? i : row) * PART_K * 4, a.out += i * (EPILOGUE == EPILOGUE_GLU ? MATRIX_ROWS / 2 : MATRIX_ROWS) * 4;
+        a.x += (OWN_ROWS ? i : row) * PART_K * 4,
+            a.out += i * (EPILOGUE == EPILOGUE_GLU ? MATRIX_ROWS / 2 : MATRIX_ROWS) * 4;
         list.weights = e.weights + (u64)(BY_HEADS ? (int)(i % N_USED) : (int)__ldcg(route)) * e.bytes;
         return true;
     }
@@ -120,7 +122,14 @@ DEVICE bool take_part(const frit_experts_args &e, char *shared, frit_product_arg
     return a.n_rows > 0;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) experts(const frit_experts_args e)
+// Without the hint that one block is enough, the compiler spills for sm_80 rather than take more registers.
+#if __CUDA_ARCH__ < 900
+#define BOUNDS __launch_bounds__(THREADS, 1)
+#else
+#define BOUNDS __launch_bounds__(THREADS)
+#endif
+
+extern "C" __global__ void BOUNDS experts(const frit_experts_args e)
 {
     extern __shared__ __align__(128) char shared[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS, group = threadIdx.x / 32 / WARPS;
