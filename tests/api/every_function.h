@@ -101,6 +101,7 @@ static const any_function every_function[] = {
     ENTRY(frit_session_get_speculation),
     ENTRY(frit_session_set_shift),
     ENTRY(frit_session_get_shift),
+    ENTRY(frit_session_set_extend),
     ENTRY(frit_logprobs_top),
     ENTRY(frit_logprobs_of),
     ENTRY(frit_embed_texts),
