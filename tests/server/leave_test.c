@@ -105,7 +105,7 @@ static const server_voice voice = {.text = put_text, .finish = put_end, .fail = 
 // ---------------------------------------------------------------------------------------- jobs
 
 // A long prompt, most of which runs in steps of its own.
-static server_job *new_leaver(const phase *p, int socket)
+static server_job *new_leaver(const phase *p, int socket, const char *prediction)
 {
     char prompt[1024] = "";
     for (int i = 0; i < 20; i++) strcat(prompt, "The king and the queen said. ");
@@ -113,10 +113,10 @@ static server_job *new_leaver(const phase *p, int socket)
     assert_in_range(job->n_prompt, 100, CTX - N_ANSWER - 1);
     job->socket = socket;
     job->awaits_grammar = p->awaits_grammar;
-    if (!p->has_prediction) return job;
-    job->prediction = malloc(job->n_prompt * sizeof *job->prediction);
-    job->n_prediction = job->n_prompt - 1;
-    memcpy(job->prediction, job->prompt + 1, job->n_prediction * sizeof *job->prediction);
+    if (!prediction) return job;
+    const size_t n_bytes = strlen(prediction);
+    job->prediction = malloc(n_bytes * sizeof *job->prediction);
+    assert_ok(frit_tokenize(model, prediction, n_bytes, 0, job->prediction, n_bytes, &job->n_prediction));
     return job;
 }
 
@@ -128,14 +128,25 @@ static server_job *new_neighbour(void)
     return job;
 }
 
+static void answer_alone(server_job *job, char *text, size_t size)
+{
+    server_problem problem;
+    submit(job);
+    read_job(job, &problem, text, size);
+    server_job_release(worker, job);
+    assert_true(strlen(text) > N_ANSWER);
+}
+
 static void leave_in(const phase *p, const char *alone)
 {
-    char text[2048];
+    char text[2048], answer[2048];
     server_problem problem;
     int ends[2];
+    // A prediction is the leaver's own answer: what it is depends on how this machine's kernels round.
+    if (p->has_prediction) answer_alone(new_leaver(p, -1, NULL), answer, sizeof answer);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     server_job *neighbour = new_neighbour(), *other = p->is_crowded ? new_job("A wolf", &voice, N_ANSWER) : NULL;
-    server_job *leaver = new_leaver(p, ends[0]);
+    server_job *leaver = new_leaver(p, ends[0], p->has_prediction ? answer : NULL);
     scene s = {.phase = p, .job = leaver, .peer = ends[1]};
     neighbour->ctx = &s;
     // It answers once the others are there: its tokens see all that they do.
@@ -159,12 +170,7 @@ static void a_client_that_leaves_is_gone_a_step_later(void **state)
 {
     (void)state;
     char alone[2048];
-    server_problem problem;
-    server_job *job = new_neighbour();
-    submit(job);
-    read_job(job, &problem, alone, sizeof alone);
-    server_job_release(worker, job);
-    assert_true(strlen(alone) > N_ANSWER);
+    answer_alone(new_neighbour(), alone, sizeof alone);
     for (size_t i = 0; i < FRIT_COUNT(phases); i++) leave_in(&phases[i], alone);
 }
 
