@@ -495,13 +495,11 @@ static void whole_windows_are_found_by_sessions_with_the_same_numbers(void **sta
 
 static void assert_refused(const char *name, const char *sentence)
 {
-    char path[96];
-    snprintf(path, sizeof path, "goldens/%s", name);
-    if (!shared_has(path)) skip_because("a reference model is not here");
+    if (!shared_has("goldens/%s", name)) skip_because("a reference model is not here");
     frit_model *model;
     frit_engine *engine;
     frit_session *session;
-    assert_ok(frit_model_open(&model, shared_path(path), NULL));
+    assert_ok(frit_model_open(&model, shared_path("goldens/%s", name), NULL));
     assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.n_ctx = 64, .n_threads = 1}));
     assert_ok(frit_session_new(&session, engine));
     assert_fails(frit_session_set_extend(session, &usual), FRIT_E_UNSUPPORTED, sentence);
