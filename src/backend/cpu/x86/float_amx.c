@@ -43,7 +43,7 @@ static __m512i load_row(const frit_product *p, int64_t row, int64_t column, int6
     return _mm512_maskz_loadu_epi16(mask, p->w + (size_t)row * p->w_stride + 2 * column);
 }
 
-static void fill_bf16(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)
+static void fill_bf16(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps, const block *m)
 {
     const int n_rows = p->n_w - row < 16 ? (int)(p->n_w - row) : 16;
     for (int64_t k = 0; k < n; k += FRIT_TILE_COLUMNS, steps += STEP_BYTES) {
@@ -51,6 +51,7 @@ static void fill_bf16(const frit_product *p, int64_t row, int64_t first, int64_t
         for (int i = 0; i < 16; i++)
             rows[i] = i < n_rows ? load_row(p, row + i, first + k, n - k) : _mm512_setzero_si512();
         store_tile(steps, rows);
+        after_step(m, k / FRIT_TILE_COLUMNS, 2);
     }
 }
 
@@ -69,7 +70,7 @@ static parts split(__m512 low, __m512 high)
     return (parts){number, rest};
 }
 
-static void fill_f16(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)
+static void fill_f16(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps, const block *m)
 {
     const int n_rows = p->n_w - row < 16 ? (int)(p->n_w - row) : 16;
     for (int64_t k = 0; k < n; k += FRIT_TILE_COLUMNS, steps += 2 * STEP_BYTES) {
@@ -83,6 +84,7 @@ static void fill_f16(const frit_product *p, int64_t row, int64_t first, int64_t 
         }
         store_tile(steps, numbers);
         store_tile(steps + STEP_BYTES, rests);
+        after_step(m, k / FRIT_TILE_COLUMNS, 3);
     }
 }
 

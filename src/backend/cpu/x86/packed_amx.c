@@ -66,17 +66,22 @@ FRIT_INLINE block_at block_of(const uint8_t *panel, int64_t i, int n_words, int 
     return (block_at){words, words + 64 * n_words};
 }
 
-FRIT_INLINE void unpack_32(type_32 type, const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)
+FRIT_INLINE void unpack_32(type_32 type, const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps,
+                           const block *m)
 {
     const uint8_t *panel = p->w + (size_t)(row / FRIT_PANEL_ROWS) * p->w_stride;
     const int columns = 32 * type.units;
-    for (int64_t i = first / columns; i < (first + n) / columns; i++, steps += type.units * STEP_BYTES) {
+    int64_t step = 0;
+    for (int64_t i = first / columns; i < (first + n) / columns; i++) {
         const block_at b = block_of(panel, i, type.n_words, type.rest_bytes);
         const vec_f scale = type.scale(b);
         const line l = make_line(scale, type.shift ? type.shift(b) : mul(scale, all_f(-128)));
-#pragma GCC unroll 32
-        for (int q = 0; q < 8 * type.units; q++)
-            put_quad(type.codes(b, q), l, steps + q / 8 * STEP_BYTES + q % 8 * 128);
+#pragma GCC unroll 4
+        for (int unit = 0; unit < type.units; unit++, step++) {
+#pragma GCC unroll 8
+            for (int q = 0; q < 8; q++) put_quad(type.codes(b, 8 * unit + q), l, steps + step * STEP_BYTES + q * 128);
+            after_step(m, step, 1);
+        }
     }
 }
 
@@ -90,11 +95,11 @@ FRIT_INLINE line line_256(type_256 type, const scales_256 *s, int g)
 }
 
 FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, int64_t row, int64_t first, int64_t n,
-                            uint8_t *steps)
+                            uint8_t *steps, const block *m)
 {
     const uint8_t *panel = p->w + (size_t)(row / FRIT_PANEL_ROWS) * p->w_stride;
     const int n_groups = 32 / type.group;
-    for (int64_t i = first / 256; i < (first + n) / 256; i++, steps += 8 * STEP_BYTES) {
+    for (int64_t i = first / 256, step = 0; i < (first + n) / 256; i++, step += 8, steps += 8 * STEP_BYTES) {
         const block_at b = block_of(panel, i, type.n_words, type.rest_bytes);
         const scales_256 scales = type.scales(b);
         vec kept[KEPT];
@@ -110,23 +115,26 @@ FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, i
                 for (int q = g * 8 / n_groups; q < (g + 1) * 8 / n_groups; q++)
                     put_quad(codes[q], l, steps + unit * STEP_BYTES + q * 128);
             }
+            after_step(m, step + unit, 1);
         }
     }
 }
 
-#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, units, scale_fn, shift_fn)        \
-    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)  \
-    {                                                                                                        \
-        unpack_32((type_32){words, rest, units, codes_##name, scale_fn, shift_fn}, p, row, first, n, steps); \
-    }                                                                                                        \
+#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, units, scale_fn, shift_fn)           \
+    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps,     \
+                              const block *m)                                                                   \
+    {                                                                                                           \
+        unpack_32((type_32){words, rest, units, codes_##name, scale_fn, shift_fn}, p, row, first, n, steps, m); \
+    }                                                                                                           \
     PRODUCT(name)
 
 #define FILL_256(turned, name, dtype, at, words, rest_at, rest, recode, from, to, group, bias, scales_fn, scale_fn, \
                  min_fn)                                                                                            \
-    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps)         \
+    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps,         \
+                              const block *m)                                                                       \
     {                                                                                                               \
         const type_256 type = {words, rest, group, bias, open_##name, scales_fn, scale_fn, min_fn};                 \
-        unpack_256(type, turned, p, row, first, n, steps);                                                          \
+        unpack_256(type, turned, p, row, first, n, steps, m);                                                       \
     }                                                                                                               \
     PRODUCT(name)
 

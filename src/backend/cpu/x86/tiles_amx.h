@@ -2,13 +2,17 @@
 // backend/cpu/x86/tiles_amx.h: products in AMX tiles, for nodes of many rows.
 //
 // The tile unit multiplies 16 x 32 by 32 x 16 numbers in bf16 and adds to f32. Weights are turned into such numbers 32
-// rows at a time, once for all tokens of the call; the sums of a stretch of columns stay in tiles, and wait in scratch
-// between stretches:
+// rows at a time, once for all tokens of the call. The sums of a stretch of columns stay in tiles, and wait in scratch
+// between stretches; those of a single block of tokens stay in tiles until all columns are done:
 //
-//     for each stretch of 1024 columns              activations of 512 tokens: 1 MiB
-//         for each 32 rows                          weights as tiles, 64 KiB
+//     for each stretch of columns                   up to 128 tokens: 256 columns, else 1024 (activations: 1 MiB)
+//         for each 32 rows                          weights as tiles: 16 or 64 KiB
 //             for each 32 tokens                    2 x 2 tiles of sums
 //                 for each step of 32 columns       2 tiles of weights, 2 of activations, 4 products
+//
+// The first block of tokens is multiplied while weights are unpacked, a step after they are written: tiles and vectors
+// work at the same time where their instructions stand beside each other. Meanwhile the weights that are unpacked next
+// are brought closer, a part with each step: processors do not guess where they lie.
 //
 // A tile of weights holds words of 16 rows: two columns of each row to a word.
 //
@@ -25,19 +29,50 @@
 
 enum {
     STRETCH = 1024,                                            // columns, of parts 1; else half as many
+    SHORT_STRETCH = 256,                                       // of few tokens: weights stay in the first cache
     STEP_BYTES = 2 * FRIT_TILE_BYTES,                          // of weights of one part
     WEIGHT_BYTES = STRETCH / FRIT_TILE_COLUMNS * STEP_BYTES,   // of 32 rows
     SUM_BYTES = 4 * FRIT_TILE_BYTES,                           // of 32 rows and tokens
     MAX_ROWS = 128,
     MAX_TOKENS = 512,
+    SHORT_TOKENS = 128,
+    BLOCK = 32,   // rows, and tokens, of 2 x 2 tiles of sums
 };
 
-_Static_assert((int)WEIGHT_BYTES + MAX_ROWS / 32 * (MAX_TOKENS / 32) * SUM_BYTES <= (int)FRIT_PRODUCT_SCRATCH,
+_Static_assert((int)WEIGHT_BYTES + MAX_ROWS / BLOCK * (MAX_TOKENS / BLOCK) * SUM_BYTES <= (int)FRIT_PRODUCT_SCRATCH,
                "scratch");
 
+// Two places of memory that are read next, as lines of 64 bytes, and how many of each a step requests.
+typedef struct ahead_lines {
+    const uint8_t *at[2];
+    int64_t n, part;
+} ahead_lines;
+
+FRIT_INLINE void bring_lines(ahead_lines *a)
+{
+    for (int64_t i = 0; i < a->part && a->n > 0; i++, a->n--) {
+        for (int k = 0; k < 2; k++) {
+            _mm_prefetch((const char *)a->at[k], _MM_HINT_T0);
+            a->at[k] += 64;
+        }
+    }
+}
+
+// Registers: 0..3 sums, 4 and 5 activations of 16 tokens each, 6 and 7 weights of 16 rows each.
+typedef struct block {
+    const uint8_t *a;   // tiles of 16 tokens
+    size_t a_stride;    // bytes to those of the next 16
+    const uint8_t *b;   // steps of weights
+    uint8_t *sums;
+    ahead_lines *ahead;
+    int64_t n_steps;
+    int n_a, n_b;      // tiles
+    bool multiplies;   // while weights are unpacked; else they are only unpacked
+} block;
+
 // Columns [first, first + n) of the 16 rows of p that begin at row i, as one tile in each step; with parts 3, steps are
-// twice as long, and the rests follow the tiles of both.
-typedef void (*fill_fn)(const frit_product *p, int64_t i, int64_t first, int64_t n, uint8_t *steps);
+// twice as long, and the rests follow the tiles of both. Calls `after_step` with each step that is written.
+typedef void (*fill_fn)(const frit_product *p, int64_t i, int64_t first, int64_t n, uint8_t *steps, const block *m);
 
 // All eight registers hold 16 rows of 64 bytes.
 static inline void open_tiles(void)
@@ -55,15 +90,10 @@ static inline void close_tiles(void)   // so that switching threads saves no til
     _tile_release();
 }
 
-// Registers: 0..3 sums, 4 and 5 activations of 16 tokens each, 6 and 7 weights of 16 rows each.
-typedef struct block {
-    const uint8_t *a;   // tiles of 16 tokens
-    size_t a_stride;    // bytes to those of the next 16
-    const uint8_t *b;   // steps of weights
-    int64_t n_steps;
-    uint8_t *sums;
-    bool fresh;   // sums begin at zero
-} block;
+static inline void fence(void)   // compilers do not see what tiles load
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
 
 FRIT_INLINE void load_weights(const uint8_t *b, int n_b)
 {
@@ -86,38 +116,71 @@ FRIT_INLINE void add_products(int n_a, int n_b)
 }
 
 // n_a, n_b and parts are constants where this is inlined.
-FRIT_INLINE void multiply(block m, int n_a, int n_b, int parts)
+FRIT_INLINE void multiply_step(const block *m, int64_t step, int n_a, int n_b, int parts)
 {
-    const int64_t a_bytes = parts > 1 ? 2 * FRIT_TILE_BYTES : FRIT_TILE_BYTES;
-    const int64_t b_bytes = parts > 2 ? 2 * STEP_BYTES : STEP_BYTES;
+    const uint8_t *a = m->a + step * (parts > 1 ? 2 * FRIT_TILE_BYTES : FRIT_TILE_BYTES);
+    const uint8_t *b = m->b + step * (parts > 2 ? 2 * STEP_BYTES : STEP_BYTES);
+    load_activations(a, m->a_stride, n_a);
+    if (parts > 2) {
+        load_weights(b + STEP_BYTES, n_b);
+        add_products(n_a, n_b);
+    }
+    load_weights(b, n_b);
+    add_products(n_a, n_b);
+    if (parts > 1) {
+        load_activations(a + FRIT_TILE_BYTES, m->a_stride, n_a);
+        add_products(n_a, n_b);
+    }
+}
+
+// The same without branches within it where all tiles are there, which is nearly always.
+FRIT_INLINE void multiply_written(const block *m, int64_t step, int parts)
+{
+    fence();
+    if (m->n_a > 1 && m->n_b > 1)
+        multiply_step(m, step, 2, 2, parts);
+    else
+        multiply_step(m, step, m->n_a, m->n_b, parts);
+    fence();
+}
+
+// What goes on while weights are unpacked; `step` has just been written. parts is a constant where this is inlined.
+FRIT_INLINE void after_step(const block *m, int64_t step, int parts)
+{
+    bring_lines(m->ahead);
+    if (m->multiplies && step > 0) multiply_written(m, step - 1, parts);
+}
+
+static inline void begin_sums(const block *m, bool fresh)
+{
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    if (!m.fresh) {
-        _tile_loadd(0, m.sums, 64);
-        if (n_b > 1) _tile_loadd(1, m.sums + FRIT_TILE_BYTES, 64);
-        if (n_a > 1) _tile_loadd(2, m.sums + 2 * FRIT_TILE_BYTES, 64);
-        if (n_a > 1 && n_b > 1) _tile_loadd(3, m.sums + 3 * FRIT_TILE_BYTES, 64);
+    if (fresh) return;
+    _tile_loadd(0, m->sums, 64);
+    if (m->n_b > 1) _tile_loadd(1, m->sums + FRIT_TILE_BYTES, 64);
+    if (m->n_a > 1) _tile_loadd(2, m->sums + 2 * FRIT_TILE_BYTES, 64);
+    if (m->n_a > 1 && m->n_b > 1) _tile_loadd(3, m->sums + 3 * FRIT_TILE_BYTES, 64);
+}
+
+static inline void store_sums(const block *m)
+{
+    _tile_stored(0, m->sums, 64);
+    if (m->n_b > 1) _tile_stored(1, m->sums + FRIT_TILE_BYTES, 64);
+    if (m->n_a > 1) _tile_stored(2, m->sums + 2 * FRIT_TILE_BYTES, 64);
+    if (m->n_a > 1 && m->n_b > 1) _tile_stored(3, m->sums + 3 * FRIT_TILE_BYTES, 64);
+    fence();
+}
+
+FRIT_INLINE void multiply(const block *m, bool fresh, int n_a, int n_b, int parts)
+{
+    begin_sums(m, fresh);
+    for (int64_t k = 0; k < m->n_steps; k++) {
+        bring_lines(m->ahead);
+        multiply_step(m, k, n_a, n_b, parts);
     }
-    for (int64_t k = 0; k < m.n_steps; k++) {
-        const uint8_t *a = m.a + k * a_bytes, *b = m.b + k * b_bytes;
-        load_activations(a, m.a_stride, n_a);
-        if (parts > 2) {
-            load_weights(b + STEP_BYTES, n_b);
-            add_products(n_a, n_b);
-        }
-        load_weights(b, n_b);
-        add_products(n_a, n_b);
-        if (parts > 1) {
-            load_activations(a + FRIT_TILE_BYTES, m.a_stride, n_a);
-            add_products(n_a, n_b);
-        }
-    }
-    _tile_stored(0, m.sums, 64);
-    if (n_b > 1) _tile_stored(1, m.sums + FRIT_TILE_BYTES, 64);
-    if (n_a > 1) _tile_stored(2, m.sums + 2 * FRIT_TILE_BYTES, 64);
-    if (n_a > 1 && n_b > 1) _tile_stored(3, m.sums + 3 * FRIT_TILE_BYTES, 64);
+    store_sums(m);
 }
 
 // Sums of up to 32 rows and tokens to their places.
@@ -132,47 +195,92 @@ static inline void put(const uint8_t *sums, float *y, size_t y_stride, int64_t n
     }
 }
 
-// The rows [o, o + n_w), 32 or less, by 512 tokens or less, one stretch of columns.
-FRIT_INLINE void add_stretch(const frit_product *p, fill_fn fill, int parts, int64_t o, int64_t n_w, int64_t first,
-                             uint8_t *sums)
+static inline int64_t least(int64_t a, int64_t b)
 {
-    const int64_t stretch = parts > 1 ? STRETCH / 2 : STRETCH, left = p->n - first, n = left < stretch ? left : stretch;
-    const int64_t a_bytes = parts > 1 ? 2 * FRIT_TILE_BYTES : FRIT_TILE_BYTES;
-    const int n_b = n_w > 16 ? 2 : 1;
-    for (int i = 0; i < n_b; i++) fill(p, o + 16 * i, first, n, p->scratch + i * FRIT_TILE_BYTES);
-    atomic_signal_fence(memory_order_seq_cst);   // compilers do not see what tiles load
+    return a < b ? a : b;
+}
 
-    block m = {.a = p->x + first / FRIT_TILE_COLUMNS * a_bytes,
+// A part of a product: the rows [o, o + n_w), 32 or less, and the columns [first, first + n).
+typedef struct stretch {
+    int64_t o, n_w, first, n;
+    uint8_t *sums;
+    ahead_lines ahead;
+} stretch;
+
+// The first block of tokens, while the weights are unpacked. Sums that stay in tiles are begun and stored only once.
+FRIT_INLINE void unpack_and_multiply(const frit_product *p, fill_fn fill, int parts, const stretch *s, block *m,
+                                     bool stay)
+{
+    const bool begins = s->first == 0, ends = s->first + s->n == p->n;
+    if (!stay || begins) begin_sums(m, begins);
+    for (int i = 0; i < m->n_b; i++) {
+        m->multiplies = i == m->n_b - 1;
+        fill(p, s->o + 16 * i, s->first, s->n, p->scratch + i * FRIT_TILE_BYTES, m);
+    }
+    multiply_written(m, m->n_steps - 1, parts);
+    if (!stay || ends) store_sums(m);
+}
+
+// One stretch by 512 tokens or less.
+FRIT_INLINE void add_stretch(const frit_product *p, fill_fn fill, int parts, stretch *s)
+{
+    const int64_t a_bytes = parts > 1 ? 2 * FRIT_TILE_BYTES : FRIT_TILE_BYTES;
+    const bool begins = s->first == 0, ends = s->first + s->n == p->n;
+    block m = {.a = p->x + s->first / FRIT_TILE_COLUMNS * a_bytes,
                .a_stride = FRIT_TILE_ROWS * p->x_stride,
                .b = p->scratch,
-               .n_steps = (n + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS,
-               .sums = sums,
-               .fresh = first == 0};
-    for (int64_t t = 0; t < p->n_x; t += 32, m.a += 2 * m.a_stride, m.sums += SUM_BYTES) {
-        const int64_t n_tokens = p->n_x - t < 32 ? p->n_x - t : 32;
-        if (n_tokens > 16)
-            n_b > 1 ? multiply(m, 2, 2, parts) : multiply(m, 2, 1, parts);
+               .n_steps = (s->n + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS,
+               .sums = s->sums,
+               .ahead = &s->ahead,
+               .n_b = s->n_w > 16 ? 2 : 1};
+    s->ahead.part = s->ahead.n / (m.n_steps * (m.n_b + (p->n_x - 1) / BLOCK)) + 1;
+    for (int64_t t = 0; t < p->n_x; t += BLOCK, m.a += 2 * m.a_stride, m.sums += SUM_BYTES) {
+        const int64_t n_tokens = least(p->n_x - t, BLOCK);
+        m.n_a = n_tokens > 16 ? 2 : 1;
+        if (t == 0)
+            unpack_and_multiply(p, fill, parts, s, &m, p->n_x <= BLOCK);
+        else if (m.n_a > 1)
+            m.n_b > 1 ? multiply(&m, begins, 2, 2, parts) : multiply(&m, begins, 2, 1, parts);
         else
-            n_b > 1 ? multiply(m, 1, 2, parts) : multiply(m, 1, 1, parts);
-        if (first + n == p->n) put(m.sums, p->y + (size_t)t * p->y_stride + o, p->y_stride, n_w, n_tokens);
+            m.n_b > 1 ? multiply(&m, begins, 1, 2, parts) : multiply(&m, begins, 1, 1, parts);
+        if (ends) put(m.sums, p->y + (size_t)t * p->y_stride + s->o, p->y_stride, s->n_w, n_tokens);
     }
+}
+
+// The weights that are unpacked after those of s, of panels (w_stride is the bytes of 16 rows).
+static inline ahead_lines lines_after(const frit_product *p, const stretch *s, int64_t begin, int64_t end, int64_t n)
+{
+    const int64_t next_row = s->o + BLOCK < end ? s->o + BLOCK : begin;
+    int64_t row = next_row, first = next_row > s->o ? s->first : s->first + s->n;
+    if (first >= p->n) {   // the rows after those of this pass
+        row = end;
+        first = 0;
+    }
+    if (row >= p->n_w + p->n_ahead) return (ahead_lines){{NULL, NULL}, 0, 0};
+    const uint8_t *at =
+        p->w + (size_t)(row / FRIT_PANEL_ROWS) * p->w_stride + (size_t)first * p->w_stride / (size_t)p->n;
+    return (ahead_lines){{at, at + p->w_stride}, (int64_t)p->w_stride * least(n, p->n - first) / p->n / 64 + 1, 0};
 }
 
 FRIT_INLINE void product_in_tiles(const frit_product *whole, fill_fn fill, int parts)
 {
-    const int64_t stretch = parts > 1 ? STRETCH / 2 : STRETCH;
     open_tiles();
     for (int64_t t = 0; t < whole->n_x; t += MAX_TOKENS) {
         frit_product p = *whole;
         p.x += (size_t)t * p.x_stride;
         p.y += (size_t)t * p.y_stride;
-        p.n_x = p.n_x - t < MAX_TOKENS ? p.n_x - t : MAX_TOKENS;
-        for (int64_t o = 0; o < p.n_w; o += MAX_ROWS) {
-            const int64_t end = p.n_w - o < MAX_ROWS ? p.n_w : o + MAX_ROWS;
-            for (int64_t first = 0; first < p.n; first += stretch) {
-                for (int64_t i = o; i < end; i += 32)
-                    add_stretch(&p, fill, parts, i, end - i < 32 ? end - i : 32, first,
-                                p.scratch + WEIGHT_BYTES + (i - o) / 32 * (MAX_TOKENS / 32) * SUM_BYTES);
+        p.n_x = least(p.n_x - t, MAX_TOKENS);
+        const int64_t n = p.n_x <= SHORT_TOKENS ? SHORT_STRETCH : parts > 1 ? STRETCH / 2 : STRETCH;
+        const int64_t n_rows = p.n_x <= BLOCK ? BLOCK : MAX_ROWS;   // one block: all columns, so that its sums stay
+        for (int64_t o = 0; o < p.n_w; o += n_rows) {
+            const int64_t end = least(o + n_rows, p.n_w);
+            for (int64_t first = 0; first < p.n; first += n) {
+                for (int64_t i = o; i < end; i += BLOCK) {
+                    stretch s = {.o = i, .n_w = least(end - i, BLOCK), .first = first, .n = least(n, p.n - first)};
+                    s.sums = p.scratch + WEIGHT_BYTES + (i - o) / BLOCK * (MAX_TOKENS / BLOCK) * SUM_BYTES;
+                    if (parts == 1) s.ahead = lines_after(&p, &s, o, end, n);
+                    add_stretch(&p, fill, parts, &s);
+                }
             }
         }
     }
