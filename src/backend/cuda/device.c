@@ -109,6 +109,7 @@ static void cuda_close(frit_device *base)
         if (d->blas.library) frit_cublaslt_close(&d->blas);
         for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
             free_buffer(d, &d->flights[i].input);
+            for (int k = 0; k < 2; k++) free(d->flights[i].drafts[k]);
             free_buffer(d, &d->flights[i].output);
             free_buffer(d, &d->flights[i].picked);
             if (d->flights[i].is_uploaded) d->driver.event_free(d->flights[i].is_uploaded);

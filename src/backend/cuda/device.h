@@ -3,7 +3,8 @@
 //
 // All work goes through one stream, in the order in which it is submitted; a ticket is a number of a step on it. A
 // step's input is copied to pinned memory, and from there to the GPU by a stream of its own, so that it arrives while
-// the step before runs; its output comes back into pinned memory. There are FRIT_CUDA_FLIGHTS of both.
+// the step before runs; its output comes back into pinned memory. There are FRIT_CUDA_FLIGHTS of both. Pinned memory,
+// which the GPU reads too, is slow to write: inputs are made elsewhere, and what is as it was two steps ago stays.
 //
 //     device.c     opening, memory, the queue
 //     weights.c    the model's tensors on the GPU
@@ -36,11 +37,13 @@ typedef struct frit_cuda_flight {   // a step between submit and the end of it
     frit_ticket ticket;             // 0: free
     frit_cuda_event is_uploaded, is_done;
     frit_cuda_buffer input;      // on both sides
+    uint8_t *drafts[2];          // [draft_room]: the input that is made; the one that was sent before
+    size_t draft_room, n_sent;   // n_sent: bytes of the latter
     frit_cuda_buffer output;     // on the host
     frit_cuda_buffer picked;     // on the host: written by kernels
     frit_step_output *results;   // of the caller; NULL: there is no output
     int64_t n_outs, width;
-    const frit_gpu_pick *picks;   // [n_picks], in `input`
+    const frit_gpu_pick *picks;   // [n_picks], in the draft that was sent
     int32_t n_picks;
 } frit_cuda_flight;
 

@@ -113,6 +113,8 @@ frit_address frit_cuda_value(frit_exec *exec, const frit_node *node)
 
 // ------------------------------------------------------------------------------- a step's input
 
+enum { LINE = 64 };   // bytes of the host's caches; arrays begin with one
+
 typedef struct input_array {
     const void *from;   // NULL: written in place
     size_t n_bytes;
@@ -191,6 +193,33 @@ static void write_pages(const frit_batch *batch, int32_t page_stride, int32_t *p
     }
 }
 
+static frit_status reserve_input(frit_cuda_device *d, frit_cuda_flight *flight, size_t n_bytes)
+{
+    const void *before = flight->input.host;
+    FRIT_TRY(frit_cuda_buffer_reserve(d, &flight->input, n_bytes, true, true));
+    if (flight->input.host != before) flight->n_sent = 0;
+    if (flight->draft_room >= n_bytes) return FRIT_OK;
+    for (int i = 0; i < 2; i++) {
+        free(flight->drafts[i]);
+        flight->drafts[i] = calloc(flight->input.n_bytes, 1);
+    }
+    flight->n_sent = 0;
+    flight->draft_room = flight->drafts[0] && flight->drafts[1] ? flight->input.n_bytes : 0;
+    return flight->draft_room > 0 ? FRIT_OK : frit_fail_memory(2 * flight->input.n_bytes, "a step's input");
+}
+
+// The draft into pinned memory, of which lines that are as they were are not touched. It stays until the next one's.
+static void take_over(frit_cuda_flight *flight, size_t n_bytes)
+{
+    const uint8_t *now = flight->drafts[0], *before = flight->drafts[1];
+    uint8_t *to = flight->input.host;
+    for (size_t at = 0; at < n_bytes; at += LINE)
+        if (at + LINE > flight->n_sent || memcmp(now + at, before + at, LINE) != 0) memcpy(to + at, now + at, LINE);
+    flight->drafts[0] = flight->drafts[1];
+    flight->drafts[1] = (uint8_t *)(uintptr_t)now;
+    flight->n_sent = n_bytes;
+}
+
 // Beside the step that runs: the flight's memory is free, for its last step is done.
 static frit_status send(frit_cuda_device *d, const frit_cuda_flight *flight, size_t n_bytes)
 {
@@ -203,7 +232,7 @@ static frit_status send(frit_cuda_device *d, const frit_cuda_flight *flight, siz
 
 static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const frit_batch *batch, frit_cuda_step *step)
 {
-    enum { ALIGNMENT = 64, LEAST_PAGES = 32 };
+    enum { LEAST_PAGES = 32 };
     input_array arrays[FRIT_CUDA_STEP_ARRAYS];
     size_t offsets[FRIT_CUDA_STEP_ARRAYS], n_bytes = 0;
     step->page_stride = LEAST_PAGES;
@@ -212,10 +241,10 @@ static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const f
     list_arrays(batch, step->page_stride, flight->n_picks, arrays);
     for (int i = 0; i < FRIT_CUDA_STEP_ARRAYS; i++) {
         offsets[i] = n_bytes;
-        n_bytes += (arrays[i].n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        n_bytes += (arrays[i].n_bytes + LINE - 1) / LINE * LINE;
     }
-    FRIT_TRY(frit_cuda_buffer_reserve(d, &flight->input, n_bytes, true, true));
-    uint8_t *host = flight->input.host;
+    FRIT_TRY(reserve_input(d, flight, n_bytes));
+    uint8_t *host = flight->drafts[0];
     for (int i = 0; i < FRIT_CUDA_STEP_ARRAYS; i++) {
         step->arrays[i] = flight->input.address + offsets[i];
         if (arrays[i].from) memcpy(host + offsets[i], arrays[i].from, arrays[i].n_bytes);
@@ -229,6 +258,7 @@ static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const f
                                          .lists = host + offsets[FRIT_CUDA_LISTS],
                                          .lists_address = step->arrays[FRIT_CUDA_LISTS]};
     if (flight->n_picks > 0) FRIT_TRY(frit_cuda_picks_write(d, flight, batch, &place));
+    take_over(flight, n_bytes);
     return send(d, flight, n_bytes);
 }
 
