@@ -35,11 +35,18 @@ static size_t end_of_known(const frit_session *session)
     return n;
 }
 
-static size_t pending(const frit_session *session)
+static size_t count_ready(const frit_session *session)
 {
     if (session->source_waits || session->reads || session->status != FRIT_OK) return 0;   // it looks at the source
     const size_t n = end_of_known(session) - session->n_done, room = frit_extend_room(session);
-    return (n < room ? n : room) - (size_t)session->n_taken;
+    return n < room ? n : room;
+}
+
+// Of tokens that could run in the step that is being made, those that it has not.
+static size_t pending(const frit_session *session)
+{
+    const size_t n_taken = (size_t)session->n_taken;   // of its source, where that runs
+    return session->status == FRIT_OK && session->n_ready > n_taken ? session->n_ready - n_taken : 0;
 }
 
 static bool is_prefill(const frit_engine *engine, const frit_session *session)
@@ -355,8 +362,9 @@ static void pick(frit_engine *engine)
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->reads = false;
         if (s->n_done > 0) s->n_known = -1;
-        if (s->n_done == 0 && pending(s) > 0) s->reads = !frit_prefix_begin(s);
+        if (s->n_done == 0 && count_ready(s) > 0) s->reads = !frit_prefix_begin(s);
         frit_extend_begin(s);
+        s->n_ready = count_ready(s);
     }
     frit_share_update(engine, is_prompt);
     step->encodes = false;

@@ -95,7 +95,8 @@ struct frit_session {
     frit_hidden *hidden;                    // NULL: not kept
     frit_next_text next_text;
     int32_t n_forced;                 // of its queued tokens at most, that a grammar forced (forced.c)
-    int32_t n_taken;                  // rows in the step that is being made
+    size_t n_ready;                   // tokens that may run in the step that is being made (schedule.c)
+    int32_t n_taken;                  // rows that they have in it
     bool waited;                      // had something to run and no row in the last step
     float *scales;                    // [engine->adapters.n]; NULL: no adapters
     frit_adapter_class adapted;       // of these

@@ -29,6 +29,7 @@ static frit_status reserve(void **items, int32_t *room, int32_t n, size_t size)
 
 frit_status frit_pick_lists_reserve(frit_pick_lists *lists, const frit_pick_room *room)
 {
+    if (!(room->n_biases | room->n_counts | room->n_masks | room->n_drafts | room->n_tops)) return FRIT_OK;
     const int64_t n_words = (lists->n_masks + (int64_t)room->n_masks) * frit_pick_mask_words(lists->n_vocab);
     if (n_words > INT32_MAX) return frit_fail_memory((size_t)n_words * sizeof *lists->masks, "masks of picks");
     RESERVE(biases, lists->n_biases + room->n_biases);
@@ -231,9 +232,11 @@ frit_status frit_sampler_add_pick(const frit_sampler *sampler, frit_pick_lists *
                         .first_top = -1,
                         .seed = sampler->options.seed,
                         .position = sampler->position};
-    for (int i = 0; i < sampler->n_stages; i++)
-        for (size_t k = 0; k < FRIT_COUNT(parts); k++)
-            if (sampler->stages[i]->apply == parts[k].apply) parts[k].add(sampler, lists, pick);
+    size_t k = 0;   // both are in the same order (frit_sampler_is_pick)
+    for (int i = 0; i < sampler->n_stages; i++, k++) {
+        while (k < FRIT_COUNT(parts) && sampler->stages[i]->apply != parts[k].apply) k++;
+        if (k < FRIT_COUNT(parts)) parts[k].add(sampler, lists, pick);
+    }
     return has_mask ? add_mask(sampler, lists, pick) : FRIT_OK;
 }
 
