@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // CUDA's driver for the emulator. Streams do their work at once; fresh memory is full of NaN. There are
-// FRIT_EMULATED_BYTES of memory, by default 4 GiB.
+// FRIT_EMULATED_BYTES of memory, by default 4 GiB; the GPU is of the kind FRIT_EMULATED_ARCH, by default sm_90.
 #include "emulator.h"
 
 #include "backend/cuda/driver.h"
@@ -75,12 +75,32 @@ int cuDeviceTotalMem_v2(size_t *n_bytes, int device)
     return device == 0 ? OK : INVALID;
 }
 
+static int arch(void)
+{
+    const char *text = getenv("FRIT_EMULATED_ARCH");
+    return text ? (int)strtol(text, NULL, 10) : 90;
+}
+
+// Shared memory that a block of threads may have.
+static int shared_kib(void)
+{
+    switch (arch()) {
+    case 75: return 64;
+    case 80:
+    case 87: return 163;
+    case 86:
+    case 89:
+    case 120: return 99;
+    default: return 227;
+    }
+}
+
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     *value = attribute == FRIT_CUDA_MULTIPROCESSORS ? 4
-             : attribute == FRIT_CUDA_MAJOR         ? 9
-             : attribute == FRIT_CUDA_MINOR         ? 0
-             : attribute == FRIT_CUDA_SHARED_OPTIN  ? 227 << 10
+             : attribute == FRIT_CUDA_MAJOR         ? arch() / 10
+             : attribute == FRIT_CUDA_MINOR         ? arch() % 10
+             : attribute == FRIT_CUDA_SHARED_OPTIN  ? shared_kib() << 10
              : attribute == FRIT_CUDA_L2_BYTES      ? 50 << 20
                                                     : 0;
     return device == 0 ? OK : INVALID;
