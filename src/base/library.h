@@ -5,9 +5,14 @@
 //     void *address = frit_library_find(library, "cuInit");            // NULL: it has no such function
 //     memcpy(&function, &address, sizeof function);
 #pragma once
+#include <stdbool.h>
+#include <stddef.h>
 
 typedef struct frit_library frit_library;
 
 frit_library *frit_library_open(const char *name);   // a path, or a name that the system's loader looks for
 void *frit_library_find(frit_library *library, const char *symbol);
 void frit_library_close(frit_library *library);   // NULL is fine
+// The path of a folder that is named from where the file with this code is, a program or a shared library:
+// "../share/frit". False if it does not exist, or the path is too long.
+bool frit_folder_beside(const char *name, char *path, size_t path_bytes);

@@ -2,6 +2,7 @@
 // Shared libraries by LoadLibrary.
 #include "base/library.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <windows.h>
 
@@ -21,4 +22,21 @@ void *frit_library_find(frit_library *library, const char *symbol)
 void frit_library_close(frit_library *library)
 {
     if (library) FreeLibrary((HMODULE)library);
+}
+
+bool frit_folder_beside(const char *name, char *path, size_t path_bytes)
+{
+    static const char here;
+    HMODULE module = NULL;
+    char file[MAX_PATH];
+    if (!GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT,
+                            &here, &module))
+        return false;
+    const DWORD n_file = GetModuleFileNameA(module, file, sizeof file);
+    if (n_file == 0 || n_file == sizeof file) return false;
+    char *slash = strrchr(file, '\\');
+    if (slash) *slash = '\0';
+    const int n = snprintf(path, path_bytes, "%s/%s", file, name);
+    const DWORD kind = n > 0 && (size_t)n < path_bytes ? GetFileAttributesA(path) : INVALID_FILE_ATTRIBUTES;
+    return kind != INVALID_FILE_ATTRIBUTES && (kind & FILE_ATTRIBUTE_DIRECTORY);
 }

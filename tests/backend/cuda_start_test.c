@@ -53,6 +53,14 @@ static void kept_kernels_need_no_compiler(void **state)
     run_pieces(engine, 5, 320, got);
     frit_engine_free(engine);
     assert_memory_equal(got, expected, sizeof got);
+    libraries.cubins = NULL;
+    libraries.package = kept;   // the same where a package has brought them
+    frit_cuda_use_libraries(&libraries);
+    assert_ok(frit_engine_new(&engine, model, &options));
+    run_pieces(engine, 5, 320, got);
+    frit_engine_free(engine);
+    assert_memory_equal(got, expected, sizeof got);
+    libraries.package = NULL;
     libraries.cubins = temp_path("empty");
     frit_cuda_use_libraries(&libraries);
     assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_NOT_FOUND, "there is no NVRTC");
@@ -60,6 +68,45 @@ static void kept_kernels_need_no_compiler(void **state)
     frit_cuda_use_libraries(&libraries);
     assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_INVALID, "--weights-cache has to name a folder");
     use_emulator(NULL);
+    frit_model_free(model);
+}
+
+// ------------------------------------------------------------------------------- other kinds of GPU
+
+static void gpus_that_are_too_old_are_refused(void **state)
+{
+    (void)state;
+    require_gpu();
+    if (is_real()) skip_because("only the emulator's GPU is of any kind");
+    frit_engine *engine;
+    frit_model *model = random_model(SMALL_LLAMA("32"));
+    const frit_engine_options options = {.n_ctx = 160, .n_threads = 2, .device = "cuda"};
+    setenv("FRIT_EMULATED_ARCH", "75", 1);
+    assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_UNSUPPORTED, "sm_75; expected sm_80 or newer");
+    unsetenv("FRIT_EMULATED_ARCH");
+    frit_model_free(model);
+}
+
+// Whose blocks of threads have less than half of the shared memory, and no engine that copies into it.
+static void gpus_with_less_shared_memory_give_the_same_text(void **state)
+{
+    (void)state;
+    require_gpu();
+    if (is_real()) skip_because("only the emulator's GPU is of any kind");
+    frit_model *model = random_model(SMALL_LLAMA("32"));
+    float logits[2][N_PIECES * 320];
+    const frit_engine_options options = {
+        .n_ctx = 160, .n_threads = 2, .device = "cuda", .cache_type_k = "f16", .cache_type_v = "f16"};
+    for (int i = 0; i < 2; i++) {
+        frit_engine *engine;
+        if (i) setenv("FRIT_EMULATED_ARCH", "86", 1);
+        assert_ok(frit_engine_new(&engine, model, &options));
+        assert_int_equal(((const frit_cuda_device *)engine->devices[0])->gpu.arch, i ? 86 : 90);
+        run_pieces(engine, 40, 320, logits[i]);
+        frit_engine_free(engine);
+    }
+    unsetenv("FRIT_EMULATED_ARCH");
+    assert_true(nmse(logits[1], logits[0], N_PIECES * 320) <= 1e-6);
     frit_model_free(model);
 }
 
@@ -181,6 +228,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_kernels_need_no_compiler),
+        cmocka_unit_test(gpus_that_are_too_old_are_refused),
+        cmocka_unit_test(gpus_with_less_shared_memory_give_the_same_text),
         cmocka_unit_test(products_are_measured_once_and_remembered),
         cmocka_unit_test(too_little_memory_is_an_error_with_numbers),
         cmocka_unit_test(the_gpu_takes_what_was_estimated),

@@ -85,13 +85,17 @@ static int arch(void)
 static int shared_kib(void)
 {
     switch (arch()) {
-    case 75: return 64;
+    case 75:
+        return 64;
     case 80:
-    case 87: return 163;
+    case 87:
+        return 163;
     case 86:
     case 89:
-    case 120: return 99;
-    default: return 227;
+    case 120:
+        return 99;
+    default:
+        return 227;
     }
 }
 

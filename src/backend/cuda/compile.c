@@ -134,9 +134,10 @@ static frit_status compile_one(const frit_cuda_compiler *compiler, frit_cuda_pro
 {
     if (!compiler->nvrtc)
         return frit_fail(FRIT_E_NOT_FOUND,
-                         "kernels/%s for sm_%d: not kept in %s from an earlier start, and there is no NVRTC "
+                         "kernels/%s for sm_%d: not kept in %s from an earlier start%s%s, and there is no NVRTC "
                          "to compile it",
-                         program->file, compiler->arch, compiler->folder ? compiler->folder : "a folder");
+                         program->file, compiler->arch, compiler->folder ? compiler->folder : "a folder",
+                         compiler->package ? ", not in " : "", compiler->package ? compiler->package : "");
     frit_buf arch = {0};
     print_arch(&arch, compiler->arch);
     const frit_status status =
@@ -145,11 +146,19 @@ static frit_status compile_one(const frit_cuda_compiler *compiler, frit_cuda_pro
     return status;
 }
 
+// What came with frit is as good as what any other machine compiled.
+static void take_packaged(const frit_cuda_compiler *compiler, frit_cubin_key key, frit_cuda_program *program)
+{
+    const frit_cubin_cache package = {compiler->package, 0, &compiler->log};
+    if (!program->cubin && !compiler->nvrtc && compiler->package)
+        program->cubin = frit_cubin_cache_read(&package, key, &program->n_bytes);
+}
+
 // From the folder, or compiled and kept there. A folder that cannot be used costs a warning.
 static frit_status provide(const frit_cuda_compiler *compiler, frit_cuda_program *program)
 {
     program->n_spilled = -1;
-    if (!compiler->folder) return compile_one(compiler, program);
+    if (!compiler->folder && (compiler->nvrtc || !compiler->package)) return compile_one(compiler, program);
     frit_buf description = {0};
     describe(compiler, program, &description);
     if (description.failed) {
@@ -159,8 +168,9 @@ static frit_status provide(const frit_cuda_compiler *compiler, frit_cuda_program
     const frit_cubin_key key = frit_cubin_key_of((frit_str){description.data, description.len});
     frit_buf_free(&description);
     const frit_cubin_cache cache = {compiler->folder, maker_of(compiler), &compiler->log};
-    if (!compiler->wants_report)   // only compiling makes one
+    if (compiler->folder && !compiler->wants_report)   // only compiling makes one
         program->cubin = frit_cubin_cache_read(&cache, key, &program->n_bytes);
+    take_packaged(compiler, key, program);
     program->was_kept = program->cubin != NULL;
     if (program->was_kept) return FRIT_OK;
     FRIT_TRY(compile_one(compiler, program));

@@ -16,6 +16,7 @@
 typedef struct frit_cuda_compiler {
     const frit_nvrtc *nvrtc;   // NULL: not installed; only kept cubins can be used
     const char *folder;        // where cubins are kept; NULL: nowhere
+    const char *package;       // where others came with frit, for machines without NVRTC; NULL: nowhere
     int arch;                  // 10 * major + minor of the GPU
     int driver_version;        // 0: not known, as on a machine without a GPU
     bool wants_report;         // registers and spills, from the assembler

@@ -5,6 +5,7 @@
 #include "backend/cuda/picks.h"
 #include "backend/cuda/profile.h"
 #include "base/file.h"
+#include "base/library.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,30 +48,52 @@ static frit_status open_flights(frit_cuda_device *d)
     return FRIT_OK;
 }
 
+// Kernels that a package of frit has brought; NULL: it has none.
+static const char *find_package(frit_cuda_device *d)
+{
+    static const char *const folders[] = {"kernels", "../share/frit/kernels", "../../share/frit/kernels"};
+    if (libraries.package) return libraries.package;
+    for (size_t i = 0; i < FRIT_COUNT(folders); i++)
+        if (frit_folder_beside(folders[i], d->package, sizeof d->package)) return d->package;
+    return NULL;
+}
+
 // Without NVRTC kernels that a folder has are all that there are.
 static frit_status open_compiler(frit_cuda_device *d, const frit_device_options *options)
 {
     const char *folder = libraries.cubins ? libraries.cubins : options->weights_cache;
+    const char *package = find_package(d);
     const frit_status status = frit_nvrtc_open(&d->nvrtc, libraries.nvrtc);
-    if (status != FRIT_OK && !folder)
+    if (status != FRIT_OK && !folder && !package)
         return frit_fail(status,
                          "%s; without it --weights-cache has to name a folder of "
                          "compiled kernels",
                          frit_error());
     if (status != FRIT_OK)
-        frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: only kernels that %s has: %s", folder, frit_error());
+        frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: only kernels that %s has: %s", folder ? folder : package,
+                     frit_error());
     d->compiler = (frit_cuda_compiler){.nvrtc = status == FRIT_OK ? &d->nvrtc : NULL,
                                        .folder = folder,
+                                       .package = package,
                                        .arch = d->gpu.arch,
                                        .driver_version = d->driver.version,
                                        .log = d->log};
     return FRIT_OK;
 }
 
+// Before sm_80 tensor cores have no products of such shapes, and threads no copies into shared memory.
+static frit_status check_kind(const frit_cuda_gpu *gpu)
+{
+    enum { OLDEST = 80 };
+    if (gpu->arch >= OLDEST) return FRIT_OK;
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s is sm_%d; expected sm_%d or newer", gpu->name, gpu->arch, (int)OLDEST);
+}
+
 static frit_status open_all(frit_cuda_device *d, const frit_device_options *options)
 {
     FRIT_TRY(frit_cuda_driver_open_as(&d->driver, libraries.driver));
     FRIT_TRY(frit_cuda_gpu_open(&d->gpu, &d->driver, 0));
+    FRIT_TRY(check_kind(&d->gpu));
     FRIT_TRY(open_compiler(d, options));
     FRIT_TRY(frit_pool_new(&d->pool, options->n_threads));
     FRIT_TRY(check(d, d->driver.stream_new(&d->stream, STREAM_NON_BLOCKING), "making a stream"));

@@ -107,6 +107,7 @@ typedef struct frit_cuda_device {
     frit_cuda_gpu gpu;
     frit_nvrtc nvrtc;
     frit_cuda_compiler compiler;
+    char package[1024];   // the compiler's folder
     frit_pool *pool;
     frit_cuda_loader loader;
     frit_cuda_stream stream, uploads;
