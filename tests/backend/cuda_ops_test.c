@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ops on the backend for NVIDIA GPUs against plain C on the CPU, on the GPU that tests/emulator makes up or, with
 // FRIT_TEST_GPU=FOLDER, on the machine's: several runs in one step, page boundaries, all types of the cache, states.
+// With words after the command: products of weights of these types alone.
 #include "backend/gpu.h"
 #include "backend/weights.h"
 #include "backend/world.h"
@@ -268,6 +269,16 @@ static frit_node *any_matrix(world *w, frit_dtype dtype, int64_t rows, int64_t n
     return frit_weight_node(&w->graph, t);
 }
 
+static char **wanted;
+
+// All on a GPU, for which hundreds of kernels are compiled; of an emulator one says enough.
+static bool is_wanted(frit_dtype dtype)
+{
+    for (char **word = wanted; word && *word; word++)
+        if (strcmp(frit_dtype_get(dtype)->name, *word) == 0) return true;
+    return !(wanted && *wanted) && (is_real() || dtype == FRIT_DTYPE_Q4_K);
+}
+
 // Of few rows, where activations have 15 bits, and of more, which are in f16 but for weights in f32.
 static void products_of_all_types_are_those_of_the_reference(void **state)
 {
@@ -277,7 +288,7 @@ static void products_of_all_types_are_those_of_the_reference(void **state)
     require_gpu();
     for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++) {
         if (!frit_dtype_get((frit_dtype)dtype)->encode || !frit_dtype_is_of_files((frit_dtype)dtype) ||
-            (!is_real() && dtype != FRIT_DTYPE_Q4_K))
+            !is_wanted((frit_dtype)dtype))
             continue;
         for (int i = 0; i < (is_real() ? 6 : 2); i++, n_run++) {
             world w;
@@ -377,8 +388,25 @@ static void sparse_attention_is_that_of_the_reference(void **state)
     }
 }
 
-int main(void)
+// Opening the only device of a GPU takes long: one stays open beside those of the tests.
+static frit_device *kept;
+
+static int begin(void **state)
 {
+    const int result = use_emulator(state);
+    if (is_real()) frit_backend_cuda.open(&kept, &(frit_device_options){0});
+    return result;
+}
+
+static int end(void **state)
+{
+    frit_backend_cuda.close(kept);
+    return use_no_emulator(state);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest products[] = {cmocka_unit_test(products_of_all_types_are_those_of_the_reference)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_are_those_of_the_reference),
         cmocka_unit_test(scans_are_those_of_the_reference),
@@ -390,5 +418,6 @@ int main(void)
         cmocka_unit_test(caches_of_all_types_are_those_of_the_reference),
         cmocka_unit_test(sparse_attention_is_that_of_the_reference),
     };
-    return cmocka_run_group_tests(tests, use_emulator, use_no_emulator);
+    wanted = argc > 1 ? argv + 1 : NULL;
+    return wanted ? cmocka_run_group_tests(products, begin, end) : cmocka_run_group_tests(tests, begin, end);
 }
