@@ -269,6 +269,18 @@ typedef struct frit_machine {
 // Fills the names, and measures for about a second when n_threads > 0.
 FRIT_API frit_status frit_machine_probe(frit_machine *machine, int32_t n_threads);
 
+typedef struct frit_machine_device {   // beside the CPU
+    const char *name;                  // as frit_engine_options.device takes it: "cuda"
+    bool is_usable;
+    char kind[512];        // "NVIDIA H200"; of one that is not usable, why
+    uint64_t free_bytes;   // of its memory
+    uint64_t reserved[4];
+} frit_machine_device;
+
+// Device i of those that this build has code for, whether this machine has it or not. It is opened, which may take a
+// second. False after the last.
+FRIT_API bool frit_machine_get_device(size_t i, frit_machine_device *device);
+
 typedef struct frit_op_info {
     const char *name;      // "rms_norm"
     const char *formula;   // what it computes

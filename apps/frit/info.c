@@ -44,7 +44,7 @@ static const frit_option *info_rows(size_t *n_rows)
         {.name = "machine",
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(info_options, machine),
-         .help = "measure this machine's memory and arithmetic (needs no model)"},
+         .help = "measure this machine's memory and arithmetic, and list its devices (needs no model)"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
@@ -88,6 +88,26 @@ static int print_architectures(bool json)
     return CLI_DONE;
 }
 
+static json_t *devices_json(void)
+{
+    json_t *list = json_array();
+    frit_machine_device device;
+    for (size_t i = 0; frit_machine_get_device(i, &device); i++)
+        json_array_append_new(list, json_pack("{s:s, s:b, s:s, s:I}", "name", device.name, "usable", device.is_usable,
+                                              "kind", device.kind, "free_bytes", (json_int_t)device.free_bytes));
+    return list;
+}
+
+static void print_devices(void)
+{
+    frit_machine_device device;
+    for (size_t i = 0; frit_machine_get_device(i, &device); i++)
+        if (device.is_usable)
+            printf("%-10s %s, %.1f GB free\n", device.name, device.kind, (double)device.free_bytes / 1e9);
+        else
+            printf("%-10s not usable: %s\n", device.name, device.kind);
+}
+
 static int print_machine(const cli_common *common, bool json)
 {
     frit_machine machine = {0};
@@ -95,15 +115,17 @@ static int print_machine(const cli_common *common, bool json)
     const int code = status == FRIT_OK ? cli_probe(common, &machine, machine.n_cores) : cli_report(status);
     if (code != CLI_DONE) return code;
     if (json) {
-        return print(json_pack("{s:s, s:s, s:i, s:s, s:f, s:f, s:f}", "cpu", machine.cpu_name, "isa", machine.isa,
+        return print(json_pack("{s:s, s:s, s:i, s:s, s:f, s:f, s:f, s:o}", "cpu", machine.cpu_name, "isa", machine.isa,
                                "cores", machine.n_cores, "cores_by", machine.cores_by, "read_gbps", machine.read_gbps,
-                               "int8_tops", machine.int8_tops, "float_tops", machine.float_tops));
+                               "int8_tops", machine.int8_tops, "float_tops", machine.float_tops, "devices",
+                               devices_json()));
     }
     printf(
         "cpu        %s, %d cores (%s)\nisa        %s\nmemory     %.1f GB/s read\nint8       %.2f TOPS\nfloats     %.2f "
         "TOPS\n",
         machine.cpu_name, machine.n_cores, machine.cores_by, machine.isa, machine.read_gbps, machine.int8_tops,
         machine.float_tops);
+    print_devices();
     return CLI_DONE;
 }
 

@@ -385,6 +385,10 @@ static void ops_and_machine_tell_their_names(void **state)
     assert_ok(frit_machine_probe(&machine, 0));
     assert_true(machine.cpu_name[0] && machine.isa[0] && machine.n_cores >= 1);
     assert_true(machine.read_gbps == 0 && machine.int8_tops == 0);
+    frit_machine_device device;
+    for (n = 0; frit_machine_get_device(n, &device); n++) assert_true(device.name[0] && device.kind[0]);
+    assert_true(n >= 1);   // what NVIDIA's GPUs are, or why there is none
+    assert_false(frit_machine_get_device(SIZE_MAX, &device));
 }
 
 static void remember(void *ctx, frit_log_level level, const char *sentence)

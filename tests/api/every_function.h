@@ -154,6 +154,7 @@ static const any_function every_function[] = {
     ENTRY(frit_engine_profile),
     ENTRY(frit_engine_get_profile),
     ENTRY(frit_machine_probe),
+    ENTRY(frit_machine_get_device),
     ENTRY(frit_op_get_info),
     ENTRY(frit_architecture_get_info),
 #undef ENTRY

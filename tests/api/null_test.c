@@ -176,6 +176,7 @@ static void call_tools(void)
     ZERO(frit_engine_get_profile, engine, NULL, 0, &row);
     ZERO(frit_engine_get_profile, row, o.engine, 0, NULL);
     REFUSES(frit_machine_probe, machine, NULL, 0);
+    ZERO(frit_machine_get_device, device, 0, NULL);
     ZERO(frit_op_get_info, info, 0, NULL);
     ZERO(frit_architecture_get_info, info, 0, NULL);
 }
