@@ -27,7 +27,7 @@ void frit_library_close(frit_library *library)
 // The dynamic linker knows by which path it loaded the file; of a program that was found by its name alone it does not.
 bool frit_folder_beside(const char *name, char *path, size_t path_bytes)
 {
-    static const char here;
+    static const char here = 0;
     Dl_info info = {0};
     char file[PATH_MAX];
     const bool is_known = dladdr(&here, &info) && info.dli_fname && strchr(info.dli_fname, '/');

@@ -26,7 +26,7 @@ void frit_library_close(frit_library *library)
 
 bool frit_folder_beside(const char *name, char *path, size_t path_bytes)
 {
-    static const char here;
+    static const char here = 0;
     HMODULE module = NULL;
     char file[MAX_PATH];
     if (!GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT,
