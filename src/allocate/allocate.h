@@ -66,7 +66,8 @@ frit_status frit_allocation_report(const frit_allocation *a, double done);   // 
 
 frit_status frit_allocation_list(frit_allocation *a);            // the matrices, their types, and what is kept
 frit_status frit_allocation_set_windows(frit_allocation *a);     // of the text, or of samples
-frit_status frit_allocation_write_samples(frit_allocation *a);   // n_windows of n_ctx tokens
+// n_windows of n_ctx tokens, and the sums of what matrices read meanwhile; NULL: not wanted.
+frit_status frit_allocation_write_samples(frit_allocation *a, frit_importance *sums);
 frit_status frit_allocation_engine(frit_allocation *a, frit_engine **out);
 // Empties the session and runs a window.
 frit_status frit_allocation_run(frit_engine *engine, frit_session *session, const frit_token *tokens, size_t n,

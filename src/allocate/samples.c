@@ -5,7 +5,8 @@
 //
 // Draws are functions of the window's number and the position, and logits do not depend on what else runs in a step, so
 // the text is the same for any number of threads and of windows at a time. All steps run by the kernels for prompts,
-// which with AMX multiply many rows faster.
+// which with AMX multiply many rows faster. What matrices read can be added up on the way, so that the text need not be
+// read once more: of all tokens but the last of each window, which no step runs.
 #include "allocate/allocate.h"
 
 #include <stdlib.h>
@@ -29,6 +30,7 @@ typedef struct writer {
 typedef struct writing {
     frit_allocation *a;
     frit_engine *engine;
+    frit_importance *sums;   // of what matrices read; NULL: not wanted
     frit_token start;   // of a text; -1: none
     marks chat;
     bool has_chat;
@@ -165,6 +167,7 @@ static frit_status open_writers(writing *w)
                                          .no_prefix_cache = true};
     FRIT_TRY(frit_engine_new(&w->engine, a->model, &options));
     frit_engine_only_prefill(w->engine);
+    if (w->sums) FRIT_TRY(frit_engine_observe(w->engine, w->sums));
     for (size_t i = 0; i < w->n_writers; i++) FRIT_TRY(frit_session_new(&w->writers[i].session, w->engine));
     return FRIT_OK;
 }
@@ -179,11 +182,12 @@ static frit_status write_all(writing *w)
     return FRIT_OK;
 }
 
-frit_status frit_allocation_write_samples(frit_allocation *a)
+frit_status frit_allocation_write_samples(frit_allocation *a, frit_importance *sums)
 {
     writing *w = calloc(1, sizeof *w);
     if (!w) return frit_fail_memory(sizeof *w, "windows of text");
     w->a = a;
+    w->sums = sums;
     find_marks(w);
     find_start(w);
     frit_allocation_begin(a, "writing samples");
@@ -222,5 +226,5 @@ frit_status frit_samples_write(frit_model *model, const frit_samples_options *op
                          .tokens = tokens,
                          .n_windows = options->n_windows,
                          .n_ctx = options->n_ctx};
-    return frit_allocation_write_samples(&a);
+    return frit_allocation_write_samples(&a, NULL);
 }

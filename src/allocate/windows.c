@@ -35,8 +35,9 @@ static frit_status write_text(frit_allocation *a, size_t n_windows)
     a->n_windows = n_windows;
     a->tokens = calloc(n_windows * a->n_ctx, sizeof *a->tokens);
     if (!a->tokens) return frit_fail_memory(n_windows * a->n_ctx * sizeof *a->tokens, "the tokens of samples");
-    const frit_status status = frit_allocation_write_samples(a);
+    const frit_status status = frit_allocation_write_samples(a, a->importance ? NULL : &a->measured);
     if (status == FRIT_OK) return FRIT_OK;
+    frit_importance_deinit(&a->measured);
     free(a->tokens);   // half a text is of no use
     a->tokens = NULL;
     return status;
@@ -103,7 +104,7 @@ static frit_status observe(frit_allocation *a, frit_engine *engine)
 frit_status frit_allocation_observe(frit_allocation *a)
 {
     a->importance = &a->measured;
-    if (a->measured.n > 0) return FRIT_OK;   // a state had it
+    if (a->measured.n > 0) return FRIT_OK;   // a state had it, or it came with the samples
     frit_engine *engine;
     frit_allocation_begin(a, "measuring importance");
     FRIT_TRY(frit_allocation_engine(a, &engine));
