@@ -108,18 +108,43 @@ static frit_status begin_window(const writing *w, writer *x, size_t number)
     return begin_text(w, x);
 }
 
-// One token of every window; the first one runs the step for all.
+static bool is_full(const writing *w, const writer *x)
+{
+    return frit_session_length(x->session) >= w->a->n_ctx;
+}
+
+static frit_status run_queued(const writing *w, const writer *x)
+{
+    while (frit_session_pending(x->session) > 0) {
+        int32_t n_rows;
+        FRIT_TRY(frit_engine_step(w->engine, &n_rows));
+        if (n_rows == 0) return frit_fail(FRIT_E_INTERNAL, "the tokens of a window find no room in a step");
+    }
+    return frit_session_status(x->session);
+}
+
+static frit_status take_token(const writing *w, writer *x)
+{
+    frit_picked picked;
+    FRIT_TRY(frit_session_picked(x->session, &picked));
+    FRIT_TRY(frit_session_push(x->session, &picked.token, 1, NULL));
+    FRIT_TRY(frit_sampler_accept(x->sampler, picked.token));
+    return frit_token_is_end(w->a->model, picked.token) ? go_on(w, x, picked.token) : FRIT_OK;
+}
+
+// One token of every window, picked by all threads in the step that runs what is queued.
 static frit_status write_tokens(const writing *w, writer *writers, size_t n, bool *more)
 {
+    bool asked[AT_ONCE];
     *more = false;
     for (size_t i = 0; i < n; i++) {
-        writer *x = &writers[i];
-        frit_token token;
-        if (frit_session_length(x->session) >= w->a->n_ctx) continue;
-        FRIT_TRY(frit_session_next(x->session, x->sampler, &token));
-        if (frit_token_is_end(w->a->model, token)) FRIT_TRY(go_on(w, x, token));
-        *more = true;
+        asked[i] = !is_full(w, &writers[i]);
+        if (asked[i]) FRIT_TRY(frit_session_pick(writers[i].session, writers[i].sampler, NULL));
+        *more = *more || asked[i];
     }
+    for (size_t i = 0; i < n; i++) FRIT_TRY(run_queued(w, &writers[i]));   // long marks take several steps
+    for (size_t i = 0; i < n; i++)
+        if (asked[i]) FRIT_TRY(take_token(w, &writers[i]));
     return FRIT_OK;
 }
 
