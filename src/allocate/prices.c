@@ -61,26 +61,24 @@ static void compare_rows(void *ctx, int part, int parts)
 static void take_row(void *ctx, size_t i, const float *logits, size_t n)
 {
     const pricing *p = ctx;
-    if (i >= p->n_tokens - p->n_rows) memcpy(p->logits + (i + p->n_rows - p->n_tokens) * n, logits, n * sizeof *logits);
+    memcpy(p->logits + i * n, logits, n * sizeof *logits);
 }
 
 // From a layer on, whose rows the stream has; 0: from the tokens on.
 static frit_status run_each(pricing *p, frit_engine *engine, int32_t first, frit_pool_fn then)
 {
     const frit_push_options push = {.output = FRIT_OUTPUT_ALL, .row = take_row, .row_ctx = p};
-    frit_session *session;
+    const int64_t n = (int64_t)p->n_tokens, n_rows = (int64_t)p->n_rows;
     if (first > 0) FRIT_TRY(frit_engine_observe_covariance(engine, p->none));
     frit_observe_layers(engine, (frit_observed_layers){.first = first});
-    FRIT_TRY(frit_session_new(&session, engine));
-    frit_status status = FRIT_OK;
-    for (size_t w = 0; w < p->n_windows && status == FRIT_OK; w++) {
+    frit_engine_allow_outs(engine, (int32_t)n_rows);   // a window is one step, however many tokens the model knows
+    for (size_t w = 0; w < p->n_windows; w++) {
         p->window = w;
         if (first > 0) frit_observe_given(engine, p->stream.rows + w * p->n_tokens * (size_t)p->a->model->hp.n_embd);
-        status = frit_allocation_run(engine, session, p->tokens + w * p->n_tokens, p->n_tokens, &push);
-        if (status == FRIT_OK) frit_pool_run(p->a->pool, then, p);
+        FRIT_TRY(frit_refine_text_run(&p->text, engine, (int64_t)w, n, n - n_rows, &push));
+        frit_pool_run(p->a->pool, then, p);
     }
-    frit_session_free(session);
-    return status;
+    return FRIT_OK;
 }
 
 static frit_status run_windows(pricing *p, int32_t first, frit_pool_fn then)

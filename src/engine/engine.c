@@ -58,6 +58,15 @@ void frit_engine_only_prefill(frit_engine *engine)
     engine->prefill_rows = INT32_MAX;   // there is one kind of steps
 }
 
+void frit_engine_allow_outs(frit_engine *engine, int32_t n_rows)
+{
+    if (n_rows > engine->n_batch) n_rows = engine->n_batch;
+    if (n_rows <= engine->max_outs) return;
+    frit_flight_land_all(engine);
+    frit_plans_free(engine);   // steps make others
+    engine->max_outs = n_rows;
+}
+
 frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
 {
     const int32_t before = engine->n_batch;

@@ -88,6 +88,10 @@ frit_status frit_prefix_open_disk(frit_engine *engine, const char *prefix_disk);
 // together, which no caller waits for one by one.
 void frit_engine_only_prefill(frit_engine *engine);
 
+// Steps may give logits of as many rows, where the model knows so many tokens that they would be cut for the sake of
+// memory. Each step reads all weights.
+void frit_engine_allow_outs(frit_engine *engine, int32_t n_rows);
+
 // Where all rows of a session run in one step: makes room for steps of n_rows, and forgets the plans. FRIT_E_MEMORY if
 // that is not there.
 frit_status frit_engine_grow(frit_engine *engine, size_t n_rows);

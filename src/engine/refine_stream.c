@@ -45,11 +45,14 @@ static void take_row(void *ctx, size_t i, const float *values, size_t n)
     if (rows) memcpy(rows + i * n, values, n * sizeof *values);
 }
 
-static frit_status run(frit_engine *engine, const frit_token *tokens, size_t n, const frit_push_options *push)
+static frit_status run(frit_engine *engine, const frit_token *tokens, size_t n, size_t first,
+                       const frit_push_options *push)
 {
+    const frit_push_options none = {.output = FRIT_OUTPUT_NONE};
     frit_session *session;
     FRIT_TRY(frit_session_new(&session, engine));
-    frit_status status = frit_session_push(session, tokens, n, push);
+    frit_status status = frit_session_push(session, tokens, first, &none);
+    if (status == FRIT_OK) status = frit_session_push(session, tokens + first, n - first, push);
     while (status == FRIT_OK && frit_session_pending(session) > 0) {
         int32_t n_rows;
         status = frit_engine_step(engine, &n_rows);
@@ -59,13 +62,13 @@ static frit_status run(frit_engine *engine, const frit_token *tokens, size_t n, 
     return status;
 }
 
-frit_status frit_refine_text_run(const frit_refine_text *text, frit_engine *engine, int64_t w, int64_t n,
+frit_status frit_refine_text_run(const frit_refine_text *text, frit_engine *engine, int64_t w, int64_t n, int64_t first,
                                  const frit_push_options *push)
 {
     frit_token window[FRIT_REFINE_WINDOW];
     memcpy(window, text->tokens + w * text->window, (size_t)n * sizeof *window);
     if (text->has_bos) window[0] = text->bos;
-    return run(engine, window, (size_t)n, push);
+    return run(engine, window, (size_t)n, (size_t)first, push);
 }
 
 frit_status frit_refine_stream_run(const frit_refine_stream *stream, int64_t w, int64_t n)
@@ -74,5 +77,5 @@ frit_status frit_refine_stream_run(const frit_refine_stream *stream, int64_t w, 
     const frit_push_options push = {
         .output = FRIT_OUTPUT_EMBEDDINGS, .row = take_row, .row_ctx = stream->advances ? rows : NULL};
     frit_observe_given(stream->engine, stream->layer > 0 ? rows : NULL);
-    return frit_refine_text_run(stream->text, stream->engine, w, n, &push);
+    return frit_refine_text_run(stream->text, stream->engine, w, n, 0, &push);
 }

@@ -37,8 +37,8 @@ frit_status frit_refine_stream_begin(frit_refine_stream *stream, frit_covariance
 // The first n tokens of window w.
 frit_status frit_refine_stream_run(const frit_refine_stream *stream, int64_t w, int64_t n);
 
-// The first n tokens of window w through an engine.
-frit_status frit_refine_text_run(const frit_refine_text *text, frit_engine *engine, int64_t w, int64_t n,
+// The first n tokens of window w through an engine. Those before `first` give no results; row 0 is of that one.
+frit_status frit_refine_text_run(const frit_refine_text *text, frit_engine *engine, int64_t w, int64_t n, int64_t first,
                                  const frit_push_options *push);
 
 // refine_measure.c: the KL divergence of the file's predictions from the model's, over windows first, first + step and

@@ -101,11 +101,64 @@ static void there_is_no_room(void **state)
     frit_model_free(model);
 }
 
+typedef struct taken {
+    float *rows;
+    size_t n;
+} taken;
+
+static void take_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    taken *t = ctx;
+    memcpy(t->rows + i * n, values, n * sizeof *values);
+    t->n++;
+}
+
+static uint64_t run_window(frit_engine *engine, const frit_refine_text *text, int64_t first, taken *out)
+{
+    const frit_push_options push = {.output = FRIT_OUTPUT_ALL, .row = take_row, .row_ctx = out};
+    const uint64_t before = engine->n_submitted;
+    assert_ok(frit_refine_text_run(text, engine, 0, N_TOKENS, first, &push));
+    return engine->n_submitted - before;
+}
+
+// However many tokens the model knows, where as many rows of logits are allowed.
+static void a_window_is_one_step(void **state)
+{
+    (void)state;
+    enum { FIRST = 9 };
+    frit_token tokens[N_TOKENS];
+    frit_model *model;
+    frit_engine *engine;
+    assert_ok(frit_model_open(&model, shared_path("goldens/arch/llama-dense.gguf"), NULL));
+    const size_t n_vocab = (size_t)model->info.n_vocab;
+    for (int i = 0; i < N_TOKENS; i++) tokens[i] = (frit_token)((7 * (size_t)i + 3) % n_vocab);
+    const frit_refine_text text = {.tokens = tokens, .n_windows = 1, .window = N_TOKENS};
+    const frit_engine_options options = {
+        .n_ctx = N_TOKENS, .n_batch = N_TOKENS, .n_threads = 2, .device = "cpu", .no_prefix_cache = true};
+    assert_ok(frit_engine_new(&engine, model, &options));
+    engine->max_outs = 2;
+    taken all = {.rows = calloc(N_TOKENS * n_vocab, sizeof(float))}, last = all;
+    last.rows = calloc(N_TOKENS * n_vocab, sizeof(float));
+    assert_non_null(all.rows);
+    assert_non_null(last.rows);
+    assert_true(run_window(engine, &text, 0, &all) >= N_TOKENS / 2);
+    frit_engine_allow_outs(engine, N_TOKENS - FIRST);
+    assert_int_equal(run_window(engine, &text, FIRST, &last), 1);
+    assert_int_equal(all.n, N_TOKENS);
+    assert_int_equal(last.n, N_TOKENS - FIRST);
+    assert_true(nmse(last.rows, all.rows + FIRST * n_vocab, (N_TOKENS - FIRST) * n_vocab) < 1e-12);
+    free(all.rows);
+    free(last.rows);
+    frit_engine_free(engine);
+    frit_model_free(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_run_alone),
         cmocka_unit_test(there_is_no_room),
+        cmocka_unit_test(a_window_is_one_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
