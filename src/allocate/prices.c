@@ -12,11 +12,11 @@
 #include <string.h>
 
 // Positions that see little text do not count. The base's predictions are kept: 512 MiB at most.
-enum { FEWEST_TOKENS = 256, FIRST_POSITION = 64, MOST_KEPT = 512 << 20 };
+enum { FEWEST_TOKENS = 128, FIRST_POSITION = 64, MOST_KEPT = 512 << 20 };
 
 // Operations for all prices together: large models read fewer tokens for each, a single short window at last. All
 // prices are of the same positions, so what is chosen differs little.
-static const double most_operations = 1e15;
+static const double most_operations = 5e14;
 
 typedef struct pricing {
     frit_allocation *a;
