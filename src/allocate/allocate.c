@@ -226,6 +226,7 @@ static frit_status allocate(frit_allocation *a, const char *target)
     FRIT_TRY(open_source(a));
     FRIT_TRY(read_size(a, &n_target));
     FRIT_TRY(frit_allocation_list(a));
+    FRIT_TRY(frit_allocation_check_size(a, n_target));   // before the long work; what else a file has is little
     frit_status status = measure(a);
     if (a->tokens && (status == FRIT_OK || status == FRIT_E_CANCELLED)) {
         const frit_status saved = frit_allocation_save(a);

@@ -90,5 +90,7 @@ frit_status frit_allocation_load(frit_allocation *a);   // nothing where there i
 frit_status frit_allocation_save(frit_allocation *a);
 frit_status frit_allocation_save_sometimes(frit_allocation *a);   // once a minute
 
+// FRIT_E_INVALID if the smallest types have more bytes together.
+frit_status frit_allocation_check_size(const frit_allocation *a, uint64_t n_bytes);
 // Chooses types whose bytes are at most n_bytes together. FRIT_E_INVALID if the smallest have more.
 frit_status frit_allocation_choose(frit_allocation *a, uint64_t n_bytes);

@@ -141,17 +141,22 @@ static frit_status keep_choice(frit_allocation *a)
     return FRIT_OK;
 }
 
+frit_status frit_allocation_check_size(const frit_allocation *a, uint64_t n_bytes)
+{
+    uint64_t least = 0;
+    for (size_t k = 0; k < a->n; k++) least += a->list[k].types[0].n_bytes;
+    if (least <= n_bytes) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID,
+                     "%s: the matrices have %llu bytes at least, but the size leaves %llu for them; expected a "
+                     "larger size, or types all",
+                     a->source, (unsigned long long)least, (unsigned long long)n_bytes);
+}
+
 frit_status frit_allocation_choose(frit_allocation *a, uint64_t n_bytes)
 {
     enum { MOST_EXCHANGES = 2000, MOST_PAIRED = 1000 };
-    uint64_t least = 0;
     for (size_t k = 0; k < a->n; k++) keep_unreached(&a->list[k]);
-    for (size_t k = 0; k < a->n; k++) least += a->list[k].types[0].n_bytes;
-    if (least > n_bytes)
-        return frit_fail(FRIT_E_INVALID,
-                         "%s: the matrices have %llu bytes at least, but the size leaves %llu for them; expected a "
-                         "larger size, or types all",
-                         a->source, (unsigned long long)least, (unsigned long long)n_bytes);
+    FRIT_TRY(frit_allocation_check_size(a, n_bytes));
     choose_by_best_price(a, n_bytes);
     for (int i = 0; i < MOST_EXCHANGES && improve(a, n_bytes, a->n <= MOST_PAIRED); i++) continue;
     return keep_choice(a);

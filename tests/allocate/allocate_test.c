@@ -158,6 +158,15 @@ static void kept_types_are_kept_and_fewer_bytes_cost_more(void **state)
     assert_true(kl > 0);
 }
 
+static int n_reports;
+
+static bool count(void *ctx, double done)
+{
+    (void)ctx, (void)done;
+    n_reports++;
+    return true;
+}
+
 static void bad_input_is_refused(void **state)
 {
     (void)state;
@@ -181,6 +190,10 @@ static void bad_input_is_refused(void **state)
         assert_int_equal(make_file(source, target, 2, &options), FRIT_E_INVALID);
         if (!strstr(frit_error(), rows[i].says)) fail_msg("'%s' does not say '%s'", frit_error(), rows[i].says);
     }
+    const frit_convert_options counted = {.progress = count};
+    n_reports = 0;
+    assert_int_equal(frit_allocate(source, target, &counted, &(frit_allocate_options){.size = "1K"}), FRIT_E_INVALID);
+    assert_int_equal(n_reports, 0);   // before anything is measured
     const frit_allocate_options options = {.bits = 8, .n_windows = 1};
     const frit_convert_options typed = {.type = "q4_0"};
     assert_int_equal(frit_allocate(source, target, &typed, &options), FRIT_E_INVALID);
@@ -237,15 +250,6 @@ static void a_stopped_run_goes_on_with_the_same_bytes(void **state)
         expect_equal_files(whole, again);
     }
     assert_true(n_stopped > 5);
-}
-
-static int n_reports;
-
-static bool count(void *ctx, double done)
-{
-    (void)ctx, (void)done;
-    n_reports++;
-    return true;
 }
 
 static void what_was_measured_serves_other_sizes(void **state)
