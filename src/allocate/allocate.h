@@ -32,6 +32,7 @@ typedef struct frit_allocated {
     double probe_kl, probe_error;
     frit_type_price types[FRIT_ALLOCATE_TYPES];   // by bytes
     int n_types, chosen;
+    bool is_kept;   // its type was given: it is not measured, and what a state says of it stays for others
 } frit_allocated;
 
 typedef struct frit_allocation {

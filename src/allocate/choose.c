@@ -119,8 +119,8 @@ static double error_of(const frit_allocation *a)
         for (size_t k = 0; k < a->n && is_known; k++) {
             const double in_window = a->window_kl[k * FRIT_PRICED_WINDOWS + (size_t)n];
             const frit_allocated *m = &a->list[k];
-            is_known = in_window >= 0;
-            if (m->probe_kl > 0) kl[n] += m->types[m->chosen].kl * in_window / m->probe_kl;
+            is_known = in_window >= 0 || m->is_kept;
+            if (m->probe_kl > 0 && !m->is_kept) kl[n] += m->types[m->chosen].kl * in_window / m->probe_kl;
         }
     if (n < 2) return 0;
     for (int w = 0; w < n; w++) mean += kl[w] / n;

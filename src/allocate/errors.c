@@ -134,6 +134,7 @@ frit_status frit_allocation_measure_errors(frit_allocation *a)
     for (size_t k = 0; k < a->n; k++) {
         frit_allocated *m = &a->list[k];
         double *errors = a->errors + k * FRIT_DTYPE_COUNT;
+        if (m->is_kept) continue;
         if (!is_measured(m, errors)) FRIT_TRY(measure(a, m, errors));
         m->probe_error = errors[m->probe];
         for (int t = 0; t < m->n_types; t++) m->types[t].error = errors[m->types[t].type];

@@ -157,11 +157,17 @@ static int32_t layer_of(const pricing *p, const frit_allocated *m)
     return layer > 0 && layer < p->a->model->hp.n_layer ? layer : 0;
 }
 
+// Not where a state had it.
+static bool is_missing(const frit_allocated *m)
+{
+    return m->probe_kl < 0 && !m->is_kept;
+}
+
 static frit_status measure_layer(pricing *p, int32_t layer)
 {
     frit_allocation *a = p->a;
     for (size_t k = 0; k < a->n; k++) {
-        if (layer_of(p, &a->list[k]) != layer || a->list[k].probe_kl >= 0) continue;   // >= 0: a state had it
+        if (layer_of(p, &a->list[k]) != layer || !is_missing(&a->list[k])) continue;
         FRIT_TRY(frit_allocation_report(a, p->done / p->all));
         FRIT_TRY(measure_one(p, &a->list[k], layer));
         FRIT_TRY(frit_allocation_save_sometimes(a));
@@ -177,7 +183,7 @@ static frit_status measure_all(pricing *p)
     FRIT_TRY(run_windows(p, 0, keep_rows));
     for (size_t k = 0; k < a->n; k++) {
         const int32_t layer = layer_of(p, &a->list[k]);
-        if (a->list[k].probe_kl >= 0) continue;
+        if (!is_missing(&a->list[k])) continue;
         p->all += a->model->hp.n_layer - layer;
         last = layer > last ? layer : last;
     }
@@ -248,7 +254,7 @@ frit_priced_text frit_allocation_priced(double operations, size_t n_windows, siz
 frit_status frit_allocation_measure_prices(frit_allocation *a)
 {
     size_t n_missing = 0;
-    for (size_t k = 0; k < a->n; k++) n_missing += a->list[k].probe_kl < 0;
+    for (size_t k = 0; k < a->n; k++) n_missing += is_missing(&a->list[k]);
     if (n_missing == 0) return FRIT_OK;
     pricing p = {.a = a, .n_vocab = (size_t)a->model->info.n_vocab};
     const frit_priced_text text = frit_allocation_priced(operations_of(a), a->n_windows, a->n_ctx, p.n_vocab);

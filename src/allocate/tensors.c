@@ -68,19 +68,29 @@ static frit_status read_type(const char *option, const char *name, frit_dtype *t
     return frit_fail(FRIT_E_INVALID, "%s is '%.40s', expected a type like q6_k or f16", option, name);
 }
 
-// A matrix with a single candidate, and one that is kept, has nothing to choose.
+// A matrix with a single candidate has nothing to choose. One that is kept has a single type, and its place in the
+// list: so what is measured serves other rules.
 static frit_status list_one(frit_allocation *a, size_t i, frit_dtype kept, bool all)
 {
     const frit_tensor *tensor = &a->ckpt->tensors[i];
     frit_allocated *m = &a->list[a->n];
     if (!frit_convert_is_mixed(tensor)) return FRIT_OK;
-    if (kept != FRIT_DTYPE_COUNT) return put(a, tensor, frit_convert_fit(kept, frit_tensor_width(tensor), true));
-    *m = (frit_allocated){.i = i, .name = tensor->name, .probe_kl = -1};
+    *m = (frit_allocated){.i = i, .name = tensor->name, .probe_kl = -1, .is_kept = kept != FRIT_DTYPE_COUNT};
     m->probe = frit_convert_fit(FRIT_DTYPE_Q3_K, frit_tensor_width(tensor), true);
+    const frit_dtype type = m->is_kept ? frit_convert_fit(kept, frit_tensor_width(tensor), true) : tensor->dtype;
     add_types(m, tensor, all);
-    if (m->n_types < 2 || frit_tensor_n_elems(tensor) == 0) return put(a, tensor, tensor->dtype);
+    if (m->n_types < 2 || frit_tensor_n_elems(tensor) == 0) return put(a, tensor, type);
+    if (m->is_kept) m->n_types = 0;
+    if (m->is_kept) add(m, tensor, type, UINT64_MAX);
     a->n++;
     return FRIT_OK;
+}
+
+static bool can_choose(const frit_allocation *a)
+{
+    for (size_t k = 0; k < a->n; k++)
+        if (!a->list[k].is_kept) return true;
+    return false;
 }
 
 frit_status frit_allocation_list(frit_allocation *a)
@@ -98,6 +108,6 @@ frit_status frit_allocation_list(frit_allocation *a)
     FRIT_TRY(read_type("embedding-type", a->quantize.embedding_type, &mix.table));
     FRIT_TRY(frit_mix_types(a->ckpt, &mix, kept));
     for (size_t i = 0; i < n; i++) FRIT_TRY(list_one(a, i, kept[i], all));
-    if (a->n > 0) return FRIT_OK;
+    if (can_choose(a)) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID, "%s: has no matrix whose type could be chosen", a->source);
 }

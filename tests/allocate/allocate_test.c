@@ -273,8 +273,22 @@ static void what_was_measured_serves_other_sizes(void **state)
     options.state = NULL;
     assert_ok(make_file(source, again, 2, &options));
     expect_equal_files(target, again);
-    // Of another model it says nothing.
+    // Rules change what is measured of the others as little, and lose nothing of what they keep.
+    const char *const rules[] = {"ffn_down=q8_0"};
+    const frit_quantize_options quantize = {.keep = {rules, 1}, .embedding_type = "q8_0"};
+    frit_convert_options ruled = {.n_threads = 2, .progress = count, .quantize = &quantize};
     options.state = kept;
+    n_reports = 0;
+    assert_ok(frit_allocate(source, target, &ruled, &options));
+    assert_true(4 * n_reports < 3 * n_first);
+    options.state = NULL;
+    assert_ok(frit_allocate(source, again, &ruled, &options));
+    expect_equal_files(target, again);
+    options.state = kept;
+    n_reports = 0;
+    assert_ok(frit_allocate(source, target, &convert, &options));
+    assert_true(4 * n_reports < 3 * n_first);
+    // Of another model it says nothing.
     snprintf(other, sizeof other, "%s", tiny_model("other.gguf", &(tiny_options){.seed = 7}));
     assert_ok(make_file(other, target, 2, &options));
     options.state = NULL;
