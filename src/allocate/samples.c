@@ -251,5 +251,9 @@ frit_status frit_samples_write(frit_model *model, const frit_samples_options *op
                          .tokens = tokens,
                          .n_windows = options->n_windows,
                          .n_ctx = options->n_ctx};
-    return frit_allocation_write_samples(&a, NULL);
+    const bool was_in_place = model->floats_in_place;   // a copy of them would be as large as the model
+    model->floats_in_place = true;
+    const frit_status status = frit_allocation_write_samples(&a, NULL);
+    model->floats_in_place = was_in_place;
+    return status;
 }
