@@ -65,8 +65,8 @@ typedef struct frit_allocation {
 void frit_allocation_begin(const frit_allocation *a, const char *phase);
 frit_status frit_allocation_report(const frit_allocation *a, double done);   // FRIT_E_CANCELLED
 
-frit_status frit_allocation_list(frit_allocation *a);            // the matrices, their types, and what is kept
-frit_status frit_allocation_set_windows(frit_allocation *a);     // of the text, or of samples
+frit_status frit_allocation_list(frit_allocation *a);          // the matrices, their types, and what is kept
+frit_status frit_allocation_set_windows(frit_allocation *a);   // of the text, or of samples
 // n_windows of n_ctx tokens, and the sums of what matrices read meanwhile; NULL: not wanted.
 frit_status frit_allocation_write_samples(frit_allocation *a, frit_importance *sums);
 frit_status frit_allocation_engine(frit_allocation *a, frit_engine **out);

@@ -31,7 +31,7 @@ typedef struct writing {
     frit_allocation *a;
     frit_engine *engine;
     frit_importance *sums;   // of what matrices read; NULL: not wanted
-    frit_token start;   // of a text; -1: none
+    frit_token start;        // of a text; -1: none
     marks chat;
     bool has_chat;
     writer writers[AT_ONCE];
