@@ -253,7 +253,9 @@ static frit_status follow(frit_drafter *d, size_t *room)
     const draft_text text = text_of(d);
     const size_t n_same = n_common(d), n_missing = text.n - n_same;
     FRIT_TRY(frit_session_truncate(d->session, n_same));
-    d->session->shift.n_dropped = d->job.session->shift.n_dropped;   // the same draws
+    // The same draws, which follow from a token's place in the whole text: this session may have a part of it.
+    const size_t n_skipped = (size_t)(text.tokens - d->job.session->tokens);
+    d->session->shift.n_dropped = d->job.session->shift.n_dropped + n_skipped;
     const size_t n = n_missing - 1 <= *room ? n_missing : *room;
     d->follows = n < n_missing;
     if (d->follows) d->goes_on = false;

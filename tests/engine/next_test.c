@@ -301,6 +301,49 @@ static void drafts_of_a_layer_that_is_right_are_accepted(void **state)
     frit_engine_free(engine);
 }
 
+// Its distribution is the model's, so it is right with sampling too where it draws with the same random numbers: also
+// where it begins within the text, for want of older hidden states, and after tokens left the text.
+static void drafts_are_drawn_with_the_random_numbers_of_their_places(void **state)
+{
+    (void)state;
+    enum { LONG = 110, N_BATCH = 8 };
+    static const struct {
+        size_t n_prompt;
+        bool shifts;
+    } cases[] = {{N_PROMPT, false}, {LONG, false}, {LONG, true}};
+    const tiny_options tiny = {.next = TINY_NEXT_TIED, .chain = true, .seed = 2};
+    const frit_sampler_options samplers[] = {{.temp = 0.8f, .seed = 5}, {.temp = 1.5f, .top_k = 20, .seed = 6}};
+    for (size_t c = 0; c < FRIT_COUNT(cases); c++) {
+        frit_engine *engine, *next;
+        const int32_t n_ctx = cases[c].shifts ? 128 : TINY_CTX;
+        make_both(&tiny, &(frit_engine_options){.n_sessions = 2, .n_batch = N_BATCH, .n_ctx = n_ctx}, &engine, &next);
+        const frit_speculate_options speculate = {.kind = "mtp", .draft = next, .always = true, .max_drafts = 4};
+        for (size_t k = 0; k < FRIT_COUNT(samplers); k++) {
+            frit_token prompt[LONG], plain[N_TEXT], drafted[N_TEXT];
+            frit_speculation_info info;
+            frit_session *a = begin(engine, NULL, 0), *b = begin(engine, &speculate, 0);
+            for (int i = 0; i < LONG; i++) prompt[i] = 5 + (i * i) % 11;
+            const size_t n_more = cases[c].n_prompt - N_PROMPT;
+            if (n_more > 0) assert_ok(frit_session_push(a, prompt, n_more, NULL));
+            if (n_more > 0) assert_ok(frit_session_push(b, prompt, n_more, NULL));
+            if (cases[c].shifts) assert_ok(frit_session_set_shift(a, &(frit_shift_options){.n_drop = 32}));
+            if (cases[c].shifts) assert_ok(frit_session_set_shift(b, &(frit_shift_options){.n_drop = 32}));
+            generate(a, &samplers[k], 1, plain);
+            generate(b, &samplers[k], 16, drafted);
+            assert_memory_equal(plain, drafted, sizeof plain);
+            assert_ok(frit_session_get_speculation(b, &info));
+            print_message("%zu tokens, shift %d: %d of %d drafts right\n", cases[c].n_prompt, cases[c].shifts,
+                          (int)info.n_accepted, (int)info.n_drafted);
+            assert_true(info.n_drafted >= N_TEXT / 2);
+            assert_true(info.n_accepted * 20 >= info.n_drafted * 19);   // its logits are rounded otherwise
+            frit_session_free(a);
+            frit_session_free(b);
+        }
+        frit_engine_free(next);
+        frit_engine_free(engine);
+    }
+}
+
 // Hidden states that are kept move with the tokens they are of. Hits are those of a layer that guesses well, which
 // reads these states.
 static void drafts_go_on_after_a_context_shift(void **state)
@@ -435,6 +478,7 @@ int main(void)
         cmocka_unit_test(the_layer_computes_what_its_definition_says),
         cmocka_unit_test(drafts_by_the_layer_do_not_change_the_text),
         cmocka_unit_test(drafts_of_a_layer_that_is_right_are_accepted),
+        cmocka_unit_test(drafts_are_drawn_with_the_random_numbers_of_their_places),
         cmocka_unit_test(drafts_go_on_after_a_context_shift),
         cmocka_unit_test(sessions_draft_together_and_may_stop),
         cmocka_unit_test(a_file_without_the_whole_layer_runs_without_it),
