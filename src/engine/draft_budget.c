@@ -6,9 +6,11 @@
 
 enum { MEMORY = 50 };   // drafts of a class that its average remembers
 
-static const double share = 0.005;          // of the time of steps, for rounds and for texts each
-static const double first = 4, most = 20;   // budgets, in steps without drafts
-static const double longest_round = 4;      // others had the processor: it says little
+static const double share = 0.005;   // of the time of steps, for rounds and for texts each
+// Budgets, in steps without drafts: an answer of 60 tokens may lose 1.2 steps. What drafts saved may pay for a long
+// text in the draft model.
+static const double first = 0.5, first_to_follow = 0.9, most = 20, most_to_follow = 200;
+static const double longest = 3;   // times what was expected: others had the processor, it says little
 
 static double least_of(double a, double b)
 {
@@ -17,15 +19,17 @@ static double least_of(double a, double b)
 
 void frit_draft_budget_note(frit_draft_budget *budget, const frit_draft_round *round)
 {
-    const double step = round->without_ns, limit = most * step;
+    const double step = round->without_ns;
     if (step <= 0) return;
-    if (!budget->is_open) budget->round_ns = budget->follow_ns = first * step;
+    if (!budget->is_open) budget->round_ns = first * step, budget->follow_ns = first_to_follow * step;
     budget->is_open = true;
     const double saved = round->n_seqs > 0 ? step * round->n_right / round->n_seqs : 0;
     const double longer = round->n_drafts > 0 && round->step_ns > 0 ? round->step_ns - step : 0;
-    const double spent = least_of(round->draft_ns + longer, longest_round * step);
-    budget->round_ns = least_of(budget->round_ns + share * step + saved - spent, limit);
-    budget->follow_ns = least_of(budget->follow_ns + share * step + saved - spent - round->follow_ns, limit);
+    const double expected = round->expected_ns > 0 ? round->expected_ns : step;
+    const double spent = least_of(round->draft_ns + longer, longest * expected);
+    budget->round_ns = least_of(budget->round_ns + share * step + saved - spent, most * step);
+    budget->follow_ns =
+        least_of(budget->follow_ns + share * step + saved - spent - round->follow_ns, most_to_follow * step);
 }
 
 double frit_draft_rate(const frit_draft_rates *own, const frit_draft_rates *all, int c)

@@ -34,10 +34,12 @@ static frit_status check_vocab(const frit_model *model, const frit_model *draft)
 static frit_status run_first_steps(frit_session *session)
 {
     enum { MOST = 32 };
-    static const size_t rows[] = {MOST, 8, 1, 1};   // the first of a kind touches new memory
-    static const frit_token tokens[MOST];
+    static const size_t rows[] = {MOST, MOST, 8, 1, 1, 1};   // the first of a kind touches new memory, and says nothing
+    frit_token tokens[MOST];
     const size_t n_ctx = (size_t)session->engine->n_ctx;
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        // Others than before, which the prefix cache has.
+        for (int k = 0; k < MOST; k++) tokens[k] = (frit_token)(i % (size_t)session->engine->hp.n_vocab);
         FRIT_TRY(frit_session_push(session, tokens, rows[i] < n_ctx ? rows[i] : n_ctx - 1, NULL));
         while (frit_session_pending(session) > 0) {
             int32_t n_rows;
@@ -46,8 +48,54 @@ static frit_status run_first_steps(frit_session *session)
         }
         FRIT_TRY(frit_session_status(session));
         FRIT_TRY(frit_session_truncate(session, 0));
+        if (i == 0) session->engine->pace.prompt_row_ns = 0;
     }
     return FRIT_OK;
+}
+
+// The plans of steps that verify drafts, which the first draft would wait for otherwise.
+static frit_status make_plans(frit_session *session, bool keeps_hidden)
+{
+    static const int32_t rows[] = {2, FRIT_PACE_FEW};
+    frit_engine *engine = session->engine;
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        const frit_plan_key key = {.n_rows = rows[i] < engine->n_batch ? rows[i] : engine->n_batch,
+                                   .kind = keeps_hidden ? FRIT_PLAN_NEXT : FRIT_PLAN_LOGITS};
+        frit_plan_class *c;
+        FRIT_TRY(frit_plans_get(engine, key, &c));
+    }
+    return FRIT_OK;
+}
+
+static frit_status run_rows(frit_session *session, size_t n, double *ns)
+{
+    static const frit_token tokens[2];
+    FRIT_TRY(frit_session_push(session, tokens, n, NULL));
+    const uint64_t start = frit_time_ns();
+    while (frit_session_pending(session) > 0) {
+        int32_t n_rows;
+        FRIT_TRY(frit_engine_step(session->engine, &n_rows));
+        if (n_rows == 0) return frit_fail(FRIT_E_LIMIT, "an engine has no room for two tokens more");
+    }
+    *ns = (double)(frit_time_ns() - start);
+    FRIT_TRY(frit_session_status(session));
+    return frit_session_truncate(session, 0);
+}
+
+// What a step takes with one row and with two, before the first token: guessed, it keeps drafts from being tried.
+static void measure_verifying(frit_engine *engine)
+{
+    enum { TIMES = 4 };
+    frit_session *session;
+    for (const frit_session *s = engine->sessions; s; s = s->next)
+        if (frit_session_pending(s) > 0) return;
+    if (engine->few_ns[2] > 0 || engine->n_batch < 2 || frit_session_new(&session, engine) != FRIT_OK) return;
+    for (size_t n = 1; n <= 2; n++) {
+        double least = INFINITY, ns = 0;
+        for (int i = 0; i < TIMES && run_rows(session, n, &ns) == FRIT_OK; i++) least = ns < least ? ns : least;
+        if (least < INFINITY) engine->few_ns[n] = least;
+    }
+    frit_session_free(session);
 }
 
 // The draft session is of the layer for multi-token prediction of the session's model.
@@ -72,6 +120,8 @@ frit_status frit_drafter_init(frit_drafter *drafter, frit_session *session, frit
     FRIT_TRY(check_vocab(session->engine->model, engine->model));
     FRIT_TRY(frit_session_new(&drafter->session, engine));
     if (engine->n_submitted == 0) FRIT_TRY(run_first_steps(drafter->session));
+    FRIT_TRY(make_plans(session, engine->model->of != NULL));
+    measure_verifying(session->engine);
     return engine->model->of ? read_hidden(drafter->session, session) : FRIT_OK;
 }
 
@@ -123,6 +173,7 @@ void frit_drafter_learn(frit_drafter *d, int32_t n_right)
         frit_draft_rates_learn(&budget_of(d)->rates, d->classes[i], i < n_right);
     }
     if (d->n > 0) budget_of(d)->round.n_right += n_right;
+    if (d->n > 0) budget_of(d)->has_verified = true;
     d->n = 0;
 }
 
@@ -171,7 +222,7 @@ typedef struct draft_text {   // that the draft model's session is to have
 static draft_text text_of(const frit_drafter *d)
 {
     const frit_session *session = d->job.session;
-    const size_t n_skipped = d->session->next_text.of ? d->session->next_text.base + 1 : 0;
+    const size_t n_skipped = d->session->next_text.of ? d->session->next_text.base + 1 : d->n_skipped;
     if (n_skipped >= session->n_tokens) return (draft_text){session->tokens, 0};
     return (draft_text){session->tokens + n_skipped, session->n_tokens - n_skipped};
 }
@@ -202,23 +253,46 @@ static double follow_ns(const group *g, const frit_drafter *d)
     return (double)(text_of(d).n - n_common(d) - 1) * g->draft->pace.prompt_row_ns;
 }
 
-// Where drafts do not pay, some are made all the same now and then, to see whether the text has become easier.
-static bool may_try(const group *g, const frit_drafter *d)
+// What one draft more of each session that goes on costs if all drafts are wrong.
+static double loss_of_more(const group *g, int32_t n_more)
 {
-    const frit_draft_budget *budget = &g->engine->drafts;
-    const double round = frit_pace_few(g->engine, g->n_rows + 1) + frit_pace_few(g->draft, 1);
-    return g->without_ns > 0 && budget->round_ns > round && budget->follow_ns > round + follow_ns(g, d);
+    int32_t n = g->n_rows + n_more;
+    for (const frit_drafter *d = g->first; d; d = d->next) n += d->n;
+    return g->spent_ns + frit_pace_few(g->draft, n_more) + frit_pace_few(g->engine, n) - g->without_ns;
 }
 
-// Whether it drafts for the next step. `pays`: drafts are expected to pay; `pays_well`: with a long text to run before.
-static bool may_begin(const group *g, const frit_drafter *d, bool pays, bool pays_well)
+static bool affords(const group *g, int32_t n_more)
 {
+    return g->engine->drafts.round_ns > loss_of_more(g, n_more);
+}
+
+// Whether it drafts for the next step: where drafts are expected to pay, as soon as the budget bears that they do not.
+// Where they are not, some are made all the same now and then, to see whether the text has become easier.
+static bool may_begin(const group *g, const frit_drafter *d, bool pays)
+{
+    // For what is not expected to pay, once a step has verified drafts.
+    const double reserve = g->budget->has_verified ? 2 : 1;
     const frit_draft_budget *budget = &g->engine->drafts;
     if (d->job.always) return true;
     if (d->follows) return pays;
-    if (budget->round_ns > 0 && pays && !is_behind(d)) return true;
-    if (budget->round_ns > 0 && budget->follow_ns > 0 && pays_well) return true;
-    return may_try(g, d);
+    if (g->without_ns <= 0) return false;
+    const double loss = loss_of_more(g, 1), follow = follow_ns(g, d), times = pays ? 1 : reserve;
+    const bool begins = is_behind(d) || n_common(d) == 0;
+    return budget->round_ns > times * loss && (begins ? budget->follow_ns : budget->round_ns) > times * loss + follow;
+}
+
+// Of a text that is longer than the budget bears, the draft model gets the end at first: enough to see whether its
+// drafts are right. What they save pays for all of it.
+static void skip_beginning(const group *g, frit_drafter *d)
+{
+    enum { LEAST = 8 };
+    const size_t n = d->job.session->n_tokens;
+    const double row = g->draft->pace.prompt_row_ns, left = g->engine->drafts.follow_ns - loss_of_more(g, 1);
+    if (d->session->next_text.of || d->follows) return;
+    const double most = row > 0 && !d->job.always ? left / row : INFINITY;
+    if (d->n_skipped > 0 && (d->n_skipped + 1 >= n || most >= (double)n || n_common(d) == 0)) d->n_skipped = 0;
+    if (d->n_skipped == 0 && is_behind(d) && most >= LEAST && most < (double)(text_of(d).n - n_common(d)))
+        d->n_skipped = n - (size_t)most + 1;
 }
 
 // ------------------------------------------------------------------------------- drafting
@@ -339,12 +413,14 @@ static void begin(group *g)
         d->status = FRIT_OK;
         d->goes_on = d->job.most > 0 && n <= (size_t)g->draft->n_ctx && has_hidden(d);
     }
-    enum { SELDOM = 64 };                           // a step without drafts says what they save
-    const double worth = 1.1, worth_behind = 1.3;   // times of steps are known only roughly
-    const bool all = pays(g, worth), even_behind = pays(g, worth_behind);
+    enum { SELDOM = 64 };       // a step without drafts says what they save
+    const double worth = 1.1;   // times of steps are known only roughly
+    const bool all = pays(g, worth);
     const bool measures = ++g->budget->n_rounds % SELDOM == 0;
-    for (frit_drafter *d = g->first; d; d = d->next)
-        d->goes_on = d->goes_on && (d->job.always || !measures) && may_begin(g, d, all, even_behind);
+    for (frit_drafter *d = g->first; d; d = d->next) {
+        if (d->goes_on) skip_beginning(g, d);
+        d->goes_on = d->goes_on && (d->job.always || !measures) && may_begin(g, d, all);
+    }
     size_t room = prompt_room(g);
     for (frit_drafter *d = g->first; d; d = d->next) {
         const size_t before = room;
@@ -372,6 +448,7 @@ static void end(const group *g, double ns)
                                           .n_seqs = g->n_rows,
                                           .n_drafts = n_drafts,
                                           .draft_ns = ns - follow,
+                                          .expected_ns = n_drafts > 0 || g->spent_ns > 0 ? loss_of_more(g, 0) : 0,
                                           .follow_ns = follow};
     g->budget->awaits_step = true;
 }
@@ -389,7 +466,8 @@ void frit_drafters_guess(frit_drafter *first)
     if (!goes_on) run(&g);   // prompts
     while (goes_on) {
         run_round(&g);
-        const bool all = count_going(&g) > 0 && pays(&g, 1);
+        const int32_t n_going = count_going(&g);
+        const bool all = n_going > 0 && pays(&g, 1) && affords(&g, n_going);
         for (frit_drafter *d = g.first; d; d = d->next) d->goes_on = d->goes_on && (all || d->job.always);
         goes_on = count_going(&g) > 0;
     }

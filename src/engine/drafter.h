@@ -21,6 +21,7 @@ typedef struct frit_drafter {
     int8_t classes[FRIT_MAX_DRAFTS];   // of the last drafts
     int32_t n;                         // of these
     bool follows;                      // its session gets a longer text, in parts
+    size_t n_skipped;                  // tokens of the text that its session lacks at the beginning
     // While it drafts:
     frit_drafting job;
     struct frit_drafter *next;   // that drafts with it

@@ -4,9 +4,11 @@
 
 enum { MEMORY = 4, FORGETS = 512 };   // steps that averages remember
 
+// One row more. The first prompt touches new memory, so it may say too much.
 static double row_ns(const frit_engine *engine, double least)
 {
-    return engine->pace.prompt_row_ns > 0 ? engine->pace.prompt_row_ns : least / 2;
+    const double of_prompts = engine->pace.prompt_row_ns, most = least / 2;
+    return of_prompts > 0 && of_prompts < most ? of_prompts : most;
 }
 
 double frit_pace_few(const frit_engine *engine, int32_t n_rows)
@@ -50,7 +52,8 @@ static void measure_few(frit_engine *engine, int32_t n_rows, double ns)
 
 void frit_pace_measure_few(frit_engine *engine, const frit_step *step, uint64_t step_ns)
 {
-    if (engine->drafts.awaits_step && step->decodes) engine->drafts.round.step_ns = (double)step_ns;
+    const bool is_first = step->n_rows <= FRIT_PACE_FEW && engine->few_ns[step->n_rows] == 0;   // of so many rows
+    if (engine->drafts.awaits_step && step->decodes && !is_first) engine->drafts.round.step_ns = (double)step_ns;
     engine->drafts.awaits_step = false;
     if (step->decodes && step->n_rows <= FRIT_PACE_FEW) measure_few(engine, step->n_rows, (double)step_ns);
 }

@@ -77,6 +77,7 @@ typedef struct frit_draft_round {   // drafts for one step, and the step
     int32_t n_drafts, n_right;
     double draft_ns, follow_ns;   // making the drafts; running texts in draft models
     double step_ns;               // with the drafts
+    double expected_ns;           // by all of this, but for texts, beyond the step without; 0: nothing was
 } frit_draft_round;
 typedef struct frit_draft_budget {
     bool is_open;   // has begun: the first step was measured
@@ -84,6 +85,7 @@ typedef struct frit_draft_budget {
     frit_draft_rates rates;   // of all sessions
     frit_draft_round round;   // the last one
     bool awaits_step;         // the round's has not run
+    bool has_verified;        // some step has
     int32_t n_rounds;
 } frit_draft_budget;
 // Counts a round.

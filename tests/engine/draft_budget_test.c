@@ -93,8 +93,11 @@ static void one_slow_step_says_little(void **state)
 {
     (void)state;
     frit_draft_budget budget = {0};
-    frit_draft_budget_note(
-        &budget, &(frit_draft_round){.without_ns = step_ns, .n_seqs = 1, .n_drafts = 1, .draft_ns = 1000 * step_ns});
+    frit_draft_budget_note(&budget, &(frit_draft_round){.without_ns = step_ns,
+                                                        .n_seqs = 1,
+                                                        .n_drafts = 1,
+                                                        .draft_ns = 1000 * step_ns,
+                                                        .expected_ns = 0.4 * step_ns});
     assert_true(budget.round_ns > -step_ns);
 }
 
