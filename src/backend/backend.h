@@ -55,7 +55,8 @@ typedef struct frit_device_options {
     // files that they come from.
     const char *weights_cache;
     uint64_t weights_source;
-    bool deterministic;    // results do not depend on how many rows a step has; then prefill_rows (below) is 0
+    // Results do not depend on how many rows a step has; then prefill_rows and long_rows (below) are 0.
+    bool deterministic;
     bool in_place;         // floats are read where files are mapped, and not copied for speed
     frit_stores *stores;   // of the model, for devices that read the same weights; NULL: the device has its own
     const frit_log *log;
@@ -66,6 +67,8 @@ typedef struct frit_device_info {
     int32_t n_threads, n_threads_batch;   // for steps of few and of many rows
     // Rows of a session from which other kernels pay, which round differently; 0: there are none.
     int32_t prefill_rows;
+    // Queued rows of a session from which kernels for sequences (frit_seq.is_long) round differently; 0: they do not.
+    int32_t long_rows;
     uint64_t free_bytes;   // of memory of its own; 0: it has none, and uses the host's
 } frit_device_info;
 

@@ -117,16 +117,18 @@ static frit_status place(frit_engine *engine, const frit_engine_options *options
     return frit_engine_load_weights(engine, &needs->plans, (frit_progress){options->progress, options->progress_ctx});
 }
 
-// From so many rows on some device has other kernels; 0: none has.
-static int32_t prefill_rows_of(const frit_engine *engine)
+// From how many rows on some device has other kernels.
+static void find_kinds_of_rows(frit_engine *engine)
 {
-    int32_t rows = 0;
+    int32_t prefill = 0, is_long = 0;
     for (int i = 0; i < engine->n_devices; i++) {
         frit_device_info info;
         engine->devices[i]->backend->info(engine->devices[i], &info);
-        if (info.prefill_rows > rows) rows = info.prefill_rows;
+        if (info.prefill_rows > prefill) prefill = info.prefill_rows;
+        if (info.long_rows > is_long) is_long = info.long_rows;
     }
-    return rows;
+    engine->prefill_rows = prefill > 0 && engine->n_batch >= 2 * prefill ? prefill : INT32_MAX;
+    engine->long_rows = is_long > 0 ? is_long : INT32_MAX;
 }
 
 // Devices with much memory of their own read their weights faster than they compute: more rows for each reading.
@@ -148,8 +150,7 @@ static frit_status measure(frit_engine *engine, const frit_engine_options *optio
     engine->prompt_budget = options->prompt_budget;
     FRIT_TRY(frit_engine_open_devices(engine, options));
     set_batch(engine, options->n_batch > 0 ? options->n_batch : batch_rows_of(engine));
-    const int32_t rows = prefill_rows_of(engine);
-    engine->prefill_rows = rows > 0 && engine->n_batch >= 2 * rows ? rows : INT32_MAX;
+    find_kinds_of_rows(engine);
     return frit_engine_measure(engine, options, needs);
 }
 

@@ -210,8 +210,8 @@ static frit_status identify(const frit_engine *engine, frit_buf *out)
     frit_saved_header model;
     FRIT_TRY(frit_engine_describe(engine, &model));
     model.n_ctx = 0;   // only by the rotation, which it has too
-    frit_buf_printf(out, "frit %s, pages of %d, many rows from %d on\n", frit_version(), FRIT_PAGE_TOKENS,
-                    engine->prefill_rows);
+    frit_buf_printf(out, "frit %s, pages of %d, many rows from %d on, long prompts from %d\n", frit_version(),
+                    FRIT_PAGE_TOKENS, engine->prefill_rows, engine->long_rows);
     frit_buf_append(out, (const char *)&model, sizeof model);
     for (int i = 0; i < engine->n_devices; i++) {
         const frit_device *device = engine->devices[i];

@@ -206,7 +206,8 @@ static void lay_out(frit_engine *engine, frit_session *session)
                                           .n_rows = session->n_taken,
                                           .n_past = (int32_t)session->n_done,
                                           .state = session->map.slot - 1,
-                                          .n_source = (int32_t)session->n_source};
+                                          .n_source = (int32_t)session->n_source,
+                                          .is_long = session->n_done < session->n_long};
     lay_out_snapshot(engine, session, &step->seqs[step->n_seqs]);
     widen_adapted(step, session);
     step->keeps_hidden = step->keeps_hidden || session->hidden;
@@ -224,10 +225,12 @@ static void lay_out(frit_engine *engine, frit_session *session)
 }
 
 // The same of a source, all of it.
-static void lay_out_source(frit_step *step, frit_session *session)
+static void lay_out_source(const frit_engine *engine, frit_session *session)
 {
+    frit_step *step = engine->step;
     int32_t row = step->n_rows;
-    step->seqs[step->n_seqs] = (frit_seq){.first_row = row, .n_rows = session->n_taken, .state = -1};
+    step->seqs[step->n_seqs] = (frit_seq){
+        .first_row = row, .n_rows = session->n_taken, .state = -1, .is_long = session->n_taken >= engine->long_rows};
     widen_adapted(step, session);
     step->decodes = false;
     step->owners[step->n_seqs++] = session;
@@ -352,6 +355,14 @@ static void take_sources(frit_engine *engine)
     }
 }
 
+// A prompt with so many queued tokens stays a long one until they have run.
+static void note_long(const frit_engine *engine, frit_session *session)
+{
+    const size_t n = session->n_tokens - session->n_done;
+    if (session->n_long > session->n_tokens) session->n_long = session->n_tokens;
+    if (n >= (size_t)engine->long_rows && !is_decode(session)) session->n_long = session->n_tokens;
+}
+
 // Picks rows: how many of each session.
 static void pick(frit_engine *engine)
 {
@@ -365,6 +376,7 @@ static void pick(frit_engine *engine)
         if (s->n_done == 0 && count_ready(s) > 0) s->reads = !frit_prefix_begin(s);
         frit_extend_begin(s);
         s->n_ready = count_ready(s);
+        note_long(engine, s);
     }
     frit_share_update(engine, is_prompt);
     step->encodes = false;
@@ -453,7 +465,7 @@ void frit_schedule(frit_engine *engine)
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->waited = s->n_taken == 0 && pending(s) > 0;
         frit_share_count(s);
-        if (s->n_taken > 0 && step->encodes) lay_out_source(step, s);
+        if (s->n_taken > 0 && step->encodes) lay_out_source(engine, s);
         if (s->n_taken > 0 && !step->encodes) lay_out(engine, s);
     }
     frit_step_fill_tables(engine);

@@ -315,6 +315,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     if (n_keep == 0) session->shift.n_dropped = 0;
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
+    if (session->n_long > n_keep) session->n_long = n_keep;
     session->n_known = -1;
     if (session->n_handed < session->n_done) session->n_handed = session->n_done;
     if (session->n_handed > n_keep) session->n_handed = n_keep;

@@ -64,6 +64,7 @@ struct frit_session {
     size_t n_tokens;      // in the timeline, queued ones too
     size_t n_done;        // of these, run or in flight
     size_t n_flying;      // of these, in flight
+    size_t n_long;        // up to here its tokens are of a long prompt, however that is cut into steps
     size_t n_handed;      // of these, run before: where a state begins anew, they run again and give no results
     frit_kv_map map;      // pages for all that ran, and of the source
     // In the prefix cache (prefix.c): what its text depends on beside tokens, NULL where the engine has none; whether

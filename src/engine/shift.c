@@ -159,6 +159,7 @@ static void move_tokens(frit_session *session, size_t n_keep, size_t n_drop)
     session->shift.n_dropped += n_drop;
     session->n_handed = moved(session->n_handed, n_keep, n_drop);
     session->n_cached = moved(session->n_cached, n_keep, n_drop);
+    session->n_long = moved(session->n_long, n_keep, n_drop);
     session->snapshot_at = session->snapshot_at > n_keep + n_drop ? session->snapshot_at - n_drop : 0;
     session->logits_at = session->logits_at > n_keep + n_drop ? session->logits_at - n_drop : 0;
     for (size_t q = 0; q < session->n_queue; q++) session->queue[q].first -= n_drop;

@@ -30,6 +30,7 @@ typedef struct frit_seq {
     int32_t n_copied;   // after so many of its rows the states are also written to index copy_state; 0: they are not
     int32_t copy_state;
     int32_t n_source;   // of encoder-decoders: positions of the encoded source that cross attention looks at
+    int32_t is_long;    // its rows are of a long prompt, whatever part of it they are (frit_device_info.long_rows)
 } frit_seq;
 
 typedef struct frit_batch {

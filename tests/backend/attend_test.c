@@ -50,7 +50,7 @@ static void attention_agrees_with_the_reference(void **state)
                 .scale = 1 / sqrtf((float)a->k_dim), .softcap = a->softcap, .window = a->window};
             w.graph.output = frit_attend_node(&w.graph, q, written, attend, a->v_dim);
             snprintf(what, sizeof what, "attend case %zu with runs %zu", c, r);
-            compare_rounded(&w, false, 1e-11, tolerance(&w), what);
+            compare_attention(&w, false, 1e-11, tolerance(&w), what);
             world_close(&w);
         }
     }
@@ -66,7 +66,7 @@ static void attention_survives_large_scores(void **state)
     frit_node *q = frit_scale(&w.graph, world_heads(&w, 4, 64), 50), *k = world_heads(&w, 2, 64);
     frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 2, 64), 0);
     w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 1}, 64);
-    compare_rounded(&w, false, 1e-11, 1e-6, "attend with large scores");
+    compare_attention(&w, false, 1e-11, 1e-6, "attend with large scores");
     world_close(&w);
 }
 
@@ -95,7 +95,7 @@ static void attention_of_many_rows_makes_room_for_larger_scores(void **state)
         frit_node *q = frit_reshape(&w.graph, world_given_rows(&w, queries, N_HEAD * DIM), 2, (int64_t[]){N_HEAD, DIM});
         frit_node *written = frit_kv_write(&w.graph, world_heads(&w, N_KV, DIM), world_heads(&w, N_KV, DIM), 0);
         w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 0.125f}, DIM);
-        compare_rounded(&w, false, 1e-11, 3e-5, frit_dtype_get(types[t])->name);
+        compare_attention(&w, false, 1e-11, 3e-5, frit_dtype_get(types[t])->name);
         free(queries);
         world_close(&w);
     }
@@ -213,7 +213,7 @@ static void gains_by_distance_agree_with_the_reference(void **state)
         frit_node *q = world_heads(&w, 5, 32), *k = world_heads(&w, 5, 32);
         frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 5, 48), 0);
         w.graph.output = attended(&w, &kind, q, written, 48);
-        compare_rounded(&w, false, 1e-11, 1e-11, "gains by distance");
+        compare_attention(&w, false, 1e-11, 1e-11, "gains by distance");
         world_close(&w);
     }
 }
@@ -236,7 +236,7 @@ static void attention_to_a_source_agrees_with_the_reference(void **state)
         w.layer.group = 1;
         frit_node *q = world_heads(&w, i % 4 ? 8 : 4, 64);
         w.graph.output = frit_attend_node(&w.graph, q, NULL, (frit_attend){.scale = 0.125f, .cross = true}, 64);
-        compare_rounded(&w, false, 1e-11, 1e-11, "attention to a source");
+        compare_attention(&w, false, 1e-11, 1e-11, "attention to a source");
         world_close(&w);
     }
 }
@@ -265,7 +265,7 @@ static void attention_of_every_type_agrees_with_the_reference(void **state)
         w.graph.output = attended(&w, kind, q, written, v_dim);
         snprintf(what, sizeof what, "%s, %s and %s, %d/%d heads of %d and %d", kind->what, frit_dtype_get(type_k)->name,
                  frit_dtype_get(type_v)->name, n_head, n_kv, k_dim, v_dim);
-        compare_rounded(&w, false, 1e-11, tolerance(&w), what);
+        compare_attention(&w, false, 1e-11, tolerance(&w), what);
         world_close(&w);
     }
 }
@@ -281,7 +281,7 @@ static void attention_far_behind_agrees_with_the_reference(void **state)
     frit_node *q = world_heads(&w, 1, DIM), *k = world_heads(&w, 1, DIM);
     frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, 1, DIM), 0);
     w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 0.2f}, DIM);
-    compare_rounded(&w, false, 1e-11, 3e-5, "attend far behind");
+    compare_attention(&w, false, 1e-11, 3e-5, "attend far behind");
     world_close(&w);
 }
 
@@ -304,7 +304,7 @@ static void attention_of_models_in_f16_is_as_fine_as_they_are(void **state)
         frit_node *q = frit_reshape(&w.graph, made, 2, (int64_t[]){N_HEAD, DIM}), *k = world_heads(&w, N_KV, DIM);
         frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, N_KV, DIM), 0);
         w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 0.125f}, DIM);
-        compare_rounded(&w, false, 1e-10, coarse ? 3e-5 : 1e-10, coarse ? "a model in bf16" : "a model in f16");
+        compare_attention(&w, false, 1e-10, coarse ? 3e-5 : 1e-10, coarse ? "a model in bf16" : "a model in f16");
         world_close(&w);
     }
 }

@@ -111,7 +111,7 @@ static void attention_of_chosen_positions_agrees_with_the_reference(void **state
         const frit_attend attend = {.scale = 0.1f, .softcap = seed % 5 ? 0 : 4};
         w.graph.output = frit_attend_sparse(&w.graph, q, written, chosen, attend, 64);
         snprintf(what, sizeof what, "attend to some of %s, case %zu", frit_dtype_get(types[seed / 4])->name, seed);
-        compare_rounded(&w, false, 1e-11, seed < 4 ? 1e-11 : 3e-5, what);
+        compare_attention(&w, false, 1e-11, seed < 4 ? 1e-11 : 3e-5, what);
         world_close(&w);
     }
 }
@@ -131,7 +131,7 @@ static void attention_with_values_in_keys_agrees_with_the_reference(void **state
         w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 0.1f}, 64);
         snprintf(what, sizeof what, "attend, values in keys of %s, case %zu", frit_dtype_get(types[seed / 4])->name,
                  seed);
-        compare_rounded(&w, false, 1e-11, seed < 4 ? 1e-11 : 3e-5, what);
+        compare_attention(&w, false, 1e-11, seed < 4 ? 1e-11 : 3e-5, what);
         world_close(&w);
     }
 }

@@ -37,9 +37,19 @@ static inline void note_error(const char *what, const char *isa, double error, d
     closest.isa = isa, closest.error = error, closest.limit = limit;
 }
 
+// Instruction sets that round the factors of products to bfloat16; `attends`: those of attention.
+static inline bool rounds(const char *isa, bool attends)
+{
+    return strcmp(isa, "amx") == 0 || (attends && strcmp(isa, "avx512bf16") == 0);
+}
+
+typedef struct limits {          // of errors
+    double tolerance, rounded;   // where instruction sets round
+    bool attends;
+} limits;
+
 // Runs the world's plan on all instruction sets; the number of threads must not change a bit of the result.
-// `rounded` is the tolerance of instruction sets that round factors to bfloat16.
-static inline void compare_rounded(world *w, bool fuse, double tolerance, double rounded, const char *what)
+static inline void compare_within(world *w, bool fuse, limits most, const char *what)
 {
     const char *isas[MAX_ISAS];
     const size_t n_isas = usable_isas(isas);
@@ -51,7 +61,8 @@ static inline void compare_rounded(world *w, bool fuse, double tolerance, double
         if (!isfinite(expected[i])) fail_msg("%s: the reference gives %g", what, (double)expected[i]);
     for (size_t i = 0; i < n_isas; i++) {
         world_run(w, isas[i], 1, one);
-        const double error = nmse(one, expected, n), limit = strcmp(isas[i], "amx") == 0 ? rounded : tolerance;
+        const double error = nmse(one, expected, n);
+        const double limit = rounds(isas[i], most.attends) ? most.rounded : most.tolerance;
         note_error(what, isas[i], error, limit);
         if (!(error <= limit)) fail_msg("%s on %s: nmse %g, at most %g", what, isas[i], error, limit);
         for (int threads = 2; threads <= 3; threads++) {
@@ -63,6 +74,17 @@ static inline void compare_rounded(world *w, bool fuse, double tolerance, double
     free(expected);
     free(one);
     free(more);
+}
+
+// `rounded`: the tolerance of instruction sets that round the factors of all products.
+static inline void compare_rounded(world *w, bool fuse, double tolerance, double rounded, const char *what)
+{
+    compare_within(w, fuse, (limits){tolerance, rounded, false}, what);
+}
+
+static inline void compare_attention(world *w, bool fuse, double tolerance, double rounded, const char *what)
+{
+    compare_within(w, fuse, (limits){tolerance, rounded, true}, what);
 }
 
 static inline void compare(world *w, bool fuse, double tolerance, const char *what)

@@ -160,7 +160,7 @@ static void layers_of_floats_agree_with_the_reference(void **state)
         build(&w, &l);
         char what[48];
         snprintf(what, sizeof what, "layer of floats %d", (int)seed);
-        compare_rounded(&w, true, 1e-11, 1e-4, what);
+        compare_attention(&w, true, 1e-11, 1e-4, what);
         world_close(&w);
     }
 }
@@ -178,7 +178,7 @@ static void layers_of_quantized_types_agree_with_the_reference(void **state)
         build(&w, &l);
         char what[48];
         snprintf(what, sizeof what, "quantized layer %d", (int)seed);
-        compare_rounded(&w, true, 5e-4, 2e-3, what);
+        compare_attention(&w, true, 5e-4, 2e-3, what);
         const size_t size = world_result_size(&w);
         float *alone = malloc(size * sizeof *alone), *shared = malloc(size * sizeof *shared);
         world_run(&w, NULL, 1, alone);

@@ -132,7 +132,8 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     frit_topology_get(&device->topology);
     frit_status status = open_pools(device, options);
     device->reference = reference;
-    const char *decode_isa = frit_isa_install(&device->decode_kernels, cap, 1);
+    const char *decode_isa =
+        frit_isa_install(&device->decode_kernels, cap, options->deterministic ? 1 : FRIT_LONG_ROWS);
     if (status == FRIT_OK) status = open_store(device, options);
     if (status == FRIT_OK)
         status = frit_pick_run_new(&device->pick_run, frit_cpu_most_threads(device), FRIT_PICK_BATCH);
@@ -155,7 +156,8 @@ static void cpu_info(const frit_device *base, frit_device_info *info)
     *info = (frit_device_info){.isa = device->isa,
                                .n_threads = frit_pool_size(device->decode_pool),
                                .n_threads_batch = frit_pool_size(device->prefill_pool),
-                               .prefill_rows = device->has_prefill_kernels ? FRIT_PREFILL_ROWS / 2 : 0};
+                               .prefill_rows = device->has_prefill_kernels ? FRIT_PREFILL_ROWS / 2 : 0,
+                               .long_rows = device->decode_kernels.attend_bf16_if_long ? FRIT_LONG_ROWS : 0};
 }
 
 // ------------------------------------------------------------------------------- memory

@@ -27,7 +27,8 @@ enum {
     CHUNK_STEP = 128,          // positions, in bf16
     PREFILL_ITEMS = 32,        // of a run with many rows: blocks x heads x chunks
     CHUNKED_ROWS = 512,        // rows x chunks that a step has room for
-    PAGES_OF_ROW = 8,          // in tiles, for each row and four heads of the graph
+    PAGES_OF_ROW = 8,          // in tiles, for each row and four heads of the graph,
+    LESS_TILED = 16,           // a part of that where vectors multiply, which are slower than what makes tiles
     TILED_BYTES = 256 << 20,   // the same, at most
 };
 
@@ -105,16 +106,21 @@ static bool is_coarse(const frit_task_env *env, const frit_cache_layer *layer)
     return !env->fine || k != FRIT_DTYPE_F16 || v != FRIT_DTYPE_F16;
 }
 
+static bool is_in_bf16(const walk *w, const frit_seq *seq)
+{
+    const frit_task_env *env = w->task->env;
+    const frit_cache_layer *layer = w->shape.layer;
+    const frit_attend *attend = &w->task->node->attend;
+    if (!env->kernels->attend_bf16 || !is_coarse(env, layer) || layer->v.dim % 16 != 0) return false;
+    if (attend->cross || attend->reach > 0 || is_some(w, seq)) return false;   // it begins at the query's own score
+    return env->kernels->attend_bf16_if_long ? seq->is_long : is_prefill(w, seq);
+}
+
+// By the sequence, not by what is left of it: a prompt's last row sums in the order of those before it.
 static const frit_attend_way *way_of(const walk *w, const frit_seq *seq)
 {
-    // By the sequence, not by what is left of it: a prompt's last row sums in the order of those before it.
-    const frit_cache_layer *layer = w->shape.layer;
-    if (!is_prefill(w, seq)) return &frit_attend_by_rows;
-    const frit_attend *attend = &w->task->node->attend;
-    if (attend->cross || attend->reach > 0) return &frit_attend_by_tiles;   // bf16 begins at the query's own score
-    const frit_task_env *env = w->task->env;
-    return env->kernels->attend_bf16 && is_coarse(env, layer) && layer->v.dim % 16 == 0 ? &frit_attend_by_bf16
-                                                                                        : &frit_attend_by_tiles;
+    if (is_in_bf16(w, seq)) return &frit_attend_by_bf16;
+    return is_prefill(w, seq) ? &frit_attend_by_tiles : &frit_attend_by_rows;
 }
 
 // By tiles, blocks as long as each other, so that no short one decodes all keys and values for a few queries, in whole
@@ -169,9 +175,10 @@ static bool shares_chunks(const walk *w, const block *b)
 }
 
 // Of all seqs: no more than this in tiles.
-static int64_t tiled_room(const frit_node *node)
+static int64_t tiled_room(const frit_node *node, const frit_kernels *kernels)
 {
-    const int64_t n_pages = node->shape[0] * node->src[0]->shape[1] / 4 * PAGES_OF_ROW;
+    const int64_t part = kernels->attend_bf16_if_long ? LESS_TILED : 1;
+    const int64_t n_pages = node->shape[0] * node->src[0]->shape[1] / 4 * PAGES_OF_ROW / part;
     const size_t page_bytes = frit_bf16_page_bytes(frit_node_width(node->src[0]), frit_node_width(node));
     return min(n_pages, (int64_t)(TILED_BYTES / page_bytes));
 }
@@ -182,7 +189,7 @@ static void place_tiles(walk *w, const frit_seq *seq)
     const int64_t n_head = w->shape.layer->spec.n_head_kv;
     w->tiled = (tiled){.first = w->n_tiled};
     if (seq->n_rows <= w->block_rows || way_of(w, seq) != &frit_attend_by_bf16) return;
-    const int64_t room = (tiled_room(w->task->node) - w->n_tiled) / n_head;
+    const int64_t room = (tiled_room(w->task->node, w->task->env->kernels) - w->n_tiled) / n_head;
     w->tiled.seen.begin = frit_attend_span(attend, seq, seq->n_past).begin;
     w->tiled.seen.end = frit_attend_span(attend, seq, seq->n_past + seq->n_rows - 1).end;
     const int64_t begin = w->tiled.seen.begin / FRIT_PAGE_TOKENS;
@@ -266,7 +273,7 @@ static uint8_t *tiles_at(const walk *w, int64_t head, int64_t page)
 size_t frit_attend_shared_bytes(const frit_node *node, const frit_kernels *kernels)
 {
     const size_t page_bytes = frit_bf16_page_bytes(frit_node_width(node->src[0]), frit_node_width(node));
-    return all_sums_bytes(node) + (kernels->pack_kv_page ? (size_t)tiled_room(node) * page_bytes : 0);
+    return all_sums_bytes(node) + (kernels->pack_kv_page ? (size_t)tiled_room(node, kernels) * page_bytes : 0);
 }
 
 // Nothing yet.

@@ -263,6 +263,7 @@ typedef struct frit_kernels {
     int lanes;   // of its panels; at most FRIT_ATTEND_LANES
     // For keys and values that are kept in less than f32, where v_dim is a multiple of 16. NULL: by the other one.
     void (*attend_bf16)(const frit_attend_bf16 *attend);
+    bool attend_bf16_if_long;   // only for sequences of long prompts
     void (*pack_kv_page)(const frit_bf16_page *page);
     void (*state_rows)(const frit_state_rows *rows);
     float (*max)(const float *x, int64_t n);
@@ -283,7 +284,9 @@ enum { FRIT_PANEL_ROWS = 16 };   // rows of a packed matrix that lie together (p
 typedef struct frit_isa {
     const char *name;
     unsigned features;   // FRIT_CPU_*: all must be there
-    int64_t min_rows;    // for nodes of at least so many rows: 0 or FRIT_PREFILL_ROWS
+    // For nodes of at least so many rows: 0 or FRIT_PREFILL_ROWS; FRIT_LONG_ROWS: for sequences of long prompts, which
+    // may be in any step.
+    int64_t min_rows;
     void (*install)(frit_kernels *kernels);
 } frit_isa;
 

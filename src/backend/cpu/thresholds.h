@@ -39,6 +39,10 @@ enum {
     // its kernels do not depend on other sessions (engine/schedule.c).
     FRIT_PREFILL_ROWS = 64,
 
+    // From so many queued rows of a session on attention multiplies bfloat16 where vectors do (avx512bf16 in isa.def):
+    // as many as fill a panel of queries with one head for each of the cache.
+    FRIT_LONG_ROWS = 32,
+
     // The same for the rows of one sequence that one expert multiplies: as many as a tile has (FRIT_TILE_ROWS). Fewer
     // leave parts of a tile empty (dispatch.h).
     FRIT_PREFILL_ASSIGNMENTS = 16,

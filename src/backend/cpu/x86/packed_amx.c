@@ -153,19 +153,9 @@ FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, i
 #undef PACKED_256
 #undef TURNED_256
 
-// One row of a tile for every 32 numbers.
-static void convert_bf16_tiles(const float *x, uint8_t *out, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += FRIT_TILE_COLUMNS, out += FRIT_TILE_BYTES) {
-        const __m512 low = _mm512_loadu_ps(x + i), high = _mm512_loadu_ps(x + i + 16);
-        _mm512_storeu_si512(out, (__m512i)_mm512_cvtne2ps_pbh(high, low));
-    }
-}
-
 void frit_install_amx(frit_kernels *k)
 {
     frit_install_amx_attend(k);
-    k->convert[FRIT_FORM_BF16_TILES] = convert_bf16_tiles;
 #define PACKED_32(name, dtype, ...) \
     k->packed[FRIT_DTYPE_##dtype] = \
         (frit_product_kernel){product_##name, FRIT_FORM_BF16_TILES, isa, LAYOUT(FRIT_DTYPE_##dtype)};
