@@ -343,6 +343,38 @@ static void texts_are_the_same_however_they_run(void **state)
     }
 }
 
+// A draft model, which has no windows: its drafts are right or wrong, the text is the same.
+static void a_draft_model_does_not_change_the_text(void **state)
+{
+    (void)state;
+    fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){0});
+    frit_engine *draft;
+    assert_ok(frit_engine_new(&draft, f.model, &(frit_engine_options){.n_ctx = N_CTX, .n_threads = 2}));
+    for (int k = 0; k < 2; k++) {
+        const float temp = k == 0 ? 0 : 0.7f;
+        frit_token prompt[N_PROMPT], plain[N_LONG], drafted[N_LONG], *texts[] = {plain, drafted};
+        frit_speculation_info info;
+        make_tokens(1, prompt, N_PROMPT);
+        for (int i = 0; i < 2; i++) {
+            const frit_speculate_options speculate = {.kind = "draft", .draft = draft, .always = true, .max_drafts = 3};
+            frit_session *session = make_session(&f);
+            frit_sampler *sampler = make_sampler(&f, temp);
+            if (i == 1) assert_ok(frit_session_speculate(session, &speculate));
+            assert_ok(frit_session_push(session, prompt, N_PROMPT, NULL));
+            for (size_t n = 0, n_next; n < N_LONG; n += n_next)
+                assert_ok(
+                    frit_session_next_tokens(session, sampler, texts[i] + n, N_LONG - n < 4 ? N_LONG - n : 4, &n_next));
+            assert_ok(frit_session_get_speculation(session, &info));
+            frit_session_free(session);
+            frit_sampler_free(sampler);
+        }
+        assert_memory_equal(plain, drafted, sizeof plain);
+        assert_true(info.n_drafted > N_LONG / 4 && info.n_accepted > 0);
+    }
+    frit_engine_free(draft);
+    close_model(&f);
+}
+
 enum { N_TOGETHER = 4 };
 
 static void sessions_that_share_steps_give_their_texts(void **state)
@@ -603,6 +635,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(logits_are_those_of_the_definition),
         cmocka_unit_test(a_text_within_its_window_is_that_without),
         cmocka_unit_test(texts_are_the_same_however_they_run),
+        cmocka_unit_test(a_draft_model_does_not_change_the_text),
         cmocka_unit_test(sessions_that_share_steps_give_their_texts),
         cmocka_unit_test(picks_are_pushed_before_they_are_known),
         cmocka_unit_test(a_session_goes_back_into_any_window),
