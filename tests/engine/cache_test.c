@@ -293,9 +293,11 @@ static void live_with(const char *path, int n_rounds, bool scarce, extras more)
                                          .n_sessions = ROOM,
                                          .n_threads = 1,
                                          .n_batch = 48,
+                                         .deterministic = true,   // texts are cut in many ways
                                          .prefix_host_mib = more.host_mib,
                                          .prefix_disk = more.disk};
-    const frit_engine_options alone = {.n_ctx = N_CTX, .n_threads = 1, .full_windows = true, .no_prefix_cache = true};
+    const frit_engine_options alone = {
+        .n_ctx = N_CTX, .n_threads = 1, .full_windows = true, .no_prefix_cache = true, .deterministic = true};
     assert_ok(frit_model_open(&w.model, path, NULL));
     assert_ok(frit_engine_new(&w.engine, w.model, &options));
     assert_ok(frit_engine_new(&w.alone, w.model, &alone));
