@@ -1043,6 +1043,20 @@ class frit_machine(Structure):
         ("reserved", c_uint64 * 8),
     ]
 
+class frit_machine_device(Structure):
+    name: bytes | None
+    is_usable: bool
+    kind: Any
+    free_bytes: int
+    reserved: Any
+    _fields_ = [
+        ("name", c_char_p),
+        ("is_usable", c_bool),
+        ("kind", c_char * 512),
+        ("free_bytes", c_uint64),
+        ("reserved", c_uint64 * 4),
+    ]
+
 class frit_op_info(Structure):
     name: bytes | None
     formula: bytes | None
@@ -1212,6 +1226,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_allocate": (c_int, [c_char_p, c_char_p, POINTER(frit_convert_options), POINTER(frit_allocate_options)]),
     "frit_samples_write": (c_int, [c_void_p, POINTER(frit_samples_options), POINTER(c_int32)]),
     "frit_machine_probe": (c_int, [POINTER(frit_machine), c_int32]),
+    "frit_machine_get_device": (c_bool, [c_size_t, POINTER(frit_machine_device)]),
     "frit_op_get_info": (c_bool, [c_size_t, POINTER(frit_op_info)]),
     "frit_architecture_get_info": (c_bool, [c_size_t, POINTER(frit_architecture_info)]),
 }
