@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "engine/engine.h"
+#include "engine/distribution.h"
 #include "engine/speculate.h"
 #include "support/tiny_model.h"
 
@@ -303,6 +304,16 @@ static void drafts_of_a_layer_that_is_right_are_accepted(void **state)
 
 // Its distribution is the model's, so it is right with sampling too where it draws with the same random numbers: also
 // where it begins within the text, for want of older hidden states, and after tokens left the text.
+static void drafts_by_the_layer_leave_the_distribution_as_it_is(void **state)
+{
+    (void)state;
+    frit_engine *engine, *next;
+    make_both(&(tiny_options){.next = TINY_NEXT_TIED}, &(frit_engine_options){.n_threads = 1}, &engine, &next);
+    expect_distribution(engine, &(frit_speculate_options){.kind = "mtp", .draft = next});
+    frit_engine_free(next);
+    frit_engine_free(engine);
+}
+
 static void drafts_are_drawn_with_the_random_numbers_of_their_places(void **state)
 {
     (void)state;
@@ -478,6 +489,7 @@ int main(void)
         cmocka_unit_test(the_layer_computes_what_its_definition_says),
         cmocka_unit_test(drafts_by_the_layer_do_not_change_the_text),
         cmocka_unit_test(drafts_of_a_layer_that_is_right_are_accepted),
+        cmocka_unit_test(drafts_by_the_layer_leave_the_distribution_as_it_is),
         cmocka_unit_test(drafts_are_drawn_with_the_random_numbers_of_their_places),
         cmocka_unit_test(drafts_go_on_after_a_context_shift),
         cmocka_unit_test(sessions_draft_together_and_may_stop),

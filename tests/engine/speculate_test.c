@@ -4,6 +4,7 @@
 
 #include "engine/engine.h"
 #include "engine/speculate.h"
+#include "engine/distribution.h"
 #include "support/tiny_model.h"
 
 #include <math.h>
@@ -389,62 +390,21 @@ static void the_text_goes_on_when_the_draft_model_is_gone(void **state)
     frit_engine_free(engine);
 }
 
-// Of the second token of all texts that begin with these, against what the models' logits say: 20,000 draws.
 static void drafts_leave_the_distribution_as_it_is(void **state)
 {
     (void)state;
-    enum { DRAWS = 20000 / FRIT_TEST_STRIDE, LEAST = 8 };
-    const frit_token prompt[] = {5, 9, 5, 9, 5};
     frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1, .n_threads = 1});
     frit_engine *draft = make_engine(&(tiny_options){.seed = 77}, (frit_engine_options){.n_threads = 1});
-    double expected[TINY_VOCAB] = {0}, first[TINY_VOCAB], second[TINY_VOCAB], chi = 0;
-    int counts[TINY_VOCAB] = {0}, n_classes = 0;
-    frit_session *session;
-    assert_ok(frit_session_new(&session, engine));
-    for (int a = -1; a < TINY_VOCAB; a++) {   // after the prompt, and after each token that may follow it
-        double *p = a < 0 ? first : second, sum = 0;
-        assert_ok(frit_session_truncate(session, 0));
-        assert_ok(frit_session_push(session, prompt, FRIT_COUNT(prompt), NULL));
-        if (a >= 0) assert_ok(frit_session_push(session, &a, 1, NULL));
-        while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(engine, NULL));
-        const float *logits = frit_session_logits(session);
-        for (int t = 0; t < TINY_VOCAB; t++) sum += p[t] = exp((double)logits[t] / 0.5);
-        for (int t = 0; t < TINY_VOCAB; t++) p[t] /= sum;
-        for (int t = 0; a >= 0 && t < TINY_VOCAB; t++) expected[t] += first[a] * p[t];
-    }
-    assert_ok(frit_session_speculate(
-        session, &(frit_speculate_options){.kind = "draft", .draft = draft, .always = true, .max_drafts = 2}));
-    for (int i = 0; i < DRAWS; i++) {
-        frit_sampler *sampler;
-        frit_token tokens[3];
-        assert_ok(frit_sampler_create(&sampler, TINY_VOCAB,
-                                      &(frit_sampler_options){.temp = 0.5f, .seed = (uint64_t)i * 7919 + 1}));
-        assert_ok(frit_session_truncate(session, FRIT_COUNT(prompt) - 1));
-        assert_ok(frit_session_push(session, prompt + FRIT_COUNT(prompt) - 1, 1, NULL));
-        for (size_t n = 0, n_more; n < 2; n += n_more)
-            assert_ok(frit_session_next_tokens(session, sampler, tokens + n, 3 - n, &n_more));
-        counts[tokens[1]]++;
-        frit_sampler_free(sampler);
-    }
-    double rest = 0, n_rest = 0;
-    for (int t = 0; t < TINY_VOCAB; t++) {
-        const double n = DRAWS * expected[t];
-        if (n < LEAST) {
-            rest += n, n_rest += counts[t];
-            continue;
-        }
-        chi += (counts[t] - n) * (counts[t] - n) / n;
-        n_classes++;
-    }
-    if (rest > 0) chi += (n_rest - rest) * (n_rest - rest) / rest;
-    // Five deviations above what is expected; the draws are always the same ones.
-    assert_true(n_classes > 10);
-    assert_true(chi < n_classes + 5 * sqrt(2.0 * n_classes));
-    frit_speculation_info info;
-    assert_ok(frit_session_get_speculation(session, &info));
-    assert_true(info.n_accepted > DRAWS / 20 && info.n_accepted < info.n_drafted);
-    frit_session_free(session);
+    expect_distribution(engine, &(frit_speculate_options){.kind = "draft", .draft = draft});
     frit_engine_free(draft);
+    frit_engine_free(engine);
+}
+
+static void guesses_from_the_text_leave_the_distribution_as_it_is(void **state)
+{
+    (void)state;
+    frit_engine *engine = make_engine(&(tiny_options){0}, (frit_engine_options){.n_sessions = 1, .n_threads = 1});
+    expect_distribution(engine, &(frit_speculate_options){.kind = "ngram"});
     frit_engine_free(engine);
 }
 
@@ -496,6 +456,7 @@ int main(void)
         cmocka_unit_test(a_draft_model_of_another_vocabulary_is_refused),
         cmocka_unit_test(the_text_goes_on_when_the_draft_model_is_gone),
         cmocka_unit_test(drafts_leave_the_distribution_as_it_is),
+        cmocka_unit_test(guesses_from_the_text_leave_the_distribution_as_it_is),
         cmocka_unit_test(the_index_finds_the_longest_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
