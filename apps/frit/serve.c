@@ -18,6 +18,7 @@ typedef struct opened_model {
     cli_drafter drafter;
     frit_model *model;
     frit_engine *engine;
+    frit_turn_grammar_options format;   // of answers: format is owned
     uint64_t n_promised, *promised;
 } opened_model;
 
@@ -30,6 +31,7 @@ static void close_opened(opened_model *opened)
     if (opened->promised) *opened->promised -= opened->n_promised;
     frit_engine_free(opened->engine);
     frit_model_free(opened->model);
+    free((void *)opened->format.format);
     free(opened);
 }
 
@@ -39,6 +41,7 @@ static int open_parts(const served_model *served, opened_model *opened, server_l
     frit_engine_options engine = args->engine;
     engine.n_sessions = args->server.parallel;
     int code = cli_open_model(&opened->model, &args->common, &args->model, served->path);
+    if (code == CLI_DONE) code = cli_read_format(&opened->format, opened->model, &args->grammar);
     // Adapters come first: the engine looks at what memory is free then.
     if (code == CLI_DONE) code = cli_open_adapters(&opened->adapters, opened->model, &args->common, &args->adapters);
     opened->promised = served->promised;
@@ -49,6 +52,14 @@ static int open_parts(const served_model *served, opened_model *opened, server_l
         code = cli_open_drafter(&opened->drafter, &args->speculate, opened->model, &args->common, &engine,
                                 &out->worker.speculate);
     return code;
+}
+
+static server_format format_of(const opened_model *opened)
+{
+    static const char *const options[] = {
+        [FRIT_GRAMMAR_GBNF] = "--grammar", [FRIT_GRAMMAR_SCHEMA] = "--json-schema", [FRIT_GRAMMAR_REGEX] = "--regex"};
+    const frit_turn_grammar_options *format = &opened->format;
+    return (server_format){format->format, format->n_format, format->kind, options[format->kind]};
 }
 
 // An exit code, having said what failed.
@@ -66,6 +77,7 @@ static int open_served(const served_model *served, server_loaded *out)
     out->engine = opened->engine;
     out->sampling = args->sampler;
     cli_recommend(&args->common, opened->model, &out->sampling);
+    out->format = format_of(opened);
     out->adapters = (server_adapters){opened->adapters.items, opened->adapters.scales, opened->adapters.n};
     out->worker.n_sessions = args->server.parallel;
     out->worker.max_waiting = args->server.max_queue;
@@ -298,6 +310,7 @@ static const frit_option *config_rows(size_t *n_rows)
 typedef struct serve_args {
     cli_common common;
     frit_sampler_options sampler;
+    cli_grammar_options grammar;
     cli_speculate_options speculate;
     app_shift_options shift;
     cli_adapter_options adapters;
@@ -319,6 +332,7 @@ static const cli_group groups[] = {
     {"Server", server_option_rows, offsetof(serve_args, server)},
 #endif
     {"Sampling, where a request says nothing else", frit_sampler_option_rows, offsetof(serve_args, sampler)},
+    {"Constrained answers, where a request says nothing else", cli_grammar_rows, offsetof(serve_args, grammar)},
     {"Speculation", cli_speculate_rows, offsetof(serve_args, speculate)},
     {"Long answers", cli_shift_rows, offsetof(serve_args, shift)},
     {"Adapters", cli_adapter_rows, offsetof(serve_args, adapters)},

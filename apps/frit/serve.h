@@ -12,6 +12,7 @@ typedef struct serve_args {
     const char *config;   // path; NULL: none
     server_options server;
     frit_sampler_options sampler;
+    cli_grammar_options grammar;
     cli_speculate_options speculate;
     app_shift_options shift;
     cli_adapter_options adapters;

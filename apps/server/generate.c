@@ -75,6 +75,16 @@ static frit_grammar *compile_grammar(const server_model *model, const server_gen
                                     problem);
 }
 
+// Of a request that does not say what the answer may be.
+static void use_format(const server_format *format, server_generation *request)
+{
+    if (request->format_param || !format->text) return;
+    request->format = format->text;
+    request->n_format = format->n;
+    request->format_kind = format->kind;
+    request->format_param = format->option;
+}
+
 // Whether the answer may need a grammar, which is compiled while the prompt runs.
 static bool check_grammar(const server_generation *request, bool chat, server_job *job, server_problem *problem)
 {
@@ -332,6 +342,7 @@ void server_generate(server_exchange *exchange, bool chat)
                       exchange->model->name);
         return;
     }
+    use_format(&exchange->model->format, request);
     // The job takes what the request points to, and lives as long as the exchange.
     server_generation kept = *request;
     if (!make_job(exchange, request, chat)) {

@@ -141,6 +141,7 @@ static bool fill(server_models *m, const entry *e, const server_loaded *loaded, 
     frit_model_get_info(loaded->model, &out->info);
     out->n_ctx = info.n_ctx;
     out->sampling = loaded->sampling;
+    out->format = loaded->format;
     out->adapters = loaded->adapters;
     server_worker_options worker = loaded->worker;
     worker.adapters = loaded->adapters;
@@ -173,6 +174,7 @@ static void set_loaded(server_model *model, const server_model *from)
     model->info = from->info;
     model->n_ctx = from->n_ctx;
     model->sampling = from->sampling;
+    model->format = from->format;
     model->adapters = from->adapters;
     model->worker = from->worker;
     model->grammars = from->grammars;

@@ -13,6 +13,13 @@
 
 typedef struct server_models server_models;
 
+typedef struct server_format {   // what answers may be where a request does not say
+    const char *text;            // NULL: anything
+    size_t n;
+    frit_grammar_kind kind;
+    const char *option;   // that says so
+} server_format;
+
 typedef struct server_model {   // a model that is served
     const char *name;           // in answers: the first alias, or its stem
     frit_option_list aliases;   // names in requests, beside its stem
@@ -25,6 +32,7 @@ typedef struct server_model {   // a model that is served
     frit_model_info info;
     int32_t n_ctx;
     frit_sampler_options sampling;
+    server_format format;
     server_adapters adapters;
     server_worker *worker;
     struct server_grammars *grammars;
@@ -34,6 +42,7 @@ typedef struct server_loaded {   // what a source gives
     frit_model *model;
     frit_engine *engine;             // of the worker's thread from here on
     frit_sampler_options sampling;   // of requests that say nothing else
+    server_format format;            // likewise
     server_adapters adapters;        // that requests may choose
     server_worker_options worker;    // without adapters and metrics
     void *owned;                     // by the source

@@ -96,6 +96,41 @@ static void an_answer_is_one_of_the_choices(void **state)
     }
 }
 
+// By an option; what a request says goes before.
+static void a_server_may_say_what_answers_are(void **state)
+{
+    (void)state;
+    const tiny_options options = {.n_ctx = 256, .chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"};
+    const char *path = tiny_model("format.gguf", &options);
+    served held = serve(path, "--parallel 2 --threads 1 --temp 0 --regex 'cab|bac'");
+    json_t *json = post_for(&held, TEXT, "{\"prompt\": \"ab\", \"n\": 2}", 200);
+    for (int i = 0; i < 2; i++) {
+        const char *text = text_in(json, i == 0 ? "choices.0.text" : "choices.1.text");
+        if (strcmp(text, "cab") != 0 && strcmp(text, "bac") != 0) fail_msg("%s", text);
+    }
+    json_decref(json);
+    json = post_for(&held, "/v1/chat/completions", "{\"messages\": [{\"role\": \"user\", \"content\": \"ab\"}]}", 200);
+    const char *text = text_in(json, "choices.0.message.content");
+    if (strcmp(text, "cab") != 0 && strcmp(text, "bac") != 0) fail_msg("%s", text);
+    json_decref(json);
+    json = post_for(&held, TEXT, "{\"prompt\": \"ab\", \"regex\": \"daa\"}", 200);
+    expect_text_in(json, "choices.0.text", "daa");
+    json_decref(json);
+    json = post_for(&held, TEXT, "{\"prompt\": \"ab\", \"heal\": true}", 400);
+    assert_non_null(strstr(text_in(json, "error.message"), "--regex: is not supported together with heal"));
+    json_decref(json);
+    assert_int_equal(stop_serving(&held, SIGTERM), 0);
+    static const char *const wrong[][2] = {{"--regex '(a'", "closing )"},
+                                           {"--json-schema /nowhere/schema.json", "there is no file"},
+                                           {"--regex a --grammar 'root ::= [a]'", "give one of them"}};
+    for (size_t i = 0; i < FRIT_COUNT(wrong); i++) {
+        char arguments[1200], said[1024];
+        snprintf(arguments, sizeof arguments, "%s --port 0 %s", path, wrong[i][0]);
+        assert_int_equal(serve_and_fail(arguments, said, sizeof said), 2);
+        if (!strstr(said, wrong[i][1])) fail_msg("%s: %s", wrong[i][0], said);
+    }
+}
+
 static void biases_may_be_of_texts_and_false(void **state)
 {
     (void)state;
@@ -358,6 +393,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_end_can_be_ignored_or_put_off),
         cmocka_unit_test(an_answer_is_one_of_the_choices),
+        cmocka_unit_test(a_server_may_say_what_answers_are),
         cmocka_unit_test(biases_may_be_of_texts_and_false),
         cmocka_unit_test(the_best_of_several_answers_are_given),
         cmocka_unit_test(several_prompts_have_answers_each),
