@@ -450,6 +450,17 @@ static frit_status take_forced(frit_session *session, frit_sampler *sampler, fri
     return FRIT_OK;
 }
 
+// Forgets the drafts. After a preemption the token before them may have run in a step of its own: that gave its pick and
+// no logits, so it runs again.
+static frit_status forget_drafts(frit_session *session, size_t n_before)
+{
+    const frit_token last = session->tokens[n_before - 1];
+    FRIT_TRY(frit_session_truncate(session, n_before));
+    if (frit_session_pending(session) > 0 || frit_session_logits(session)) return FRIT_OK;
+    FRIT_TRY(frit_session_truncate(session, n_before - 1));
+    return frit_session_push(session, &last, 1, NULL);
+}
+
 frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sampler, frit_token *tokens, size_t capacity,
                                      size_t *n_tokens)
 {
@@ -474,7 +485,7 @@ frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sample
     const frit_status status = n_drafts > 0 ? verify(session, sampler, n_drafts, &picked) : FRIT_E_LIMIT;
     if (status == FRIT_OK) return take(session, sampler, &picked, tokens, n_tokens);
     // Without drafts, which may have found no room in the cache, or the session says why it failed.
-    if (n_drafts > 0 && session->status == FRIT_OK) FRIT_TRY(frit_session_truncate(session, n_before));
+    if (n_drafts > 0 && session->status == FRIT_OK) FRIT_TRY(forget_drafts(session, n_before));
     FRIT_TRY(frit_session_next(session, sampler, tokens));
     *n_tokens = 1;
     return FRIT_OK;
