@@ -7,8 +7,8 @@
 enum { MEMORY = 50 };   // drafts of a class that its average remembers
 
 static const double share = 0.005;   // of the time of steps, for rounds and for texts each
-// Budgets, in steps without drafts: an answer of 60 tokens may lose 1.2 steps. What drafts saved may pay for a long
-// text in the draft model.
+// Budgets at first, in steps without drafts. Where no draft is right, rounds and texts that begin end at 1.4 steps and
+// 1 % of all (docs/speed/speculation.md). What drafts saved may pay for a long text in the draft model.
 static const double first = 0.5, first_to_follow = 0.9, most = 20, most_to_follow = 200;
 static const double longest = 3;   // times what was expected: others had the processor, it says little
 
