@@ -246,6 +246,7 @@ static void join(cli_answer *answer, cli_answer *more)
     answer->tokens = tokens;
     answer->n_tokens += more->n_tokens;
     answer->n_prompt += more->n_prompt;
+    answer->n_cached += more->n_cached;
     answer->prompt_s += more->prompt_s;
     answer->answer_s += more->answer_s;
     answer->finish = more->finish;

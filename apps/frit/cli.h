@@ -324,6 +324,7 @@ typedef struct cli_answer {
     size_t n_tokens, capacity;
     cli_finish finish;
     size_t n_prompt;   // tokens that were run before the first new one
+    size_t n_cached;   // of these, from the prefix cache: they did not run
     double prompt_s, answer_s;
     uint64_t n_drafted, n_accepted;   // by speculation
 } cli_answer;

@@ -116,6 +116,7 @@ static void remember(cli_answer *answer, frit_token token)
 static frit_status run_prompt(frit_engine *engine, frit_session *session, cli_answer *answer)
 {
     uint64_t start = cli_now_ns();
+    const size_t before = frit_session_cached(session);
     answer->n_prompt = frit_session_pending(session);
     while (frit_session_pending(session) > 0 && !cli_interrupted) {
         int32_t n_rows;
@@ -123,6 +124,7 @@ static frit_status run_prompt(frit_engine *engine, frit_session *session, cli_an
         if (status != FRIT_OK) return status;
     }
     answer->prompt_s = (double)(cli_now_ns() - start) * 1e-9;
+    answer->n_cached = frit_session_cached(session) - before;
     return frit_session_status(session);
 }
 
@@ -270,11 +272,12 @@ void cli_answer_report(const cli_common *common, const cli_answer *answer)
     if (common->quiet || !cli_flush()) return;   // no figures of an answer that was not written
     // The first new token comes from the prompt's last row; the others cost a step each.
     double n_steps = answer->n_tokens > 1 ? (double)answer->n_tokens - 1 : 0;
-    char drafts[80] = "";
+    char drafts[80] = "", cached[40] = "";
+    if (answer->n_cached > 0) snprintf(cached, sizeof cached, " (%zu cached)", answer->n_cached);
     if (answer->n_drafted > 0)
         snprintf(drafts, sizeof drafts, " | drafts: %llu of %llu accepted", (unsigned long long)answer->n_accepted,
                  (unsigned long long)answer->n_drafted);
-    say_line("[prompt: %zu tokens, %.1f tokens/s | answer: %zu tokens, %.1f tokens/s%s | %s]", answer->n_prompt,
-             answer->prompt_s > 0 ? (double)answer->n_prompt / answer->prompt_s : 0, answer->n_tokens,
+    say_line("[prompt: %zu tokens%s, %.1f tokens/s | answer: %zu tokens, %.1f tokens/s%s | %s]", answer->n_prompt,
+             cached, answer->prompt_s > 0 ? (double)answer->n_prompt / answer->prompt_s : 0, answer->n_tokens,
              answer->answer_s > 0 ? n_steps / answer->answer_s : 0, drafts, cli_finish_text(answer->finish));
 }

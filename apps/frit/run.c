@@ -201,11 +201,11 @@ static void show(void *ctx, const char *text, size_t n_bytes)
 static int print_json(const cli_answer *answer)
 {
     json_t *text = json_stringn(answer->text.data, answer->text.n);
-    json_t *object =
-        json_pack("{s:o, s:s, s:I, s:I, s:I, s:I, s:{s:f, s:f}}", "text", text, "finish",
-                  cli_finish_text(answer->finish), "prompt_tokens", (json_int_t)answer->n_prompt, "answer_tokens",
-                  (json_int_t)answer->n_tokens, "drafted_tokens", (json_int_t)answer->n_drafted, "accepted_tokens",
-                  (json_int_t)answer->n_accepted, "seconds", "prompt", answer->prompt_s, "answer", answer->answer_s);
+    json_t *object = json_pack(
+        "{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:{s:f, s:f}}", "text", text, "finish", cli_finish_text(answer->finish),
+        "prompt_tokens", (json_int_t)answer->n_prompt, "cached_tokens", (json_int_t)answer->n_cached, "answer_tokens",
+        (json_int_t)answer->n_tokens, "drafted_tokens", (json_int_t)answer->n_drafted, "accepted_tokens",
+        (json_int_t)answer->n_accepted, "seconds", "prompt", answer->prompt_s, "answer", answer->answer_s);
     return cli_print_json(object, JSON_INDENT(2));
 }
 

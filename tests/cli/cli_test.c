@@ -598,6 +598,25 @@ static void too_little_memory_exits_with_4(void **state)
     expect("run -p x -c 134217728", NULL, 4, NULL, "a context of 134217728 tokens for 1 session needs");
 }
 
+static void a_prompt_says_how_much_of_it_was_there(void **state)
+{
+    (void)state;
+    char line[2048];
+    const char *folder = temp_path("pages");
+    for (int i = 0; i < 3; i++) {
+        const bool is_json = i == 2;
+        snprintf(
+            line, sizeof line,
+            "run --raw -n 1 --temp 0 --no-color --prefix-cache-disk '%s' %s -p 'Once upon a time there was a king who "
+            "had a daughter, and a frog lived in the well near his castle, and nobody knew where it came from.'",
+            folder, is_json ? "-q --json" : "");
+        if (is_json)
+            expect(line, NULL, 0, "\"cached_tokens\": 32,", NULL);
+        else
+            expect(line, NULL, 0, NULL, i == 0 ? "tokens, " : "tokens (32 cached), ");
+    }
+}
+
 static void encoder_decoders_read_one_text_and_write_another(void **state)
 {
     (void)state;
@@ -782,6 +801,7 @@ int main(void)
         cmocka_unit_test(failures_exit_with_1),
         cmocka_unit_test(a_bad_model_file_exits_with_3),
         cmocka_unit_test(too_little_memory_exits_with_4),
+        cmocka_unit_test(a_prompt_says_how_much_of_it_was_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
