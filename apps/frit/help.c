@@ -72,8 +72,9 @@ static void print_command(const cli_command *command)
         if (n_rows > 0) printf("\n%s:\n", command->groups[g].title);
         for (size_t i = 0; i < n_rows; i++) print_option(&rows[i]);
     }
-    printf("\nEvery option can be set by the environment as well: --top-k is FRIT_TOP_K. Defaults are in parentheses.\n"
-           "Names after 'also' are those of llama.cpp.\n");
+    printf(
+        "\nEvery option can be set by the environment as well: --top-k is FRIT_TOP_K. Defaults are in parentheses;\n"
+        "what a model's file recommends for sampling goes before them. Names after 'also' are those of llama.cpp.\n");
 }
 
 static void print_overview(void)
@@ -152,7 +153,7 @@ static void print_man(void)
     printf(".TH FRIT 1 \"\" \"frit %s\"\n.SH NAME\nfrit \\- run large language models\n.SH SYNOPSIS\n.B frit\n"
            "COMMAND [MODEL] [options]\n.SH DESCRIPTION\nA model is a GGUF file, a safetensors file or a Hugging Face "
            "folder, or the name of one, as under pull; without one the bundled model is used.\nDefaults are in "
-           "parentheses.\n.SH COMMANDS\n",
+           "parentheses; what a model's file recommends for sampling goes before them.\n.SH COMMANDS\n",
            frit_version());
     const cli_command *command;
     for (size_t i = 0; (command = cli_command_get(i)); i++) print_man_command(command);
