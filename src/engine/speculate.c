@@ -450,8 +450,8 @@ static frit_status take_forced(frit_session *session, frit_sampler *sampler, fri
     return FRIT_OK;
 }
 
-// Forgets the drafts. After a preemption the token before them may have run in a step of its own: that gave its pick and
-// no logits, so it runs again.
+// Forgets the drafts. After a preemption the token before them may have run in a step of its own: that gave its pick
+// and no logits, so it runs again.
 static frit_status forget_drafts(frit_session *session, size_t n_before)
 {
     const frit_token last = session->tokens[n_before - 1];
