@@ -85,6 +85,8 @@ static int arch(void)
 static int shared_kib(void)
 {
     switch (arch()) {
+    case 70:
+        return 96;
     case 75:
         return 64;
     case 80:

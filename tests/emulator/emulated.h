@@ -283,7 +283,23 @@ template <class T> static inline T __shfl_sync(unsigned, T value, int lane)
     return emulated_of<T>(all, lane % 32);
 }
 
-static inline unsigned __reduce_max_sync(unsigned, unsigned value)
+// Instructions that the emulated kind of GPU has not are found by running them.
+static int emulated_arch()
+{
+    const char *text = getenv("FRIT_EMULATED_ARCH");
+    return text ? atoi(text) : 90;
+}
+
+static const int emulated_own_arch = emulated_arch();   // a module belongs to a GPU
+
+static inline void emulated_since(int arch)
+{
+    if (emulated_own_arch >= arch) return;
+    fprintf(stderr, "an instruction of sm_%d on sm_%d\n", arch, emulated_own_arch);
+    abort();
+}
+
+static inline unsigned emulated_largest(unsigned value)
 {
     const auto *all = emulated_exchange(value);
     unsigned most = 0;
@@ -292,6 +308,12 @@ static inline unsigned __reduce_max_sync(unsigned, unsigned value)
         if (v > most) most = v;
     }
     return most;
+}
+
+static inline unsigned __reduce_max_sync(unsigned, unsigned value)
+{
+    emulated_since(80);
+    return emulated_largest(value);
 }
 
 static inline int __any_sync(unsigned, int value)

@@ -100,7 +100,7 @@ DEVICE float half_scale(float largest)
 
 DEVICE float warp_max(float x)
 {
-    return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(x)));
+    return __uint_as_float(emulated_largest(__float_as_uint(x)));
 }
 
 DEVICE float warp_sum(float x)
@@ -125,6 +125,7 @@ struct emulated_operands {
 
 template <class NUMBER> DEVICE frag emulated_mma(const emulated_operands &own, const frag &c, NUMBER number)
 {
+    emulated_since(80);
     const auto *all = emulated_exchange(own);
     const int lane = now % 32;
     frag d = c;
@@ -176,6 +177,7 @@ template <bool SIGNED> DEVICE int emulated_byte(u32 word, int i)
 
 template <bool SIGNED, int N> DEVICE int_frag emulated_int_mma(const emulated_operands &own)
 {
+    emulated_since(80);
     const auto *all = emulated_exchange(own);
     const int lane = now % 32;
     int_frag d = {{0, 0, 0, 0}};
@@ -202,8 +204,12 @@ template <bool SIGNED> DEVICE int_frag mma_8_bits_half(u32 a0, u32 a1, u32 b0)
 
 // ------------------------------------------------------------------------------- order of kernels
 
-DEVICE void let_next_kernel_start() {}
-DEVICE void wait_for_kernel_before() {}
+DEVICE void let_next_kernel_start()
+{
+}
+DEVICE void wait_for_kernel_before()
+{
+}
 
 // ------------------------------------------------------------------------------- copies into shared memory
 
@@ -214,10 +220,13 @@ DEVICE u64 *emulated_phases(u32 barrier)
 
 DEVICE void barrier_init(u32 barrier, u32 n_arrivals)
 {
+    emulated_since(90);
     *emulated_phases(barrier) = (u64)n_arrivals << 32;
 }
 
-DEVICE void barrier_init_done() {}
+DEVICE void barrier_init_done()
+{
+}
 
 DEVICE void barrier_wait(u32 barrier, u32 parity)
 {
@@ -239,12 +248,19 @@ DEVICE void copy_bulk(u32 to, const void *from, u32 n_bytes, u32 barrier)
 
 DEVICE void copy_16(u32 to, const void *from)
 {
+    emulated_since(80);
     memcpy(shared + to, from, 16);
 }
 
-DEVICE void copy_commit() {}
-template <int PENDING> DEVICE void copy_wait() {}
-DEVICE void prefetch_l2(const void *) {}
+DEVICE void copy_commit()
+{
+}
+template <int PENDING> DEVICE void copy_wait()
+{
+}
+DEVICE void prefetch_l2(const void *)
+{
+}
 
 template <int N> DEVICE void threads_sync(int id)
 {
