@@ -34,7 +34,7 @@ static void open_all(bench *b, const char *nvrtc, const char *cache)
 {
     must(frit_cuda_driver_open(&b->driver));
     must(frit_cuda_gpu_open(&b->gpu, &b->driver, 0));
-    must(frit_nvrtc_open(&b->nvrtc, nvrtc));
+    must(frit_nvrtc_open(&b->nvrtc, nvrtc, b->gpu.arch));
     must(frit_pool_new(&b->pool, 0));
     must_cuda(b, b->driver.stream_new(&b->stream, 1), "making a stream");
     b->compiler = (frit_cuda_compiler){.nvrtc = &b->nvrtc,

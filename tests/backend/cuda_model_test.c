@@ -167,33 +167,74 @@ static bool is_wanted(const char *name)
     return false;
 }
 
+// A model in all modes: how many are wrong. *op_on_cpu: an op that ran there; NULL: all ran on the GPU.
+static size_t n_wrong_of(size_t i, const char **op_on_cpu)
+{
+    size_t n_wrong = 0;
+    golden g = golden_load(i);
+    frit_model *model;
+    assert_ok(frit_model_open(&model, g.path, NULL));
+    const unsigned flags = golden_get(i)->flags;
+    model_run m = {.model = model, .g = &g, .n_ctx = flags & GOLDEN_LONG ? 256 : 64};
+    print_message("| %-22s |", golden_name(i));
+    for (size_t k = 0; k < FRIT_COUNT(modes); k++) {
+        if (!can(&g, flags, &modes[k])) continue;
+        const double error = error_of(&m, "cuda", &modes[k]);
+        const bool is_right = is_within(&m, &modes[k], error);
+        print_message(" %7.1e%s |", error, is_right ? "" : "!");
+        n_wrong += !is_right;
+    }
+    print_message("%s%s\n", m.op_on_cpu ? " on the CPU: " : "", m.op_on_cpu ? m.op_on_cpu : "");
+    frit_model_free(model);
+    golden_free(&g);
+    *op_on_cpu = m.op_on_cpu;
+    return n_wrong;
+}
+
 static void logits_are_those_of_the_reference(void **state)
 {
     (void)state;
     require_gpu();
     size_t n_run = 0, n_wrong = 0;
+    const char *on_cpu;
     for (size_t i = 0; i < N_GOLDENS; i++) {
         if (!is_wanted(golden_name(i)) || !golden_is_here(i)) continue;
-        golden g = golden_load(i);
-        frit_model *model;
-        assert_ok(frit_model_open(&model, g.path, NULL));
-        const unsigned flags = golden_get(i)->flags;
-        model_run m = {.model = model, .g = &g, .n_ctx = flags & GOLDEN_LONG ? 256 : 64};
-        print_message("| %-22s |", golden_name(i));
-        for (size_t k = 0; k < FRIT_COUNT(modes); k++) {
-            if (!can(&g, flags, &modes[k])) continue;
-            const double error = error_of(&m, "cuda", &modes[k]);
-            const bool is_right = is_within(&m, &modes[k], error);
-            print_message(" %7.1e%s |", error, is_right ? "" : "!");
-            n_wrong += !is_right;
-        }
-        print_message("%s%s\n", m.op_on_cpu ? " on the CPU: " : "", m.op_on_cpu ? m.op_on_cpu : "");
-        frit_model_free(model);
-        golden_free(&g);
+        n_wrong += n_wrong_of(i, &on_cpu);
         n_run++;
     }
     assert_int_equal(n_wrong, 0);
     if (n_run == 0) skip_because("the reference models are not here");
+}
+
+// ------------------------------------------------------------------------------- GPUs without tensor products
+
+static size_t index_of(const char *name)
+{
+    size_t i = 0;
+    while (i < N_GOLDENS && strcmp(golden_name(i), name) != 0) i++;
+    return i;
+}
+
+// Products in f32 and plain attention; what is nothing but products of experts runs on the CPU.
+static void gpus_without_tensor_products_give_the_same_logits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool has_experts;
+    } cases[] = {
+        {"llama-dense", false}, {"qwen2-dense", false}, {"t5", false}, {"mamba2-dense", false}, {"llama-moe", true}};
+    require_gpu();
+    if (is_real()) skip_because("only the emulator's GPU is of any kind");
+    setenv("FRIT_EMULATED_ARCH", "75", 1);
+    for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
+        const size_t at = index_of(cases[i].name);
+        if (at == N_GOLDENS || !golden_is_here(at)) continue;
+        const char *on_cpu;
+        assert_int_equal(n_wrong_of(at, &on_cpu), 0);
+        assert_true(on_cpu ? cases[i].has_experts : !cases[i].has_experts);
+    }
+    unsetenv("FRIT_EMULATED_ARCH");
 }
 
 static void experts_run_on_the_gpu_or_where_they_are_placed(void **state)
@@ -483,6 +524,7 @@ int main(int argc, char **argv)
     wanted = argc > 0 ? argv + 1 : NULL;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_those_of_the_reference),
+        cmocka_unit_test(gpus_without_tensor_products_give_the_same_logits),
         cmocka_unit_test(experts_run_on_the_gpu_or_where_they_are_placed),
         cmocka_unit_test(fast_kernels_give_the_logits_of_the_cpu),
         cmocka_unit_test(prompts_of_layers_on_the_cpu_run_on_the_gpu),

@@ -63,7 +63,7 @@ static frit_status open_compiler(frit_cuda_device *d, const frit_device_options 
 {
     const char *folder = libraries.cubins ? libraries.cubins : options->weights_cache;
     const char *package = find_package(d);
-    const frit_status status = frit_nvrtc_open(&d->nvrtc, libraries.nvrtc);
+    const frit_status status = frit_nvrtc_open(&d->nvrtc, libraries.nvrtc, d->gpu.arch);
     if (status != FRIT_OK && !folder && !package)
         return frit_fail(status,
                          "%s; without it --weights-cache has to name a folder of "
@@ -81,10 +81,10 @@ static frit_status open_compiler(frit_cuda_device *d, const frit_device_options 
     return FRIT_OK;
 }
 
-// Before sm_80 tensor cores have no products of such shapes, and threads no copies into shared memory.
+// That NVRTC 12 compiles for. What such a GPU lacks is told in driver.h.
 static frit_status check_kind(const frit_cuda_gpu *gpu)
 {
-    enum { OLDEST = 80 };
+    enum { OLDEST = 70 };
     if (gpu->arch >= OLDEST) return FRIT_OK;
     return frit_fail(FRIT_E_UNSUPPORTED, "%s is sm_%d; expected sm_%d or newer", gpu->name, gpu->arch, (int)OLDEST);
 }
@@ -99,7 +99,7 @@ static frit_status open_all(frit_cuda_device *d, const frit_device_options *opti
     FRIT_TRY(check(d, d->driver.stream_new(&d->stream, STREAM_NON_BLOCKING), "making a stream"));
     FRIT_TRY(check(d, d->driver.stream_new(&d->uploads, STREAM_NON_BLOCKING), "making a stream"));
     FRIT_TRY(open_flights(d));
-    if (frit_cublaslt_open(&d->blas, libraries.blas) != FRIT_OK)
+    if (frit_cuda_has_tensor_products(&d->gpu) && frit_cublaslt_open(&d->blas, libraries.blas) != FRIT_OK)
         frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: prompts are slower without cuBLASLt: %s", frit_error());
     return frit_cuda_loader_open(&d->loader, &d->gpu, &d->compiler, d->pool);
 }

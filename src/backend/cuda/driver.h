@@ -74,6 +74,14 @@ typedef struct frit_cuda_gpu {
     uint64_t memory_bytes;
 } frit_cuda_gpu;
 
+// Whether tensor cores have products of the shapes that kernels use, and threads copies into shared memory (ptx.cuh).
+// Without them products are in f32 (precise.h), attention has plain kernels, and ops that are nothing but such products
+// run on the CPU (ops.c).
+static inline bool frit_cuda_has_tensor_products(const frit_cuda_gpu *gpu)
+{
+    return gpu->arch >= 80;
+}
+
 // Makes the context current on this thread.
 frit_status frit_cuda_gpu_open(frit_cuda_gpu *gpu, const frit_cuda_driver *driver, int ordinal);
 void frit_cuda_gpu_close(frit_cuda_gpu *gpu);

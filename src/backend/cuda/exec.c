@@ -23,7 +23,7 @@ static frit_status prepare(frit_exec *exec)
     frit_cuda_device *d = exec->device;
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
     FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
-    exec->is_precise = frit_cuda_is_precise(exec->plan->graph);
+    exec->is_precise = frit_cuda_is_precise(&d->gpu, exec->plan->graph);
     exec->is_f16 = calloc((size_t)exec->plan->graph->n_nodes + 1, sizeof *exec->is_f16);
     exec->is_halves = calloc((size_t)exec->plan->graph->n_nodes + 1, sizeof *exec->is_halves);
     if (!exec->is_f16 || !exec->is_halves)

@@ -55,6 +55,7 @@ static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
             if (own > partial) partial = own;
         }
     }
+    if (exec->is_precise) return n_rows * n * sizeof(float);
     const uint64_t some = is_many ? frit_cuda_some_bytes(&exec->device->gpu, n, n_rows) : 0;
     const uint64_t results = n_rows * n * sizeof(float);
     add(&n_bytes, some > results ? some : results);
@@ -144,8 +145,8 @@ static uint64_t input_bytes(const frit_graph *g)
 
 frit_status frit_cuda_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_bytes *out)
 {
-    const frit_exec exec = {
-        .device = (frit_cuda_device *)base, .plan = plan, .is_precise = frit_cuda_is_precise(plan->graph)};
+    frit_cuda_device *d = (frit_cuda_device *)base;
+    const frit_exec exec = {.device = d, .plan = plan, .is_precise = frit_cuda_is_precise(&d->gpu, plan->graph)};
     uint64_t work = 0;
     for (int i = 0; i < plan->phases.n; i++) {
         const uint64_t n_bytes = work_of(&exec, &plan->phases.list[i]);

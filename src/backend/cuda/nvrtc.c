@@ -3,9 +3,23 @@
 #include "backend/cuda/nvrtc.h"
 #include "base/buf.h"
 
-// Newest first: a newer compiler knows more GPUs, and drivers load what it makes for theirs.
-static const char *const library_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "nvrtc64_130_0.dll",
-                                            "nvrtc64_120_0.dll"};
+enum { OLDEST_OF_13 = 75 };   // kind of GPU that version 13 compiles for
+
+// Newest first: a newer compiler knows more GPUs, and drivers load what it makes for theirs. GPUs that it has forgotten
+// have an older one. major: 0 where the name does not tell.
+static const struct {
+    const char *name;
+    int major;
+} libraries[] = {{"libnvrtc.so.13", 13},
+                 {"libnvrtc.so.12", 12},
+                 {"libnvrtc.so", 0},
+                 {"nvrtc64_130_0.dll", 13},
+                 {"nvrtc64_120_0.dll", 12}};
+
+static bool knows(int major, int arch)
+{
+    return major < 13 || arch >= OLDEST_OF_13;
+}
 
 static frit_library *open_in(const char *folder, const char *name)
 {
@@ -17,7 +31,7 @@ static frit_library *open_in(const char *folder, const char *name)
     return library;
 }
 
-static frit_status find_functions(frit_nvrtc *nvrtc)
+static frit_status find_functions(frit_nvrtc *nvrtc, int arch)
 {
 #define NVRTC(member, symbol, parameters)                                                                              \
     {                                                                                                                  \
@@ -29,6 +43,9 @@ static frit_status find_functions(frit_nvrtc *nvrtc)
 #undef NVRTC
     if (nvrtc->version(&nvrtc->major, &nvrtc->minor) != 0)
         return frit_fail(FRIT_E_UNSUPPORTED, "NVRTC does not tell its version");
+    if (!knows(nvrtc->major, arch))
+        return frit_fail(FRIT_E_UNSUPPORTED, "NVRTC %d.%d does not compile for sm_%d; expected version 12",
+                         nvrtc->major, nvrtc->minor, arch);
     return FRIT_OK;
 }
 
@@ -42,17 +59,19 @@ static void open_builtins(frit_nvrtc *nvrtc, const char *folder)
     frit_buf_free(&name);
 }
 
-frit_status frit_nvrtc_open(frit_nvrtc *nvrtc, const char *folder)
+frit_status frit_nvrtc_open(frit_nvrtc *nvrtc, const char *folder, int arch)
 {
     *nvrtc = (frit_nvrtc){0};
-    for (size_t i = 0; i < FRIT_COUNT(library_names) && !nvrtc->library; i++)
-        nvrtc->library = open_in(folder, library_names[i]);
+    for (size_t i = 0; i < FRIT_COUNT(libraries) && !nvrtc->library; i++)
+        if (knows(libraries[i].major, arch)) nvrtc->library = open_in(folder, libraries[i].name);
     if (!nvrtc->library)
         return frit_fail(FRIT_E_NOT_FOUND,
-                         "%s%sNVRTC (libnvrtc.so.13 or .12) cannot be loaded; it is part of the CUDA "
-                         "toolkit and of the Python package nvidia-cuda-nvrtc",
-                         folder ? folder : "", folder ? ": " : "");
-    const frit_status status = find_functions(nvrtc);
+                         "%s%sNVRTC (%s) cannot be loaded; it is part of the CUDA toolkit and of the "
+                         "Python package %s",
+                         folder ? folder : "", folder ? ": " : "",
+                         knows(13, arch) ? "libnvrtc.so.13 or .12" : "libnvrtc.so.12",
+                         knows(13, arch) ? "nvidia-cuda-nvrtc" : "nvidia-cuda-nvrtc-cu12");
+    const frit_status status = find_functions(nvrtc, arch);
     if (status != FRIT_OK) {
         frit_nvrtc_close(nvrtc);
         return status;

@@ -2,7 +2,7 @@
 // backend/cuda/nvrtc.h: NVRTC, CUDA's compiler as a library, opened at run time.
 //
 //     frit_nvrtc nvrtc;
-//     FRIT_TRY(frit_nvrtc_open(&nvrtc, NULL));        // NULL: where the system's loader looks; or a folder
+//     FRIT_TRY(frit_nvrtc_open(&nvrtc, NULL, 90));    // NULL: where the system's loader looks; or a folder
 #pragma once
 #include "base/library.h"
 #include "base/status.h"
@@ -17,6 +17,7 @@ typedef struct frit_nvrtc {
 #undef NVRTC
 } frit_nvrtc;
 
-// FRIT_E_NOT_FOUND: not installed. FRIT_E_UNSUPPORTED: it lacks a function.
-frit_status frit_nvrtc_open(frit_nvrtc *nvrtc, const char *folder);
+// For GPUs of this kind (90: sm_90). FRIT_E_NOT_FOUND: not installed. FRIT_E_UNSUPPORTED: it lacks a function, or does
+// not compile for them.
+frit_status frit_nvrtc_open(frit_nvrtc *nvrtc, const char *folder, int arch);
 void frit_nvrtc_close(frit_nvrtc *nvrtc);

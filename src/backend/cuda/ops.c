@@ -15,6 +15,7 @@ typedef struct op_row {
     frit_status (*lower)(frit_exec *exec, const frit_node *node);   // NULL: not on GPUs
     const char *kernel;                                             // of plain.cu
     unsigned tiled;                                                 // bit i: source i is a matrix in tiles
+    bool has_tensor_products;                                       // used, or served alone; older GPUs lack them
 } op_row;
 
 // ------------------------------------------------------------------------------- helpers
@@ -344,11 +345,23 @@ static const op_row rows[FRIT_OP_COUNT] = {
     [FRIT_OP_GAUSSIAN_TOPK] = {.lower = lower_warps, .kernel = "plain_gaussian_topk"},
     [FRIT_OP_RMS_MATCH] = {.lower = lower_warps, .kernel = "plain_rms_match"},
     [FRIT_OP_MIX_STREAMS] = {.lower = lower_mix_streams},
-    [FRIT_OP_ROUTE] = {.fits = frit_cuda_route_fits, .lower = frit_cuda_lower_route},
-    [FRIT_OP_EXPERTS] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_experts, .tiled = 2},
-    [FRIT_OP_EXPERTS_GLU] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_experts, .tiled = 6},
-    [FRIT_OP_EXPERTS_MIX] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_experts, .tiled = 2},
-    [FRIT_OP_HEADS] = {.fits = frit_cuda_experts_fit, .lower = frit_cuda_lower_heads_product, .tiled = 2},
+    [FRIT_OP_ROUTE] = {.fits = frit_cuda_route_fits, .lower = frit_cuda_lower_route, .has_tensor_products = true},
+    [FRIT_OP_EXPERTS] = {.fits = frit_cuda_experts_fit,
+                         .lower = frit_cuda_lower_experts,
+                         .tiled = 2,
+                         .has_tensor_products = true},
+    [FRIT_OP_EXPERTS_GLU] = {.fits = frit_cuda_experts_fit,
+                             .lower = frit_cuda_lower_experts,
+                             .tiled = 6,
+                             .has_tensor_products = true},
+    [FRIT_OP_EXPERTS_MIX] = {.fits = frit_cuda_experts_fit,
+                             .lower = frit_cuda_lower_experts,
+                             .tiled = 2,
+                             .has_tensor_products = true},
+    [FRIT_OP_HEADS] = {.fits = frit_cuda_experts_fit,
+                       .lower = frit_cuda_lower_heads_product,
+                       .tiled = 2,
+                       .has_tensor_products = true},
     [FRIT_OP_GATHER_EXPERTS] = {.lower = lower_by_route, .kernel = "plain_gather_experts"},
     [FRIT_OP_MIX] = {.lower = lower_by_route, .kernel = "plain_mix"},
     [FRIT_OP_ROPE] = {.lower = lower_rope},
@@ -375,9 +388,10 @@ bool frit_cuda_is_tiled(const frit_node *node, int source)
 
 bool frit_cuda_runs(const frit_device *device, const frit_node *node)
 {
-    (void)device;
+    const frit_cuda_gpu *gpu = &((const frit_cuda_device *)device)->gpu;
     const op_row *row = &rows[node->op];
-    return row->lower && (!row->fits || row->fits(node));
+    return row->lower && (!row->fits || row->fits(node)) &&
+           (!row->has_tensor_products || frit_cuda_has_tensor_products(gpu));
 }
 
 frit_status frit_cuda_lower(frit_exec *exec, const frit_node *node)

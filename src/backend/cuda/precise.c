@@ -16,8 +16,9 @@ static bool is_normed(const frit_node *heads)
     return node->op != FRIT_OP_LINEAR;
 }
 
-bool frit_cuda_is_precise(const frit_graph *g)
+bool frit_cuda_is_precise(const frit_cuda_gpu *gpu, const frit_graph *g)
 {
+    if (!frit_cuda_has_tensor_products(gpu)) return true;
     const float usual = 4;   // at most so many times what is usual
     for (int i = 0; i < g->n_nodes; i++) {
         const frit_node *node = g->nodes[i];

@@ -41,9 +41,13 @@ DEVICE u16 float_to_half(float x)
 
 DEVICE u32 pack_half2(float low, float high)
 {
+#if __CUDA_ARCH__ >= 800
     u32 pair;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
+#else
+    return float_to_half(low) | (u32)float_to_half(high) << 16;
+#endif
 }
 
 // Two numbers at a time.
@@ -61,11 +65,22 @@ DEVICE u32 fma_half2(u32 x, u32 y, u32 z)
     return w;
 }
 
+// Before sm_80 no instruction makes bf16: to the nearest, ties to even.
+DEVICE u32 rounded_bf16(float x)
+{
+    const u32 bits = __float_as_uint(x);
+    return x != x ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
 DEVICE u32 pack_bf16x2(float low, float high)
 {
+#if __CUDA_ARCH__ >= 800
     u32 pair;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
+#else
+    return rounded_bf16(low) | rounded_bf16(high) << 16;
+#endif
 }
 
 DEVICE float exp2_fast(float x)
@@ -96,7 +111,17 @@ DEVICE float half_scale(float largest)
 // The largest of non-negative numbers of a warp.
 DEVICE float warp_max(float x)
 {
-    return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(x)));
+    u32 bits = __float_as_uint(x);
+#if __CUDA_ARCH__ >= 800
+    bits = __reduce_max_sync(~0u, bits);
+#else
+#pragma unroll
+    for (int i = 16; i > 0; i /= 2) {
+        const u32 other = __shfl_xor_sync(~0u, bits, i);
+        bits = other > bits ? other : bits;
+    }
+#endif
+    return __uint_as_float(bits);
 }
 
 DEVICE float warp_sum(float x)
@@ -107,6 +132,8 @@ DEVICE float warp_sum(float x)
 }
 
 // ------------------------------------------------------------------------------- products of 16 x 16 and 16 x 8
+
+// From sm_80 on, as copies into shared memory are: for GPUs before it frit_cuda_has_tensor_products (driver.h) is false.
 
 struct frag {
     float v[4];   // lane l: row l / 4 of columns 2 (l % 4) and + 1, then row l / 4 + 8
