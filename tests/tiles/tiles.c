@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tiles of AMX in C, each thread's own. A kernel that uses one before the configuration, or after its release, ends the
-// program, as on a processor.
+// program, as on a processor. The compiler includes tiles.h before this file too.
 #include "base/cpu.h"
 
 #include <stdbool.h>
@@ -9,13 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void frit_tiles_configure(const void *config);
-void frit_tiles_release(void);
-void frit_tiles_load(int tile, const void *from, long stride);
-void frit_tiles_store(int tile, void *to, long stride);
-void frit_tiles_zero(int tile);
-void frit_tiles_multiply(int sum, int a, int b);
-void frit_tiles_multiply_bytes(int sum, int a, int b);
 unsigned frit_cpu_features_of_processor(void);
 
 enum { TILES = 8, ROWS = 16, BYTES = 64 };
