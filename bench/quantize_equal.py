@@ -9,12 +9,11 @@ how many tensors were equal. Ends with 1 if any differs.
 """
 import argparse
 import os
-import struct
 import subprocess
 import sys
 import tempfile
 
-from off_grid import Reader
+from gguf_file import read_tensors
 
 MIXES = (
     "q8_0 q6_k q5_k_m q5_k_s q5_1 q5_0 q4_k_m q4_k_s q4_1 q4_0 iq4_nl iq4_xs q3_k_l q3_k_m q3_k_s iq3_m iq3_s iq3_xs "
@@ -26,26 +25,11 @@ def tensors(path):
     """Of each name: type, shape and bytes."""
     with open(path, "rb") as file:
         data = file.read()
-    reader = Reader(data)
-    reader.at = 8
-    n_tensors, n_pairs = reader.number("Q"), reader.number("Q")
-    alignment = 32
-    for _ in range(n_pairs):
-        key, kind = reader.text(), reader.number("I")
-        value = reader.value(kind)
-        if key == b"general.alignment":
-            (alignment,) = struct.unpack("<I", value)
-    heads = []
-    for _ in range(n_tensors):
-        name = reader.text()
-        shape = [reader.number("Q") for _ in range(reader.number("I"))]
-        heads.append((reader.number("I"), reader.number("Q"), name, shape))
-    begin = (reader.at + alignment - 1) // alignment * alignment
-    heads.sort(key=lambda head: head[1])
-    ends = [head[1] for head in heads[1:]] + [len(data) - begin]
+    heads = sorted(read_tensors(data), key=lambda head: head[3])
+    ends = [head[3] for head in heads[1:]] + [len(data)]
     found = {}
-    for (kind, at, name, shape), end in zip(heads, ends):
-        found[name] = (kind, shape, data[begin + at:begin + end].rstrip(b"\0"))   # padding aside
+    for (name, kind, shape, at), end in zip(heads, ends):
+        found[name] = (kind, shape, data[at:end].rstrip(b"\0"))   # padding aside
     return found
 
 
