@@ -301,6 +301,9 @@ static int run(void *ctx)
         return cli_usage("quantize: --size and --bits choose types, so --mix, --pure and --type cannot be given too");
     if (!is_sized(args) && (args->size.file || args->size.state))
         return cli_usage("quantize: -f and --state are for measuring; give --size or --bits too");
+    if (!is_sized(args) && args->refine.fast)
+        return cli_usage(
+            "quantize: --fast is for --size and --bits; a mix is rounded again only where --refine says so");
     if (args->refine.fast && args->refine.file)
         return cli_usage("quantize: --fast does not round again, so --refine cannot be given too");
     if (!args->quantize.mix && !with.type && !is_sized(args)) args->quantize.mix = "q4_k_m";

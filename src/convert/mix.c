@@ -172,8 +172,10 @@ static ordered *order_tensors(const frit_checkpoint *ckpt)
 // ------------------------------------------------------------------------------------- types set by hand
 
 typedef struct keep_rule {
+    const char *text;
     frit_regex *regex;
     frit_dtype type;
+    bool has_matched;   // a matrix, whether or not another rule came first
 } keep_rule;
 
 typedef struct choice {
@@ -191,6 +193,7 @@ static frit_status read_rule(const char *text, keep_rule *rule)
 {
     const char *at = strrchr(text, '=');
     if (!at || at == text) return frit_fail(FRIT_E_INVALID, "keep: '%.80s' is not a rule, expected REGEX=TYPE", text);
+    rule->text = text;
     if (!frit_dtype_from_name(at + 1, &rule->type) || frit_file_type_id(rule->type) < 0)
         return frit_fail(FRIT_E_INVALID, "keep: '%.80s': unknown type '%.40s', expected one like q8_0 or f16", text,
                          at + 1);
@@ -215,12 +218,28 @@ static frit_status keep_type(choice *c, const char *name, frit_dtype *type, bool
 {
     const frit_str text = frit_str_of(name);
     *is_kept = false;
-    for (size_t i = 0; i < c->n_rules && !*is_kept; i++) {
+    for (size_t i = 0; i < c->n_rules; i++) {
+        keep_rule *rule = &c->rules[i];
         size_t start, end;
+        bool matches;
         frit_matcher_allow(&c->matcher, text.len);
-        FRIT_TRY(frit_matcher_next(&c->matcher, c->rules[i].regex, text, 0, &start, &end, is_kept));
-        if (*is_kept) *type = c->rules[i].type;
+        FRIT_TRY(frit_matcher_next(&c->matcher, rule->regex, text, 0, &start, &end, &matches));
+        rule->has_matched |= matches;
+        if (matches && !*is_kept) *type = rule->type;
+        *is_kept |= matches;
     }
+    return FRIT_OK;
+}
+
+// A rule with a slip would change no type, which the file does not show.
+static frit_status check_rules(const choice *c)
+{
+    for (size_t i = 0; i < c->n_rules; i++)
+        if (!c->rules[i].has_matched)
+            return frit_fail(
+                FRIT_E_INVALID,
+                "keep: '%.80s' matches the name of no matrix that is quantized, expected one like ffn_down",
+                c->rules[i].text);
     return FRIT_OK;
 }
 
@@ -260,10 +279,10 @@ static frit_status choose_one(choice *c, const frit_tensor *tensor, frit_dtype n
     bool is_kept;
     *type = tensor->dtype;
     if (!frit_convert_is_mixed(tensor)) return FRIT_OK;
-    *type = kind == FRIT_KIND_TABLE ? o->table : kind == FRIT_KIND_OUTPUT ? o->output : FRIT_DTYPE_COUNT;
-    if (*type != FRIT_DTYPE_COUNT) return FRIT_OK;
     FRIT_TRY(keep_type(c, tensor->name, type, &is_kept));
-    if (is_kept) return FRIT_OK;
+    const frit_dtype set = kind == FRIT_KIND_TABLE ? o->table : kind == FRIT_KIND_OUTPUT ? o->output : FRIT_DTYPE_COUNT;
+    if (set != FRIT_DTYPE_COUNT) *type = set;
+    if (is_kept || set != FRIT_DTYPE_COUNT) return FRIT_OK;
     if (o->chosen) {
         int64_t chosen;
         *type = frit_map_get(o->chosen, frit_str_of(tensor->name), &chosen) ? (frit_dtype)chosen : FRIT_DTYPE_COUNT;
@@ -295,7 +314,7 @@ static frit_status choose(choice *c, const frit_checkpoint *ckpt, frit_dtype *ty
         status = choose_one(c, &ckpt->tensors[at], natives ? natives[at] : FRIT_DTYPE_COUNT, &types[at]);
     }
     free(list);
-    return status;
+    return status == FRIT_OK ? check_rules(c) : status;
 }
 
 frit_status frit_mix_types(const frit_checkpoint *ckpt, const frit_mix_options *options, frit_dtype *types)

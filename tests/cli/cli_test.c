@@ -257,6 +257,7 @@ static void models_are_compared_side_by_side(void **state)
     expect("quantize a.gguf b.gguf --size 1M --mix q4_k_m", NULL, 2, NULL, "--size and --bits choose types");
     expect("quantize a.gguf b.gguf -f text", NULL, 2, NULL, "give --size or --bits too");
     expect("quantize a.gguf b.gguf --size 1M --fast --refine text", NULL, 2, NULL, "--refine cannot be given too");
+    expect("quantize a.gguf b.gguf --mix q4_k_m --fast", NULL, 2, NULL, "--fast is for --size and --bits");
     expect("imatrix", NULL, 2, NULL, "MODEL, --merge FILE or --show FILE is missing");
     expect("kl a.gguf -f x", NULL, 2, NULL, "expected two models or more");
     expect("kl a.gguf b.gguf", NULL, 2, NULL, "-f FILE is missing");

@@ -259,6 +259,8 @@ static void rules_that_say_nothing_are_refused(void **state)
     } rows[] = {
         {"attn_v", "keep: 'attn_v' is not a rule, expected REGEX=TYPE"},
         {"=q8_0", "keep: '=q8_0' is not a rule"},
+        {"ffn_dwon=q8_0", "keep: 'ffn_dwon=q8_0' matches the name of no matrix that is quantized"},
+        {"norm=q8_0", "keep: 'norm=q8_0' matches the name of no matrix that is quantized"},
         {"attn_v=q9", "unknown type 'q9'"},
         {"attn_v=i32", "unknown type 'i32'"},
         {"attn_(v=q8_0", "attn_(v"},
