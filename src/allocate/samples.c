@@ -190,7 +190,10 @@ static frit_status open_writers(writing *w)
                                          .prompt_budget = -1,
                                          .device = "cpu",
                                          .no_prefix_cache = true};
-    FRIT_TRY(frit_engine_new(&w->engine, a->model, &options));
+    a->model->floats_coarse = true;   // draws that differ a little are as good a text
+    const frit_status status = frit_engine_new(&w->engine, a->model, &options);
+    a->model->floats_coarse = false;
+    FRIT_TRY(status);
     frit_engine_only_prefill(w->engine);
     if (w->sums) FRIT_TRY(frit_engine_observe(w->engine, w->sums));
     for (size_t i = 0; i < w->n_writers; i++) FRIT_TRY(frit_session_new(&w->writers[i].session, w->engine));

@@ -107,8 +107,11 @@ frit_status frit_allocation_observe(frit_allocation *a)
     if (a->measured.n > 0) return FRIT_OK;   // a state had it, or it came with the samples
     frit_engine *engine;
     frit_allocation_begin(a, "measuring importance");
-    FRIT_TRY(frit_allocation_engine(a, &engine));
-    const frit_status status = observe(a, engine);
+    a->model->floats_coarse = true;
+    frit_status status = frit_allocation_engine(a, &engine);
+    a->model->floats_coarse = false;
+    FRIT_TRY(status);
+    status = observe(a, engine);
     frit_engine_free(engine);
     if (status != FRIT_OK) frit_importance_deinit(&a->measured);   // half a text says nothing
     return status;

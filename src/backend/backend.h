@@ -58,6 +58,7 @@ typedef struct frit_device_options {
     // Results do not depend on how many rows a step has; then prefill_rows and long_rows (below) are 0.
     bool deterministic;
     bool in_place;         // floats are read where files are mapped, and not copied for speed
+    bool coarse;           // products with floats may round what they read to bfloat16, where that is faster
     frit_stores *stores;   // of the model, for devices that read the same weights; NULL: the device has its own
     const frit_log *log;
 } frit_device_options;

@@ -64,6 +64,7 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
                                         .weights_source = files_hash(model->ckpt),
                                         .deterministic = options->deterministic,
                                         .in_place = model->floats_in_place,
+                                        .coarse = model->floats_coarse,
                                         .stores = model->stores,
                                         .log = &model->log};
     FRIT_TRY(open_all(engine, options->device, &device));

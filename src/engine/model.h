@@ -27,6 +27,7 @@ struct frit_model {
     const char *sampling_sequence;   // general.sampling.sequence; NULL: the file has none
     frit_stores *stores;             // weights as its engines' devices read them
     bool floats_in_place;            // engines copy no floats of files: they come and go often
+    bool floats_coarse;              // engines may round what products with floats read: for text and sums
     bool loads_late;                 // engines load what a step reads when its plan is made: few of their layers run
     frit_lock *trie_lock;
     struct frit_model_trie {

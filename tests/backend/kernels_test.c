@@ -81,7 +81,7 @@ static void close_case(product_case *c)
 }
 
 // Differences to sum |w x| and to sum |w| |x| that rounding explains: of the sums, and of the activations' codes.
-static const double sum_tolerance = 3e-6, code_tolerance = 0.02;
+static const double fine_tolerance = 3e-6, code_tolerance = 0.02;
 
 // A result does not depend on the rows and tokens beside it: one row and one token give the same bits.
 static void check_alone(const product_case *c, const frit_product_kernel *kernel, const float *y)
@@ -97,11 +97,11 @@ static void check_alone(const product_case *c, const frit_product_kernel *kernel
     }
 }
 
-static void check_case(const product_case *c, const frit_kernels *kernels)
+static void check_case(const product_case *c, const frit_kernels *kernels, const frit_product_kernel *kernel,
+                       double sum_tolerance)
 {
     static double xs[MAX_X][MAX_N];
     static float w[MAX_N], y[MAX_X * MAX_ROWS], in_order[MAX_X * MAX_ROWS];
-    const frit_product_kernel *kernel = &kernels->product[c->dtype];
     const frit_dtype_info *type = frit_dtype_get(c->dtype);
     const size_t row_bytes = (size_t)frit_dtype_row_bytes(c->dtype, c->n),
                  x_bytes = frit_form_bytes(kernel->form, c->n);
@@ -162,7 +162,29 @@ static void products_equal_sums_of_decoded_numbers(void **state)
             for (int i = 0; i < 40; i++) {
                 product_case c;
                 open_case(&c, &rng, (frit_dtype)dtype);
-                check_case(&c, &kernels);
+                check_case(&c, &kernels, &kernels.product[dtype], fine_tolerance);
+                close_case(&c);
+            }
+        }
+    }
+}
+
+// Those that round floats to bf16: what they read, and weights in f16 too.
+static void coarse_products_equal_sums_of_rounded_numbers(void **state)
+{
+    (void)state;
+    frit_kernels kernels;
+    for (size_t isa = 0; frit_isa_get(isa); isa++) {
+        if (!install(isa, &kernels)) continue;
+        for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++) {
+            if (!kernels.coarse[dtype].run) continue;
+            frit_rng rng;
+            frit_rng_init(&rng, (uint64_t)dtype);
+            for (int i = 0; i < 40; i++) {
+                product_case c;
+                open_case(&c, &rng, (frit_dtype)dtype);
+                c.n -= c.n % FRIT_TILE_COLUMNS;
+                if (c.n > 0) check_case(&c, &kernels, &kernels.coarse[dtype], 0x1p-8);
                 close_case(&c);
             }
         }
@@ -191,7 +213,7 @@ static void products_do_not_saturate(void **state)
                     weight_fix_scales(&rng, (frit_dtype)dtype, block);
                 }
                 for (int64_t i = 0; i < c.n_x * c.n; i++) c.x[i] = i / c.n % 2 ? -1 : 1;
-                check_case(&c, &kernels);
+                check_case(&c, &kernels, &kernels.product[dtype], fine_tolerance);
                 close_case(&c);
             }
         }
@@ -318,6 +340,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_equal_sums_of_decoded_numbers),
+        cmocka_unit_test(coarse_products_equal_sums_of_rounded_numbers),
         cmocka_unit_test(products_do_not_saturate),
         cmocka_unit_test(conversions_are_the_same_on_all_instruction_sets),
         cmocka_unit_test(halves_are_rounded_as_the_format_says),

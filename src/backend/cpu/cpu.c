@@ -145,6 +145,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     device->base.backend = &frit_backend_cpu;
     device->isa = frit_isa_install(&device->prefill_kernels, cap, options->deterministic ? 1 : FRIT_PREFILL_ROWS);
     device->has_prefill_kernels = !reference && strcmp(decode_isa, device->isa) != 0;
+    device->prefill_kernels.is_coarse = options->coarse && !options->deterministic;
     if (reference) device->isa = reference_name;
     *out = &device->base;
     return FRIT_OK;

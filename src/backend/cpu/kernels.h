@@ -226,6 +226,9 @@ typedef struct frit_kernels {
     bool in_order;     // frit_product.in_order: this processor's memory is faster so (docs/speed/memory.md)
     frit_product_kernel product[FRIT_DTYPE_COUNT];
     frit_product_kernel packed[FRIT_DTYPE_COUNT];   // of matrices in the order of pack.h; NULL: they stay as they are
+    // In place of `product` where `is_coarse`, for rows of a multiple of 32: rounds floats to bf16. NULL: none.
+    frit_product_kernel coarse[FRIT_DTYPE_COUNT];
+    bool is_coarse;   // the device's products may be (backend.h)
     void (*convert[FRIT_FORM_COUNT])(const float *x, uint8_t *out, int64_t n);   // [FRIT_FORM_F32] is not called
 
     void (*rms_norm)(float *y, const float *x, const float *w, int64_t n, float eps);   // w may be NULL

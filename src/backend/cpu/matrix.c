@@ -12,6 +12,9 @@ enum {
 
 static frit_product_kernel kernel_of(const frit_kernels *kernels, const frit_tensor *tensor)
 {
+    const bool is_coarse = kernels->is_coarse && kernels->coarse[tensor->dtype].run &&
+                           tensor->shape[tensor->n_dims - 1] % FRIT_TILE_COLUMNS == 0;
+    if (is_coarse) return kernels->coarse[tensor->dtype];
     return frit_packs_want(kernels, tensor) ? kernels->packed[tensor->dtype] : kernels->product[tensor->dtype];
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products of f16 and bf16 weights in AMX tiles, nearly as exact as in f32: numbers come in two parts (tiles_amx.h).
+// Products of f16 and bf16 weights in AMX tiles, nearly as exact as in f32: numbers come in two parts (tiles_amx.h). In
+// coarse ones they come in one, which takes half and a third of the tiles' products.
 #include "backend/cpu/x86/tiles_amx.h"
 
 // Rows of words to columns of words: word j of row i goes to word i of row j.
@@ -43,7 +44,8 @@ static __m512i load_row(const frit_product *p, int64_t row, int64_t column, int6
     return _mm512_maskz_loadu_epi16(mask, p->w + (size_t)row * p->w_stride + 2 * column);
 }
 
-static void fill_bf16(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps, const block *m)
+FRIT_INLINE void fill_words(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps,
+                            const block *m, int parts)
 {
     const int n_rows = p->n_w - row < 16 ? (int)(p->n_w - row) : 16;
     for (int64_t k = 0; k < n; k += FRIT_TILE_COLUMNS, steps += STEP_BYTES) {
@@ -51,8 +53,19 @@ static void fill_bf16(const frit_product *p, int64_t row, int64_t first, int64_t
         for (int i = 0; i < 16; i++)
             rows[i] = i < n_rows ? load_row(p, row + i, first + k, n - k) : _mm512_setzero_si512();
         store_tile(steps, rows);
-        after_step(m, k / FRIT_TILE_COLUMNS, 2);
+        after_step(m, k / FRIT_TILE_COLUMNS, parts);
     }
+}
+
+static void fill_bf16(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps, const block *m)
+{
+    fill_words(p, row, first, n, steps, m, 2);
+}
+
+static void fill_coarse_bf16(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps,
+                             const block *m)
+{
+    fill_words(p, row, first, n, steps, m, 1);
 }
 
 // Sixteen numbers and sixteen more as bf16, and what they lack.
@@ -88,14 +101,40 @@ static void fill_f16(const frit_product *p, int64_t row, int64_t first, int64_t 
     }
 }
 
+static void fill_coarse_f16(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps,
+                            const block *m)
+{
+    const int n_rows = p->n_w - row < 16 ? (int)(p->n_w - row) : 16;
+    for (int64_t k = 0; k < n; k += FRIT_TILE_COLUMNS, steps += STEP_BYTES) {
+        __m512i rows[16];
+        for (int i = 0; i < 16; i++) {
+            const __m512i halves = i < n_rows ? load_row(p, row + i, first + k, n - k) : _mm512_setzero_si512();
+            rows[i] = (__m512i)_mm512_cvtne2ps_pbh(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1)),
+                                                   _mm512_cvtph_ps(_mm512_castsi512_si256(halves)));
+        }
+        store_tile(steps, rows);
+        after_step(m, k / FRIT_TILE_COLUMNS, 1);
+    }
+}
+
 static void product_bf16(const frit_product *p)
 {
-    product_in_tiles(p, fill_bf16, 2);
+    product_in_tiles(p, fill_bf16, 2, false);
 }
 
 static void product_f16(const frit_product *p)
 {
-    product_in_tiles(p, fill_f16, 3);
+    product_in_tiles(p, fill_f16, 3, false);
+}
+
+static void coarse_bf16(const frit_product *p)
+{
+    product_in_tiles(p, fill_coarse_bf16, 1, false);
+}
+
+static void coarse_f16(const frit_product *p)
+{
+    product_in_tiles(p, fill_coarse_f16, 1, false);
 }
 
 // Zeros past the end.
@@ -115,4 +154,6 @@ void frit_install_amx_float(frit_kernels *k)
     k->convert[FRIT_FORM_BF16_PAIRS] = convert_bf16_pairs;
     k->product[FRIT_DTYPE_F16] = (frit_product_kernel){product_f16, FRIT_FORM_BF16_PAIRS, "amx", NULL};
     k->product[FRIT_DTYPE_BF16] = (frit_product_kernel){product_bf16, FRIT_FORM_BF16_PAIRS, "amx", NULL};
+    k->coarse[FRIT_DTYPE_F16] = (frit_product_kernel){coarse_f16, FRIT_FORM_BF16_TILES, "amx", NULL};
+    k->coarse[FRIT_DTYPE_BF16] = (frit_product_kernel){coarse_bf16, FRIT_FORM_BF16_TILES, "amx", NULL};
 }

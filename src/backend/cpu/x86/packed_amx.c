@@ -144,7 +144,7 @@ FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, i
 #define PRODUCT(name)                                 \
     static void product_##name(const frit_product *p) \
     {                                                 \
-        product_in_tiles(p, unpack_##name, 1);        \
+        product_in_tiles(p, unpack_##name, 1, true);  \
     }
 
 #include "backend/cpu/packed.def"

@@ -262,7 +262,8 @@ static inline ahead_lines lines_after(const frit_product *p, const stretch *s, i
     return (ahead_lines){{at, at + p->w_stride}, (int64_t)p->w_stride * least(n, p->n - first) / p->n / 64 + 1, 0};
 }
 
-FRIT_INLINE void product_in_tiles(const frit_product *whole, fill_fn fill, int parts)
+// Rows of floats lie one after the other: processors guess where the next ones are.
+FRIT_INLINE void product_in_tiles(const frit_product *whole, fill_fn fill, int parts, bool has_panels)
 {
     open_tiles();
     for (int64_t t = 0; t < whole->n_x; t += MAX_TOKENS) {
@@ -278,7 +279,7 @@ FRIT_INLINE void product_in_tiles(const frit_product *whole, fill_fn fill, int p
                 for (int64_t i = o; i < end; i += BLOCK) {
                     stretch s = {.o = i, .n_w = least(end - i, BLOCK), .first = first, .n = least(n, p.n - first)};
                     s.sums = p.scratch + WEIGHT_BYTES + (i - o) / BLOCK * (MAX_TOKENS / BLOCK) * SUM_BYTES;
-                    if (parts == 1) s.ahead = lines_after(&p, &s, o, end, n);
+                    if (has_panels) s.ahead = lines_after(&p, &s, o, end, n);
                     add_stretch(&p, fill, parts, &s);
                 }
             }
