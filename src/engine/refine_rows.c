@@ -393,8 +393,22 @@ static void improve_integers(const batch *b, int64_t row, int64_t first, int64_t
     }
 }
 
-// error is now what the result is above the target; `other` has the changes of the block.
-static void improve_columns(batch *b, int64_t begin, int64_t end)
+// What the squared error changes by for each step of columns [begin, end): of all that the error is now.
+static void find_gradient(batch *b, int64_t begin, int64_t end)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    for (int64_t first = begin; first < end; first += COLUMNS) {
+        const int64_t n_columns = end - first < COLUMNS ? end - first : COLUMNS;
+        frit_dense_dots(&in->dense, rows_of(b->error, b->n, n), rows_of(in->sums + first * n, n_columns, n), n,
+                        b->gradient + first, n);
+    }
+    for (int64_t r = 0; r < b->n; r++)
+        for (int64_t k = begin; k < end; k++) b->gradient[r * n + k] += in->damping * b->error[r * n + k];
+}
+
+// Codes, scales and mins of columns [begin, end) of a unit. `other` has their changes, which the rest of the unit sees.
+static void improve_columns(batch *b, int64_t begin, int64_t end, int64_t unit, int64_t unit_end)
 {
     const frit_refine_input *in = b->job->in;
     const int64_t n = in->width;
@@ -405,8 +419,8 @@ static void improve_columns(batch *b, int64_t begin, int64_t end)
         for (int64_t first = begin; first < end; first += format->group)
             (has_integers(format) ? improve_integers : improve_factors)(b, r, first, begin, end);
     }
-    for (int64_t first = 0; first < n; first += COLUMNS) {
-        const int64_t last = first + COLUMNS < n ? first + COLUMNS : n;
+    for (int64_t first = unit; first < unit_end; first += COLUMNS) {
+        const int64_t last = first + COLUMNS < unit_end ? first + COLUMNS : unit_end;
         if (first == begin) continue;   // is up to date
         frit_dense_dots(&in->dense, rows_of(b->other, b->n, COLUMNS),
                         rows_of(in->sums + first * n + begin, last - first, n), end - begin, b->tile[0], COLUMNS);
@@ -466,42 +480,50 @@ static void take_steps(batch *b, int64_t first, bool of_mins, const float *steps
     }
 }
 
-// d of the super-blocks at `first`, then dmin. All of the rows' gradients follow.
-static void improve_super_blocks(batch *b, int64_t first)
+// The super-blocks' own columns of the gradient, after directions.
+static void follow_directions(batch *b, int64_t first)
 {
     const frit_refine_input *in = b->job->in;
-    const frit_block_format *format = b->job->format;
-    const int64_t n = in->width;
+    const int64_t n = in->width, end = first + b->job->format->block;
+    for (int64_t begin = first; begin < end; begin += COLUMNS) {
+        frit_dense_dots(&in->dense, rows_of(b->directions[0], b->n, FRIT_UNPACKED_CODES),
+                        rows_of(in->sums + begin * n + first, COLUMNS, n), end - first, b->tile[0], COLUMNS);
+        for (int64_t r = 0; r < b->n; r++)
+            for (int k = 0; k < COLUMNS; k++)
+                b->gradient[r * n + begin + k] += b->tile[r][k] + in->damping * b->directions[r][begin - first + k];
+    }
+}
+
+// d of the super-blocks at `first`, then dmin.
+static void improve_super_blocks(batch *b, int64_t first)
+{
+    const bool has_mins = b->job->format->min_high > 0;
     float steps[ROWS];
-    for (int of_mins = 0; of_mins <= (format->min_high > 0); of_mins++) {
+    for (int of_mins = 0; of_mins <= has_mins; of_mins++) {
         for (int64_t r = 0; r < b->n; r++) find_direction(b, r, first, of_mins, b->directions[r]);
         find_steps(b, first, steps);
         take_steps(b, first, of_mins, steps);
-        for (int64_t begin = 0; begin < n; begin += COLUMNS) {
-            const int64_t end = begin + COLUMNS < n ? begin + COLUMNS : n;
-            frit_dense_dots(&in->dense, rows_of(b->directions[0], b->n, FRIT_UNPACKED_CODES),
-                            rows_of(in->sums + begin * n + first, end - begin, n), format->block, b->tile[0], COLUMNS);
-            for (int64_t r = 0; r < b->n; r++)
-                for (int64_t k = begin; k < end; k++) b->gradient[r * n + k] += b->tile[r][k - begin];
-        }
-        for (int64_t r = 0; r < b->n; r++)
-            for (int i = 0; i < format->block; i++) b->gradient[r * n + first + i] += in->damping * b->directions[r][i];
+        if (has_mins && !of_mins) follow_directions(b, first);
     }
+}
+
+// All of a super-block, or of a few blocks: what the other columns have become is seen once.
+static void improve_unit(batch *b, int64_t begin, int64_t end)
+{
+    const frit_block_format *format = b->job->format;
+    find_gradient(b, begin, end);
+    for (int64_t first = begin; first < end; first += COLUMNS)
+        improve_columns(b, first, first + COLUMNS < end ? first + COLUMNS : end, begin, end);
+    for (int64_t first = begin; first < end && has_integers(format); first += format->block)
+        improve_super_blocks(b, first);
 }
 
 static void descend(batch *b)
 {
-    const frit_refine_input *in = b->job->in;
-    const int64_t n = in->width;
-    for (int64_t i = 0; i < b->n * n; i++) b->error[i] = -b->error[i];
-    frit_dense_dots(&in->dense, rows_of(b->error, b->n, n), rows_of(in->sums, n, n), n, b->gradient, n);
-    for (int64_t i = 0; i < b->n * n; i++) b->gradient[i] += in->damping * b->error[i];
-    for (int round = 0; round < in->rounds; round++) {
-        for (int64_t begin = 0; begin < n; begin += COLUMNS)
-            improve_columns(b, begin, begin + COLUMNS < n ? begin + COLUMNS : n);
-        for (int64_t first = 0; first < n && has_integers(b->job->format); first += b->job->format->block)
-            improve_super_blocks(b, first);
-    }
+    const int64_t n = b->job->in->width, unit = b->job->format->block < COLUMNS ? COLUMNS : b->job->format->block;
+    for (int64_t i = 0; i < b->n * n; i++) b->error[i] = -b->error[i];   // what the result is above the target
+    for (int round = 0; round < b->job->in->rounds; round++)
+        for (int64_t begin = 0; begin < n; begin += unit) improve_unit(b, begin, begin + unit < n ? begin + unit : n);
 }
 
 // ------------------------------------------------------------------------------------- rows
