@@ -6,7 +6,7 @@
     bench/quantize_large.py build/release/frit --shape llama-8b --layers 2 --limit 540 --runs full --windows 160
 
 Writes the model in bf16, then quantizes it: `--mix q4_k_m` (mix), `--bits 4.5 --fast` (fast), `--bits 4.5` (full).
-Prints the seconds of each run and of its phases, and the most anonymous memory. A run that --limit seconds for all do
+Prints the seconds of each run and of its phases, those of each refined layer, and the most anonymous memory. A run that --limit seconds for all do
 not suffice for is stopped; what its phase would have taken is then computed from its share.
 """
 import argparse
@@ -21,6 +21,7 @@ import threading
 import time
 
 STEP = re.compile(r"([a-z ]+) \[[#.]+\] +(\d+)%")
+LAYER = re.compile(r"reading the model took")
 
 
 def anonymous_bytes(pid):
@@ -36,7 +37,7 @@ class Run:
     """A command on a terminal, so that it shows its progress."""
 
     def __init__(self, command):
-        self.peak, self.phases, self.text = 0, [], ""
+        self.peak, self.phases, self.text, self.line, self.layers = 0, [], "", "", []
         self.start = time.monotonic()
         self.master, slave = pty.openpty()
         self.process = subprocess.Popen(command, stderr=slave, stdout=subprocess.DEVNULL)
@@ -57,9 +58,12 @@ class Run:
 
     def read(self):
         try:
-            self.text += os.read(self.master, 4096).decode("utf-8", "replace")
+            now = os.read(self.master, 4096).decode("utf-8", "replace")
         except OSError:
             return False
+        self.text += now
+        *lines, self.line = re.split(r"[\r\n]+", self.line + now)
+        self.layers += [line for line in lines if LAYER.search(line)]
         for found in STEP.finditer(self.text):
             self.note(found.group(1).strip(), int(found.group(2)))
         self.text = self.text[-200:] if STEP.search(self.text) is None else self.text[self.text.rfind("]") - 60 :]
@@ -90,6 +94,8 @@ def measure(name, command, end):
     for what, begin, last, share in run.phases:
         whole = f", {100 * (last - begin) / share:.0f} s for all of it" if 0 < share < 98 else ""
         print(f"    {what}: {last - begin:.1f} s to {share} %{whole}", flush=True)
+    for line in run.layers:
+        print(f"        {line.strip()}", flush=True)
 
 
 def main():
@@ -110,7 +116,7 @@ def main():
         measure("making the model", make + ["-p", "1", "-n", "0", "-r", "1", "--no-probe"], end)
         print(f"{os.path.getsize(model) / 1e9:.1f} GB", flush=True)
         size = ["--bits", "4.5", "--windows", args.windows]
-        runs = {"mix": ["--mix", "q4_k_m"], "fast": size + ["--fast"], "full": size}
+        runs = {"mix": ["--mix", "q4_k_m"], "fast": size + ["--fast"], "full": size + ["--verbose"]}
         for name in args.runs.split(","):
             measure(name, [args.frit, "quantize", model, small] + runs[name] + ["-t", args.threads], end)
             for path in (small, small + ".state", small + ".part", small + ".refine.part"):

@@ -256,7 +256,7 @@ int cli_read_file(const char *path, cli_text *out);   // "-": stdin
 // Rounding a GGUF file again that was made of `source` (refine.c): the options of frit quantize, and the work.
 typedef struct cli_refine_options {
     const char *file;   // "own": a text that the model writes
-    bool fast;
+    bool fast, verbose;
 } cli_refine_options;
 const frit_option *cli_refine_rows(size_t *n_rows);
 bool cli_refine_reads(const cli_refine_options *options);   // a file
@@ -267,6 +267,7 @@ typedef struct cli_refine_job {
     size_t n_tokens;
     int32_t n_windows, n_threads;
     bool by_default;   // what cannot be refined is no error
+    bool verbose;
 } cli_refine_job;
 int cli_refine(const cli_common *common, const char *source, const char *target, const cli_refine_job *job);
 void cli_text_add(cli_text *text, const char *bytes, size_t n);

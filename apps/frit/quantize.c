@@ -254,7 +254,8 @@ static int refine(const quantize_args *args, const char *source, const char *tar
                                 .n_tokens = samples->n,
                                 .n_windows = args->size.n_windows,
                                 .n_threads = args->convert.n_threads,
-                                .by_default = by_default};
+                                .by_default = by_default,
+                                .verbose = args->refine.verbose};
     return cli_refine(&args->common, source, target, &job);
 }
 

@@ -17,6 +17,10 @@ const frit_option *cli_refine_rows(size_t *n_rows)
          .type = FRIT_OPTION_FLAG,
          .offset = offsetof(cli_refine_options, fast),
          .help = "do not round again for a size; by default that is done, with the text that was measured with"},
+        {.name = "verbose",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(cli_refine_options, verbose),
+         .help = "say how long the parts of each layer took that was rounded again"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
@@ -27,12 +31,18 @@ bool cli_refine_reads(const cli_refine_options *options)
     return options->file && strcmp(options->file, "own") != 0;
 }
 
+typedef struct notes {
+    const cli_common *common;
+    bool verbose;
+} notes;
+
 static void note(void *ctx, frit_log_level level, const char *sentence)
 {
-    if (level == FRIT_LOG_INFO)
-        cli_note(ctx, "%s", sentence);
+    const notes *n = ctx;
+    if (level == FRIT_LOG_INFO || (level == FRIT_LOG_DEBUG && n->verbose))
+        cli_note(n->common, "%s", sentence);
     else
-        cli_log(ctx, level, sentence);
+        cli_log((void *)n->common, level, sentence);
 }
 
 enum { WINDOW = 512, WINDOWS = 256 };
@@ -92,13 +102,14 @@ static frit_status refine(const cli_common *common, const char *source, const ch
     frit_status status = has_tokens ? FRIT_OK : read_tokens(common, source, job, &tokens, &n_tokens);
     if (status == FRIT_OK) {
         cli_progress_start(&progress, common, "refining");
+        notes said = {common, job->verbose};
         const frit_refine_options options = {.tokens = has_tokens ? job->tokens : tokens,
                                              .n_tokens = n_tokens,
                                              .n_threads = job->n_threads,
                                              .progress = cli_progress_step,
                                              .progress_ctx = &progress,
                                              .log = note,
-                                             .log_ctx = (void *)common};
+                                             .log_ctx = &said};
         status = frit_refine(source, target, &options);
         cli_progress_end(&progress);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sums of x x^T over the rows that matrices read.
 #include "engine/covariance.h"
+#include "base/time.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 enum {
     TILE = 64,               // rows and columns of H at a time
     COVARIANCE_ROWS = 512,   // added up by themselves
+    MANY_ROWS = 2048,        // the same, where rows are gathered: the sums of a wide matrix do not fit a cache
+    GAP = 32,                // between columns, so that neighbours do not compete for a place in the cache
     TILES_FROM = 1024,       // below, making the forms takes as long as is won
 };
 
@@ -166,70 +169,87 @@ double frit_covariance_error(const frit_covariance *covariance, const frit_covar
 
 // ------------------------------------------------------------------------------------- adding up
 
-typedef struct adding {
-    const frit_dense *dense;
+typedef struct turning {
     const float *x, *z;
     const int64_t *rows;   // of x; NULL: all in sequence
-    int64_t n, width;
-    float *turned, *turned_z;   // [width, n]
-    float *sums, *cross;
-} adding;
+    int64_t first, n;      // column of the result of the first one
+    frit_covariance_columns to;
+} turning;
 
-static void turn(const float *x, const int64_t *rows, int64_t n, int64_t width, int64_t begin, int64_t end, float *out)
+static void turn(const turning *t, int64_t begin, int64_t end)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const float *row = x + (rows ? rows[i] : i) * width;
-        for (int64_t c = begin; c < end; c++) out[c * n + i] = row[c];
+    for (int64_t i = 0; i < t->n; i++) {
+        const float *row = t->x + (t->rows ? t->rows[i] : i) * t->to.width;
+        float *out = t->to.x + t->first + i;
+        for (int64_t c = begin; c < end; c++) out[c * t->to.stride] = row[c];
+    }
+}
+
+static void turn_differences(const turning *t, int64_t begin, int64_t end)
+{
+    for (int64_t i = 0; i < t->n; i++) {
+        const float *x = t->x + i * t->to.width, *z = t->z + i * t->to.width;
+        float *out = t->to.z + t->first + i;
+        for (int64_t c = begin; c < end; c++) out[c * t->to.stride] = z[c] - x[c];
     }
 }
 
 // Sixteen columns at a time, so that what is written stays in the cache.
 static void turn_part(void *ctx, int part, int parts)
 {
-    const adding *a = ctx;
-    const int64_t n_blocks = (a->width + 15) / 16;
+    const turning *t = ctx;
+    const int64_t n_blocks = (t->to.width + 15) / 16;
     for (int64_t b = n_blocks * part / parts; b < n_blocks * (part + 1) / parts; b++) {
-        const int64_t begin = 16 * b, end = min(begin + 16, a->width);
-        turn(a->x, a->rows, a->n, a->width, begin, end, a->turned);
-        if (a->z) turn(a->z, NULL, a->n, a->width, begin, end, a->turned_z);
+        const int64_t begin = 16 * b, end = min(begin + 16, t->to.width);
+        turn(t, begin, end);
+        if (t->z) turn_differences(t, begin, end);
     }
 }
 
+typedef struct adding {
+    const frit_dense *dense;
+    frit_covariance_columns columns;
+} adding;
+
 static frit_dense_rows turned_rows(const adding *a, const float *turned, int64_t begin)
 {
-    return (frit_dense_rows){turned + begin * a->n, min(TILE, a->width - begin), a->n};
+    const frit_covariance_columns *c = &a->columns;
+    return (frit_dense_rows){turned + begin * c->stride, min(TILE, c->width - begin), c->stride};
 }
 
 static void add_tile(const adding *a, int64_t i, int64_t j)
 {
     float tile[TILE][TILE];
-    const frit_dense_rows rows = turned_rows(a, a->turned, i), columns = turned_rows(a, a->turned, j);
-    frit_dense_dots(a->dense, rows, columns, a->n, tile[0], TILE);
+    const frit_covariance_columns *c = &a->columns;
+    const frit_dense_rows rows = turned_rows(a, c->x, i), columns = turned_rows(a, c->x, j);
+    frit_dense_dots(a->dense, rows, columns, c->n, tile[0], TILE);
     for (int64_t k = 0; k < rows.n; k++)
         for (int64_t l = 0; l < columns.n && j + l <= i + k; l++) {
-            float *at = a->sums + (i + k) * a->width + j + l;
+            float *at = c->sums + (i + k) * c->width + j + l;
             *at += tile[k][l];
-            a->sums[(j + l) * a->width + i + k] = *at;
+            c->sums[(j + l) * c->width + i + k] = *at;
         }
 }
 
 static void add_cross_tile(const adding *a, int64_t i, int64_t j)
 {
     float tile[TILE][TILE];
-    const frit_dense_rows rows = turned_rows(a, a->turned, i), columns = turned_rows(a, a->turned_z, j);
-    frit_dense_dots(a->dense, rows, columns, a->n, tile[0], TILE);
+    const frit_covariance_columns *c = &a->columns;
+    const frit_dense_rows rows = turned_rows(a, c->x, i), columns = turned_rows(a, c->z, j);
+    frit_dense_dots(a->dense, rows, columns, c->n, tile[0], TILE);
     for (int64_t k = 0; k < rows.n; k++)
-        for (int64_t l = 0; l < columns.n; l++) a->cross[(i + k) * a->width + j + l] += tile[k][l];
+        for (int64_t l = 0; l < columns.n; l++) c->cross[(i + k) * c->width + j + l] += tile[k][l];
 }
 
 static void add_part(void *ctx, int part, int parts)
 {
     const adding *a = ctx;
+    const int64_t width = a->columns.width;
     int64_t n = 0;
-    for (int64_t i = 0; i < a->width; i += TILE)
-        for (int64_t j = 0; j < a->width; j += TILE) {
+    for (int64_t i = 0; i < width; i += TILE)
+        for (int64_t j = 0; j < width; j += TILE) {
             if (j <= i && n++ % parts == part) add_tile(a, i, j);
-            if (a->z && n++ % parts == part) add_cross_tile(a, i, j);
+            if (a->columns.z && n++ % parts == part) add_cross_tile(a, i, j);
         }
 }
 
@@ -243,33 +263,68 @@ static frit_status reserve(frit_covariance *covariance, size_t n)
     return FRIT_OK;
 }
 
-// Rows of one expert or head.
-static frit_status add_rows(frit_covariance *covariance, frit_covariance_entry *entry, int64_t each, const float *x,
-                            const float *z, const int64_t *rows, int64_t n, frit_pool *pool)
+static int64_t most_rows(const frit_covariance *covariance)
 {
-    const int64_t width = entry->width;
-    FRIT_TRY(reserve(covariance, (size_t)(2 * width * min(n, COVARIANCE_ROWS))));
-    for (int64_t i = 0; i < n; i += COVARIANCE_ROWS) {
-        adding a = {.dense = &covariance->dense,
-                    .x = rows ? x : x + i * width,
-                    .z = z ? z + i * width : NULL,
-                    .rows = rows ? rows + i : NULL,
-                    .n = min(n - i, COVARIANCE_ROWS),
-                    .width = width,
-                    .turned = covariance->scratch,
-                    .sums = entry->sums + each * width * width,
-                    .cross = entry->cross};
-        a.turned_z = a.turned + width * a.n;
-        frit_pool_run(pool, turn_part, &a);
-        const frit_covariance_columns columns = {
-            .x = a.turned, .z = z ? a.turned_z : NULL, .n = a.n, .width = width, .sums = a.sums, .cross = a.cross};
-        if (covariance->dense.run_tiles && width >= covariance->tiles_from)
-            FRIT_TRY(frit_covariance_add_tiles(covariance, &columns, pool));
-        else
-            frit_pool_run(pool, add_part, &a);
+    return covariance->gathers ? MANY_ROWS : COVARIANCE_ROWS;
+}
+
+// Where the rest lies.
+static frit_covariance_columns columns_of(const frit_covariance *covariance)
+{
+    const frit_covariance_rest *rest = &covariance->rest;
+    const frit_covariance_entry *entry = &covariance->entries[rest->entry];
+    const int64_t stride = most_rows(covariance) + GAP;
+    return (frit_covariance_columns){.x = covariance->scratch,
+                                     .z = entry->cross ? covariance->scratch + entry->width * stride : NULL,
+                                     .n = rest->n,
+                                     .stride = stride,
+                                     .width = entry->width,
+                                     .sums = entry->sums + rest->each * entry->width * entry->width,
+                                     .cross = entry->cross};
+}
+
+frit_status frit_covariance_finish(frit_covariance *covariance, frit_pool *pool)
+{
+    if (covariance->rest.n == 0) return FRIT_OK;
+    adding a = {.dense = &covariance->dense, .columns = columns_of(covariance)};
+    frit_status status = FRIT_OK;
+    if (covariance->dense.run_tiles && a.columns.width >= covariance->tiles_from)
+        status = frit_covariance_add_tiles(covariance, &a.columns, pool);
+    else
+        frit_pool_run(pool, add_part, &a);
+    covariance->rest.n = 0;
+    return status;
+}
+
+// Makes room for rows of one expert or head.
+static frit_status begin_rows(frit_covariance *covariance, int64_t index, int64_t each, frit_pool *pool)
+{
+    frit_covariance_rest *rest = &covariance->rest;
+    const bool fits = rest->entry == index && rest->each == each && rest->n < most_rows(covariance);
+    if (rest->n > 0 && fits) return FRIT_OK;
+    FRIT_TRY(frit_covariance_finish(covariance, pool));
+    *rest = (frit_covariance_rest){index, each, 0};
+    return reserve(covariance, (size_t)(2 * covariance->entries[index].width * (most_rows(covariance) + GAP)));
+}
+
+static frit_status add_rows(frit_covariance *covariance, int64_t index, int64_t each, const float *x, const float *z,
+                            const int64_t *rows, int64_t n, frit_pool *pool)
+{
+    frit_covariance_entry *entry = &covariance->entries[index];
+    for (int64_t i = 0, n_now; i < n; i += n_now) {
+        FRIT_TRY(begin_rows(covariance, index, each, pool));
+        n_now = min(n - i, most_rows(covariance) - covariance->rest.n);
+        turning t = {.x = rows ? x : x + i * entry->width,
+                     .z = z ? z + i * entry->width : NULL,
+                     .rows = rows ? rows + i : NULL,
+                     .first = covariance->rest.n,
+                     .n = n_now,
+                     .to = columns_of(covariance)};
+        frit_pool_run(pool, turn_part, &t);
+        covariance->rest.n += n_now;
     }
     entry->counts[each] += n;
-    return FRIT_OK;
+    return covariance->gathers ? FRIT_OK : frit_covariance_finish(covariance, pool);
 }
 
 static frit_status keep_rows(frit_covariance_entry *entry, const float *x, int64_t n)
@@ -299,16 +354,14 @@ static frit_status take_rows(const frit_covariance *covariance, frit_covariance_
     return FRIT_OK;
 }
 
-frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, const frit_covariance_rows *rows,
-                                frit_pool *pool)
+static frit_status add(frit_covariance *covariance, int64_t index, const frit_covariance_rows *rows, frit_pool *pool)
 {
     frit_covariance_entry *entry = &covariance->entries[index];
-    if (entry->source != index) return FRIT_OK;   // another matrix reads the same
     if (!rows->each) {
         const float *z = NULL;
         if (covariance->keeps_rows) return keep_rows(entry, rows->x, rows->n);
         if (entry->cross) FRIT_TRY(take_rows(covariance, entry, rows->n, &z));
-        return add_rows(covariance, entry, 0, rows->x, z, NULL, rows->n, pool);
+        return add_rows(covariance, index, 0, rows->x, z, NULL, rows->n, pool);
     }
     if (covariance->keeps_rows) return FRIT_OK;
     int64_t *own = malloc((size_t)(rows->n > 0 ? rows->n : 1) * sizeof *own);
@@ -318,8 +371,18 @@ frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, cons
         int64_t n = 0;
         for (int64_t i = 0; i < rows->n; i++)
             if (rows->each[i] == e) own[n++] = rows->rows[i];
-        if (n > 0) status = add_rows(covariance, entry, e, rows->x, NULL, own, n, pool);
+        if (n > 0) status = add_rows(covariance, index, e, rows->x, NULL, own, n, pool);
     }
     free(own);
+    return status;
+}
+
+frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, const frit_covariance_rows *rows,
+                                frit_pool *pool)
+{
+    if (covariance->entries[index].source != index) return FRIT_OK;   // another matrix reads the same
+    const uint64_t start = frit_time_ns();
+    const frit_status status = add(covariance, index, rows, pool);
+    covariance->spent_ns += frit_time_ns() - start;
     return status;
 }

@@ -5,12 +5,12 @@
 // these sums H. H is symmetric, and all of it is stored. Matrices that read the same rows (q, k and v; gate and up)
 // share one. Experts, and heads of latent attention, have one each.
 //
-// Sums are f32; up to COVARIANCE_ROWS rows of a step are added up by themselves first. A thread computes tiles of H of
-// its own, so they do not depend on how many threads there are. Wide matrices are added up in tiles of bfloat16 where
-// the processor has these (covariance_tiles.c).
+// Sums are f32; the rows of a step, and of several where it gathers them, are added up by themselves first. A thread
+// computes tiles of H of its own, so they do not depend on how many threads there are. Wide matrices are added up in
+// tiles of bfloat16 where the processor has these (covariance_tiles.c).
 //
 // With `against`, the sums of another engine whose steps have the same tokens: the rows z that it has read are kept,
-// and `cross` is the sum of x z^T. It tells how inputs of the other model follow from those of this one.
+// and `cross` is the sum of x (z - x)^T. It tells how inputs of the other model follow from those of this one.
 #pragma once
 #include "base/arena.h"
 #include "base/map.h"
@@ -23,12 +23,17 @@ typedef struct frit_covariance_entry {
     int64_t width, n_each;   // columns; experts or heads, or 1
     int64_t source;          // the entry that has the sums: its own index, or that of a matrix that reads the same rows
     float *sums;             // [n_each, width, width]
-    float *cross;            // [width, width], row by x and column by z; NULL: none
+    float *cross;            // [width, width], row by x and column by z - x; NULL: none
     int64_t *counts;         // [n_each]: rows
     float *kept;             // [n_kept, width]: rows since frit_covariance_forget
     int64_t n_kept, kept_capacity;
     int64_t n_taken;   // of the other one's rows
 } frit_covariance_entry;
+
+// Rows of one entry, as columns in the scratch, that are not in its sums yet.
+typedef struct frit_covariance_rest {
+    int64_t entry, each, n;
+} frit_covariance_rest;
 
 struct frit_covariance {
     frit_covariance_options options;
@@ -39,9 +44,12 @@ struct frit_covariance {
     bool keeps_rows;                   // instead of sums, for one that is against this
     struct frit_covariance *against;   // NULL: none
     frit_dense dense;
+    bool gathers;   // of few matrices: rows are added up when there are many, or by frit_covariance_finish
+    frit_covariance_rest rest;
     float *scratch;   // rows turned into columns
     size_t n_scratch;
     int64_t tiles_from;   // width of a matrix from which tiles of bfloat16 are used
+    uint64_t spent_ns;    // in adding rows up
     uint8_t *tiles;       // columns in the forms that these read, and room for each thread
     size_t tiles_bytes;
     frit_arena arena;   // of all but `entries`, kept rows, scratch and tiles
@@ -68,11 +76,14 @@ typedef struct frit_covariance_rows {
 
 frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, const frit_covariance_rows *rows,
                                 frit_pool *pool);
+// After the last rows, if it gathers them: then the sums have all.
+frit_status frit_covariance_finish(frit_covariance *covariance, frit_pool *pool);
 
-// Within it: the rows of a step as columns x [width, n], and those of the other engine, z; NULL: none.
+// Within it: rows as columns x [width, n], and what those of the other engine differ by, z; NULL: none. From a column
+// to the next there are `stride` numbers, a multiple of 32 at least as large as n.
 typedef struct frit_covariance_columns {
-    const float *x, *z;
-    int64_t n, width;
+    float *x, *z;
+    int64_t n, stride, width;
     float *sums, *cross;   // [width, width], added to
 } frit_covariance_columns;
 

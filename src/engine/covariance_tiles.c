@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Sums of x x^T and x z^T in tiles of bfloat16: x with 16 bits of precision times x or z with 8.
+// Sums of x x^T and x z^T in tiles of bfloat16.
 //
-// Of H the lower triangle is computed, and copied to the upper one. What rounding a factor to 8 bits adds has no
-// direction, and cancels over the rows that are added up; the model's products round what they read as coarsely.
+// Of H the lower triangle is computed, and copied to the upper one. Both factors are the same rounded numbers, so H is
+// what it is for inputs that are a little different: no less positive. What rounding adds has no direction, and cancels
+// over the rows that are added up; the model's products round what they read as coarsely.
 #include "engine/covariance.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 256, COLUMNS = 128, SQUARE = 16 };   // of a block; what is copied at once
+enum { ROWS = 512, COLUMNS = 128, SQUARE = 16 };   // of a block; what is copied at once
 
 typedef struct adding {
     const frit_covariance_columns *columns;
@@ -27,10 +28,15 @@ static void make_part(void *ctx, int part, int parts)
 {
     const adding *a = ctx;
     const frit_covariance_columns *c = a->columns;
+    const size_t n_zeros = (size_t)(a->x.width - c->n) * sizeof(float);
     for (int64_t i = c->width * part / parts; i < c->width * (part + 1) / parts; i++) {
-        frit_dense_make_fine(a->dense, a->x, i, c->x + i * c->n);
-        frit_dense_make_coarse(a->x, i, c->x + i * c->n);
-        if (c->z) frit_dense_make_coarse(a->z, i, c->z + i * c->n);
+        float *x = c->x + i * c->stride, *z = c->z ? c->z + i * c->stride : NULL;
+        memset(x + c->n, 0, n_zeros);
+        frit_dense_make_tiled(a->dense, a->x, i, x);
+        frit_dense_make_plain(a->x, i, x);
+        if (!z) continue;
+        memset(z + c->n, 0, n_zeros);
+        frit_dense_make_plain(a->z, i, z);
     }
 }
 
@@ -90,10 +96,10 @@ frit_status frit_covariance_add_tiles(frit_covariance *covariance, const frit_co
                                       frit_pool *pool)
 {
     const frit_dense *dense = &covariance->dense;
-    const int64_t width = columns->width, n = columns->n;
-    const size_t fine = frit_dense_fine_bytes(dense, width, n), coarse = frit_dense_coarse_bytes(width, n),
+    const int64_t width = columns->width, n = (columns->n + 31) / 32 * 32;
+    const size_t tiled = frit_dense_tiled_bytes(dense, width, n), plain = frit_dense_plain_bytes(width, n),
                  own = frit_dense_tile_scratch_bytes() + ROWS * COLUMNS * sizeof(float),
-                 n_bytes = fine + 2 * coarse + (size_t)frit_pool_size(pool) * own + 64;
+                 n_bytes = tiled + 2 * plain + (size_t)frit_pool_size(pool) * own + 64;
     if (n_bytes > covariance->tiles_bytes) {
         free(covariance->tiles);
         covariance->tiles_bytes = 0;
@@ -104,9 +110,9 @@ frit_status frit_covariance_add_tiles(frit_covariance *covariance, const frit_co
     uint8_t *at = aligned(covariance->tiles);
     adding a = {.columns = columns,
                 .dense = dense,
-                .x = {.fine = at, .coarse = at + fine, .width = n},
-                .z = {.coarse = at + fine + coarse, .width = n},
-                .own = at + fine + 2 * coarse,
+                .x = {.tiled = at, .plain = at + tiled, .width = n},
+                .z = {.plain = at + tiled + plain, .width = n},
+                .own = at + tiled + 2 * plain,
                 .own_bytes = own};
     frit_pool_run(pool, make_part, &a);
     frit_pool_run(pool, add_part, &a);

@@ -4,8 +4,8 @@
 // All are sums over neighbouring numbers of rows, as products with weights are. Results do not depend on how many rows
 // are computed at once.
 //
-// Tiles of bfloat16 (AMX) multiply several times as fast. There one factor has 8 bits of precision and the other one
-// 16: enough for sums over many rows, whose errors cancel. What is computed from these sums stays in f32.
+// Tiles of bfloat16 (AMX) multiply several times as fast, with 8 bits of precision: enough for sums over many rows,
+// whose errors cancel. What is computed from these sums stays in f32.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -14,9 +14,9 @@ struct frit_product;   // backend/cpu/kernels.h
 
 typedef struct frit_dense {
     void (*run)(const struct frit_product *product);
-    void (*run_tiles)(const struct frit_product *product);        // NULL: no tiles
-    void (*make_fine)(const float *x, uint8_t *out, int64_t n);   // a row of the factor with 16 bits; NULL: as it is
-    int fine_form;                                                // frit_form
+    void (*run_tiles)(const struct frit_product *product);         // NULL: no tiles
+    void (*make_tiled)(const float *x, uint8_t *out, int64_t n);   // a row of the factor in tiles; NULL: as it is
+    int tiled_form;                                                // frit_form
 } frit_dense;
 
 void frit_dense_init(frit_dense *dense);
@@ -32,28 +32,28 @@ void frit_dense_dots(const frit_dense *dense, frit_dense_rows a, frit_dense_rows
 
 // ------------------------------------------------------------------------------------- tiles
 
-enum { FRIT_DENSE_TILE_ROWS = 16 };   // fine rows come in as many, and products begin at a multiple of it
+enum { FRIT_DENSE_TILE_ROWS = 16 };   // tiled rows come in as many, and products begin at a multiple of it
 
 // For tests: where there are no tiles, vectors multiply the same forms.
 void frit_dense_use_tiles(frit_dense *dense);
 
-// Rows of `width` numbers as a factor of each kind.
+// Rows of `width` numbers, a multiple of 32, as a factor of each kind.
 typedef struct frit_dense_forms {
-    uint8_t *fine, *coarse;   // frit_dense_fine_bytes, frit_dense_coarse_bytes of them, at multiples of 64
+    uint8_t *tiled, *plain;   // frit_dense_tiled_bytes, frit_dense_plain_bytes of them, at multiples of 64
     int64_t width;
 } frit_dense_forms;
 
-size_t frit_dense_fine_bytes(const frit_dense *dense, int64_t n_rows, int64_t width);
-size_t frit_dense_coarse_bytes(int64_t n_rows, int64_t width);
+size_t frit_dense_tiled_bytes(const frit_dense *dense, int64_t n_rows, int64_t width);
+size_t frit_dense_plain_bytes(int64_t n_rows, int64_t width);
 size_t frit_dense_tile_scratch_bytes(void);   // a multiple of 64
 
-void frit_dense_make_fine(const frit_dense *dense, frit_dense_forms forms, int64_t i, const float *row);
-void frit_dense_make_coarse(frit_dense_forms forms, int64_t i, const float *row);
+void frit_dense_make_tiled(const frit_dense *dense, frit_dense_forms forms, int64_t i, const float *row);
+void frit_dense_make_plain(frit_dense_forms forms, int64_t i, const float *row);
 
 typedef struct frit_dense_block {
     int64_t first, n;
 } frit_dense_block;
 
-// y[i * y_stride + j] = dot(fine row a.first + i of x, coarse row b.first + j of z). `scratch` is at a multiple of 64.
+// y[i * y_stride + j] = dot(tiled row a.first + i of x, plain row b.first + j of z). `scratch` is at a multiple of 64.
 void frit_dense_tile_dots(const frit_dense *dense, frit_dense_forms x, frit_dense_block a, frit_dense_forms z,
                           frit_dense_block b, float *y, int64_t y_stride, uint8_t *scratch);

@@ -8,6 +8,7 @@
 // its token embeddings stays: those have been read.
 #include "engine/refine.h"
 #include "base/file.h"
+#include "base/time.h"
 #include "engine/refine_file.h"
 #include "engine/refine_rows.h"
 #include "engine/refine_state.h"
@@ -20,6 +21,11 @@
 
 enum { HELD_OUT = 8, MEASURED_WINDOWS = 16, TOKENS_PER_COLUMN = 5, ROUNDS = 5 };
 static const float alpha = 0.5f;   // how much of the errors of earlier layers is taken back
+
+// Of a layer, in nanoseconds: where its time goes.
+typedef struct layer_times {
+    uint64_t model, file, sums, factors, rounding;
+} layer_times;
 
 typedef struct refining {
     const frit_refine_options *options;
@@ -48,6 +54,7 @@ typedef struct refining {
     frit_refine_labels labels;
     frit_refine_state state;
     size_t n_taken;   // tensors of an earlier run
+    layer_times times;
 } refining;
 
 // ------------------------------------------------------------------------------------- reading the text
@@ -79,21 +86,65 @@ static frit_status say_progress(refining *r)
     return frit_fail(FRIT_E_CANCELLED, "%s: refining was cancelled", r->path);
 }
 
-// The windows that are held out, or the others. The model's engine need not run where all that it has read is kept.
+static const frit_tensor *own_output(const refining *r);
+static bool is_refinable(const refining *r, const char *name);
+
+// The last layer after which something is refined yet.
+static int32_t last_to_leave(const refining *r)
+{
+    return r->source->hp.n_layer - (own_output(r) ? 1 : 2);
+}
+
+// Whether the layer has no matrices to refine but those that are refined now.
+static bool is_last_group(const refining *r)
+{
+    for (int64_t i = 0; i < r->kept->n; i++) {
+        const frit_covariance_entry *entry = &r->kept->entries[i];
+        if (entry->source != r->next && is_left(r, entry->name) && is_refinable(r, entry->name)) return false;
+    }
+    return true;
+}
+
+// Adds the time since `from` to a sum, and returns now.
+static uint64_t count_time(uint64_t *sum, uint64_t from)
+{
+    const uint64_t now = frit_time_ns();
+    *sum += now - from;
+    return now;
+}
+
+static frit_status read_window(refining *r, int64_t w, bool is_read, frit_covariance *sums)
+{
+    uint64_t now = frit_time_ns();
+    if (!is_read) FRIT_TRY(frit_refine_stream_run(&r->original, w, r->text.window));
+    now = count_time(&r->times.model, now);
+    const uint64_t before = sums->spent_ns;
+    FRIT_TRY(frit_refine_stream_run(&r->changed, w, r->text.window));
+    count_time(&r->times.file, now);
+    r->times.file -= sums->spent_ns - before;
+    r->times.sums += sums->spent_ns - before;
+    return say_progress(r);
+}
+
+// The windows that are held out, or the others. The model's engine need not run where all that it has read is kept. It
+// goes on to the next layer where it need not come back to this one.
 static frit_status read_windows(refining *r, bool is_held, frit_covariance *kept, frit_covariance *sums)
 {
     const bool is_read = r->keeps_all && r->kept_layer == r->layer;
+    const bool leaves = r->layer <= last_to_leave(r) && is_last_group(r);
+    const bool advances = r->original.rows && (r->keeps_all || leaves);
     frit_covariance_set_against(sums, kept);
-    if (!is_read) FRIT_TRY(frit_refine_stream_begin(&r->original, kept, r->layer, r->original.rows && r->keeps_all));
+    if (!is_read) FRIT_TRY(frit_refine_stream_begin(&r->original, kept, r->layer, advances));
     FRIT_TRY(frit_refine_stream_begin(&r->changed, sums, r->layer, false));
     for (int64_t w = 0; w < r->text.n_windows; w++) {
         if ((w % HELD_OUT == HELD_OUT - 1) != is_held) continue;
         if (!r->keeps_all) frit_covariance_forget(kept);
         if (!r->keeps_all) frit_covariance_forget(sums);
-        if (!is_read) FRIT_TRY(frit_refine_stream_run(&r->original, w, r->text.window));
-        FRIT_TRY(frit_refine_stream_run(&r->changed, w, r->text.window));
-        FRIT_TRY(say_progress(r));
+        FRIT_TRY(read_window(r, w, is_read, sums));
     }
+    const uint64_t now = frit_time_ns();
+    FRIT_TRY(frit_covariance_finish(sums, r->pool));
+    count_time(&r->times.sums, now);
     return FRIT_OK;
 }
 
@@ -165,7 +216,9 @@ static frit_status prepare_input(refining *r, const frit_covariance_entry *sums,
                                    .held_cross = held ? held->cross : NULL,
                                    .alpha = alpha,
                                    .rounds = ROUNDS};
+    const uint64_t start = frit_time_ns();
     FRIT_TRY(frit_refine_factor(&r->input, r->pool));
+    count_time(&r->times.factors, start);
     r->input_of = at;
     return FRIT_OK;
 }
@@ -175,8 +228,10 @@ static frit_status refine_matrix(refining *r, matrix *m)
 {
     frit_refine_rows rows = {
         .type = m->to->dtype, .weights = m->weights, .start = blocks_of(r, m), .blocks = m->blocks, .n = m->n_rows};
+    const uint64_t start = frit_time_ns();
     FRIT_TRY(read_weights(m));
     FRIT_TRY(frit_refine_run(&r->input, &rows, r->pool));
+    count_time(&r->times.rounding, start);
     if (rows.change < 0) {
         memcpy(blocks_of(r, m), m->blocks, (size_t)m->n_rows * frit_dtype_row_bytes(m->to->dtype, m->width));
         r->n_refined++;
@@ -344,6 +399,7 @@ static frit_status open_changed(refining *r)
 {
     FRIT_TRY(frit_model_open_memory(&r->quantized, r->bytes, r->n_bytes, NULL));
     r->quantized->loads_late = true;   // an engine for each group of matrices, of a layer
+    r->quantized->floats_coarse = true;
     return check_target(r);
 }
 
@@ -367,6 +423,7 @@ static frit_status run_pass(refining *r, bool *is_done)
     FRIT_TRY(start_changed(r));
     FRIT_TRY(new_covariance(r, is_wanted, &r->sums));
     FRIT_TRY(new_covariance(r, is_wanted, &r->held));
+    r->sums->gathers = r->held->gathers = true;
     FRIT_TRY(read_windows(r, false, r->kept, r->sums));
     FRIT_TRY(read_windows(r, true, r->kept_held, r->held));
     if (r->original.advances) r->original.layer = r->layer + 1;
@@ -398,12 +455,15 @@ static frit_status advance(refining *r, frit_refine_stream *stream)
 // From the layer to the next one, in both engines, where what they read is kept.
 static frit_status advance_both(refining *r)
 {
-    const int32_t last = r->source->hp.n_layer - (own_output(r) ? 1 : 2);
-    if (r->layer > last || !r->original.rows) return FRIT_OK;
+    uint64_t now = frit_time_ns();
+    if (r->layer > last_to_leave(r) || !r->original.rows) return FRIT_OK;
     if (r->original.layer <= r->layer) FRIT_TRY(advance(r, &r->original));
+    now = count_time(&r->times.model, now);
     FRIT_TRY(open_changed(r));
     FRIT_TRY(start_changed(r));
-    return advance(r, &r->changed);
+    FRIT_TRY(advance(r, &r->changed));
+    count_time(&r->times.file, now);
+    return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------------- what a run before has done
@@ -476,15 +536,28 @@ static frit_status open_copy(refining *r)
     return FRIT_OK;
 }
 
+static void say_times(const refining *r)
+{
+    const layer_times *t = &r->times;
+    frit_log_say(
+        &r->log, FRIT_LOG_DEBUG,
+        "%.40s: reading the model took %.1f s, the file %.1f s, covariance %.1f s, its factors %.1f s, rounding "
+        "%.1f s",
+        r->prefix, 1e-9 * (double)t->model, 1e-9 * (double)t->file, 1e-9 * (double)t->sums, 1e-9 * (double)t->factors,
+        1e-9 * (double)t->rounding);
+}
+
 static frit_status refine_layer(refining *r)
 {
     frit_status status = FRIT_OK;
     set_prefix(r);
+    r->times = (layer_times){0};
     for (bool is_done = false; !is_done && status == FRIT_OK;) {
         status = run_pass(r, &is_done);
         close_pass(r);
     }
     if (status == FRIT_OK) status = advance_both(r);
+    if (status == FRIT_OK) say_times(r);
     close_pass(r);
     close_layer(r);
     return status;
@@ -520,14 +593,20 @@ static frit_status open_streams(refining *r)
     return FRIT_OK;
 }
 
-// Over text that is held out.
+// Over text that is held out: as exactly as engines compute, which for covariance they need not.
 static frit_status measure(refining *r, double *kl)
 {
-    FRIT_TRY(frit_engine_observe_covariance(r->original.engine, NULL));
+    const frit_engine_options options = engine_options(r);
+    frit_refine_stream exact = {.text = &r->text};
     frit_status status = open_changed(r);
+    r->source->floats_coarse = false;
+    if (status == FRIT_OK) status = frit_engine_new(&exact.engine, r->source, &options);
+    r->source->floats_coarse = true;
+    if (status == FRIT_OK) r->quantized->floats_coarse = false;
     if (status == FRIT_OK) status = start_changed(r);
     if (status == FRIT_OK)
-        status = frit_refine_measure(&r->original, &r->changed, HELD_OUT - 1, HELD_OUT, MEASURED_WINDOWS, kl);
+        status = frit_refine_measure(&exact, &r->changed, HELD_OUT - 1, HELD_OUT, MEASURED_WINDOWS, kl);
+    frit_engine_free(exact.engine);
     close_pass(r);
     return status;
 }
@@ -585,6 +664,7 @@ static frit_status refine(refining *r, const char *source)
     double before;
     FRIT_TRY(frit_model_open(&r->source, source, NULL));
     r->source->floats_in_place = r->source->loads_late = true;   // layers run one after the other
+    r->source->floats_coarse = true;   // what products round has no direction, and cancels in sums over many rows
     FRIT_TRY(check_source(r));
     label_text(r);
     FRIT_TRY(open_copy(r));

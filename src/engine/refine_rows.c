@@ -86,15 +86,14 @@ static void solve_lower(batch *b, float *x, int64_t begin, int64_t end)
     }
 }
 
-// rows (alpha (C - H)) of a matrix of weights, into `out`.
-static void mixed_products(const batch *b, const float *sums, const float *cross, float *out)
+// rows (alpha D) of a matrix of weights, into `out`.
+static void mixed_products(const batch *b, const float *cross, float *out)
 {
     const frit_refine_input *in = b->job->in;
     const int64_t n = in->width;
     const float *weights = b->job->rows->weights + b->first * n;
     frit_dense_dots(&in->dense, rows_of(weights, b->n, n), rows_of(cross, n, n), n, out, n);
-    frit_dense_dots(&in->dense, rows_of(weights, b->n, n), rows_of(sums, n, n), n, b->other, n);
-    for (int64_t i = 0; i < b->n * n; i++) out[i] = in->alpha * (out[i] - b->other[i]);
+    for (int64_t i = 0; i < b->n * n; i++) out[i] *= in->alpha;
 }
 
 static void find_target(batch *b)
@@ -104,7 +103,7 @@ static void find_target(batch *b)
     memcpy(b->target, b->job->rows->weights + b->first * n, (size_t)(b->n * n) * sizeof(float));
     if (!in->cross) return;
     float *x = b->error;
-    mixed_products(b, in->sums, in->cross, x);
+    mixed_products(b, in->cross, x);
     for (int64_t end = n; end > 0; end -= end % COLUMNS ? end % COLUMNS : COLUMNS)
         solve_upper(b, x, end - (end % COLUMNS ? end % COLUMNS : COLUMNS), end);
     for (int64_t r = 0; r < b->n; r++)
@@ -546,7 +545,7 @@ static double compare(batch *b)
             before[r * n + k] = now - before[r * n + k];
         }
     }
-    if (in->held_cross) mixed_products(b, in->held, in->held_cross, b->gradient);
+    if (in->held_cross) mixed_products(b, in->held_cross, b->gradient);
     frit_dense_dots(&in->dense, rows_of(sum, b->n, n), rows_of(in->held, n, n), n, b->other, n);
     for (int64_t i = 0; i < b->n * n; i++)
         change += (double)before[i] * ((double)b->other[i] - (in->held_cross ? 2 * (double)b->gradient[i] : 0));

@@ -6,8 +6,8 @@
 // what counts is e H e^T, H being the covariance plus 1 % of its mean diagonal:
 //
 //     1. The target: what the row should be for the inputs as the quantized model has them, where half (alpha) of the
-//        errors that earlier layers have made is taken back: w + alpha H^-1 (C - H) w, with C the covariance between
-//        these inputs (rows) and those of the model itself.
+//        errors that earlier layers have made is taken back: w + alpha H^-1 D w, with D the covariance between these
+//        inputs (rows) and what those of the model itself differ by.
 //     2. Column by column, each is rounded to make up for the errors of those before it (GPTQ, LDLQ): with H = U D U^T,
 //        U triangular with ones on its diagonal, column k aims at w[k] + sum of e[j] U[j, k] over j < k.
 //     3. Coordinate descent, some rounds: each code in turn becomes what is best while all others stay; then each group
@@ -26,7 +26,7 @@ typedef struct frit_refine_input {
     frit_dense dense;
     int64_t width;
     const float *sums;                // [width, width]: H without the 1 %
-    const float *cross;               // C; NULL: no compensation
+    const float *cross;               // D; NULL: no compensation
     const float *held, *held_cross;   // the same of tokens that are held out, to compare by; NULL: not compared
     float alpha;                      // of the compensation
     int rounds;                       // of the descent

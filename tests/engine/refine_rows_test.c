@@ -48,7 +48,9 @@ static void make_all(void)
         z[i] = x[i] + 0.2f * noise(&seed) + 0.1f * x[(i * 7) % (N_TOKENS * WIDTH)];
     for (int i = 0; i < N_ROWS * WIDTH; i++) weights[i] = noise(&seed) * noise(&seed) * 0.1f;
     sum_products(x, x, h);
+    for (int i = 0; i < N_TOKENS * WIDTH; i++) z[i] -= x[i];   // what they differ by
     sum_products(x, z, cross);
+    for (int i = 0; i < N_TOKENS * WIDTH; i++) z[i] += x[i];
 }
 
 static frit_refine_input input_of(const float *held, frit_pool *pool)
