@@ -354,7 +354,7 @@ static bool is_allowed(const frit_block_format *format, const trial *t)
     return t->scale >= format->scale_low && t->scale <= format->scale_high && t->min >= 0 && t->min <= format->min_high;
 }
 
-// The best of the group's neighbours: scale and min may change by one step.
+// The best of the group's neighbours: scale or min may change by one step.
 static bool find_neighbour(const batch *b, int64_t row, int64_t first, trial *best)
 {
     const frit_block_format *format = b->job->format;
@@ -366,7 +366,7 @@ static bool find_neighbour(const batch *b, int64_t row, int64_t first, trial *be
         for (int m = -reach; m <= reach; m++) {
             t.scale = block->scales[g] + s;
             t.min = reach > 0 ? block->mins[g] + m : 0;
-            if (!is_allowed(format, &t)) continue;
+            if ((s != 0 && m != 0) || !is_allowed(format, &t)) continue;
             try_group(b, row, first, &t);
             if (t.gain < best->gain) *best = t;
         }
@@ -376,7 +376,7 @@ static bool find_neighbour(const batch *b, int64_t row, int64_t first, trial *be
 // The integers of the group at `first`, one step at a time while there is a better neighbour.
 static void improve_integers(const batch *b, int64_t row, int64_t first, int64_t begin, int64_t end)
 {
-    enum { MOST_STEPS = 4 };
+    enum { MOST_STEPS = 2 };
     const frit_block_format *format = b->job->format;
     frit_unpacked_block *block = block_of(b, row, first);
     const int g = group_of(format, first);
