@@ -283,7 +283,7 @@ static frit_covariance_columns columns_of(const frit_covariance *covariance)
                                      .cross = entry->cross};
 }
 
-frit_status frit_covariance_finish(frit_covariance *covariance, frit_pool *pool)
+static frit_status add_rest(frit_covariance *covariance, frit_pool *pool)
 {
     if (covariance->rest.n == 0) return FRIT_OK;
     adding a = {.dense = &covariance->dense, .columns = columns_of(covariance)};
@@ -296,13 +296,24 @@ frit_status frit_covariance_finish(frit_covariance *covariance, frit_pool *pool)
     return status;
 }
 
+frit_status frit_covariance_finish(frit_covariance *covariance, frit_pool *pool)
+{
+    FRIT_TRY(add_rest(covariance, pool));
+    free(covariance->scratch);
+    free(covariance->tiles);
+    covariance->scratch = NULL;
+    covariance->tiles = NULL;
+    covariance->n_scratch = covariance->tiles_bytes = 0;
+    return FRIT_OK;
+}
+
 // Makes room for rows of one expert or head.
 static frit_status begin_rows(frit_covariance *covariance, int64_t index, int64_t each, frit_pool *pool)
 {
     frit_covariance_rest *rest = &covariance->rest;
     const bool fits = rest->entry == index && rest->each == each && rest->n < most_rows(covariance);
     if (rest->n > 0 && fits) return FRIT_OK;
-    FRIT_TRY(frit_covariance_finish(covariance, pool));
+    FRIT_TRY(add_rest(covariance, pool));
     *rest = (frit_covariance_rest){index, each, 0};
     return reserve(covariance, (size_t)(2 * covariance->entries[index].width * (most_rows(covariance) + GAP)));
 }
@@ -324,7 +335,7 @@ static frit_status add_rows(frit_covariance *covariance, int64_t index, int64_t 
         covariance->rest.n += n_now;
     }
     entry->counts[each] += n;
-    return covariance->gathers ? FRIT_OK : frit_covariance_finish(covariance, pool);
+    return covariance->gathers ? FRIT_OK : add_rest(covariance, pool);
 }
 
 static frit_status keep_rows(frit_covariance_entry *entry, const float *x, int64_t n)

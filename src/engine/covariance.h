@@ -76,7 +76,7 @@ typedef struct frit_covariance_rows {
 
 frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, const frit_covariance_rows *rows,
                                 frit_pool *pool);
-// After the last rows, if it gathers them: then the sums have all.
+// After the last rows, if it gathers them: then the sums have all, and what they were gathered in is free.
 frit_status frit_covariance_finish(frit_covariance *covariance, frit_pool *pool);
 
 // Within it: rows as columns x [width, n], and what those of the other engine differ by, z; NULL: none. From a column

@@ -17,13 +17,23 @@ static void set_tiles(frit_dense *dense, const frit_kernels *kernels, const frit
     dense->make_tiled = tiles->form == FRIT_FORM_F32 ? NULL : kernels->convert[tiles->form];
 }
 
+static void round_row(const float *x, uint8_t *out, int64_t n)
+{
+    const frit_dtype_info *type = frit_dtype_get(FRIT_DTYPE_BF16);
+    uint8_t word[sizeof(uint16_t)];
+    for (int64_t i = 0; i < n; i++) {
+        type->encode(x + i, word, 1, NULL);
+        type->decode(word, (float *)(void *)out + i, 1);
+    }
+}
+
 void frit_dense_use_tiles(frit_dense *dense)
 {
     frit_kernels kernels = {0};
     frit_isa_install(&kernels, NULL, FRIT_PREFILL_ROWS);
-    set_tiles(dense, &kernels,
-              kernels.coarse[FRIT_DTYPE_BF16].run ? &kernels.coarse[FRIT_DTYPE_BF16]
-                                                  : &kernels.product[FRIT_DTYPE_BF16]);
+    if (dense->run_tiles) return;
+    set_tiles(dense, &kernels, &kernels.product[FRIT_DTYPE_BF16]);
+    if (!dense->make_tiled) dense->make_tiled = round_row;
 }
 
 void frit_dense_init(frit_dense *dense)

@@ -34,7 +34,7 @@ void frit_dense_dots(const frit_dense *dense, frit_dense_rows a, frit_dense_rows
 
 enum { FRIT_DENSE_TILE_ROWS = 16 };   // tiled rows come in as many, and products begin at a multiple of it
 
-// For tests: where there are no tiles, vectors multiply the same forms.
+// For tests: where there are no tiles, vectors multiply the same numbers.
 void frit_dense_use_tiles(frit_dense *dense);
 
 // Rows of `width` numbers, a multiple of 32, as a factor of each kind.

@@ -109,6 +109,48 @@ static void find_damping(frit_refine_input *input)
     input->damping = (float)(0.01 * sum / (double)input->width);
 }
 
+// ------------------------------------------------------------------------------------- tiles
+
+typedef struct tiling {
+    const frit_refine_input *input;
+    const float *from;
+    uint8_t *to;
+} tiling;
+
+static void make_tiles(void *ctx, int part, int parts)
+{
+    const tiling *t = ctx;
+    const int64_t n = t->input->width;
+    const frit_dense_forms forms = {.tiled = t->to, .width = n};
+    int64_t first, last;
+    share(n, part, parts, &first, &last);
+    for (int64_t i = first; i < last; i++) frit_dense_make_tiled(&t->input->dense, forms, i, t->from + i * n);
+}
+
+static frit_status add_tiles(frit_refine_input *input, frit_pool *pool)
+{
+    frit_refine_tiles *tiles = &input->tiles;
+    const int64_t from = input->tiles_from > 0 ? input->tiles_from : FRIT_REFINE_TILES_FROM;
+    const struct {
+        const float *from;
+        uint8_t **to;
+    } all[] = {{input->sums, &tiles->sums},
+               {input->cross, &tiles->cross},
+               {input->held, &tiles->held},
+               {input->held_cross, &tiles->held_cross}};
+    if (!input->dense.run_tiles || input->width < from || input->width % 32 != 0) return FRIT_OK;
+    const size_t n_bytes = frit_dense_tiled_bytes(&input->dense, input->width, input->width);
+    tiles->memory = malloc(4 * n_bytes + 64);
+    if (!tiles->memory) return frit_fail_memory(4 * n_bytes, "covariance in tiles");
+    uint8_t *at = tiles->memory + (64 - (uintptr_t)tiles->memory % 64) % 64;
+    for (size_t i = 0; i < 4; i++, at += n_bytes) {
+        if (!all[i].from) continue;
+        *all[i].to = at;
+        frit_pool_run(pool, make_tiles, &(tiling){input, all[i].from, at});
+    }
+    return FRIT_OK;
+}
+
 frit_status frit_refine_factor(frit_refine_input *input, frit_pool *pool)
 {
     const int64_t n = input->width;
@@ -130,7 +172,7 @@ frit_status frit_refine_factor(frit_refine_input *input, frit_pool *pool)
     frit_pool_run(pool, scale, &f);
     frit_pool_run(pool, mirror, &f);
     for (int64_t i = 0; i < n; i++) input->diagonal[i] *= input->diagonal[i];
-    return FRIT_OK;
+    return add_tiles(input, pool);
 }
 
 void frit_refine_input_free(frit_refine_input *input)
@@ -138,4 +180,6 @@ void frit_refine_input_free(frit_refine_input *input)
     free(input->factor);
     free(input->diagonal);
     input->factor = input->diagonal = NULL;
+    free(input->tiles.memory);
+    input->tiles = (frit_refine_tiles){0};
 }

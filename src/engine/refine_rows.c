@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 128, ROWS = 32 };   // of a block of columns; rows that a thread takes
+enum { COLUMNS = 128, TILED_COLUMNS = 256, ROWS = 32 };   // of a block, of a product in tiles; rows of a thread
 
 typedef struct job {
     const frit_refine_input *in;
@@ -26,6 +26,10 @@ typedef struct batch {
     float *target, *error, *gradient, *other;   // [ROWS, width]
     float tile[ROWS][COLUMNS], directions[ROWS][FRIT_UNPACKED_CODES];
     frit_unpacked_block *blocks;   // [ROWS, n_blocks]
+    // For products in tiles: rows in bfloat16, results turned around, and the kernel's own.
+    uint8_t *plain;   // [ROWS, width]
+    float turned[TILED_COLUMNS][ROWS];
+    uint8_t *scratch;
 } batch;
 
 static frit_dense_rows rows_of(const float *at, int64_t n, int64_t width)
@@ -50,6 +54,56 @@ static float value_of(const batch *b, int64_t row, int64_t column)
     const int g = group_of(format, column);
     const float level = frit_block_format_level(format, block->codes[column % format->block]);
     return frit_block_format_scale(block, g) * level - frit_block_format_min(block, g);
+}
+
+// ------------------------------------------------------------------------------------- products
+
+// What rows are multiplied by: as they are, and in tiles, which may be NULL.
+typedef struct multiplier {
+    const float *at;
+    const uint8_t *tiled;
+} multiplier;
+
+// Columns [begin, end) of the rows that `multiply` gets next.
+static void set_columns(const batch *b, const float *x, int64_t begin, int64_t end)
+{
+    const int64_t n = b->job->in->width;
+    for (int64_t r = 0; r < b->n && b->plain; r++)
+        frit_dtype_get(FRIT_DTYPE_BF16)
+            ->encode(x + r * n + begin, b->plain + (size_t)(r * n + begin) * sizeof(uint16_t), end - begin, NULL);
+}
+
+static void multiply_in_tiles(batch *b, const uint8_t *tiled, int64_t begin, int64_t n_columns, float *out)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    const frit_dense_forms m = {.tiled = (uint8_t *)(uintptr_t)tiled, .width = n}, x = {.plain = b->plain, .width = n};
+    frit_dense_tile_dots(&in->dense, m, (frit_dense_block){begin, n_columns}, x, (frit_dense_block){0, b->n},
+                         b->turned[0], ROWS, b->scratch);
+    for (int64_t r = 0; r < b->n; r++)
+        for (int64_t k = 0; k < n_columns; k++) out[r * n + begin + k] = b->turned[k][r];
+}
+
+// Columns [begin, end) of out: the rows x times the multiplier's rows. set_columns has had all of x.
+static void multiply(batch *b, multiplier m, const float *x, int64_t begin, int64_t end, float *out)
+{
+    const frit_refine_input *in = b->job->in;
+    const int64_t n = in->width;
+    const int64_t most = m.tiled ? TILED_COLUMNS : COLUMNS;
+    for (int64_t first = begin; first < end; first += most) {
+        const int64_t n_columns = end - first < most ? end - first : most;
+        if (m.tiled)
+            multiply_in_tiles(b, m.tiled, first, n_columns, out);
+        else
+            frit_dense_dots(&in->dense, rows_of(x, b->n, n), rows_of(m.at + first * n, n_columns, n), n, out + first,
+                            n);
+    }
+}
+
+static void multiply_all(batch *b, multiplier m, const float *x, float *out)
+{
+    set_columns(b, x, 0, b->job->in->width);
+    multiply(b, m, x, 0, b->job->in->width, out);
 }
 
 // ------------------------------------------------------------------------------------- the target
@@ -87,13 +141,11 @@ static void solve_lower(batch *b, float *x, int64_t begin, int64_t end)
 }
 
 // rows (alpha D) of a matrix of weights, into `out`.
-static void mixed_products(const batch *b, const float *cross, float *out)
+static void mixed_products(batch *b, multiplier cross, float *out)
 {
-    const frit_refine_input *in = b->job->in;
-    const int64_t n = in->width;
-    const float *weights = b->job->rows->weights + b->first * n;
-    frit_dense_dots(&in->dense, rows_of(weights, b->n, n), rows_of(cross, n, n), n, out, n);
-    for (int64_t i = 0; i < b->n * n; i++) out[i] *= in->alpha;
+    const int64_t n = b->job->in->width;
+    multiply_all(b, cross, b->job->rows->weights + b->first * n, out);
+    for (int64_t i = 0; i < b->n * n; i++) out[i] *= b->job->in->alpha;
 }
 
 static void find_target(batch *b)
@@ -103,7 +155,7 @@ static void find_target(batch *b)
     memcpy(b->target, b->job->rows->weights + b->first * n, (size_t)(b->n * n) * sizeof(float));
     if (!in->cross) return;
     float *x = b->error;
-    mixed_products(b, in->cross, x);
+    mixed_products(b, (multiplier){in->cross, in->tiles.cross}, x);
     for (int64_t end = n; end > 0; end -= end % COLUMNS ? end % COLUMNS : COLUMNS)
         solve_upper(b, x, end - (end % COLUMNS ? end % COLUMNS : COLUMNS), end);
     for (int64_t r = 0; r < b->n; r++)
@@ -397,11 +449,7 @@ static void find_gradient(batch *b, int64_t begin, int64_t end)
 {
     const frit_refine_input *in = b->job->in;
     const int64_t n = in->width;
-    for (int64_t first = begin; first < end; first += COLUMNS) {
-        const int64_t n_columns = end - first < COLUMNS ? end - first : COLUMNS;
-        frit_dense_dots(&in->dense, rows_of(b->error, b->n, n), rows_of(in->sums + first * n, n_columns, n), n,
-                        b->gradient + first, n);
-    }
+    multiply(b, (multiplier){in->sums, in->tiles.sums}, b->error, begin, end, b->gradient);
     for (int64_t r = 0; r < b->n; r++)
         for (int64_t k = begin; k < end; k++) b->gradient[r * n + k] += in->damping * b->error[r * n + k];
 }
@@ -515,12 +563,14 @@ static void improve_unit(batch *b, int64_t begin, int64_t end)
         improve_columns(b, first, first + COLUMNS < end ? first + COLUMNS : end, begin, end);
     for (int64_t first = begin; first < end && has_integers(format); first += format->block)
         improve_super_blocks(b, first);
+    set_columns(b, b->error, begin, end);
 }
 
 static void descend(batch *b)
 {
     const int64_t n = b->job->in->width, unit = b->job->format->block < COLUMNS ? COLUMNS : b->job->format->block;
     for (int64_t i = 0; i < b->n * n; i++) b->error[i] = -b->error[i];   // what the result is above the target
+    set_columns(b, b->error, 0, n);
     for (int round = 0; round < b->job->in->rounds; round++)
         for (int64_t begin = 0; begin < n; begin += unit) improve_unit(b, begin, begin + unit < n ? begin + unit : n);
 }
@@ -545,8 +595,8 @@ static double compare(batch *b)
             before[r * n + k] = now - before[r * n + k];
         }
     }
-    if (in->held_cross) mixed_products(b, in->held_cross, b->gradient);
-    frit_dense_dots(&in->dense, rows_of(sum, b->n, n), rows_of(in->held, n, n), n, b->other, n);
+    if (in->held_cross) mixed_products(b, (multiplier){in->held_cross, in->tiles.held_cross}, b->gradient);
+    multiply_all(b, (multiplier){in->held, in->tiles.held}, sum, b->other);
     for (int64_t i = 0; i < b->n * n; i++)
         change += (double)before[i] * ((double)b->other[i] - (in->held_cross ? 2 * (double)b->gradient[i] : 0));
     return change;
@@ -569,14 +619,22 @@ static void refine_batch(batch *b)
     if (j->in->held) j->changes[b->first / ROWS] = compare(b);
 }
 
+static uint8_t *aligned(uint8_t *at)
+{
+    return at + (64 - (uintptr_t)at % 64) % 64;
+}
+
 static void run_part(void *ctx, int part, int parts)
 {
     job *j = ctx;
+    const bool in_tiles = j->in->tiles.memory != NULL;
     const size_t n = (size_t)(ROWS * (j->in->width < COLUMNS ? COLUMNS : j->in->width));
     batch *b = calloc(1, sizeof *b);
     float *memory = malloc(4 * n * sizeof *memory);
     frit_unpacked_block *blocks = malloc((size_t)(ROWS * j->n_blocks) * sizeof *blocks);
-    if (!b || !memory || !blocks) j->failed = true;
+    const size_t n_scratch = frit_dense_tile_scratch_bytes();
+    uint8_t *tiles = in_tiles ? malloc(n_scratch + n * sizeof(uint16_t) + 64) : NULL;
+    if (!b || !memory || !blocks || (in_tiles && !tiles)) j->failed = true;
     for (int64_t first = (int64_t)part * ROWS; first < j->rows->n && !j->failed; first += (int64_t)parts * ROWS) {
         *b = (batch){.job = j,
                      .first = first,
@@ -585,12 +643,15 @@ static void run_part(void *ctx, int part, int parts)
                      .error = memory + n,
                      .gradient = memory + 2 * n,
                      .other = memory + 3 * n,
-                     .blocks = blocks};
+                     .blocks = blocks,
+                     .plain = tiles ? aligned(tiles) + n_scratch : NULL,
+                     .scratch = tiles ? aligned(tiles) : NULL};
         refine_batch(b);
     }
     free(b);
     free(memory);
     free(blocks);
+    free(tiles);
 }
 
 frit_status frit_refine_run(const frit_refine_input *input, frit_refine_rows *rows, frit_pool *pool)

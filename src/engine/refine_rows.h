@@ -22,6 +22,14 @@
 #include "engine/dense.h"
 #include "quant/block_format.h"
 
+enum { FRIT_REFINE_TILES_FROM = 1024 };
+
+// The matrices in tiles of bfloat16 (engine/dense.h), where the processor has these and rows are long: what rows are
+// multiplied by, but for the factor. NULL: not in tiles.
+typedef struct frit_refine_tiles {
+    uint8_t *sums, *cross, *held, *held_cross, *memory;
+} frit_refine_tiles;
+
 typedef struct frit_refine_input {
     frit_dense dense;
     int64_t width;
@@ -33,9 +41,11 @@ typedef struct frit_refine_input {
     float damping;                    // what is added to the diagonal; frit_refine_factor sets it
     float *factor;                    // [width, width]: U and its transpose
     float *diagonal;                  // [width]: D
+    frit_refine_tiles tiles;
+    int64_t tiles_from;   // the shortest rows that use tiles; 0: FRIT_REFINE_TILES_FROM
 } frit_refine_input;
 
-// Finds U and D; frees nothing, and frit_refine_input_free frees them.
+// Finds U and D, and makes tiles; frees nothing, and frit_refine_input_free frees them.
 frit_status frit_refine_factor(frit_refine_input *input, frit_pool *pool);
 void frit_refine_input_free(frit_refine_input *input);
 

@@ -53,10 +53,20 @@ static void make_all(void)
     for (int i = 0; i < N_TOKENS * WIDTH; i++) z[i] += x[i];
 }
 
+static bool in_tiles;   // as on processors that have tiles of bfloat16
+
+static void init(frit_refine_input *input)
+{
+    frit_dense_init(&input->dense);
+    if (!in_tiles) return;
+    frit_dense_use_tiles(&input->dense);
+    input->tiles_from = 32;
+}
+
 static frit_refine_input input_of(const float *held, frit_pool *pool)
 {
-    frit_refine_input input = {.width = WIDTH, .sums = h, .held = held, .rounds = 3};
-    frit_dense_init(&input.dense);
+    frit_refine_input input = {.width = WIDTH, .sums = h, .cross = in_tiles ? cross : NULL, .held = held, .rounds = 3};
+    init(&input);
     assert_ok(frit_refine_factor(&input, pool));
     return input;
 }
@@ -243,7 +253,7 @@ static void shapes_drawn_at_random_are_refined(void **state)
         frit_dtype_get(type)->encode(part, start, (int64_t)n * width, NULL);
         for (int k = 0; k < 2; k++) {
             frit_refine_input in = {.width = width, .sums = sums, .held = sums, .rounds = 3};
-            frit_dense_init(&in.dense);
+            init(&in);
             assert_ok(frit_refine_factor(&in, pools[k]));
             frit_refine_rows rows = {.type = type, .weights = part, .start = start, .blocks = blocks[k], .n = n};
             assert_ok(frit_refine_run(&in, &rows, pools[k]));
@@ -267,13 +277,36 @@ static void inputs_that_are_zero_are_refused(void **state)
     frit_pool_free(pool);
 }
 
+static int use_tiles(void **state)
+{
+    (void)state;
+    in_tiles = true;
+    return 0;
+}
+
+static int use_none(void **state)
+{
+    (void)state;
+    in_tiles = false;
+    return 0;
+}
+
+#define IN_TILES(test) cmocka_unit_test_setup_teardown(test, use_tiles, use_none)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(factors_give_the_covariance),        cmocka_unit_test(errors_of_results_fall_in_every_type),
-        cmocka_unit_test(errors_of_inputs_are_taken_back),    cmocka_unit_test(threads_change_no_byte),
-        cmocka_unit_test(inputs_that_are_zero_are_refused),   cmocka_unit_test(factors_of_super_blocks_are_the_best),
+        cmocka_unit_test(factors_give_the_covariance),
+        cmocka_unit_test(errors_of_results_fall_in_every_type),
+        cmocka_unit_test(errors_of_inputs_are_taken_back),
+        cmocka_unit_test(threads_change_no_byte),
+        cmocka_unit_test(inputs_that_are_zero_are_refused),
+        cmocka_unit_test(factors_of_super_blocks_are_the_best),
         cmocka_unit_test(shapes_drawn_at_random_are_refined),
+        IN_TILES(errors_of_results_fall_in_every_type),
+        IN_TILES(errors_of_inputs_are_taken_back),
+        IN_TILES(threads_change_no_byte),
+        IN_TILES(shapes_drawn_at_random_are_refined),
     };
     make_all();
     return cmocka_run_group_tests(tests, NULL, NULL);
