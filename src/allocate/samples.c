@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AT_ONCE = 64, MOST_MARKS = 256 };
+enum { AT_ONCE = 128, MOST_MARKS = 256 };
 
 // Tokens that the model does not write: before and after what a user says.
 typedef struct marks {
@@ -168,9 +168,9 @@ static frit_status write_windows(writing *w, size_t first, size_t n)
 
 // A step reads all weights, however many windows it continues: the cache may take 1 GiB, of a large model a third
 // of what its weights do. All rounds are of about the same number.
-static size_t windows_at_a_time(const frit_allocation *a)
+static size_t windows_at_a_time(const frit_allocation *a, const char *type)   // NULL: f16
 {
-    const uint64_t of_window = frit_model_kv_bytes(a->model, "f16", "f16") * (a->n_ctx + 32) + 1;
+    const uint64_t of_window = frit_model_kv_bytes(a->model, type, type) * (a->n_ctx + 32) + 1;
     uint64_t room = UINT64_C(1) << 30, of_weights = 0;
     for (size_t i = 0; i < a->model->ckpt->n_tensors; i++) of_weights += a->model->ckpt->tensors[i].n_bytes;
     if (room < of_weights / 3) room = of_weights / 3;
@@ -179,21 +179,30 @@ static size_t windows_at_a_time(const frit_allocation *a)
     return (a->n_windows + n_rounds - 1) / n_rounds;
 }
 
-static frit_status open_writers(writing *w)
+static frit_status open_engine(writing *w, const char *type)
 {
     frit_allocation *a = w->a;
-    w->n_writers = windows_at_a_time(a);
+    w->n_writers = windows_at_a_time(a, type);
     const frit_engine_options options = {.n_ctx = (int32_t)a->n_ctx + 32,
                                          .n_batch = 2 * AT_ONCE,
                                          .n_sessions = (int32_t)w->n_writers,
                                          .n_threads = a->convert->n_threads,
                                          .prompt_budget = -1,
+                                         .cache_type_k = type,
+                                         .cache_type_v = type,
                                          .device = "cpu",
                                          .no_prefix_cache = true};
     a->model->floats_coarse = true;   // draws that differ a little are as good a text
     const frit_status status = frit_engine_new(&w->engine, a->model, &options);
     a->model->floats_coarse = false;
-    FRIT_TRY(status);
+    return status;
+}
+
+// Where more windows find room in a cache of q8_0, it has this type; not all models can.
+static frit_status open_writers(writing *w)
+{
+    const bool is_small = windows_at_a_time(w->a, "q8_0") > windows_at_a_time(w->a, NULL);
+    if (!is_small || open_engine(w, "q8_0") != FRIT_OK) FRIT_TRY(open_engine(w, NULL));
     frit_engine_only_prefill(w->engine);
     if (w->sums) FRIT_TRY(frit_engine_observe(w->engine, w->sums));
     for (size_t i = 0; i < w->n_writers; i++) FRIT_TRY(frit_session_new(&w->writers[i].session, w->engine));
