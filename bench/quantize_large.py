@@ -3,11 +3,13 @@
 """Measures quantization of a model of a large shape with random weights.
 
     bench/quantize_large.py build/release/frit --shape llama-8b --limit 540 --runs mix,fast
-    bench/quantize_large.py build/release/frit --shape llama-8b --layers 2 --limit 540 --runs full --windows 160
+    bench/quantize_large.py build/release/frit --shape llama-8b --layers 2 --limit 540 --runs refined --windows 160
 
-Writes the model in bf16, then quantizes it: `--mix q4_k_m` (mix), `--bits 4.5 --fast` (fast), `--bits 4.5` (full).
-Prints the seconds of each run and of its phases, those of each refined layer, and the most anonymous memory. A run that --limit seconds for all do
-not suffice for is stopped; what its phase would have taken is then computed from its share.
+Writes the model in bf16, then quantizes it: `--mix q4_k_m` (mix), `--bits 4.5 --fast` (fast), `--bits 4.5` (full),
+`--mix q4_k_m --refine own` (refined: a size may give the few layers of a cut model types that are not refined).
+Prints the seconds of each run and of its phases, those of each refined layer, and the most anonymous memory. A run
+that --limit seconds for all do not suffice for is stopped; what its phase would have taken is then computed from its
+share.
 """
 import argparse
 import os
@@ -21,7 +23,7 @@ import threading
 import time
 
 STEP = re.compile(r"([a-z ]+) \[[#.]+\] +(\d+)%")
-LAYER = re.compile(r"reading the model took")
+LAYER = re.compile(r"\S+: reading the model took.*")
 
 
 def anonymous_bytes(pid):
@@ -63,7 +65,7 @@ class Run:
             return False
         self.text += now
         *lines, self.line = re.split(r"[\r\n]+", self.line + now)
-        self.layers += [line for line in lines if LAYER.search(line)]
+        self.layers += [found.group(0) for found in map(LAYER.search, lines) if found]
         for found in STEP.finditer(self.text):
             self.note(found.group(1).strip(), int(found.group(2)))
         self.text = self.text[-200:] if STEP.search(self.text) is None else self.text[self.text.rfind("]") - 60 :]
@@ -95,7 +97,7 @@ def measure(name, command, end):
         whole = f", {100 * (last - begin) / share:.0f} s for all of it" if 0 < share < 98 else ""
         print(f"    {what}: {last - begin:.1f} s to {share} %{whole}", flush=True)
     for line in run.layers:
-        print(f"        {line.strip()}", flush=True)
+        print(f"        {line}", flush=True)
 
 
 def main():
@@ -116,7 +118,8 @@ def main():
         measure("making the model", make + ["-p", "1", "-n", "0", "-r", "1", "--no-probe"], end)
         print(f"{os.path.getsize(model) / 1e9:.1f} GB", flush=True)
         size = ["--bits", "4.5", "--windows", args.windows]
-        runs = {"mix": ["--mix", "q4_k_m"], "fast": size + ["--fast"], "full": size + ["--verbose"]}
+        runs = {"mix": ["--mix", "q4_k_m"], "fast": size + ["--fast"], "full": size + ["--verbose"],
+                "refined": ["--mix", "q4_k_m", "--refine", "own", "--windows", args.windows, "--verbose"]}
         for name in args.runs.split(","):
             measure(name, [args.frit, "quantize", model, small] + runs[name] + ["-t", args.threads], end)
             for path in (small, small + ".state", small + ".part", small + ".refine.part"):
