@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A running `frit serve` for the tests of clients; the program's path is the first argument."""
+import atexit
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ class Server:
         command = [FRIT, "serve", "--port", "0", "--parallel", "8", "--max-queue", "2", "-c", "512", *arguments]
         command += ["--api-key", key] if key else []
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        atexit.register(self.process.kill)   # nothing, once it has stopped; tests that are skipped on the way never stop it
         said = []
         for line in self.process.stderr:
             said.append(line)
