@@ -159,12 +159,46 @@ static frit_status take_token(const frit_model *model, frit_token token, const c
     return FRIT_OK;
 }
 
-static frit_status generate_tokens(const frit_model *model, frit_session *session, frit_sampler *sampler,
-                                   const cli_answer_options *options, app_answer *text, cli_answer *answer)
+static frit_status step_all(frit_engine *engine, frit_session *session)
+{
+    while (frit_session_pending(session) > 0) {
+        int32_t n_rows;
+        const frit_status status = frit_engine_step(engine, &n_rows);
+        if (status != FRIT_OK) return status;
+    }
+    return frit_session_status(session);
+}
+
+// The token that frit_session_next would give, and how likely it was.
+static frit_status next_with_odds(frit_engine *engine, frit_session *session, frit_sampler *sampler, cli_odds *odds,
+                                  size_t n_vocab, frit_token *token)
+{
+    frit_shift_info shift;
+    frit_status status = step_all(engine, session);
+    const float *logits = status == FRIT_OK ? frit_session_logits(session) : NULL;
+    if (status == FRIT_OK && !logits) return frit_session_next(session, sampler, token);   // which says why
+    if (status == FRIT_OK) status = frit_session_get_shift(session, &shift);
+    if (status != FRIT_OK) return status;
+    const uint64_t position = frit_session_length(session) + shift.n_dropped;
+    status = frit_sampler_set_position(sampler, position);
+    if (status == FRIT_OK) status = frit_sampler_sample(sampler, logits, token);
+    if (status == FRIT_OK) status = cli_odds_add(odds, *token, logits, n_vocab);
+    if (status != FRIT_OK) return status;
+    status = frit_session_push(session, token, 1, NULL);
+    if (status != FRIT_OK) odds->n--;   // the context is full: it is not a token of the answer
+    if (status == FRIT_OK) status = frit_sampler_set_position(sampler, position);
+    return status == FRIT_OK ? frit_sampler_accept(sampler, *token) : status;
+}
+
+static frit_status generate_tokens(const frit_model *model, frit_engine *engine, frit_session *session,
+                                   frit_sampler *sampler, const cli_answer_options *options, app_answer *text,
+                                   cli_answer *answer)
 {
     enum { AT_ONCE = 65 };
     frit_token tokens[AT_ONCE];
     bool ended = false;
+    frit_model_info info;
+    frit_model_get_info(model, &info);
     answer->finish = CLI_FINISH_LENGTH;
     while (!ended) {
         const size_t n_left = options->n_predict < 0 ? AT_ONCE : (size_t)options->n_predict - answer->n_tokens;
@@ -173,9 +207,10 @@ static frit_status generate_tokens(const frit_model *model, frit_session *sessio
             answer->finish = CLI_FINISH_INTERRUPT;
             break;
         }
-        size_t n, i = 0;
+        size_t n = 1, i = 0;
         frit_status status =
-            frit_session_next_tokens(session, sampler, tokens, n_left < AT_ONCE ? n_left : AT_ONCE, &n);
+            options->odds ? next_with_odds(engine, session, sampler, options->odds, (size_t)info.n_vocab, tokens)
+                          : frit_session_next_tokens(session, sampler, tokens, n_left < AT_ONCE ? n_left : AT_ONCE, &n);
         if (status == FRIT_E_LIMIT) {
             answer->finish = CLI_FINISH_CONTEXT;
             break;
@@ -236,7 +271,7 @@ int cli_generate(const frit_model *model, frit_engine *engine, frit_session *ses
     uint64_t start = cli_now_ns();
     if (status == FRIT_OK)
         status = options->n_beams > 0 ? search(model, session, options, &text, answer)
-                                      : generate_tokens(model, session, sampler, options, &text, answer);
+                                      : generate_tokens(model, engine, session, sampler, options, &text, answer);
     answer->answer_s = (double)(cli_now_ns() - start) * 1e-9;
     frit_session_get_speculation(session, &after);
     answer->n_drafted = after.n_drafted - before.n_drafted;

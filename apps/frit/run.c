@@ -17,6 +17,7 @@ typedef struct run_options {
 typedef struct run_args {
     cli_common common;
     run_options run;
+    cli_odds_options odds;
     frit_sampler_options sampler;
     cli_grammar_options grammar;
     cli_adapter_options adapters;
@@ -198,7 +199,12 @@ static void show(void *ctx, const char *text, size_t n_bytes)
     cli_flush();
 }
 
-static int print_json(const cli_answer *answer)
+typedef struct run_odds {
+    cli_odds answer;
+    cli_prompt_odds prompt;
+} run_odds;
+
+static int print_json(const run_args *args, const frit_model *model, const cli_answer *answer, const run_odds *odds)
 {
     json_t *text = json_stringn(answer->text.data, answer->text.n);
     json_t *object = json_pack(
@@ -206,7 +212,18 @@ static int print_json(const cli_answer *answer)
         "prompt_tokens", (json_int_t)answer->n_prompt, "cached_tokens", (json_int_t)answer->n_cached, "answer_tokens",
         (json_int_t)answer->n_tokens, "drafted_tokens", (json_int_t)answer->n_drafted, "accepted_tokens",
         (json_int_t)answer->n_accepted, "seconds", "prompt", answer->prompt_s, "answer", answer->answer_s);
+    if (object && args->odds.n_answer >= 0)
+        json_object_set_new(object, "logprobs", cli_odds_json(&odds->answer, model));
+    if (object && args->odds.n_prompt >= 0)
+        json_object_set_new(object, "prompt_logprobs", cli_odds_json(&odds->prompt.odds, model));
     return cli_print_json(object, JSON_INDENT(2));
+}
+
+static void print_odds(const run_args *args, const frit_model *model, const run_odds *odds)
+{
+    cli_flush();
+    if (args->odds.n_prompt >= 0) cli_odds_print(&odds->prompt.odds, model, "prompt");
+    if (args->odds.n_answer >= 0) cli_odds_print(&odds->answer, model, "answer");
 }
 
 // Makes the session hold the prompt, with as much of it as it does already. At least one token runs where there are no
@@ -220,6 +237,17 @@ static frit_status feed(frit_session *session, const frit_token *tokens, size_t 
     if (n_keep > 0 && n_keep == n && !(n == n_held && frit_session_logits(session))) n_keep--;
     frit_status status = frit_session_truncate(session, n_keep);
     return status == FRIT_OK ? frit_session_push(session, tokens + n_keep, n - n_keep, NULL) : status;
+}
+
+// All of the prompt, with how likely its tokens are.
+static frit_status feed_for_odds(frit_session *session, const frit_token *tokens, size_t n, cli_prompt_odds *prompt)
+{
+    const frit_push_options options = {.output = FRIT_OUTPUT_ALL, .row = cli_odds_row, .row_ctx = prompt};
+    prompt->tokens = tokens;
+    prompt->n_tokens = n;
+    frit_status status = frit_session_truncate(session, 0);
+    if (status == FRIT_OK && n > 0) status = cli_odds_add(&prompt->odds, tokens[0], NULL, 0);
+    return status == FRIT_OK ? frit_session_push(session, tokens, n, &options) : status;
 }
 
 // What the session holds already is not encoded again.
@@ -249,15 +277,17 @@ static void say_full(const run_args *args, frit_model *model, const frit_engine 
     if (more <= INT32_MAX / 2) cli_note_room(&args->common, model, &args->engine, (int32_t)more);
 }
 
-static int finish_answer(const run_args *args, frit_session *session, const cli_answer *answer)
+static int finish_answer(const run_args *args, const frit_model *model, frit_session *session, const cli_answer *answer,
+                         const run_odds *odds)
 {
     const char *path = args->run.session;
     if (path && frit_session_save(session, path) != FRIT_OK) return cli_fail("%s", frit_error());
     if (args->run.json) {
-        const int code = print_json(answer);
+        const int code = print_json(args, model, answer, odds);
         if (code != CLI_DONE) return code;
     } else {
         putchar('\n');
+        print_odds(args, model, odds);
     }
     cli_answer_report(&args->common, answer);
     if (answer->finish == CLI_FINISH_CONTEXT)
@@ -265,69 +295,123 @@ static int finish_answer(const run_args *args, frit_session *session, const cli_
     return answer->finish == CLI_FINISH_INTERRUPT ? CLI_INTERRUPTED : CLI_DONE;
 }
 
+// What the answer to a prompt needs.
+typedef struct run_state {
+    frit_model_info info;
+    frit_token *tokens;   // of the prompt; the sampler spells those after n_keep again
+    size_t n_tokens, n_keep;
+    frit_session *session;
+    frit_sampler *sampler;
+    cli_drafter drafter;
+    cli_grammar grammar;
+    cli_answer answer;
+    run_odds odds;
+} run_state;
+
+static void run_state_free(run_state *r)
+{
+    cli_answer_free(&r->answer);
+    cli_odds_free(&r->odds.answer);
+    cli_odds_free(&r->odds.prompt.odds);
+    cli_grammar_free(&r->grammar);
+    frit_sampler_free(r->sampler);
+    frit_session_free(r->session);
+    cli_drafter_free(&r->drafter);
+    free(r->tokens);
+}
+
+static bool reads_prompt(const run_state *r)   // and writes a text of its own
+{
+    return r->info.kind == FRIT_KIND_ENCODER_DECODER;
+}
+
+static bool asks_for_guesses(const cli_speculate_options *how)
+{
+    return strcmp(how->kind, "none") != 0 && (how->draft || strcmp(how->kind, "auto") != 0);
+}
+
+static int make_session(const run_args *args, frit_model *model, frit_engine *engine, const cli_adapters *adapters,
+                        run_state *r)
+{
+    frit_status status = frit_session_new(&r->session, engine);
+    if (status == FRIT_OK) status = cli_use_adapters(adapters, r->session);
+    if (status == FRIT_OK) status = app_extend(r->session, &args->shift);
+    if (status != FRIT_OK) return cli_report(status);
+    int code = CLI_DONE;
+    if (args->odds.n_answer < 0)   // those of several tokens of a step would not be known
+        code = cli_use_speculation(&r->drafter, &args->speculate, model, &args->common, &args->engine, r->session);
+    else if (asks_for_guesses(&args->speculate))
+        cli_note(&args->common, "--logprobs takes tokens one by one: none is guessed, as with --speculate none");
+    if (code != CLI_DONE) return code;
+    frit_sampler_options sampling = args->sampler;
+    cli_recommend(&args->common, model, &sampling);
+    status = frit_sampler_new(&r->sampler, model, &sampling);
+    return status == FRIT_OK ? CLI_DONE : cli_report(status);
+}
+
+static int check_read(const run_args *args)
+{
+    if (args->run.heal) return cli_usage("run: --heal continues the prompt's text, an encoder-decoder writes another");
+    if (args->odds.n_prompt >= 0)
+        return cli_usage("run: --prompt-logprobs: an encoder-decoder reads its prompt, and gives it no probabilities");
+    return CLI_DONE;
+}
+
+// The sampler knows the prompt, and the session holds it.
+static int queue_prompt(const run_args *args, frit_model *model, const frit_engine *engine, run_state *r)
+{
+    const bool reads = reads_prompt(r);
+    int code = reads ? check_read(args) : CLI_DONE;
+    if (code != CLI_DONE) return code;
+    frit_status status = FRIT_OK;
+    r->n_keep = r->n_tokens;
+    for (size_t i = 0; !reads && i < r->n_tokens; i++) frit_sampler_accept(r->sampler, r->tokens[i]);
+    if (args->run.heal) status = frit_sampler_heal(r->sampler, model, r->tokens, r->n_tokens, &r->n_keep);
+    if (status == FRIT_OK && (code = load_session(r->session, args->run.session)) != CLI_DONE) return code;
+    if (status == FRIT_OK && reads) status = read_source(r->session, r->tokens, r->n_tokens);
+    if (status == FRIT_OK && reads)
+        status = feed(r->session, &r->info.decoder_start, 1);
+    else if (status == FRIT_OK && args->odds.n_prompt >= 0)
+        status = feed_for_odds(r->session, r->tokens, r->n_keep, &r->odds.prompt);
+    else if (status == FRIT_OK)
+        status = feed(r->session, r->tokens, r->n_keep);
+    if (status == FRIT_OK) return cli_use_shift(&args->shift, engine, r->session, r->n_tokens);
+    code = cli_report(status);
+    if (status == FRIT_E_LIMIT) say_full(args, model, engine, r->n_tokens);
+    return code;
+}
+
+static int generate(const run_args *args, frit_model *model, frit_engine *engine, run_state *r)
+{
+    const cli_answer_options options = {.grammar = &r->grammar,
+                                        .follows = r->tokens,
+                                        .n_follows = args->run.raw && !reads_prompt(r) ? r->n_tokens : 0,
+                                        .n_healed = r->n_tokens - r->n_keep,
+                                        .n_predict = args->run.n_predict,
+                                        .n_beams = args->run.n_beams,
+                                        .odds = args->odds.n_answer >= 0 ? &r->odds.answer : NULL,
+                                        .stop = args->run.stop,
+                                        .show = args->run.json ? NULL : show};
+    int code = cli_generate(model, engine, r->session, r->sampler, &options, &r->answer);
+    if (code == CLI_DONE && r->odds.prompt.status != FRIT_OK) code = cli_report(r->odds.prompt.status);
+    if (code == CLI_DONE) code = finish_answer(args, model, r->session, &r->answer, &r->odds);
+    if (r->answer.finish == CLI_FINISH_CONTEXT) say_full(args, model, engine, r->n_tokens);
+    return code;
+}
+
 static int answer_prompt(const run_args *args, frit_model *model, frit_engine *engine, const cli_adapters *adapters,
                          const cli_text *prompt)
 {
-    size_t n_tokens = 0;
-    frit_token *tokens = prompt_tokens(model, &args->run, prompt, &n_tokens);
-    if (!tokens) return CLI_FAILED;
-    frit_session *session = NULL;
-    frit_sampler *sampler = NULL;
-    cli_grammar grammar;
-    cli_answer answer = {0};
-    int code = cli_begin_grammar(&grammar, model, &args->grammar);
-    if (code != CLI_DONE) {
-        free(tokens);
-        return code;
-    }
-    frit_status status = frit_session_new(&session, engine);
-    if (status == FRIT_OK) status = cli_use_adapters(adapters, session);
-    if (status == FRIT_OK) status = app_extend(session, &args->shift);
-    cli_drafter drafter = {0};
-    if (status == FRIT_OK)
-        code = cli_use_speculation(&drafter, &args->speculate, model, &args->common, &args->engine, session);
-    if (code != CLI_DONE) goto done;
-    frit_sampler_options sampling = args->sampler;
-    cli_recommend(&args->common, model, &sampling);
-    if (status == FRIT_OK) status = frit_sampler_new(&sampler, model, &sampling);
-    size_t n_keep = n_tokens;
-    frit_model_info info;
-    frit_model_get_info(model, &info);
-    const bool reads = info.kind == FRIT_KIND_ENCODER_DECODER;   // the prompt, and writes a text of its own
-    if (reads && args->run.heal) {
-        code = cli_usage("run: --heal continues the prompt's text, an encoder-decoder writes another");
-        goto done;
-    }
-    for (size_t i = 0; status == FRIT_OK && !reads && i < n_tokens; i++) frit_sampler_accept(sampler, tokens[i]);
-    if (status == FRIT_OK && args->run.heal) status = frit_sampler_heal(sampler, model, tokens, n_tokens, &n_keep);
-    if (status == FRIT_OK && (code = load_session(session, args->run.session)) != CLI_DONE) goto done;
-    if (status == FRIT_OK && reads) status = read_source(session, tokens, n_tokens);
-    if (status == FRIT_OK) status = reads ? feed(session, &info.decoder_start, 1) : feed(session, tokens, n_keep);
-    if (status != FRIT_OK) {
-        code = cli_report(status);
-        if (status == FRIT_E_LIMIT) say_full(args, model, engine, n_tokens);
-        goto done;
-    }
-    code = cli_use_shift(&args->shift, engine, session, n_tokens);
-    if (code != CLI_DONE) goto done;
-    cli_answer_options options = {.grammar = &grammar,
-                                  .follows = tokens,
-                                  .n_follows = args->run.raw && !reads ? n_tokens : 0,
-                                  .n_healed = n_tokens - n_keep,
-                                  .n_predict = args->run.n_predict,
-                                  .n_beams = args->run.n_beams,
-                                  .stop = args->run.stop,
-                                  .show = args->run.json ? NULL : show};
-    code = cli_generate(model, engine, session, sampler, &options, &answer);
-    if (code == CLI_DONE) code = finish_answer(args, session, &answer);
-    if (answer.finish == CLI_FINISH_CONTEXT) say_full(args, model, engine, n_tokens);
-done:
-    cli_answer_free(&answer);
-    cli_grammar_free(&grammar);
-    frit_sampler_free(sampler);
-    frit_session_free(session);
-    cli_drafter_free(&drafter);
-    free(tokens);
+    run_state r = {0};
+    frit_model_get_info(model, &r.info);
+    cli_odds_init(&r.odds.answer, model, args->odds.n_answer);
+    cli_odds_init(&r.odds.prompt.odds, model, args->odds.n_prompt);
+    r.tokens = prompt_tokens(model, &args->run, prompt, &r.n_tokens);
+    int code = r.tokens ? cli_begin_grammar(&r.grammar, model, &args->grammar) : CLI_FAILED;
+    if (code == CLI_DONE) code = make_session(args, model, engine, adapters, &r);
+    if (code == CLI_DONE) code = queue_prompt(args, model, engine, &r);
+    if (code == CLI_DONE) code = generate(args, model, engine, &r);
+    run_state_free(&r);
     return code;
 }
 
@@ -343,6 +427,8 @@ static int run(void *ctx)
     if (args->run.heal && !args->run.raw) return cli_usage("run: --heal continues a text: it needs --raw");
     if (args->run.heal && args->run.n_beams > 0)
         return cli_usage("run: --heal samples its first tokens: not with --beams");
+    if (args->odds.n_answer >= 0 && args->run.n_beams > 0)
+        return cli_usage("run: --logprobs is about sampled tokens: not with --beams");
     if (args->shift.on && args->run.n_beams > 0)
         return cli_usage("run: --context-shift drops tokens of one text: not with --beams");
     frit_engine_options engine_options = args->engine;
@@ -371,6 +457,7 @@ static int run(void *ctx)
 
 static const cli_group groups[] = {
     {"Prompt and answer", run_rows, offsetof(run_args, run)},
+    {"Log-probabilities", cli_odds_rows, offsetof(run_args, odds)},
     {"Sampling", frit_sampler_option_rows, offsetof(run_args, sampler)},
     {"Constrained answers", cli_grammar_rows, offsetof(run_args, grammar)},
     {"Adapters", cli_adapter_rows, offsetof(run_args, adapters)},
@@ -393,6 +480,7 @@ const cli_command cli_command_run = {
                "  frit run -p \"Tell me the tale of Rapunzel.\"\n"
                "  frit run model.gguf -f question.txt --temp 0 -n 200\n"
                "  git diff | frit run model.gguf \"Summarize:\"\n"
+               "  frit run model.gguf \"Yes or no?\" -n 1 --logprobs 5\n"
                "  frit run model.gguf --raw -f book.txt -n 0 --session book.frit",
     .max_positional = 2,
     .args_bytes = sizeof(run_args),

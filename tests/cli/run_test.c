@@ -3,6 +3,8 @@
 #include "support/command_posix.h"
 #include "support/tiny_model.h"
 
+#include <math.h>
+
 static void run_tells_the_tale_from_the_bundled_model(void **state)
 {
     (void)state;
@@ -215,6 +217,82 @@ static void multi_token_prediction_does_not_change_the_answer(void **state)
     outcome_free(&plain);
 }
 
+// The number after a key, at or after `at`.
+static double number_at(const char *at, const char *key)
+{
+    const char *found = strstr(at, key);
+    if (!found) fail_msg("no %s in '%s'", key, at);
+    return strtod(found + strlen(key), NULL);
+}
+
+static void log_probabilities_are_shown_where_asked_for(void **state)
+{
+    (void)state;
+    static const char plain[] = "run -q --raw -p 'Once upon a time' -n 8 --temp 0";
+    char line[512];
+    outcome o = frit(plain, NULL);
+    assert_string_equal(o.err, "");
+    snprintf(line, sizeof line, "%s --logprobs 2", plain);
+    outcome shown = frit(line, NULL);
+    assert_string_equal(shown.out, o.out);   // the answer is the same
+    assert_non_null(strstr(shown.err, "log-probabilities of the answer:\n"));
+    assert_null(strstr(shown.err, "of the prompt"));
+    size_t n_lines = 0;
+    for (const char *at = shown.err; (at = strchr(at, '\n')); at++) n_lines++;
+    assert_int_equal(n_lines, 9);
+    // Greedy: each token is the likeliest one, and the others follow.
+    const char *at = strchr(shown.err, '\n');
+    for (int i = 0; i < 8; i++, at = strchr(at + 1, '\n')) {
+        const double of_token = strtod(at, NULL), of_best = number_at(at, "  of");
+        assert_true(of_token <= 0 && of_token == of_best);
+    }
+    snprintf(line, sizeof line, "%s --prompt-logprobs 0", plain);
+    outcome prompt = frit(line, NULL);
+    assert_string_equal(prompt.out, o.out);
+    assert_non_null(
+        strstr(prompt.err, "log-probabilities of the prompt:\n        - "));   // of the first nothing is known
+    assert_non_null(strstr(prompt.err, "\" upon\""));
+    outcome_free(&o);
+    outcome_free(&shown);
+    outcome_free(&prompt);
+}
+
+// A prompt's tokens are as likely as the same tokens of an answer.
+static void prompts_and_answers_have_the_same_log_probabilities(void **state)
+{
+    (void)state;
+    outcome a = frit("run -q --raw -p 'Once upon a' -n 1 --temp 0 --json --logprobs 3", NULL);
+    assert_non_null(strstr(a.out, "\"token\": \" time\""));
+    assert_non_null(strstr(a.out, "\"top_logprobs\": ["));
+    const double of_answer = number_at(strstr(a.out, "\"logprobs\""), "\"logprob\": ");
+    outcome b = frit("run -q --raw -p 'Once upon a time' -n 0 --json --prompt-logprobs 0", NULL);
+    const char *last = strstr(b.out, "\"token\": \" time\"");
+    assert_non_null(last);
+    const double of_prompt = number_at(last, "\"logprob\": ");
+    if (fabs(of_answer - of_prompt) > 1e-4) fail_msg("%g and %g", of_answer, of_prompt);
+    assert_non_null(strstr(b.out, "\"logprob\": null"));
+    assert_null(strstr(b.out, "\"logprobs\""));
+    outcome_free(&a);
+    outcome_free(&b);
+    // Tokens that a grammar forces and those that sampling picks have theirs too.
+    outcome forced = frit("run -q --raw -p 'Once upon' --regex 'x[78]y' --temp 1 --seed 3 --logprobs 0", NULL);
+    assert_int_equal(forced.code, 0);
+    assert_non_null(strstr(forced.err, "\"x"));
+    outcome_free(&forced);
+    expect("run -p x --logprobs 257", NULL, 2, NULL, "a whole number from -1 to 256");
+    expect("run -p x --prompt-logprobs many", NULL, 2, NULL, "prompt-logprobs");
+    expect("run -p x --logprobs 1 --beams 2", NULL, 2, NULL, "not with --beams");
+    expect("run --raw -p x -n 1 --logprobs 1 --model-draft nothing.gguf", NULL, 0, NULL, "none is guessed");
+    expect("run --raw -p x -n 1 --logprobs 1 --speculate ngram", NULL, 0, NULL, "none is guessed");
+    char line[600];
+    snprintf(line, sizeof line, "run '%s' -p 'Hello there.' -n 2 --temp 0 -q --prompt-logprobs 1",
+             shared_path("goldens/hf/t5"));
+    expect(line, NULL, 2, NULL, "gives it no probabilities");
+    snprintf(line, sizeof line, "run '%s' -p 'Hello there.' -n 2 --temp 0 -q --logprobs 1",
+             shared_path("goldens/hf/t5"));
+    expect(line, NULL, 0, NULL, "log-probabilities of the answer");
+}
+
 static void beams_print_the_likeliest_answer(void **state)
 {
     (void)state;
@@ -245,6 +323,8 @@ int main(void)
         cmocka_unit_test(encoder_decoders_read_one_text_and_write_another),
         cmocka_unit_test(speculation_does_not_change_the_answer),
         cmocka_unit_test(multi_token_prediction_does_not_change_the_answer),
+        cmocka_unit_test(log_probabilities_are_shown_where_asked_for),
+        cmocka_unit_test(prompts_and_answers_have_the_same_log_probabilities),
         cmocka_unit_test(beams_print_the_likeliest_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
