@@ -282,7 +282,7 @@ frit_token *cli_chat_tokens(const frit_model *model, const frit_message *message
 frit_token *cli_turn_tokens(const frit_turn *turn, size_t *n_tokens);
 
 typedef struct cli_grammar_options {
-    const char *gbnf, *schema, *regex;
+    const char *gbnf, *schema, *regex, *tags;
 } cli_grammar_options;
 
 const frit_option *cli_grammar_rows(size_t *n_rows);

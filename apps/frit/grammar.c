@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// --grammar, --json-schema and --regex: what answers may be.
+// --grammar, --json-schema, --regex and --structural-tag: what answers may be.
 #include "cli.h"
 
 #include <stdlib.h>
@@ -26,6 +26,11 @@ const frit_option *cli_grammar_rows(size_t *n_rows)
          .offset = offsetof(cli_grammar_options, regex),
          .metavar = "REGEX",
          .help = "answers match this regular expression as a whole"},
+        {.name = "structural-tag",
+         .type = FRIT_OPTION_TEXT,
+         .offset = offsetof(cli_grammar_options, tags),
+         .metavar = "FILE|TEXT",
+         .help = "answers are text in which triggers begin JSON or other forms, as this JSON says (docs/grammar.md)"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
@@ -40,7 +45,8 @@ static int find_given(const cli_grammar_options *options, given *found)
 {
     const given all[] = {{"grammar", options->gbnf, FRIT_GRAMMAR_GBNF},
                          {"json-schema", options->schema, FRIT_GRAMMAR_SCHEMA},
-                         {"regex", options->regex, FRIT_GRAMMAR_REGEX}};
+                         {"regex", options->regex, FRIT_GRAMMAR_REGEX},
+                         {"structural-tag", options->tags, FRIT_GRAMMAR_TAGS}};
     int n = 0;
     *found = (given){0};
     for (size_t i = 0; i < CLI_COUNT(all); i++) {
@@ -49,7 +55,8 @@ static int find_given(const cli_grammar_options *options, given *found)
         n++;
     }
     if (n > 1)
-        return cli_usage("--grammar, --json-schema and --regex each say what an answer may be; give one of them");
+        return cli_usage("--grammar, --json-schema, --regex and --structural-tag each say what an answer may be; give "
+                         "one of them");
     return CLI_DONE;
 }
 
@@ -59,7 +66,15 @@ static bool is_text(const given *found)
     const char *at = found->value;
     if (found->kind == FRIT_GRAMMAR_GBNF) return strstr(at, "::=") != NULL;
     at += strspn(at, " \t\r\n");
+    if (found->kind == FRIT_GRAMMAR_TAGS) return *at == '{';
     return *at == '{' || strncmp(at, "true", 4) == 0 || strncmp(at, "false", 5) == 0;
+}
+
+static const char *why_no_text(frit_grammar_kind kind)
+{
+    if (kind == FRIT_GRAMMAR_GBNF) return "a grammar: it has no '::='";
+    if (kind == FRIT_GRAMMAR_TAGS) return "a structural tag: it does not begin with '{'";
+    return "a JSON schema: it does not begin with '{'";
 }
 
 static int read_given(const given *found, cli_text *text)
@@ -70,8 +85,7 @@ static int read_given(const given *found, cli_text *text)
         return cli_read_file(found->value, text);
     if (found->kind != FRIT_GRAMMAR_REGEX && !is_text(found))
         return cli_usage("--%s: there is no file '%.200s', and it is not %s", found->name, found->value,
-                         found->kind == FRIT_GRAMMAR_GBNF ? "a grammar: it has no '::='"
-                                                          : "a JSON schema: it does not begin with '{'");
+                         why_no_text(found->kind));
     cli_text_add(text, found->value, strlen(found->value));
     return CLI_DONE;
 }

@@ -56,8 +56,10 @@ static int open_parts(const served_model *served, opened_model *opened, server_l
 
 static server_format format_of(const opened_model *opened)
 {
-    static const char *const options[] = {
-        [FRIT_GRAMMAR_GBNF] = "--grammar", [FRIT_GRAMMAR_SCHEMA] = "--json-schema", [FRIT_GRAMMAR_REGEX] = "--regex"};
+    static const char *const options[] = {[FRIT_GRAMMAR_GBNF] = "--grammar",
+                                          [FRIT_GRAMMAR_SCHEMA] = "--json-schema",
+                                          [FRIT_GRAMMAR_REGEX] = "--regex",
+                                          [FRIT_GRAMMAR_TAGS] = "--structural-tag"};
     const frit_turn_grammar_options *format = &opened->format;
     return (server_format){format->format, format->n_format, format->kind, options[format->kind]};
 }

@@ -78,7 +78,17 @@ static bool set_text(json_t *value, server_generation *request, frit_grammar_kin
     return server_set_format(request, kind, "structured_outputs", value, problem);
 }
 
-// One of {"json": schema, "regex": "...", "choice": ["..."], "grammar": "...", "json_object": true}.
+// Structural tags as an object, or its text.
+static bool set_tags(json_t *value, server_generation *request, const char *param, server_problem *problem)
+{
+    if (!json_is_string(value) && !json_is_object(value))
+        return server_refuse(problem, 400, "invalid_type", param, "%s.structural_tag: expected an object or its text",
+                             param);
+    return server_set_format(request, FRIT_GRAMMAR_TAGS, param, value, problem);
+}
+
+// One of {"json": schema, "regex": "...", "choice": ["..."], "grammar": "...", "structural_tag": {...}, "json_object":
+// true}.
 bool server_parse_structured_outputs(json_t *value, void *ctx, server_problem *problem)
 {
     static const char param[] = "structured_outputs";
@@ -101,6 +111,8 @@ bool server_parse_structured_outputs(json_t *value, void *ctx, server_problem *p
             good = server_set_format(request, FRIT_GRAMMAR_SCHEMA, param, inner, problem);
         else if (strcmp(key, "json") == 0)
             good = server_set_schema(request, inner, param, problem);
+        else if (strcmp(key, "structural_tag") == 0)
+            good = set_tags(inner, request, param, problem);
         else if (strcmp(key, "json_object") == 0) {
             json_t *any = json_pack("{s:s}", "type", "object");
             good = any && server_set_schema(request, any, param, problem);

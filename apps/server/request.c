@@ -246,7 +246,8 @@ static bool parse_guided_json(json_t *value, void *ctx, server_problem *problem)
     return server_set_schema(ctx, value, "guided_json", problem);
 }
 
-// {"type": "text"}, {"type": "json_object"}, {"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}}
+// {"type": "text"}, {"type": "json_object"}, {"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}},
+// {"type": "structural_tag", "structures": [...], "triggers": [...]} or "format" in place of these two
 static bool parse_response_format(json_t *value, void *ctx, server_problem *problem)
 {
     static const char param[] = "response_format";
@@ -256,6 +257,8 @@ static bool parse_response_format(json_t *value, void *ctx, server_problem *prob
         return server_refuse(problem, 400, "invalid_type", param, "%s: expected an object with a type, a string",
                              param);
     if (strcmp(type, "text") == 0) return true;
+    if (strcmp(type, "structural_tag") == 0)
+        return server_set_format(request, FRIT_GRAMMAR_TAGS, param, value, problem);
     json_t *schema = json_object_get(value, "schema"), *inner = json_object_get(value, "json_schema");
     if (strcmp(type, "json_schema") == 0) {
         if (!schema) schema = json_object_get(inner, "schema");
@@ -266,7 +269,8 @@ static bool parse_response_format(json_t *value, void *ctx, server_problem *prob
     }
     if (strcmp(type, "json_object") != 0)
         return server_refuse(problem, 400, "unsupported_parameter", param,
-                             "%s: type '%.64s' is not known; expected text, json_object or json_schema", param, type);
+                             "%s: type '%.64s' is not known; expected text, json_object, json_schema or structural_tag",
+                             param, type);
     if (schema) return server_set_schema(request, schema, param, problem);
     json_t *any = json_pack("{s:s}", "type", "object");
     if (!any) return no_memory(problem);

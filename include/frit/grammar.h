@@ -22,7 +22,15 @@ typedef enum frit_grammar_kind {
     FRIT_GRAMMAR_GBNF,     // rules in llama.cpp's notation, of which "root" is the answer
     FRIT_GRAMMAR_SCHEMA,   // JSON that a JSON schema (draft 2020-12) allows
     FRIT_GRAMMAR_REGEX,    // a text that a regular expression (ECMA-262) matches as a whole
+    FRIT_GRAMMAR_TAGS,     // structural tags: text in which triggers begin parts that have a form, described in JSON
 } frit_grammar_kind;
+
+// Structural tags. The text is free until a trigger is complete; then it goes on as one of the tags that begin with it:
+// `begin`, JSON that the schema allows, `end`. Then it is free again:
+//
+//     {"triggers": ["<call="], "structures": [{"begin": "<call=now>", "schema": {"type": "object"}, "end": "</call>"}]}
+//
+// `format` in place of these has more kinds of parts than schemas, one within another (docs/grammar.md).
 
 typedef struct frit_grammar_options {
     frit_grammar_kind kind;

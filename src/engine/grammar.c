@@ -99,8 +99,10 @@ static frit_status compile(frit_automaton **out, const frit_model *model, frit_s
         return frit_schema_compile(out, text, &schema);
     case FRIT_GRAMMAR_REGEX:
         return frit_regex_compile(out, text);
+    case FRIT_GRAMMAR_TAGS:
+        return frit_tags_compile(out, text, &(frit_tags_options){.names = &names, .schema = schema});
     }
-    return frit_fail(FRIT_E_INVALID, "frit_grammar_new: the kind of a grammar is %d; expected 0 to 2",
+    return frit_fail(FRIT_E_INVALID, "frit_grammar_new: the kind of a grammar is %d; expected 0 to 3",
                      (int)options->kind);
 }
 

@@ -23,8 +23,10 @@ static frit_status add_format(void *ctx, frit_draft *draft, const frit_schema_fo
         return frit_schema_add_text(draft, text, &schema, form, rule);
     case FRIT_GRAMMAR_REGEX:
         return frit_regex_add(draft, text, rule);
+    case FRIT_GRAMMAR_TAGS:
+        return frit_tags_add_text(draft, text, &(frit_tags_options){&names, schema, *form}, rule);
     }
-    return frit_fail(FRIT_E_INVALID, "frit_turn_grammar: the kind of a grammar is %d; expected 0 to 2", (int)o->kind);
+    return frit_fail(FRIT_E_INVALID, "frit_turn_grammar: the kind of a grammar is %d; expected 0 to 3", (int)o->kind);
 }
 
 frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn, const frit_turn_grammar_options *options)

@@ -58,7 +58,8 @@ int32_t frit_draft_rule_named(frit_draft *draft, frit_str name)
     if (draft->n_buckets > 0) {
         uint32_t at = hash_name(name) & (uint32_t)(draft->n_buckets - 1);
         for (; draft->buckets[at] >= 0; at = (at + 1) & (uint32_t)(draft->n_buckets - 1))
-            if (frit_str_is(name, draft->rules[draft->buckets[at]].name)) return draft->buckets[at];
+            if (draft->buckets[at] >= draft->first_named && frit_str_is(name, draft->rules[draft->buckets[at]].name))
+                return draft->buckets[at];
     }
     return add(draft, name);
 }

@@ -366,7 +366,7 @@ static frit_status read_rule(parser *p)
 static frit_status read_all(parser *p)
 {
     for (skip_space(p, true); peek(p) >= 0; skip_space(p, true)) FRIT_TRY(read_rule(p));
-    for (int32_t r = 0; r < p->draft->n_rules; r++)
+    for (int32_t r = p->draft->first_named; r < p->draft->n_rules; r++)
         if (!p->draft->rules[r].defined)
             return frit_fail(FRIT_E_INVALID, "the grammar's rule '%.64s' is used, but not defined",
                              p->draft->rules[r].name);
@@ -381,6 +381,7 @@ frit_status frit_gbnf_add(frit_draft *draft, frit_str text, const frit_token_nam
     p.ranges = malloc((2 * (size_t)MAX_RANGES + 1) * sizeof *p.ranges);
     if (!p.ranges) return frit_fail_memory(MAX_RANGES * sizeof *p.ranges, "a grammar");
     p.inverted = p.ranges + MAX_RANGES;
+    draft->first_named = draft->n_rules;
     *rule = frit_draft_rule_named(draft, frit_str_of("root"));
     const frit_status status = *rule < 0 ? draft->failed : read_all(&p);
     free(p.ranges);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // grammar/grammar.h: rules that call each other, compiled to one automaton with a stack.
 //
-// A front end (gbnf.c, regex.c, schema.c) makes rules in a draft: each is a part of an automaton over bytes and calls
-// of rules (nfa.h). frit_automaton_compile makes each rule deterministic and numbers the states of all rules together:
+// A front end (gbnf.c, regex.c, schema.c, tags.c) makes rules in a draft: each is a part of an automaton over bytes
+// and calls of rules (nfa.h). frit_automaton_compile makes each rule deterministic and numbers the states of all
+// rules together:
 //
 //     root  ::= "[" item "]"          state 0 --'['--> 1 --item--> 2 --']'--> 3 (final)
 //     item  ::= "x" | root            state 4 --'x'--> 5 (final), 4 --root--> 5
@@ -52,6 +53,7 @@ typedef struct frit_draft {
     int32_t n_rules, room;
     int32_t *buckets;   // rules by name
     int32_t n_buckets;
+    int32_t first_named;      // of the rules that are found by their name: earlier ones are another text's
     int64_t n_table_states;   // FRIT_TABLE_STATES at most
     frit_status failed;
 } frit_draft;
@@ -155,13 +157,22 @@ typedef struct frit_schema_form {
 } frit_schema_form;
 
 // The same as rules of a larger grammar. *rule: a new one.
-// Before all other rules.
 frit_status frit_gbnf_add(frit_draft *draft, frit_str text, const frit_token_names *names, int32_t *rule);
 frit_status frit_regex_add(frit_draft *draft, frit_str pattern, int32_t *rule);
 frit_status frit_schema_add(frit_draft *draft, struct json_t *schema, const frit_schema_options *options,
                             const frit_schema_form *form, int32_t *rule);
 frit_status frit_schema_add_text(frit_draft *draft, frit_str text, const frit_schema_options *options,
                                  const frit_schema_form *form, int32_t *rule);
+
+// Structural tags (tags.c): how their parts are read.
+typedef struct frit_tags_options {
+    const frit_token_names *names;   // of grammars; may be NULL
+    frit_schema_options schema;
+    frit_schema_form form;   // whose marks no free text has, either
+} frit_tags_options;
+
+frit_status frit_tags_add_text(frit_draft *draft, frit_str text, const frit_tags_options *options, int32_t *rule);
+frit_status frit_tags_compile(frit_automaton **out, frit_str text, const frit_tags_options *options);
 
 // Whether anything but calls leads on.
 static inline bool frit_state_reads(const frit_automaton_state *state)

@@ -73,6 +73,13 @@ static void answers_follow_a_grammar(void **state)
     expect("run -q --raw -p x --regex a --grammar b", NULL, 2, NULL, "give one of them");
     expect("run -q --raw -p x --grammar rules.gbnf", NULL, 2, NULL,
            "--grammar: there is no file 'rules.gbnf', and it is not a grammar: it has no '::='");
+    expect("run -q --raw -p 'Once upon' --temp 0 -n 8 --structural-tag '{\"type\": \"tag\", \"begin\": \"<\", "
+           "\"content\": "
+           "{\"type\": \"regex\", \"pattern\": \"x(7|8)\"}, \"end\": \">\"}'",
+           NULL, 0, "<x", NULL);
+    expect("run -q --raw -p x --structural-tag '{\"triggers\": [\"a\"], \"structures\": []}'", NULL, 2, NULL,
+           "--structural-tag: structural tag: structures is empty");
+    expect("run -q --raw -p x --structural-tag '<x>'", NULL, 2, NULL, "it is not a structural tag");
     expect("run -q --raw -p x --json-schema order.json", NULL, 2, NULL,
            "--json-schema: there is no file 'order.json', and it is not a JSON schema: it does not begin with '{'");
 }

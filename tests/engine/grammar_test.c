@@ -71,6 +71,9 @@ static void random_logits_give_answers_that_fit(void **state)
         {"{\"type\": \"array\", \"items\": {\"enum\": [\"one\", \"two\", null]}, \"maxItems\": 5}",
          FRIT_GRAMMAR_SCHEMA},
         {"(yes|no)( [a-z]{1,6}){0,4}\\.", FRIT_GRAMMAR_REGEX},
+        {"{\"format\": {\"type\": \"triggered_tags\", \"stop_after_first\": true, \"triggers\": [\"<\"], \"tags\": "
+         "[{\"begin\": \"<\", \"content\": {\"type\": \"regex\", \"pattern\": \"[a-z]{1,6}\"}, \"end\": \">\"}]}}",
+         FRIT_GRAMMAR_TAGS},
         {"root ::= (\"- \" [^\\n]{1,20} \"\\n\"){1,3}", FRIT_GRAMMAR_GBNF},
     };
     frit_model *model = open_model();
@@ -283,7 +286,9 @@ static void a_mistake_is_told_before_the_thread_begins(void **state)
                {FRIT_GRAMMAR_GBNF, "root ::= root", "no text", FRIT_E_INVALID},
                {FRIT_GRAMMAR_REGEX, "(a", "expected", FRIT_E_INVALID},
                {FRIT_GRAMMAR_SCHEMA, "{\"type\": \"text\"}", "'type' names an unknown type", FRIT_E_INVALID},
-               {FRIT_GRAMMAR_SCHEMA, "{\"uniqueItems\": true}", "uniqueItems", FRIT_E_UNSUPPORTED}};
+               {FRIT_GRAMMAR_SCHEMA, "{\"uniqueItems\": true}", "uniqueItems", FRIT_E_UNSUPPORTED},
+               {FRIT_GRAMMAR_TAGS, "{}", "neither structures nor a format", FRIT_E_INVALID},
+               {(frit_grammar_kind)4, "{}", "expected 0 to 3", FRIT_E_INVALID}};
     frit_model *model = open_model();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         frit_grammar_job *job = (frit_grammar_job *)(void *)model;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a JSON schema, or after a first byte of 'r' as a regular expression, followed by a zero and a text. What
-// compiles never comes to a dead end.
+// Any bytes as a JSON schema, or after a first byte of 'r' as a regular expression, of 't' as structural tags, followed
+// by a zero and a text. What compiles never comes to a dead end.
 #include "grammar/match.h"
 
 #include <stdlib.h>
@@ -12,18 +12,24 @@ static void require(bool good)
     if (!good) abort();
 }
 
+static frit_status compile(frit_automaton **a, char kind, frit_str grammar, const frit_schema_options *options)
+{
+    if (kind == 'r') return frit_regex_compile(a, grammar);
+    if (kind == 't') return frit_tags_compile(a, grammar, &(frit_tags_options){.schema = *options});
+    return frit_schema_compile(a, grammar, options);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     if (n_bytes == 0) return 0;
-    const bool is_regex = bytes[0] == 'r';
-    const char *text = (const char *)bytes + is_regex;
-    const size_t n = n_bytes - is_regex;
+    const bool has_kind = bytes[0] == 'r' || bytes[0] == 't';
+    const char *text = (const char *)bytes + has_kind;
+    const size_t n = n_bytes - has_kind;
     const char *zero = n > 0 ? memchr(text, 0, n) : NULL;
     const size_t n_grammar = zero ? (size_t)(zero - text) : n;
     const frit_schema_options options = {.any_order = n_bytes % 2, .complete = n_bytes % 3 == 0};
     frit_automaton *a;
-    const frit_str grammar = {text, n_grammar};
-    const frit_status status = is_regex ? frit_regex_compile(&a, grammar) : frit_schema_compile(&a, grammar, &options);
+    const frit_status status = compile(&a, (char)bytes[0], (frit_str){text, n_grammar}, &options);
     if (status != FRIT_OK) {
         require(frit_error()[0] != 0 && a == NULL);
         return 0;

@@ -621,7 +621,14 @@ static const bad bads[] = {
     {TEXT, "{\"logprobs\": \"5\"}", 400, "logprobs", "invalid_type", NULL},
     {CHAT, "{\"functions\": [{\"name\": \"f\"}]}", 400, "functions", "unsupported_parameter", NULL},
     {CHAT, "{" HELLO ", \"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]}", 400, "tools", "unsupported_parameter", "no place"},
-    {CHAT, "{\"response_format\": {\"type\": \"structural_tag\"}}", 400, "response_format", "unsupported_parameter", "json_schema"},
+    {CHAT, "{\"response_format\": {\"type\": \"poem\"}}", 400, "response_format", "unsupported_parameter", "json_schema or structural_tag"},
+    {CHAT, "{" HELLO ", \"response_format\": {\"type\": \"structural_tag\"}}", 400, "response_format", "invalid_value", "neither structures nor"},
+    {CHAT, "{" HELLO ", \"response_format\": {\"type\": \"structural_tag\", \"structures\": "
+     "[{\"begin\": \"<a>\", \"schema\": {}, \"end\": \"\"}], \"triggers\": []}}",
+     400, "response_format", "invalid_value", "triggers is empty"},
+    {CHAT, "{" HELLO ", \"response_format\": {\"type\": \"structural_tag\", \"structures\": "
+     "[{\"begin\": \"<a>\", \"schema\": {}, \"end\": \"\"}], \"triggers\": [\"<b\"]}}",
+     400, "response_format", "invalid_value", "begin with one of the triggers"},
     {CHAT, "{\"response_format\": \"json\"}", 400, "response_format", "invalid_type", NULL},
     {CHAT, "{\"response_format\": {\"type\": \"json_schema\"}}", 400, "response_format", "missing_required_parameter", "schema"},
     {CHAT, "{\"json_schema\": [1]}", 400, "json_schema", "invalid_type", NULL},

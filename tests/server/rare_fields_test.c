@@ -75,9 +75,26 @@ static void an_answer_is_one_of_the_choices(void **state)
         if (strcmp(text, "cab") != 0 && strcmp(text, "bac") != 0) fail_msg("%s: %s", rows[i], text);
         json_decref(json);
     }
-    json_t *json = ask("\"structured_outputs\": {\"json\": {\"enum\": [true]}}");
-    expect_text_in(json, "choices.0.text", "true");
-    json_decref(json);
+    static const struct {
+        const char *fields, *text;
+    } tagged[] = {
+        {"\"structured_outputs\": {\"json\": {\"enum\": [true]}}", "true"},
+        {"\"structured_outputs\": {\"structural_tag\": {\"type\": \"tag\", \"begin\": \"ca\", \"content\": {\"type\": "
+         "\"const_string\", \"value\": \"b\"}, \"end\": \"\"}}",
+         "cab"},
+        {"\"structured_outputs\": {\"structural_tag\": \"{\\\"type\\\": \\\"const_string\\\", \\\"value\\\": "
+         "\\\"cab\\\"}\"}",
+         "cab"},
+        {"\"response_format\": {\"type\": \"structural_tag\", \"format\": {\"type\": \"triggered_tags\", \"triggers\": "
+         "[\"c\"], \"tags\": [{\"begin\": \"ca\", \"content\": {\"type\": \"regex\", \"pattern\": \"b\"}, \"end\": "
+         "\"a\"}], \"at_least_one\": true, \"stop_after_first\": true}}",
+         "caba"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(tagged); i++) {
+        json_t *json = ask(tagged[i].fields);
+        expect_text_in(json, "choices.0.text", tagged[i].text);
+        json_decref(json);
+    }
     static const char *const wrong[] = {
         "\"guided_choice\": []",
         "\"guided_choice\": \"a\"",
@@ -86,7 +103,8 @@ static void an_answer_is_one_of_the_choices(void **state)
         "\"guided_choice\": [\"a\"], \"regex\": \"a\"",
         "\"structured_outputs\": 5",
         "\"structured_outputs\": {\"choice\": [\"a\"], \"regex\": \"b\"}",
-        "\"structured_outputs\": {\"structural_tag\": \"a\"}",
+        "\"structured_outputs\": {\"structural_tag\": 5}",
+        "\"structured_outputs\": {\"a\": \"b\"}",
         "\"structured_outputs\": {\"json\": 5}",
     };
     for (size_t i = 0; i < FRIT_COUNT(wrong); i++) {

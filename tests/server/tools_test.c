@@ -226,6 +226,17 @@ static void a_schema_holds_after_reasoning(void **state)
         expect_text(message, "content", "\"ja\"");
         json_decref(json);
     }
+    // What begins as the caller's own tag goes on as one; the reasoning is not a part of it.
+    json_t *tagged =
+        ask("{\"response_format\": {\"type\": \"structural_tag\", \"structures\": [{\"begin\": \"It\", "
+            "\"schema\": {\"enum\": [7]}, \"end\": \".\"}], \"triggers\": [\"I\"]}, \"max_tokens\": 60, " ASK(
+                "weather") "}");
+    const json_t *said = json_object_get(choice_of(tagged), "message");
+    expect_text(said, "reasoning_content", "Hm, weather.");
+    assert_non_null(json_string_value(json_object_get(said, "content")));
+    for (const char *at = json_string_value(json_object_get(said, "content")); (at = strchr(at, 'I')); at++)
+        if (strncmp(at, "It7.", strlen(at) < 4 ? strlen(at) : 4) != 0) fail_msg("'%s' is no tag", at);
+    json_decref(tagged);
     // Together with tools the answer is a call or what the format says.
     json_t *json = ask("{" FORMAT ", " FEW ", " ASK("two") "}");
     const json_t *message = json_object_get(choice_of(json), "message");

@@ -762,6 +762,7 @@ class frit_sampler_options(Structure):
 FRIT_GRAMMAR_GBNF = 0
 FRIT_GRAMMAR_SCHEMA = 1
 FRIT_GRAMMAR_REGEX = 2
+FRIT_GRAMMAR_TAGS = 3
 
 class frit_grammar_options(Structure):
     kind: int

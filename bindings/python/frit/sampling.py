@@ -212,14 +212,16 @@ def _free_sampler(handle: ctypes.c_void_p, _model: Model, _keep: Any) -> None:
     lib.frit_sampler_free(handle)
 
 
-_GRAMMARS = {"gbnf": c.FRIT_GRAMMAR_GBNF, "schema": c.FRIT_GRAMMAR_SCHEMA, "regex": c.FRIT_GRAMMAR_REGEX}
+_GRAMMARS = {"gbnf": c.FRIT_GRAMMAR_GBNF, "schema": c.FRIT_GRAMMAR_SCHEMA, "regex": c.FRIT_GRAMMAR_REGEX,
+             "tags": c.FRIT_GRAMMAR_TAGS}
 
 
 class Grammar:
     """What an answer may be, compiled for a model's vocabulary. Never changes: any number of samplers may use it.
 
-    text: rules in GBNF, a JSON schema (draft 2020-12; a dict is fine too) or a regular expression (ECMA-262).
-    kind: "gbnf", "schema" or "regex".
+    text: rules in GBNF, a JSON schema (draft 2020-12; a dict is fine too), a regular expression (ECMA-262) or structural
+    tags (a dict, or its JSON): text in which triggers begin parts that have a form.
+    kind: "gbnf", "schema", "regex" or "tags".
     any_order: of schemas, properties in any order.
     Raises InvalidError for mistakes, UnsupportedError for what a grammar cannot say.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import subprocess
 import threading
 from pathlib import Path
@@ -120,6 +121,11 @@ def test_grammar(engine: frit.Engine, model: frit.Model) -> None:
     assert answer.text.strip() in ("yes", "no") and answer.finish_reason == "stop"
     with pytest.raises(frit.InvalidError):
         frit.Grammar(model, "root ::= (")
+    number = {"begin": "", "content": {"type": "regex", "pattern": "[0-9]{1,3}"}, "end": "!"}
+    tags = frit.Grammar(model, {"type": "structural_tag", "format": {"type": "tag", **number}}, kind="tags")
+    assert re.fullmatch("[0-9]{1,3}!", engine.generate("How many?", grammar=tags, seed=1).result().text.strip())
+    with pytest.raises(frit.InvalidError, match="neither structures nor a format"):
+        frit.Grammar(model, {}, kind="tags")
 
 
 def test_fork_truncate_save(engine: frit.Engine, model: frit.Model, tmp_path: Path) -> None:
