@@ -6,10 +6,11 @@
 
 enum { MEMORY = 50 };   // drafts of a class that its average remembers
 
-static const double share = 0.005;   // of the time of steps, for rounds and for texts each
-// Budgets at first, in steps without drafts. Where no draft is right, rounds and texts that begin end at 1.4 steps and
-// 1 % of all (docs/speed/speculation.md). What drafts saved may pay for a long text in the draft model.
-static const double first = 0.5, first_to_follow = 0.9, most = 20, most_to_follow = 200;
+static const double share = 0.005;   // of the time of steps
+// In steps without drafts. All that drafts cost and did not save ends at first_of_all and the share: 1.2 steps of 60
+// (docs/speed/speculation.md). Rounds alone have less at first, and keep less of what drafts saved, so that they end
+// soon where drafts become useless; what was saved may pay for a long text in the draft model, once.
+static const double first = 0.5, first_of_all = 0.9, most = 20, most_of_all = 200;
 static const double longest = 3;   // times what was expected: others had the processor, it says little
 
 static double least_of(double a, double b)
@@ -21,15 +22,20 @@ void frit_draft_budget_note(frit_draft_budget *budget, const frit_draft_round *r
 {
     const double step = round->without_ns;
     if (step <= 0) return;
-    if (!budget->is_open) budget->round_ns = first * step, budget->follow_ns = first_to_follow * step;
+    if (!budget->is_open) budget->round_ns = first * step, budget->all_ns = first_of_all * step;
     budget->is_open = true;
     const double saved = round->n_seqs > 0 ? step * round->n_right / round->n_seqs : 0;
     const double longer = round->n_drafts > 0 && round->step_ns > 0 ? round->step_ns - step : 0;
     const double expected = round->expected_ns > 0 ? round->expected_ns : step;
     const double spent = least_of(round->draft_ns + longer, longest * expected);
-    budget->round_ns = least_of(budget->round_ns + share * step + saved - spent, most * step);
-    budget->follow_ns =
-        least_of(budget->follow_ns + share * step + saved - spent - round->follow_ns, most_to_follow * step);
+    const double gained = share * step + saved - spent;
+    budget->round_ns = least_of(budget->round_ns + gained, most * step);
+    budget->all_ns = least_of(budget->all_ns + gained - round->follow_ns, most_of_all * step);
+}
+
+bool frit_draft_budget_bears(const frit_draft_budget *budget, double loss_ns, double follow_ns)
+{
+    return budget->round_ns > loss_ns && budget->all_ns > loss_ns + follow_ns;
 }
 
 double frit_draft_rate(const frit_draft_rates *own, const frit_draft_rates *all, int c)

@@ -263,7 +263,7 @@ static double loss_of_more(const group *g, int32_t n_more)
 
 static bool affords(const group *g, int32_t n_more)
 {
-    return g->engine->drafts.round_ns > loss_of_more(g, n_more);
+    return frit_draft_budget_bears(g->budget, loss_of_more(g, n_more), g->follow_ns);
 }
 
 // Whether it drafts for the next step: where drafts are expected to pay, as soon as the budget bears that they do not.
@@ -272,13 +272,10 @@ static bool may_begin(const group *g, const frit_drafter *d, bool pays)
 {
     // For what is not expected to pay, once a step has verified drafts.
     const double reserve = g->budget->has_verified ? 2 : 1;
-    const frit_draft_budget *budget = &g->engine->drafts;
     if (d->job.always) return true;
     if (d->follows) return pays;
     if (g->without_ns <= 0) return false;
-    const double loss = loss_of_more(g, 1), follow = follow_ns(g, d), times = pays ? 1 : reserve;
-    const bool begins = is_behind(d) || n_common(d) == 0;
-    return budget->round_ns > times * loss && (begins ? budget->follow_ns : budget->round_ns) > times * loss + follow;
+    return frit_draft_budget_bears(g->budget, (pays ? 1 : reserve) * loss_of_more(g, 1), follow_ns(g, d));
 }
 
 // Of a text that is longer than the budget bears, the draft model gets the end at first: enough to see whether its
@@ -287,7 +284,7 @@ static void skip_beginning(const group *g, frit_drafter *d)
 {
     enum { LEAST = 8 };
     const size_t n = d->job.session->n_tokens;
-    const double row = g->draft->pace.prompt_row_ns, left = g->engine->drafts.follow_ns - loss_of_more(g, 1);
+    const double row = g->draft->pace.prompt_row_ns, left = g->budget->all_ns - loss_of_more(g, 1);
     if (d->session->next_text.of || d->follows) return;
     const double most = row > 0 && !d->job.always ? left / row : INFINITY;
     if (d->n_skipped > 0 && (d->n_skipped + 1 >= n || most >= (double)n || n_common(d) == 0)) d->n_skipped = 0;

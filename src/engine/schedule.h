@@ -80,16 +80,18 @@ typedef struct frit_draft_round {   // drafts for one step, and the step
     double expected_ns;           // by all of this, but for texts, beyond the step without; 0: nothing was
 } frit_draft_round;
 typedef struct frit_draft_budget {
-    bool is_open;   // has begun: the first step was measured
-    double round_ns, follow_ns;
-    frit_draft_rates rates;   // of all sessions
-    frit_draft_round round;   // the last one
-    bool awaits_step;         // the round's has not run
-    bool has_verified;        // some step has
+    bool is_open;              // has begun: the first step was measured
+    double round_ns, all_ns;   // what may be lost: by rounds alone, and by rounds and texts together
+    frit_draft_rates rates;    // of all sessions
+    frit_draft_round round;    // the last one
+    bool awaits_step;          // the round's has not run
+    bool has_verified;         // some step has
     int32_t n_rounds;
 } frit_draft_budget;
 // Counts a round.
 void frit_draft_budget_note(frit_draft_budget *budget, const frit_draft_round *round);
+// Whether there is room for a round that may lose so much, after texts that take so long.
+bool frit_draft_budget_bears(const frit_draft_budget *budget, double loss_ns, double follow_ns);
 // How often drafts of class c are right: from those of the session, and the others'. Either may have none.
 double frit_draft_rate(const frit_draft_rates *own, const frit_draft_rates *all, int c);
 void frit_draft_rates_learn(frit_draft_rates *rates, int c, bool right);

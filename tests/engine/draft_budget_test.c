@@ -14,7 +14,7 @@ static double run(frit_draft_budget *budget, int n_steps, int32_t n_right, doubl
     double taken = 0, n_tokens = 0;
     *n_rounds = 0;
     for (int i = 0; i < n_steps; i++) {
-        const bool drafts = !budget->is_open || budget->round_ns > 0;
+        const bool drafts = !budget->is_open || frit_draft_budget_bears(budget, 0, 0);
         const frit_draft_round round = {.without_ns = step_ns,
                                         .n_seqs = N_SEQS,
                                         .n_drafts = drafts ? N_SEQS : 0,
@@ -63,17 +63,82 @@ static void drafts_that_begin_to_pay_are_made_again(void **state)
     assert_true(n_rounds < 150);
 }
 
-static void a_long_text_in_the_draft_model_does_not_stop_drafts_that_pay(void **state)
+static void a_text_in_the_draft_model_does_not_stop_drafts_that_pay(void **state)
 {
     (void)state;
     int n_rounds;
     frit_draft_budget budget = {0};
     frit_draft_budget_note(&budget,
-                           &(frit_draft_round){.without_ns = step_ns, .n_seqs = 1, .follow_ns = 100 * step_ns});
-    assert_true(budget.follow_ns < 0);   // no second one
+                           &(frit_draft_round){.without_ns = step_ns, .n_seqs = 1, .follow_ns = 0.8 * step_ns});
+    assert_false(frit_draft_budget_bears(&budget, 0, 0.2 * step_ns));   // no second one
     run(&budget, 500, 4, 0.2, &n_rounds);
     assert_int_equal(n_rounds, 500);
-    assert_true(budget.follow_ns > 0);
+    assert_true(frit_draft_budget_bears(&budget, 0, 100 * step_ns));
+}
+
+// What drafts lost in all steps, beyond what they saved, in steps.
+static double lost(double ratio, int n_steps, double n_tokens_each)
+{
+    return (ratio - 1) * n_steps * n_tokens_each;
+}
+
+static void what_drafts_saved_is_spent_once(void **state)
+{
+    (void)state;
+    enum { GOOD = 300, BAD = 60 };
+    int n_rounds;
+    frit_draft_budget budget = {0};
+    double all = lost(run(&budget, GOOD, 4, 0.4, &n_rounds), GOOD, 2);   // two tokens of each session
+    assert_true(all < -80);
+    const double text = budget.all_ns - 0.1 * step_ns;
+    assert_true(text > 80 * step_ns && frit_draft_budget_bears(&budget, 0, text));
+    frit_draft_budget_note(&budget, &(frit_draft_round){.without_ns = step_ns, .n_seqs = N_SEQS, .follow_ns = text});
+    all += text / step_ns + lost(run(&budget, BAD, 0, 0.4, &n_rounds), BAD, 1);
+    assert_true(all < 0.9 + 0.005 * (GOOD + BAD) + 0.7);   // and the round that ended it
+}
+
+static void a_few_tokens_before_each_round_count_too(void **state)
+{
+    (void)state;
+    enum { STEPS = 2000 };
+    static const double few = 0.3, each = 0.1;
+    frit_draft_budget budget = {0};
+    double spent = 0;
+    for (int i = 0; i < STEPS; i++) {
+        const bool drafts = budget.is_open && frit_draft_budget_bears(&budget, each * step_ns, few * step_ns);
+        const frit_draft_round round = {.without_ns = step_ns,
+                                        .n_seqs = 1,
+                                        .n_drafts = drafts,
+                                        .draft_ns = drafts ? each * step_ns : 0,
+                                        .follow_ns = drafts ? few * step_ns : 0,
+                                        .step_ns = step_ns};
+        frit_draft_budget_note(&budget, &round);
+        spent += round.draft_ns + round.follow_ns;
+    }
+    assert_true(spent > 5 * step_ns);   // it tries now and then
+    assert_true(spent <= (0.9 + 0.005 * STEPS) * step_ns);
+}
+
+static void useless_drafts_cost_two_percent_of_sixty_tokens(void **state)
+{
+    (void)state;
+    frit_draft_budget budget = {0};
+    frit_draft_budget_note(&budget, &(frit_draft_round){.without_ns = step_ns, .n_seqs = N_SEQS});
+    const double loss = 0.3 * step_ns;   // of a round
+    double spent = 0;
+    for (int i = 1; i < 60; i++) {
+        const double follow = i == 1 ? budget.all_ns - loss - 1 : 0;   // as much of the prompt as it bears
+        const bool drafts = frit_draft_budget_bears(&budget, loss, follow);
+        const frit_draft_round round = {.without_ns = step_ns,
+                                        .n_seqs = N_SEQS,
+                                        .n_drafts = drafts ? N_SEQS : 0,
+                                        .draft_ns = drafts ? loss : 0,
+                                        .follow_ns = drafts ? follow : 0,
+                                        .step_ns = step_ns};
+        frit_draft_budget_note(&budget, &round);
+        spent += round.draft_ns + round.follow_ns;
+    }
+    assert_true(spent > 0.8 * step_ns && spent <= 0.02 * 60 * step_ns);
 }
 
 static void what_sessions_learn_counts_for_others(void **state)
@@ -107,7 +172,10 @@ int main(void)
         cmocka_unit_test(drafts_that_do_not_pay_cost_less_than_two_percent),
         cmocka_unit_test(drafts_that_pay_are_not_held_back),
         cmocka_unit_test(drafts_that_begin_to_pay_are_made_again),
-        cmocka_unit_test(a_long_text_in_the_draft_model_does_not_stop_drafts_that_pay),
+        cmocka_unit_test(a_text_in_the_draft_model_does_not_stop_drafts_that_pay),
+        cmocka_unit_test(what_drafts_saved_is_spent_once),
+        cmocka_unit_test(a_few_tokens_before_each_round_count_too),
+        cmocka_unit_test(useless_drafts_cost_two_percent_of_sixty_tokens),
         cmocka_unit_test(what_sessions_learn_counts_for_others),
         cmocka_unit_test(one_slow_step_says_little),
     };
