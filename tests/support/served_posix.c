@@ -137,7 +137,7 @@ served serve_arguments(const char *arguments)
 
 int stop_serving(served *s, int signal_number)
 {
-    if (signal_number) kill(s->pid, signal_number);
+    if (signal_number && s->pid > 0) kill(s->pid, signal_number);   // 0: this whole group, as make and ctest
     int code = end_of(s->pid);
     listen_for(s->err, s->said, sizeof s->said, NULL);
     close(s->err);
