@@ -68,6 +68,7 @@ typedef struct frit_device_info {
     int32_t n_threads, n_threads_batch;   // for steps of few and of many rows
     // Rows of a session from which other kernels pay, which round differently; 0: there are none.
     int32_t prefill_rows;
+    bool mixes_rows;   // and a step may have rows of both kinds (frit_batch.n_few)
     // Queued rows of a session from which kernels for sequences (frit_seq.is_long) round differently; 0: they do not.
     int32_t long_rows;
     uint64_t free_bytes;   // of memory of its own; 0: it has none, and uses the host's

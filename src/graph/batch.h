@@ -40,7 +40,10 @@ typedef struct frit_batch {
     // sequence says: row k of it is at place n_past + k. The two differ with self-extend (engine/extend.c).
     const int32_t *positions;
     const int32_t *out_rows;   // [n_outs]: the rows whose logits are wanted, ascending
-    const frit_seq *seqs;      // [n_seqs]
+    // In plans for many rows (frit_plan.decode_kernels): the first n_few rows, of which the first n_few_outs results
+    // are, are computed by the kernels for few rows, whole sequences (frit_device_info.mixes_rows).
+    int32_t n_few, n_few_outs;
+    const frit_seq *seqs;   // [n_seqs]
     // [n_groups, n_seqs, page_stride]: page numbers; -1: no page, of positions that no row of the step looks at.
     const int32_t *pages;
     int32_t n_groups, page_stride;

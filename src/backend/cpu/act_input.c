@@ -17,6 +17,20 @@ bool frit_act_input_is_per_thread(const frit_act_input *input)
     return input->is_per_thread && frit_node_height(input->source) <= FRIT_PER_THREAD_ROWS;
 }
 
+frit_range frit_act_input_range(const frit_act_input *input)
+{
+    const int64_t height = frit_node_height(input->source);
+    const int64_t n_few = input->kind == FRIT_ALL_ROWS ? 0 : frit_few_height(input->env, input->source);
+    return input->kind == FRIT_FEW_ROWS ? (frit_range){0, n_few} : (frit_range){n_few, height};
+}
+
+uint8_t *frit_act_input_row(const frit_act_input *input, int64_t t)
+{
+    const frit_range r = frit_act_input_range(input);
+    if (t < r.begin || t >= r.end) return NULL;
+    return frit_form_row(input->form, input->rows, t - r.begin, frit_node_width(input->source));
+}
+
 void frit_norm_row(const frit_kernels *kernels, const frit_node *norm, float *y, const float *x, const float *w,
                    const float *b)
 {

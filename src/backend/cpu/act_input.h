@@ -22,6 +22,10 @@ typedef struct frit_act_norm {   // a norm, and where it lies
     const float *w, *b;          // its weight and bias, or NULL
 } frit_act_norm;
 
+// Rows that the kernels for few rows multiply, and those for many, are inputs of their own where these read other
+// forms. The row that comes first is the first one of its kind.
+typedef enum frit_row_kind { FRIT_ALL_ROWS, FRIT_FEW_ROWS, FRIT_MANY_ROWS } frit_row_kind;
+
 struct frit_act_input {
     const frit_node *source;   // the product's source 0: its rows and their width
     frit_act_norm norm;        // what is applied to x
@@ -30,6 +34,7 @@ struct frit_act_input {
     const float *x, *summand, *residual;
     float *stored;   // where the sum lies for those that read x
     frit_form form;
+    frit_row_kind kind;         // of the rows that it has
     uint8_t *rows;              // for all threads
     bool is_per_thread;         // threads compute few rows for themselves
     size_t per_thread_offset;   // after frit_thread_inputs
@@ -46,6 +51,10 @@ float *frit_thread_row(const frit_task_env *env, int thread);
 
 // Whether threads compute this step's rows for themselves.
 bool frit_act_input_is_per_thread(const frit_act_input *input);
+// The rows of this step's source that the input has.
+frit_range frit_act_input_range(const frit_act_input *input);
+// Where row t of the source goes; NULL: the input does not have it.
+uint8_t *frit_act_input_row(const frit_act_input *input, int64_t t);
 // The rows, for products on thread share.thread.
 const uint8_t *frit_act_input_rows(const frit_act_input *input, int thread);
 // Stores the sum of the input's rows for its later readers.

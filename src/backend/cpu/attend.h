@@ -19,6 +19,7 @@ typedef struct frit_attend_shape {
 
 typedef struct frit_attend_item {
     const frit_task *task;
+    const frit_kernels *kernels;   // of the sequence
     const frit_attend_shape *shape;
     const frit_seq *seq;
     const int32_t *pages;

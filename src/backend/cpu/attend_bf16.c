@@ -81,7 +81,7 @@ static queries gather(const frit_attend_item *item, float *workspace)
 {
     const frit_attend_shape *s = item->shape;
     const frit_attend *attend = &item->task->node->attend;
-    const frit_kernels *kernels = item->task->env->kernels;
+    const frit_kernels *kernels = item->kernels;
     const float unit = FRIT_OCTAVE * OCTAVES_OF_E;
     queries q = take_room(item, workspace);
     float *query_row = q.row, *key = q.row + q.k_padded;
@@ -143,7 +143,7 @@ void frit_kv_page_to_tiles(const frit_attend_item *item, int64_t page, frit_rang
     packed.k_type = find_rows(item, &layer->k, positions, k, &packed.k, &packed.k_bytes);
     packed.k_transposed = layer->k.transposed && packed.k_type != FRIT_DTYPE_F32;
     packed.v_type = find_rows(item, &layer->v, positions, v, &packed.v, &packed.v_bytes);
-    item->task->env->kernels->pack_kv_page(&packed);
+    item->kernels->pack_kv_page(&packed);
 }
 
 static frit_range pages_of(frit_range positions)
@@ -186,24 +186,24 @@ static void attend(const frit_attend_item *item, frit_range positions, frit_rang
     const frit_attend *attend = &item->task->node->attend;
     const frit_range ahead = pages_of(next);
     const size_t page_bytes = frit_bf16_page_bytes(s->k_dim, s->v_dim);
-    item->task->env->kernels->attend_bf16(&(frit_attend_bf16){.n_queries = q->n_padded,
-                                                              .k_dim = s->k_dim,
-                                                              .v_dim = s->v_dim,
-                                                              .tiles = tiles_of(item, positions, q),
-                                                              .ahead = tiled(item, ahead),
-                                                              .n_ahead = (size_t)(ahead.end - ahead.begin) * page_bytes,
-                                                              .first = (int32_t)frit_page_begin(positions.begin),
-                                                              .begin = (int32_t)positions.begin,
-                                                              .end = (int32_t)positions.end,
-                                                              .q = q->q,
-                                                              .lift = q->lift,
-                                                              .acc = q->acc,
-                                                              .seen_begin = q->begin,
-                                                              .seen_end = q->end,
-                                                              .slope = attend->alibi != 0 ? q->slope : NULL,
-                                                              .own_position = q->own_position,
-                                                              .softcap = FRIT_OCTAVE * OCTAVES_OF_E * attend->softcap,
-                                                              .scratch = q->scratch});
+    item->kernels->attend_bf16(&(frit_attend_bf16){.n_queries = q->n_padded,
+                                                   .k_dim = s->k_dim,
+                                                   .v_dim = s->v_dim,
+                                                   .tiles = tiles_of(item, positions, q),
+                                                   .ahead = tiled(item, ahead),
+                                                   .n_ahead = (size_t)(ahead.end - ahead.begin) * page_bytes,
+                                                   .first = (int32_t)frit_page_begin(positions.begin),
+                                                   .begin = (int32_t)positions.begin,
+                                                   .end = (int32_t)positions.end,
+                                                   .q = q->q,
+                                                   .lift = q->lift,
+                                                   .acc = q->acc,
+                                                   .seen_begin = q->begin,
+                                                   .seen_end = q->end,
+                                                   .slope = attend->alibi != 0 ? q->slope : NULL,
+                                                   .own_position = q->own_position,
+                                                   .softcap = FRIT_OCTAVE * OCTAVES_OF_E * attend->softcap,
+                                                   .scratch = q->scratch});
 }
 
 static void run(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)

@@ -77,7 +77,7 @@ static void gain_by_distance(float *scores, const frit_task *task, int64_t head,
 // Turns query i's scores of positions [begin, begin + n) into weights, and rescales what it has so far.
 static void weigh(const frit_attend_item *item, queries *q, int64_t i, int64_t begin, int64_t n)
 {
-    const frit_kernels *k = item->task->env->kernels;
+    const frit_kernels *k = item->kernels;
     const frit_attend *attend = &item->task->node->attend;
     float *scores = q->scores + i * FRIT_ATTEND_ROWS, *acc = q->acc + i * item->shape->v_dim;
     const int64_t low = min(n, max(0, q->begin[i] - begin)), high = max(low, min(n, q->end[i] - begin));
@@ -155,8 +155,7 @@ static void score_pages(const frit_attend_item *item, frit_range positions, quer
             frit_cache_at(keys, item->pages, p, item->head),
             {frit_cache_at(keys, item->pages, min(p + 2 * FRIT_PAGE_TOKENS, q->last), item->head),
              frit_cache_at(values, item->pages, p, item->head)}};
-        item->task->env->kernels->attend_page[keys->dtype](q->scores + p % FRIT_ATTEND_SPAN, q->q, q->n, &page,
-                                                           keys->dim);
+        item->kernels->attend_page[keys->dtype](q->scores + p % FRIT_ATTEND_SPAN, q->q, q->n, &page, keys->dim);
     }
 }
 
@@ -164,7 +163,7 @@ static void score_pages(const frit_attend_item *item, frit_range positions, quer
 static void attend(const frit_attend_item *item, frit_range positions, queries *q)
 {
     const frit_attend_shape *s = item->shape;
-    const frit_kernels *k = item->task->env->kernels;
+    const frit_kernels *k = item->kernels;
     const frit_cache_side *keys = &s->layer->k, *values = &s->layer->v;
     const bool by_page = keys->transposed && !item->chosen && k->attend_page[keys->dtype];
     const bool direct_k = !keys->transposed && k->attend_scores[keys->dtype];

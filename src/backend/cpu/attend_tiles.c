@@ -36,7 +36,7 @@ static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
 static panels take_room(const frit_attend_item *item, float *workspace)
 {
     const frit_attend_shape *s = item->shape;
-    panels p = {.n = frit_attend_queries(item), .lanes = item->task->env->kernels->lanes};
+    panels p = {.n = frit_attend_queries(item), .lanes = item->kernels->lanes};
     p.n_padded = (p.n + p.lanes - 1) / p.lanes * p.lanes;
     p.q = frit_attend_take(&workspace, p.n_padded * s->k_dim);
     p.acc = frit_attend_take(&workspace, p.n_padded * s->v_dim);
@@ -133,7 +133,7 @@ static void attend(const frit_attend_item *item, frit_range positions, frit_rang
         frit_attend_decode_positions(item, &s->layer->k, positions, p->k);
     frit_attend_decode_positions(item, &s->layer->v, positions, p->v);
     look_ahead(item, next, &tile);
-    item->task->env->kernels->attend_tile(&tile);
+    item->kernels->attend_tile(&tile);
 }
 
 // Adds the sums of the chunk that ended to the totals, as frit_fast_attend_merge does, and begins the next one.
@@ -174,8 +174,7 @@ static void run(const frit_attend_item *item, frit_range positions, float *works
         now.end = min(frit_attend_span_end(now.begin), positions.end);
         attend(item, now, (frit_range){now.end, min(now.end + FRIT_ATTEND_SPAN, positions.end)}, &p);
         if (!several || (now.end < chunk_end && now.end < positions.end)) continue;
-        for (int64_t panel = 0; panel < p.n_padded / p.lanes; panel++)
-            fold_panel(item->task->env->kernels, &p, panel, v_dim);
+        for (int64_t panel = 0; panel < p.n_padded / p.lanes; panel++) fold_panel(item->kernels, &p, panel, v_dim);
         chunk_end = frit_attend_chunk_begin(frit_attend_chunk_at(now.end) + 1);
     }
     const float *acc = several ? p.total : p.acc;

@@ -115,6 +115,40 @@ static void cpu_close(frit_device *base)
     free(device);
 }
 
+static bool is_tiled(frit_form form)
+{
+    return form == FRIT_FORM_BF16_TILES || form == FRIT_FORM_BF16_PAIRS;
+}
+
+// Whether products of both are the same, or read rows in forms that tell them apart; then they count as the same.
+static bool reconcile(frit_product_kernel *many, const frit_product_kernel *few)
+{
+    const bool fits = !is_tiled(few->form) && (many->run == few->run || is_tiled(many->form));
+    memcpy(many, few, sizeof *many);
+    return fits;
+}
+
+// Kernels for many rows differ from those for few in products and in attention of a sequence alone: all other ops do
+// not ask whose rows they are.
+static bool mixes_rows(const frit_cpu_device *device)
+{
+    const frit_kernels *few = &device->decode_kernels;
+    frit_kernels many = device->prefill_kernels;
+    bool fits = true;
+    for (int i = 0; i < FRIT_DTYPE_COUNT; i++)
+        fits = reconcile(&many.product[i], &few->product[i]) && reconcile(&many.packed[i], &few->packed[i]) && fits;
+    for (int form = 0; form < FRIT_FORM_COUNT; form++)
+        if (is_tiled((frit_form)form)) many.convert[form] = few->convert[form];
+    memcpy(many.coarse, few->coarse, sizeof many.coarse);
+    many.is_coarse = few->is_coarse;
+    many.attend_bf16 = few->attend_bf16;
+    many.attend_bf16_if_long = few->attend_bf16_if_long;
+    many.pack_kv_page = few->pack_kv_page;
+    many.probe_int8 = few->probe_int8;
+    many.probe_float = few->probe_float;
+    return fits && memcmp(&many, few, sizeof many) == 0;
+}
+
 static frit_status cpu_open(frit_device **out, const frit_device_options *options)
 {
     const frit_isa *cap = NULL;
@@ -146,6 +180,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     device->isa = frit_isa_install(&device->prefill_kernels, cap, options->deterministic ? 1 : FRIT_PREFILL_ROWS);
     device->has_prefill_kernels = !reference && strcmp(decode_isa, device->isa) != 0;
     device->prefill_kernels.is_coarse = options->coarse && !options->deterministic;
+    device->mixes_rows = device->has_prefill_kernels && mixes_rows(device);
     if (reference) device->isa = reference_name;
     *out = &device->base;
     return FRIT_OK;
@@ -158,6 +193,7 @@ static void cpu_info(const frit_device *base, frit_device_info *info)
                                .n_threads = frit_pool_size(device->decode_pool),
                                .n_threads_batch = frit_pool_size(device->prefill_pool),
                                .prefill_rows = device->has_prefill_kernels ? FRIT_PREFILL_ROWS / 2 : 0,
+                               .mixes_rows = device->mixes_rows,
                                .long_rows = device->decode_kernels.attend_bf16_if_long ? FRIT_LONG_ROWS : 0};
 }
 

@@ -26,6 +26,7 @@ typedef struct frit_cpu_device {
     const char *isa;                                // "reference", or the best instruction set installed
     frit_kernels decode_kernels, prefill_kernels;   // for nodes of few and of many rows
     bool has_prefill_kernels;                       // an instruction set is only for many rows
+    bool mixes_rows;                                // and a step may have rows of both kinds
     frit_stores *stores;                            // the model's, or its own
     bool owns_stores;
     frit_packs *packs;        // its store of weights

@@ -94,9 +94,10 @@ void frit_dispatch_make(const frit_task *task, int64_t n_experts)
     dispatch->prefill = (bool *)(dispatch->sorted + n_assignments);
 
     memset(counts, 0, (size_t)n_experts * sizeof *counts);
+    const int64_t n_few = frit_few_rows(task->env, route);
     for (int64_t t = 0, end; t < n_rows; t = end) {
         end = run_end(task, route, t, n_rows);
-        count_run(task->x[source], n_used, t * n_used, end * n_used, may_prefill, dispatch, counts);
+        count_run(task->x[source], n_used, t * n_used, end * n_used, may_prefill && t >= n_few, dispatch, counts);
     }
     lay_out_groups(dispatch, counts, n_experts);
     for (int32_t s = 0; s < n_assignments; s++) {

@@ -11,8 +11,8 @@
 //
 // In nodes of many rows an expert may have two groups. What a sequence of the batch gives to an expert is multiplied by
 // the kernels for many rows where it is FRIT_PREFILL_ASSIGNMENTS or more, by those for few rows otherwise: so it does
-// not depend on the other sequences. Groups come in the order of their experts, and a row's sum over its experts is
-// made in this order.
+// not depend on the other sequences. The first rows of a batch, frit_batch.n_few, are always multiplied by those for
+// few. Groups come in the order of their experts, and a row's sum over its experts is made in this order.
 #pragma once
 #include "backend/cpu/task.h"
 

@@ -94,7 +94,7 @@ static bool is_some(const walk *w, const frit_seq *seq)
 static bool is_prefill(const walk *w, const frit_seq *seq)
 {
     if (is_some(w, seq) || (w->task->node->attend.reach > 0 && w->shape.group != 1)) return false;
-    return w->task->env->kernels->attend_tile &&
+    return frit_seq_kernels(w->task->env, seq)->attend_tile &&
            (w->shape.group > FRIT_DECODE_GROUP || seq->n_rows >= FRIT_PREFILL_ATTEND_ROWS);
 }
 
@@ -109,11 +109,12 @@ static bool is_coarse(const frit_task_env *env, const frit_cache_layer *layer)
 static bool is_in_bf16(const walk *w, const frit_seq *seq)
 {
     const frit_task_env *env = w->task->env;
+    const frit_kernels *kernels = frit_seq_kernels(env, seq);
     const frit_cache_layer *layer = w->shape.layer;
     const frit_attend *attend = &w->task->node->attend;
-    if (!env->kernels->attend_bf16 || !is_coarse(env, layer) || layer->v.dim % 16 != 0) return false;
+    if (!kernels->attend_bf16 || !is_coarse(env, layer) || layer->v.dim % 16 != 0) return false;
     if (attend->cross || attend->reach > 0 || is_some(w, seq)) return false;   // it begins at the query's own score
-    return env->kernels->attend_bf16_if_long ? seq->is_long : is_prefill(w, seq);
+    return kernels->attend_bf16_if_long ? seq->is_long : is_prefill(w, seq);
 }
 
 // By the sequence, not by what is left of it: a prompt's last row sums in the order of those before it.
@@ -321,13 +322,13 @@ void frit_attend_load_query(const frit_attend_item *item, const frit_attend_quer
     const frit_attend_shape *s = item->shape;
     const float *x = item->task->x[0] + (query->row * s->n_head + query->head) * s->k_dim;
     const float scale = frit_attend_scale(&item->task->node->attend, query->own_position);
-    item->task->env->kernels->scale(y, x, factor * scale, s->k_dim);
+    item->kernels->scale(y, x, factor * scale, s->k_dim);
     frit_hadamard(y, s->k_dim, s->layer->k.hadamard);
 }
 
 static void decode(const frit_attend_item *item, const frit_cache_side *side, const uint8_t *x, float *y, int64_t n)
 {
-    const frit_kernels *k = item->task->env->kernels;
+    const frit_kernels *k = item->kernels;
     if (k->decode[side->dtype])
         k->decode[side->dtype](x, y, n);
     else
@@ -392,6 +393,7 @@ static frit_attend_item item_of(const walk *w, int64_t head)
 {
     const block *b = &w->b;
     frit_attend_item item = {.task = w->task,
+                             .kernels = frit_seq_kernels(w->task->env, b->seq),
                              .shape = &w->shape,
                              .seq = b->seq,
                              .pages = frit_layer_pages(w->task, w->shape.layer, b->seq),

@@ -170,14 +170,28 @@ static int64_t head_row(const frit_node *node, int64_t head)
     return head * ((node->shape[0] + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS);
 }
 
+// The first rows of a node, where kernels for few rows read another form than those for many.
+static int64_t few_rows(const frit_task *task, bool forms_differ)
+{
+    return forms_differ ? frit_few_rows(task->env, task->node) : 0;
+}
+
+// Rows of each kind are neighbours, from the first row of the head on.
 void frit_fast_convert_heads(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node;
     const int64_t n = frit_node_width(node->src[0]), n_head = node->shape[1];
-    const frit_form form = frit_matrix_form(task->env->kernels, node->src[1]->tensor);
+    const frit_form many = frit_matrix_form(task->env->kernels, node->src[1]->tensor);
+    const frit_form few = frit_matrix_form(task->env->decode_kernels, node->src[1]->tensor);
+    const int64_t n_few = few_rows(task, few != many);
     const frit_range r = frit_split(node->shape[0] * n_head, 1, share);
-    for (int64_t i = r.begin; i < r.end; i++)
-        convert_row(task, form, task->x[0] + i * n, head_row(node, i % n_head) + i / n_head, n);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const int64_t t = i / n_head, first = head_row(node, i % n_head);
+        if (t < n_few)
+            convert_row(task, few, task->x[0] + i * n, first + t, n);
+        else
+            convert_row(task, many, task->x[0] + i * n, first + t - n_few, n);
+    }
 }
 
 // ------------------------------------------------------------------------------- products
@@ -329,20 +343,31 @@ int frit_heads_pieces(const frit_task *task)
     return node->shape[0] > 0 ? at_most(node->shape[1] * pieces_of(node->shape[2])) : 0;
 }
 
+// Columns of some rows of a head.
+static void multiply_head(const frit_task *task, const stack *s, int64_t h, bool prefill, frit_range rows,
+                          frit_range columns)
+{
+    const int64_t n_head = task->node->shape[1], n_out = task->node->shape[2];
+    const int64_t n_block = frit_matrix_block_tokens(&s->matrix[prefill]);
+    for (int64_t t = rows.begin; t < rows.end; t += n_block)
+        multiply(s, h, prefill, columns.begin, columns.end - columns.begin, head_row(task->node, h) + t - rows.begin,
+                 min(n_block, rows.end - t), task->y + (t * n_head + h) * n_out + columns.begin,
+                 (size_t)(n_head * n_out));
+}
+
 void frit_fast_heads(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node;
     const int64_t n_rows = node->shape[0], n_head = node->shape[1], n_out = node->shape[2];
     const int64_t n_pieces = pieces_of(n_out);
     const stack s = open_stack(task, 1, 0, frit_task_workspace(task, share));
-    const int64_t n_block = frit_matrix_block_tokens(&s.matrix[1]);
+    const int64_t n_few = few_rows(task, s.matrix[0].form != s.matrix[1].form);
     const frit_range r = frit_split(n_head * n_pieces, 1, share);
     for (int64_t i = r.begin, next; i < r.end; i = next) {
         const int64_t h = i / n_pieces, first = i % n_pieces;
         next = min((h + 1) * n_pieces, r.end);
         const int64_t o = first * PIECE_ROWS, end = min((first + next - i) * PIECE_ROWS, n_out);
-        for (int64_t t = 0; t < n_rows; t += n_block)
-            multiply(&s, h, true, o, end - o, head_row(node, h) + t, min(n_block, n_rows - t),
-                     task->y + (t * n_head + h) * n_out + o, (size_t)(n_head * n_out));
+        multiply_head(task, &s, h, true, (frit_range){n_few, n_rows}, (frit_range){o, end});
+        multiply_head(task, &s, h, false, (frit_range){0, n_few}, (frit_range){o, end});
     }
 }

@@ -9,7 +9,8 @@
 //             bias, residual, gate             while the results are in cache
 //
 // With few tokens a kernel is bound by memory, and faster the more panels it may read side by side.
-// Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves.
+// Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves. Where a step has
+// rows of both kinds (frit_batch.n_few), each tile of weights is multiplied by those of prompts, then by the others.
 #include "backend/cpu/adapt.h"
 #include "backend/cpu/fast.h"
 #include "backend/cpu/act_input.h"
@@ -25,7 +26,17 @@ enum {
 typedef struct operand {   // a matrix of a task, and the activations in the form that it wants
     frit_matrix matrix;
     const uint8_t *x;
+    int64_t first;   // the row of the task that x begins with
 } operand;
+
+typedef struct rows_of_kind {   // rows of a task, and the kernels that multiply them
+    operand a, b;               // b: the other one before GLU, or a
+    int64_t begin, end, n_block;
+} rows_of_kind;
+
+typedef struct results {   // places in a workspace
+    float *near, *ups;     // of a task that stores none; of the other product, or NULL
+} results;
 
 int frit_linear_pieces(const frit_task *task)
 {
@@ -74,20 +85,15 @@ static frit_range rows_of(const frit_task *task, frit_share share)
 }
 
 // A thread takes half of its pieces, then half of the rest: so one less comes after these.
-static operand open_operand(const frit_task *task, int source, frit_share share)
+static operand open_operand(const frit_task *task, const frit_kernels *kernels, frit_share share)
 {
     uint8_t *workspace = frit_task_workspace(task, share);
     const int n = share.end - share.begin, end = share.end + n - 1 < share.of ? share.end + n - 1 : share.of;
-    frit_matrix m = frit_matrix_open(task->env->kernels, task->node->src[source]->tensor, task->w[source], workspace);
+    frit_matrix m = frit_matrix_open(kernels, task->node->src[1]->tensor, task->w[1], workspace);
     m.end = rows_of(task, (frit_share){share.begin, end, share.of, share.thread}).end;
     const frit_act_input *input = task->inputs[m.form];
-    return (operand){m, input ? frit_act_input_rows(input, share.thread) : (const uint8_t *)task->x[0]};
-}
-
-// y[t, o] for n_w rows from `o` and n_x tokens from `t`; y points to the first result.
-static void multiply(const operand *a, int64_t o, int64_t n_w, int64_t t, int64_t n_x, float *y, size_t y_stride)
-{
-    frit_matrix_multiply(&a->matrix, o, n_w, a->x + (size_t)t * a->matrix.x_stride, n_x, y, y_stride);
+    if (!input) return (operand){m, (const uint8_t *)task->x[0], 0};
+    return (operand){m, frit_act_input_rows(input, share.thread), frit_act_input_range(input).begin};
 }
 
 static int64_t min(int64_t a, int64_t b)
@@ -95,14 +101,27 @@ static int64_t min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static rows_of_kind open_kind(const frit_task *task, const frit_kernels *kernels, frit_range rows, frit_share share)
+{
+    rows_of_kind k = {.a = open_operand(task, kernels, share), .begin = rows.begin, .end = rows.end};
+    k.b = task->up ? open_operand(task->up, kernels, share) : k.a;
+    k.n_block = min(frit_matrix_block_tokens(&k.a.matrix), frit_matrix_block_tokens(&k.b.matrix));
+    return k;
+}
+
+// y[t, o] for n_w rows from `o` and n_x tokens from `t`; y points to the first result.
+static void multiply(const operand *a, int64_t o, int64_t n_w, int64_t t, int64_t n_x, float *y, size_t y_stride)
+{
+    frit_matrix_multiply(&a->matrix, o, n_w, a->x + (size_t)(t - a->first) * a->matrix.x_stride, n_x, y, y_stride);
+}
+
 // Numbers [o, o + n) of row t in the forms that others read.
 static void make_forms(const frit_task *task, int64_t t, int64_t o, const float *y, int64_t n)
 {
-    const int64_t n_out = frit_node_width(task->node);
     for (int i = 0; i < FRIT_FORM_COUNT; i++) {
         const frit_form form = (frit_form)i;
-        if (!task->produced[form]) continue;
-        uint8_t *row = frit_form_row(form, task->produced[form], t, n_out);
+        uint8_t *row = task->produced[form] ? frit_act_input_row(task->produced[form], t) : NULL;
+        if (!row) continue;
         task->env->kernels->convert[form](y, row + (size_t)o / 32 * frit_form_column_bytes(form), n);
     }
 }
@@ -135,35 +154,78 @@ static void finish(const frit_task *task, int64_t t, int64_t o, float *y, const 
     make_forms(task, t, o, y, n);
 }
 
-// Without y the results are needed in other forms only, and do not leave the cache.
+// Rows [o, o + n_w) of the matrices by tokens [t, t + n_x). Without y the results are needed in other forms only, and
+// do not leave the cache.
+static void compute_tile(const frit_task *task, const rows_of_kind *k, int64_t o, int64_t n_w, int64_t t, int64_t n_x,
+                         const results *to)
+{
+    const int64_t n_out = frit_node_width(task->node), stride = task->y ? n_out : n_w;
+    float *y = task->y ? task->y + t * n_out + o : to->near;
+    compute(task, &k->a, o, n_w, t, n_x, y, stride);
+    if (to->ups) compute(task->up, &k->b, o, n_w, t, n_x, to->ups, n_w);
+    for (int64_t i = 0; i < n_x; i++) finish(task, t + i, o, y + i * stride, to->ups ? to->ups + i * n_w : NULL, n_w);
+}
+
+static int64_t tile_of(const rows_of_kind *k, int64_t n_x)
+{
+    return min(tile_rows(&k->a, n_x), tile_rows(&k->b, n_x));
+}
+
+static void multiply_kind(const frit_task *task, const rows_of_kind *k, frit_range rows, const results *to)
+{
+    for (int64_t t = k->begin; t < k->end; t += k->n_block) {
+        const int64_t n_x = min(k->n_block, k->end - t), n_tile = tile_of(k, n_x);
+        for (int64_t o = rows.begin; o < rows.end; o += n_tile)
+            compute_tile(task, k, o, min(n_tile, rows.end - o), t, n_x, to);
+    }
+}
+
+// Of both kinds: the kernels for many rows read the weights, those for few find each tile of them in the cache.
+static void multiply_both(const frit_task *task, rows_of_kind *many, rows_of_kind *few, frit_range rows,
+                          const results *to)
+{
+    const int64_t n_x = min(many->n_block, many->end - many->begin);
+    const int64_t n_tile = min(tile_of(many, n_x), tile_of(few, min(few->n_block, few->end)));
+    few->a.matrix.end = few->b.matrix.end = 0;
+    for (int64_t o = rows.begin, n_w; o < rows.end; o += n_w) {
+        n_w = min(n_tile, rows.end - o);
+        compute_tile(task, many, o, n_w, many->begin, n_x, to);
+        multiply_kind(task, few, (frit_range){o, o + n_w}, to);
+    }
+    many->begin += n_x;
+    multiply_kind(task, many, rows, to);
+}
+
+static bool reads_same(const rows_of_kind *x, const rows_of_kind *y)
+{
+    return x->a.matrix.form == y->a.matrix.form && x->b.matrix.form == y->b.matrix.form;
+}
+
 void frit_fast_linear(const frit_task *task, frit_share share)
 {
     uint8_t *workspace = frit_task_workspace(task, share);
-    const operand a = open_operand(task, 1, share), b = task->up ? open_operand(task->up, 1, share) : a;
-    float *ups = task->up ? frit_matrix_results(workspace) : NULL;   // [n_x, n_w], as `near`
-    float *near = task->up ? second_results(task, workspace) : frit_matrix_results(workspace);
-    const int64_t n_out = frit_node_width(task->node), n_tokens = frit_node_height(task->node);
-    const int64_t n_block = min(frit_matrix_block_tokens(&a.matrix), frit_matrix_block_tokens(&b.matrix));
+    const results to = {.near = task->up ? second_results(task, workspace) : frit_matrix_results(workspace),
+                        .ups = task->up ? frit_matrix_results(workspace) : NULL};
+    const int64_t n_tokens = frit_node_height(task->node), n_few = frit_few_height(task->env, task->node);
     const frit_range rows = rows_of(task, share);
-
-    for (int64_t t = 0; t < n_tokens; t += n_block) {
-        const int64_t n_x = min(n_block, n_tokens - t), n_tile = min(tile_rows(&a, n_x), tile_rows(&b, n_x));
-        for (int64_t o = rows.begin; o < rows.end; o += n_tile) {
-            const int64_t n_w = min(n_tile, rows.end - o), stride = task->y ? n_out : n_w;
-            float *results = task->y ? task->y + t * n_out + o : near;
-            compute(task, &a, o, n_w, t, n_x, results, stride);
-            if (ups) compute(task->up, &b, o, n_w, t, n_x, ups, n_w);
-            for (int64_t i = 0; i < n_x; i++)
-                finish(task, t + i, o, results + i * stride, ups ? ups + i * n_w : NULL, n_w);
-        }
+    rows_of_kind many = open_kind(task, task->env->kernels, (frit_range){n_few, n_tokens}, share);
+    rows_of_kind few = many;
+    if (n_few > 0) few = open_kind(task, task->env->decode_kernels, (frit_range){0, n_few}, share);
+    if (reads_same(&many, &few)) {
+        many.begin = 0;
+        multiply_kind(task, &many, rows, &to);
+    } else if (n_few < n_tokens) {
+        multiply_both(task, &many, &few, rows, &to);
+    } else {
+        multiply_kind(task, &few, rows, &to);
     }
 }
 
 void frit_fast_convert(const frit_task *task, frit_share share)
 {
-    const frit_node *x = task->node->src[0];
-    const int64_t n = frit_node_width(x);
-    frit_range r = frit_split(frit_node_height(x), 1, share);
-    for (int64_t t = r.begin; t < r.end; t++)
-        task->env->kernels->convert[task->form](task->x[0] + t * n, frit_form_row(task->form, task->shared, t, n), n);
+    const frit_act_input *input = task->inputs[task->form];
+    const int64_t n = frit_node_width(input->source);
+    const frit_range all = frit_act_input_range(input), r = frit_split(all.end - all.begin, 1, share);
+    for (int64_t t = all.begin + r.begin; t < all.begin + r.end; t++)
+        task->env->kernels->convert[task->form](task->x[0] + t * n, frit_act_input_row(input, t), n);
 }

@@ -10,9 +10,10 @@
 static void make_forms(const frit_task *task, int64_t t, const float *y)
 {
     const int64_t n = frit_node_width(task->node);
-    for (int form = 0; form < FRIT_FORM_COUNT; form++)
-        if (task->produced[form])
-            task->env->kernels->convert[form](y, frit_form_row((frit_form)form, task->produced[form], t, n), n);
+    for (int form = 0; form < FRIT_FORM_COUNT; form++) {
+        uint8_t *row = task->produced[form] ? frit_act_input_row(task->produced[form], t) : NULL;
+        if (row) task->env->kernels->convert[form](y, row, n);
+    }
 }
 
 // ------------------------------------------------------------------------------- parts

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ACTIONS = 6 };   // of one chain: two conversions, three parts; both sides of KV_WRITE
+enum { MAX_ACTIONS = 8 };   // of one chain: four conversions, three parts; both sides of KV_WRITE
 
 // A node has one set of kernels, whatever the rows of a sequence: what it reads was converted for them.
 const frit_task_env *frit_lower_env(const lowering *l, const frit_node *node)
@@ -125,7 +125,7 @@ static bool continues_by_heads(lowering *l, const frit_phase *phase)
 void frit_lower_stack_forms(const lowering *l, const frit_node *node, frit_form forms[2])
 {
     forms[1] = frit_matrix_form(frit_lower_env(l, node)->kernels, node->src[1]->tensor);
-    forms[0] = node->op == FRIT_OP_HEADS ? forms[1] : frit_matrix_form(l->exec->decode.kernels, node->src[1]->tensor);
+    forms[0] = frit_matrix_form(l->exec->decode.kernels, node->src[1]->tensor);
 }
 
 // Vectors of the model are nodes of their own wherever they are read.
@@ -310,8 +310,12 @@ static const frit_node *reader_of(const lowering *l, const frit_phase *phase, co
     for (int c = 0; c < phase->n_products; c++)
         for (int i = 0; i < phase->products[c].n_products; i++) {
             const frit_node *node = phase->products[c].nodes[i];
-            for (int s = 0; frit_lower_is_product(l, node) && s < node->n_src; s++)
-                if (frit_lower_asks_form(node, s) && frit_lower_find_input(l, node, s) == input) return node;
+            for (int s = 0; frit_lower_is_product(l, node) && s < node->n_src; s++) {
+                frit_form forms[2];
+                const int n = frit_lower_asks_form(node, s) ? frit_lower_forms(l, node, s, forms) : 0;
+                for (int f = 0; f < n; f++)
+                    if (frit_lower_find_input(l, node, forms[f]) == input) return node;
+            }
         }
     return NULL;
 }
@@ -417,7 +421,7 @@ static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, const frit_
     exec->decode.decode_kernels = exec->prefill.decode_kernels = &device->decode_kernels;
     exec->actions = calloc(n_actions, sizeof *exec->actions);
     exec->phases = calloc(n_actions, sizeof *exec->phases);
-    exec->inputs = calloc(2 * n_chains + 1, sizeof *exec->inputs);
+    exec->inputs = calloc(4 * n_chains + 1, sizeof *exec->inputs);
     exec->ups = calloc(n_chains + 1, sizeof *exec->ups);
     const bool has_all = exec->actions && exec->phases && exec->inputs && exec->ups;
     if (has_all && frit_cpu_cache_bind(&exec->cache, &exec->layers, cache) == FRIT_OK) return exec;
@@ -442,8 +446,8 @@ static frit_status begin(lowering *l, frit_arena *arena, frit_cpu_device *device
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
     *l = (lowering){.device = device, .plan = plan};
     l->infos = frit_arena_new(arena, chain_info, n_chains + 1);
-    l->inputs = frit_arena_new(arena, input_info, 2 * n_chains + 1);
-    l->slots = frit_arena_new(arena, input_slot, 2 * n_chains + 1);
+    l->inputs = frit_arena_new(arena, input_info, 4 * n_chains + 1);
+    l->slots = frit_arena_new(arena, input_slot, 4 * n_chains + 1);
     l->ropes = frit_arena_new(arena, rope_table, n_chains + 1);
     l->exec = exec_new(device, plan, cache, n_actions);
     if (!l->exec || frit_arena_failed(arena))

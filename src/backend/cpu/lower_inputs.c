@@ -37,6 +37,21 @@ static bool makes_form(const lowering *l, const frit_node *source, frit_form for
     return is_norm(chain->nodes[0]) || chain->n_nodes > 1;
 }
 
+int frit_lower_forms(const lowering *l, const frit_node *node, int i, frit_form forms[2])
+{
+    const frit_task_env *env = frit_lower_env(l, node);
+    forms[0] = frit_linear_form(env->kernels, node, i);
+    forms[1] = frit_linear_form(env->decode_kernels, node, i);
+    return l->device->mixes_rows && forms[0] != forms[1] ? 2 : 1;
+}
+
+static bool makes_forms(const lowering *l, const frit_node *node, int i)
+{
+    frit_form forms[2];
+    const int n = frit_lower_forms(l, node, i, forms);
+    return makes_form(l, node->src[0], forms[0]) && (n < 2 || makes_form(l, node->src[0], forms[1]));
+}
+
 static void count_read(lowering *l, int reader, const frit_node *node, int i)
 {
     const int k = producer_of(l, node->src[i]);
@@ -52,9 +67,7 @@ static void count_read(lowering *l, int reader, const frit_node *node, int i)
     if (!is_input) return;
     bool produced = true;
     for (int m = 0; m < node->n_src; m++)
-        if (frit_lower_asks_form(node, m))
-            produced =
-                produced && makes_form(l, node->src[0], frit_linear_form(frit_lower_env(l, node)->kernels, node, m));
+        if (frit_lower_asks_form(node, m)) produced = produced && makes_forms(l, node, m);
     info->n_produced += produced;
 }
 
@@ -92,10 +105,9 @@ static frit_act_input *find(const lowering *l, const frit_node *source, const fr
     return NULL;
 }
 
-const frit_act_input *frit_lower_find_input(const lowering *l, const frit_node *node, int i)
+const frit_act_input *frit_lower_find_input(const lowering *l, const frit_node *node, frit_form form)
 {
-    const frit_task_env *env = frit_lower_env(l, node);
-    return find(l, node->src[0], env, frit_linear_form(env->kernels, node, i));
+    return find(l, node->src[0], frit_lower_env(l, node), form);
 }
 
 // What the prologue of a phase computes of an input: a norm, a sum of a residual and a norm, or the norm of such a sum.
@@ -112,7 +124,7 @@ static void set_prologue(const lowering *l, frit_act_input *input)
     if (sum) input->sum.node = sum->nodes[0];
 }
 
-static void add_input(lowering *l, int k, const frit_node *node, frit_form form)
+static void add_input(lowering *l, int k, const frit_node *node, frit_form form, frit_row_kind kind)
 {
     const frit_node *source = node->src[0];
     const frit_task_env *env = frit_lower_env(l, node);
@@ -126,6 +138,7 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form)
             (frit_act_input){.source = source,
                              .env = env,
                              .form = form,
+                             .kind = form == FRIT_FORM_F32 ? FRIT_ALL_ROWS : kind,
                              .is_per_thread = env == &l->exec->decode && (in_prologue || !produced) && !is_tiled(form),
                              .id = (uint32_t)l->exec->n_inputs + 1};
         set_prologue(l, input);
@@ -134,6 +147,8 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form)
                                                       .producer = produced ? producer : FRIT_NONE,
                                                       .slot = FRIT_NONE};
     }
+    // One product may read few rows in a form, and another one all.
+    if (input->kind != kind) input->kind = FRIT_ALL_ROWS;
     input->is_per_thread = input->is_per_thread && frit_cpu_ops[node->op].own_input;
     l->inputs[input - l->exec->inputs].last = phase;
 }
@@ -168,6 +183,14 @@ static void agree(lowering *l)
     }
 }
 
+static void add_inputs(lowering *l, int k, const frit_node *node, int i)
+{
+    frit_form forms[2];
+    const int n = frit_lower_forms(l, node, i, forms);
+    add_input(l, k, node, forms[0], n > 1 ? FRIT_MANY_ROWS : FRIT_ALL_ROWS);
+    if (n > 1) add_input(l, k, node, forms[1], FRIT_FEW_ROWS);
+}
+
 void frit_lower_list_inputs(lowering *l)
 {
     const frit_phases *phases = &l->plan->phases;
@@ -176,8 +199,7 @@ void frit_lower_list_inputs(lowering *l)
         for (int n = 0; n < phases->chains[k].n_products; n++) {
             const frit_node *node = phases->chains[k].nodes[n];
             for (int i = 0; frit_lower_is_product(l, node) && i < node->n_src; i++)
-                if (frit_lower_asks_form(node, i))
-                    add_input(l, k, node, frit_linear_form(frit_lower_env(l, node)->kernels, node, i));
+                if (frit_lower_asks_form(node, i)) add_inputs(l, k, node, i);
         }
     agree(l);
     for (int i = 0; i < l->exec->n_inputs; i++) {
@@ -239,10 +261,14 @@ void frit_lower_set_inputs(const lowering *l, int k, frit_task *task)
     const frit_chain *chain = frit_lower_chain(l, k);
     const chain_info *info = &l->infos[k];
     for (int i = 0; frit_lower_is_product(l, node) && i < node->n_src; i++) {
-        const frit_act_input *input = frit_lower_asks_form(node, i) ? frit_lower_find_input(l, node, i) : NULL;
-        if (!input) continue;
-        task->inputs[input->form] = input;
-        task->forms[input->form] = input->rows;
+        frit_form forms[2];
+        const int n = frit_lower_asks_form(node, i) ? frit_lower_forms(l, node, i, forms) : 0;
+        for (int f = 0; f < n; f++) {
+            const frit_act_input *input = frit_lower_find_input(l, node, forms[f]);
+            if (!input) continue;
+            task->inputs[input->form] = input;
+            task->forms[input->form] = input->rows;
+        }
     }
     set_stored_sum(l, k, task);
     if (node != chain->nodes[0]) return;   // the product of the other matrix
@@ -254,7 +280,7 @@ void frit_lower_set_inputs(const lowering *l, int k, frit_task *task)
         if (input->form == FRIT_FORM_F32)
             makes_f32 = true;
         else
-            task->produced[input->form] = input->rows;
+            task->produced[input->form] = input;
         if (is_prologue(l, k)) task->inputs[input->form] = input;
         if (makes_columns(l, chain)) task->unit = 32;
     }

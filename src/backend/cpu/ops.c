@@ -59,7 +59,10 @@ int frit_pieces_of_norm(const frit_task *task)
 
 int frit_pieces_of_convert(const frit_task *task)
 {
-    return frit_act_input_is_per_thread(task->inputs[task->form]) ? 0 : frit_pieces_by_row(task);
+    const frit_act_input *input = task->inputs[task->form];
+    if (frit_act_input_is_per_thread(input)) return 0;
+    const frit_range r = frit_act_input_range(input);
+    return r.end - r.begin < FRIT_MAX_PIECES ? (int)(r.end - r.begin) : FRIT_MAX_PIECES;
 }
 
 void frit_by_rows(const frit_task *task, frit_share share, frit_rows_fn fn)

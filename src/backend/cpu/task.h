@@ -70,8 +70,8 @@ typedef struct frit_task {
     struct frit_dispatch *dispatch;                  // of experts' rows (dispatch.h)
     const frit_act_input *inputs[FRIT_FORM_COUNT];   // the same for ops with own_input, which call frit_act_input_rows
     const frit_act_input *stores;                    // the thread that does the first piece stores its sum
-    uint8_t *produced[FRIT_FORM_COUNT];              // the result in forms that others read; then y may be NULL
-    frit_form form;                                  // conversions: into which form
+    const frit_act_input *produced[FRIT_FORM_COUNT];   // the result in forms that others read; then y may be NULL
+    frit_form form;                                    // conversions: into which form
     uint8_t *shared;   // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its table
     int64_t unit;      // products: a piece is a multiple of so many rows of the matrix; 0: of any
     // Of a node in an epilogue (graph/phase.h): a share is one of heads, of all rows. KV_WRITE stores keys or values.
@@ -164,6 +164,26 @@ static inline int64_t frit_node_height(const frit_node *node)   // product of th
     int64_t n = 1;
     for (int i = 0; i < node->n_dims - 1; i++) n *= node->shape[i];
     return n;
+}
+
+// How many of the step's rows that a node has are computed by the kernels for few rows: the first ones.
+static inline int64_t frit_few_rows(const frit_task_env *env, const frit_node *node)
+{
+    if (env->kernels == env->decode_kernels || node->rows == FRIT_ROWS_FIXED) return 0;
+    return node->rows == FRIT_ROWS_BATCH ? env->batch->n_few : env->batch->n_few_outs;
+}
+
+// The same in rows of its last dimension.
+static inline int64_t frit_few_height(const frit_task_env *env, const frit_node *node)
+{
+    const int64_t n = frit_few_rows(env, node);
+    return n > 0 ? n * (frit_node_height(node) / node->shape[0]) : 0;
+}
+
+// The kernels for the rows of a sequence.
+static inline const frit_kernels *frit_seq_kernels(const frit_task_env *env, const frit_seq *seq)
+{
+    return seq->first_row < env->batch->n_few ? env->decode_kernels : env->kernels;
 }
 
 // Of stacked ops of experts: the source after their matrices.

@@ -35,8 +35,8 @@ enum {
     FRIT_DECODE_GROUP = 4,
 
     // From so many rows of a node on, kernels that unpack weights into tiles are faster than those that multiply while
-    // they unpack: AMX (isa.def). A session whose prompt has half as many rows runs in steps of its own kind, so that
-    // its kernels do not depend on other sessions (engine/schedule.c).
+    // they unpack: AMX (isa.def). A session whose prompt has half as many rows runs by them, whatever the rows of other
+    // sessions in the step run by, so that its kernels do not depend on these (engine/schedule.c).
     FRIT_PREFILL_ROWS = 64,
 
     // From so many queued rows of a session on attention multiplies bfloat16 where vectors do (avx512bf16 in isa.def):
