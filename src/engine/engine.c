@@ -55,6 +55,7 @@ static void set_batch(frit_engine *engine, int32_t n_batch)
 void frit_engine_only_prefill(frit_engine *engine)
 {
     engine->only_prefill = true;
+    engine->mixes_rows = false;
     engine->prefill_rows = INT32_MAX;   // there is one kind of steps
 }
 
@@ -117,17 +118,20 @@ static frit_status place(frit_engine *engine, const frit_engine_options *options
     return frit_engine_load_weights(engine, &needs->plans, (frit_progress){options->progress, options->progress_ctx});
 }
 
-// From how many rows on some device has other kernels.
+// From how many rows on some device has other kernels, and whether all can run both in one step.
 static void find_kinds_of_rows(frit_engine *engine)
 {
     int32_t prefill = 0, is_long = 0;
+    bool mixes = true;
     for (int i = 0; i < engine->n_devices; i++) {
         frit_device_info info;
         engine->devices[i]->backend->info(engine->devices[i], &info);
         if (info.prefill_rows > prefill) prefill = info.prefill_rows;
         if (info.long_rows > is_long) is_long = info.long_rows;
+        mixes = mixes && info.mixes_rows;
     }
     engine->prefill_rows = prefill > 0 && engine->n_batch >= 2 * prefill ? prefill : INT32_MAX;
+    engine->mixes_rows = mixes && engine->prefill_rows < INT32_MAX && !engine->hp.is_bidirectional;
     engine->long_rows = is_long > 0 ? is_long : INT32_MAX;
 }
 

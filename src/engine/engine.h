@@ -48,6 +48,8 @@ struct frit_engine {
     frit_session *sessions;                  // a queue: a session with rows in a step goes to the end
     int32_t n_ctx, n_batch;
     int32_t prefill_rows;    // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
+    bool mixes_rows;         // and these may have rows of other sessions, which are computed by their own kernels
+    bool prompt_first;       // the prompt whose turn it was did not suit the last step (schedule.c)
     int32_t long_rows;       // from so many queued tokens on a session's rows are of a long prompt; INT32_MAX: never
     bool only_prefill;       // frit_engine_only_prefill
     int32_t prompt_budget;   // prompt rows of one step while other sessions generate; 0: by the pace, -1: any number

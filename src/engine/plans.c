@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Plans by shape class: 1 row, up to 8, up to 32, up to n_batch rows in short sequences, and up to n_batch rows in
-// sequences of many rows each; every class for logits, for hidden states, or for sources.
+// sequences of many rows each, beside which it may have others; every class for logits, for hidden states, or for
+// sources.
 //
 // A class is planned once for its largest shape: a step of 5 rows runs the plan for 8. Small steps get plans of their
 // own because their buffers are smaller and stay in the processor's caches.

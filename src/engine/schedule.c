@@ -5,16 +5,18 @@
 // 2. Single queued tokens and the drafts that follow them, the decode rows: they are what people wait for.
 // 3. Prompts, by the sessions' priorities and weights (share.c), with what is left of n_batch rows.
 //
-// Where many rows run by other kernels, which round differently, steps are of two kinds that take turns: of sessions
-// with many queued tokens, and of all others as above. A prompt is cut so that its last part has many rows too. So what
-// a session computes depends on its own queue alone, whatever other sessions run. Parts of a prompt are about equally
-// long, so that none of those that a stream waits for is much longer than the others.
+// Where many rows run by other kernels, which round differently, sessions with many queued tokens run by these, and all
+// others by those for few rows. A prompt is cut so that its last part has many rows too. So what a session computes
+// depends on its own queue alone, whatever other sessions run. Parts of a prompt are about equally long, so that none
+// of those that a stream waits for is much longer than the others. Where devices can, a step has rows of both kinds:
+// those of prompts last. Otherwise steps are of two kinds that take turns.
 //
 // Where every token sees all others, a session's rows run in one step, and sessions share it as long as they fit whole.
 //
 // While some session generates, a step has few prompt rows, so that no session waits long for the next token: as many
 // as take 2.75 times as long as a step without prompts, by what steps took before. One in a hundred steps takes a
-// quarter longer than most, and the wait is to stay within five times the one without prompts.
+// quarter longer than most, and the wait is to stay within five times the one without prompts. Where kinds of rows are
+// mixed, the wait is the step, which is to take four times as long.
 //
 // Pages are taken here, for the rows that are scheduled. A prompt begins only when the cache has pages for all of it;
 // a session that finds none waits until others give pages back. Where all wait, of those with the lowest priority the
@@ -49,13 +51,8 @@ static size_t pending(const frit_session *session)
     return session->status == FRIT_OK && session->n_ready > n_taken ? session->n_ready - n_taken : 0;
 }
 
-static bool is_prefill(const frit_engine *engine, const frit_session *session)
-{
-    return pending(session) >= (size_t)engine->prefill_rows;
-}
-
-enum { LEAST_BUDGET = 16, FIRST_BUDGET = 64 };
-static const double gap = 2.75;
+enum { LEAST_BUDGET = 16, FIRST_BUDGET = 64, TILE = 16 };
+static const double gap = 2.75, mixed_gap = 4;
 
 int32_t frit_schedule_budget(const frit_pace *pace, int32_t least)
 {
@@ -64,15 +61,36 @@ int32_t frit_schedule_budget(const frit_pace *pace, int32_t least)
     return n < least ? least : n < INT32_MAX ? (int32_t)n : INT32_MAX;
 }
 
+// What a step of such rows takes however few they are, in rows: weights become tiles once for all of them.
+static int32_t fixed_rows(int32_t least)
+{
+    return 2 * least;
+}
+
+int32_t frit_schedule_mixed_budget(const frit_pace *pace, int32_t least)
+{
+    if (pace->decode_ns <= 0 || pace->mixed_row_ns <= 0) return FIRST_BUDGET > least ? FIRST_BUDGET : least;
+    const double n = mixed_gap * pace->decode_ns / pace->mixed_row_ns - fixed_rows(least);
+    if (n < least) return least;
+    return n < INT32_MAX - TILE ? ((int32_t)n + TILE / 2) / TILE * TILE : INT32_MAX;
+}
+
+static void average(double *of, double now)
+{
+    enum { MEMORY = 8 };   // steps that it remembers
+    *of += *of > 0 ? (now - *of) / MEMORY : now;
+}
+
 void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns)
 {
-    enum { MEMORY = 8 };   // steps that an average remembers
+    frit_pace *pace = &engine->pace;
     frit_pace_measure_few(engine, step, step_ns);
-    const bool decodes = step->n_seqs == step->n_rows;
-    if (!decodes && step->n_rows < LEAST_BUDGET) return;   // neither one nor the other
-    double *average = decodes ? &engine->pace.decode_ns : &engine->pace.prompt_row_ns;
-    const double now = (double)step_ns / (decodes ? 1 : step->n_rows);
-    *average += *average > 0 ? (now - *average) / MEMORY : now;
+    if (step->n_seqs == step->n_rows)
+        average(&pace->decode_ns, (double)step_ns);
+    else if (step->n_few > 0)
+        average(&pace->mixed_row_ns, (double)step_ns / (step->n_rows - step->n_few + fixed_rows(engine->prefill_rows)));
+    else if (step->n_rows >= LEAST_BUDGET)   // not too few to say anything
+        average(&pace->prompt_row_ns, (double)step_ns / step->n_rows);
 }
 
 // What waits is one token, after those that a grammar forced, or that and drafts that a pick verifies.
@@ -96,13 +114,15 @@ static bool is_prompt(const frit_session *session)
 // Rows of prompts that the next step may have.
 static int32_t prompt_room(const frit_engine *engine)
 {
-    // Twice the least part of a prompt: it takes little longer than that, and gives prompts twice the rows.
-    const int32_t least = engine->prefill_rows < INT32_MAX / 2 ? 2 * engine->prefill_rows : 0,
+    // Twice the least part of a prompt: it takes little longer than that, and gives prompts twice the rows. Where rows
+    // are mixed, sessions that generate have no steps of their own between these, so the least part may do.
+    const int32_t least = engine->prefill_rows == INT32_MAX ? 0 : (engine->mixes_rows ? 1 : 2) * engine->prefill_rows,
                   named = engine->prompt_budget;
     if (named < 0) return engine->n_batch;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
         if (!generates(s)) continue;
         if (named > 0) return named > least ? named : least;
+        if (engine->mixes_rows) return frit_schedule_mixed_budget(&engine->pace, least);
         return frit_schedule_budget(&engine->pace, least > 0 ? least : LEAST_BUDGET);
     }
     return engine->n_batch;
@@ -124,7 +144,7 @@ static size_t fitting(const frit_engine *engine, const frit_session *session, si
 static void take(frit_engine *engine, frit_session *session, size_t n)
 {
     frit_step *step = engine->step;
-    const size_t room = (size_t)(engine->n_batch - step->n_rows);
+    const size_t room = step->n_rows < step->most_rows ? (size_t)(step->most_rows - step->n_rows) : 0;
     n = fitting(engine, session, n < room ? n : room);
     if (n == 0) return;
     const frit_status status =
@@ -133,7 +153,7 @@ static void take(frit_engine *engine, frit_session *session, size_t n)
         frit_session_fail(session, status);
         return;
     }
-    for (; n > 0 && step->n_rows < engine->n_batch; n--) {
+    for (; n > 0; n--) {
         frit_result result = frit_session_result(session, session->n_done + (size_t)session->n_taken);
         if (result != FRIT_RESULT_NONE) {
             if (step->result != FRIT_RESULT_NONE && step->result != result) return;
@@ -198,7 +218,7 @@ static void widen_adapted(frit_step *step, const frit_session *session)
 }
 
 // Writes the rows that the session has been given as one sequence of the batch.
-static void lay_out(frit_engine *engine, frit_session *session)
+static void lay_out_rows(frit_engine *engine, frit_session *session)
 {
     frit_step *step = engine->step;
     int32_t row = step->n_rows;
@@ -242,6 +262,31 @@ static void lay_out_source(const frit_engine *engine, frit_session *session)
     step->n_rows = row;
 }
 
+static void lay_out(frit_engine *engine, frit_session *session)
+{
+    if (session->n_taken == 0) return;
+    if (engine->step->encodes)
+        lay_out_source(engine, session);
+    else
+        lay_out_rows(engine, session);
+}
+
+// Where kinds of rows are mixed, those of sessions with few come first.
+static void lay_out_all(frit_engine *engine)
+{
+    frit_step *step = engine->step;
+    const bool mixes = engine->mixes_rows && !step->encodes;
+    if (mixes) step->prefill = false;
+    for (frit_session *s = engine->sessions; s; s = s->next) {
+        if (!mixes || !s->prefill) lay_out(engine, s);
+        if (mixes) step->prefill = step->prefill || (s->prefill && s->n_taken > 0);
+    }
+    step->n_few = mixes && step->prefill ? step->n_rows : 0;
+    step->n_few_outs = mixes && step->prefill ? step->n_outs : 0;
+    for (frit_session *s = engine->sessions; s && mixes; s = s->next)
+        if (s->prefill) lay_out(engine, s);
+}
+
 // Moves the sessions with rows after those without; both keep their order.
 static void rotate(frit_engine *engine)
 {
@@ -261,8 +306,8 @@ static bool is_turn_of_prefill(const frit_engine *engine)
 {
     bool has_prefill = false, has_decode = false;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
-        has_prefill = has_prefill || (pending(s) > 0 && is_prefill(engine, s));
-        has_decode = has_decode || (pending(s) > 0 && !is_prefill(engine, s));
+        has_prefill = has_prefill || (pending(s) > 0 && s->prefill);
+        has_decode = has_decode || (pending(s) > 0 && !s->prefill);
     }
     return has_prefill && (!has_decode || !engine->step->prefill);
 }
@@ -272,37 +317,89 @@ size_t frit_schedule_part(size_t n, size_t wanted, size_t fits, size_t least)
     const size_t by_wish = (n + wanted - 1) / wanted, by_least = n / least;
     const size_t n_parts = by_wish < by_least ? by_wish : by_least;
     size_t part = n_parts > 0 ? (n + n_parts - 1) / n_parts : 0;
+    const size_t tiles = part / TILE * TILE;   // where the others, none of them with more tiles, can have the rest
+    if (tiles >= least && n - tiles <= (n_parts - 1) * (tiles + TILE)) part = tiles;
     if (part > fits) part = n - fits < least && n > least ? n - least : fits;
     return part < least || part > fits ? 0 : part;
 }
 
-static void take_prefill(frit_engine *engine)
+// Whether the step can give all results of the session's next n rows, beside those that it gives already.
+static bool suits(const frit_engine *engine, const frit_session *session, size_t n)
 {
-    const int32_t budget = prompt_room(engine), most = budget < engine->n_batch ? budget : engine->n_batch;
-    for (frit_session *s; (s = frit_share_next(engine)) != NULL;) {
-        const int32_t n_rows = engine->step->n_rows;
-        if (!is_prefill(engine, s) || most < n_rows + engine->prefill_rows) continue;
-        const size_t fits = fitting(engine, s, (size_t)(engine->n_batch - n_rows));
-        const size_t n = frit_schedule_part(pending(s), (size_t)(most - n_rows), fits, (size_t)engine->prefill_rows);
-        if (n > 0) take(engine, s, n);
+    const frit_step *step = engine->step;
+    int32_t n_outs = step->n_outs;
+    for (size_t i = 0; i < n && step->n_outs > 0; i++) {
+        const frit_result result = frit_session_result(session, session->n_done + i);
+        if (result == FRIT_RESULT_NONE) continue;
+        if (result != step->result || (result == FRIT_RESULT_LOGITS && n_outs++ == engine->max_outs)) return false;
     }
+    return true;
 }
 
-static void take_decode(frit_engine *engine)
+// The next part of a prompt with many rows, of which the step may have `room`. False: another step could have it.
+static bool take_part(frit_engine *engine, frit_session *session, int32_t room)
 {
-    int32_t room = prompt_room(engine);
+    const int32_t in_step = engine->n_batch - engine->step->n_rows, most = room < in_step ? room : in_step;
+    if (most < engine->prefill_rows) return false;
+    const size_t n = frit_schedule_part(pending(session), (size_t)most, fitting(engine, session, (size_t)in_step),
+                                        (size_t)engine->prefill_rows);
+    if (n == 0) return true;
+    const bool has_results = suits(engine, session, n);
+    if (has_results) take(engine, session, n);
+    return has_results;
+}
+
+// Whether the next step may have rows of the session.
+static bool is_of_step(const frit_engine *engine, const frit_session *session)
+{
+    return engine->mixes_rows || engine->only_prefill || session->prefill == engine->step->prefill;
+}
+
+// The same of any prompt. What it takes is no longer room.
+static bool take_prompt(frit_engine *engine, frit_session *session, int32_t *room)
+{
+    const int32_t before = session->n_taken;
+    bool suited = true;
+    if (!is_of_step(engine, session)) return true;
+    if (session->prefill)
+        suited = take_part(engine, session, *room);
+    else if (*room > 0)
+        take(engine, session, (size_t)*room);
+    *room -= session->n_taken - before;
+    return suited;
+}
+
+// One row for each session that got none in the last step, and single tokens.
+static void take_single(frit_engine *engine, int32_t *room)
+{
     for (frit_session *s = engine->sessions; s; s = s->next) {
         const bool is_prompt = !is_decode(s);
-        if (!s->waited || is_prefill(engine, s)) continue;
+        if (!s->waited || s->prefill || s->n_taken > 0 || !is_of_step(engine, s)) continue;
         take(engine, s, 1);
-        if (is_prompt) room -= s->n_taken;
+        if (is_prompt) *room -= s->n_taken;
     }
     for (frit_session *s = engine->sessions; s; s = s->next)
-        if (s->n_taken == 0 && is_decode(s)) take(engine, s, SIZE_MAX);
-    for (frit_session *s; room > 0 && (s = frit_share_next(engine)) != NULL;) {
-        const int32_t before = s->n_taken;
-        if (!is_prefill(engine, s)) take(engine, s, (size_t)room);
-        room -= s->n_taken - before;
+        if (s->n_taken == 0 && !s->prefill && is_decode(s) && is_of_step(engine, s)) take(engine, s, SIZE_MAX);
+}
+
+// A prompt comes before single tokens after a step that could have given it no row, or not the results that it wants.
+// Single tokens leave room for a part of a prompt.
+static void take_rows(frit_engine *engine)
+{
+    frit_step *step = engine->step;
+    int32_t room = prompt_room(engine);
+    bool has_prefill = false;
+    for (const frit_session *s = engine->sessions; s; s = s->next) has_prefill = has_prefill || s->prefill;
+    frit_session *s = engine->prompt_first ? frit_share_next(engine) : NULL;
+    bool is_first = !s;
+    if (s) take_prompt(engine, s, &room);
+    engine->prompt_first = false;
+    if (engine->mixes_rows && has_prefill && is_first) step->most_rows -= engine->prefill_rows;
+    take_single(engine, &room);
+    step->most_rows = engine->n_batch;
+    for (; (s = frit_share_next(engine)) != NULL; is_first = false) {
+        const bool suited = take_prompt(engine, s, &room);
+        if (is_first && !suited) engine->prompt_first = engine->mixes_rows;
     }
 }
 
@@ -325,7 +422,7 @@ static void take_whole(frit_engine *engine)
     for (frit_session *s; (s = frit_share_next(engine)) != NULL;) {
         frit_result kind;
         const size_t n_outs = count_results(s, &kind);
-        const bool suits = is_prefill(engine, s) == step->prefill &&
+        const bool suits = s->prefill == step->prefill &&
                            (kind == FRIT_RESULT_NONE || step->result == FRIT_RESULT_NONE || kind == step->result);
         const bool fits = pending(s) <= (size_t)(engine->n_batch - step->n_rows) &&
                           (kind != FRIT_RESULT_LOGITS || n_outs <= (size_t)(engine->max_outs - step->n_outs));
@@ -369,6 +466,7 @@ static void pick(frit_engine *engine)
     frit_step *step = engine->step;
     step->n_rows = step->n_outs = step->n_seqs = 0;
     step->result = FRIT_RESULT_NONE;
+    step->most_rows = engine->n_batch;
     for (frit_session *s = engine->sessions; s; s = s->next) s->n_taken = 0;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->reads = false;
@@ -376,6 +474,7 @@ static void pick(frit_engine *engine)
         if (s->n_done == 0 && count_ready(s) > 0) s->reads = !frit_prefix_begin(s);
         frit_extend_begin(s);
         s->n_ready = count_ready(s);
+        s->prefill = s->status == FRIT_OK && s->n_ready >= (size_t)engine->prefill_rows;
         note_long(engine, s);
     }
     frit_share_update(engine, is_prompt);
@@ -387,10 +486,8 @@ static void pick(frit_engine *engine)
         step->result = FRIT_RESULT_HIDDEN;
     else if (engine->hp.is_bidirectional)
         take_whole(engine);
-    else if (step->prefill && !engine->only_prefill)
-        take_prefill(engine);
     else
-        take_decode(engine);
+        take_rows(engine);
 }
 
 static bool waits(const frit_session *session)
@@ -465,9 +562,8 @@ void frit_schedule(frit_engine *engine)
     for (frit_session *s = engine->sessions; s; s = s->next) {
         s->waited = s->n_taken == 0 && pending(s) > 0;
         frit_share_count(s);
-        if (s->n_taken > 0 && step->encodes) lay_out_source(engine, s);
-        if (s->n_taken > 0 && !step->encodes) lay_out(engine, s);
     }
+    lay_out_all(engine);
     frit_step_fill_tables(engine);
     rotate(engine);
 }

@@ -21,8 +21,10 @@ typedef struct frit_step {                    // the batch and whose it is
     frit_pick_lists lists;                    // of picks
     frit_step_tables tables;
     int32_t n_rows, n_outs, n_seqs, n_picks;
+    int32_t most_rows;            // while it is made
     frit_result result;           // the kind that this step gives; NONE while open
-    bool prefill;                 // its sequences have many rows each
+    bool prefill;                 // its sequences have many rows each, but for the first n_few rows
+    int32_t n_few, n_few_outs;    // rows and results of other sequences, where devices mix them with those; else 0
     frit_adapter_class adapted;   // room for what its sequences have
     bool keeps_hidden;            // a sequence's hidden states are kept
     float *given;                 // [n_batch, n_embd] that a layer for multi-token prediction reads; otherwise NULL
@@ -34,6 +36,9 @@ typedef struct frit_step {                    // the batch and whose it is
 typedef struct frit_pace {
     double decode_ns;       // a step in which every sequence is one row
     double prompt_row_ns;   // a row of a step of prompts
+    // The same where kernels for many rows compute them in a step that has others too. What takes long however few
+    // they are counts as so many rows more (frit_schedule_mixed_budget).
+    double mixed_row_ns;
 } frit_pace;
 
 // Room for the tables of a step with `n_sessions` sequences and `n_adapters` scales each, so that steps allocate none.
@@ -97,6 +102,9 @@ double frit_draft_rate(const frit_draft_rates *own, const frit_draft_rates *all,
 void frit_draft_rates_learn(frit_draft_rates *rates, int c, bool right);
 // Prompt rows of a step at most while other sessions generate: so many as take 2.75 times as long as a step without.
 int32_t frit_schedule_budget(const frit_pace *pace, int32_t least);
-// The next part of a prompt of n rows, where all parts have `least` rows or more, and are about equally long: of
-// `wanted` rows or fewer where that leaves no part with too few, and never of more than fit. 0: none.
+// The same where steps have rows of both kinds: so many that all of the step takes four times as long.
+int32_t frit_schedule_mixed_budget(const frit_pace *pace, int32_t least);
+// The next part of a prompt of n rows, where all parts have `least` rows or more, and are about equally long, of whole
+// tiles where they can be: of `wanted` rows or fewer where that leaves no part with too few, and never of more than
+// fit. 0: none.
 size_t frit_schedule_part(size_t n, size_t wanted, size_t fits, size_t least);

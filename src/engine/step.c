@@ -298,6 +298,8 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
         .tokens = step->tokens,
         .positions = step->positions,
         .out_rows = step->out_rows,
+        .n_few = step->n_few,
+        .n_few_outs = step->n_few_outs,
         .seqs = step->seqs,
         .pages = step->tables.pages,
         .n_groups = engine->kv.n_groups,

@@ -73,6 +73,7 @@ frit_status frit_streaming_decide(frit_engine *engine, bool is_deterministic)
     s->placement = (frit_placement){
         .n_devices = engine->n_devices + 1, .ctx = engine, .wanted = wanted, .runs = runs, .cache_devices = devices};
     s->is_on = true;
+    engine->mixes_rows = false;   // layers on the CPU run elsewhere
     if (engine->prefill_rows == INT32_MAX || engine->prefill_rows < rows) engine->prefill_rows = rows;
     return FRIT_OK;
 }

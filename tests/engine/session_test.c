@@ -462,8 +462,9 @@ static void prompts_keep_to_a_budget_while_others_generate(void **state)
         frit_pace pace;
         int32_t n_rows;   // with prompts
     } rows[] = {
-        {40, {0, 0}, 1 + 40},      {5, {0, 0}, 1 + 5},     {0, {1000, 100}, 1 + 27},
-        {0, {1000, 1000}, 1 + 16}, {0, {1000, 1e-3}, 128}, {-1, {1000, 100}, 128},
+        {40, {.decode_ns = 0, .prompt_row_ns = 0}, 1 + 40},     {5, {.decode_ns = 0, .prompt_row_ns = 0}, 1 + 5},
+        {0, {.decode_ns = 1000, .prompt_row_ns = 100}, 1 + 27}, {0, {.decode_ns = 1000, .prompt_row_ns = 1000}, 1 + 16},
+        {0, {.decode_ns = 1000, .prompt_row_ns = 1e-3}, 128},   {-1, {.decode_ns = 1000, .prompt_row_ns = 100}, 128},
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         frit_engine_options options = engines[0];
@@ -494,10 +495,10 @@ static void the_budget_of_prompts_follows_the_pace_of_steps(void **state)
 {
     (void)state;
     assert_int_equal(frit_schedule_budget(&(frit_pace){0}, 32), 64);
-    assert_int_equal(frit_schedule_budget(&(frit_pace){5e6, 1e5}, 32), 137);
-    assert_int_equal(frit_schedule_budget(&(frit_pace){5e6, 1e6}, 32), 32);
-    assert_int_equal(frit_schedule_budget(&(frit_pace){5e6, 1e6}, 64), 64);
-    assert_int_equal(frit_schedule_budget(&(frit_pace){1e9, 1e-3}, 64), INT32_MAX);
+    assert_int_equal(frit_schedule_budget(&(frit_pace){.decode_ns = 5e6, .prompt_row_ns = 1e5}, 32), 137);
+    assert_int_equal(frit_schedule_budget(&(frit_pace){.decode_ns = 5e6, .prompt_row_ns = 1e6}, 32), 32);
+    assert_int_equal(frit_schedule_budget(&(frit_pace){.decode_ns = 5e6, .prompt_row_ns = 1e6}, 64), 64);
+    assert_int_equal(frit_schedule_budget(&(frit_pace){.decode_ns = 1e9, .prompt_row_ns = 1e-3}, 64), INT32_MAX);
 }
 
 static void nobody_starves_in_a_batch_of_one(void **state)
