@@ -16,7 +16,7 @@
 // While some session generates, a step has few prompt rows, so that no session waits long for the next token: as many
 // as take 2.75 times as long as a step without prompts, by what steps took before. One in a hundred steps takes a
 // quarter longer than most, and the wait is to stay within five times the one without prompts. Where kinds of rows are
-// mixed, the wait is the step, which is to take four times as long.
+// mixed, the wait is the step, which is to take three and a half times as long.
 //
 // Pages are taken here, for the rows that are scheduled. A prompt begins only when the cache has pages for all of it;
 // a session that finds none waits until others give pages back. Where all wait, of those with the lowest priority the
@@ -52,7 +52,7 @@ static size_t pending(const frit_session *session)
 }
 
 enum { LEAST_BUDGET = 16, FIRST_BUDGET = 64, TILE = 16 };
-static const double gap = 2.75, mixed_gap = 4;
+static const double gap = 2.75, mixed_gap = 3.5;
 
 int32_t frit_schedule_budget(const frit_pace *pace, int32_t least)
 {

@@ -302,7 +302,7 @@ static void the_budget_counts_the_whole_step(void **state)
 {
     (void)state;
     assert_int_equal(frit_schedule_mixed_budget(&(frit_pace){0}, 32), 64);
-    assert_int_equal(frit_schedule_mixed_budget(&(frit_pace){.decode_ns = 7e6, .mixed_row_ns = 0.26e6}, 32), 48);
+    assert_int_equal(frit_schedule_mixed_budget(&(frit_pace){.decode_ns = 7e6, .mixed_row_ns = 0.22e6}, 32), 48);
     assert_int_equal(frit_schedule_mixed_budget(&(frit_pace){.decode_ns = 7e6, .mixed_row_ns = 0.29e6}, 32), 32);
     assert_int_equal(frit_schedule_mixed_budget(&(frit_pace){.decode_ns = 7e6, .mixed_row_ns = 1e6}, 32), 32);
     assert_int_equal(frit_schedule_mixed_budget(&(frit_pace){.decode_ns = 1e9, .mixed_row_ns = 1e-3}, 32), INT32_MAX);
