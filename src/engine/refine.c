@@ -471,7 +471,7 @@ static frit_status advance_both(refining *r)
 // Of everything that the result follows from.
 static void make_key(const refining *r, uint8_t key[FRIT_SHA256_BYTES])
 {
-    const uint64_t version = 1;
+    const uint64_t version = 2;   // of the search: what another one began is not gone on with
     frit_sha256 sum;
     frit_sha256_init(&sum);
     frit_sha256_add(&sum, &version, sizeof version);
