@@ -24,58 +24,63 @@ static frit_status ending(frit_dfa *out, const frit_str *marks, int n_marks)
     return whole(out, &nfa, frit_nfa_seq(&nfa, text, end));
 }
 
+typedef bool (*edge_fn)(const frit_dfa *dfa, int32_t state, const frit_dfa_edge *edge);
+
+// The language of `dfa`, which it frees, by those of its edges that `keeps` names.
+static frit_status some_edges(frit_dfa *out, frit_dfa *dfa, edge_fn keeps)
+{
+    frit_nfa nfa = {0};
+    const frit_fragment part = frit_nfa_none(&nfa);
+    const int32_t base = nfa.n_states;
+    for (int32_t s = 0; s < dfa->n_states; s++) frit_nfa_state(&nfa);
+    frit_nfa_add(&nfa, part.in, FRIT_EPSILON, FRIT_EPSILON, base);
+    for (int32_t s = 0; s < dfa->n_states && nfa.failed == FRIT_OK; s++) {
+        if (dfa->final[s]) frit_nfa_add(&nfa, base + s, FRIT_EPSILON, FRIT_EPSILON, part.out);
+        for (int32_t i = dfa->first[s]; i < dfa->first[s + 1]; i++) {
+            const frit_dfa_edge *e = &dfa->edges[i];
+            if (keeps(dfa, s, e)) frit_nfa_add(&nfa, base + s, e->low, e->high, base + e->to);
+        }
+    }
+    frit_dfa_free(dfa);
+    return whole(out, &nfa, part);
+}
+
+static bool comes_before_the_end(const frit_dfa *dfa, int32_t state, const frit_dfa_edge *edge)
+{
+    (void)edge;
+    return !dfa->final[state];
+}
+
 frit_status frit_text_until(frit_dfa *out, const frit_str *marks, int n_marks)
 {
     frit_dfa dfa;
     FRIT_TRY(ending(&dfa, marks, n_marks));
-    frit_nfa nfa = {0};   // the same, where nothing follows the end
-    const frit_fragment part = frit_nfa_none(&nfa);
-    const int32_t base = nfa.n_states;
-    for (int32_t s = 0; s < dfa.n_states; s++) frit_nfa_state(&nfa);
-    frit_nfa_add(&nfa, part.in, FRIT_EPSILON, FRIT_EPSILON, base);
-    for (int32_t s = 0; s < dfa.n_states && nfa.failed == FRIT_OK; s++) {
-        if (dfa.final[s]) frit_nfa_add(&nfa, base + s, FRIT_EPSILON, FRIT_EPSILON, part.out);
-        for (int32_t i = dfa.first[s]; i < dfa.first[s + 1] && !dfa.final[s]; i++)
-            frit_nfa_add(&nfa, base + s, dfa.edges[i].low, dfa.edges[i].high, base + dfa.edges[i].to);
-    }
-    frit_dfa_free(&dfa);
-    return whole(out, &nfa, part);
+    return some_edges(out, &dfa, comes_before_the_end);
 }
 
+enum { DEAD = FRIT_TOKEN };   // of a mark that must not occur: no text has tokens
+
 // Where a mark has just ended, only its symbol leads on.
-static bool is_after_mark(const frit_dfa *dfa, int32_t state)
+static bool is_alive(const frit_dfa *dfa, int32_t state, const frit_dfa_edge *edge)
 {
     const int32_t end = dfa->first[state + 1];
-    return end > dfa->first[state] && dfa->edges[end - 1].low >= FRIT_CALL;
+    const bool is_after_mark = end > dfa->first[state] && dfa->edges[end - 1].low >= FRIT_CALL;
+    return edge->low != DEAD && (edge->low >= FRIT_CALL || !is_after_mark);
 }
 
 frit_status frit_text_until_each(frit_dfa *out, const frit_str *marks, const int32_t *symbols, int n_marks)
 {
-    enum { DEAD = FRIT_TOKEN };   // no text has tokens
     frit_dfa dfa;
-    frit_nfa first = {0}, nfa = {0};
-    const frit_fragment text = any_text(&first), end = frit_nfa_none(&first);
+    frit_nfa nfa = {0};
+    const frit_fragment text = any_text(&nfa), end = frit_nfa_none(&nfa);
     for (int i = 0; i < n_marks; i++) {
-        const frit_fragment mark = frit_nfa_text(&first, marks[i]), symbol = frit_nfa_none(&first);
-        const int32_t what = symbols[i] == FRIT_NONE ? DEAD : symbols[i];
-        frit_nfa_add(&first, symbol.in, what, what, symbol.out);
-        frit_nfa_or(&first, end, frit_nfa_seq(&first, mark, symbol));
+        const frit_fragment mark = frit_nfa_text(&nfa, marks[i]), symbol = frit_nfa_none(&nfa);
+        const int32_t what = symbols[i] == FRIT_NO_SYMBOL ? DEAD : symbols[i];
+        frit_nfa_add(&nfa, symbol.in, what, what, symbol.out);
+        frit_nfa_or(&nfa, end, frit_nfa_seq(&nfa, mark, symbol));
     }
-    FRIT_TRY(whole(&dfa, &first, frit_nfa_seq(&first, text, end)));
-    const frit_fragment part = frit_nfa_none(&nfa);
-    const int32_t base = nfa.n_states;
-    for (int32_t s = 0; s < dfa.n_states; s++) frit_nfa_state(&nfa);
-    frit_nfa_add(&nfa, part.in, FRIT_EPSILON, FRIT_EPSILON, base);
-    for (int32_t s = 0; s < dfa.n_states && nfa.failed == FRIT_OK; s++) {
-        if (dfa.final[s]) frit_nfa_add(&nfa, base + s, FRIT_EPSILON, FRIT_EPSILON, part.out);
-        for (int32_t i = dfa.first[s]; i < dfa.first[s + 1]; i++) {
-            const frit_dfa_edge *e = &dfa.edges[i];
-            if (e->low == DEAD || (e->low < FRIT_CALL && is_after_mark(&dfa, s))) continue;
-            frit_nfa_add(&nfa, base + s, e->low, e->high, base + e->to);
-        }
-    }
-    frit_dfa_free(&dfa);
-    return whole(out, &nfa, part);
+    FRIT_TRY(whole(&dfa, &nfa, frit_nfa_seq(&nfa, text, end)));
+    return some_edges(out, &dfa, is_alive);
 }
 
 frit_status frit_text_without(frit_dfa *out, const frit_str *marks, int n_marks)

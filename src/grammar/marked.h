@@ -5,9 +5,9 @@
 
 // Texts up to the first of the marks, and that mark. `marks` may not be empty.
 frit_status frit_text_until(frit_dfa *out, const frit_str *marks, int n_marks);
-// The same with something of its own after each mark: symbols[i] (nfa.h), or FRIT_NONE for a mark that must not occur.
-// No mark contains another.
-enum { FRIT_NONE = -2 };
+// The same with something of its own after each mark: symbols[i] (nfa.h), or FRIT_NO_SYMBOL for a mark that must not
+// occur. No mark contains another.
+enum { FRIT_NO_SYMBOL = -2 };
 frit_status frit_text_until_each(frit_dfa *out, const frit_str *marks, const int32_t *symbols, int n_marks);
 // Texts in which none of the marks occurs.
 frit_status frit_text_without(frit_dfa *out, const frit_str *marks, int n_marks);

@@ -490,7 +490,7 @@ static frit_status add_until_trigger(marks triggers, const int32_t *rests, marks
         bool is_reached = true;
         for (int k = 0; k < n; k++) is_reached = is_reached && !overlaps(items[k], items[i]);
         if (!is_reached) continue;
-        symbols[n] = FRIT_NONE;
+        symbols[n] = FRIT_NO_SYMBOL;
         items[n++] = items[i];
     }
     const frit_status status = symbols ? frit_text_until_each(out, items, symbols, n)
