@@ -298,43 +298,43 @@ void cli_grammar_free(cli_grammar *grammar);
 // The one for the answers of a chat: format is malloc'd, or NULL.
 int cli_read_format(frit_turn_grammar_options *out, const frit_model *model, const cli_grammar_options *options);
 
-typedef struct cli_odds_options {
+typedef struct cli_logprobs_options {
     int32_t n_answer, n_prompt;   // so many of the likeliest tokens in each place; -1: not asked for
-} cli_odds_options;
+} cli_logprobs_options;
 
-const frit_option *cli_odds_rows(size_t *n_rows);
+const frit_option *cli_logprobs_rows(size_t *n_rows);
 
 // How likely tokens were, by the logits as they came (logprobs.c).
-typedef struct cli_odds {
+typedef struct cli_logprobs {
     int32_t n_top;         // of the likeliest tokens at each place
     frit_logprob *items;   // malloc'd, [n][1 + n_top]: the token, then the likeliest; NaN: not known
     size_t n, capacity;
-} cli_odds;
+} cli_logprobs;
 
-typedef struct cli_prompt_odds {   // of tokens that wait to run
-    cli_odds odds;
+typedef struct cli_prompt_logprobs {   // of tokens that wait to run
+    cli_logprobs logprobs;
     const frit_token *tokens;
     size_t n_tokens;
     frit_status status;
-} cli_prompt_odds;
+} cli_prompt_logprobs;
 
-void cli_odds_init(cli_odds *odds, const frit_model *model, int32_t n_top);
+void cli_logprobs_init(cli_logprobs *logprobs, const frit_model *model, int32_t n_top);
 // logits: those that the token was picked from; NULL: nothing is known of it.
-frit_status cli_odds_add(cli_odds *odds, frit_token token, const float *logits, size_t n_vocab);
-void cli_odds_row(void *prompt, size_t i, const float *values, size_t n);   // a frit_row_fn
-struct json_t *cli_odds_json(const cli_odds *odds, const frit_model *model);
-void cli_odds_print(const cli_odds *odds, const frit_model *model, const char *what);   // to stderr
-void cli_odds_free(cli_odds *odds);
+frit_status cli_logprobs_add(cli_logprobs *logprobs, frit_token token, const float *logits, size_t n_vocab);
+void cli_logprobs_row(void *prompt, size_t i, const float *values, size_t n);   // a frit_row_fn
+struct json_t *cli_logprobs_json(const cli_logprobs *logprobs, const frit_model *model);
+void cli_logprobs_print(const cli_logprobs *logprobs, const frit_model *model, const char *what);   // to stderr
+void cli_logprobs_free(cli_logprobs *logprobs);
 
 typedef struct cli_answer_options {
     const frit_turn *turn;       // whose marks are shown; may be NULL
     cli_grammar *grammar;        // that the sampler gets once the prompt has run; may be NULL
     const frit_token *follows;   // tokens whose text the answer continues; NULL: it is a text of its own
     size_t n_follows;
-    size_t n_healed;     // of these: the last ones, whose text the answer spells again before it goes on
-    int32_t n_beams;     // of a beam search; 0: tokens are sampled
-    int32_t n_predict;   // -1: until the answer or the context ends
-    cli_odds *odds;      // gets those of the answer's tokens, which come one by one then; NULL: none
+    size_t n_healed;          // of these: the last ones, whose text the answer spells again before it goes on
+    int32_t n_beams;          // of a beam search; 0: tokens are sampled
+    int32_t n_predict;        // -1: until the answer or the context ends
+    cli_logprobs *logprobs;   // gets those of the answer's tokens, which come one by one then; NULL: none
     frit_option_list stop;
     void (*show)(void *ctx, const char *text, size_t n_bytes);   // called as text comes; may be NULL
     void *show_ctx;

@@ -170,8 +170,8 @@ static frit_status step_all(frit_engine *engine, frit_session *session)
 }
 
 // The token that frit_session_next would give, and how likely it was.
-static frit_status next_with_odds(frit_engine *engine, frit_session *session, frit_sampler *sampler, cli_odds *odds,
-                                  size_t n_vocab, frit_token *token)
+static frit_status next_with_logprobs(frit_engine *engine, frit_session *session, frit_sampler *sampler,
+                                      cli_logprobs *logprobs, size_t n_vocab, frit_token *token)
 {
     frit_shift_info shift;
     frit_status status = step_all(engine, session);
@@ -182,10 +182,10 @@ static frit_status next_with_odds(frit_engine *engine, frit_session *session, fr
     const uint64_t position = frit_session_length(session) + shift.n_dropped;
     status = frit_sampler_set_position(sampler, position);
     if (status == FRIT_OK) status = frit_sampler_sample(sampler, logits, token);
-    if (status == FRIT_OK) status = cli_odds_add(odds, *token, logits, n_vocab);
+    if (status == FRIT_OK) status = cli_logprobs_add(logprobs, *token, logits, n_vocab);
     if (status != FRIT_OK) return status;
     status = frit_session_push(session, token, 1, NULL);
-    if (status != FRIT_OK) odds->n--;   // the context is full: it is not a token of the answer
+    if (status != FRIT_OK) logprobs->n--;   // the context is full: it is not a token of the answer
     if (status == FRIT_OK) status = frit_sampler_set_position(sampler, position);
     return status == FRIT_OK ? frit_sampler_accept(sampler, *token) : status;
 }
@@ -209,8 +209,9 @@ static frit_status generate_tokens(const frit_model *model, frit_engine *engine,
         }
         size_t n = 1, i = 0;
         frit_status status =
-            options->odds ? next_with_odds(engine, session, sampler, options->odds, (size_t)info.n_vocab, tokens)
-                          : frit_session_next_tokens(session, sampler, tokens, n_left < AT_ONCE ? n_left : AT_ONCE, &n);
+            options->logprobs
+                ? next_with_logprobs(engine, session, sampler, options->logprobs, (size_t)info.n_vocab, tokens)
+                : frit_session_next_tokens(session, sampler, tokens, n_left < AT_ONCE ? n_left : AT_ONCE, &n);
         if (status == FRIT_E_LIMIT) {
             answer->finish = CLI_FINISH_CONTEXT;
             break;

@@ -17,7 +17,7 @@ typedef struct run_options {
 typedef struct run_args {
     cli_common common;
     run_options run;
-    cli_odds_options odds;
+    cli_logprobs_options logprobs;
     frit_sampler_options sampler;
     cli_grammar_options grammar;
     cli_adapter_options adapters;
@@ -199,12 +199,13 @@ static void show(void *ctx, const char *text, size_t n_bytes)
     cli_flush();
 }
 
-typedef struct run_odds {
-    cli_odds answer;
-    cli_prompt_odds prompt;
-} run_odds;
+typedef struct run_logprobs {
+    cli_logprobs answer;
+    cli_prompt_logprobs prompt;
+} run_logprobs;
 
-static int print_json(const run_args *args, const frit_model *model, const cli_answer *answer, const run_odds *odds)
+static int print_json(const run_args *args, const frit_model *model, const cli_answer *answer,
+                      const run_logprobs *logprobs)
 {
     json_t *text = json_stringn(answer->text.data, answer->text.n);
     json_t *object = json_pack(
@@ -212,18 +213,18 @@ static int print_json(const run_args *args, const frit_model *model, const cli_a
         "prompt_tokens", (json_int_t)answer->n_prompt, "cached_tokens", (json_int_t)answer->n_cached, "answer_tokens",
         (json_int_t)answer->n_tokens, "drafted_tokens", (json_int_t)answer->n_drafted, "accepted_tokens",
         (json_int_t)answer->n_accepted, "seconds", "prompt", answer->prompt_s, "answer", answer->answer_s);
-    if (object && args->odds.n_answer >= 0)
-        json_object_set_new(object, "logprobs", cli_odds_json(&odds->answer, model));
-    if (object && args->odds.n_prompt >= 0)
-        json_object_set_new(object, "prompt_logprobs", cli_odds_json(&odds->prompt.odds, model));
+    if (object && args->logprobs.n_answer >= 0)
+        json_object_set_new(object, "logprobs", cli_logprobs_json(&logprobs->answer, model));
+    if (object && args->logprobs.n_prompt >= 0)
+        json_object_set_new(object, "prompt_logprobs", cli_logprobs_json(&logprobs->prompt.logprobs, model));
     return cli_print_json(object, JSON_INDENT(2));
 }
 
-static void print_odds(const run_args *args, const frit_model *model, const run_odds *odds)
+static void print_logprobs(const run_args *args, const frit_model *model, const run_logprobs *logprobs)
 {
     cli_flush();
-    if (args->odds.n_prompt >= 0) cli_odds_print(&odds->prompt.odds, model, "prompt");
-    if (args->odds.n_answer >= 0) cli_odds_print(&odds->answer, model, "answer");
+    if (args->logprobs.n_prompt >= 0) cli_logprobs_print(&logprobs->prompt.logprobs, model, "prompt");
+    if (args->logprobs.n_answer >= 0) cli_logprobs_print(&logprobs->answer, model, "answer");
 }
 
 // Makes the session hold the prompt, with as much of it as it does already. At least one token runs where there are no
@@ -240,13 +241,14 @@ static frit_status feed(frit_session *session, const frit_token *tokens, size_t 
 }
 
 // All of the prompt, with how likely its tokens are.
-static frit_status feed_for_odds(frit_session *session, const frit_token *tokens, size_t n, cli_prompt_odds *prompt)
+static frit_status feed_for_logprobs(frit_session *session, const frit_token *tokens, size_t n,
+                                     cli_prompt_logprobs *prompt)
 {
-    const frit_push_options options = {.output = FRIT_OUTPUT_ALL, .row = cli_odds_row, .row_ctx = prompt};
+    const frit_push_options options = {.output = FRIT_OUTPUT_ALL, .row = cli_logprobs_row, .row_ctx = prompt};
     prompt->tokens = tokens;
     prompt->n_tokens = n;
     frit_status status = frit_session_truncate(session, 0);
-    if (status == FRIT_OK && n > 0) status = cli_odds_add(&prompt->odds, tokens[0], NULL, 0);
+    if (status == FRIT_OK && n > 0) status = cli_logprobs_add(&prompt->logprobs, tokens[0], NULL, 0);
     return status == FRIT_OK ? frit_session_push(session, tokens, n, &options) : status;
 }
 
@@ -278,16 +280,16 @@ static void say_full(const run_args *args, frit_model *model, const frit_engine 
 }
 
 static int finish_answer(const run_args *args, const frit_model *model, frit_session *session, const cli_answer *answer,
-                         const run_odds *odds)
+                         const run_logprobs *logprobs)
 {
     const char *path = args->run.session;
     if (path && frit_session_save(session, path) != FRIT_OK) return cli_fail("%s", frit_error());
     if (args->run.json) {
-        const int code = print_json(args, model, answer, odds);
+        const int code = print_json(args, model, answer, logprobs);
         if (code != CLI_DONE) return code;
     } else {
         putchar('\n');
-        print_odds(args, model, odds);
+        print_logprobs(args, model, logprobs);
     }
     cli_answer_report(&args->common, answer);
     if (answer->finish == CLI_FINISH_CONTEXT)
@@ -305,14 +307,14 @@ typedef struct run_state {
     cli_drafter drafter;
     cli_grammar grammar;
     cli_answer answer;
-    run_odds odds;
+    run_logprobs logprobs;
 } run_state;
 
 static void run_state_free(run_state *r)
 {
     cli_answer_free(&r->answer);
-    cli_odds_free(&r->odds.answer);
-    cli_odds_free(&r->odds.prompt.odds);
+    cli_logprobs_free(&r->logprobs.answer);
+    cli_logprobs_free(&r->logprobs.prompt.logprobs);
     cli_grammar_free(&r->grammar);
     frit_sampler_free(r->sampler);
     frit_session_free(r->session);
@@ -325,7 +327,7 @@ static bool reads_prompt(const run_state *r)   // and writes a text of its own
     return r->info.kind == FRIT_KIND_ENCODER_DECODER;
 }
 
-static bool asks_for_guesses(const cli_speculate_options *how)
+static bool asks_for_speculation(const cli_speculate_options *how)
 {
     return strcmp(how->kind, "none") != 0 && (how->draft || strcmp(how->kind, "auto") != 0);
 }
@@ -338,10 +340,11 @@ static int make_session(const run_args *args, frit_model *model, frit_engine *en
     if (status == FRIT_OK) status = app_extend(r->session, &args->shift);
     if (status != FRIT_OK) return cli_report(status);
     int code = CLI_DONE;
-    if (args->odds.n_answer < 0)   // those of several tokens of a step would not be known
+    if (args->logprobs.n_answer < 0)   // those of several tokens of a step would not be known
         code = cli_use_speculation(&r->drafter, &args->speculate, model, &args->common, &args->engine, r->session);
-    else if (asks_for_guesses(&args->speculate))
-        cli_note(&args->common, "--logprobs takes tokens one by one: none is guessed, as with --speculate none");
+    else if (asks_for_speculation(&args->speculate))
+        cli_note(&args->common,
+                 "--logprobs takes tokens one by one: there is no speculation, as with --speculate none");
     if (code != CLI_DONE) return code;
     frit_sampler_options sampling = args->sampler;
     cli_recommend(&args->common, model, &sampling);
@@ -352,7 +355,7 @@ static int make_session(const run_args *args, frit_model *model, frit_engine *en
 static int check_read(const run_args *args)
 {
     if (args->run.heal) return cli_usage("run: --heal continues the prompt's text, an encoder-decoder writes another");
-    if (args->odds.n_prompt >= 0)
+    if (args->logprobs.n_prompt >= 0)
         return cli_usage("run: --prompt-logprobs: an encoder-decoder reads its prompt, and gives it no probabilities");
     return CLI_DONE;
 }
@@ -371,8 +374,8 @@ static int queue_prompt(const run_args *args, frit_model *model, const frit_engi
     if (status == FRIT_OK && reads) status = read_source(r->session, r->tokens, r->n_tokens);
     if (status == FRIT_OK && reads)
         status = feed(r->session, &r->info.decoder_start, 1);
-    else if (status == FRIT_OK && args->odds.n_prompt >= 0)
-        status = feed_for_odds(r->session, r->tokens, r->n_keep, &r->odds.prompt);
+    else if (status == FRIT_OK && args->logprobs.n_prompt >= 0)
+        status = feed_for_logprobs(r->session, r->tokens, r->n_keep, &r->logprobs.prompt);
     else if (status == FRIT_OK)
         status = feed(r->session, r->tokens, r->n_keep);
     if (status == FRIT_OK) return cli_use_shift(&args->shift, engine, r->session, r->n_tokens);
@@ -389,12 +392,12 @@ static int generate(const run_args *args, frit_model *model, frit_engine *engine
                                         .n_healed = r->n_tokens - r->n_keep,
                                         .n_predict = args->run.n_predict,
                                         .n_beams = args->run.n_beams,
-                                        .odds = args->odds.n_answer >= 0 ? &r->odds.answer : NULL,
+                                        .logprobs = args->logprobs.n_answer >= 0 ? &r->logprobs.answer : NULL,
                                         .stop = args->run.stop,
                                         .show = args->run.json ? NULL : show};
     int code = cli_generate(model, engine, r->session, r->sampler, &options, &r->answer);
-    if (code == CLI_DONE && r->odds.prompt.status != FRIT_OK) code = cli_report(r->odds.prompt.status);
-    if (code == CLI_DONE) code = finish_answer(args, model, r->session, &r->answer, &r->odds);
+    if (code == CLI_DONE && r->logprobs.prompt.status != FRIT_OK) code = cli_report(r->logprobs.prompt.status);
+    if (code == CLI_DONE) code = finish_answer(args, model, r->session, &r->answer, &r->logprobs);
     if (r->answer.finish == CLI_FINISH_CONTEXT) say_full(args, model, engine, r->n_tokens);
     return code;
 }
@@ -404,8 +407,8 @@ static int answer_prompt(const run_args *args, frit_model *model, frit_engine *e
 {
     run_state r = {0};
     frit_model_get_info(model, &r.info);
-    cli_odds_init(&r.odds.answer, model, args->odds.n_answer);
-    cli_odds_init(&r.odds.prompt.odds, model, args->odds.n_prompt);
+    cli_logprobs_init(&r.logprobs.answer, model, args->logprobs.n_answer);
+    cli_logprobs_init(&r.logprobs.prompt.logprobs, model, args->logprobs.n_prompt);
     r.tokens = prompt_tokens(model, &args->run, prompt, &r.n_tokens);
     int code = r.tokens ? cli_begin_grammar(&r.grammar, model, &args->grammar) : CLI_FAILED;
     if (code == CLI_DONE) code = make_session(args, model, engine, adapters, &r);
@@ -427,7 +430,7 @@ static int run(void *ctx)
     if (args->run.heal && !args->run.raw) return cli_usage("run: --heal continues a text: it needs --raw");
     if (args->run.heal && args->run.n_beams > 0)
         return cli_usage("run: --heal samples its first tokens: not with --beams");
-    if (args->odds.n_answer >= 0 && args->run.n_beams > 0)
+    if (args->logprobs.n_answer >= 0 && args->run.n_beams > 0)
         return cli_usage("run: --logprobs is about sampled tokens: not with --beams");
     if (args->shift.on && args->run.n_beams > 0)
         return cli_usage("run: --context-shift drops tokens of one text: not with --beams");
@@ -457,7 +460,7 @@ static int run(void *ctx)
 
 static const cli_group groups[] = {
     {"Prompt and answer", run_rows, offsetof(run_args, run)},
-    {"Log-probabilities", cli_odds_rows, offsetof(run_args, odds)},
+    {"Log-probabilities", cli_logprobs_rows, offsetof(run_args, logprobs)},
     {"Sampling", frit_sampler_option_rows, offsetof(run_args, sampler)},
     {"Constrained answers", cli_grammar_rows, offsetof(run_args, grammar)},
     {"Adapters", cli_adapter_rows, offsetof(run_args, adapters)},

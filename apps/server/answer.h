@@ -57,8 +57,6 @@ bool server_answer_is_last(server_job *job);   // of several; to be asked once, 
 bool server_text_add(server_text *text, const char *bytes, size_t n);
 // All parts of a kind as one text; NULL: there are none.
 json_t *server_answer_join(const server_answer *answer, frit_part_kind kind);
-// {"token", "logprob", "bytes"}
-json_t *server_logprob_json(const frit_model *model, frit_logprob found);
 // The numeric options of a sampler under the names of fields.
 json_t *server_sampling_json(const frit_sampler_options *options);
 // Writes JSON, which it takes over, between two texts.

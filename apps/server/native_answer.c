@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Completions as llama.cpp's /completion and /infill give them: events with the next piece of text, and a last one that
 // has everything else. There is no [DONE].
+#include "common/token_json.h"
 #include "server/answer.h"
 #include "server/fields.h"
 
@@ -32,7 +33,7 @@ json_t *server_sampling_json(const frit_sampler_options *options)
 
 static json_t *pick_json(const frit_model *model, frit_logprob found)
 {
-    json_t *json = server_logprob_json(model, found);
+    json_t *json = app_logprob_json(model, found);
     json_object_set_new(json, "id", json_integer(found.token));
     return json;
 }

@@ -3,6 +3,7 @@
 //
 // A stream is a row of events, each a JSON object after "data: ". All have one id and one time; the role comes in the
 // first delta only, finish_reason in the last chunk with a choice, usage (if asked for) in one more without choices.
+#include "common/token_json.h"
 #include "server/answer.h"
 
 #include <stdint.h>
@@ -41,42 +42,12 @@ static json_t *envelope(const server_answer *answer, const char *object, json_t 
 
 // ---------------------------------------------------------------------------------------- log-probabilities
 
-// A token's bytes, and as text: OpenAI writes "bytes:\xe2\x82" for what is no UTF-8 on its own.
-static json_t *token_json(const frit_model *model, frit_token token, json_t **bytes)
-{
-    char room[256];
-    size_t n;
-    const char *piece = server_piece(model, token, room, sizeof room, &n);
-    *bytes = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(*bytes, json_integer((unsigned char)piece[i]));
-    json_t *text = json_stringn(piece, n);
-    if (text) return text;
-    char escaped[6 + 4 * sizeof room + 1] = "bytes:";
-    for (size_t i = 0, at = 6; i < n && at + 5 < sizeof escaped; i++, at += 4)
-        snprintf(escaped + at, 5, "\\x%02x", (unsigned char)piece[i]);
-    return json_string(escaped);
-}
-
-json_t *server_logprob_json(const frit_model *model, frit_logprob found)
-{
-    json_t *bytes, *token = token_json(model, found.token, &bytes);
-    return json_pack("{s:o, s:f, s:o}", "token", token, "logprob", (double)found.logprob, "bytes", bytes);
-}
-
 static void add_chat_pick(const server_answer *answer, const server_pick *pick, json_t *content)
 {
-    json_t *json = server_logprob_json(answer->model, pick->picked), *top = json_array();
-    for (int32_t i = 0; i < pick->n_top; i++)
-        json_array_append_new(top, server_logprob_json(answer->model, pick->top[i]));
+    json_t *json = app_logprob_json(answer->model, pick->picked), *top = json_array();
+    for (int32_t i = 0; i < pick->n_top; i++) json_array_append_new(top, app_logprob_json(answer->model, pick->top[i]));
     json_object_set_new(json, "top_logprobs", top);
     json_array_append_new(content, json);
-}
-
-static void append_token(const frit_model *model, frit_logprob found, json_t *tokens)
-{
-    json_t *bytes;
-    json_array_append_new(tokens, token_json(model, found.token, &bytes));
-    json_decref(bytes);
 }
 
 // Completions have four lists side by side; the offset is in characters.
@@ -84,10 +55,9 @@ static json_t *top_json(const server_answer *answer, const server_pick *pick)
 {
     json_t *top = json_object();
     for (int32_t i = 0; i < pick->n_top && i < answer->request.n_top; i++) {
-        json_t *bytes, *token = token_json(answer->model, pick->top[i].token, &bytes);
+        json_t *token = app_token_json(answer->model, pick->top[i].token, NULL);
         json_object_set_new(top, json_string_value(token), json_real((double)pick->top[i].logprob));
         json_decref(token);
-        json_decref(bytes);
     }
     return top;
 }
@@ -95,7 +65,7 @@ static json_t *top_json(const server_answer *answer, const server_pick *pick)
 // `known`: false of a prompt's first token, which nothing comes before.
 static void append_pick(const server_answer *answer, const server_pick *pick, bool known, json_t *lists)
 {
-    append_token(answer->model, pick->picked, json_object_get(lists, "tokens"));
+    json_array_append_new(json_object_get(lists, "tokens"), app_token_json(answer->model, pick->picked.token, NULL));
     json_array_append_new(json_object_get(lists, "token_logprobs"),
                           known ? json_real((double)pick->picked.logprob) : json_null());
     json_array_append_new(json_object_get(lists, "top_logprobs"), known ? top_json(answer, pick) : json_null());
@@ -180,8 +150,7 @@ static json_t *take_last_picks(server_job *job)
 static void add_rank(const server_answer *answer, frit_logprob found, int32_t rank, json_t *out)
 {
     char id[16];
-    json_t *bytes, *token = token_json(answer->model, found.token, &bytes);
-    json_decref(bytes);
+    json_t *token = app_token_json(answer->model, found.token, NULL);
     snprintf(id, sizeof id, "%d", found.token);
     json_object_set_new(
         out, id, json_pack("{s:f, s:i, s:o}", "logprob", (double)found.logprob, "rank", rank, "decoded_token", token));

@@ -2,6 +2,7 @@
 // The tables of fields of every kind of request, and the fields that need code of their own.
 #include "server/request.h"
 
+#include "common/token_json.h"
 #include "server/logprobs.h"
 #include "server/prediction.h"
 
@@ -702,19 +703,11 @@ static frit_token *prompt_tokens(const frit_model *model, const server_generatio
                        n_tokens, problem);
 }
 
-const char *server_piece(const frit_model *model, frit_token token, char *room, size_t size, size_t *n_bytes)
-{
-    const char *piece = frit_token_piece(model, token, n_bytes);
-    if (*n_bytes > 0) return piece;
-    if (frit_detokenize(model, &token, 1, FRIT_TEXT_SPECIAL, room, size, n_bytes) != FRIT_OK) *n_bytes = 0;
-    return room;
-}
-
 json_t *server_piece_json(const frit_model *model, frit_token token)
 {
     char room[256];
     size_t n;
-    const char *piece = server_piece(model, token, room, sizeof room, &n);
+    const char *piece = app_token_text(model, token, room, sizeof room, &n);
     json_t *json = json_stringn(piece, n);
     if (json) return json;
     json = json_array();

@@ -185,9 +185,7 @@ bool server_truncate(const frit_model *model, server_generation *request, const 
 // Makes the tokens of a gap to fill, request->ids, from prefix, suffix, files and text, which comes last.
 bool server_infill_tokens(const frit_model *model, server_generation *request, const frit_tokenize_limits *limits,
                           server_problem *problem);
-// The bytes of a token, the text of special ones too; `room` may hold them. Not zero-terminated.
-const char *server_piece(const frit_model *model, frit_token token, char *room, size_t size, size_t *n_bytes);
-// ... as a string, or as a list of numbers where they are no UTF-8.
+// The bytes of a token as a string, or as a list of numbers where they are no UTF-8.
 json_t *server_piece_json(const frit_model *model, frit_token token);
 // The turn of a chat that the body describes; NULL with a problem.
 frit_turn *server_turn(const frit_model *model, const server_body *body, server_problem *problem);

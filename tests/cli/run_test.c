@@ -282,8 +282,8 @@ static void prompts_and_answers_have_the_same_log_probabilities(void **state)
     expect("run -p x --logprobs 257", NULL, 2, NULL, "a whole number from -1 to 256");
     expect("run -p x --prompt-logprobs many", NULL, 2, NULL, "prompt-logprobs");
     expect("run -p x --logprobs 1 --beams 2", NULL, 2, NULL, "not with --beams");
-    expect("run --raw -p x -n 1 --logprobs 1 --model-draft nothing.gguf", NULL, 0, NULL, "none is guessed");
-    expect("run --raw -p x -n 1 --logprobs 1 --speculate ngram", NULL, 0, NULL, "none is guessed");
+    expect("run --raw -p x -n 1 --logprobs 1 --model-draft nothing.gguf", NULL, 0, NULL, "there is no speculation");
+    expect("run --raw -p x -n 1 --logprobs 1 --speculate ngram", NULL, 0, NULL, "there is no speculation");
     char line[600];
     snprintf(line, sizeof line, "run '%s' -p 'Hello there.' -n 2 --temp 0 -q --prompt-logprobs 1",
              shared_path("goldens/hf/t5"));
