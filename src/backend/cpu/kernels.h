@@ -86,7 +86,7 @@ typedef struct frit_product {
     bool in_order;      // few tokens: reads weights in the order in which they lie, not several places side by side
 } frit_product;
 
-enum { FRIT_PRODUCT_SCRATCH = 320 << 10 };
+enum { FRIT_PRODUCT_SCRATCH = 520 << 10 };
 
 typedef struct frit_product_kernel {
     void (*run)(const frit_product *p);   // NULL: decode to f32

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/x86/tiles_amx.h: products in AMX tiles, for nodes of many rows.
 //
-// The tile unit multiplies 16 x 32 by 32 x 16 numbers in bf16 and adds to f32. Weights are turned into such numbers 32
-// rows at a time, once for all tokens of the call. The sums of a stretch of columns stay in tiles, and wait in scratch
+// The tile unit multiplies 16 x 32 by 32 x 16 numbers in bf16 and adds to f32. Weights are turned into such numbers 128
+// rows at a time, once for all tokens of the call. The sums of a stretch of columns stay in tiles, and wait in the result
 // between stretches; those of a single block of tokens stay in tiles until all columns are done:
 //
-//     for each stretch of columns                   up to 128 tokens: 256 columns, else 1024 (activations: 1 MiB)
-//         for each 32 rows                          weights as tiles: 16 or 64 KiB
-//             for each 32 tokens                    2 x 2 tiles of sums
-//                 for each step of 32 columns       2 tiles of weights, 2 of activations, 4 products
+//     for each 128 rows
+//         for each stretch of 2048 columns              weights as tiles: 512 KiB
+//             for each 128 tokens                       activations: 512 KiB
+//                 for each 32 rows
+//                     for each 32 tokens                2 x 2 tiles of sums
+//                         for each step of 32 columns   2 tiles of weights, 2 of activations, 4 products
+//
+// Both are half of a second cache of 2 MiB: another thread of the core may use it as well.
 //
 // The first block of tokens is multiplied while weights are unpacked, a step after they are written: tiles and vectors
 // work at the same time where their instructions stand beside each other. Meanwhile the weights that are unpacked next
@@ -28,19 +32,17 @@
 #include <stdatomic.h>
 
 enum {
-    STRETCH = 1024,                                            // columns, of parts 1; else half as many
-    SHORT_STRETCH = 256,                                       // of few tokens: weights stay in the first cache
-    STEP_BYTES = 2 * FRIT_TILE_BYTES,                          // of weights of one part
+    BLOCK = 32,                         // rows, and tokens, of 2 x 2 tiles of sums
+    STRETCH = 2048,                     // columns, of parts 1; else half as many
+    SHORT_STRETCH = 256,                // of a single block of tokens: weights stay in the first cache
+    GROUP_ROWS = 128,                   // whose weights are kept as tiles
+    GROUP_TOKENS = 128,                 // whose activations are read for all of these rows
+    STEP_BYTES = 2 * FRIT_TILE_BYTES,   // of weights of one part
     WEIGHT_BYTES = STRETCH / FRIT_TILE_COLUMNS * STEP_BYTES,   // of 32 rows
-    SUM_BYTES = 4 * FRIT_TILE_BYTES,                           // of 32 rows and tokens
-    MAX_ROWS = 128,
-    MAX_TOKENS = 512,
-    SHORT_TOKENS = 128,
-    BLOCK = 32,   // rows, and tokens, of 2 x 2 tiles of sums
+    EDGE_BYTES = BLOCK * BLOCK * 4,                            // sums of 32 rows and tokens, where the result has fewer
 };
 
-_Static_assert((int)WEIGHT_BYTES + MAX_ROWS / BLOCK * (MAX_TOKENS / BLOCK) * SUM_BYTES <= (int)FRIT_PRODUCT_SCRATCH,
-               "scratch");
+_Static_assert((int)GROUP_ROWS / BLOCK * (int)WEIGHT_BYTES + EDGE_BYTES <= (int)FRIT_PRODUCT_SCRATCH, "scratch");
 
 // Two places of memory that are read next, as lines of 64 bytes, and how many of each a step requests.
 typedef struct ahead_lines {
@@ -63,7 +65,8 @@ typedef struct block {
     const uint8_t *a;   // tiles of 16 tokens
     size_t a_stride;    // bytes to those of the next 16
     const uint8_t *b;   // steps of weights
-    uint8_t *sums;
+    float *sums;        // of the first token, others follow at a stride of floats
+    size_t sum_stride;
     ahead_lines *ahead;
     int64_t n_steps;
     int n_a, n_b;      // tiles
@@ -153,23 +156,26 @@ FRIT_INLINE void after_step(const block *m, int64_t step, int parts)
 
 static inline void begin_sums(const block *m, bool fresh)
 {
+    const size_t bytes = m->sum_stride * sizeof(float);
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
     if (fresh) return;
-    _tile_loadd(0, m->sums, 64);
-    if (m->n_b > 1) _tile_loadd(1, m->sums + FRIT_TILE_BYTES, 64);
-    if (m->n_a > 1) _tile_loadd(2, m->sums + 2 * FRIT_TILE_BYTES, 64);
-    if (m->n_a > 1 && m->n_b > 1) _tile_loadd(3, m->sums + 3 * FRIT_TILE_BYTES, 64);
+    fence();
+    _tile_loadd(0, m->sums, bytes);
+    if (m->n_b > 1) _tile_loadd(1, m->sums + 16, bytes);
+    if (m->n_a > 1) _tile_loadd(2, m->sums + 16 * m->sum_stride, bytes);
+    if (m->n_a > 1 && m->n_b > 1) _tile_loadd(3, m->sums + 16 * m->sum_stride + 16, bytes);
 }
 
 static inline void store_sums(const block *m)
 {
-    _tile_stored(0, m->sums, 64);
-    if (m->n_b > 1) _tile_stored(1, m->sums + FRIT_TILE_BYTES, 64);
-    if (m->n_a > 1) _tile_stored(2, m->sums + 2 * FRIT_TILE_BYTES, 64);
-    if (m->n_a > 1 && m->n_b > 1) _tile_stored(3, m->sums + 3 * FRIT_TILE_BYTES, 64);
+    const size_t bytes = m->sum_stride * sizeof(float);
+    _tile_stored(0, m->sums, bytes);
+    if (m->n_b > 1) _tile_stored(1, m->sums + 16, bytes);
+    if (m->n_a > 1) _tile_stored(2, m->sums + 16 * m->sum_stride, bytes);
+    if (m->n_a > 1 && m->n_b > 1) _tile_stored(3, m->sums + 16 * m->sum_stride + 16, bytes);
     fence();
 }
 
@@ -183,71 +189,95 @@ FRIT_INLINE void multiply(const block *m, bool fresh, int n_a, int n_b, int part
     store_sums(m);
 }
 
-// Sums of up to 32 rows and tokens to their places.
-static inline void put(const uint8_t *sums, float *y, size_t y_stride, int64_t n_rows, int64_t n_tokens)
-{
-    const __mmask16 first = (__mmask16)(n_rows < 16 ? (1u << n_rows) - 1 : 0xffff);
-    const __mmask16 second = (__mmask16)(n_rows > 16 ? (1u << (n_rows - 16)) - 1 : 0);
-    for (int64_t j = 0; j < n_tokens; j++, y += y_stride) {
-        const uint8_t *row = sums + j / FRIT_TILE_ROWS * (2 * FRIT_TILE_BYTES) + j % FRIT_TILE_ROWS * 64;
-        _mm512_mask_storeu_ps(y, first, _mm512_loadu_ps(row));
-        if (second) _mm512_mask_storeu_ps(y + 16, second, _mm512_loadu_ps(row + FRIT_TILE_BYTES));
-    }
-}
-
 static inline int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
+// Up to 32 numbers of each row.
+static inline void copy_rows(float *to, size_t to_stride, const float *from, size_t from_stride, int64_t n,
+                             int64_t n_rows)
+{
+    const __mmask16 first = (__mmask16)(n < 16 ? (1u << n) - 1 : 0xffff);
+    const __mmask16 second = (__mmask16)(n > 16 ? (1u << (n - 16)) - 1 : 0);
+    for (int64_t i = 0; i < n_rows; i++, to += to_stride, from += from_stride) {
+        _mm512_mask_storeu_ps(to, first, _mm512_maskz_loadu_ps(first, from));
+        if (second) _mm512_mask_storeu_ps(to + 16, second, _mm512_maskz_loadu_ps(second, from + 16));
+    }
+}
+
 // A part of a product: the rows [o, o + n_w), 32 or less, and the columns [first, first + n).
 typedef struct stretch {
     int64_t o, n_w, first, n;
-    uint8_t *sums;
+    uint8_t *weights;   // as tiles
+    float *edge;        // EDGE_BYTES
+    bool stays;         // sums stay in tiles until all columns are done
     ahead_lines ahead;
 } stretch;
 
-// The first block of tokens, while the weights are unpacked. Sums that stay in tiles are begun and stored only once.
-FRIT_INLINE void unpack_and_multiply(const frit_product *p, fill_fn fill, int parts, const stretch *s, block *m,
-                                     bool stay)
+// A block of tokens, while the weights are unpacked.
+FRIT_INLINE void unpack_and_multiply(const frit_product *p, fill_fn fill, int parts, const stretch *s, block *m)
 {
     const bool begins = s->first == 0, ends = s->first + s->n == p->n;
-    if (!stay || begins) begin_sums(m, begins);
+    if (!s->stays || begins) begin_sums(m, begins);
     for (int i = 0; i < m->n_b; i++) {
         m->multiplies = i == m->n_b - 1;
-        fill(p, s->o + 16 * i, s->first, s->n, p->scratch + i * FRIT_TILE_BYTES, m);
+        fill(p, s->o + 16 * i, s->first, s->n, s->weights + i * FRIT_TILE_BYTES, m);
     }
     multiply_written(m, m->n_steps - 1, parts);
-    if (!stay || ends) store_sums(m);
+    if (!s->stays || ends) store_sums(m);
 }
 
-// One stretch by 512 tokens or less.
-FRIT_INLINE void add_stretch(const frit_product *p, fill_fn fill, int parts, stretch *s)
+// fill: NULL where the weights have been unpacked.
+FRIT_INLINE void multiply_block(const frit_product *p, fill_fn fill, int parts, const stretch *s, block *m)
+{
+    const bool begins = s->first == 0;
+    if (fill)
+        unpack_and_multiply(p, fill, parts, s, m);
+    else if (m->n_a > 1)
+        m->n_b > 1 ? multiply(m, begins, 2, 2, parts) : multiply(m, begins, 2, 1, parts);
+    else
+        m->n_b > 1 ? multiply(m, begins, 1, 2, parts) : multiply(m, begins, 1, 1, parts);
+}
+
+// The same where the result has less than whole tiles: their sums are copied to it, and between stretches from it.
+FRIT_INLINE void multiply_edge(const frit_product *p, fill_fn fill, int parts, const stretch *s, block *m,
+                               int64_t n_tokens)
+{
+    float *y = m->sums;
+    m->sums = s->edge;
+    m->sum_stride = BLOCK;
+    if (s->first > 0 && !s->stays) copy_rows(s->edge, BLOCK, y, p->y_stride, s->n_w, n_tokens);
+    multiply_block(p, fill, parts, s, m);
+    if (!s->stays || s->first + s->n == p->n) copy_rows(y, p->y_stride, s->edge, BLOCK, s->n_w, n_tokens);
+}
+
+// One stretch by tokens [t, end). The first of all unpack the weights.
+FRIT_INLINE void add_stretch(const frit_product *p, fill_fn fill, int parts, stretch *s, int64_t t, int64_t end)
 {
     const int64_t a_bytes = parts > 1 ? 2 * FRIT_TILE_BYTES : FRIT_TILE_BYTES;
-    const bool begins = s->first == 0, ends = s->first + s->n == p->n;
-    block m = {.a = p->x + s->first / FRIT_TILE_COLUMNS * a_bytes,
-               .a_stride = FRIT_TILE_ROWS * p->x_stride,
-               .b = p->scratch,
-               .n_steps = (s->n + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS,
-               .sums = s->sums,
-               .ahead = &s->ahead,
-               .n_b = s->n_w > 16 ? 2 : 1};
-    s->ahead.part = s->ahead.n / (m.n_steps * (m.n_b + (p->n_x - 1) / BLOCK)) + 1;
-    for (int64_t t = 0; t < p->n_x; t += BLOCK, m.a += 2 * m.a_stride, m.sums += SUM_BYTES) {
-        const int64_t n_tokens = least(p->n_x - t, BLOCK);
-        m.n_a = n_tokens > 16 ? 2 : 1;
+    const int64_t n_steps = (s->n + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS;
+    for (; t < end; t += BLOCK) {
+        const int64_t n_tokens = least(end - t, BLOCK);
+        block m = {.a = p->x + (size_t)t * p->x_stride + s->first / FRIT_TILE_COLUMNS * a_bytes,
+                   .a_stride = FRIT_TILE_ROWS * p->x_stride,
+                   .b = s->weights,
+                   .sums = p->y + (size_t)t * p->y_stride + s->o,
+                   .sum_stride = p->y_stride,
+                   .ahead = &s->ahead,
+                   .n_steps = n_steps,
+                   .n_a = n_tokens > 16 ? 2 : 1,
+                   .n_b = s->n_w > 16 ? 2 : 1};
+        const bool is_whole = n_tokens % 16 == 0 && s->n_w % 16 == 0;
         if (t == 0)
-            unpack_and_multiply(p, fill, parts, s, &m, p->n_x <= BLOCK);
-        else if (m.n_a > 1)
-            m.n_b > 1 ? multiply(&m, begins, 2, 2, parts) : multiply(&m, begins, 2, 1, parts);
+            is_whole ? multiply_block(p, fill, parts, s, &m) : multiply_edge(p, fill, parts, s, &m, n_tokens);
         else
-            m.n_b > 1 ? multiply(&m, begins, 1, 2, parts) : multiply(&m, begins, 1, 1, parts);
-        if (ends) put(m.sums, p->y + (size_t)t * p->y_stride + s->o, p->y_stride, s->n_w, n_tokens);
+            is_whole ? multiply_block(p, NULL, parts, s, &m) : multiply_edge(p, NULL, parts, s, &m, n_tokens);
     }
 }
 
-// The weights that are unpacked after those of s, of panels (w_stride is the bytes of 16 rows).
+// The weights that are unpacked after those of s, of panels (w_stride is the bytes of 16 rows), a part with each step.
+// Rows of floats lie one after the other: processors guess where the next ones are.
 static inline ahead_lines lines_after(const frit_product *p, const stretch *s, int64_t begin, int64_t end, int64_t n)
 {
     const int64_t next_row = s->o + BLOCK < end ? s->o + BLOCK : begin;
@@ -259,31 +289,38 @@ static inline ahead_lines lines_after(const frit_product *p, const stretch *s, i
     if (row >= p->n_w + p->n_ahead) return (ahead_lines){{NULL, NULL}, 0, 0};
     const uint8_t *at =
         p->w + (size_t)(row / FRIT_PANEL_ROWS) * p->w_stride + (size_t)first * p->w_stride / (size_t)p->n;
-    return (ahead_lines){{at, at + p->w_stride}, (int64_t)p->w_stride * least(n, p->n - first) / p->n / 64 + 1, 0};
+    const int64_t n_lines = (int64_t)p->w_stride * least(n, p->n - first) / p->n / 64 + 1;
+    const int64_t n_steps = s->n / FRIT_TILE_COLUMNS * (2 + (least(p->n_x, GROUP_TOKENS) - 1) / BLOCK);
+    return (ahead_lines){{at, at + p->w_stride}, n_lines, n_lines / n_steps + 1};
 }
 
-// Rows of floats lie one after the other: processors guess where the next ones are.
-FRIT_INLINE void product_in_tiles(const frit_product *whole, fill_fn fill, int parts, bool has_panels)
+// The rows [o, end) by all tokens, over the columns [first, first + n).
+FRIT_INLINE void add_group(const frit_product *p, fill_fn fill, int parts, bool has_panels, int64_t o, int64_t end,
+                           int64_t first, int64_t n)
 {
-    open_tiles();
-    for (int64_t t = 0; t < whole->n_x; t += MAX_TOKENS) {
-        frit_product p = *whole;
-        p.x += (size_t)t * p.x_stride;
-        p.y += (size_t)t * p.y_stride;
-        p.n_x = least(p.n_x - t, MAX_TOKENS);
-        const int64_t n = p.n_x <= SHORT_TOKENS ? SHORT_STRETCH : parts > 1 ? STRETCH / 2 : STRETCH;
-        const int64_t n_rows = p.n_x <= BLOCK ? BLOCK : MAX_ROWS;   // one block: all columns, so that its sums stay
-        for (int64_t o = 0; o < p.n_w; o += n_rows) {
-            const int64_t end = least(o + n_rows, p.n_w);
-            for (int64_t first = 0; first < p.n; first += n) {
-                for (int64_t i = o; i < end; i += BLOCK) {
-                    stretch s = {.o = i, .n_w = least(end - i, BLOCK), .first = first, .n = least(n, p.n - first)};
-                    s.sums = p.scratch + WEIGHT_BYTES + (i - o) / BLOCK * (MAX_TOKENS / BLOCK) * SUM_BYTES;
-                    if (has_panels) s.ahead = lines_after(&p, &s, o, end, n);
-                    add_stretch(&p, fill, parts, &s);
-                }
-            }
+    uint8_t *edge = p->scratch + GROUP_ROWS / BLOCK * WEIGHT_BYTES;
+    for (int64_t t = 0; t < p->n_x; t += GROUP_TOKENS) {
+        const int64_t t_end = least(t + GROUP_TOKENS, p->n_x);
+        for (int64_t i = o; i < end; i += BLOCK) {
+            stretch s = {.o = i, .n_w = least(end - i, BLOCK), .first = first, .n = least(n, p->n - first)};
+            s.weights = p->scratch + (i - o) / BLOCK * WEIGHT_BYTES;
+            s.edge = (float *)(void *)edge;
+            s.stays = p->n_x <= BLOCK;
+            if (has_panels && t == 0) s.ahead = lines_after(p, &s, o, end, n);
+            add_stretch(p, fill, parts, &s, t, t_end);
         }
+    }
+}
+
+FRIT_INLINE void product_in_tiles(const frit_product *p, fill_fn fill, int parts, bool has_panels)
+{
+    const bool is_block = p->n_x <= BLOCK;   // whose sums stay in tiles: all columns of 32 rows
+    const int64_t n = is_block ? SHORT_STRETCH : parts > 1 ? STRETCH / 2 : STRETCH;
+    const int64_t n_rows = is_block ? BLOCK : GROUP_ROWS;
+    open_tiles();
+    for (int64_t o = 0; o < p->n_w; o += n_rows) {
+        const int64_t end = least(o + n_rows, p->n_w);
+        for (int64_t first = 0; first < p->n; first += n) add_group(p, fill, parts, has_panels, o, end, first, n);
     }
     close_tiles();
 }
