@@ -9,8 +9,9 @@
 //             bias, residual, gate             while the results are in cache
 //
 // With few tokens a kernel is bound by memory, and faster the more panels it may read side by side.
-// Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves. Where a step has
-// rows of both kinds (frit_batch.n_few), each tile of weights is multiplied by those of prompts, then by the others.
+// Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves. With many tokens their
+// pieces are of tokens as well: a piece of 32 rows and 512 tokens would read four times as many activations for the same
+// work as one of 128 rows and tokens. Where a step has rows of both kinds (frit_batch.n_few), each tile of weights is multiplied by those of prompts, then by the others.
 #include "backend/cpu/adapt.h"
 #include "backend/cpu/fast.h"
 #include "backend/cpu/act_input.h"
@@ -21,6 +22,8 @@ enum {
     UNIT_ROWS = FRIT_PANEL_ROWS,
     PIECE_ROWS = 2 * UNIT_ROWS,
     TILE_RESULTS = PIECE_ROWS * FRIT_MATRIX_TOKENS,
+    GROUP_ROWS = FRIT_MATRIX_UNPACKED_ROWS,
+    GROUP_TOKENS = 128,
 };
 
 typedef struct operand {   // a matrix of a task, and the activations in the form that it wants
@@ -38,10 +41,30 @@ typedef struct results {   // places in a workspace
     float *near, *ups;     // of a task that stores none; of the other product, or NULL
 } results;
 
+static bool unpacks(const frit_task *task)
+{
+    const frit_form form = frit_matrix_form(task->env->kernels, task->node->src[1]->tensor);
+    return form == FRIT_FORM_BF16_TILES || form == FRIT_FORM_BF16_PAIRS;
+}
+
+// Into how many parts pieces cut the tokens.
+static int64_t token_parts(const frit_task *task)
+{
+    const int64_t n = frit_node_height(task->node) / GROUP_TOKENS;
+    return n > 1 && !task->continued && unpacks(task) && frit_few_height(task->env, task->node) == 0 ? n : 1;
+}
+
+// Rows of a piece with a part of the tokens: as much work as one of PIECE_ROWS with all of them, or less.
+static int64_t group_rows(int64_t n_parts)
+{
+    return n_parts * PIECE_ROWS < GROUP_ROWS ? n_parts * PIECE_ROWS : GROUP_ROWS;
+}
+
 int frit_linear_pieces(const frit_task *task)
 {
-    const int64_t piece = task->unit > PIECE_ROWS ? task->unit : PIECE_ROWS;
-    const int64_t n = frit_node_height(task->node) > 0 ? (frit_node_width(task->node) + piece - 1) / piece : 0;
+    const int64_t parts = frit_node_height(task->node) > 0 ? token_parts(task) : 0;
+    const int64_t piece = parts > 1 ? group_rows(parts) : task->unit > PIECE_ROWS ? task->unit : PIECE_ROWS;
+    const int64_t n = (frit_node_width(task->node) + piece - 1) / piece * parts;
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }
 
@@ -196,6 +219,22 @@ static void multiply_both(const frit_task *task, rows_of_kind *many, rows_of_kin
     multiply_kind(task, many, rows, to);
 }
 
+// Pieces of parts of the tokens: those of the same rows lie one after the other, and are multiplied as one.
+static void multiply_parts(const frit_task *task, rows_of_kind *k, int64_t n_parts, frit_share share, const results *to)
+{
+    const int64_t n_out = frit_node_width(task->node), n_tokens = k->end, n_rows = group_rows(n_parts);
+    const frit_range mine = frit_split((n_out + n_rows - 1) / n_rows * n_parts, 1, share);
+    for (int64_t i = mine.begin, n; i < mine.end; i += n) {
+        const int64_t o = i / n_parts * n_rows, part = i % n_parts;
+        n = min(n_parts - part, mine.end - i);
+        const frit_share tokens = {(int)part, (int)(part + n), (int)n_parts, share.thread};
+        const frit_range range = frit_split(n_tokens, FRIT_TILE_ROWS, tokens);
+        k->begin = range.begin;
+        k->end = range.end;
+        multiply_kind(task, k, (frit_range){o, min(o + n_rows, n_out)}, to);
+    }
+}
+
 static bool reads_same(const rows_of_kind *x, const rows_of_kind *y)
 {
     return x->a.matrix.form == y->a.matrix.form && x->b.matrix.form == y->b.matrix.form;
@@ -207,11 +246,14 @@ void frit_fast_linear(const frit_task *task, frit_share share)
     const results to = {.near = task->up ? second_results(task, workspace) : frit_matrix_results(workspace),
                         .ups = task->up ? frit_matrix_results(workspace) : NULL};
     const int64_t n_tokens = frit_node_height(task->node), n_few = frit_few_height(task->env, task->node);
+    const int64_t n_parts = token_parts(task);
     const frit_range rows = rows_of(task, share);
     rows_of_kind many = open_kind(task, task->env->kernels, (frit_range){n_few, n_tokens}, share);
     rows_of_kind few = many;
     if (n_few > 0) few = open_kind(task, task->env->decode_kernels, (frit_range){0, n_few}, share);
-    if (reads_same(&many, &few)) {
+    if (n_parts > 1) {
+        multiply_parts(task, &many, n_parts, share, &to);
+    } else if (reads_same(&many, &few)) {
         many.begin = 0;
         multiply_kind(task, &many, rows, &to);
     } else if (n_few < n_tokens) {

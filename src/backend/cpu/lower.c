@@ -289,7 +289,8 @@ static void add_chain(lowering *l, int k, bool barrier)
     }
     frit_lower_set_inputs(l, k, &task);
     if (op->stacked) barrier = add_sorting(l, &task, barrier);
-    if (l->infos[k].unit > 0) task.unit = l->infos[k].unit;
+    task.continued = l->infos[k].unit > 0;
+    if (task.continued) task.unit = l->infos[k].unit;
     set_up(l, k, &task);
     barrier = barrier || (op->shared_bytes && l->shared_busy) || (task.node->op == FRIT_OP_ROPE && l->ropes_busy);
     if (op->begin) {
