@@ -60,6 +60,18 @@ FRIT_API const frit_option *frit_engine_option_rows(size_t *n_rows);
 FRIT_API const frit_option *frit_embed_option_rows(size_t *n_rows);
 FRIT_API const frit_option *frit_sampler_option_rows(size_t *n_rows);
 
+// ---------------------------------------------------------------------------------------- files of a model
+
+typedef struct frit_model_file {
+    const char *path;   // lives as long as the model
+    uint64_t n_bytes;
+    uint64_t reserved[4];
+} frit_model_file;
+
+// File i of those that have the model's tensors: one, a set, or the weights of a folder. False past the end; a model
+// that was opened from memory, or is random, has none.
+FRIT_API bool frit_model_get_file(const frit_model *model, size_t i, frit_model_file *file);
+
 // ---------------------------------------------------------------------------------------- random models
 
 // Models in the shape of known ones with random weights, for measuring speed: how fast a model runs does not depend on

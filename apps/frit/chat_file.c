@@ -59,7 +59,8 @@ int chat_file_save(const chat *c, const char *path)
     json_decref(all);
     if (!text) return cli_no_memory();
     cli_file file;
-    int code = cli_file_open(&file, path);
+    int code = cli_check_model_target(path, c->model);
+    if (code == CLI_DONE) code = cli_file_open(&file, path);
     if (code == CLI_DONE) {
         cli_file_write(&file, text, strlen(text));
         code = cli_file_close(&file, code);

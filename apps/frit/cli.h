@@ -154,6 +154,12 @@ int cli_file_open(cli_file *out, const char *path);
 bool cli_file_write(cli_file *out, const void *bytes, size_t n);   // false once something could not be written
 int cli_file_close(cli_file *out, int code);   // keeps it if `code` is CLI_DONE; returns that, or CLI_FAILED with why
 int cli_check_writable(const char *path);      // before long work: whether such a file could be written
+// Whether the file at `path` is one that is read, under whatever name (targets.c): exit codes, having said so. `path`
+// and inputs may be NULL.
+int cli_check_target(const char *path, const char *const *inputs, size_t n);
+int cli_check_model_target(const char *path, const frit_model *model);   // one of the model's
+struct cli_adapter_options;
+int cli_check_adapters_target(const char *path, const struct cli_adapter_options *adapters);
 
 // ---------------------------------------------------------------------------------------- terminal
 

@@ -81,6 +81,7 @@ static int runner_open(runner *r, const compare_args *args, const char *path)
 {
     int code = cli_open_model(&r->model, &args->common, &args->model, path);
     if (code == CLI_DONE) code = cli_check_generates(r->model, false);
+    if (code == CLI_DONE) code = cli_check_model_target(args->compare.plot, r->model);
     if (code == CLI_DONE) code = cli_open_engine(&r->engine, &args->common, r->model, &args->engine);
     if (code != CLI_DONE) return code;
     frit_model_get_info(r->model, &r->info);
@@ -253,6 +254,8 @@ static int run(void *ctx)
         return cli_usage("kl: -c %d: a window needs at least 4 tokens", args->engine.n_ctx);
     if (args->engine.n_ctx == 0) args->engine.n_ctx = 512;
     int code = args->compare.plot ? cli_check_writable(args->compare.plot) : CLI_DONE;
+    if (code == CLI_DONE) code = cli_check_target(args->compare.plot, paths, (size_t)n);
+    if (code == CLI_DONE) code = cli_check_target(args->compare.plot, &args->compare.file, 1);
     if (code != CLI_DONE) return code;
     code = cli_read_file(args->compare.file, &text);
     if (code == CLI_DONE) code = runner_open(&c.base, args, paths[0]);

@@ -21,6 +21,7 @@ typedef struct imatrix_args {
     imatrix_options imatrix;
     frit_engine_options engine;
     frit_model_options model;
+    const char *target;
 } imatrix_args;
 
 static const frit_option *imatrix_rows(size_t *n_rows)
@@ -157,6 +158,7 @@ static int measure(imatrix_args *args, frit_importance *importance, const char *
     if (args->engine.n_ctx == 0) args->engine.n_ctx = 512;
     if (!args->engine.device) args->engine.device = "cpu";
     if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
+    if (code == CLI_DONE) code = cli_check_model_target(args->target, model);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
     if (code == CLI_DONE) code = done_or_report(frit_engine_observe(engine, importance));
     if (code == CLI_DONE) code = measure_text(args, model, engine, &text, file);
@@ -171,17 +173,19 @@ static int measure(imatrix_args *args, frit_importance *importance, const char *
 static int merge_files(const imatrix_args *args, frit_importance *importance)
 {
     for (size_t i = 0; i < args->imatrix.merge.n; i++) {
+        const char *path = args->imatrix.merge.items[i];
         frit_importance *other;
-        frit_status status = frit_importance_read(&other, args->imatrix.merge.items[i]);
+        frit_status status = frit_importance_read(&other, path);
         if (status != FRIT_OK) return cli_report(status);
         status = frit_importance_merge(importance, other);
         frit_importance_free(other);
+        if (status == FRIT_E_INVALID) return cli_usage("%s: %s", path, frit_error());
         if (status != FRIT_OK) return cli_report(status);
     }
     return CLI_DONE;
 }
 
-static int make_file(imatrix_args *args, const char *model, const char *target)
+static int make_file(imatrix_args *args, const char *model)
 {
     frit_importance *importance, *measured;
     frit_importance_file file = {.legacy = args->imatrix.legacy};
@@ -192,10 +196,38 @@ static int make_file(imatrix_args *args, const char *model, const char *target)
     if (code == CLI_DONE && measures) code = done_or_report(frit_importance_merge(importance, measured));
     if (code == CLI_DONE) code = merge_files(args, importance);
     if (args->imatrix.merge.n > 0) file.n_chunks = 0;   // those of the files are known
-    if (code == CLI_DONE) code = done_or_report(frit_importance_write(importance, target, &file));
-    if (code == CLI_DONE) cli_note(&args->common, "%s is written", target);
+    if (code == CLI_DONE) code = done_or_report(frit_importance_write(importance, args->target, &file));
+    if (code == CLI_DONE) cli_note(&args->common, "%s is written", args->target);
     frit_importance_free(importance);
     frit_importance_free(measured);
+    return code;
+}
+
+// Where only one argument is given, it may be the model that the importance of the bundled one would replace.
+static bool is_model(const char *path)
+{
+    frit_model *model;
+    const char *type;
+    size_t n = 0;
+    if (cli_path_kind(path) != CLI_PATH_FILE ||
+        frit_model_open(&model, path, &(frit_model_options){.vocab_only = true}) != FRIT_OK)
+        return false;
+    const bool is_importance = frit_model_meta_text(model, "general.type", 0, &type, &n) == FRIT_OK && n == 7 &&
+                               memcmp(type, "imatrix", n) == 0;
+    frit_model_free(model);
+    return !is_importance;
+}
+
+static int check_target(const imatrix_args *args, const char *model)
+{
+    const char *const inputs[] = {model ? model : args->common.model, args->imatrix.file};
+    int code = cli_check_writable(args->target);
+    if (code == CLI_DONE) code = cli_check_target(args->target, inputs, CLI_COUNT(inputs));
+    if (code == CLI_DONE) code = cli_check_target(args->target, args->imatrix.merge.items, args->imatrix.merge.n);
+    if (code == CLI_DONE && is_model(args->target))
+        code = cli_usage("imatrix: '%s' is a model, expected the name of the importance file to write after it, as in "
+                         "'frit imatrix MODEL OUT.gguf -f TEXT'",
+                         args->target);
     return code;
 }
 
@@ -206,17 +238,20 @@ static int run(void *ctx)
     const cli_common *common = &args->common;
     if (o->show) return show(o->show);
     const int n = common->n_positional, n_most = (o->file || o->merge.n == 0) && !common->model ? 2 : 1;
-    if (!o->file && !common->model && o->merge.n == 0 && n < 2)
-        return cli_usage("imatrix: MODEL, --merge FILE or --show FILE is missing");
+    const bool is_bare = !o->file && !common->model && o->merge.n == 0;
+    if (is_bare && n == 0) return cli_usage("imatrix: MODEL, --merge FILE or --show FILE is missing");
+    if (is_bare && n == 1)
+        return cli_usage("imatrix: OUT.gguf is missing, the name of the file to write, as in 'frit imatrix MODEL "
+                         "OUT.gguf'");
     if (n < 1 || n > n_most)
         return cli_usage("imatrix: expected the name of the file to write, as in 'frit imatrix MODEL OUT.gguf -f TEXT' "
                          "or 'frit imatrix OUT.gguf --merge A --merge B'");
     if (args->engine.n_ctx != 0 && args->engine.n_ctx < 16)
         return cli_usage("imatrix: -c %d: a window needs at least 16 tokens", args->engine.n_ctx);
-    const char *target = common->positional[common->n_positional - 1];
-    const int code = cli_check_writable(target);
-    if (code != CLI_DONE) return code;
-    return make_file(args, n == 2 ? common->positional[0] : NULL, target);
+    const char *model = n == 2 ? common->positional[0] : NULL;
+    args->target = common->positional[common->n_positional - 1];
+    const int code = check_target(args, model);
+    return code == CLI_DONE ? make_file(args, model) : code;
 }
 
 static const cli_group groups[] = {

@@ -131,7 +131,9 @@ static int run(void *ctx)
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
     int code = parse("logits: --ids", args->logits.ids, &ids);
     if (code == CLI_DONE) code = parse("logits: --decoder-ids", args->logits.decoder_ids, &decoder);
+    if (code == CLI_DONE) code = cli_check_adapters_target(args->logits.out, &args->adapters);
     if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
+    if (code == CLI_DONE) code = cli_check_model_target(args->logits.out, model);
     if (code == CLI_DONE) code = check_lists(args, model, decoder.ids != NULL);
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, model, &args->common, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);

@@ -218,6 +218,16 @@ static int check_args(const perplexity_args *args)
     return CLI_DONE;
 }
 
+// The file of predictions, where it is written.
+static int check_base(const perplexity_args *args, const char *model)
+{
+    const perplexity_options *o = &args->perplexity;
+    const char *const inputs[] = {model, args->common.model, o->file};
+    if (o->kl) return CLI_DONE;
+    const int code = cli_check_target(o->base, inputs, CLI_COUNT(inputs));
+    return code == CLI_DONE ? cli_check_adapters_target(o->base, &args->adapters) : code;
+}
+
 static int run(void *ctx)
 {
     perplexity_args *args = ctx;
@@ -227,6 +237,7 @@ static int run(void *ctx)
     kl_file base = {0};
     const char *path = args->common.n_positional > 0 ? args->common.positional[0] : NULL;
     int code = check_args(args);
+    if (code == CLI_DONE) code = check_base(args, path);
     if (code != CLI_DONE) return code;
     if (args->perplexity.kl) {
         code = kl_open(&base, args->perplexity.base);
@@ -239,6 +250,7 @@ static int run(void *ctx)
         if (args->engine.n_ctx == 0) args->engine.n_ctx = 512;
     }
     if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, path);
+    if (code == CLI_DONE && !args->perplexity.kl) code = cli_check_model_target(args->perplexity.base, model);
     if (code == CLI_DONE) code = cli_open_engine(&engine, &args->common, model, &args->engine);
     if (code == CLI_DONE && args->perplexity.kl) code = compare_with(args, model, engine, &base);
     if (code == CLI_DONE && !args->perplexity.kl) code = score_text(args, model, engine, &text);

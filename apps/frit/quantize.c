@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // frit quantize: models in mixtures of types, and the table of what would become of each tensor.
 #include "cli.h"
+#include "hub/disk.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -288,6 +289,21 @@ static int quantize(const quantize_args *args, const char *source, const char *t
     return code;
 }
 
+// What is written: the file, and what was measured. `target` NULL: a plan.
+static int check_targets(const quantize_args *args, const char *source, const char *target)
+{
+    const quantize_size *o = &args->size;
+    const char *const inputs[] = {source, args->quantize.importance, o->file, args->refine.file, o->reuse};
+    char *own = target && is_sized(args) && !o->state ? state_path(target) : NULL;
+    const char *state = o->state ? o->state : own;
+    int code = cli_check_target(target, inputs, CLI_COUNT(inputs));
+    if (code == CLI_DONE) code = cli_check_target(state, inputs, CLI_COUNT(inputs));
+    if (code == CLI_DONE && target && state && (strcmp(target, state) == 0 || hub_is_same_file(target, state)))
+        code = cli_usage("quantize: --state is '%s', the file to write; expected another name", state);
+    free(own);
+    return code;
+}
+
 static int run(void *ctx)
 {
     quantize_args *args = ctx;
@@ -297,6 +313,7 @@ static int run(void *ctx)
         return cli_usage("quantize: expected a model and the name of the GGUF file to write, as in "
                          "'frit quantize DIR OUT.gguf'");
     const char *source = common->model ? common->model : n > 0 ? common->positional[0] : cli_bundled_model();
+    const char *target = args->plan ? NULL : common->positional[common->n_positional - 1];
     frit_convert_options with = args->convert;
     if (is_sized(args) && (args->quantize.mix || args->quantize.pure || with.type))
         return cli_usage("quantize: --size and --bits choose types, so --mix, --pure and --type cannot be given too");
@@ -315,9 +332,8 @@ static int run(void *ctx)
     if (code == CLI_DONE && args->quantize.importance)
         code = cli_find_model(common, args->quantize.importance, &importance);
     if (importance) args->quantize.importance = importance;
-    if (code == CLI_DONE)
-        code = args->plan ? print_plan(args, path, &with)
-                          : quantize(args, path, common->positional[common->n_positional - 1], &with);
+    if (code == CLI_DONE) code = check_targets(args, path, target);
+    if (code == CLI_DONE) code = args->plan ? print_plan(args, path, &with) : quantize(args, path, target, &with);
     free(path);
     free(importance);
     return code;

@@ -268,7 +268,10 @@ static int serve_models(const serve_args *args, served_model *models, size_t n)
                                      .open = open_source,
                                      .close = close_source,
                                      .ctx = &models[i]};
-    int code = open_served(&models[0], &first);
+    int code = CLI_DONE;
+    for (size_t i = 0; i < n && code == CLI_DONE; i++)
+        code = cli_check_target(args->server.access_log, &sources[i].path, 1);
+    if (code == CLI_DONE) code = open_served(&models[0], &first);
     if (code == CLI_DONE) code = serve(args, sources, n, &first);
     free(sources);
     return code;

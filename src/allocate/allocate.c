@@ -224,6 +224,8 @@ static frit_status allocate(frit_allocation *a, const char *target)
     FRIT_TRY(check_reuse(a));
     FRIT_TRY(frit_pool_new(&a->pool, a->convert->n_threads));
     FRIT_TRY(open_source(a));
+    if (target && frit_checkpoint_reads(a->ckpt, target))   // before the long work
+        return frit_fail(FRIT_E_INVALID, "%s: the target is the source file, expected another name", target);
     FRIT_TRY(read_size(a, &n_target));
     FRIT_TRY(frit_allocation_list(a));
     FRIT_TRY(frit_allocation_check_size(a, n_target));   // before the long work; what else a file has is little

@@ -93,6 +93,8 @@ static frit_status add_keys(adapter_conversion *c)
 static frit_status convert(adapter_conversion *c, const char *source, const char *base)
 {
     FRIT_TRY(frit_checkpoint_open(&c->base, base, NULL));
+    if (frit_checkpoint_reads(c->base, c->target))
+        return frit_fail(FRIT_E_INVALID, "%s: the target is the adapter's model, expected another name", c->target);
     FRIT_TRY(frit_arch_of(&c->arch, c->base));
     FRIT_TRY(frit_hparams_read(&c->hp, c->arch, c->base, &c->arena));
     FRIT_TRY(frit_adapter_file_open(&c->file, source, c->base, NULL));

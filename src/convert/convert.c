@@ -386,12 +386,33 @@ static void say_written(conversion *c, int count)
         frit_log_say(&c->log, FRIT_LOG_INFO, "%s is written", first);
 }
 
+// What is read stays as it is. Parts have names of their own, which may be those of a source in parts.
+static frit_status check_target(const conversion *c, const char *path)
+{
+    const frit_quantize_options *o = c->options->quantize;
+    const char *what = frit_checkpoint_reads(c->ckpt, path)                           ? "the source file"
+                       : c->earlier && frit_checkpoint_reads(c->earlier, path)        ? "the file to reuse"
+                       : o && o->importance && frit_path_is_same(o->importance, path) ? "the importance file"
+                                                                                      : NULL;
+    if (!what) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "%s: the target is %s, expected another name", path, what);
+}
+
+static frit_status check_parts(conversion *c, int count)
+{
+    for (int i = 0; i < count && count > 1; i++) {
+        const char *path = frit_gguf_part_path(&c->arena, c->target, i, count);
+        FRIT_TRY(path ? check_target(c, path) : frit_fail_memory(strlen(c->target), "a path"));
+    }
+    return FRIT_OK;
+}
+
 static frit_status write_parts(conversion *c)
 {
     int count = 0, no = 0;
     for (size_t first = 0; first < c->ckpt->n_tensors || count == 0; count++) first += count_tensors(c, first);
     if (count > 65535) return frit_fail(FRIT_E_LIMIT, "split-max-size: needs %d files, expected at most 65535", count);
-    frit_status status = FRIT_OK;
+    frit_status status = check_parts(c, count);
     for (; no < count && status == FRIT_OK; no++) {
         const size_t n = count_tensors(c, c->first);
         const char *path = count > 1 ? frit_gguf_part_path(&c->arena, c->target, no, count) : c->target;
@@ -406,13 +427,6 @@ static frit_status write_parts(conversion *c)
         if (path) remove(path);
     }
     return status;
-}
-
-static bool is_target_a_source(const conversion *c)
-{
-    for (size_t i = 0; i < c->ckpt->n_files; i++)
-        if (frit_path_is_same(frit_file_path(c->ckpt->files[i]), c->target)) return true;
-    return false;
 }
 
 static bool is_measured(const conversion *c)
@@ -448,9 +462,7 @@ static frit_status take_earlier(conversion *c)
     const char *path = file_to_reuse(c);
     if (!path || is_measured(c)) return FRIT_OK;
     FRIT_TRY(frit_reuse_open(&c->earlier, path));
-    for (size_t i = 0; i < c->earlier->n_files; i++)
-        if (frit_path_is_same(frit_file_path(c->earlier->files[i]), c->target))
-            return frit_fail(FRIT_E_INVALID, "%s: the target is the file to reuse, expected another name", c->target);
+    FRIT_TRY(check_target(c, c->target));
     FRIT_TRY(frit_reuse_take(c->ckpt, c->origins, c->earlier, &n_taken, &n_quantized));
     frit_log_say(&c->log, FRIT_LOG_INFO, "%zu of %zu quantized tensors are taken from %s", n_taken, n_quantized, path);
     return FRIT_OK;
@@ -471,8 +483,7 @@ static frit_status convert(conversion *c)
         return frit_fail(FRIT_E_INVALID, "%s: base is given, expected only for an adapter's folder", c->source);
     FRIT_TRY(frit_checkpoint_open(&c->ckpt, c->source, &(frit_checkpoint_options){.log = &c->log}));
     c->is_gguf = strncmp(c->ckpt->format, "GGUF", 4) == 0;
-    if (c->target && is_target_a_source(c))
-        return frit_fail(FRIT_E_INVALID, "%s: the target is the source file, expected another name", c->target);
+    if (c->target) FRIT_TRY(check_target(c, c->target));
     if (!c->is_gguf) {
         FRIT_TRY(frit_arch_of(&c->arch, c->ckpt));
         FRIT_TRY(frit_hparams_read(&c->hp, c->arch, c->ckpt, &c->arena));

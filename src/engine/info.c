@@ -156,6 +156,17 @@ bool frit_model_get_tensor(const frit_model *model, size_t i, frit_tensor_info *
     return true;
 }
 
+bool frit_model_get_file(const frit_model *model, size_t i, frit_model_file *file)
+{
+    FRIT_REQUIRE_OR(false, file);
+    *file = (frit_model_file){0};
+    FRIT_REQUIRE_OR(false, model);
+    if (i >= model->ckpt->n_files) return false;
+    const frit_file *from = model->ckpt->files[i];
+    *file = (frit_model_file){.path = frit_file_path(from), .n_bytes = frit_file_size(from)};
+    return true;
+}
+
 uint64_t frit_model_kv_bytes(const frit_model *model, const char *cache_type_k, const char *cache_type_v)
 {
     FRIT_REQUIRE_OR(0, model);

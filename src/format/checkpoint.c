@@ -176,6 +176,13 @@ bool frit_checkpoint_is_intact(const frit_checkpoint *ckpt)
     return true;
 }
 
+bool frit_checkpoint_reads(const frit_checkpoint *ckpt, const char *path)
+{
+    for (size_t i = 0; i < ckpt->n_files; i++)
+        if (frit_path_is_same(frit_file_path(ckpt->files[i]), path)) return true;
+    return false;
+}
+
 void frit_checkpoint_hash(const frit_checkpoint *ckpt, frit_sha256 *sum)
 {
     enum { PAGES = 256, PAGE_BYTES = 4096 };

@@ -60,7 +60,8 @@ typedef struct frit_checkpoint_source {
 frit_status frit_checkpoint_open(frit_checkpoint **out, const char *path, const frit_checkpoint_options *options);
 void frit_checkpoint_close(frit_checkpoint *ckpt);
 const frit_tensor *frit_checkpoint_find(const frit_checkpoint *ckpt, const char *name);
-bool frit_checkpoint_is_intact(const frit_checkpoint *ckpt);   // no mapped file has shrunk
+bool frit_checkpoint_is_intact(const frit_checkpoint *ckpt);                 // no mapped file has shrunk
+bool frit_checkpoint_reads(const frit_checkpoint *ckpt, const char *path);   // whether this is one of its files
 // Adds the files to the sum: their sizes, and some pages that stand for all.
 void frit_checkpoint_hash(const frit_checkpoint *ckpt, frit_sha256 *sum);
 

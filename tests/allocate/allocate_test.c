@@ -195,6 +195,8 @@ static void bad_input_is_refused(void **state)
     assert_int_equal(frit_allocate(source, target, &counted, &(frit_allocate_options){.size = "1K"}), FRIT_E_INVALID);
     assert_int_equal(n_reports, 0);   // before anything is measured
     const frit_allocate_options options = {.bits = 8, .n_windows = 1};
+    assert_int_equal(make_file(source, source, 2, &options), FRIT_E_INVALID);
+    assert_non_null(strstr(frit_error(), "the target is the source file"));
     const frit_convert_options typed = {.type = "q4_0"};
     assert_int_equal(frit_allocate(source, target, &typed, &options), FRIT_E_INVALID);
     assert_int_equal(make_file("/nonexistent.gguf", target, 1, &options), FRIT_E_NOT_FOUND);

@@ -155,6 +155,9 @@ static void call_tools(void)
     REFUSES(frit_option_set, text, &option, &flag, NULL);
     ZERO(frit_name_nearest, name, NULL, (const char *const[]){"a"}, 1);
     ZERO(frit_name_nearest, candidates, "a", NULL, 1);
+    frit_model_file file;
+    ZERO(frit_model_get_file, model, NULL, 0, &file);
+    ZERO(frit_model_get_file, file, o.model, 0, NULL);
     ZERO(frit_sha256_of, bytes, NULL, 1, (uint8_t[32]){0});
     ZERO(frit_sha256_of, sum, "a", 1, NULL);
     ZERO(frit_model_option_rows, n_rows, NULL);

@@ -426,6 +426,19 @@ static void failures_leave_nothing(void **state)
     assert_fails(frit_convert(out, out, &(frit_convert_options){.type = "q8_0"}), FRIT_E_INVALID,
                  "the target is the source file");
     assert_int_equal(count_files(folder), 1);
+    // A set in its own place.
+    const frit_convert_options set = {.split_max_size = "60K"};
+    char first[700];
+    assert_ok(frit_convert(source, out, &set));
+    const size_t n_parts = count_files(folder) - 1;
+    assert_true(n_parts > 1);
+    snprintf(first, sizeof first, "%s/out-00001-of-%05zu.gguf", folder, n_parts);
+    assert_fails(frit_convert(first, out, &set), FRIT_E_INVALID, "the target is the source file");
+    assert_ok(frit_convert(first, out, NULL));   // all parts are as they were
+    for (size_t i = 0; i < n_parts; i++) {
+        snprintf(first, sizeof first, "%s/out-%05zu-of-%05zu.gguf", folder, i + 1, n_parts);
+        remove(first);
+    }
     remove(out);
     remove(folder);
 }

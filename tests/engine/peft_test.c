@@ -212,6 +212,8 @@ static void check(const char *more, scaling s)
     run(f.base, converted, found);
     assert_true(nmse(found, expected, N_TOKENS * VOCAB) <= 1e-10);
     assert_ok(frit_convert(f.adapter, converted, &(frit_convert_options){.base = gguf, .type = "f16"}));
+    assert_fails(frit_convert(f.adapter, gguf, &(frit_convert_options){.base = gguf}), FRIT_E_INVALID,
+                 "the target is the adapter's model");
     run(gguf, converted, found);
     assert_true(nmse(found, expected, N_TOKENS * VOCAB) <= 1e-5);
 }

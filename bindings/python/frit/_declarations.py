@@ -828,6 +828,16 @@ class frit_option(Structure):
         ("reserved", c_uint64 * 8),
     ]
 
+class frit_model_file(Structure):
+    path: bytes | None
+    n_bytes: int
+    reserved: Any
+    _fields_ = [
+        ("path", c_char_p),
+        ("n_bytes", c_uint64),
+        ("reserved", c_uint64 * 4),
+    ]
+
 class frit_random_shape(Structure):
     name: bytes | None
     arch: bytes | None
@@ -1206,6 +1216,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_engine_option_rows": (POINTER(frit_option), [POINTER(c_size_t)]),
     "frit_embed_option_rows": (POINTER(frit_option), [POINTER(c_size_t)]),
     "frit_sampler_option_rows": (POINTER(frit_option), [POINTER(c_size_t)]),
+    "frit_model_get_file": (c_bool, [c_void_p, c_size_t, POINTER(frit_model_file)]),
     "frit_random_shape_get": (POINTER(frit_random_shape), [c_size_t]),
     "frit_random_write": (c_int, [c_char_p, POINTER(frit_random_options)]),
     "frit_model_open_random": (c_int, [POINTER(c_void_p), POINTER(frit_random_options), POINTER(frit_model_options)]),
