@@ -197,6 +197,8 @@ typedef struct frit_refine_options {
 // tokens goes on. FRIT_E_INVALID for fewer than 4,096 tokens or a file that is not of this model, FRIT_E_UNSUPPORTED
 // for a source that is no GGUF file, FRIT_E_CANCELLED.
 FRIT_API frit_status frit_refine(const char *source, const char *target, const frit_refine_options *options);
+// Whether frit_refine would begin with this source and so many tokens; before a file is made that needs it.
+FRIT_API frit_status frit_refine_check(const frit_model *source, size_t n_tokens);
 
 // ---------------------------------------------------------------------------------------- profile
 

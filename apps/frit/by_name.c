@@ -206,7 +206,7 @@ static int fetch(const cli_common *common, const hub_settings *settings, const h
     return cli_report_hub(status);
 }
 
-static int find_named(const cli_common *common, const char *text, char **path)
+static int find_named(const cli_common *common, const char *text, bool is_model, char **path)
 {
     hub_settings *settings = calloc(1, sizeof *settings);
     hub_name *name = calloc(1, sizeof *name);
@@ -215,7 +215,8 @@ static int find_named(const cli_common *common, const char *text, char **path)
     hub_status status = HUB_OK;
     if (code == CLI_DONE) {
         status = hub_name_read(settings, text, name);
-        if (status == HUB_E_NOT_FOUND && text[0] && !text[strcspn(text, "/\\")]) {   // as it is typed to other programs
+        const bool is_path = !is_model || !text[0] || text[strcspn(text, "/\\")];
+        if (status == HUB_E_NOT_FOUND && !is_path) {   // as it is typed to other programs
             cli_fail("%s: there is no such file, and names of models begin with their source, as hf:ORG/REPO or "
                      "ollama:MODEL:TAG; 'frit list' shows what is here",
                      text);
@@ -240,13 +241,23 @@ static int find_named(const cli_common *common, const char *text, char **path)
     return code;
 }
 
-int cli_find_model(const cli_common *common, const char *text, char **path)
+static int find(const cli_common *common, const char *text, bool is_model, char **path)
 {
     *path = NULL;
     cli_begin_wait();
     const cli_path kind = cli_path_kind(text);
     cli_end_wait();
-    if (kind == CLI_PATH_NONE) return find_named(common, text, path);
+    if (kind == CLI_PATH_NONE) return find_named(common, text, is_model, path);
     *path = strdup(text);
     return *path ? CLI_DONE : cli_no_memory();
+}
+
+int cli_find_model(const cli_common *common, const char *text, char **path)
+{
+    return find(common, text, true, path);
+}
+
+int cli_find_file(const cli_common *common, const char *text, char **path)
+{
+    return find(common, text, false, path);
 }

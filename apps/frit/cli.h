@@ -42,6 +42,7 @@ typedef struct cli_common {
     const char *model;
     const frit_option *given[64];   // rows set by command line or environment
     int n_given;
+    uint64_t typed;   // bit i: given[i] is of the command line
 } cli_common;
 
 typedef const frit_option *(*cli_rows_fn)(size_t *n_rows);
@@ -94,6 +95,7 @@ int cli_set_option(cli_parse *parse, const frit_option *row, const cli_group *gr
 // Fills the zeroed `parse->args` from defaults, environment and command line; CLI_DONE, or CLI_USAGE having said why.
 int cli_parse_options(cli_parse *parse, int argc, char **argv);
 void cli_parse_free(cli_parse *parse);
+bool cli_is_typed(const cli_common *common, const char *option);   // "top-k" on the command line; not in a variable
 // Takes what the model's file recommends for every sampling option that is not given.
 void cli_recommend(const cli_common *common, const frit_model *model, frit_sampler_options *options);
 // FRIT_TOP_K for "top-k".
@@ -192,6 +194,7 @@ void cli_count_text(int64_t n, char out[32]);         // "29.4 M"
 // The path of the model that a text means, malloc'd: the text itself if there is such a file, else what a name leads
 // to, fetched if it is not here; else the text. An exit code, having said why.
 int cli_find_model(const cli_common *common, const char *text, char **path);
+int cli_find_file(const cli_common *common, const char *text, char **path);   // likewise, of a file that is no model
 // Opens the named model, or the bundled one. Returns an exit code; says what failed, and if two are named.
 int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
                    const char *positional);
@@ -271,10 +274,13 @@ typedef struct cli_refine_job {
     const cli_text *text;   // NULL: `tokens`, or the model writes n_windows (0: 256)
     const frit_token *tokens;
     size_t n_tokens;
-    int32_t n_windows, n_threads;
+    int32_t n_windows;   // of the text at most; 0: all, by default 256
+    int32_t n_threads;
     bool by_default;   // what cannot be refined is no error
     bool verbose;
 } cli_refine_job;
+// Before the file is made: says what cli_refine could not do.
+int cli_refine_check(const cli_common *common, const char *source, const cli_refine_job *job);
 int cli_refine(const cli_common *common, const char *source, const char *target, const cli_refine_job *job);
 void cli_text_add(cli_text *text, const char *bytes, size_t n);
 // The token ids in a text: integers with spaces, commas or brackets between them. `where` is for the sentence.

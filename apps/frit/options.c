@@ -166,8 +166,10 @@ static int set(cli_parse *parse, const target *to, const char *text, const char 
     if (!text[0] && names_file(to->row))
         return cli_usage("%s%s--%s: the name is empty; expected %s", origin, origin[0] ? ": " : "", to->row->name,
                          to->row->metavar);
-    if (strcmp(origin, DEFAULT) != 0 && common->n_given < (int)CLI_COUNT(common->given))
+    if (strcmp(origin, DEFAULT) != 0 && common->n_given < (int)CLI_COUNT(common->given)) {
+        common->typed |= (uint64_t)!origin[0] << common->n_given;
         common->given[common->n_given++] = to->row;
+    }
     if (to->row->type == FRIT_OPTION_LIST) return append(parse, to, text);
     if (to->row->type == FRIT_OPTION_SEED && strcmp(text, "-1") == 0) {
         uint64_t seed = random_seed();
@@ -282,6 +284,13 @@ int cli_parse_options(cli_parse *parse, int argc, char **argv)
         }
     }
     return code;
+}
+
+bool cli_is_typed(const cli_common *common, const char *option)
+{
+    for (int i = 0; i < common->n_given; i++)
+        if (common->typed >> i & 1 && strcmp(common->given[i]->name, option) == 0) return true;
+    return false;
 }
 
 void cli_recommend(const cli_common *common, const frit_model *model, frit_sampler_options *options)

@@ -57,7 +57,8 @@ static const frit_option *size_rows(size_t *n_rows)
          .max = 1e9,
          .fallback = "0",
          .metavar = "N",
-         .help = "windows of the text to measure with at most; 0: 256, of the model's own with --fast 64"},
+         .help = "windows of the text to measure with at most, of a mix to refine with; 0: 256 (own with --fast: 64), "
+                 "all of a mix's text"},
         {.name = "state",
          .type = FRIT_OPTION_TEXT,
          .offset = offsetof(quantize_size, state),
@@ -244,20 +245,20 @@ static int print_plan(const quantize_args *args, const char *source, frit_conver
     return CLI_DONE;
 }
 
-// A size is refined with what was measured with, unless another text is named.
-static int refine(const quantize_args *args, const char *source, const char *target, const cli_text *measured,
-                  const cli_text *named, const own_samples *samples)
+// A size is refined with what was measured with, unless another text is named: of that, its windows are no limit.
+static cli_refine_job refine_job(const quantize_args *args, const cli_text *measured, const cli_text *named,
+                                 const own_samples *samples)
 {
     const bool reads = cli_refine_reads(&args->refine), by_default = !args->refine.file;
-    const cli_text *text = reads ? named : by_default && measured->data ? measured : NULL;
-    const cli_refine_job job = {.text = text,
-                                .tokens = samples->tokens,
-                                .n_tokens = samples->n,
-                                .n_windows = args->size.n_windows,
-                                .n_threads = args->convert.n_threads,
-                                .by_default = by_default,
-                                .verbose = args->refine.verbose};
-    return cli_refine(&args->common, source, target, &job);
+    return (cli_refine_job){.text = reads                          ? named
+                                    : by_default && measured->data ? measured
+                                                                   : NULL,
+                            .tokens = samples->tokens,
+                            .n_tokens = samples->n,
+                            .n_windows = reads && is_sized(args) ? 0 : args->size.n_windows,
+                            .n_threads = args->convert.n_threads,
+                            .by_default = by_default,
+                            .verbose = args->refine.verbose};
 }
 
 // Of what was measured for this file alone.
@@ -268,7 +269,25 @@ static void remove_state(const quantize_args *args, const char *target)
     free(own);
 }
 
-// Texts are read before the long work.
+// Once it is what it will be. A set is many files.
+static void say_bytes(const quantize_args *args, const char *target)
+{
+    const uint64_t n_bytes = hub_file_bytes(target);
+    if (n_bytes == UINT64_MAX || args->convert.split_max_size) return;
+    if (args->size.size)
+        cli_note(&args->common, "%s has %" PRIu64 " bytes, asked for were %s at most", target, n_bytes,
+                 args->size.size);
+    else
+        cli_note(&args->common, "%s has %" PRIu64 " bytes, asked for were %g bits a number", target, n_bytes,
+                 (double)args->size.bits);
+}
+
+static bool refines(const quantize_args *args)
+{
+    return args->refine.file || (is_sized(args) && !args->refine.fast);
+}
+
+// Texts are read, and what could not be done later is said, before the long work.
 static int quantize(const quantize_args *args, const char *source, const char *target, frit_convert_options *with)
 {
     const bool sized = is_sized(args);
@@ -277,16 +296,46 @@ static int quantize(const quantize_args *args, const char *source, const char *t
     int code = cli_check_writable(target);
     if (code == CLI_DONE && args->size.file) code = cli_read_file(args->size.file, &text);
     if (code == CLI_DONE && cli_refine_reads(&args->refine)) code = cli_read_file(args->refine.file, &named);
+    cli_refine_job job = refine_job(args, &text, &named, &samples);
+    if (code == CLI_DONE && args->refine.file) code = cli_refine_check(&args->common, source, &job);
     if (code == CLI_DONE)
         code = sized ? allocate(args, source, target, with, &text, &samples, NULL)
                      : cli_convert(&args->common, source, target, with, "quantizing");
-    if (code == CLI_DONE && (args->refine.file || (sized && !args->refine.fast)))
-        code = refine(args, source, target, &text, &named, &samples);
+    job = refine_job(args, &text, &named, &samples);   // with the samples
+    if (code == CLI_DONE && refines(args)) code = cli_refine(&args->common, source, target, &job);
+    if (code == CLI_DONE && sized) say_bytes(args, target);
     if (code == CLI_DONE && sized) remove_state(args, target);
     free(text.data);
     free(named.data);
     free(samples.tokens);
     return code;
+}
+
+// Options that would do nothing, or exclude each other. Variables are for all commands.
+static int check_options(const quantize_args *args, const char *source)
+{
+    const cli_common *common = &args->common;
+    const bool sized = is_sized(args);
+    if (cli_is_typed(common, "bits") && !(args->size.bits > 0))
+        return cli_usage("quantize: --bits is %g, expected a number above 0 and up to 32", (double)args->size.bits);
+    if (sized && (args->quantize.mix || args->quantize.pure || args->convert.type))
+        return cli_usage("quantize: --size and --bits choose types, so --mix, --pure and --type cannot be given too");
+    if (!sized && (args->size.file || args->size.state))
+        return cli_usage("quantize: -f and --state are for measuring; give --size or --bits too");
+    if (!sized && cli_is_typed(common, "types"))
+        return cli_usage("quantize: --types is for --size and --bits; a mix has its own types");
+    if (!sized && !args->refine.file && cli_is_typed(common, "windows"))
+        return cli_usage("quantize: --windows is of a text; give --size, --bits or --refine too");
+    if (!sized && args->refine.fast)
+        return cli_usage(
+            "quantize: --fast is for --size and --bits; a mix is rounded again only where --refine says so");
+    if (args->refine.fast && args->refine.file)
+        return cli_usage("quantize: --fast does not round again, so --refine cannot be given too");
+    const bool stays = !args->refine.file && cli_path_kind(source) == CLI_PATH_FOLDER;   // as it was rounded first
+    if (args->convert.split_max_size && refines(args) && !stays && !args->plan)
+        return cli_usage("quantize: --split-max-size makes a set of files, which cannot be rounded again; expected %s",
+                         args->refine.file ? "no --refine, or one file" : "--fast, or one file");
+    return CLI_DONE;
 }
 
 // What is written: the file, and what was measured. `target` NULL: a plan.
@@ -304,6 +353,18 @@ static int check_targets(const quantize_args *args, const char *source, const ch
     return code;
 }
 
+static int find_importance(quantize_args *args, char **path)
+{
+    const char *named = args->quantize.importance;
+    *path = NULL;
+    if (!named) return CLI_DONE;
+    const int code = cli_find_file(&args->common, named, path);
+    if (code == CLI_DONE && cli_path_kind(*path) == CLI_PATH_NONE)
+        return cli_fail("quantize: --importance: there is no file '%s'", named);
+    if (code == CLI_DONE) args->quantize.importance = *path;
+    return code;
+}
+
 static int run(void *ctx)
 {
     quantize_args *args = ctx;
@@ -315,23 +376,14 @@ static int run(void *ctx)
     const char *source = common->model ? common->model : n > 0 ? common->positional[0] : cli_bundled_model();
     const char *target = args->plan ? NULL : common->positional[common->n_positional - 1];
     frit_convert_options with = args->convert;
-    if (is_sized(args) && (args->quantize.mix || args->quantize.pure || with.type))
-        return cli_usage("quantize: --size and --bits choose types, so --mix, --pure and --type cannot be given too");
-    if (!is_sized(args) && (args->size.file || args->size.state))
-        return cli_usage("quantize: -f and --state are for measuring; give --size or --bits too");
-    if (!is_sized(args) && args->refine.fast)
-        return cli_usage(
-            "quantize: --fast is for --size and --bits; a mix is rounded again only where --refine says so");
-    if (args->refine.fast && args->refine.file)
-        return cli_usage("quantize: --fast does not round again, so --refine cannot be given too");
+    int code = check_options(args, source);
+    if (code != CLI_DONE) return code;
     if (!args->quantize.mix && !with.type && !is_sized(args)) args->quantize.mix = "q4_k_m";
     if (!is_sized(args)) args->quantize.reuse = args->size.reuse;
     with.quantize = &args->quantize;
     char *path, *importance = NULL;   // of what is named
-    int code = cli_find_model(common, source, &path);
-    if (code == CLI_DONE && args->quantize.importance)
-        code = cli_find_model(common, args->quantize.importance, &importance);
-    if (importance) args->quantize.importance = importance;
+    code = cli_find_model(common, source, &path);
+    if (code == CLI_DONE) code = find_importance(args, &importance);
     if (code == CLI_DONE) code = check_targets(args, path, target);
     if (code == CLI_DONE) code = args->plan ? print_plan(args, path, &with) : quantize(args, path, target, &with);
     free(path);

@@ -47,30 +47,43 @@ static void note(void *ctx, frit_log_level level, const char *sentence)
 
 enum { WINDOW = 512, WINDOWS = 256 };
 
-// What the model writes itself: windows of the length that refining takes.
-static frit_status write_samples(frit_model *model, int32_t n_threads, size_t n_windows, cli_progress *progress,
-                                 frit_token **tokens, size_t *n_tokens)
+static size_t window_of(const frit_model *model)
 {
     frit_model_info info;
     frit_model_get_info(model, &info);
-    const size_t n_ctx = info.n_ctx_train > 0 && info.n_ctx_train < WINDOW ? (size_t)info.n_ctx_train : WINDOW;
-    const frit_samples_options options = {.n_windows = n_windows,
-                                          .n_ctx = n_ctx,
-                                          .n_threads = n_threads,
+    return info.n_ctx_train > 0 && info.n_ctx_train < WINDOW ? (size_t)info.n_ctx_train : WINDOW;
+}
+
+static size_t windows_of(const cli_refine_job *job)
+{
+    return job->n_windows > 0 ? (size_t)job->n_windows : WINDOWS;
+}
+
+// What the model writes itself: windows of the length that refining takes.
+static frit_status write_samples(frit_model *model, const cli_refine_job *job, cli_progress *progress,
+                                 frit_token **tokens, size_t *n_tokens)
+{
+    const frit_samples_options options = {.n_windows = windows_of(job),
+                                          .n_ctx = window_of(model),
+                                          .n_threads = job->n_threads,
                                           .progress = cli_progress_step,
                                           .progress_ctx = progress};
-    *n_tokens = n_windows * n_ctx;
+    *n_tokens = options.n_windows * options.n_ctx;
     *tokens = calloc(*n_tokens, sizeof **tokens);
     return *tokens ? frit_samples_write(model, &options, *tokens) : FRIT_E_MEMORY;
 }
 
-static frit_status tokenize(const frit_model *model, const cli_text *text, frit_token **tokens, size_t *n_tokens)
+static frit_status tokenize(const frit_model *model, const cli_refine_job *job, frit_token **tokens, size_t *n_tokens)
 {
-    const frit_status status = frit_tokenize(model, text->data, text->n, FRIT_TEXT_SPECIAL, NULL, 0, n_tokens);
+    const cli_text *text = job->text;
+    const size_t most = windows_of(job) * (job->by_default ? WINDOW : window_of(model));
+    frit_status status = frit_tokenize(model, text->data, text->n, FRIT_TEXT_SPECIAL, NULL, 0, n_tokens);
     if (status != FRIT_OK && status != FRIT_E_LIMIT) return status;   // E_LIMIT: there is no room for them yet
     *tokens = calloc(*n_tokens + 1, sizeof **tokens);
     if (!*tokens) return FRIT_E_MEMORY;
-    return frit_tokenize(model, text->data, text->n, FRIT_TEXT_SPECIAL, *tokens, *n_tokens, n_tokens);
+    status = frit_tokenize(model, text->data, text->n, FRIT_TEXT_SPECIAL, *tokens, *n_tokens, n_tokens);
+    if ((job->by_default || job->n_windows > 0) && *n_tokens > most) *n_tokens = most;
+    return status;
 }
 
 static frit_status read_tokens(const cli_common *common, const char *source, const cli_refine_job *job,
@@ -80,13 +93,11 @@ static frit_status read_tokens(const cli_common *common, const char *source, con
     frit_model *model = NULL;
     cli_progress progress;
     frit_status status = frit_model_open(&model, source, &options);
-    const size_t n_windows = job->n_windows > 0 ? (size_t)job->n_windows : WINDOWS;
     if (status == FRIT_OK && job->text) {
-        status = tokenize(model, job->text, tokens, n_tokens);
-        if (job->by_default && *n_tokens > WINDOW * n_windows) *n_tokens = WINDOW * n_windows;
+        status = tokenize(model, job, tokens, n_tokens);
     } else if (status == FRIT_OK) {
         cli_progress_start(&progress, common, "writing samples");
-        status = write_samples(model, job->n_threads, n_windows, &progress, tokens, n_tokens);
+        status = write_samples(model, job, &progress, tokens, n_tokens);
         cli_progress_end(&progress);
     }
     frit_model_free(model);
@@ -115,6 +126,21 @@ static frit_status refine(const cli_common *common, const char *source, const ch
     }
     free(tokens);
     return status;
+}
+
+int cli_refine_check(const cli_common *common, const char *source, const cli_refine_job *job)
+{
+    frit_token *tokens = NULL;
+    frit_model *model = NULL;
+    frit_status status = frit_model_open(&model, source, NULL);
+    if (status != FRIT_OK) return cli_report_model(status);
+    size_t n_tokens = windows_of(job) * window_of(model);
+    status = frit_refine_check(model, SIZE_MAX);   // before its text is read
+    if (status == FRIT_OK && job->text) status = read_tokens(common, source, job, &tokens, &n_tokens);
+    if (status == FRIT_OK) status = frit_refine_check(model, n_tokens);
+    free(tokens);
+    frit_model_free(model);
+    return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
 
 int cli_refine(const cli_common *common, const char *source, const char *target, const cli_refine_job *job)

@@ -178,6 +178,31 @@ static void say_prediction(const frit_allocation *a)
         a->kl, error);
 }
 
+static void say_unchanged(const frit_allocation *a)
+{
+    for (size_t i = 0; i < a->ckpt->n_tensors; i++) {
+        int64_t type;
+        if (frit_map_get(&a->types, frit_str_of(a->ckpt->tensors[i].name), &type) &&
+            type != (int64_t)a->ckpt->tensors[i].dtype)
+            return;
+    }
+    frit_log_say(&a->log, FRIT_LOG_INFO, "no matrix needs quantizing: there is room for all as they are");
+}
+
+static frit_status plan_file(frit_allocation *a, const frit_meta *labels, uint64_t n_target)
+{
+    uint64_t n_bytes;
+    for (size_t i = 0; i < a->ckpt->n_tensors; i++) plan_tensor(a, &a->ckpt->tensors[i]);
+    FRIT_TRY(file_bytes(a, labels, &n_bytes));
+    const unsigned long long has = n_bytes, wanted = n_target;
+    if (a->options->size)
+        frit_log_say(&a->log, FRIT_LOG_INFO, "the file would have %llu bytes, asked for were %llu at most", has,
+                     wanted);
+    else
+        frit_log_say(&a->log, FRIT_LOG_INFO, "the file would have %llu bytes, its tensors %llu at most", has, wanted);
+    return FRIT_OK;
+}
+
 static frit_status finish(frit_allocation *a, const char *target)
 {
     uint64_t n_target, n_rest;
@@ -187,11 +212,9 @@ static frit_status finish(frit_allocation *a, const char *target)
     if (status == FRIT_OK) status = add_labels(a, n_target, &labels);
     if (status == FRIT_OK) status = bytes_of_rest(a, &labels, &n_rest);
     if (status == FRIT_OK) status = frit_allocation_choose(a, n_target > n_rest ? n_target - n_rest : 0);
-    if (status == FRIT_OK && a->options->plan)
-        for (size_t i = 0; i < a->ckpt->n_tensors; i++) plan_tensor(a, &a->ckpt->tensors[i]);
-    else if (status == FRIT_OK)
-        status = write_file(a, target, &labels);
+    if (status == FRIT_OK) status = a->options->plan ? plan_file(a, &labels, n_target) : write_file(a, target, &labels);
     if (status == FRIT_OK) say_prediction(a);
+    if (status == FRIT_OK) say_unchanged(a);
     frit_meta_deinit(&labels);
     return status;
 }

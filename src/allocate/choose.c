@@ -8,6 +8,7 @@
 #include "allocate/allocate.h"
 
 #include <math.h>
+#include <string.h>
 
 // A matrix that no prediction depends on was not reached by the text: an expert that was never chosen, a layer that
 // guesses. What it is worth is not known, so it gets about four bits, or stays as it is.
@@ -146,10 +147,11 @@ frit_status frit_allocation_check_size(const frit_allocation *a, uint64_t n_byte
     uint64_t least = 0;
     for (size_t k = 0; k < a->n; k++) least += a->list[k].types[0].n_bytes;
     if (least <= n_bytes) return FRIT_OK;
+    const bool all = a->options->types && strcmp(a->options->types, "all") == 0;
     return frit_fail(FRIT_E_INVALID,
                      "%s: the matrices have %llu bytes at least, but the size leaves %llu for them; expected a "
-                     "larger size, or types all",
-                     a->source, (unsigned long long)least, (unsigned long long)n_bytes);
+                     "larger size%s",
+                     a->source, (unsigned long long)least, (unsigned long long)n_bytes, all ? "" : ", or types all");
 }
 
 frit_status frit_allocation_choose(frit_allocation *a, uint64_t n_bytes)

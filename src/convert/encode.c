@@ -14,8 +14,9 @@ typedef struct encoding {
     bool is_gguf;
     frit_dtype *wanted, *natives;   // [n_tensors]
     frit_fallbacks fallbacks;
-    size_t n_quantized, n_again, n_important, n_partial, n_native;   // matrices
-    frit_buf unimportant;                                            // the first names
+    size_t n_quantized, n_again, n_important, n_native;   // matrices
+    size_t n_partial, n_unread;                           // that no token reached: some experts of, or all
+    frit_buf unimportant;                                 // the first names
 } encoding;
 
 static int64_t matrices_of(const frit_tensor *tensor)
@@ -48,11 +49,13 @@ static bool is_table(const char *name)
     return strcmp(name, "token_embd.weight") == 0 || strcmp(name, "per_layer_token_embd.weight") == 0;
 }
 
-static bool is_partial(const frit_importance_entry *entry)
+// Of a matrix without experts there is one count.
+static void count_unread(encoding *e, const frit_importance_entry *entry)
 {
-    for (size_t i = 0; i < entry->n_counts; i++)
-        if (entry->counts[i] == 0) return true;
-    return false;
+    size_t n_zero = 0;
+    for (size_t i = 0; i < entry->n_counts; i++) n_zero += entry->counts[i] == 0;
+    e->n_unread += n_zero == entry->n_counts;
+    e->n_partial += n_zero > 0 && n_zero < entry->n_counts;
 }
 
 // The means for a tensor's matrices, or NULL.
@@ -70,7 +73,7 @@ static frit_status find_importance(encoding *e, const frit_tensor *tensor, const
     float *values = frit_arena_new(&e->ckpt->arena, float, n);
     if (!values) return frit_fail_memory(n * sizeof *values, tensor->name);
     frit_importance_means(importance, entry, values);
-    e->n_partial += is_partial(entry);
+    count_unread(e, entry);
     *means = values;
     return FRIT_OK;
 }
@@ -122,8 +125,11 @@ static frit_status say_importance(const encoding *e, const frit_log *log)
                  n_none > 0 ? ", not of " : "", e->unimportant.data ? e->unimportant.data : "",
                  n_none > 3 ? " ..." : "");
     if (e->n_partial > 0)
-        frit_log_say(log, FRIT_LOG_WARNING, "%zu matrices have experts that no token of the importance file reached",
-                     e->n_partial);
+        frit_log_say(log, FRIT_LOG_WARNING, "no token of the importance file reached some experts of %zu %s",
+                     e->n_partial, e->n_partial == 1 ? "matrix" : "matrices");
+    if (e->n_unread > 0)
+        frit_log_say(log, FRIT_LOG_WARNING, "no token of the importance file reached %zu %s", e->n_unread,
+                     e->n_unread == 1 ? "matrix" : "matrices");
     return FRIT_OK;
 }
 

@@ -197,7 +197,9 @@ static frit_status read_rule(const char *text, keep_rule *rule)
     if (!frit_dtype_from_name(at + 1, &rule->type) || frit_file_type_id(rule->type) < 0)
         return frit_fail(FRIT_E_INVALID, "keep: '%.80s': unknown type '%.40s', expected one like q8_0 or f16", text,
                          at + 1);
-    return frit_regex_new(&rule->regex, (frit_str){text, (size_t)(at - text)}, FRIT_DIALECT_PLAIN);
+    const frit_status status = frit_regex_new(&rule->regex, (frit_str){text, (size_t)(at - text)}, FRIT_DIALECT_PLAIN);
+    if (status == FRIT_OK || status == FRIT_E_MEMORY) return status;
+    return frit_fail(FRIT_E_INVALID, "keep: '%.80s': %s", text, frit_error());
 }
 
 static frit_status read_rules(choice *c)

@@ -563,22 +563,36 @@ static frit_status refine_layer(refining *r)
     return status;
 }
 
+static int64_t window_of(const frit_model *source)
+{
+    const int64_t n = source->hp.n_ctx;
+    return n > 0 && n < FRIT_REFINE_WINDOW ? n : FRIT_REFINE_WINDOW;
+}
+
+frit_status frit_refine_check(const frit_model *source, size_t n_tokens)
+{
+    FRIT_REQUIRE(source);
+    if (strncmp(source->ckpt->format, "GGUF", 4) != 0)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: refining needs the model as a GGUF file; 'frit convert' makes one",
+                         source->ckpt->path);
+    if (source->vocab_only || source->arch->is_encoder || source->arch->is_encoder_decoder)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: refining is for models that continue a text", source->ckpt->path);
+    const int64_t least = HELD_OUT * window_of(source);
+    if (n_tokens / (size_t)HELD_OUT >= (size_t)window_of(source)) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "refining needs a text of at least %lld tokens, found %zu", (long long)least,
+                     n_tokens);
+}
+
 static frit_status check_source(refining *r)
 {
     size_t n = 0;
-    if (strncmp(r->source->ckpt->format, "GGUF", 4) != 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: refining needs the model as a GGUF file; 'frit convert' makes one",
-                         r->source->ckpt->path);
-    if (r->source->arch->is_encoder || r->source->arch->is_encoder_decoder)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: refining is for models that continue a text", r->source->ckpt->path);
+    FRIT_TRY(frit_refine_check(r->source, r->options->n_tokens));
     frit_refine_text *text = &r->text;
     text->tokens = r->options->tokens;
     text->has_bos = frit_tokenize(r->source, "", 0, FRIT_TEXT_SPECIAL, &text->bos, 1, &n) == FRIT_OK && n == 1;
-    text->window = r->source->hp.n_ctx < FRIT_REFINE_WINDOW ? r->source->hp.n_ctx : FRIT_REFINE_WINDOW;
+    text->window = window_of(r->source);
     text->n_windows = (int64_t)r->options->n_tokens / text->window;
-    if (text->n_windows >= HELD_OUT) return FRIT_OK;
-    return frit_fail(FRIT_E_INVALID, "refining needs a text of at least %lld tokens, found %zu",
-                     (long long)(HELD_OUT * text->window), r->options->n_tokens);
+    return FRIT_OK;
 }
 
 // What is left of the memory may keep what matrices read.
@@ -648,6 +662,20 @@ static frit_status finish(refining *r, double before)
     return frit_refine_write(r->path, r->bytes, r->n_bytes, &r->labels, is_worse ? NULL : &r->done);
 }
 
+// Whether a matrix has another type than in the model.
+static frit_status find_changes(refining *r, bool *has_any)
+{
+    *has_any = false;
+    FRIT_TRY(open_changed(r));
+    const frit_checkpoint *ckpt = r->quantized->ckpt;
+    for (size_t i = 0; i < ckpt->n_tensors; i++) {
+        const frit_tensor *to = &ckpt->tensors[i], *from = frit_checkpoint_find(r->source->ckpt, to->name);
+        *has_any |= to->n_dims > 1 && from && from->dtype != to->dtype;
+    }
+    close_pass(r);
+    return FRIT_OK;
+}
+
 static void label_text(refining *r)
 {
     const int64_t n_held = r->text.n_windows / HELD_OUT;
@@ -662,12 +690,19 @@ static void label_text(refining *r)
 static frit_status refine(refining *r, const char *source)
 {
     double before;
+    bool has_any;
     FRIT_TRY(frit_model_open(&r->source, source, NULL));
     r->source->floats_in_place = r->source->loads_late = true;   // layers run one after the other
     r->source->floats_coarse = true;   // what products round has no direction, and cancels in sums over many rows
     FRIT_TRY(check_source(r));
     label_text(r);
     FRIT_TRY(open_copy(r));
+    FRIT_TRY(find_changes(r, &has_any));
+    if (!has_any) {
+        frit_log_say(&r->log, FRIT_LOG_INFO, "%s: its matrices have the types of the model, and none is rounded again",
+                     r->path);
+        return FRIT_OK;
+    }
     const frit_engine_options options = engine_options(r);
     FRIT_TRY(frit_engine_new(&r->original.engine, r->source, &options));
     FRIT_TRY(open_streams(r));

@@ -14,7 +14,8 @@ static void make(frit_allocation *a, frit_allocated *list, uint64_t seed)
     static const char *const names[N] = {"a", "b", "c", "d", "e", "f"};
     frit_rng rng;
     frit_rng_init(&rng, seed);
-    *a = (frit_allocation){.source = "model", .list = list, .n = N};
+    static const frit_allocate_options options;
+    *a = (frit_allocation){.source = "model", .options = &options, .list = list, .n = N};
     for (size_t k = 0; k < N; k++) {
         const double weight = 1 + (double)(frit_rng_next(&rng) % 100);
         list[k] = (frit_allocated){.i = k, .name = names[k], .n_types = TYPES};
@@ -84,6 +85,10 @@ static void too_few_bytes_are_refused(void **state)
     make(&a, list, 1);
     assert_int_equal(frit_allocation_choose(&a, 200), FRIT_E_INVALID);
     assert_non_null(strstr(frit_error(), "bytes at least"));
+    assert_non_null(strstr(frit_error(), ", or types all"));
+    a.options = &(frit_allocate_options){.types = "all"};
+    assert_int_equal(frit_allocation_choose(&a, 200), FRIT_E_INVALID);
+    assert_null(strstr(frit_error(), "types all"));
     frit_map_free(&a.types);
 }
 

@@ -143,6 +143,7 @@ static const any_function every_function[] = {
     ENTRY(frit_covariance_error),
     ENTRY(frit_engine_observe_covariance),
     ENTRY(frit_refine),
+    ENTRY(frit_refine_check),
     ENTRY(frit_engine_observe),
     ENTRY(frit_convert_option_rows),
     ENTRY(frit_quantize_option_rows),

@@ -138,6 +138,7 @@ static void check_covariance(void)
     REFUSES(frit_refine, source, NULL, "a.gguf", &refine);
     REFUSES(frit_refine, target, "a.gguf", NULL, &refine);
     REFUSES(frit_refine, options, "a.gguf", "a.gguf", NULL);
+    REFUSES(frit_refine_check, source, NULL, 4096);
     frit_covariance_free(covariance);
     FREES(frit_covariance_free, covariance);
 }

@@ -5,6 +5,7 @@
 #include "format/gguf.h"
 #include "format/rows.h"
 #include "support/support.h"
+#include "support/tiny_model.h"
 
 #include <math.h>
 
@@ -233,6 +234,49 @@ static void importance_of_another_model_is_refused(void **state)
     assert_fails(frit_convert(source, out, &options), FRIT_E_NOT_FOUND, "other.dat");
 }
 
+static void keep_warning(void *ctx, frit_log_level level, const char *sentence)
+{
+    if (level == FRIT_LOG_WARNING && strstr(sentence, "reached")) snprintf(ctx, 300, "%s", sentence);
+}
+
+// Of a model without experts.
+static void matrices_without_tokens_are_said(void **state)
+{
+    (void)state;
+    char source[600], file[600], out[600], said[300];
+    snprintf(source, sizeof source, "%s", tiny_model("tiny.gguf", &(tiny_options){0}));
+    snprintf(file, sizeof file, "%s", temp_path("unread.gguf"));
+    snprintf(out, sizeof out, "%s", temp_path("unread-out.gguf"));
+    static const char *const expected[] = {"", "no token of the importance file reached 1 matrix",
+                                           "no token of the importance file reached 2 matrices"};
+    for (size_t n_unread = 0; n_unread < FRIT_COUNT(expected); n_unread++) {
+        frit_importance *importance;
+        frit_importance_entry *entry;
+        frit_checkpoint *ckpt;
+        size_t n = 0;
+        assert_ok(frit_importance_new(&importance));
+        assert_ok(frit_checkpoint_open(&ckpt, source, NULL));
+        for (size_t i = 0; i < ckpt->n_tensors; i++) {
+            const frit_tensor *tensor = &ckpt->tensors[i];
+            if (!frit_convert_is_mixed(tensor) || !strstr(tensor->name, "blk.")) continue;
+            assert_ok(frit_importance_add(importance, tensor->name, (size_t)frit_tensor_width(tensor), 1, &entry));
+            for (size_t k = 0; k < entry->n_values; k++) entry->sums[k] = 1;
+            entry->counts[0] = n++ < n_unread ? 0 : 5;
+        }
+        frit_checkpoint_close(ckpt);
+        assert_ok(frit_importance_write(importance, file, NULL));
+        frit_importance_free(importance);
+        const frit_quantize_options quantize = {.mix = "q4_0", .importance = file, .pure = true};
+        *said = 0;
+        assert_ok(frit_convert(source, out,
+                               &(frit_convert_options){.quantize = &quantize, .log = keep_warning, .log_ctx = said}));
+        if (n_unread > 0) assert_string_equal(said, expected[n_unread]);
+        assert_null(strstr(said, "experts"));
+    }
+    remove(file);
+    remove(out);
+}
+
 // ------------------------------------------------------------------------------------- bytes
 
 static uint64_t hash_rows(uint64_t hash, const frit_tensor *tensor, int64_t n)
@@ -367,6 +411,7 @@ int main(void)
         cmocka_unit_test(bad_legacy_files_are_refused_with_a_sentence),
         cmocka_unit_test(cut_files_are_refused),
         cmocka_unit_test(importance_of_another_model_is_refused),
+        cmocka_unit_test(matrices_without_tokens_are_said),
         cmocka_unit_test(bytes_are_those_of_llama_quantize),
         cmocka_unit_test(files_come_back_in_both_formats),
         cmocka_unit_test(merged_files_add_sums_and_counts),

@@ -259,6 +259,7 @@ static void rules_that_say_nothing_are_refused(void **state)
     } rows[] = {
         {"attn_v", "keep: 'attn_v' is not a rule, expected REGEX=TYPE"},
         {"=q8_0", "keep: '=q8_0' is not a rule"},
+        {"(=q8_0", "keep: '(=q8_0': regex '('"},
         {"ffn_dwon=q8_0", "keep: 'ffn_dwon=q8_0' matches the name of no matrix that is quantized"},
         {"norm=q8_0", "keep: 'norm=q8_0' matches the name of no matrix that is quantized"},
         {"attn_v=q9", "unknown type 'q9'"},

@@ -1233,6 +1233,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_engine_observe_covariance": (c_int, [c_void_p, c_void_p]),
     "frit_covariance_error": (c_double, [c_void_p, POINTER(frit_covariance_info), c_int64, POINTER(c_float), c_int64]),
     "frit_refine": (c_int, [c_char_p, c_char_p, POINTER(frit_refine_options)]),
+    "frit_refine_check": (c_int, [c_void_p, c_size_t]),
     "frit_engine_profile": (c_int, [c_void_p, c_bool]),
     "frit_engine_get_profile": (c_bool, [c_void_p, c_size_t, POINTER(frit_profile_row)]),
     "frit_allocate": (c_int, [c_char_p, c_char_p, POINTER(frit_convert_options), POINTER(frit_allocate_options)]),
