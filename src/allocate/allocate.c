@@ -128,7 +128,7 @@ static frit_status add_labels(frit_allocation *a, uint64_t target, frit_meta *la
     for (size_t i = 0; i < sizeof a->sha256; i++) frit_format(hash + 2 * i, 3, "%02x", a->sha256[i]);
     FRIT_TRY(frit_meta_add_text(labels, "quantize.method", "prices"));
     FRIT_TRY(frit_meta_add_u64(labels, "quantize.target_bytes", target));
-    FRIT_TRY(frit_meta_add_text(labels, "quantize.calibration.name", a->options->text ? "text" : "own samples"));
+    FRIT_TRY(frit_meta_add_text(labels, "quantize.calibration.name", a->has_text ? "text" : "own samples"));
     FRIT_TRY(frit_meta_add_text(labels, "quantize.calibration.sha256", hash));
     return frit_meta_add_u64(labels, "quantize.calibration.tokens", a->n_windows * a->n_ctx);
 }
@@ -286,7 +286,7 @@ frit_status frit_allocate(const char *source, const char *target, const frit_con
     FRIT_REQUIRE_UNUSED(options);
     if (convert->type || (convert->quantize && (convert->quantize->mix || convert->quantize->pure)))
         return frit_fail(FRIT_E_INVALID, "type, mix and pure choose types, expected none of them beside a size");
-    frit_allocation a = {.source = source, .convert = convert, .options = options};
+    frit_allocation a = {.source = source, .convert = convert, .options = options, .has_text = options->text != NULL};
     a.log = (frit_log){convert->log, convert->log_ctx};
     if (convert->quantize) a.quantize = *convert->quantize;
     const frit_status status = allocate(&a, target);

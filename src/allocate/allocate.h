@@ -53,8 +53,10 @@ typedef struct frit_allocation {
     frit_model *model;                // in floats
     frit_token *tokens;               // [n_windows][n_ctx]
     size_t n_windows, n_ctx;
+    bool has_text;         // it is one of the caller's, maybe of a state's
     uint8_t sha256[32];    // of the tokens
-    char key[65];          // of what was measured: model, text, windows
+    char model_key[65];    // of the model and its matrices, and of importance that was read
+    char key[65];          // of what was measured: that, text, windows
     uint64_t saved_ns;     // when the state was written
     double *errors;        // [n][FRIT_DTYPE_COUNT], below 0: not measured
     double *window_kl;     // [n][FRIT_PRICED_WINDOWS]: probe_kl in each window, below 0: not measured; may be NULL

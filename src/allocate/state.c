@@ -23,21 +23,28 @@ static void add_tensor(frit_sha256 *sum, const frit_tensor *tensor)
     if (n > 0) frit_sha256_add(sum, (const uint8_t *)tensor->data + (n - n_sample) / 2, (size_t)n_sample);
 }
 
-static void make_key(frit_allocation *a)
+// With n_text bytes of a text, and the windows that are read of it or sampled.
+static void make_key(const frit_allocation *a, const char *text, size_t n_text, int32_t n_windows, char key[65])
 {
-    const frit_allocate_options *o = a->options;
-    const uint64_t numbers[] = {VERSION, a->n_ctx, (uint64_t)o->n_windows, o->text ? o->n_text + 1 : 0, a->n};
+    const uint64_t numbers[] = {VERSION, a->n_ctx, (uint64_t)n_windows, text ? n_text + 1 : 0, a->n};
     uint8_t hash[FRIT_SHA256_BYTES];
     frit_sha256 sum;
     frit_sha256_init(&sum);
     frit_sha256_add(&sum, numbers, sizeof numbers);
-    if (o->text) frit_sha256_add(&sum, o->text, o->n_text);
+    if (text) frit_sha256_add(&sum, text, n_text);
     for (size_t i = 0; i < a->ckpt->n_tensors; i++) add_tensor(&sum, &a->ckpt->tensors[i]);
     for (size_t k = 0; k < a->n; k++) frit_sha256_add(&sum, a->list[k].name, strlen(a->list[k].name) + 1);
     for (size_t i = 0; a->quantize.importance && i < a->read.n; i++)
         frit_sha256_add(&sum, a->read.entries[i].sums, a->read.entries[i].n_values * sizeof(double));
     frit_sha256_end(&sum, hash);
-    for (size_t i = 0; i < sizeof hash; i++) frit_format(a->key + 2 * i, 3, "%02x", hash[i]);
+    for (size_t i = 0; i < sizeof hash; i++) frit_format(key + 2 * i, 3, "%02x", hash[i]);
+}
+
+static void make_keys(frit_allocation *a)
+{
+    const frit_allocate_options *o = a->options;
+    make_key(a, NULL, 0, 0, a->model_key);
+    make_key(a, o->text, o->n_text, o->n_windows, a->key);
 }
 
 // ------------------------------------------------------------------------------------- saving
@@ -61,6 +68,7 @@ frit_status frit_allocation_save(frit_allocation *a)
                      errors = numbers_of(FRIT_VALUE_F64, a->n * FRIT_DTYPE_COUNT, a->errors);
     frit_status status = kl ? FRIT_OK : frit_fail_memory(a->n * sizeof *kl, "prices");
     if (status == FRIT_OK) status = frit_meta_add_text(&meta, "prices.key", a->key);
+    if (status == FRIT_OK && a->has_text) status = frit_meta_add_text(&meta, "prices.text_of", a->model_key);
     if (status == FRIT_OK) status = frit_meta_add(&meta, frit_str_of("prices.tokens"), tokens);
     if (status == FRIT_OK) status = frit_meta_add(&meta, frit_str_of("prices.kl"), prices);
     if (status == FRIT_OK) status = frit_meta_add(&meta, frit_str_of("prices.windows"), windows);
@@ -114,23 +122,39 @@ static double checked(double x)
     return x >= 0 && x < 1e30 ? x : -1;
 }
 
+// Whether what the state has may be taken. Its text serves where no other one is named: only it could be meant, and a
+// text that is lost is measured with no more. Then its key stays.
+static frit_status check_key(frit_allocation *a, const frit_meta *meta, bool *fits)
+{
+    const char *path = a->options->state;
+    frit_str key = {0}, text_of = {0};
+    bool found = false, has_text = false;
+    FRIT_TRY(frit_meta_get_text(meta, "prices.key", &key, &found));
+    FRIT_TRY(frit_meta_get_text(meta, "prices.text_of", &text_of, &has_text));
+    if (!found) return frit_fail(FRIT_E_FORMAT, "%s: has no prices, expected the state of an earlier run", path);
+    *fits = frit_str_is(key, a->key);
+    if (*fits) return FRIT_OK;
+    if (has_text && !a->options->text && frit_str_is(text_of, a->model_key) && key.len < sizeof a->key) {
+        memcpy(a->key, key.ptr, key.len);
+        a->key[key.len] = 0;
+        *fits = a->has_text = true;
+        frit_log_say(&a->log, FRIT_LOG_INFO, "%s: its text is taken, as none is named", path);
+        return FRIT_OK;
+    }
+    frit_log_say(&a->log, FRIT_LOG_WARNING, "%s: is of another model or text, and is measured again", path);
+    return FRIT_OK;
+}
+
 static frit_status take(frit_allocation *a, const frit_checkpoint *ckpt, bool *has_importance)
 {
     const size_t n_errors = a->n * FRIT_DTYPE_COUNT, n_windows = a->n * FRIT_PRICED_WINDOWS;
     const void *kl = find_items(&ckpt->meta, "prices.kl", FRIT_VALUE_F64, a->n),
                *errors = find_items(&ckpt->meta, "prices.errors", FRIT_VALUE_F64, n_errors),
                *windows = find_items(&ckpt->meta, "prices.windows", FRIT_VALUE_F64, n_windows);
-    frit_str key = {0};
-    bool found = false;
+    bool fits = false;
     *has_importance = false;
-    FRIT_TRY(frit_meta_get_text(&ckpt->meta, "prices.key", &key, &found));
-    if (!found)
-        return frit_fail(FRIT_E_FORMAT, "%s: has no prices, expected the state of an earlier run", a->options->state);
-    if (!frit_str_is(key, a->key)) {
-        frit_log_say(&a->log, FRIT_LOG_WARNING, "%s: is of another model or text, and is measured again",
-                     a->options->state);
-        return FRIT_OK;
-    }
+    FRIT_TRY(check_key(a, &ckpt->meta, &fits));
+    if (!fits) return FRIT_OK;
     FRIT_TRY(take_tokens(a, &ckpt->meta));
     *has_importance = ckpt->n_tensors > 0;
     if (errors) memcpy(a->errors, errors, n_errors * sizeof *a->errors);
@@ -168,7 +192,7 @@ frit_status frit_allocation_load(frit_allocation *a)
     if (!a->errors || !a->window_kl) return frit_fail_memory(n * sizeof *a->errors, "errors of types");
     for (size_t i = 0; i < n; i++) a->errors[i] = -1;
     for (size_t i = 0; i < n_windows; i++) a->window_kl[i] = -1;
-    make_key(a);
+    make_keys(a);
     if (!path || frit_path_get_kind(path) == FRIT_PATH_NONE) return FRIT_OK;
     FRIT_TRY(frit_file_open(&file, path, true));
     const frit_status status = load(a, file, path);

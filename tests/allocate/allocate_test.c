@@ -298,6 +298,40 @@ static void what_was_measured_serves_other_sizes(void **state)
     expect_equal_files(target, again);
 }
 
+// With its text and windows, for other sizes and after other runs; a text that is named is measured with.
+static void the_text_of_a_state_serves_where_none_is_named(void **state)
+{
+    (void)state;
+    char source[600], target[600], again[600], kept[600];
+    size_t n_text;
+    char *words = many_texts(&n_text);
+    snprintf(source, sizeof source, "%s", tiny_model("source.gguf", &(tiny_options){0}));
+    snprintf(target, sizeof target, "%s", temp_path("target.gguf"));
+    snprintf(again, sizeof again, "%s", temp_path("again.gguf"));
+    snprintf(kept, sizeof kept, "%s", temp_path("kept.state"));
+    remove(kept);
+    const frit_convert_options convert = {.n_threads = 2, .progress = count};
+    frit_allocate_options options = {.bits = 14, .text = words, .n_text = n_text, .n_windows = 1, .state = kept};
+    n_reports = 0;
+    assert_ok(frit_allocate(source, target, &convert, &options));
+    const int n_first = n_reports;
+    for (int i = 0; i < 2; i++) {
+        frit_allocate_options bare = {.bits = 14, .n_windows = i, .state = kept};
+        n_reports = 0;
+        assert_ok(frit_allocate(source, again, &convert, &bare));
+        assert_true(4 * n_reports < 3 * n_first);   // nothing was measured
+        expect_equal_files(target, again);
+    }
+    n_reports = 0;
+    assert_ok(frit_allocate(source, again, &convert, &options));
+    assert_true(4 * n_reports < 3 * n_first);
+    options.n_text -= 20;
+    n_reports = 0;
+    assert_ok(frit_allocate(source, again, &convert, &options));
+    assert_true(4 * n_reports > 3 * n_first);
+    free(words);
+}
+
 static void damaged_states_are_refused(void **state)
 {
     (void)state;
@@ -340,6 +374,7 @@ int main(void)
         cmocka_unit_test(it_can_be_cancelled_in_any_phase),
         cmocka_unit_test(a_stopped_run_goes_on_with_the_same_bytes),
         cmocka_unit_test(what_was_measured_serves_other_sizes),
+        cmocka_unit_test(the_text_of_a_state_serves_where_none_is_named),
         cmocka_unit_test(damaged_states_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,6 +128,29 @@ static void a_size_and_its_file_are_said_in_bytes(void **state)
     expect_said(source, "--size 400G -f TEXT", 0, "no matrix needs quantizing", "0 of 0");
 }
 
+static void the_text_of_a_state_serves_where_none_is_named(void **state)
+{
+    (void)state;
+    char kept[512], options[1200];
+    size_t n, n_again;
+    snprintf(kept, sizeof kept, "%s", temp_path("kept.state"));
+    snprintf(options, sizeof options, "--plan --bits 14 -f TEXT --state '%s'", kept);
+    outcome o = quantize(source, options);
+    assert_int_equal(o.code, 0);
+    outcome_free(&o);
+    char *bytes = read_file(kept, &n);
+    snprintf(options, sizeof options, "--plan --bits 12 --state '%s'", kept);
+    o = quantize(source, options);
+    assert_int_equal(o.code, 0);
+    if (!strstr(o.err, "its text is taken, as none is named")) fail_msg("%s", o.err);
+    outcome_free(&o);
+    char *again = read_file(kept, &n_again);
+    assert_int_equal(n, n_again);
+    assert_memory_equal(bytes, again, n);
+    free(bytes);
+    free(again);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +159,7 @@ int main(void)
         cmocka_unit_test(wrong_values_are_named),
         cmocka_unit_test(no_more_of_a_text_is_read_than_asked_for),
         cmocka_unit_test(a_size_and_its_file_are_said_in_bytes),
+        cmocka_unit_test(the_text_of_a_state_serves_where_none_is_named),
     };
     return cmocka_run_group_tests(tests, make_inputs, NULL);
 }
