@@ -28,6 +28,7 @@ typedef struct runner {
     frit_engine *engine;
     frit_session *session;
     frit_model_info info;
+    uint64_t n_bytes;   // of its files; with --type of the tensors, for there is no file in that type
 } runner;
 
 // Less than that is rounding: the same model has it too.
@@ -77,6 +78,14 @@ static const frit_option *compare_rows(size_t *n_rows)
 
 // ---------------------------------------------------------------------------------------- models
 
+static uint64_t bytes_of(const frit_model *model)
+{
+    frit_model_file file;
+    uint64_t n_bytes = 0;
+    for (size_t i = 0; frit_model_get_file(model, i, &file); i++) n_bytes += file.n_bytes;
+    return n_bytes;
+}
+
 static int runner_open(runner *r, const compare_args *args, const char *path)
 {
     int code = cli_open_model(&r->model, &args->common, &args->model, path);
@@ -85,6 +94,7 @@ static int runner_open(runner *r, const compare_args *args, const char *path)
     if (code == CLI_DONE) code = cli_open_engine(&r->engine, &args->common, r->model, &args->engine);
     if (code != CLI_DONE) return code;
     frit_model_get_info(r->model, &r->info);
+    r->n_bytes = args->model.type ? r->info.n_bytes : bytes_of(r->model);
     const frit_status status = frit_session_new(&r->session, r->engine);
     return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
@@ -103,6 +113,7 @@ static const char *name_of(const char *path)
     return at && at[1] ? at + 1 : path;
 }
 
+// Of its tensors, without what else a file has.
 static double bits_of(const frit_model_info *info)
 {
     return info->n_params > 0 ? 8 * (double)info->n_bytes / (double)info->n_params : 0;
@@ -160,21 +171,23 @@ static void print_head(const comparison *c)
            "KL divergence", "90 %", "95 %", "99 %", "99.9 %", "dp RMS", "dp mean", "same top", "perplexity ratio");
 }
 
-static void print_row(const comparison *c, const frit_model_info *info, const divergence_figures *f)
+static void print_row(const comparison *c, const runner *other, const divergence_figures *f)
 {
+    const frit_model_info *info = &other->info;
     char size[32];
-    cli_size_text(info->n_bytes, size);
+    cli_size_text(other->n_bytes, size);
     printf("%-*s %10s %6.3f  %.6f +- %.6f %9.5f %9.5f %9.5f %9.5f  %6.3f %% %6.3f %% %6.2f %%  %.5f +- %.5f\n",
            (int)c->width, name_of(info->path), size, bits_of(info), f->kl.value, f->kl.error, f->kl_90, f->kl_95,
            f->kl_99, f->kl_999, 100 * f->change_rms.value, 100 * f->change.value, 100 * f->same_top.value,
            f->ratio.value, f->ratio.error);
 }
 
-static int add_json(comparison *c, const frit_model_info *info, const divergence_figures *f)
+static int add_json(comparison *c, const runner *other, const divergence_figures *f)
 {
+    const frit_model_info *info = &other->info;
     json_t *object =
-        json_pack("{s:s, s:I, s:f, s:f, s:f}", "model", name_of(info->path), "bytes", (json_int_t)info->n_bytes, "bits",
-                  bits_of(info), "perplexity", f->perplexity.value, "error", f->perplexity.error);
+        json_pack("{s:s, s:I, s:f, s:f, s:f}", "model", name_of(info->path), "bytes", (json_int_t)other->n_bytes,
+                  "bits", bits_of(info), "perplexity", f->perplexity.value, "error", f->perplexity.error);
     json_t *figures = divergence_json(f);
     const bool failed = !object || !figures || json_object_update(object, figures) != 0;
     json_decref(figures);
@@ -185,11 +198,11 @@ static int add_json(comparison *c, const frit_model_info *info, const divergence
 static int report(comparison *c, const runner *other)
 {
     const divergence_figures f = divergence_finish(&c->divergence);
-    c->points[c->n_points].bytes = (double)other->info.n_bytes;
+    c->points[c->n_points].bytes = (double)other->n_bytes;
     c->points[c->n_points++].kl = f.kl.value > LEAST_DRAWN ? f.kl.value : 0;
-    if (c->args->compare.json) return add_json(c, &other->info, &f);
+    if (c->args->compare.json) return add_json(c, other, &f);
     if (c->n_models++ == 0) print_head(c);
-    print_row(c, &other->info, &f);
+    print_row(c, other, &f);
     return cli_flush() ? CLI_DONE : CLI_INTERRUPTED;
 }
 
@@ -197,7 +210,7 @@ static int print_json(comparison *c)
 {
     const frit_model_info *info = &c->base.info;
     json_t *object = json_pack("{s:{s:s, s:I, s:f}, s:I, s:I, s:O}", "base", "model", name_of(info->path), "bytes",
-                               (json_int_t)info->n_bytes, "bits", bits_of(info), "windows", (json_int_t)c->windows.n,
+                               (json_int_t)c->base.n_bytes, "bits", bits_of(info), "windows", (json_int_t)c->windows.n,
                                "n_ctx", (json_int_t)c->windows.n_ctx, "models", c->list);
     return cli_print_json(object, JSON_INDENT(2));
 }

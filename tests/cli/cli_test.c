@@ -135,6 +135,12 @@ static void models_are_compared_side_by_side(void **state)
     snprintf(model, sizeof model, "%s", project_path("models/fable.gguf"));
     snprintf(command, sizeof command, "kl '%s' '%s' -c 16 -f - --cpu reference", model, model);
     expect(command, text, 0, "fable.gguf", NULL);
+    size_t n_bytes;
+    char field[64];
+    free(read_file(model, &n_bytes));
+    snprintf(field, sizeof field, "\"bytes\": %zu,", n_bytes);   // of the file, not of its tensors
+    snprintf(command, sizeof command, "kl '%s' '%s' -c 16 -f - --json --windows 1", model, model);
+    expect(command, text, 0, field, NULL);
     snprintf(command, sizeof command, "kl '%s' '%s' '%s' -c 16 -f - --json --type q2_k", model, model, model);
     outcome o = frit(command, text);
     assert_int_equal(o.code, 0);
