@@ -370,9 +370,18 @@ void server_change_adapters(server_exchange *exchange)
     free(scales);
 }
 
+// Without logprobs the answer would have none, and not say why.
+static bool check_top(server_exchange *exchange)
+{
+    const server_generation *request = exchange->request;
+    if (request->n_top == 0 || request->wants_logprobs) return true;
+    return server_refuse(&exchange->problem, 400, "invalid_value", "top_logprobs",
+                         "top_logprobs: is %d, expected logprobs true beside it", request->n_top);
+}
+
 void server_complete_chat(server_exchange *exchange)
 {
-    server_generate(exchange, true);
+    if (check_top(exchange)) server_generate(exchange, true);
 }
 
 // With a suffix the answer fills the gap between the prompt and it.

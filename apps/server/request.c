@@ -459,6 +459,7 @@ void server_clear_generation(void *ctx)
 
 #define OLD_TOOLS     "it is an old form; use tools and tool_choice"
 #define SAMPLER_LATER "it comes with a later version"
+#define NO_BEAMS      "the server samples; 'frit run --beams N' searches"
 
 // clang-format off
 // Fields that both kinds of generation have.
@@ -486,7 +487,7 @@ void server_clear_generation(void *ctx)
     {"min_tokens", FIELD_INT, .offset = AT(min_tokens), .min = 0, .max = INT32_MAX},                      \
     {"ignore_eos", FIELD_BOOL, .offset = AT(ignores_end)},                                                \
     {"timings_per_token", FIELD_BOOL, .offset = AT(wants_timings)},                                       \
-    LATER("use_beam_search", .harmless = "false", .why = SAMPLER_LATER),                                  \
+    LATER("use_beam_search", .harmless = "false", .why = NO_BEAMS),                                       \
     {"guided_json", FIELD_CUSTOM, .parse = parse_guided_json},                                            \
     {"guided_regex", FIELD_CUSTOM, .parse = parse_guided_regex},                                          \
     {"guided_grammar", FIELD_CUSTOM, .parse = parse_guided_grammar},                                      \
