@@ -113,7 +113,7 @@ static void run_pieces(setting *s, int step)
 static void pieces_cover_rows_and_tokens_once(void **state)
 {
     (void)state;
-    static const int64_t outs[] = {16, 128, 130, 400}, tokens[] = {40, 255, 256, 300, 700};
+    static const int64_t outs[] = {16, 128, 130, 400}, tokens[] = {40, 255, 256, 300, 700, 1100};
     static const int steps[] = {1, 3, 1000};
     for (size_t i = 0; i < sizeof outs / sizeof outs[0]; i++)
         for (size_t j = 0; j < sizeof tokens / sizeof tokens[0]; j++)

@@ -23,7 +23,8 @@ enum {
     PIECE_ROWS = 2 * UNIT_ROWS,
     TILE_RESULTS = PIECE_ROWS * FRIT_MATRIX_TOKENS,
     GROUP_ROWS = FRIT_MATRIX_UNPACKED_ROWS,
-    GROUP_TOKENS = 128,
+    MOST_PARTS = GROUP_ROWS / PIECE_ROWS,   // so many times as many rows, and a part of the tokens
+    PART_TOKENS = 128,                      // at least
 };
 
 typedef struct operand {   // a matrix of a task, and the activations in the form that it wants
@@ -47,23 +48,18 @@ static bool unpacks(const frit_task *task)
     return form == FRIT_FORM_BF16_TILES || form == FRIT_FORM_BF16_PAIRS;
 }
 
-// Into how many parts pieces cut the tokens.
+// Into how many parts pieces cut the tokens; they have as many times PIECE_ROWS then.
 static int64_t token_parts(const frit_task *task)
 {
-    const int64_t n = frit_node_height(task->node) / GROUP_TOKENS;
-    return n > 1 && !task->continued && unpacks(task) && frit_few_height(task->env, task->node) == 0 ? n : 1;
-}
-
-// Rows of a piece with a part of the tokens: as much work as one of PIECE_ROWS with all of them, or less.
-static int64_t group_rows(int64_t n_parts)
-{
-    return n_parts * PIECE_ROWS < GROUP_ROWS ? n_parts * PIECE_ROWS : GROUP_ROWS;
+    const int64_t n = frit_node_height(task->node) / PART_TOKENS;
+    if (n < 2 || task->continued || !unpacks(task) || frit_few_height(task->env, task->node) > 0) return 1;
+    return n < MOST_PARTS ? n : MOST_PARTS;
 }
 
 int frit_linear_pieces(const frit_task *task)
 {
     const int64_t parts = frit_node_height(task->node) > 0 ? token_parts(task) : 0;
-    const int64_t piece = parts > 1 ? group_rows(parts) : task->unit > PIECE_ROWS ? task->unit : PIECE_ROWS;
+    const int64_t piece = parts > 1 ? parts * PIECE_ROWS : task->unit > PIECE_ROWS ? task->unit : PIECE_ROWS;
     const int64_t n = (frit_node_width(task->node) + piece - 1) / piece * parts;
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }
@@ -222,7 +218,7 @@ static void multiply_both(const frit_task *task, rows_of_kind *many, rows_of_kin
 // Pieces of parts of the tokens: those of the same rows lie one after the other, and are multiplied as one.
 static void multiply_parts(const frit_task *task, rows_of_kind *k, int64_t n_parts, frit_share share, const results *to)
 {
-    const int64_t n_out = frit_node_width(task->node), n_tokens = k->end, n_rows = group_rows(n_parts);
+    const int64_t n_out = frit_node_width(task->node), n_tokens = k->end, n_rows = n_parts * PIECE_ROWS;
     const frit_range mine = frit_split((n_out + n_rows - 1) / n_rows * n_parts, 1, share);
     for (int64_t i = mine.begin, n; i < mine.end; i += n) {
         const int64_t o = i / n_parts * n_rows, part = i % n_parts;
