@@ -2,21 +2,29 @@
 // Rounding rows with the covariance of their inputs.
 #include "engine/refine_rows.h"
 #include "engine/refine_eight.h"
+#include "engine/refine_lanes.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 128, TILED_COLUMNS = 256, ROWS = 32 };   // of a block, of a product in tiles; rows of a thread
+enum {
+    COLUMNS = FRIT_REFINE_COLUMNS,
+    TILED_COLUMNS = 256,
+    ROWS = 32
+};   // of a block, of a product in tiles; rows of a thread
 
 typedef struct job {
     const frit_refine_input *in;
     const frit_block_format *format;
+    frit_kernels kernels;
     frit_refine_rows *rows;
     size_t row_bytes;
     int64_t n_blocks;   // of a row
     double *changes;    // of each ROWS rows
     _Atomic bool failed;
+    _Atomic int64_t next;   // row that no thread has taken
 } job;
 
 // Memory of a thread: ROWS rows.
@@ -26,6 +34,8 @@ typedef struct batch {
     float *target, *error, *gradient, *other;   // [ROWS, width]
     float tile[ROWS][COLUMNS], directions[ROWS][FRIT_UNPACKED_CODES];
     frit_unpacked_block *blocks;   // [ROWS, n_blocks]
+    frit_refine_lanes lanes;
+    float curvature[COLUMNS][COLUMNS];
     // For products in tiles: rows in bfloat16, results turned around, and the kernel's own.
     uint8_t *plain;   // [ROWS, width]
     float turned[TILED_COLUMNS][ROWS];
@@ -229,218 +239,65 @@ static void round_columns(batch *b, int64_t begin, int64_t end)
 
 // ------------------------------------------------------------------------------------- descent
 
-// A change of column k by `delta`, as columns [begin, end) of the gradient see it.
-static void change(const batch *b, int64_t row, int64_t k, float delta, int64_t begin, int64_t end)
+// Sixteen rows from row `first` on, as lanes; there may be fewer.
+static void load_lanes(batch *b, int64_t first, int64_t begin, int64_t end)
 {
-    const frit_refine_input *in = b->job->in;
-    const float *h = in->sums + k * in->width;
-    float *gradient = b->gradient + row * in->width;
-    b->error[row * in->width + k] += delta;
-    b->other[row * COLUMNS + k - begin] += delta;
-    for (int64_t j = begin; j < end; j++) gradient[j] += delta * h[j];
-    gradient[k] += delta * in->damping;
+    const frit_block_format *format = b->job->format;
+    frit_refine_lanes *l = &b->lanes;
+    const int64_t width = b->job->in->width;
+    *l = (frit_refine_lanes){
+        .format = format, .kernels = &b->job->kernels, .n = (int)(end - begin), .h = b->curvature[0]};
+    for (int64_t r = first; r < b->n && r < first + FRIT_REFINE_LANES; r++) {
+        const float *target = b->target + r * width, *error = b->error + r * width, *gradient = b->gradient + r * width;
+        for (int64_t k = begin; k < end; k++) {
+            l->now[k - begin][r - first] = target[k] + error[k];
+            l->gradient[k - begin][r - first] = gradient[k];
+            l->codes[k - begin][r - first] = block_of(b, r, k)->codes[k % format->block];
+        }
+        for (int64_t k = begin; k < end; k += format->group) {
+            const frit_unpacked_block *block = block_of(b, r, k);
+            const int64_t g = (k - begin) / format->group;
+            l->d[g][r - first] = block->d;
+            l->dmin[g][r - first] = block->dmin;
+            l->scales[g][r - first] = block->scales[group_of(format, k)];
+            l->mins[g][r - first] = format->min_high > 0 ? block->mins[group_of(format, k)] : 0;
+        }
+    }
 }
 
-static void improve_codes(const batch *b, int64_t row, int64_t begin, int64_t end)
+// `other` gets what the numbers have changed by.
+static void store_lanes(batch *b, int64_t first, int64_t begin, int64_t end)
+{
+    const frit_block_format *format = b->job->format;
+    const frit_refine_lanes *l = &b->lanes;
+    const int64_t width = b->job->in->width;
+    for (int64_t r = first; r < b->n && r < first + FRIT_REFINE_LANES; r++) {
+        const float *target = b->target + r * width;
+        float *error = b->error + r * width, *gradient = b->gradient + r * width, *other = b->other + r * COLUMNS;
+        for (int64_t k = begin; k < end; k++) {
+            const float next = l->now[k - begin][r - first] - target[k];
+            other[k - begin] = next - error[k];
+            error[k] = next;
+            gradient[k] = l->gradient[k - begin][r - first];
+            block_of(b, r, k)->codes[k % format->block] = (int8_t)l->codes[k - begin][r - first];
+        }
+        for (int64_t k = begin; k < end; k += format->group) {
+            frit_unpacked_block *block = block_of(b, r, k);
+            const int64_t g = (k - begin) / format->group;
+            block->d = l->d[g][r - first];
+            block->dmin = l->dmin[g][r - first];
+            block->scales[group_of(format, k)] = (int16_t)l->scales[g][r - first];
+            if (format->min_high > 0) block->mins[group_of(format, k)] = (int16_t)l->mins[g][r - first];
+        }
+    }
+}
+
+static void load_curvature(batch *b, int64_t begin, int64_t end)
 {
     const frit_refine_input *in = b->job->in;
-    const frit_block_format *format = b->job->format;
-    const float *target = b->target + row * in->width, *gradient = b->gradient + row * in->width;
-    const float *error = b->error + row * in->width;
     for (int64_t k = begin; k < end; k++) {
-        const float wanted = target[k] + error[k] - gradient[k] / (in->sums[k * in->width + k] + in->damping);
-        const int8_t *code = &block_of(b, row, k)->codes[k % format->block], before = *code;
-        const float next = round_to_level(b, row, k, wanted);
-        if (*code != before) change(b, row, k, next - target[k] - error[k], begin, end);
-    }
-}
-
-// Eight columns from k on: of a row with these gradients, after these steps.
-static frit_refine_eight eight_of(const batch *b, int64_t row, int64_t k, const float *gradient, const float *steps)
-{
-    const frit_refine_input *in = b->job->in;
-    const float *target = b->target + row * in->width + k, *error = b->error + row * in->width + k;
-    frit_refine_eight eight = {.format = b->job->format};
-    for (int i = 0; i < 8; i++) {
-        memcpy(eight.curvature[i], in->sums + (k + i) * in->width + k, sizeof eight.curvature[i]);
-        eight.curvature[i][i] += in->damping;
-        eight.gradient[i] = gradient[i];
-        eight.now[i] = target[i] + error[i] + (steps ? steps[i] : 0);
-    }
-    return eight;
-}
-
-static void improve_eights(const batch *b, int64_t row, int64_t begin, int64_t end)
-{
-    const frit_block_format *format = b->job->format;
-    for (int64_t k = begin; k < end; k += 8) {
-        frit_refine_eight eight = eight_of(b, row, k, b->gradient + row * b->job->in->width + k, NULL);
-        frit_unpacked_block *block = block_of(b, row, k);
-        int8_t *codes = block->codes + k % format->block;
-        eight.scale = frit_block_format_scale(block, group_of(format, k));
-        if (eight.scale == 0 || !(frit_refine_eight_find(&eight, codes) < 0)) continue;
-        for (int i = 0; i < 8; i++) {
-            const float step = eight.scale * (float)codes[i] - eight.now[i];
-            if (step != 0) change(b, row, k + i, step, begin, end);
-        }
-    }
-}
-
-// How far to go along `direction`, over n columns from `first` on.
-static float best_step(const batch *b, int64_t row, int64_t first, int n, const float *direction)
-{
-    const frit_refine_input *in = b->job->in;
-    const float *gradient = b->gradient + row * in->width;
-    float slope = 0, curve = 0;
-    for (int i = 0; i < n; i++) {
-        const float *h = in->sums + (first + i) * in->width + first;
-        float sum = in->damping * direction[i];
-        for (int j = 0; j < n; j++) sum += h[j] * direction[j];
-        curve += direction[i] * sum;
-        slope += direction[i] * gradient[first + i];
-    }
-    return curve > 0 ? -slope / curve : 0;
-}
-
-static void apply_step(const batch *b, int64_t row, int64_t first, int n, const float *direction, float step,
-                       int64_t begin, int64_t end)
-{
-    for (int i = 0; i < n && step != 0; i++)
-        if (direction[i] != 0) change(b, row, first + i, step * direction[i], begin, end);
-}
-
-// The scale, then the min of the block at `first`, where these are numbers in half precision.
-static void improve_factors(const batch *b, int64_t row, int64_t first, int64_t begin, int64_t end)
-{
-    const frit_block_format *format = b->job->format;
-    frit_unpacked_block *block = block_of(b, row, first);
-    const int n = format->group;
-    float direction[FRIT_UNPACKED_CODES] = {0};
-    for (int i = 0; i < n; i++) direction[i] = frit_block_format_level(format, block->codes[i]);
-    float before = block->d;
-    frit_block_format_set_scale(format, block, 0, before + best_step(b, row, first, n, direction));
-    apply_step(b, row, first, n, direction, block->d - before, begin, end);
-    if (format->min_high == 0) return;
-    for (int i = 0; i < n; i++) direction[i] = -1;
-    before = block->dmin;
-    frit_block_format_set_min(format, block, 0, before + best_step(b, row, first, n, direction));
-    apply_step(b, row, first, n, direction, block->dmin - before, begin, end);
-}
-
-static bool has_integers(const frit_block_format *format)
-{
-    return format->scale_low < format->scale_high;
-}
-
-// A group with another scale and min, and the codes that suit these.
-typedef struct trial {
-    int scale, min;
-    float steps[FRIT_UNPACKED_CODES];   // of the group's numbers
-    int8_t codes[FRIT_UNPACKED_CODES];
-    float gain;   // of the squared error: below 0 is better
-} trial;
-
-enum { SWEEPS = 2 };   // over the codes of a group
-
-static void try_step(const batch *b, int64_t first, int k, float step, trial *t, float *gradient)
-{
-    const frit_refine_input *in = b->job->in;
-    const float *h = in->sums + (first + k) * in->width + first;
-    t->steps[k] += step;
-    for (int j = 0; j < b->job->format->group; j++) gradient[j] += step * h[j];
-    gradient[k] += step * in->damping;
-}
-
-static void try_eights(const batch *b, int64_t row, int64_t first, trial *t, float *gradient)
-{
-    const int n = b->job->format->group;
-    const float scale = block_of(b, row, first)->d * (float)t->scale;
-    for (int i = 0; i < SWEEPS * n && scale != 0; i += 8) {
-        const int k = i % n;
-        frit_refine_eight eight = eight_of(b, row, first + k, gradient + k, t->steps + k);
-        eight.scale = scale;
-        frit_refine_eight_find(&eight, t->codes + k);
-        for (int j = 0; j < 8; j++) {
-            const float step = scale * (float)t->codes[k + j] - eight.now[j];
-            if (step != 0) try_step(b, first, k + j, step, t, gradient);
-        }
-    }
-}
-
-static void try_codes(const batch *b, int64_t row, int64_t first, trial *t, float *gradient)
-{
-    const frit_refine_input *in = b->job->in;
-    const frit_block_format *format = b->job->format;
-    const frit_unpacked_block *block = block_of(b, row, first);
-    const int64_t at = row * in->width + first;
-    const float scale = block->d * (float)t->scale, min = block->dmin * (float)t->min;
-    const int n = format->group;
-    for (int i = 0; i < SWEEPS * n; i++) {
-        const int k = i % n;
-        const float *h = in->sums + (first + k) * in->width + first;
-        const float now = b->target[at + k] + b->error[at + k] + t->steps[k];
-        const float wanted = now - gradient[k] / (h[k] + in->damping);
-        if (scale != 0) t->codes[k] = (int8_t)frit_block_format_nearest(format, (wanted + min) / scale);
-        const float step = scale * frit_block_format_level(format, t->codes[k]) - min - now;
-        if (step != 0) try_step(b, first, k, step, t, gradient);
-    }
-}
-
-// Coordinate descent within the group.
-static void try_group(const batch *b, int64_t row, int64_t first, trial *t)
-{
-    const frit_block_format *format = b->job->format;
-    const int64_t at = row * b->job->in->width + first;
-    const int n = format->group;
-    float gradient[FRIT_UNPACKED_CODES];
-    memcpy(gradient, b->gradient + at, (size_t)n * sizeof *gradient);
-    memcpy(t->codes, block_of(b, row, first)->codes + first % format->block, (size_t)n);
-    memset(t->steps, 0, (size_t)n * sizeof *t->steps);
-    (format->is_grid ? try_eights : try_codes)(b, row, first, t, gradient);
-    t->gain = 0;
-    for (int k = 0; k < n; k++) t->gain += 0.5f * t->steps[k] * (gradient[k] + b->gradient[at + k]);
-}
-
-static bool is_allowed(const frit_block_format *format, const trial *t)
-{
-    return t->scale >= format->scale_low && t->scale <= format->scale_high && t->min >= 0 && t->min <= format->min_high;
-}
-
-// The best of the group's neighbours: scale or min may change by one step.
-static bool find_neighbour(const batch *b, int64_t row, int64_t first, trial *best)
-{
-    const frit_block_format *format = b->job->format;
-    const frit_unpacked_block *block = block_of(b, row, first);
-    const int g = group_of(format, first), reach = format->min_high > 0 ? 1 : 0;
-    trial t;
-    best->gain = 0;
-    for (int s = -format->scale_step; s <= format->scale_step; s += format->scale_step)
-        for (int m = -reach; m <= reach; m++) {
-            t.scale = block->scales[g] + s;
-            t.min = reach > 0 ? block->mins[g] + m : 0;
-            if ((s != 0 && m != 0) || !is_allowed(format, &t)) continue;
-            try_group(b, row, first, &t);
-            if (t.gain < best->gain) *best = t;
-        }
-    return best->gain < 0;
-}
-
-// The integers of the group at `first`, one step at a time while there is a better neighbour.
-static void improve_integers(const batch *b, int64_t row, int64_t first, int64_t begin, int64_t end)
-{
-    enum { MOST_STEPS = 2 };
-    const frit_block_format *format = b->job->format;
-    frit_unpacked_block *block = block_of(b, row, first);
-    const int g = group_of(format, first);
-    trial best;
-    for (int i = 0; i < MOST_STEPS && find_neighbour(b, row, first, &best); i++) {
-        const bool is_last = best.scale == block->scales[g] && (format->min_high == 0 || best.min == block->mins[g]);
-        block->scales[g] = (int16_t)best.scale;
-        if (format->min_high > 0) block->mins[g] = (int16_t)best.min;
-        memcpy(block->codes + first % format->block, best.codes, (size_t)format->group);
-        for (int k = 0; k < format->group; k++)
-            if (best.steps[k] != 0) change(b, row, first + k, best.steps[k], begin, end);
-        if (is_last) return;
+        memcpy(b->curvature[k - begin], in->sums + k * in->width + begin, (size_t)(end - begin) * sizeof(float));
+        b->curvature[k - begin][k - begin] += in->damping;
     }
 }
 
@@ -459,12 +316,11 @@ static void improve_columns(batch *b, int64_t begin, int64_t end, int64_t unit, 
 {
     const frit_refine_input *in = b->job->in;
     const int64_t n = in->width;
-    const frit_block_format *format = b->job->format;
-    memset(b->other, 0, (size_t)(b->n * COLUMNS) * sizeof(float));
-    for (int64_t r = 0; r < b->n; r++) {
-        (format->is_grid ? improve_eights : improve_codes)(b, r, begin, end);
-        for (int64_t first = begin; first < end; first += format->group)
-            (has_integers(format) ? improve_integers : improve_factors)(b, r, first, begin, end);
+    load_curvature(b, begin, end);
+    for (int64_t first = 0; first < b->n; first += FRIT_REFINE_LANES) {
+        load_lanes(b, first, begin, end);
+        frit_refine_lanes_improve(&b->lanes);
+        store_lanes(b, first, begin, end);
     }
     for (int64_t first = unit; first < unit_end; first += COLUMNS) {
         const int64_t last = first + COLUMNS < unit_end ? first + COLUMNS : unit_end;
@@ -554,6 +410,11 @@ static void improve_super_blocks(batch *b, int64_t first)
     }
 }
 
+static bool has_integers(const frit_block_format *format)
+{
+    return format->scale_low < format->scale_high;
+}
+
 // All of a super-block, or of a few blocks: what the other columns have become is seen once.
 static void improve_unit(batch *b, int64_t begin, int64_t end)
 {
@@ -626,6 +487,7 @@ static uint8_t *aligned(uint8_t *at)
 
 static void run_part(void *ctx, int part, int parts)
 {
+    (void)part, (void)parts;
     job *j = ctx;
     const bool in_tiles = j->in->tiles.memory != NULL;
     const size_t n = (size_t)(ROWS * (j->in->width < COLUMNS ? COLUMNS : j->in->width));
@@ -635,7 +497,7 @@ static void run_part(void *ctx, int part, int parts)
     const size_t n_scratch = frit_dense_tile_scratch_bytes();
     uint8_t *tiles = in_tiles ? malloc(n_scratch + n * sizeof(uint16_t) + 64) : NULL;
     if (!b || !memory || !blocks || (in_tiles && !tiles)) j->failed = true;
-    for (int64_t first = (int64_t)part * ROWS; first < j->rows->n && !j->failed; first += (int64_t)parts * ROWS) {
+    for (int64_t first; !j->failed && (first = atomic_fetch_add(&j->next, ROWS)) < j->rows->n;) {
         *b = (batch){.job = j,
                      .first = first,
                      .n = j->rows->n - first < ROWS ? j->rows->n - first : ROWS,
@@ -657,6 +519,7 @@ static void run_part(void *ctx, int part, int parts)
 frit_status frit_refine_run(const frit_refine_input *input, frit_refine_rows *rows, frit_pool *pool)
 {
     job j = {.in = input, .format = frit_block_format_get(rows->type), .rows = rows};
+    frit_isa_install(&j.kernels, NULL, 1);
     if (!j.format || input->width % j.format->block != 0)
         return frit_fail(FRIT_E_INVALID, "rows of %lld numbers of %s cannot be refined", (long long)input->width,
                          frit_dtype_get(rows->type)->name);

@@ -221,6 +221,20 @@ typedef struct frit_state_rows {
 
 enum { FRIT_STATE_CHUNK = 16 };   // rows whose decays are computed at a time
 
+// Coordinate descent of FRIT_DESCENT_LANES rows side by side: each column in turn becomes the number
+// scale * level(code) - min that is best while all others stay, and the gradients follow its step.
+enum { FRIT_DESCENT_LANES = 16 };
+
+typedef struct frit_descent {
+    int n, group, n_sweeps;   // columns, those of a group, sweeps over all of them
+    const float *h;           // [n, stride]: what a step of a column adds to the gradients
+    int64_t stride;
+    int low, high;                   // codes
+    const int8_t *levels;            // of codes; NULL: the codes themselves
+    const float *scales, *mins;      // [n / group, lanes]
+    float *now, *gradient, *codes;   // [n, lanes]
+} frit_descent;
+
 typedef struct frit_kernels {
     const char *isa;   // of the vector kernels below
     bool in_order;     // frit_product.in_order: this processor's memory is faster so (docs/speed/memory.md)
@@ -269,6 +283,9 @@ typedef struct frit_kernels {
     bool attend_bf16_if_long;   // only for sequences of long prompts
     void (*pack_kv_page)(const frit_bf16_page *page);
     void (*state_rows)(const frit_state_rows *rows);
+    void (*descend)(const frit_descent *descent);
+    // gradient[j] += sum over n_steps k of steps[k] * h[k, j], for n columns j; lanes as above.
+    void (*follow)(float *gradient, const float *steps, int n_steps, const float *h, int64_t stride, int n);
     float (*max)(const float *x, int64_t n);
     float (*exp_sum)(float *x, float max, int64_t n);   // x = exp(x - max); returns the sum
 
@@ -305,4 +322,5 @@ const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap, int64_t
 #undef ISA_ANY
 #undef ISA_X86
 #undef ISA_ARM
-void frit_install_scalar_state(frit_kernels *kernels);   // scalar's part for recurrent layers
+void frit_install_scalar_descend(frit_kernels *kernels);   // scalar's part for rounding again
+void frit_install_scalar_state(frit_kernels *kernels);     // scalar's part for recurrent layers

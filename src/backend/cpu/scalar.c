@@ -412,4 +412,5 @@ void frit_install_scalar(frit_kernels *k)
         .probe_float = probe_float,
     };
     frit_install_scalar_state(k);
+    frit_install_scalar_descend(k);
 }

@@ -10,3 +10,4 @@ void frit_install_neon_convert(frit_kernels *kernels);
 void frit_install_neon_attend(frit_kernels *kernels);        // few queries
 void frit_install_neon_attend_tile(frit_kernels *kernels);   // many
 void frit_install_neon_state(frit_kernels *kernels);
+void frit_install_neon_descend(frit_kernels *kernels);

@@ -95,5 +95,6 @@ void frit_install_neon(frit_kernels *k)
     frit_install_neon_attend(k);
     frit_install_neon_attend_tile(k);
     frit_install_neon_state(k);
+    frit_install_neon_descend(k);
     install_own(k);
 }

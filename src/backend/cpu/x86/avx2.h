@@ -16,6 +16,7 @@ void frit_install_avx2_vector(frit_kernels *kernels);
 void frit_install_avx2_attend(frit_kernels *kernels);        // few queries
 void frit_install_avx2_attend_tile(frit_kernels *kernels);   // many
 void frit_install_avx2_state(frit_kernels *kernels);
+void frit_install_avx2_descend(frit_kernels *kernels);
 
 FRIT_INLINE float sum_8(__m256 v)
 {

@@ -7,3 +7,4 @@
 void frit_install_avx512_attend(frit_kernels *kernels);        // few queries
 void frit_install_avx512_attend_tile(frit_kernels *kernels);   // many
 void frit_install_avx512_state(frit_kernels *kernels);
+void frit_install_avx512_descend(frit_kernels *kernels);

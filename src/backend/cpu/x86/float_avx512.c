@@ -107,5 +107,6 @@ void frit_install_avx512(frit_kernels *k)
     frit_install_avx512_attend(k);
     frit_install_avx512_attend_tile(k);
     frit_install_avx512_state(k);
+    frit_install_avx512_descend(k);
     install(k, "avx512");
 }

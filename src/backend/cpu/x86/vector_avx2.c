@@ -102,4 +102,5 @@ void frit_install_avx2(frit_kernels *k)
     frit_install_avx2_attend(k);
     frit_install_avx2_attend_tile(k);
     frit_install_avx2_state(k);
+    frit_install_avx2_descend(k);
 }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// Rounding again for NEON.
+#include "backend/cpu/arm/floats_neon.h"
+#include "backend/cpu/arm/neon.h"
+
+#include "backend/cpu/tmpl/descend_tmpl.h"
+
+void frit_install_neon_descend(frit_kernels *k)
+{
+    k->descend = descend;
+    k->follow = follow;
+}
