@@ -74,7 +74,8 @@ static frit_status run_each(pricing *p, frit_engine *engine, int32_t first, frit
     frit_engine_allow_outs(engine, (int32_t)n_rows);   // a window is one step, however many tokens the model knows
     for (size_t w = 0; w < p->n_windows; w++) {
         p->window = w;
-        if (first > 0) frit_observe_given(engine, p->stream.rows + w * p->n_tokens * (size_t)p->a->model->hp.n_embd);
+        if (first > 0)
+            frit_observe_rows(engine, p->stream.rows + w * p->n_tokens * (size_t)p->a->model->hp.n_embd, NULL);
         FRIT_TRY(frit_refine_text_run(&p->text, engine, (int64_t)w, n, n - n_rows, &push));
         frit_pool_run(p->a->pool, then, p);
     }

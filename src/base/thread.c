@@ -28,6 +28,7 @@
 #include "base/topology.h"
 
 #include <stdlib.h>
+#include <string.h>
 #if defined(_MSC_VER)
 #include <intrin.h>
 #endif
@@ -412,6 +413,30 @@ void frit_pool_run(frit_pool *pool, frit_pool_fn fn, void *ctx)
     pool->ctx = ctx;
     open_with(pool, EVERY_PART, 1);
     work_until_done(pool);
+}
+
+typedef struct copying {
+    char *to;
+    const char *from;
+    size_t n_bytes;
+} copying;
+
+static void copy_part(void *ctx, int part, int parts)
+{
+    const copying *c = ctx;
+    const size_t each = (c->n_bytes / (size_t)parts + 64) / 64 * 64, begin = each * (size_t)part;
+    const size_t n = begin >= c->n_bytes ? 0 : c->n_bytes - begin < each ? c->n_bytes - begin : each;
+    if (n > 0) memcpy(c->to + begin, c->from + begin, n);
+}
+
+void frit_pool_copy(frit_pool *pool, void *to, const void *from, size_t n_bytes)
+{
+    enum { LEAST = 256 << 10 };
+    copying c = {to, from, n_bytes};
+    if (n_bytes < LEAST)
+        memcpy(to, from, n_bytes);
+    else
+        frit_pool_run(pool, copy_part, &c);
 }
 
 void frit_pool_walk(frit_pool *pool, const frit_walk *walk)

@@ -31,6 +31,8 @@ frit_status frit_pool_new(frit_pool **out, int n_threads);
 int frit_pool_size(const frit_pool *pool);
 void frit_pool_run(frit_pool *pool, frit_pool_fn fn, void *ctx);
 void frit_pool_free(frit_pool *pool);
+// memcpy by all threads, which one would take milliseconds for.
+void frit_pool_copy(frit_pool *pool, void *to, const void *from, size_t n_bytes);
 
 enum { FRIT_WALK_MAX_PIECES = 1 << 15 };   // of a phase
 

@@ -338,7 +338,7 @@ static frit_status add_rows(frit_covariance *covariance, int64_t index, int64_t 
     return covariance->gathers ? FRIT_OK : add_rest(covariance, pool);
 }
 
-static frit_status keep_rows(frit_covariance_entry *entry, const float *x, int64_t n)
+static frit_status keep_rows(frit_covariance_entry *entry, const float *x, int64_t n, frit_pool *pool)
 {
     const int64_t n_kept = entry->n_kept + n;
     if (n_kept > entry->kept_capacity) {
@@ -347,7 +347,7 @@ static frit_status keep_rows(frit_covariance_entry *entry, const float *x, int64
         entry->kept = kept;
         entry->kept_capacity = 2 * n_kept;
     }
-    memcpy(entry->kept + entry->n_kept * entry->width, x, (size_t)(n * entry->width) * sizeof *x);
+    frit_pool_copy(pool, entry->kept + entry->n_kept * entry->width, x, (size_t)(n * entry->width) * sizeof *x);
     entry->n_kept = n_kept;
     return FRIT_OK;
 }
@@ -370,7 +370,7 @@ static frit_status add(frit_covariance *covariance, int64_t index, const frit_co
     frit_covariance_entry *entry = &covariance->entries[index];
     if (!rows->each) {
         const float *z = NULL;
-        if (covariance->keeps_rows) return keep_rows(entry, rows->x, rows->n);
+        if (covariance->keeps_rows) return keep_rows(entry, rows->x, rows->n, pool);
         if (entry->cross) FRIT_TRY(take_rows(covariance, entry, rows->n, &z));
         return add_rows(covariance, index, 0, rows->x, z, NULL, rows->n, pool);
     }

@@ -318,9 +318,20 @@ void frit_observe_layers(frit_engine *engine, frit_observed_layers layers)
     if (engine->observer) engine->observer->layers = layers;
 }
 
-void frit_observe_given(frit_engine *engine, const float *rows)
+void frit_observe_rows(frit_engine *engine, const float *given, float *taken)
 {
-    if (engine->observer) engine->observer->given = rows;
+    if (!engine->observer) return;
+    engine->observer->given = given;
+    engine->observer->taken = taken;
+}
+
+frit_status frit_observe_give(const frit_engine *engine, const frit_plan_part *part, frit_address to, const float *rows,
+                              uint64_t n_bytes)
+{
+    const frit_backend *backend = part->device->backend;
+    if (!backend->map) return backend->write(part->device, to, rows, n_bytes);
+    frit_pool_copy(engine->observer->pool, (char *)backend->map(to.memory) + to.offset, rows, (size_t)n_bytes);
+    return FRIT_OK;
 }
 
 frit_status frit_engine_observe(frit_engine *engine, frit_importance *importance)

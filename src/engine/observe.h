@@ -34,12 +34,17 @@ struct frit_observer {
     frit_pool *pool;
     frit_observed_layers layers;
     const float *given;
+    float *taken;
 };
 
 // Steps compute these layers alone, while the engine observes; before the first of them.
 void frit_observe_layers(frit_engine *engine, frit_observed_layers layers);
-// What the first of them reads, of the tokens of the session that runs, from its first one on.
-void frit_observe_given(frit_engine *engine, const float *rows);
+// Of the tokens of the session that runs, from its first one on: what the first of them reads, and where what they
+// leave goes, which may be the same place. NULL: from the tokens; nowhere.
+void frit_observe_rows(frit_engine *engine, const float *given, float *taken);
+// Copies the given rows to where a part reads them.
+frit_status frit_observe_give(const frit_engine *engine, const frit_plan_part *part, frit_address to, const float *rows,
+                              uint64_t n_bytes);
 
 // Adds what the products of a segment read to its results, before it is planned. `head`: the matrix that reads the
 // graph's output, where that is hidden states; may be NULL.

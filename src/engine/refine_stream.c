@@ -39,10 +39,10 @@ frit_status frit_refine_stream_begin(frit_refine_stream *stream, frit_covariance
     return FRIT_OK;
 }
 
-static void take_row(void *ctx, size_t i, const float *values, size_t n)
+// All threads have copied it (frit_observe_rows).
+static void take_nothing(void *ctx, size_t i, const float *values, size_t n)
 {
-    float *rows = ctx;
-    if (rows) memcpy(rows + i * n, values, n * sizeof *values);
+    (void)ctx, (void)i, (void)values, (void)n;
 }
 
 static frit_status run(frit_engine *engine, const frit_token *tokens, size_t n, size_t first,
@@ -74,8 +74,7 @@ frit_status frit_refine_text_run(const frit_refine_text *text, frit_engine *engi
 frit_status frit_refine_stream_run(const frit_refine_stream *stream, int64_t w, int64_t n)
 {
     float *rows = stream->rows ? stream->rows + w * stream->text->window * stream->engine->hp.n_embd : NULL;
-    const frit_push_options push = {
-        .output = FRIT_OUTPUT_EMBEDDINGS, .row = take_row, .row_ctx = stream->advances ? rows : NULL};
-    frit_observe_given(stream->engine, stream->layer > 0 ? rows : NULL);
+    const frit_push_options push = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = take_nothing};
+    frit_observe_rows(stream->engine, stream->layer > 0 ? rows : NULL, stream->advances ? rows : NULL);
     return frit_refine_text_run(stream->text, stream->engine, w, n, 0, &push);
 }

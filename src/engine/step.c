@@ -15,6 +15,13 @@ static bool keeps(const frit_session *session, size_t i, frit_result result)
            !frit_session_ask_after(session, i);
 }
 
+// Where an observer wants what layers leave of token i.
+static float *taken_row(const frit_engine *engine, size_t i)
+{
+    float *rows = engine->observer ? engine->observer->taken : NULL;
+    return rows ? rows + i * (size_t)engine->hp.n_embd : NULL;
+}
+
 // Where the results of the rows go: all threads copy them, for a vocabulary is long.
 static void address_results(frit_flight *flight)
 {
@@ -29,7 +36,8 @@ static void address_results(frit_flight *flight)
             const bool kept = !step->encodes &&
                               keeps(session, (size_t)(seq->n_past + step->out_rows[o] - seq->first_row), step->result);
             if (kept) session->logits_at = 0;   // until they are known to be good
-            step->taken[o] = (frit_out_row){.copy = kept ? session->logits : NULL};
+            float *observed = taken_row(session->engine, (size_t)(seq->n_past + step->out_rows[o] - seq->first_row));
+            step->taken[o] = (frit_out_row){.copy = kept ? session->logits : observed};
         }
     }
 }
@@ -80,7 +88,7 @@ static frit_status deliver(frit_session *session, size_t i, const frit_step *ste
         source->row(source->row_ctx, i, row->values, row->n);
         return FRIT_OK;
     }
-    if (row->taken->copy) session->logits_at = i + 1;
+    if (row->taken->copy && row->taken->copy == session->logits) session->logits_at = i + 1;
     for (size_t q = 0; q < session->n_queue && i >= session->n_handed; q++) {
         const frit_queue_item *item = &session->queue[q];
         if (i - item->first < item->n) item->options.row(item->options.row_ctx, i - item->first, row->values, row->n);
@@ -197,13 +205,16 @@ static frit_status give_rows(const frit_engine *engine, const frit_plan_class *c
     const int64_t n_embd = engine->hp.n_embd;
     const uint64_t n_bytes = (uint64_t)step->n_rows * (uint64_t)n_embd * sizeof(float);
     const float *given = step->given;
-    if (engine->observer && engine->observer->given)
-        given = engine->observer->given + (int64_t)step->seqs[0].n_past * n_embd;
+    const bool is_observed = engine->observer && engine->observer->given;
+    if (is_observed) given = engine->observer->given + (int64_t)step->seqs[0].n_past * n_embd;
     for (int i = 0; i < c->segments.n && given; i++) {
         const frit_plan_part *part = &c->parts[i];
         const frit_node *node = c->segments.list[i].given;
         const frit_backend *backend = part->device->backend;
-        if (node) FRIT_TRY(backend->write(part->device, backend->value(part->exec, node), given, n_bytes));
+        if (!node) continue;
+        const frit_address to = backend->value(part->exec, node);
+        FRIT_TRY(is_observed ? frit_observe_give(engine, part, to, given, n_bytes)
+                             : backend->write(part->device, to, given, n_bytes));
     }
     return FRIT_OK;
 }

@@ -112,6 +112,28 @@ static void walks_do_every_piece_once(int n_threads, int n_walks)
     frit_pool_free(pool);
 }
 
+static void copies_are_whole(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {0, 1, 1000, (256 << 10) + 1, (1 << 20) + 17};
+    uint8_t *from = malloc((1 << 20) + 17), *to = malloc((1 << 20) + 18);
+    assert_true(from && to);
+    for (size_t i = 0; i < (1 << 20) + 17; i++) from[i] = (uint8_t)(i * i >> 3);
+    for (int n = 1; n <= 7; n += 3) {
+        frit_pool *pool;
+        a_pool_of(n, &pool);
+        for (size_t i = 0; i < FRIT_COUNT(sizes); i++) {
+            memset(to, 0xa5, (1 << 20) + 18);
+            frit_pool_copy(pool, to, from, sizes[i]);
+            assert_memory_equal(to, from, sizes[i]);
+            assert_int_equal(to[sizes[i]], 0xa5);
+        }
+        frit_pool_free(pool);
+    }
+    free(from);
+    free(to);
+}
+
 static void a_walk_does_every_piece_once_and_phase_after_phase(void **state)
 {
     (void)state;
@@ -416,6 +438,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part_runs_once_per_job),
+        cmocka_unit_test(copies_are_whole),
         cmocka_unit_test(a_walk_does_every_piece_once_and_phase_after_phase),
         cmocka_unit_test(walks_hold_with_far_more_threads_than_cores),
         cmocka_unit_test(what_a_stalled_thread_has_not_begun_others_do),
