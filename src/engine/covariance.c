@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sums of x x^T over the rows that matrices read.
 #include "engine/covariance.h"
+#include "backend/cpu/memory.h"
 #include "base/time.h"
 
 #include <stdlib.h>
@@ -32,10 +33,24 @@ frit_status frit_covariance_new(frit_covariance **out, const frit_covariance_opt
     return FRIT_OK;
 }
 
+static uint64_t sums_bytes(const frit_covariance_entry *entry)
+{
+    return (uint64_t)(entry->width * entry->width * entry->n_each) * sizeof(float);
+}
+
+static void free_sums(const frit_covariance_entry *entry)
+{
+    frit_cpu_memory_free(entry->sums, sums_bytes(entry));
+    frit_cpu_memory_free(entry->cross, sums_bytes(entry));
+}
+
 void frit_covariance_free(frit_covariance *covariance)
 {
     if (!covariance) return;
-    for (int64_t i = 0; i < covariance->n; i++) free(covariance->entries[i].kept);
+    for (int64_t i = 0; i < covariance->n; i++) {
+        free(covariance->entries[i].kept);
+        free_sums(&covariance->entries[i]);
+    }
     free(covariance->entries);
     free(covariance->scratch);
     free(covariance->tiles);
@@ -83,19 +98,19 @@ static frit_status grow(frit_covariance *covariance)
 static frit_status allocate(frit_covariance *covariance, frit_covariance_entry *entry)
 {
     const bool has_cross = covariance->against && entry->n_each == 1;
-    const size_t n = (size_t)(entry->width * entry->width), n_all = n * ((size_t)entry->n_each + has_cross);
-    const uint64_t n_bytes = (uint64_t)n_all * sizeof(float), limit = covariance->options.max_bytes;
+    const uint64_t n_bytes = (has_cross ? 2 : 1) * sums_bytes(entry), limit = covariance->options.max_bytes;
     if (limit > 0 && covariance->n_bytes + n_bytes > limit)
         return frit_fail(FRIT_E_MEMORY,
                          "the covariance of '%s' and of the matrices before it needs %llu bytes, at most "
                          "%llu are allowed: take fewer matrices at a time",
                          entry->name, (unsigned long long)(covariance->n_bytes + n_bytes), (unsigned long long)limit);
-    frit_arena *arena = &covariance->arena;
-    entry->sums = frit_arena_new(arena, float, n *(size_t)entry->n_each);
-    entry->counts = frit_arena_new(arena, int64_t, (size_t)entry->n_each);
-    if (has_cross) entry->cross = frit_arena_new(arena, float, n);
-    if (!entry->sums || !entry->counts || (has_cross && !entry->cross))
+    entry->counts = frit_arena_new(&covariance->arena, int64_t, (size_t)entry->n_each);
+    entry->sums = entry->counts ? frit_cpu_memory_new(sums_bytes(entry)) : NULL;   // huge pages, zeros
+    entry->cross = entry->sums && has_cross ? frit_cpu_memory_new(sums_bytes(entry)) : NULL;
+    if (!entry->sums || (has_cross && !entry->cross)) {
+        free_sums(entry);
         return frit_fail_memory((size_t)n_bytes, entry->name);
+    }
     covariance->n_bytes += n_bytes;
     return FRIT_OK;
 }
@@ -120,10 +135,10 @@ frit_status frit_covariance_enter(frit_covariance *covariance, const char *name,
                                    .source = same >= 0 ? covariance->entries[same].source : covariance->n};
     if (!entry.name) return frit_fail_memory(strlen(name), "the entries of covariance");
     if (same < 0 && !covariance->keeps_rows) FRIT_TRY(allocate(covariance, &entry));
-    covariance->entries[covariance->n] = entry;
-    if (!frit_map_put(&covariance->index, frit_str_of(entry.name), covariance->n))
+    *index = covariance->n;
+    covariance->entries[covariance->n++] = entry;
+    if (!frit_map_put(&covariance->index, frit_str_of(entry.name), *index))
         return frit_fail_memory(sizeof entry, "the entries of covariance");
-    *index = covariance->n++;
     return FRIT_OK;
 }
 
@@ -263,9 +278,15 @@ static frit_status reserve(frit_covariance *covariance, size_t n)
     return FRIT_OK;
 }
 
+static bool in_tiles(const frit_covariance *covariance, int64_t index)
+{
+    return covariance->dense.run_tiles && covariance->entries[index].width >= covariance->tiles_from;
+}
+
+// Of the rest; in tiles many rows take less memory.
 static int64_t most_rows(const frit_covariance *covariance)
 {
-    return covariance->gathers ? MANY_ROWS : COVARIANCE_ROWS;
+    return covariance->gathers && !in_tiles(covariance, covariance->rest.entry) ? MANY_ROWS : COVARIANCE_ROWS;
 }
 
 // Where the rest lies.
@@ -283,22 +304,43 @@ static frit_covariance_columns columns_of(const frit_covariance *covariance)
                                      .cross = entry->cross};
 }
 
+// To the sums, or to the rows in tiles.
 static frit_status add_rest(frit_covariance *covariance, frit_pool *pool)
 {
     if (covariance->rest.n == 0) return FRIT_OK;
     adding a = {.dense = &covariance->dense, .columns = columns_of(covariance)};
-    frit_status status = FRIT_OK;
-    if (covariance->dense.run_tiles && a.columns.width >= covariance->tiles_from)
-        status = frit_covariance_add_tiles(covariance, &a.columns, pool);
+    if (in_tiles(covariance, covariance->rest.entry))
+        FRIT_TRY(frit_covariance_form_tiles(covariance, &a.columns, pool));
     else
         frit_pool_run(pool, add_part, &a);
     covariance->rest.n = 0;
-    return status;
+    return FRIT_OK;
+}
+
+// All of one expert or head that came so far.
+static frit_status add_all(frit_covariance *covariance, frit_pool *pool)
+{
+    FRIT_TRY(add_rest(covariance, pool));
+    if (covariance->n_formed == 0) return FRIT_OK;
+    const frit_covariance_columns columns = columns_of(covariance);
+    frit_covariance_add_tiles(covariance, &columns, pool);
+    if (!covariance->gathers) frit_covariance_mirror(columns.sums, columns.width, pool);
+    return FRIT_OK;
+}
+
+static void mirror_all(const frit_covariance *covariance, frit_pool *pool)
+{
+    for (int64_t i = 0; i < covariance->n; i++) {
+        const frit_covariance_entry *entry = &covariance->entries[i];
+        for (int64_t k = 0; k < entry->n_each && entry->source == i && in_tiles(covariance, i); k++)
+            frit_covariance_mirror(entry->sums + k * entry->width * entry->width, entry->width, pool);
+    }
 }
 
 frit_status frit_covariance_finish(frit_covariance *covariance, frit_pool *pool)
 {
-    FRIT_TRY(add_rest(covariance, pool));
+    FRIT_TRY(add_all(covariance, pool));
+    if (covariance->gathers) mirror_all(covariance, pool);
     free(covariance->scratch);
     free(covariance->tiles);
     covariance->scratch = NULL;
@@ -311,9 +353,9 @@ frit_status frit_covariance_finish(frit_covariance *covariance, frit_pool *pool)
 static frit_status begin_rows(frit_covariance *covariance, int64_t index, int64_t each, frit_pool *pool)
 {
     frit_covariance_rest *rest = &covariance->rest;
-    const bool fits = rest->entry == index && rest->each == each && rest->n < most_rows(covariance);
-    if (rest->n > 0 && fits) return FRIT_OK;
-    FRIT_TRY(add_rest(covariance, pool));
+    const bool is_same = rest->entry == index && rest->each == each;
+    if (rest->n > 0 && is_same && rest->n < most_rows(covariance)) return FRIT_OK;
+    FRIT_TRY(is_same ? add_rest(covariance, pool) : add_all(covariance, pool));
     *rest = (frit_covariance_rest){index, each, 0};
     return reserve(covariance, (size_t)(2 * covariance->entries[index].width * (most_rows(covariance) + GAP)));
 }
@@ -335,7 +377,7 @@ static frit_status add_rows(frit_covariance *covariance, int64_t index, int64_t 
         covariance->rest.n += n_now;
     }
     entry->counts[each] += n;
-    return covariance->gathers ? FRIT_OK : add_rest(covariance, pool);
+    return covariance->gathers ? FRIT_OK : add_all(covariance, pool);
 }
 
 static frit_status keep_rows(frit_covariance_entry *entry, const float *x, int64_t n, frit_pool *pool)

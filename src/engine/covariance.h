@@ -22,7 +22,7 @@ typedef struct frit_covariance_entry {
     const char *name;        // of the matrix
     int64_t width, n_each;   // columns; experts or heads, or 1
     int64_t source;          // the entry that has the sums: its own index, or that of a matrix that reads the same rows
-    float *sums;             // [n_each, width, width]
+    float *sums;             // [n_each, width, width], in huge pages, as `cross` is
     float *cross;            // [width, width], row by x and column by z - x; NULL: none
     int64_t *counts;         // [n_each]: rows
     float *kept;             // [n_kept, width]: rows since frit_covariance_forget
@@ -46,13 +46,14 @@ struct frit_covariance {
     frit_dense dense;
     bool gathers;   // of few matrices: rows are added up when there are many, or by frit_covariance_finish
     frit_covariance_rest rest;
-    float *scratch;   // rows turned into columns
+    int64_t n_formed;   // rows of the same expert or head that were there before, in tiles
+    float *scratch;     // rows turned into columns
     size_t n_scratch;
     int64_t tiles_from;   // width of a matrix from which tiles of bfloat16 are used
     uint64_t spent_ns;    // in adding rows up
     uint8_t *tiles;       // columns in the forms that these read, and room for each thread
     size_t tiles_bytes;
-    frit_arena arena;   // of all but `entries`, kept rows, scratch and tiles
+    frit_arena arena;   // of names and counts
 };
 
 // The entry with the sums for a matrix; NULL: none of this name.
@@ -87,5 +88,10 @@ typedef struct frit_covariance_columns {
     float *sums, *cross;   // [width, width], added to
 } frit_covariance_columns;
 
-frit_status frit_covariance_add_tiles(frit_covariance *covariance, const frit_covariance_columns *columns,
-                                      frit_pool *pool);
+// Rounds the columns, behind those that were rounded before and are not added up yet.
+frit_status frit_covariance_form_tiles(frit_covariance *covariance, const frit_covariance_columns *columns,
+                                       frit_pool *pool);
+// Adds those up: of the sums the lower triangle.
+void frit_covariance_add_tiles(frit_covariance *covariance, const frit_covariance_columns *columns, frit_pool *pool);
+// The lower triangle of [width, width] sums to the upper one.
+void frit_covariance_mirror(float *sums, int64_t width, frit_pool *pool);

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: MIT
 // Sums of x x^T and x z^T in tiles of bfloat16.
 //
-// Of H the lower triangle is computed, and copied to the upper one. Both factors are the same rounded numbers, so H is
-// what it is for inputs that are a little different: no less positive. What rounding adds has no direction, and cancels
-// over the rows that are added up; the model's products round what they read as coarsely.
+// Of H the lower triangle is computed, and copied to the upper one at the end. Both factors are the same rounded
+// numbers, so H is what it is for inputs that are a little different: no less positive. What rounding adds has no
+// direction, and cancels over the rows that are added up; the model's products round what they read as coarsely.
+//
+// The sums of a wide matrix fit no cache, so rows are rounded as they come, and added up when there are many.
 #include "engine/covariance.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 512, COLUMNS = 128, SQUARE = 16 };   // of a block; what is copied at once
+enum { ROWS = 512, COLUMNS = 128, SQUARE = 16 };   // of a block of sums; what is copied at once
+enum { MOST = 4096, FEW = 512 };                   // rows that are added up at once, where they are gathered and else
 
 typedef struct adding {
     const frit_covariance_columns *columns;
     const frit_dense *dense;
     frit_dense_forms x, z;
-    uint8_t *own;   // of each thread: own_bytes
+    int64_t first, n;   // columns of the forms that become of those
+    uint8_t *own;       // of each thread: own_bytes
     size_t own_bytes;
+    _Atomic int64_t next;   // what no thread has taken yet
 } adding;
 
 static int64_t min(int64_t a, int64_t b)
@@ -24,43 +30,83 @@ static int64_t min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void make_part(void *ctx, int part, int parts)
+static uint8_t *aligned(uint8_t *at)
+{
+    return at + (64 - (uintptr_t)at % 64) % 64;
+}
+
+// Where rows and results lie, in memory that is reserved for them.
+static frit_status prepare(frit_covariance *covariance, const frit_covariance_columns *columns, frit_pool *pool,
+                           adding *a)
+{
+    const frit_dense *dense = &covariance->dense;
+    const int64_t width = columns->width, most = covariance->gathers ? MOST : FEW;
+    const size_t tiled = frit_dense_tiled_bytes(dense, width, most), plain = frit_dense_plain_bytes(width, most),
+                 own = frit_dense_tile_scratch_bytes() + ROWS * COLUMNS * sizeof(float),
+                 n_bytes = tiled + 2 * plain + (size_t)frit_pool_size(pool) * own + 64;
+    if (n_bytes > covariance->tiles_bytes) {   // before the first rows
+        free(covariance->tiles);
+        covariance->tiles_bytes = 0;
+        covariance->tiles = malloc(n_bytes);
+        if (!covariance->tiles) return frit_fail_memory(n_bytes, "rows of products");
+        covariance->tiles_bytes = n_bytes;
+    }
+    uint8_t *at = aligned(covariance->tiles);
+    *a = (adding){.columns = columns,
+                  .dense = dense,
+                  .x = {.tiled = at, .plain = at + tiled, .width = most},
+                  .z = {.plain = at + tiled + plain, .width = most},
+                  .own = at + tiled + 2 * plain,
+                  .own_bytes = own};
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------------- rows
+
+static void form_part(void *ctx, int part, int parts)
 {
     const adding *a = ctx;
     const frit_covariance_columns *c = a->columns;
-    const size_t n_zeros = (size_t)(a->x.width - c->n) * sizeof(float);
+    const size_t n_zeros = (size_t)(a->n - c->n) * sizeof(float);
     for (int64_t i = c->width * part / parts; i < c->width * (part + 1) / parts; i++) {
         float *x = c->x + i * c->stride, *z = c->z ? c->z + i * c->stride : NULL;
         memset(x + c->n, 0, n_zeros);
-        frit_dense_make_tiled(a->dense, a->x, i, x);
-        frit_dense_make_plain(a->x, i, x);
+        frit_dense_make_tiled(a->dense, a->x, i, x, a->first, a->n);
+        frit_dense_make_plain(a->x, i, x, a->first, a->n);
         if (!z) continue;
         memset(z + c->n, 0, n_zeros);
-        frit_dense_make_plain(a->z, i, z);
+        frit_dense_make_plain(a->z, i, z, a->first, a->n);
     }
 }
 
-// What the lower triangle has of rows [r, r_end) and columns [c, c_end), to the upper one.
-static void mirror(float *sums, int64_t width, int64_t r, int64_t r_end, int64_t c, int64_t c_end)
+frit_status frit_covariance_form_tiles(frit_covariance *covariance, const frit_covariance_columns *columns,
+                                       frit_pool *pool)
 {
-    for (int64_t j = c; j < c_end; j++)
-        for (int64_t i = r > j ? r : j + 1; i < r_end; i++) sums[j * width + i] = sums[i * width + j];
+    const int64_t n = (columns->n + 31) / 32 * 32;
+    adding a;
+    if (covariance->n_formed + n > (covariance->gathers ? MOST : FEW))
+        frit_covariance_add_tiles(covariance, columns, pool);
+    FRIT_TRY(prepare(covariance, columns, pool, &a));
+    a.first = covariance->n_formed;
+    a.n = n;
+    frit_pool_run(pool, form_part, &a);
+    covariance->n_formed += n;
+    return FRIT_OK;
 }
+
+// ------------------------------------------------------------------------------------- sums
 
 // Rows that lie above the triangle have no part in it.
 static void add_own(const adding *a, frit_dense_block rows, frit_dense_block columns, float *y, uint8_t *scratch)
 {
-    const int64_t width = a->columns->width, row_end = rows.first + rows.n, end = columns.first + columns.n;
-    float *sums = a->columns->sums;
+    const int64_t width = a->columns->width;
     frit_dense_tile_dots(a->dense, a->x, rows, a->x, columns, y, COLUMNS, scratch);
-    for (int64_t i = rows.first; i < row_end; i++) {
+    for (int64_t i = rows.first; i < rows.first + rows.n; i++) {
         const int64_t n = min(columns.n, i + 1 - columns.first);
+        float *sums = a->columns->sums + i * width + columns.first;
         const float *own = y + (i - rows.first) * COLUMNS;
-        for (int64_t j = 0; j < n; j++) sums[i * width + columns.first + j] += own[j];
+        for (int64_t j = 0; j < n; j++) sums[j] += own[j];
     }
-    for (int64_t r = rows.first; r < row_end; r += SQUARE)
-        for (int64_t c = columns.first; c < end && c < r + SQUARE; c += SQUARE)
-            mirror(sums, width, r, min(r + SQUARE, row_end), c, min(c + SQUARE, end));
 }
 
 static void add_cross(const adding *a, frit_dense_block rows, frit_dense_block columns, float *y, uint8_t *scratch)
@@ -72,49 +118,54 @@ static void add_cross(const adding *a, frit_dense_block rows, frit_dense_block c
             a->columns->cross[(rows.first + i) * width + columns.first + j] += y[i * COLUMNS + j];
 }
 
+// Threads take blocks one by one: none waits for long for one whose core others use too.
 static void add_part(void *ctx, int part, int parts)
 {
-    const adding *a = ctx;
-    const int64_t width = a->columns->width;
+    (void)parts;
+    adding *a = ctx;
+    const int64_t width = a->columns->width, n_columns = (width + COLUMNS - 1) / COLUMNS;
+    const int64_t n_blocks = (width + ROWS - 1) / ROWS * n_columns;
     uint8_t *scratch = a->own + (size_t)part * a->own_bytes;
     float *y = (float *)(void *)(scratch + frit_dense_tile_scratch_bytes());
-    int64_t n = 0;
-    for (int64_t i = 0; i < width; i += ROWS)
-        for (int64_t j = 0; j < width; j += COLUMNS) {
-            const frit_dense_block rows = {i, min(ROWS, width - i)}, columns = {j, min(COLUMNS, width - j)};
-            if (j < i + rows.n && n++ % parts == part) add_own(a, rows, columns, y, scratch);
-            if (a->columns->z && n++ % parts == part) add_cross(a, rows, columns, y, scratch);
-        }
-}
-
-static uint8_t *aligned(uint8_t *at)
-{
-    return at + (64 - (uintptr_t)at % 64) % 64;
-}
-
-frit_status frit_covariance_add_tiles(frit_covariance *covariance, const frit_covariance_columns *columns,
-                                      frit_pool *pool)
-{
-    const frit_dense *dense = &covariance->dense;
-    const int64_t width = columns->width, n = (columns->n + 31) / 32 * 32;
-    const size_t tiled = frit_dense_tiled_bytes(dense, width, n), plain = frit_dense_plain_bytes(width, n),
-                 own = frit_dense_tile_scratch_bytes() + ROWS * COLUMNS * sizeof(float),
-                 n_bytes = tiled + 2 * plain + (size_t)frit_pool_size(pool) * own + 64;
-    if (n_bytes > covariance->tiles_bytes) {
-        free(covariance->tiles);
-        covariance->tiles_bytes = 0;
-        covariance->tiles = malloc(n_bytes);
-        if (!covariance->tiles) return frit_fail_memory(n_bytes, "rows of products");
-        covariance->tiles_bytes = n_bytes;
+    for (int64_t n; (n = atomic_fetch_add(&a->next, 1)) < n_blocks;) {
+        const int64_t i = n / n_columns * ROWS, j = n % n_columns * COLUMNS;
+        const frit_dense_block rows = {i, min(ROWS, width - i)}, columns = {j, min(COLUMNS, width - j)};
+        if (j < i + rows.n) add_own(a, rows, columns, y, scratch);
+        if (a->columns->z) add_cross(a, rows, columns, y, scratch);
     }
-    uint8_t *at = aligned(covariance->tiles);
-    adding a = {.columns = columns,
-                .dense = dense,
-                .x = {.tiled = at, .plain = at + tiled, .width = n},
-                .z = {.plain = at + tiled + plain, .width = n},
-                .own = at + tiled + 2 * plain,
-                .own_bytes = own};
-    frit_pool_run(pool, make_part, &a);
+}
+
+void frit_covariance_add_tiles(frit_covariance *covariance, const frit_covariance_columns *columns, frit_pool *pool)
+{
+    adding a;
+    if (covariance->n_formed == 0 || prepare(covariance, columns, pool, &a) != FRIT_OK) return;   // there is room
+    a.x.n = a.z.n = covariance->n_formed;
     frit_pool_run(pool, add_part, &a);
-    return FRIT_OK;
+    covariance->n_formed = 0;
+}
+
+// ------------------------------------------------------------------------------------- the upper triangle
+
+typedef struct mirroring {
+    float *sums;
+    int64_t width;
+    _Atomic int64_t next;
+} mirroring;
+
+// Squares, so that what is written stays in the cache.
+static void mirror_part(void *ctx, int part, int parts)
+{
+    (void)part, (void)parts;
+    mirroring *m = ctx;
+    for (int64_t r; (r = SQUARE * atomic_fetch_add(&m->next, 1)) < m->width;)
+        for (int64_t c = 0; c <= r; c += SQUARE)
+            for (int64_t j = c; j < min(c + SQUARE, m->width); j++)
+                for (int64_t i = r > j ? r : j + 1; i < min(r + SQUARE, m->width); i++)
+                    m->sums[j * m->width + i] = m->sums[i * m->width + j];
+}
+
+void frit_covariance_mirror(float *sums, int64_t width, frit_pool *pool)
+{
+    mirroring m = {.sums = sums, .width = width};
+    frit_pool_run(pool, mirror_part, &m);
 }

@@ -81,19 +81,21 @@ size_t frit_dense_tile_scratch_bytes(void)
     return FRIT_PRODUCT_SCRATCH;
 }
 
-void frit_dense_make_tiled(const frit_dense *dense, frit_dense_forms forms, int64_t i, const float *row)
+void frit_dense_make_tiled(const frit_dense *dense, frit_dense_forms forms, int64_t i, const float *row, int64_t first,
+                           int64_t n)
 {
-    uint8_t *to = frit_form_row((frit_form)dense->tiled_form, forms.tiled, i, forms.width);
+    const frit_form form = (frit_form)dense->tiled_form;
+    uint8_t *to = frit_form_row(form, forms.tiled, i, forms.width) + (size_t)first / 32 * frit_form_column_bytes(form);
     if (dense->make_tiled)
-        dense->make_tiled(row, to, forms.width);
+        dense->make_tiled(row, to, n);
     else
-        memcpy(to, row, (size_t)forms.width * sizeof *row);
+        memcpy(to, row, (size_t)n * sizeof *row);
 }
 
-void frit_dense_make_plain(frit_dense_forms forms, int64_t i, const float *row)
+void frit_dense_make_plain(frit_dense_forms forms, int64_t i, const float *row, int64_t first, int64_t n)
 {
-    uint8_t *to = forms.plain + (size_t)(i * forms.width) * sizeof(uint16_t);
-    frit_dtype_get(FRIT_DTYPE_BF16)->encode(row, to, forms.width, NULL);
+    uint8_t *to = forms.plain + (size_t)(i * forms.width + first) * sizeof(uint16_t);
+    frit_dtype_get(FRIT_DTYPE_BF16)->encode(row, to, n, NULL);
 }
 
 void frit_dense_tile_dots(const frit_dense *dense, frit_dense_forms x, frit_dense_block a, frit_dense_forms z,
@@ -108,7 +110,7 @@ void frit_dense_tile_dots(const frit_dense *dense, frit_dense_forms x, frit_dens
                                   .y_stride = (size_t)y_stride,
                                   .n_w = b.n,
                                   .n_x = a.n,
-                                  .n = x.width,
+                                  .n = x.n > 0 ? x.n : x.width,
                                   .scratch = scratch};
     dense->run_tiles(&product);
 }

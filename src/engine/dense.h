@@ -41,14 +41,17 @@ void frit_dense_use_tiles(frit_dense *dense);
 typedef struct frit_dense_forms {
     uint8_t *tiled, *plain;   // frit_dense_tiled_bytes, frit_dense_plain_bytes of them, at multiples of 64
     int64_t width;
+    int64_t n;   // of the numbers of each row, those that products add up, a multiple of 32; 0: all
 } frit_dense_forms;
 
 size_t frit_dense_tiled_bytes(const frit_dense *dense, int64_t n_rows, int64_t width);
 size_t frit_dense_plain_bytes(int64_t n_rows, int64_t width);
 size_t frit_dense_tile_scratch_bytes(void);   // a multiple of 64
 
-void frit_dense_make_tiled(const frit_dense *dense, frit_dense_forms forms, int64_t i, const float *row);
-void frit_dense_make_plain(frit_dense_forms forms, int64_t i, const float *row);
+// Columns [first, first + n) of row i, both multiples of 32.
+void frit_dense_make_tiled(const frit_dense *dense, frit_dense_forms forms, int64_t i, const float *row, int64_t first,
+                           int64_t n);
+void frit_dense_make_plain(frit_dense_forms forms, int64_t i, const float *row, int64_t first, int64_t n);
 
 typedef struct frit_dense_block {
     int64_t first, n;

@@ -4,6 +4,7 @@
 // With R = U sqrt(D), column k of R is (H[:, k] - sum of R[:, j] R[k, j] over j > k) / R[k, k]. The sum over later
 // blocks is a product of rows, that within a block is done column by column.
 #include "engine/refine_rows.h"
+#include "backend/cpu/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -124,7 +125,7 @@ static void make_tiles(void *ctx, int part, int parts)
     const frit_dense_forms forms = {.tiled = t->to, .width = n};
     int64_t first, last;
     share(n, part, parts, &first, &last);
-    for (int64_t i = first; i < last; i++) frit_dense_make_tiled(&t->input->dense, forms, i, t->from + i * n);
+    for (int64_t i = first; i < last; i++) frit_dense_make_tiled(&t->input->dense, forms, i, t->from + i * n, 0, n);
 }
 
 static frit_status add_tiles(frit_refine_input *input, frit_pool *pool)
@@ -140,9 +141,10 @@ static frit_status add_tiles(frit_refine_input *input, frit_pool *pool)
                {input->held_cross, &tiles->held_cross}};
     if (!input->dense.run_tiles || input->width < from || input->width % 32 != 0) return FRIT_OK;
     const size_t n_bytes = frit_dense_tiled_bytes(&input->dense, input->width, input->width);
-    tiles->memory = malloc(4 * n_bytes + 64);
+    tiles->n_bytes = 4 * n_bytes;
+    tiles->memory = frit_cpu_memory_new(tiles->n_bytes);
     if (!tiles->memory) return frit_fail_memory(4 * n_bytes, "covariance in tiles");
-    uint8_t *at = tiles->memory + (64 - (uintptr_t)tiles->memory % 64) % 64;
+    uint8_t *at = tiles->memory;
     for (size_t i = 0; i < 4; i++, at += n_bytes) {
         if (!all[i].from) continue;
         *all[i].to = at;
@@ -158,7 +160,7 @@ frit_status frit_refine_factor(frit_refine_input *input, frit_pool *pool)
     if (!(input->damping > 0) || !isfinite(input->damping))
         return frit_fail(FRIT_E_INVALID, "a covariance has a mean diagonal of %g, expected a positive number",
                          100 * (double)input->damping);
-    input->factor = malloc((size_t)(n * n) * sizeof(float));
+    input->factor = frit_cpu_memory_new((uint64_t)(n * n) * sizeof(float));
     input->diagonal = malloc((size_t)n * sizeof(float));
     if (!input->factor || !input->diagonal) return frit_fail_memory((size_t)(n * n) * sizeof(float), "a factor");
     factoring f = {.input = input, .r = input->factor, .end = n};
@@ -177,9 +179,9 @@ frit_status frit_refine_factor(frit_refine_input *input, frit_pool *pool)
 
 void frit_refine_input_free(frit_refine_input *input)
 {
-    free(input->factor);
+    frit_cpu_memory_free(input->factor, (uint64_t)(input->width * input->width) * sizeof(float));
     free(input->diagonal);
     input->factor = input->diagonal = NULL;
-    free(input->tiles.memory);
+    frit_cpu_memory_free(input->tiles.memory, input->tiles.n_bytes);
     input->tiles = (frit_refine_tiles){0};
 }

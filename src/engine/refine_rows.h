@@ -28,6 +28,7 @@ enum { FRIT_REFINE_TILES_FROM = 1024 };
 // multiplied by, but for the factor. NULL: not in tiles.
 typedef struct frit_refine_tiles {
     uint8_t *sums, *cross, *held, *held_cross, *memory;
+    uint64_t n_bytes;   // of `memory`
 } frit_refine_tiles;
 
 typedef struct frit_refine_input {

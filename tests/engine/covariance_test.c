@@ -101,6 +101,26 @@ static void sums_are_the_plain_product(void **state)
     in_tiles = gathers = false;
 }
 
+// More than are added up at once.
+static void many_rows_are_added_up_as_few_are(void **state)
+{
+    (void)state;
+    enum { MANY = 4700 };
+    float *x = malloc((size_t)MANY * WIDTH * sizeof *x);
+    assert_non_null(x);
+    fill(x, (size_t)MANY * WIDTH, 6);
+    in_tiles = true;
+    frit_covariance *few = sum_of(x, NULL, NULL, MANY, 2, NULL);
+    gathers = true;
+    frit_covariance *many = sum_of(x, NULL, NULL, MANY, 3, NULL);
+    in_tiles = gathers = false;
+    for (int i = 0; i < WIDTH * WIDTH; i++)
+        assert_near((double)many->entries[0].sums[i], (double)few->entries[0].sums[i], 0.05 * MANY);
+    frit_covariance_free(few);
+    frit_covariance_free(many);
+    free(x);
+}
+
 static void check_threads(void)
 {
     static float x[N_ROWS * WIDTH];
@@ -118,11 +138,12 @@ static void check_threads(void)
 static void threads_change_no_bit(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        in_tiles = i == 1;
+    for (int i = 0; i < 4; i++) {
+        in_tiles = i % 2 == 1;
+        gathers = i > 1;
         check_threads();
     }
-    in_tiles = false;
+    in_tiles = gathers = false;
 }
 
 static void experts_have_the_rows_that_reach_them(void **state)
@@ -272,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_the_plain_product),
+        cmocka_unit_test(many_rows_are_added_up_as_few_are),
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(experts_have_the_rows_that_reach_them),
         cmocka_unit_test(error_is_what_results_change_by),
