@@ -7,6 +7,7 @@
 // takes back errors must know those that will be there. The output matrix comes last. One that the model shares with
 // its token embeddings stays: those have been read.
 #include "engine/refine.h"
+#include "backend/cpu/memory.h"
 #include "base/file.h"
 #include "base/time.h"
 #include "engine/refine_file.h"
@@ -180,24 +181,42 @@ typedef struct matrix {
     uint8_t *blocks;
 } matrix;
 
+static uint64_t weights_bytes(const matrix *m)
+{
+    return (uint64_t)(m->n_rows * m->width) * sizeof *m->weights;
+}
+
 static uint8_t *blocks_of(const refining *r, const matrix *m)
 {
     const size_t offset = (size_t)((const char *)m->to->data - r->bytes);
     return (uint8_t *)r->bytes + offset + (size_t)(m->index * m->n_rows) * frit_dtype_row_bytes(m->to->dtype, m->width);
 }
 
-static frit_status read_weights(const matrix *m)
+typedef struct reading {
+    const matrix *m;
+    _Atomic bool failed;
+} reading;
+
+static void read_part(void *ctx, int part, int parts)
 {
-    const size_t row_bytes = (size_t)frit_tensor_row_bytes(m->from);
-    uint8_t *row = malloc(row_bytes), *scratch = malloc(frit_tensor_scratch_bytes(m->from) + 1);
-    const frit_status status = row && scratch ? FRIT_OK : frit_fail_memory(row_bytes, m->from->name);
-    for (int64_t i = 0; i < m->n_rows && status == FRIT_OK; i++) {
+    reading *all = ctx;
+    const matrix *m = all->m;
+    uint8_t *row = malloc((size_t)frit_tensor_row_bytes(m->from)),
+            *scratch = malloc(frit_tensor_scratch_bytes(m->from) + 1);
+    if (!row || !scratch) all->failed = true;
+    for (int64_t i = m->n_rows * part / parts; i < m->n_rows * (part + 1) / parts && !all->failed; i++) {
         const uint8_t *at = frit_tensor_rows(m->from, m->index * m->n_rows + i, 1, row, scratch);
         frit_dtype_get(m->from->dtype)->decode(at, m->weights + i * m->width, m->width);
     }
     free(row);
     free(scratch);
-    return status;
+}
+
+static frit_status read_weights(const refining *r, const matrix *m)
+{
+    reading all = {.m = m};
+    frit_pool_run(r->pool, read_part, &all);
+    return all.failed ? frit_fail_memory((size_t)frit_tensor_row_bytes(m->from), m->from->name) : FRIT_OK;
 }
 
 static frit_status prepare_input(refining *r, const frit_covariance_entry *sums, int64_t index)
@@ -229,7 +248,7 @@ static frit_status refine_matrix(refining *r, matrix *m)
     frit_refine_rows rows = {
         .type = m->to->dtype, .weights = m->weights, .start = blocks_of(r, m), .blocks = m->blocks, .n = m->n_rows};
     const uint64_t start = frit_time_ns();
-    FRIT_TRY(read_weights(m));
+    FRIT_TRY(read_weights(r, m));
     FRIT_TRY(frit_refine_run(&r->input, &rows, r->pool));
     count_time(&r->times.rounding, start);
     if (rows.change < 0) {
@@ -272,12 +291,11 @@ static frit_status refine_tensor(refining *r, const char *name)
     if (frit_tensor_width(m.from) != m.width || frit_tensor_n_rows(m.from) != frit_tensor_n_rows(to))
         return frit_fail(FRIT_E_INVALID, "%s: '%s' has another shape than in the model", r->path, to->name);
     if (!sums || sums->width != m.width) return FRIT_OK;
-    m.weights = malloc((size_t)(m.n_rows * m.width) * sizeof *m.weights);
+    m.weights = frit_cpu_memory_new(weights_bytes(&m));
     m.blocks = malloc((size_t)m.n_rows * frit_dtype_row_bytes(to->dtype, m.width));
-    const frit_status status = m.weights && m.blocks
-                                   ? refine_matrices(r, &m, sums)
-                                   : frit_fail_memory((size_t)(m.n_rows * m.width) * sizeof *m.weights, to->name);
-    free(m.weights);
+    const frit_status status =
+        m.weights && m.blocks ? refine_matrices(r, &m, sums) : frit_fail_memory((size_t)weights_bytes(&m), to->name);
+    frit_cpu_memory_free(m.weights, weights_bytes(&m));
     free(m.blocks);
     return status;
 }
@@ -471,7 +489,7 @@ static frit_status advance_both(refining *r)
 // Of everything that the result follows from.
 static void make_key(const refining *r, uint8_t key[FRIT_SHA256_BYTES])
 {
-    const uint64_t version = 2;   // of the search: what another one began is not gone on with
+    const uint64_t version = 3;   // of the search: what another one began is not gone on with
     frit_sha256 sum;
     frit_sha256_init(&sum);
     frit_sha256_add(&sum, &version, sizeof version);
