@@ -74,8 +74,8 @@ static frit_status run_each(pricing *p, frit_engine *engine, int32_t first, frit
     frit_engine_allow_outs(engine, (int32_t)n_rows);   // a window is one step, however many tokens the model knows
     for (size_t w = 0; w < p->n_windows; w++) {
         p->window = w;
-        if (first > 0)
-            frit_observe_rows(engine, p->stream.rows + w * p->n_tokens * (size_t)p->a->model->hp.n_embd, NULL);
+        const frit_observed_rows rows = {.given = p->stream.rows + w * p->n_tokens * (size_t)p->a->model->hp.n_embd};
+        if (first > 0) frit_observe_rows(engine, rows);
         FRIT_TRY(frit_refine_text_run(&p->text, engine, (int64_t)w, n, n - n_rows, &push));
         frit_pool_run(p->a->pool, then, p);
     }
@@ -95,7 +95,7 @@ static frit_status run_layer(pricing *p)
 {
     FRIT_TRY(frit_refine_stream_begin(&p->stream, p->none, p->stream.layer, true));
     for (size_t w = 0; w < p->n_windows; w++)
-        FRIT_TRY(frit_refine_stream_run(&p->stream, (int64_t)w, (int64_t)p->n_tokens));
+        FRIT_TRY(frit_refine_stream_run(&p->stream, (frit_refine_windows){(int64_t)w, 1, 1}, (int64_t)p->n_tokens));
     p->stream.layer++;
     return FRIT_OK;
 }

@@ -318,19 +318,27 @@ void frit_observe_layers(frit_engine *engine, frit_observed_layers layers)
     if (engine->observer) engine->observer->layers = layers;
 }
 
-void frit_observe_rows(frit_engine *engine, const float *given, float *taken)
+void frit_observe_rows(frit_engine *engine, frit_observed_rows rows)
 {
-    if (!engine->observer) return;
-    engine->observer->given = given;
-    engine->observer->taken = taken;
+    if (engine->observer) engine->observer->rows = rows;
 }
 
-frit_status frit_observe_give(const frit_engine *engine, const frit_plan_part *part, frit_address to, const float *rows,
-                              uint64_t n_bytes)
+frit_status frit_observe_give(const frit_engine *engine, const frit_plan_part *part, frit_address to,
+                              const frit_batch *batch)
 {
     const frit_backend *backend = part->device->backend;
-    if (!backend->map) return backend->write(part->device, to, rows, n_bytes);
-    frit_pool_copy(engine->observer->pool, (char *)backend->map(to.memory) + to.offset, rows, (size_t)n_bytes);
+    const frit_observed_rows *rows = &engine->observer->rows;
+    const int64_t n_embd = engine->hp.n_embd;
+    for (int32_t r = 0; r < batch->n_seqs; r++) {
+        const frit_seq *seq = &batch->seqs[r];
+        const float *from = rows->given + r * rows->apart + seq->n_past * n_embd;
+        const uint64_t n_bytes = (uint64_t)(seq->n_rows * n_embd) * sizeof *from;
+        const frit_address at = {to.memory, to.offset + (uint64_t)(seq->first_row * n_embd) * sizeof *from};
+        if (backend->map)
+            frit_pool_copy(engine->observer->pool, (char *)backend->map(at.memory) + at.offset, from, (size_t)n_bytes);
+        else
+            FRIT_TRY(backend->write(part->device, at, from, n_bytes));
+    }
     return FRIT_OK;
 }
 

@@ -28,24 +28,29 @@ typedef struct frit_observed_layers {
     bool no_results;    // there are none, and steps compute no more than what the observed matrices read
 } frit_observed_layers;
 
+// Of the tokens of the sessions that run, from the first one of each on: what the first of the layers reads, and where
+// what they leave goes, which may be the same place. NULL: from the tokens; nowhere. Those of the next session are
+// `apart` numbers away; where there are several, a step runs all of each.
+typedef struct frit_observed_rows {
+    const float *given;
+    float *taken;
+    int64_t apart;
+} frit_observed_rows;
+
 struct frit_observer {
     frit_importance *importance;   // both are borrowed, and may be NULL
     frit_covariance *covariance;
     frit_pool *pool;
     frit_observed_layers layers;
-    const float *given;
-    float *taken;
+    frit_observed_rows rows;
 };
 
 // Steps compute these layers alone, while the engine observes; before the first of them.
 void frit_observe_layers(frit_engine *engine, frit_observed_layers layers);
-// Of the tokens of the session that runs, from its first one on: what the first of them reads, and where what they
-// leave goes, which may be the same place. NULL: from the tokens; nowhere.
-void frit_observe_rows(frit_engine *engine, const float *given, float *taken);
-// Copies the given rows to where a part reads them.
-frit_status frit_observe_give(const frit_engine *engine, const frit_plan_part *part, frit_address to, const float *rows,
-                              uint64_t n_bytes);
-
+void frit_observe_rows(frit_engine *engine, frit_observed_rows rows);
+// Copies the given rows of a step to where a part reads them.
+frit_status frit_observe_give(const frit_engine *engine, const frit_plan_part *part, frit_address to,
+                              const frit_batch *batch);
 // Adds what the products of a segment read to its results, before it is planned. `head`: the matrix that reads the
 // graph's output, where that is hidden states; may be NULL.
 frit_status frit_observe_keep(const frit_engine *engine, frit_plan_part *part, frit_graph *graph,

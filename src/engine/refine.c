@@ -114,17 +114,28 @@ static uint64_t count_time(uint64_t *sum, uint64_t from)
     return now;
 }
 
-static frit_status read_window(refining *r, int64_t w, bool is_read, frit_covariance *sums)
+static frit_status read_group(refining *r, frit_refine_windows windows, bool is_read, frit_covariance *sums)
 {
     uint64_t now = frit_time_ns();
-    if (!is_read) FRIT_TRY(frit_refine_stream_run(&r->original, w, r->text.window));
+    if (!is_read) FRIT_TRY(frit_refine_stream_run(&r->original, windows, r->text.window));
     now = count_time(&r->times.model, now);
     const uint64_t before = sums->spent_ns;
-    FRIT_TRY(frit_refine_stream_run(&r->changed, w, r->text.window));
+    FRIT_TRY(frit_refine_stream_run(&r->changed, windows, r->text.window));
     count_time(&r->times.file, now);
     r->times.file -= sums->spent_ns - before;
     r->times.sums += sums->spent_ns - before;
     return say_progress(r);
+}
+
+// The next windows from w on that are held out, or not, as many as a step may have; n 0: none.
+static frit_refine_windows next_windows(const refining *r, int64_t w, bool is_held)
+{
+    frit_refine_windows windows = {.apart = is_held ? HELD_OUT : 1};
+    while (w < r->text.n_windows && (w % HELD_OUT == HELD_OUT - 1) != is_held) w++;
+    windows.first = w;
+    for (; w < r->text.n_windows && windows.n < FRIT_REFINE_AT_ONCE; w += windows.apart, windows.n++)
+        if ((w % HELD_OUT == HELD_OUT - 1) != is_held) break;
+    return windows;
 }
 
 // The windows that are held out, or the others. The model's engine need not run where all that it has read is kept. It
@@ -137,11 +148,11 @@ static frit_status read_windows(refining *r, bool is_held, frit_covariance *kept
     frit_covariance_set_against(sums, kept);
     if (!is_read) FRIT_TRY(frit_refine_stream_begin(&r->original, kept, r->layer, advances));
     FRIT_TRY(frit_refine_stream_begin(&r->changed, sums, r->layer, false));
-    for (int64_t w = 0; w < r->text.n_windows; w++) {
-        if ((w % HELD_OUT == HELD_OUT - 1) != is_held) continue;
+    frit_refine_windows windows = next_windows(r, 0, is_held);
+    for (; windows.n > 0; windows = next_windows(r, windows.first + windows.n * windows.apart, is_held)) {
         if (!r->keeps_all) frit_covariance_forget(kept);
         if (!r->keeps_all) frit_covariance_forget(sums);
-        FRIT_TRY(read_window(r, w, is_read, sums));
+        FRIT_TRY(read_group(r, windows, is_read, sums));
     }
     const uint64_t now = frit_time_ns();
     FRIT_TRY(frit_covariance_finish(sums, r->pool));
@@ -163,7 +174,7 @@ static frit_status find_matrices(refining *r)
     FRIT_TRY(new_covariance(r, is_kept, &r->kept_held));
     r->kept->keeps_rows = true;
     FRIT_TRY(frit_refine_stream_begin(&r->original, r->kept, r->layer, false));
-    FRIT_TRY(frit_refine_stream_run(&r->original, 0, 1));
+    FRIT_TRY(frit_refine_stream_run(&r->original, (frit_refine_windows){0, 1, 1}, 1));
     frit_covariance_forget(r->kept);
     for (int64_t i = 0; i < r->kept->n; i++)
         if (r->kept->entries[i].source == i)
@@ -305,7 +316,8 @@ static frit_status refine_tensor(refining *r, const char *name)
 static frit_engine_options engine_options(const refining *r)
 {
     return (frit_engine_options){.n_ctx = (int32_t)r->text.window,
-                                 .n_batch = (int32_t)r->text.window,
+                                 .n_batch = FRIT_REFINE_AT_ONCE * (int32_t)r->text.window,
+                                 .n_sessions = FRIT_REFINE_AT_ONCE,
                                  .n_threads = r->options->n_threads,
                                  .cache_type_k = "f16",
                                  .cache_type_v = "f16",
@@ -459,8 +471,9 @@ static frit_status advance(refining *r, frit_refine_stream *stream)
 {
     FRIT_TRY(new_covariance(r, wants_none, &r->sums));
     FRIT_TRY(frit_refine_stream_begin(stream, r->sums, r->layer, true));
-    for (int64_t w = 0; w < r->text.n_windows; w++) {
-        FRIT_TRY(frit_refine_stream_run(stream, w, r->text.window));
+    for (int64_t w = 0; w < r->text.n_windows; w += FRIT_REFINE_AT_ONCE) {
+        const int64_t n = r->text.n_windows - w < FRIT_REFINE_AT_ONCE ? r->text.n_windows - w : FRIT_REFINE_AT_ONCE;
+        FRIT_TRY(frit_refine_stream_run(stream, (frit_refine_windows){w, 1, n}, r->text.window));
         FRIT_TRY(say_progress(r));
     }
     stream->layer = r->layer + 1;

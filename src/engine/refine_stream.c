@@ -45,36 +45,59 @@ static void take_nothing(void *ctx, size_t i, const float *values, size_t n)
     (void)ctx, (void)i, (void)values, (void)n;
 }
 
-static frit_status run(frit_engine *engine, const frit_token *tokens, size_t n, size_t first,
-                       const frit_push_options *push)
+static frit_status run(frit_engine *engine, frit_session **sessions, int64_t n)
+{
+    while (frit_session_pending(sessions[n - 1]) > 0) {
+        int32_t n_rows;
+        FRIT_TRY(frit_engine_step(engine, &n_rows));
+        for (int64_t i = 0; i < n; i++) {
+            FRIT_TRY(frit_session_status(sessions[i]));
+            if (n > 1 && frit_session_pending(sessions[i]) > 0)   // rows of an observer are those of whole windows
+                return frit_fail(FRIT_E_INTERNAL, "%lld windows find no room in a step", (long long)n);
+        }
+    }
+    return FRIT_OK;
+}
+
+static frit_status push(const frit_refine_text *text, frit_session *session, int64_t w, int64_t n, int64_t first,
+                        const frit_push_options *options)
 {
     const frit_push_options none = {.output = FRIT_OUTPUT_NONE};
-    frit_session *session;
-    FRIT_TRY(frit_session_new(&session, engine));
-    frit_status status = frit_session_push(session, tokens, first, &none);
-    if (status == FRIT_OK) status = frit_session_push(session, tokens + first, n - first, push);
-    while (status == FRIT_OK && frit_session_pending(session) > 0) {
-        int32_t n_rows;
-        status = frit_engine_step(engine, &n_rows);
+    frit_token window[FRIT_REFINE_WINDOW];
+    memcpy(window, text->tokens + w * text->window, (size_t)n * sizeof *window);
+    if (text->has_bos) window[0] = text->bos;
+    FRIT_TRY(frit_session_push(session, window, (size_t)first, &none));
+    return frit_session_push(session, window + first, (size_t)(n - first), options);
+}
+
+static frit_status run_windows(const frit_refine_text *text, frit_engine *engine, frit_refine_windows windows,
+                               int64_t n, int64_t first, const frit_push_options *options)
+{
+    frit_session *sessions[FRIT_REFINE_AT_ONCE] = {NULL};
+    frit_status status = FRIT_OK;
+    for (int64_t i = 0; i < windows.n && status == FRIT_OK; i++) {
+        status = frit_session_new(&sessions[i], engine);
+        if (status == FRIT_OK) status = push(text, sessions[i], windows.first + i * windows.apart, n, first, options);
     }
-    if (status == FRIT_OK) status = frit_session_status(session);
-    frit_session_free(session);
+    if (status == FRIT_OK) status = run(engine, sessions, windows.n);
+    for (int64_t i = 0; i < windows.n; i++) frit_session_free(sessions[i]);
     return status;
 }
 
 frit_status frit_refine_text_run(const frit_refine_text *text, frit_engine *engine, int64_t w, int64_t n, int64_t first,
-                                 const frit_push_options *push)
+                                 const frit_push_options *options)
 {
-    frit_token window[FRIT_REFINE_WINDOW];
-    memcpy(window, text->tokens + w * text->window, (size_t)n * sizeof *window);
-    if (text->has_bos) window[0] = text->bos;
-    return run(engine, window, (size_t)n, (size_t)first, push);
+    return run_windows(text, engine, (frit_refine_windows){w, 0, 1}, n, first, options);
 }
 
-frit_status frit_refine_stream_run(const frit_refine_stream *stream, int64_t w, int64_t n)
+frit_status frit_refine_stream_run(const frit_refine_stream *stream, frit_refine_windows windows, int64_t n)
 {
-    float *rows = stream->rows ? stream->rows + w * stream->text->window * stream->engine->hp.n_embd : NULL;
-    const frit_push_options push = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = take_nothing};
-    frit_observe_rows(stream->engine, stream->layer > 0 ? rows : NULL, stream->advances ? rows : NULL);
-    return frit_refine_text_run(stream->text, stream->engine, w, n, 0, &push);
+    const int64_t of_window = stream->text->window * stream->engine->hp.n_embd;
+    float *rows = stream->rows ? stream->rows + windows.first * of_window : NULL;
+    const frit_push_options options = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = take_nothing};
+    const frit_observed_rows observed = {.given = stream->layer > 0 ? rows : NULL,
+                                         .taken = stream->advances ? rows : NULL,
+                                         .apart = windows.apart * of_window};
+    frit_observe_rows(stream->engine, observed);
+    return run_windows(stream->text, stream->engine, windows, n, 0, &options);
 }

@@ -7,7 +7,7 @@
 #include "engine/engine.h"
 #include "engine/observe.h"
 
-enum { FRIT_REFINE_WINDOW = 512 };
+enum { FRIT_REFINE_WINDOW = 512, FRIT_REFINE_AT_ONCE = 4 };   // tokens; windows of a step
 
 typedef struct frit_refine_text {
     const frit_token *tokens;   // [n_windows, window]
@@ -34,12 +34,18 @@ void frit_refine_stream_close(frit_refine_stream *stream);
 // From now on windows run as far as `layer`, or the output after the last one, and `covariance` observes them.
 frit_status frit_refine_stream_begin(frit_refine_stream *stream, frit_covariance *covariance, int32_t layer,
                                      bool advances);
-// The first n tokens of window w.
-frit_status frit_refine_stream_run(const frit_refine_stream *stream, int64_t w, int64_t n);
+// Windows first, first + apart and so on; n: 1 to FRIT_REFINE_AT_ONCE.
+typedef struct frit_refine_windows {
+    int64_t first, apart, n;
+} frit_refine_windows;
+
+// The first n tokens of each of the windows: one step, which reads the layer's weights once, where the engine has room
+// for as many sessions and rows.
+frit_status frit_refine_stream_run(const frit_refine_stream *stream, frit_refine_windows windows, int64_t n);
 
 // The first n tokens of window w through an engine. Those before `first` give no results; row 0 is of that one.
 frit_status frit_refine_text_run(const frit_refine_text *text, frit_engine *engine, int64_t w, int64_t n, int64_t first,
-                                 const frit_push_options *push);
+                                 const frit_push_options *options);
 
 // refine_measure.c: the KL divergence of the file's predictions from the model's, over windows first, first + step and
 // so on, at most `most` of them; the second half of each counts. Neither engine observes.

@@ -15,11 +15,11 @@ static bool keeps(const frit_session *session, size_t i, frit_result result)
            !frit_session_ask_after(session, i);
 }
 
-// Where an observer wants what layers leave of token i.
-static float *taken_row(const frit_engine *engine, size_t i)
+// Where an observer wants what layers leave of token i of the step's sequence r.
+static float *taken_row(const frit_engine *engine, int32_t r, size_t i)
 {
-    float *rows = engine->observer ? engine->observer->taken : NULL;
-    return rows ? rows + i * (size_t)engine->hp.n_embd : NULL;
+    const frit_observed_rows *rows = engine->observer ? &engine->observer->rows : NULL;
+    return rows && rows->taken ? rows->taken + r * rows->apart + (int64_t)i * engine->hp.n_embd : NULL;
 }
 
 // Where the results of the rows go: all threads copy them, for a vocabulary is long.
@@ -36,7 +36,8 @@ static void address_results(frit_flight *flight)
             const bool kept = !step->encodes &&
                               keeps(session, (size_t)(seq->n_past + step->out_rows[o] - seq->first_row), step->result);
             if (kept) session->logits_at = 0;   // until they are known to be good
-            float *observed = taken_row(session->engine, (size_t)(seq->n_past + step->out_rows[o] - seq->first_row));
+            const size_t i = (size_t)(seq->n_past + step->out_rows[o] - seq->first_row);
+            float *observed = taken_row(session->engine, r, i);
             step->taken[o] = (frit_out_row){.copy = kept ? session->logits : observed};
         }
     }
@@ -200,21 +201,19 @@ static frit_status carry_results(const frit_plan_class *c, int i, const frit_bat
 }
 
 // What comes with the step's rows: for a layer of multi-token prediction, or one that an observer begins with.
-static frit_status give_rows(const frit_engine *engine, const frit_plan_class *c, const frit_step *step)
+static frit_status give_rows(const frit_engine *engine, const frit_plan_class *c, const frit_step *step,
+                             const frit_batch *batch)
 {
-    const int64_t n_embd = engine->hp.n_embd;
-    const uint64_t n_bytes = (uint64_t)step->n_rows * (uint64_t)n_embd * sizeof(float);
-    const float *given = step->given;
-    const bool is_observed = engine->observer && engine->observer->given;
-    if (is_observed) given = engine->observer->given + (int64_t)step->seqs[0].n_past * n_embd;
-    for (int i = 0; i < c->segments.n && given; i++) {
+    const uint64_t n_bytes = (uint64_t)step->n_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
+    const bool is_observed = engine->observer && engine->observer->rows.given;
+    for (int i = 0; i < c->segments.n && (is_observed || step->given); i++) {
         const frit_plan_part *part = &c->parts[i];
         const frit_node *node = c->segments.list[i].given;
         const frit_backend *backend = part->device->backend;
         if (!node) continue;
         const frit_address to = backend->value(part->exec, node);
-        FRIT_TRY(is_observed ? frit_observe_give(engine, part, to, given, n_bytes)
-                             : backend->write(part->device, to, given, n_bytes));
+        FRIT_TRY(is_observed ? frit_observe_give(engine, part, to, batch)
+                             : backend->write(part->device, to, step->given, n_bytes));
     }
     return FRIT_OK;
 }
@@ -321,6 +320,6 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
         .n_picks = runs_picks ? step->n_picks : 0,
         .lists = step->lists,
     };
-    FRIT_TRY(give_rows(engine, c, step));
+    FRIT_TRY(give_rows(engine, c, step, &batch));
     return submit_parts(engine, c, &batch, flight);
 }

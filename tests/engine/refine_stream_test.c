@@ -14,12 +14,14 @@ static bool wants_none(void *ctx, const char *name)
     return false;
 }
 
-static void run_layers(frit_refine_stream *stream, int32_t layer)
+// So many windows at once.
+static void run_layers(frit_refine_stream *stream, int32_t layer, int64_t n)
 {
     frit_covariance *none;
     assert_ok(frit_covariance_new(&none, &(frit_covariance_options){.wants = wants_none}));
     assert_ok(frit_refine_stream_begin(stream, none, layer, true));
-    for (int64_t w = 0; w < N_WINDOWS; w++) assert_ok(frit_refine_stream_run(stream, w, N_TOKENS));
+    for (int64_t w = 0; w < N_WINDOWS; w += n)
+        assert_ok(frit_refine_stream_run(stream, (frit_refine_windows){w, 1, n}, N_TOKENS));
     stream->layer = layer + 1;
     assert_ok(frit_engine_observe_covariance(stream->engine, NULL));
     frit_covariance_free(none);
@@ -34,22 +36,30 @@ static bool check(const char *path)
     assert_ok(frit_model_open(&model, path, NULL));
     for (int i = 0; i < N_WINDOWS * N_TOKENS; i++) tokens[i] = (7 * i + 3) % model->info.n_vocab;
     const frit_refine_text text = {.tokens = tokens, .n_windows = N_WINDOWS, .window = N_TOKENS};
-    const frit_engine_options options = {
-        .n_ctx = N_TOKENS, .n_batch = N_TOKENS, .n_threads = 2, .device = "cpu", .no_prefix_cache = true};
+    const frit_engine_options options = {.n_ctx = N_TOKENS,
+                                         .n_batch = N_WINDOWS * N_TOKENS,
+                                         .n_sessions = N_WINDOWS,
+                                         .n_threads = 2,
+                                         .device = "cpu",
+                                         .no_prefix_cache = true};
     const int32_t last = model->hp.n_layer - 1;
     assert_ok(frit_engine_new(&engine, model, &options));
-    frit_refine_stream whole = {.engine = engine, .text = &text}, alone = whole;
+    frit_refine_stream whole = {.engine = engine, .text = &text}, alone = whole, together = whole;
     assert_ok(frit_refine_stream_open(&whole, model, UINT64_MAX));
     assert_ok(frit_refine_stream_open(&alone, model, UINT64_MAX));
+    assert_ok(frit_refine_stream_open(&together, model, UINT64_MAX));
     const bool can = whole.rows != NULL;
     if (can) {
-        run_layers(&whole, last);
-        for (int32_t i = 0; i <= last; i++) run_layers(&alone, i);
+        run_layers(&whole, last, 1);
+        for (int32_t i = 0; i <= last; i++) run_layers(&alone, i, 1);
+        for (int32_t i = 0; i <= last; i++) run_layers(&together, i, N_WINDOWS);
         const double difference =
             nmse(alone.rows, whole.rows, (size_t)(N_WINDOWS * N_TOKENS) * (size_t)model->hp.n_embd);
         if (difference > 1e-12) print_message("%s: %g\n", path, difference);
         assert_true(difference <= 1e-12);
+        assert_memory_equal(together.rows, alone.rows, alone.n_bytes);   // windows that share steps change no bit
     }
+    frit_refine_stream_close(&together);
     frit_refine_stream_close(&whole);
     frit_refine_stream_close(&alone);
     frit_engine_free(engine);
