@@ -79,6 +79,18 @@ void frit_covariance_set_against(frit_covariance *covariance, frit_covariance *o
     other->keeps_rows = true;
 }
 
+void frit_covariance_drop(frit_covariance *covariance, const float *matrix)
+{
+    for (int64_t i = 0; i < covariance->n; i++) {
+        frit_covariance_entry *entry = &covariance->entries[i];
+        float **at = entry->sums == matrix ? &entry->sums : entry->cross == matrix ? &entry->cross : NULL;
+        if (!at || entry->n_each > 1) continue;
+        frit_cpu_memory_free(*at, sums_bytes(entry));
+        *at = NULL;
+        return;
+    }
+}
+
 void frit_covariance_forget(frit_covariance *covariance)
 {
     for (int64_t i = 0; i < covariance->n; i++) covariance->entries[i].n_kept = covariance->entries[i].n_taken = 0;

@@ -60,6 +60,8 @@ struct frit_covariance {
 const frit_covariance_entry *frit_covariance_find(const frit_covariance *covariance, const char *name);
 // Before the first step of both. `other`, which outlives `covariance`, keeps rows and has no sums.
 void frit_covariance_set_against(frit_covariance *covariance, frit_covariance *other);
+// Frees sums, or cross ones, of an entry that has no others: nothing reads them again.
+void frit_covariance_drop(frit_covariance *covariance, const float *matrix);
 // Drops the rows that were kept; before each text, of both.
 void frit_covariance_forget(frit_covariance *covariance);
 

@@ -230,6 +230,13 @@ static frit_status read_weights(const refining *r, const matrix *m)
     return all.failed ? frit_fail_memory((size_t)frit_tensor_row_bytes(m->from), m->from->name) : FRIT_OK;
 }
 
+static void drop(void *ctx, const float *numbers)
+{
+    const refining *r = ctx;
+    frit_covariance_drop(r->sums, numbers);
+    frit_covariance_drop(r->held, numbers);
+}
+
 static frit_status prepare_input(refining *r, const frit_covariance_entry *sums, int64_t index)
 {
     const frit_covariance_entry *held = frit_covariance_find(r->held, sums->name);
@@ -245,7 +252,9 @@ static frit_status prepare_input(refining *r, const frit_covariance_entry *sums,
                                    .held = held ? held->sums + index * n : NULL,
                                    .held_cross = held ? held->cross : NULL,
                                    .alpha = alpha,
-                                   .rounds = ROUNDS};
+                                   .rounds = ROUNDS,
+                                   .drop = sums->n_each > 1 ? NULL : drop,   // of experts others come yet
+                                   .drop_ctx = r};
     const uint64_t start = frit_time_ns();
     FRIT_TRY(frit_refine_factor(&r->input, r->pool));
     count_time(&r->times.factors, start);

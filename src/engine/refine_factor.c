@@ -128,29 +128,32 @@ static void make_tiles(void *ctx, int part, int parts)
     for (int64_t i = first; i < last; i++) frit_dense_make_tiled(&t->input->dense, forms, i, t->from + i * n, 0, n);
 }
 
+static frit_status add_tiles_of(frit_refine_input *input, const float *from, uint8_t **to, frit_pool *pool)
+{
+    if (!from) return FRIT_OK;
+    *to = frit_cpu_memory_new(input->tiles.n_bytes);
+    if (!*to) return frit_fail_memory((size_t)input->tiles.n_bytes, "covariance in tiles");
+    frit_pool_run(pool, make_tiles, &(tiling){input, from, *to});
+    return FRIT_OK;
+}
+
 static frit_status add_tiles(frit_refine_input *input, frit_pool *pool)
 {
     frit_refine_tiles *tiles = &input->tiles;
     const int64_t from = input->tiles_from > 0 ? input->tiles_from : FRIT_REFINE_TILES_FROM;
     const struct {
-        const float *from;
+        const float **from;
         uint8_t **to;
-    } all[] = {{input->sums, &tiles->sums},
-               {input->cross, &tiles->cross},
-               {input->held, &tiles->held},
-               {input->held_cross, &tiles->held_cross}};
+    } all[] = {{&input->cross, &tiles->cross}, {&input->held, &tiles->held}, {&input->held_cross, &tiles->held_cross}};
     if (!input->dense.run_tiles || input->width < from || input->width % 32 != 0) return FRIT_OK;
-    const size_t n_bytes = frit_dense_tiled_bytes(&input->dense, input->width, input->width);
-    tiles->n_bytes = 4 * n_bytes;
-    tiles->memory = frit_cpu_memory_new(tiles->n_bytes);
-    if (!tiles->memory) return frit_fail_memory(4 * n_bytes, "covariance in tiles");
-    uint8_t *at = tiles->memory;
-    for (size_t i = 0; i < 4; i++, at += n_bytes) {
-        if (!all[i].from) continue;
-        *all[i].to = at;
-        frit_pool_run(pool, make_tiles, &(tiling){input, all[i].from, at});
+    tiles->n_bytes = frit_dense_tiled_bytes(&input->dense, input->width, input->width);
+    for (size_t i = 0; i < FRIT_COUNT(all); i++) {
+        FRIT_TRY(add_tiles_of(input, *all[i].from, all[i].to, pool));
+        if (!input->drop || !*all[i].from) continue;
+        input->drop(input->drop_ctx, *all[i].from);
+        *all[i].from = NULL;
     }
-    return FRIT_OK;
+    return add_tiles_of(input, input->sums, &tiles->sums, pool);
 }
 
 frit_status frit_refine_factor(frit_refine_input *input, frit_pool *pool)
@@ -160,6 +163,7 @@ frit_status frit_refine_factor(frit_refine_input *input, frit_pool *pool)
     if (!(input->damping > 0) || !isfinite(input->damping))
         return frit_fail(FRIT_E_INVALID, "a covariance has a mean diagonal of %g, expected a positive number",
                          100 * (double)input->damping);
+    FRIT_TRY(add_tiles(input, pool));   // before the factor: what is dropped makes room for it
     input->factor = frit_cpu_memory_new((uint64_t)(n * n) * sizeof(float));
     input->diagonal = malloc((size_t)n * sizeof(float));
     if (!input->factor || !input->diagonal) return frit_fail_memory((size_t)(n * n) * sizeof(float), "a factor");
@@ -174,7 +178,7 @@ frit_status frit_refine_factor(frit_refine_input *input, frit_pool *pool)
     frit_pool_run(pool, scale, &f);
     frit_pool_run(pool, mirror, &f);
     for (int64_t i = 0; i < n; i++) input->diagonal[i] *= input->diagonal[i];
-    return add_tiles(input, pool);
+    return FRIT_OK;
 }
 
 void frit_refine_input_free(frit_refine_input *input)
@@ -182,6 +186,7 @@ void frit_refine_input_free(frit_refine_input *input)
     frit_cpu_memory_free(input->factor, (uint64_t)(input->width * input->width) * sizeof(float));
     free(input->diagonal);
     input->factor = input->diagonal = NULL;
-    frit_cpu_memory_free(input->tiles.memory, input->tiles.n_bytes);
+    uint8_t *const tiles[] = {input->tiles.sums, input->tiles.cross, input->tiles.held, input->tiles.held_cross};
+    for (size_t i = 0; i < FRIT_COUNT(tiles); i++) frit_cpu_memory_free(tiles[i], input->tiles.n_bytes);
     input->tiles = (frit_refine_tiles){0};
 }

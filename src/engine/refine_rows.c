@@ -74,6 +74,11 @@ typedef struct multiplier {
     const uint8_t *tiled;
 } multiplier;
 
+static bool is_there(multiplier m)
+{
+    return m.at || m.tiled;
+}
+
 // Columns [begin, end) of the rows that `multiply` gets next.
 static void set_columns(const batch *b, const float *x, int64_t begin, int64_t end)
 {
@@ -163,9 +168,10 @@ static void find_target(batch *b)
     const frit_refine_input *in = b->job->in;
     const int64_t n = in->width;
     memcpy(b->target, b->job->rows->weights + b->first * n, (size_t)(b->n * n) * sizeof(float));
-    if (!in->cross) return;
+    const multiplier cross = {in->cross, in->tiles.cross};
+    if (!is_there(cross)) return;
     float *x = b->error;
-    mixed_products(b, (multiplier){in->cross, in->tiles.cross}, x);
+    mixed_products(b, cross, x);
     for (int64_t end = n; end > 0; end -= end % COLUMNS ? end % COLUMNS : COLUMNS)
         solve_upper(b, x, end - (end % COLUMNS ? end % COLUMNS : COLUMNS), end);
     for (int64_t r = 0; r < b->n; r++)
@@ -456,10 +462,11 @@ static double compare(batch *b)
             before[r * n + k] = now - before[r * n + k];
         }
     }
-    if (in->held_cross) mixed_products(b, (multiplier){in->held_cross, in->tiles.held_cross}, b->gradient);
+    const multiplier cross = {in->held_cross, in->tiles.held_cross};
+    if (is_there(cross)) mixed_products(b, cross, b->gradient);
     multiply_all(b, (multiplier){in->held, in->tiles.held}, sum, b->other);
     for (int64_t i = 0; i < b->n * n; i++)
-        change += (double)before[i] * ((double)b->other[i] - (in->held_cross ? 2 * (double)b->gradient[i] : 0));
+        change += (double)before[i] * ((double)b->other[i] - (is_there(cross) ? 2 * (double)b->gradient[i] : 0));
     return change;
 }
 
@@ -477,7 +484,7 @@ static void refine_batch(batch *b)
     descend(b);
     for (int64_t i = 0; i < b->n * j->n_blocks; i++)
         format->pack(&b->blocks[i], j->rows->blocks + (size_t)b->first * j->row_bytes + (size_t)i * block_bytes);
-    if (j->in->held) j->changes[b->first / ROWS] = compare(b);
+    if (is_there((multiplier){j->in->held, j->in->tiles.held})) j->changes[b->first / ROWS] = compare(b);
 }
 
 static uint8_t *aligned(uint8_t *at)
@@ -489,7 +496,7 @@ static void run_part(void *ctx, int part, int parts)
 {
     (void)part, (void)parts;
     job *j = ctx;
-    const bool in_tiles = j->in->tiles.memory != NULL;
+    const bool in_tiles = j->in->tiles.sums != NULL;
     const size_t n = (size_t)(ROWS * (j->in->width < COLUMNS ? COLUMNS : j->in->width));
     batch *b = calloc(1, sizeof *b);
     float *memory = malloc(4 * n * sizeof *memory);

@@ -27,8 +27,8 @@ enum { FRIT_REFINE_TILES_FROM = 1024 };
 // The matrices in tiles of bfloat16 (engine/dense.h), where the processor has these and rows are long: what rows are
 // multiplied by, but for the factor. NULL: not in tiles.
 typedef struct frit_refine_tiles {
-    uint8_t *sums, *cross, *held, *held_cross, *memory;
-    uint64_t n_bytes;   // of `memory`
+    uint8_t *sums, *cross, *held, *held_cross;
+    uint64_t n_bytes;   // of each
 } frit_refine_tiles;
 
 typedef struct frit_refine_input {
@@ -44,6 +44,10 @@ typedef struct frit_refine_input {
     float *diagonal;                  // [width]: D
     frit_refine_tiles tiles;
     int64_t tiles_from;   // the shortest rows that use tiles; 0: FRIT_REFINE_TILES_FROM
+    // Called with cross, held and held_cross when they are in tiles, which take half as much memory: they are not read
+    // again, and become NULL here. NULL: they stay.
+    void (*drop)(void *ctx, const float *matrix);
+    void *drop_ctx;
 } frit_refine_input;
 
 // Finds U and D, and makes tiles; frees nothing, and frit_refine_input_free frees them.

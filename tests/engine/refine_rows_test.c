@@ -55,19 +55,32 @@ static void make_all(void)
 
 static bool in_tiles;   // as on processors that have tiles of bfloat16
 
+static int n_dropped;
+
+static void drop(void *ctx, const float *matrix)
+{
+    assert_true(matrix == ctx || matrix == cross);
+    n_dropped++;
+}
+
 static void init(frit_refine_input *input)
 {
     frit_dense_init(&input->dense);
     if (!in_tiles) return;
     frit_dense_use_tiles(&input->dense);
     input->tiles_from = 32;
+    input->drop = drop;
+    input->drop_ctx = (void *)(uintptr_t)input->held;
 }
 
 static frit_refine_input input_of(const float *held, frit_pool *pool)
 {
     frit_refine_input input = {.width = WIDTH, .sums = h, .cross = in_tiles ? cross : NULL, .held = held, .rounds = 3};
     init(&input);
+    n_dropped = 0;
     assert_ok(frit_refine_factor(&input, pool));
+    assert_int_equal(n_dropped, in_tiles ? 1 + (held != NULL) : 0);
+    assert_true(!in_tiles || (!input.held && !input.cross));
     return input;
 }
 
