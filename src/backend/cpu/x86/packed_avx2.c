@@ -36,12 +36,26 @@ FRIT_INLINE vec start_wide(const int32_t *minus_128)
     return zero();
 }
 
-FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
+FRIT_INLINE vec dot_wide_by(vec sum, vec codes, vec x)
 {
-    return add_fours(sum, _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(all_words(x + 4 * i), codes)));
+    return add_fours(sum, _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(x, codes)));
 }
 
-#include "backend/cpu/tmpl/packed_kept_tmpl.h"
+FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
+{
+    return dot_wide_by(sum, codes, all_words(x + 4 * i));
+}
+
+// The word at p in all words, by an instruction of its own, where it is written.
+FRIT_INLINE vec loaded_words(const int8_t *p)
+{
+    const int32_t *word = (const void *)p;
+    vec words;
+    __asm__("vpbroadcastd %1, %0" : "=x"(words) : "m"(*word));
+    return words;
+}
+
+#include "backend/cpu/x86/kept_avx2_tmpl.h"
 #include "backend/cpu/tmpl/packed_rows.h"
 #include "backend/cpu/tmpl/packed_tmpl.h"
 

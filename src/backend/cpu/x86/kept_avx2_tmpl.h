@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/x86/kept_avx2_tmpl.h: a part of packed_tmpl.h: what many tokens are multiplied by is kept as it was
+// opened, and both halves of a panel are multiplied side by side.
+//
+// A load of a quad of activations into all words serves both halves: there are two loads a cycle, and a product takes
+// half a cycle where its pairs are added as int16. Registers hold the pairs or dots of two halves and four tokens; the
+// sums stay in memory.
+#pragma once
+#include "backend/cpu/tmpl/packed_unit_tmpl.h"
+
+enum { STRIPS = 2, MAX_PAIR_TOKENS = 4 };
+
+typedef rows kept_rows;
+
+typedef struct kept_room {
+    uint8_t unused;
+} kept_room;
+
+FRIT_INLINE void keep(unit *u, kind k)
+{
+    (void)u;
+    (void)k;
+}
+
+FRIT_INLINE kept_rows keep_rows(kept_room *room, rows r, int64_t n_x, int n_units)
+{
+    (void)room;
+    (void)n_x;
+    (void)n_units;
+    return r;
+}
+
+FRIT_INLINE kept_rows kept_from(kept_rows r, int64_t j)   // token j and those after it
+{
+    r.x += (size_t)j * r.stride;
+    return r;
+}
+
+// Compilers compute it where this is written: they would move sums together otherwise, and keep the others on the stack.
+FRIT_INLINE void pin(vec *v)
+{
+    __asm__("" : "+x"(*v));
+}
+
+typedef vec kept_dots[STRIPS][MAX_TOKENS];
+
+// dots += quads [begin, begin + n) of a unit of each strip times each token's: pairs of all n are added as int16.
+FRIT_INLINE void dot_together(const unit *u, int n_strips, int begin, int n, rows r, int n_x, kept_dots dots)
+{
+    kept_dots pairs;
+#pragma GCC unroll 8
+    for (int q = begin; q < begin + n; q++) {
+#pragma GCC unroll 16
+        for (int j = 0; j < n_x; j++) {
+            const vec x = loaded_words(token(r, j)->codes + 4 * q);
+#pragma GCC unroll 2
+            for (int s = 0; s < n_strips; s++) {
+                const vec products = _mm256_maddubs_epi16(u[s * UNITS].codes[q], x);
+                pairs[s][j] = q == begin ? products : _mm256_add_epi16(pairs[s][j], products);
+                pin(&pairs[s][j]);
+            }
+        }
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < n_x; j++) {
+#pragma GCC unroll 2
+        for (int s = 0; s < n_strips; s++) dots[s][j] = add_fours(dots[s][j], pairs[s][j]);
+    }
+}
+
+// dots = start + quads [begin, begin + n) of a unit of each strip times each token's.
+FRIT_INLINE void dot_strips(const unit *u, kind k, int n_strips, int begin, int n, rows r, int n_x, kept_dots dots)
+{
+    const int together = quads_at_once(k);
+#pragma GCC unroll 16
+    for (int j = 0; j < n_x; j++) {
+        const vec start = start_dots(token(r, j), k, begin / 4);
+#pragma GCC unroll 2
+        for (int s = 0; s < n_strips; s++) dots[s][j] = start;
+    }
+#pragma GCC unroll 8
+    for (int q = begin; q < begin + n; q += together) {
+        if (together == 4) {
+            dot_together(u, n_strips, q, together, r, n_x, dots);
+            continue;
+        }
+#pragma GCC unroll 16
+        for (int j = 0; j < n_x; j++) {
+            vec x[2];
+#pragma GCC unroll 2
+            for (int i = 0; i < together; i++) x[i] = loaded_words(token(r, j)->codes + 4 * (q + i));
+#pragma GCC unroll 2
+            for (int s = 0; s < n_strips; s++) {
+                const vec *codes = u[s * UNITS].codes + q;
+                if (k == WHOLE_WIDE) {
+                    dots[s][j] = dot_wide_by(dots[s][j], codes[0], x[0]);
+                    pin(&dots[s][j]);
+                    continue;
+                }
+                vec pairs = _mm256_maddubs_epi16(codes[0], x[0]);
+                if (together == 2) pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(codes[1], x[1]));
+                dots[s][j] = add_fours(dots[s][j], pairs);
+                pin(&dots[s][j]);
+            }
+        }
+    }
+}
+
+// The same sums in the same order as add_unit's.
+FRIT_INLINE void add_strips(const unit *u, kind k, int n_strips, rows r, int n_x, vec_f *totals)
+{
+    const bool whole = is_whole(k);
+    kept_dots dots;
+    vec_f parts[STRIPS][MAX_TOKENS];
+    dot_strips(u, k, n_strips, 0, whole ? 8 : 4, r, n_x, dots);
+    if (!whole) {
+#pragma GCC unroll 16
+        for (int j = 0; j < n_x; j++) {
+#pragma GCC unroll 2
+            for (int s = 0; s < n_strips; s++) parts[s][j] = mul(to_float(dots[s][j]), u[s * UNITS].scales[0]);
+        }
+        dot_strips(u, k, n_strips, 4, 4, r, n_x, dots);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < n_x * n_strips; i++) {
+        const int s = i % n_strips, j = i / n_strips;
+        totals[i] = add_dots(u + s * UNITS, k, whole ? zero_f() : parts[s][j], dots[s][j], token(r, j), totals[i]);
+    }
+}
+
+// Adds the products of 256 columns and n_x tokens to their sums, [token][strip]; n_strips and n_x are constants where
+// this is inlined. `next` may be NULL.
+FRIT_INLINE void tile(const unit *u, kind k, int n_strips, int n_units, kept_rows r, int n_x, vec_f *totals,
+                      ahead *next)
+{
+    if (n_strips == 1) {
+        vec_f sums[MAX_TOKENS];
+        for (int j = 0; j < n_x; j++) sums[j] = totals[j];
+        for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
+            if (next) bring(next);
+            add_unit(&u[i], k, r, n_x, sums);
+        }
+        for (int j = 0; j < n_x; j++) totals[j] = sums[j];
+        return;
+    }
+    for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
+        for (int s = 0; next && s < n_strips; s++) bring(next);
+        add_strips(u + i, k, n_strips, r, n_x, totals);
+    }
+}
+
+// Sums of one register of rows and n_x tokens, as `tile` leaves them, as one for each token.
+FRIT_INLINE void settle(vec_f *sums, int64_t n_x)
+{
+    (void)sums;
+    (void)n_x;
+}
