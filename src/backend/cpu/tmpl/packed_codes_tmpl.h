@@ -9,6 +9,20 @@
 
 enum { HALVES = FRIT_PANEL_ROWS / LANES };
 
+// LOW_CODES 1: the including file adds many products of small codes before they become words. Codes of a few bits, which
+// the file has from -8, say, are multiplied from zero then, and what is too much is a min; otherwise so much is added to
+// them that they are like those of other types.
+#ifndef LOW_CODES
+#define LOW_CODES 0
+#endif
+#if LOW_CODES
+#define FROM_ZERO(shift)   shift
+#define ADDED(low, others) low
+#else
+#define FROM_ZERO(shift)   NULL
+#define ADDED(low, others) others
+#endif
+
 // Where the words and the rest of one block begin for the rows of this half.
 typedef struct block_at {
     const uint8_t *words, *rest;
@@ -29,6 +43,7 @@ FRIT_INLINE vec nibbles(vec v, int high)
 typedef struct type_32 {
     int n_words, rest_bytes;
     int units;                            // of 32 columns in a block
+    int bits;                             // of the largest code
     vec (*codes)(block_at b, int quad);   // eight for each unit
     vec_f (*scale)(block_at b);
     vec_f (*shift)(block_at b);   // NULL: codes have 128 added
@@ -38,6 +53,7 @@ static const uint8_t q4_0_levels[16] = {120, 121, 122, 123, 124, 125, 126, 127, 
 // frit_iq4_levels and frit_fp4_levels, 128 added.
 static const uint8_t iq4_levels[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
 static const uint8_t fp4_levels[16] = {128, 129, 130, 131, 132, 134, 136, 140, 128, 127, 126, 125, 124, 122, 120, 116};
+static const uint8_t fp4_low_levels[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};   // 12 added
 
 FRIT_INLINE vec_f scale_half(block_at b)
 {
@@ -63,9 +79,25 @@ FRIT_INLINE vec_f scale_mxfp4(block_at b)
     return as_float(either(left(exponent, 23), left(mantissa, 21)));
 }
 
+FRIT_INLINE vec_f shift_q4_0(block_at b)   // of codes from zero, as the next two
+{
+    return mul(scale_half(b), all_f(-8));
+}
+
+FRIT_INLINE vec_f shift_q5_0(block_at b)
+{
+    return mul(scale_half(b), all_f(-16));
+}
+
+FRIT_INLINE vec_f shift_mxfp4(block_at b)
+{
+    return mul(scale_mxfp4(b), all_f(-12));
+}
+
 FRIT_INLINE vec codes_q4_0(block_at b, int quad)
 {
-    return look_up(q4_0_levels, nibbles(word(b, quad % 4), quad / 4));
+    const vec codes = nibbles(word(b, quad % 4), quad / 4);
+    return LOW_CODES ? codes : look_up(q4_0_levels, codes);
 }
 
 FRIT_INLINE vec codes_iq4_nl(block_at b, int quad)
@@ -75,7 +107,7 @@ FRIT_INLINE vec codes_iq4_nl(block_at b, int quad)
 
 FRIT_INLINE vec codes_mxfp4(block_at b, int quad)
 {
-    return look_up(fp4_levels, nibbles(word(b, quad % 4), quad / 4));
+    return look_up(LOW_CODES ? fp4_low_levels : fp4_levels, nibbles(word(b, quad % 4), quad / 4));
 }
 
 FRIT_INLINE vec codes_q8_0(block_at b, int quad)
@@ -98,8 +130,8 @@ FRIT_INLINE vec fifth_bits(vec bits, int quad)
 
 FRIT_INLINE vec codes_q5_0(block_at b, int quad)
 {
-    const vec low = nibbles(word(b, 1 + quad % 4), quad / 4);
-    return add_bytes(either(low, fifth_bits(word(b, 0), quad)), all_bytes(112));
+    const vec low = nibbles(word(b, 1 + quad % 4), quad / 4), codes = either(low, fifth_bits(word(b, 0), quad));
+    return LOW_CODES ? codes : add_bytes(codes, all_bytes(112));
 }
 
 FRIT_INLINE vec codes_q5_1(block_at b, int quad)
@@ -120,7 +152,8 @@ enum { KEPT = 8 };   // registers
 typedef struct type_256 {
     int n_words, rest_bytes;
     int group;   // columns with one scale: 16 or 32
-    int bias;    // what was added to the codes: 0, of groups of 16 also 32 or 64, of those of 32 also 128
+    int bits;    // of the largest code
+    int bias;    // what was added to the codes: 0, of groups of 16 also 4, 32 or 64, of those of 32 also 128
     // The eight quads of unit 0..7, one after the other: `kept` is for what one finds for those after it.
     void (*open)(block_at b, int unit, vec *kept, vec *codes);
     scales_256 (*scales)(block_at b);
@@ -179,11 +212,12 @@ FRIT_INLINE scales_256 scales_q2_k(block_at b)
     return s;
 }
 
-// -4..3 as 28..35.
+// -4..3 as 28..35, or from zero.
 FRIT_INLINE vec codes_q3_k(block_at b, int quad)
 {
     const vec high = move_bit(word(b, quad % 8), quad / 8, 2);
-    return add_bytes(masked_or(two_bits(b, 8, quad), high, all_bytes(4)), all_bytes(28));
+    const vec codes = masked_or(two_bits(b, 8, quad), high, all_bytes(4));
+    return LOW_CODES ? codes : add_bytes(codes, all_bytes(28));
 }
 
 FRIT_INLINE scales_256 scales_q3_k(block_at b)

@@ -35,10 +35,11 @@ enum {
 
 typedef void (*tile_fn)(const unit *u, int n_units, kept_rows r, vec_f *totals, ahead *next);
 
-#define TILE(k, s, n, most)                                                                                      \
-    static void tile_##k##_##s##_##n(const unit *u, int n_units, kept_rows r, vec_f *totals, ahead *next)        \
-    {                                                                                                            \
-        if (s <= STRIPS && n <= (s == 1 ? (most) : MAX_PAIR_TOKENS)) tile(u, k, s, n_units, r, n, totals, next); \
+#define TILE(k, s, n, most)                                                                               \
+    static void tile_##k##_##s##_##n(const unit *u, int n_units, kept_rows r, vec_f *totals, ahead *next) \
+    {                                                                                                     \
+        if (is_used(k) && s <= STRIPS && n <= (s == 1 ? (most) : MAX_PAIR_TOKENS))                        \
+            tile(u, k, s, n_units, r, n, totals, next);                                                   \
     }
 #define TILES_OF(k, s, most) \
     TILE(k, s, 1, most)      \
@@ -62,16 +63,18 @@ typedef void (*tile_fn)(const unit *u, int n_units, kept_rows r, vec_f *totals, 
     }
 TILES(WHOLE_WIDE, MAX_TOKENS)
 TILES(WHOLE_MINS, MAX_TOKENS)
+TILES(WHOLE_LOW, MAX_TOKENS)
 TILES(HALVES_BIASED, MAX_TOKENS_HALVES)
 TILES(HALVES_WIDE, MAX_TOKENS_HALVES)
 TILES(HALVES_MINS, MAX_TOKENS_HALVES)
+TILES(HALVES_LOW, MAX_TOKENS_HALVES)
 
 // [kind][strips - 1][tokens]
-static const tile_fn tiles[KIND_COUNT][2][13] = {TILE_NAMES(WHOLE_WIDE), TILE_NAMES(WHOLE_MINS),
-                                                 TILE_NAMES(HALVES_BIASED), TILE_NAMES(HALVES_WIDE),
-                                                 TILE_NAMES(HALVES_MINS)};
-static const int most_tokens[KIND_COUNT] = {MAX_TOKENS, MAX_TOKENS, MAX_TOKENS_HALVES, MAX_TOKENS_HALVES,
-                                            MAX_TOKENS_HALVES};
+static const tile_fn tiles[KIND_COUNT][2][13] = {
+    TILE_NAMES(WHOLE_WIDE),  TILE_NAMES(WHOLE_MINS),  TILE_NAMES(WHOLE_LOW), TILE_NAMES(HALVES_BIASED),
+    TILE_NAMES(HALVES_WIDE), TILE_NAMES(HALVES_MINS), TILE_NAMES(HALVES_LOW)};
+static const int most_tokens[KIND_COUNT] = {MAX_TOKENS,        MAX_TOKENS,        MAX_TOKENS,       MAX_TOKENS_HALVES,
+                                            MAX_TOKENS_HALVES, MAX_TOKENS_HALVES, MAX_TOKENS_HALVES};
 
 // ------------------------------------------------------------------------------- types
 
@@ -341,10 +344,10 @@ static void product(const frit_product *p, const packed_type *type)
                               columns_##elems(type),                                                                   \
                               {walk_##name##_0, walk_##name##_1, walk_##name##_2, walk_##name##_3, walk_##name##_4}}); \
     }
-#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, units, ...) \
-    PRODUCT(name, 32, words, rest, units, codes_##name, __VA_ARGS__)
-#define PACKED_256(name, dtype, at, words, rest_at, rest, recode, from, to, group, bias, ...) \
-    PRODUCT(name, 256, words, rest, group, bias, open_##name, __VA_ARGS__)
+#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, units, bits, ...) \
+    PRODUCT(name, 32, words, rest, units, bits, codes_##name, __VA_ARGS__)
+#define PACKED_256(name, dtype, at, words, rest_at, rest, recode, from, to, group, bits, bias, ...) \
+    PRODUCT(name, 256, words, rest, group, bits, bias, open_##name, __VA_ARGS__)
 #define TURNED_256 PACKED_256
 #include PACKED_ROWS
 #undef PACKED_32

@@ -7,8 +7,8 @@
 //     GRAIN          tokens that are multiplied together where codes are kept
 //     four_quads     what `dot` wants to read of a token's sixteen codes
 //     dot            sum + the products of each word's four bytes, codes 0..127, times quad i of these, signed
-//     dots_of        the same for n quads from the i-th on, AT_ONCE_32 of codes below 32 or AT_ONCE_64 of those below
-//                    64, which some add up as int16 first; packed_dots_tmpl.h has it for all others
+//     dots_of        the same for n quads from the i-th on, which some add up as int16 first: AT_ONCE_16, _32 or _64 of
+//                    codes below that; packed_dots_tmpl.h has it for all others, without LOW_CODES
 //     *_wide         the same for codes 0..255 with 128 added: open_wide prepares codes, start_wide begins the sum
 #include "backend/cpu/tmpl/packed_codes_tmpl.h"
 
@@ -25,32 +25,51 @@ typedef struct unit {
 typedef enum kind {
     WHOLE_WIDE,      // one scale; 128 was added
     WHOLE_MINS,      // one scale, one min; codes are below 32
+    WHOLE_LOW,       // the same, and codes are below 16; only with LOW_CODES
     HALVES_BIASED,   // a scale for 16 columns; 32 was added, and codes are below 64
     HALVES_WIDE,     // a scale for 16 columns; 64 was added, and codes are below 128
-    HALVES_MINS,     // a scale and a min for 16 columns
+    HALVES_MINS,     // a scale and a min for 16 columns; codes are below 4
+    HALVES_LOW,      // a scale for 16 columns; 4 was added, and codes are below 8; only with LOW_CODES
     KIND_COUNT
 } kind;
 
+FRIT_INLINE bool is_used(kind k)
+{
+    return LOW_CODES || (k != WHOLE_LOW && k != HALVES_LOW);
+}
+
+FRIT_INLINE kind with_mins(int bits)
+{
+    return LOW_CODES && bits <= 4 ? WHOLE_LOW : WHOLE_MINS;
+}
+
 FRIT_INLINE kind kind_32(type_32 type)
 {
-    return type.shift ? WHOLE_MINS : WHOLE_WIDE;
+    return type.shift ? with_mins(type.bits) : WHOLE_WIDE;
 }
 
 FRIT_INLINE kind kind_256(type_256 type)
 {
-    if (type.group == 32) return type.bias ? WHOLE_WIDE : WHOLE_MINS;
-    return type.bias == 64 ? HALVES_WIDE : type.bias == 32 ? HALVES_BIASED : HALVES_MINS;
+    if (type.group == 32) return type.bias ? WHOLE_WIDE : with_mins(type.bits);
+    return type.bias == 64 ? HALVES_WIDE : type.bias == 32 ? HALVES_BIASED : type.bias ? HALVES_LOW : HALVES_MINS;
 }
 
 FRIT_INLINE bool is_whole(kind k)
 {
-    return k == WHOLE_WIDE || k == WHOLE_MINS;
+    return k == WHOLE_WIDE || k == WHOLE_MINS || k == WHOLE_LOW;
+}
+
+FRIT_INLINE bool has_min(kind k)   // one
+{
+    return k == WHOLE_MINS || k == WHOLE_LOW;
 }
 
 // How many quads are multiplied together.
 FRIT_INLINE int quads_at_once(kind k)
 {
-    return k == WHOLE_MINS ? AT_ONCE_32 : k == HALVES_BIASED ? AT_ONCE_64 : 1;
+    if (k == WHOLE_WIDE || k == HALVES_WIDE) return 1;
+    if (k == HALVES_BIASED) return AT_ONCE_64;
+    return k == WHOLE_LOW ? AT_ONCE_16 : AT_ONCE_32;
 }
 
 // Activations of a few tokens.
@@ -67,8 +86,9 @@ FRIT_INLINE const frit_q8_line *token(rows r, int j)
 FRIT_INLINE vec start_dots(const frit_q8_line *line, kind k, int half)
 {
     if (k == WHOLE_WIDE) return start_wide(&line->minus_128);
-    if (k == WHOLE_MINS || k == HALVES_MINS) return zero();
-    return left(all_words(&line->minus_32[half]), k == HALVES_WIDE);
+    if (has_min(k) || k == HALVES_MINS) return zero();
+    const vec minus_32 = all_words(&line->minus_32[half]);
+    return k == HALVES_LOW ? right_signed(minus_32, 3) : left(minus_32, k == HALVES_WIDE);
 }
 
 // dots[j] = start + codes of n_quads quads times token j's, in the whole unit or one half.
@@ -92,16 +112,28 @@ FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows
     if (splits) dots[0] = add_words(dots[0], other);
 }
 
-// sum + what a unit's dots are worth for a token; dots of halves come with the first half's times its scale.
-FRIT_INLINE vec_f add_dots(const unit *u, kind k, vec_f first_half, vec dots, const frit_q8_line *line, vec_f sum)
+// What a token's line multiplies, in all lanes.
+typedef struct factors {
+    vec_f scale, sums[2];   // of all columns, or of each half
+} factors;
+
+FRIT_INLINE factors factors_of(const frit_q8_line *line, kind k)
 {
-    const vec_f scale = all_f(line->scale);
+    factors f = {.scale = all_f(line->scale)};
+    if (has_min(k)) f.sums[0] = all_f(line->sum);
+    for (int i = 0; k == HALVES_MINS && i < 2; i++) f.sums[i] = all_f(line->sums_16[i]);
+    return f;
+}
+
+// sum + what a unit's dots are worth for a token; dots of halves come with the first half's times its scale.
+FRIT_INLINE vec_f add_dots(const unit *u, kind k, vec_f first_half, vec dots, factors f, vec_f sum)
+{
     if (is_whole(k))
-        sum = mul_add(mul(to_float(dots), scale), u->scales[0], sum);
+        sum = mul_add(mul(to_float(dots), f.scale), u->scales[0], sum);
     else
-        sum = mul_add(mul_add(to_float(dots), u->scales[1], first_half), scale, sum);
-    if (k == WHOLE_MINS) sum = mul_add(u->mins[0], all_f(line->sum), sum);
-    for (int i = 0; k == HALVES_MINS && i < 2; i++) sum = mul_add(u->mins[i], all_f(line->sums_16[i]), sum);
+        sum = mul_add(mul_add(to_float(dots), u->scales[1], first_half), f.scale, sum);
+    if (has_min(k)) sum = mul_add(u->mins[0], f.sums[0], sum);
+    for (int i = 0; k == HALVES_MINS && i < 2; i++) sum = mul_add(u->mins[i], f.sums[i], sum);
     return sum;
 }
 
@@ -117,7 +149,7 @@ FRIT_INLINE void add_unit(const unit *u, kind k, rows r, int n_x, vec_f *sums)
     }
 #pragma GCC unroll 16
     for (int j = 0; j < n_x; j++)
-        sums[j] = add_dots(u, k, is_whole(k) ? zero_f() : first_half[j], dots[j], token(r, j), sums[j]);
+        sums[j] = add_dots(u, k, is_whole(k) ? zero_f() : first_half[j], dots[j], factors_of(token(r, j), k), sums[j]);
 }
 
 // ------------------------------------------------------------------------------- what comes next

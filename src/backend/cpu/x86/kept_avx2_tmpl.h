@@ -80,7 +80,7 @@ FRIT_INLINE void dot_strips(const unit *u, kind k, int n_strips, int begin, int 
     }
 #pragma GCC unroll 8
     for (int q = begin; q < begin + n; q += together) {
-        if (together == 4) {
+        if (together >= 4) {
             dot_together(u, n_strips, q, together, r, n_x, dots);
             continue;
         }
@@ -122,9 +122,13 @@ FRIT_INLINE void add_strips(const unit *u, kind k, int n_strips, rows r, int n_x
         dot_strips(u, k, n_strips, 4, 4, r, n_x, dots);
     }
 #pragma GCC unroll 16
-    for (int i = 0; i < n_x * n_strips; i++) {
-        const int s = i % n_strips, j = i / n_strips;
-        totals[i] = add_dots(u + s * UNITS, k, whole ? zero_f() : parts[s][j], dots[s][j], token(r, j), totals[i]);
+    for (int j = 0; j < n_x; j++) {
+        const factors f = factors_of(token(r, j), k);
+#pragma GCC unroll 2
+        for (int s = 0; s < n_strips; s++) {
+            vec_f *total = totals + j * n_strips + s;
+            *total = add_dots(u + s * UNITS, k, whole ? zero_f() : parts[s][j], dots[s][j], f, *total);
+        }
     }
 }
 

@@ -76,7 +76,8 @@ FRIT_INLINE void add_strips(const unit *u, kind k, int n_strips, rows r, int n_x
 #pragma GCC unroll 16
     for (int i = 0; i < n_x * n_strips; i++) {
         const int s = i % n_strips, j = i / n_strips;
-        totals[i] = add_dots(u + s * UNITS, k, whole ? zero_f() : parts[s][j], dots[s][j], token(r, j), totals[i]);
+        totals[i] = add_dots(u + s * UNITS, k, whole ? zero_f() : parts[s][j], dots[s][j], factors_of(token(r, j), k),
+                             totals[i]);
     }
 }
 

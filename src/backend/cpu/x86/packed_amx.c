@@ -120,22 +120,22 @@ FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, i
     }
 }
 
-#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, units, scale_fn, shift_fn)           \
+#define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, units, bits, scale_fn, shift_fn)           \
+    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps,           \
+                              const block *m)                                                                         \
+    {                                                                                                                 \
+        unpack_32((type_32){words, rest, units, bits, codes_##name, scale_fn, shift_fn}, p, row, first, n, steps, m); \
+    }                                                                                                                 \
+    PRODUCT(name)
+
+#define FILL_256(turned, name, dtype, at, words, rest_at, rest, recode, from, to, group, bits, bias, scales_fn, \
+                 scale_fn, min_fn)                                                                              \
     static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps,     \
                               const block *m)                                                                   \
     {                                                                                                           \
-        unpack_32((type_32){words, rest, units, codes_##name, scale_fn, shift_fn}, p, row, first, n, steps, m); \
+        const type_256 type = {words, rest, group, bits, bias, open_##name, scales_fn, scale_fn, min_fn};       \
+        unpack_256(type, turned, p, row, first, n, steps, m);                                                   \
     }                                                                                                           \
-    PRODUCT(name)
-
-#define FILL_256(turned, name, dtype, at, words, rest_at, rest, recode, from, to, group, bias, scales_fn, scale_fn, \
-                 min_fn)                                                                                            \
-    static void unpack_##name(const frit_product *p, int64_t row, int64_t first, int64_t n, uint8_t *steps,         \
-                              const block *m)                                                                       \
-    {                                                                                                               \
-        const type_256 type = {words, rest, group, bias, open_##name, scales_fn, scale_fn, min_fn};                 \
-        unpack_256(type, turned, p, row, first, n, steps, m);                                                       \
-    }                                                                                                               \
     PRODUCT(name)
 
 #define PACKED_256(...) FILL_256(false, __VA_ARGS__)

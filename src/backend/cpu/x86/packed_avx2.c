@@ -5,6 +5,8 @@
 
 enum { MAX_TOKENS = 4, MAX_TOKENS_HALVES = 3, BLOCK_SUMS = 192, GRAIN = 1, DIRECT_TOKENS = 2, CHAINS = 1 };
 
+#define LOW_CODES 1
+
 static const char isa[] = "avx2";
 
 FRIT_INLINE vec add_fours(vec sum, vec pairs)
@@ -12,13 +14,14 @@ FRIT_INLINE vec add_fours(vec sum, vec pairs)
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-enum { AT_ONCE_32 = 4, AT_ONCE_64 = 2 };   // 4 * 2 * 31 * 128 and 2 * 2 * 63 * 128 are below 2^15
+// 8 * 2 * 15 * 128, 4 * 2 * 31 * 128 and 2 * 2 * 63 * 128 are below 2^15.
+enum { AT_ONCE_16 = 8, AT_ONCE_32 = 4, AT_ONCE_64 = 2 };
 
 // Pairs of products are added as int16 as long as that holds them; codes are below 128.
 FRIT_INLINE vec dots_of(vec sum, const vec *codes, x_quads x, int i, int n)
 {
     vec pairs = _mm256_maddubs_epi16(codes[0], all_words(x + 4 * i));
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int q = 1; q < n; q++)
         pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(codes[q], all_words(x + 4 * (i + q))));
     return add_fours(sum, pairs);
