@@ -12,8 +12,13 @@ enum { HALVES = FRIT_PANEL_ROWS / LANES };
 // LOW_CODES 1: the including file adds many products of small codes before they become words. Codes of a few bits, which
 // the file has from -8, say, are multiplied from zero then, and what is too much is a min; otherwise so much is added to
 // them that they are like those of other types.
+//
+// PIN(v): where compilers run out of registers, an instruction set may have codes unpacked one after the other.
 #ifndef LOW_CODES
 #define LOW_CODES 0
+#endif
+#ifndef PIN
+#define PIN(v) (void)(v)
 #endif
 #if LOW_CODES
 #define FROM_ZERO(shift)   shift
@@ -282,11 +287,15 @@ FRIT_INLINE vec scale_iq4_xs(const scales_256 *s, int g)
 #include "backend/cpu/tmpl/packed_recoded_tmpl.h"
 
 #define PACKED_32(...)
-#define PACKED_256(name, ...)                                                                         \
-    FRIT_INLINE void open_##name(block_at b, int unit, vec *kept, vec *codes)                         \
-    {                                                                                                 \
-        (void)kept;                                                                                   \
-        _Pragma("GCC unroll 8") for (int q = 0; q < 8; q++) codes[q] = codes_##name(b, 8 * unit + q); \
+#define PACKED_256(name, ...)                                                 \
+    FRIT_INLINE void open_##name(block_at b, int unit, vec *kept, vec *codes) \
+    {                                                                         \
+        (void)kept;                                                           \
+        _Pragma("GCC unroll 8") for (int q = 0; q < 8; q++)                   \
+        {                                                                     \
+            codes[q] = codes_##name(b, 8 * unit + q);                         \
+            PIN(&codes[q]);                                                   \
+        }                                                                     \
     }
 #include "backend/cpu/packed.def"
 #undef PACKED_32

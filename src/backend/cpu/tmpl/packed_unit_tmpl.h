@@ -163,10 +163,11 @@ typedef struct ahead {
     int64_t n, panel;
 } ahead;
 
+// As many lines for each part, whichever they begin in: a loop that runs now twice, now once, is not foreseen.
 FRIT_INLINE void bring(ahead *a)
 {
     const uintptr_t part = a->at + (size_t)a->panel * a->stride, end = part + a->part_bytes;
-    for (uintptr_t line = (part + 63) / 64 * 64; line < end; line += 64) prefetch((const uint8_t *)line);
+    for (uintptr_t line = part; line < end; line += 64) prefetch((const uint8_t *)line);
     if (++a->panel < a->n) return;
     a->panel = 0;
     a->at += a->part_bytes;

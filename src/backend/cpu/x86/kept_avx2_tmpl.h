@@ -36,12 +36,6 @@ FRIT_INLINE kept_rows kept_from(kept_rows r, int64_t j)   // token j and those a
     return r;
 }
 
-// Compilers compute it where this is written: they would move sums together otherwise, and keep the others on the stack.
-FRIT_INLINE void pin(vec *v)
-{
-    __asm__("" : "+x"(*v));
-}
-
 typedef vec kept_dots[STRIPS][MAX_TOKENS];
 
 // dots += quads [begin, begin + n) of a unit of each strip times each token's: pairs of all n are added as int16.

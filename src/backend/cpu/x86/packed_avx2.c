@@ -5,7 +5,15 @@
 
 enum { MAX_TOKENS = 4, MAX_TOKENS_HALVES = 3, BLOCK_SUMS = 192, GRAIN = 1, DIRECT_TOKENS = 2, CHAINS = 1 };
 
+// Compilers compute it where this is written: they would move sums and codes together otherwise, and keep the others on
+// the stack.
+FRIT_INLINE void pin(vec *v)
+{
+    __asm__("" : "+x"(*v));
+}
+
 #define LOW_CODES 1
+#define PIN       pin
 
 static const char isa[] = "avx2";
 
