@@ -21,9 +21,11 @@ enum { HALVES = FRIT_PANEL_ROWS / LANES };
 #define PIN(v) (void)(v)
 #endif
 #if LOW_CODES
+#define WIDE(code)         ((uint8_t)(code))
 #define FROM_ZERO(shift)   shift
 #define ADDED(low, others) low
 #else
+#define WIDE(code)         ((code) + 128)
 #define FROM_ZERO(shift)   NULL
 #define ADDED(low, others) others
 #endif
@@ -55,8 +57,10 @@ typedef struct type_32 {
 } type_32;
 
 static const uint8_t q4_0_levels[16] = {120, 121, 122, 123, 124, 125, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135};
-// frit_iq4_levels and frit_fp4_levels, 128 added.
-static const uint8_t iq4_levels[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
+// frit_iq4_levels, and frit_fp4_levels with 128 added.
+static const uint8_t iq4_levels[16] = {WIDE(-127), WIDE(-104), WIDE(-83), WIDE(-65), WIDE(-49), WIDE(-35),
+                                       WIDE(-22),  WIDE(-10),  WIDE(1),   WIDE(13),  WIDE(25),  WIDE(38),
+                                       WIDE(53),   WIDE(69),   WIDE(89),  WIDE(113)};
 static const uint8_t fp4_levels[16] = {128, 129, 130, 131, 132, 134, 136, 140, 128, 127, 126, 125, 124, 122, 120, 116};
 static const uint8_t fp4_low_levels[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};   // 12 added
 
@@ -117,7 +121,7 @@ FRIT_INLINE vec codes_mxfp4(block_at b, int quad)
 
 FRIT_INLINE vec codes_q8_0(block_at b, int quad)
 {
-    return flip(word(b, quad), all_bytes(128));
+    return LOW_CODES ? word(b, quad) : flip(word(b, quad), all_bytes(128));
 }
 
 FRIT_INLINE vec codes_q4_1(block_at b, int quad)

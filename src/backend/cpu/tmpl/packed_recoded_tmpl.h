@@ -132,9 +132,9 @@ FRIT_INLINE vec codes_iq1_m(block_at b, int quad)   // eighths, 32 added
     return look_up(levels, three_bits(b, quad));
 }
 
-FRIT_INLINE vec codes_iq2_xxs(block_at b, int quad)   // 128 added
+FRIT_INLINE vec codes_iq2_xxs(block_at b, int quad)
 {
-    static const uint8_t levels[16] = {136, 153, 171, 0, 120, 103, 85, 0};
+    static const uint8_t levels[16] = {WIDE(8), WIDE(25), WIDE(43), 0, WIDE(-8), WIDE(-25), WIDE(-43), 0};
     return look_up(levels, three_bits(b, quad));
 }
 
@@ -149,14 +149,18 @@ FRIT_INLINE vec codes_iq2_xs(block_at b, int quad)
     return codes_iq2_s(b, quad);
 }
 
-FRIT_INLINE vec codes_iq3_xxs(block_at b, int quad)   // 128 added
+FRIT_INLINE vec codes_iq3_xxs(block_at b, int quad)
 {
-    static const uint8_t levels[16] = {132, 140, 148, 156, 164, 172, 180, 190, 124, 116, 108, 100, 92, 84, 76, 66};
+    static const uint8_t levels[16] = {WIDE(4),   WIDE(12),  WIDE(20),  WIDE(28),  WIDE(36),  WIDE(44),
+                                       WIDE(52),  WIDE(62),  WIDE(-4),  WIDE(-12), WIDE(-20), WIDE(-28),
+                                       WIDE(-36), WIDE(-44), WIDE(-52), WIDE(-62)};
     return look_up(levels, four_bits(b, 0, quad));
 }
 
-FRIT_INLINE vec codes_iq3_s(block_at b, int quad)   // 128 added
+FRIT_INLINE vec codes_iq3_s(block_at b, int quad)
 {
-    static const uint8_t levels[16] = {129, 131, 133, 135, 137, 139, 141, 143, 127, 125, 123, 121, 119, 117, 115, 113};
+    static const uint8_t levels[16] = {WIDE(1),  WIDE(3),   WIDE(5),   WIDE(7),  WIDE(9),  WIDE(11),
+                                       WIDE(13), WIDE(15),  WIDE(-1),  WIDE(-3), WIDE(-5), WIDE(-7),
+                                       WIDE(-9), WIDE(-11), WIDE(-13), WIDE(-15)};
     return look_up(levels, four_bits(b, 0, quad));
 }

@@ -35,10 +35,9 @@ FRIT_INLINE vec dots_of(vec sum, const vec *codes, x_quads x, int i, int n)
     return add_fours(sum, pairs);
 }
 
-// Codes with 128 added become signed again: their magnitudes times x with their signs.
-FRIT_INLINE vec open_wide(vec codes)
+FRIT_INLINE vec open_wide(vec codes)   // signed already
 {
-    return flip(codes, all_bytes(128));
+    return codes;
 }
 
 FRIT_INLINE vec start_wide(const int32_t *minus_128)
@@ -47,6 +46,7 @@ FRIT_INLINE vec start_wide(const int32_t *minus_128)
     return zero();
 }
 
+// Magnitudes of codes times x with their signs.
 FRIT_INLINE vec dot_wide_by(vec sum, vec codes, vec x)
 {
     return add_fours(sum, _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(x, codes)));
