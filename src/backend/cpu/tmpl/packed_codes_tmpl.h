@@ -2,33 +2,20 @@
 // backend/cpu/tmpl/packed_codes_tmpl.h: where the codes and scales of each packed type are, in operations on `vec`,
 // which the file that includes this has defined for its instruction set: words of LANES rows.
 //
-// A type is a handful of functions, which its row of packed.def names.
+// A type is a handful of functions, which its row of packed.def names. The including file has packed_wide.h before
+// this, or defines what is in it:
+//
+//     LOW_CODES        1: many products of small codes are added before they become words. Codes of a few bits are
+//                      multiplied from zero then, and what is too much is a min; otherwise so much is added to them
+//                      that they are like those of other types
+//     WIDE(code)       a code of eight bits as it is multiplied
+//     FROM_ZERO, ADDED what packed.def has for codes from zero
+//     PIN(v)           where compilers run out of registers: codes are unpacked one after the other
 #include "backend/cpu/pack.h"
 #include "quant/blocks.h"
 #include "quant/levels.h"
 
 enum { HALVES = FRIT_PANEL_ROWS / LANES };
-
-// LOW_CODES 1: the including file adds many products of small codes before they become words. Codes of a few bits, which
-// the file has from -8, say, are multiplied from zero then, and what is too much is a min; otherwise so much is added to
-// them that they are like those of other types.
-//
-// PIN(v): where compilers run out of registers, an instruction set may have codes unpacked one after the other.
-#ifndef LOW_CODES
-#define LOW_CODES 0
-#endif
-#ifndef PIN
-#define PIN(v) (void)(v)
-#endif
-#if LOW_CODES
-#define WIDE(code)         ((uint8_t)(code))
-#define FROM_ZERO(shift)   shift
-#define ADDED(low, others) low
-#else
-#define WIDE(code)         ((code) + 128)
-#define FROM_ZERO(shift)   NULL
-#define ADDED(low, others) others
-#endif
 
 // Where the words and the rest of one block begin for the rows of this half.
 typedef struct block_at {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/tmpl/packed_dots_tmpl.h: a part of packed_tmpl.h, for instruction sets whose `dot` adds to words at once:
 // it takes one quad after the other.
+#include "backend/cpu/tmpl/packed_wide.h"
+
 enum { AT_ONCE_16 = 1, AT_ONCE_32 = 1, AT_ONCE_64 = 1 };
 
 FRIT_INLINE vec dots_of(vec sum, const vec *codes, x_quads x, int i, int n)

@@ -6,6 +6,8 @@
 #include "backend/cpu/x86/tiles_amx.h"
 #include "backend/cpu/x86/vec_avx512vnni.h"
 
+#include "backend/cpu/tmpl/packed_wide.h"
+
 #include "backend/cpu/tmpl/packed_codes_tmpl.h"
 #include "backend/cpu/x86/indexed_avx512vbmi_tmpl.h"
 

@@ -12,8 +12,11 @@ FRIT_INLINE void pin(vec *v)
     __asm__("" : "+x"(*v));
 }
 
-#define LOW_CODES 1
-#define PIN       pin
+#define LOW_CODES          1
+#define WIDE(code)         ((uint8_t)(code))
+#define FROM_ZERO(shift)   shift
+#define ADDED(low, others) low
+#define PIN                pin
 
 static const char isa[] = "avx2";
 
