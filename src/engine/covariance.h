@@ -90,7 +90,7 @@ typedef struct frit_covariance_columns {
     float *sums, *cross;   // [width, width], added to
 } frit_covariance_columns;
 
-// Rounds the columns, behind those that were rounded before and are not added up yet.
+// Rounds the columns, after those that were rounded before and are not added up yet.
 frit_status frit_covariance_form_tiles(frit_covariance *covariance, const frit_covariance_columns *columns,
                                        frit_pool *pool);
 // Adds those up: of the sums the lower triangle.
