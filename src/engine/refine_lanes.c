@@ -89,7 +89,8 @@ typedef struct trial {
     frit_lanes gains;   // of the squared error: below 0 is better
 } trial;
 
-static void try_group(const frit_refine_lanes *l, int g, trial *t)
+// Lanes that are not allowed to are not looked for in grids, which takes long.
+static void try_group(const frit_refine_lanes *l, int g, const frit_lanes is_allowed, trial *t)
 {
     const int n = l->format->group, first = g * n;
     const size_t n_bytes = (size_t)n * sizeof(frit_lanes);
@@ -98,7 +99,7 @@ static void try_group(const frit_refine_lanes *l, int g, trial *t)
     memcpy(t->codes, l->codes[first], n_bytes);
     memcpy(gradient, l->gradient[first], n_bytes);
     for (int i = 0; i < LANES; i++) {
-        scales[i] = l->d[g][i] * t->scales[i];
+        scales[i] = is_allowed[i] * l->d[g][i] * t->scales[i];
         mins[i] = l->dmin[g][i] * t->mins[i];
         t->gains[i] = 0;
     }
@@ -151,7 +152,7 @@ static void find_neighbours(const frit_refine_lanes *l, int g, const frit_lanes 
                 t.scales[i] = scale;
                 t.mins[i] = min;
             }
-            try_group(l, g, &t);
+            try_group(l, g, is_allowed, &t);
             take_better(l, &t, is_allowed, best);
         }
 }
