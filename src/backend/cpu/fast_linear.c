@@ -9,9 +9,10 @@
 //             bias, residual, gate             while the results are in cache
 //
 // With few tokens a kernel is bound by memory, and faster the more panels it may read side by side.
-// Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves. With many tokens their
-// pieces are of tokens as well: a piece of 32 rows and 512 tokens would read four times as many activations for the same
-// work as one of 128 rows and tokens. Where a step has rows of both kinds (frit_batch.n_few), each tile of weights is multiplied by those of prompts, then by the others.
+// Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves. With many tokens
+// their pieces are of tokens as well: a piece of 32 rows and 512 tokens would read four times as many activations for
+// the same work as one of 128 rows and tokens. Where a step has rows of both kinds (frit_batch.n_few), each tile of
+// weights is multiplied by those of prompts, then by the others.
 #include "backend/cpu/adapt.h"
 #include "backend/cpu/fast.h"
 #include "backend/cpu/act_input.h"

@@ -74,7 +74,7 @@ typedef struct frit_task {
     frit_form form;                                    // conversions: into which form
     uint8_t *shared;   // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its table
     int64_t unit;      // products: a piece is a multiple of so many rows of the matrix; 0: of any
-    bool continued;    // products: an epilogue goes on with the columns of a piece (by_heads)
+    bool continued;    // products: an epilogue continues with the columns of a piece (by_heads)
     // Of a node in an epilogue (graph/phase.h): a share is one of heads, of all rows. KV_WRITE stores keys or values.
     bool by_heads, keys, values;
 } frit_task;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/x86/tiles_amx.h: products in AMX tiles, for nodes of many rows.
 //
-// The tile unit multiplies 16 x 32 by 32 x 16 numbers in bf16 and adds to f32. Weights are turned into such numbers 128
-// rows at a time, once for all tokens of the call. The sums of a stretch of columns stay in tiles, and wait in the result
-// between stretches; those of a single block of tokens stay in tiles until all columns are done:
+// The tile unit multiplies 16 x 32 by 32 x 16 numbers in bf16 and adds to f32. Weights are turned into such numbers
+// 128 rows at a time, once for all tokens of the call. The sums of a stretch of columns stay in tiles, and wait in the
+// result between stretches; those of a single block of tokens stay in tiles until all columns are done:
 //
 //     for each 128 rows
 //         for each stretch of 2048 columns              weights as tiles: 512 KiB
