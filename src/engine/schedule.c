@@ -52,7 +52,7 @@ static size_t pending(const frit_session *session)
 }
 
 enum { LEAST_BUDGET = 16, FIRST_BUDGET = 64, TILE = 16 };
-static const double gap = 2.75, mixed_gap = 3.25;
+static const double gap = 2.75, mixed_gap = 3.5;
 
 int32_t frit_schedule_budget(const frit_pace *pace, int32_t least)
 {

@@ -102,7 +102,7 @@ double frit_draft_rate(const frit_draft_rates *own, const frit_draft_rates *all,
 void frit_draft_rates_learn(frit_draft_rates *rates, int c, bool right);
 // Prompt rows of a step at most while other sessions generate: so many as take 2.75 times as long as a step without.
 int32_t frit_schedule_budget(const frit_pace *pace, int32_t least);
-// The same where steps have rows of both kinds: so many that all of the step takes 3.25 times as long.
+// The same where steps have rows of both kinds: so many that all of the step takes 3.5 times as long.
 int32_t frit_schedule_mixed_budget(const frit_pace *pace, int32_t least);
 // The next part of a prompt of n rows, where all parts have `least` rows or more, and are about equally long, of whole
 // tiles where they can be: of `wanted` rows or fewer where that leaves no part with too few, and never of more than
