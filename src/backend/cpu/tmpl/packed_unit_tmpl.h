@@ -113,20 +113,20 @@ FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows
 }
 
 // What a token's line multiplies, in all lanes.
-typedef struct factors {
+typedef struct line_factors {
     vec_f scale, sums[2];   // of all columns, or of each half
-} factors;
+} line_factors;
 
-FRIT_INLINE factors factors_of(const frit_q8_line *line, kind k)
+FRIT_INLINE line_factors factors_of(const frit_q8_line *line, kind k)
 {
-    factors f = {.scale = all_f(line->scale)};
+    line_factors f = {.scale = all_f(line->scale)};
     if (has_min(k)) f.sums[0] = all_f(line->sum);
     for (int i = 0; k == HALVES_MINS && i < 2; i++) f.sums[i] = all_f(line->sums_16[i]);
     return f;
 }
 
 // sum + what a unit's dots are worth for a token; dots of halves come with the first half's times its scale.
-FRIT_INLINE vec_f add_dots(const unit *u, kind k, vec_f first_half, vec dots, factors f, vec_f sum)
+FRIT_INLINE vec_f add_dots(const unit *u, kind k, vec_f first_half, vec dots, line_factors f, vec_f sum)
 {
     if (is_whole(k))
         sum = mul_add(mul(to_float(dots), f.scale), u->scales[0], sum);

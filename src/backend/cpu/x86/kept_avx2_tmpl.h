@@ -117,7 +117,7 @@ FRIT_INLINE void add_strips(const unit *u, kind k, int n_strips, rows r, int n_x
     }
 #pragma GCC unroll 16
     for (int j = 0; j < n_x; j++) {
-        const factors f = factors_of(token(r, j), k);
+        const line_factors f = factors_of(token(r, j), k);
 #pragma GCC unroll 2
         for (int s = 0; s < n_strips; s++) {
             vec_f *total = totals + j * n_strips + s;
