@@ -1,42 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Recurrent layers without vectors.
-#include "backend/cpu/kernels.h"
-
-#include <math.h>
-
-typedef float vec_f;
-
-enum { FLOATS = 1 };
-
-FRIT_INLINE vec_f load_f(const float *p)
-{
-    return *p;
-}
-
-FRIT_INLINE void store_f(float *p, vec_f v)
-{
-    *p = v;
-}
-
-FRIT_INLINE vec_f all_f(float x)
-{
-    return x;
-}
-
-FRIT_INLINE vec_f mul_f(vec_f a, vec_f b)
-{
-    return a * b;
-}
-
-FRIT_INLINE vec_f mul_add(vec_f a, vec_f b, vec_f c)
-{
-    return a * b + c;
-}
-
-FRIT_INLINE float sum_lanes(vec_f v)
-{
-    return v;
-}
+#include "backend/cpu/floats_scalar.h"
 
 FRIT_INLINE vec_f exp_f(vec_f x)
 {

@@ -1,54 +1,14 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/tmpl/packed_kept_tmpl.h: a part of packed_tmpl.h: what many tokens are multiplied by is kept as it was
 // opened, and multiplied as few tokens are. GRAIN is 1.
-#include "backend/cpu/tmpl/packed_unit_tmpl.h"
+#include "backend/cpu/tmpl/packed_opened_tmpl.h"
 
 enum { STRIPS = 1, MAX_PAIR_TOKENS = 0 };
 
-typedef rows kept_rows;
-
-typedef struct kept_room {
-    uint8_t unused;
-} kept_room;
-
-FRIT_INLINE void keep(unit *u, kind k)
-{
-    (void)u;
-    (void)k;
-}
-
-FRIT_INLINE kept_rows keep_rows(kept_room *room, rows r, int64_t n_x, int n_units)
-{
-    (void)room;
-    (void)n_x;
-    (void)n_units;
-    return r;
-}
-
-FRIT_INLINE kept_rows kept_from(kept_rows r, int64_t j)   // token j and those after it
-{
-    r.x += (size_t)j * r.stride;
-    return r;
-}
-
-// Adds the products of 256 columns and n_x tokens to their sums; n_x is a constant where this is inlined. `next` may
-// be NULL.
+// n_x is a constant where this is inlined.
 FRIT_INLINE void tile(const unit *u, kind k, int n_strips, int n_units, kept_rows r, int n_x, vec_f *totals,
                       ahead *next)
 {
     (void)n_strips;
-    vec_f sums[MAX_TOKENS];
-    for (int j = 0; j < n_x; j++) sums[j] = totals[j];
-    for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
-        if (next) bring(next);
-        add_unit(&u[i], k, r, n_x, sums);
-    }
-    for (int j = 0; j < n_x; j++) totals[j] = sums[j];
-}
-
-// Sums of one register of rows and n_x tokens, as `tile` leaves them, as one for each token.
-FRIT_INLINE void settle(vec_f *sums, int64_t n_x)
-{
-    (void)sums;
-    (void)n_x;
+    one_strip(u, k, n_units, r, n_x, totals, next);
 }

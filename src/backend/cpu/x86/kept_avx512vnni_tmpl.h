@@ -6,35 +6,9 @@
 // is such a load runs once a cycle, one of registers twice. Registers hold the dots of two panels and six tokens; the
 // sums stay in memory, since compilers keep them and the codes on the stack otherwise (docs/speed/products.md).
 #pragma once
-#include "backend/cpu/tmpl/packed_unit_tmpl.h"
+#include "backend/cpu/tmpl/packed_opened_tmpl.h"
 
 enum { STRIPS = 2, MAX_PAIR_TOKENS = 6 };
-
-typedef rows kept_rows;
-
-typedef struct kept_room {
-    uint8_t unused;
-} kept_room;
-
-FRIT_INLINE void keep(unit *u, kind k)
-{
-    (void)u;
-    (void)k;
-}
-
-FRIT_INLINE kept_rows keep_rows(kept_room *room, rows r, int64_t n_x, int n_units)
-{
-    (void)room;
-    (void)n_x;
-    (void)n_units;
-    return r;
-}
-
-FRIT_INLINE kept_rows kept_from(kept_rows r, int64_t j)   // token j and those after it
-{
-    r.x += (size_t)j * r.stride;
-    return r;
-}
 
 typedef vec kept_dots[STRIPS][MAX_TOKENS];
 
@@ -87,24 +61,11 @@ FRIT_INLINE void tile(const unit *u, kind k, int n_strips, int n_units, kept_row
                       ahead *next)
 {
     if (n_strips == 1) {
-        vec_f sums[MAX_TOKENS];
-        for (int j = 0; j < n_x; j++) sums[j] = totals[j];
-        for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
-            if (next) bring(next);
-            add_unit(&u[i], k, r, n_x, sums);
-        }
-        for (int j = 0; j < n_x; j++) totals[j] = sums[j];
+        one_strip(u, k, n_units, r, n_x, totals, next);
         return;
     }
     for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
         for (int s = 0; next && s < n_strips; s++) bring(next);
         add_strips(u + i, k, n_strips, r, n_x, totals);
     }
-}
-
-// Sums of one register of rows and n_x tokens, as `tile` leaves them, as one for each token.
-FRIT_INLINE void settle(vec_f *sums, int64_t n_x)
-{
-    (void)sums;
-    (void)n_x;
 }

@@ -12,7 +12,7 @@
 //                     for each 32 tokens                2 x 2 tiles of sums
 //                         for each step of 32 columns   2 tiles of weights, 2 of activations, 4 products
 //
-// Both are half of a second cache of 2 MiB: another thread of the core may use it as well.
+// Together they are half of a second cache of 2 MiB: another thread of the core may use it as well.
 //
 // The first block of tokens is multiplied while weights are unpacked, a step after they are written: tiles and vectors
 // work at the same time where their instructions stand beside each other. Meanwhile the weights that are unpacked next
