@@ -765,6 +765,7 @@ frit_status frit_refine_within(const char *source, const char *target, const fri
     if (status == FRIT_E_CANCELLED && r.state.writer)
         frit_log_say(&r.log, FRIT_LOG_INFO, "the next run goes on from %s.refine.part", target);
     frit_refine_state_close(&r.state, status != FRIT_OK);
+    close_pass(&r);
     frit_engine_free(r.original.engine);
     frit_refine_stream_close(&r.original);
     frit_refine_stream_close(&r.changed);
