@@ -119,8 +119,8 @@ static void a_size_is_refined_unless_it_is_to_be_fast(void **state)
     char text[1200], options[1400];
     size_t n;
     char *valid = read_file(shared_path("models/valid.txt"), &n);
-    write_file(temp_path("cli_short.txt"), valid + 100000, 4000);
-    write_file(temp_path("cli_long.txt"), valid + 100000, 24000);
+    write_file(temp_path("cli_short.txt"), valid + 100000, 1000);
+    write_file(temp_path("cli_long.txt"), valid + 100000, 9000);   // some 5,000 tokens
     free(valid);
     snprintf(text, sizeof text, "%s", temp_path("cli_short.txt"));
     snprintf(options, sizeof options, "--bits 12 -t 1 -f '%s' --fast", text);
