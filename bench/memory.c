@@ -73,7 +73,7 @@ FRIT_INLINE void request(const uint8_t *p, hint h)
 FRIT_INLINE void read_turn(const uint8_t *from, size_t n, hint h, size_t ahead, line sums[4])
 {
     for (size_t i = 0; i < n; i += 256) {
-#pragma GCC unroll 4
+        FRIT_UNROLL(4)
         for (size_t k = 0; k < 4; k++) {
             request(from + i + 64 * k + ahead, h);
             sums[k] += *(const line *)(const void *)(from + i + 64 * k);

@@ -405,6 +405,8 @@ static void check_directive(const file *f, const char *line, const char *code)
         if (close) check_include(f, open + 1, (size_t)(close - open - 1));
         if (close && close[-2] == '.' && close[-1] == 'c') fault(f, f->n_lines, "includes a .c file");
     }
+    if (starts(p, "pragma GCC unroll"))
+        fault(f, f->n_lines, "clang unrolls no loop by GCC's pragma: FRIT_UNROLL is for both");
     bool condition = starts(p, "if") || starts(p, "elif");
     if (condition && f->in_kernels) fault(f, f->n_lines, "a condition in a kernel file: the file is the condition");
     if (!condition || !f->in_src || starts(f->path, "src/base/")) return;

@@ -54,6 +54,8 @@ check(include/frit/a.h "${head}// frit/a.h: A.\n#include \"status.h\"\n")
 check(include/frit/a.h "${head}// frit/a.h: A.\n#include \"base/file.h\"\n"
       "3: includes \"base/file.h\"\; allowed here: system headers only")
 
+check(src/base/a.c "${head}// A.\n#pragma GCC unroll 4\n"
+      "3: clang unrolls no loop by GCC's pragma: FRIT_UNROLL is for both")
 check(src/base/a.c "${head}// A.\nint x = printf(\"\");\n" "3: printf is not for a library")
 check(src/base/a.c "${head}// A.\ndouble x = strtod(\"\", 0);\n" "3: strtod: the library has frit_parse_double")
 check(apps/frit/a.c "${head}// A.\ndouble x = atof(\"\");\n" "3: atof: the library has frit_parse_double")

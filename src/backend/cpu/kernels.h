@@ -32,6 +32,30 @@
 #define FRIT_INLINE static inline __attribute__((always_inline))
 #endif
 
+// Before a loop of a constant number of rounds, n at most: all are written out, so that what an array holds stays in
+// registers. Compilers have names of their own for it, and none unrolls a loop by another's. FRIT_UNROLL_BY is for
+// loops of any number of rounds, n of them are written out.
+#define FRIT_PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define FRIT_UNROLL(n)    FRIT_PRAGMA(clang loop unroll(full))
+#define FRIT_UNROLL_BY(n) FRIT_PRAGMA(clang loop unroll_count(n))
+#elif defined(__GNUC__)
+#define FRIT_UNROLL(n)    FRIT_PRAGMA(GCC unroll n)
+#define FRIT_UNROLL_BY(n) FRIT_UNROLL(n)
+#else
+#define FRIT_UNROLL(n)
+#define FRIT_UNROLL_BY(n)
+#endif
+
+// What v points at, in `registers` by the name that assembly has for them, is computed before what is written after it:
+// clang would unpack the codes of many products at once, more than registers hold. gcc does so only on ARM, where an
+// option keeps it from that (cmake/FritCompiler.cmake).
+#if defined(__clang__)
+#define FRIT_KEEP_ORDER(v, registers) __asm__ volatile("" : "+" registers(*(v)))
+#else
+#define FRIT_KEEP_ORDER(v, registers) (void)(v)
+#endif
+
 typedef enum frit_form {
     FRIT_FORM_F32,
     FRIT_FORM_Q8,

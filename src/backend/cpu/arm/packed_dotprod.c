@@ -16,7 +16,7 @@ static double probe_int8(int64_t n_rounds, int32_t *sink)
     vec codes = same_words(*sink), sums[12];
     for (int i = 0; i < 12; i++) sums[i] = all_bytes(i);
     for (int64_t r = 0; r < n_rounds; r++) {
-#pragma GCC unroll 48
+        FRIT_UNROLL(48)
         for (int i = 0; i < 48; i++) sums[i % 12] = dot(sums[i % 12], codes, signed_bytes(codes), 0);
         codes = add_bytes(codes, codes);
     }

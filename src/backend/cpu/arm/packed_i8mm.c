@@ -44,7 +44,7 @@ FRIT_INLINE void keep_factors(vec_f factors[4], bool halves)
 FRIT_INLINE void keep(unit *u, kind k)
 {
     const bool halves = k != WHOLE_WIDE && k != WHOLE_MINS;
-#pragma GCC unroll 4
+    FRIT_UNROLL(4)
     for (int q = 0; q < 8; q += 2) {
         const vec first = u->codes[q], second = u->codes[q + 1];
         u->codes[q] = vzip1q_u32(first, second);
@@ -108,11 +108,11 @@ FRIT_INLINE int32x4_t start_pairs(const pair *p, kind k, int half)
 // dots[j] = start + eights [begin, end) of columns of a pair of rows times a pair of tokens, as sums[j] lie.
 FRIT_INLINE void dot_pairs(const unit *u, kind k, int begin, int end, kept_rows x, int i, int n_sums, int32x4_t *dots)
 {
-#pragma GCC unroll 16
+    FRIT_UNROLL(16)
     for (int j = 0; j < n_sums; j++) dots[j] = start_pairs(&x[j / 2][i], k, begin / 2);
-#pragma GCC unroll 4
+    FRIT_UNROLL(4)
     for (int e = begin; e < end; e++) {
-#pragma GCC unroll 16
+        FRIT_UNROLL(16)
         for (int j = 0; j < n_sums; j++)
             dots[j] = vmmlaq_s32(dots[j], signed_bytes(u->codes[2 * e + j % 2]), vld1q_s8(x[j / 2][i].codes[e][0]));
     }
@@ -125,11 +125,11 @@ FRIT_INLINE void add_pairs(const unit *u, kind k, kept_rows x, int i, int n_sums
     vec_f parts[MAX_TOKENS];
     dot_pairs(u, k, 0, whole ? 4 : 2, x, i, n_sums, dots);
     if (!whole) {
-#pragma GCC unroll 16
+        FRIT_UNROLL(16)
         for (int j = 0; j < n_sums; j++) parts[j] = mul(vcvtq_f32_s32(dots[j]), u->scales[j % 2]);
         dot_pairs(u, k, 2, 4, x, i, n_sums, dots);
     }
-#pragma GCC unroll 16
+    FRIT_UNROLL(16)
     for (int j = 0; j < n_sums; j++) {
         const pair *p = &x[j / 2][i];
         const vec_f dot = vcvtq_f32_s32(dots[j]), scale = twice(p->scale);

@@ -58,6 +58,11 @@ FRIT_INLINE vec all_words(const void *p)   // the word at p
     return vdupq_n_u32(word);
 }
 
+FRIT_INLINE void keep_order(vec *v)
+{
+    FRIT_KEEP_ORDER(v, "w");
+}
+
 FRIT_INLINE vec both(vec a, vec b)
 {
     return vandq_u32(a, b);

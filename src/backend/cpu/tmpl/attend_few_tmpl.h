@@ -25,7 +25,7 @@ FRIT_INLINE void score_tile(float *s, const float *q, int n_q, const uint8_t *co
     for (; d + FLOATS <= dim; d += FLOATS) {
         for (int p = 0; p < FLOATS; p++) keys[p] = load(rows[p], d);
         transpose_f(keys);
-#pragma GCC unroll 8
+        FRIT_UNROLL(8)
         for (int k = 0; k < FLOATS; k++)
             for (int i = 0; i < n_q; i++) sums[i] = mul_add(all_f(q[i * dim + d + k]), keys[k], sums[i]);
     }

@@ -218,7 +218,7 @@ static double probe_float(int64_t n_rounds, int32_t *sink)
     vec_f sums[12];
     for (int i = 0; i < 12; i++) sums[i] = zero_f();
     for (int64_t r = 0; r < n_rounds; r++) {
-#pragma GCC unroll 12
+        FRIT_UNROLL(12)
         for (int i = 0; i < 12; i++) sums[i] = mul_add(a, b, sums[i]);
     }
     for (int i = 0; i < 12; i++) {

@@ -282,8 +282,8 @@ FRIT_INLINE vec scale_iq4_xs(const scales_256 *s, int g)
     FRIT_INLINE void open_##name(block_at b, int unit, vec *kept, vec *codes) \
     {                                                                         \
         (void)kept;                                                           \
-        _Pragma("GCC unroll 8") for (int q = 0; q < 8; q++)                   \
-        {                                                                     \
+        FRIT_UNROLL(8)                                                        \
+        for (int q = 0; q < 8; q++) {                                         \
             codes[q] = codes_##name(b, 8 * unit + q);                         \
             PIN(&codes[q]);                                                   \
         }                                                                     \

@@ -80,7 +80,7 @@ static const int most_tokens[KIND_COUNT] = {MAX_TOKENS,        MAX_TOKENS,      
 
 FRIT_INLINE void open_32(block_at from, type_32 type, int i, unit *to)
 {
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int q = 0; q < 8; q++) {
         const vec codes = type.codes(from, 8 * i + q);
         to->codes[q] = type.shift ? codes : open_wide(codes);
@@ -94,9 +94,9 @@ FRIT_INLINE void open_256(block_at from, type_256 type, const scales_256 *scales
     const int n_groups = 32 / type.group;
     const bool wide = kind_256(type) == WHOLE_WIDE;
     type.open(from, i, kept, to->codes);
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int q = 0; wide && q < 8; q++) to->codes[q] = open_wide(to->codes[q]);
-#pragma GCC unroll 2
+    FRIT_UNROLL(2)
     for (int g = 0; g < n_groups; g++) {
         to->scales[g] = mul(to_float(type.scale(scales, i * n_groups + g)), scales->d);
         if (type.min) to->mins[g] = mul_sub_from(to_float(type.min(scales, i * n_groups + g)), scales->d_min, zero_f());
@@ -123,7 +123,7 @@ FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, row
     vec_f sums[DIRECT_TOKENS];
     for (int j = 0; j < n_x; j++) sums[j] = totals[j];
     for (int block = 0; block < n_units; block += type.units) {
-#pragma GCC unroll 4
+        FRIT_UNROLL(4)
         for (int i = 0; i < type.units; i++, r.x += sizeof(frit_q8_line)) {
             unit here;
             if (n_x) bring(next);
@@ -147,7 +147,7 @@ FRIT_INLINE void walk_256(block_at from, type_256 type, int n_units, unit *to, r
     vec kept[KEPT];
     (void)n_units;   // always all
     for (int j = 0; j < n_x; j++) sums[j] = totals[j];
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int i = 0; i < UNITS; i++, r.x += sizeof(frit_q8_line)) {
         unit here;
         if (n_x) bring(next);

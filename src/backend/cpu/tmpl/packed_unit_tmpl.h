@@ -5,6 +5,7 @@
 //     DIRECT_TOKENS  the most for whom codes are not kept but multiplied as they are unpacked: 2 to 4
 //     CHAINS         with one token: in how many sums products are added up that do not wait for each other, 1 or 2
 //     GRAIN          tokens that are multiplied together where codes are kept
+//     keep_order     the vector is computed before what is written after it
 //     four_quads     what `dot` wants to read of a token's sixteen codes
 //     dot            sum + the products of each word's four bytes, codes 0..127, times quad i of these, signed
 //     dots_of        the same for n quads from the i-th on, which some add up as int16 first: AT_ONCE_16, _32 or _64 of
@@ -97,16 +98,17 @@ FRIT_INLINE void dot_quads(const vec *codes, kind k, int half, int n_quads, rows
     const bool splits = n_x == 1 && CHAINS == 2;
     x_quads xs[MAX_TOKENS];
     vec other = zero();
-#pragma GCC unroll 16
+    FRIT_UNROLL(16)
     for (int j = 0; j < n_x; j++) dots[j] = start_dots(token(r, j), k, half);
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int q = 0; q < n_quads; q += quads_at_once(k)) {
-#pragma GCC unroll 16
+        FRIT_UNROLL(16)
         for (int j = 0; j < n_x; j++) {
             vec *sum = splits && q % 2 ? &other : &dots[j];
             if (q % 4 == 0) xs[j] = four_quads(token(r, j)->codes + 16 * half + 4 * q);
             *sum = k == WHOLE_WIDE ? dot_wide(*sum, codes[q], xs[j], q % 4)
                                    : dots_of(*sum, codes + q, xs[j], q % 4, quads_at_once(k));
+            if (n_x <= DIRECT_TOKENS) keep_order(sum);
         }
     }
     if (splits) dots[0] = add_words(dots[0], other);
@@ -143,11 +145,11 @@ FRIT_INLINE void add_unit(const unit *u, kind k, rows r, int n_x, vec_f *sums)
     vec_f first_half[MAX_TOKENS];
     dot_quads(u->codes, k, 0, is_whole(k) ? 8 : 4, r, n_x, dots);
     if (!is_whole(k)) {
-#pragma GCC unroll 16
+        FRIT_UNROLL(16)
         for (int j = 0; j < n_x; j++) first_half[j] = mul(to_float(dots[j]), u->scales[0]);
         dot_quads(u->codes + 4, k, 1, 4, r, n_x, dots);
     }
-#pragma GCC unroll 16
+    FRIT_UNROLL(16)
     for (int j = 0; j < n_x; j++)
         sums[j] = add_dots(u, k, is_whole(k) ? zero_f() : first_half[j], dots[j], factors_of(token(r, j), k), sums[j]);
 }

@@ -43,7 +43,7 @@ FRIT_INLINE void weigh(weighing *w, int64_t from, int64_t to)
     const __m512i table = _mm512_load_si512(bends);
     const float *lift = w->p->t->lift + w->p->first;
     fence();
-#pragma GCC unroll 4
+    FRIT_UNROLL_BY(4)
     for (int64_t i = from; i < to; i++) {
         const __mmask32 seen = w->cut ? seen_by(w->p->t, w->p->first + i, w->at) : 0xffffffff;
         const __m512i bits =
@@ -169,7 +169,7 @@ FRIT_INLINE void add_four(__m512 *total, int first, const uint16_t *weights)
 {
     const __m512bh one = (__m512bh)_mm512_set1_epi16(0x3f80);
     fence();
-#pragma GCC unroll 4
+    FRIT_UNROLL(4)
     for (int i = first; i < first + 4; i++)
         total[i] = _mm512_dpbf16_ps(total[i], (__m512bh)_mm512_load_si512(weights + i * STEP), one);
     fence();
@@ -191,7 +191,7 @@ FRIT_INLINE void add_columns(const panel *p, int begin, int end, int64_t column,
     if (n_columns > 1) _tile_loadd(2, sums + TILE, stride_bytes);
     if (n_columns > 1) _tile_loadd(3, below + TILE, stride_bytes);
     if (half >= 0) {
-#pragma GCC unroll 16
+        FRIT_UNROLL(16)
         for (int i = 0; i < TILE; i++) total[i] = _mm512_loadu_ps(totals + i * stride);
     }
     for (int step = begin; step < end; step++, values += next, weights += FRIT_BF16_QUERIES * STEP) {
@@ -216,7 +216,7 @@ FRIT_INLINE void add_columns(const panel *p, int begin, int end, int64_t column,
     if (n_columns > 1) _tile_stored(3, below + TILE, stride_bytes);
     fence();
     if (half < 0) return;
-#pragma GCC unroll 16
+    FRIT_UNROLL(16)
     for (int i = 0; i < TILE; i++) _mm512_storeu_ps(totals + i * stride, total[i]);
 }
 

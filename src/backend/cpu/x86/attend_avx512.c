@@ -163,7 +163,7 @@ FRIT_INLINE void score_tile(float *s, const float *q, int n_q, const uint8_t *co
     for (; d + 16 <= dim; d += 16) {
         for (int p = 0; p < 16; p++) keys[p] = load(rows[p], d, 0xffff);
         transpose(keys);
-#pragma GCC unroll 16
+        FRIT_UNROLL(16)
         for (int k = 0; k < 16; k++)
             for (int i = 0; i < n_q; i++)
                 sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(q[i * dim + d + k]), keys[k], sums[i]);

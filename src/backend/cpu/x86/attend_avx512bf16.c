@@ -30,13 +30,13 @@ FRIT_INLINE scored multiply_group(const panel *p, int step, int first)
     const uint32_t *low = p->r->keys + step * p->r->page_words, *high = low + k_steps * TILE_WORDS;
     const uint32_t *q = (const uint32_t *)(const void *)p->q + first / TILE * k_steps * TILE_WORDS + first % TILE * 16;
     scored s;
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int i = 0; i < GROUP; i++) s.low[i] = s.high[i] = _mm512_setzero_ps();
     for (int64_t k = 0; k < k_steps; k++, low += TILE_WORDS, high += TILE_WORDS, q += TILE_WORDS) {
-#pragma GCC unroll 4
+        FRIT_UNROLL(4)
         for (int d = 0; d < TILE; d++) {
             const __m512bh a = load_words(low + d * 16), b = load_words(high + d * 16);
-#pragma GCC unroll 8
+            FRIT_UNROLL(8)
             for (int i = 0; i < GROUP; i++) {
                 const __m512bh x = same_words(q + i * 16 + d);
                 s.low[i] = _mm512_dpbf16_ps(s.low[i], a, x);
@@ -51,7 +51,7 @@ static void give_scores(const panel *p, int step, float *scores)
 {
     for (int first = 0; first < FRIT_BF16_QUERIES; first += GROUP) {
         const scored s = multiply_group(p, step, first);
-#pragma GCC unroll 8
+        FRIT_UNROLL(8)
         for (int i = 0; i < GROUP; i++) {
             _mm512_store_ps(scores + (first + i) * 16, s.low[i]);
             _mm512_store_ps(scores + (FRIT_BF16_QUERIES + first + i) * 16, s.high[i]);
@@ -74,7 +74,7 @@ FRIT_INLINE __m512i weigh_group(const panel *p, const scored *s, int first, int3
     const __m512i table = _mm512_load_si512(bends);
     const float *lift = p->t->lift + p->first + first;
     __m512i all = _mm512_setzero_si512();
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int i = 0; i < GROUP; i++) {
         const __mmask32 seen = cut ? seen_by(p->t, p->first + first + i, at) : 0xffffffff;
         const __m512i bits =
@@ -127,22 +127,22 @@ FRIT_INLINE void add_columns(const room *r, const summed *s, int n_columns)
     const uint32_t *values = s->values;
     const uint16_t *weights = s->weights;
     __m512 sum[GROUP][COLUMNS];
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int i = 0; i < GROUP; i++)
         for (int c = 0; c < n_columns; c++) sum[i][c] = _mm512_loadu_ps(s->sums + i * s->stride + c * TILE);
     for (int step = 0; step < s->n_steps; step++, values += r->page_words, weights += FRIT_BF16_QUERIES * STEP) {
-#pragma GCC unroll 4
+        FRIT_UNROLL(4)
         for (int k = 0; k < TILE; k++) {
             __m512bh v[COLUMNS];
             for (int c = 0; c < n_columns; c++) v[c] = load_words(values + c * TILE_WORDS + k * 16);
-#pragma GCC unroll 8
+            FRIT_UNROLL(8)
             for (int i = 0; i < GROUP; i++) {
                 const __m512bh x = same_words((const uint32_t *)(const void *)(weights + i * STEP) + k);
                 for (int c = 0; c < n_columns; c++) sum[i][c] = _mm512_dpbf16_ps(sum[i][c], x, v[c]);
             }
         }
     }
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int i = 0; i < GROUP; i++)
         for (int c = 0; c < n_columns; c++) _mm512_storeu_ps(s->sums + i * s->stride + c * TILE, sum[i][c]);
 }
@@ -156,14 +156,14 @@ static void add_weights(const summed *s, float *totals)
 {
     const __m512bh one = (__m512bh)_mm512_set1_epi16(0x3f80);
     __m512 total[GROUP];
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int i = 0; i < GROUP; i++) total[i] = _mm512_loadu_ps(totals + i * s->stride);
     const uint16_t *weights = s->weights;
     for (int step = 0; step < s->n_steps; step++, weights += FRIT_BF16_QUERIES * STEP) {
-#pragma GCC unroll 8
+        FRIT_UNROLL(8)
         for (int i = 0; i < GROUP; i++) total[i] = _mm512_dpbf16_ps(total[i], load_words(weights + i * STEP), one);
     }
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int i = 0; i < GROUP; i++) _mm512_storeu_ps(totals + i * s->stride, total[i]);
 }
 

@@ -191,7 +191,7 @@ FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_
         const __m256i high = _mm256_permute2x128_si256(block.scales, block.scales, 0x11);
         __m256 totals[4];
         for (int t = 0; t < n_x; t++) totals[t] = _mm256_setzero_ps();
-#pragma GCC unroll 8
+        FRIT_UNROLL(8)
         for (int g = 0; g < 8; g++) {
             const __m256i codes = unpack(bytes, g), magnitudes = is_signed ? _mm256_abs_epi8(codes) : codes;
             const __m256i scale = spread(low, high, g);

@@ -46,7 +46,7 @@ typedef struct lookups {
 FRIT_INLINE void find_128(const uint8_t *table, const lookups *at, vec out[2])
 {
     const vec low = load(table), high = load(table + 64);
-#pragma GCC unroll 2
+    FRIT_UNROLL(2)
     for (int u = 0; u < 2; u++) out[u] = _mm512_permutex2var_epi8(low, at->index[u], high);
 }
 
@@ -67,7 +67,7 @@ FIND(2048, 1024, 3)
 FRIT_INLINE void open_pairs(const vec pairs[4], const uint8_t levels[16], vec *codes)
 {
     const vec of_nibble = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)levels));
-#pragma GCC unroll 4
+    FRIT_UNROLL(4)
     for (int k = 0; k < 4; k++) {
         // Six bits of an index count, and the upper two change nothing.
         codes[2 * k] = _mm512_permutexvar_epi8(pairs[k], of_nibble);
@@ -108,7 +108,7 @@ FRIT_INLINE void add_even_signs(vec fours, vec pairs[4])
 {
     const vec places = _mm512_set1_epi64(0x352e2720150e0700);
     const vec sevens = _mm512_multishift_epi64_epi8(places, fours);
-#pragma GCC unroll 4
+    FRIT_UNROLL(4)
     for (int k = 0; k < 4; k++) pairs[k] = either(pairs[k], look_up_128(even_signs[k], sevens));
 }
 
@@ -140,7 +140,7 @@ FRIT_INLINE void open_iq2_xxs_index(block_at b, int i, vec *kept, vec *codes)
     const vec index = word(b, 2 * i);
     const __mmask64 bit_7 = _mm512_movepi8_mask(index);
     vec pairs[4];
-#pragma GCC unroll 4
+    FRIT_UNROLL(4)
     for (int k = 0; k < 4; k++) pairs[k] = look_up_256(iq2_xxs_pairs[k], index, bit_7);
     add_even_signs(word(b, 2 * i + 1), pairs);
     open_pairs(pairs, iq2_levels_128, codes);
@@ -185,7 +185,7 @@ static const _Alignas(64) uint8_t iq2_levels_64[2][64] = {ALL_64(IQ2_FIRST), ALL
 // In their order, of what was found for the halves of the four runs and the sign of each column.
 FRIT_INLINE void open_iq2(vec first, vec second, vec signs, vec *codes)
 {
-#pragma GCC unroll 4
+    FRIT_UNROLL(4)
     for (int run = 0; run < 4; run++) {
         const vec rest = bits_from(signs, PLACES(8 * run, 1));
         codes[2 * run] = level_of(bits_from(first, PLACES(8 * run + 63, 2)), rest, iq2_levels_64[0]);
@@ -216,7 +216,7 @@ FRIT_INLINE void open_iq2_xs_index(block_at b, int i, vec *kept, vec *codes)
 {
     if (i % 2 == 0) {
         lookups at = {.index = {word(b, 2 * i), word(b, 2 * i + 2)}};
-#pragma GCC unroll 2
+        FRIT_UNROLL(2)
         for (int u = 0; u < 2; u++) {
             at.bits[0][u] = _mm512_movepi8_mask(at.index[u]);
             at.bits[1][u] = _mm512_movepi8_mask(word(b, 2 * (i + u) + 1));
@@ -237,7 +237,7 @@ FRIT_INLINE void open_iq2_s_index(block_at b, int i, vec *kept, vec *codes)
 {
     if (i % 2 == 0) {
         lookups at = {.index = {word(b, i), word(b, i + 1)}};
-#pragma GCC unroll 2
+        FRIT_UNROLL(2)
         for (int u = 0; u < 2; u++) {
             const vec high = spread_byte(word(b, 16 + i / 4), i % 4 + u);
             at.bits[0][u] = _mm512_movepi8_mask(at.index[u]);
@@ -288,7 +288,7 @@ static const _Alignas(64) uint8_t iq1_cuts[128] = {
 FRIT_INLINE void find_iq1(block_at b, int i, const vec low[2], vec *kept)
 {
     lookups at = {.index = {word(b, i), word(b, i + 1)}};
-#pragma GCC unroll 2
+    FRIT_UNROLL(2)
     for (int u = 0; u < 2; u++) {
         const vec place = masked_or(both(low[u], all_bytes(7)), at.index[u], all_bytes(0x80));
         const __mmask64 is_after = _mm512_cmpge_epu8_mask(place, look_up_128(iq1_cuts, at.index[u]));
@@ -306,7 +306,7 @@ FRIT_INLINE void open_iq1_s_index(block_at b, int i, vec *kept, vec *codes)
 {
     const vec three = all_bytes(3), high = word(b, 8 + i / 2);
     if (i % 2 == 0) find_iq1(b, i, (vec[2]){bits_from(high, PLACES(0, 3)), bits_from(high, PLACES(16, 3))}, kept);
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int q = 0; q < 8; q++) codes[q] = both(right(kept[q / 4 * 2 + i % 2], q % 4 * 2), three);
 }
 
@@ -343,10 +343,10 @@ FRIT_INLINE void open_iq1_m_index(block_at b, int i, vec *kept, vec *codes)
 {
     const vec high = word(b, 8 + i / 2);
     if (i % 2 == 0) find_iq1(b, i, (vec[2]){bits_from(high, PLACES(0, 4)), bits_from(high, PLACES(16, 4))}, kept);
-#pragma GCC unroll 4
+    FRIT_UNROLL(4)
     for (int run = 0; run < 4; run++) {
         const vec rest = bits_from(kept[4 + i % 2], PLACES(8 * run + 3, 0));
-#pragma GCC unroll 2
+        FRIT_UNROLL(2)
         for (int half = 0; half < 2; half++)
             codes[2 * run + half] =
                 level_of(bits_from(kept[2 * half + i % 2], PLACES(8 * run + 63, 2)), rest, iq1_m_levels);
@@ -385,7 +385,7 @@ FRIT_INLINE vec digits_of(block_at b, int at, bool last)
 // Words 0..7: a digit of each for units 0..4; 8..11: for two units and a half; 12: the four digits that are left.
 FRIT_INLINE void open_tq1_0_digits(block_at b, int i, vec *kept, vec *codes)
 {
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int q = 0; q < 8; q++) {
         const int k = 8 * (i - 5) + q;   // quads after unit 4
         const int at = i < 5 ? q : k < 20 ? 8 + k % 4 : 12, digit = i < 5 ? i : k < 20 ? k / 4 : k - 20;
@@ -415,7 +415,7 @@ FRIT_INLINE void open_iq3_xxs_index(block_at b, int i, vec *kept, vec *codes)
 {
     (void)kept;
     vec pairs[4];
-#pragma GCC unroll 2
+    FRIT_UNROLL(2)
     for (int half = 0; half < 2; half++) {
         const vec index = word(b, 3 * i + half);
         const __mmask64 bit_7 = _mm512_movepi8_mask(index);
@@ -464,7 +464,7 @@ FRIT_INLINE void open_iq3_s_index(block_at b, int i, vec *kept, vec *codes)
     (void)kept;
     const vec signs = word(b, 3 * i + 2), bits = spread_byte(word(b, 24 + i / 4), i % 4), ones = all_bytes(0x88);
     vec pairs[4];
-#pragma GCC unroll 2
+    FRIT_UNROLL(2)
     for (int half = 0; half < 2; half++) {
         const vec index = word(b, 3 * i + half);
         const __mmask64 bit_7 = _mm512_movepi8_mask(index);
@@ -472,7 +472,7 @@ FRIT_INLINE void open_iq3_s_index(block_at b, int i, vec *kept, vec *codes)
         pairs[2 * half] = look_up_512(iq3_s_pairs[0], index, bit_7, bit_8);
         pairs[2 * half + 1] = look_up_512(iq3_s_pairs[1], index, bit_7, bit_8);
     }
-#pragma GCC unroll 4
+    FRIT_UNROLL(4)
     for (int k = 0; k < 4; k++) pairs[k] = masked_or(pairs[k], left(signs, k), ones);
     open_pairs(pairs, iq3_s_levels_128, codes);
 }

@@ -16,12 +16,12 @@ typedef vec kept_dots[STRIPS][MAX_TOKENS];
 FRIT_INLINE void dot_together(const unit *u, int n_strips, int begin, int n, rows r, int n_x, kept_dots dots)
 {
     kept_dots pairs;
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int q = begin; q < begin + n; q++) {
-#pragma GCC unroll 16
+        FRIT_UNROLL(16)
         for (int j = 0; j < n_x; j++) {
             const vec x = loaded_words(token(r, j)->codes + 4 * q);
-#pragma GCC unroll 2
+            FRIT_UNROLL(2)
             for (int s = 0; s < n_strips; s++) {
                 const vec products = _mm256_maddubs_epi16(u[s * UNITS].codes[q], x);
                 pairs[s][j] = q == begin ? products : _mm256_add_epi16(pairs[s][j], products);
@@ -29,9 +29,9 @@ FRIT_INLINE void dot_together(const unit *u, int n_strips, int begin, int n, row
             }
         }
     }
-#pragma GCC unroll 16
+    FRIT_UNROLL(16)
     for (int j = 0; j < n_x; j++) {
-#pragma GCC unroll 2
+        FRIT_UNROLL(2)
         for (int s = 0; s < n_strips; s++) dots[s][j] = add_fours(dots[s][j], pairs[s][j]);
     }
 }
@@ -40,24 +40,24 @@ FRIT_INLINE void dot_together(const unit *u, int n_strips, int begin, int n, row
 FRIT_INLINE void dot_strips(const unit *u, kind k, int n_strips, int begin, int n, rows r, int n_x, kept_dots dots)
 {
     const int together = quads_at_once(k);
-#pragma GCC unroll 16
+    FRIT_UNROLL(16)
     for (int j = 0; j < n_x; j++) {
         const vec start = start_dots(token(r, j), k, begin / 4);
-#pragma GCC unroll 2
+        FRIT_UNROLL(2)
         for (int s = 0; s < n_strips; s++) dots[s][j] = start;
     }
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int q = begin; q < begin + n; q += together) {
         if (together >= 4) {
             dot_together(u, n_strips, q, together, r, n_x, dots);
             continue;
         }
-#pragma GCC unroll 16
+        FRIT_UNROLL(16)
         for (int j = 0; j < n_x; j++) {
             vec x[2];
-#pragma GCC unroll 2
+            FRIT_UNROLL(2)
             for (int i = 0; i < together; i++) x[i] = loaded_words(token(r, j)->codes + 4 * (q + i));
-#pragma GCC unroll 2
+            FRIT_UNROLL(2)
             for (int s = 0; s < n_strips; s++) {
                 const vec *codes = u[s * UNITS].codes + q;
                 if (k == WHOLE_WIDE) {
@@ -82,17 +82,17 @@ FRIT_INLINE void add_strips(const unit *u, kind k, int n_strips, rows r, int n_x
     vec_f parts[STRIPS][MAX_TOKENS];
     dot_strips(u, k, n_strips, 0, whole ? 8 : 4, r, n_x, dots);
     if (!whole) {
-#pragma GCC unroll 16
+        FRIT_UNROLL(16)
         for (int j = 0; j < n_x; j++) {
-#pragma GCC unroll 2
+            FRIT_UNROLL(2)
             for (int s = 0; s < n_strips; s++) parts[s][j] = mul(to_float(dots[s][j]), u[s * UNITS].scales[0]);
         }
         dot_strips(u, k, n_strips, 4, 4, r, n_x, dots);
     }
-#pragma GCC unroll 16
+    FRIT_UNROLL(16)
     for (int j = 0; j < n_x; j++) {
         const line_factors f = factors_of(token(r, j), k);
-#pragma GCC unroll 2
+        FRIT_UNROLL(2)
         for (int s = 0; s < n_strips; s++) {
             vec_f *total = totals + j * n_strips + s;
             *total = add_dots(u + s * UNITS, k, whole ? zero_f() : parts[s][j], dots[s][j], f, *total);

@@ -15,18 +15,18 @@ typedef vec kept_dots[STRIPS][MAX_TOKENS];
 // dots = start + quads [begin, begin + n) of a unit of each strip times each token's.
 FRIT_INLINE void dot_strips(const unit *u, kind k, int n_strips, int begin, int n, rows r, int n_x, kept_dots dots)
 {
-#pragma GCC unroll 16
+    FRIT_UNROLL(16)
     for (int j = 0; j < n_x; j++) {
         const vec start = start_dots(token(r, j), k, begin / 4);
-#pragma GCC unroll 2
+        FRIT_UNROLL(2)
         for (int s = 0; s < n_strips; s++) dots[s][j] = start;
     }
-#pragma GCC unroll 8
+    FRIT_UNROLL(8)
     for (int q = begin; q < begin + n; q++) {
-#pragma GCC unroll 16
+        FRIT_UNROLL(16)
         for (int j = 0; j < n_x; j++) {
             const vec x = loaded_words(token(r, j)->codes + 4 * q);
-#pragma GCC unroll 2
+            FRIT_UNROLL(2)
             for (int s = 0; s < n_strips; s++) dots[s][j] = _mm512_dpbusd_epi32(dots[s][j], u[s * UNITS].codes[q], x);
         }
     }
@@ -40,14 +40,14 @@ FRIT_INLINE void add_strips(const unit *u, kind k, int n_strips, rows r, int n_x
     vec_f parts[STRIPS][MAX_TOKENS];
     dot_strips(u, k, n_strips, 0, whole ? 8 : 4, r, n_x, dots);
     if (!whole) {
-#pragma GCC unroll 16
+        FRIT_UNROLL(16)
         for (int j = 0; j < n_x; j++) {
-#pragma GCC unroll 2
+            FRIT_UNROLL(2)
             for (int s = 0; s < n_strips; s++) parts[s][j] = mul(to_float(dots[s][j]), u[s * UNITS].scales[0]);
         }
         dot_strips(u, k, n_strips, 4, 4, r, n_x, dots);
     }
-#pragma GCC unroll 16
+    FRIT_UNROLL(16)
     for (int i = 0; i < n_x * n_strips; i++) {
         const int s = i % n_strips, j = i / n_strips;
         totals[i] = add_dots(u + s * UNITS, k, whole ? zero_f() : parts[s][j], dots[s][j], factors_of(token(r, j), k),

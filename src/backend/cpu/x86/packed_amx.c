@@ -53,9 +53,9 @@ FRIT_INLINE vec byte_up(vec codes, int i)   // byte i of each word to where `num
 // Of turned codes (FRIT_FORM_Q8_TURNED): quad c has column c of each of the unit's four runs of eight.
 FRIT_INLINE void put_turned(const vec *codes, line l, uint8_t *tile)
 {
-#pragma GCC unroll 4
+    FRIT_UNROLL(4)
     for (int run = 0; run < 4; run++) {
-#pragma GCC unroll 4
+        FRIT_UNROLL(4)
         for (int k = 0; k < 4; k++)
             _mm512_storeu_si512(tile + 64 * (4 * run + k),
                                 pair(number(byte_up(codes[2 * k], run), l), number(byte_up(codes[2 * k + 1], run), l)));
@@ -78,9 +78,9 @@ FRIT_INLINE void unpack_32(type_32 type, const frit_product *p, int64_t row, int
         const block_at b = block_of(panel, i, type.n_words, type.rest_bytes);
         const vec_f scale = type.scale(b);
         const line l = make_line(scale, type.shift ? type.shift(b) : mul(scale, all_f(-128)));
-#pragma GCC unroll 4
+        FRIT_UNROLL(4)
         for (int unit = 0; unit < type.units; unit++, step++) {
-#pragma GCC unroll 8
+            FRIT_UNROLL(8)
             for (int q = 0; q < 8; q++) put_quad(type.codes(b, 8 * unit + q), l, steps + step * STEP_BYTES + q * 128);
             after_step(m, step, 1);
         }
@@ -105,15 +105,15 @@ FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, i
         const block_at b = block_of(panel, i, type.n_words, type.rest_bytes);
         const scales_256 scales = type.scales(b);
         vec kept[KEPT];
-#pragma GCC unroll 8
+        FRIT_UNROLL(8)
         for (int unit = 0; unit < 8; unit++) {
             vec codes[8];
             type.open(b, unit, kept, codes);
             if (turned) put_turned(codes, line_256(type, &scales, unit), steps + unit * STEP_BYTES);
-#pragma GCC unroll 2
+            FRIT_UNROLL(2)
             for (int g = 0; !turned && g < n_groups; g++) {
                 const line l = line_256(type, &scales, unit * n_groups + g);
-#pragma GCC unroll 8
+                FRIT_UNROLL(8)
                 for (int q = g * 8 / n_groups; q < (g + 1) * 8 / n_groups; q++)
                     put_quad(codes[q], l, steps + unit * STEP_BYTES + q * 128);
             }

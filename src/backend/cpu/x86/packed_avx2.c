@@ -31,10 +31,12 @@ enum { AT_ONCE_16 = 8, AT_ONCE_32 = 4, AT_ONCE_64 = 2 };
 // Pairs of products are added as int16 as long as that holds them; codes are below 128.
 FRIT_INLINE vec dots_of(vec sum, const vec *codes, x_quads x, int i, int n)
 {
-    vec pairs = _mm256_maddubs_epi16(codes[0], all_words(x + 4 * i));
-#pragma GCC unroll 8
-    for (int q = 1; q < n; q++)
-        pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(codes[q], all_words(x + 4 * (i + q))));
+    vec pairs = _mm256_maddubs_epi16(codes[0], words_in_order(x + 4 * i));
+    FRIT_UNROLL(8)
+    for (int q = 1; q < n; q++) {
+        pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(codes[q], words_in_order(x + 4 * (i + q))));
+        keep_order(&pairs);
+    }
     return add_fours(sum, pairs);
 }
 
@@ -57,7 +59,7 @@ FRIT_INLINE vec dot_wide_by(vec sum, vec codes, vec x)
 
 FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
 {
-    return dot_wide_by(sum, codes, all_words(x + 4 * i));
+    return dot_wide_by(sum, codes, words_in_order(x + 4 * i));
 }
 
 // The word at p in all words, by an instruction of its own, where it is written.

@@ -16,7 +16,7 @@ static double probe_int8(int64_t n_rounds, int32_t *sink)
     vec codes = _mm512_set1_epi32(x), sums[12];
     for (int i = 0; i < 12; i++) sums[i] = all_bytes(i);
     for (int64_t r = 0; r < n_rounds; r++) {
-#pragma GCC unroll 48
+        FRIT_UNROLL(48)
         for (int i = 0; i < 48; i++) sums[i % 12] = _mm512_dpbusd_epi32(sums[i % 12], codes, codes);
         codes = _mm512_add_epi8(codes, codes);
     }

@@ -39,6 +39,18 @@ FRIT_INLINE vec all_words(const void *p)   // the word at p
     return _mm256_set1_epi32(word);
 }
 
+FRIT_INLINE void keep_order(vec *v)
+{
+    FRIT_KEEP_ORDER(v, "x");
+}
+
+FRIT_INLINE vec words_in_order(const void *p)
+{
+    vec words = all_words(p);
+    keep_order(&words);
+    return words;
+}
+
 FRIT_INLINE x_quads four_quads(const int8_t *p)
 {
     return p;

@@ -35,6 +35,11 @@ FRIT_INLINE vec all_words(const void *p)   // the word at p
     return _mm512_set1_epi32(word);
 }
 
+FRIT_INLINE void keep_order(vec *v)
+{
+    FRIT_KEEP_ORDER(v, "v");
+}
+
 FRIT_INLINE x_quads four_quads(const int8_t *p)
 {
     return p;

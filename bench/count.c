@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// Multiplies 16 rows x 256 columns of packed weights once, for bench/count.py, which counts its instructions.
+//
+//     bench_count ISA TYPE TOKENS
+//
+// Prints where the part to count begins and ends. Weights are zeros: what runs does not depend on them.
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/pack.h"
+#include "quant/dtype.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS = 256, MAX_TOKENS = 512, AFTER = 1 << 16 };   // what is requested past the end is there
+
+__attribute__((noinline)) static void begin(void)
+{
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) static void end(void)
+{
+    __asm__ volatile("");
+}
+
+static bool install(const char *name, frit_kernels *kernels)
+{
+    const frit_isa *isa;
+    for (size_t i = 0; (isa = frit_isa_get(i)) != NULL; i++) {
+        if (!frit_isa_is_usable(isa)) continue;
+        frit_isa_install(kernels, isa, INT64_MAX);
+        if (strcmp(isa->name, name) == 0) return true;
+    }
+    return false;
+}
+
+static frit_dtype find_type(const char *name)
+{
+    frit_dtype dtype = 0;
+    while (dtype < FRIT_DTYPE_COUNT && (!frit_dtype_get(dtype) || strcmp(frit_dtype_get(dtype)->name, name) != 0))
+        dtype++;
+    return dtype;
+}
+
+int main(int argc, char **argv)
+{
+    static float y[MAX_TOKENS * FRIT_PANEL_ROWS];
+    frit_kernels kernels = {0};
+    const frit_dtype dtype = argc == 4 ? find_type(argv[2]) : FRIT_DTYPE_COUNT;
+    const int64_t n_x = argc == 4 ? atoi(argv[3]) : 0;
+    if (dtype == FRIT_DTYPE_COUNT || n_x < 1 || n_x > MAX_TOKENS || !install(argv[1], &kernels) ||
+        !kernels.packed[dtype].run)
+        return fprintf(stderr, "expected an instruction set, a type that it packs, and 1 to %d tokens\n", MAX_TOKENS),
+               2;
+    const frit_product_kernel *kernel = &kernels.packed[dtype];
+    const size_t row_bytes = frit_pack_row_bytes(kernel->layout, COLUMNS),
+                 x_bytes = frit_form_bytes(kernel->form, COLUMNS);
+    uint8_t *memory = calloc(1, FRIT_PANEL_ROWS * row_bytes + MAX_TOKENS * x_bytes + FRIT_PRODUCT_SCRATCH + AFTER);
+    if (!memory) return fprintf(stderr, "no memory\n"), 1;
+    uint8_t *scratch = memory + (-(uintptr_t)memory & 63), *x = scratch + FRIT_PRODUCT_SCRATCH;
+    const frit_product p = {.w = x + MAX_TOKENS * x_bytes,
+                            .w_stride = FRIT_PANEL_ROWS * row_bytes,
+                            .x = x,
+                            .x_stride = x_bytes,
+                            .y = y,
+                            .y_stride = FRIT_PANEL_ROWS,
+                            .n_w = FRIT_PANEL_ROWS,
+                            .n_x = n_x,
+                            .n = COLUMNS,
+                            .scratch = scratch};
+    printf("%#llx %#llx\n", (unsigned long long)(uintptr_t)begin, (unsigned long long)(uintptr_t)end);
+    fflush(stdout);
+    begin();
+    kernel->run(&p);
+    end();
+    free(memory);
+    return 0;
+}
