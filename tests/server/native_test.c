@@ -167,7 +167,7 @@ static void an_answer_has_the_members_that_are_asked_for(void **state)
                             "\"response_fields\": [\"content\", \"timings/predicted_n\", \"nothing/here\", \"\"]}",
                             200);
     assert_int_equal(json_object_size(json), 2);
-    assert_true(strlen(text_in(json, "content")) > 0);
+    assert_true(json_is_string(value_in(json, "content")));   // tokens of this model may have no text
     expect_int_in(json, "predicted_n", 2);
     json_decref(json);
 }
