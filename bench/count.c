@@ -35,21 +35,13 @@ static bool install(const char *name, frit_kernels *kernels)
     return false;
 }
 
-static frit_dtype find_type(const char *name)
-{
-    frit_dtype dtype = 0;
-    while (dtype < FRIT_DTYPE_COUNT && (!frit_dtype_get(dtype) || strcmp(frit_dtype_get(dtype)->name, name) != 0))
-        dtype++;
-    return dtype;
-}
-
 int main(int argc, char **argv)
 {
     static float y[MAX_TOKENS * FRIT_PANEL_ROWS];
     frit_kernels kernels = {0};
-    const frit_dtype dtype = argc == 4 ? find_type(argv[2]) : FRIT_DTYPE_COUNT;
+    frit_dtype dtype;
     const int64_t n_x = argc == 4 ? atoi(argv[3]) : 0;
-    if (dtype == FRIT_DTYPE_COUNT || n_x < 1 || n_x > MAX_TOKENS || !install(argv[1], &kernels) ||
+    if (n_x < 1 || n_x > MAX_TOKENS || !frit_dtype_from_name(argv[2], &dtype) || !install(argv[1], &kernels) ||
         !kernels.packed[dtype].run)
         return fprintf(stderr, "expected an instruction set, a type that it packs, and 1 to %d tokens\n", MAX_TOKENS),
                2;

@@ -10,6 +10,7 @@ Each BUILD is a build folder with bench/bench_count (cmake --build BUILD --targe
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 
@@ -30,7 +31,10 @@ def count(build, isa, dtype, tokens):
     program = os.path.join(build, "bench", "bench_count")
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "log")
-        command = emulator(program) + ["-singlestep", "-d", "exec,nochain", "-D", log, program, isa, dtype, tokens]
+        run_by = emulator(program)
+        if not shutil.which(run_by[0]):
+            raise SystemExit(f"{run_by[0]} was not found; the package qemu-user has it")
+        command = run_by + ["-singlestep", "-d", "exec,nochain", "-D", log, program, isa, dtype, tokens]
         run = subprocess.run(command, capture_output=True, text=True)
         if run.returncode:
             raise SystemExit(f"{' '.join(command)}: {run.stderr.strip()}")
