@@ -143,8 +143,8 @@ static frit_refine_windows next_windows(const refining *r, int64_t w, bool is_he
 static frit_status read_windows(refining *r, bool is_held, frit_covariance *kept, frit_covariance *sums)
 {
     const bool is_read = r->keeps_all && r->kept_layer == r->layer;
-    const bool leaves = r->layer <= last_to_leave(r) && is_last_group(r);
-    const bool advances = r->original.rows && (r->keeps_all || leaves);
+    const bool leaves = r->layer <= last_to_leave(r) && (r->keeps_all || is_last_group(r));
+    const bool advances = r->original.rows && leaves;
     frit_covariance_set_against(sums, kept);
     if (!is_read) FRIT_TRY(frit_refine_stream_begin(&r->original, kept, r->layer, advances));
     FRIT_TRY(frit_refine_stream_begin(&r->changed, sums, r->layer, false));
@@ -511,7 +511,7 @@ static frit_status advance_both(refining *r)
 // Of everything that the result follows from.
 static void make_key(const refining *r, uint8_t key[FRIT_SHA256_BYTES])
 {
-    const uint64_t version = 3;   // of the search: what another one began is not gone on with
+    const uint64_t version = 4;   // of the search: what another one began is not gone on with
     frit_sha256 sum;
     frit_sha256_init(&sum);
     frit_sha256_add(&sum, &version, sizeof version);

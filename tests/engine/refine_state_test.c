@@ -120,6 +120,19 @@ static void stopped_runs_go_on_with_the_same_bytes(void **state)
     }
 }
 
+// Nothing, what layers read, or what matrices read too.
+static void memory_changes_no_byte(void **state)
+{
+    (void)state;
+    const files f = make_files(&(tiny_options){.n_layer = 2});
+    const uint64_t rows = 2 * (uint64_t)N_TOKENS * TINY_EMBD * sizeof(float), most_kept[] = {0, rows, rows + 4096};
+    for (size_t i = 0; i < FRIT_COUNT(most_kept); i++) {
+        run_log log = {0};
+        assert_ok(refine(&f, f.target, 2, most_kept[i], &log));
+        expect_whole(&f);
+    }
+}
+
 // A process that is killed leaves what it has written so far, and a damaged file is written anew from there on.
 static void records_that_are_cut_or_damaged_are_not_taken(void **state)
 {
@@ -198,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stopped_runs_go_on_with_the_same_bytes),
+        cmocka_unit_test(memory_changes_no_byte),
         cmocka_unit_test(records_that_are_cut_or_damaged_are_not_taken),
         cmocka_unit_test(a_state_of_something_else_is_not_taken),
         cmocka_unit_test(refused_records_are_written_anew),

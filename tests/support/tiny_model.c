@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { N_EMBD = 32, N_HEAD = 4, N_HEAD_KV = 2, HEAD_DIM = N_EMBD / N_HEAD, N_FF = 48 };
+enum { N_EMBD = TINY_EMBD, N_HEAD = 4, N_HEAD_KV = 2, HEAD_DIM = N_EMBD / N_HEAD, N_FF = 48 };
 
 typedef struct building {
     int32_t times;   // as wide

@@ -9,7 +9,7 @@
 #pragma once
 #include "support/gguf_builder.h"
 
-enum { TINY_VOCAB = 64, TINY_CTX = 256 };
+enum { TINY_VOCAB = 64, TINY_CTX = 256, TINY_EMBD = 32 };
 
 typedef struct tiny_options {
     int32_t n_vocab, n_layer, n_ctx;
