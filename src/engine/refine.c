@@ -66,9 +66,13 @@ static bool is_left(const refining *r, const char *name)
     return strncmp(name, r->prefix, strlen(r->prefix)) == 0 && !frit_map_get(&r->done, frit_str_of(name), &any);
 }
 
+// What the model's engine reads: all of the layer where that is kept, else what the next matrices read, so that steps
+// end there. Names that are not known yet belong to a layer that is looked at first.
 static bool is_kept(void *ctx, const char *name)
 {
-    return is_left(ctx, name);
+    const refining *r = ctx;
+    const frit_covariance_entry *entry = frit_covariance_find(r->kept, name);
+    return is_left(r, name) && (!entry || r->keeps_all || entry->source == r->next);
 }
 
 static bool is_wanted(void *ctx, const char *name)
