@@ -99,7 +99,7 @@ function(frit_isa_flags file out)
     endif()
 endfunction()
 
-# The folder of kernels for this processor, relative to src/backend/cpu; empty if there is none.
+# The folder of kernels for this processor, in src/backend/cpu and src/quant; empty if there is none.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
     set(frit_kernel_folder x86)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
@@ -127,7 +127,8 @@ endfunction()
 function(frit_platform_sources list)
     set(sources ${${list}})
     if(frit_kernel_folder)
-        file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/${frit_kernel_folder}/*.c)
+        file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/${frit_kernel_folder}/*.c
+             ${CMAKE_SOURCE_DIR}/src/quant/${frit_kernel_folder}/*.c)
     endif()
     foreach(file ${kernels})
         frit_isa_flags(${file} flags)

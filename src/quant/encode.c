@@ -7,6 +7,7 @@
 #include "quant/encode.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { MAX_GROUP = 32, NO_LOW = -(1 << 22) + 1 };   // NO_LOW: what rounds without a limit
@@ -175,117 +176,4 @@ float frit_fit_unsigned(const float *x, const float *weights, int n, int n_max, 
         sum.qq += weights[i] * (float)q * (float)q;
     }
     return improve_by_steps(x, weights, n, 0, NO_LOW, n_max, sum, codes);
-}
-
-// Four tries of frit_fit_offset, in lanes as above: all with the same min to round from.
-enum { OFFSET_LANES = 4 };
-
-typedef struct offset_tries {
-    float inverse[OFFSET_LANES], scale[OFFSET_LANES], min[OFFSET_LANES], error[OFFSET_LANES];
-    float determinant[OFFSET_LANES];   // above 0: the codes determine a line
-} offset_tries;
-
-static inline float offset_code(float inverse, float shifted, int n_max)
-{
-    return (frit_clamp(inverse * shifted, 0, (float)n_max) + 12582912.0f) - 12582912.0f;
-}
-
-static void offset_errors(const float *x, const float *weights, int n, float codes[MAX_GROUP][OFFSET_LANES],
-                          bool absolute, offset_tries *tries)
-{
-    float sums[OFFSET_LANES] = {0};
-    for (int i = 0; i < n; i++) {
-        const float w = weights[i], value = x[i];
-        for (int t = 0; t < OFFSET_LANES; t++) {
-            const float error = tries->scale[t] * codes[i][t] + tries->min[t] - value;
-            sums[t] += w * (absolute ? fabsf(error) : error * error);
-        }
-    }
-    memcpy(tries->error, sums, sizeof sums);
-}
-
-// The line of least squares through the points (q, x), which for given codes is best; min here is at most 0. Written
-// without branches.
-static void fit_lines(float sum_w, float sum_x, const float *q, const float *qq, const float *xq, offset_tries *tries)
-{
-    for (int t = 0; t < OFFSET_LANES; t++) {
-        const float determinant = sum_w * qq[t] - q[t] * q[t];
-        const float scale = (sum_w * xq[t] - sum_x * q[t]) / determinant, through_zero = xq[t] / qq[t];
-        const float min = (qq[t] * sum_x - q[t] * xq[t]) / determinant;
-        tries->determinant[t] = determinant;
-        tries->scale[t] = min > 0 ? through_zero : scale;
-        tries->min[t] = min > 0 ? 0 : min;
-    }
-}
-
-static void try_offsets(const float *x, const float *weights, int n, int n_max, float min, float sum_w, float sum_x,
-                        bool absolute, offset_tries *tries)
-{
-    float codes[MAX_GROUP][OFFSET_LANES], q[OFFSET_LANES] = {0}, qq[OFFSET_LANES] = {0}, xq[OFFSET_LANES] = {0};
-    for (int i = 0; i < n; i++) {
-        const float w = weights[i], value = x[i], shifted = value - min;
-        for (int t = 0; t < OFFSET_LANES; t++) {
-            const float code = offset_code(tries->inverse[t], shifted, n_max), wq = w * code;
-            codes[i][t] = code;
-            q[t] += wq;
-            qq[t] += wq * code;
-            xq[t] += wq * value;
-        }
-    }
-    fit_lines(sum_w, sum_x, q, qq, xq, tries);
-    offset_errors(x, weights, n, codes, absolute, tries);
-}
-
-// Rounding to the first scale, which the extremes give.
-static float first_error(const float *x, const float *weights, int n, int n_max, float inverse, float min,
-                         bool absolute)
-{
-    const float scale = 1 / inverse;
-    float sum = 0;
-    for (int i = 0; i < n; i++) {
-        const float error = scale * offset_code(inverse, x[i] - min, n_max) + min - x[i];
-        sum += weights[i] * (absolute ? fabsf(error) : error * error);
-    }
-    return sum;
-}
-
-frit_offset_fit frit_fit_offset(const float *x, const float *weights, int n, int n_max,
-                                const frit_offset_search *search, uint8_t *codes)
-{
-    float min = x[0], max = x[0], sum_w = 0, sum_x = 0;
-    for (int i = 0; i < n; i++) {
-        min = x[i] < min ? x[i] : min;
-        max = x[i] > max ? x[i] : max;
-        sum_w += weights[i];
-        sum_x += weights[i] * x[i];
-    }
-    if (min > 0) min = 0;
-    if (!(max > min)) {
-        memset(codes, 0, (size_t)n);
-        return (frit_offset_fit){0, -min};
-    }
-    float inverse = (float)n_max / (max - min), scale = 1 / inverse, from = min;   // codes are rounded from `from`
-    float best = first_error(x, weights, n, n_max, inverse, min, search->absolute);
-    // A better line moves the min that later tries round from, so these are tried anew.
-    for (int i = 0, next; i <= search->n_steps; i = next) {
-        offset_tries tries;
-        for (int t = 0; t < OFFSET_LANES; t++)
-            tries.inverse[t] = (search->first + search->step * (float)(i + t) + (float)n_max) / (max - min);
-        try_offsets(x, weights, n, n_max, min, sum_w, sum_x, search->absolute, &tries);
-        next = i + OFFSET_LANES;
-        for (int t = 0; t < OFFSET_LANES && i + t <= search->n_steps; t++) {
-            if (!(tries.determinant[t] > 0 && tries.error[t] < best)) continue;
-            const bool moves = tries.min[t] != min;
-            inverse = tries.inverse[t];
-            from = min;
-            best = tries.error[t];
-            scale = tries.scale[t];
-            min = tries.min[t];
-            next = i + t + 1;
-            if (moves) break;
-            next = i + OFFSET_LANES;
-        }
-    }
-    for (int i = 0; i < n; i++) codes[i] = (uint8_t)offset_code(inverse, x[i] - from, n_max);
-    return (frit_offset_fit){scale, -min};
 }

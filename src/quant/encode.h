@@ -4,7 +4,6 @@
 // An encoder writes the blocks that the formats' reference encoder writes, bit for bit, so the order of its float
 // operations is part of its meaning. Numbers that are not finite give blocks of no particular content, but valid ones.
 #pragma once
-#include <stdbool.h>
 #include <stdint.h>
 
 // Into low..high; NaN becomes low. Written without branches: loops of it become vector code.
@@ -55,19 +54,3 @@ float frit_fit_signed(const float *x, const float *weights, int n, int n_max, ui
 float frit_fit_signed_by_steps(const float *x, int n, int n_max, uint8_t *codes);
 // x = d * q, q = 0..n_max, for x that are not negative.
 float frit_fit_unsigned(const float *x, const float *weights, int n, int n_max, uint8_t *codes);
-
-// x = scale * q - min, q = 0..n_max, min >= 0.
-typedef struct frit_offset_fit {
-    float scale, min;
-} frit_offset_fit;
-
-// Tries the inverse scales (n_max + first + i * step) / (max - min), i = 0..n_steps. `absolute`: minimizes the sum of
-// weight * |error| instead.
-typedef struct frit_offset_search {
-    float first, step;
-    int n_steps;
-    bool absolute;
-} frit_offset_search;
-
-frit_offset_fit frit_fit_offset(const float *x, const float *weights, int n, int n_max,
-                                const frit_offset_search *search, uint8_t *codes);

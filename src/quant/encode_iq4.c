@@ -6,42 +6,8 @@
 #include "quant/dtype.h"
 #include "quant/encode.h"
 #include "quant/half.h"
-#include "quant/levels.h"
-
-// middles[i]: between levels i and i + 1.
-static const float middles[15] = {-115.5f, -93.5f, -74, -57, -42, -28.5f, -16, -4.5f, 7, 19, 31.5f, 45.5f, 61, 79, 101};
-
-// The index of the nearest level, the upper of two equally near.
-static int nearest_level(float x)
-{
-    int index = 0;
-    for (int step = 8; step > 0; step /= 2) {
-        if (x >= middles[index + step - 1]) index += step;
-    }
-    return index;
-}
-
-// The scale for which levels fit x best. The extreme goes to levels[0] = -127 or thereabouts, or, in the first trial,
-// to 127.
-static float fit_levels(const float x[32], const float weights[32])
-{
-    enum { TRIALS = 7 };
-    float extreme = frit_extreme(x, 32), d = 0, best = 0;
-    if (fabsf(extreme) < 1e-15f) return 0;
-    for (int trial = -TRIALS - 1; trial <= TRIALS; trial++) {
-        bool first = trial < -TRIALS;
-        float inverse = first ? 1 / (extreme / 127) : (float)(trial - 127) / extreme, sum_xq = 0, sum_qq = 0;
-        for (int j = 0; j < 32; j++) {
-            float q = (float)frit_iq4_levels[nearest_level(inverse * x[j])], wq = weights[j] * q;
-            sum_xq += wq * x[j];
-            sum_qq += wq * q;
-        }
-        if (!(sum_qq > 0 && (first || sum_xq * sum_xq > best * sum_qq))) continue;
-        d = sum_xq / sum_qq;
-        best = d * sum_xq;
-    }
-    return d;
-}
+#include "quant/level_search.h"
+#include "quant/pack.h"
 
 // `mean`: twice the mean square of the block.
 static float fit_block(const float *x, const float *importance, float mean)
@@ -51,14 +17,14 @@ static float fit_block(const float *x, const float *importance, float mean)
         frit_weigh(x, importance, 32, mean, weights);
     else
         frit_weigh_by_square(x, 32, weights);
-    return fit_levels(x, weights);
+    return frit_fit_levels(x, weights);
 }
 
 static void encode_levels(const float *x, float inverse, uint8_t qs[16])
 {
-    for (int j = 0; j < 16; j++) {
-        qs[j] = (uint8_t)(nearest_level(inverse * x[j]) | nearest_level(inverse * x[j + 16]) << 4);
-    }
+    uint8_t codes[32];
+    frit_nearest_levels(x, inverse, codes);
+    frit_pack_nibbles(codes, qs);
 }
 
 void frit_encode_iq4_nl(const float *values, void *blocks, int64_t n, const float *importance)

@@ -10,6 +10,7 @@
 #include "quant/blocks.h"
 #include "quant/dtype.h"
 #include "quant/encode.h"
+#include "quant/offset_search.h"
 #include "quant/pack.h"
 #include "quant/scales.h"
 
@@ -60,21 +61,37 @@ static void weigh_group(const offset_format *format, const float *x, const float
     for (int l = 0; l < format->group; l++) weights[l] = rms + fabsf(x[l]);
 }
 
+// Step 1.
+static void fit_groups(const offset_format *format, const float *x, const float *weights, bool is_weighted,
+                       float *scales, float *mins, uint8_t *codes)
+{
+    frit_offset_fit fits[16];
+    const frit_offset_groups groups = {.x = x,
+                                       .weights = weights,
+                                       .n_groups = 256 / format->group,
+                                       .n = format->group,
+                                       .n_max = format->top,
+                                       .search = is_weighted ? &format->weighted_search : &format->search,
+                                       .fits = fits,
+                                       .codes = codes};
+    frit_fit_offsets(&groups);
+    for (int g = 0; g < groups.n_groups; g++) {
+        scales[g] = fits[g].scale;
+        mins[g] = fits[g].min;
+    }
+}
+
 static void encode_offset(const offset_format *format, const float *x, const float *importance, offset_block *out)
 {
     int size = format->group, n_groups = 256 / size;
-    const frit_offset_search *search = importance ? &format->weighted_search : &format->search;
     float mean = importance ? format->spread * frit_sum_of_squares(x, 256) / 256 : 0;
-    float scales[16], mins[16], sums[16];
+    float weights[256], scales[16], mins[16], sums[16];
     for (int g = 0; g < n_groups; g++) {
-        float weights[32];
-        weigh_group(format, x + g * size, importance ? importance + g * size : NULL, mean, weights);
-        frit_offset_fit fit = frit_fit_offset(x + g * size, weights, size, format->top, search, out->codes + g * size);
-        scales[g] = fit.scale;
-        mins[g] = fit.min;
+        weigh_group(format, x + g * size, importance ? importance + g * size : NULL, mean, weights + g * size);
         sums[g] = 0;
-        for (int l = 0; l < size; l++) sums[g] += weights[l];
+        for (int l = 0; l < size; l++) sums[g] += weights[g * size + l];
     }
+    fit_groups(format, x, weights, importance != NULL, scales, mins, out->codes);
     if (importance) {
         out->d = frit_float_to_half(frit_fit_unsigned(scales, sums, n_groups, format->top_scale, out->scales));
         out->dmin = frit_float_to_half(frit_fit_unsigned(mins, sums, n_groups, format->top_scale, out->mins));

@@ -9,6 +9,7 @@
 #include "quant/dtype.h"
 #include "quant/encode.h"
 #include "quant/half.h"
+#include "quant/offset_search.h"
 #include "quant/pack.h"
 
 static const frit_offset_search weighted_search = {-0.9f, 0.05f, 36, false};
@@ -33,14 +34,9 @@ static float fit_symmetric(const float *x, const float *importance, float mean, 
     return d;
 }
 
-// x = scale * code - min. Without importance, the smallest number becomes 0 and the largest `top`.
-static frit_offset_fit fit_offset(const float *x, const float *importance, float mean, int top, uint8_t codes[32])
+// x = scale * code - min: the smallest number becomes 0 and the largest `top`.
+static frit_offset_fit fit_extremes(const float *x, int top, uint8_t codes[32])
 {
-    if (importance) {
-        float weights[32];
-        frit_weigh(x, importance, 32, mean, weights);
-        return frit_fit_offset(x, weights, 32, top, &weighted_search, codes);
-    }
     float min = x[0], max = x[0];
     for (int j = 1; j < 32; j++) {
         min = x[j] < min ? x[j] : min;
@@ -49,6 +45,19 @@ static frit_offset_fit fit_offset(const float *x, const float *importance, float
     float d = (max - min) / (float)top, inverse = frit_inverse(d);
     for (int j = 0; j < 32; j++) codes[j] = (uint8_t)frit_truncate_clamped((x[j] - min) * inverse + 0.5f, 0, top);
     return (frit_offset_fit){d, -min};
+}
+
+enum { AT_ONCE = 8 };   // blocks
+
+// The scales, mins and codes of n blocks, AT_ONCE or fewer.
+static void fit_offsets(const float *x, const float *importance, float mean, int n, int top, frit_offset_fit *fits,
+                        uint8_t *codes)
+{
+    float weights[AT_ONCE * 32];
+    for (int i = 0; i < n && !importance; i++) fits[i] = fit_extremes(x + 32 * i, top, codes + 32 * i);
+    if (!importance) return;
+    frit_weigh(x, importance, 32 * n, mean, weights);
+    frit_fit_offsets(&(frit_offset_groups){x, weights, n, 32, top, &weighted_search, fits, codes});
 }
 
 void frit_encode_q4_0(const float *values, void *blocks, int64_t n, const float *importance)
@@ -66,12 +75,16 @@ void frit_encode_q4_1(const float *values, void *blocks, int64_t n, const float 
 {
     frit_block_q4_1 *block = blocks;
     float mean = mean_square(values, n, importance);
-    for (int64_t i = 0; i < n; i += 32, block++) {
-        uint8_t codes[32];
-        frit_offset_fit fit = fit_offset(values + i, importance ? importance + i : NULL, mean, 15, codes);
-        block->d = frit_float_to_half(fit.scale);
-        block->m = frit_float_to_half(-fit.min);
-        frit_pack_nibbles(codes, block->qs);
+    for (int64_t i = 0; i < n; i += 32 * AT_ONCE) {
+        frit_offset_fit fits[AT_ONCE];
+        uint8_t codes[32 * AT_ONCE];
+        const int n_now = n - i < 32 * AT_ONCE ? (int)(n - i) / 32 : AT_ONCE;
+        fit_offsets(values + i, importance ? importance + i : NULL, mean, n_now, 15, fits, codes);
+        for (int k = 0; k < n_now; k++, block++) {
+            block->d = frit_float_to_half(fits[k].scale);
+            block->m = frit_float_to_half(-fits[k].min);
+            frit_pack_nibbles(codes + 32 * k, block->qs);
+        }
     }
 }
 
@@ -91,13 +104,17 @@ void frit_encode_q5_1(const float *values, void *blocks, int64_t n, const float 
 {
     frit_block_q5_1 *block = blocks;
     float mean = mean_square(values, n, importance);
-    for (int64_t i = 0; i < n; i += 32, block++) {
-        uint8_t codes[32];
-        frit_offset_fit fit = fit_offset(values + i, importance ? importance + i : NULL, mean, 31, codes);
-        block->d = frit_float_to_half(fit.scale);
-        block->m = frit_float_to_half(-fit.min);
-        block->qh = frit_pack_fifth_bits(codes);
-        frit_pack_nibbles(codes, block->qs);
+    for (int64_t i = 0; i < n; i += 32 * AT_ONCE) {
+        frit_offset_fit fits[AT_ONCE];
+        uint8_t codes[32 * AT_ONCE];
+        const int n_now = n - i < 32 * AT_ONCE ? (int)(n - i) / 32 : AT_ONCE;
+        fit_offsets(values + i, importance ? importance + i : NULL, mean, n_now, 31, fits, codes);
+        for (int k = 0; k < n_now; k++, block++) {
+            block->d = frit_float_to_half(fits[k].scale);
+            block->m = frit_float_to_half(-fits[k].min);
+            block->qh = frit_pack_fifth_bits(codes + 32 * k);
+            frit_pack_nibbles(codes + 32 * k, block->qs);
+        }
     }
 }
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// quant/level_search.h: rounding to the sixteen uneven levels of IQ4_NL and IQ4_XS, and the search for their scale.
+//
+// Trials of a scale do not depend on each other, nor numbers when they are rounded: they are lanes of vectors. Sums
+// keep the order of their numbers, so the bits do not depend on how many lanes there are.
+#pragma once
+#include <stdint.h>
+
+// The scale for which levels fit 32 numbers best: the sum of weight * error^2 is small.
+float frit_fit_levels(const float x[32], const float weights[32]);
+// codes[i]: the index of the level nearest to inverse * x[i], the upper of two equally near.
+void frit_nearest_levels(const float x[32], float inverse, uint8_t codes[32]);
+
+// The same for so many lanes: of any processor, and of AVX2.
+float frit_fit_levels_any(const float x[32], const float weights[32]);
+void frit_nearest_levels_any(const float x[32], float inverse, uint8_t codes[32]);
+float frit_fit_levels_avx2(const float x[32], const float weights[32]);
+void frit_nearest_levels_avx2(const float x[32], float inverse, uint8_t codes[32]);
