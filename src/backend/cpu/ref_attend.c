@@ -36,9 +36,7 @@ static double score(const head_view *view, const frit_task *task, int64_t p)
     const frit_attend *attend = &task->node->attend;
     const frit_cache_side *side = &view->layer->k;
     const float *k = cached(view, side, p);
-    double sum = 0;
-    for (int64_t i = 0; i < side->dim; i++) sum += (double)view->q[i] * k[i];
-    sum *= view->scale;
+    double sum = view->scale * frit_ref_dot(view->q, k, side->dim);
     if (attend->softcap != 0) sum = attend->softcap * tanh(sum / attend->softcap);
     if (attend->reach > 0) sum += frit_attend_gain(task, view->query_head, p - view->own_position);
     return sum - view->slope * (double)(p > view->own_position ? p - view->own_position : view->own_position - p);

@@ -119,13 +119,6 @@ void frit_ref_route(const frit_task *task, frit_share share)
 
 // ------------------------------------------------------------------------------- products
 
-static double dot(const float *a, const float *b, int64_t n)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += (double)a[i] * b[i];
-    return sum;
-}
-
 // What the adapters of matrix i add to output o of assignment tk.
 static double adapt(const frit_task *task, int i, int64_t tk, int64_t n_used, int64_t expert, int64_t o)
 {
@@ -160,7 +153,7 @@ void frit_ref_experts(const frit_task *task, frit_share share)
             if (!decoded) decode_row(task, 1, e, node->experts.begin + o, w);
             decoded = true;
             const float *row = task->x[0] + (own_rows ? tk : tk / n_used) * n_in;
-            const double sum = dot(row, w, n_in) + adapt(task, 0, tk, n_used, e, o);
+            const double sum = frit_ref_dot(row, w, n_in) + adapt(task, 0, tk, n_used, e, o);
             task->y[tk * n_out + o] = (float)(sum * (node->experts.weigh ? route[n_used] : 1));
         }
     }
@@ -185,8 +178,8 @@ void frit_ref_experts_glu(const frit_task *task, frit_share share)
             decoded = true;
             const float *row = task->x[0] + (x->n_dims == 3 ? tk : tk / n_used) * n_in;
             const double weight = glu->weigh ? route[n_used] : 1;
-            const double g = weight * (dot(row, gate, n_in) + adapt(task, 0, tk, n_used, e, o));
-            const double u = weight * (dot(row, up, n_in) + adapt(task, 1, tk, n_used, e, o));
+            const double g = weight * (frit_ref_dot(row, gate, n_in) + adapt(task, 0, tk, n_used, e, o));
+            const double u = weight * (frit_ref_dot(row, up, n_in) + adapt(task, 1, tk, n_used, e, o));
             task->y[tk * n_out + o] = (float)(frit_ref_act_value(glu->act, g) * u);
         }
     }
@@ -216,7 +209,7 @@ void frit_ref_experts_mix(const frit_task *task, frit_share share)
                 if ((int64_t)route[0] != e) continue;
                 if (!decoded) decode_row(task, 1, e, node->experts.begin + o, w);
                 decoded = true;
-                const double sum = dot(task->x[0] + tk * n_in, w, n_in) + adapt(task, 0, tk, n_used, e, o);
+                const double sum = frit_ref_dot(task->x[0] + tk * n_in, w, n_in) + adapt(task, 0, tk, n_used, e, o);
                 sums[tk / n_used] += sum * (node->experts.weigh ? route[n_used] : 1);
             }
         }
@@ -235,7 +228,8 @@ void frit_ref_heads(const frit_task *task, frit_share share)
     for (int64_t i = r.begin; i < r.end; i++) {
         decode_row(task, 1, i / n_out, i % n_out, w);
         for (int64_t t = 0; t < n_rows; t++)
-            task->y[t * n_head * n_out + i] = (float)dot(task->x[0] + (t * n_head + i / n_out) * n_in, w, n_in);
+            task->y[t * n_head * n_out + i] =
+                (float)frit_ref_dot(task->x[0] + (t * n_head + i / n_out) * n_in, w, n_in);
     }
 }
 

@@ -3,11 +3,18 @@
 #include "backend/cpu/adapt.h"
 #include "backend/cpu/ref.h"
 
-static double dot(const float *a, const float *b, int64_t n)
+double frit_ref_dot(const float *a, const float *b, int64_t n)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += (double)a[i] * b[i];
-    return sum;
+    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        s0 += (double)a[i] * b[i];
+        s1 += (double)a[i + 1] * b[i + 1];
+        s2 += (double)a[i + 2] * b[i + 2];
+        s3 += (double)a[i + 3] * b[i + 3];
+    }
+    for (; i < n; i++) s0 += (double)a[i] * b[i];
+    return (s0 + s1) + (s2 + s3);
 }
 
 static void decode_row(const frit_task *task, int source, int64_t row, int64_t n, float *values)
@@ -27,7 +34,7 @@ void frit_ref_linear(const frit_task *task, frit_share share)
     for (int64_t o = r.begin; o < r.end; o++) {
         decode_row(task, 1, o, n_in, w);
         for (int64_t t = 0; t < n_rows; t++) {
-            double sum = dot(task->x[0] + t * n_in, w, n_in);
+            double sum = frit_ref_dot(task->x[0] + t * n_in, w, n_in);
             if (bias) sum += bias[o];
             sum += frit_ref_adapt(task, 0, t, t, 0, o);
             if (task->node->factor != 0) sum *= task->node->factor;
