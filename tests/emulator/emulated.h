@@ -93,7 +93,7 @@ struct emulated_barrier {
 struct emulated_warp {
     emulated_barrier all;
     int n_alive;
-    uint64_t slots[2][32][4];   // what lanes exchange, by turns: a lane may write the next while others still read
+    uint64_t slots[2][32][6];   // what lanes exchange, by turns: a lane may write the next while others still read
     unsigned turn[32];
 };
 
@@ -238,9 +238,9 @@ extern "C" EMULATED_EXPORT void emulated_launch(void (*kernel)(const void *), co
 // ------------------------------------------------------------------------------- what lanes exchange
 
 // Gives `value` to the warp and returns all lanes' values; they stay until the lane exchanges twice more.
-template <class T> static inline const uint64_t (*emulated_exchange(const T &value))[4]
+template <class T> static inline const uint64_t (*emulated_exchange(const T &value))[6]
 {
-    static_assert(sizeof(T) <= 32, "a lane's slot has 32 bytes");
+    static_assert(sizeof(T) <= 48, "a lane's slot has 48 bytes");
     emulated_warp &w = warps[now / 32];
     const unsigned turn = w.turn[now % 32]++ & 1;
     memcpy(w.slots[turn][now % 32], &value, sizeof value);
@@ -248,7 +248,7 @@ template <class T> static inline const uint64_t (*emulated_exchange(const T &val
     return w.slots[turn];
 }
 
-template <class T> static inline T emulated_of(const uint64_t (*all)[4], int lane)
+template <class T> static inline T emulated_of(const uint64_t (*all)[6], int lane)
 {
     T value;
     memcpy(&value, all[lane], sizeof value);

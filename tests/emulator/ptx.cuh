@@ -123,20 +123,35 @@ struct emulated_operands {
     u32 a[4], b[2];
 };
 
-template <class NUMBER> DEVICE frag emulated_mma(const emulated_operands &own, const frag &c, NUMBER number)
+// What the words of a lane mean. Each lane reads its own, once, before others multiply by them.
+template <class T, int UNIT> struct emulated_numbers {
+    T a[4][UNIT], b[2][UNIT];
+};
+
+template <int N, class T, int UNIT, class TOTAL>
+DEVICE void emulated_add_products(const emulated_numbers<T, UNIT> &own, TOTAL *d)
 {
-    emulated_since(80);
     const auto *all = emulated_exchange(own);
     const int lane = now % 32;
-    frag d = c;
     for (int i = 0; i < 4; i++) {
         const int row = lane / 4, high = i / 2, column = lane % 4 * 2 + i % 2;
-        for (int k = 0; k < 16; k++) {
-            const auto a = emulated_of<emulated_operands>(all, row * 4 + k % 8 / 2);
-            const auto b = emulated_of<emulated_operands>(all, column * 4 + k % 8 / 2);
-            d.v[i] += number((u16)(a.a[k / 8 * 2 + high] >> k % 2 * 16)) * number((u16)(b.b[k / 8] >> k % 2 * 16));
+        for (int k = 0; k < N; k++) {
+            const int from = k % (4 * UNIT) / UNIT, word = k / (4 * UNIT);
+            const auto &a = *(const emulated_numbers<T, UNIT> *)all[row * 4 + from];
+            const auto &b = *(const emulated_numbers<T, UNIT> *)all[column * 4 + from];
+            d[i] += a.a[word * 2 + high][k % UNIT] * b.b[word][k % UNIT];
         }
     }
+}
+
+template <class NUMBER> DEVICE frag emulated_mma(const emulated_operands &words, const frag &c, NUMBER number)
+{
+    emulated_since(80);
+    emulated_numbers<float, 2> own;
+    for (int i = 0; i < 8; i++) own.a[i / 2][i % 2] = number((u16)(words.a[i / 2] >> i % 2 * 16));
+    for (int i = 0; i < 4; i++) own.b[i / 2][i % 2] = number((u16)(words.b[i / 2] >> i % 2 * 16));
+    frag d = c;
+    emulated_add_products<16>(own, d.v);
     return d;
 }
 
@@ -175,20 +190,14 @@ template <bool SIGNED> DEVICE int emulated_byte(u32 word, int i)
     return SIGNED ? (int)(signed char)byte : (int)byte;
 }
 
-template <bool SIGNED, int N> DEVICE int_frag emulated_int_mma(const emulated_operands &own)
+template <bool SIGNED, int N> DEVICE int_frag emulated_int_mma(const emulated_operands &words)
 {
     emulated_since(80);
-    const auto *all = emulated_exchange(own);
-    const int lane = now % 32;
+    emulated_numbers<short, 4> own;
+    for (int i = 0; i < 16; i++) own.a[i / 4][i % 4] = (short)emulated_byte<SIGNED>(words.a[i / 4], i % 4);
+    for (int i = 0; i < 8; i++) own.b[i / 4][i % 4] = (short)emulated_byte<true>(words.b[i / 4], i % 4);
     int_frag d = {{0, 0, 0, 0}};
-    for (int i = 0; i < 4; i++) {
-        const int row = lane / 4, high = i / 2, column = lane % 4 * 2 + i % 2;
-        for (int k = 0; k < N; k++) {
-            const auto a = emulated_of<emulated_operands>(all, row * 4 + k % 16 / 4);
-            const auto b = emulated_of<emulated_operands>(all, column * 4 + k % 16 / 4);
-            d.v[i] += emulated_byte<SIGNED>(a.a[k / 16 * 2 + high], k % 4) * emulated_byte<true>(b.b[k / 16], k % 4);
-        }
-    }
+    emulated_add_products<N>(own, d.v);
     return d;
 }
 
