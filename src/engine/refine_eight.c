@@ -74,9 +74,10 @@ typedef struct lanes {
 static void take_steps(const finder *f, const frit_grid_near *near, int first, int from, lanes *l)
 {
     for (int k = 0; k < f->search->size; k++) {
-        const uint8_t *levels = near->levels + k * near->stride + first;
+        const uint32_t *levels = near->levels + first;
         const float factor = f->in->scale * f->signs[from + k], now = f->in->now[from + k];
-        for (int i = 0; i < LANES; i++) l->steps[k][i] = factor * (float)f->search->values[levels[i]] - now;
+        for (int i = 0; i < LANES; i++)
+            l->steps[k][i] = factor * (float)f->search->values[frit_grid_level(levels[i], k)] - now;
     }
 }
 
@@ -106,7 +107,7 @@ static void take_row(finder *f, const frit_grid_near *near, int row, int from, i
 {
     if (turned >= 0) f->signs[from + turned] = -f->signs[from + turned];
     for (int k = from; k < from + f->search->size; k++) {
-        f->levels[k] = near->levels[(k - from) * near->stride + row];
+        f->levels[k] = frit_grid_level(near->levels[row], k - from);
         f->steps[k] = value_of(f, k) - f->in->now[k];
     }
 }

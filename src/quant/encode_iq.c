@@ -112,19 +112,23 @@ static void take_signs(const grid_format *format, const float *x, group *g)
     }
 }
 
-// The levels of run k for a scale. False if rounding missed the grid.
-static bool round_run(const encoder *self, const group *g, int k, float inverse, float scale, uint8_t *levels)
+// The nearest levels, whether runs of them are in the grid or not.
+static void round_group(const encoder *self, const group *g, float inverse, uint8_t *levels)
+{
+    const int n = self->format->group, top = self->format->n_levels - 1;
+    for (int i = 0; i < n; i++) levels[i] = (uint8_t)frit_round_clamped(0.5f * (inverse * g->x[i] - 1), 0, top);
+}
+
+// Run k of rounded levels becomes a row of the grid. False if it was none.
+static bool choose_row(const encoder *self, const group *g, int k, float scale, uint8_t *levels)
 {
     int size = self->search->size, first = k * size;
     uint8_t *run = levels + first;
-    for (int i = 0; i < size; i++) {
-        run[i] = (uint8_t)frit_round_clamped(0.5f * (inverse * g->x[first + i] - 1), 0, self->format->n_levels - 1);
-    }
     frit_grid_near near;
     if (frit_grid_find(self->search, run, &near) >= 0) return true;
     const frit_grid_target target = {g->x + first, g->roots + first, scale, 2, 1};
     const int best = frit_grid_best(&near, size, &target);
-    for (int i = 0; i < size; i++) run[i] = near.levels[i * near.stride + best];
+    for (int i = 0; i < size; i++) run[i] = frit_grid_level(near.levels[best], i);
     return false;
 }
 
@@ -148,7 +152,8 @@ static void try_scales(const encoder *self, group *g, float top)
         uint8_t levels[32];
         bool on_grid[8];
         float inverse = ((float)(2 * format->n_levels - 1) + (float)trial * format->trial_step) / top, sum_xq, sum_qq;
-        for (int k = 0; k < n_runs; k++) on_grid[k] = round_run(self, g, k, inverse, 1 / inverse, levels);
+        round_group(self, g, inverse, levels);
+        for (int k = 0; k < n_runs; k++) on_grid[k] = choose_row(self, g, k, 1 / inverse, levels);
         sum_products(g, format->group, levels, &sum_xq, &sum_qq);
         if (!(sum_qq > 0 && sum_xq * sum_xq > best * sum_qq)) continue;
         g->scale = sum_xq / sum_qq;
@@ -161,13 +166,17 @@ static void try_scales(const encoder *self, group *g, float top)
 // Step 3.
 static void round_again(const encoder *self, group *g)
 {
-    int n_runs = self->format->group / self->search->size;
+    int size = self->search->size, n_runs = self->format->group / size;
     bool any = self->format->again == ALL;
     for (int k = 0; k < n_runs; k++) any |= !g->on_grid[k];
     if (!any || !(g->scale > 0)) return;
     float scale = g->scale, sum_xq, sum_qq;
+    uint8_t rounded[32];
+    round_group(self, g, 1 / scale, rounded);
     for (int k = 0; k < n_runs; k++) {
-        if (self->format->again != MISSED || !g->on_grid[k]) round_run(self, g, k, 1 / scale, scale, g->levels);
+        if (self->format->again == MISSED && g->on_grid[k]) continue;
+        choose_row(self, g, k, scale, rounded);
+        memcpy(g->levels + k * size, rounded + k * size, (size_t)size);
     }
     sum_products(g, self->format->group, g->levels, &sum_xq, &sum_qq);
     if (sum_qq > 0) g->scale = sum_xq / sum_qq;

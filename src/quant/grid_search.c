@@ -22,15 +22,15 @@ enum {
 
 static uint16_t rows_iq1[NEAR_IQ1], rows_iq2_xxs[NEAR_IQ2_XXS], rows_iq2_xs[NEAR_IQ2_XS], rows_iq2_s[NEAR_IQ2_S],
     rows_iq3_xxs[NEAR_IQ3_XXS], rows_iq3_s[NEAR_IQ3_S];
-static uint8_t levels_iq1[8 * NEAR_IQ1], levels_iq2_xxs[8 * NEAR_IQ2_XXS], levels_iq2_xs[8 * NEAR_IQ2_XS],
-    levels_iq2_s[8 * NEAR_IQ2_S], levels_iq3_xxs[4 * NEAR_IQ3_XXS], levels_iq3_s[4 * NEAR_IQ3_S];
+static uint32_t levels_iq1[NEAR_IQ1], levels_iq2_xxs[NEAR_IQ2_XXS], levels_iq2_xs[NEAR_IQ2_XS],
+    levels_iq2_s[NEAR_IQ2_S], levels_iq3_xxs[NEAR_IQ3_XXS], levels_iq3_s[NEAR_IQ3_S];
 
 static const struct {
     const void *grid;
     int n_rows, n_levels, n_shells;
     uint32_t n_near;
     uint16_t *near_rows;
-    uint8_t *near_levels;
+    uint32_t *near_levels;
     int8_t values[8];
 } grids[FRIT_GRID_KINDS] = {
     [FRIT_GRID_IQ1] = {frit_iq1_grid, 2048, 3, 3, NEAR_IQ1, rows_iq1, levels_iq1, {-1, 0, 1}},
@@ -92,7 +92,8 @@ static int add_shell(const uint8_t *distance, int n_rows, int inner, uint16_t *r
 // Adds the neighbours of a point at `first`; returns where the next may begin.
 static uint32_t add_point(frit_grid_search *search, int number, uint32_t first)
 {
-    uint8_t point[8], distance[FRIT_GRID_MAX_ROWS], *levels = search->near_levels + (size_t)first * search->size;
+    uint8_t point[8], distance[FRIT_GRID_MAX_ROWS];
+    uint32_t *levels = search->near_levels + first;
     uint16_t *rows = search->near_rows + first;
     int n = 0, rest = number, inner = 0;   // the point itself is not a row
     for (int k = search->size; k-- > 0; rest /= search->n_levels) point[k] = (uint8_t)(rest % search->n_levels);
@@ -102,7 +103,7 @@ static uint32_t add_point(frit_grid_search *search, int number, uint32_t first)
     }
     const int stride = (n + FRIT_GRID_LANES - 1) / FRIT_GRID_LANES * FRIT_GRID_LANES;
     for (int k = 0; k < search->size; k++) {
-        for (int i = 0; i < n; i++) levels[k * stride + i] = search->levels[k][rows[i]];
+        for (int i = 0; i < n; i++) levels[i] |= (uint32_t)search->levels[k][rows[i]] << 4 * k;
     }
     search->first[number] = first;
     search->n_near[number] = (uint16_t)n;
@@ -146,39 +147,4 @@ const frit_grid_search *frit_grid_search_get(frit_grid_kind kind)
     static void (*const makers[])(void) = {make_iq1, make_iq2_xxs, make_iq2_xs, make_iq2_s, make_iq3_xxs, make_iq3_s};
     frit_once_run(&once[kind], makers[kind]);
     return &searches[kind];
-}
-
-// The sums of FRIT_GRID_LANES neighbours: each is added up element by element, as the formats' reference encoder does.
-static inline void sum_lanes(const uint8_t *levels, int stride, int size, const frit_grid_target *target,
-                             float sums[FRIT_GRID_LANES])
-{
-    for (int l = 0; l < FRIT_GRID_LANES; l++) sums[l] = 0;
-    for (int i = 0; i < size; i++) {
-        const uint8_t *from = levels + i * stride;
-        const float x = target->x[i], weight = target->weights[i];
-        for (int l = 0; l < FRIT_GRID_LANES; l++) {
-            float q = target->step * (float)from[l] + target->low, apart = target->scale * q - x;
-            sums[l] += weight * apart * apart;
-        }
-    }
-}
-
-int frit_grid_best(const frit_grid_near *near, int size, const frit_grid_target *target)
-{
-    float best = INFINITY;
-    int index = 0;
-    for (int first = 0; first < near->n; first += FRIT_GRID_LANES) {
-        float sums[FRIT_GRID_LANES];
-        if (size == 4)
-            sum_lanes(near->levels + first, near->stride, 4, target, sums);
-        else
-            sum_lanes(near->levels + first, near->stride, 8, target, sums);
-        const int n = near->n - first < FRIT_GRID_LANES ? near->n - first : FRIT_GRID_LANES;
-        for (int l = 0; l < n; l++) {
-            if (!(sums[l] < best)) continue;
-            best = sums[l];
-            index = first + l;
-        }
-    }
-    return index;
 }

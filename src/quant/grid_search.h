@@ -11,7 +11,7 @@
 enum {
     FRIT_GRID_MAX_ROWS = 2048,
     FRIT_GRID_MAX_POINTS = 6561,   // 3^8; 8^4 is less
-    FRIT_GRID_LANES = 8,           // neighbours that are compared together
+    FRIT_GRID_LANES = 8,           // neighbours come in multiples of it
 };
 
 typedef enum frit_grid_kind {
@@ -27,10 +27,14 @@ typedef enum frit_grid_kind {
 // The rows in the nearest shells of a point, nearest first; of one shell, in the order of the grid.
 typedef struct frit_grid_near {
     int n;
-    const uint16_t *rows;    // [n]
-    const uint8_t *levels;   // element k of row i: levels[k * stride + i]; up to `stride` they may be read
-    int stride;              // n rounded up to FRIT_GRID_LANES
+    const uint16_t *rows;     // [n]
+    const uint32_t *levels;   // of each row, four bits for each element; as many as FRIT_GRID_LANES allows may be read
 } frit_grid_near;
+
+static inline uint8_t frit_grid_level(uint32_t levels, int k)   // of element k
+{
+    return (uint8_t)(levels >> 4 * k & 15);
+}
 
 // A grid with the neighbours of all points.
 typedef struct frit_grid_search {
@@ -41,7 +45,7 @@ typedef struct frit_grid_search {
     uint32_t first[FRIT_GRID_MAX_POINTS];    // of a point's neighbours in near_rows, a multiple of FRIT_GRID_LANES
     uint16_t n_near[FRIT_GRID_MAX_POINTS];
     uint16_t *near_rows;
-    uint8_t *near_levels;   // those of a point, [size, stride], at first * size
+    uint32_t *near_levels;   // those of a point at `first`
 } frit_grid_search;
 
 // Made at the first call, in some milliseconds; lives for ever. Threads may call it at the same time.
@@ -53,10 +57,8 @@ static inline int frit_grid_find(const frit_grid_search *search, const uint8_t *
     int number = 0;
     for (int k = 0; k < search->size; k++) number = number * search->n_levels + point[k];
     if (search->row_of[number] >= 0) return search->row_of[number];
-    const int n = search->n_near[number];
-    *near = (frit_grid_near){n, search->near_rows + search->first[number],
-                             search->near_levels + (uint64_t)search->first[number] * (unsigned)search->size,
-                             (n + FRIT_GRID_LANES - 1) / FRIT_GRID_LANES * FRIT_GRID_LANES};
+    const uint32_t first = search->first[number];
+    *near = (frit_grid_near){search->n_near[number], search->near_rows + first, search->near_levels + first};
     return -1;
 }
 
@@ -68,3 +70,5 @@ typedef struct frit_grid_target {
 
 // The index of the neighbour for which the sum is least, the first of equals; `size`: 4 or 8.
 int frit_grid_best(const frit_grid_near *near, int size, const frit_grid_target *target);
+int frit_grid_best_any(const frit_grid_near *near, int size, const frit_grid_target *target);
+int frit_grid_best_avx2(const frit_grid_near *near, int size, const frit_grid_target *target);

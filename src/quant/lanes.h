@@ -4,6 +4,7 @@
 #pragma once
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__GNUC__)
 #define LANES_INLINE static inline __attribute__((always_inline))
@@ -13,6 +14,7 @@
 
 typedef float lanes __attribute__((vector_size(sizeof(float) * LANES)));
 typedef int32_t lane_mask __attribute__((vector_size(sizeof(int32_t) * LANES)));
+typedef uint32_t lane_words __attribute__((vector_size(sizeof(uint32_t) * LANES)));
 
 LANES_INLINE lanes all(float x)
 {
@@ -27,6 +29,25 @@ LANES_INLINE lanes choose(lane_mask mask, lanes a, lanes b)   // a where the mas
 LANES_INLINE lanes magnitude(lanes x)
 {
     return (lanes)((lane_mask)x & 0x7fffffff);
+}
+
+LANES_INLINE lane_words load_words(const uint32_t *p)
+{
+    lane_words words;
+    memcpy(&words, p, sizeof words);
+    return words;
+}
+
+LANES_INLINE lanes to_floats(lane_words small)   // of 31 bits
+{
+    return __builtin_convertvector((lane_mask)small, lanes);
+}
+
+LANES_INLINE lanes from_zero(void)   // 0, 1, 2, ..
+{
+    lanes x = {0};
+    for (int i = 0; i < LANES; i++) x[i] = (float)i;
+    return x;
 }
 
 LANES_INLINE float lane_of(lanes x, int i)
@@ -46,6 +67,7 @@ LANES_INLINE void set_lane(lanes *x, int i, float value)
 
 typedef float lanes;
 typedef int lane_mask;
+typedef uint32_t lane_words;
 
 LANES_INLINE lanes all(float x)
 {
@@ -60,6 +82,21 @@ LANES_INLINE lanes choose(lane_mask mask, lanes a, lanes b)
 LANES_INLINE lanes magnitude(lanes x)
 {
     return fabsf(x);
+}
+
+LANES_INLINE lane_words load_words(const uint32_t *p)
+{
+    return *p;
+}
+
+LANES_INLINE lanes to_floats(lane_words small)
+{
+    return (float)small;
+}
+
+LANES_INLINE lanes from_zero(void)
+{
+    return 0;
 }
 
 LANES_INLINE float lane_of(lanes x, int i)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which searches this processor runs. A new instruction set is a file with its suffix for each, and a line here.
 #include "base/cpu.h"
+#include "quant/grid_search.h"
 #include "quant/level_search.h"
 #include "quant/offset_search.h"
 
@@ -23,4 +24,9 @@ float frit_fit_levels(const float x[32], const float weights[32])
 void frit_nearest_levels(const float x[32], float inverse, uint8_t codes[32])
 {
     RUN(frit_nearest_levels, x, inverse, codes);
+}
+
+int frit_grid_best(const frit_grid_near *near, int size, const frit_grid_target *target)
+{
+    return RUN(frit_grid_best, near, size, target);
 }
