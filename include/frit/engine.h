@@ -50,7 +50,8 @@ typedef struct frit_engine_options {
     // "PATTERN=DEVICE", several separated by commas: what reads a tensor whose name has a match of the regex runs
     // there, if the device can; the first one that matches counts. NULL: none.
     const char *override_tensor;
-    // Numbers do not depend on how a prompt is cut into steps, whatever the processor: on the CPU without AMX.
+    // Numbers do not depend on how a prompt is cut into steps, nor on how many sessions have tokens in one, whatever
+    // the processor: on the CPU without AMX.
     bool deterministic;
     // Layers that look back at a window keep the positions before it too: more memory, and sessions can go back to any.
     bool full_windows;

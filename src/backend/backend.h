@@ -69,6 +69,9 @@ typedef struct frit_device_info {
     // Rows of a session from which other kernels pay, which round differently; 0: there are none.
     int32_t prefill_rows;
     bool mixes_rows;   // and a step may have rows of both kinds (frit_batch.n_few)
+    // With so many sequences, a step of single tokens and drafts computes each as if it were alone; with more, products
+    // round differently (frit_plan_options.joins_sequences). 0: any number.
+    int32_t few_sequences;
     // Queued rows of a session from which kernels for sequences (frit_seq.is_long) round differently; 0: they do not.
     int32_t long_rows;
     uint64_t free_bytes;   // of memory of its own; 0: it has none, and uses the host's

@@ -121,18 +121,20 @@ static frit_status place(frit_engine *engine, const frit_engine_options *options
 // From how many rows on some device has other kernels, and whether all can run both in one step.
 static void find_kinds_of_rows(frit_engine *engine)
 {
-    int32_t prefill = 0, is_long = 0;
+    int32_t prefill = 0, is_long = 0, few = INT32_MAX;
     bool mixes = true;
     for (int i = 0; i < engine->n_devices; i++) {
         frit_device_info info;
         engine->devices[i]->backend->info(engine->devices[i], &info);
         if (info.prefill_rows > prefill) prefill = info.prefill_rows;
         if (info.long_rows > is_long) is_long = info.long_rows;
+        if (info.few_sequences > 0 && info.few_sequences < few) few = info.few_sequences;
         mixes = mixes && info.mixes_rows;
     }
     engine->prefill_rows = prefill > 0 && engine->n_batch >= 2 * prefill ? prefill : INT32_MAX;
     engine->mixes_rows = mixes && engine->prefill_rows < INT32_MAX && !engine->hp.is_bidirectional;
     engine->long_rows = is_long > 0 ? is_long : INT32_MAX;
+    engine->few_sequences = few;
 }
 
 // Devices with much memory of their own read their weights faster than they compute: more rows for each reading.

@@ -49,6 +49,7 @@ struct frit_engine {
     int32_t n_ctx, n_batch;
     int32_t prefill_rows;    // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
     bool mixes_rows;         // and these may have rows of other sessions, which are computed by their own kernels
+    int32_t few_sequences;   // with more, a step of single tokens and drafts joins their rows; INT32_MAX: never
     bool prompt_first;       // the prompt whose turn it was did not suit the last step (schedule.c)
     int32_t long_rows;       // from so many queued tokens on a session's rows are of a long prompt; INT32_MAX: never
     bool only_prefill;       // frit_engine_only_prefill

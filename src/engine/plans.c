@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Plans by shape class: 1 row, up to 8, up to 32, up to n_batch rows in short sequences, and up to n_batch rows in
-// sequences of many rows each, beside which it may have others; every class for logits, for hidden states, or for
-// sources.
+// Plans by shape class: 1 row, up to 8, up to 32, up to n_batch rows in short sequences, in many of these, and up to
+// n_batch rows in sequences of many rows each, beside which it may have others; every class for logits, for hidden
+// states, or for sources.
 //
 // A class is planned once for its largest shape: a step of 5 rows runs the plan for 8. Small steps get plans of their
 // own because their buffers are smaller and stay in the processor's caches.
@@ -10,8 +10,8 @@
 
 #include <assert.h>
 
-static const int32_t class_rows[FRIT_N_CLASSES] = {1, 8, 32, INT32_MAX, INT32_MAX};
-enum { PREFILL_CLASS = FRIT_N_CLASSES - 1 };
+static const int32_t class_rows[FRIT_N_CLASSES] = {1, 8, 32, INT32_MAX, INT32_MAX, INT32_MAX};
+enum { PREFILL_CLASS = FRIT_N_CLASSES - 1, JOINED_CLASS = FRIT_N_CLASSES - 2 };
 
 static int32_t rows_of(const frit_engine *engine, int i)
 {
@@ -63,6 +63,7 @@ static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key ke
         const frit_plan_options options = {.no_fuse = engine->no_fuse,
                                            .is_fused = true,
                                            .decode_kernels = i < PREFILL_CLASS,
+                                           .joins_sequences = i == JOINED_CLASS,
                                            .streams = c->parts[k].streams,
                                            .early_prologues = device->backend->early_prologues,
                                            .takes = device->backend->takes,
@@ -97,7 +98,7 @@ static frit_status make_class(const frit_engine *engine, int i, frit_plan_key ke
 
 frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_class **out)
 {
-    int i = key.prefill ? PREFILL_CLASS : 0;
+    int i = key.prefill ? PREFILL_CLASS : key.joins ? JOINED_CLASS : 0;
     while (rows_of(engine, i) < key.n_rows) i++;
     frit_plan_class *c = &engine->plans.classes[key.adapted.steers][key.adapted.ranks][key.kind][i];
     if (!c->parts) {
@@ -129,6 +130,7 @@ frit_status frit_plans_exec_bytes(frit_device *device, frit_plan *plan, frit_exe
 static bool is_used(const frit_engine *engine, int i)
 {
     if (i == PREFILL_CLASS) return engine->prefill_rows < INT32_MAX;
+    if (i == JOINED_CLASS) return engine->few_sequences < engine->n_batch;
     return i == 0 || rows_of(engine, i) > rows_of(engine, i - 1);
 }
 

@@ -5,7 +5,7 @@
 #include "graph/segment.h"
 
 // Classes are made when they are first needed, each for its largest shape; a step's batch says how many rows it has.
-enum { FRIT_N_CLASSES = 5 };
+enum { FRIT_N_CLASSES = 6 };
 
 typedef struct frit_plan_part {   // of one segment
     frit_device *device;
@@ -41,6 +41,7 @@ typedef struct frit_plan_cache {
 typedef struct frit_plan_key {
     int32_t n_rows;
     bool prefill;   // sequences of many rows each
+    bool joins;     // many sequences of few rows each (frit_plan_options.joins_sequences)
     bool streams;   // so that layers on the CPU run where matrices are streamed to
     frit_plan_kind kind;
     frit_adapter_class adapted;

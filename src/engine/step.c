@@ -158,10 +158,11 @@ void frit_step_hand_out(frit_engine *engine, const frit_flight *flight)
     }
 }
 
-static frit_plan_key key_of(const frit_step *step)
+static frit_plan_key key_of(const frit_engine *engine, const frit_step *step)
 {
     return (frit_plan_key){.n_rows = step->n_rows,
                            .prefill = step->prefill,
+                           .joins = !step->prefill && step->n_seqs > engine->few_sequences,
                            .kind = step->encodes                        ? FRIT_PLAN_ENCODE
                                    : step->result == FRIT_RESULT_HIDDEN ? FRIT_PLAN_HIDDEN
                                    : step->keeps_hidden                 ? FRIT_PLAN_NEXT
@@ -294,7 +295,7 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
     frit_step *step = engine->step;
     if (engine->reads_files) FRIT_TRY(frit_model_check_files(engine->model));   // a call of the system
     frit_plan_class *c;
-    FRIT_TRY(frit_plans_get(engine, key_of(step), &c));
+    FRIT_TRY(frit_plans_get(engine, key_of(engine, step), &c));
     flight->start_ns = frit_time_ns();   // a plan that had to be made is no part of what steps take
     FRIT_TRY(find_tokens(engine, c));
     flight->plan = c;

@@ -228,6 +228,7 @@ frit_status frit_plan_new(frit_plan **out, frit_graph *graph, const frit_plan_op
     if (!plan) return frit_fail_memory(sizeof *plan, "a plan");
     plan->graph = graph;
     plan->decode_kernels = with.decode_kernels;
+    plan->joins_sequences = with.joins_sequences;
     plan->streams = with.streams;
     plan->n_rows = graph->max_rows;
     plan->n_outs = graph->max_outs;

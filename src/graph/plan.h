@@ -29,6 +29,7 @@ typedef struct frit_plan {
     uint64_t scratch_bytes, input_bytes;
     int64_t n_rows, n_outs;   // what the shapes are set to now
     bool decode_kernels;      // of the options
+    bool joins_sequences;     // of the options
     bool streams;             // of the options
 } frit_plan;
 
@@ -36,6 +37,7 @@ typedef struct frit_plan_options {
     bool no_fuse;           // every node by itself
     bool is_fused;          // frit_fuse has rewritten the graph before
     bool decode_kernels;    // for few rows, however many there are: results do not depend on other sessions of a step
+    bool joins_sequences;   // with these, for many sequences: their rows are multiplied as if they were one's
     bool streams;           // matrices come with each step, and do not stay on the device (frit_backend.streams)
     bool early_prologues;   // what a phase reads stays while the next one's prologues run (frit_backend)
     frit_takes_fn takes;    // what the device that runs the plan takes; NULL: everything

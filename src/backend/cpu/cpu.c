@@ -194,6 +194,7 @@ static void cpu_info(const frit_device *base, frit_device_info *info)
                                .n_threads_batch = frit_pool_size(device->prefill_pool),
                                .prefill_rows = device->has_prefill_kernels ? FRIT_PREFILL_ROWS / 2 : 0,
                                .mixes_rows = device->mixes_rows,
+                               .few_sequences = device->has_prefill_kernels ? FRIT_FEW_SEQUENCES : 0,
                                .long_rows = device->decode_kernels.attend_bf16_if_long ? FRIT_LONG_ROWS : 0};
 }
 

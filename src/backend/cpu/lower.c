@@ -16,7 +16,9 @@ enum { MAX_ACTIONS = 8 };   // of one chain: four conversions, three parts; both
 // A node has one set of kernels, whatever the rows of a sequence: what it reads was converted for them.
 const frit_task_env *frit_lower_env(const lowering *l, const frit_node *node)
 {
-    return l->plan->decode_kernels || node->shape[0] < FRIT_PREFILL_ROWS ? &l->exec->decode : &l->exec->prefill;
+    const bool is_many = l->plan->decode_kernels ? l->plan->joins_sequences && frit_cpu_ops[node->op].linear
+                                                 : node->shape[0] >= FRIT_PREFILL_ROWS;
+    return is_many ? &l->exec->prefill : &l->exec->decode;
 }
 
 static bool has_kernel(const frit_cpu_device *device, const frit_node *node)
