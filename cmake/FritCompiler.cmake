@@ -32,7 +32,7 @@ if(FRIT_SANITIZE)
     endif()
     target_link_options(frit_warnings INTERFACE -fsanitize=${FRIT_SANITIZE})
     # Reports give functions, files and lines, which -g1 has: with -g kernels take a third longer to compile, and each
-    # of the test programs 95 MB. A program that may lie anywhere has 800,000 addresses to mend when it starts.
+    # of the test programs 95 MB. A position-independent program has 800,000 relocations when it starts.
     if(NOT MSVC)
         target_compile_options(frit_warnings INTERFACE -g1)
     endif()
