@@ -29,7 +29,7 @@ static bool install(const char *name, frit_kernels *kernels)
     const frit_isa *isa;
     for (size_t i = 0; (isa = frit_isa_get(i)) != NULL; i++) {
         if (!frit_isa_is_usable(isa)) continue;
-        frit_isa_install(kernels, isa, INT64_MAX);
+        frit_isa_install(kernels, isa, FRIT_FOR_ALL);
         if (strcmp(isa->name, name) == 0) return true;
     }
     return false;

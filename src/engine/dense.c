@@ -30,7 +30,7 @@ static void round_row(const float *x, uint8_t *out, int64_t n)
 void frit_dense_use_tiles(frit_dense *dense)
 {
     frit_kernels kernels = {0};
-    frit_isa_install(&kernels, NULL, FRIT_PREFILL_ROWS);
+    frit_isa_install(&kernels, NULL, FRIT_FOR_ALL);
     if (dense->run_tiles) return;
     set_tiles(dense, &kernels, &kernels.product[FRIT_DTYPE_BF16]);
     if (!dense->make_tiled) dense->make_tiled = round_row;
@@ -39,9 +39,9 @@ void frit_dense_use_tiles(frit_dense *dense)
 void frit_dense_init(frit_dense *dense)
 {
     frit_kernels kernels = {0};
-    frit_isa_install(&kernels, NULL, 1);
+    frit_isa_install(&kernels, NULL, 0);
     dense->run = kernels.product[FRIT_DTYPE_F32].run;
-    frit_isa_install(&kernels, NULL, FRIT_PREFILL_ROWS);
+    frit_isa_install(&kernels, NULL, FRIT_FOR_ALL);
     set_tiles(dense, &kernels, &kernels.coarse[FRIT_DTYPE_BF16]);   // without tiles none gains by it
 }
 

@@ -16,7 +16,7 @@ enum { MAX_ROWS = 19, MAX_X = 29, MAX_N = 2048 };
 static bool install(size_t i, frit_kernels *kernels)
 {
     const frit_isa *isa = frit_isa_get(i);
-    return isa && frit_isa_is_usable(isa) && frit_isa_install(kernels, isa, INT64_MAX);
+    return isa && frit_isa_is_usable(isa) && frit_isa_install(kernels, isa, FRIT_FOR_ALL);
 }
 
 // What the codes of a converted row stand for.

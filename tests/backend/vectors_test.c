@@ -136,7 +136,7 @@ static bool install(size_t i, frit_kernels *kernels)
 {
     const frit_isa *isa = frit_isa_get(i);
     memset(kernels, 0, sizeof *kernels);
-    return isa && frit_isa_is_usable(isa) && frit_isa_install(kernels, isa, INT64_MAX);
+    return isa && frit_isa_is_usable(isa) && frit_isa_install(kernels, isa, FRIT_FOR_ALL);
 }
 
 static void check(const vector_case *c, const frit_kernels *plain, const frit_kernels *kernels, frit_rng *rng)

@@ -115,15 +115,10 @@ static void cpu_close(frit_device *base)
     free(device);
 }
 
-static bool is_tiled(frit_form form)
-{
-    return form == FRIT_FORM_BF16_TILES || form == FRIT_FORM_BF16_PAIRS;
-}
-
 // Whether products of both are the same, or read rows in forms that tell them apart; then they count as the same.
 static bool reconcile(frit_product_kernel *many, const frit_product_kernel *few)
 {
-    const bool fits = !is_tiled(few->form) && (many->run == few->run || is_tiled(many->form));
+    const bool fits = !frit_form_is_tiled(few->form) && (many->run == few->run || frit_form_is_tiled(many->form));
     memcpy(many, few, sizeof *many);
     return fits;
 }
@@ -138,7 +133,7 @@ static bool mixes_rows(const frit_cpu_device *device)
     for (int i = 0; i < FRIT_DTYPE_COUNT; i++)
         fits = reconcile(&many.product[i], &few->product[i]) && reconcile(&many.packed[i], &few->packed[i]) && fits;
     for (int form = 0; form < FRIT_FORM_COUNT; form++)
-        if (is_tiled((frit_form)form)) many.convert[form] = few->convert[form];
+        if (frit_form_is_tiled((frit_form)form)) many.convert[form] = few->convert[form];
     memcpy(many.coarse, few->coarse, sizeof many.coarse);
     many.is_coarse = few->is_coarse;
     many.attend_bf16 = few->attend_bf16;
@@ -166,8 +161,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     frit_topology_get(&device->topology);
     frit_status status = open_pools(device, options);
     device->reference = reference;
-    const char *decode_isa =
-        frit_isa_install(&device->decode_kernels, cap, options->deterministic ? 1 : FRIT_LONG_ROWS);
+    const char *decode_isa = frit_isa_install(&device->decode_kernels, cap, options->deterministic ? 0 : FRIT_FOR_LONG);
     if (status == FRIT_OK) status = open_store(device, options);
     if (status == FRIT_OK)
         status = frit_pick_run_new(&device->pick_run, frit_cpu_most_threads(device), FRIT_PICK_BATCH);
@@ -177,7 +171,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     }
     open_nodes(device, options);
     device->base.backend = &frit_backend_cpu;
-    device->isa = frit_isa_install(&device->prefill_kernels, cap, options->deterministic ? 1 : FRIT_PREFILL_ROWS);
+    device->isa = frit_isa_install(&device->prefill_kernels, cap, options->deterministic ? 0 : FRIT_FOR_ALL);
     device->has_prefill_kernels = !reference && strcmp(decode_isa, device->isa) != 0;
     device->prefill_kernels.is_coarse = options->coarse && !options->deterministic;
     device->mixes_rows = device->has_prefill_kernels && mixes_rows(device);
@@ -308,7 +302,7 @@ static const char *cpu_op_kernel(frit_op op)
 {
     frit_kernels kernels = {0};
     const frit_cpu_op *row = &frit_cpu_ops[op];
-    const char *best = frit_isa_install(&kernels, NULL, INT64_MAX);
+    const char *best = frit_isa_install(&kernels, NULL, FRIT_FOR_ALL);
     if (!row->fast) return reference_name;
     return row->linear || row->stacked ? best : kernels.isa;
 }

@@ -105,7 +105,7 @@ size_t frit_dispatch_node_bytes(const frit_node *node)
 static void copy_row(frit_form form, const uint8_t *from, uint8_t *to, int64_t n)
 {
     const size_t n_bytes = frit_form_bytes(form, n);
-    if (form != FRIT_FORM_BF16_TILES && form != FRIT_FORM_BF16_PAIRS) {
+    if (!frit_form_is_tiled(form)) {
         memcpy(to, from, n_bytes);
         return;
     }

@@ -45,8 +45,7 @@ typedef struct results {   // places in a workspace
 
 static bool unpacks(const frit_task *task)
 {
-    const frit_form form = frit_matrix_form(task->env->kernels, task->node->src[1]->tensor);
-    return form == FRIT_FORM_BF16_TILES || form == FRIT_FORM_BF16_PAIRS;
+    return frit_form_is_tiled(frit_matrix_form(task->env->kernels, task->node->src[1]->tensor));
 }
 
 // Into how many parts pieces cut the tokens; they have as many times PIECE_ROWS then.

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#define ROW(name, min_rows, features) {#name, features, min_rows, frit_install_##name},
-#define SKIP(name, min_rows, features)
+#define ROW(name, kinds, features) {#name, features, kinds, frit_install_##name},
+#define SKIP(name, kinds, features)
 
 static const frit_isa rows[] = {
 #define ISA_ANY ROW
@@ -42,11 +42,11 @@ static bool reads_in_order(void)
     return false;
 }
 
-const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap, int64_t n_rows)
+const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap, unsigned kinds)
 {
     const char *name = NULL;
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
-        if (frit_isa_is_usable(&rows[i]) && n_rows >= rows[i].min_rows) {
+        if (frit_isa_is_usable(&rows[i]) && (rows[i].kinds & ~kinds) == 0) {
             rows[i].install(kernels);
             name = rows[i].name;
         }

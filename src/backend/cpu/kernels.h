@@ -76,6 +76,8 @@ size_t frit_form_bytes(frit_form form, int64_t n);
 size_t frit_form_bytes_of_rows(frit_form form, int64_t n_rows, int64_t n);
 // From 32 elements of a row to the next 32; 0: rows are made as a whole.
 size_t frit_form_column_bytes(frit_form form);
+// Sixteen rows together: BF16_*.
+bool frit_form_is_tiled(frit_form form);
 // Where row i goes: what `convert` is called with. Products are called with rows from i on, i a multiple of 16.
 uint8_t *frit_form_row(frit_form form, uint8_t *rows, int64_t i, int64_t n);
 
@@ -325,23 +327,28 @@ typedef struct frit_kernels {
 
 enum { FRIT_PANEL_ROWS = 16 };   // rows of a packed matrix that lie together (pack.h)
 
+// Kinds of nodes for which some instruction sets pay only.
+enum {
+    FRIT_FOR_LONG = 1,        // of sequences of long prompts (FRIT_LONG_ROWS), which may be in any step
+    FRIT_FOR_MANY_ROWS = 2,   // of FRIT_PREFILL_ROWS
+    FRIT_FOR_ALL = FRIT_FOR_LONG | FRIT_FOR_MANY_ROWS,
+};
+
 typedef struct frit_isa {
     const char *name;
     unsigned features;   // FRIT_CPU_*: all must be there
-    // For nodes of at least so many rows: 0 or FRIT_PREFILL_ROWS; FRIT_LONG_ROWS: for sequences of long prompts, which
-    // may be in any step.
-    int64_t min_rows;
+    unsigned kinds;      // FRIT_FOR_*: only for nodes that are of all these kinds
     void (*install)(frit_kernels *kernels);
 } frit_isa;
 
 const frit_isa *frit_isa_get(size_t i);   // row i, slowest first; NULL past the end
 bool frit_isa_is_usable(const frit_isa *isa);
-// Installs all usable rows up to `cap` (NULL: all) that are for nodes of n_rows, and returns the last one's name.
-const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap, int64_t n_rows);
+// Installs all usable rows up to `cap` (NULL: all) that are for nodes of these kinds, and returns the last one's name.
+const char *frit_isa_install(frit_kernels *kernels, const frit_isa *cap, unsigned kinds);
 
-#define ISA_ANY(name, min_rows, features) void frit_install_##name(frit_kernels *kernels);
-#define ISA_X86                           ISA_ANY
-#define ISA_ARM                           ISA_ANY
+#define ISA_ANY(name, kinds, features) void frit_install_##name(frit_kernels *kernels);
+#define ISA_X86                        ISA_ANY
+#define ISA_ARM                        ISA_ANY
 #include "backend/cpu/isa.def"
 #undef ISA_ANY
 #undef ISA_X86

@@ -89,11 +89,6 @@ static void count_reads(lowering *l)
         }
 }
 
-static bool is_tiled(frit_form form)
-{
-    return form == FRIT_FORM_BF16_TILES || form == FRIT_FORM_BF16_PAIRS;
-}
-
 static frit_act_input *find(const lowering *l, const frit_node *source, const frit_task_env *env, frit_form form)
 {
     for (int i = 0; i < l->exec->n_inputs; i++) {
@@ -134,13 +129,13 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form,
     if (!input) {
         const bool in_prologue = is_prologue(l, producer), produced = in_prologue || makes_form(l, source, form);
         input = &l->exec->inputs[l->exec->n_inputs];
-        *input =
-            (frit_act_input){.source = source,
-                             .env = env,
-                             .form = form,
-                             .kind = form == FRIT_FORM_F32 ? FRIT_ALL_ROWS : kind,
-                             .is_per_thread = env == &l->exec->decode && (in_prologue || !produced) && !is_tiled(form),
-                             .id = (uint32_t)l->exec->n_inputs + 1};
+        *input = (frit_act_input){.source = source,
+                                  .env = env,
+                                  .form = form,
+                                  .kind = form == FRIT_FORM_F32 ? FRIT_ALL_ROWS : kind,
+                                  .is_per_thread = env == &l->exec->decode && (in_prologue || !produced) &&
+                                                   !frit_form_is_tiled(form),
+                                  .id = (uint32_t)l->exec->n_inputs + 1};
         set_prologue(l, input);
         l->inputs[l->exec->n_inputs++] = (input_info){.first = produced ? frit_lower_chain(l, producer)->phase : phase,
                                                       .last = phase,

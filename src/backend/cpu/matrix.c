@@ -54,7 +54,7 @@ frit_matrix frit_matrix_open(const frit_kernels *kernels, const frit_tensor *ten
                          .n_in = n_in,
                          .dtype = tensor->dtype,
                          .in_order = kernels->in_order,
-                         .unpacks = form == FRIT_FORM_BF16_TILES || form == FRIT_FORM_BF16_PAIRS,
+                         .unpacks = frit_form_is_tiled(form),
                          .decoded = frit_matrix_results(workspace) + FRIT_MATRIX_TOKENS * FRIT_MATRIX_UNPACKED_ROWS,
                          .scratch = workspace,
                          .f32 = &kernels->product[FRIT_DTYPE_F32]};

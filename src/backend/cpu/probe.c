@@ -104,7 +104,7 @@ frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
     frit_topology topology;
     frit_topology_get(&topology);
     *machine = (frit_machine){.cpu_name = frit_cpu_name(),
-                              .isa = frit_isa_install(&kernels, NULL, INT64_MAX),
+                              .isa = frit_isa_install(&kernels, NULL, FRIT_FOR_ALL),
                               .cores_by = topology.source,
                               .n_cores = topology.n_cores};
     if (n_threads <= 0) return FRIT_OK;

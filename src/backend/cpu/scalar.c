@@ -21,14 +21,14 @@ size_t frit_form_bytes(frit_form form, int64_t n)
     return ((size_t)n + (size_t)(n / 32) * 4 + (size_t)(n / 16) * 4 + 63) / 64 * 64;
 }
 
-static bool is_tiled(frit_form form)
+bool frit_form_is_tiled(frit_form form)
 {
     return form == FRIT_FORM_BF16_TILES || form == FRIT_FORM_BF16_PAIRS;
 }
 
 size_t frit_form_bytes_of_rows(frit_form form, int64_t n_rows, int64_t n)
 {
-    if (is_tiled(form)) n_rows = (n_rows + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS;
+    if (frit_form_is_tiled(form)) n_rows = (n_rows + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS;
     return (size_t)n_rows * frit_form_bytes(form, n);
 }
 
@@ -44,7 +44,7 @@ size_t frit_form_column_bytes(frit_form form)
 
 uint8_t *frit_form_row(frit_form form, uint8_t *rows, int64_t i, int64_t n)
 {
-    if (!is_tiled(form)) return rows + (size_t)i * frit_form_bytes(form, n);
+    if (!frit_form_is_tiled(form)) return rows + (size_t)i * frit_form_bytes(form, n);
     const int64_t in_tile = i % FRIT_TILE_ROWS;
     return rows + (size_t)(i - in_tile) * frit_form_bytes(form, n) + (size_t)in_tile * (FRIT_TILE_COLUMNS * 2);
 }
