@@ -8,6 +8,7 @@ enum {
     DECODE_ROWS = 4,   // rows decoded together, for types without a kernel
     TILE_TOKENS = 8,   // what kernels take at once, or a multiple of it
     BLOCK_BYTES = 512 << 10,
+    FLOAT_TOKENS = 96,   // by kernels for floats, which read a few columns of all of them at a time (float_tmpl.h)
 };
 
 static frit_product_kernel kernel_of(const frit_kernels *kernels, const frit_tensor *tensor)
@@ -86,6 +87,7 @@ void frit_matrix_multiply(const frit_matrix *m, int64_t o, int64_t n_w, const ui
 int64_t frit_matrix_block_tokens(const frit_matrix *m)
 {
     if (m->unpacks) return FRIT_MATRIX_TOKENS;
+    if (m->form == FRIT_FORM_F32 && m->kernel.run) return FLOAT_TOKENS;
     const int64_t bytes = m->kernel.run ? BLOCK_BYTES : 4 * BLOCK_BYTES;
     const int64_t n = bytes / (int64_t)m->x_stride / TILE_TOKENS * TILE_TOKENS;
     return n < TILE_TOKENS ? TILE_TOKENS : n > FRIT_MATRIX_TOKENS ? FRIT_MATRIX_TOKENS : n;
