@@ -28,7 +28,7 @@ static size_t row_bytes(const frit_task *task)
     return frit_pack_row_bytes(kernels->packed[w->dtype].layout, n);
 }
 
-// So many pieces are worth a claim: of small matrices some at once; with many rows, each is long.
+// So many pieces are worth a claim: of small matrices some at once; 0: with many rows, each is long.
 static int grain_of(const frit_action *a)
 {
     enum { GRAIN_BYTES = 32 << 10 };
@@ -36,10 +36,12 @@ static int grain_of(const frit_action *a)
     if ((op == FRIT_OP_ATTEND || op == FRIT_OP_ATTEND_SPARSE) && a->task.node->shape[0] >= FRIT_COMPUTE_BOUND_ROWS)
         return 0;
     if (!is_product(a) || a->n_pieces == 0) return 1;
-    if (frit_node_height(a->task.node) >= FRIT_COMPUTE_BOUND_ROWS) return 0;
+    const int64_t n_rows = frit_node_height(a->task.node);
+    if (n_rows >= FRIT_COMPUTE_BOUND_ROWS) return 0;
     const size_t bytes = row_bytes(&a->task) * (size_t)frit_node_width(a->task.node) / (size_t)a->n_pieces;
-    const size_t work = bytes * (size_t)(1 + frit_node_height(a->task.node) / 4);
-    return work > 0 && work < GRAIN_BYTES ? (int)(GRAIN_BYTES / work) : 1;
+    const size_t work = bytes * (size_t)(1 + n_rows / 4);
+    if (work > 0 && work < GRAIN_BYTES) return (int)(GRAIN_BYTES / work);
+    return n_rows >= FRIT_LONG_PIECE_ROWS ? 0 : 1;
 }
 
 static int pieces_of(const frit_action *a, const frit_exec_phase *p)

@@ -20,8 +20,12 @@ enum {
     // than threads (fast_choose.c). There is memory for the scores of so many rows.
     FRIT_SPLIT_SCORES_ROWS = 16,
 
-    // From so many rows on, products are bound by arithmetic: the threads for prompts run the step (-tb), and a thread
-    // takes pieces one by one at the end of a phase, since each takes long (exec.c).
+    // From so many rows on a piece of a product takes long: a thread takes them one by one at the end of a phase, lest
+    // the others wait for one that is slow and has taken several (exec.c).
+    FRIT_LONG_PIECE_ROWS = 8,
+
+    // From so many rows on, products are bound by arithmetic, also those of small matrices: the threads for prompts run
+    // the step (-tb, exec.c).
     FRIT_COMPUTE_BOUND_ROWS = 32,
 
     // Plans for fewer rows than this touch a little of each thread's workspace, which therefore gets no huge pages
