@@ -208,11 +208,12 @@ static block_at strip_at(const block *b, int64_t strip, int64_t at)
     return (block_at){w + 4 * LANES * half, w + 64 * type->n_words + LANES * type->rest_bytes * half};
 }
 
-// Panels that are multiplied side by side.
+// Panels that are multiplied side by side. Where registers hold half of one, its lines are read twice, and twice as
+// many panels are faster (docs/speed/memory.md).
 static int64_t streams_of(const frit_product *p, const packed_type *type)
 {
     if (!p->in_order || p->n_x > DIRECT_TOKENS) return STREAMS;
-    return block_bytes(type) * (size_t)(256 / type->block_elems) >= TWO_BYTES ? 2 : 1;
+    return HALVES * (block_bytes(type) * (size_t)(256 / type->block_elems) >= TWO_BYTES ? 2 : 1);
 }
 
 // The columns after the 256 from `at`; after the last ones, the first of so many panels more, if these are wanted.
