@@ -279,7 +279,7 @@ int main(int argc, char **argv)
     if (n_mib < 1 || n_rounds < 1 || n_rounds > MAX_ROUNDS || n_patterns + 2 * n_types > MAX_ROWS || n_threads < 0 ||
         !open_bench(&b, n_threads))
         return fprintf(stderr, "no memory for these numbers, or more rounds or types than %d\n", MAX_ROUNDS), 2;
-    const char *isa = frit_isa_install(&kernels, NULL, 0);
+    const char *isa = frit_isa_install(&kernels, NULL, FRIT_FOR_ANY);
     int n = 0;
     for (int round = 0; round < n_rounds; round++) n = measure(&b, &kernels, types, n_types, round, rows);
     double best = 0;

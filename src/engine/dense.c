@@ -39,7 +39,7 @@ void frit_dense_use_tiles(frit_dense *dense)
 void frit_dense_init(frit_dense *dense)
 {
     frit_kernels kernels = {0};
-    frit_isa_install(&kernels, NULL, 0);
+    frit_isa_install(&kernels, NULL, FRIT_FOR_ANY);
     dense->run = kernels.product[FRIT_DTYPE_F32].run;
     frit_isa_install(&kernels, NULL, FRIT_FOR_ALL);
     set_tiles(dense, &kernels, &kernels.coarse[FRIT_DTYPE_BF16]);   // without tiles none gains by it

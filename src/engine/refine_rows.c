@@ -526,7 +526,7 @@ static void run_part(void *ctx, int part, int parts)
 frit_status frit_refine_run(const frit_refine_input *input, frit_refine_rows *rows, frit_pool *pool)
 {
     job j = {.in = input, .format = frit_block_format_get(rows->type), .rows = rows};
-    frit_isa_install(&j.kernels, NULL, 0);
+    frit_isa_install(&j.kernels, NULL, FRIT_FOR_ANY);
     if (!j.format || input->width % j.format->block != 0)
         return frit_fail(FRIT_E_INVALID, "rows of %lld numbers of %s cannot be refined", (long long)input->width,
                          frit_dtype_get(rows->type)->name);

@@ -137,7 +137,7 @@ static void weights_and_what_they_multiply_stay_normal_numbers(void **state)
     for (size_t i = 0; i < n_isas; i++) {
         static const float far[] = {0, -50, -80, -87.3f, -90, -103, -1e4f};
         frit_kernels kernels;
-        frit_isa_install(&kernels, frit_isa_get(i), 0);
+        frit_isa_install(&kernels, frit_isa_get(i), FRIT_FOR_ANY);
         for (size_t lane = 0; lane < 37; lane++) {
             float x[37];
             for (size_t j = 0; j < FRIT_COUNT(x); j++) x[j] = 7 + far[(lane + j) % FRIT_COUNT(far)];

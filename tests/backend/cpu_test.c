@@ -120,7 +120,7 @@ static void a_probe_finds_threads_that_memory_can_feed(void **state)
     (void)state;
     enum { N_BYTES = 24 << 20 };
     frit_kernels kernels;
-    frit_isa_install(&kernels, NULL, 0);
+    frit_isa_install(&kernels, NULL, FRIT_FOR_ANY);
     uint8_t *bytes = calloc(1, N_BYTES);
     for (int n = 1; n <= 6; n++) {
         frit_pool *pool;

@@ -83,7 +83,7 @@ static void every_instruction_set_descends_as_plain_c_does(void **state)
     for (size_t i = 0; frit_isa_get(i); i++) {
         frit_kernels kernels = {0};
         if (!frit_isa_is_usable(frit_isa_get(i))) continue;
-        frit_isa_install(&kernels, frit_isa_get(i), 0);
+        frit_isa_install(&kernels, frit_isa_get(i), FRIT_FOR_ANY);
         for (int turn = 0; turn < 20; turn++) {
             draw(&rng, &drawn);
             plain = fast = drawn;
@@ -113,7 +113,7 @@ static void gradients_follow_steps(void **state)
     for (size_t i = 0; frit_isa_get(i); i++) {
         frit_kernels kernels = {0};
         if (!frit_isa_is_usable(frit_isa_get(i))) continue;
-        frit_isa_install(&kernels, frit_isa_get(i), 0);
+        frit_isa_install(&kernels, frit_isa_get(i), FRIT_FOR_ANY);
         draw(&rng, &drawn);
         memcpy(gradient, drawn.gradient, sizeof gradient);
         kernels.follow(gradient, drawn.now, STEPS, drawn.h, STRIDE, N);

@@ -54,7 +54,7 @@ static void fill(float *v, int64_t n)
 static void set_up(setting *s, int64_t n_out, int64_t n_tokens)
 {
     *s = (setting){.n_out = n_out, .n_tokens = n_tokens};
-    frit_isa_install(&s->kernels, frit_isa_get(0), 0);
+    frit_isa_install(&s->kernels, frit_isa_get(0), FRIT_FOR_ANY);
     s->kernels.product[FRIT_DTYPE_F32] = (frit_product_kernel){multiply, FRIT_FORM_BF16_TILES, "test", NULL};
     s->w = malloc((size_t)(n_out * N_IN) * sizeof *s->w);
     s->y = malloc((size_t)(n_out * n_tokens) * sizeof *s->y);

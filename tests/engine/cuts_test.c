@@ -82,7 +82,7 @@ static frit_model *open_model(const char *type)
 static const frit_isa *isa_to_check(size_t i)
 {
     const frit_isa *isa = frit_isa_get(i);
-    return isa && frit_isa_is_usable(isa) && isa->kinds == 0 ? isa : NULL;
+    return isa && frit_isa_is_usable(isa) && isa->kinds == FRIT_FOR_ANY ? isa : NULL;
 }
 
 // More positions than one chunk of attention has.

@@ -161,7 +161,8 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     frit_topology_get(&device->topology);
     frit_status status = open_pools(device, options);
     device->reference = reference;
-    const char *decode_isa = frit_isa_install(&device->decode_kernels, cap, options->deterministic ? 0 : FRIT_FOR_LONG);
+    const char *decode_isa =
+        frit_isa_install(&device->decode_kernels, cap, options->deterministic ? FRIT_FOR_ANY : FRIT_FOR_LONG_PROMPTS);
     if (status == FRIT_OK) status = open_store(device, options);
     if (status == FRIT_OK)
         status = frit_pick_run_new(&device->pick_run, frit_cpu_most_threads(device), FRIT_PICK_BATCH);
@@ -171,7 +172,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     }
     open_nodes(device, options);
     device->base.backend = &frit_backend_cpu;
-    device->isa = frit_isa_install(&device->prefill_kernels, cap, options->deterministic ? 0 : FRIT_FOR_ALL);
+    device->isa = frit_isa_install(&device->prefill_kernels, cap, options->deterministic ? FRIT_FOR_ANY : FRIT_FOR_ALL);
     device->has_prefill_kernels = !reference && strcmp(decode_isa, device->isa) != 0;
     device->prefill_kernels.is_coarse = options->coarse && !options->deterministic;
     device->mixes_rows = device->has_prefill_kernels && mixes_rows(device);

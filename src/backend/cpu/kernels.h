@@ -327,17 +327,18 @@ typedef struct frit_kernels {
 
 enum { FRIT_PANEL_ROWS = 16 };   // rows of a packed matrix that lie together (pack.h)
 
-// Kinds of nodes for which some instruction sets pay only.
+// Nodes that an instruction set is used for (isa.def).
 enum {
-    FRIT_FOR_LONG = 1,        // of sequences of long prompts (FRIT_LONG_ROWS), which may be in any step
-    FRIT_FOR_MANY_ROWS = 2,   // of FRIT_PREFILL_ROWS
-    FRIT_FOR_ALL = FRIT_FOR_LONG | FRIT_FOR_MANY_ROWS,
+    FRIT_FOR_ANY = 0,
+    FRIT_FOR_LONG_PROMPTS = 1,   // of sequences of long prompts (FRIT_LONG_ROWS), which may be in any step
+    FRIT_FOR_PREFILL = 2,        // of FRIT_PREFILL_ROWS
+    FRIT_FOR_ALL = FRIT_FOR_LONG_PROMPTS | FRIT_FOR_PREFILL,
 };
 
 typedef struct frit_isa {
     const char *name;
     unsigned features;   // FRIT_CPU_*: all must be there
-    unsigned kinds;      // FRIT_FOR_*: only for nodes that are of all these kinds
+    unsigned kinds;      // FRIT_FOR_*: used only for nodes of all these kinds
     void (*install)(frit_kernels *kernels);
 } frit_isa;
 

@@ -20,8 +20,8 @@ enum {
     // than threads (fast_choose.c). There is memory for the scores of so many rows.
     FRIT_SPLIT_SCORES_ROWS = 16,
 
-    // From so many rows on a piece of a product takes long: a thread takes them one by one at the end of a phase, lest
-    // the others wait for one that is slow and has taken several (exec.c).
+    // From so many rows on a piece of a product takes long: a thread takes them one by one at the end of a phase, so
+    // that others do not wait for a slow thread that has taken several (exec.c).
     FRIT_LONG_PIECE_ROWS = 8,
 
     // From so many rows on, products are bound by arithmetic, also those of small matrices: the threads for prompts run

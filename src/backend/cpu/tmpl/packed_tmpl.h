@@ -26,7 +26,7 @@
 enum {
     STREAMS = 8,        // most panels of a block: so many streams of memory
     AHEAD = 8192,       // bytes: how far before it is multiplied a panel is requested that is read by itself
-    TWO_BYTES = 3072,   // of a panel's 256 columns, from which two panels in turns are faster than one
+    TWO_BYTES = 3072,   // of a panel's 256 columns, from which twice as many panels side by side are faster
     BLOCK_TOKENS = BLOCK_SUMS / HALVES / 2,
     MOST_DIRECT = 4,   // of all instruction sets
 };
@@ -208,8 +208,7 @@ static block_at strip_at(const block *b, int64_t strip, int64_t at)
     return (block_at){w + 4 * LANES * half, w + 64 * type->n_words + LANES * type->rest_bytes * half};
 }
 
-// Panels that are multiplied side by side. Where registers hold half of one, its lines are read twice, and twice as
-// many panels are faster (docs/speed/memory.md).
+// Panels that are multiplied side by side: twice as many where a register holds half of one (docs/speed/memory.md).
 static int64_t streams_of(const frit_product *p, const packed_type *type)
 {
     if (!p->in_order || p->n_x > DIRECT_TOKENS) return STREAMS;
