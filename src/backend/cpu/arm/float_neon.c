@@ -6,6 +6,7 @@
 enum {
     LANES = FLOATS,
     COLUMNS = 512,
+    BAND_ROWS = 16,
     TILE_ROWS = 4,
     TILE_TOKENS = 4,
     IN_ORDER_ROWS = 4,

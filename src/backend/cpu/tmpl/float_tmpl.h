@@ -15,7 +15,6 @@
 // it.
 
 enum {
-    BAND_ROWS = 16,
     FEW_TOKENS = 2 * TILE_TOKENS,
     AHEAD = 8,               // rows
     IN_ORDER_AHEAD = 8192,   // bytes

@@ -7,6 +7,7 @@ typedef __m256 vec_f;
 enum {
     LANES = 8,
     COLUMNS = 512,
+    BAND_ROWS = 8,
     TILE_ROWS = 4,
     TILE_TOKENS = 3,
     IN_ORDER_ROWS = 2,

@@ -13,6 +13,7 @@ typedef vec_f (*load_tail_fn)(const uint8_t *elems, int64_t i, int64_t n);
 enum {
     LANES = 16,
     COLUMNS = 1024,
+    BAND_ROWS = 16,
     TILE_ROWS = 4,
     TILE_TOKENS = 6,
     IN_ORDER_ROWS = 1,
