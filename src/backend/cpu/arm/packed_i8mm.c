@@ -14,7 +14,14 @@ static const char isa[] = "i8mm";
 
 #include "backend/cpu/tmpl/packed_unit_tmpl.h"
 
-enum { STRIPS = 1, MAX_PAIR_TOKENS = 0 };
+enum { STRIPS = 1, PAIRS_ONLY_IN_ORDER = true };
+
+FRIT_INLINE int pair_tokens(kind k)
+{
+    (void)k;
+    return 0;
+}
+
 enum { KEPT_UNITS = 8, KEPT_PAIRS = 48 };   // of 256 columns, of the tokens of a block
 
 // Two of frit_q8_line.

@@ -19,16 +19,18 @@
 // the rows beside a row.
 //
 // The including file has packed_unit_tmpl.h before this, and how it keeps and multiplies what many tokens read:
-// packed_kept_tmpl.h, or functions of its own, which multiply up to STRIPS registers of rows side by side: their sums
-// lie [token][strip]. PACKED_ROWS names the table of its types, PACKED_LAYOUT(dtype) how panels are packed:
-// packed_rows.h, or definitions of its own.
+// packed_kept_tmpl.h, or functions of its own, which multiply up to STRIPS registers of rows side by side, pair_tokens
+// at a time: their sums lie [token][strip]. With PAIRS_ONLY_IN_ORDER they do so on processors of AMD only, which are
+// those that read in order (isa.c). PACKED_ROWS names the table of its types, PACKED_LAYOUT(dtype) how panels are
+// packed: packed_rows.h, or definitions of its own.
 
 enum {
     STREAMS = 8,        // most panels of a block: so many streams of memory
     AHEAD = 8192,       // bytes: how far before it is multiplied a panel is requested that is read by itself
     TWO_BYTES = 3072,   // of a panel's 256 columns, from which twice as many panels side by side are faster
     BLOCK_TOKENS = BLOCK_SUMS / HALVES / 2,
-    MOST_DIRECT = 4,   // of all instruction sets
+    MOST_DIRECT = 4,                                                   // of all instruction sets
+    HAS_SINGLES = STRIPS == 1 || HALVES == 1 || PAIRS_ONLY_IN_ORDER,   // strips that are multiplied by themselves
 };
 
 // ------------------------------------------------------------------------------- tiles
@@ -38,7 +40,7 @@ typedef void (*tile_fn)(const unit *u, int n_units, kept_rows r, vec_f *totals, 
 #define TILE(k, s, n, most)                                                                               \
     static void tile_##k##_##s##_##n(const unit *u, int n_units, kept_rows r, vec_f *totals, ahead *next) \
     {                                                                                                     \
-        if (is_used(k) && s <= STRIPS && n <= (s == 1 ? (most) : MAX_PAIR_TOKENS))                        \
+        if (is_used(k) && s <= STRIPS && n <= (s == 1 ? HAS_SINGLES * (most) : pair_tokens(k)))           \
             tile(u, k, s, n_units, r, n, totals, next);                                                   \
     }
 #define TILES_OF(k, s, most) \
@@ -239,10 +241,10 @@ static int64_t sums_of(int64_t n_x)
     return n_shares(n_x, GRAIN) * GRAIN;
 }
 
-// Strips that are multiplied side by side: STRIPS on processors of AMD, which are those that read in order (isa.c).
+// Strips that are multiplied side by side.
 static int strips_at_once(const block *b)
 {
-    return b->p->in_order && b->tokens.n > DIRECT_TOKENS ? STRIPS : 1;
+    return b->tokens.n > DIRECT_TOKENS && (b->p->in_order || !PAIRS_ONLY_IN_ORDER) ? STRIPS : 1;
 }
 
 // Adds the products of so many strips from the i-th on: codes are unpacked once for all tokens.
@@ -251,7 +253,7 @@ static void add_strips_from(const block *b, int64_t i, int n_strips, int64_t at,
 {
     const packed_type *type = b->type;
     const int64_t n_x = b->tokens.n, stride = sums_of(n_x);
-    const int64_t n_tiles = n_shares(n_x, n_strips == 1 ? most_tokens[type->kind] : MAX_PAIR_TOKENS);
+    const int64_t n_tiles = n_shares(n_x, n_strips == 1 ? most_tokens[type->kind] : pair_tokens(type->kind));
     unit units[STRIPS][UNITS];
     for (int s = 0; s < n_strips; s++) type->walk[0](strip_at(b, i + s, at), n_units, units[s], r, NULL, NULL);
     for (int64_t t = 0; t < n_tiles; t++) {

@@ -9,8 +9,9 @@ enum {
     BLOCK_SUMS = 512,
     GRAIN = 1,
     DIRECT_TOKENS = 4,
-    CHAINS = 2
-};   // of one tile
+    CHAINS = 2,   // of one tile
+    PAIRS_ONLY_IN_ORDER = true,
+};
 
 // The word at p in all words, by an instruction of its own: compilers would make it a part of each product.
 FRIT_INLINE vec loaded_words(const int8_t *p)
@@ -19,6 +20,11 @@ FRIT_INLINE vec loaded_words(const int8_t *p)
     vec words;
     __asm__("vpbroadcastd %1, %0" : "=v"(words) : "m"(*word));
     return words;
+}
+
+FRIT_INLINE vec dot_loaded(vec sum, vec codes, vec x)
+{
+    return _mm512_dpbusd_epi32(sum, codes, x);
 }
 
 // The broadcast of x is part of the instruction: compilers load it first, and the loads are as many as the products.

@@ -3,14 +3,21 @@
 // opened, and both halves of a panel are multiplied side by side.
 //
 // A load of a quad of activations into all words serves both halves: there are two loads a cycle, and a product takes
-// half a cycle where its pairs are added as int16. Registers hold the pairs or dots of two halves and four tokens; the
+// half a cycle where its pairs are added as int16. Registers hold the pairs or dots of two halves and a few tokens; the
 // sums stay in memory.
 #pragma once
 #include "backend/cpu/tmpl/packed_opened_tmpl.h"
 
-enum { STRIPS = 2, MAX_PAIR_TOKENS = 4 };
+enum { STRIPS = 2, MAX_PAIR_TOKENS = 6 };
 
-typedef vec kept_dots[STRIPS][MAX_TOKENS];
+// Tokens of a tile: as many as were fastest (docs/speed/products.md). What is multiplied as magnitudes needs a register
+// for them, and halves need what the first one was worth.
+FRIT_INLINE int pair_tokens(kind k)
+{
+    return !is_whole(k) ? 4 : k == WHOLE_WIDE ? 5 : MAX_PAIR_TOKENS;
+}
+
+typedef vec kept_dots[STRIPS][MAX_PAIR_TOKENS];
 
 // dots += quads [begin, begin + n) of a unit of each strip times each token's: pairs of all n are added as int16.
 FRIT_INLINE void dot_together(const unit *u, int n_strips, int begin, int n, rows r, int n_x, kept_dots dots)
@@ -79,13 +86,16 @@ FRIT_INLINE void add_strips(const unit *u, kind k, int n_strips, rows r, int n_x
 {
     const bool whole = is_whole(k);
     kept_dots dots;
-    vec_f parts[STRIPS][MAX_TOKENS];
+    vec_f parts[STRIPS][MAX_PAIR_TOKENS];
     dot_strips(u, k, n_strips, 0, whole ? 8 : 4, r, n_x, dots);
     if (!whole) {
         FRIT_UNROLL(16)
         for (int j = 0; j < n_x; j++) {
             FRIT_UNROLL(2)
-            for (int s = 0; s < n_strips; s++) parts[s][j] = mul(to_float(dots[s][j]), u[s * UNITS].scales[0]);
+            for (int s = 0; s < n_strips; s++) {
+                parts[s][j] = mul(to_float(dots[s][j]), u[s * UNITS].scales[0]);
+                if (k == HALVES_MINS) leave_in_memory(&parts[s][j]);
+            }
         }
         dot_strips(u, k, n_strips, 4, 4, r, n_x, dots);
     }

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/kept_avx512vnni_tmpl.h: a part of packed_tmpl.h: what many tokens are multiplied by is kept as it was
-// opened, and where that is faster two panels are multiplied side by side.
+// backend/cpu/x86/kept_vnni_tmpl.h: a part of packed_tmpl.h for `vpdpbusd`: what many tokens are multiplied by is kept
+// as it was opened, and two registers of rows are multiplied side by side.
 //
-// A quad of activations is loaded into all words of a register once for both panels: on Zen 5 a product whose operand
-// is such a load runs once a cycle, one of registers twice. Registers hold the dots of two panels and six tokens; the
-// sums stay in memory, since compilers keep them and the codes on the stack otherwise (docs/speed/products.md).
+// A quad of activations is loaded into all words of a register once for both: on Zen 5 a product whose operand is such
+// a load runs once a cycle, one of registers twice. Registers hold the dots of both and of a few tokens; the sums stay
+// in memory, since compilers keep them and the codes on the stack otherwise (docs/speed/products.md).
+//
+// The including file has loaded_words, and dot_loaded: sum + the products of codes and such words.
 #pragma once
 #include "backend/cpu/tmpl/packed_opened_tmpl.h"
 
 enum { STRIPS = 2, MAX_PAIR_TOKENS = 6 };
 
-typedef vec kept_dots[STRIPS][MAX_TOKENS];
+FRIT_INLINE int pair_tokens(kind k)
+{
+    (void)k;
+    return MAX_PAIR_TOKENS;
+}
+
+typedef vec kept_dots[STRIPS][MAX_PAIR_TOKENS];
 
 // dots = start + quads [begin, begin + n) of a unit of each strip times each token's.
 FRIT_INLINE void dot_strips(const unit *u, kind k, int n_strips, int begin, int n, rows r, int n_x, kept_dots dots)
@@ -27,7 +35,7 @@ FRIT_INLINE void dot_strips(const unit *u, kind k, int n_strips, int begin, int 
         for (int j = 0; j < n_x; j++) {
             const vec x = loaded_words(token(r, j)->codes + 4 * q);
             FRIT_UNROLL(2)
-            for (int s = 0; s < n_strips; s++) dots[s][j] = _mm512_dpbusd_epi32(dots[s][j], u[s * UNITS].codes[q], x);
+            for (int s = 0; s < n_strips; s++) dots[s][j] = dot_loaded(dots[s][j], u[s * UNITS].codes[q], x);
         }
     }
 }
@@ -37,7 +45,7 @@ FRIT_INLINE void add_strips(const unit *u, kind k, int n_strips, rows r, int n_x
 {
     const bool whole = is_whole(k);
     kept_dots dots;
-    vec_f parts[STRIPS][MAX_TOKENS];
+    vec_f parts[STRIPS][MAX_PAIR_TOKENS];
     dot_strips(u, k, n_strips, 0, whole ? 8 : 4, r, n_x, dots);
     if (!whole) {
         FRIT_UNROLL(16)

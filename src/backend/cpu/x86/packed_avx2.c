@@ -3,13 +3,27 @@
 #include "backend/cpu/x86/avx2.h"
 #include "backend/cpu/x86/vec_avx2.h"
 
-enum { MAX_TOKENS = 4, MAX_TOKENS_HALVES = 3, BLOCK_SUMS = 192, GRAIN = 1, DIRECT_TOKENS = 2, CHAINS = 1 };
+enum {
+    MAX_TOKENS = 2,
+    MAX_TOKENS_HALVES = 2,
+    BLOCK_SUMS = 192,
+    GRAIN = 1,
+    DIRECT_TOKENS = 2,
+    CHAINS = 1,
+    PAIRS_ONLY_IN_ORDER = false,
+};
 
 // Compilers compute it where this is written: they would move sums and codes together otherwise, and keep the others on
 // the stack.
 FRIT_INLINE void pin(vec *v)
 {
     __asm__("" : "+x"(*v));
+}
+
+// Compilers would leave it in a register, and load the codes again for each token of the second half instead.
+FRIT_INLINE void leave_in_memory(vec_f *v)
+{
+    __asm__("" : "+m"(*v));
 }
 
 #define LOW_CODES          1
@@ -60,15 +74,6 @@ FRIT_INLINE vec dot_wide_by(vec sum, vec codes, vec x)
 FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
 {
     return dot_wide_by(sum, codes, words_in_order(x + 4 * i));
-}
-
-// The word at p in all words, by an instruction of its own, where it is written.
-FRIT_INLINE vec loaded_words(const int8_t *p)
-{
-    const int32_t *word = (const void *)p;
-    vec words;
-    __asm__("vpbroadcastd %1, %0" : "=x"(words) : "m"(*word));
-    return words;
 }
 
 #include "backend/cpu/x86/kept_avx2_tmpl.h"

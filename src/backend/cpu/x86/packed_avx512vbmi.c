@@ -2,7 +2,7 @@
 // Products of panels that keep the file's indices, with AVX-512 VNNI and tables of VBMI.
 #include "backend/cpu/x86/dot_avx512vnni.h"
 #include "backend/cpu/tmpl/packed_dots_tmpl.h"
-#include "backend/cpu/x86/kept_avx512vnni_tmpl.h"
+#include "backend/cpu/x86/kept_vnni_tmpl.h"
 #include "backend/cpu/x86/indexed_avx512vbmi_tmpl.h"
 
 static const char isa[] = "avx512vbmi";

@@ -2,7 +2,7 @@
 // Products of packed weights with AVX-512 VNNI: a register holds a word of sixteen rows.
 #include "backend/cpu/x86/dot_avx512vnni.h"
 #include "backend/cpu/tmpl/packed_dots_tmpl.h"
-#include "backend/cpu/x86/kept_avx512vnni_tmpl.h"
+#include "backend/cpu/x86/kept_vnni_tmpl.h"
 
 static const char isa[] = "avx512vnni";
 

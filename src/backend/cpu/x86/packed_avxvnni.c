@@ -2,13 +2,26 @@
 // Products of packed weights with AVX-VNNI: a register holds a word of eight rows.
 #include "backend/cpu/x86/vec_avx2.h"
 
-enum { MAX_TOKENS = 5, MAX_TOKENS_HALVES = 4, BLOCK_SUMS = 192, GRAIN = 1, DIRECT_TOKENS = 2, CHAINS = 1 };
+enum {
+    MAX_TOKENS = 2,
+    MAX_TOKENS_HALVES = 2,
+    BLOCK_SUMS = 192,
+    GRAIN = 1,
+    DIRECT_TOKENS = 2,
+    CHAINS = 1,
+    PAIRS_ONLY_IN_ORDER = false,
+};
 
 static const char isa[] = "avxvnni";
 
 FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)
 {
     return _mm256_dpbusd_avx_epi32(sum, codes, all_words(x + 4 * i));
+}
+
+FRIT_INLINE vec dot_loaded(vec sum, vec codes, vec x)
+{
+    return _mm256_dpbusd_avx_epi32(sum, codes, x);
 }
 
 FRIT_INLINE vec open_wide(vec codes)
@@ -28,7 +41,7 @@ FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
 
 #include "backend/cpu/tmpl/packed_dots_tmpl.h"
 
-#include "backend/cpu/tmpl/packed_kept_tmpl.h"
+#include "backend/cpu/x86/kept_vnni_tmpl.h"
 #include "backend/cpu/tmpl/packed_rows.h"
 #include "backend/cpu/tmpl/packed_tmpl.h"
 

@@ -51,6 +51,15 @@ FRIT_INLINE vec words_in_order(const void *p)
     return words;
 }
 
+// The word at p in all words, by an instruction of its own, where it is written.
+FRIT_INLINE vec loaded_words(const int8_t *p)
+{
+    const int32_t *word = (const void *)p;
+    vec words;
+    __asm__("vpbroadcastd %1, %0" : "=x"(words) : "m"(*word));
+    return words;
+}
+
 FRIT_INLINE x_quads four_quads(const int8_t *p)
 {
     return p;
@@ -195,8 +204,13 @@ FRIT_INLINE vec_f mul_sub_from(vec_f a, vec_f b, vec_f c)   // c - a * b
     return _mm256_fnmadd_ps(a, b, c);
 }
 
-FRIT_INLINE void store(float *y, vec_f v, int n)   // the first n
+// The first n. A store under a mask takes 11 cycles on Zen 3.
+FRIT_INLINE void store(float *y, vec_f v, int n)
 {
+    if (n == LANES) {
+        _mm256_storeu_ps(y, v);
+        return;
+    }
     const vec lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     _mm256_maskstore_ps(y, _mm256_cmpgt_epi32(same_words(n), lanes), v);
 }
