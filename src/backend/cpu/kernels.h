@@ -90,7 +90,7 @@ typedef struct frit_q8_line {
     float sums_16[2];      // scale * sum of 16 codes
     int32_t minus_128;     // -128 * sum of the codes
     int32_t minus_32[2];   // -32 * sum of 16 codes
-    int32_t unused;
+    int16_t sums[2];       // of 16 codes
 } frit_q8_line;
 
 // Lines of n numbers in Q8_LINES become those of Q8_TURNED.

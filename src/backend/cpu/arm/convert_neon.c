@@ -53,9 +53,9 @@ static void convert_q8_lines(const float *x, uint8_t *out, int64_t n)
         for (int i = 0; i < 2; i++) {
             line->sums_16[i] = line->scale * (float)sums[i];
             line->minus_32[i] = -32 * sums[i];
+            line->sums[i] = (int16_t)sums[i];
         }
         line->minus_128 = -128 * (sums[0] + sums[1]);
-        line->unused = 0;
     }
 }
 

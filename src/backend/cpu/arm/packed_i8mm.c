@@ -160,7 +160,7 @@ FRIT_INLINE void tile(const unit *u, kind k, int n_strips, int n_units, kept_row
     vec_f sums[MAX_TOKENS];
     for (int j = 0; j < n_sums; j++) sums[j] = totals[j];
     for (int i = 0; i < n_units; i++) {
-        if (next) bring(next);
+        if (next) bring(next, next->part_bytes);
         add_pairs(&u[i], k, x, i, n_sums, sums);
     }
     for (int j = 0; j < n_sums; j++) totals[j] = sums[j];

@@ -36,7 +36,7 @@ FRIT_INLINE void one_strip(const unit *u, kind k, int n_units, kept_rows r, int 
     vec_f sums[MAX_TOKENS];
     for (int j = 0; j < n_x; j++) sums[j] = totals[j];
     for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
-        if (next) bring(next);
+        if (next) bring(next, next->part_bytes);
         add_unit(&u[i], k, r, n_x, sums);
     }
     for (int j = 0; j < n_x; j++) totals[j] = sums[j];

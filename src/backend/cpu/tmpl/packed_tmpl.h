@@ -70,13 +70,14 @@ TILES(HALVES_BIASED, MAX_TOKENS_HALVES)
 TILES(HALVES_WIDE, MAX_TOKENS_HALVES)
 TILES(HALVES_MINS, MAX_TOKENS_HALVES)
 TILES(HALVES_LOW, MAX_TOKENS_HALVES)
+TILES(HALVES_BYTES, MAX_TOKENS_HALVES)
 
 // [kind][strips - 1][tokens]
 static const tile_fn tiles[KIND_COUNT][2][13] = {
-    TILE_NAMES(WHOLE_WIDE),  TILE_NAMES(WHOLE_MINS),  TILE_NAMES(WHOLE_LOW), TILE_NAMES(HALVES_BIASED),
-    TILE_NAMES(HALVES_WIDE), TILE_NAMES(HALVES_MINS), TILE_NAMES(HALVES_LOW)};
-static const int most_tokens[KIND_COUNT] = {MAX_TOKENS,        MAX_TOKENS,        MAX_TOKENS,       MAX_TOKENS_HALVES,
-                                            MAX_TOKENS_HALVES, MAX_TOKENS_HALVES, MAX_TOKENS_HALVES};
+    TILE_NAMES(WHOLE_WIDE),  TILE_NAMES(WHOLE_MINS),  TILE_NAMES(WHOLE_LOW),  TILE_NAMES(HALVES_BIASED),
+    TILE_NAMES(HALVES_WIDE), TILE_NAMES(HALVES_MINS), TILE_NAMES(HALVES_LOW), TILE_NAMES(HALVES_BYTES)};
+static const int most_tokens[KIND_COUNT] = {MAX_TOKENS,        MAX_TOKENS,        MAX_TOKENS,        MAX_TOKENS_HALVES,
+                                            MAX_TOKENS_HALVES, MAX_TOKENS_HALVES, MAX_TOKENS_HALVES, MAX_TOKENS_HALVES};
 
 // ------------------------------------------------------------------------------- types
 
@@ -96,6 +97,10 @@ FRIT_INLINE void open_256(block_at from, type_256 type, const scales_256 *scales
     const int n_groups = 32 / type.group;
     const bool wide = kind_256(type) == WHOLE_WIDE;
     type.open(from, i, kept, to->codes);
+    if (kind_256(type) == HALVES_BYTES) {
+        open_bytes(scales, i, to);
+        return;
+    }
     FRIT_UNROLL(8)
     for (int q = 0; wide && q < 8; q++) to->codes[q] = open_wide(to->codes[q]);
     FRIT_UNROLL(2)
@@ -116,6 +121,9 @@ FRIT_INLINE int columns_256(type_256 type)
     return 256;
 }
 
+// Bytes of a unit of LANES rows.
+#define PART_BYTES(type, units) ((size_t)(64 * (type).n_words + FRIT_PANEL_ROWS * (type).rest_bytes) / (units) / HALVES)
+
 // Either writes the units from `from` to `to`, or, for constant n_x > 0, multiplies them by so many tokens at once.
 // Weights are fetched ahead only when it multiplies.
 FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, rows r, int n_x, vec_f *totals,
@@ -128,7 +136,7 @@ FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, row
         FRIT_UNROLL(4)
         for (int i = 0; i < type.units; i++, r.x += sizeof(frit_q8_line)) {
             unit here;
-            if (n_x) bring(next);
+            if (n_x) bring(next, PART_BYTES(type, type.units));
             open_32(from, type, i, n_x ? &here : &to[block + i]);
             if (n_x)
                 add_unit(&here, kind_32(type), r, n_x, sums);
@@ -152,7 +160,7 @@ FRIT_INLINE void walk_256(block_at from, type_256 type, int n_units, unit *to, r
     FRIT_UNROLL(8)
     for (int i = 0; i < UNITS; i++, r.x += sizeof(frit_q8_line)) {
         unit here;
-        if (n_x) bring(next);
+        if (n_x) bring(next, PART_BYTES(type, UNITS));
         open_256(from, type, &scales, i, kept, n_x ? &here : &to[i]);
         if (n_x)
             add_unit(&here, kind_256(type), r, n_x, sums);
@@ -225,14 +233,12 @@ static ahead look_ahead(const block *b, int64_t at)
     const uintptr_t panel = (uintptr_t)p->w + (size_t)b->panels.begin * stride;
     const bool is_last = at + 256 >= p->n;
     if (p->in_order && b->panels.n == 1)
-        return (ahead){.at = panel + (size_t)(at / 256) * bytes + AHEAD, .part_bytes = bytes / UNITS / HALVES, .n = 1};
+        return parts_ahead(panel + (size_t)(at / 256) * bytes + AHEAD, stride, 1, bytes / UNITS / HALVES);
     const int64_t n_more = n_shares(p->n_w + p->n_ahead, FRIT_PANEL_ROWS) - b->panels.begin - b->panels.n;
     const int64_t n = is_last && n_more < b->panels.n ? n_more : b->panels.n;
-    if (n == 0) return (ahead){.n = 1};
-    return (ahead){.at = is_last ? panel + (size_t)b->panels.n * stride : panel + (size_t)(at / 256 + 1) * bytes,
-                   .stride = stride,
-                   .part_bytes = bytes / UNITS / HALVES,
-                   .n = n};
+    if (n == 0) return parts_ahead(panel, stride, 1, bytes / UNITS / HALVES);
+    return parts_ahead(is_last ? panel + (size_t)b->panels.n * stride : panel + (size_t)(at / 256 + 1) * bytes, stride,
+                       n, bytes / UNITS / HALVES);
 }
 
 // Registers of sums for n_x tokens.

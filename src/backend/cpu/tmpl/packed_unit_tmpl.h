@@ -10,16 +10,21 @@
 //     dot            sum + the products of each word's four bytes, codes 0..127, times quad i of these, signed
 //     dots_of        the same for n quads from the i-th on, which some add up as int16 first: AT_ONCE_16, _32 or _64 of
 //                    codes below that; packed_dots_tmpl.h has it for all others, without LOW_CODES
+//     pairs_of       products of quads before they become words; dot_16 makes words of such pairs, each multiplied by
+//                    a number of 16 bits, and two_bytes such numbers of bytes: with LOW_CODES
 //     *_wide         the same for codes 0..255 with 128 added: open_wide prepares codes, start_wide begins the sum
 #include "backend/cpu/tmpl/packed_codes_tmpl.h"
 
-enum { UNITS = 8 };   // of 32 columns, unpacked together
+enum {
+    UNITS = 8,   // of 32 columns, unpacked together
+    UNIT_SCALES = 2 * GRAIN + LOW_CODES,
+};
 
 // 32 columns of LANES rows, ready to be multiplied. Scales and mins are there for all of them, or for each half.
 typedef struct unit {
     vec codes[8];
-    vec_f scales[2 * GRAIN];   // all of them only where `keep` makes more of two
-    vec_f mins[2 * GRAIN];     // what the sum of the activations is multiplied by
+    vec_f scales[UNIT_SCALES];   // all of them only where `keep` makes more of two
+    vec_f mins[2 * GRAIN];       // what the sum of the activations is multiplied by
 } unit;
 
 // How the columns of a unit share scales, what was added to the codes, and whether there are mins.
@@ -29,14 +34,15 @@ typedef enum kind {
     WHOLE_LOW,       // the same, and codes are below 16; only with LOW_CODES
     HALVES_BIASED,   // a scale for 16 columns; 32 was added, and codes are below 64
     HALVES_WIDE,     // a scale for 16 columns; 64 was added, and codes are below 128
-    HALVES_MINS,     // a scale and a min for 16 columns; codes are below 4
+    HALVES_MINS,     // a scale and a min for 16 columns; codes are below 4; not with LOW_CODES
     HALVES_LOW,      // a scale for 16 columns; 4 was added, and codes are below 8; only with LOW_CODES
+    HALVES_BYTES,    // as HALVES_MINS, only with LOW_CODES: scales and mins stay bytes (packed_bytes_tmpl.h)
     KIND_COUNT
 } kind;
 
 FRIT_INLINE bool is_used(kind k)
 {
-    return LOW_CODES || (k != WHOLE_LOW && k != HALVES_LOW);
+    return LOW_CODES ? k != HALVES_MINS : k != WHOLE_LOW && k != HALVES_LOW && k != HALVES_BYTES;
 }
 
 FRIT_INLINE kind with_mins(int bits)
@@ -52,7 +58,8 @@ FRIT_INLINE kind kind_32(type_32 type)
 FRIT_INLINE kind kind_256(type_256 type)
 {
     if (type.group == 32) return type.bias ? WHOLE_WIDE : with_mins(type.bits);
-    return type.bias == 64 ? HALVES_WIDE : type.bias == 32 ? HALVES_BIASED : type.bias ? HALVES_LOW : HALVES_MINS;
+    if (type.bias >= 32) return type.bias == 64 ? HALVES_WIDE : HALVES_BIASED;
+    return type.bias ? HALVES_LOW : LOW_CODES ? HALVES_BYTES : HALVES_MINS;
 }
 
 FRIT_INLINE bool is_whole(kind k)
@@ -139,8 +146,14 @@ FRIT_INLINE vec_f add_dots(const unit *u, kind k, vec_f first_half, vec dots, li
     return sum;
 }
 
+#include "backend/cpu/tmpl/packed_bytes_tmpl.h"
+
 FRIT_INLINE void add_unit(const unit *u, kind k, rows r, int n_x, vec_f *sums)
 {
+    if (k == HALVES_BYTES) {
+        add_bytes_unit(u, r, n_x, sums);
+        return;
+    }
     vec dots[MAX_TOKENS];
     vec_f first_half[MAX_TOKENS];
     dot_quads(u->codes, k, 0, is_whole(k) ? 8 : 4, r, n_x, dots);
@@ -160,17 +173,26 @@ FRIT_INLINE void add_unit(const unit *u, kind k, rows r, int n_x, vec_f *sums)
 // turns. Memory gives all of these streams at once much faster than one after the other; each unit that is multiplied
 // brings one part, so that they never queue up before the products that wait for nothing.
 typedef struct ahead {
-    uintptr_t at;   // of the first panel; there may be nothing
-    size_t stride, part_bytes;
-    int64_t n, panel;
+    uintptr_t at, end;        // the next part; where one more than the last panel's would be
+    size_t stride, n_bytes;   // from panel to panel, of all of them
+    size_t part_bytes;
 } ahead;
 
-// As many lines for each part, whichever they begin in: a loop that runs now twice, now once, is not foreseen.
-FRIT_INLINE void bring(ahead *a)
+FRIT_INLINE ahead parts_ahead(uintptr_t first, size_t stride, int64_t n, size_t part_bytes)
 {
-    const uintptr_t part = a->at + (size_t)a->panel * a->stride, end = part + a->part_bytes;
-    for (uintptr_t line = part; line < end; line += 64) prefetch((const uint8_t *)line);
-    if (++a->panel < a->n) return;
-    a->panel = 0;
-    a->at += a->part_bytes;
+    return (ahead){first, first + (size_t)n * stride, stride, (size_t)n * stride, part_bytes};
+}
+
+enum { FEW_BYTES = 160 };   // of a part, up to which its requests are written out: of larger ones memory gets slower
+
+// As many lines for each part, whichever they begin in: a loop that runs now twice, now once, is not foreseen.
+// `part_bytes` is a constant where units are multiplied as they are unpacked (docs/speed/products.md).
+FRIT_INLINE void bring(ahead *a, size_t part_bytes)
+{
+    const size_t n_bytes = part_bytes > FEW_BYTES ? a->part_bytes : part_bytes;
+    for (size_t i = 0; i < n_bytes; i += 64) prefetch((const uint8_t *)(a->at + i));
+    a->at += a->stride;
+    if (a->at != a->end) return;
+    a->at += part_bytes - a->n_bytes;
+    a->end += part_bytes;
 }

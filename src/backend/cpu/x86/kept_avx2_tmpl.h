@@ -19,8 +19,9 @@ FRIT_INLINE int pair_tokens(kind k)
 
 typedef vec kept_dots[STRIPS][MAX_PAIR_TOKENS];
 
-// dots += quads [begin, begin + n) of a unit of each strip times each token's: pairs of all n are added as int16.
-FRIT_INLINE void dot_together(const unit *u, int n_strips, int begin, int n, rows r, int n_x, kept_dots dots)
+// dots += quads [begin, begin + n) of a unit of each strip times each token's: pairs of all n are added as int16, and
+// multiplied by scales that are whole numbers.
+FRIT_INLINE void dot_together(const unit *u, kind k, int n_strips, int begin, int n, rows r, int n_x, kept_dots dots)
 {
     kept_dots pairs;
     FRIT_UNROLL(8)
@@ -39,7 +40,14 @@ FRIT_INLINE void dot_together(const unit *u, int n_strips, int begin, int n, row
     FRIT_UNROLL(16)
     for (int j = 0; j < n_x; j++) {
         FRIT_UNROLL(2)
-        for (int s = 0; s < n_strips; s++) dots[s][j] = add_fours(dots[s][j], pairs[s][j]);
+        for (int s = 0; s < n_strips; s++) {
+            if (k != HALVES_BYTES) {
+                dots[s][j] = add_fours(dots[s][j], pairs[s][j]);
+                continue;
+            }
+            const vec dot = dot_16(pairs[s][j], as_words(u[s * UNITS].scales[begin / 4]));
+            dots[s][j] = begin == 0 ? dot : add_words(dots[s][j], dot);
+        }
     }
 }
 
@@ -48,7 +56,7 @@ FRIT_INLINE void dot_strips(const unit *u, kind k, int n_strips, int begin, int 
 {
     const int together = quads_at_once(k);
     FRIT_UNROLL(16)
-    for (int j = 0; j < n_x; j++) {
+    for (int j = 0; j < n_x && k != HALVES_BYTES; j++) {
         const vec start = start_dots(token(r, j), k, begin / 4);
         FRIT_UNROLL(2)
         for (int s = 0; s < n_strips; s++) dots[s][j] = start;
@@ -56,7 +64,7 @@ FRIT_INLINE void dot_strips(const unit *u, kind k, int n_strips, int begin, int 
     FRIT_UNROLL(8)
     for (int q = begin; q < begin + n; q += together) {
         if (together >= 4) {
-            dot_together(u, n_strips, q, together, r, n_x, dots);
+            dot_together(u, k, n_strips, q, together, r, n_x, dots);
             continue;
         }
         FRIT_UNROLL(16)
@@ -93,8 +101,10 @@ FRIT_INLINE void add_strips(const unit *u, kind k, int n_strips, rows r, int n_x
         for (int j = 0; j < n_x; j++) {
             FRIT_UNROLL(2)
             for (int s = 0; s < n_strips; s++) {
-                parts[s][j] = mul(to_float(dots[s][j]), u[s * UNITS].scales[0]);
-                if (k == HALVES_MINS) leave_in_memory(&parts[s][j]);
+                if (k == HALVES_BYTES)
+                    leave_in_memory(&dots[s][j]);
+                else
+                    parts[s][j] = mul(to_float(dots[s][j]), u[s * UNITS].scales[0]);
             }
         }
         dot_strips(u, k, n_strips, 4, 4, r, n_x, dots);
@@ -105,6 +115,10 @@ FRIT_INLINE void add_strips(const unit *u, kind k, int n_strips, rows r, int n_x
         FRIT_UNROLL(2)
         for (int s = 0; s < n_strips; s++) {
             vec_f *total = totals + j * n_strips + s;
+            if (k == HALVES_BYTES) {
+                *total = add_bytes_dots(u + s * UNITS, dots[s][j], token(r, j), *total);
+                continue;
+            }
             *total = add_dots(u + s * UNITS, k, whole ? zero_f() : parts[s][j], dots[s][j], f, *total);
         }
     }
@@ -120,7 +134,7 @@ FRIT_INLINE void tile(const unit *u, kind k, int n_strips, int n_units, kept_row
         return;
     }
     for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
-        for (int s = 0; next && s < n_strips; s++) bring(next);
+        for (int s = 0; next && s < n_strips; s++) bring(next, next->part_bytes);
         add_strips(u + i, k, n_strips, r, n_x, totals);
     }
 }

@@ -73,7 +73,7 @@ FRIT_INLINE void tile(const unit *u, kind k, int n_strips, int n_units, kept_row
         return;
     }
     for (int i = 0; i < n_units; i++, r.x += sizeof(frit_q8_line)) {
-        for (int s = 0; next && s < n_strips; s++) bring(next);
+        for (int s = 0; next && s < n_strips; s++) bring(next, next->part_bytes);
         add_strips(u + i, k, n_strips, r, n_x, totals);
     }
 }

@@ -21,7 +21,7 @@ FRIT_INLINE void pin(vec *v)
 }
 
 // Compilers would leave it in a register, and load the codes again for each token of the second half instead.
-FRIT_INLINE void leave_in_memory(vec_f *v)
+FRIT_INLINE void leave_in_memory(vec *v)
 {
     __asm__("" : "+m"(*v));
 }
@@ -42,8 +42,8 @@ FRIT_INLINE vec add_fours(vec sum, vec pairs)
 // 8 * 2 * 15 * 128, 4 * 2 * 31 * 128 and 2 * 2 * 63 * 128 are below 2^15.
 enum { AT_ONCE_16 = 8, AT_ONCE_32 = 4, AT_ONCE_64 = 2 };
 
-// Pairs of products are added as int16 as long as that holds them; codes are below 128.
-FRIT_INLINE vec dots_of(vec sum, const vec *codes, x_quads x, int i, int n)
+// Products of n quads, whose pairs are added as int16 as long as that holds them; codes are below 128.
+FRIT_INLINE vec pairs_of(const vec *codes, x_quads x, int i, int n)
 {
     vec pairs = _mm256_maddubs_epi16(codes[0], words_in_order(x + 4 * i));
     FRIT_UNROLL(8)
@@ -51,7 +51,30 @@ FRIT_INLINE vec dots_of(vec sum, const vec *codes, x_quads x, int i, int n)
         pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(codes[q], words_in_order(x + 4 * (i + q))));
         keep_order(&pairs);
     }
-    return add_fours(sum, pairs);
+    return pairs;
+}
+
+FRIT_INLINE vec dots_of(vec sum, const vec *codes, x_quads x, int i, int n)
+{
+    return add_fours(sum, pairs_of(codes, x, i, n));
+}
+
+// Bytes i and j of each word, from zero, as its two numbers of 16 bits.
+FRIT_INLINE vec two_bytes(vec v, int i, int j)
+{
+    const __m128i bytes = _mm_setr_epi8(0, -1, 0, -1, 4, -1, 4, -1, 8, -1, 8, -1, 12, -1, 12, -1);
+    const __m128i from = _mm_add_epi8(bytes, _mm_set1_epi32(i | j << 16));
+    return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(from));
+}
+
+FRIT_INLINE vec as_words(vec_f bits)
+{
+    return _mm256_castps_si256(bits);
+}
+
+FRIT_INLINE vec dot_16(vec a, vec b)   // a[2 i] * b[2 i] + a[2 i + 1] * b[2 i + 1] of int16
+{
+    return _mm256_madd_epi16(a, b);
 }
 
 FRIT_INLINE vec open_wide(vec codes)   // signed already
