@@ -10,6 +10,7 @@ enum {
     TILE_ROWS = 4,
     TILE_TOKENS = 4,
     IN_ORDER_ROWS = 4,
+    IN_ORDER_AHEAD = 8 << 10,   // bytes
     ROWS_OF_TWO = 8,
     MAX_SUMS = 16,
 };

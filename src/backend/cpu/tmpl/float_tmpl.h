@@ -16,8 +16,7 @@
 
 enum {
     FEW_TOKENS = 2 * TILE_TOKENS,
-    AHEAD = 8,               // rows
-    IN_ORDER_AHEAD = 8192,   // bytes
+    AHEAD = 8,   // rows
 };
 
 typedef struct source {   // how the numbers of a type are read

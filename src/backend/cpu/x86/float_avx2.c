@@ -11,6 +11,7 @@ enum {
     TILE_ROWS = 4,
     TILE_TOKENS = 3,
     IN_ORDER_ROWS = 2,
+    IN_ORDER_AHEAD = 32 << 10,   // bytes
     ROWS_OF_TWO = 4,
     MAX_SUMS = 12,
 };
