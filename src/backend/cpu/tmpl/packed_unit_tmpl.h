@@ -23,7 +23,7 @@ enum {
 // 32 columns of LANES rows, ready to be multiplied. Scales and mins are there for all of them, or for each half.
 typedef struct unit {
     vec codes[8];
-    vec_f scales[UNIT_SCALES];   // all of them only where `keep` makes more of two
+    vec_f scales[UNIT_SCALES];   // all only where `keep` makes more of two; with HALVES_BYTES the last is for both
     vec_f mins[2 * GRAIN];       // what the sum of the activations is multiplied by
 } unit;
 

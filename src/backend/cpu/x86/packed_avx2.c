@@ -3,16 +3,6 @@
 #include "backend/cpu/x86/avx2.h"
 #include "backend/cpu/x86/vec_avx2.h"
 
-enum {
-    MAX_TOKENS = 2,
-    MAX_TOKENS_HALVES = 2,
-    BLOCK_SUMS = 192,
-    GRAIN = 1,
-    DIRECT_TOKENS = 2,
-    CHAINS = 1,
-    PAIRS_ONLY_IN_ORDER = false,
-};
-
 // Compilers compute it where this is written: they would move sums and codes together otherwise, and keep the others on
 // the stack.
 FRIT_INLINE void pin(vec *v)

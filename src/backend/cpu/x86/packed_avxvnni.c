@@ -2,16 +2,6 @@
 // Products of packed weights with AVX-VNNI: a register holds a word of eight rows.
 #include "backend/cpu/x86/vec_avx2.h"
 
-enum {
-    MAX_TOKENS = 2,
-    MAX_TOKENS_HALVES = 2,
-    BLOCK_SUMS = 192,
-    GRAIN = 1,
-    DIRECT_TOKENS = 2,
-    CHAINS = 1,
-    PAIRS_ONLY_IN_ORDER = false,
-};
-
 static const char isa[] = "avxvnni";
 
 FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)

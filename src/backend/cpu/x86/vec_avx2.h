@@ -10,7 +10,16 @@ typedef __m256i vec;    // words, one for each row
 typedef __m256 vec_f;   // floats, one for each row
 typedef const int8_t *x_quads;
 
-enum { LANES = 8 };
+enum {
+    LANES = 8,
+    MAX_TOKENS = 2,   // of one strip: more are multiplied in pairs of strips
+    MAX_TOKENS_HALVES = 2,
+    BLOCK_SUMS = 192,
+    GRAIN = 1,
+    DIRECT_TOKENS = 2,
+    CHAINS = 1,
+    PAIRS_ONLY_IN_ORDER = false,
+};
 
 FRIT_INLINE vec zero(void)
 {
