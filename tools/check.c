@@ -67,7 +67,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/saved.",    BELOW_ENGINE "engine/saved.h engine/kv_layout.h"},
     {"src/engine/",          BELOW_ENGINE "engine/"},
     {"src/allocate/",     BELOW_ENGINE "engine/ allocate/"},
-    {"apps/hub/",         "frit.h frit_tools.h base/sha256.h frit/config.h hub/"},
+    {"apps/hub/",         "frit.h frit_tools.h base/sha256.h common/text_file.h frit/config.h hub/"},
     {"apps/",             "frit.h frit_tools.h frit/ common/ hub/ server/"},
     {"examples/",         "frit.h"},
     {"tests/",            "frit.h frit_tools.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ allocate/ "

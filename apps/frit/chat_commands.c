@@ -311,18 +311,18 @@ static int run_load(chat *c, char *rest)
 
 static int run_tools(chat *c, char *rest)
 {
-    json_error_t error;
     if (strcmp(rest, "-") == 0) {
         json_decref(c->tools);
         c->tools = NULL;
     } else if (rest[0]) {
         char *path = chat_file_path(rest);
-        json_t *tools = path ? json_load_file(path, 0, &error) : NULL;
+        json_t *tools = NULL;
+        const int code = path ? cli_read_json(path, 0, &tools) : CLI_FAILED;
         if (json_is_array(tools)) {
             json_decref(c->tools);
             c->tools = tools;
         } else {
-            chat_say("%s: not a JSON list of tools", rest);
+            if (code == CLI_DONE) chat_say("%s: not a JSON list of tools", rest);
             json_decref(tools);
         }
         free(path);

@@ -100,14 +100,9 @@ static int take_conversation(chat *c, json_t *all, const char *path)
 
 int chat_file_load(chat *c, const char *path)
 {
-    json_error_t error;
-    json_t *all = json_load_file(path, JSON_ALLOW_NUL, &error);
-    if (!all) {
-        bool is_there = access(path, R_OK) == 0;
-        return is_there ? cli_fail("%s: not JSON: line %d: %s", path, error.line, error.text)
-                        : cli_fail("%s: %s", path, strerror(errno));
-    }
-    int code = take_conversation(c, all, path);
+    json_t *all;
+    int code = cli_read_json(path, 0, &all);
+    if (code == CLI_DONE) code = take_conversation(c, all, path);
     json_decref(all);
     return code;
 }

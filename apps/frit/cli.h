@@ -261,7 +261,9 @@ typedef struct cli_text {   // malloc'd bytes
     char *data;
     size_t n;
 } cli_text;
-int cli_read_file(const char *path, cli_text *out);   // "-": stdin
+int cli_read_file(const char *path, cli_text *out);   // a text; "-": stdin. Without a byte order mark
+// The JSON of such a file; `flags` are Jansson's. An exit code, having said why; *out is NULL then.
+int cli_read_json(const char *path, size_t flags, struct json_t **out);
 // Rounding a GGUF file again that was made of `source` (refine.c): the options of frit quantize, and the work.
 typedef struct cli_refine_options {
     const char *file;   // "own": a text that the model writes

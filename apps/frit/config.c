@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "cli.h"
+#include "common/text_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -117,7 +118,10 @@ bool cli_config_parse(cli_config *out, char *text, size_t n, int *line, char sen
 {
     *out = (cli_config){.text = text};
     reader r = {.out = out, .sentence = sentence};
-    size_t at = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;   // a byte order mark
+    size_t at = app_mark_bytes(text, n);
+    const char *encoding = app_foreign_encoding(text, n);
+    *line = 1;
+    if (encoding) return refuse(&r, "found text in %s, expected UTF-8", encoding);
     for (bool good = true; at < n && good;) {
         char *newline = memchr(text + at, '\n', n - at), *end = newline ? newline : text + n;
         r.line++;

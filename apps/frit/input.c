@@ -2,8 +2,11 @@
 // What commands read: files, stdin, token ids.
 #include "cli.h"
 
+#include "common/text_file.h"
+
 #include <ctype.h>
 #include <errno.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,10 +29,30 @@ int cli_read_file(const char *path, cli_text *out)
     int code = file ? CLI_DONE : cli_fail("%s: %s", name, strerror(errno));
     cli_text_add(out, "", 0);
     char chunk[65536];
-    for (size_t n; file && (n = fread(chunk, 1, sizeof chunk, file)) > 0;) cli_text_add(out, chunk, n);
+    // A terminal's end of input is asked for once: the next call of fread() would wait for another one.
+    for (size_t n; file && !feof(file) && (n = fread(chunk, 1, sizeof chunk, file)) > 0;) cli_text_add(out, chunk, n);
     if (file && ferror(file)) code = cli_fail("%s: %s", name, strerror(errno));
     if (file && !is_stdin) fclose(file);
     cli_exit_on_signal(before);
+    const char *encoding = app_foreign_encoding(out->data, out->n);
+    if (code == CLI_DONE && encoding) code = cli_fail("%s: is text in %s; expected UTF-8", name, encoding);
+    const size_t n_mark = app_mark_bytes(out->data, out->n);
+    out->n -= n_mark;
+    memmove(out->data, out->data + n_mark, out->n + 1);
+    return code;
+}
+
+int cli_read_json(const char *path, size_t flags, json_t **out)
+{
+    cli_text text = {0};
+    json_error_t error;
+    *out = NULL;
+    int code = cli_read_file(path, &text);
+    if (code == CLI_DONE) {
+        *out = json_loadb(text.data, text.n, JSON_ALLOW_NUL | flags, &error);
+        if (!*out) code = cli_fail("%s: not JSON: line %d: %s", path, error.line, error.text);
+    }
+    free(text.data);
     return code;
 }
 

@@ -49,23 +49,11 @@ static const frit_option *template_rows(size_t *n_rows)
     return rows;
 }
 
-// The JSON of a file; NULL having said why.
-static json_t *read_json(const char *path)
-{
-    cli_text text = {0};
-    json_error_t error;
-    if (cli_read_file(path, &text) != CLI_DONE) return NULL;
-    json_t *json = json_loadb(text.data, text.n, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
-    if (!json) cli_fail("%s: not JSON: line %d: %s", path, error.line, error.text);
-    free(text.data);
-    return json;
-}
-
 static int set_messages(json_t *variables, const char *path)
 {
-    json_t *json = read_json(path);
-    if (!json) return CLI_FAILED;
-    int code = CLI_DONE;
+    json_t *json;
+    int code = cli_read_json(path, JSON_DECODE_ANY, &json);
+    if (code != CLI_DONE) return code;
     if (json_is_array(json))
         json_object_set(variables, "messages", json);
     else if (json_is_array(json_object_get(json, "messages")))
@@ -78,8 +66,9 @@ static int set_messages(json_t *variables, const char *path)
 
 static int set_tools(json_t *variables, const char *path)
 {
-    json_t *json = read_json(path);
-    if (!json) return CLI_FAILED;
+    json_t *json;
+    const int code = cli_read_json(path, JSON_DECODE_ANY, &json);
+    if (code != CLI_DONE) return code;
     if (json_is_array(json)) {
         json_object_set_new(variables, "tools", json);
         return CLI_DONE;

@@ -315,8 +315,9 @@ const cli_command cli_command_tokenize = {
     .usage = "[MODEL] [options] < TEXT",
     .summary = "show the tokens of a text",
     .details =
-        "Reads stdin to the byte: a final newline counts. A line for each token: the byte at which it begins, its\n"
-        "id, its bytes. The model may be a GGUF file, a Hugging Face folder or a bare tokenizer file\n"
+        "Reads stdin to the byte: a final newline counts, a byte order mark at the beginning does not. A line for\n"
+        "each token: the byte at which it begins, its id, its bytes. The model may be a GGUF file, a Hugging Face "
+        "folder or a bare tokenizer file\n"
         "(tokenizer.json, tekken.json, a SentencePiece .model, tiktoken ranks).\n"
         "\n"
         "  printf 'Once upon a time' | frit tokenize\n"

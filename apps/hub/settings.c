@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Where caches, tokens and servers are: the variables that huggingface-hub, ollama and other programs read, with their
 // meaning there.
+#include "common/text_file.h"
 #include "hub/disk.h"
 #include "hub/hub.h"
 
@@ -54,7 +55,7 @@ static void read_token(hub_settings *settings, const char *hf_home)
         size_t n;
         if (set_folder(&path, get("HF_TOKEN_PATH"), hf_home, "token") == HUB_OK &&
             hub_read_text(path.text, 4096, &text, &n) == HUB_OK)
-            token = text;
+            token = text + app_mark_bytes(text, n);
     }
     while (token && isspace((unsigned char)*token)) token++;
     size_t n = 0;

@@ -174,8 +174,10 @@ static frit_status open_named(opening *o, const frit_chat_tokens *tokens)
     char *text;
     size_t n_bytes;
     FRIT_TRY(frit_file_read(path, MAX_TEMPLATE_BYTES, &text, &n_bytes));
-    frit_status status = check_named(path, (frit_str){text, n_bytes});
-    if (status == FRIT_OK) status = frit_chat_new(&o->model->chat, (frit_str){text, n_bytes}, *tokens, &o->model->log);
+    const size_t n_mark = n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;   // a byte order mark
+    const frit_str source = {text + n_mark, n_bytes - n_mark};
+    frit_status status = check_named(path, source);
+    if (status == FRIT_OK) status = frit_chat_new(&o->model->chat, source, *tokens, &o->model->log);
     free(text);
     return status;
 }

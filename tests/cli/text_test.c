@@ -152,6 +152,43 @@ static void template_prints_the_prompt(void **state)
     expect(command, talk, 1, NULL, "No: user");
 }
 
+// Editors and shells of Windows begin text files with U+FEFF.
+static void a_byte_order_mark_is_no_part_of_a_text(void **state)
+{
+    (void)state;
+#define MARK "\xef\xbb\xbf"
+    static const struct {
+        const char *command, *content, *in_out;   // the file's name follows the command
+    } rows[] = {
+        {"template --messages", MARK "[{\"role\": \"user\", \"content\": \"hi there\"}]", "hi there"},
+        {"template --messages /dev/null --template", MARK "{{ messages }}", NULL},
+        {"run --raw -n 0 --json -f", MARK "Once", "\"prompt_tokens\": 2,"},
+        {"run --raw -n 0 --json -f", "Once", "\"prompt_tokens\": 2,"},
+        {"run --raw -p Once -n 1 --grammar", MARK "root ::= \"a\"", "a"},
+        {"run --raw -p Once -n 1 -j", MARK "{\"const\": 1}", "1"},
+        {"run --raw -p Once -n 1 --structural-tag", MARK "{\"format\": {\"type\": \"const_string\", \"value\": \"a\"}}",
+         "a"},
+        {"run -p Once -n 0 --json --chat-template", MARK "Once", "\"prompt_tokens\": 2,"},
+        {"tokenize --ids -f", MARK "Once", "7599"},
+        {"perplexity -c 16 -f", MARK "Once upon a time there was a king who had a daughter and she was more lovely",
+         ""},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        char command[1024];
+        snprintf(command, sizeof command, "%s '%s'", rows[i].command, file_with("mark.txt", rows[i].content));
+        outcome o = frit(command, NULL);
+        if (rows[i].in_out && (o.code != 0 || !strstr(o.out, rows[i].in_out)))
+            fail_msg("%s: %d: %s%s", rows[i].command, o.code, o.out, o.err);
+        assert_null(strstr(o.out, "\xef\xbb\xbf"));
+        outcome_free(&o);
+    }
+    expect("tokenize --ids", MARK "Once", 0, "7599", NULL);
+    char command[1024];
+    snprintf(command, sizeof command, "run -f '%s'", temp_path("wide.txt"));
+    write_file(temp_path("wide.txt"), "\xff\xfeh\0i\0", 6);
+    expect(command, NULL, 1, NULL, "is text in UTF-16; expected UTF-8");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +198,7 @@ int main(void)
         cmocka_unit_test(detokenize_gives_the_text_back),
         cmocka_unit_test(a_bare_tokenizer_file_is_model_enough_for_text),
         cmocka_unit_test(template_prints_the_prompt),
+        cmocka_unit_test(a_byte_order_mark_is_no_part_of_a_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
