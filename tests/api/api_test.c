@@ -72,7 +72,7 @@ static void greedy_text_is_always_the_same(void **state)
     char text[256];
     for (int i = 0; i < 2; i++) {
         continue_text(&t, "Once upon a time", text, sizeof text);
-        assert_string_equal(text, " there was a poor woodcutter who worked from morning until");
+        assert_string_equal(text, " there was a dear little girl who was loved by everyone");
     }
     end_talk(&t);
 }
@@ -81,7 +81,7 @@ static void a_seed_decides_the_text(void **state)
 {
     (void)state;
     char first[256], again[256], other[256];
-    frit_sampler_options sampling = {.temp = 1, .top_k = 40, .top_p = 0.95f, .repeat_penalty = 1.1f, .seed = 7};
+    frit_sampler_options sampling = {.temp = 4, .top_k = 40, .repeat_penalty = 1.1f, .seed = 7};
     talk t = make_talk(NULL, &sampling);
     continue_text(&t, "Once upon a time", first, sizeof first);
     frit_sampler_reset(t.sampler);

@@ -70,7 +70,7 @@ static void every_command_says_what_it_does(void **state)
                 "nothing to answer yet", "taken back: Hello", "no messages yet");
     EXPECT_SAID("-q -n 4", "/rgen\n/frobnicate\n", "did you mean /regen?", "/help lists them");
     EXPECT_SAID("-q -n 4", "/read\n/read /nonexistent\n/save\n/load\n/load /nonexistent\n/tools /nonexistent\n",
-                "/read FILE [QUESTION]", "/nonexistent: No such file", "/save FILE", "/load FILE", "not a JSON list");
+                "/read FILE [QUESTION]", "/nonexistent: No such file", "/save FILE", "/load FILE");
     EXPECT_SAID("-q -n 4", "//etc is a folder\n/show messages\n", "user: /etc is a folder");
     EXPECT_SAID("-q -n 4", "\"\"\"one\ntwo\n\nthree\"\"\"\n\"\"\"\nfour\n\"\"\"\n/show messages\n",
                 "user: one\ntwo\n\nthree\n", "user: four\n");
@@ -149,7 +149,7 @@ static void an_answer_goes_on_where_the_context_ends(void **state)
         *out = run_piped("-c 128 -n 60", "Tell me a story.\nTell me the tale of Rapunzel.\n/stats\n", &code, &err);
     assert_int_equal(code, 0);
     assert_non_null(strstr(err, "the context was full: the model no longer sees the oldest 2 messages"));
-    assert_non_null(strstr(out, "full of the finest vegetables and flowers; but there was a high wall all round it"));
+    assert_non_null(strstr(out, "from which a splendid garden could be seen"));
     assert_non_null(strstr(err, "answer       60 tokens"));
     free(out);
     free(err);
@@ -379,7 +379,7 @@ static void one_interrupt_stops_the_answer_and_a_second_one_leaves(void **state)
     terminal t = open_terminal("xterm", arguments);
     await(&t, "> ");
     type(&t, "Tell me the tale of Rapunzel.\r");
-    await(&t, "There once");
+    await(&t, "There were");
     type(&t, "\x03");
     const size_t answer = t.at;
     await(&t, "> ");
@@ -490,7 +490,7 @@ static void what_is_typed_during_an_answer_waits_for_the_next_line(void **state)
     terminal t = open_terminal("xterm", long_answer);
     await(&t, "> ");
     type(&t, "Tell me the tale of Rapunzel.\r");
-    await(&t, "There once");
+    await(&t, "There were");
     type(&t, "/tokens Once upon a time\r");
     await(&t, "\033[?2004h> ");
     const size_t prompt = t.at;
@@ -509,10 +509,10 @@ static void an_answer_is_drawn_again_when_the_terminal_is_resized(void **state)
     terminal t = open_terminal("xterm", long_answer);
     await(&t, "> ");
     type(&t, "Tell me the tale of Rapunzel.\r");
-    await(&t, "There once lived a man");
+    await(&t, "There were once a man");
     assert_int_equal(ioctl(t.fd, TIOCSWINSZ, &narrow), 0);
     await(&t, "\033[J");
-    await(&t, "There once lived a man and his\r\nwife,");
+    await(&t, "There were once a man and a\r\nwoman who");
     await(&t, "> ");
     type(&t, "/exit\r");
     assert_int_equal(close_terminal(&t), 0);

@@ -20,7 +20,7 @@ function(expect text part)
 endfunction()
 
 run(0 told run -p "Tell me the tale of Rapunzel." --temp 0 -n 12)
-expect("${told}" "There once lived a man and his wife, who had long")
+expect("${told}" "There were once a man and a woman who had long")
 run(0 measured bench -p 1 -n 0 -r 1 --no-probe)
 expect("${measured}" "cpu ${ISA} ")
 if(LACKS)

@@ -16,7 +16,7 @@ const weather = { type: "function", function: { name: "get_weather", description
 
 test("a stream is the answer", async () => {
   const whole = await tales.chat.completions.create(asked);
-  assert.match(whole.choices[0].message.content, /There once lived a man and his wife/);
+  assert.match(whole.choices[0].message.content, /There were once a man and a woman/);
   let text = "", usage = null;
   for await (const chunk of await tales.chat.completions.create(
     { ...asked, stream: true, stream_options: { include_usage: true } })) {

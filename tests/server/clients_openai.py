@@ -33,7 +33,7 @@ class Chat(unittest.TestCase):
         self.assertEqual(answer.model, "fable")
         choice = answer.choices[0]
         self.assertEqual(choice.message.role, "assistant")
-        self.assertIn("There once lived a man and his wife", choice.message.content)
+        self.assertIn("There were once a man and a woman", choice.message.content)
         self.assertEqual(choice.finish_reason, "length")
         self.assertEqual(answer.usage.completion_tokens, 20)
         self.assertEqual(answer.usage.total_tokens, answer.usage.prompt_tokens + 20)
