@@ -37,7 +37,8 @@ static void the_same_seed_gives_the_same_text(void **state)
 {
     (void)state;
     outcome a = frit("run -q --raw -p 'Once upon a time' -n 20 --temp 4 --top-k 0 --top-p 1 --min-p 0 --seed 7", NULL);
-    expect("run -q --raw -p 'Once upon a time' -n 20 --temp 4 --top-k 0 --top-p 1 --min-p 0 --seed 7", NULL, 0, a.out, NULL);
+    expect("run -q --raw -p 'Once upon a time' -n 20 --temp 4 --top-k 0 --top-p 1 --min-p 0 --seed 7", NULL, 0, a.out,
+           NULL);
     outcome b = frit("run -q --raw -p 'Once upon a time' -n 20 --temp 4 --top-k 0 --top-p 1 --min-p 0 --seed 8", NULL);
     assert_string_not_equal(a.out, b.out);
     outcome_free(&a);

@@ -44,7 +44,8 @@ static void make_dialogue(dialogue *d, const frit_model *model, const tale *t)
     snprintf(question, sizeof question, "Tell me the tale of %s.", t->title);
     const frit_message message = {.role = "user", .content = question};
     assert_ok(frit_chat_tokenize(model, &message, 1, NULL, d->tokens, MAX_TOKENS, &d->n_prompt));
-    assert_ok(frit_tokenize(model, text, strlen(text), 0, d->tokens + d->n_prompt, MAX_TOKENS - d->n_prompt - 1, &n_text));
+    assert_ok(
+        frit_tokenize(model, text, strlen(text), 0, d->tokens + d->n_prompt, MAX_TOKENS - d->n_prompt - 1, &n_text));
     frit_model_get_info(model, &info);
     for (frit_token id = 0; id < info.n_vocab; id++)
         if (frit_token_is_end(model, id)) end = id;   // the last of them ends a message
