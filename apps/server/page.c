@@ -14,11 +14,11 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 // The page may load its own files and ask its own server, and nothing else: no script or style within HTML, no other
-// host, no frame around it. Only what the sanitizer made is taken as HTML.
-#define POLICY                                                                              \
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " \
-    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; "     \
-    "require-trusted-types-for 'script'; trusted-types dompurify"
+// host, no frame around it. Only what the sanitizer made is taken as HTML, and one script (render.js) runs as a worker.
+#define POLICY                                                                                                 \
+    "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:; " \
+    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; "                        \
+    "require-trusted-types-for 'script'; trusted-types dompurify frit"
 
 static const struct {
     const char *name, *value;

@@ -78,7 +78,8 @@ static void files_have_their_types_and_a_strict_policy(void **state)
 static void the_page_is_small(void **state)
 {
     (void)state;
-    static const char *const paths[] = {"/", "/assets/app.js", "/assets/app.css", "/assets/theme.js"};
+    static const char *const paths[] = {"/", "/assets/app.js", "/assets/worker.js", "/assets/app.css",
+                                        "/assets/theme.js"};
     size_t n = 0;
     for (size_t i = 0; i < FRIT_COUNT(paths); i++) {
         reply r = ask("GET", paths[i], GZIP PASSWORD);

@@ -46,7 +46,7 @@ const page = await build({
 });
 const others = await build({
     ...common,
-    entryPoints: { theme: "src/theme_early.js", docs: "docs/docs.js", "docs-style": "docs/docs.css" },
+    entryPoints: { theme: "src/theme_early.js", worker: "src/worker.js", docs: "docs/docs.js", "docs-style": "docs/docs.css" },
 });
 
 rmSync(out, { recursive: true, force: true });

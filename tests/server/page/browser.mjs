@@ -52,6 +52,7 @@ export async function send(page, text) {
 
 export async function ended(page) {
     await page.waitForSelector("button[aria-label='Send']");
+    await rendered(page);
 }
 
 // Answers come slowly from here on, however fast the machine is.
@@ -67,6 +68,12 @@ export async function ask(page, text) {
     const n = await whole.count();
     await send(page, text);
     await whole.nth(n).waitFor();
+    await rendered(page);
+}
+
+// Texts become HTML in a worker.
+export async function rendered(page) {
+    await page.waitForFunction(() => !document.querySelector("[aria-busy=true]"));
 }
 
 export const button = (page, name) => page.getByRole("button", { name, exact: true });

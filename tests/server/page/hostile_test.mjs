@@ -2,7 +2,7 @@
 // What a model, a file or a title says is never run, loads nothing, and looks like no part of the page.
 import assert from "node:assert/strict";
 
-import { ask, button, lastAnswer, pretend } from "./browser.mjs";
+import { ask, button, lastAnswer, pretend, rendered, send } from "./browser.mjs";
 
 const ATTACKS = [
     "<img src=x onerror=alert(1)>", "<script>alert(1)</script>", "<svg onload=alert(1)><a/></svg>",
@@ -63,6 +63,59 @@ async function markdownShowsAsItShould({ page }) {
     assert.equal(await prose.locator(".code-bar span").innerText(), "python");
 }
 
+// Texts that take a parser, a highlighter or the stack more than there is; what of them must be seen in the end.
+const LANGUAGES = "bash c cpp csharp css diff dockerfile go haskell ini java javascript json kotlin latex lua makefile markdown perl php python r ruby rust scala sql swift typescript xml yaml".split(" ");
+const fence = (language, code) => `\`\`\`${language}\n${code}\n\`\`\``;
+const HEAVY = [
+    ["links in a markdown block", fence("markdown", "[a](".repeat(10000)), "[a]([a]("],
+    ["lines of links in a markdown block", fence("md", "[a](\n".repeat(8000)), "[a]("],
+    ["C# that takes highlight.js a minute", fence("csharp", "SELECT \n".repeat(6000)), "SELECT"],
+    ["an address of e-mail", "a.".repeat(30000) + "@", "a.a.a."],
+    ["deep quotes", "> ".repeat(3000) + "deep", "> > deep"],
+    ["quotes that a browser would nest", "> ".repeat(200) + "deep", "> > deep"],
+    ["deep lists", Array.from({ length: 800 }, (_, i) => `${" ".repeat(i)}- deep`).join("\n"), "- deep"],
+    ["deep numbers", "1. ".repeat(3000) + "deep", "1. deep"],
+    ["deep emphasis", "*".repeat(4000) + "deep" + "*".repeat(4000), "*deep*"],
+    ["deep formulas", `$$${"{".repeat(5000)}${"}".repeat(5000)}$$`, "{{{"],
+    ["formulas that are not closed", "\\(\\(".repeat(20000), "(((("],
+    ["pictures that are not closed", "![".repeat(20000), "![!["],
+    ...LANGUAGES.map((language) => [`${language} of one long line`, fence(language, "aA a_0x(\"<[".repeat(4500)), "aA a_0x"]),
+];
+
+// The page answers while a text is worked on, and shows it in the end.
+async function heavyTextsDoNotStopThePage({ page, url }) {
+    for (const [name, text, seen] of HEAVY) {
+        await pretend(page, [{ content: text }, { content: "\n\nThe *end*." }]);
+        await send(page, name);
+        const answers = page.locator(".message.assistant:not(.writing)");
+        await answers.first().waitFor();
+        for (let i = 0; i < 4; i++) {
+            const start = Date.now();
+            await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 50)));
+            assert.ok(Date.now() - start < 1500, `${name}: the page stood still for ${Date.now() - start} ms`);
+        }
+        await rendered(page);
+        const found = await lastAnswer(page).locator(".prose").textContent();
+        assert.ok(found.includes(seen), `${name}: ${found.slice(0, 200)}`);
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), name);
+        await page.goto("about:blank");
+        await page.goto(url);
+        await page.waitForFunction(() => document.querySelector(".model select")?.options.length > 0);
+    }
+}
+
+async function oneHeavyBlockLeavesTheOthersAsTheyAre({ page }) {
+    const heavy = fence("csharp", "SELECT \n".repeat(6000));
+    await pretend(page, [{ content: `A **bold** word.\n\n${heavy}\n\n${"> ".repeat(100)}deep\n\n` }, { content: "- a *list*" }]);
+    await ask(page, "Show me.");
+    const prose = lastAnswer(page).locator(".prose");
+    assert.equal(await prose.locator("strong").innerText(), "bold");
+    assert.equal(await prose.locator("li em").innerText(), "list");
+    assert.equal(await prose.locator(".code-bar span").innerText(), "csharp");
+    assert.equal(await prose.locator("pre span").count(), 0);
+    assert.match(await prose.locator(".as-written").innerText(), /^> > .* deep$/);
+}
+
 async function hostileTitlesAndFilesAreTexts({ page }) {
     const evil = "<img src=x onerror=alert(1)>";
     const node = { id: "a", parent: "root", role: "user", content: evil };
@@ -88,10 +141,20 @@ async function hostileTitlesAndFilesAreTexts({ page }) {
         await button(page, "Close this notice").click();
     }
     assert.equal(await page.locator(".entry").count(), 1);
+
+    const n = 30000, many = {};   // branches of one long conversation
+    for (let i = 0; i < n; i++)
+        many[`a${i}`] = { id: `a${i}`, parent: i < 40 || i > n - 40 ? (i === 0 ? "root" : "a0") : `a${i - 1}`, role: "tool", content: "x" };
+    const start = Date.now();
+    await give({ ...good, conversations: [{ title: "many", nodes: many, chosen: { a0: "a1" }, settings: {} }] });
+    await page.locator(".entry-open", { hasText: "many" }).waitFor();
+    assert.ok(Date.now() - start < 20000, `${n} messages take ${Date.now() - start} ms`);
 }
 
 export const tests = [
     { name: "nothing of an answer runs, loads or leaves", run: nothingOfAnAnswerRuns },
     { name: "Markdown, code and math show as they should", run: markdownShowsAsItShould },
+    { name: "texts that are heavy to render do not stop the page", run: heavyTextsDoNotStopThePage },
+    { name: "one heavy block leaves the others as they are", run: oneHeavyBlockLeavesTheOthersAsTheyAre },
     { name: "hostile titles and files are texts", run: hostileTitlesAndFilesAreTexts },
 ];

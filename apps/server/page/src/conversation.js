@@ -56,12 +56,12 @@ export function choose(conversation, node) {
 
 // Without the message and all that follow it.
 export function removeNode(conversation, id) {
-    const nodes = { ...conversation.nodes };
-    const drop = (gone) => {
-        delete nodes[gone];
-        for (const child of childrenOf(conversation, gone)) drop(child.id);
-    };
-    drop(id);
+    const nodes = { ...conversation.nodes }, gone = [id];
+    const children = Map.groupBy(Object.values(nodes), (node) => node.parent);
+    for (let at = 0; at < gone.length; at++) {
+        delete nodes[gone[at]];
+        gone.push(...(children.get(gone[at]) ?? []).map((child) => child.id));
+    }
     return { ...conversation, nodes };
 }
 

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT
-// Markdown to nodes of the document. A model's text is hostile: what the Markdown becomes goes through a sanitizer with
-// a list of what is allowed, pictures of other hosts become links, and no text becomes HTML elsewhere.
-import createSanitizer from "dompurify";
-import { Marked } from "marked";
+// Markdown to HTML, in the worker (worker.js). What comes out is not safe yet: sanitize.js takes it.
+import { Lexer, Marked } from "marked";
 
-import { copyText } from "./clipboard.js";
 import { escape } from "./escape.js";
 import { highlight } from "./highlight.js";
+import { BARE, FULL, PLAIN } from "./levels.js";
 import { mathExtensions } from "./math.js";
+
+const MAX_DEPTH = 60;         // of quotes, lists and their items within each other; browsers nest 512 elements at most
+const MAX_HTML = 1000000;     // characters that one block may become
 
 // HTML of a text: bare tags such as <sub> stay, everything else is shown as it was written.
 const BARE_TAGS = /&lt;(\/?(?:b|br|del|details|em|i|ins|kbd|mark|q|s|samp|small|strong|sub|summary|sup|u|var)) ?\/?&gt;/gi;
 
-const renderer = {
+const rendererWith = (color) => ({
     html({ text }) {
         return escape(text).replace(BARE_TAGS, "<$1>");
     },
     code({ text, lang }) {
-        const language = /^[\w+#-]*/.exec(lang ?? "")[0].toLowerCase();
-        const html = highlight(text, language) ?? escape(text);
+        const language = /^[\w+#-]{0,40}/.exec(lang ?? "")[0].toLowerCase();
+        const html = color(text, language) ?? escape(text);
         return `<pre data-language="${escape(language)}"><code>${html}</code></pre>\n`;
     },
     image({ href, title, text }) {
@@ -26,119 +27,21 @@ const renderer = {
         return href.startsWith("data:image/") ? `<img src="${escape(href)}" alt="${name}">`
                                               : `<a href="${escape(href)}">${name}</a>`;
     },
-};
-
-const marked = new Marked({ gfm: true, breaks: false, renderer, extensions: mathExtensions });
-
-// ------------------------------------------------------------------------------------ the sanitizer
-
-const TAGS = ["a", "abbr", "b", "blockquote", "br", "code", "del", "details", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6",
-              "hr", "i", "img", "input", "ins", "kbd", "li", "mark", "ol", "p", "pre", "q", "s", "samp", "small", "span",
-              "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul", "var"];
-const MATH = ["math", "menclose", "merror", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom",
-              "mprescripts", "mroot", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd",
-              "mtext", "mtr", "munder", "munderover", "none", "semantics"];
-const ATTRIBUTES = ["align", "alt", "checked", "class", "colspan", "data-language", "data-style", "disabled", "href", "open", "rowspan", "src",
-                    "start", "title", "type", "accent", "accentunder", "columnalign", "columnlines", "columnspacing", "depth",
-                    "display", "displaystyle", "encoding", "fence", "form", "height", "linethickness", "lspace", "mathvariant",
-                    "maxsize", "minsize", "movablelimits", "notation", "rowlines", "rowspacing", "rspace", "scriptlevel",
-                    "separator", "stretchy", "symmetric", "voffset", "width", "xmlns"];
-const OPTIONS = {
-    ALLOWED_TAGS: [...TAGS, ...MATH, "#text"],
-    ALLOWED_ATTR: ATTRIBUTES,
-    ALLOW_DATA_ATTR: false,
-    ALLOW_ARIA_ATTR: false,
-    ADD_URI_SAFE_ATTR: ATTRIBUTES.filter((name) => name !== "href" && name !== "src"),   // which are no addresses
-    ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|data:image\/(?:png|jpeg|gif|webp);)/i,
-    RETURN_DOM_FRAGMENT: true,
-};
-const CLASSES = /^(?:hljs(?:-[\w-]+)?|tml-[\w-]+|mathcal|mathscr)$/;
-
-const sanitizer = createSanitizer(window);
-
-// Classes are the page's own: a text may not look like a part of the page.
-function cleanClass(node) {
-    const classes = [...node.classList].filter((name) => CLASSES.test(name));
-    if (classes.length > 0) node.setAttribute("class", classes.join(" "));
-    else node.removeAttribute("class");
-}
-
-sanitizer.addHook("afterSanitizeAttributes", (node) => {
-    if (node.hasAttribute("class")) cleanClass(node);
-    switch (node.localName) {
-    case "a":
-        node.setAttribute("rel", "noopener noreferrer nofollow");
-        node.setAttribute("target", "_blank");
-        break;
-    case "img":
-        if (!node.getAttribute("src")?.startsWith("data:image/")) node.removeAttribute("src");
-        break;
-    case "input":   // of a list of tasks, and nothing else
-        node.setAttribute("type", "checkbox");
-        node.setAttribute("disabled", "");
-        node.setAttribute("aria-label", "done");
-        break;
-    }
 });
 
-// ------------------------------------------------------------------------------------ what the page adds
+const writers = {
+    [FULL]: new Marked({ gfm: true, breaks: false, renderer: rendererWith(highlight), extensions: mathExtensions }),
+    [BARE]: new Marked({ gfm: true, breaks: false, renderer: rendererWith(() => null) }),
+};
 
-function copyButton(code) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "copy";
-    button.textContent = "Copy";
-    button.addEventListener("click", async () => {
-        button.textContent = (await copyText(code.textContent)) ? "Copied" : "Not copied";
-        setTimeout(() => { button.textContent = "Copy"; }, 1500);
-    });
-    return button;
+function isDeep(tokens, left = MAX_DEPTH) {
+    return left === 0 || tokens.some(({ tokens: within = [], items = [] }) => isDeep(within, left - 1) || isDeep(items, left - 1));
 }
-
-// A wide block scrolls by itself, for keys too.
-function scrollable(node, name, child) {
-    node.className = name;
-    child.tabIndex = 0;
-    child.setAttribute("role", "region");
-    return node;
-}
-
-function frameCode(pre) {
-    const frame = scrollable(document.createElement("div"), "code-block", pre);
-    const bar = document.createElement("div");
-    const language = pre.getAttribute("data-language") || "text";
-    bar.className = "code-bar";
-    bar.append(Object.assign(document.createElement("span"), { textContent: language }), copyButton(pre));
-    pre.setAttribute("aria-label", `Code, ${language}`);
-    pre.replaceWith(frame);
-    frame.append(bar, pre);
-}
-
-function frameTable(table) {
-    const frame = document.createElement("div");
-    table.replaceWith(frame);
-    frame.append(table);
-    frame.className = "table-frame";
-    frame.tabIndex = 0;
-    frame.setAttribute("role", "region");
-    frame.setAttribute("aria-label", "Table");
-}
-
-// Styles of formulas: the policy forbids them within HTML, and these are harmless.
-const PROPERTIES = /^(?:border|border-(?:bottom|left|right|top)|color|background-color|font-weight|math-depth|padding|padding-(?:bottom|left|right|top)|text-align|width)$/;
-
-function applyStyle(node) {
-    for (const [, name, value] of node.getAttribute("data-style").matchAll(/([\w-]+)\s*:\s*([^;]+)/g))
-        if (PROPERTIES.test(name) && !value.includes("url")) node.style.setProperty(name, value);
-    node.removeAttribute("data-style");
-}
-
-// ------------------------------------------------------------------------------------ blocks
 
 // The blocks of a text, by their source. While a text grows only the last one changes.
 export function blocksOf(text) {
-    const blocks = [];
-    for (const token of marked.lexer(text)) {
+    const lexer = new Lexer(writers[FULL].defaults), blocks = [];
+    for (const token of lexer.blockTokens(text.replace(/\r\n?/g, "\n"), lexer.tokens)) {
         if (token.type === "def") return [text];   // a link's address may be used in any block
         if (token.type === "space" && blocks.length > 0) blocks[blocks.length - 1] += token.raw;
         else blocks.push(token.raw);
@@ -146,10 +49,11 @@ export function blocksOf(text) {
     return blocks;
 }
 
-export function renderMarkdown(source) {
-    const fragment = sanitizer.sanitize(marked.parse(source), OPTIONS);
-    fragment.querySelectorAll("[data-style]").forEach(applyStyle);
-    fragment.querySelectorAll("pre").forEach(frameCode);
-    fragment.querySelectorAll("table").forEach(frameTable);
-    return fragment;
+// null: the source is shown as it was written.
+export function htmlOf(source, level) {
+    if (level >= PLAIN) return null;
+    const tokens = writers[level].lexer(source);
+    if (isDeep(tokens)) return null;
+    const html = writers[level].parser(tokens);
+    return html.length > MAX_HTML ? null : html;
 }

@@ -53,12 +53,14 @@ function node(id, value) {
 
 // Every message must hang on the root: no cycles, no strays.
 function checkTree(nodes) {
+    const good = new Set();
     for (const start of Object.values(nodes)) {
-        const seen = new Set();
-        for (let at = start; at.parent !== ROOT; at = nodes[at.parent]) {
-            if (!Object.hasOwn(nodes, at.parent) || seen.has(at.id)) throw new Error("a message has no way to the first one");
-            seen.add(at.id);
+        const way = new Set();
+        for (let at = start; at.parent !== ROOT && !good.has(at.id); at = nodes[at.parent]) {
+            if (!Object.hasOwn(nodes, at.parent) || way.has(at.id)) throw new Error("a message has no way to the first one");
+            way.add(at.id);
         }
+        way.forEach((id) => good.add(id));
     }
 }
 

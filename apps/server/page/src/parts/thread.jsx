@@ -8,7 +8,7 @@ import { Message } from "./message.jsx";
 const NEAR = 80;   // pixels from the end
 
 export function Thread() {
-    const box = useRef();
+    const box = useRef(), list = useRef();
     const follows = useRef(true);
     const nodes = path.value;
     useEffect(() => {
@@ -18,13 +18,14 @@ export function Thread() {
     useLayoutEffect(() => {
         if (follows.current) box.current.scrollTop = box.current.scrollHeight;
     }, [nodes]);
-    useEffect(() => {   // where a panel opens, or a phone's keyboard
+    useEffect(() => {   // where a text is rendered, a panel opens, or a phone's keyboard
         const observer = new ResizeObserver(() => {
             if (follows.current) box.current.scrollTop = box.current.scrollHeight;
         });
         observer.observe(box.current);
+        if (list.current) observer.observe(list.current);
         return () => observer.disconnect();
-    }, []);
+    }, [nodes.length > 0]);
     const onScroll = () => {
         const { scrollHeight, scrollTop, clientHeight } = box.current;
         follows.current = scrollHeight - scrollTop - clientHeight < NEAR;
@@ -39,7 +40,7 @@ export function Thread() {
                 </div>
             )}
             {nodes.length > 0 && (
-                <ol class="messages">
+                <ol class="messages" ref={list}>
                     {nodes.map((node, i) => <Message key={node.id} node={node} isLast={i === nodes.length - 1} />)}
                 </ol>
             )}

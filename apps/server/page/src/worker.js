@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// The worker that makes HTML of texts. Some texts take a parser or a highlighter minutes, or more stack than there is:
+// here they do not stop the page, which ends a worker that takes too long (render.js).
+import { BARE, FULL } from "./levels.js";
+import { blocksOf, htmlOf } from "./markdown.js";
+
+// What was slow before, or begins with it, gets less. `whole`: the text as such, not one block of it.
+function levelOf(source, slow, whole) {
+    const found = slow.filter((one) => one.whole === whole && source.startsWith(one.source));
+    return Math.max(FULL, ...found.map((one) => one.level));
+}
+
+// More than the stack holds, for one.
+function attempt(make, otherwise) {
+    try {
+        return make();
+    } catch {
+        return otherwise;
+    }
+}
+
+onmessage = ({ data: { text, shown, slow } }) => {
+    const level = levelOf(text, slow, true);
+    const sources = (level === FULL && attempt(() => blocksOf(text), null)) || [text];
+    postMessage({ sources });
+    sources.forEach((source, at) => {
+        if (shown[at] === source) {
+            postMessage({ at, isShown: true });
+            return;
+        }
+        const least = Math.max(level, levelOf(source, slow, false));
+        const html = attempt(() => htmlOf(source, least), null) ?? (least < BARE ? attempt(() => htmlOf(source, BARE), null) : null);
+        postMessage({ at, html });
+    });
+};
+postMessage({ isReady: true });
