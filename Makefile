@@ -111,6 +111,7 @@ asan-python:
 ## make wheels     builds wheels into build/wheels, by zig (WHEELS="linux-x86_64 macos-aarch64"), or for this machine (WHEELS=native)
 wheels:
 	@tools/setup zig
+	@tools/setup page
 	@bindings/python/wheel.sh build/wheels $(or $(WHEELS),$(PLATFORMS))
 
 ## make check-deploy  validates what is in deploy/, with validators from PyPI (into build/check-deploy)
@@ -145,11 +146,13 @@ test-structured:
 ## make dist       writes a release into build/dist: source, archives and wheels for Linux, macOS and Windows, SBOMs, recipes, sums
 dist:
 	@tools/setup zig
+	@tools/setup page
 	@packaging/dist build/dist $(DIST_NAMES)
 
 ## make deb        builds the Debian packages, into build/dist
 deb:
 	@tools/setup deb
+	@tools/setup page
 	@packaging/deb build/dist
 
 ## make check-packages  checks what both wrote: runs archives, validates SBOMs and recipes, installs in a bare root

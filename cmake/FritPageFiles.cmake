@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-# The web page of frit serve: frit_page_source is a C file with its files. Its libraries come from npm, by
-# `tools/setup page`; where they or Node.js are absent, a short page says so. The page of the interface needs neither.
-option(FRIT_PAGE "Bundle the web page, where Node.js and the page's libraries are installed" ON)
+# The web page of frit serve: frit_page_source is a C file with its files, frit_page_licenses, where it is set, has the licences
+# of its libraries. They come from npm, by `tools/setup page`. Where they or Node.js are absent, the built page that a source
+# tarball brings along is taken (packaging/page), and where that is absent too, a short page says so. The page of the
+# interface needs none of them.
+option(FRIT_PAGE "Bundle the web page, where it is built or Node.js and the page's libraries are installed" ON)
 set(FRIT_PAGE_TOOLS ${CMAKE_SOURCE_DIR}/build/tools/page CACHE PATH "Where tools/setup installs the page's libraries")
 find_program(FRIT_NODE NAMES node nodejs)
 
@@ -18,6 +20,11 @@ if(FRIT_PAGE AND FRIT_NODE AND EXISTS ${FRIT_PAGE_TOOLS}/node_modules/esbuild)
                        COMMENT "Bundling the web page")
     set(page_needs ${bundle}/index.html.gz)
     set(page_files ${bundle}/*.gz)
+    set(frit_page_licenses ${bundle}/licenses.txt)
+elseif(FRIT_PAGE AND EXISTS ${page}/built/index.html.gz)
+    file(GLOB page_needs CONFIGURE_DEPENDS ${page}/built/*.gz)
+    set(page_files ${page}/built/*.gz)
+    set(frit_page_licenses ${page}/built/licenses.txt)
 else()
     message(STATUS "Node.js or the page's libraries are not here: frit serve has a short page only")
     set(page_needs ${page_docs} ${page}/plain/index.html)

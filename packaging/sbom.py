@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """sbom.py VERSION FILE...: writes FILE.cdx.json for each archive and wheel: its parts, versions and licences (CycloneDX 1.5).
 
-The parts are the rows of libraries.tsv for the file's system, which platforms.tsv tells; a source tarball has none. The
-document's number comes from the file's hash, its time from SOURCE_DATE_EPOCH: the same file gives the same document.
+The parts are the rows of libraries.tsv for the file's system, which platforms.tsv tells, and what the web page consists of
+where the server is; a source tarball has the page alone. The document's number comes from the file's hash, its time from
+SOURCE_DATE_EPOCH: the same file gives the same document.
 """
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import time
 import uuid
@@ -17,10 +19,16 @@ COLUMNS = {"libraries.tsv": ("name", "version", "licence", "copyright", "file", 
            "platforms.tsv": ("name", "target", "system", "processor", "wheel", "archive")}
 
 
-def table(name):
-    """The rows of a table of this folder, as dictionaries."""
-    with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
+def table(name, folder=FOLDER):
+    """The rows of a table, as dictionaries."""
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
         return [dict(zip(COLUMNS[name], line.rstrip("\n").split("\t"))) for line in file if not line.startswith("#")]
+
+
+def page_table():
+    """The rows of the libraries of the web page, which packaging/page builds if need be."""
+    folder = subprocess.run([os.path.join(FOLDER, "page")], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return table("libraries.tsv", folder)
 
 
 def system_of(file):
@@ -31,9 +39,9 @@ def system_of(file):
     return ""
 
 
-def component(row):
-    purl = f"pkg:generic/{row['name']}@{row['version']}"
-    single = "AND" not in row["licence"]
+def component(row, kind="generic"):
+    purl = f"pkg:{kind}/{row['name'].replace('@', '%40')}@{row['version']}"
+    single = " " not in row["licence"]
     return {"type": "library", "bom-ref": purl, "name": row["name"], "version": row["version"],
             "licenses": [{"license": {"id": row["licence"]}} if single else {"expression": row["licence"]}],
             "copyright": row["copyright"], "purl": purl}
@@ -44,6 +52,8 @@ def document(version, file):
     with open(file, "rb") as content:
         digest = hashlib.sha256(content.read()).hexdigest()
     parts = [component(row) for row in table("libraries.tsv") if system_of(name) in row["systems"].split()]
+    if system_of(name) != "windows":   # where the server is
+        parts += [component(row, "npm") for row in page_table()]
     if not name.endswith(".whl"):
         parts.append({"type": "machine-learning-model", "bom-ref": "fable.gguf", "name": "fable-30m",
                       "licenses": [{"license": {"id": "CC0-1.0"}}]})

@@ -2,6 +2,7 @@
 """What make dist wrote: sums, archives and wheels that run here (by an emulator too), what their libraries export and need,
 SBOMs, recipes, and CI's workflows (tests/packaging/check.sh). A program that is not installed skips its test, and that is said."""
 import glob
+import gzip
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import urllib.request
 import zipfile
 
 import lief
@@ -24,7 +26,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 FOLDER = sys.argv.pop(1)
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "packaging"))
-from sbom import table  # noqa: E402
+from sbom import page_table, table  # noqa: E402
 
 PYTHONS = os.path.join(ROOT, "build", "check-packages", "python")
 PLATFORMS = {row["name"]: row for row in table("platforms.tsv")}
@@ -186,6 +188,70 @@ class Archives(unittest.TestCase):
                     self.assertLessEqual(commands, words, f"{name}: {ending}")
 
 
+def served(command, *arguments):
+    """What a server of this command says at its addresses, unpacked: {path: text}."""
+    server = subprocess.Popen([*command, "serve", "--port", "0", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True)
+    try:
+        url = next(filter(None, (re.search(r"http://\S+", line) for line in server.stderr)))[0]
+        texts = {}
+        for path in ("/", "/assets/app.js", "/assets/worker.js", "/assets/licenses.txt"):
+            request = urllib.request.Request(url.rstrip("/") + path, headers={"Accept-Encoding": "gzip"})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                texts[path] = gzip.decompress(answer.read()).decode()
+        return texts
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+class Page(unittest.TestCase):
+    """The web page is in everything that has a server, with the licences of its libraries."""
+
+    def whole(self, texts):
+        self.assertIn("assets/app.js", texts["/"])
+        self.assertGreater(len(texts["/assets/app.js"]), 50_000)
+        self.assertGreater(len(texts["/assets/worker.js"]), 100_000)
+        for row in page_table():
+            self.assertIn(f"{row['name']} {row['version']}", texts["/assets/licenses.txt"])
+
+    def test_the_source_tarball_has_it_built(self):
+        name = f"frit-{version()}"
+        with tarfile.open(os.path.join(FOLDER, name + ".tar.gz")) as packed:
+            found = {os.path.basename(path) for path in packed.getnames() if path.startswith(f"{name}/apps/server/page/built/")}
+        self.assertLessEqual({"index.html.gz", "app.js.gz", "app.css.gz", "worker.js.gz", "licenses.txt", "libraries.tsv"}, found)
+
+    def test_archives_serve_it(self):
+        found = [(name, archive) for name in PLATFORMS if name.startswith("linux") for archive in archives("-" + name)]
+        if not found:
+            self.skipTest("no archive for Linux")
+        for name, archive in found:
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                top = unpack(archive, folder)
+                self.assertTrue(os.path.exists(os.path.join(top, "share/doc/frit/web-page-notices.txt")))
+                self.whole(served([*emulator(self, name), os.path.join(top, "bin/frit")]))
+
+    def test_wheels_serve_it(self):
+        if not wheels("linux"):
+            self.skipTest("no wheel for Linux")
+        for name, path in wheels("linux"):
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                unpack(path, folder)
+                self.assertTrue(os.path.exists(os.path.join(folder, "frit/licences/web-page.txt")))
+                command = os.path.join(folder, "frit/bin/frit")
+                os.chmod(command, 0o755)
+                self.whole(served([*emulator(self, name), command], MODEL))
+
+    def test_debian_packages_serve_it(self):
+        found = glob.glob(os.path.join(FOLDER, f"frit_{version()}*.deb"))
+        if not found or not shutil.which("dpkg-deb"):
+            self.skipTest("no Debian package, or no dpkg-deb")
+        with tempfile.TemporaryDirectory() as folder:
+            output(self, "dpkg-deb", "-x", found[0], folder)
+            self.assertTrue(glob.glob(os.path.join(folder, "usr/share/doc/frit/web-page-notices.txt*")))
+            self.whole(served([os.path.join(folder, "usr/bin/frit")]))
+
+
 class Wheels(unittest.TestCase):
     """Each is installed by pip for its platform; where an emulator and a Python are, it generates."""
 
@@ -333,8 +399,11 @@ class Materials(unittest.TestCase):
             with open(os.path.join(FOLDER, name + ".cdx.json"), encoding="utf-8") as file:
                 text = file.read()
             self.assertIsNone(validator.validate_str(text), name)
+            parts = [part["name"] for part in json.loads(text)["components"]]
             if name != f"frit-{version()}.tar.gz":
-                self.assertIn("pcre2", [part["name"] for part in json.loads(text)["components"]])
+                self.assertIn("pcre2", parts)
+            if "win" not in name:
+                self.assertLessEqual({row["name"] for row in page_table()}, set(parts), name)
             with open(os.path.join(FOLDER, name), "rb") as content:
                 digest = hashlib.sha256(content.read()).hexdigest()
             self.assertEqual(json.loads(text)["metadata"]["component"]["hashes"][0]["content"], digest)

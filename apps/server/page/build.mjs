@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Bundles the web page: node build.mjs TOOLS OUT. TOOLS has the libraries of package.json in node_modules; OUT gets each
-// file compressed with gzip, index.html.gz last: it stands for all of them.
+// file compressed with gzip, licenses.txt and libraries.tsv as they are too, index.html.gz last: it stands for all of them.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
@@ -27,15 +27,21 @@ const common = {
     logLevel: "warning",
 };
 
-// The licences of what is bundled, which have to come along.
-function licenses() {
-    const names = Object.keys(JSON.parse(readFileSync(join(here, "package.json"))).dependencies);
-    return [...names, "@preact/signals-core"].map((name) => {
+// What is bundled: names, versions and licences.
+const libraries = [...Object.keys(JSON.parse(readFileSync(join(here, "package.json"))).dependencies), "@preact/signals-core"]
+    .map((name) => {
         const folder = join(tools, "node_modules", name);
-        const { version } = JSON.parse(readFileSync(join(folder, "package.json")));
-        return `${name} ${version}\n\n${readFileSync(join(folder, "LICENSE"), "utf8")}`;
-    }).join(`\n${"-".repeat(80)}\n\n`);
-}
+        const { version, license } = JSON.parse(readFileSync(join(folder, "package.json")));
+        const text = readFileSync(join(folder, "LICENSE"), "utf8");
+        const holders = [...text.matchAll(/^ *(Copyright (?:\(c\)|©|\d).*?)\.? *$/gmi)].map(([, line]) => line);
+        return { name, version, license: license.replace(/^\((.*)\)$/, "$1"), holders: holders.join("; ") || `The authors of ${name}`, text };
+    });
+
+// The licences have to come along.
+const licenses = libraries.map(({ name, version, text }) => `${name} ${version}\n\n${text}`).join(`\n${"-".repeat(80)}\n\n`);
+
+// The table of the libraries, as packaging/libraries.tsv has those in C.
+const table = libraries.map(({ name, version, license, holders }) => [name, version, license, holders].join("\t") + "\n").join("");
 
 const page = await build({
     ...common,
@@ -53,6 +59,8 @@ rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 for (const { path, contents } of [...page.outputFiles, ...others.outputFiles])
     write(path.slice(out.length + 1).replace("-style.css", ".css"), contents);
-write("licenses.txt", licenses());
+write("licenses.txt", licenses);
+writeFileSync(join(out, "licenses.txt"), licenses);
+writeFileSync(join(out, "libraries.tsv"), table);
 write("docs.html", readFileSync(join(here, "docs/docs.html")));
 write("index.html", readFileSync(join(here, "index.html")));
