@@ -95,12 +95,17 @@ export async function nextRequest(page, act) {
     return (await request).postDataJSON();
 }
 
+// The events of a stream that has these deltas, and no end.
+export function events(deltas) {
+    const chunks = deltas.map((delta) => ({ choices: [{ index: 0, delta, finish_reason: null }] }));
+    return chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("");
+}
+
 // Answers every request with this text, in pieces, as a model would. JSON of deltas where it is a list.
 export async function pretend(page, answer) {
     const deltas = Array.isArray(answer) ? answer : answer.match(/[^]{1,7}/g).map((content) => ({ content }));
-    const chunks = deltas.map((delta) => ({ choices: [{ index: 0, delta, finish_reason: null }] }));
-    chunks.push({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] });
-    const body = [...chunks.map((chunk) => JSON.stringify(chunk)), "[DONE]"].map((data) => `data: ${data}\n\n`).join("");
+    const end = { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
+    const body = `${events(deltas)}data: ${JSON.stringify(end)}\n\ndata: [DONE]\n\n`;
     await page.route("**/v1/chat/completions", (route) => route.fulfill({ contentType: "text/event-stream", body }));
 }
 

@@ -8,7 +8,7 @@ const TALE = "Tell me the tale of Rapunzel.";
 
 async function shorten(page, n) {
     await openPanel(page, "General");
-    await setNumber(page, "longest answer", n);
+    await setNumber(page, "Longest answer", n);
 }
 
 async function answerStreamsAndMetersShow({ page }) {
@@ -114,7 +114,7 @@ async function aReloadKeepsEverything({ page }) {
     assert.equal(await page.locator(".message.user .said").innerText(), TALE);
     await page.getByLabel("Branch 2 of 2").waitFor();
     await openPanel(page, "General");
-    assert.equal(await page.getByLabel("longest answer", { exact: true }).inputValue(), "12");
+    assert.equal(await page.getByLabel("Longest answer", { exact: true }).inputValue(), "12");
 }
 
 async function theListRenamesFindsAndDeletes({ page }) {

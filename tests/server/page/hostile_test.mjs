@@ -26,7 +26,7 @@ async function nothingOfAnAnswerRuns({ page, url }) {
     await ask(page, "<img src=x onerror=alert(1)> ${alert(1)} {{constructor.constructor('alert(1)')()}}");
     const prose = lastAnswer(page).locator(".prose");
     await prose.locator("a", { hasText: "the last link" }).waitFor();
-    assert.equal(page.url().replace(/\/$/, ""), url);
+    assert.equal(page.url().replace(/\/#\w*$/, ""), url);
     const found = await prose.evaluate((root) => ({
         tags: [...root.querySelectorAll("script,style,iframe,link,meta,base,form,video,object,embed,svg,x-a,button:not(.copy)")].map((one) => one.outerHTML),
         handlers: [...root.querySelectorAll("*")].flatMap((one) => one.getAttributeNames()

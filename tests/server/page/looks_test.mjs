@@ -59,7 +59,7 @@ async function keysAreEnough({ page }) {
     await page.reload();
     await tabTo(page, "Settings");
     await page.keyboard.press("Enter");
-    await tabTo(page, "longest answer");
+    await tabTo(page, "Longest answer");
     await page.keyboard.type("8");
     await tabTo(page, "Message", "Shift+Tab");
     await page.keyboard.type("Tell me");
@@ -88,19 +88,47 @@ async function keysAreEnough({ page }) {
     assert.ok(focused);
 }
 
+const WIDE = `| ${Array.from({ length: 9 }, (_, i) => `Column ${i}`).join(" | ")} |\n|${"---|".repeat(9)}\n| ${"Donaudampfschifffahrt | ".repeat(9)}\n`;
+
+async function tablesOfPhonesScrollWithinThemselves({ page }) {
+    await pretend(page, WIDE);
+    await ask(page, "Show me.");
+    const frame = page.locator(".table-frame"), cell = frame.locator("td").first();
+    const { inner, outer } = await frame.evaluate((one) => ({ inner: one.scrollWidth, outer: one.clientWidth }));
+    assert.ok(inner > 2 * outer, `${inner} in ${outer} pixels`);
+    assert.ok((await cell.boundingBox()).height < 50, "a word is broken");
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360);
+    assert.ok(await page.locator(".thread").evaluate((one) => one.scrollWidth <= one.clientWidth));
+    await frame.evaluate((one) => one.scrollBy(10000, 0));
+    assert.ok(await frame.evaluate((one) => one.scrollLeft > 0));
+}
+
 async function accessible({ page, url }) {
     const bad = [];
     const look = async (where) => bad.push(...(await violations(page)).map((one) => `${where}: ${one}`));
     await look("empty");
     await openPanel(page, "General");
     await page.getByLabel("Probabilities of tokens").check();
-    await setNumber(page, "longest answer", 10);
+    await setNumber(page, "Longest answer", 10);
     await ask(page, "Tell me the tale of Rapunzel.");
     await button(page, "Probabilities of tokens").last().click();
     await look("tokens");
     await pretend(page, [{ reasoning_content: "Hm." }, { content: RICH }]);
     await ask(page, "Show me.");
     await look("answer");
+    await page.getByLabel("Text files to add").setInputFiles({ name: "a.txt", mimeType: "text/plain", buffer: Buffer.from("text") });
+    await page.locator(".chip").waitFor();
+    await look("files");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("dialog").waitFor();
+    await look("dialog");
+    await page.keyboard.press("Escape");
+    await page.unroute("**/v1/chat/completions");
+    await page.route("**/v1/chat/completions", (route) => route.fulfill({ status: 429, json: { error: { message: "full", code: "queue_full" } } }));
+    await ask(page, "Fail.");
+    await look("failure");
+    await openPanel(page, "General");
+    await page.getByText("More options of sampling").click();
     for (const tab of ["General", "Schema", "Tools"]) {
         await openPanel(page, tab);
         await look(tab);
@@ -113,7 +141,7 @@ async function accessible({ page, url }) {
 
 async function whatIsExportedCanBeImported({ page }) {
     await openPanel(page, "General");
-    await setNumber(page, "longest answer", 5);
+    await setNumber(page, "Longest answer", 5);
     await ask(page, "First");
     await button(page, "Answer again").click();
     await ended(page);
@@ -151,9 +179,10 @@ const dark = { colorScheme: "dark" }, forAxe = { bypassCSP: true };
 export const tests = [
     { name: "colours follow the system and the button", run: coloursFollowTheSystemAndTheButton },
     { name: "the page fits a phone", options: PHONE, run: fitsAPhone },
+    { name: "tables of phones scroll within themselves", options: PHONE, run: tablesOfPhonesScrollWithinThemselves },
     { name: "keys are enough", run: keysAreEnough },
-    { name: "axe finds nothing serious, light", options: forAxe, run: accessible },
-    { name: "axe finds nothing serious, dark", options: { ...forAxe, ...dark }, run: accessible },
+    { name: "axe finds nothing serious, light", options: forAxe, run: accessible, allowed: /429/ },
+    { name: "axe finds nothing serious, dark", options: { ...forAxe, ...dark }, run: accessible, allowed: /429/ },
     { name: "what is exported can be imported", run: whatIsExportedCanBeImported },
     { name: "/docs shows every path", run: docsShowEveryPath },
 ];

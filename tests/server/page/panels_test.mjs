@@ -10,20 +10,19 @@ async function settingsAreSent({ page, url }) {
     await openPanel(page, "General");
     assert.equal(await page.locator("[id^=sampling-]:not(small)").count(), rows.length);
     await page.getByLabel("System prompt").fill("Answer like a pirate.");
-    await page.getByLabel("Find an option").fill("top_p");
-    await setNumber(page, "top p", 0.5);
-    await setNumber(page, "longest answer", 4);
-    await setNumber(page, "seed", 7);
+    await setNumber(page, "Top p", 0.5);
+    await setNumber(page, "Longest answer", 4);
+    await setNumber(page, "Seed", 7);
     await page.getByLabel("Reasoning").selectOption("none");
     const request = await nextRequest(page, () => send(page, "Hello."));
     assert.deepEqual(request.messages, [{ role: "system", content: "Answer like a pirate." }, { role: "user", content: "Hello." }]);
     assert.deepEqual([request.top_p, request.seed, request.max_completion_tokens, request.model, request.reasoning_effort],
                      [0.5, 7, 4, "fable", "none"]);
     await ended(page);
-    await page.getByLabel("top p", { exact: true }).fill("7");   // out of its row's range
-    assert.equal(await page.getByLabel("top p", { exact: true }).getAttribute("aria-invalid"), "true");
-    await page.getByLabel("top p", { exact: true }).fill("0.5");
-    await button(page, "Reset 1").click();
+    await page.getByLabel("Top p", { exact: true }).fill("7");   // out of its row's range
+    assert.equal(await page.getByLabel("Top p", { exact: true }).getAttribute("aria-invalid"), "true");
+    await page.getByLabel("Top p", { exact: true }).fill("0.5");
+    await button(page, "Reset 1 option").click();
     const next = await nextRequest(page, () => send(page, "Again."));
     assert.equal(next.top_p, undefined);
     await ended(page);
@@ -64,7 +63,7 @@ async function toolsAreCalledAndAnswered({ page }) {
 async function probabilitiesOfTokensShow({ page }) {
     await openPanel(page, "General");
     await page.getByLabel("Probabilities of tokens").check();
-    await setNumber(page, "longest answer", 20);
+    await setNumber(page, "Longest answer", 20);
     await ask(page, "Tell me the tale of Rapunzel.");
     await button(page, "Probabilities of tokens").click();
     const list = page.getByRole("listbox");

@@ -16,11 +16,13 @@ export class Servers {
         this.running = new Map();
     }
 
-    // fable: the bundled model. scripted: tests/support/tool_model.h. keyed: the bundled one, with a key.
+    // fable: the bundled model. careful: it reads 16 tokens of a prompt at once. scripted: tests/support/tool_model.h. keyed: the bundled one, with a key.
     arguments(name) {
         switch (name) {
         case "fable":
             return ANSWERS;
+        case "careful":
+            return [...ANSWERS, "--batch", "16"];
         case "keyed":
             return [...ANSWERS, "--api-key", KEY];
         case "scripted":

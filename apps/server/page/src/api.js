@@ -2,40 +2,68 @@
 // The requests of the page. All paths are relative: the page may lie under another path of a proxy.
 import { readEvents } from "./events.js";
 
-export class RequestError extends Error {}
+// What the server refused, or what kept a request from it: code names the kind (problems.js).
+export class RequestError extends Error {
+    constructor(message, code, seconds) {
+        super(message);
+        this.code = code;
+        this.seconds = seconds;   // until a request may be let in, where the server says so
+    }
+}
+
+const codeOf = (status) => ({ 401: "invalid_api_key", 413: "body_too_large", 429: "queue_full", 502: "unreachable", 503: "shutting_down",
+                              504: "unreachable" })[status] ?? (status >= 500 ? "failed" : "");
 
 async function check(answer) {
     if (answer.ok) return answer;
-    let message = `status ${answer.status}`;
+    let message = `The server answered with status ${answer.status}.`, code = codeOf(answer.status);
     try {
-        message = (await answer.json()).error.message;
+        const { error } = await answer.json();
+        message = error.message;
+        code = error.code ?? code;
     } catch {
-        // The status has to do.
+        // A proxy's page, for one: the status has to do.
     }
-    throw new RequestError(message);
+    throw new RequestError(message, code, Number(answer.headers.get("Retry-After")) || undefined);
 }
 
-async function getJson(path) {
-    return (await check(await fetch(path))).json();
+async function request(path, options) {
+    let answer;
+    try {
+        answer = await fetch(path, options);
+    } catch (error) {
+        if (options?.signal?.aborted) throw error;
+        throw new RequestError(error.message, navigator.onLine ? "unreachable" : "offline");
+    }
+    return check(answer);
 }
 
-export const listModels = async () => (await getJson("v1/models")).data;
-export const listSampling = () => getJson("sampling");
+const post = (path, body, signal) =>
+    request(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
+
+export const listModels = async () => (await (await request("v1/models")).json()).data;
+export const listSampling = async () => (await request("sampling")).json();
+
+// How many tokens these messages take, with everything that the model's template puts around them.
+export async function countTokens(body, signal) {
+    const { prompt } = await (await post("apply-template", body, signal)).json();
+    return (await (await post("tokenize", { model: body.model, content: prompt }, signal)).json()).count;
+}
 
 // Yields the chunks of a streamed chat.
 export async function* chat(body, signal) {
-    const answer = await fetch("v1/chat/completions", {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
-        signal,
-    });
-    await check(answer);
-    for await (const data of readEvents(answer.body)) {
-        if (data === "[DONE]") return;
-        const chunk = JSON.parse(data);
-        if (chunk.error) throw new RequestError(chunk.error.message);
-        yield chunk;
+    const answer = await post("v1/chat/completions", { ...body, stream: true, return_progress: true,
+                                                       stream_options: { include_usage: true } }, signal);
+    try {
+        for await (const data of readEvents(answer.body)) {
+            if (data === "[DONE]") return;
+            const chunk = JSON.parse(data);
+            if (chunk.error) throw new RequestError(chunk.error.message, chunk.error.code ?? "failed");
+            yield chunk;
+        }
+    } catch (error) {
+        if (signal.aborted || error instanceof RequestError) throw error;
+        throw new RequestError(error.message, navigator.onLine ? "broken_off" : "offline");
     }
-    throw new RequestError("the answer broke off: the connection ended");
+    throw new RequestError("The connection ended.", "broken_off");
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A conversation is a tree of messages: each has a parent, and children of one parent are branches. `chosen` names the
 // child that is shown. Functions return a changed copy; messages that did not change stay the same objects.
+import { withFiles } from "./files.js";
+
 export const ROOT = "root";
 
 // crypto.randomUUID is for secure contexts only, and a server in the local network has plain HTTP.
@@ -40,7 +42,7 @@ export function pathTo(conversation, id) {
 
 export function addNode(conversation, fields) {
     const node = { id: newId(), content: "", at: Date.now(), ...fields };
-    const title = conversation.title || (node.role === "user" ? titleOf(node.content) : "");
+    const title = conversation.title || (node.role === "user" ? titleOf(node.content || node.files?.[0].name || "") : "");
     return [{ ...conversation, title, nodes: { ...conversation.nodes, [node.id]: node },
               chosen: { ...conversation.chosen, [node.parent]: node.id } }, node];
 }
@@ -70,9 +72,10 @@ function titleOf(text) {
     return line.length > 60 ? `${line.slice(0, 59)}…` : line;
 }
 
-function messageOf(node) {
+// A message as a request says it.
+export function messageOf(node) {
     if (node.role === "tool") return { role: "tool", tool_call_id: node.call_id, content: node.content };
-    const message = { role: node.role, content: node.content };
+    const message = { role: node.role, content: node.files ? withFiles(node.content, node.files) : node.content };
     if (node.reasoning) message.reasoning_content = node.reasoning;
     if (node.calls?.length) {
         message.content = node.content || null;
@@ -82,16 +85,13 @@ function messageOf(node) {
     return message;
 }
 
-// An answer that was stopped before its first word is left out.
-function isSaid(node) {
-    return node.role !== "assistant" || node.content !== "" || node.calls?.length > 0;
+// The messages up to this one that are said to the model. An answer that was stopped before its first word is left out.
+export function saidTo(conversation, id) {
+    return pathTo(conversation, id).filter((node) => node.role !== "assistant" || node.content !== "" || node.calls?.length > 0);
 }
 
-// What a request says of the conversation up to this message.
-export function messagesOf(conversation, id) {
-    const { system } = conversation.settings;
-    const said = pathTo(conversation, id).filter(isSaid).map(messageOf);
-    return system.trim() ? [{ role: "system", content: system }, ...said] : said;
+export function systemOf({ settings: { system } }) {
+    return system.trim() ? [{ role: "system", content: system }] : [];
 }
 
 // The calls of this message that have no result yet, on the path that is shown.

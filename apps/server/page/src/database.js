@@ -41,6 +41,29 @@ export async function readConversation(id) {
     return done((await open()).transaction("conversations").objectStore("conversations").get(id));
 }
 
+// Conversations of which a message has these words in small letters: id, title, and the text around them.
+export async function searchConversations(words, limit) {
+    const found = [], request = (await open()).transaction("conversations").objectStore("conversations").openCursor();
+    return new Promise((resolve, reject) => {
+        request.onerror = () => reject(request.error);
+        request.onsuccess = () => {
+            const cursor = request.result;
+            if (!cursor || found.length >= limit) {
+                resolve(found);
+                return;
+            }
+            const { id, title, nodes } = cursor.value;
+            for (const { content } of Object.values(nodes)) {
+                const at = content.toLowerCase().indexOf(words);
+                if (at < 0) continue;
+                found.push({ id, title, text: content.slice(Math.max(0, at - 30), at + words.length + 60).replace(/\s+/g, " ") });
+                break;
+            }
+            cursor.continue();
+        };
+    });
+}
+
 export function writeConversations(list) {
     return change((conversations, index) => {
         for (const one of list) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Answers: sends what the conversation says so far, and puts what comes into a message, piece by piece.
 import { chat } from "./api.js";
-import { addNode, changeNode, messagesOf, ROOT } from "./conversation.js";
-import { announced, chosenModel, current, flush, get, put, running, say } from "./store.js";
+import { addNode, changeNode, ROOT } from "./conversation.js";
+import { fit } from "./fit.js";
+import { describe } from "./problems.js";
+import { announced, chosenModel, contextSize, current, flush, get, put, running, runs, say, setRun } from "./store.js";
 
 const PAINT_MS = 40;         // between two changes of what is shown
 const N_ALTERNATIVES = 5;    // of each token
@@ -72,7 +74,7 @@ function statsOf(answer) {
     const seconds = (answer.last - answer.first) / 1000;
     return { first_ms: answer.first === undefined ? null : Math.round(answer.first - answer.start), n_answer: n,
              per_second: n > 1 && seconds >= MIN_SECONDS ? (n - 1) / seconds : null,
-             n_prompt: answer.usage?.prompt_tokens ?? null,
+             n_prompt: answer.usage?.prompt_tokens ?? answer.n_prompt ?? null,
              n_cached: answer.usage?.prompt_tokens_details?.cached_tokens ?? null };
 }
 
@@ -83,9 +85,19 @@ function fieldsOf(answer) {
     return fields;
 }
 
-async function run(conversation, node, body) {
-    const controller = new AbortController();
-    running.value = { conversation: conversation.id, node: node.id, controller };
+// What the node says of a request that failed.
+function problemOf(error) {
+    const { text, detail, code } = describe({ code: error.code, message: error.message, seconds: error.seconds });
+    return { error: text, detail, code };
+}
+
+const NO_PROBLEM = { error: null, detail: null, code: null, stopped: false, unfinished: false };
+
+// after: the message that the answer follows, or itself where it goes on.
+async function run(conversation, node, after, body) {
+    const { id } = conversation, controller = new AbortController(), { signal } = controller;
+    const isThere = () => runs.value.get(id)?.controller === controller;
+    setRun(id, { node: node.id, controller, progress: null });
     announced.value = "The model is answering.";
     const answer = { content: node.content, reasoning: node.reasoning ?? "", calls: [], tokens: [...(node.tokens ?? [])],
                      finish: null, n_chunks: 0, start: performance.now() };
@@ -93,22 +105,29 @@ async function run(conversation, node, body) {
     const show = (more) => {
         clearTimeout(timer);
         timer = undefined;
-        const now = get(conversation.id);
+        const now = get(id);
         if (now) put(changeNode(now, node.id, { ...fieldsOf(answer), ...more }));
     };
     try {
-        for await (const chunk of chat(body, controller.signal)) {
+        const { messages, first } = await fit(get(id), after, body, contextSize(conversation), signal);
+        show({ ...NO_PROBLEM, unfinished: true, first_seen: first });
+        if (first) announced.value = "The context is full: the oldest messages are left out.";
+        for await (const chunk of chat({ ...body, messages }, signal)) {
+            if (chunk.prompt_progress) {
+                if (isThere()) setRun(id, { ...runs.value.get(id), progress: chunk.prompt_progress });
+                answer.n_prompt = chunk.prompt_progress.total;
+            }
             addChunk(answer, chunk);
             timer ??= setTimeout(show, PAINT_MS);
         }
-        show({ stopped: false, error: null });
+        show({ ...NO_PROBLEM });
         announced.value = "The answer is complete.";
     } catch (error) {
-        const stopped = controller.signal.aborted;
-        show(stopped ? { stopped, error: null } : { stopped, error: error.message });
-        announced.value = stopped ? "The answer was stopped." : `The answer failed: ${error.message}`;
+        const stopped = signal.aborted;
+        show(stopped ? { ...NO_PROBLEM, stopped } : { ...NO_PROBLEM, ...problemOf(error) });
+        announced.value = stopped ? "The answer was stopped." : `The answer failed: ${get(id)?.nodes[node.id]?.error ?? error.message}`;
     }
-    running.value = null;
+    if (isThere()) setRun(id, null);
     await flush();
 }
 
@@ -122,24 +141,31 @@ async function start(make, more = {}) {
         say(error.message);
         return;
     }
-    const [conversation, node, last] = make(current.value);
+    const [conversation, node, after] = make(current.value);
     put(conversation);
-    await run(conversation, node, { ...body, messages: messagesOf(conversation, last), ...more });
+    await run(conversation, node, after, { ...body, ...more });
 }
 
 function newAnswer(conversation, parent) {
-    const [next, node] = addNode(conversation, { parent, role: "assistant", model: chosenModel()?.id });
+    const [next, node] = addNode(conversation, { parent, role: "assistant", model: chosenModel()?.id, unfinished: true });
     return [next, node, parent];
 }
 
 // ------------------------------------------------------------------------------------ what the user does
 
 // A message of the user after `parent`, and its answer.
-export function send(text, parent) {
+export function send(text, parent, files = []) {
+    const fields = files.length > 0 ? { files } : {};
     return start((conversation) => {
-        const [next, node] = addNode(conversation, { parent: parent ?? ROOT, role: "user", content: text });
+        const [next, node] = addNode(conversation, { parent: parent ?? ROOT, role: "user", content: text, ...fields });
         return newAnswer(next, node.id);
     });
+}
+
+// The same answer once more, where nothing came of it.
+export function retry(node) {
+    return start((conversation) => [changeNode(conversation, node.id, { reasoning: "", tokens: [] }), { ...node, reasoning: "", tokens: [] },
+                                    node.parent]);
 }
 
 // One more answer to the message before this one.

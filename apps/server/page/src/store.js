@@ -6,6 +6,8 @@ import { computed, signal } from "@preact/signals";
 import { listModels, listSampling } from "./api.js";
 import { newConversation, newSettings, pathOf } from "./conversation.js";
 import * as database from "./database.js";
+import { dropDraft } from "./drafts.js";
+import { describe } from "./problems.js";
 
 const SAVE_MS = 400;
 
@@ -14,16 +16,25 @@ export const current = signal(newConversation());    // the conversation that is
 export const path = computed(() => pathOf(current.value));
 export const models = signal([]);
 export const samplingRows = signal([]);
-export const running = signal(null);                 // the answer that is being written: conversation, node, controller
+export const runs = signal(new Map());               // answers that are being written, by conversation: node, controller, progress
+export const running = computed(() => runs.value.get(current.value.id) ?? null);   // that of the conversation that is shown
 export const notice = signal(null);                  // a sentence at the bottom: text, and perhaps an action
 export const announced = signal("");                 // for screen readers only
 
 const loaded = new Map();     // conversations that may change while another is shown
 const unsaved = new Set();
-let timer;
+let timer, wanted;   // wanted: the conversation to be shown once it is read
 
 export function say(text, action) {
     notice.value = { text, action };
+}
+
+// null: it has ended.
+export function setRun(id, run) {
+    const next = new Map(runs.value);
+    if (run) next.set(id, run);
+    else next.delete(id);
+    runs.value = next;
 }
 
 function storageFailed(error) {
@@ -57,7 +68,7 @@ async function refreshList() {
 
 // What another tab wrote is read again, unless this one is writing it too.
 tabs.onmessage = async ({ data: ids }) => {
-    const changed = ids.filter((id) => running.value?.conversation !== id && !unsaved.has(id));
+    const changed = ids.filter((id) => !runs.value.has(id) && !unsaved.has(id));
     changed.forEach((id) => loaded.delete(id));
     await refreshList();
     if (changed.includes(current.value.id)) await openConversation(current.value.id);
@@ -96,22 +107,28 @@ export function changeSettings(fields) {
 export function startConversation() {
     const { model, system } = current.value.settings;
     const made = newConversation();
+    wanted = made.id;
     current.value = { ...made, settings: { ...made.settings, model, system } };
     loaded.set(made.id, current.value);
 }
 
+// False: there is none.
 export async function openConversation(id) {
+    wanted = id;
     try {
         const found = loaded.get(id) ?? await database.readConversation(id);
+        if (wanted !== id) return true;   // another one was opened meanwhile
         if (!found) {
             if (current.value.id === id) startConversation();   // another tab deleted it
-            return;
+            return false;
         }
         const whole = { ...found, settings: { ...newSettings(), ...found.settings } };
         loaded.set(id, whole);
         current.value = whole;
+        return true;
     } catch (error) {
         storageFailed(error);
+        return false;
     }
 }
 
@@ -123,13 +140,14 @@ export function renameConversation(id, title) {
 export async function deleteConversation(id) {
     await openIfNeeded(id);
     const gone = loaded.get(id);
-    if (running.value?.conversation === id) running.value.controller.abort();
+    runs.value.get(id)?.controller.abort();
     loaded.delete(id);
     unsaved.delete(id);
     conversations.value = conversations.value.filter((one) => one.id !== id);
     if (current.value.id === id) startConversation();
     await database.removeConversation(id).catch(storageFailed);
     tellTabs([id]);
+    dropDraft(id);
     if (gone) say(`Deleted “${gone.title}”.`, { label: "Undo", run: () => { put(gone, false); openConversation(id); } });
 }
 
@@ -144,7 +162,7 @@ export async function addConversations(added) {
     await database.writeConversations(added).catch(storageFailed);
     tellTabs(added.map((one) => one.id));
     added.forEach(list);
-    if (added.length > 0) openConversation(added[0].id);
+    if (added.length > 0) await openConversation(added[0].id);
 }
 
 export async function allConversations() {
@@ -159,11 +177,25 @@ export async function refreshModels() {
     models.value = await listModels();
 }
 
+// What the server tells. Where it does not, a notice offers to ask again.
+export async function askServer() {
+    try {
+        await Promise.all([refreshModels(), listSampling().then((rows) => { samplingRows.value = rows; })]);
+    } catch (error) {
+        say(describe(error).text, { label: "Try again", run: askServer });
+    }
+}
+
 export async function load() {
     loaded.set(current.value.id, current.value);
     addEventListener("pagehide", flush);
-    await Promise.all([refreshList(), refreshModels(), listSampling().then((rows) => { samplingRows.value = rows; })])
-        .catch((error) => say(`The server does not answer: ${error.message}`));
+    addEventListener("online", () => { if (models.value.length === 0) askServer(); });
+    await Promise.all([refreshList(), askServer()]);
+}
+
+// Tokens of the context of the model that answers, if the server tells.
+export function contextSize({ settings: { model } }) {
+    return (models.value.find((one) => one.id === model) ?? models.value[0])?.meta?.n_ctx;
 }
 
 export function chosenModel() {

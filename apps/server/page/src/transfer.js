@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Conversations as a file, and back. A file may come from anywhere: what does not have the right form is refused, and
 // only known members are taken.
+import { withFiles } from "./files.js";
 import { newId, newSettings, pathOf, ROOT } from "./conversation.js";
 
 const FORMAT = "frit conversations";
@@ -12,7 +13,7 @@ export function exportJson(conversations) {
 
 export function exportMarkdown(conversation) {
     const names = { user: "You", assistant: "Model", tool: "Tool" };
-    const parts = pathOf(conversation).map(({ role, content }) => `## ${names[role]}\n\n${content}\n`);
+    const parts = pathOf(conversation).map(({ role, content, files }) => `## ${names[role]}\n\n${withFiles(content, files ?? [])}\n`);
     return `# ${conversation.title}\n\n${parts.join("\n")}`;
 }
 
@@ -45,6 +46,7 @@ function node(id, value) {
                    at: number(value.at, Date.now()) };
     if (value.reasoning) made.reasoning = text(value.reasoning);
     if (value.model) made.model = text(value.model);
+    if (Array.isArray(value.files)) made.files = value.files.map((one) => ({ name: text(one?.name), text: text(one?.text) }));
     if (value.call_id) made.call_id = text(value.call_id);
     if (Array.isArray(value.calls)) made.calls = value.calls.map(call);
     if (Array.isArray(value.tokens)) made.tokens = value.tokens.map(token);
@@ -80,7 +82,7 @@ function conversation(value) {
     checkTree(nodes);
     const chosen = Object.fromEntries(Object.entries(value.chosen ?? {}).filter(([, child]) => Object.hasOwn(nodes, child)));
     const now = Date.now();
-    return { id: newId(), title: text(value.title) || "Imported", created: number(value.created, now),
+    return { id: newId(), title: text(value.title).slice(0, 200) || "Imported", created: number(value.created, now),
              updated: number(value.updated, now), nodes, chosen, settings: settings(value.settings) };
 }
 

@@ -1,40 +1,76 @@
 // SPDX-License-Identifier: MIT
-// The box for the next message, and the meters below it.
-import { useEffect, useRef, useState } from "preact/hooks";
+// The box for the next message and its files.
+import { signal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { openCalls } from "../conversation.js";
+import { draftKey, draftOf, setDraft } from "../drafts.js";
+import { readFiles } from "../files.js";
 import { send, stop } from "../generate.js";
-import { chosenModel, current, path, running } from "../store.js";
+import { current, path, running, say } from "../store.js";
+import { FileChips } from "./files.jsx";
 import { IconButton } from "./icon.jsx";
+import { Meters } from "./meters.jsx";
 
-// Speed and context of the last answer.
-function Meters() {
-    const last = path.value.findLast((node) => node.stats)?.stats;
-    const size = chosenModel()?.meta?.n_ctx;
-    if (!last) return <p class="meters">Enter sends, Shift+Enter begins a line</p>;
-    const used = last.n_prompt === null ? null : last.n_prompt + last.n_answer;
+const draft = signal(draftOf(draftKey(current.value)));
+
+function change(fields) {
+    draft.value = { ...draft.value, ...fields };
+    setDraft(draftKey(current.value), draft.value);
+}
+
+async function addFiles(list) {
+    const key = draftKey(current.value);
+    const { files, problems } = await readFiles(list, draft.value.files);
+    if (problems.length > 0) say(problems.slice(0, 3).join(" "));
+    const before = draftOf(key);
+    setDraft(key, { ...before, files: [...before.files, ...files] });
+    if (key === draftKey(current.value)) draft.value = draftOf(key);
+}
+
+// Files that are dropped anywhere on the page.
+function useDrops() {
+    const [isOver, setOver] = useState(false);
+    useEffect(() => {
+        const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+        const over = (event) => {
+            if (!hasFiles(event)) return;
+            event.preventDefault();
+            setOver(true);
+        };
+        const leave = (event) => { if (event.relatedTarget === null) setOver(false); };
+        const drop = (event) => {
+            if (!hasFiles(event)) return;
+            event.preventDefault();
+            setOver(false);
+            addFiles([...event.dataTransfer.files]);
+        };
+        const events = { dragover: over, dragleave: leave, drop };
+        for (const [name, act] of Object.entries(events)) addEventListener(name, act);
+        return () => { for (const [name, act] of Object.entries(events)) removeEventListener(name, act); };
+    }, []);
+    return isOver;
+}
+
+function AttachButton() {
+    const input = useRef();
     return (
-        <p class="meters" id="meters">
-            {last.per_second !== null && <span title="Tokens of the answer per second">{last.per_second.toFixed(1)} tokens/s</span>}
-            {last.first_ms !== null && <span title="Time to the first token">{(last.first_ms / 1000).toFixed(2)} s to first</span>}
-            <span title="Tokens of the answer">{last.n_answer} tokens</span>
-            {used !== null && size && (
-                <span title={last.n_cached ? `${last.n_cached} of the prompt were still there` : undefined}>
-                    <meter min={0} max={size} high={size * 0.9} value={used} aria-label="Context used" />
-                    {used} of {size}
-                </span>
-            )}
-        </p>
+        <>
+            <IconButton icon="attach" label="Add text files" class="attach" onClick={() => input.current.click()} />
+            <input ref={input} class="hidden" type="file" multiple tabIndex={-1} aria-label="Text files to add"
+                onChange={(event) => { addFiles([...event.target.files]); event.target.value = ""; }} />
+        </>
     );
 }
 
 export function Composer() {
-    const [text, setText] = useState("");
-    const box = useRef();
-    const isRunning = running.value !== null;
-    const last = path.value.at(-1);
+    const { text, files } = draft.value;
+    const box = useRef(), isOver = useDrops();
+    const isRunning = running.value !== null, isEmpty = !text.trim() && files.length === 0;
+    const last = path.value.at(-1), key = draftKey(current.value);
     const waits = last?.role === "assistant" && openCalls(current.value, last).length > 0;
-    useEffect(() => {
+    useLayoutEffect(() => { draft.value = draftOf(key); }, [key]);
+    useLayoutEffect(() => {
         box.current.style.height = "auto";
         box.current.style.height = `${box.current.scrollHeight}px`;
     }, [text]);
@@ -43,21 +79,31 @@ export function Composer() {
     }, [current.value.id]);
     const submit = (event) => {
         event?.preventDefault();
-        if (isRunning || !text.trim()) return;
-        setText("");
-        send(text, last?.id);
+        if (isRunning || isEmpty) return;
+        change({ text: "", files: [] });
+        send(text, last?.id, files);
     };
     const onKeyDown = (event) => {
         if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
     };
+    const onPaste = (event) => {
+        const pasted = [...event.clipboardData.files];
+        if (pasted.length === 0 || event.clipboardData.types.includes("text/plain")) return;
+        event.preventDefault();
+        addFiles(pasted);
+    };
     return (
         <form class="composer" onSubmit={submit}>
-            <div class="composer-box">
-                <textarea id="prompt" ref={box} rows={1} value={text} aria-label="Message"
-                    placeholder={waits ? "The model waits for the results above" : "Write a message"}
-                    onInput={(event) => setText(event.target.value)} onKeyDown={onKeyDown} />
-                {isRunning ? <IconButton icon="stop" label="Stop the answer" class="send" onClick={stop} />
-                           : <IconButton icon="send" label="Send" class="send" type="submit" disabled={!text.trim()} />}
+            <div class={`composer-box${isOver ? " over" : ""}`}>
+                <FileChips files={files} remove={(at) => change({ files: files.filter((_, i) => i !== at) })} />
+                <div class="composer-row">
+                    <AttachButton />
+                    <textarea id="prompt" ref={box} rows={1} value={text} aria-label="Message"
+                        placeholder={isOver ? "Drop text files" : waits ? "The model waits for the results above" : "Write a message"}
+                        onInput={(event) => change({ text: event.target.value })} onKeyDown={onKeyDown} onPaste={onPaste} />
+                    {isRunning ? <IconButton icon="stop" label="Stop the answer" class="send" onClick={stop} />
+                               : <IconButton icon="send" label="Send" class="send" type="submit" disabled={isEmpty} />}
+                </div>
             </div>
             <Meters />
         </form>

@@ -16,7 +16,7 @@ function ModelPicker() {
     );
 }
 
-export function Header({ view, toggle }) {
+export function Header({ view, toggle, search }) {
     const next = THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length];
     return (
         <header class="top">
@@ -24,6 +24,7 @@ export function Header({ view, toggle }) {
                 onClick={() => toggle("sidebar")} />
             <ModelPicker />
             <span class="space" />
+            <IconButton icon="search" label="Search (Ctrl+K)" onClick={search} />
             <IconButton icon="theme" label={`Colours: ${theme.value}; switch to ${next}`} onClick={() => setTheme(next)} />
             <IconButton icon="sliders" label="Settings" data-opens="panel" aria-expanded={view.panel.value}
                 onClick={() => toggle("panel")} />

@@ -4,9 +4,11 @@ import { useState } from "preact/hooks";
 
 import { copyText } from "../clipboard.js";
 import { addNode, changeNode, childrenOf, choose, openCalls, removeNode } from "../conversation.js";
-import { answerTo, continueAnswer, regenerate, send } from "../generate.js";
-import { current, put, running, say } from "../store.js";
+import { answerTo, continueAnswer, regenerate, retry, send } from "../generate.js";
+import { describe } from "../problems.js";
+import { contextSize, current, put, running, say } from "../store.js";
 import { Calls } from "./calls.jsx";
+import { SentFiles } from "./files.jsx";
 import { IconButton } from "./icon.jsx";
 import { Markdown } from "./markdown.jsx";
 import { Tokens } from "./tokens.jsx";
@@ -35,7 +37,7 @@ function Editor({ node, end }) {
     const isUser = node.role === "user";
     const save = () => {
         end();
-        if (isUser) send(text, node.parent);
+        if (isUser) send(text, node.parent, node.files);
         else put(addNode(current.value, branchFields(node, text))[0]);
     };
     const onKeyDown = (event) => {
@@ -52,7 +54,7 @@ function Editor({ node, end }) {
                 ref={(area) => area && !area.dataset.seen && (area.dataset.seen = "1", area.focus())}
                 onInput={(event) => setText(event.target.value)} onKeyDown={onKeyDown} />
             <div class="editor-actions">
-                <button type="button" class="primary" disabled={running.value !== null || (isUser && !text.trim())}
+                <button type="button" class="primary" disabled={running.value !== null || (isUser && !text.trim() && !node.files)}
                     onClick={save}>{isUser ? "Send as a branch" : "Keep as a branch"}</button>
                 <button type="button" onClick={end}>Cancel</button>
             </div>
@@ -97,10 +99,23 @@ function removeWithUndo(node) {
 }
 
 function Text({ node, isWriting }) {
-    if (node.role === "user") return <p class="said">{node.content}</p>;
+    if (node.role === "user") return node.content && <p class="said">{node.content}</p>;
     if (node.role === "tool") return <pre class="result" tabIndex={0}>{node.content}</pre>;
-    if (!node.content && isWriting && !node.reasoning) return <p class="waiting"><span class="hidden">Waiting</span></p>;
-    return <Markdown text={node.content} />;
+    if (!node.content && isWriting && !node.reasoning) return <Waiting />;
+    return node.content && <Markdown text={node.content} />;
+}
+
+// Until the first word. A long prompt takes a while to be read.
+function Waiting() {
+    const { total, processed } = running.value?.progress ?? {};
+    const percent = total > 0 && processed < total ? Math.floor(100 * processed / total) : null;
+    return (
+        <p class="waiting">
+            {percent === null ? <span class="hidden">Waiting</span> : (
+                <span class="late"><progress max={100} value={percent} aria-label="Prompt read" /> Reading the prompt: {percent} %</span>
+            )}
+        </p>
+    );
 }
 
 function Reasoning({ node, isWriting }) {
@@ -113,12 +128,41 @@ function Reasoning({ node, isWriting }) {
     );
 }
 
-const ENDS = { length: "The answer ended at its limit of tokens.", content_filter: "The answer was filtered." };
+// What can be done after an answer that is not whole.
+function WaysOn({ node }) {
+    const isRunning = running.value !== null, goesOn = node.content !== "" && !node.calls?.length;
+    return (
+        <span class="ways-on">
+            {goesOn && <button type="button" disabled={isRunning} onClick={() => continueAnswer(node)}>Continue</button>}
+            <button type="button" disabled={isRunning} onClick={() => (goesOn ? regenerate(node) : retry(node))}>
+                {goesOn ? "Answer anew" : "Try again"}</button>
+            {node.code === "invalid_api_key" && <button type="button" onClick={() => location.reload()}>Load the page again</button>}
+        </span>
+    );
+}
 
-function End({ node }) {
-    if (node.error) return <p class="problem" role="alert">{node.error}</p>;
-    if (node.stopped) return <p class="end">Stopped.</p>;
-    return ENDS[node.finish] ? <p class="end">{ENDS[node.finish]}</p> : null;
+function endOf(node) {
+    const size = contextSize(current.value), { n_prompt, n_answer } = node.stats ?? {};
+    if (node.finish === "content_filter") return "The answer was filtered.";
+    if (node.finish !== "length") return null;
+    return size && n_prompt + n_answer >= size ? `The answer ended because the context of ${size} tokens is full.`
+                                               : "The answer ended at its limit of tokens.";
+}
+
+function End({ node, isLast, isWriting }) {
+    if (isWriting) return null;
+    const problem = node.error ? { text: node.error, detail: node.detail } : node.unfinished ? describe({ code: "unfinished" }) : null;
+    if (problem) {
+        return (
+            <div class="problem" role="alert">
+                <p>{problem.text}</p>
+                {problem.detail && <small>{problem.detail}</small>}
+                {isLast && <WaysOn node={node} />}
+            </div>
+        );
+    }
+    const text = node.stopped ? "Stopped." : endOf(node);
+    return text && <p class="end">{text}{isLast && <WaysOn node={node} />}</p>;
 }
 
 export function Message({ node, isLast }) {
@@ -130,10 +174,11 @@ export function Message({ node, isLast }) {
         <li class={`message ${node.role}${isWriting ? " writing" : ""}`}>
             <h2 class="author">{node.role === "assistant" && node.model ? node.model : NAMES[node.role]}</h2>
             <Reasoning node={node} isWriting={isWriting} />
+            {node.files && <SentFiles files={node.files} />}
             {edits ? <Editor node={node} end={() => setEdits(false)} /> : <Text node={node} isWriting={isWriting} />}
             {node.calls?.length > 0 && <Calls node={node} isOpen={isOpen} />}
             {showsTokens && node.tokens?.length > 0 && <Tokens tokens={node.tokens} />}
-            <End node={node} />
+            <End node={node} isLast={isLast} isWriting={isWriting} />
             {!edits && !isWriting && (
                 <Actions node={node} isLast={isLast} edit={() => setEdits(true)} showsTokens={showsTokens}
                     setShowsTokens={setShowsTokens} />

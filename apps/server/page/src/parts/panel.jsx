@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 
 import { toolList } from "../generate.js";
+import { FIRST, helpOf, labelOf } from "../sampling.js";
 import { changeSettings, current, samplingRows } from "../store.js";
 import { IconButton } from "./icon.jsx";
 
@@ -49,19 +50,13 @@ function NumberField({ id, label, help, value, change, ...limits }) {
         if (validity.valid) change(text);
     };
     return (
-        <div class="field">
+        <div class="field number">
             <label for={id}>{label}</label>
             <input id={id} type="number" value={value} aria-describedby={`${id}-help`} aria-invalid={problem !== ""}
                 onInput={onInput} {...limits} />
             <small id={`${id}-help`} class={problem ? "wrong" : ""}>{problem || help}</small>
         </div>
     );
-}
-
-function rangeOf({ min, max }) {
-    const tidy = (value) => (Math.abs(value) >= 1e6 ? null : value);
-    if (min === undefined || (tidy(min) === null && tidy(max) === null)) return "";
-    return tidy(max) === null ? ` (from ${min})` : ` (${min} … ${max})`;
 }
 
 function SamplingField({ row }) {
@@ -73,29 +68,37 @@ function SamplingField({ row }) {
         changeSettings({ sampling: next });
     };
     return (
-        <NumberField id={`sampling-${row.name}`} label={row.name.replaceAll("_", " ")} help={`${row.help}${rangeOf(row)}`}
-            value={sampling[row.name] ?? ""} change={change} placeholder={String(row.default)} min={row.min} max={row.max}
-            step={row.type === "integer" ? 1 : "any"} />
+        <NumberField id={`sampling-${row.name}`} label={labelOf(row)} help={helpOf(row)} value={sampling[row.name] ?? ""} change={change}
+            placeholder={String(row.default)} min={row.min} max={row.max} step={row.type === "integer" ? 1 : "any"} />
     );
 }
 
 function Sampling() {
-    const [wanted, setWanted] = useState("");
-    const { sampling } = current.value.settings;
-    const n = Object.keys(sampling).length;
-    const shown = samplingRows.value.filter((row) => `${row.name} ${row.help}`.toLowerCase().includes(wanted.toLowerCase()));
+    const { sampling } = current.value.settings, n = Object.keys(sampling).length;
+    const rows = FIRST.map((name) => samplingRows.value.find((row) => row.name === name)).filter(Boolean);
     return (
         <fieldset>
-            <legend>Sampling</legend>
-            <div class="row">
-                <input type="search" aria-label="Find an option" placeholder="Find an option" value={wanted}
-                    onInput={(event) => setWanted(event.target.value)} />
-                <button type="button" disabled={n === 0} onClick={() => changeSettings({ sampling: {} })}>
-                    {n > 0 ? `Reset ${n}` : "Reset"}
-                </button>
-            </div>
-            <div class="grid">{shown.map((row) => <SamplingField key={row.name} row={row} />)}</div>
+            <legend>How words are chosen</legend>
+            <div class="numbers">{rows.map((row) => <SamplingField key={row.name} row={row} />)}</div>
+            {n > 0 && <button type="button" class="reset" onClick={() => changeSettings({ sampling: {} })}>
+                {n === 1 ? "Reset 1 option" : `Reset ${n} options`}</button>}
         </fieldset>
+    );
+}
+
+function MoreSampling() {
+    const [wanted, setWanted] = useState("");
+    const rows = samplingRows.value.filter((row) => !FIRST.includes(row.name));
+    const n = rows.filter((row) => row.name in current.value.settings.sampling).length;
+    const shown = rows.filter((row) => `${row.name} ${labelOf(row)} ${helpOf(row)}`.toLowerCase().includes(wanted.toLowerCase()));
+    return (
+        <details class="more">
+            <summary>More options of sampling{n > 0 && ` (${n} changed)`}</summary>
+            <input type="search" aria-label="Find an option" placeholder="Find an option" value={wanted}
+                onInput={(event) => setWanted(event.target.value)} />
+            <div class="numbers">{shown.map((row) => <SamplingField key={row.name} row={row} />)}</div>
+            {shown.length === 0 && <p class="quiet">Nothing found.</p>}
+        </details>
     );
 }
 
@@ -108,15 +111,16 @@ function General() {
                 <textarea id="system" rows={4} value={settings.system} placeholder="How the model should answer"
                     onInput={(event) => changeSettings({ system: event.target.value })} />
             </div>
-            <div class="grid">
-                <NumberField id="max-tokens" label="longest answer" help="in tokens; empty: as the context holds" min={1} step={1}
+            <Sampling />
+            <div class="numbers">
+                <NumberField id="max-tokens" label="Longest answer" help="In tokens; empty: as the context holds." min={1} step={1}
                     value={settings.max_tokens} change={(text) => changeSettings({ max_tokens: text })} />
-                <NumberField id="seed" label="seed" help="empty: another one each time" min={0} step={1}
+                <NumberField id="seed" label="Seed" help="The same number gives the same answer; empty: another one each time." min={0} step={1}
                     value={settings.seed} change={(text) => changeSettings({ seed: text })} />
             </div>
             <Select name="effort" label="Reasoning" choices={EFFORTS} />
             <Check name="logprobs" label="Probabilities of tokens" help="Answers from now on can show them." />
-            <Sampling />
+            <MoreSampling />
         </>
     );
 }

@@ -3,8 +3,8 @@
 import { useRef, useState } from "preact/hooks";
 
 import {
-    addConversations, allConversations, conversations, current, deleteConversation, openConversation, openIfNeeded,
-    renameConversation, running, say, startConversation,
+    addConversations, allConversations, conversations, current, deleteConversation, openIfNeeded, renameConversation, runs, say,
+    startConversation,
 } from "../store.js";
 import { download, exportJson, exportMarkdown, importJson } from "../transfer.js";
 import { Icon, IconButton } from "./icon.jsx";
@@ -28,10 +28,6 @@ function Rename({ title, end }) {
 function Entry({ entry, done }) {
     const [renames, setRenames] = useState(false);
     const isCurrent = entry.id === current.value.id;
-    const open = () => {
-        openConversation(entry.id);
-        done();
-    };
     const rename = async () => {
         await openIfNeeded(entry.id);
         setRenames(true);
@@ -43,10 +39,10 @@ function Entry({ entry, done }) {
     if (renames) return <li class="entry"><Rename title={entry.title} end={end} /></li>;
     return (
         <li class={`entry${isCurrent ? " current" : ""}`}>
-            <button type="button" class="entry-open" aria-current={isCurrent ? "true" : undefined} onClick={open}>
-                {running.value?.conversation === entry.id && <span class="busy" aria-label="answering" role="img" />}
+            <a class="entry-open" href={`#${entry.id}`} aria-current={isCurrent ? "page" : undefined} onClick={done}>
+                {runs.value.has(entry.id) && <span class="busy" aria-label="answering" role="img" />}
                 <span>{entry.title || "Untitled"}</span>
-            </button>
+            </a>
             <span class="entry-actions">
                 <IconButton icon="edit" label={`Rename ${entry.title}`} onClick={rename} />
                 <IconButton icon="trash" label={`Delete ${entry.title}`} onClick={() => deleteConversation(entry.id)} />
@@ -100,7 +96,7 @@ export function Sidebar({ close, done }) {
                 <span class="name">frit</span>
                 <IconButton icon="close" label="Close the list" onClick={close} />
             </div>
-            <button type="button" class="new-chat" onClick={start}><Icon name="plus" />New conversation</button>
+            <button type="button" class="new-chat" title="Ctrl+Shift+O" onClick={start}><Icon name="plus" />New conversation</button>
             <input class="filter" type="search" aria-label="Find a conversation" placeholder="Find" value={wanted}
                 onInput={(event) => setWanted(event.target.value)} />
             <ul class="entries">

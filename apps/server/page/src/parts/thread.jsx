@@ -7,10 +7,16 @@ import { Message } from "./message.jsx";
 
 const NEAR = 80;   // pixels from the end
 
+// Where the context is full.
+function Cut() {
+    return <li class="cut">The context is full: the model does not see the messages above any more.</li>;
+}
+
 export function Thread() {
     const box = useRef(), list = useRef();
     const follows = useRef(true);
     const nodes = path.value;
+    const first = nodes.findLast((node) => node.role === "assistant")?.first_seen;   // by the last answer
     useEffect(() => {
         follows.current = true;
         box.current.scrollTop = box.current.scrollHeight;
@@ -41,7 +47,10 @@ export function Thread() {
             )}
             {nodes.length > 0 && (
                 <ol class="messages" ref={list}>
-                    {nodes.map((node, i) => <Message key={node.id} node={node} isLast={i === nodes.length - 1} />)}
+                    {nodes.map((node, i) => [
+                        node.id === first && <Cut key="cut" />,
+                        <Message key={node.id} node={node} isLast={i === nodes.length - 1} />,
+                    ])}
                 </ol>
             )}
         </section>
