@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 
 export const KEY = "secret-key";
-const ANSWERS = ["--port", "0", "--threads", "2", "--parallel", "2"];
+const ANSWERS = ["--port", "0", "--threads", "2", "--parallel", "2", "--ctx", "1024"];
 
 export class Servers {
     constructor(frit) {
@@ -16,7 +16,8 @@ export class Servers {
         this.running = new Map();
     }
 
-    // fable: the bundled model. careful: it reads 16 tokens of a prompt at once. scripted: tests/support/tool_model.h. keyed: the bundled one, with a key.
+    // fable: the bundled model, with a context that tests can fill. careful: it reads 16 tokens of a prompt at once. scripted:
+    // tests/support/tool_model.h. keyed: the bundled one, with a key.
     arguments(name) {
         switch (name) {
         case "fable":
