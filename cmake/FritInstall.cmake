@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What `make install` puts where: the command with its man page and completions, the library with its headers, how
-# to find it (pkg-config and find_package), and the bundled model. Everything is relative to the prefix, so an
-# installation may be moved: the command finds the model relative to itself.
+# to find it (pkg-config and find_package), its examples and the pages about it, and the bundled model. Everything is
+# relative to the prefix, so an installation may be moved: the command finds the model relative to itself.
 include(CMakePackageConfigHelpers)
 
 set(frit_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/frit)
@@ -10,6 +10,9 @@ install(FILES include/frit.h include/frit_tools.h TYPE INCLUDE)
 install(DIRECTORY include/frit TYPE INCLUDE FILES_MATCHING PATTERN *.h)
 install(FILES models/fable.gguf DESTINATION ${CMAKE_INSTALL_DATADIR}/frit)
 install(TARGETS frit_static frit_shared EXPORT frit)
+file(GLOB frit_examples CONFIGURE_DEPENDS examples/*.c)
+install(FILES ${frit_examples} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(FILES docs/library.md docs/abi.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET frit)
     install(TARGETS frit)
 endif()
@@ -46,5 +49,10 @@ install(FILES ${CMAKE_BINARY_DIR}/frit-config.cmake ${CMAKE_BINARY_DIR}/frit-con
 cmake_path(SET pc_folder ${CMAKE_INSTALL_PREFIX})
 cmake_path(APPEND pc_folder ${CMAKE_INSTALL_LIBDIR} pkgconfig)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${pc_folder} OUTPUT_VARIABLE frit_pc_prefix)
+# Outside of /usr the loader does not look, or only after ldconfig: programs are told where the library lies.
+set(frit_pc_rpath "")
+if(NOT WIN32 AND NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+    set(frit_pc_rpath "-Wl,-rpath,\${libdir} ")
+endif()
 configure_file(cmake/frit.pc.in frit.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/frit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
