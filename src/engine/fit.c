@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "base/number.h"
 
 enum { STEP = 1024, ENOUGH = 4 * STEP };   // STEP: what a chosen context is a multiple of
 
@@ -101,6 +102,21 @@ static void advise(const frit_fit *fit, frit_buf *text)
         frit_buf_printf(text, "weights of a smaller type, a smaller batch or fewer sessions need less");
 }
 
+typedef struct size_text {
+    char text[32];
+} size_text;
+
+static size_text size_of(uint64_t n_bytes)
+{
+    static const char *const units[] = {"MiB", "GiB", "TiB"};
+    double n = (double)n_bytes / mib;
+    size_t unit = 0;
+    for (; n >= 1024 && unit < 2; unit++) n /= 1024;
+    size_text size;
+    frit_format(size.text, sizeof size.text, "%.1f %s", n, units[unit]);
+    return size;
+}
+
 static frit_status fail_fit(const frit_fit *fit, frit_fit_choice choice)
 {
     const frit_fit_part *part = find_full(fit, choice, 1);
@@ -109,11 +125,11 @@ static frit_status fail_fit(const frit_fit *fit, frit_fit_choice choice)
     advise(fit, &advice);
     const frit_status status = frit_fail(
         FRIT_E_MEMORY,
-        "%s: does not fit into the memory of %s: a context of %d tokens for %d session%s needs %.1f MiB (weights %.1f, "
-        "cache %.1f, scratch %.1f), %.1f MiB are free; %s",
+        "%s: does not fit into the memory of %s: a context of %d tokens for %d session%s needs %s (weights %s, "
+        "cache %s, scratch %s), %s are free; %s",
         fit->path, part->device, choice.n_ctx, fit->room.n_sessions, plural(fit->room.n_sessions),
-        (double)sum(weights_of(part), needed(fit, part, choice)) / mib, (double)weights_of(part) / mib,
-        (double)cache / mib, (double)part->scratch_bytes / mib, (double)part->available / mib,
+        size_of(sum(weights_of(part), needed(fit, part, choice))).text, size_of(weights_of(part)).text,
+        size_of(cache).text, size_of(part->scratch_bytes).text, size_of(part->available).text,
         advice.data ? advice.data : "");
     frit_buf_free(&advice);
     return status;
@@ -122,9 +138,8 @@ static frit_status fail_fit(const frit_fit *fit, frit_fit_choice choice)
 static void add_needs(const frit_fit *fit, frit_fit_choice choice, frit_buf *text)
 {
     for (const frit_fit_part *part = fit->parts; part < fit->parts + fit->n_parts; part++)
-        frit_buf_printf(text, "%s %s needs %.1f of %.1f MiB that are free", part == fit->parts ? ":" : ",",
-                        part->device, (double)sum(weights_of(part), needed(fit, part, choice)) / mib,
-                        (double)part->available / mib);
+        frit_buf_printf(text, "%s %s needs %s of %s that are free", part == fit->parts ? ":" : ",", part->device,
+                        size_of(sum(weights_of(part), needed(fit, part, choice))).text, size_of(part->available).text);
 }
 
 void frit_fit_tell(const frit_fit *fit, frit_fit_choice choice)

@@ -67,9 +67,8 @@ static void less_memory_gives_the_largest_multiple_that_takes_half(void **state)
     (void)state;
     assert_int_equal(context_of(machine(100 + 511)), 7168);
     assert_int_equal(last_level, FRIT_LOG_WARNING);
-    assert_string_equal(last,
-                        "m.gguf: to fit into memory, the context is 7168 tokens of 8192: cpu needs 324.0 of 611.0 "
-                        "MiB that are free");
+    assert_string_equal(last, "m.gguf: to fit into memory, the context is 7168 tokens of 8192: cpu needs 324.0 MiB "
+                              "of 611.0 MiB that are free");
     assert_int_equal(context_of(machine(100 + 64)), 1024);
     assert_int_equal(context_of(machine(100 + 63)), 31 * 32);
     assert_int_equal(context_of(machine(100 + 2)), 32);
@@ -90,11 +89,14 @@ static void what_was_asked_for_may_take_all_but_no_more(void **state)
     assert_int_equal(context_of(fit), 2048);
     fit.n_ctx = 2049;
     frit_fit_choice choice;
-    assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY,
-                 "m.gguf: does not fit into the memory of cpu: a context of 2049 tokens for 1 session needs 165.0 MiB "
-                 "(weights 100.0, cache 65.0, scratch 0.0), 164.0 MiB are free; a context of 2048 tokens fits with "
-                 "cached keys in f16; types of fewer bits leave more");
+    assert_fails(
+        frit_fit_choose(&fit, &choice), FRIT_E_MEMORY,
+        "m.gguf: does not fit into the memory of cpu: a context of 2049 tokens for 1 session needs 165.0 MiB "
+        "(weights 100.0 MiB, cache 65.0 MiB, scratch 0.0 MiB), 164.0 MiB are free; a context of 2048 tokens fits with "
+        "cached keys in f16; types of fewer bits leave more");
     assert_int_equal(choice.n_ctx, 2049);
+    fit.n_ctx = 100000000;
+    assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY, "needs 3.0 TiB (weights 100.0 MiB, cache 3.0 TiB");
     fit = machine(100 + 10000);
     fit.n_ctx = 9000;
     assert_int_equal(context_of(fit), 9000);
@@ -114,7 +116,8 @@ static void the_cache_is_narrowed_where_that_gives_a_useful_context(void **state
     choice = choose(fit);
     assert_int_equal(choice.types, 1);
     assert_int_equal(choice.n_ctx, 7168);
-    assert_non_null(strstr(last, "7168 tokens of 8192, cached keys and values are q8_0: cpu needs 212.0 of 355.0 MiB"));
+    assert_non_null(
+        strstr(last, "7168 tokens of 8192, cached keys and values are q8_0: cpu needs 212.0 MiB of 355.0 MiB"));
     fit.n_ctx = 8000;   // f16 would need 250 MiB
     choice = choose(fit);
     assert_int_equal(choice.types, 0);
@@ -139,8 +142,9 @@ static void every_memory_must_have_room(void **state)
     fit.n_parts = 2;
     fit.places = true;
     assert_int_equal(context_of(fit), 2048);
-    assert_non_null(strstr(last, "12 layers run on gpu and 12 on cpu: gpu needs 164.0 of 228.0 MiB that are free, cpu "
-                                 "needs 164.0 of 10100.0 MiB"));
+    assert_non_null(strstr(last,
+                           "12 layers run on gpu and 12 on cpu: gpu needs 164.0 MiB of 228.0 MiB that are free, cpu "
+                           "needs 164.0 MiB of 9.9 GiB"));
     fit.n_ctx = 5000;
     frit_fit_choice choice;
     assert_fails(frit_fit_choose(&fit, &choice), FRIT_E_MEMORY, "does not fit into the memory of gpu");
