@@ -34,10 +34,11 @@ const char *frit_name_nearest(const char *name, const char *const *candidates, s
     FRIT_REQUIRE_OR(NULL, name);
     FRIT_REQUIRE_ITEMS_OR(NULL, candidates, n);
     const char *best = NULL;
-    int most = 1 + min_int((int)strlen(name), MAX_NAME) / 3;
+    int most = MAX_NAME;
     for (size_t i = 0; i < n; i++) {
         const int distance = edit_distance(candidates[i], name);
-        if (distance > most) continue;
+        const int n_least = min_int((int)strlen(name), (int)strlen(candidates[i]));
+        if (distance > min_int(most, 1 + min_int(n_least, MAX_NAME) / 3)) continue;   // of short words little is left
         best = candidates[i];
         most = distance - 1;   // of equals, the first
     }
