@@ -5,13 +5,18 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 720, HEIGHT = 480, LEFT = 80, RIGHT = 150, TOP = 50, BOTTOM = 60, FONT = 13 };
+enum { WIDTH = 720, HEIGHT = 480, LEFT = 80, RIGHT = 30, TOP = 50, BOTTOM = 60, FONT = 13 };
 
 typedef struct axes {
     double least_bytes, most_bytes, least_log, most_log;   // logarithms of kl, to base 10
 } axes;
+
+typedef struct box {   // of a label: its left end, the line that it stands on
+    double x, y, width;
+} box;
 
 typedef struct drawing {
     cli_file out;
@@ -39,6 +44,48 @@ static double y_of(const axes *a, double kl)
     return HEIGHT - BOTTOM - (log10(kl) - a->least_log) / (a->most_log - a->least_log) * (HEIGHT - TOP - BOTTOM);
 }
 
+// The bar of a point ends above 0, which a logarithm needs.
+static double low_end(const plot_point *point)
+{
+    return fmax(point->kl - point->error, point->kl / 10);
+}
+
+// 1, 2 or 5 times a power of two or ten of the unit, so that about five of them lie between both ends.
+static double round_step(double range, double unit)
+{
+    static const double steps[] = {1, 2, 5};
+    const double wanted = range / 5 / unit, power = pow(10, floor(log10(wanted)));
+    size_t i = 0;
+    while (i < CLI_COUNT(steps) && steps[i] * power < wanted) i++;
+    return (i < CLI_COUNT(steps) ? steps[i] * power : 10 * power) * unit;
+}
+
+// The largest unit of which there is at least a tenth of one.
+static double unit_of(double bytes, const char **name)
+{
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double unit = 1;
+    size_t i = 0;
+    for (; i + 1 < CLI_COUNT(names) && bytes >= 0.5 * 1024 * unit; i++) unit *= 1024;
+    *name = names[i];
+    return unit;
+}
+
+// The nearest of 1, 2 and 5 times a power of ten that is below a number, or above it.
+static double round_power(double value, bool up)
+{
+    static const double steps[] = {1, 2, 5, 10};
+    const double power = pow(10, floor(log10(value) + 1e-9));
+    const double most = 1 + (up ? -1e-9 : 1e-9);
+    size_t i = 0;
+    if (up) {
+        while (i + 1 < CLI_COUNT(steps) && steps[i] * power <= value * most) i++;
+        return steps[i] * power;
+    }
+    while (i + 1 < CLI_COUNT(steps) && steps[i + 1] * power < value * most) i++;
+    return steps[i] * power == value ? power * (i > 0 ? steps[i - 1] : 0.5) : steps[i] * power;
+}
+
 static axes find_axes(const plot_point *points, size_t n)
 {
     axes a = {INFINITY, 0, INFINITY, -INFINITY};
@@ -46,13 +93,15 @@ static axes find_axes(const plot_point *points, size_t n)
         if (!(points[i].kl > 0)) continue;
         a.least_bytes = fmin(a.least_bytes, points[i].bytes);
         a.most_bytes = fmax(a.most_bytes, points[i].bytes);
-        a.least_log = fmin(a.least_log, floor(log10(points[i].kl)));
-        a.most_log = fmax(a.most_log, ceil(log10(points[i].kl)));
+        a.least_log = fmin(a.least_log, log10(low_end(&points[i])));
+        a.most_log = fmax(a.most_log, log10(points[i].kl + points[i].error));
     }
     const double margin = 0.05 * (a.most_bytes - a.least_bytes) + 0.01 * a.most_bytes;
-    a.least_bytes -= margin;
+    a.least_bytes = fmax(0, a.least_bytes - margin);
     a.most_bytes += margin;
-    if (a.most_log <= a.least_log) a.most_log = a.least_log + 1;
+    // Down and up to 1, 2 or 5 times a power of ten.
+    a.least_log = log10(round_power(pow(10, a.least_log), false));
+    a.most_log = log10(round_power(pow(10, a.most_log), true));
     return a;
 }
 
@@ -66,26 +115,77 @@ static void draw_text(drawing *d, double x, double y, const char *anchor, const 
     draw(d, "</text>\n");
 }
 
+static void draw_sizes(drawing *d)
+{
+    const axes *a = &d->axes;
+    const char *name;
+    char text[64];
+    const double unit = unit_of(a->most_bytes, &name), step = round_step(a->most_bytes - a->least_bytes, unit);
+    for (double bytes = ceil(a->least_bytes / step) * step; bytes <= a->most_bytes; bytes += step) {
+        const double x = x_of(a, bytes);
+        draw(d, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#888\"/>\n", x, HEIGHT - BOTTOM, x,
+             HEIGHT - BOTTOM + 5);
+        snprintf(text, sizeof text, "%g %s", bytes / unit, name);
+        draw_text(d, x, HEIGHT - BOTTOM + 22, "middle", text);
+    }
+}
+
+// Lines at 1, 2 and 5 times each power of ten; where there are many powers, at these alone.
+static void draw_divergences(drawing *d)
+{
+    static const double steps[] = {1, 2, 5};
+    const axes *a = &d->axes;
+    const size_t n_steps = a->most_log - a->least_log > 3 ? 1 : CLI_COUNT(steps);
+    char text[64];
+    for (double power = floor(a->least_log); power <= a->most_log; power++) {
+        for (size_t i = 0; i < n_steps; i++) {
+            const double value = steps[i] * pow(10, power), place = log10(value);
+            if (place < a->least_log - 1e-9 || place > a->most_log + 1e-9) continue;
+            const double y = y_of(a, value);
+            draw(d, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", LEFT, y, WIDTH - RIGHT, y);
+            snprintf(text, sizeof text, "%g", value);
+            draw_text(d, LEFT - 8, y + 4, "end", text);
+        }
+    }
+}
+
 static void draw_axes(drawing *d, const char *title)
 {
-    enum { MARKS = 5 };
-    const axes *a = &d->axes;
-    char text[64];
-    draw_text(d, LEFT, TOP - 20, "start", title);
-    for (int i = 0; i < MARKS; i++) {
-        const double bytes = a->least_bytes + (a->most_bytes - a->least_bytes) * i / (MARKS - 1);
-        cli_size_text((uint64_t)bytes, text);
-        draw_text(d, x_of(a, bytes), HEIGHT - BOTTOM + 22, "middle", text);
-    }
-    for (double power = a->least_log; power <= a->most_log; power++) {
-        const double y = y_of(a, pow(10, power));
-        draw(d, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#ccc\"/>\n", LEFT, y, WIDTH - RIGHT, y);
-        snprintf(text, sizeof text, "%g", pow(10, power));
-        draw_text(d, LEFT - 8, y + 4, "end", text);
-    }
-    draw_text(d, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, "middle", "size of the file");
+    char text[256];
+    snprintf(text, sizeof text, "KL divergence from %s", title);
+    draw_text(d, LEFT, TOP - 20, "start", text);
+    draw_sizes(d);
+    draw_divergences(d);
+    draw(d, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" stroke=\"#888\"/>\n", LEFT, TOP,
+         WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
+    draw_text(d, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, "middle", "size of the weights");
     draw(d, "<text transform=\"translate(20,%d) rotate(-90)\" text-anchor=\"middle\">KL divergence</text>\n",
          (HEIGHT + TOP - BOTTOM) / 2);
+}
+
+// The label stands beside its point, on the side that has room, and below the labels that are there already.
+static void draw_point(drawing *d, const plot_point *point, box *labels, size_t *n_labels)
+{
+    enum { LINE = FONT + 2, GAP = 9 };
+    const axes *a = &d->axes;
+    const double x = x_of(a, point->bytes), y = y_of(a, point->kl), width = 0.62 * FONT * (double)strlen(point->name);
+    const double top = y_of(a, point->kl + point->error), bottom = y_of(a, low_end(point));
+    if (point->error > 0)
+        draw(d, "<path d=\"M%.1f %.1fV%.1fM%.1f %.1fh8M%.1f %.1fh8\" stroke=\"#1f6feb\" fill=\"none\"/>\n", x, top,
+             bottom, x - 4, top, x - 4, bottom);
+    draw(d, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"#1f6feb\"/>\n", x, y);
+    const bool is_left = x + GAP + width > WIDTH - RIGHT && x - GAP - width > LEFT;
+    box label = {is_left ? x - GAP - width : x + GAP, y + 4, width};
+    for (size_t i = 0; i < *n_labels; i++) {
+        const box *other = &labels[i];
+        const bool is_beside = label.x + label.width < other->x || other->x + other->width < label.x;
+        if (is_beside || fabs(label.y - other->y) >= LINE) continue;
+        label.y = other->y + LINE;
+        i = (size_t)-1;   // from the first one again
+    }
+    label.y = fmin(label.y, HEIGHT - BOTTOM - 4);
+    labels[(*n_labels)++] = label;
+    draw_text(d, is_left ? x - GAP : x + GAP, label.y, is_left ? "end" : "start", point->name);
 }
 
 int plot_write(const char *path, const char *title, const plot_point *points, size_t n)
@@ -101,12 +201,12 @@ int plot_write(const char *path, const char *title, const plot_point *points, si
          "font-size=\"%d\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
          WIDTH, HEIGHT, FONT);
     draw_axes(&d, title);
-    for (size_t i = 0; i < n; i++) {
-        if (!(points[i].kl > 0)) continue;
-        const double x = x_of(&d.axes, points[i].bytes), y = y_of(&d.axes, points[i].kl);
-        draw(&d, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"#1f6feb\"/>\n", x, y);
-        draw_text(&d, x + 8, y + 4, "start", points[i].name);
-    }
+    size_t n_labels = 0;
+    box *labels = malloc(n * sizeof *labels);
+    if (!labels) return cli_file_close(&d.out, cli_no_memory());
+    for (size_t i = 0; i < n; i++)
+        if (points[i].kl > 0) draw_point(&d, &points[i], labels, &n_labels);
+    free(labels);
     draw(&d, "</svg>\n");
     return cli_file_close(&d.out, CLI_DONE);
 }

@@ -5,7 +5,7 @@
 
 typedef struct plot_point {
     const char *name;
-    double bytes, kl;   // above 0
+    double bytes, kl, error;   // bytes and kl are above 0; error: of kl, drawn as a bar
 } plot_point;
 
 // Writes it. Points of no divergence are left out. Exit codes; says what failed.
