@@ -176,6 +176,25 @@ static hub_status take_variant(const hub_repo *repo, const hub_variant *variant,
     return HUB_OK;
 }
 
+static bool is_quant(const char *path, const char *quant, const char *part)
+{
+    (void)path;
+    return strcasecmp(quant, part) == 0;
+}
+
+static bool is_of_name(const char *path, const char *quant, const char *part)
+{
+    (void)quant;
+    return has_word(base_of(path), part);
+}
+
+static bool is_below(const char *path, const char *quant, const char *part)
+{
+    (void)quant;
+    const size_t n = strlen(part);
+    return strncmp(path, part, n) == 0 && path[n] == '/';
+}
+
 // The one file or quantization that the name wants.
 static hub_status take_wanted(const hub_repo *repo, const hub_variant *variants, size_t n, const char *part,
                               const char *what, hub_choice *out)
@@ -186,13 +205,13 @@ static hub_status take_wanted(const hub_repo *repo, const hub_variant *variants,
         if (hub_same_set(repo->files[variants[i].first].path, part) ||
             strcmp(repo->files[variants[i].first].path, part) == 0)
             return take_variant(repo, &variants[i], what, out);
-    for (int by = 0; by < 2 && !found[0]; by++) {   // exactly this quantization, or a word of the name
-        for (size_t i = 0; i < n; i++) {
-            const bool fits = by == 0 ? strcasecmp(variants[i].quant, part) == 0
-                                      : has_word(base_of(repo->files[variants[i].first].path), part);
-            if (fits) found[found[0] ? 1 : 0] = &variants[i];
-        }
-    }
+    // Exactly this quantization, a word of the name, or the folder that the file lies in.
+    static bool (*const fits[])(const char *path, const char *quant, const char *part) = {is_quant, is_of_name,
+                                                                                          is_below};
+    for (size_t by = 0; by < sizeof fits / sizeof fits[0] && !found[0]; by++)
+        for (size_t i = 0; i < n; i++)
+            if (fits[by](repo->files[variants[i].first].path, variants[i].quant, part))
+                found[found[0] ? 1 : 0] = &variants[i];
     list_variants(repo, variants, n, list, sizeof list);
     if (!found[0])
         return hub_fail(HUB_E_NOT_FOUND, "%s: has no '%.100s'; it has %s", what, part, n ? list : "no GGUF files");

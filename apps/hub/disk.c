@@ -115,18 +115,23 @@ hub_status hub_link(const char *target, const char *path)
 
 // ---------------------------------------------------------------------------------------- room
 
+bool hub_disk_left(const char *path, double *free_bytes)
+{
+    hub_path at;
+    if (hub_path_set(&at, "%s", path) != HUB_OK) return false;
+    while (!hub_free_bytes(at.text[0] ? at.text : "/", free_bytes)) {
+        char *slash = strrchr(at.text, '/');
+        if (!slash) return false;
+        *slash = 0;
+    }
+    return true;
+}
+
 hub_status hub_check_room(const char *path, uint64_t n_bytes, const char *what)
 {
     enum { MARGIN = 16 << 20 };
-    hub_path at;
     double free_bytes;
-    const hub_status status = hub_path_set(&at, "%s", path);
-    if (status != HUB_OK) return status;
-    while (!hub_free_bytes(at.text[0] ? at.text : "/", &free_bytes)) {
-        char *slash = strrchr(at.text, '/');
-        if (!slash) return HUB_OK;   // writing tells
-        *slash = 0;
-    }
+    if (!hub_disk_left(path, &free_bytes)) return HUB_OK;   // writing tells
     if ((double)n_bytes + MARGIN <= free_bytes) return HUB_OK;
     return hub_fail(HUB_E_DISK,
                     "%s needs %.2f GiB more, and the disk of %s has %.2f GiB; 'frit list' and 'frit rm' free room",

@@ -25,6 +25,8 @@ hub_status hub_rename(const char *from, const char *to);                   // re
 hub_status hub_link(const char *target, const char *path);
 // Fails if the disk of `path`, which need not exist, has less room than this.
 hub_status hub_check_room(const char *path, uint64_t n_bytes, const char *what);
+// What is free on the disk of `path`, which need not exist. False: that is unknown.
+bool hub_disk_left(const char *path, double *free_bytes);
 // The entries of a folder but "." and "..", sorted; none if it cannot be read. What is found may be removed.
 typedef hub_status (*hub_entry_fn)(void *ctx, const char *path, const char *name, bool is_folder);
 hub_status hub_each_entry(const char *folder, hub_entry_fn each, void *ctx);

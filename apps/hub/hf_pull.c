@@ -188,6 +188,7 @@ static hub_status fetch_file(job *j, hub_file *file)
                                    .identity = file->etag,
                                    .n_bytes = file->n_bytes,
                                    .digest = file->digest,
+                                   .file = file->path,
                                    .what = file->path,
                                    .typed = j->pull->typed,
                                    .n_connections = j->pull->n_connections,

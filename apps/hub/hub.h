@@ -110,9 +110,12 @@ struct hub_source {
 };
 
 const hub_source *hub_source_get(size_t i);   // NULL past the end
-bool hub_is_name(const char *text);           // starts with the prefix of a source
+bool hub_is_name(const char *text);           // starts with the prefix of a source, or is an address of one
 // A name, or a short name of the user's table, which is replaced first. HUB_E_NOT_FOUND: neither.
 hub_status hub_name_read(const hub_settings *settings, const char *text, hub_name *out);
+// What a text that is no name means to other programs: "hf:ORG/REPO:Q4_K_M" for "ORG/REPO:Q4_K_M", "ollama:MODEL:TAG"
+// for "MODEL:TAG". HUB_E_NOT_FOUND: nothing.
+hub_status hub_guess_name(const char *text, hub_path *out);
 // The name in the form that is found again: what hub_model.name has.
 hub_status hub_name_text(const hub_name *name, hub_path *out);
 

@@ -21,6 +21,19 @@ bool hub_is_word(const char *text, size_t n)
     return true;
 }
 
+// Where it begins a character of two or three bytes that steers a terminal, or the order in which text is shown: U+0080
+// to U+009F, U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069, U+FEFF.
+static bool steers(const char *at)
+{
+    const unsigned char *c = (const unsigned char *)at;
+    if (c[0] == 0xc2) return c[1] >= 0x80 && c[1] < 0xa0;
+    if (c[0] == 0xd8) return c[1] == 0x9c;
+    if (c[0] == 0xef) return c[1] == 0xbb && c[2] == 0xbf;
+    if (c[0] != 0xe2) return false;
+    if (c[1] == 0x80) return c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae);
+    return c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9;
+}
+
 bool hub_is_safe_path(const char *text)
 {
     if (strlen(text) >= 1024) return false;
@@ -29,7 +42,7 @@ bool hub_is_safe_path(const char *text)
         if (n == 0 || !hub_is_file_name(at, n) || (n == 1 && at[0] == '.') || (n == 2 && memcmp(at, "..", 2) == 0))
             return false;
         for (size_t i = 0; i < n; i++)
-            if ((unsigned char)at[i] < 32 || at[i] == 127 || at[i] == '\\') return false;
+            if ((unsigned char)at[i] < 32 || at[i] == 127 || at[i] == '\\' || steers(at + i)) return false;
         if (!at[n]) return true;
         at += n + 1;
     }
@@ -121,21 +134,12 @@ hub_status hub_parse_studio(hub_name *name, const char *rest)
     return status;
 }
 
-bool hub_url_is_hf(const char *endpoint, const char *url, hub_name *name)
+hub_status hub_check_hf(const hub_name *name)
 {
-    const size_t n = strlen(endpoint);
-    if (strncmp(url, endpoint, n) != 0 || url[n] != '/') return false;
-    const char *repo = url + n + 1, *verb = strstr(repo, "/resolve/");
-    size_t n_verb = strlen("/resolve/");
-    if (!verb) verb = strstr(repo, "/blob/"), n_verb = strlen("/blob/");
-    if (!verb) return false;
-    const char *revision = verb + n_verb;
-    const size_t n_revision = strcspn(revision, "/");
-    if (revision[n_revision] != '/') return false;
-    const char *file = revision + n_revision + 1;
-    return is_repo(repo, (size_t)(verb - repo)) && copy(name->repo, sizeof name->repo, repo, (size_t)(verb - repo)) &&
-           copy(name->revision, sizeof name->revision, revision, n_revision) && is_revision(name->revision) &&
-           copy(name->part, sizeof name->part, file, strcspn(file, "?#")) && hub_is_safe_path(name->part);
+    if (is_repo(name->repo, strlen(name->repo)) && is_revision(name->revision) &&
+        (!name->part[0] || hub_is_safe_path(name->part)))
+        return HUB_OK;
+    return hub_fail(HUB_E_NAME, "'%.100s' of '%.100s' is not a file of a repository", name->part, name->repo);
 }
 
 // ---------------------------------------------------------------------------------------- ollama

@@ -6,7 +6,8 @@
 
 // "Llama-3.2_1B.gguf": letters, digits, '.', '_', '-', at most 96; not '.' or '-' first, and no "..".
 bool hub_is_word(const char *text, size_t n);
-// "folder/model.gguf": parts between '/', none empty, "." or ".."; no '\\' and no control characters.
+// "folder/model.gguf": parts between '/', none empty, "." or ".."; no '\\', no control characters, and none that change
+// the order in which text is shown.
 bool hub_is_safe_path(const char *text);
 bool hub_is_hex(const char *text, size_t n_digits);   // exactly so many digits, small letters
 bool hub_is_etag(const char *text);                   // may be a file's name: letters, digits, '-', '_'
@@ -18,6 +19,13 @@ hub_status hub_parse_ollama(hub_name *name, const char *rest);
 hub_status hub_parse_studio(hub_name *name, const char *rest);
 hub_status hub_parse_https(hub_name *name, const char *rest);
 hub_status hub_parse_http(hub_name *name, const char *rest);
-// https://huggingface.co/org/repo/resolve/main/file.gguf is hf:org/repo@main:file.gguf, of that endpoint. False if it
-// is no such address.
+// Whether the parts of a name of the hub may stand in addresses and paths.
+hub_status hub_check_hf(const hub_name *name);
+
+// Pages and addresses of the hub and of ollama's library, as browsers and other programs write them, with or without a
+// scheme: huggingface.co/ORG/REPO/tree/main, hf.co/ORG/REPO:Q4_K_M, https://ollama.com/library/MODEL:TAG (spelling.c).
+bool hub_is_site(const char *text);
+// HUB_E_NAME where such a page names no model; HUB_E_NOT_FOUND: the text is no such page.
+hub_status hub_read_site(const char *text, hub_name *out);
+// Such an address under `endpoint`, a mirror of the hub. False if it is no repository and no file of one.
 bool hub_url_is_hf(const char *endpoint, const char *url, hub_name *name);

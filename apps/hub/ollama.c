@@ -122,6 +122,7 @@ static hub_status fetch_layer(const hub_pull *pull, const hub_name *name, const 
                                    .identity = layer->sha256,
                                    .n_bytes = layer->n_bytes,
                                    .digest = layer->sha256,
+                                   .file = strcmp(layer->kind, "model") == 0 ? ".gguf" : "",
                                    .what = what,
                                    .typed = pull->typed,
                                    .n_connections = pull->n_connections,

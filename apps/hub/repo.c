@@ -74,8 +74,10 @@ static hub_status read_file(hub_repo *repo, const json_t *item, const char *what
     uint64_t n_bytes;
     if (!path) return hub_fail(HUB_E_DATA, "%s: the server's list has a file without a name", what);
     if (!hub_is_safe_path(path))
-        return hub_fail(HUB_E_DATA, "%s: the server names a file '%.100s', which may lie outside of the cache", what,
-                        path);
+        return hub_fail(
+            HUB_E_DATA,
+            "%s: the server names a file '%.100s', which may lie outside of the cache or has control characters", what,
+            path);
     if (!read_size(json_object_get(item, "size"), &n_bytes))
         return hub_fail(HUB_E_DATA, "%s: the size of '%.100s' is not a number of bytes", what, path);
     const hub_status status = hub_repo_add(repo, path, n_bytes, &file);

@@ -29,7 +29,7 @@ static const hub_source *source_of(const char *text)
 
 bool hub_is_name(const char *text)
 {
-    return source_of(text) != NULL;
+    return source_of(text) || hub_is_site(text);
 }
 
 // ---------------------------------------------------------------------------------------- the user's table
@@ -41,6 +41,14 @@ static size_t part_begin(const char *value)
     const char *rest = value + strlen(source->prefix), *slash = strrchr(rest, '/');
     if (source == &hub_source_ollama && slash) rest = slash;   // a host may have a port
     return (size_t)(rest - value) + strcspn(rest, ":");
+}
+
+static hub_status expand(const char *value, hub_path *out)
+{
+    hub_name name;
+    if (!hub_is_site(value)) return hub_path_set(out, "%s", value);
+    const hub_status status = hub_read_site(value, &name);
+    return status == HUB_OK ? hub_name_text(&name, out) : status;
 }
 
 // "qwen = hf:Qwen/Qwen3-8B-GGUF:Q4_K_M": the value for "qwen"; for "qwen:Q8_0" with that quantization.
@@ -56,8 +64,11 @@ static hub_status look_up(const char *path, const cli_config *config, const char
                 "%s, line %d: '%.200s' is not a name; expected one that begins with hf:, ollama:, lmstudio: "
                 "or https://",
                 path, e->line, e->value);
-        const size_t n = text[n_word] ? part_begin(e->value) : strlen(e->value);
-        return hub_path_set(out, "%.*s%s", (int)n, e->value, text + n_word);
+        hub_path value;
+        const hub_status status = expand(e->value, &value);
+        if (status != HUB_OK) return status;
+        const size_t n = text[n_word] ? part_begin(value.text) : strlen(value.text);
+        return hub_path_set(out, "%.*s%s", (int)n, value.text, text + n_word);
     }
     return HUB_E_NOT_FOUND;
 }
@@ -87,6 +98,7 @@ hub_status hub_name_read(const hub_settings *settings, const char *text, hub_nam
     hub_path whole;
     hub_status status = hub_is_name(text) ? hub_path_set(&whole, "%s", text) : read_short(settings, text, &whole);
     if (status != HUB_OK) return status;
+    if (hub_is_site(whole.text)) return hub_read_site(whole.text, out);
     *out = (hub_name){.source = source_of(whole.text)};
     if (hub_url_is_hf(settings->hub_endpoint.text, whole.text, out)) {
         out->source = &hub_source_hf;

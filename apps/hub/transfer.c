@@ -5,6 +5,8 @@
 
 #include "hub/curl.h"
 #include "hub/digest.h"
+#include "hub/disk.h"
+#include "hub/kind.h"
 #include "hub/part.h"
 
 #include <stdio.h>
@@ -40,8 +42,11 @@ struct transfer {
     bool is_changed;     // it has another file now
     hub_status status;   // of what failed within a call of libcurl
     int n_failures, n_restarts;
-    double resume_s;   // no request before that time
-    hub_digest sum;    // from the first byte that is hashed on
+    double resume_s;     // no request before that time
+    bool is_known;       // its first bytes are those of such a file
+    double least_free;   // of a file of unknown size: what the disk keeps free
+    uint64_t n_looked;   // bytes that were there when the disk was looked at
+    hub_digest sum;      // from the first byte that is hashed on
     uint64_t n_hashed;
     char *buffer;
 };
@@ -218,7 +223,8 @@ static hub_status restart(transfer *t)
         return hub_fail(HUB_E_DATA, "%s: changed at the server, or broke off, %d times", t->o->what, MAX_RESTARTS);
     t->is_changed = t->is_stream = t->has_ranges = false;
     t->status = HUB_OK;
-    t->n_hashed = 0;
+    t->n_hashed = t->n_looked = 0;
+    t->is_known = false;
     return hub_part_restart(&t->part);
 }
 
@@ -301,10 +307,10 @@ static hub_status end_requests(transfer *t)
 // Adds a piece of what is there from the start on; false if there was none.
 static bool hash_some(transfer *t)
 {
-    const uint64_t n_there = is_sized(t) ? hub_part_prefix(&t->part) : 0;
-    if (!t->o->digest[0] || n_there <= t->n_hashed) return false;
+    const uint64_t n_prefix = is_sized(t) ? hub_part_prefix(&t->part) : 0;
+    if (!t->o->digest[0] || n_prefix <= t->n_hashed) return false;
     if (t->n_hashed == 0) hub_digest_init(&t->sum, t->o->digest, t->part.n_bytes);
-    const size_t n = n_there - t->n_hashed < HASH_BYTES ? (size_t)(n_there - t->n_hashed) : HASH_BYTES;
+    const size_t n = n_prefix - t->n_hashed < HASH_BYTES ? (size_t)(n_prefix - t->n_hashed) : HASH_BYTES;
     t->status = hub_part_read(&t->part, t->n_hashed, t->buffer, n);
     if (t->status == HUB_OK) hub_digest_add(&t->sum, t->buffer, n);
     t->n_hashed += n;
@@ -329,6 +335,44 @@ static hub_status check_hash(transfer *t)
                     t->o->what, hub_digest_name(&t->sum), hex, t->o->digest);
 }
 
+// ---------------------------------------------------------------------------------------- what comes
+
+// Bytes from the first one on.
+static uint64_t n_there(const transfer *t)
+{
+    return is_sized(t) ? hub_part_prefix(&t->part) : t->part.n_done;
+}
+
+static hub_status check_kind(transfer *t, bool is_complete)
+{
+    char bytes[HUB_KIND_BYTES];
+    const uint64_t n = n_there(t);
+    if (t->is_known || (n < sizeof bytes && !is_complete)) return HUB_OK;
+    const size_t n_read = n < sizeof bytes ? (size_t)n : sizeof bytes;
+    hub_status status = n_read > 0 ? hub_part_read(&t->part, 0, bytes, n_read) : HUB_OK;
+    if (status == HUB_OK) status = hub_check_kind(t->o->file, t->o->is_address, bytes, n_read, t->o->what);
+    t->is_known = status == HUB_OK;
+    return status;
+}
+
+// A file of unknown size, which may have no end, leaves room on the disk: 1 GiB, or half of what was free where that is
+// less.
+static hub_status check_room(transfer *t)
+{
+    enum { BYTES_BETWEEN = 16 << 20 };
+    const double most_kept = 1 << 30;
+    double free_bytes;
+    if (t->o->n_bytes != UINT64_MAX || (t->n_looked > 0 && t->part.n_done - t->n_looked < BYTES_BETWEEN)) return HUB_OK;
+    if (!hub_disk_left(t->o->part, &free_bytes)) return HUB_OK;
+    if (t->least_free == 0) t->least_free = free_bytes / 2 < most_kept ? free_bytes / 2 : most_kept;
+    t->n_looked = t->part.n_done;
+    if (free_bytes >= t->least_free) return HUB_OK;
+    return hub_fail(HUB_E_DISK,
+                    "%s: %.2f GiB came, the server does not say how many follow, and the disk has %.2f GiB left; "
+                    "nothing of it is kept",
+                    t->o->what, (double)t->part.n_done / (1 << 30), free_bytes / (1 << 30));
+}
+
 // ---------------------------------------------------------------------------------------- the loop
 
 static bool is_complete(const transfer *t)
@@ -350,10 +394,12 @@ static hub_status fetch(transfer *t)
         status = end_requests(t);
         if (status == HUB_OK) status = t->status;
         if (status == HUB_OK && t->is_changed) status = restart(t);
+        if (status == HUB_OK) status = check_kind(t, is_complete(t));
+        if (status == HUB_OK) status = check_room(t);
         if (status == HUB_OK && !is_complete(t)) curl_multi_poll(t->multi, NULL, 0, hash_some(t) ? 0 : 100, NULL);
         if (status == HUB_OK) status = t->status;
     }
-    return status;
+    return status == HUB_OK ? check_kind(t, true) : status;   // of a part that was whole already
 }
 
 static void close_slots(transfer *t)

@@ -10,6 +10,8 @@ typedef struct hub_transfer {
     const char *identity;   // what the bytes are, such as an etag: parts of others are begun anew
     uint64_t n_bytes;       // UINT64_MAX: unknown
     const char *digest;     // in hexadecimal digits (digest.h); "": unknown
+    const char *file;       // its name, whose ending says what it has to be (kind.h)
+    bool is_address;        // likewise
     const char *what;       // for sentences
     const char *typed;      // the name, for "frit pull NAME"
     int n_connections;

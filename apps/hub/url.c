@@ -78,6 +78,8 @@ static hub_status fetch(const hub_pull *pull, const hub_name *name, const hub_he
                                    .identity = identity,
                                    .n_bytes = head->n_bytes,
                                    .digest = pull->sha256 ? pull->sha256 : "",
+                                   .file = name->part,
+                                   .is_address = true,
                                    .what = name->part,
                                    .typed = pull->typed,
                                    .n_connections = pull->n_connections,

@@ -135,11 +135,148 @@ static void addresses_of_the_hub_are_its_files(void **state)
     assert_ptr_equal(name.source, &hub_source_https);
 }
 
+static void pages_of_the_hub_and_of_ollama_are_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *name;
+    } rows[] = {
+        {"https://huggingface.co/org/repo", "hf:org/repo"},
+        {"https://huggingface.co/org/repo/", "hf:org/repo"},
+        {"http://huggingface.co/org/repo", "hf:org/repo"},
+        {"HTTPS://HuggingFace.co/org/repo", "hf:org/repo"},
+        {"https://www.huggingface.co/org/repo?library=gguf#card", "hf:org/repo"},
+        {"https://hf.co/org/repo", "hf:org/repo"},
+        {"hf.co/org/repo", "hf:org/repo"},
+        {"huggingface.co/org/repo", "hf:org/repo"},
+        {"hf.co/org/repo:Q4_K_M", "hf:org/repo:Q4_K_M"},
+        {"https://huggingface.co/org/repo:Q4_K_M", "hf:org/repo:Q4_K_M"},
+        {"https://huggingface.co/org/repo/tree/main", "hf:org/repo"},
+        {"https://huggingface.co/org/repo/tree/main/", "hf:org/repo"},
+        {"https://huggingface.co/org/repo/tree/main/Q8_0", "hf:org/repo:Q8_0"},
+        {"https://huggingface.co/org/repo/tree/v1.0", "hf:org/repo@v1.0"},
+        {"https://huggingface.co/org/repo/tree/refs%2Fpr%2F3", "hf:org/repo@refs/pr/3"},
+        {"https://huggingface.co/org/repo/tree/refs/pr/3", "hf:org/repo@refs/pr/3"},
+        {"https://huggingface.co/org/repo/blob/main/x.gguf", "hf:org/repo:x.gguf"},
+        {"https://huggingface.co/org/repo/blob/main/a/x%20y.gguf", "hf:org/repo:a/x y.gguf"},
+        {"https://huggingface.co/org/repo/resolve/main/x.gguf?download=true", "hf:org/repo:x.gguf"},
+        {"https://huggingface.co/org/repo/raw/v1/x.gguf", "hf:org/repo@v1:x.gguf"},
+        {"hf.co/org/repo/blob/main/x.gguf", "hf:org/repo:x.gguf"},
+        {"huggingface.co/org/repo/resolve/main/x.gguf", "hf:org/repo:x.gguf"},
+        {"hf.co/org/repo/x.gguf", "hf:org/repo:x.gguf"},
+        {"https://huggingface.co/org/repo?show_file_info=a%2Fx.gguf", "hf:org/repo:a/x.gguf"},
+        {"https://huggingface.co/org/repo/commit/0123456789abcdef", "hf:org/repo@0123456789abcdef"},
+        {"https://huggingface.co/org/repo/commits/main", "hf:org/repo"},
+        {"https://huggingface.co/org/repo/discussions/7", "hf:org/repo"},
+        {"https://huggingface.co/gpt2", "hf:gpt2"},
+        {"https://huggingface.co/gpt2/resolve/main/x.gguf", "hf:gpt2:x.gguf"},
+        {"https://ollama.com/library/llama3.2", "ollama:llama3.2:latest"},
+        {"https://ollama.com/library/llama3.2:1b", "ollama:llama3.2:1b"},
+        {"https://ollama.com/library/llama3.2/tags", "ollama:llama3.2:latest"},
+        {"https://ollama.com/library/llama3.2:1b/blobs/74701a8c35f6", "ollama:llama3.2:1b"},
+        {"ollama.com/library/llama3.2%3A1b", "ollama:llama3.2:1b"},
+        {"https://ollama.com/me/tale:8b", "ollama:me/tale:8b"},
+        {"https://www.ollama.com/me/tale", "ollama:me/tale:latest"},
+        {"registry.ollama.ai/library/llama3.2:1b", "ollama:llama3.2:1b"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        hub_name name;
+        hub_path again;
+        if (read_name(rows[i].text, &name) != HUB_OK) fail_msg("%s: %s", rows[i].text, hub_error());
+        assert_int_equal(hub_name_text(&name, &again), HUB_OK);
+        assert_string_equal(again.text, rows[i].name);
+    }
+}
+
+static void other_pages_name_no_model(void **state)
+{
+    (void)state;
+    static const char *const others[] = {
+        "https://huggingface.co",
+        "https://huggingface.co/",
+        "https://huggingface.co/models?search=llama",
+        "https://huggingface.co/datasets/org/data",
+        "https://huggingface.co/spaces/org/space",
+        "https://huggingface.co/docs/hub/index",
+        "https://huggingface.co/org/repo/blob/main",
+        "https://huggingface.co/org/repo/what/is/this",
+        "https://huggingface.co/org/repo/blob/../x.gguf",
+        "https://huggingface.co/org/repo/blob/main/../../x.gguf",
+        "https://huggingface.co/org/repo/blob/main/a%2F..%2F..%2Fx.gguf",
+        "https://huggingface.co/org/repo/blob/main/x%00.gguf",
+        "https://huggingface.co/org/repo/blob/main/x%0a.gguf",
+        "https://huggingface.co/org/repo/blob/main/%E2%80%AEx.gguf",
+        "https://huggingface.co/org/repo/tree/-x",
+        "https://huggingface.co/../repo",
+        "https://hf.co/org/repo:a/b/c.gguf",
+        "hf.co/",
+        "https://ollama.com/",
+        "https://ollama.com/library",
+        "https://ollama.com/search?q=x",
+        "https://ollama.com/blog/x",
+    };
+    for (size_t i = 0; i < FRIT_COUNT(others); i++) {
+        hub_name name;
+        if (read_name(others[i], &name) != HUB_E_NAME) fail_msg("'%s' is taken as a name", others[i]);
+        assert_true(strlen(hub_error()) > 20);
+    }
+    hub_name name;
+    assert_int_equal(read_name("https://huggingface.co.evil/org/repo/x.gguf", &name), HUB_OK);
+    assert_ptr_equal(name.source, &hub_source_https);
+    assert_int_equal(read_name("hf.co", &name), HUB_E_NOT_FOUND);
+}
+
+static void what_other_programs_call_a_model_is_guessed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *name;   // NULL: nothing
+    } rows[] = {
+        {"org/repo", "hf:org/repo"},
+        {"org/repo:Q4_K_M", "hf:org/repo:Q4_K_M"},
+        {"llama3.2:1b", "ollama:llama3.2:1b"},
+        {"llama3.2", NULL},
+        {"models/x.gguf", NULL},
+        {"a/b/c", NULL},
+        {"./models", NULL},
+        {"../models", NULL},
+        {"/models/x", NULL},
+        {"C:\\models", NULL},
+        {"C:/models", NULL},
+        {"", NULL},
+        {":", NULL},
+        {"two words:x", NULL},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        hub_path name;
+        const hub_status status = hub_guess_name(rows[i].text, &name);
+        if ((status == HUB_OK) != (rows[i].name != NULL)) fail_msg("'%s'", rows[i].text);
+        if (status == HUB_OK) assert_string_equal(name.text, rows[i].name);
+    }
+}
+
 static void paths_stay_in_the_cache(void **state)
 {
     (void)state;
-    static const char *const good[] = {"a", "a/b", "a b/c", "..a", "a..", "-x", ".gitattributes"};
-    static const char *const bad[] = {"", "/", "/a", "a/", "..", "a/..", "../a", "a/../b", ".", "a/.", "a\\b", "a\x7f"};
+    static const char *const good[] = {"a",        "a/b",           "a b/c", "..a", "a..", "-x", ".gitattributes",
+                                       "\xc3\xa4", "\xe6\x96\x87/a"};
+    static const char *const bad[] = {"",
+                                      "/",
+                                      "/a",
+                                      "a/",
+                                      "..",
+                                      "a/..",
+                                      "../a",
+                                      "a/../b",
+                                      ".",
+                                      "a/.",
+                                      "a\\b",
+                                      "a\x7f",
+                                      "a\n",
+                                      "a\xc2\x9b",
+                                      "a\xe2\x80\xae.gguf",
+                                      "\xe2\x81\xa6x",
+                                      "a\xd8\x9c"};
     for (size_t i = 0; i < FRIT_COUNT(good); i++) assert_true(hub_is_safe_path(good[i]));
     for (size_t i = 0; i < FRIT_COUNT(bad); i++) assert_false(hub_is_safe_path(bad[i]));
 }
@@ -178,6 +315,9 @@ int main(void)
         cmocka_unit_test(bad_names_are_refused_with_a_sentence),
         cmocka_unit_test(what_is_no_name_is_left_to_others),
         cmocka_unit_test(addresses_of_the_hub_are_its_files),
+        cmocka_unit_test(pages_of_the_hub_and_of_ollama_are_names),
+        cmocka_unit_test(other_pages_name_no_model),
+        cmocka_unit_test(what_other_programs_call_a_model_is_guessed),
         cmocka_unit_test(paths_stay_in_the_cache),
         cmocka_unit_test(etags_that_may_name_a_file),
         cmocka_unit_test(hosts_of_addresses),

@@ -22,7 +22,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from replay import Hub, digest, git_hash, noise  # noqa: E402
+from replay import Hub, digest, git_hash, noise, weights  # noqa: E402
 
 FRIT = ""
 KILLS = 20
@@ -109,15 +109,15 @@ class Whole(Case):
         self.assertEqual(self.hub.requests, [])
 
     def test_folders_of_safetensors_come_without_the_rest(self):
-        files = {"config.json": b"{}", "model-00001-of-00002.safetensors": noise(9000, 1),
-                 "model-00002-of-00002.safetensors": noise(9000, 2), "tokenizer.json": b"{}",
+        files = {"config.json": b"{}", "model-00001-of-00002.safetensors": weights(9000, 1),
+                 "model-00002-of-00002.safetensors": weights(9000, 2), "tokenizer.json": b"{}",
                  "pytorch_model.bin": noise(9000, 3), "onnx/model.onnx": noise(9000, 4), "README.md": b"x"}
         self.hub.add("org/weights", files)
         folder = Path(self.pull("hf:org/weights"))
         self.assertEqual(sorted(p.name for p in folder.iterdir()),
                          ["config.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors",
                           "tokenizer.json"])
-        self.assertEqual((folder / "model-00002-of-00002.safetensors").read_bytes(), noise(9000, 2))
+        self.assertEqual((folder / "model-00002-of-00002.safetensors").read_bytes(), weights(9000, 2))
 
     def test_all_parts_of_a_split_file_come(self):
         files = {f"Q8_0/big-Q8_0-0000{i}-of-00003.gguf": noise(9000, i) for i in (1, 2, 3)}
@@ -154,9 +154,43 @@ class Whole(Case):
         path = self.pull(self.hub.url + "/org/m/resolve/main/m-Q4_0.gguf?download=true")
         self.assertIn("models--org--m", path)
 
+    def test_pages_of_the_hub_and_of_ollama_are_its_models(self):
+        self.hub.add("org/m", {"m-Q4_0.gguf": self.data, "more/m-Q8_0.gguf": noise(9000, 3)})
+        self.hub.add_ollama("library/tale", "1b", noise(9000, 4))
+        for name, file in (("https://huggingface.co/org/m", "m-Q4_0.gguf"), ("hf.co/org/m", "m-Q4_0.gguf"),
+                           ("huggingface.co/org/m:Q8_0", "m-Q8_0.gguf"),
+                           ("https://hf.co/org/m/tree/main", "m-Q4_0.gguf"),
+                           ("https://huggingface.co/org/m/tree/main/more", "m-Q8_0.gguf"),
+                           ("https://huggingface.co/org/m/blob/main/more/m-Q8_0.gguf", "m-Q8_0.gguf"),
+                           ("hf.co/org/m/resolve/main/m-Q4_0.gguf?download=true", "m-Q4_0.gguf")):
+            self.assertEqual(Path(self.pull(name)).name, file, name)
+        self.pull("org/m:Q8_0", says="org/m:Q8_0 is taken as hf:org/m:Q8_0")
+        self.pull("-hf", "org/m:Q8_0")
+        self.pull("https://ollama.com/library/tale:1b")
+        self.pull("tale:1b", says="tale:1b is taken as ollama:tale:1b")
+        self.frit("pull", "https://huggingface.co/datasets/org/m", code=2, says="names no model")
+        self.frit("info", "org/m", code=3, says="the repository of the Hugging Face hub is called hf:org/m")
+        self.frit("info", "tale:1b", code=3, says="the model of ollama is called ollama:tale:1b")
+        self.frit("org/m", code=2, says="it is run by 'frit run hf:org/m'")
+        table = Path(self.home, ".config/frit/names.conf")
+        table.parent.mkdir(parents=True)
+        table.write_text("small = https://huggingface.co/org/m/blob/main/m-Q4_0.gguf\n")
+        self.assertEqual(Path(self.pull("small")).name, "m-Q4_0.gguf")
+        self.assertEqual(Path(self.pull("small:Q8_0")).name, "m-Q8_0.gguf")
+
+    def test_a_repository_is_named_as_to_llama_cpp(self):
+        self.hub.add("org/tale", {"fable-Q4_K_M.gguf": FABLE.read_bytes()})
+        tale = ["-p", "Tell me the tale of Rapunzel.", "-n", "5"]
+        for name in (["run", "-hf", "org/tale"], ["run", "--hf-repo", "org/tale:Q4_K_M"], ["run", "-hf", "hf:org/tale"],
+                     ["-hf", "org/tale"], ["hf.co/org/tale"], ["run", "https://huggingface.co/org/tale"]):
+            self.assertIn("There once lived", self.frit(*name, *tale))
+        self.frit("run", "-hf", "org/tale", "-m", str(FABLE), *tale, code=2, says="named twice")
+        self.env["FRIT_MODEL"] = "hf:org/tale"
+        self.frit("rm", code=2, says="expected the name of a model")
+
     def test_adapters_are_files_too(self):
         self.hub.add("org/tale", {"fable-Q4_K_M.gguf": FABLE.read_bytes()})
-        self.hub.add("org/peft", {"adapter_config.json": b"{}", "adapter_model.safetensors": noise(9000, 1), "README.md": b"x"})
+        self.hub.add("org/peft", {"adapter_config.json": b"{}", "adapter_model.safetensors": weights(9000, 1), "README.md": b"x"})
         tale = ["-p", "Tell me the tale of Rapunzel.", "-n", "5"]
         # Each is fetched and found; the first is no adapter, the second an empty one.
         self.frit("run", *tale, "--lora", "hf:org/tale:Q4_K_M:0.5", code=3, says="fable-Q4_K_M.gguf: ")
@@ -324,6 +358,54 @@ class Broken(Stoppable):
         self.hub.replaced.clear()
         self.assertEqual(Path(self.pull("hf:org/m:Q4_0")).read_bytes(), self.data)
 
+    def test_what_is_no_model_is_not_kept(self):
+        page = b"<!DOCTYPE html>\n<html><body>Sign in</body></html>" + b" " * 5000
+        pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 1\n"
+        for name, body, says in (("x.gguf", page, "is a web page (HTML); expected a GGUF file"),
+                                 ("x.gguf", b"\xef\xbb\xbf \n<HTML>", "is a web page"),
+                                 ("x.gguf", b'{"error": "gone"}', "is JSON; expected a GGUF file"),
+                                 ("x.gguf", pointer, "is a pointer of Git LFS"),
+                                 ("x.gguf", b"", "is empty"),
+                                 ("x.gguf", b"PK\x03\x04" + bytes(900), "is a zip archive"),
+                                 ("x.gguf", bytes(900), "does not begin as one"),
+                                 ("x.safetensors", noise(900, 1), "is a GGUF file; expected a safetensors file"),
+                                 ("tokenizer.json", page, "is a web page"),
+                                 ("tokenizer.model", page, "is a web page"),
+                                 ("a/x", page, "is a web page"), ("a/x", b"no such file", "is plain text"),
+                                 ("x.bin", b"PK\x03\x04" + bytes(900), "is a zip archive")):
+            self.hub.plain[name] = body
+            for knows_length in (True, False):
+                self.hub.is_chunked = not knows_length
+                self.frit("pull", self.hub.url + "/plain/" + name, code=1, says=says)
+                self.assertEqual(self.leftovers(), [], name)
+                self.assertEqual(self.parts(), [], name)
+                self.assertEqual(self.frit("list"), "")
+        self.hub.is_chunked = True
+        for name, body in (("x.gguf", self.data), ("a/x", self.data), ("x.safetensors", weights(900, 1)),
+                           ("tokenizer.json", b'{"version": "1.0"}'), ("x.tiktoken", b"IQ== 0\nIg== 1\n")):
+            self.hub.plain[name] = body
+            self.assertEqual(Path(self.pull(self.hub.url + "/plain/" + name)).read_bytes(), body)
+
+    def test_a_page_in_a_repository_is_not_kept(self):
+        page = b"<html>" + bytes(9000)
+        self.hub.add("org/page", {"x.gguf": page})
+        self.frit("pull", "hf:org/page", code=1, says="x.gguf: what the server sends is a web page")
+        self.hub.add_ollama("library/page", "latest", page)
+        self.frit("pull", "ollama:page", code=1, says="is a web page")
+        self.assertEqual(self.frit("list"), "")
+
+    def test_a_download_without_end_leaves_room_on_the_disk(self):
+        cache = Path(self.home, "disk")
+        cache.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=120m", "none", cache], capture_output=True).returncode != 0:
+            self.skipTest("no disk can be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", cache], check=True)
+        self.env["FRIT_CACHE"] = str(cache)
+        self.hub.plain["x.gguf"], self.hub.is_endless = self.data, True
+        self.frit("pull", self.hub.url + "/plain/x.gguf", code=1, says="does not say how many follow")
+        self.assertEqual(self.parts(), [])
+        self.assertLess(self.hub.sent, 110 << 20)
+
     def test_other_bytes_than_those_that_were_asked_for_are_not_taken(self):
         self.hub.range_shift = 7
         self.frit("pull", "hf:org/m:Q4_0", code=1, says="the server sends bytes from 7 on, expected 0")
@@ -337,7 +419,7 @@ class Broken(Stoppable):
         self.assertEqual(self.leftovers(), [])
 
     def test_a_small_file_is_compared_with_its_name_in_git(self):
-        files = {"config.json": b'{"a": 1}', "empty.json": b"", "model.safetensors": noise(9000, 2)}
+        files = {"config.json": b'{"a": 1}', "empty.json": b"", "model.safetensors": weights(9000, 2)}
         repo = self.hub.add("org/w", files)
         path = self.pull("hf:org/w")
         self.assertEqual({p.name: p.read_bytes() for p in Path(path).iterdir()}, files)
@@ -483,6 +565,9 @@ class Refused(Case):
     def test_lists_that_lie(self):
         for answer, says in (({"sha": "../../x", "siblings": []}, "has no commit"),
                              ({"sha": "0" * 40, "siblings": [{"rfilename": "../x.gguf", "size": 1}]}, "outside of the cache"),
+                             ({"sha": "0" * 40, "siblings": [{"rfilename": "\u202efug.gguf", "size": 1}]},
+                              "names a file '\ufffdfug.gguf', which may lie outside of the cache or has control characters"),
+                             ({"sha": "0" * 40, "siblings": [{"rfilename": "a\u009b31m.gguf", "size": 1}]}, "has control characters"),
                              ({"sha": "0" * 40, "siblings": [{"rfilename": "x.gguf", "size": -1}]}, "not a number of bytes")):
             self.hub.server.RequestHandlerClass = _answering(json.dumps(answer).encode())
             self.frit("pull", "hf:org/m", code=1, says=says)
