@@ -249,6 +249,8 @@ const cli_command cli_command_bench = {
     .name = "bench",
     .usage = "[MODEL...] [options]",
     .summary = "measure how fast models run",
+    .usual = "n-prompt n-gen parallel n-depth batch threads repetitions output profile random layers gpu-layers cpu "
+             "type model hf-repo quiet",
     .details =
         "pp: tokens/s of a prompt; tg: tokens/s of generation, in all sequences; each with the share of what a\n"
         "probe measures on this machine in the same run. A LIST is numbers and ranges with commas between them:\n"

@@ -64,7 +64,7 @@ void bench_table_cell(const bench_column *column, const char *text)
 {
     int pad = column->width - text_width(text);
     if (pad < 0) pad = 0;
-    printf("| %*s%s%*s ", column->left ? 0 : pad, "", text, column->left ? pad : 0, "");
+    cli_print("| %*s%s%*s ", column->left ? 0 : pad, "", text, column->left ? pad : 0, "");
 }
 
 void bench_table_end_row(void)
@@ -253,9 +253,9 @@ static void md_end(const bench_plan *plan)
         bool first = row->machine.read_gbps > 0;
         for (int j = 0; j < i; j++) first = first && !same_machine(row, &plan->rows[j]);
         if (!first) continue;
-        printf("\n%s: reads %.1f GB/s, int8 %.2f TOPS, floats %.2f (measured, %d thread%s)\n", row->machine.cpu_name,
-               row->machine.read_gbps, row->machine.int8_tops, row->machine.float_tops, row->engine.n_threads,
-               row->engine.n_threads == 1 ? "" : "s");
+        cli_print("\n%s: reads %.1f GB/s, int8 %.2f TOPS, floats %.2f (measured, %d thread%s)\n", row->machine.cpu_name,
+                  row->machine.read_gbps, row->machine.int8_tops, row->machine.float_tops, row->engine.n_threads,
+                  row->engine.n_threads == 1 ? "" : "s");
     }
 }
 
@@ -365,12 +365,12 @@ static void dump(const bench_row *row, size_t flags)
 static void json_begin(const bench_plan *plan)
 {
     (void)plan;
-    printf("[");
+    cli_print("[");
 }
 
 static void json_row(const bench_plan *plan, const bench_row *row)
 {
-    printf(row == plan->rows ? "\n" : ",\n");
+    cli_print(row == plan->rows ? "\n" : ",\n");
     dump(row, JSON_INDENT(2));
     cli_flush();
 }
@@ -378,7 +378,7 @@ static void json_row(const bench_plan *plan, const bench_row *row)
 static void json_end(const bench_plan *plan)
 {
     (void)plan;
-    printf("\n]\n");
+    cli_print("\n]\n");
 }
 
 static void nothing(const bench_plan *plan)
@@ -390,7 +390,7 @@ static void jsonl_row(const bench_plan *plan, const bench_row *row)
 {
     (void)plan;
     dump(row, JSON_COMPACT);
-    printf("\n");
+    cli_print("\n");
     cli_flush();
 }
 
@@ -408,8 +408,8 @@ static void csv_begin(const bench_plan *plan)
 {
     fields f;
     list_fields(&plan->rows[0], &f);
-    for (size_t i = 0; i < f.n; i++) printf("%s%s", i ? "," : "", f.list[i].name);
-    printf("\n");
+    for (size_t i = 0; i < f.n; i++) cli_print("%s%s", i ? "," : "", f.list[i].name);
+    cli_print("\n");
 }
 
 static void csv_row(const bench_plan *plan, const bench_row *row)
@@ -421,10 +421,10 @@ static void csv_row(const bench_plan *plan, const bench_row *row)
         const field *at = &f.list[i];
         if (i > 0) putchar(',');
         if (at->kind == 's') print_csv_text(at->text);
-        if (at->kind == 'i') printf("%lld", at->integer);
-        if (at->kind == 'r') printf("%.9g", at->real);
+        if (at->kind == 'i') cli_print("%lld", at->integer);
+        if (at->kind == 'r') cli_print("%.9g", at->real);
     }
-    printf("\n");
+    cli_print("\n");
     cli_flush();
 }
 

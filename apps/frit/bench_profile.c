@@ -63,12 +63,12 @@ void bench_profile_print(const bench_run *run, const bench_row *row, int64_t n_s
     char name[64];
     bench_test_name(&row->test, name);
     const double n_rows = (double)bench_test_tokens(&row->test) / (double)n_steps;
-    printf("\n%s: a step of %.0f row%s takes %.3f ms (mean of %lld steps, %d threads)\n\n", name, n_rows,
-           n_rows == 1 ? "" : "s", 1e3 * seconds / (double)n_steps, (long long)n_steps, row->engine.n_threads);
+    cli_print("\n%s: a step of %.0f row%s takes %.3f ms (mean of %lld steps, %d threads)\n\n", name, n_rows,
+              n_rows == 1 ? "" : "s", 1e3 * seconds / (double)n_steps, (long long)n_steps, row->engine.n_threads);
     bench_table_head(columns, CLI_COUNT(columns));
     for (size_t i = 0; i < run->n_profile; i++) print_row(&run->profile[i], n_steps, seconds);
     print_row(&rest, n_steps, seconds);
     sum.run_s += rest.run_s;
     print_row(&sum, n_steps, seconds);
-    printf("\n");
+    cli_print("\n");
 }

@@ -31,14 +31,27 @@ int cli_read_hub(hub_settings *settings)
     return cli_report_hub(hub_settings_read(settings));
 }
 
-static int read_name(const hub_settings *settings, const char *text, hub_name *name)
+// Where no path can be meant, ORG/REPO and MODEL:TAG are what they are to other programs.
+static int read_name(const cli_common *common, const hub_settings *settings, const char *text, hub_name *name)
 {
-    const hub_status status = hub_name_read(settings, text, name);
+    hub_path guess;
+    hub_status status = hub_name_read(settings, text, name);
     if (status != HUB_E_NOT_FOUND) return cli_report_hub(status);
-    return cli_usage(
-        "'%s' is no name of a model; expected hf:ORG/REPO, ollama:MODEL:TAG, https://..., or a short name of "
-        "%s",
-        text, settings->short_names.text);
+    if (cli_path_kind(text) != CLI_PATH_NONE)
+        return cli_usage("'%s' is a path, and what lies there is used as it is; expected the name of a model, as 'frit "
+                         "list' shows it",
+                         text);
+    if (hub_guess_name(text, &guess) != HUB_OK)
+        return cli_usage(
+            "'%s' is no name of a model; expected hf:ORG/REPO, ollama:%s, https://..., or a short name of %s", text,
+            strpbrk(text, "/: ") ? "MODEL:TAG" : text, settings->short_names.text);
+    cli_note(common, "%s is taken as %s", text, guess.text);
+    return cli_report_hub(hub_name_read(settings, guess.text, name));
+}
+
+const char *cli_named(const cli_common *common)
+{
+    return cli_is_typed(common, "model") || cli_is_typed(common, "hf-repo") ? common->model : NULL;
 }
 
 int cli_each_name(const cli_common *common, cli_name_fn fn, const void *args)
@@ -46,9 +59,11 @@ int cli_each_name(const cli_common *common, cli_name_fn fn, const void *args)
     hub_settings *settings = calloc(1, sizeof *settings);
     hub_name *name = calloc(1, sizeof *name);
     int code = settings && name ? cli_read_hub(settings) : cli_no_memory();
-    for (int i = 0; i < common->n_positional && code == CLI_DONE; i++) {
-        code = read_name(settings, common->positional[i], name);
-        if (code == CLI_DONE) code = fn(args, settings, name, common->positional[i]);
+    const char *named = cli_named(common);
+    for (int i = named ? -1 : 0; i < common->n_positional && code == CLI_DONE; i++) {
+        const char *text = i < 0 ? named : common->positional[i];
+        code = read_name(common, settings, text, name);
+        if (code == CLI_DONE) code = fn(args, settings, name, text);
     }
     free(settings);
     free(name);
@@ -145,10 +160,14 @@ static void show_line(cli_transfer *t, const char *name, const char *text)
     const int n_text = (int)strlen(text), room = columns - n_text - 2;
     const char *slash = strrchr(name, '/');
     const char *base = slash ? slash + 1 : name;
-    if (room < 8)
+    if (room < 8) {
         fprintf(stderr, "\r%.*s\033[K", columns, text);
-    else
-        fprintf(stderr, "\r%.*s%s %s\033[K", room - 1, base, (int)strlen(base) > room - 1 ? "~" : " ", text);
+    } else {
+        const int n_base = (int)strlen(base);
+        putc('\r', stderr);
+        cli_put_text(stderr, base, (size_t)(n_base < room ? n_base : room - 1));
+        fprintf(stderr, "%s %s\033[K", n_base > room - 1 ? "~" : " ", text);
+    }
     fflush(stderr);
     t->is_shown = true;
 }
@@ -206,6 +225,24 @@ static int fetch(const cli_common *common, const hub_settings *settings, const h
     return cli_report_hub(status);
 }
 
+// What is neither a path nor a name: how it is called here, if it is what other programs call a model.
+static int refuse_name(const char *text, bool is_model, char **path)
+{
+    hub_path guess;
+    const bool is_guessed = hub_guess_name(text, &guess) == HUB_OK;
+    if (is_guessed && strchr(text, '/'))
+        cli_fail("%s: there is no such file; the repository of the Hugging Face hub is called %s", text, guess.text);
+    else if (is_guessed && is_model)
+        cli_fail("%s: there is no such file; the model of ollama is called %s", text, guess.text);
+    else if (is_model && text[0] && !text[strcspn(text, "/\\")])
+        cli_fail("%s: there is no such file, and names of models begin with their source, as hf:ORG/REPO or "
+                 "ollama:%s; 'frit list' shows what is here",
+                 text, strchr(text, ' ') ? "MODEL:TAG" : text);
+    else   // a path, of which opening says what is wrong
+        *path = strdup(text);
+    return *path ? CLI_DONE : CLI_BAD_MODEL;
+}
+
 static int find_named(const cli_common *common, const char *text, bool is_model, char **path)
 {
     hub_settings *settings = calloc(1, sizeof *settings);
@@ -213,21 +250,11 @@ static int find_named(const cli_common *common, const char *text, bool is_model,
     hub_path *found = calloc(1, sizeof *found);
     int code = settings && name && found ? cli_read_hub(settings) : cli_no_memory();
     hub_status status = HUB_OK;
-    if (code == CLI_DONE) {
-        status = hub_name_read(settings, text, name);
-        const bool is_path = !is_model || !text[0] || text[strcspn(text, "/\\")];
-        if (status == HUB_E_NOT_FOUND && !is_path) {   // as it is typed to other programs
-            cli_fail("%s: there is no such file, and names of models begin with their source, as hf:ORG/REPO or "
-                     "ollama:MODEL:TAG; 'frit list' shows what is here",
-                     text);
-            code = CLI_BAD_MODEL;
-        } else if (status == HUB_E_NOT_FOUND) {   // a path, of which opening says what is wrong
-            *path = strdup(text);
-            code = *path ? CLI_DONE : cli_no_memory();
-        } else if (status != HUB_OK) {
-            code = cli_report_hub(status);
-        }
-    }
+    if (code == CLI_DONE) status = hub_name_read(settings, text, name);
+    if (status == HUB_E_NOT_FOUND)
+        code = refuse_name(text, is_model, path);
+    else if (status != HUB_OK)
+        code = cli_report_hub(status);
     if (code == CLI_DONE && status == HUB_OK) {
         status = name->source->find(settings, name, found);
         code = status == HUB_E_NOT_FOUND && name->source->pull ? fetch(common, settings, name, text, found)
@@ -260,4 +287,21 @@ int cli_find_model(const cli_common *common, const char *text, char **path)
 int cli_find_file(const cli_common *common, const char *text, char **path)
 {
     return find(common, text, false, path);
+}
+
+// ---------------------------------------------------------------------------------------- arguments
+
+bool cli_is_model_name(const char *text)
+{
+    static const char *const endings[] = {".gguf", ".safetensors"};
+    const size_t n = strlen(text);
+    for (size_t i = 0; i < CLI_COUNT(endings) && !strchr(text, ' '); i++) {
+        const size_t n_ending = strlen(endings[i]);
+        if (n > n_ending && strcmp(text + n - n_ending, endings[i]) == 0) return true;
+    }
+    char begin[4] = "";
+    FILE *file = cli_path_kind(text) == CLI_PATH_FILE ? fopen(text, "rb") : NULL;
+    const bool is_gguf = file && fread(begin, 1, 4, file) == 4 && memcmp(begin, "GGUF", 4) == 0;
+    if (file) fclose(file);
+    return is_gguf || (cli_path_kind(text) == CLI_PATH_FOLDER && strchr(text, '/'));
 }

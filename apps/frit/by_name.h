@@ -25,6 +25,8 @@ hub_watch cli_transfer_watch(cli_transfer *transfer);
 int cli_read_hub(hub_settings *settings);
 // Says hub_error() and gives the exit code.
 int cli_report_hub(hub_status status);
+// The name that -m or -hf gives on the command line, where a name may be fetched or removed: no variable means that.
+const char *cli_named(const cli_common *common);
 // Calls fn for each name of the command line, `text`, until one fails; an exit code, having said why.
 typedef int (*cli_name_fn)(const void *args, const hub_settings *settings, const hub_name *name, const char *text);
 int cli_each_name(const cli_common *common, cli_name_fn fn, const void *args);

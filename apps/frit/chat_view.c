@@ -12,6 +12,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { HELD_BYTES = 64 };
 
@@ -43,7 +44,7 @@ typedef struct state {
 
 struct chat_view {
     FILE *out;
-    bool fancy;
+    bool fancy, is_terminal;
     cli_wrap wrap;
     state s;
     char *log;
@@ -64,6 +65,7 @@ chat_view *chat_view_new(FILE *out, bool fancy, int columns)
     if (!view) return NULL;
     view->out = out;
     view->fancy = fancy;
+    view->is_terminal = isatty(fileno(out));
     begin(view, columns);
     return view;
 }
@@ -99,7 +101,7 @@ static void put_bytes(chat_view *view, const char *bytes, size_t n)
 {
     put_style(view);
     view->wrap.raw = view->s.fence || view->s.fence_line;
-    if (view->fancy || view->wrap.columns > 0)
+    if (view->fancy || view->wrap.columns > 0 || view->is_terminal)
         cli_wrap_text(&view->wrap, bytes, n);
     else
         fwrite(bytes, 1, n, view->out);

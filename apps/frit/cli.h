@@ -39,7 +39,7 @@ typedef struct cli_common {
     const char *positional[CLI_MAX_POSITIONAL];
     int n_positional;
     bool quiet, no_color;
-    const char *model;
+    const char *model, *hf_repo;
     const frit_option *given[64];   // rows set by command line or environment
     int n_given;
     uint64_t typed;   // bit i: given[i] is of the command line
@@ -58,6 +58,7 @@ typedef struct cli_command {
     const char *usage;     // what follows the name: "[MODEL] [options]"
     const char *summary;   // one line
     const char *details;   // paragraphs and examples for its help page
+    const char *usual;     // names of the options that its help shows without --all; NULL: all
     int max_positional;
     size_t args_bytes;   // of its arguments, which start with cli_common
     const cli_group *groups;
@@ -72,6 +73,7 @@ extern const cli_command cli_command_run, cli_command_chat, cli_command_info, cl
     cli_command_rm;
 const cli_command *cli_command_get(size_t i);            // row i; NULL past the end
 const cli_command *cli_command_find(const char *name);   // NULL if unknown
+int cli_unknown_command(const char *name);               // says so, and which is near; CLI_USAGE
 const frit_option *cli_common_rows(size_t *n_rows);      // --model, --quiet, ...
 int cli_main(int argc, char **argv);                     // runs the command that argv names; returns the exit code
 
@@ -87,6 +89,8 @@ typedef struct cli_parse {
 
 // The option of that long name, or NULL.
 const frit_option *cli_find_option(const cli_command *command, const char *name, const cli_group **group);
+// Whether "--top-k", "--top-k=5" or "-n5" is an option of the command.
+bool cli_takes_option(const cli_command *command, const char *text);
 // Says that the command has no such option, and which name is near; CLI_USAGE. `origin` says where it was found.
 int cli_refuse_option(const cli_command *command, const char *name, const char *origin);
 // Sets the option of a group; the text must live as long as the arguments. Exit codes as below.
@@ -165,6 +169,10 @@ int cli_check_adapters_target(const char *path, const struct cli_adapter_options
 
 // ---------------------------------------------------------------------------------------- terminal
 
+// Text of a model, a file or a server, in whole characters. On a terminal, what could steer it is shown as U+FFFD;
+// elsewhere bytes stay as they are.
+void cli_put_text(FILE *stream, const char *text, size_t n);
+void cli_print(const char *format, ...) __attribute__((format(printf, 1, 2)));   // printf of such text
 // A line on stderr; on terminals it is broken between words.
 void cli_say(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));    // "frit: ..." on stderr; CLI_FAILED
@@ -173,11 +181,13 @@ const char *cli_last_failure(void);   // the last sentence of these two on this 
 void cli_note(const cli_common *common, const char *format, ...)
     __attribute__((format(printf, 2, 3)));                                // unless quiet
 void cli_log(void *common, frit_log_level level, const char *sentence);   // a frit_log_fn: what a user should know
+void cli_keep_quiet(bool yes);   // from now on, for functions without a cli_common
+void cli_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));   // unless quiet
 bool cli_color(const cli_common *common, FILE *stream);
 
 typedef struct cli_progress {
     const char *what;   // "loading"
-    bool on, shown;
+    bool on;
     uint64_t start_ns, last_ns;
 } cli_progress;
 void cli_progress_start(cli_progress *progress, const cli_common *common, const char *what);
@@ -195,9 +205,13 @@ void cli_count_text(int64_t n, char out[32]);         // "29.4 M"
 // to, fetched if it is not here; else the text. An exit code, having said why.
 int cli_find_model(const cli_common *common, const char *text, char **path);
 int cli_find_file(const cli_common *common, const char *text, char **path);   // likewise, of a file that is no model
+// Whether an argument names a model rather than being a prompt: a file that is one, or what would be called like one.
+bool cli_is_model_name(const char *text);
 // Opens the named model, or the bundled one. Returns an exit code; says what failed, and if two are named.
 int cli_open_model(frit_model **model, const cli_common *common, const frit_model_options *options,
                    const char *positional);
+// Warns of many more threads than this machine has cores.
+void cli_check_threads(const cli_common *common, const char *option, int32_t n_threads);
 int cli_check_generates(const frit_model *model, bool chats);   // says so if the model generates no text, or no chats
 int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,
                     const frit_engine_options *options);
@@ -252,6 +266,8 @@ void cli_note_room(const cli_common *common, frit_model *model, const frit_engin
 // frit_convert with progress, notes and warnings; `target` NULL: a plan. An exit code, having said why.
 int cli_convert(const cli_common *common, const char *named, const char *target, const frit_convert_options *options,
                 const char *what);
+// Says how large the GGUF file is, and how many bits its numbers have on average; nothing of a set of files.
+void cli_note_file(const cli_common *common, const char *path);
 void cli_convert_log(void *common, frit_log_level level, const char *sentence);   // notes too, unless quiet
 int cli_report_convert(const char *source, frit_status status);
 // The path used when no model is named.

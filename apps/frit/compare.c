@@ -165,10 +165,10 @@ static frit_status run_both(comparison *c, runner *other)
 
 static void print_head(const comparison *c)
 {
-    printf("%zu positions in %zu windows of %zu, compared with %s\n\n", c->divergence.n, c->windows.n, c->windows.n_ctx,
-           name_of(c->base.info.path));
-    printf("%-*s %10s %6s  %-20s %9s %9s %9s %9s  %8s %8s %8s  %s\n", (int)c->width, "model", "size", "bits",
-           "KL divergence", "90 %", "95 %", "99 %", "99.9 %", "dp RMS", "dp mean", "same top", "perplexity ratio");
+    cli_print("%zu positions in %zu windows of %zu, compared with %s\n\n", c->divergence.n, c->windows.n,
+              c->windows.n_ctx, name_of(c->base.info.path));
+    cli_print("%-*s %10s %6s  %-20s %9s %9s %9s %9s  %8s %8s %8s  %s\n", (int)c->width, "model", "size", "bits",
+              "KL divergence", "90 %", "95 %", "99 %", "99.9 %", "dp RMS", "dp mean", "same top", "perplexity ratio");
 }
 
 static void print_row(const comparison *c, const runner *other, const divergence_figures *f)
@@ -176,10 +176,10 @@ static void print_row(const comparison *c, const runner *other, const divergence
     const frit_model_info *info = &other->info;
     char size[32];
     cli_size_text(other->n_bytes, size);
-    printf("%-*s %10s %6.3f  %.6f +- %.6f %9.5f %9.5f %9.5f %9.5f  %6.3f %% %6.3f %% %6.2f %%  %.5f +- %.5f\n",
-           (int)c->width, name_of(info->path), size, bits_of(info), f->kl.value, f->kl.error, f->kl_90, f->kl_95,
-           f->kl_99, f->kl_999, 100 * f->change_rms.value, 100 * f->change.value, 100 * f->same_top.value,
-           f->ratio.value, f->ratio.error);
+    cli_print("%-*s %10s %6.3f  %.6f +- %.6f %9.5f %9.5f %9.5f %9.5f  %6.3f %% %6.3f %% %6.2f %%  %.5f +- %.5f\n",
+              (int)c->width, name_of(info->path), size, bits_of(info), f->kl.value, f->kl.error, f->kl_90, f->kl_95,
+              f->kl_99, f->kl_999, 100 * f->change_rms.value, 100 * f->change.value, 100 * f->same_top.value,
+              f->ratio.value, f->ratio.error);
 }
 
 static int add_json(comparison *c, const runner *other, const divergence_figures *f)
@@ -199,6 +199,7 @@ static int report(comparison *c, const runner *other)
 {
     const divergence_figures f = divergence_finish(&c->divergence);
     c->points[c->n_points].bytes = (double)other->n_bytes;
+    c->points[c->n_points].error = f.kl.error;
     c->points[c->n_points++].kl = f.kl.value > LEAST_DRAWN ? f.kl.value : 0;
     if (c->args->compare.json) return add_json(c, other, &f);
     if (c->n_models++ == 0) print_head(c);
@@ -293,6 +294,7 @@ const cli_command cli_command_kl = {
     .name = "kl",
     .usage = "BASE MODEL ... -f FILE [options]",
     .summary = "measure side by side what smaller files of a model lose",
+    .usual = "file windows plot json ctx threads batch gpu-layers type model hf-repo quiet",
     .details =
         "Each model is run beside the first one, mostly the same one in bf16 or f16, on the same windows of -c\n"
         "tokens (512); the second half of each window counts. For each model: bytes, bits a weight, the mean KL\n"

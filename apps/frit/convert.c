@@ -32,7 +32,25 @@ static int run(void *ctx)
     const char *target = common->positional[common->n_positional - 1];
     int code = cli_check_writable(target);
     if (code != CLI_DONE) return code;
-    return cli_convert(common, source, target, &args->convert, "converting");
+    code = cli_convert(common, source, target, &args->convert, "converting");
+    if (code == CLI_DONE) cli_note_file(common, target);
+    return code;
+}
+
+void cli_note_file(const cli_common *common, const char *path)
+{
+    frit_model *model = NULL;
+    frit_model_info info;
+    char size[32];
+    if (common->quiet || cli_path_kind(path) != CLI_PATH_FILE ||
+        frit_model_open(&model, path, &(frit_model_options){.vocab_only = true}) != FRIT_OK)
+        return;
+    frit_model_get_info(model, &info);
+    cli_size_text(info.n_bytes, size);
+    if (info.n_params > 0)
+        cli_note(common, "%s has %zu tensors, %s, %.2f bits a weight", path, info.n_tensors, size,
+                 8 * (double)info.n_bytes / (double)info.n_params);
+    frit_model_free(model);
 }
 
 int cli_convert(const cli_common *common, const char *named, const char *target, const frit_convert_options *options,
@@ -45,6 +63,7 @@ int cli_convert(const cli_common *common, const char *named, const char *target,
         free(source);
         return code;
     }
+    cli_check_threads(common, "-t", options->n_threads);
     cli_progress progress;
     cli_progress_start(&progress, common, what);
     frit_convert_options with = *options;

@@ -39,7 +39,7 @@ static int show(frit_text_stream *stream, const frit_token *ids, size_t n)
         size_t n_bytes;
         frit_status status = frit_text_stream_push(stream, ids[i], &text, &n_bytes);
         if (status != FRIT_OK) return cli_report(status);
-        fwrite(text, 1, n_bytes, stdout);
+        cli_put_text(stdout, text, n_bytes);
     }
     return cli_flush() ? CLI_DONE : CLI_INTERRUPTED;
 }
@@ -85,7 +85,7 @@ static int show_all(const detokenize_args *args, const frit_model *model, const 
     int code = n == 0 ? show_stdin(stream) : CLI_DONE;
     for (int i = 0; i < n && code == CLI_DONE; i++) code = show_text(stream, "detokenize", ids[i], strlen(ids[i]));
     status = frit_text_stream_flush(stream, &rest, &n_rest);
-    if (status == FRIT_OK) fwrite(rest, 1, n_rest, stdout);
+    if (status == FRIT_OK) cli_put_text(stdout, rest, n_rest);
     frit_text_stream_free(stream);
     return code;
 }
@@ -117,6 +117,7 @@ const cli_command cli_command_detokenize = {
     .name = "detokenize",
     .usage = "[MODEL] [ID ...] [options]",
     .summary = "show the text of tokens",
+    .usual = "special bytes model hf-repo quiet",
     .details =
         "Without ids reads them from stdin, and shows their text as they come. Half a character is held back until\n"
         "its last byte; what never becomes one is shown as U+FFFD.\n"

@@ -176,6 +176,7 @@ const cli_command cli_command_embed = {
     .name = "embed",
     .usage = "[MODEL] [-p TEXT | -f FILE] [options]",
     .summary = "print the vector of each text",
+    .usual = "prompt file json pooling normalize dims ctx threads batch gpu-layers type model hf-repo quiet",
     .details = "Works with encoders and with every other model. Numbers of a vector stand on one line, with spaces\n"
                "between them; with --pooling rank they are the scores of the model's classification head.\n"
                "\n"

@@ -65,26 +65,26 @@ static void print_table(const frit_estimate *estimate, const frit_estimate_info 
 {
     char size[32];
     cli_size_text(info->kv_token_bytes, size);
-    printf("file     %s\ncontext  %d tokens; trained for %d\nsessions %d\n", path, info->n_ctx, info->n_ctx_train,
-           info->n_sessions);
-    printf("cache    keys %s, values %s: %s a token\n", info->cache_type_k, info->cache_type_v, size);
+    cli_print("file     %s\ncontext  %d tokens; trained for %d\nsessions %d\n", path, info->n_ctx, info->n_ctx_train,
+              info->n_sessions);
+    cli_print("cache    keys %s, values %s: %s a token\n", info->cache_type_k, info->cache_type_v, size);
     if (adapter_bytes > 0) {
         cli_size_text(adapter_bytes, size);
-        printf("adapters %s, which are not free any more; a device with layers needs its part of them too\n", size);
+        cli_print("adapters %s, which are not free any more; a device with layers needs its part of them too\n", size);
     }
-    printf("\n%-8s %6s", "memory", "layers");
-    for (size_t k = 0; k < CLI_COUNT(columns); k++) printf(" %11s", columns[k].title);
-    printf("\n");
+    cli_print("\n%-8s %6s", "memory", "layers");
+    for (size_t k = 0; k < CLI_COUNT(columns); k++) cli_print(" %11s", columns[k].title);
+    cli_print("\n");
     frit_estimate_device device;
     for (size_t i = 0; frit_estimate_get_device(estimate, i, &device); i++) {
-        printf("%-8s %6d", device.name, device.n_layers);
+        cli_print("%-8s %6d", device.name, device.n_layers);
         for (size_t k = 0; k < CLI_COUNT(columns); k++) {
             cli_size_text(bytes_of(&device, &columns[k]), size);
-            printf(" %11s", size);
+            cli_print(" %11s", size);
         }
-        printf("\n");
+        cli_print("\n");
     }
-    printf("\n%s\n", info->why_not ? info->why_not : "It fits.");
+    cli_print("\n%s\n", info->why_not ? info->why_not : "It fits.");
 }
 
 int cli_print_estimate(frit_model *model, const frit_engine_options *options, const cli_adapters *adapters, bool json)

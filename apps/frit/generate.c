@@ -25,9 +25,20 @@ int cli_check_generates(const frit_model *model, bool chats)
     return CLI_DONE;
 }
 
+void cli_check_threads(const cli_common *common, const char *option, int32_t n_threads)
+{
+    frit_machine machine = {0};
+    if (n_threads <= 1 || frit_machine_probe(&machine, 0) != FRIT_OK) return;   // only names are asked for
+    if (machine.n_cores > 0 && n_threads > 2 * machine.n_cores)
+        cli_note(common, "warning: %s %d: this machine has %d core%s; more threads only wait for each other", option,
+                 n_threads, machine.n_cores, machine.n_cores == 1 ? "" : "s");
+}
+
 int cli_open_engine(frit_engine **engine, const cli_common *common, frit_model *model,
                     const frit_engine_options *options)
 {
+    cli_check_threads(common, "-t", options->n_threads);
+    cli_check_threads(common, "-tb", options->n_threads_batch);
     cli_progress progress;
     cli_progress_start(&progress, common, "packing");
     frit_engine_options with = *options;
@@ -303,8 +314,25 @@ static void say_line(const char *format, ...)
     va_end(args);
 }
 
+typedef struct rate_text {
+    char text[32];
+} rate_text;
+
+// ", 12.3 tokens/s"; nothing of what took no time.
+static rate_text rate_of(double n, double seconds)
+{
+    rate_text rate = {""};
+    if (n > 0 && seconds > 0) snprintf(rate.text, sizeof rate.text, ", %.1f tokens/s", n / seconds);
+    return rate;
+}
+
 void cli_answer_report(const cli_common *common, const cli_answer *answer)
 {
+    static const char *const why[] = {
+        [CLI_FINISH_END] = "the answer is complete", [CLI_FINISH_LENGTH] = "cut off by -n",
+        [CLI_FINISH_STOP] = "ended by --stop",       [CLI_FINISH_CONTEXT] = "cut off: the context is full",
+        [CLI_FINISH_INTERRUPT] = "interrupted",
+    };
     if (common->quiet || !cli_flush()) return;   // no figures of an answer that was not written
     // The first new token comes from the prompt's last row; the others cost a step each.
     double n_steps = answer->n_tokens > 1 ? (double)answer->n_tokens - 1 : 0;
@@ -313,7 +341,8 @@ void cli_answer_report(const cli_common *common, const cli_answer *answer)
     if (answer->n_drafted > 0)
         snprintf(drafts, sizeof drafts, " | drafts: %llu of %llu accepted", (unsigned long long)answer->n_accepted,
                  (unsigned long long)answer->n_drafted);
-    say_line("[prompt: %zu tokens%s, %.1f tokens/s | answer: %zu tokens, %.1f tokens/s%s | %s]", answer->n_prompt,
-             cached, answer->prompt_s > 0 ? (double)answer->n_prompt / answer->prompt_s : 0, answer->n_tokens,
-             answer->answer_s > 0 ? n_steps / answer->answer_s : 0, drafts, cli_finish_text(answer->finish));
+    say_line("[prompt: %zu token%s%s%s | answer: %zu token%s%s%s | %s]", answer->n_prompt,
+             answer->n_prompt == 1 ? "" : "s", cached, rate_of((double)answer->n_prompt, answer->prompt_s).text,
+             answer->n_tokens, answer->n_tokens == 1 ? "" : "s", rate_of(n_steps, answer->answer_s).text, drafts,
+             why[answer->finish]);
 }

@@ -5,6 +5,8 @@
 // as llama-imatrix does. All positions count.
 #include "windows.h"
 
+#include "hub/disk.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,14 +78,15 @@ static int show(const char *path)
     frit_importance_info info;
     const frit_status status = frit_importance_read(&importance, path);
     if (status != FRIT_OK) return cli_report(status);
-    printf("%-36s %8s %10s %12s %12s %12s %12s %8s %8s\n", "matrix", "columns", "tokens", "sum", "min", "max", "mean",
-           "active", "entropy");
+    cli_print("%-36s %8s %10s %12s %12s %12s %12s %8s %8s\n", "matrix", "columns", "tokens", "sum", "min", "max",
+              "mean", "active", "entropy");
     for (size_t i = 0; frit_importance_get_info(importance, i, &info); i++) {
-        printf("%-36s %8" PRIu64 " %10" PRId64 " %12.5g %12.5g %12.5g %12.5g %7.2f%% %8.3f", info.name, info.n_values,
-               info.n_tokens, info.sum, info.min, info.max, info.mean, 100 * info.active, info.entropy);
+        cli_print("%-36s %8" PRIu64 " %10" PRId64 " %12.5g %12.5g %12.5g %12.5g %7.2f%% %8.3f", info.name,
+                  info.n_values, info.n_tokens, info.sum, info.min, info.max, info.mean, 100 * info.active,
+                  info.entropy);
         if (info.n_counts_zero > 0)
-            printf("  %" PRIu64 " of %" PRIu64 " experts without tokens", info.n_counts_zero, info.n_counts);
-        printf("\n");
+            cli_print("  %" PRIu64 " of %" PRIu64 " experts without tokens", info.n_counts_zero, info.n_counts);
+        cli_print("\n");
     }
     frit_importance_free(importance);
     return CLI_DONE;
@@ -185,6 +188,19 @@ static int merge_files(const imatrix_args *args, frit_importance *importance)
     return CLI_DONE;
 }
 
+static void say_written(const imatrix_args *args, const frit_importance *importance)
+{
+    frit_importance_info info;
+    size_t n = 0;
+    uint64_t n_values = 0;
+    for (; frit_importance_get_info(importance, n, &info); n++) n_values += info.n_values;
+    char size[32];
+    const uint64_t n_bytes = hub_file_bytes(args->target);
+    cli_size_text(n_bytes, size);
+    cli_note(&args->common, "%s is written: %zu matrices with %" PRIu64 " columns, %s%s", args->target, n, n_values,
+             n_bytes == UINT64_MAX ? "" : size, n_bytes == UINT64_MAX ? "of unknown size" : "");
+}
+
 static int make_file(imatrix_args *args, const char *model)
 {
     frit_importance *importance, *measured;
@@ -197,7 +213,7 @@ static int make_file(imatrix_args *args, const char *model)
     if (code == CLI_DONE) code = merge_files(args, importance);
     if (args->imatrix.merge.n > 0) file.n_chunks = 0;   // those of the files are known
     if (code == CLI_DONE) code = done_or_report(frit_importance_write(importance, args->target, &file));
-    if (code == CLI_DONE) cli_note(&args->common, "%s is written", args->target);
+    if (code == CLI_DONE) say_written(args, importance);
     frit_importance_free(importance);
     frit_importance_free(measured);
     return code;
@@ -265,6 +281,7 @@ const cli_command cli_command_imatrix = {
     .name = "imatrix",
     .usage = "MODEL OUT.gguf [-f TEXT] [options]",
     .summary = "measure which columns of a model's matrices matter, for quantize",
+    .usual = "file windows merge legacy show ctx threads batch gpu-layers type model hf-repo quiet",
     .details =
         "The text is cut into windows of -c tokens (512); without -f the model writes 131,072 tokens itself. For\n"
         "each matrix the file has the sums of the squares of what it multiplies, and how many tokens these were; of\n"

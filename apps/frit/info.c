@@ -59,13 +59,13 @@ static int print_ops(bool json)
 {
     json_t *list = json_array();
     frit_op_info op;
-    if (!json) printf("%-12s %-10s %s\n", "op", "cpu", "computes");
+    if (!json) cli_print("%-12s %-10s %s\n", "op", "cpu", "computes");
     for (size_t i = 0; frit_op_get_info(i, &op); i++) {
         if (json) {
             json_array_append_new(list,
                                   json_pack("{s:s, s:s, s:s}", "name", op.name, "cpu", op.cpu, "formula", op.formula));
         } else {
-            printf("%-12s %-10s %s\n", op.name, op.cpu, op.formula);
+            cli_print("%-12s %-10s %s\n", op.name, op.cpu, op.formula);
         }
     }
     if (json) return print(list);
@@ -81,7 +81,7 @@ static int print_architectures(bool json)
         if (json)
             json_array_append_new(list, json_pack("{s:s, s:s}", "name", arch.name, "title", arch.title));
         else
-            printf("%-16s %s\n", arch.name, arch.title);
+            cli_print("%-16s %s\n", arch.name, arch.title);
     }
     if (json) return print(list);
     json_decref(list);
@@ -103,9 +103,9 @@ static void print_devices(void)
     frit_machine_device device;
     for (size_t i = 0; frit_machine_get_device(i, &device); i++)
         if (device.is_usable)
-            printf("%-10s %s, %.1f GB free\n", device.name, device.kind, (double)device.free_bytes / 1e9);
+            cli_print("%-10s %s, %.1f GB free\n", device.name, device.kind, (double)device.free_bytes / 1e9);
         else
-            printf("%-10s not usable: %s\n", device.name, device.kind);
+            cli_print("%-10s not usable: %s\n", device.name, device.kind);
 }
 
 static int print_machine(const cli_common *common, bool json)
@@ -120,7 +120,7 @@ static int print_machine(const cli_common *common, bool json)
                                "int8_tops", machine.int8_tops, "float_tops", machine.float_tops, "devices",
                                devices_json()));
     }
-    printf(
+    cli_print(
         "cpu        %s, %d cores (%s)\nisa        %s\nmemory     %.1f GB/s read\nint8       %.2f TOPS\nfloats     %.2f "
         "TOPS\n",
         machine.cpu_name, machine.n_cores, machine.cores_by, machine.isa, machine.read_gbps, machine.int8_tops,
@@ -190,7 +190,7 @@ static int print_model_json(const frit_model *model, const frit_model_info *info
 static void print_tensors(const frit_model *model)
 {
     frit_tensor_info tensor;
-    printf("\n%-40s %-8s %-24s %12s\n", "tensor", "type", "shape", "bytes");
+    cli_print("\n%-40s %-8s %-24s %12s\n", "tensor", "type", "shape", "bytes");
     for (size_t i = 0; frit_model_get_tensor(model, i, &tensor); i++) {
         char shape[96] = "[";
         for (int d = 0; d < tensor.n_dims; d++) {
@@ -198,7 +198,7 @@ static void print_tensors(const frit_model *model)
             snprintf(shape + n, sizeof shape - n, d ? ", %lld" : "%lld", (long long)tensor.shape[d]);
         }
         strcat(shape, "]");
-        printf("%-40s %-8s %-24s %12llu\n", tensor.name, tensor.type, shape, (unsigned long long)tensor.n_bytes);
+        cli_print("%-40s %-8s %-24s %12llu\n", tensor.name, tensor.type, shape, (unsigned long long)tensor.n_bytes);
     }
 }
 
@@ -217,27 +217,27 @@ static void print_model(const frit_model *model, const frit_model_info *info, ui
     char size[32], params[32], value[256];
     cli_size_text(info->n_bytes, size);
     cli_count_text(info->n_params, params);
-    printf("file           %s\nformat         %s\narchitecture   %s\nname           %s\ntype           %s\n",
-           info->path, info->format, info->architecture, info->name, info->file_type);
-    printf("kind           %s; embeddings by '%s'\n", kind_text(info->kind), info->pooling);
-    printf("parameters     %s in %zu tensors, %s\n", params, info->n_tensors, size);
-    printf("layers         %d of width %d, feed-forward %d\n", info->n_layer, info->n_embd, info->n_ff);
+    cli_print("file           %s\nformat         %s\narchitecture   %s\nname           %s\ntype           %s\n",
+              info->path, info->format, info->architecture, info->name, info->file_type);
+    cli_print("kind           %s; embeddings by '%s'\n", kind_text(info->kind), info->pooling);
+    cli_print("parameters     %s in %zu tensors, %s\n", params, info->n_tensors, size);
+    cli_print("layers         %d of width %d, feed-forward %d\n", info->n_layer, info->n_embd, info->n_ff);
     if (info->n_layer_next > 0)
-        printf("               %d for multi-token prediction (--speculate mtp)\n", info->n_layer_next);
-    printf("heads          %d, %d for keys and values\n", info->n_head, info->n_head_kv);
-    printf("context        %d tokens\nvocabulary     %d tokens, %s\nchat format    %s\n", info->n_ctx_train,
-           info->n_vocab, info->tokenizer, info->chat_format[0] ? info->chat_format : "none");
+        cli_print("               %d for multi-token prediction (--speculate mtp)\n", info->n_layer_next);
+    cli_print("heads          %d, %d for keys and values\n", info->n_head, info->n_head_kv);
+    cli_print("context        %d tokens\nvocabulary     %d tokens, %s\nchat format    %s\n", info->n_ctx_train,
+              info->n_vocab, info->tokenizer, info->chat_format[0] ? info->chat_format : "none");
     if (kv_bytes > 0) {
         cli_size_text(kv_bytes, size);
-        printf("cache          %s a token\n", size);
+        cli_print("cache          %s a token\n", size);
     }
-    printf("\nmetadata\n");
+    cli_print("\nmetadata\n");
     const char *key;
     for (size_t i = 0; (key = frit_model_get_meta(model, i, value, 100, 4)); i++) {
         for (char *c = value; *c; c++) {
             if (*c == '\n') *c = ' ';
         }
-        printf("  %-44s %s\n", key, value);
+        cli_print("  %-44s %s\n", key, value);
     }
 }
 
@@ -297,6 +297,8 @@ const cli_command cli_command_info = {
     .name = "info",
     .usage = "[MODEL] [options]",
     .summary = "show what a model file holds",
+    .usual = "tensors estimate json ops architectures machine ctx cache-type-k cache-type-v gpu-layers lora type model "
+             "hf-repo quiet",
     .details = "  frit info model.gguf\n  frit info model.gguf --tensors --json\n  frit info model.gguf --estimate -c "
                "32768 -ctk q8_0 "
                "-ctv q8_0\n  frit info --ops\n  frit info "

@@ -3,12 +3,14 @@
 #include "cli.h"
 
 #include "common/text_file.h"
+#include "screen.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void cli_text_add(cli_text *text, const char *bytes, size_t n)
 {
@@ -24,6 +26,7 @@ int cli_read_file(const char *path, cli_text *out)
 {
     const bool is_stdin = strcmp(path, "-") == 0;
     const char *name = is_stdin ? "stdin" : path;
+    if (is_stdin && isatty(STDIN_FILENO)) cli_hint("type the text; %s ends it", cli_end_key());
     const bool before = cli_exit_on_signal(true);   // a terminal or a pipe may give nothing for ever
     FILE *file = is_stdin ? stdin : fopen(path, "rb");
     int code = file ? CLI_DONE : cli_fail("%s: %s", name, strerror(errno));

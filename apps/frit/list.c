@@ -51,8 +51,8 @@ static void print_row(const listing *list, const json_t *item, bool paths)
     const struct tm *when = localtime(&changed);   // Windows has no localtime_r
     cli_size_text((uint64_t)json_integer_value(json_object_get(item, "bytes")), size);
     if (when) strftime(day, sizeof day, "%Y-%m-%d", when);
-    printf("%-*s  %10s  %s%s%s\n", (int)list->widest, json_string_value(json_object_get(item, "name")), size, day,
-           paths ? "  " : "", paths ? path : "");
+    cli_print("%-*s  %10s  %s%s%s\n", (int)list->widest, json_string_value(json_object_get(item, "name")), size, day,
+              paths ? "  " : "", paths ? path : "");
 }
 
 static int run(void *ctx)
@@ -69,7 +69,7 @@ static int run(void *ctx)
     if (code == CLI_DONE && args->list.json) return cli_print_json(list.items, JSON_INDENT(2));
     const size_t n = json_array_size(list.items);
     if (code == CLI_DONE && n == 0) cli_note(&args->common, "no models are here yet; 'frit pull NAME' fetches one");
-    if (code == CLI_DONE && n > 0) printf("%-*s  %10s  %s\n", (int)list.widest, "name", "size", "since");
+    if (code == CLI_DONE && n > 0) cli_print("%-*s  %10s  %s\n", (int)list.widest, "name", "size", "since");
     for (size_t i = 0; i < n && code == CLI_DONE; i++)
         print_row(&list, json_array_get(list.items, i), args->list.paths);
     json_decref(list.items);

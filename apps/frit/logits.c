@@ -158,6 +158,7 @@ const cli_command cli_command_logits = {
     .name = "logits",
     .usage = "[MODEL] --ids 1,2,3 -o OUT.f32 [options]",
     .summary = "write the logits after each of the given tokens",
+    .usual = "ids output embeddings lora ctx threads batch cpu gpu-layers type model hf-repo quiet",
     .details = "Works for files without a vocabulary too.\n"
                "\n"
                "  frit logits model.gguf --ids 1,2,3 -o out.f32 --cpu reference\n"

@@ -106,10 +106,13 @@ static void print_one(const frit_model *model, frit_logprob found, int width)
 {
     json_t *text = app_token_json(model, found.token, NULL);
     char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
+    const int n = quoted ? (int)strlen(quoted) : 0;
     if (isnan(found.logprob))
-        fprintf(stderr, "%9s %-*s", "-", width, quoted ? quoted : "");
+        fprintf(stderr, "%9s ", "-");
     else
-        fprintf(stderr, "%9.4f %-*s", (double)found.logprob, width, quoted ? quoted : "");
+        fprintf(stderr, "%9.4f ", (double)found.logprob);
+    cli_put_text(stderr, quoted ? quoted : "", (size_t)n);
+    if (n < width) fprintf(stderr, "%*s", width - n, "");
     free(quoted);
     json_decref(text);
 }

@@ -51,7 +51,7 @@ static bool find(const cli_parse *parse, const char *text, size_t n, match_fn ma
         const frit_option *rows = group->rows(&n_rows);
         for (size_t i = 0; i < n_rows; i++) {
             if (!match(&rows[i], text, n)) continue;
-            *out = (target){&rows[i], parse->args + group->offset};
+            *out = (target){&rows[i], parse->args ? parse->args + group->offset : NULL};
             return true;
         }
     }
@@ -95,22 +95,6 @@ static const char *nearest_option(const cli_command *command, const char *text, 
     return frit_name_nearest(text, list->names, list->n);
 }
 
-static int unknown_option(const cli_parse *parse, const char *text)
-{
-    name_list list = {0};
-    const char *nearest = strncmp(text, "--", 2) == 0 ? nearest_option(parse->command, text + 2, &list) : NULL;
-    if (nearest) return cli_usage("%s: no option '%s'; did you mean '--%s'?", parse->command->name, text, nearest);
-    return cli_usage("%s: no option '%s'; 'frit help %s' lists them", parse->command->name, text, parse->command->name);
-}
-
-int cli_refuse_option(const cli_command *command, const char *name, const char *origin)
-{
-    name_list list = {0};
-    const char *nearest = nearest_option(command, name, &list);
-    if (nearest) return cli_usage("%s: no option '%.60s'; did you mean '%s'?", origin, name, nearest);
-    return cli_usage("%s: no option '%.60s'; 'frit help %s' lists them", origin, name, command->name);
-}
-
 const frit_option *cli_find_option(const cli_command *command, const char *name, const cli_group **group)
 {
     for (size_t g = 0; g < command->n_groups; g++) {
@@ -121,6 +105,58 @@ const frit_option *cli_find_option(const cli_command *command, const char *name,
             if (has_name(&rows[i], name, strlen(name))) return &rows[i];
     }
     return NULL;
+}
+
+// Options of other programs that have no counterpart here, and what to do instead.
+static const struct {
+    const char *words, *instead;   // words: with their dashes, separated by blanks
+} others[] = {
+    {"-i --interactive -if --interactive-first -cnv --conversation", "'frit chat' has conversations"},
+    {"--format", "--json-schema '{}' makes answers JSON, or what a schema allows"},
+    {"--jinja --no-jinja", "chat templates are always used; --raw leaves them out"},
+    {"-fa --flash-attn", "attention is chosen by itself"},
+    {"--color", "colours are for terminals, --no-color leaves them out"},
+    {"-e --escape", "texts are taken as they are; the shell's $'a\\nb' has a newline"},
+    {"-no-cnv --no-conversation -st --single-turn", "'frit run' answers once"},
+    {"--mmproj -mm --image", "frit runs the text part of models and reads no images"},
+    {"-hff --hf-file", "a file of a repository is named hf:ORG/REPO:FILE"},
+    {"-mu --model-url", "an address is a name of a model: give it in place of the file"},
+    {"--keepalive --keep-alive", "'frit serve --idle-unload SECONDS' frees models without requests"},
+    {"-o --output --outfile --output-file", "the file to write is an argument"},
+    {"--outtype", "--type has the type of the matrices"},
+};
+
+static const char *instead_of(const char *text)
+{
+    const size_t n = strcspn(text, "=");
+    for (size_t i = 0; i < CLI_COUNT(others); i++)
+        for (const char *at = others[i].words; *at; at += strspn(at, " ")) {
+            const size_t n_word = strcspn(at, " ");
+            if (n_word == n && memcmp(at, text, n) == 0) return others[i].instead;
+            at += n_word;
+        }
+    return NULL;
+}
+
+static int unknown_option(const cli_parse *parse, const char *text)
+{
+    name_list list = {0};
+    const cli_group *group;
+    const char *name = parse->command->name, *instead = instead_of(text);
+    if (instead) return cli_usage("%s: no option '%s'; %s", name, text, instead);
+    if (text[1] != '-' && text[2] && cli_find_option(parse->command, text + 1, &group))
+        return cli_usage("%s: no option '%s'; did you mean '-%s'?", name, text, text);
+    const char *nearest = strncmp(text, "--", 2) == 0 ? nearest_option(parse->command, text + 2, &list) : NULL;
+    if (nearest) return cli_usage("%s: no option '%s'; did you mean '--%s'?", name, text, nearest);
+    return cli_usage("%s: no option '%s'; 'frit help %s --all' lists them", name, text, name);
+}
+
+int cli_refuse_option(const cli_command *command, const char *name, const char *origin)
+{
+    name_list list = {0};
+    const char *nearest = nearest_option(command, name, &list);
+    if (nearest) return cli_usage("%s: no option '%.60s'; did you mean '%s'?", origin, name, nearest);
+    return cli_usage("%s: no option '%.60s'; 'frit help %s --all' lists them", origin, name, command->name);
 }
 
 static int append(cli_parse *parse, const target *to, const char *text)
@@ -209,6 +245,32 @@ static int set_defaults(cli_parse *parse)
     return CLI_DONE;
 }
 
+// What may follow a letter at once, as in -n128. Anything else is an option of several letters: -ngl is not -n gl.
+static bool begins_number(const char *text)
+{
+    text += *text == '-' || *text == '+';
+    text += *text == '.';
+    return isdigit((unsigned char)*text);
+}
+
+bool cli_takes_option(const cli_command *command, const char *text)
+{
+    const cli_parse parse = {.command = command};
+    target to;
+    if (text[0] != '-' || !text[1]) return false;
+    if (text[1] == '-') return find(&parse, text + 2, strcspn(text + 2, "="), has_name, &to);
+    return find(&parse, text + 1, strlen(text + 1), has_letters, &to) ||
+           (find(&parse, text + 1, 1, has_letter, &to) && (!text[2] || begins_number(text + 2)));
+}
+
+// Whether nothing follows an option, or another option where a number or one of some words is expected.
+static bool lacks_value(const cli_parse *parse, const target *to, int argc, char **argv, int i)
+{
+    if (i + 1 >= argc) return true;
+    const bool is_text = to->row->type == FRIT_OPTION_TEXT || to->row->type == FRIT_OPTION_LIST;
+    return !is_text && cli_takes_option(parse->command, argv[i + 1]);
+}
+
 // --name, --name=value, --name value, --no-name.
 static int long_option(cli_parse *parse, int argc, char **argv, int *i)
 {
@@ -222,16 +284,9 @@ static int long_option(cli_parse *parse, int argc, char **argv, int *i)
     }
     if (equals) return set(parse, &to, equals + 1, "");
     if (to.row->type == FRIT_OPTION_FLAG) return set(parse, &to, "true", "");
-    if (*i + 1 >= argc) return cli_usage("--%s: needs a value (%s)", to.row->name, to.row->metavar);
+    if (lacks_value(parse, &to, argc, argv, *i))
+        return cli_usage("--%s: needs a value (%s)", to.row->name, to.row->metavar);
     return set(parse, &to, argv[++*i], "");
-}
-
-// What may follow a letter at once, as in -n128. Anything else is an option of several letters: -ngl is not -n gl.
-static bool begins_number(const char *text)
-{
-    text += *text == '-' || *text == '+';
-    text += *text == '.';
-    return isdigit((unsigned char)*text);
 }
 
 // -x, -x value, -x5, -xyz value.
@@ -246,7 +301,7 @@ static int short_option(cli_parse *parse, int argc, char **argv, int *i)
     }
     if (to.row->type == FRIT_OPTION_FLAG) return set(parse, &to, "true", "");
     if (*rest) return set(parse, &to, rest, "");
-    if (*i + 1 >= argc) return cli_usage("%s: needs a value (%s)", text, to.row->metavar);
+    if (lacks_value(parse, &to, argc, argv, *i)) return cli_usage("%s: needs a value (%s)", text, to.row->metavar);
     return set(parse, &to, argv[++*i], "");
 }
 
@@ -258,6 +313,24 @@ static int positional(cli_parse *parse, char *text)
                          parse->command->name, parse->command->usage);
     }
     common->positional[common->n_positional++] = text;
+    return CLI_DONE;
+}
+
+// "-hf ORG/REPO:Q4_K_M" is the model "hf:ORG/REPO:Q4_K_M".
+static int name_repository(cli_parse *parse)
+{
+    cli_common *common = (cli_common *)parse->args;
+    const char *repo = common->hf_repo;
+    if (!repo) return CLI_DONE;
+    if (common->model) return cli_usage("the model is named twice: -hf %s and -m %s", repo, common->model);
+    if (parse->n_owned == (int)CLI_COUNT(parse->owned)) return cli_no_memory();
+    const bool is_bare = strncmp(repo, "hf:", 3) != 0 && !strstr(repo, "://");
+    const size_t n = strlen(repo) + 4;
+    char *name = malloc(n);
+    if (!name) return cli_no_memory();
+    snprintf(name, n, "%s%s", is_bare ? "hf:" : "", repo);
+    parse->owned[parse->n_owned++] = name;
+    common->model = name;
     return CLI_DONE;
 }
 
@@ -283,7 +356,8 @@ int cli_parse_options(cli_parse *parse, int argc, char **argv)
             code = short_option(parse, argc, argv, &i);
         }
     }
-    return code;
+    cli_keep_quiet(((cli_common *)parse->args)->quiet);
+    return code == CLI_DONE ? name_repository(parse) : code;
 }
 
 bool cli_is_typed(const cli_common *common, const char *option)

@@ -48,7 +48,15 @@ int cli_end_output(int code)
 int cli_print_json(json_t *value, size_t flags)
 {
     if (!value) return cli_no_memory();
-    const bool printed = json_dumpf(value, stdout, flags) == 0;
+    bool printed;
+    if (isatty(STDOUT_FILENO)) {
+        char *text = json_dumps(value, flags);
+        printed = text != NULL;
+        if (text) cli_put_text(stdout, text, strlen(text));
+        free(text);
+    } else {
+        printed = json_dumpf(value, stdout, flags) == 0;
+    }
     putchar('\n');
     json_decref(value);
     return printed || ferror(stdout) ? CLI_DONE : cli_no_memory();   // a failed write ends the command later

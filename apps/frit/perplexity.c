@@ -272,6 +272,8 @@ const cli_command cli_command_perplexity = {
     .name = "perplexity",
     .usage = "[MODEL] -f FILE [options]",
     .summary = "measure how well a model predicts a text",
+    .usual =
+        "file windows kl-divergence-base kl-divergence json lora ctx threads batch gpu-layers type model hf-repo quiet",
     .details =
         "The text is cut into windows of -c tokens (512); the second half of each window counts. Predictions can\n"
         "be kept, and those of another model compared with them: what quantization costs.\n"

@@ -90,7 +90,7 @@ static int run(void *ctx)
 {
     const pull_args *args = ctx;
     int code = check(&args->pull);
-    if (code == CLI_DONE && (args->common.model || args->common.n_positional == 0))
+    if (code == CLI_DONE && cli_named(&args->common) == NULL && args->common.n_positional == 0)
         code = cli_usage("pull: expected the name of a model, as in 'frit pull hf:ORG/REPO'");
     return code == CLI_DONE ? cli_each_name(&args->common, fetch, args) : code;
 }
@@ -111,7 +111,7 @@ const cli_command cli_command_pull = {
         "  hf:ORG/REPO:Q4_K_M       this quantization; or a file of the repository\n"
         "  hf:ORG/REPO@REVISION     a branch, a tag or a commit; ':' and a quantization may follow\n"
         "  ollama:MODEL:TAG         of ollama's registry\n"
-        "  https://HOST/FILE        a file at an address\n"
+        "  https://HOST/FILE        a file at an address; a page of the hub or of ollama's library is its model\n"
         "  NAME                     a short name: a line 'NAME = hf:...' of ~/.config/frit/names.conf\n"
         "\n"
         "Models lie in the hub's own cache and in ollama's own store, so other programs share them. What was stopped "

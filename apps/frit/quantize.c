@@ -113,14 +113,14 @@ static void print_tensor(void *ctx, const frit_planned_tensor *tensor, double kl
         n_elems *= tensor->shape[i];
     }
     if (p->n_tensors++ == 0)
-        printf("%-40s %-22s %-8s %-8s %10s  %s%s\n", "tensor", "shape", "from", "to", "size", "importance",
-               p->has_prices ? "  KL divergence" : "");
+        cli_print("%-40s %-22s %-8s %-8s %10s  %s%s\n", "tensor", "shape", "from", "to", "size", "importance",
+                  p->has_prices ? "  KL divergence" : "");
     cli_size_text(tensor->n_bytes, size);
     const bool lacks = tensor->needs_importance && !tensor->has_importance;
     const char *importance = tensor->has_importance ? "  yes" : lacks ? "  missing" : "";
-    printf("%-40s %-22s %-8s %-8s %10s%s", tensor->name, shape, tensor->from, tensor->to, size, importance);
-    if (p->has_prices && kl > 0) printf("%*s%.6f", (int)(14 - strlen(importance)), "", kl);
-    printf("\n");
+    cli_print("%-40s %-22s %-8s %-8s %10s%s", tensor->name, shape, tensor->from, tensor->to, size, importance);
+    if (p->has_prices && kl > 0) cli_print("%*s%.6f", (int)(14 - strlen(importance)), "", kl);
+    cli_print("\n");
     p->kl += kl;
     p->n_bytes += tensor->n_bytes;
     p->n_elems += n_elems;
@@ -238,10 +238,10 @@ static int print_plan(const quantize_args *args, const char *source, frit_conver
     if (code != CLI_DONE) return code;
     char size[32];
     cli_size_text(p.n_bytes, size);
-    printf("%zu tensors, %s, %.2f bits a number\n", p.n_tensors, size,
-           p.n_elems > 0 ? 8 * (double)p.n_bytes / (double)p.n_elems : 0);
-    if (p.has_prices) printf("the predicted KL divergence is %.6f, before matrices are rounded again\n", p.kl);
-    if (p.n_needing > 0) printf("%zu tensors need importance: give --importance FILE\n", p.n_needing);
+    cli_print("%zu tensors, %s, %.2f bits a number\n", p.n_tensors, size,
+              p.n_elems > 0 ? 8 * (double)p.n_bytes / (double)p.n_elems : 0);
+    if (p.has_prices) cli_print("the predicted KL divergence is %.6f, before matrices are rounded again\n", p.kl);
+    if (p.n_needing > 0) cli_print("%zu tensors need importance: give --importance FILE\n", p.n_needing);
     return CLI_DONE;
 }
 
@@ -304,6 +304,7 @@ static int quantize(const quantize_args *args, const char *source, const char *t
     job = refine_job(args, &text, &named, &samples);   // with the samples
     if (code == CLI_DONE && refines(args)) code = cli_refine(&args->common, source, target, &job);
     if (code == CLI_DONE && sized) say_bytes(args, target);
+    if (code == CLI_DONE) cli_note_file(&args->common, target);
     if (code == CLI_DONE && sized) remove_state(args, target);
     free(text.data);
     free(named.data);
@@ -370,6 +371,11 @@ static int run(void *ctx)
     quantize_args *args = ctx;
     const cli_common *common = &args->common;
     const int n = common->n_positional + (common->model ? 1 : 0);
+    if (n > 2)   // llama-quantize takes the type as an argument
+        return cli_usage(
+            "quantize: '%s' is not expected after the file to write; a mix is an option, as in 'frit quantize "
+            "MODEL OUT.gguf --mix q4_k_m'",
+            common->positional[common->n_positional - (n - 2)]);
     if (!args->plan && n != 2)
         return cli_usage("quantize: expected a model and the name of the GGUF file to write, as in "
                          "'frit quantize DIR OUT.gguf'");
@@ -404,6 +410,7 @@ const cli_command cli_command_quantize = {
     .name = "quantize",
     .usage = "MODEL OUT.gguf [options]",
     .summary = "write a smaller GGUF file of a model, in a mixture of types",
+    .usual = "mix size bits types file importance keep refine fast state plan type threads model hf-repo quiet",
     .details =
         "A mix gives most matrices one type, and those that suffer most from it a finer one. The types, and the\n"
         "bytes too, are those of llama.cpp's llama-quantize. Mixes, from large files to small ones:\n"
@@ -430,7 +437,7 @@ const cli_command cli_command_quantize = {
         "  frit quantize model.gguf small.gguf --size 4.5G --state model.state\n"
         "  frit quantize model.gguf smaller.gguf --bits 3.5 --types all --state model.state\n"
         "  frit quantize model.gguf --plan --bits 4.25 -f text.txt",
-    .max_positional = 2,
+    .max_positional = 4,
     .args_bytes = sizeof(quantize_args),
     .groups = groups,
     .n_groups = CLI_COUNT(groups),

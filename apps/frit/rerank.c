@@ -76,7 +76,13 @@ static void print_lines(const app_ranked *best, size_t n, const frit_embed_item 
     for (size_t i = 0; i < n && !cli_stops(); i++) {
         const frit_embed_item *d = &documents[best[i].index];
         printf("%.6f\t%zu\t", (double)best[i].score, best[i].index);
-        for (size_t k = 0; k < d->n_bytes; k++) putchar(d->text[k] == '\n' ? ' ' : d->text[k]);
+        for (size_t at = 0; at < d->n_bytes;) {   // in one line
+            const char *newline = memchr(d->text + at, '\n', d->n_bytes - at);
+            const size_t n_line = newline ? (size_t)(newline - d->text) - at : d->n_bytes - at;
+            cli_put_text(stdout, d->text + at, n_line);
+            if (newline) putchar(' ');
+            at += n_line + (newline != NULL);
+        }
         putchar('\n');
     }
 }
@@ -156,7 +162,9 @@ static int run(void *ctx)
     if (code == CLI_DONE && given.n_documents == 0)
         code = cli_read_file(args->input.file ? args->input.file : "-", &text);
     if (code == CLI_DONE && !(documents = list_documents(&given, &text, &n))) code = cli_no_memory();
-    if (code == CLI_DONE && n == 0) code = cli_usage("rerank: there are no documents");
+    if (code == CLI_DONE && n == 0)
+        code = cli_usage(
+            "rerank: there are no documents; give them as arguments, or a line for each with -f FILE or on stdin");
     if (code == CLI_DONE) code = cli_open_model(&model, &args->common, &args->model, given.model);
     if (code == CLI_DONE) {
         args->engine.n_sessions = 4;   // short texts share steps
@@ -181,6 +189,7 @@ const cli_command cli_command_rerank = {
     .name = "rerank",
     .usage = "[MODEL] QUERY [DOCUMENT ...] [options]",
     .summary = "sort documents by how well they answer a query",
+    .usual = "prompt file top-n raw-scores json ctx threads batch gpu-layers type model hf-repo quiet",
     .details = "Needs a model with a classification head that reads a query and a document at once (a cross-encoder,\n"
                "or a decoder made a reranker). A line has the score, from 0 to 1, the document's place from 0 on, and\n"
                "the document; best first.\n"

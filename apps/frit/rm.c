@@ -22,7 +22,7 @@ static int remove_one(const void *ctx, const hub_settings *settings, const hub_n
 static int run(void *ctx)
 {
     const rm_args *args = ctx;
-    if (args->common.model || args->common.n_positional == 0)
+    if (cli_named(&args->common) == NULL && args->common.n_positional == 0)
         return cli_usage("rm: expected the name of a model, as 'frit list' shows it");
     return cli_each_name(&args->common, remove_one, args);
 }

@@ -2,6 +2,8 @@
 // frit run: one prompt, one answer.
 #include "cli.h"
 
+#include "hub/hub.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,8 +126,12 @@ static int add_piped_text(const run_args *args, cli_text *prompt)
 // `model` is the argument that was taken as one, or NULL.
 static int refuse_empty_prompt(const char *what, const char *model)
 {
-    if (model && cli_path_kind(model) == CLI_PATH_NONE)
-        return cli_usage("run: %s; '%s' was taken as the model: give a prompt with -p TEXT", what, model);
+    const bool is_missing = model && cli_path_kind(model) == CLI_PATH_NONE;
+    if (is_missing && cli_is_model_name(model)) {
+        cli_fail("%s: there is no such file", model);
+        return CLI_BAD_MODEL;
+    }
+    if (is_missing) return cli_usage("run: %s; '%s' was taken as the model: give a prompt with -p TEXT", what, model);
     return cli_usage("run: %s; give one with -p TEXT, -f FILE or on stdin, or try 'frit chat'", what);
 }
 
@@ -145,36 +151,25 @@ static int read_prompt(const run_args *args, const char *model, const char *argu
     const char *text = run->prompt ? run->prompt : argument, *file = run->file;
     int n_sources = (run->prompt != NULL) + (run->file != NULL) + (argument != NULL);
     if (n_sources > 1) return cli_usage("run: give the prompt once: by -p, by -f or as an argument");
-    if (n_sources == 0 && isatty(STDIN_FILENO)) return refuse_empty_prompt("no prompt", model);
     if (!run->prompt && argument && strcmp(argument, "-") == 0) text = NULL;
     if (!text && !file) file = "-";
+    // A person types the prompt of a model that is there.
+    const bool is_typed = file && strcmp(file, "-") == 0 && isatty(STDIN_FILENO);
+    if (is_typed && model && cli_path_kind(model) == CLI_PATH_NONE && !hub_is_name(model))
+        return refuse_empty_prompt("no prompt", model);
+    if (argument && text == argument && cli_path_kind(argument) == CLI_PATH_FILE)
+        cli_note(&args->common, "the prompt is the text '%s'; -f %s reads the file", argument, argument);
     if (text) cli_text_add(prompt, text, strlen(text));
     int code = file ? read_text(args, file, prompt) : CLI_DONE;
     if (code == CLI_DONE && !(file && strcmp(file, "-") == 0)) code = add_piped_text(args, prompt);
     return code == CLI_DONE ? check_prompt(args, prompt, model) : code;
 }
 
-// Whether an argument names a model rather than being a prompt: a file that is one, or what would be called like one.
-static bool is_model_name(const char *text)
-{
-    static const char *const endings[] = {".gguf", ".safetensors"};
-    const size_t n = strlen(text);
-    for (size_t i = 0; i < CLI_COUNT(endings) && !strchr(text, ' '); i++) {
-        const size_t n_ending = strlen(endings[i]);
-        if (n > n_ending && strcmp(text + n - n_ending, endings[i]) == 0) return true;
-    }
-    char begin[4] = "";
-    FILE *file = cli_path_kind(text) == CLI_PATH_FILE ? fopen(text, "rb") : NULL;
-    const bool is_gguf = file && fread(begin, 1, 4, file) == 4 && memcmp(begin, "GGUF", 4) == 0;
-    if (file) fclose(file);
-    return is_gguf || (cli_path_kind(text) == CLI_PATH_FOLDER && strchr(text, '/'));
-}
-
 // Where the arguments are two models, or the model is given twice.
 static int check_arguments(const cli_common *common, const char *model, const char *prompt)
 {
     if (common->model && model) return cli_usage("run: the model is named twice: '%s' and -m %s", model, common->model);
-    if (!prompt || !is_model_name(prompt)) return CLI_DONE;
+    if (!prompt || !cli_is_model_name(prompt)) return CLI_DONE;
     if (common->model) return cli_usage("run: the model is named twice: '%s' and -m %s", prompt, common->model);
     return cli_usage("run: two models, '%s' and '%s'; expected one, and a prompt", model ? model : "", prompt);
 }
@@ -195,7 +190,7 @@ static frit_token *prompt_tokens(const frit_model *model, const run_options *run
 static void show(void *ctx, const char *text, size_t n_bytes)
 {
     (void)ctx;
-    fwrite(text, 1, n_bytes, stdout);
+    cli_put_text(stdout, text, n_bytes);
     cli_flush();
 }
 
@@ -418,15 +413,35 @@ static int answer_prompt(const run_args *args, frit_model *model, frit_engine *e
     return code;
 }
 
+// Whether arguments are the prompt from the first one on: with -m, where the only one is '-', or where it is several
+// words that are no model.
+static bool first_is_prompt(const cli_common *common)
+{
+    if (common->n_positional == 0) return false;
+    const char *first = common->positional[0];
+    if (common->model) return !cli_is_model_name(first);
+    if (common->n_positional > 1) return false;
+    return strcmp(first, "-") == 0 || (strchr(first, ' ') && cli_path_kind(first) == CLI_PATH_NONE &&
+                                       !cli_is_model_name(first) && !hub_is_name(first));
+}
+
+// "hello there" of two arguments.
+static void join_words(const cli_common *common, int first, cli_text *out)
+{
+    for (int i = first; i < common->n_positional; i++) {
+        if (i > first) cli_text_add(out, " ", 1);
+        cli_text_add(out, common->positional[i], strlen(common->positional[i]));
+    }
+}
+
 static int run(void *ctx)
 {
     const run_args *args = ctx;
     const cli_common *common = &args->common;
-    const char *first = common->n_positional > 0 ? common->positional[0] : NULL;
-    const char *second = common->n_positional > 1 ? common->positional[1] : NULL;
-    // With -m, or where the only argument is '-', arguments are prompts, not models.
-    bool first_is_prompt = first && !second && (common->model || strcmp(first, "-") == 0);
-    const char *argument = first_is_prompt ? first : second;
+    const int n_names = common->n_positional > 0 && !first_is_prompt(common);
+    cli_text words = {0};
+    join_words(common, n_names, &words);
+    const char *argument = words.data;
     if (args->run.heal && !args->run.raw) return cli_usage("run: --heal continues a text: it needs --raw");
     if (args->run.heal && args->run.n_beams > 0)
         return cli_usage("run: --heal samples its first tokens: not with --beams");
@@ -440,7 +455,7 @@ static int run(void *ctx)
     frit_model *model = NULL;
     frit_engine *engine = NULL;
     cli_adapters adapters = {0};
-    const char *name = first_is_prompt ? NULL : first;
+    const char *name = n_names ? common->positional[0] : NULL;
     int code = check_arguments(common, name, argument);
     if (code == CLI_DONE) code = cli_check_shift(&args->shift);
     if (code == CLI_DONE) code = read_prompt(args, name, argument, &prompt);
@@ -455,6 +470,7 @@ static int run(void *ctx)
     frit_engine_free(engine);
     frit_model_free(model);
     free(prompt.data);
+    free(words.data);
     return code;
 }
 
@@ -473,19 +489,23 @@ static const cli_group groups[] = {
 
 const cli_command cli_command_run = {
     .name = "run",
-    .usage = "[MODEL] [PROMPT | -] [options]",
+    .usage = "[MODEL] [PROMPT ... | -] [options]",
     .summary = "answer one prompt",
-    .details = "The answer streams to stdout, everything else goes to stderr. Where the model has a chat template the\n"
-               "prompt is a user's message; --raw feeds it as it stands. Without a prompt stdin is read; text that\n"
-               "is piped in beside a prompt follows it after an empty line ('< /dev/null' leaves it out).\n"
-               "Without a model the bundled one answers.\n"
-               "\n"
-               "  frit run -p \"Tell me the tale of Rapunzel.\"\n"
-               "  frit run model.gguf -f question.txt --temp 0 -n 200\n"
-               "  git diff | frit run model.gguf \"Summarize:\"\n"
-               "  frit run model.gguf \"Yes or no?\" -n 1 --logprobs 5\n"
-               "  frit run model.gguf --raw -f book.txt -n 0 --session book.frit",
-    .max_positional = 2,
+    .usual = "prompt file system n-predict stop session raw json temp top-k top-p min-p seed json-schema lora "
+             "model-draft ctx threads gpu-layers type model hf-repo quiet",
+    .details =
+        "The answer streams to stdout, everything else goes to stderr. Where the model has a chat template the\n"
+        "prompt is a user's message; --raw feeds it as it stands. Without a prompt it is read from a pipe or the\n"
+        "keyboard; text that is piped in beside a prompt follows it after an empty line ('< /dev/null' leaves it\n"
+        "out).\n"
+        "Without a model the bundled one answers.\n"
+        "\n"
+        "  frit run -p \"Tell me the tale of Rapunzel.\"\n"
+        "  frit run model.gguf -f question.txt --temp 0 -n 200\n"
+        "  git diff | frit run model.gguf \"Summarize:\"\n"
+        "  frit run model.gguf \"Yes or no?\" -n 1 --logprobs 5\n"
+        "  frit run model.gguf --raw -f book.txt -n 0 --session book.frit",
+    .max_positional = CLI_MAX_POSITIONAL,
     .args_bytes = sizeof(run_args),
     .groups = groups,
     .n_groups = CLI_COUNT(groups),

@@ -26,6 +26,11 @@ int cli_rows(FILE *stream)
     return size_of(stream).ws_row;
 }
 
+const char *cli_end_key(void)
+{
+    return "Ctrl-D on a line of its own";
+}
+
 // ---------------------------------------------------------------------------------------- resizing
 
 static volatile sig_atomic_t is_resized;

@@ -22,6 +22,11 @@ int cli_rows(FILE *stream)
     return get_info(stream, &info) ? info.srWindow.Bottom - info.srWindow.Top + 1 : 0;
 }
 
+const char *cli_end_key(void)
+{
+    return "Ctrl-Z on a line of its own, and Enter,";
+}
+
 static int last_columns;
 
 void cli_watch_size(void)

@@ -350,6 +350,8 @@ const cli_command cli_command_serve = {
     .name = "serve",
     .usage = "[MODEL|NAME=MODEL ...] [options]",
     .summary = "answer OpenAI's clients over HTTP",
+    .usual = "config host port api-key api-key-file tls-cert tls-key parallel alias max-models idle-unload access-log "
+             "temp lora model-draft ctx threads gpu-layers type model hf-repo quiet",
     .details =
         "Listens on http://127.0.0.1:8080 and says so on stderr once requests are answered. SIGTERM and Ctrl-C let\n"
         "answers finish, a second one does not. docs/server.md lists routes and fields.\n"

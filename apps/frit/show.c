@@ -30,9 +30,9 @@ static void print_variants(const json_t *list)
         char size[32];
         const json_t *item = json_array_get(list, i);
         cli_size_text((uint64_t)json_integer_value(json_object_get(item, "bytes")), size);
-        printf("  %-12s %10s  %s%s\n", json_string_value(json_object_get(item, "quantization")), size,
-               json_string_value(json_object_get(item, "file")),
-               json_is_true(json_object_get(item, "here")) ? "  (here)" : "");
+        cli_print("  %-12s %10s  %s%s\n", json_string_value(json_object_get(item, "quantization")), size,
+                  json_string_value(json_object_get(item, "file")),
+                  json_is_true(json_object_get(item, "here")) ? "  (here)" : "");
     }
 }
 
@@ -45,10 +45,10 @@ static void print_shown(json_t *shown)
         char size[32];
         if (json_is_integer(value)) cli_size_text((uint64_t)json_integer_value(value), size);
         if (json_is_array(value))
-            printf("%s\n", key), print_variants(value);
+            cli_print("%s\n", key), print_variants(value);
         else
-            printf("%-14s %s\n", strcmp(key, "bytes") == 0 ? "size" : key,
-                   json_is_integer(value) ? size : json_string_value(value));
+            cli_print("%-14s %s\n", strcmp(key, "bytes") == 0 ? "size" : key,
+                      json_is_integer(value) ? size : json_string_value(value));
     }
 }
 
@@ -75,7 +75,7 @@ static int run(void *ctx)
 {
     const show_args *args = ctx;
     cli_exit_on_signal(true);   // it writes no file
-    if (args->common.model || args->common.n_positional == 0)
+    if (cli_named(&args->common) == NULL && args->common.n_positional == 0)
         return cli_usage("show: expected the name of a model; 'frit info' shows what is in a file");
     return cli_each_name(&args->common, show, args);
 }

@@ -103,7 +103,7 @@ static int print_prompt(const frit_model *model, const char *source, const json_
     int code = status == FRIT_OK          ? CLI_DONE
                : status == FRIT_E_INVALID ? cli_fail("%s", frit_error())
                                           : cli_report(status);
-    if (code == CLI_DONE) fwrite(text, 1, n, stdout);
+    if (code == CLI_DONE) cli_put_text(stdout, text, n);
     free(text);
     free(json);
     return code;

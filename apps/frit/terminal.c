@@ -11,6 +11,42 @@
 #include <time.h>
 #include <unistd.h>
 
+void cli_put_text(FILE *stream, const char *text, size_t n)
+{
+    if (!isatty(fileno(stream))) {
+        fwrite(text, 1, n, stream);
+        return;
+    }
+    cli_wrap wrap;
+    cli_wrap_init(&wrap, stream, 0);
+    cli_wrap_text(&wrap, text, n);
+    cli_wrap_flush(&wrap);
+    cli_wrap_free(&wrap);
+}
+
+void cli_print(const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, format, args);
+    char *text = n < 0 ? NULL : malloc((size_t)n + 1);
+    if (!text) exit(cli_no_memory());
+    vsnprintf(text, (size_t)n + 1, format, again);
+    cli_put_text(stdout, text, (size_t)n);
+    va_end(again);
+    va_end(args);
+    free(text);
+}
+
+static bool bar_is_shown;   // on the line of the cursor
+
+static void clear_bar(void)
+{
+    if (bar_is_shown) fprintf(stderr, "\r%*s\r", 78, "");
+    bar_is_shown = false;
+}
+
 void cli_say(const char *format, va_list args)
 {
     va_list again;
@@ -18,6 +54,7 @@ void cli_say(const char *format, va_list args)
     const int n = vsnprintf(NULL, 0, format, args);
     char *text = n < 0 ? NULL : malloc((size_t)n + 2);
     cli_flush();
+    clear_bar();
     if (text) {
         vsnprintf(text, (size_t)n + 1, format, again);
         memcpy(text + n, "\n", 2);
@@ -77,6 +114,22 @@ void cli_note(const cli_common *common, const char *format, ...)
     va_end(args);
 }
 
+static bool is_quiet;
+
+void cli_keep_quiet(bool yes)
+{
+    is_quiet = yes;
+}
+
+void cli_hint(const char *format, ...)
+{
+    if (is_quiet) return;
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+}
+
 bool cli_color(const cli_common *common, FILE *stream)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -119,14 +172,14 @@ bool cli_progress_step(void *ctx, double done)
         fprintf(stderr, "\r%s [%s] %3.0f%%%-14s", progress->what, bar, 100 * done, left);
         fflush(stderr);
         progress->last_ns = now;
-        progress->shown = true;
+        bar_is_shown = true;
     }
     return cli_interrupted == 0;
 }
 
 void cli_progress_end(cli_progress *progress)
 {
-    if (progress->shown) fprintf(stderr, "\r%*s\r", 78, "");
+    clear_bar();
     progress->on = false;
 }
 
@@ -136,7 +189,7 @@ int cli_probe(const cli_common *common, frit_machine *machine, int32_t n_threads
     cli_progress_start(&progress, common, "measuring memory and arithmetic of this machine");
     cli_flush();
     if (progress.on) fprintf(stderr, "\r%s ...", progress.what), fflush(stderr);
-    progress.shown = progress.on;
+    bar_is_shown = progress.on;
     const bool before = cli_exit_on_signal(true);
     const frit_status status = frit_machine_probe(machine, n_threads);
     cli_exit_on_signal(before);

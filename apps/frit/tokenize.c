@@ -76,7 +76,7 @@ static void print_piece(const char *piece, size_t n)
         else if (c < 32 || c == 127 || length == 0)
             printf("\\x%02x", c);
         else
-            fwrite(piece + i, 1, length, stdout);
+            cli_put_text(stdout, piece + i, (size_t)length);
         i += length > 0 ? length : 1;
     }
     putchar('"');
@@ -314,6 +314,7 @@ const cli_command cli_command_tokenize = {
     .name = "tokenize",
     .usage = "[MODEL] [options] < TEXT",
     .summary = "show the tokens of a text",
+    .usual = "file ids compare special parse-special timings model hf-repo quiet",
     .details =
         "Reads stdin to the byte: a final newline counts, a byte order mark at the beginning does not. A line for\n"
         "each token: the byte at which it begins, its id, its bytes. The model may be a GGUF file, a Hugging Face "

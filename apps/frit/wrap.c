@@ -154,6 +154,12 @@ static void put_blank(cli_wrap *wrap, int n)
     if (wrap->column + wrap->n_blanks > edge) wrap->n_blanks = edge - wrap->column;
 }
 
+// Control characters steer terminals; some of Unicode's make text be shown in another order than it has.
+static bool steers(utf8proc_int32_t c)
+{
+    return c < 32 || (c >= 127 && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
 static void put_character(cli_wrap *wrap, const char *bytes, size_t n, utf8proc_int32_t c)
 {
     if (c == '\n') {
@@ -165,8 +171,8 @@ static void put_character(cli_wrap *wrap, const char *bytes, size_t n, utf8proc_
         putc('\t', wrap->out);
     } else if (c == '\t') {
         put_blank(wrap, 8 - cli_wrap_column(wrap) % 8);
-    } else if (c < 32 || c == 127 || (c >= 0x80 && c < 0xa0)) {   // what steers terminals
-        if (c < 32) hold(wrap, "\xef\xbf\xbd", 3, 1);
+    } else if (steers(c)) {
+        if (c < 32 || c >= 0xa0) hold(wrap, "\xef\xbf\xbd", 3, 1);
     } else {
         const int columns = utf8proc_charwidth(c);
         const bool is_wide = columns == 2;

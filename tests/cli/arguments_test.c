@@ -22,8 +22,8 @@ static void options_have_the_names_of_llama_cpp_too(void **state)
     expect("chat -q --system-prompt 'Be kind.' -n 1 --chat-template-kwargs '{\"a\": 1}'", "/system\n", 0, NULL, "kind");
     expect("bench -q -p 4 -n 0 -r 1 --no-probe --batch-size 4 --ubatch-size 2 -o csv", NULL, 0, "pp4", NULL);
     expect("perplexity -q -f - -c 4 --chunks 1", "one two three four five six", 0, "in 1 windows of 4", NULL);
-    expect("help run", NULL, 0, "--ctx-size", NULL);
-    expect("help run", NULL, 0, "also -ub, --batch-size, --ubatch-size", NULL);
+    expect("help run --all", NULL, 0, "--ctx-size", NULL);
+    expect("run --help --all", NULL, 0, "also -ub,", NULL);
     expect("help --man", NULL, 0, "ctx-size", NULL);
     // They are named in the environment as frit names them, and help with mistakes.
     expect("run -p x --ctx-sice 4", NULL, 2, NULL, "did you mean '--ctx-size'?");
@@ -32,14 +32,22 @@ static void options_have_the_names_of_llama_cpp_too(void **state)
 static void options_of_several_letters_that_frit_lacks_are_refused_by_name(void **state)
 {
     (void)state;
-    const char *options[] = {"-fa", "-nkvo", "-mg", "-sm", "-cnv", "-hf", "-pvalue", "-model", "-nx", "-cb"};
+    const char *options[] = {"-nkvo", "-mg", "-sm", "-pvalue", "-nx", "-cb"};
     for (size_t i = 0; i < FRIT_COUNT(options); i++) {
         char line[64], sentence[64];
         snprintf(line, sizeof line, "run %s 99 -p x", options[i]);
-        snprintf(sentence, sizeof sentence, "no option '%s'; 'frit help run' lists them", options[i]);
+        snprintf(sentence, sizeof sentence, "no option '%s'; 'frit help run --all' lists them", options[i]);
         expect(line, NULL, 2, NULL, sentence);
     }
-    expect("run -p x --flash-attn 1", NULL, 2, NULL, "no option '--flash-attn'");
+    expect("run -p x --flash-attn 1", NULL, 2, NULL, "no option '--flash-attn'; attention is chosen by itself");
+    expect("run -p x -model y", NULL, 2, NULL, "no option '-model'; did you mean '--model'?");
+    expect("run -p x --format json", NULL, 2, NULL, "--json-schema '{}' makes answers JSON");
+    expect("run -p x -cnv", NULL, 2, NULL, "no option '-cnv'; 'frit chat' has conversations");
+    expect("run --temp -p x", NULL, 2, NULL, "--temp: needs a value (T)");
+    expect("run -p -x -n 1", NULL, 0, NULL, NULL);   // a text may begin with a dash
+    expect("quantize a.gguf b.gguf q4_k_m", NULL, 2, NULL, "--mix q4_k_m");
+    expect("create x", NULL, 2, NULL, "no command 'create'; 'frit help' lists them");
+    expect("-v", NULL, 0, frit_version(), NULL);
     expect("run -q -p x -n1 -t+1 -c64", NULL, 0, NULL, NULL);   // numbers may follow at once
     expect("bench -p 4 -n0 -r1 -t1,1 --no-probe -q", NULL, 0, "pp4", NULL);
 }
@@ -130,6 +138,29 @@ static void a_prompt_with_a_zero_byte_is_refused(void **state)
     expect(line, NULL, 2, NULL, "byte 2 of the prompt is zero");
 }
 
+// "frit run MODEL hello there", "frit MODEL hello", "frit -m MODEL -p hello" and "frit run 'hello there'".
+static void a_model_and_words_are_an_answer(void **state)
+{
+    (void)state;
+    char line[1024], model[512];
+    snprintf(model, sizeof model, "%s", project_path("models/fable.gguf"));
+    outcome o = frit("run -q -n 8 -p 'Tell me a story.'", NULL);
+    static const char *const lines[] = {"run '%s' -q -n 8 Tell me a story.", "run '%s' Tell me -q -n 8 a story.",
+                                        "'%s' 'Tell me a story.' -q -n 8", "-m '%s' -q -n 8 -p 'Tell me a story.'",
+                                        "run -m '%s' -q -n 8 Tell me a story."};
+    for (size_t i = 0; i < FRIT_COUNT(lines); i++) {
+        snprintf(line, sizeof line, lines[i], model);
+        expect(line, NULL, 0, o.out, NULL);
+    }
+    expect("run -q -n 8 'Tell me a story.'", NULL, 0, o.out, NULL);
+    snprintf(line, sizeof line, "'%s' -q -n 8", model);
+    expect(line, "Tell me a story.\n", 0, o.out, NULL);
+    outcome_free(&o);
+    expect("ls", NULL, 2, NULL, "no command 'ls'; did you mean 'frit list'?");
+    expect("org/model", NULL, 2, NULL, "it is run by 'frit run hf:org/model'");
+    expect("--modle x", NULL, 2, NULL, "no option '--modle' without a command");
+}
+
 static void two_models_are_one_too_many(void **state)
 {
     (void)state;
@@ -141,11 +172,15 @@ static void two_models_are_one_too_many(void **state)
     expect(line, NULL, 2, NULL, "run: two models, '");
     snprintf(line, sizeof line, "run '%s' '%s'", model, copy);   // known by its first bytes
     expect(line, NULL, 2, NULL, "expected one, and a prompt");
-    expect("run 'Once upon a time'", "", 2, NULL, "'Once upon a time' was taken as the model: give a prompt with -p");
+    expect("run Once", "", 2, NULL, "'Once' was taken as the model: give a prompt with -p");
+    expect("missing.gguf", "", 3, NULL, "missing.gguf: there is no such file");
     expect("run -p x --session ''", "", 2, NULL, "--session: the name is empty; expected FILE");
     expect("run -p x --model=", "", 2, NULL, "--model: the name is empty; expected FILE");
     expect("run '' x", "", 3, NULL, "'': cannot be opened");
-    expect("run llama3.2:1b -p x", "", 3, NULL, "llama3.2:1b: there is no such file, and names of models begin");
+    expect("run llama3.2:1b -p x", "", 3, NULL,
+           "llama3.2:1b: there is no such file; the model of ollama is called ollama:llama3.2:1b");
+    expect("run llama3.2 -p x", "", 3, NULL, "as hf:ORG/REPO or ollama:llama3.2");
+    expect("run org/model:Q4_K_M -p x", "", 3, NULL, "is called hf:org/model:Q4_K_M");
     expect("info no/such.gguf", "", 3, NULL, "no/such.gguf: cannot be opened: No such file");
     expect("run", "", 2, NULL, "run: the prompt is empty; give one with -p TEXT");
     expect("run a.gguf b.gguf", NULL, 2, NULL, "run: two models, 'a.gguf' and 'b.gguf'; expected one, and a prompt");
@@ -175,6 +210,7 @@ int main(void)
         cmocka_unit_test(answers_follow_a_grammar),
         cmocka_unit_test(piped_text_follows_the_prompt),
         cmocka_unit_test(a_prompt_with_a_zero_byte_is_refused),
+        cmocka_unit_test(a_model_and_words_are_an_answer),
         cmocka_unit_test(two_models_are_one_too_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

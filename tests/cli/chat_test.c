@@ -70,7 +70,8 @@ static void every_command_says_what_it_does(void **state)
                 "nothing to answer yet", "taken back: Hello", "no messages yet");
     EXPECT_SAID("-q -n 4", "/rgen\n/frobnicate\n", "did you mean /regen?", "/help lists them");
     EXPECT_SAID("-q -n 4", "/read\n/read /nonexistent\n/save\n/load\n/load /nonexistent\n/tools /nonexistent\n",
-                "/read FILE [QUESTION]", "/nonexistent: No such file", "/save FILE", "/load FILE");
+                "/read FILE [QUESTION]", "/nonexistent: No such file", "/save FILE", "/load FILE",
+                "/nonexistent: No such file", "/nonexistent: No such file");
     EXPECT_SAID("-q -n 4", "//etc is a folder\n/show messages\n", "user: /etc is a folder");
     EXPECT_SAID("-q -n 4", "\"\"\"one\ntwo\n\nthree\"\"\"\n\"\"\"\nfour\n\"\"\"\n/show messages\n",
                 "user: one\ntwo\n\nthree\n", "user: four\n");

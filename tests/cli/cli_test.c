@@ -66,7 +66,8 @@ static void bench_refuses_what_is_no_list(void **state)
     expect("bench --layers 2", NULL, 2, NULL, "bench: --layers is of --random");
     expect("bench --save a.gguf", NULL, 2, NULL, "bench: --save is of --random");
     const frit_random_shape *shape;
-    for (size_t i = 0; (shape = frit_random_shape_get(i)); i++) expect("bench --help", NULL, 0, shape->name, NULL);
+    for (size_t i = 0; (shape = frit_random_shape_get(i)); i++)
+        expect("bench --help --all", NULL, 0, shape->name, NULL);
 }
 
 static void bench_tells_where_the_time_goes(void **state)
@@ -211,7 +212,7 @@ static void info_shows_model_and_ops(void **state)
     expect("info --estimate -c 512 --json", NULL, 0, "\"fits\": true", NULL);
     expect("info --estimate -c 134217728", NULL, 4, "does not fit into the memory of cpu: a context of 134217728",
            NULL);
-    expect("run -p x -c 134217728", NULL, 4, NULL, "MiB are free; a context of ");
+    expect("run -p x -c 134217728", NULL, 4, NULL, "iB are free; a context of ");
     expect("run -p x -n 1 --temp 0 -c 100 --fit off", NULL, 0, NULL, NULL);
     expect("run -p x --fit maybe", NULL, 2, NULL, "fit: 'maybe' is not one of on|off");
     expect("info --tensors", NULL, 0, "blk.0.attn_q.weight", NULL);

@@ -86,7 +86,7 @@ static void the_unlikely_is_left_out(void **state)
 static void drawings_have_a_point_for_each_model(void **state)
 {
     (void)state;
-    const plot_point points[] = {{"a<b>.gguf", 3e6, 0.2}, {"same.gguf", 9e6, 0}, {"c&d.gguf", 4e6, 0.01}};
+    const plot_point points[] = {{"a<b>.gguf", 3e6, 0.2, 0.01}, {"same.gguf", 9e6, 0, 0}, {"c&d.gguf", 4e6, 0.01, 0}};
     char path[512];
     size_t n;
     snprintf(path, sizeof path, "%s", temp_path("plot.svg"));

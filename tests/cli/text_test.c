@@ -189,6 +189,32 @@ static void a_byte_order_mark_is_no_part_of_a_text(void **state)
     expect(command, NULL, 1, NULL, "is text in UTF-16; expected UTF-8");
 }
 
+static void files_of_windows_are_read_as_others(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *command, *file, *in_out;   // of the command a model is the first argument
+    } rows[] = {
+        {"run '%s' --raw -p x -n 3 -j '%s'", "schema.json", NULL},
+        {"run '%s' --raw -p x -n 3 --grammar '%s'", "rules.gbnf", "a"},
+        {"template '%s' --messages '%s'", "messages.json", "hi"},
+        {"run '%s' --raw -n 1 --json -f '%s'", "prompt.txt", "\"answer_tokens\": 1"},
+        {"template '%s' --messages /dev/stdin --template '%s'", "t.jinja", "hi"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        char command[2048], model[512];
+        snprintf(model, sizeof model, "%s", shared_path("bugs/15-text-files-with-a-bom/m.gguf"));
+        snprintf(command, sizeof command, rows[i].command, model,
+                 shared_path("bugs/15-text-files-with-a-bom/%s", rows[i].file));
+        outcome o = frit(command, "[{\"role\": \"user\", \"content\": \"hi\"}]");
+        if (o.code != 0 || (rows[i].in_out && !strstr(o.out, rows[i].in_out)))
+            fail_msg("%s: %d: %s%s", command, o.code, o.out, o.err);
+        assert_null(strstr(o.out, "\xef\xbb\xbf"));
+        assert_null(strstr(o.err, "\xef\xbb\xbf"));
+        outcome_free(&o);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +225,7 @@ int main(void)
         cmocka_unit_test(a_bare_tokenizer_file_is_model_enough_for_text),
         cmocka_unit_test(template_prints_the_prompt),
         cmocka_unit_test(a_byte_order_mark_is_no_part_of_a_text),
+        cmocka_unit_test(files_of_windows_are_read_as_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

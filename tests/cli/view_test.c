@@ -102,6 +102,8 @@ static void control_characters_do_not_reach_the_terminal(void **state)
                        1, true);
     assert_null(strstr(shown, "\xc2\x9b"));
     free(shown);
+    // What makes text be shown in another order than it has.
+    expect("a\xe2\x80\xae.exe\xe2\x80\xac b\xe2\x81\xa6", "a\xef\xbf\xbd.exe\xef\xbf\xbd b\xef\xbf\xbd");
 }
 
 static void reasoning_is_dimmed_and_kept_apart(void **state)

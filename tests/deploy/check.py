@@ -71,8 +71,8 @@ def seconds(value):
 
 def drain():
     """What SIGTERM waits for where nothing else is said."""
-    about = subprocess.run([FRIT, "help", "serve"], capture_output=True, text=True, check=True).stdout
-    return int(re.search(r"--drain SECONDS .*\((\d+)\)", about)[1])
+    about = subprocess.run([FRIT, "help", "serve", "--all"], capture_output=True, text=True, check=True).stdout
+    return int(re.search(r"--drain SECONDS .*?\((\d+)\)", about, re.S)[1])
 
 
 class Images(unittest.TestCase):
@@ -101,7 +101,7 @@ class Images(unittest.TestCase):
 
 class Options(unittest.TestCase):
     def test_variables_are_options(self):
-        about = subprocess.run([FRIT, "help", "serve"], capture_output=True, text=True, check=True).stdout
+        about = subprocess.run([FRIT, "help", "serve", "--all"], capture_output=True, text=True, check=True).stdout
         known = {name.upper().replace("-", "_") for name in re.findall(r"--([a-z][a-z0-9-]*)", about)}
         for names in (("Containerfile",), ("compose.yaml",), ("systemd", "frit.environment"), ("systemd", "gpu.conf"), ("systemd", "tls.conf"),
                       ("kubernetes", "frit.yaml")):

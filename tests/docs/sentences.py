@@ -27,10 +27,10 @@ LAG = 100   # new sentences that need not be in docs/errors.md yet
 # Heading, files (the first group that has one takes it), what to do.
 GROUPS = [
     ("The command line", ["apps/frit/", "apps/common/"],
-     "The option, its value or the combination is wrong: `frit help COMMAND` has all of them, with their limits."),
+     "The option, its value or the combination is wrong: `frit help COMMAND --all` has all of them, with their limits."),
     ("Requests to the server", ["apps/server/"],
      "The field that the sentence begins with is wrong: [server.md](server.md) has all fields, with types and limits. What has "
-     "no field is about an option of `frit serve` (`frit help serve`), or says that the server is full: try again later."),
+     "no field is about an option of `frit serve` (`frit help serve --all`), or says that the server is full: try again later."),
     ("Saved sessions and prefixes", ["src/engine/saved", "src/engine/session_file", "src/engine/kv_disk"],
      "The file is damaged, or of another model, version or type of cache. Delete it: the tokens run again, and only time is "
      "lost."),
@@ -56,7 +56,7 @@ GROUPS = [
     ("Grammars, schemas, regular expressions", ["src/grammar/", "src/engine/grammar"],
      "Correct the place that is named, or make the grammar or schema smaller ([grammar.md](grammar.md))."),
     ("Sampling", ["src/sample/", "src/engine/pick", "src/engine/heal", "src/engine/beam", "src/engine/recommend"],
-     "The value lies outside of what the sampler takes, or options exclude each other: `frit help run` has them. The others are "
+     "The value lies outside of what the sampler takes, or options exclude each other: `frit help run --all` has them. The others are "
      "about the order of a program's calls (`frit/sample.h`, `frit/pick.h`)."),
     ("Devices", ["src/backend/", "src/engine/devices", "src/engine/place"],
      "Leave `--device`, `-ngl` and `--override-tensor` out to see whether the device is the cause; [gpu.md](gpu.md) says what "
