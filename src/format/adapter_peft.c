@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "format/hf.h"
+#include "format/json.h"
 #include "format/safetensors.h"
 
 #include <math.h>
@@ -31,7 +32,7 @@ typedef struct peft_module {   // both sides of a pair, and their place
 typedef struct peft {
     frit_adapter_file *file;
     const frit_checkpoint *base;
-    const json_t *config;
+    json_t *config;
     frit_checkpoint shown;   // for rewrites: the base's metadata and the adapter's memory
     frit_hf hf;
     double r, alpha;
@@ -343,7 +344,7 @@ frit_status frit_adapter_read_peft(frit_adapter_file *file, const frit_checkpoin
                                    size_t n_config, const uint8_t *bytes, uint64_t n_bytes)
 {
     json_error_t error;
-    json_t *root = json_loadb(config, n_config, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = frit_json_read(config, n_config, 0, &error);
     file->format = "PEFT";
     if (!root || !json_is_object(root)) {
         json_decref(root);
@@ -439,7 +440,7 @@ frit_status frit_adapter_base_of(const char *path, frit_buf *out)
     size_t n = 0;
     frit_status status = folder_of(path, &folder);
     if (status == FRIT_OK) status = read_config_file(folder.data, &text, &n);
-    json_t *config = status == FRIT_OK ? json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *config = status == FRIT_OK ? frit_json_read(text, n, 0, NULL) : NULL;
     const char *base = json_string_value(json_object_get(config, "base_model_name_or_path"));
     if (base) frit_buf_text(out, base);
     if (out->failed) status = frit_fail_memory(n, "a path");

@@ -6,6 +6,7 @@
 //
 // Tokenizer files are not read here and do not become keys (text/vocab_file.h).
 #include "format/hf_quant.h"
+#include "format/json.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -409,7 +410,7 @@ static frit_status load_config(const char *folder_path, const char *path, json_t
     size_t n_bytes;
     FRIT_TRY(frit_file_read(path, max_config_bytes, &text, &n_bytes));
     json_error_t error;
-    *config = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    *config = frit_json_read(text, n_bytes, 0, &error);
     free(text);
     if (!*config) return frit_fail(FRIT_E_FORMAT, "%s: not valid JSON in line %d: %s", path, error.line, error.text);
     return FRIT_OK;

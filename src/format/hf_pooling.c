@@ -4,6 +4,7 @@
 //
 //     [{"path": "", "type": "...Transformer"}, {"path": "1_Pooling", "type": "...Pooling"}, ...]
 #include "format/hf.h"
+#include "format/json.h"
 
 #include <stdlib.h>
 
@@ -20,7 +21,7 @@ json_t *frit_hf_load_optional(const char *folder, const char *name)
     frit_buf_printf(&path, "%s/%s", folder, name);
     const bool there = !path.failed && frit_path_get_kind(path.data) == FRIT_PATH_FILE;
     if (there && frit_file_read(path.data, max_file_bytes, &text, &n_bytes) == FRIT_OK)
-        json = json_loadb(text, n_bytes, 0, NULL);
+        json = frit_json_read(text, n_bytes, 0, NULL);
     free(text);
     frit_buf_free(&path);
     return json;

@@ -6,8 +6,9 @@
 // All tensors of every shard are read. The index must agree: its tensors are in the shards that it names.
 #include "format/safetensors.h"
 
+#include "format/json.h"
+
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 
 static const uint64_t max_index_bytes = 64 << 20;
@@ -149,7 +150,7 @@ static frit_status read_index(shards *s)
     size_t n_bytes;
     FRIT_TRY(frit_file_read(path, max_index_bytes, &text, &n_bytes));
     json_error_t error;
-    json_t *root = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = frit_json_read(text, n_bytes, 0, &error);
     free(text);
     if (!root) return frit_fail(FRIT_E_FORMAT, "%s: not valid JSON in line %d: %s", path, error.line, error.text);
     frit_status status = read_weight_map(s, json_object_get(root, "weight_map"));

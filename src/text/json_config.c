@@ -8,8 +8,8 @@
 #include "text/vocab_file.h"
 
 #include "base/file.h"
+#include "format/json.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ static frit_status load(const char *folder, const char *name, json_t **out)
     if (found && status == FRIT_OK) {
         json_error_t error;
         // As reals, for files say 10^30 where no limit is meant.
-        *out = json_loadb(text, n, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
+        *out = frit_json_read(text, n, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
         if (!*out)
             status = frit_fail(FRIT_E_FORMAT, "%s: not valid JSON in line %d: %s", path.data, error.line, error.text);
     }

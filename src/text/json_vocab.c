@@ -7,9 +7,9 @@
 // A file of the same ending with "config" and "vocab" is Mistral's: tekken.c.
 #include "text/vocab_file.h"
 
+#include "format/json.h"
 #include "text/pull.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -38,7 +38,7 @@ static frit_status load(const reading *r, frit_str span, const char *what, json_
     *out = NULL;
     if (span.len == 0) return FRIT_OK;
     json_error_t error;
-    *out = json_loadb(span.ptr, span.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    *out = frit_json_read(span.ptr, span.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (*out) return FRIT_OK;
     return frit_fail(FRIT_E_FORMAT, "%s: %s: not valid JSON in line %d of it: %s", r->path, what, error.line,
                      error.text);

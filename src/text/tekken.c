@@ -6,9 +6,9 @@
 //      "special_tokens": [{"rank": 0, "token_str": "<unk>"}, ...]}            (not in the first files)
 #include "text/vocab_file.h"
 
+#include "format/json.h"
 #include "text/pull.h"
 
-#include <jansson.h>
 #include <stdio.h>
 
 // Of files that do not list them. Further ones are called <SPECIAL_20> and so on.
@@ -48,7 +48,7 @@ typedef struct reading {
 static frit_status load(const reading *r, frit_str span, json_t **out)
 {
     json_error_t error;
-    *out = json_loadb(span.ptr, span.len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+    *out = frit_json_read(span.ptr, span.len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
     return *out ? FRIT_OK : frit_fail(FRIT_E_FORMAT, "%s: not valid JSON: %s", r->path, error.text);
 }
 

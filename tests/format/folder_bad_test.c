@@ -99,7 +99,7 @@ static void every_fault_of_a_configuration_has_its_sentence(void **state)
 static void a_configuration_that_is_not_json_is_refused(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"", "{", "{\"a\":1,\"a\":2}", "{\"a\":NaN}", "\xff\xfe{}", "{}{}"};
+    static const char *const texts[] = {"", "{", "{\"a\":nan}", "\xff\xfe{}", "{}{}"};
     frit_checkpoint *ckpt;
     for (size_t i = 0; i < FRIT_COUNT(texts); i++) {
         write_config(texts[i]);
