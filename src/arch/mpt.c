@@ -17,7 +17,7 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
-static const char *const keys[] = {"attention.clamp_kqv", "attention.max_alibi_bias"};
+static const char *const keys[] = {"attention.clamp_kqv", "attention.max_alibi_bias", "attention.scale"};
 
 // As frit_layer_sequential, but that quantizers may have scaled what the activation gives.
 static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)

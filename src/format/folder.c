@@ -302,7 +302,7 @@ static frit_status find_next_layers(folder *f)
         f->hf.n_next = frit_map_get(&f->index, frit_str_of(name), &at);
         return FRIT_OK;
     }
-    FRIT_TRY(frit_hf_get_number(&f->hf, f->hf.config, "", "num_nextn_predict_layers", FRIT_HF_COUNT, &n));
+    FRIT_TRY(frit_hf_get_number(&f->hf, f->hf.config, "", "num_mtp_layers", FRIT_HF_COUNT, &n));
     for (; f->hf.n_next < (int64_t)n; f->hf.n_next++) {
         write_gguf_name(name, sizeof name, row->name, n_layers_of(&f->hf, row) + f->hf.n_next, "weight");
         if (!frit_map_get(&f->index, frit_str_of(name), &at)) break;
@@ -343,7 +343,7 @@ static frit_status check_present(const folder *f, const frit_hf_tensor *row, int
 static frit_status check_complete(const folder *f)
 {
     const frit_hf *hf = &f->hf;
-    bool tied = hf->family->is_tied;
+    bool tied = false;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "tie_word_embeddings", &tied));
     FRIT_TRY(frit_hf_get_flag(hf, hf->whole, "", "tie_word_embeddings", &tied));
     const frit_hf_tensor *row;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // format/hf.h: maps Hugging Face folders to GGUF's keys and tensors: one small table per model family.
 //
-// A family maps keys of config.json to keys of GGUF (with transformers' defaults) and tensors to tensors. Most families
-// share the names of Llama and list only differences: an own row replaces the shared row with the same GGUF name. A new
-// family is one file hf_NAME.c with its rows, and one line in hf_families.c. hf_rope.c reads RoPE's keys for all.
+// A family maps keys of config.json to keys of GGUF and tensors to tensors. What keys mean where they are absent is in
+// hf_classes.def, by model_type. Most families share the names of Llama and list only differences: an own row replaces
+// the shared row with the same GGUF name. A new family is one file hf_NAME.c with its rows, one line in hf_families.c,
+// and rows in hf_classes.def. hf_rope.c reads RoPE's keys for all.
 //
-//     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, .if_absent = 8, .if_null = FRIT_HF_N_HEAD},
+//     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
 //     {"model.layers.*.self_attn.q_proj", "blk.*.attn_q", .bias_if = "attention_bias"},
 #pragma once
 #include "format/checkpoint.h"
@@ -26,7 +27,8 @@ typedef enum frit_hf_kind {
     FRIT_HF_FLAG,
 } frit_hf_kind;
 
-// The default of an absent or null value: a number, or one of these. Zero: the value is required.
+// What a null stands for, or an absent key that the class gives no default: a number, or one of these. Zero: the value
+// is required.
 enum {
     FRIT_HF_NEEDED = 0,
     FRIT_HF_NO_KEY = -1,   // the key is not written
@@ -36,13 +38,15 @@ enum {
     FRIT_HF_K_DIM = -4,     // attention.key_length
     FRIT_HF_4_EMBD = -5,    // 4 * embedding_length
     FRIT_HF_FALSE = -6,     // the flag false, as 0 means required
+    FRIT_HF_16TH = -7,      // embedding_length / 16, rounded up
+    FRIT_HF_N_LAYER = -8,   // block_count
 };
 
 typedef struct frit_hf_key {
-    const char *name;   // in config.json; NULL: never there, if_absent is used
+    const char *name;   // in config.json; NULL: never there, `otherwise` is used
     const char *key;    // in GGUF, after "ARCH."
     frit_hf_kind kind;
-    double if_absent, if_null;
+    double otherwise;
 } frit_hf_key;
 
 #define FRIT_HF_ALWAYS ""
@@ -78,19 +82,15 @@ typedef struct frit_hf_prefix {
 } frit_hf_prefix;
 
 typedef struct frit_hf_family {
-    const char *model_type;    // of config.json
-    const char *class_name;    // the first of its "architectures", if it has no model_type
-    const char *arch;          // general.architecture
-    const char *prefix;        // of all names in files of some classes: "bert."; or NULL
-    const char *ignored;       // prefixes of tensors to ignore: "pooler.|cls."; or NULL
-    const char *act;           // values of hidden_act that the architecture computes: "silu|swish"
-    const char *rope_style;    // frit.rope.style, if it differs from the architecture's GGUF files; or NULL
-    bool is_tied;              // default of tie_word_embeddings
-    const char *act_name;      // name of the key hidden_act, if it has another
-    const char *default_act;   // default of hidden_act
-    const char *norm;          // frit.norm, if it differs from the architecture's GGUF files; or NULL
-    double partial_rotary;     // default of partial_rotary_factor; 0: 1
-    double base, base_swa;     // defaults of rope_theta and rope_local_base_freq; 0: 10000, and none
+    const char *model_type;   // of config.json
+    const char *class_name;   // the first of its "architectures", if it has no model_type
+    const char *arch;         // general.architecture
+    const char *prefix;       // of all names in files of some classes: "bert."; or NULL
+    const char *ignored;      // prefixes of tensors to ignore: "pooler.|cls."; or NULL
+    const char *act;          // values of hidden_act that the architecture computes: "silu|swish"
+    const char *rope_style;   // frit.rope.style, if it differs from the architecture's GGUF files; or NULL
+    const char *act_name;     // name of the key hidden_act, if it has another
+    const char *norm;         // frit.norm, if it differs from the architecture's GGUF files; or NULL
     // Defaults without layer_types: the first window_first layers (or max_window_layers) have no window; of the others
     // every window_period-th (or sliding_window_pattern-th) has none. 0: all have one.
     int window_first, window_period;
@@ -117,9 +117,9 @@ const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i)
 // A config.json that is read into a checkpoint.
 struct frit_hf {
     frit_checkpoint *ckpt;
-    const char *path;       // of config.json
-    const json_t *config;   // of the text model
-    const json_t *whole;    // the whole file: the same, or the object with text_config
+    const char *path;      // of config.json
+    json_t *config;        // of the text model, completed by hf_class.c
+    const json_t *whole;   // the whole file: the same, or the object with text_config
     const frit_hf_family *family;
     int64_t n_next;   // layers after the last for multi-token prediction that the files have
 };
@@ -131,6 +131,17 @@ typedef struct frit_hf_matrix {
     char name[128];
 } frit_hf_matrix;
 frit_status frit_hf_find_matrix(const frit_hf *hf, const char *name, frit_hf_matrix *out);
+
+// hf_class.c: what transformers knows of a model_type beside its config.json, from hf_classes.def.
+//
+// Gives values the names that families read, and adds those that the class has by default. `config` keeps what it says.
+frit_status frit_hf_complete(json_t *config, const char *path, const char *model_type);
+// The model_type of text_config, which a multimodal model may leave to its class, or which its class determines; NULL:
+// as text_config says.
+const char *frit_hf_text_type(const json_t *whole);
+// The name of a key in this file, for errors.
+enum { FRIT_HF_NAME_BYTES = 64 };
+const char *frit_hf_spelling(const frit_hf *hf, const json_t *object, const char *name, char text[FRIT_HF_NAME_BYTES]);
 
 // hf_config.c: sets hf->config to the text model, finds its family, and writes its keys into the checkpoint's metadata.
 frit_status frit_hf_read_config(frit_hf *hf);
@@ -165,10 +176,14 @@ frit_status frit_hf_ungroup_qkv(const frit_hf *hf, frit_tensor *tensor, bool is_
 // A vector or matrix A_log becomes -exp(A_log) in f32.
 frit_status frit_hf_negative_exp(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
 // Which layers are recurrent, [block_count], by layer_types: those whose type is not full_attention or attention.
-frit_status frit_hf_recurrent_types(const frit_hf *hf, const char *name, bool *recurrent);
+// Without the list `otherwise` says it; NULL: the list is needed.
+typedef bool (*frit_hf_layer_fn)(const frit_hf *hf, double period, size_t layer);
+frit_status frit_hf_recurrent_types(const frit_hf *hf, frit_hf_layer_fn otherwise, bool *recurrent);
+// FRIT_E_UNSUPPORTED unless steps of scans are limited to more than 0 only (time_step_limit).
+frit_status frit_hf_expect_open_steps(const frit_hf *hf);
 // attention.head_count_kv becomes a list with 0 for recurrent layers.
 frit_status frit_hf_add_recurrent(const frit_hf *hf, const bool *recurrent);
-// FRIT_E_UNSUPPORTED unless the number is absent or equal to `value`.
+// FRIT_E_UNSUPPORTED unless the number or flag is absent, null or equal to `value`.
 frit_status frit_hf_expect(const frit_hf *hf, const char *name, double value);
 // "ARCH.key" becomes a list with one number for each layer.
 frit_status frit_hf_set_list(const frit_hf *hf, const char *key, const uint32_t *values);

@@ -4,7 +4,7 @@
 
 // clang-format off
 static const frit_hf_key apertus_keys[] = {
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, FRIT_HF_NEEDED},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor apertus_tensors[] = {
@@ -25,7 +25,6 @@ const frit_hf_family frit_hf_apertus = {
     .class_name = "ApertusForCausalLM",
     .arch = "apertus",
     .act = "xielu",
-    .default_act = "xielu",
     .shared = &frit_hf_decoder,
     .own = {apertus_keys, FRIT_COUNT(apertus_keys), apertus_tensors, FRIT_COUNT(apertus_tensors)},
 };

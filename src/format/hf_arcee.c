@@ -4,7 +4,7 @@
 
 // clang-format off
 static const frit_hf_key arcee_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 4096, 4096},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor arcee_tensors[] = {

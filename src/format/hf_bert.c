@@ -6,16 +6,16 @@
 
 // clang-format off
 static const frit_hf_key bert_keys[] = {
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 512, FRIT_HF_NEEDED},
-    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, 768, FRIT_HF_NEEDED},
-    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, 12, FRIT_HF_NEEDED},
-    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, 3072, FRIT_HF_NEEDED},
-    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, 12, FRIT_HF_NEEDED},
-    {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD, FRIT_HF_N_HEAD},
-    {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED, FRIT_HF_DIVIDED},
-    {NULL, "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM},
-    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-12, FRIT_HF_NEEDED},
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
+    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED},
+    {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED},
+    {NULL, "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM},
+    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor bert_tensors[] = {
@@ -52,7 +52,7 @@ static frit_status add_act(const frit_hf *hf)
 static frit_status add_bert(const frit_hf *hf)
 {
     const char *kind = "absolute";
-    double n_types = 2;
+    double n_types = 0;
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "position_embedding_type", &kind));
     if (strcmp(kind, "absolute") != 0)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: position_embedding_type is '%.40s', only absolute is supported",
@@ -70,7 +70,7 @@ static frit_status add_bert(const frit_hf *hf)
 // Positions start after the padding token's id.
 static frit_status first_position(const frit_hf *hf, double *first)
 {
-    double padding = 1;
+    double padding = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "pad_token_id", FRIT_HF_COUNT, &padding));
     *first = padding + 1;
     return FRIT_OK;
@@ -104,7 +104,7 @@ static frit_status cut_positions(const frit_hf *hf, frit_tensor *tensor, bool is
 
 // clang-format off
 static const frit_hf_key roberta_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 512, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor roberta_tensors[] = {
@@ -125,7 +125,6 @@ const frit_hf_family frit_hf_bert = {
     .prefix = "bert.",
     .ignored = NOT_READ,
     .act = ACTS,
-    .default_act = "gelu",
     .shared = &bert_names,
     .more = add_bert,
 };
@@ -137,7 +136,6 @@ const frit_hf_family frit_hf_roberta = {
     .prefix = "roberta.",
     .ignored = NOT_READ,
     .act = ACTS,
-    .default_act = "gelu",
     .shared = &bert_names,
     .own = {roberta_keys, FRIT_COUNT(roberta_keys), roberta_tensors, FRIT_COUNT(roberta_tensors)},
     .more = add_roberta,
@@ -150,7 +148,6 @@ const frit_hf_family frit_hf_xlm_roberta = {
     .prefix = "roberta.",
     .ignored = NOT_READ,
     .act = ACTS,
-    .default_act = "gelu",
     .shared = &bert_names,
     .own = {roberta_keys, FRIT_COUNT(roberta_keys), roberta_tensors, FRIT_COUNT(roberta_tensors)},
     .more = add_roberta,

@@ -4,14 +4,14 @@
 
 // clang-format off
 static const frit_hf_key bloom_keys[] = {
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"seq_length", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"n_layer", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"n_inner", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_4_EMBD, FRIT_HF_4_EMBD},
-    {"n_head", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"seq_length", "context_length", FRIT_HF_TOKENS, 2048},
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"n_layer", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
+    {"n_inner", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_4_EMBD},
+    {"n_head", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED},
     FRIT_HF_KEYS_EQUAL_HEADS,
-    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor bloom_tensors[] = {
@@ -33,7 +33,6 @@ const frit_hf_family frit_hf_bloom = {
     .class_name = "BloomForCausalLM",
     .arch = "bloom",
     .act = "gelu",
-    .is_tied = true,
     .shared = &frit_hf_no_names,
     .own = {bloom_keys, FRIT_COUNT(bloom_keys), bloom_tensors, FRIT_COUNT(bloom_tensors)},
 };

@@ -4,9 +4,10 @@
 
 // clang-format off
 static const frit_hf_key cohere_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 8192, 8192},
-    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"logit_scale", "logit_scale", FRIT_HF_FACTOR, 0.0625, 0.0625},
+    FRIT_HF_KEYS_NO_RMS_NORM,
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"logit_scale", "logit_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor cohere_tensors[] = {
@@ -27,7 +28,6 @@ const frit_hf_family frit_hf_cohere = {
     .class_name = "CohereForCausalLM",
     .arch = "command-r",
     .act = "silu|swish",
-    .is_tied = true,
     .shared = &frit_hf_decoder,
     .own = {cohere_keys, FRIT_COUNT(cohere_keys), cohere_tensors, FRIT_COUNT(cohere_tensors)},
 };
@@ -37,7 +37,6 @@ const frit_hf_family frit_hf_cohere2 = {
     .class_name = "Cohere2ForCausalLM",
     .arch = "cohere2",
     .act = "silu|swish",
-    .is_tied = true,
     .has_windows = true,
     .window_period = 4,
     .shared = &frit_hf_decoder,

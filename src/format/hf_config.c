@@ -32,7 +32,7 @@ frit_status frit_hf_get_number(const frit_hf *hf, const json_t *object, const ch
 {
     const json_t *value = json_object_get(object, name);
     if (!value || json_is_null(value)) return FRIT_OK;
-    char text[48];
+    char text[48], key[FRIT_HF_NAME_BYTES];
     if (kind == FRIT_HF_FLAG) {
         bool flag = false;
         FRIT_TRY(frit_hf_get_flag(hf, object, where, name, &flag));
@@ -47,19 +47,20 @@ frit_status frit_hf_get_number(const frit_hf *hf, const json_t *object, const ch
     }
     if (limits[kind].is_whole)
         return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected a whole number from %.0f to %.0f", hf->path, where,
-                         name, show(value, text), limits[kind].min, limits[kind].max);
-    return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected a number from %g to %g", hf->path, where, name,
-                     show(value, text), limits[kind].min, limits[kind].max);
+                         frit_hf_spelling(hf, object, name, key), show(value, text), limits[kind].min,
+                         limits[kind].max);
+    return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected a number from %g to %g", hf->path, where,
+                     frit_hf_spelling(hf, object, name, key), show(value, text), limits[kind].min, limits[kind].max);
 }
 
 frit_status frit_hf_get_flag(const frit_hf *hf, const json_t *object, const char *where, const char *name, bool *out)
 {
     const json_t *value = json_object_get(object, name);
-    char text[48];
+    char text[48], key[FRIT_HF_NAME_BYTES];
     if (!value || json_is_null(value)) return FRIT_OK;
     if (!json_is_boolean(value))
-        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected true or false", hf->path, where, name,
-                         show(value, text));
+        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected true or false", hf->path, where,
+                         frit_hf_spelling(hf, object, name, key), show(value, text));
     *out = json_is_true(value);
     return FRIT_OK;
 }
@@ -68,10 +69,11 @@ frit_status frit_hf_get_text(const frit_hf *hf, const json_t *object, const char
                              const char **out)
 {
     const json_t *value = json_object_get(object, name);
-    char text[48];
+    char text[48], key[FRIT_HF_NAME_BYTES];
     if (!value || json_is_null(value)) return FRIT_OK;
     if (!json_is_string(value))
-        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected text", hf->path, where, name, show(value, text));
+        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected text", hf->path, where,
+                         frit_hf_spelling(hf, object, name, key), show(value, text));
     *out = json_string_value(value);
     return FRIT_OK;
 }
@@ -146,13 +148,15 @@ double frit_hf_written(const frit_hf *hf, const char *key)
 frit_status frit_hf_add_row(const frit_hf *hf, const json_t *object, const char *where, const frit_hf_key *row)
 {
     const json_t *found = json_object_get(object, row->name);
-    double value = json_is_null(found) ? row->if_null : row->if_absent;
+    double value = row->otherwise;
     if ((!found || json_is_null(found)) && value == FRIT_HF_NEEDED)
         return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, a model of type '%s' needs it", hf->path, where, row->name,
                          found ? "null" : "missing", hf->family->model_type);
     FRIT_TRY(frit_hf_get_number(hf, object, where, row->name, row->kind, &value));
     if (value == FRIT_HF_NO_KEY) return FRIT_OK;
     if (value == FRIT_HF_N_HEAD) value = frit_hf_written(hf, "attention.head_count");
+    if (value == FRIT_HF_N_LAYER) value = frit_hf_written(hf, "block_count");
+    if (value == FRIT_HF_16TH) value = ceil(frit_hf_written(hf, "embedding_length") / 16);
     if (value == FRIT_HF_4_EMBD) value = 4 * frit_hf_written(hf, "embedding_length");
     if (value == FRIT_HF_FALSE) value = 0;
     if (value == FRIT_HF_K_DIM) value = frit_hf_written(hf, "attention.key_length");
@@ -212,7 +216,7 @@ static bool is_listed(const char *word, const char *list)
 
 static frit_status check_act(const frit_hf *hf)
 {
-    const char *act = hf->family->default_act, *name = hf->family->act_name ? hf->family->act_name : "hidden_act";
+    const char *act = NULL, *name = hf->family->act_name ? hf->family->act_name : "hidden_act";
     if (json_is_null(json_object_get(hf->config, name)))
         return frit_fail(FRIT_E_FORMAT, "%s: %s is null, expected text", hf->path, name);
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", name, &act));
@@ -238,6 +242,51 @@ static frit_status check_heads(const frit_hf *hf)
     if (n_head * head_dim > limits[FRIT_HF_WIDTH].max)
         return frit_fail(FRIT_E_FORMAT, "%s: %.0f heads of %.0f elements, expected at most %.0f elements in all",
                          hf->path, n_head, head_dim, limits[FRIT_HF_WIDTH].max);
+    return FRIT_OK;
+}
+
+// Values that change results, and that the architecture computes for one value only.
+static frit_status check_single_values(const frit_hf *hf)
+{
+    static const struct {
+        const char *model_type, *key;
+        double value;
+    } singles[] = {
+        {"bert", "add_cross_attention", 0},
+        {"bloom", "apply_residual_connection_post_layernorm", 0},
+        {"ernie4_5_moe", "use_bias", 0},
+        {"gemma3n_text", "altup_correct_scale", 1},
+        {"gpt2", "add_cross_attention", 0},
+        {"gpt2", "scale_attn_by_inverse_layer_idx", 0},
+        {"gpt2", "scale_attn_weights", 1},
+        {"gpt_bigcode", "add_cross_attention", 0},
+        {"gpt_bigcode", "scale_attn_weights", 1},
+        {"gpt_oss", "swiglu_alpha", 1.702},
+        {"gpt_oss", "swiglu_limit", 7},
+        {"nemotron_h", "sliding_window", 0},
+        {"phi", "qk_layernorm", 0},
+        {"smollm3", "use_sliding_window", 0},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(singles); i++)
+        if (strcmp(singles[i].model_type, hf->family->model_type) == 0)
+            FRIT_TRY(frit_hf_expect(hf, singles[i].key, singles[i].value));
+    return FRIT_OK;
+}
+
+static bool has_bias_by(const frit_hf_family *family, const char *flag)
+{
+    const frit_hf_tensor *row;
+    for (size_t i = 0; (row = frit_hf_tensor_get(family, i)); i++)
+        if (row->bias_if && (strcmp(row->bias_if, flag) == 0 || strcmp(row->bias_if, FRIT_HF_MAYBE) == 0)) return true;
+    return false;
+}
+
+// Biases that a class may have, and that the family has no rows for.
+static frit_status check_biases(const frit_hf *hf)
+{
+    static const char *const flags[] = {"attention_bias", "mlp_bias", "use_bias"};
+    for (size_t i = 0; i < FRIT_COUNT(flags); i++)
+        if (!has_bias_by(hf->family, flags[i])) FRIT_TRY(frit_hf_expect(hf, flags[i], 0));
     return FRIT_OK;
 }
 
@@ -280,13 +329,19 @@ frit_status frit_hf_read_config(frit_hf *hf)
     hf->whole = hf->config;
     hf->family = find_family(hf->config);
     // Multimodal models contain a text model.
-    const json_t *text = json_object_get(hf->whole, "text_config");
+    json_t *text = json_object_get(hf->config, "text_config");
     if (!hf->family && json_is_object(text)) {
+        const char *type = frit_hf_text_type(hf->whole);
+        if (type && json_object_set_new(text, "model_type", json_string(type)) != 0)
+            return frit_fail_memory(strlen(type), "a configuration");
         hf->config = text;
         hf->family = find_family(text);
     }
     if (!hf->family) return fail_unknown_family(hf);
+    FRIT_TRY(frit_hf_complete(hf->config, hf->path, hf->family->model_type));
     FRIT_TRY(check_act(hf));
+    FRIT_TRY(check_single_values(hf));
+    FRIT_TRY(check_biases(hf));
     FRIT_TRY(check_token_ids(hf));
     FRIT_TRY(frit_meta_add_text(&hf->ckpt->meta, "general.architecture", hf->family->arch));
     const frit_hf_key *row;

@@ -6,7 +6,7 @@
 // A key head has an unrotated and a rotated part; there are as many key heads as query heads.
 static frit_status add_heads(const frit_hf *hf)
 {
-    double still = 128;
+    double still = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "qk_nope_head_dim", FRIT_HF_WIDTH, &still));
     FRIT_TRY(frit_hf_set_number(hf, "attention.key_length", FRIT_HF_WIDTH,
                                 still + frit_hf_written(hf, "rope.dimension_count")));
@@ -36,20 +36,20 @@ static frit_status complete_v3(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key deepseek_v2_keys[] = {
-    {"kv_lora_rank", "attention.kv_lora_rank", FRIT_HF_WIDTH, 512, 512},
-    {"q_lora_rank", "attention.q_lora_rank", FRIT_HF_WIDTH, 1536, FRIT_HF_NO_KEY},
-    {"qk_rope_head_dim", "rope.dimension_count", FRIT_HF_WIDTH, 64, 64},
-    {"v_head_dim", "attention.value_length", FRIT_HF_WIDTH, 128, 128},
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, 64, 64},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
-    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, 2, 2},
-    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 1407, 1407},
-    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, FRIT_HF_FALSE, FRIT_HF_FALSE},
-    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE, FRIT_HF_FALSE},
-    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, 1, 1},
-    {"n_group", "expert_group_count", FRIT_HF_COUNT, 1, 1},
-    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 1, 1},
+    {"kv_lora_rank", "attention.kv_lora_rank", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"q_lora_rank", "attention.q_lora_rank", FRIT_HF_WIDTH, FRIT_HF_NO_KEY},
+    {"qk_rope_head_dim", "rope.dimension_count", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"v_head_dim", "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY},
+    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, FRIT_HF_FALSE},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE},
+    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"n_group", "expert_group_count", FRIT_HF_COUNT, 1},
+    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 1},
 };
 
 static const frit_hf_tensor deepseek_tensors[] = {
@@ -67,20 +67,20 @@ static const frit_hf_tensor deepseek_tensors[] = {
 };
 
 static const frit_hf_key deepseek_v3_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 4096, 4096},
-    {"kv_lora_rank", "attention.kv_lora_rank", FRIT_HF_WIDTH, 512, 512},
-    {"q_lora_rank", "attention.q_lora_rank", FRIT_HF_WIDTH, 1536, FRIT_HF_NO_KEY},
-    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, 256, 256},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 8, 8},
-    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, 1, 1},
-    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 2048, 2048},
-    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, 3, 3},
-    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, 1, 1},
-    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, 2.5, 2.5},
-    {"n_group", "expert_group_count", FRIT_HF_COUNT, 8, 1},
-    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 4, 1},
-    {"qk_rope_head_dim", "rope.dimension_count", FRIT_HF_WIDTH, 64, 64},
-    {"v_head_dim", "attention.value_length", FRIT_HF_WIDTH, 128, 128},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"kv_lora_rank", "attention.kv_lora_rank", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"q_lora_rank", "attention.q_lora_rank", FRIT_HF_WIDTH, FRIT_HF_NO_KEY},
+    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_NEEDED},
+    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"n_group", "expert_group_count", FRIT_HF_COUNT, 1},
+    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 1},
+    {"qk_rope_head_dim", "rope.dimension_count", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"v_head_dim", "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
 };
 // clang-format on
 

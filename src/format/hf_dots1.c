@@ -9,17 +9,17 @@ static frit_status add_gating(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key dots1_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 32, FRIT_HF_N_HEAD},
-    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
-    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
-    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 1408, 1408},
-    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, FRIT_HF_FALSE, FRIT_HF_FALSE},
-    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE, FRIT_HF_FALSE},
-    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, 1, 1},
-    {"n_group", "expert_group_count", FRIT_HF_COUNT, 1, 1},
-    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 1, 1},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY},
+    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, FRIT_HF_FALSE},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE},
+    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"n_group", "expert_group_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor dots1_tensors[] = {

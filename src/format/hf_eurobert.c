@@ -32,7 +32,6 @@ const frit_hf_family frit_hf_eurobert = {
     .prefix = "model.",
     .ignored = "lm_head.|dense.|classifier.",
     .act = "silu|swish",
-    .default_act = "silu",
     .shared = &frit_hf_decoder,
     .own = {NULL, 0, eurobert_tensors, FRIT_COUNT(eurobert_tensors)},
     .more = add_eurobert,

@@ -20,14 +20,14 @@ static frit_status complete(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key falcon_keys[] = {
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"ffn_hidden_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_4_EMBD, FRIT_HF_4_EMBD},
-    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
+    {"ffn_hidden_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_4_EMBD},
+    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED},
     FRIT_HF_KEYS_EQUAL_HEADS,
-    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor falcon_tensors[] = {
@@ -50,8 +50,6 @@ const frit_hf_family frit_hf_falcon = {
     .arch = "falcon",
     .act = "gelu!|gelu_new|gelu_pytorch_tanh",
     .act_name = "activation",
-    .default_act = "gelu",
-    .is_tied = true,
     .more = complete,
     .shared = &frit_hf_no_names,
     .own = {falcon_keys, FRIT_COUNT(falcon_keys), falcon_tensors, FRIT_COUNT(falcon_tensors)},

@@ -92,17 +92,17 @@ const frit_hf_family *frit_hf_family_get(size_t i)
 // clang-format off
 static const frit_hf_key keys[] = {
     // config.json              GGUF                                kind             if absent        if null
-    {"vocab_size",              "vocab_size",                       FRIT_HF_TOKENS,  FRIT_HF_NEEDED,  FRIT_HF_NEEDED},
-    {"max_position_embeddings", "context_length",                   FRIT_HF_TOKENS,  FRIT_HF_NEEDED,  FRIT_HF_NEEDED},
-    {"hidden_size",             "embedding_length",                 FRIT_HF_WIDTH,   FRIT_HF_NEEDED,  FRIT_HF_NEEDED},
-    {"num_hidden_layers",       "block_count",                      FRIT_HF_LAYERS,  FRIT_HF_NEEDED,  FRIT_HF_NEEDED},
-    {"intermediate_size",       "feed_forward_length",              FRIT_HF_WIDTH,   FRIT_HF_NEEDED,  FRIT_HF_NEEDED},
-    {"num_attention_heads",     "attention.head_count",             FRIT_HF_HEADS,   FRIT_HF_NEEDED,  FRIT_HF_NEEDED},
-    {"num_key_value_heads",     "attention.head_count_kv",          FRIT_HF_HEADS,   FRIT_HF_N_HEAD,  FRIT_HF_N_HEAD},
-    {"head_dim",                "attention.key_length",             FRIT_HF_WIDTH,   FRIT_HF_DIVIDED, FRIT_HF_DIVIDED},
-    {"head_dim",                "attention.value_length",           FRIT_HF_WIDTH,   FRIT_HF_K_DIM,   FRIT_HF_K_DIM},
-    {"head_dim",                "rope.dimension_count",             FRIT_HF_WIDTH,   FRIT_HF_K_DIM,   FRIT_HF_K_DIM},
-    {"rms_norm_eps",            "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-6,            FRIT_HF_NEEDED},
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
+    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED},
+    {"head_dim", "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM},
+    {"head_dim", "rope.dimension_count", FRIT_HF_WIDTH, FRIT_HF_K_DIM},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor tensors[] = {

@@ -14,9 +14,9 @@ static frit_status refuse_bidirectional(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key keys[] = {
-    {"max_position_embeddings", "context_length",          FRIT_HF_TOKENS, 8192, FRIT_HF_NEEDED},
-    {"num_key_value_heads",     "attention.head_count_kv", FRIT_HF_HEADS,  16,   FRIT_HF_NEEDED},
-    {"head_dim",                "attention.key_length",    FRIT_HF_WIDTH,  256,  FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_NEEDED},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor tensors[] = {
@@ -36,7 +36,6 @@ const frit_hf_family frit_hf_gemma = {
     .arch = "gemma",
     // Early folders say "gelu" although the model was trained with the tanh form.
     .act = "gelu_pytorch_tanh|gelu_new|gelu",
-    .is_tied = true,
     .shared = &frit_hf_decoder,
     .own = {keys, FRIT_COUNT(keys), tensors, FRIT_COUNT(tensors)},
     .more = refuse_bidirectional,

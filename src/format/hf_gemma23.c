@@ -7,7 +7,7 @@
 // The divisor of scores is the root of a key's value, possibly not the head size.
 static frit_status add_scale(const frit_hf *hf)
 {
-    double scalar = 256;
+    double scalar = 0;
     bool bidirectional = false;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "use_bidirectional_attention", &bidirectional));
     if (bidirectional)
@@ -19,11 +19,11 @@ static frit_status add_scale(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key gemma2_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 8192, 8192},
-    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 256, 256},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 4, 4},
-    {"attn_logit_softcapping", "attn_logit_softcapping", FRIT_HF_FACTOR, 50, FRIT_HF_NO_KEY},
-    {"final_logit_softcapping", "final_logit_softcapping", FRIT_HF_FACTOR, 30, FRIT_HF_NO_KEY},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_NEEDED},
+    {"attn_logit_softcapping", "attn_logit_softcapping", FRIT_HF_FACTOR, FRIT_HF_NO_KEY},
+    {"final_logit_softcapping", "final_logit_softcapping", FRIT_HF_FACTOR, FRIT_HF_NO_KEY},
 };
 
 #define BOTH_TENSORS \
@@ -40,12 +40,12 @@ static const frit_hf_key gemma2_keys[] = {
 static const frit_hf_tensor gemma2_tensors[] = {BOTH_TENSORS};
 
 static const frit_hf_key gemma3_text_keys[] = {
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, 262208, FRIT_HF_NEEDED},
-    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, 8, FRIT_HF_NEEDED},
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
-    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 256, 256},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 4, 4},
-    {"final_logit_softcapping", "final_logit_softcapping", FRIT_HF_FACTOR, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_NEEDED},
+    {"final_logit_softcapping", "final_logit_softcapping", FRIT_HF_FACTOR, FRIT_HF_NO_KEY},
 };
 
 static const frit_hf_tensor gemma3_text_tensors[] = {
@@ -61,7 +61,6 @@ const frit_hf_family frit_hf_gemma2 = {
     .arch = "gemma2",
     .act = "gelu_pytorch_tanh|gelu_new",
     .act_name = "hidden_activation",
-    .is_tied = true,
     .has_windows = true,
     .window_period = 2,
     .more = add_scale,
@@ -75,9 +74,6 @@ const frit_hf_family frit_hf_gemma3_text = {
     .arch = "gemma3",
     .act = "gelu_pytorch_tanh|gelu_new",
     .act_name = "hidden_activation",
-    .is_tied = true,
-    .base = 1e6,
-    .base_swa = 10000,
     .has_windows = true,
     .window_period = 6,
     .more = add_scale,

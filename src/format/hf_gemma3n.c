@@ -44,8 +44,9 @@ static frit_status add_lists(const frit_hf *hf)
     uint8_t *flags = frit_arena_new(arena, uint8_t, n);
     if (!widths || !scales || !flags) return frit_fail_memory(n * 9, "numbers of layers");
     for (size_t i = 0; i < n; i++) {
-        double width = 16384,
-               sparsity = i < 10 && !json_object_get(hf->config, "activation_sparsity_pattern") ? 0.95 : 0;
+        const json_t *pattern = json_object_get(hf->config, "activation_sparsity_pattern");
+        const bool is_default = !pattern || json_is_null(pattern);
+        double width = 0, sparsity = is_default && n > 10 && i < 10 ? 0.95 : 0;
         FRIT_TRY(get_of_layer(hf, "intermediate_size", FRIT_HF_WIDTH, i, &width));
         FRIT_TRY(get_of_layer(hf, "activation_sparsity_pattern", FRIT_HF_MAGNITUDE, i, &sparsity));
         if (width < 1 || width != floor(width) || sparsity >= 1)
@@ -73,7 +74,7 @@ static int64_t row_or_first(const void *order, int64_t i)
 static frit_status complete_rows(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     const int64_t n_vocab = (int64_t)frit_hf_written(hf, "vocab_size");
-    double n = 262144;
+    double n = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "vocab_size_per_layer_input", FRIT_HF_TOKENS, &n));
     if (is_bias || tensor->n_dims != 2 || (double)tensor->shape[0] != n || tensor->shape[0] >= n_vocab) return FRIT_OK;
     rows_there *there = frit_arena_new(&hf->ckpt->arena, rows_there, 1);
@@ -84,7 +85,7 @@ static frit_status complete_rows(const frit_hf *hf, frit_tensor *tensor, bool is
 
 static frit_status complete(const frit_hf *hf)
 {
-    double window = 512, n_vocab = 262144;
+    double window = 0, n_vocab = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "vocab_size_per_layer_input", FRIT_HF_TOKENS, &n_vocab));
     if (n_vocab > frit_hf_written(hf, "vocab_size"))
         return frit_fail(FRIT_E_FORMAT, "%s: vocab_size_per_layer_input is %.0f, expected at most vocab_size, %.0f",
@@ -96,16 +97,16 @@ static frit_status complete(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key gemma3n_text_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 32768, 32768},
-    {"none", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
-    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 256, 256},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 2, 2},
-    {"final_logit_softcapping", "final_logit_softcapping", FRIT_HF_FACTOR, 30, FRIT_HF_NEEDED},
-    {"hidden_size_per_layer_input", "embedding_length_per_layer_input", FRIT_HF_COUNT, 256, 256},
-    {"num_kv_shared_layers", "attention.shared_kv_layers", FRIT_HF_COUNT, 15, 15},
-    {"altup_num_inputs", "altup.num_inputs", FRIT_HF_COUNT, 4, 4},
-    {"altup_active_idx", "altup.active_idx", FRIT_HF_COUNT, FRIT_HF_FALSE, FRIT_HF_FALSE},
-    {"laurel_rank", "laurel_rank", FRIT_HF_WIDTH, 64, 64},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"none", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NO_KEY},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_NEEDED},
+    {"final_logit_softcapping", "final_logit_softcapping", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"hidden_size_per_layer_input", "embedding_length_per_layer_input", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_kv_shared_layers", "attention.shared_kv_layers", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"altup_num_inputs", "altup.num_inputs", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"altup_active_idx", "altup.active_idx", FRIT_HF_COUNT, FRIT_HF_FALSE},
+    {"laurel_rank", "laurel_rank", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
 };
 
 #define AT "model.layers.*"
@@ -136,7 +137,6 @@ const frit_hf_family frit_hf_gemma3n_text = {
     .arch = "gemma3n",
     .act = "gelu_pytorch_tanh",
     .act_name = "hidden_activation",
-    .is_tied = true,
     .has_windows = true,
     .window_period = 5,
     .more = complete,

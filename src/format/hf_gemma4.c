@@ -10,6 +10,7 @@ static bool slides(const frit_hf *hf, size_t i)
 {
     const json_t *types = json_object_get(hf->config, "layer_types");
     const char *type = json_string_value(json_array_get(types, i));
+    if (i + 1 == (size_t)frit_hf_written(hf, "block_count")) return false;   // the last one, whatever is listed
     return type ? strcmp(type, "sliding_attention") == 0 : i % 6 != 5;
 }
 
@@ -31,7 +32,7 @@ static frit_status get_of_full(const frit_hf *hf, const char *global, const char
 static frit_status add_heads(const frit_hf *hf)
 {
     const double dim = frit_hf_written(hf, "attention.key_length");
-    double full = 512;
+    double full = 0;
     FRIT_TRY(get_of_full(hf, "global_head_dim", "head_dim", &full));
     FRIT_TRY(frit_hf_add_number(hf, "attention.key_length_swa", FRIT_HF_WIDTH, dim));
     FRIT_TRY(frit_hf_add_number(hf, "attention.value_length_swa", FRIT_HF_WIDTH, dim));
@@ -78,7 +79,7 @@ static frit_status add_factors(const frit_hf *hf)
     static const char *const where = "rope_parameters.full_attention.";
     const json_t *rope = json_object_get(json_object_get(hf->config, "rope_parameters"), "full_attention");
     const int64_t n = (int64_t)frit_hf_written(hf, "rope.dimension_count") / 2;
-    double part = 0.25;
+    double part = 1;
     FRIT_TRY(frit_hf_get_number(hf, rope, where, "partial_rotary_factor", FRIT_HF_FACTOR, &part));
     float *factors = frit_arena_new(&hf->ckpt->arena, float, (size_t)n);
     if (!factors) return frit_fail_memory((size_t)n * sizeof *factors, "the factors of rotation");
@@ -95,7 +96,7 @@ static frit_status add_factors(const frit_hf *hf)
 
 static frit_status complete(const frit_hf *hf)
 {
-    double cap = 0, window = 512;
+    double cap = 0, window = 0;
     const json_t *both = json_object_get(hf->config, "use_bidirectional_attention");
     if (json_is_string(both) && strcmp(json_string_value(both), "all") == 0)
         return frit_fail(FRIT_E_UNSUPPORTED,
@@ -113,14 +114,14 @@ static frit_status complete(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key gemma4_text_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
-    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 256, 256},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 4, 4},
-    {"hidden_size_per_layer_input", "embedding_length_per_layer_input", FRIT_HF_COUNT, 256, FRIT_HF_FALSE},
-    {"num_kv_shared_layers", "attention.shared_kv_layers", FRIT_HF_COUNT, FRIT_HF_FALSE, FRIT_HF_FALSE},
-    {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
-    {"top_k_experts", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
-    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_NEEDED},
+    {"hidden_size_per_layer_input", "embedding_length_per_layer_input", FRIT_HF_COUNT, FRIT_HF_FALSE},
+    {"num_kv_shared_layers", "attention.shared_kv_layers", FRIT_HF_COUNT, FRIT_HF_FALSE},
+    {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY},
+    {"top_k_experts", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NO_KEY},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NO_KEY},
 };
 
 #define AT "model.layers.*"
@@ -150,7 +151,6 @@ const frit_hf_family frit_hf_gemma4_text = {
     .arch = "gemma4",
     .act = "gelu_pytorch_tanh",
     .act_name = "hidden_activation",
-    .is_tied = true,
     .has_windows = true,
     .window_period = 6,
     .is_proportional = true,

@@ -4,9 +4,9 @@
 
 // clang-format off
 static const frit_hf_key glm_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
-    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 128, FRIT_HF_DIVIDED},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 2, FRIT_HF_N_HEAD},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
 };
 
 static const frit_hf_tensor glm_tensors[] = {
@@ -24,16 +24,16 @@ static const frit_hf_tensor glm4_tensors[] = {
 };
 
 static const frit_hf_key glm4_moe_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
-    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, 128, 128},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 8, 8},
-    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, 1, 1},
-    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 1408, 1408},
-    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, 1, 1},
-    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, 1, 1},
-    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, 1, 1},
-    {"n_group", "expert_group_count", FRIT_HF_COUNT, 1, 1},
-    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, 1, 1},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"n_routed_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"n_shared_experts", "expert_shared_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"first_k_dense_replace", "leading_dense_block_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_NEEDED},
+    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"n_group", "expert_group_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"topk_group", "expert_group_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor glm4_moe_tensors[] = {
@@ -52,7 +52,6 @@ const frit_hf_family frit_hf_glm = {
     .class_name = "GlmForCausalLM",
     .arch = "chatglm",
     .act = "silu|swish",
-    .partial_rotary = 0.5,
     .shared = &frit_hf_decoder,
     .own = {glm_keys, FRIT_COUNT(glm_keys), glm_tensors, FRIT_COUNT(glm_tensors)},
 };
@@ -62,7 +61,6 @@ const frit_hf_family frit_hf_glm4 = {
     .class_name = "Glm4ForCausalLM",
     .arch = "glm4",
     .act = "silu|swish",
-    .partial_rotary = 0.5,
     .shared = &frit_hf_decoder,
     .own = {glm_keys, FRIT_COUNT(glm_keys), glm4_tensors, FRIT_COUNT(glm4_tensors)},
 };
@@ -72,7 +70,6 @@ const frit_hf_family frit_hf_glm4_moe = {
     .class_name = "Glm4MoeForCausalLM",
     .arch = "glm4moe",
     .act = "silu|swish",
-    .partial_rotary = 0.5,
     .shared = &frit_hf_decoder,
     .own = {glm4_moe_keys, FRIT_COUNT(glm4_moe_keys), glm4_moe_tensors, FRIT_COUNT(glm4_moe_tensors)},
 };

@@ -27,8 +27,6 @@ const frit_hf_family frit_hf_gpt2 = {
     .arch = "gpt2",
     .act = "gelu_new|gelu_pytorch_tanh|gelu_fast|gelu!",
     .act_name = "activation_function",
-    .default_act = "gelu_new",
-    .is_tied = true,
     .shared = &frit_hf_no_names,
     .own = {gpt2_keys, FRIT_COUNT(gpt2_keys), gpt2_tensors, FRIT_COUNT(gpt2_tensors)},
 };

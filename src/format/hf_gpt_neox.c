@@ -11,14 +11,14 @@ static frit_status add_residual(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key gpt_neox_keys[] = {
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, 24576, 24576},
-    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
+    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED},
     FRIT_HF_KEYS_EQUAL_HEADS,
-    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor gpt_neox_tensors[] = {
@@ -39,8 +39,6 @@ const frit_hf_family frit_hf_gpt_neox = {
     .class_name = "GPTNeoXForCausalLM",
     .arch = "gptneox",
     .act = "gelu!|gelu_fast|gelu_new",
-    .default_act = "gelu",
-    .partial_rotary = 0.25,
     .more = add_residual,
     .shared = &frit_hf_no_names,
     .own = {gpt_neox_keys, FRIT_COUNT(gpt_neox_keys), gpt_neox_tensors, FRIT_COUNT(gpt_neox_tensors)},

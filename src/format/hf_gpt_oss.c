@@ -30,13 +30,13 @@ static frit_status part_gate_up(const frit_hf *hf, frit_tensor *tensor, bool is_
 
 // clang-format off
 static const frit_hf_key gpt_oss_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
-    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 64, FRIT_HF_DIVIDED},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"num_local_experts", "expert_count", FRIT_HF_COUNT, 128, 128},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 4, 4},
-    {"intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 2880, 2880},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"num_local_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor gpt_oss_tensors[] = {

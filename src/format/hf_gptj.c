@@ -4,7 +4,7 @@
 
 static frit_status set_rotary(const frit_hf *hf)
 {
-    double dim = 64;
+    double dim = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "rotary_dim", FRIT_HF_WIDTH, &dim));
     return frit_hf_set_number(hf, "rope.dimension_count", FRIT_HF_WIDTH, dim);
 }
@@ -34,7 +34,6 @@ const frit_hf_family frit_hf_gptj = {
     .arch = "phi2",
     .act = "gelu_new|gelu_pytorch_tanh|gelu!",
     .act_name = "activation_function",
-    .default_act = "gelu_new",
     .rope_style = "neighbours",
     .more = set_rotary,
     .shared = &frit_hf_no_names,

@@ -4,11 +4,11 @@
 
 // clang-format off
 static const frit_hf_key granite_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"embedding_multiplier", "embedding_scale", FRIT_HF_FACTOR, 1, 1},
-    {"residual_multiplier", "residual_scale", FRIT_HF_FACTOR, 1, 1},
-    {"attention_multiplier", "attention.scale", FRIT_HF_FACTOR, 1, 1},
-    {"logits_scaling", "logit_scale", FRIT_HF_FACTOR, 1, 1},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"embedding_multiplier", "embedding_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"residual_multiplier", "residual_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"attention_multiplier", "attention.scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"logits_scaling", "logit_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor granite_tensors[] = {
@@ -19,13 +19,13 @@ static const frit_hf_tensor granite_tensors[] = {
 };
 
 static const frit_hf_key granitemoe_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"num_local_experts", "expert_count", FRIT_HF_COUNT, 8, 8},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 2, 2},
-    {"embedding_multiplier", "embedding_scale", FRIT_HF_FACTOR, 1, 1},
-    {"residual_multiplier", "residual_scale", FRIT_HF_FACTOR, 1, 1},
-    {"attention_multiplier", "attention.scale", FRIT_HF_FACTOR, 1, 1},
-    {"logits_scaling", "logit_scale", FRIT_HF_FACTOR, 1, 1},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_local_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"embedding_multiplier", "embedding_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"residual_multiplier", "residual_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"attention_multiplier", "attention.scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"logits_scaling", "logit_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor granitemoe_tensors[] = {

@@ -28,33 +28,46 @@ static frit_status cut_shared(const frit_hf *hf, frit_tensor *tensor, bool is_bi
     return frit_checkpoint_add_tensor(hf->ckpt, &up);
 }
 
+static bool every_layer(const frit_hf *hf, double period, size_t i)
+{
+    (void)hf, (void)period, (void)i;
+    return true;
+}
+
 static frit_status complete(const frit_hf *hf)
 {
     bool recurrent[MAX_LAYERS];
     const char *positions = NULL;
-    double expand = 2;
+    double expand = 0, dim = 0;
     FRIT_TRY(frit_hf_expect(hf, "mamba_proj_bias", 0));
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "mamba_expand", FRIT_HF_FACTOR, &expand));
     FRIT_TRY(frit_hf_add_number(hf, "ssm.inner_size", FRIT_HF_WIDTH, expand * frit_hf_written(hf, "embedding_length")));
+    const double n_head = frit_hf_written(hf, "ssm.time_step_rank"), inner = frit_hf_written(hf, "ssm.inner_size");
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "mamba_d_head", FRIT_HF_WIDTH, &dim));
+    if (dim != 0 && dim * n_head != inner)
+        return frit_fail(FRIT_E_FORMAT,
+                         "%s: mamba_n_heads is %.0f and mamba_d_head is %.0f, expected a product of %.0f", hf->path,
+                         n_head, dim, inner);
+    FRIT_TRY(frit_hf_expect_open_steps(hf));
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "position_embedding_type", &positions));
     FRIT_TRY(frit_hf_add_flag(hf, "rope.scaling.finetuned", positions && strcmp(positions, "rope") == 0));
-    FRIT_TRY(frit_hf_recurrent_types(hf, "layer_types", recurrent));
+    FRIT_TRY(frit_hf_recurrent_types(hf, every_layer, recurrent));
     return frit_hf_add_recurrent(hf, recurrent);
 }
 
 // clang-format off
 #define FACTORS_AND_SIZES \
-    {"embedding_multiplier", "embedding_scale", FRIT_HF_FACTOR, 1, 1}, \
-    {"residual_multiplier", "residual_scale", FRIT_HF_FACTOR, 1, 1}, \
-    {"attention_multiplier", "attention.scale", FRIT_HF_FACTOR, 1, 1}, \
-    {"logits_scaling", "logit_scale", FRIT_HF_FACTOR, 1, 1}, \
+    {"embedding_multiplier", "embedding_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED}, \
+    {"residual_multiplier", "residual_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED}, \
+    {"attention_multiplier", "attention.scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED}, \
+    {"logits_scaling", "logit_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED}, \
     FRIT_HF_KEYS_MAMBA2
 
 static const frit_hf_key granitemoehybrid_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"num_local_experts", "expert_count", FRIT_HF_COUNT, 8, 8},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 2, 2},
-    {"shared_intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, 1024, 1024},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_local_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"shared_intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
     FACTORS_AND_SIZES,
 };
 
@@ -70,8 +83,8 @@ static const frit_hf_tensor granitemoehybrid_tensors[] = {
 };
 
 static const frit_hf_key dense_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"shared_intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, 1024, 1024},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"shared_intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
     FACTORS_AND_SIZES,
 };
 

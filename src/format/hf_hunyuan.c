@@ -4,8 +4,8 @@
 
 // clang-format off
 static const frit_hf_key hunyuan_v1_dense_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor hunyuan_v1_dense_tensors[] = {
@@ -15,12 +15,12 @@ static const frit_hf_tensor hunyuan_v1_dense_tensors[] = {
 };
 
 static const frit_hf_key hunyuan_v1_moe_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"num_experts", "expert_count", FRIT_HF_COUNT, 1, 1},
-    {"moe_topk", "expert_used_count", FRIT_HF_COUNT, 1, 1},
-    {"intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, 11008, 11008},
-    {"intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 11008, 11008},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"moe_topk", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor hunyuan_v1_moe_tensors[] = {

@@ -2,21 +2,33 @@
 // Hybrids of attention and scans, by layer or in parallel: Jamba, Bamba, Falcon-H1, Nemotron-H.
 #include "format/hf_rows.h"
 
+#include <math.h>
 #include <stdio.h>
 
 enum { MAX_LAYERS = 1024 };
 
 static frit_status add_inner(const frit_hf *hf)
 {
-    double expand = 2;
+    double expand = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "mamba_expand", FRIT_HF_FACTOR, &expand));
     return frit_hf_add_number(hf, "ssm.inner_size", FRIT_HF_WIDTH, expand * frit_hf_written(hf, "embedding_length"));
+}
+
+// The heads of a scan are as wide as its inner width says, whatever stands beside it.
+static frit_status check_scan_heads(const frit_hf *hf)
+{
+    const double n = frit_hf_written(hf, "ssm.time_step_rank"), inner = frit_hf_written(hf, "ssm.inner_size");
+    double dim = floor(inner / n);
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "mamba_d_head", FRIT_HF_WIDTH, &dim));
+    if (dim * n == inner) return frit_hf_expect_open_steps(hf);
+    return frit_fail(FRIT_E_FORMAT, "%s: mamba_n_heads is %.0f and mamba_d_head is %.0f, expected a product of %.0f",
+                     hf->path, n, dim, inner);
 }
 
 static frit_status complete_jamba(const frit_hf *hf)
 {
     bool recurrent[MAX_LAYERS] = {false};
-    double period = 8, offset = 4;
+    double period = 0, offset = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "attn_layer_period", FRIT_HF_LAYERS, &period));
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "attn_layer_offset", FRIT_HF_COUNT, &offset));
     FRIT_TRY(frit_hf_expect(hf, "mamba_proj_bias", 0));
@@ -40,6 +52,7 @@ static frit_status complete_bamba(const frit_hf *hf)
     }
     FRIT_TRY(frit_hf_expect(hf, "mamba_proj_bias", 0));
     FRIT_TRY(add_inner(hf));
+    FRIT_TRY(check_scan_heads(hf));
     return frit_hf_add_recurrent(hf, recurrent);
 }
 
@@ -145,6 +158,8 @@ static frit_status complete_falcon(const frit_hf *hf)
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "mamba_rms_norm", &is_normed));
     if (is_normed) FRIT_TRY(frit_hf_expect(hf, "mamba_norm_before_gate", 0));
     for (size_t i = 0; i < FRIT_COUNT(biases); i++) FRIT_TRY(frit_hf_expect(hf, biases[i], 0));
+    if (frit_hf_written(hf, "ssm.inner_size") == 0) FRIT_TRY(add_inner(hf));
+    FRIT_TRY(check_scan_heads(hf));
     return add_multipliers(hf);
 }
 
@@ -175,7 +190,7 @@ static frit_status complete_nemotron(const frit_hf *hf)
     const json_t *types = json_object_get(hf->config, "layers_block_type");
     const char *pattern = json_string_value(json_object_get(hf->config, "hybrid_override_pattern"));
     const size_t n = types ? json_array_size(types) : pattern ? strlen(pattern) : 0;
-    double dim = 64;
+    double dim = 0;
     if (n < 1 || n > MAX_LAYERS)
         return frit_fail(FRIT_E_FORMAT, "%s: layers_block_type is not a list of 1 to %d names", hf->path,
                          (int)MAX_LAYERS);
@@ -194,13 +209,13 @@ static frit_status complete_nemotron(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key jamba_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 262144, 262144},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
-    {"num_experts", "expert_count", FRIT_HF_COUNT, 16, 16},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 2, 2},
-    {"mamba_d_state", "ssm.state_size", FRIT_HF_COUNT, 16, 16},
-    {"mamba_d_conv", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4},
-    {"mamba_dt_rank", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"mamba_d_state", "ssm.state_size", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"mamba_d_conv", "ssm.conv_kernel", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"mamba_dt_rank", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_16TH},
 };
 
 static const frit_hf_tensor jamba_tensors[] = {
@@ -219,9 +234,9 @@ static const frit_hf_tensor jamba_tensors[] = {
 };
 
 static const frit_hf_key bamba_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 262144, 262144},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
     FRIT_HF_KEYS_MAMBA2,
 };
 
@@ -234,10 +249,10 @@ static const frit_hf_tensor bamba_tensors[] = {
 };
 
 static const frit_hf_key falcon_h1_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 8192, 8192},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"mamba_d_ssm", "ssm.inner_size", FRIT_HF_WIDTH, 1024, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"mamba_d_ssm", "ssm.inner_size", FRIT_HF_WIDTH, FRIT_HF_NO_KEY},
     FRIT_HF_KEYS_MAMBA2,
 };
 
@@ -250,15 +265,15 @@ static const frit_hf_tensor falcon_h1_tensors[] = {
 };
 
 static const frit_hf_key nemotron_h_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 4096, 4096},
-    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
-    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},   // other engines want it too
-    {"mamba_num_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 128, 128},
-    {"n_groups", "ssm.group_count", FRIT_HF_COUNT, 8, 8},
-    {"ssm_state_size", "ssm.state_size", FRIT_HF_COUNT, 128, 128},
-    {"conv_kernel", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NO_KEY},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},   // other engines want it too
+    {"mamba_num_heads", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"n_groups", "ssm.group_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"ssm_state_size", "ssm.state_size", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"conv_kernel", "ssm.conv_kernel", FRIT_HF_COUNT, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor nemotron_h_tensors[] = {
@@ -290,7 +305,6 @@ const frit_hf_family frit_hf_bamba = {
     .arch = "granitehybrid",
     .act = "silu|swish",
     .rope_style = "halves",
-    .partial_rotary = 0.5,
     .more = complete_bamba,
     .shared = &frit_hf_decoder,
     .own = {bamba_keys, FRIT_COUNT(bamba_keys), bamba_tensors, FRIT_COUNT(bamba_tensors)},

@@ -6,20 +6,36 @@
 
 enum { MAX_LAYERS = 1024 };
 
-static frit_status complete_moe(const frit_hf *hf)
+// Layers that full_attn_idxs does not list; all are attention without that list.
+static bool is_not_listed(const frit_hf *hf, double period, size_t i)
+{
+    const json_t *list = json_object_get(hf->config, "full_attn_idxs"), *item;
+    size_t k;
+    (void)period;
+    if (!json_is_array(list)) return false;
+    json_array_foreach(list, k, item) if (json_integer_value(item) == (json_int_t)i) return false;
+    return true;
+}
+
+static frit_status complete(const frit_hf *hf, frit_hf_layer_fn otherwise)
 {
     bool recurrent[MAX_LAYERS];
     FRIT_TRY(frit_hf_expect(hf, "conv_bias", 0));
     FRIT_TRY(frit_hf_expect(hf, "norm_topk_prob", 1));
-    FRIT_TRY(frit_hf_recurrent_types(hf, "layer_types", recurrent));
+    FRIT_TRY(frit_hf_recurrent_types(hf, otherwise, recurrent));
     return frit_hf_add_recurrent(hf, recurrent);
+}
+
+static frit_status complete_moe(const frit_hf *hf)
+{
+    return complete(hf, NULL);
 }
 
 // The configured width may be the one before an adjustment.
 static frit_status complete_lfm2(const frit_hf *hf)
 {
-    bool adjusts = true;
-    double n = frit_hf_written(hf, "feed_forward_length"), factor = 1, multiple = 256;
+    bool adjusts = false;
+    double n = frit_hf_written(hf, "feed_forward_length"), factor = 1, multiple = 1;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "block_auto_adjust_ff_dim", &adjusts));
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "block_ffn_dim_multiplier", FRIT_HF_FACTOR, &factor));
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "block_multiple_of", FRIT_HF_WIDTH, &multiple));
@@ -27,15 +43,15 @@ static frit_status complete_lfm2(const frit_hf *hf)
         n = ceil(floor(floor(2 * n / 3) * factor) / multiple) * multiple;
         FRIT_TRY(frit_hf_set_number(hf, "feed_forward_length", FRIT_HF_WIDTH, n));
     }
-    return complete_moe(hf);
+    return complete(hf, is_not_listed);
 }
 
 // clang-format off
 #define LFM2_KEYS \
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 128000, 128000}, \
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD}, \
-    {"norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5}, \
-    {"conv_L_cache", "shortconv.l_cache", FRIT_HF_COUNT, 3, 3}
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED}, \
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD}, \
+    {"norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED}, \
+    {"conv_L_cache", "shortconv.l_cache", FRIT_HF_COUNT, FRIT_HF_NEEDED}
 
 #define LFM2_TENSORS \
     {.name = "model.embedding_norm", .gguf = "token_embd_norm"}, \
@@ -65,11 +81,11 @@ static const frit_hf_tensor lfm2_tensors[] = {
 
 static const frit_hf_key lfm2_moe_keys[] = {
     LFM2_KEYS,
-    {"num_experts", "expert_count", FRIT_HF_COUNT, 32, 32},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 4, 4},
-    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 1792, 1792},
-    {"num_dense_layers", "leading_dense_block_count", FRIT_HF_COUNT, 2, 2},
-    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, 1, 1},
+    {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_dense_layers", "leading_dense_block_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"routed_scaling_factor", "expert_weights_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor lfm2_moe_tensors[] = {
@@ -87,7 +103,6 @@ const frit_hf_family frit_hf_lfm2 = {
     .class_name = "Lfm2ForCausalLM",
     .arch = "lfm2",
     .act = "silu|swish",
-    .is_tied = true,
     .more = complete_lfm2,
     .shared = &frit_hf_decoder,
     .own = {lfm2_keys, FRIT_COUNT(lfm2_keys), lfm2_tensors, FRIT_COUNT(lfm2_tensors)},
@@ -98,7 +113,6 @@ const frit_hf_family frit_hf_lfm2_moe = {
     .class_name = "Lfm2MoeForCausalLM",
     .arch = "lfm2moe",
     .act = "silu|swish",
-    .is_tied = true,
     .more = complete_moe,
     .shared = &frit_hf_decoder,
     .own = {lfm2_moe_keys, FRIT_COUNT(lfm2_moe_keys), lfm2_moe_tensors, FRIT_COUNT(lfm2_moe_tensors)},

@@ -5,7 +5,7 @@
 
 // clang-format off
 static const frit_hf_key llama_keys[] = {
-    {"max_position_embeddings", "context_length",           FRIT_HF_TOKENS, 2048,   FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor llama_tensors[] = {
@@ -19,9 +19,9 @@ static const frit_hf_tensor llama_tensors[] = {
 };
 
 static const frit_hf_key mistral_keys[] = {
-    {"max_position_embeddings", "context_length",           FRIT_HF_TOKENS, 131072, FRIT_HF_NEEDED},
-    {"num_key_value_heads",     "attention.head_count_kv",  FRIT_HF_HEADS,  8,      FRIT_HF_N_HEAD},
-    {"sliding_window",          "attention.sliding_window", FRIT_HF_TOKENS, 4096,   FRIT_HF_NO_KEY},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"sliding_window", "attention.sliding_window", FRIT_HF_TOKENS, FRIT_HF_NO_KEY},
 };
 // clang-format on
 

@@ -5,23 +5,34 @@
 // No heads, no feed-forward. The inner width is a multiple of embedding_length; intermediate_size is ignored.
 static frit_status complete(const frit_hf *hf)
 {
-    double expand = 2;
+    double expand = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "expand", FRIT_HF_FACTOR, &expand));
     FRIT_TRY(frit_hf_add_number(hf, "ssm.inner_size", FRIT_HF_WIDTH, expand * frit_hf_written(hf, "embedding_length")));
     FRIT_TRY(frit_hf_add_number(hf, "attention.head_count", FRIT_HF_COUNT, 0));
     return frit_hf_add_number(hf, "feed_forward_length", FRIT_HF_COUNT, 0);
 }
 
+static frit_status complete_mamba2(const frit_hf *hf)
+{
+    double dim = 0;
+    FRIT_TRY(complete(hf));
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "head_dim", FRIT_HF_WIDTH, &dim));
+    const double n = frit_hf_written(hf, "ssm.time_step_rank"), inner = frit_hf_written(hf, "ssm.inner_size");
+    if (n * dim == inner) return frit_hf_expect_open_steps(hf);
+    return frit_fail(FRIT_E_FORMAT, "%s: num_heads is %.0f and head_dim is %.0f, expected a product of %.0f", hf->path,
+                     n, dim, inner);
+}
+
 // clang-format off
 static const frit_hf_key mamba_keys[] = {
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 1 << 20, 1 << 20},
-    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"state_size", "ssm.state_size", FRIT_HF_COUNT, 16, 16},
-    {"conv_kernel", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4},
-    {"time_step_rank", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 1 << 20},
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"state_size", "ssm.state_size", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"conv_kernel", "ssm.conv_kernel", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"time_step_rank", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_16TH},
 };
 
 static const frit_hf_tensor mamba_tensors[] = {
@@ -38,15 +49,15 @@ static const frit_hf_tensor mamba_tensors[] = {
 };
 
 static const frit_hf_key mamba2_keys[] = {
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 1 << 20, 1 << 20},
-    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"state_size", "ssm.state_size", FRIT_HF_COUNT, 128, 128},
-    {"conv_kernel", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4},
-    {"num_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 128, 128},
-    {"n_groups", "ssm.group_count", FRIT_HF_COUNT, 8, 8},
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 1 << 20},
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"state_size", "ssm.state_size", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"conv_kernel", "ssm.conv_kernel", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_heads", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"n_groups", "ssm.group_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor mamba2_tensors[] = {
@@ -63,7 +74,6 @@ const frit_hf_family frit_hf_mamba = {
     .class_name = "MambaForCausalLM",
     .arch = "mamba",
     .act = "silu|swish",
-    .is_tied = true,
     .more = complete,
     .shared = &frit_hf_no_names,
     .own = {mamba_keys, FRIT_COUNT(mamba_keys), mamba_tensors, FRIT_COUNT(mamba_tensors)},
@@ -74,7 +84,7 @@ const frit_hf_family frit_hf_mamba2 = {
     .class_name = "Mamba2ForCausalLM",
     .arch = "mamba2",
     .act = "silu|swish",
-    .more = complete,
+    .more = complete_mamba2,
     .shared = &frit_hf_no_names,
     .own = {mamba2_keys, FRIT_COUNT(mamba2_keys), mamba2_tensors, FRIT_COUNT(mamba2_tensors)},
 };

@@ -4,6 +4,12 @@
 
 enum { MAX_LAYERS = 1024 };
 
+static bool every_second(const frit_hf *hf, double period, size_t i)
+{
+    (void)hf, (void)period;
+    return i % 2 == 1;
+}
+
 // The residual must have one factor in all layers, the branches none.
 static frit_status complete(const frit_hf *hf)
 {
@@ -16,7 +22,7 @@ static frit_status complete(const frit_hf *hf)
     FRIT_TRY(frit_hf_expect(hf, "full_attn_beta_factor", 1));
     FRIT_TRY(frit_hf_expect(hf, "linear_attn_beta_factor", 1));
     FRIT_TRY(frit_hf_expect(hf, "mlp_beta_factor", 1));
-    FRIT_TRY(frit_hf_recurrent_types(hf, "layer_types", recurrent));
+    FRIT_TRY(frit_hf_recurrent_types(hf, every_second, recurrent));
     const size_t n_layer = (size_t)frit_hf_written(hf, "block_count");
     for (size_t i = 0; i < n_layer; i++) list[i] = recurrent[i];
     return frit_hf_set_list(hf, "attention.recurrent_layers", list);
@@ -24,12 +30,12 @@ static frit_status complete(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key minimax_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"num_local_experts", "expert_count", FRIT_HF_COUNT, 8, 8},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 2, 2},
-    {"full_attn_alpha_factor", "residual_scale", FRIT_HF_FACTOR, 1, 1},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"num_local_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"full_attn_alpha_factor", "residual_scale", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor minimax_tensors[] = {

@@ -4,12 +4,12 @@
 
 // clang-format off
 static const frit_hf_key mixtral_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"sliding_window", "attention.sliding_window", FRIT_HF_TOKENS, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
-    {"num_local_experts", "expert_count", FRIT_HF_COUNT, 8, 8},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 2, 2},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"sliding_window", "attention.sliding_window", FRIT_HF_TOKENS, FRIT_HF_NO_KEY},
+    {"num_local_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor mixtral_tensors[] = {

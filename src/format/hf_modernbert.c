@@ -4,16 +4,16 @@
 
 // clang-format off
 static const frit_hf_key modernbert_keys[] = {
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, 50368, FRIT_HF_NEEDED},
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 8192, FRIT_HF_NEEDED},
-    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, 768, FRIT_HF_NEEDED},
-    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, 22, FRIT_HF_NEEDED},
-    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, 1152, FRIT_HF_NEEDED},
-    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, 12, FRIT_HF_NEEDED},
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
+    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED},
     FRIT_HF_KEYS_EQUAL_HEADS,
-    {"norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, FRIT_HF_NEEDED},
-    {"local_attention", "attention.sliding_window", FRIT_HF_TOKENS, 128, FRIT_HF_NEEDED},
-    {"global_attn_every_n_layers", "attention.sliding_window_pattern", FRIT_HF_LAYERS, 3, FRIT_HF_NEEDED},
+    {"norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"local_attention", "attention.sliding_window", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"global_attn_every_n_layers", "attention.sliding_window_pattern", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor modernbert_tensors[] = {
@@ -60,15 +60,7 @@ static frit_status check_layers(const frit_hf *hf)
 
 static frit_status add_modernbert(const frit_hf *hf)
 {
-    const json_t *params = json_object_get(hf->config, "rope_parameters");
-    double full = 160000, sliding = 10000;
     const char *act = "gelu";
-    if (!json_is_object(params)) {   // transformers 4
-        FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "global_rope_theta", FRIT_HF_BASE, &full));
-        FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "local_rope_theta", FRIT_HF_BASE, &sliding));
-        FRIT_TRY(frit_hf_set_number(hf, "rope.freq_base", FRIT_HF_BASE, full));
-        FRIT_TRY(frit_hf_set_number(hf, "rope.freq_base_swa", FRIT_HF_BASE, sliding));
-    }
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "hidden_activation", &act));
     FRIT_TRY(frit_hf_add_text(hf, "hidden_activation", act));
     FRIT_TRY(frit_hf_add_flag(hf, "attention.causal", false));
@@ -83,7 +75,6 @@ const frit_hf_family frit_hf_modernbert = {
     .ignored = "head.|decoder.|classifier.",
     .act = "gelu|silu",
     .act_name = "hidden_activation",
-    .default_act = "gelu",
     .has_windows = true,
     .shared = &frit_hf_no_names,
     .own = {modernbert_keys, FRIT_COUNT(modernbert_keys), modernbert_tensors, FRIT_COUNT(modernbert_tensors)},

@@ -4,8 +4,9 @@
 
 // clang-format off
 static const frit_hf_key nemotron_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 4096, 4096},
-    {"norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    FRIT_HF_KEYS_NO_RMS_NORM,
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor nemotron_tensors[] = {
@@ -24,7 +25,6 @@ const frit_hf_family frit_hf_nemotron = {
     .class_name = "NemotronForCausalLM",
     .arch = "nemotron",
     .act = "relu2",
-    .partial_rotary = 0.5,
     .shared = &frit_hf_decoder,
     .own = {nemotron_keys, FRIT_COUNT(nemotron_keys), nemotron_tensors, FRIT_COUNT(nemotron_tensors)},
 };

@@ -9,8 +9,9 @@ static frit_status add_eps(const frit_hf *hf)
 
 // clang-format off
 static const frit_hf_key olmo_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"clip_qkv", "attention.clamp_kqv", FRIT_HF_FACTOR, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+    FRIT_HF_KEYS_NO_RMS_NORM,
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"clip_qkv", "attention.clamp_kqv", FRIT_HF_FACTOR, FRIT_HF_NO_KEY},
 };
 
 static const frit_hf_tensor olmo_tensors[] = {
@@ -21,8 +22,8 @@ static const frit_hf_tensor olmo_tensors[] = {
 };
 
 static const frit_hf_key olmo2_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor olmo2_tensors[] = {
@@ -34,13 +35,13 @@ static const frit_hf_tensor olmo2_tensors[] = {
 };
 
 static const frit_hf_key olmoe_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 4096, 4096},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"num_experts", "expert_count", FRIT_HF_COUNT, 64, 64},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 8, 8},
-    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, 2048, 2048},
-    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE, FRIT_HF_FALSE},
-    {"clip_qkv", "attention.clamp_kqv", FRIT_HF_FACTOR, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE},
+    {"clip_qkv", "attention.clamp_kqv", FRIT_HF_FACTOR, FRIT_HF_NO_KEY},
 };
 
 static const frit_hf_tensor olmoe_tensors[] = {

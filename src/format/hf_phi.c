@@ -4,8 +4,9 @@
 
 // clang-format off
 static const frit_hf_key phi_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 2048, 2048},
-    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    FRIT_HF_KEYS_NO_RMS_NORM,
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor phi_tensors[] = {
@@ -23,8 +24,8 @@ static const frit_hf_tensor phi_tensors[] = {
 };
 
 static const frit_hf_key phi3_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 4096, 4096},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor phi3_tensors[] = {
@@ -37,12 +38,12 @@ static const frit_hf_tensor phi3_tensors[] = {
 };
 
 static const frit_hf_key phimoe_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 131072, 131072},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"num_local_experts", "expert_count", FRIT_HF_COUNT, 16, 16},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 2, 2},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 8, FRIT_HF_N_HEAD},
-    {"router_jitter_noise", "frit_router_jitter", FRIT_HF_FACTOR, 0.01, 0.01},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"num_local_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"router_jitter_noise", "frit_router_jitter", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor phimoe_tensors[] = {
@@ -64,7 +65,6 @@ const frit_hf_family frit_hf_phi = {
     .class_name = "PhiForCausalLM",
     .arch = "phi2",
     .act = "gelu_new|gelu_pytorch_tanh|gelu!",
-    .partial_rotary = 0.5,
     .shared = &frit_hf_decoder,
     .own = {phi_keys, FRIT_COUNT(phi_keys), phi_tensors, FRIT_COUNT(phi_tensors)},
 };

@@ -6,8 +6,8 @@
 
 // clang-format off
 static const frit_hf_key qwen2_keys[] = {
-    {"max_position_embeddings", "context_length",          FRIT_HF_TOKENS, 32768, FRIT_HF_NEEDED},
-    {"num_key_value_heads",     "attention.head_count_kv", FRIT_HF_HEADS,  32,    FRIT_HF_N_HEAD},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
 };
 
 static const frit_hf_tensor qwen2_tensors[] = {
@@ -17,9 +17,9 @@ static const frit_hf_tensor qwen2_tensors[] = {
 };
 
 static const frit_hf_key qwen3_keys[] = {
-    {"max_position_embeddings", "context_length",          FRIT_HF_TOKENS, 32768, FRIT_HF_NEEDED},
-    {"num_key_value_heads",     "attention.head_count_kv", FRIT_HF_HEADS,  32,    FRIT_HF_N_HEAD},
-    {"head_dim",                "attention.key_length",    FRIT_HF_WIDTH,  128,   FRIT_HF_DIVIDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED},
 };
 
 static const frit_hf_tensor qwen3_tensors[] = {
@@ -38,7 +38,7 @@ static frit_status fill_windows(const frit_hf *hf, uint32_t window, uint32_t *wi
 {
     const json_t *types = json_object_get(hf->config, "layer_types");
     if (!types || json_is_null(types)) {
-        double n_full = 28;
+        double n_full = 0;
         FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "max_window_layers", FRIT_HF_COUNT, &n_full));
         for (size_t i = 0; i < n_layer; i++) windows[i] = (double)i >= n_full ? window : 0;
         return FRIT_OK;
@@ -64,7 +64,7 @@ static frit_status add_windows(const frit_hf *hf)
     bool use_window = false;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "use_sliding_window", &use_window));
     if (!use_window || json_is_null(json_object_get(hf->config, "sliding_window"))) return FRIT_OK;
-    double window = 4096;
+    double window = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "sliding_window", FRIT_HF_TOKENS, &window));
     size_t n_layer = (size_t)frit_hf_written(hf, "block_count");
     uint32_t *windows = frit_arena_new(&hf->ckpt->arena, uint32_t, n_layer);

@@ -19,31 +19,21 @@ static frit_status refuse_dense_layers(const frit_hf *hf)
     return FRIT_OK;
 }
 
-// transformers 5 has another key for the number of experts.
-static frit_status complete(const frit_hf *hf)
-{
-    double n = 0;
-    FRIT_TRY(refuse_dense_layers(hf));
-    if (json_object_get(hf->config, "num_experts")) return FRIT_OK;
-    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "num_local_experts", FRIT_HF_COUNT, &n));
-    return n == 0 ? FRIT_OK : frit_hf_set_number(hf, "expert_count", FRIT_HF_COUNT, n);
-}
-
 // clang-format off
 static const frit_hf_key qwen2_moe_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 32768, 32768},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 16, FRIT_HF_N_HEAD},
-    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, 5632, 5632},
-    {"num_experts", "expert_count", FRIT_HF_COUNT, 60, 60},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 4, 4},
-    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 1408, 1408},
-    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE, FRIT_HF_FALSE},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE},
 };
 
 static const frit_hf_tensor qwen2_moe_tensors[] = {
-    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_ALWAYS},
-    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_ALWAYS},
-    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q", .bias_if = "qkv_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k", .bias_if = "qkv_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v", .bias_if = "qkv_bias"},
     FRIT_HF_ROWS_NO_FEED_FORWARD,
     FRIT_HF_ROWS_EXPERTS("model.layers.*.mlp"),
     FRIT_HF_ROWS_SHARED_EXPERT("model.layers.*.mlp.shared_expert"),
@@ -52,12 +42,12 @@ static const frit_hf_tensor qwen2_moe_tensors[] = {
 };
 
 static const frit_hf_key qwen3_moe_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 32768, 32768},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 4, FRIT_HF_N_HEAD},
-    {"num_experts", "expert_count", FRIT_HF_COUNT, 128, 128},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 8, 8},
-    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 768, 768},
-    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE, FRIT_HF_FALSE},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"norm_topk_prob", "expert_weights_norm", FRIT_HF_FLAG, FRIT_HF_FALSE},
 };
 
 static const frit_hf_tensor qwen3_moe_tensors[] = {
@@ -74,7 +64,7 @@ const frit_hf_family frit_hf_qwen2_moe = {
     .class_name = "Qwen2MoeForCausalLM",
     .arch = "qwen2moe",
     .act = "silu|swish",
-    .more = complete,
+    .more = refuse_dense_layers,
     .shared = &frit_hf_decoder,
     .own = {qwen2_moe_keys, FRIT_COUNT(qwen2_moe_keys), qwen2_moe_tensors, FRIT_COUNT(qwen2_moe_tensors)},
 };
@@ -84,7 +74,7 @@ const frit_hf_family frit_hf_qwen3_moe = {
     .class_name = "Qwen3MoeForCausalLM",
     .arch = "qwen3moe",
     .act = "silu|swish",
-    .more = complete,
+    .more = refuse_dense_layers,
     .shared = &frit_hf_decoder,
     .own = {qwen3_moe_keys, FRIT_COUNT(qwen3_moe_keys), qwen3_moe_tensors, FRIT_COUNT(qwen3_moe_tensors)},
 };

@@ -4,15 +4,21 @@
 
 enum { MAX_LAYERS = 1024 };
 
+static bool but_each_last(const frit_hf *hf, double period, size_t i)
+{
+    (void)hf;
+    return (i + 1) % (size_t)period != 0;
+}
+
 static frit_status complete(const frit_hf *hf)
 {
     bool recurrent[MAX_LAYERS];
     uint32_t list[MAX_LAYERS];
-    double dim = 128;
+    double dim = 0;
     const size_t n_layer = (size_t)frit_hf_written(hf, "block_count");
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "linear_value_head_dim", FRIT_HF_COUNT, &dim));
     FRIT_TRY(frit_hf_add_number(hf, "ssm.inner_size", FRIT_HF_WIDTH, dim * frit_hf_written(hf, "ssm.time_step_rank")));
-    FRIT_TRY(frit_hf_recurrent_types(hf, "layer_types", recurrent));
+    FRIT_TRY(frit_hf_recurrent_types(hf, but_each_last, recurrent));
     for (size_t i = 0; i < n_layer; i++) list[i] = recurrent[i];
     return frit_hf_set_list(hf, "attention.recurrent_layers", list);
 }
@@ -40,11 +46,11 @@ static frit_status complete_35(const frit_hf *hf)
 
 // clang-format off
 #define SHARED_KEYS \
-    {"linear_conv_kernel_dim", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4}, \
-    {"linear_key_head_dim", "ssm.state_size", FRIT_HF_COUNT, 128, 128}, \
-    {"linear_num_value_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 32, 32}, \
-    {"linear_num_key_heads", "ssm.group_count", FRIT_HF_COUNT, 16, 16}, \
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 32768, 32768}
+    {"linear_conv_kernel_dim", "ssm.conv_kernel", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"linear_key_head_dim", "ssm.state_size", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"linear_num_value_heads", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"linear_num_key_heads", "ssm.group_count", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED}
 
 #define SHARED_TENSORS \
     {.name = "model.norm", .gguf = "output_norm", .rewrite = frit_hf_add_one}, \
@@ -76,13 +82,13 @@ static const frit_hf_prefix next_names[] = {
 };
 
 static const frit_hf_key qwen3_next_keys[] = {
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 2, FRIT_HF_N_HEAD},
-    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 256, 256},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
     SHARED_KEYS,
-    {"num_experts", "expert_count", FRIT_HF_COUNT, 512, 512},
-    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, 10, 10},
-    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, 512, 512},
-    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, 512, 512},
+    {"num_experts", "expert_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"num_experts_per_tok", "expert_used_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"moe_intermediate_size", "expert_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor qwen3_next_tensors[] = {
@@ -102,8 +108,8 @@ static const frit_hf_tensor qwen3_next_tensors[] = {
 };
 
 static const frit_hf_key qwen3_5_text_keys[] = {
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 4, FRIT_HF_N_HEAD},
-    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, 256, 256},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
     SHARED_KEYS,
 };
 
@@ -122,7 +128,6 @@ const frit_hf_family frit_hf_qwen3_next = {
     .class_name = "Qwen3NextForCausalLM",
     .arch = "qwen3next",
     .act = "silu|swish",
-    .partial_rotary = 0.25,
     .more = complete_next,
     .next = next_names,
     .shared = &frit_hf_decoder,
@@ -134,7 +139,6 @@ const frit_hf_family frit_hf_qwen3_5_text = {
     .class_name = "Qwen3_5ForCausalLM",
     .arch = "qwen35",
     .act = "silu|swish",
-    .partial_rotary = 0.25,
     .more = complete_35,
     .next = next_names,
     .shared = &frit_hf_decoder,

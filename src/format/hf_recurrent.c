@@ -26,11 +26,28 @@ frit_status frit_hf_negative_exp(const frit_hf *hf, frit_tensor *tensor, bool is
     return FRIT_OK;
 }
 
-frit_status frit_hf_recurrent_types(const frit_hf *hf, const char *name, bool *recurrent)
+static frit_status check_count(const frit_hf *hf, size_t n_layer)
 {
+    if (n_layer <= MAX_LAYERS) return FRIT_OK;
+    return frit_fail(FRIT_E_LIMIT, "%s: %zu layers, expected at most %d", hf->path, n_layer, (int)MAX_LAYERS);
+}
+
+static frit_status recurrent_otherwise(const frit_hf *hf, frit_hf_layer_fn otherwise, bool *recurrent)
+{
+    double period = 0;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "full_attention_interval", FRIT_HF_LAYERS, &period));
+    for (size_t i = 0; i < (size_t)frit_hf_written(hf, "block_count"); i++) recurrent[i] = otherwise(hf, period, i);
+    return FRIT_OK;
+}
+
+frit_status frit_hf_recurrent_types(const frit_hf *hf, frit_hf_layer_fn otherwise, bool *recurrent)
+{
+    static const char *const name = "layer_types";
     static const char *const known[] = {"full_attention", "attention", "linear_attention", "conv", "mamba"};
     const json_t *types = json_object_get(hf->config, name);
     const size_t n_layer = (size_t)frit_hf_written(hf, "block_count");
+    FRIT_TRY(check_count(hf, n_layer));
+    if (otherwise && (!types || json_is_null(types))) return recurrent_otherwise(hf, otherwise, recurrent);
     if (!json_is_array(types) || json_array_size(types) != n_layer)
         return frit_fail(FRIT_E_FORMAT, "%s: %s is not a list of %zu names, one for each layer", hf->path, name,
                          n_layer);
@@ -63,7 +80,8 @@ frit_status frit_hf_add_recurrent(const frit_hf *hf, const bool *recurrent)
     uint32_t heads[MAX_LAYERS];
     const size_t n_layer = (size_t)frit_hf_written(hf, "block_count");
     const uint32_t n_head_kv = (uint32_t)frit_hf_written(hf, "attention.head_count_kv");
-    for (size_t i = 0; i < n_layer && i < MAX_LAYERS; i++) heads[i] = recurrent[i] ? 0 : n_head_kv;
+    FRIT_TRY(check_count(hf, n_layer));
+    for (size_t i = 0; i < n_layer; i++) heads[i] = recurrent[i] ? 0 : n_head_kv;
     return frit_hf_set_list(hf, "attention.head_count_kv", heads);
 }
 
@@ -74,4 +92,16 @@ frit_status frit_hf_expect(const frit_hf *hf, const char *name, double value)
     if (!found || json_is_null(found) || is == value) return FRIT_OK;
     return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s is %g, a model of type '%s' needs %g", hf->path, name, is,
                      hf->family->model_type, value);
+}
+
+frit_status frit_hf_expect_open_steps(const frit_hf *hf)
+{
+    const json_t *limit = json_object_get(hf->config, "time_step_limit");
+    const json_t *low = json_array_get(limit, 0), *high = json_array_get(limit, 1);
+    if (!limit || json_is_null(limit)) return FRIT_OK;
+    const char *infinity = json_string_value(json_is_object(high) ? json_object_get(high, "__float__") : high);
+    const bool is_open = json_is_null(high) || (infinity && strcmp(infinity, "Infinity") == 0) ||
+                         (json_is_number(high) && json_number_value(high) >= 1e6);
+    if (json_is_number(low) && json_number_value(low) == 0 && is_open) return FRIT_OK;
+    return frit_fail(FRIT_E_UNSUPPORTED, "%s: time_step_limit is not supported, expected [0, Infinity]", hf->path);
 }

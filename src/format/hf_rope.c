@@ -95,6 +95,20 @@ static frit_status add_factors(const rope *r, const char *name, const char *gguf
                                                                   .n_bytes = n * sizeof *values});
 }
 
+// Phi-3.5 MoE has its own names, for contexts up to the original one and beyond it.
+static frit_status get_magnitude_of_phimoe(const rope *r, double *magnitude)
+{
+    double below = 0, beyond = 0;
+    if (strcmp(r->hf->family->model_type, "phimoe") != 0) return FRIT_OK;
+    FRIT_TRY(frit_hf_get_number(r->hf, r->params, r->where, "short_mscale", FRIT_HF_FACTOR, &below));
+    FRIT_TRY(frit_hf_get_number(r->hf, r->params, r->where, "long_mscale", FRIT_HF_FACTOR, &beyond));
+    if (below != beyond)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: %sshort_mscale is %g and long_mscale %g, expected equal numbers",
+                         r->hf->path, r->where, below, beyond);
+    if (below != 0) *magnitude = below;
+    return FRIT_OK;
+}
+
 static frit_status add_long(const rope *r)
 {
     FRIT_TRY(add_original_context(r));
@@ -104,6 +118,7 @@ static frit_status add_long(const rope *r)
     double factor = frit_hf_written(r->hf, "rope.scaling.factor"), magnitude = 0;
     if (factor == 0) factor = frit_hf_written(r->hf, "context_length") / n_ctx;
     FRIT_TRY(frit_hf_get_number(r->hf, r->params, r->where, "attention_factor", FRIT_HF_FACTOR, &magnitude));
+    FRIT_TRY(get_magnitude_of_phimoe(r, &magnitude));
     if (magnitude == 0) magnitude = factor <= 1 ? 1 : sqrt(1 + log(factor) / log(n_ctx));
     return frit_hf_add_number(r->hf, "rope.scaling.attn_factor", FRIT_HF_FACTOR, magnitude);
 }
@@ -119,20 +134,20 @@ static frit_status check_llama3(const rope *r)
 
 // clang-format off
 static const frit_hf_key factor_keys[] = {
-    {"factor",           "rope.scaling.factor",           FRIT_HF_FACTOR, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
+    {"factor", "rope.scaling.factor", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
 };
 static const frit_hf_key yarn_keys[] = {
-    {"factor",           "rope.scaling.factor",           FRIT_HF_FACTOR, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"beta_fast",        "rope.scaling.yarn_beta_fast",   FRIT_HF_FACTOR, 32,             32},
-    {"beta_slow",        "rope.scaling.yarn_beta_slow",   FRIT_HF_FACTOR, 1,              1},
+    {"factor", "rope.scaling.factor", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"beta_fast", "rope.scaling.yarn_beta_fast", FRIT_HF_FACTOR, 32},
+    {"beta_slow", "rope.scaling.yarn_beta_slow", FRIT_HF_FACTOR, 1},
 };
 static const frit_hf_key long_keys[] = {
-    {"factor",           "rope.scaling.factor",           FRIT_HF_FACTOR, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+    {"factor", "rope.scaling.factor", FRIT_HF_FACTOR, FRIT_HF_NO_KEY},
 };
 static const frit_hf_key llama3_keys[] = {
-    {"factor",           "rope.scaling.factor",           FRIT_HF_FACTOR, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"low_freq_factor",  "rope.scaling.low_freq_factor",  FRIT_HF_FACTOR, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"high_freq_factor", "rope.scaling.high_freq_factor", FRIT_HF_FACTOR, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
+    {"factor", "rope.scaling.factor", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"low_freq_factor", "rope.scaling.low_freq_factor", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
+    {"high_freq_factor", "rope.scaling.high_freq_factor", FRIT_HF_FACTOR, FRIT_HF_NEEDED},
 };
 
 static const scaling scalings[] = {
@@ -143,6 +158,7 @@ static const scaling scalings[] = {
     {"yarn",    yarn_keys,   FRIT_COUNT(yarn_keys),   add_yarn},
     {"llama3",  llama3_keys, FRIT_COUNT(llama3_keys), check_llama3},
     {"longrope", long_keys,  FRIT_COUNT(long_keys),   add_long},
+    {"su",       long_keys,  FRIT_COUNT(long_keys),   add_long},   // the first name
 };
 // clang-format on
 
@@ -153,6 +169,8 @@ static frit_status find_scaling(const rope *r, const scaling **out)
     const char *type = "default";
     FRIT_TRY(frit_hf_get_text(r->hf, r->params, r->where, "type", &type));
     FRIT_TRY(frit_hf_get_text(r->hf, r->params, r->where, "rope_type", &type));
+    // Phi-3 read its own scaling under this name, too.
+    if (strcmp(type, "yarn") == 0 && strcmp(r->hf->family->model_type, "phi3") == 0) type = "longrope";
     const bool known = strcmp(type, "proportional") != 0 || r->hf->family->is_proportional;
     for (size_t i = 0; i < FRIT_COUNT(scalings); i++) {
         *out = &scalings[i];
@@ -185,9 +203,9 @@ static frit_status find_params(rope *r)
         if (one && !json_is_null(one) && !json_is_object(one))
             return frit_fail(FRIT_E_FORMAT, "%s: %s%s is not an object", r->hf->path, r->where, kinds[i]);
     }
-    const json_t *full = json_object_get(r->params, "full_attention");
-    if (json_is_object(full) && r->hf->family->has_windows) {
-        r->sliding = json_object_get(r->params, "sliding_attention");
+    const json_t *full = json_object_get(r->params, kinds[0]), *sliding = json_object_get(r->params, kinds[1]);
+    if ((json_is_object(full) || json_is_object(sliding)) && r->hf->family->has_windows) {
+        r->sliding = sliding;
         r->params = full;
         return FRIT_OK;
     }
@@ -202,7 +220,7 @@ static frit_status find_params(rope *r)
 // The base of layers with a window; with separate parameters these layers are not scaled.
 static frit_status add_sliding(const rope *r)
 {
-    double base = r->hf->family->base_swa;
+    double base = 0;
     const char *type = "default";
     FRIT_TRY(frit_hf_get_number(r->hf, r->hf->config, "", "rope_local_base_freq", FRIT_HF_BASE, &base));
     FRIT_TRY(
@@ -218,8 +236,7 @@ static frit_status add_sliding(const rope *r)
 
 static frit_status apply_partial(const rope *r)
 {
-    double part = r->hf->family->partial_rotary != 0 ? r->hf->family->partial_rotary : 1;
-    FRIT_TRY(frit_hf_get_number(r->hf, r->hf->config, "", "rotary_pct", FRIT_HF_FACTOR, &part));
+    double part = 1;
     FRIT_TRY(frit_hf_get_number(r->hf, r->hf->config, "", "partial_rotary_factor", FRIT_HF_FACTOR, &part));
     FRIT_TRY(frit_hf_get_number(r->hf, r->params, r->where, "partial_rotary_factor", FRIT_HF_FACTOR, &part));
     if (part == 1) return FRIT_OK;
@@ -233,9 +250,10 @@ frit_status frit_hf_add_rope(const frit_hf *hf)
     const scaling *kind;
     FRIT_TRY(find_params(&r));
     if (!hf->family->is_proportional) FRIT_TRY(apply_partial(&r));
-    double base = hf->family->base != 0 ? hf->family->base : 10000;
+    double base = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "rope_theta", FRIT_HF_BASE, &base));
     FRIT_TRY(frit_hf_get_number(hf, r.params, r.where, "rope_theta", FRIT_HF_BASE, &base));
+    if (base == 0) return FRIT_OK;   // the class has no RoPE
     FRIT_TRY(frit_hf_add_number(hf, "rope.freq_base", FRIT_HF_BASE, base));
 
     FRIT_TRY(add_sliding(&r));

@@ -10,25 +10,27 @@
 
 // Multi-head attention: as many KV heads as query heads, of embedding_length / head_count elements, all rotated.
 #define FRIT_HF_KEYS_EQUAL_HEADS \
-    {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD, FRIT_HF_N_HEAD}, \
-    {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED, FRIT_HF_DIVIDED}, \
-    {NULL, "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM}, \
-    {NULL, "rope.dimension_count", FRIT_HF_WIDTH, FRIT_HF_K_DIM, FRIT_HF_K_DIM}
+    {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD}, \
+    {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED}, \
+    {NULL, "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM}, \
+    {NULL, "rope.dimension_count", FRIT_HF_WIDTH, FRIT_HF_K_DIM}
+#define FRIT_HF_KEYS_NO_RMS_NORM \
+    {NULL, "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NO_KEY}
 // The keys of GPT-2.
 #define FRIT_HF_KEYS_GPT2 \
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED, FRIT_HF_NEEDED}, \
-    {"n_positions", "context_length", FRIT_HF_TOKENS, 2048, 2048}, \
-    {"n_embd", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED, FRIT_HF_NEEDED}, \
-    {"n_layer", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED, FRIT_HF_NEEDED}, \
-    {"n_inner", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_4_EMBD, FRIT_HF_4_EMBD}, \
-    {"n_head", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED, FRIT_HF_NEEDED}, \
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED}, \
+    {"n_positions", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED}, \
+    {"n_embd", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED}, \
+    {"n_layer", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED}, \
+    {"n_inner", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_4_EMBD}, \
+    {"n_head", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED}, \
     FRIT_HF_KEYS_EQUAL_HEADS, \
-    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5}
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED}
 #define FRIT_HF_KEYS_MAMBA2 \
-    {"mamba_n_heads", "ssm.time_step_rank", FRIT_HF_COUNT, 128, 128}, \
-    {"mamba_n_groups", "ssm.group_count", FRIT_HF_COUNT, 1, 1}, \
-    {"mamba_d_state", "ssm.state_size", FRIT_HF_COUNT, 256, 256}, \
-    {"mamba_d_conv", "ssm.conv_kernel", FRIT_HF_COUNT, 4, 4}
+    {"mamba_n_heads", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"mamba_n_groups", "ssm.group_count", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"mamba_d_state", "ssm.state_size", FRIT_HF_COUNT, FRIT_HF_NEEDED}, \
+    {"mamba_d_conv", "ssm.conv_kernel", FRIT_HF_COUNT, FRIT_HF_NEEDED}
 
 // ---- Tensors of attention.
 

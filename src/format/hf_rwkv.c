@@ -33,13 +33,13 @@ static frit_status of_row_before(const frit_hf *hf, frit_tensor *tensor, bool is
 
 // clang-format off
 static const frit_hf_key keys[] = {
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, 50277, 50277},
-    {"context_length", "context_length", FRIT_HF_TOKENS, 1024, 1024},
-    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, 4096, 4096},
-    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, 32, 32},
-    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_4_EMBD, FRIT_HF_4_EMBD},
-    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"rescale_every", "rescale_every_n_layers", FRIT_HF_COUNT, 6, 6},
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"context_length", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
+    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_4_EMBD},
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"rescale_every", "rescale_every_n_layers", FRIT_HF_COUNT, FRIT_HF_NEEDED},
 };
 
 #define ATTENTION "rwkv.blocks.*.attention."

@@ -4,7 +4,7 @@
 
 // clang-format off
 static const frit_hf_key seed_oss_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 524288, 524288},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor seed_oss_tensors[] = {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // StableLM. LayerNorm; RoPE on part of each head; some have QK norms per head, with weights of each head.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key stablelm_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 4096, 4096},
-    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
+    FRIT_HF_KEYS_NO_RMS_NORM,
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
 };
 
 static const frit_hf_tensor stablelm_tensors[] = {
@@ -25,7 +26,6 @@ const frit_hf_family frit_hf_stablelm = {
     .class_name = "StableLmForCausalLM",
     .arch = "stablelm",
     .act = "silu|swish",
-    .partial_rotary = 0.25,
     .shared = &frit_hf_decoder,
     .own = {stablelm_keys, FRIT_COUNT(stablelm_keys), stablelm_tensors, FRIT_COUNT(stablelm_tensors)},
 };

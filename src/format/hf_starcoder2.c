@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // StarCoder2. LayerNorm; an ungated feed-forward; biases.
-#include "format/hf.h"
+#include "format/hf_rows.h"
 
 // clang-format off
 static const frit_hf_key starcoder2_keys[] = {
-    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, 4096, 4096},
-    {"norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, 1e-5, 1e-5},
-    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, 2, FRIT_HF_N_HEAD},
+    FRIT_HF_KEYS_NO_RMS_NORM,
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
 };
 
 static const frit_hf_tensor starcoder2_tensors[] = {
@@ -28,7 +29,6 @@ const frit_hf_family frit_hf_starcoder2 = {
     .class_name = "Starcoder2ForCausalLM",
     .arch = "starcoder2",
     .act = "gelu_pytorch_tanh|gelu_new|gelu!",
-    .is_tied = true,
     .has_windows = true,
     .shared = &frit_hf_decoder,
     .own = {starcoder2_keys, FRIT_COUNT(starcoder2_keys), starcoder2_tensors, FRIT_COUNT(starcoder2_tensors)},

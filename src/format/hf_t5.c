@@ -6,19 +6,19 @@
 
 // clang-format off
 static const frit_hf_key t5_keys[] = {
-    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED, FRIT_HF_NEEDED},
-    {"n_positions", "context_length", FRIT_HF_TOKENS, 512, 512},
-    {"d_model", "embedding_length", FRIT_HF_WIDTH, 512, FRIT_HF_NEEDED},
-    {"num_layers", "block_count", FRIT_HF_LAYERS, 6, FRIT_HF_NEEDED},
-    {"num_decoder_layers", "decoder_block_count", FRIT_HF_LAYERS, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
-    {"d_ff", "feed_forward_length", FRIT_HF_WIDTH, 2048, FRIT_HF_NEEDED},
-    {"num_heads", "attention.head_count", FRIT_HF_HEADS, 8, FRIT_HF_NEEDED},
-    {"none", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD, FRIT_HF_N_HEAD},
-    {"d_kv", "attention.key_length", FRIT_HF_WIDTH, 64, FRIT_HF_NEEDED},
-    {"d_kv", "attention.value_length", FRIT_HF_WIDTH, 64, FRIT_HF_NEEDED},
-    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, 1e-6, FRIT_HF_NEEDED},
-    {"relative_attention_num_buckets", "attention.relative_buckets_count", FRIT_HF_COUNT, 32, 32},
-    {"decoder_start_token_id", "decoder_start_token_id", FRIT_HF_COUNT, FRIT_HF_NO_KEY, FRIT_HF_NO_KEY},
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"n_positions", "context_length", FRIT_HF_TOKENS, 512},
+    {"d_model", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
+    {"num_decoder_layers", "decoder_block_count", FRIT_HF_LAYERS, FRIT_HF_N_LAYER},
+    {"d_ff", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED},
+    {"none", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"d_kv", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"d_kv", "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+    {"relative_attention_num_buckets", "attention.relative_buckets_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
+    {"decoder_start_token_id", "decoder_start_token_id", FRIT_HF_COUNT, FRIT_HF_NO_KEY},
 };
 
 #define ATTENTION(side, at, to) \
@@ -53,9 +53,9 @@ static const frit_hf_tensor t5_tensors[] = {
 
 static frit_status add_t5(const frit_hf *hf)
 {
-    double distance = 128;
+    double distance = 0;
     bool tied = true, scaled;
-    const char *act = "relu";
+    const char *act = NULL;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "tie_word_embeddings", &tied));
     scaled = tied;   // transformers 4 scales if the output is tied, 5 by its own key
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "scale_decoder_outputs", &scaled));
@@ -77,8 +77,6 @@ const frit_hf_family frit_hf_t5 = {
     .ignored = "encoder.embed_tokens.|decoder.embed_tokens.|decoder.block.0.layer.1.EncDecAttention.relative",
     .act = "relu|gated-gelu|gated-silu",
     .act_name = "feed_forward_proj",
-    .default_act = "relu",
-    .is_tied = true,
     .shared = &frit_hf_no_names,
     .own = {t5_keys, FRIT_COUNT(t5_keys), t5_tensors, FRIT_COUNT(t5_tensors)},
     .more = add_t5,

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""What transformers' configuration classes say about the model_types that frit reads, as tables.
+
+    python3 -m venv build/classes && build/classes/bin/pip install transformers==5.24.0
+    build/classes/bin/python tests/format/classes.py ../shared/goldens/hf
+
+writes two files:
+
+    src/format/hf_classes.def     other names and defaults of keys that are mentioned in src/format
+    tests/goldens/hf/keys.tsv     for the folders of that path: a change to config.json (a key removed, or under another
+                                  name), and a change that means the same to AutoConfig, with every key in its place
+"""
+
+import copy
+import glob
+import json
+import logging
+import os
+import re
+import sys
+from dataclasses import MISSING, fields
+
+os.environ["TRANSFORMERS_VERBOSITY"] = "critical"
+logging.disable(logging.CRITICAL)
+from transformers import PreTrainedConfig  # noqa: E402
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: E402
+
+ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
+# Classes that are not part of transformers, and the ones that they derive from.
+RELATIVES = {"mimo": "qwen2"}
+# Keys of all classes, and what does not reach the model.
+COMMON = {f.name for f in fields(PreTrainedConfig)} - {"tie_word_embeddings"}
+UNUSED = {"bos_token_id", "eos_token_id", "model_type", "architectures", "dtype"}
+# Names that classes take in __post_init__ and convert_rope_params_to_dict; None: the class does not take the name.
+TAKEN = {
+    "bloom": {"n_embed": "hidden_size"},
+    "falcon": {"n_embed": "hidden_size"},
+    "gpt_neox": {
+        "rope_theta": None,
+        "partial_rotary_factor": None,
+        "rotary_emb_base": "rope_theta",
+        "rotary_pct": "partial_rotary_factor",
+    },
+    "lfm2": {"block_ff_dim": "intermediate_size", "tie_embedding": "tie_word_embeddings"},
+    "lfm2_moe": {"tie_embedding": "tie_word_embeddings"},
+    "modernbert": {
+        "rope_theta": None,
+        "rope_local_base_freq": None,
+        "global_rope_theta": "rope_theta",
+        "local_rope_theta": "rope_local_base_freq",
+    },
+    "olmo3": {"rope_local_base_freq": None},
+    "nemotron_h": {"mamba_n_groups": "n_groups", "mamba_d_conv": "conv_kernel"},
+    # The key of the files by DeepSeek and others, which newer classes call otherwise.
+    "deepseek_v2": {"num_nextn_predict_layers": "num_mtp_layers"},
+    "deepseek_v3": {"num_nextn_predict_layers": "num_mtp_layers"},
+    "glm4_moe": {"num_nextn_predict_layers": "num_mtp_layers"},
+}
+# Defaults that are no fields.
+ADDED = {
+    "cohere2": {"sliding_window_pattern": 4},
+    "gemma3_text": {"sliding_window_pattern": 6},
+    "gemma4_text": {"global_head_dim": 512},
+    "modernbert": {"global_attn_every_n_layers": 3},
+    "qwen3_5_text": {"full_attention_interval": 4},
+    "qwen3_next": {"full_attention_interval": 4},
+    "t5": {"tie_word_embeddings": True},
+}
+
+
+def class_of(model_type):
+    return CONFIG_MAPPING[RELATIVES.get(model_type, model_type)]
+
+
+def read_sources():
+    names = sorted(glob.glob(os.path.join(ROOT, "src/format/hf_*.[ch]"))) + [os.path.join(ROOT, "src/format/folder.c")]
+    text = "".join(open(name).read() for name in names)
+    return sorted(set(re.findall(r'\.model_type = "([^"]+)"', text))), set(re.findall(r'"([A-Za-z_0-9]+)"', text))
+
+
+def rotation_of(model_type, config):
+    """Of a class whose rope_parameters are all absent."""
+    rope = getattr(config, "rope_parameters", None)
+    if not rope:
+        return {}
+    if "full_attention" in rope:
+        if rope["full_attention"]["rope_type"] != "default":
+            return {"rope_parameters": rope}
+        return {
+            "rope_theta": rope["full_attention"]["rope_theta"],
+            "rope_local_base_freq": rope["sliding_attention"]["rope_theta"],
+        }
+    out = {"rope_theta": rope["rope_theta"]}
+    if rope.get("partial_rotary_factor", 1.0) != 1.0:
+        out["partial_rotary_factor"] = rope["partial_rotary_factor"]
+    if rope["rope_type"] != "default":
+        own = class_of(model_type)(rope_theta=12345.0).rope_parameters["rope_theta"] != 12345.0
+        out["rope_parameters"] = {k: v for k, v in rope.items() if own or k != "rope_theta"}
+    return out
+
+
+def defaults_of(model_type, read):
+    found = {}
+    for field in fields(class_of(model_type)):
+        value = None if field.default is MISSING else field.default
+        if field.name in COMMON | UNUSED or field.name not in read or value is None or value == "auto":
+            continue
+        if isinstance(value, tuple):
+            continue
+        found[field.name] = value
+    found.update(rotation_of(model_type, class_of(model_type)()))
+    found.update(ADDED.get(model_type, {}))
+    return found
+
+
+def aliases_of(model_type, read):
+    cls = class_of(model_type)
+    names = {f.name for f in fields(cls)}
+    pairs = dict(TAKEN.get(model_type, {}))
+    for name, other in cls.attribute_map.items():
+        # The one that is no field is set last, so it counts.
+        extra, field = (name, other) if other in names else (other, name)
+        if name in names and other in names:
+            extra, field = name, other
+        if field in read and field in names and extra not in pairs:
+            pairs[extra] = field
+    return pairs
+
+
+def wrap(head, value):
+    text, lines = json.dumps(value), []
+    line = head
+    for piece in re.findall(r'(?:[^,"]|"[^"]*")+,? ?', text):
+        if len(line) + len(piece.rstrip()) > 118:
+            lines.append(line.rstrip())
+            line = "    "
+        line += piece
+    return "\n".join(lines + [line + ")"]) + "\n"
+
+
+def write_classes(types, read):
+    with open(os.path.join(ROOT, "src/format/hf_classes.def"), "w") as out:
+        out.write(
+            "// SPDX-License-Identifier: MIT\n"
+            "// Rows of format/hf_class.c: what transformers' configuration classes know of a model_type beside its "
+            "config.json.\n"
+            "// Written by tests/format/classes.py.\n"
+            "//\n"
+            "//     ALIASES(type, {other name: the name that families read})        the other name counts if both are there\n"
+            "//     ALIASES(type, {name: null})                                     the class does not take the name\n"
+            "//     DEFAULTS(type, {key: value where it is absent})\n"
+            "//     TEXT_MODEL(type of the whole, type of a text_config that has none), ONLY_TEXT_MODEL: whatever it has\n"
+            "// clang-format off\n"
+        )
+        for model_type in types:
+            pairs = aliases_of(model_type, read)
+            if pairs:
+                out.write(wrap(f"ALIASES({model_type}, ", pairs))
+            out.write(wrap(f"DEFAULTS({model_type}, ", defaults_of(model_type, read)))
+        for model_type in CONFIG_MAPPING:
+            try:
+                spec = CONFIG_MAPPING[model_type].sub_configs_defaults.get("text_config")
+            except Exception:
+                continue
+            if spec and spec.model_type in types:
+                only = "ONLY_" if issubclass(spec.config_class, PreTrainedConfig) else ""
+                out.write(f"{only}TEXT_MODEL({model_type}, {spec.model_type})\n")
+        out.write("// clang-format on\n")
+
+
+def untag(value):
+    """Files say {"__float__": "Infinity"}."""
+    if isinstance(value, list):
+        return [untag(item) for item in value]
+    if isinstance(value, dict):
+        return float(value["__float__"]) if "__float__" in value else {k: untag(v) for k, v in value.items()}
+    return value
+
+
+def read(config):
+    """As AutoConfig reads it; None where it refuses."""
+    try:
+        return class_of(config["model_type"]).from_dict(untag(config)).to_dict()
+    except Exception:
+        return None
+
+
+def plain(value):
+    """JSON has no tuples, and only names."""
+    return json.loads(json.dumps(value))
+
+
+def change_to(before, after):
+    """The keys in which two configurations differ; "-KEY" is absent."""
+    out = {key: value for key, value in after.items() if key not in before or before[key] != value}
+    out.update({"-" + key: 0 for key in before if key not in after})
+    return out
+
+
+def spellings_of(config, read_keys):
+    """Configurations that say the same, or less."""
+    for key in config:
+        if key in UNUSED | {"transformers_version", "use_cache"}:
+            continue
+        yield {k: v for k, v in config.items() if k != key}
+        for inner in config[key] if isinstance(config[key], dict) else ():
+            less = copy.deepcopy(config)
+            del less[key][inner]
+            yield less
+            for innermost in config[key][inner] if isinstance(config[key][inner], dict) else ():
+                less = copy.deepcopy(config)
+                del less[key][inner][innermost]
+                yield less
+    pairs = aliases_of(config["model_type"], read_keys)
+    turns = {"rope_theta": 5000.0, "rope_local_base_freq": 3000.0, "partial_rotary_factor": 0.5}
+    less = {k: v for k, v in config.items() if k != "rope_parameters"}
+    for name, key in [(key, key) for key in turns] + list(pairs.items()):
+        if key in turns and less != config:
+            yield {**less, name: turns[key]}
+    for name, key in pairs.items():
+        if key is None:
+            continue
+        if name in config and key not in config:
+            yield {**{k: v for k, v in config.items() if k != name}, key: config[name]}
+        if key in config and name not in config:
+            yield {**{k: v for k, v in config.items() if k != key}, name: config[key]}
+            if isinstance(config[key], int) and not isinstance(config[key], bool):
+                yield {**config, name: 2 * config[key]}
+
+
+def write_keys(folders, read_keys):
+    skipped = 0
+    with open(os.path.join(ROOT, "tests/goldens/hf/keys.tsv"), "w") as out:
+        for path in sorted(glob.glob(os.path.join(folders, "*", "config.json"))):
+            config = json.load(open(path))
+            whole = read(config)
+            for other in spellings_of(config, read_keys):
+                filled = read(other)
+                if filled is None:
+                    skipped += 1
+                    continue
+                changes = change_to(plain(whole), plain(filled))
+                meant = {k: v for k, v in {**config, **changes}.items() if k[0] != "-" and "-" + k not in changes}
+                row = [change_to(config, other), change_to(config, plain(meant))]
+                name = os.path.basename(os.path.dirname(path))
+                out.write("\t".join([name] + [json.dumps(change, separators=(",", ":")) for change in row]) + "\n")
+    print(skipped, "configurations are refused by their classes", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    TYPES, READ = read_sources()
+    write_classes(TYPES, READ)
+    write_keys(sys.argv[1], READ)
