@@ -24,6 +24,7 @@ typedef struct folder {
     frit_map index;   // name -> index in entries
     size_t n_unplaced;
     const char *unplaced;   // the first tensor without a row in the family
+    bool is_of_base;        // written by a base class
     double n_stacked;       // number of parts of the current stack
     uint64_t n_expert_parts, n_expert_wanted;
 } folder;
@@ -34,6 +35,7 @@ typedef struct place_of {   // parsed from a tensor's name
     const frit_hf_tensor *row;
     int64_t layer, expert;   // -1: none
     const char *part;        // "weight", "bias", or "" for whole names
+    bool is_of_base;         // without the prefix that base_prefix gives
 } place_of;
 
 // Matches "model.layers.12.mlp.up_proj.weight" with "model.layers.*.mlp.up_proj"; the rest is "weight" or "bias".
@@ -91,12 +93,21 @@ static int64_t n_layers_of(const frit_hf *hf, const frit_hf_tensor *row)
     return (int64_t)(n_dec > 0 ? n_dec : frit_hf_written(hf, "block_count"));
 }
 
-// The row for a tensor's name; at->row is NULL without one.
-static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
+// What names begin with in files of classes that generate, "transformer." of "transformer.wte". Files of base classes
+// leave it out. Its length; 0: none.
+static size_t base_prefix(const frit_hf_family *family, const char **prefix)
 {
     const frit_hf_tensor *row;
-    const char *prefix = hf->family->prefix;
-    if (prefix && strncmp(name, prefix, strlen(prefix)) == 0) name += strlen(prefix);
+    for (size_t i = 0; (row = frit_hf_tensor_get(family, i)); i++)
+        if (row->name && strcmp(row->gguf, "token_embd") == 0) break;
+    const char *dot = row && !family->prefix ? strchr(row->name, '.') : NULL;
+    *prefix = row ? row->name : "";
+    return dot ? (size_t)(dot + 1 - row->name) : 0;
+}
+
+static frit_status find_row(const frit_hf *hf, const char *name, place_of *at)
+{
+    const frit_hf_tensor *row;
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
         if (row->none || !match(name, row, at) || (row->of_classifier && !frit_hf_is_classifier(hf))) continue;
         if (at->layer >= n_layers_of(hf, row) + hf->n_next) continue;
@@ -107,6 +118,24 @@ static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
     }
     at->row = NULL;
     return FRIT_OK;
+}
+
+// The row for a tensor's name; at->row is NULL without one.
+static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
+{
+    const char *prefix = hf->family->prefix;
+    if (prefix && strncmp(name, prefix, strlen(prefix)) == 0) name += strlen(prefix);
+    FRIT_TRY(find_row(hf, name, at));
+    const size_t n = base_prefix(hf->family, &prefix);
+    if (at->row || n == 0) return FRIT_OK;
+    frit_buf whole = {0};
+    frit_buf_printf(&whole, "%.*s%s", (int)n, prefix, name);
+    const frit_status status = whole.failed ? frit_fail_memory(whole.len, name) : find_row(hf, whole.data, at);
+    // `part` lies in the buffer.
+    if (at->row) at->part = !*at->part ? "" : strcmp(at->part, "bias") == 0 ? "bias" : "weight";
+    at->is_of_base = at->row != NULL;
+    frit_buf_free(&whole);
+    return status;
 }
 
 frit_status frit_hf_find_matrix(const frit_hf *hf, const char *name, frit_hf_matrix *out)
@@ -124,8 +153,11 @@ frit_status frit_hf_find_matrix(const frit_hf *hf, const char *name, frit_hf_mat
 // Tables that old versions of transformers saved although the configuration determines them.
 static bool is_redundant(const char *name)
 {
-    static const char *const suffixes[] = {".rotary_emb.inv_freq", ".slope_rate", ".query_decay", ".key_decay",
-                                           ".diagonal_decay"};
+    static const char *const suffixes[] = {
+        ".inv_freq",       ".original_inv_freq", ".slope_rate", ".query_decay",     ".key_decay",
+        ".diagonal_decay", ".masked_bias",       ".attn.bias",  ".attention.bias",  ".self_attn.bias",
+        ".cos_cached",     ".sin_cached",        ".scale_attn", ".embed_positions",
+    };
     const size_t n = strlen(name);
     for (size_t i = 0; i < FRIT_COUNT(suffixes); i++) {
         const size_t n_suffix = strlen(suffixes[i]);
@@ -221,14 +253,33 @@ static frit_status name_in_text_model(const folder *f, const char **name)
     return FRIT_OK;
 }
 
+// The length of `start` at the beginning of a name, where a base class may have left out its first part; 0: not there.
+static size_t begins_with(const folder *f, const char *name, const char *start)
+{
+    const char *prefix;
+    const size_t n = base_prefix(f->hf.family, &prefix), n_start = strlen(start);
+    if (strncmp(name, start, n_start) == 0) return n_start;
+    if (n == 0 || strncmp(start, prefix, n) != 0) return 0;
+    return strncmp(name, start + n, n_start - n) == 0 ? n_start - n : 0;
+}
+
+static bool has_tensor(const folder *f, const char *name)
+{
+    const char *prefix;
+    int64_t at;
+    const size_t n = base_prefix(f->hf.family, &prefix);
+    return frit_map_get(&f->index, frit_str_of(name), &at) ||
+           (n > 0 && strncmp(name, prefix, n) == 0 && frit_map_get(&f->index, frit_str_of(name + n), &at));
+}
+
 // The layer for multi-token prediction is the one after the last, whatever the family's files call it.
 static frit_status name_in_next_layer(const folder *f, const char **name)
 {
     const int64_t layer = (int64_t)frit_hf_written(&f->hf, "block_count");
     char here[NAME_BYTES];
     for (const frit_hf_prefix *p = f->hf.family->next; p && p->there; p++) {
-        const size_t n = strlen(p->there);
-        if (strncmp(*name, p->there, n) != 0) continue;
+        const size_t n = begins_with(f, *name, p->there);
+        if (n == 0) continue;
         write_gguf_name(here, sizeof here, p->here, layer, "");
         frit_buf whole = {0};
         frit_buf_printf(&whole, "%s%s", here, *name + n);
@@ -254,6 +305,7 @@ static frit_status place(folder *f, const frit_safetensors_entry *entry)
         if (!is_meant && f->n_unplaced++ == 0) f->unplaced = stands_for;
         return FRIT_OK;
     }
+    f->is_of_base |= at.is_of_base;
     frit_tensor tensor;
     FRIT_TRY(frit_hf_quant_tensor(&f->quant, entry, stands_for, &tensor));
     if (at.row->is_key) return place_number(f, &at, &tensor);
@@ -290,7 +342,6 @@ static frit_status keep(void *ctx, const frit_safetensors_entry *entry)
 static frit_status find_next_layers(folder *f)
 {
     char name[NAME_BYTES];
-    int64_t at;
     double n = 0;
     const frit_hf_tensor *row;
     for (size_t i = 0; (row = frit_hf_tensor_get(f->hf.family, i)); i++)
@@ -299,13 +350,13 @@ static frit_status find_next_layers(folder *f)
     const frit_hf_prefix *apart = f->hf.family->next;
     if (apart) {
         snprintf(name, sizeof name, "%sweight", apart->there);
-        f->hf.n_next = frit_map_get(&f->index, frit_str_of(name), &at);
+        f->hf.n_next = has_tensor(f, name);
         return FRIT_OK;
     }
     FRIT_TRY(frit_hf_get_number(&f->hf, f->hf.config, "", "num_mtp_layers", FRIT_HF_COUNT, &n));
     for (; f->hf.n_next < (int64_t)n; f->hf.n_next++) {
         write_gguf_name(name, sizeof name, row->name, n_layers_of(&f->hf, row) + f->hf.n_next, "weight");
-        if (!frit_map_get(&f->index, frit_str_of(name), &at)) break;
+        if (!has_tensor(f, name)) break;
     }
     return FRIT_OK;
 }
@@ -340,6 +391,19 @@ static frit_status check_present(const folder *f, const frit_hf_tensor *row, int
     return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is missing", f->hf.ckpt->path, name);
 }
 
+// The arch uses the table of embeddings where there is no output matrix.
+static void warn_of_base(const folder *f)
+{
+    const frit_hf_tensor *row;
+    for (size_t i = 0; (row = frit_hf_tensor_get(f->hf.family, i)); i++)
+        if (row->may_be_tied && f->is_of_base && !frit_checkpoint_find(f->hf.ckpt, "output.weight"))
+            frit_log_say(
+                f->options ? f->options->log : NULL, FRIT_LOG_WARNING,
+                "%s: has no output matrix, as files of base classes; with the table of embeddings in its place, "
+                "embeddings are right and generated text is not",
+                f->hf.ckpt->path);
+}
+
 static frit_status check_complete(const folder *f)
 {
     const frit_hf *hf = &f->hf;
@@ -348,7 +412,7 @@ static frit_status check_complete(const folder *f)
     FRIT_TRY(frit_hf_get_flag(hf, hf->whole, "", "tie_word_embeddings", &tied));
     const frit_hf_tensor *row;
     for (size_t i = 0; (row = frit_hf_tensor_get(hf->family, i)); i++) {
-        if ((row->may_be_tied && tied) || row->may_be_absent || row->none || row->is_key) continue;
+        if ((row->may_be_tied && (tied || f->is_of_base)) || row->may_be_absent || row->none || row->is_key) continue;
         bool biased = false;
         FRIT_TRY(has_bias(hf, row, &biased));
         for (int64_t layer = 0; layer < (strchr(row->name, '*') ? n_layers_of(hf, row) : 1); layer++) {
@@ -356,6 +420,7 @@ static frit_status check_complete(const folder *f)
             if (biased) FRIT_TRY(check_present(f, row, layer, "bias"));
         }
     }
+    if (!tied) warn_of_base(f);
     if (f->n_expert_parts == f->n_expert_wanted) return FRIT_OK;
     return frit_fail(FRIT_E_FORMAT, "%s: %" PRIu64 " tensors of single experts are missing", f->hf.ckpt->path,
                      f->n_expert_wanted - f->n_expert_parts);
