@@ -39,35 +39,62 @@ static bool is_plain_name(const char *name)
     return name && *name && *name != '.' && !strpbrk(name, "/\\:");
 }
 
-static int type_of(const json_t *config)
+static const struct {
+    const char *flag, *mode;
+    int type;   // 0: not supported
+} modes[] = {
+    {"pooling_mode_cls_token", "cls", CLS},
+    {"pooling_mode_max_tokens", "max", 0},
+    {"pooling_mode_mean_tokens", "mean", MEAN},
+    {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", 0},
+    {"pooling_mode_weightedmean_tokens", "weightedmean", 0},
+    {"pooling_mode_lasttoken", "lasttoken", LAST},
+};
+
+static bool is_mode(const json_t *value, const char *mode)
 {
-    static const struct {
-        const char *flag, *mode;
-        int type;
-    } rows[] = {
-        {"pooling_mode_mean_tokens", "mean", MEAN},
-        {"pooling_mode_cls_token", "cls", CLS},
-        {"pooling_mode_lasttoken", "lasttoken", LAST},
-    };
-    const char *mode = json_string_value(json_object_get(config, "pooling_mode"));
-    for (size_t i = 0; i < FRIT_COUNT(rows); i++)
-        if (json_is_true(json_object_get(config, rows[i].flag)) || (mode && strcmp(mode, rows[i].mode) == 0))
-            return rows[i].type;
-    return -1;
+    const char *text = json_string_value(value);
+    return text && strcmp(text, mode) == 0;
 }
 
-static frit_status read_pooling(const frit_hf *hf, const char *folder, const char *name, const frit_log *log)
+// "pooling_mode": "mean", or a list of such; before, a flag for each.
+static bool has_mode(const json_t *config, size_t i)
+{
+    const json_t *mode = json_object_get(config, "pooling_mode"), *item;
+    size_t k;
+    json_array_foreach(mode, k, item) if (is_mode(item, modes[i].mode)) return true;
+    return is_mode(mode, modes[i].mode) || json_is_true(json_object_get(config, modes[i].flag));
+}
+
+// Several modes give one vector after another, as wide as all of them.
+static frit_status read_type(const frit_hf *hf, const char *folder, const char *name, const json_t *config)
+{
+    int type = -1, n = 0;
+    frit_buf names = {0};
+    for (size_t i = 0; i < FRIT_COUNT(modes); i++) {
+        if (!has_mode(config, i)) continue;
+        type = modes[i].type;
+        frit_buf_printf(&names, "%s%s", n++ ? " and " : "", modes[i].mode);
+    }
+    const frit_status status =
+        n == 1 && type > 0
+            ? frit_hf_add_number(hf, "pooling_type", FRIT_HF_COUNT, type)
+            : frit_fail(FRIT_E_UNSUPPORTED,
+                        "%s/%s/config.json: pooling by %s is not supported, expected mean, cls or lasttoken", folder,
+                        name, n > 0 && !names.failed ? names.data : "an unknown mode");
+    frit_buf_free(&names);
+    return status;
+}
+
+static frit_status read_pooling(const frit_hf *hf, const char *folder, const char *name)
 {
     frit_buf path = {0};
     frit_buf_printf(&path, "%s/config.json", name);
     json_t *config = path.failed ? NULL : frit_hf_load_optional(folder, path.data);
-    const int type = type_of(config);
-    if (type < 0)
-        frit_log_say(log, FRIT_LOG_WARNING, "%s: %s/config.json has an unknown pooling, expected mean, cls or last",
-                     folder, name);
+    const frit_status status = read_type(hf, folder, name, config);
     json_decref(config);
     frit_buf_free(&path);
-    return type < 0 ? FRIT_OK : frit_hf_add_number(hf, "pooling_type", FRIT_HF_COUNT, type);
+    return status;
 }
 
 bool frit_hf_is_classifier(const frit_hf *hf)
@@ -91,7 +118,7 @@ frit_status frit_hf_add_pooling(const frit_hf *hf, const char *folder, const fri
                          "%s: modules.json lists a dense layer, which is not supported and not applied", folder);
         if (found || !ends_with(type, ".Pooling") || !is_plain_name(path)) continue;
         found = true;
-        status = read_pooling(hf, folder, path, log);
+        status = read_pooling(hf, folder, path);
     }
     json_decref(modules);
     return status;
