@@ -179,7 +179,12 @@ static frit_status say_progress(const conversion *c, double done)
 static frit_status add_vocab(conversion *c)
 {
     const char *kind = frit_vocab_file_kind(c->source);
-    if (!kind) return frit_meta_add_text(&c->meta, "tokenizer.ggml.model", "none");
+    if (!kind) {
+        frit_log_say(&c->log, FRIT_LOG_WARNING,
+                     "%s: has no tokenizer.json or other file of a tokenizer, so the result has no vocabulary",
+                     c->source);
+        return frit_meta_add_text(&c->meta, "tokenizer.ggml.model", "none");
+    }
     FRIT_TRY(frit_vocab_open(&c->vocab, c->source, c->hp.n_vocab, &c->arena, &c->log));
     c->has_vocab = true;
     bool is_exact;

@@ -53,6 +53,8 @@ const char *frit_vocab_file_kind(const char *path)
         size_t n = fread(start, 1, sizeof start, file);
         source = recognise((frit_str){start, n});
         fclose(file);
+    } else if (frit_path_get_kind(path) == FRIT_PATH_FOLDER && frit_vocab_pair_is_in(path)) {
+        source = &frit_vocab_json;   // what both become
     }
     frit_buf_free(&name);
     return source ? source->name : NULL;
@@ -75,10 +77,13 @@ static frit_status read_path(frit_vocab *vocab, const char *path, int64_t expect
                              const frit_log *log)
 {
     frit_buf file = {0};
-    bool found = find_file(path, &file);
+    const bool is_file = find_file(path, &file);
+    const bool is_pair = !is_file && frit_path_get_kind(path) == FRIT_PATH_FOLDER && frit_vocab_pair_is_in(path);
+    const bool found = is_file || is_pair;
     frit_status status =
-        found ? read_file(vocab, file.data, arena, log)
-              : frit_fail(FRIT_E_NOT_FOUND, "%s: there is no tokenizer.json or other file of a tokenizer", path);
+        is_pair   ? frit_vocab_pair_read(vocab, path, arena, log)
+        : is_file ? read_file(vocab, file.data, arena, log)
+                  : frit_fail(FRIT_E_NOT_FOUND, "%s: there is no tokenizer.json or other file of a tokenizer", path);
     bool folder = found && strcmp(file.data, path) != 0;
     frit_buf_free(&file);
     FRIT_TRY(status);

@@ -5,6 +5,7 @@
 //     tekken.json       Mistral: tekken.c
 //     *.model           SentencePiece: spm_model.c; or ranks
 //     *.tiktoken        ranks, one token a line: tiktoken.c
+//     vocab.json and merges.txt, or vocab.txt: vocab_pair.c
 //
 // Other files of a folder have special tokens and the chat template: json_config.c. A kind of file is a row of
 // vocab_file.c, recognised by its first bytes.
@@ -20,6 +21,10 @@ typedef struct frit_vocab_source {
 } frit_vocab_source;
 
 extern const frit_vocab_source frit_vocab_json, frit_vocab_spm, frit_vocab_tiktoken;
+
+// vocab_pair.c: vocab.json and merges.txt, or vocab.txt, of a folder without a tokenizer.json.
+bool frit_vocab_pair_is_in(const char *folder);
+frit_status frit_vocab_pair_read(frit_vocab *vocab, const char *folder, frit_arena *arena, const frit_log *log);
 
 // The name of the source that would read this file, or the tokenizer's file of this folder; NULL: none.
 const char *frit_vocab_file_kind(const char *path);
