@@ -5,6 +5,7 @@
 // uses, and embeds a batch of texts at each turn of the engine thread, so that answers of others continue meanwhile.
 #include "server/handlers.h"
 #include "server/request.h"
+#include "server/shares.h"
 
 #include "server/json_reply.h"
 
@@ -134,6 +135,7 @@ static frit_status work(server_job *job, frit_engine *engine, bool *ended)
     const frit_status status = frit_embed_texts(engine, items, n, &e->options, keep, e);
     if (status != FRIT_OK) return status;
     e->next += n;
+    server_job_charge(job, n_tokens, 0);
     *ended = e->next == e->n;
     return FRIT_OK;
 }

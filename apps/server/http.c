@@ -454,10 +454,15 @@ static bool submit(server_exchange *exchange)
     job->max_seconds = r->http->options.answer_s;
     job->is_tls = r->http->options.tls != NULL;
     r->is_submitted = true;
-    if (server_worker_submit(worker, job, &exchange->problem)) {
+    job->is_counted = r->is_counted && job->replay;   // it may outlive its connection
+    if (server_job_reserve(job, server_job_most_tokens(worker, job), &exchange->problem) &&
+        server_worker_submit(worker, job, &exchange->problem)) {
+        if (job->replay) r->is_counted = false;
         if (job->replay) server_replay_publish(job->replay);
         return true;
     }
+    job->is_counted = false;
+    server_job_settle(job);
     server_job_release(worker, job);
     exchange->job = NULL;
     return false;

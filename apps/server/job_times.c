@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the metrics learn from a job.
-#include "server/worker.h"
+#include "server/shares.h"
 
 static void note_first(const server_job *job, server_metrics *metrics)
 {
@@ -23,7 +23,7 @@ void server_job_note_token(server_job *job, server_metrics *metrics, double now)
     job->times.latest = now;
     if (is_first) note_first(job, metrics);
     server_metrics_count(metrics, SERVER_COUNT_ANSWER_TOKENS, 1);
-    server_key_charge(server_job_first(job)->caller, 0, 1);
+    server_job_charge(job, 0, 1);
 }
 
 void server_job_note_end(const server_job *job, server_metrics *metrics, server_finish finish)

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum refusal { REFUSED_RATE, REFUSED_TOKENS, REFUSED_CONCURRENT, N_REFUSALS } refusal;
+// RESERVED: by requests that run, of the tokens that are left.
+typedef enum refusal { REFUSED_RATE, REFUSED_TOKENS, REFUSED_CONCURRENT, REFUSED_RESERVED, N_REFUSALS } refusal;
 
 // Requests or tokens that are left, as far as a limit gives some back in the meantime.
 typedef struct bucket {
@@ -27,6 +28,7 @@ struct server_key {
     pthread_mutex_t lock;   // of what follows
     server_key_options options;
     bucket requests, tokens;
+    double reserved;   // of the tokens that are left, for requests that run
     int32_t n_active;
     uint64_t n_requests, n_refused[N_REFUSALS], n_prompt, n_answer;
     double served;
@@ -136,12 +138,18 @@ static double wait_for(const bucket *b, const server_limit *limit, double wanted
 static bool refuse(server_key *key, refusal why, double wait, server_problem *problem)
 {
     const server_key_options *o = &key->options;
-    const server_limit *limit = why == REFUSED_TOKENS ? &o->tokens : &o->requests;
-    static const char *const codes[] = {"rate_limit_exceeded", "token_limit_exceeded", "concurrency_limit_exceeded"};
+    const server_limit *limit = why == REFUSED_RATE ? &o->requests : &o->tokens;
+    static const char *const codes[] = {"rate_limit_exceeded", "token_limit_exceeded", "concurrency_limit_exceeded",
+                                        "token_limit_exceeded"};
     key->n_refused[why]++;
     if (why == REFUSED_CONCURRENT)
         server_refuse(problem, 429, codes[why], NULL, "this key may have %d requests at once, and has them",
                       (int)o->concurrent);
+    else if (why == REFUSED_RESERVED)
+        server_refuse(problem, 429, codes[why], NULL,
+                      "this key may use %.0f tokens in %.0f seconds, and its requests that run may need all that is "
+                      "left of them; max_tokens of a request says how many it may need",
+                      limit->amount, limit->seconds);
     else
         server_refuse(problem, 429, codes[why], NULL, "this key may use %.0f %s in %.0f seconds, and has used them",
                       limit->amount, why == REFUSED_TOKENS ? "tokens" : "requests", limit->seconds);
@@ -157,6 +165,7 @@ static bool enter(server_key *key, double now, server_problem *problem)
         refill(&key->tokens, &o->tokens, now);
         const double wait = wait_for(&key->tokens, &o->tokens, 1);
         if (wait > 0) return refuse(key, REFUSED_TOKENS, wait, problem);
+        if (key->tokens.left - key->reserved < 1) return refuse(key, REFUSED_RESERVED, 1, problem);
     }
     if (o->requests.amount > 0) {
         refill(&key->requests, &o->requests, now);
@@ -178,11 +187,37 @@ bool server_key_enter(server_key *key, double now, server_problem *problem)
     return good;
 }
 
-static server_allowance allowance_of(bucket *b, const server_limit *limit, double now)
+bool server_key_reserve(server_key *key, double now, double n, double *kept, server_problem *problem)
+{
+    bool good = true;
+    if (!key) return true;
+    pthread_mutex_lock(&key->lock);
+    const server_limit *limit = &key->options.tokens;
+    if (limit->amount > 0) {
+        refill(&key->tokens, limit, now);
+        const double left = key->tokens.left - key->reserved;
+        good = left >= 1 || refuse(key, REFUSED_RESERVED, 1, problem);
+        if (good) *kept = n < left ? n : left;
+        if (good) key->reserved += *kept;
+    }
+    pthread_mutex_unlock(&key->lock);
+    return good;
+}
+
+void server_key_unreserve(server_key *key, double n)
+{
+    if (!key) return;
+    pthread_mutex_lock(&key->lock);
+    key->reserved -= n;
+    pthread_mutex_unlock(&key->lock);
+}
+
+static server_allowance allowance_of(bucket *b, const server_limit *limit, double reserved, double now)
 {
     if (limit->amount <= 0) return (server_allowance){0};
     refill(b, limit, now);
-    return (server_allowance){limit->amount, b->left > 0 ? b->left : 0, wait_for(b, limit, limit->amount)};
+    const double left = b->left - reserved;
+    return (server_allowance){limit->amount, left > 0 ? left : 0, wait_for(b, limit, limit->amount)};
 }
 
 void server_key_allowances(server_key *key, double now, server_allowance *requests, server_allowance *tokens)
@@ -190,8 +225,8 @@ void server_key_allowances(server_key *key, double now, server_allowance *reques
     *requests = *tokens = (server_allowance){0};
     if (!key) return;
     pthread_mutex_lock(&key->lock);
-    *requests = allowance_of(&key->requests, &key->options.requests, now);
-    *tokens = allowance_of(&key->tokens, &key->options.tokens, now);
+    *requests = allowance_of(&key->requests, &key->options.requests, 0, now);
+    *tokens = allowance_of(&key->tokens, &key->options.tokens, key->reserved, now);
     pthread_mutex_unlock(&key->lock);
 }
 
@@ -367,7 +402,7 @@ static uint64_t value_of(const server_key *key, int row)
 {
     const uint64_t values[] = {key->n_requests,
                                key->n_refused[REFUSED_RATE],
-                               key->n_refused[REFUSED_TOKENS],
+                               key->n_refused[REFUSED_TOKENS] + key->n_refused[REFUSED_RESERVED],
                                key->n_refused[REFUSED_CONCURRENT],
                                key->n_prompt,
                                key->n_answer,

@@ -59,6 +59,10 @@ typedef struct server_allowance {
 void server_key_allowances(server_key *key, double now, server_allowance *requests, server_allowance *tokens);
 // Counts tokens that were served to the key.
 void server_key_charge(server_key *key, size_t n_prompt, size_t n_answer);
+// Keeps so many of the tokens that its limit allows now for a request, or all that is left; *kept of them, to be given
+// back as they are charged, or at its end. False with 429: nothing is left, or other requests have reserved it.
+bool server_key_reserve(server_key *key, double now, double n, double *kept, server_problem *problem);
+void server_key_unreserve(server_key *key, double n);
 // Tokens that were served, divided by the key's weight: the caller with fewest is served next.
 double server_key_served(server_key *key);
 // Raises it, so that a caller that comes back has no credit for the time away.

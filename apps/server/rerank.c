@@ -2,6 +2,7 @@
 // Reranking as Jina and Cohere give it, from the request to the answer. Runs as embeddings do (embeddings.c).
 #include "server/handlers.h"
 #include "server/request.h"
+#include "server/shares.h"
 
 #include "common/ranking.h"
 #include "server/json_reply.h"
@@ -86,6 +87,7 @@ static frit_status work(server_job *job, frit_engine *engine, bool *ended)
     if (status != FRIT_OK) return status;
     for (size_t i = 0; i < n; i++) r->documents[r->next + i].score = scores[i];
     r->next += n;
+    server_job_charge(job, n_tokens, 0);
     *ended = r->next == r->n;
     return FRIT_OK;
 }

@@ -2,24 +2,51 @@
 // The order of waiting jobs.
 #include "server/shares.h"
 
-static bool goes_before(const server_job *a, double served_a, const server_job *b, double served_b)
+#include "server/clock.h"
+
+static const server_job *first_of(const server_job *job)
 {
-    if (!a->first != !b->first) return a->first != NULL;
-    if (a->first) return false;
-    return a->priority != b->priority ? a->priority < b->priority : served_a < served_b;
+    return job->first ? job->first : job;
 }
 
-server_job **server_shares_next(server_job **first)
+typedef struct place {   // of a job in the order
+    const server_job *job;
+    double served;
+} place;
+
+static place place_of(const server_job *job)
+{
+    return (place){job, server_key_served(first_of(job)->caller)};
+}
+
+static bool goes_before(const place *a, const place *b, bool parts_first)
+{
+    const server_job *x = first_of(a->job), *y = first_of(b->job);
+    if (x->priority != y->priority) return x->priority < y->priority;
+    if (a->served < b->served || a->served > b->served) return a->served < b->served;
+    const bool is_part = a->job->first != NULL;
+    if (is_part != (b->job->first != NULL)) return is_part == parts_first;
+    return is_part && x->n_begun < y->n_begun;
+}
+
+server_job **server_shares_next(server_job **first, bool parts_first)
 {
     server_job **best = first;
-    double least = server_key_served((*first)->caller);
+    place least = place_of(*first);
     for (server_job **at = &(*first)->next; *at; at = &(*at)->next) {
-        const double served = server_key_served((*at)->caller);
-        if (!goes_before(*at, served, *best, least)) continue;
+        const place next = place_of(*at);
+        if (!goes_before(&next, &least, parts_first)) continue;
         best = at;
-        least = served;
+        least = next;
     }
     return best;
+}
+
+bool server_shares_is_first(const server_job *first, const server_job *job)
+{
+    for (; first && job->caller; first = first->next)
+        if (first_of(first)->caller == job->caller) return false;
+    return job->caller != NULL;
 }
 
 typedef struct others {
@@ -29,7 +56,7 @@ typedef struct others {
 
 static void look_at(others *o, const server_job *job, const server_key *caller)
 {
-    job = job->first ? job->first : job;
+    job = first_of(job);
     if (!job->caller) return;
     const double served = server_key_served(job->caller);
     if (job->caller == caller)
@@ -58,6 +85,28 @@ void server_job_set_caller(server_job *job, server_key *caller)
 
 void server_shares_apply(const server_job *job, frit_session *session)
 {
-    if (job->first) job = job->first;
+    job = first_of(job);
     frit_session_set_share(session, server_key_weight(job->caller), -job->priority);   // which goes from high to low
+}
+
+void server_job_charge(server_job *job, size_t n_prompt, size_t n_answer)
+{
+    server_job *first = server_job_first(job);
+    const double n = (double)(n_prompt + n_answer), kept = first->reserved < n ? first->reserved : n;
+    first->reserved -= kept;
+    server_key_charge(first->caller, n_prompt, n_answer);
+    server_key_unreserve(first->caller, kept);
+}
+
+bool server_job_reserve(server_job *job, size_t n_tokens, server_problem *problem)
+{
+    return server_key_reserve(job->caller, server_now(), (double)n_tokens, &job->reserved, problem);
+}
+
+void server_job_settle(server_job *job)
+{
+    server_key_unreserve(job->caller, job->reserved);
+    if (job->is_counted) server_key_leave(job->caller);
+    job->reserved = 0;
+    job->is_counted = false;
 }

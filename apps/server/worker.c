@@ -22,6 +22,7 @@ static void end_job(server_job *job)
 {
     job->begun = job->ended = true;
     if (job->replay) server_replay_end(job->replay);
+    server_job_settle(job);
     server_job_wake(job);
     leave(job);
 }
@@ -40,7 +41,15 @@ static void unlink_waiting(server_worker *worker, server_job **at)
     server_job *job = *at;
     *at = job->next;
     if (worker->end == &job->next) worker->end = at;
-    worker->n_waiting--;
+    (*(job->first ? &worker->n_parts : &worker->n_waiting))--;
+}
+
+static void link_waiting(server_worker *worker, server_job *job)
+{
+    job->next = NULL;
+    *worker->end = job;
+    worker->end = &job->next;
+    (*(job->first ? &worker->n_parts : &worker->n_waiting))++;
 }
 
 static void refuse_unavailable(server_problem *problem)
@@ -49,14 +58,14 @@ static void refuse_unavailable(server_problem *problem)
     problem->retry_after = 5;
 }
 
-// Further answers of a request that runs go on.
+// Further answers of a request that runs go on, and so does work that has begun.
 static void fail_waiting(server_worker *worker)
 {
     server_problem problem;
     refuse_unavailable(&problem);
     for (server_job **at = &worker->first; *at;) {
         server_job *job = *at;
-        if (job->first) {
+        if (job->first || job->n_open > 0) {
             at = &job->next;
             continue;
         }
@@ -65,15 +74,21 @@ static void fail_waiting(server_worker *worker)
     }
 }
 
-static void rest_slot(server_worker *worker, server_slot *slot)
+static void leave_slot(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
     server_slot_rest(slot, job->n_drafts);
-    if (server_job_first(job)->begun) server_job_wake(job);
     worker->n_running--;
     job->slot = NULL;
-    const double served = server_key_served(job->caller);
+    const double served = server_key_served(server_job_first(job)->caller);
     if (served > worker->level) worker->level = served;
+}
+
+static void rest_slot(server_worker *worker, server_slot *slot)
+{
+    server_job *job = slot->job;
+    leave_slot(worker, slot);
+    if (server_job_first(job)->begun) server_job_wake(job);
     worker->mean_seconds += (server_now() - job->times.started - worker->mean_seconds) / 8;
 }
 
@@ -112,6 +127,23 @@ static void finish_slot(server_worker *worker, server_slot *slot, const server_p
     end_part(worker, job, problem);
 }
 
+// All that runs, and the rest of what has begun, fails.
+static void cut_all(server_worker *worker)
+{
+    server_problem problem;
+    refuse_unavailable(&problem);
+    for (int32_t i = 0; i < worker->slots.n; i++)
+        if (worker->slots.items[i].job) finish_slot(worker, &worker->slots.items[i], &problem);
+    while (worker->first) {
+        server_job *job = worker->first;
+        unlink_waiting(worker, &worker->first);
+        if (job->first)
+            end_part(worker, job, &problem);
+        else
+            fail_job(job, &problem);
+    }
+}
+
 // ---------------------------------------------------------------------------------------- clients that went away
 
 static void drop_gone(server_worker *worker)
@@ -122,11 +154,13 @@ static void drop_gone(server_worker *worker)
     for (server_job **at = &worker->first; *at;) {
         server_job *job = *at;
         if (server_client_is_gone(job)) {
+            server_job *first = server_job_first(job);
             unlink_waiting(worker, at);
-            server_job_first(job)->problem = gone;
-            if (job->first)
-                end_part(worker, job, NULL);
-            else if (job->replay)
+            first->problem = gone;
+            if (job->first) {
+                end_part(worker, job, first->replay ? &cancelled : NULL);
+                at = &worker->first;   // others of the queue may be gone now, too
+            } else if (job->replay)
                 fail_job(job, &cancelled);
             else
                 end_job(job);
@@ -217,12 +251,15 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     slot->job = job;
     job->slot = slot;
     worker->n_running++;
-    job->times.started = server_now();
+    job->times.resumed = server_now();
+    if (job->times.started <= 0) job->times.started = job->times.resumed;
     if (!job->first) job->n_open = 1;
+    server_job_first(job)->n_begun++;
+    worker->had_part = job->first != NULL;
     server_shares_apply(job, slot->session);
-    server_key_charge(job->caller, job->work ? job->usage.n_prompt : job->n_prompt, 0);
     if (job->work && !job->keeps_slot) server_slot_clear(slot);
     if (job->work) return;
+    if (!job->first || job->has_own_prompt) server_job_charge(job, job->n_prompt, 0);
     job->usage.n_prompt = job->n_prompt;
     size_t n_kept = job->n_prompt;   // without what is healed
     for (size_t i = 0; i < job->n_prompt && !worker->reads; i++) server_job_accept(job, job->prompt[i]);
@@ -301,7 +338,7 @@ static void admit(server_worker *worker)
     while (worker->first) {
         server_slot *slot = server_slots_idle(&worker->slots);
         if (!slot) return;
-        server_job **at = server_shares_next(&worker->first), *job = *at;
+        server_job **at = server_shares_next(&worker->first, !worker->had_part), *job = *at;
         unlink_waiting(worker, at);
         slot = choose_slot(worker, slot, job);
         if (slot)
@@ -349,21 +386,24 @@ static void wait_for_work(server_worker *worker)
     (void)server_wait_until(&worker->news, &worker->lock, server_now() + 0.05);
 }
 
-// The prompt has run: the other answers that the request wants are the next jobs to run.
+// The prompt has run: now the other answers that the request wants may.
 static void queue_parts(server_worker *worker, server_job *job)
 {
     pthread_mutex_lock(&worker->lock);
-    server_job **at = &worker->first;
     for (server_job *part = job->parts; part; part = part->next_part) {
         part->times.submitted = job->times.submitted;
-        part->next = *at;
-        *at = part;
-        if (worker->end == at) worker->end = &part->next;
-        at = &part->next;
+        link_waiting(worker, part);
         job->n_open++;
-        worker->n_waiting++;
     }
     pthread_mutex_unlock(&worker->lock);
+}
+
+// Work may take minutes, and each part of it is short: others that wait get its session after a while.
+static bool yields(const server_worker *worker, const server_job *job)
+{
+    static const double slice_seconds = 0.25;
+    return job->work && !job->keeps_slot && worker->first && !server_slots_idle(&worker->slots) &&
+           server_now() - job->times.resumed >= slice_seconds;
 }
 
 static void advance(server_worker *worker, server_slot *slot)
@@ -387,7 +427,12 @@ static void advance(server_worker *worker, server_slot *slot)
     if (status == FRIT_OK && (job->outbox.failed || server_job_first(job)->outbox.failed)) status = FRIT_E_MEMORY;
     server_problem problem;
     if (status != FRIT_OK) server_refuse_step(&problem, status);
-    if (status != FRIT_OK || ended) finish_slot(worker, slot, status != FRIT_OK ? &problem : NULL);
+    if (status != FRIT_OK || ended) {
+        finish_slot(worker, slot, status != FRIT_OK ? &problem : NULL);
+    } else if (yields(worker, job)) {
+        leave_slot(worker, slot);
+        link_waiting(worker, job);
+    }
     pthread_mutex_unlock(&worker->lock);
 }
 
@@ -462,10 +507,7 @@ static void *work(void *ctx)
         drop_gone(worker);
         keep_alive(worker);
         if (worker->draining) fail_waiting(worker);
-        server_problem problem;
-        refuse_unavailable(&problem);
-        for (int32_t i = 0; worker->cut && i < worker->slots.n; i++)
-            if (worker->slots.items[i].job) finish_slot(worker, &worker->slots.items[i], &problem);
+        if (worker->cut) cut_all(worker);
         admit(worker);
         wake_clients(worker);
         if (worker->stop && worker->n_running == 0) break;
@@ -555,7 +597,7 @@ void server_worker_cut(server_worker *worker)
 bool server_worker_is_idle(server_worker *worker)
 {
     server_load load = server_worker_load(worker);
-    return load.n_running + load.n_waiting + load.n_ending == 0;
+    return load.n_running + load.n_waiting + load.n_parts + load.n_ending == 0;
 }
 
 void server_worker_free(server_worker *worker)
@@ -577,7 +619,11 @@ void server_worker_free(server_worker *worker)
 server_load server_worker_load(server_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    server_load load = {worker->slots.n, worker->n_running, worker->n_waiting, worker->n_ending, 0};
+    server_load load = {.n_sessions = worker->slots.n,
+                        .n_running = worker->n_running,
+                        .n_waiting = worker->n_waiting,
+                        .n_ending = worker->n_ending,
+                        .n_parts = worker->n_parts};
     if (worker->cache_room > 0 && worker->n_running > 0)
         load.cache_use = (double)worker->n_cached / (double)worker->cache_room;
     pthread_mutex_unlock(&worker->lock);
@@ -610,8 +656,8 @@ bool server_worker_is_busy(server_worker *worker, int32_t i)
 bool server_worker_submit(server_worker *worker, server_job *job, server_problem *problem)
 {
     pthread_mutex_lock(&worker->lock);
-    int32_t n_jobs = worker->n_running + worker->n_waiting;
-    bool full = n_jobs >= worker->slots.n + worker->max_waiting;
+    const int32_t n_jobs = worker->n_running + worker->n_waiting;
+    const bool full = n_jobs >= worker->slots.n + worker->max_waiting && !server_shares_is_first(worker->first, job);
     if (worker->draining) {
         refuse_unavailable(problem);
     } else if (full) {
@@ -623,10 +669,7 @@ bool server_worker_submit(server_worker *worker, server_job *job, server_problem
     } else {
         job->n_owners++;
         job->times.submitted = server_now();
-        job->next = NULL;
-        *worker->end = job;
-        worker->end = &job->next;
-        worker->n_waiting++;
+        link_waiting(worker, job);
         server_shares_join(&worker->slots, worker->first, job, worker->level);
         pthread_cond_signal(&worker->news);
     }

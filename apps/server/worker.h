@@ -47,14 +47,16 @@ typedef struct server_usage {
     size_t n_accepted, n_rejected;   // guesses of the answer's tokens: those in it, and those that were others
 } server_usage;
 
-// When it came, got a session, gave its first token and the latest one; monotonic seconds, 0: not yet.
+// When it came, got a session, gave its first token and the latest one; monotonic seconds, 0: not yet. Work that has
+// lost its session in between: when it got the one that it has.
 typedef struct server_times {
-    double submitted, started, first, latest;
+    double submitted, started, first, latest, resumed;
 } server_times;
 
 struct server_job {
     // Does the next part of a job that is no generation, on the engine thread, with an idle session's room in the
-    // cache; *ended once nothing is left. NULL: tokens are generated.
+    // cache; *ended once nothing is left. Where others wait it may lose its session between two parts, and gets one
+    // again in its turn. NULL: tokens are generated.
     frit_status (*work)(server_job *job, frit_engine *engine, bool *ended);
     frit_token *prompt;   // owned
     size_t n_prompt;
@@ -80,6 +82,8 @@ struct server_job {
     int32_t max_tokens;       // -1: until the answer or the context ends
     float *scales;            // of the adapters that there are: owned; NULL: server_worker_set_scales
     server_key *caller;       // retained; NULL: without a key. Only the first of several answers has it
+    double reserved;          // of the caller's tokens, for this request; what is left goes back when it ends
+    bool is_counted;          // among the caller's requests at once, until it ends: of jobs that outlive their clients
     int32_t priority;         // lower ones are served first
     bool has_priority;        // else that of the caller
     char *salt;               // of the prefix cache: owned; NULL: none
@@ -106,6 +110,7 @@ struct server_job {
     server_problem no_grammar;   // or why not
     bool is_over;                // set by the voice: it wants nothing more of the answer
     int32_t n_open;              // parts that wait or run, itself too; 0: it has not begun
+    int32_t n_begun;             // parts that got a session, itself too
     int n_owners;
     server_job *next;           // in the queue
     struct server_slot *slot;   // while it runs
@@ -159,8 +164,11 @@ bool server_worker_is_idle(server_worker *worker);
 void server_worker_free(server_worker *worker);   // after the last job was released
 
 typedef struct server_load {
-    int32_t n_sessions, n_running, n_waiting, n_ending;   // ending: they have no session any more
-    double cache_use;                                     // of the cache, what running jobs have: 0 to 1
+    // Requests; running: answers to them. Further answers to a request that runs do not wait, they are parts of it.
+    // Ending: they have no session any more.
+    int32_t n_sessions, n_running, n_waiting, n_ending;
+    int32_t n_parts;    // further answers that have no session yet
+    double cache_use;   // of the cache, what running jobs have: 0 to 1
 } server_load;
 server_load server_worker_load(server_worker *worker);
 // Of jobs that choose no adapters and get a session from here on: a scale for each adapter.
@@ -174,6 +182,8 @@ server_job *server_job_new(void);
 void server_job_free(server_job *job);   // and its parts: the last owner's
 // False with 429 (with the seconds to wait) or 503; the caller keeps its share of the job either way.
 bool server_worker_submit(server_worker *worker, server_job *job, server_problem *problem);
+// The most tokens that its request may use: prompts, and all answers.
+size_t server_job_most_tokens(const server_worker *worker, const server_job *job);
 // What a job that awaits its grammar and was submitted waits for, also for its parts. Takes the grammar over. NULL: any
 // text; with a problem: the job fails.
 void server_worker_give_grammar(server_worker *worker, server_job *job, frit_grammar *grammar,

@@ -21,7 +21,8 @@ struct server_worker {
     server_slots slots;         // the engine thread's own
     frit_draft_item *drafts;    // [slots.n]: scratch
     server_job *first, **end;   // the queue
-    int32_t n_waiting, n_running, n_ending, max_waiting;
+    int32_t n_waiting, n_parts, n_running, n_ending, max_waiting;
+    bool had_part;         // the last job that got a session was a further answer
     double mean_seconds;   // of a job, lately
     double level;          // the most that a caller was served
     server_metrics *metrics;

@@ -41,6 +41,15 @@ size_t server_worker_room(const server_worker *worker, const server_job *job)
     return job->max_tokens >= 0 && (size_t)job->max_tokens < room ? (size_t)job->max_tokens : room;
 }
 
+size_t server_job_most_tokens(const server_worker *worker, const server_job *job)
+{
+    size_t n = job->n_prompt + server_worker_room(worker, job);
+    if (job->work) return job->usage.n_prompt;
+    for (const server_job *part = job->parts; part; part = part->next_part)
+        n += (part->has_own_prompt ? part->n_prompt : 0) + server_worker_room(worker, part);
+    return n;
+}
+
 static void say(server_worker *worker, server_job *job, app_text text)
 {
     if (text.n == 0) return;

@@ -361,7 +361,7 @@ static void callers_are_served_by_weight(void **state)
     }
     int n_of[3] = {0};
     for (int turn = 0; turn < 12; turn++) {
-        server_job **at = server_shares_next(&first), *job = *at;
+        server_job **at = server_shares_next(&first, false), *job = *at;
         for (int i = 0; i < 3; i++) n_of[i] += job->caller == callers[i];
         server_key_charge(job->caller, 50, 50);
         *at = job->next;
@@ -394,7 +394,7 @@ static void time_away_is_no_credit(void **state)
     waits->next = comes;
     server_shares_join(&slots, waits, comes, 0);
     assert_true(server_key_served(b) == 999);   // so b is next
-    assert_ptr_equal(*server_shares_next(&waits), comes);
+    assert_ptr_equal(*server_shares_next(&waits, false), comes);
     server_key_charge(a, 500, 0);
     comes->next = again;
     server_shares_join(&slots, waits, again, 0);   // b was there already

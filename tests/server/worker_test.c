@@ -196,9 +196,59 @@ static void a_fast_stream_wakes_its_client_seldom(void **state)
     server_job_release(worker, job);
 }
 
+typedef struct labour {   // of a job that generates nothing
+    _Atomic int n_parts;
+    int most;
+} labour;
+
+static frit_status labour_on(server_job *job, frit_engine *e, bool *ended)
+{
+    (void)e;
+    labour *l = job->ctx;
+    sleep_ms(10);
+    *ended = atomic_fetch_add(&l->n_parts, 1) + 1 == l->most;
+    return FRIT_OK;
+}
+
+static server_job *submit_labour(labour *l)
+{
+    server_job *job = server_job_new();
+    job->work = labour_on;
+    job->ctx = l;
+    job->voice = &voice;
+    submit(job);
+    return job;
+}
+
+// Embeddings of thousands of texts, say: they take all sessions, and go on after the others.
+static void long_work_leaves_sessions_to_others_in_between(void **state)
+{
+    (void)state;
+    labour all[3] = {{.most = 200}, {.most = 200}, {.most = 200}};
+    server_job *jobs[3];
+    server_problem problem;
+    char text[256];
+    for (int i = 0; i < 3; i++) jobs[i] = submit_labour(&all[i]);   // one more than there are sessions
+    for (int i = 0; i < 3; i++) {
+        server_job *job = new_job("The king said", &voice, 4);
+        submit(job);
+        read_job(job, &problem, text, sizeof text);
+        assert_true(strlen(text) > 1);
+        server_job_release(worker, job);
+        for (int k = 0; k < 3; k++) assert_in_range(atomic_load(&all[k].n_parts), 0, 199);
+    }
+    for (int i = 0; i < 3; i++) {
+        read_job(jobs[i], &problem, text, sizeof text);
+        assert_string_equal(text, ".");
+        assert_int_equal(atomic_load(&all[i].n_parts), 200);
+        server_job_release(worker, jobs[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_work_leaves_sessions_to_others_in_between),
         cmocka_unit_test(a_prompt_runs_before_its_grammar_is_there),
         cmocka_unit_test(a_grammar_that_comes_early_is_used_too),
         cmocka_unit_test(a_job_fails_with_what_its_grammar_fails_with),
