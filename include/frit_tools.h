@@ -72,6 +72,12 @@ typedef struct frit_model_file {
 // that was opened from memory, or is random, has none.
 FRIT_API bool frit_model_get_file(const frit_model *model, size_t i, frit_model_file *file);
 
+// ---------------------------------------------------------------------------------------- files of sessions
+
+// The note of a saved session (frit_session_set_note), without anything else of the file. Two calls as in
+// frit_detokenize: FRIT_E_LIMIT if it does not fit. FRIT_E_FORMAT if the file is no session of this version.
+FRIT_API frit_status frit_session_file_note(const char *path, char *note, size_t capacity, size_t *n_bytes);
+
 // ---------------------------------------------------------------------------------------- random models
 
 // Models in the shape of known ones with random weights, for measuring speed: how fast a model runs does not depend on

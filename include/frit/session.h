@@ -108,7 +108,7 @@ FRIT_API const frit_token *frit_session_source(const frit_session *session, size
 // Sessions in files: tokens, queued ones too; what the cache holds of them, whatever kind of model; the source of an
 // encoder-decoder and what its encoder left; the logits; copies of states; and the note. A session that was loaded goes
 // on as the saved one would have, without running anything again. Row functions of what is queued are forgotten. The
-// file appears under its name when it is complete.
+// file appears under its name when it is complete, and is its owner's alone: it tells what was said.
 FRIT_API frit_status frit_session_save(const frit_session *session, const char *path);
 // Replaces the session's content with what was saved. The file must be of the same model (architecture, metadata
 // and weights), of the same types of cached keys and values, and of the adapters and scales that the session has:

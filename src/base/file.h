@@ -33,8 +33,9 @@ void frit_scratch_free(void *data, uint64_t n_bytes, bool is_mapped);
 
 typedef enum frit_path_kind { FRIT_PATH_NONE, FRIT_PATH_FILE, FRIT_PATH_FOLDER, FRIT_PATH_OTHER } frit_path_kind;
 frit_path_kind frit_path_get_kind(const char *path);
-bool frit_path_is_same(const char *a, const char *b);   // both exist and are the same file
-frit_status frit_folder_make(const char *path);         // its parent must exist; no error if the folder exists
+bool frit_path_is_same(const char *a, const char *b);     // both exist and are the same file
+frit_status frit_folder_make(const char *path);           // its parent must exist; no error if the folder exists
+frit_status frit_folder_make_private(const char *path);   // a new one is its owner's alone
 // Calls `each` for every file of a folder; `changed` is in seconds since 1970. It may remove the file. No calls for a
 // folder that cannot be read.
 typedef void (*frit_folder_fn)(void *ctx, const char *name, uint64_t n_bytes, int64_t changed);
@@ -46,6 +47,8 @@ frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, siz
 
 typedef struct frit_file_writer frit_file_writer;
 frit_status frit_file_writer_open(frit_file_writer **out, const char *path);
+// What people said, say: its owner alone may read it, whatever a file there allowed before.
+frit_status frit_file_writer_open_private(frit_file_writer **out, const char *path);
 frit_status frit_file_writer_write(frit_file_writer *writer, const void *bytes, size_t n);
 uint64_t frit_file_writer_offset(const frit_file_writer *writer);
 frit_status frit_file_writer_commit(frit_file_writer *writer);   // closes; the writer is gone afterwards

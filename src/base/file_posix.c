@@ -59,10 +59,20 @@ bool frit_path_is_same(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+static frit_status make_folder(const char *path, mode_t mode)
+{
+    if (mkdir(path, mode) == 0 || (errno == EEXIST && frit_path_get_kind(path) == FRIT_PATH_FOLDER)) return FRIT_OK;
+    return fail_errno(path, "the folder cannot be created");
+}
+
 frit_status frit_folder_make(const char *path)
 {
-    if (mkdir(path, 0777) == 0 || (errno == EEXIST && frit_path_get_kind(path) == FRIT_PATH_FOLDER)) return FRIT_OK;
-    return fail_errno(path, "the folder cannot be created");
+    return make_folder(path, 0777);
+}
+
+frit_status frit_folder_make_private(const char *path)
+{
+    return make_folder(path, 0700);
 }
 
 void frit_folder_each(const char *path, frit_folder_fn each, void *ctx)
@@ -399,7 +409,7 @@ static frit_status find_target(frit_sink *sink, const char *path, mode_t *mode)
     return FRIT_OK;
 }
 
-static frit_status open_temp(frit_sink *sink)
+static frit_status open_temp(frit_sink *sink, mode_t mode)
 {
     uint64_t number = frit_time_ns() ^ (uint64_t)getpid() << 40;
     size_t size = strlen(sink->path) + sizeof ".0123456789abcdef.tmp";
@@ -407,7 +417,7 @@ static frit_status open_temp(frit_sink *sink)
     if (!sink->temp) return frit_fail_memory(size, "a path");
     for (int i = 0; i < MAX_NAMES && sink->fd < 0; i++, number += 0x9e3779b97f4a7c15u) {
         snprintf(sink->temp, size, "%s.%08llx.tmp", sink->path, (unsigned long long)(number & 0xffffffff));
-        sink->fd = open(sink->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        sink->fd = open(sink->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (sink->fd < 0 && errno != EEXIST && errno != EINTR) break;
     }
     return sink->fd >= 0 ? FRIT_OK : fail_errno(sink->path, "cannot be written");
@@ -428,8 +438,9 @@ static frit_status open_part(frit_sink *sink, bool *is_free)
     return FRIT_OK;
 }
 
-frit_status frit_sink_open(frit_sink **out, const char *path, bool is_part)
+frit_status frit_sink_open(frit_sink **out, const char *path, frit_sink_kind kind)
 {
+    const bool is_part = kind == FRIT_SINK_PART, is_private = kind == FRIT_SINK_PRIVATE;
     *out = NULL;
     frit_sink *sink = calloc(1, sizeof *sink);
     if (!sink) return frit_fail_memory(sizeof *sink, "a file to be written");
@@ -437,8 +448,8 @@ frit_status frit_sink_open(frit_sink **out, const char *path, bool is_part)
     mode_t mode;
     bool is_free = true;
     frit_status status = find_target(sink, path, &mode);
-    if (status == FRIT_OK) status = is_part ? open_part(sink, &is_free) : open_temp(sink);
-    if (status == FRIT_OK && is_free && mode != 0 && fchmod(sink->fd, mode) != 0)
+    if (status == FRIT_OK) status = is_part ? open_part(sink, &is_free) : open_temp(sink, is_private ? 0600 : 0666);
+    if (status == FRIT_OK && is_free && mode != 0 && !is_private && fchmod(sink->fd, mode) != 0)
         status = fail_errno(path, "its permissions cannot be kept");
     if (status == FRIT_OK && is_free)
         *out = sink;

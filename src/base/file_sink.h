@@ -5,9 +5,12 @@
 
 typedef struct frit_sink frit_sink;
 
+// A private file is its owner's alone from the beginning.
+typedef enum frit_sink_kind { FRIT_SINK_FILE, FRIT_SINK_PRIVATE, FRIT_SINK_PART } frit_sink_kind;
+
 // The name until commit is a new one beside PATH. Of a part it is PATH.part, with what is there; *out NULL: another
 // process has it.
-frit_status frit_sink_open(frit_sink **out, const char *path, bool is_part);
+frit_status frit_sink_open(frit_sink **out, const char *path, frit_sink_kind kind);
 frit_status frit_sink_write(frit_sink *sink, const void *bytes, size_t n);
 // Reads the first n bytes of a part that was opened now. Returns how many bytes there are in all, 0 if fewer than n.
 uint64_t frit_sink_peek(frit_sink *sink, void *bytes, size_t n);

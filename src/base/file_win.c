@@ -85,6 +85,11 @@ frit_status frit_folder_make(const char *path)
     return made ? FRIT_OK : fail_windows(path, "the folder cannot be created");
 }
 
+frit_status frit_folder_make_private(const char *path)
+{
+    return frit_folder_make(path);
+}
+
 // Windows counts 100 ns from 1601 on.
 static int64_t seconds_of(FILETIME time)
 {
@@ -358,11 +363,12 @@ static frit_status open_part(frit_sink *sink, bool *is_free)
     return fail_windows(sink->path, "cannot be written");
 }
 
-frit_status frit_sink_open(frit_sink **out, const char *path, bool is_part)
+// Files of a user's folders are the user's own there, whatever their kind.
+frit_status frit_sink_open(frit_sink **out, const char *path, frit_sink_kind kind)
 {
     *out = NULL;
-    frit_path_kind kind = frit_path_get_kind(path);
-    if (kind == FRIT_PATH_FOLDER || kind == FRIT_PATH_OTHER)
+    const frit_path_kind there = frit_path_get_kind(path);
+    if (there == FRIT_PATH_FOLDER || there == FRIT_PATH_OTHER)
         return frit_fail(FRIT_E_IO, "%s: is not a file and cannot be replaced by one", path);
     frit_sink *sink = calloc(1, sizeof *sink);
     if (!sink) return frit_fail_memory(sizeof *sink, "a file to be written");
@@ -375,7 +381,7 @@ frit_status frit_sink_open(frit_sink **out, const char *path, bool is_part)
         status = frit_fail_memory(strlen(path) + 1, "a path");
     else if (!sink->target)
         status = fail_path(path);
-    if (status == FRIT_OK) status = is_part ? open_part(sink, &is_free) : open_temp(sink);
+    if (status == FRIT_OK) status = kind == FRIT_SINK_PART ? open_part(sink, &is_free) : open_temp(sink);
     if (status == FRIT_OK && is_free)
         *out = sink;
     else

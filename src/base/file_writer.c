@@ -15,12 +15,12 @@ struct frit_file_writer {
     unsigned char buffer[WRITE_BUFFER];
 };
 
-static frit_status open_writer(frit_file_writer **out, const char *path, bool is_part)
+static frit_status open_writer(frit_file_writer **out, const char *path, frit_sink_kind kind)
 {
     *out = NULL;
     frit_file_writer *w = calloc(1, sizeof *w);
     if (!w) return frit_fail_memory(sizeof *w, "a file to be written");
-    const frit_status status = frit_sink_open(&w->sink, path, is_part);
+    const frit_status status = frit_sink_open(&w->sink, path, kind);
     if (w->sink)
         *out = w;
     else
@@ -43,7 +43,12 @@ static frit_status write_buffer(frit_file_writer *w)
 
 frit_status frit_file_writer_open(frit_file_writer **out, const char *path)
 {
-    return open_writer(out, path, false);
+    return open_writer(out, path, FRIT_SINK_FILE);
+}
+
+frit_status frit_file_writer_open_private(frit_file_writer **out, const char *path)
+{
+    return open_writer(out, path, FRIT_SINK_PRIVATE);
 }
 
 frit_status frit_file_writer_write(frit_file_writer *w, const void *bytes, size_t n)
@@ -96,7 +101,7 @@ frit_status frit_file_part_open(frit_file_writer **out, const char *path, const 
                                 uint64_t *n_kept)
 {
     *n_kept = 0;
-    FRIT_TRY(open_writer(out, path, true));
+    FRIT_TRY(open_writer(out, path, FRIT_SINK_PART));
     if (!*out) return FRIT_OK;
     const frit_status status = read_key(*out, key, n_kept);
     if (status == FRIT_OK) return FRIT_OK;

@@ -162,7 +162,7 @@ frit_status frit_kv_disk_init(frit_kv *kv, const frit_kv_disk_options *options)
                      "the prefix cache keeps nothing in %s: the model has states or no prefix cache", options->folder);
         return FRIT_OK;
     }
-    if (frit_folder_make(options->folder) != FRIT_OK) {
+    if (frit_folder_make_private(options->folder) != FRIT_OK) {
         frit_log_say(&options->log, FRIT_LOG_WARNING, "%s; the prefix cache keeps no prompts there", frit_error());
         return FRIT_OK;
     }

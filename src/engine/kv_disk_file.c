@@ -78,8 +78,8 @@ static frit_status write_page(const frit_kv_disk_files *files, const char *path,
     memcpy(h.tokens, page->tokens, sizeof h.tokens);
     h.sum = sum_of(files, &h, page->bytes);
     frit_file_writer *writer;
-    FRIT_TRY(frit_folder_make(files->folder));
-    FRIT_TRY(frit_file_writer_open(&writer, path));
+    FRIT_TRY(frit_folder_make_private(files->folder));
+    FRIT_TRY(frit_file_writer_open_private(&writer, path));
     frit_status status = frit_file_writer_write(writer, &h, sizeof h);
     for (int g = 0; g < FRIT_MAX_GROUPS && status == FRIT_OK; g++)
         if (page->groups >> g & 1)

@@ -249,7 +249,7 @@ frit_status frit_session_save(const frit_session *session, const char *path)
     FRIT_REQUIRE(session);
     FRIT_REQUIRE(path);
     FRIT_TRY(prepare(session, &h));
-    FRIT_TRY(frit_file_writer_open(&w.file, path));
+    FRIT_TRY(frit_file_writer_open_private(&w.file, path));
     frit_status status = write_session(&w, session, &h);
     if (status != FRIT_OK) {
         frit_file_writer_abort(w.file);
@@ -390,6 +390,30 @@ frit_status frit_session_load_memory(frit_session *session, const void *bytes, s
 }
 
 // ------------------------------------------------------------------------------- notes
+
+frit_status frit_session_file_note(const char *path, char *note, size_t capacity, size_t *n_bytes)
+{
+    frit_file *file;
+    FRIT_REQUIRE(path);
+    FRIT_REQUIRE(n_bytes);
+    FRIT_REQUIRE_ITEMS(note, capacity);
+    FRIT_TRY(frit_file_open(&file, path, false));
+    const uint64_t n_file = frit_file_size(file), n_ends = sizeof(frit_saved_header) + sizeof(uint64_t);
+    frit_saved_header h = {.n_note_bytes = UINT64_MAX};
+    if (n_file >= n_ends) memcpy(&h, frit_file_data(file), sizeof h);
+    const bool is_session = n_file >= n_ends && memcmp(h.magic, frit_saved_magic, sizeof h.magic) == 0 &&
+                            h.version == FRIT_SAVED_VERSION && h.n_bytes == n_file && h.n_note_bytes <= n_file - n_ends;
+    frit_status status = FRIT_OK;
+    *n_bytes = is_session ? (size_t)h.n_note_bytes : 0;
+    if (!is_session)
+        status = frit_fail(FRIT_E_FORMAT, "%s: is not a session of this version", path);
+    else if (*n_bytes > capacity)
+        status = frit_fail(FRIT_E_LIMIT, "%s: its note has %zu bytes", path, *n_bytes);
+    else if (*n_bytes > 0)
+        memcpy(note, frit_file_data(file) + n_file - sizeof(uint64_t) - *n_bytes, *n_bytes);
+    frit_file_close(file);
+    return status;
+}
 
 frit_status frit_session_set_note(frit_session *session, const char *note, size_t n_bytes)
 {

@@ -130,6 +130,7 @@ static const any_function every_function[] = {
     ENTRY(frit_name_nearest),
     ENTRY(frit_sha256_of),
     ENTRY(frit_model_get_file),
+    ENTRY(frit_session_file_note),
     ENTRY(frit_model_option_rows),
     ENTRY(frit_importance_new),
     ENTRY(frit_importance_read),

@@ -159,6 +159,9 @@ static void call_tools(void)
     frit_model_file file;
     ZERO(frit_model_get_file, model, NULL, 0, &file);
     ZERO(frit_model_get_file, file, o.model, 0, NULL);
+    REFUSES(frit_session_file_note, path, NULL, NULL, 0, &n);
+    REFUSES(frit_session_file_note, n_bytes, "x", NULL, 0, NULL);
+    REFUSES(frit_session_file_note, note, "x", NULL, 1, &n);
     ZERO(frit_sha256_of, bytes, NULL, 1, (uint8_t[32]){0});
     ZERO(frit_sha256_of, sum, "a", 1, NULL);
     ZERO(frit_model_option_rows, n_rows, NULL);

@@ -348,6 +348,36 @@ static void a_link_stays_and_its_file_is_replaced(void **state)
     assert_int_equal(count_names(folder), 2);
 }
 
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_mode & 07777;
+}
+
+// Whatever the umask is, and whatever was there.
+static void a_private_file_is_its_owners_alone(void **state)
+{
+    (void)state;
+    const mode_t before = umask(0);
+    const char *path = temp_path("private-file"), *folder = temp_path("private-folder");
+    frit_file_writer *writer;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(frit_file_writer_open_private(&writer, path));
+        assert_ok(frit_file_writer_write(writer, "said", 4));
+        assert_ok(frit_file_writer_commit(writer));
+        assert_int_equal(mode_of(path), 0600);
+        assert_holds(path, "said");
+        assert_int_equal(chmod(path, 0644), 0);
+    }
+    assert_ok(frit_folder_make_private(folder));
+    assert_int_equal(mode_of(folder), 0700);
+    assert_int_equal(chmod(folder, 0750), 0);   // its owner's choice stays
+    assert_ok(frit_folder_make_private(folder));
+    assert_int_equal(mode_of(folder), 0750);
+    umask(before);
+}
+
 static void what_is_not_a_file_is_never_replaced(void **state)
 {
     (void)state;
@@ -395,6 +425,7 @@ static void a_full_disk_is_reported_and_leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_private_file_is_its_owners_alone),
         cmocka_unit_test(a_file_is_the_same_mapped_and_read),
         cmocka_unit_test(a_copy_changes_alone_and_has_no_name),
         cmocka_unit_test(scratch_lies_in_a_file_or_in_memory),

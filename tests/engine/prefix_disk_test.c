@@ -157,6 +157,11 @@ static void a_restart_finds_its_prompts(void **state)
             expect(&f, "", seed, N, 1);
         }
         close_all(&f);
+        struct stat info;
+        assert_int_equal(stat(folder, &info), 0);
+        assert_int_equal(info.st_mode & 0777, 0700);
+        assert_int_equal(stat(pages_in(folder).path, &info), 0);
+        assert_int_equal(info.st_mode & 0777, 0600);
         assert_int_equal(pages_in(folder).n, 2 * N_WHOLE / 32);
         assert_int_equal(pages_in(folder).n_others, 0);
     }

@@ -166,6 +166,15 @@ static void a_note_comes_back(void **state)
     assert_ok(frit_session_load(session, temp_path("note")));
     assert_memory_equal(frit_session_note(session, &n), "a\0b", 4);
     assert_int_equal(n, 3);
+    char note[4] = "";   // also without loading the file
+    assert_ok(frit_session_file_note(temp_path("note"), note, 3, &n));
+    assert_memory_equal(note, "a\0b", 4);
+    assert_int_equal(n, 3);
+    assert_int_equal(frit_session_file_note(temp_path("note"), note, 2, &n), FRIT_E_LIMIT);
+    assert_int_equal(n, 3);
+    write_file(temp_path("no-session"), "frit", 4);
+    assert_int_equal(frit_session_file_note(temp_path("no-session"), note, 3, &n), FRIT_E_FORMAT);
+    assert_int_equal(frit_session_file_note(temp_path("nothing"), note, 3, &n), FRIT_E_NOT_FOUND);
     frit_session_free(session);
     frit_engine_free(engine);
 }

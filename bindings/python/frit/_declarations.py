@@ -1217,6 +1217,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_embed_option_rows": (POINTER(frit_option), [POINTER(c_size_t)]),
     "frit_sampler_option_rows": (POINTER(frit_option), [POINTER(c_size_t)]),
     "frit_model_get_file": (c_bool, [c_void_p, c_size_t, POINTER(frit_model_file)]),
+    "frit_session_file_note": (c_int, [c_char_p, c_char_p, c_size_t, POINTER(c_size_t)]),
     "frit_random_shape_get": (POINTER(frit_random_shape), [c_size_t]),
     "frit_random_write": (c_int, [c_char_p, POINTER(frit_random_options)]),
     "frit_model_open_random": (c_int, [POINTER(c_void_p), POINTER(frit_random_options), POINTER(frit_model_options)]),
