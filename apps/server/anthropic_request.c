@@ -6,6 +6,7 @@
 //     tool_use                 tool_calls
 //     tool_result              a message of role tool; what stands after it becomes a message of its own
 #include "server/conversation.h"
+#include "server/origins.h"
 #include "server/request.h"
 
 #include <stddef.h>
@@ -45,6 +46,9 @@ typedef struct reading {
     json_t *content;    // parts of text of the message that is read
     json_t *calls;      // of an assistant
     json_t *thinking;   // text
+    server_origins *origins;
+    const char *list;   // the field that is read, the item of it and the block of that; or SERVER_NO_PLACE
+    int item, block;
     server_problem *problem;
 } reading;
 
@@ -86,14 +90,24 @@ static bool read_use(reading *r, const json_t *block, const char *place)
     const char *name = id ? server_need_text(block, "name", place, r->problem) : NULL;
     const json_t *input = json_object_get(block, "input");
     if (!name) return false;
-    if (!json_is_object(input)) return server_expect(r->problem, place, "an input that is an object");
+    if (!input) return server_expect(r->problem, place, "an input that is an object");
+    server_origins_add(r->origins, (server_origin){json_array_size(r->messages), 1, (int)json_array_size(r->calls),
+                                                   r->list, r->item, r->block});
     json_array_append_new(r->calls, server_call(id, name, input));
     return true;
+}
+
+// A message comes from what is read, or from this block of it.
+static void note_origin(reading *r, int block)
+{
+    server_origins_add(r->origins,
+                       (server_origin){json_array_size(r->messages), 1, SERVER_NO_PLACE, r->list, r->item, block});
 }
 
 // The message so far ends.
 static void flush(reading *r, const char *role)
 {
+    note_origin(r, SERVER_NO_PLACE);
     json_t *message = json_pack("{s:s}", "role", role);
     const bool has_text = json_array_size(r->content) > 0, has_calls = json_array_size(r->calls) > 0;
     if (has_calls) json_object_set(message, "tool_calls", r->calls);
@@ -131,6 +145,7 @@ static bool read_result(reading *r, const json_t *block, const char *place)
         json_array_append_new(said, server_text_part(text));
     }
     if (json_array_size(said) == 0) json_array_append_new(said, json_pack("{s:s, s:s}", "type", "text", "text", ""));
+    note_origin(r, r->block);
     json_array_append_new(r->messages,
                           json_pack("{s:s, s:s, s:o}", "role", "tool", "tool_call_id", id, "content", said));
     return true;
@@ -171,6 +186,7 @@ static bool read_content(reading *r, const char *role, const json_t *content, co
     }
     for (size_t i = 0; i < json_array_size(content); i++) {
         const server_place inner = server_place_in(place, "content", i);
+        r->block = (int)i;
         if (!read_block(r, role, json_array_get(content, i), inner.text)) return false;
     }
     if (json_array_size(r->content) + json_array_size(r->calls) > 0 || r->thinking ||
@@ -195,6 +211,8 @@ static bool read_messages(reading *r, const json_t *root)
 {
     const json_t *system = json_object_get(root, "system"), *messages = json_object_get(root, "messages");
     const server_place place = {"system"};
+    r->list = "system";
+    r->item = SERVER_NO_PLACE;
     if (!messages)
         return server_refuse(r->problem, 400, "missing_required_parameter", "messages", "messages: is missing");
     if (!json_is_array(messages) || json_array_size(messages) == 0)
@@ -204,8 +222,11 @@ static bool read_messages(reading *r, const json_t *root)
         return false;
     if (system && !json_is_null(system) && !json_is_string(system) && !json_is_array(system))
         return server_expect(r->problem, "system", "a string or a list of blocks of type text");
-    for (size_t i = 0; i < json_array_size(messages); i++)
+    r->list = "messages";
+    for (size_t i = 0; i < json_array_size(messages); i++) {
+        r->item = (int)i;
         if (!read_message(r, json_array_get(messages, i), i)) return false;
+    }
     return true;
 }
 
@@ -286,8 +307,18 @@ static bool convert(void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
     const json_t *root = request->body.root;
+    static const char *const ends[][2] = {{".function.arguments", ".input"},
+                                          {".function.name", ".name"},
+                                          {".function.parameters", ".input_schema"},
+                                          {".function.strict", ".strict"},
+                                          {NULL, NULL}};
     json_t *out = json_object();
-    reading r = {json_array(), json_array(), json_array(), NULL, problem};
+    request->body.origins = server_origins_new("messages", ends);
+    reading r = {.messages = json_array(),
+                 .content = json_array(),
+                 .calls = json_array(),
+                 .origins = request->body.origins,
+                 .problem = problem};
     const bool good = read_messages(&r, root) &&
                       server_read_tools(json_object_get(root, "tools"), read_tool, out, problem) &&
                       read_choice(json_object_get(root, "tool_choice"), request, out, problem) &&

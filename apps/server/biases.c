@@ -60,13 +60,14 @@ static bool read_list(const json_t *value, server_generation *request, server_pr
     for (size_t i = 0; i < json_array_size(value); i++) {
         const json_t *pair = json_array_get(value, i), *of = json_array_get(pair, 0), *bias = json_array_get(pair, 1);
         float number;
+        json_int_t id;
         if (json_array_size(pair) != 2) return refuse_pairs(problem);
         if (json_is_string(of)) {
             if (!read_bias(bias, json_string_value(of), &number, problem)) return false;
             request->bias_texts = value;
-        } else if (!json_is_integer(of)) {
+        } else if (!server_integer(of, &id)) {
             return refuse_pairs(problem);
-        } else if (!add(request, json_integer_value(of), bias, problem)) {
+        } else if (!add(request, id, bias, problem)) {
             return false;
         }
     }

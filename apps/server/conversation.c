@@ -41,8 +41,10 @@ json_t *server_call(const char *id, const char *name, const json_t *arguments)
     json_t *text = NULL;
     if (json_is_string(arguments)) {
         text = json_copy((json_t *)arguments);
+    } else if (!arguments || json_is_null(arguments)) {
+        text = json_string("{}");
     } else {
-        char *dumped = json_dumps(arguments, JSON_COMPACT);
+        char *dumped = json_dumps(arguments, JSON_COMPACT | JSON_ENCODE_ANY);
         text = dumped ? json_string(dumped) : NULL;
         free(dumped);
     }

@@ -21,7 +21,8 @@ const char *server_need_text(const json_t *object, const char *key, const char *
 
 // {"type": "text", "text": ...}; shares the text.
 json_t *server_text_part(json_t *text);
-// {"id", "type": "function", "function": {"name", "arguments"}}. `arguments`: a text, or a value that becomes one.
+// {"id", "type": "function", "function": {"name", "arguments"}}. `arguments`: a text, or a value that becomes one, or
+// NULL.
 json_t *server_call(const char *id, const char *name, const json_t *arguments);
 // {"type": "function", "function": {...}} of a tool's members; those that are NULL are left out.
 json_t *server_tool(const char *name, json_t *description, json_t *parameters, json_t *strict);

@@ -8,6 +8,7 @@
 #include "server/shares.h"
 
 #include "server/json_reply.h"
+#include "server/json_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,18 +82,47 @@ static json_t *vector_json(const embeddings *e, size_t i)
     return list;
 }
 
+// Millions of numbers would be as many JSON objects: a vector at a time becomes text.
+static void put_json(server_job *job, json_t *json)
+{
+    char *text = server_json_text(json);
+    if (text)
+        server_job_put(job, text, strlen(text));
+    else
+        job->outbox.failed = true;
+    free(text);
+}
+
+static void put_text(server_job *job, const char *text)
+{
+    server_job_put(job, text, strlen(text));
+}
+
+// Of an object: its members, to stand after others.
+static void put_members(server_job *job, json_t *json)
+{
+    char *text = server_json_text(json);
+    if (text) text[0] = ',';   // instead of '{'
+    if (text) put_text(job, text);
+    if (!text) job->outbox.failed = true;
+    free(text);
+}
+
 static void finish_openai(server_job *job, server_finish how)
 {
     const embeddings *e = job->ctx;
     (void)how;
-    json_t *data = json_array();
-    for (size_t i = 0; i < e->n; i++)
-        json_array_append_new(data, json_pack("{s:s, s:I, s:o}", "object", "embedding", "index", (json_int_t)i,
-                                              "embedding", vector_json(e, i)));
+    put_text(job, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < e->n; i++) {
+        if (i > 0) put_text(job, ",");
+        put_json(job, json_pack("{s:s, s:I, s:o}", "object", "embedding", "index", (json_int_t)i, "embedding",
+                                vector_json(e, i)));
+    }
+    put_text(job, "]");
     const json_int_t n_tokens = (json_int_t)job->usage.n_prompt;
-    json_t *json = json_pack("{s:s, s:o, s:s, s:{s:I, s:I}}", "object", "list", "data", data, "model", e->name, "usage",
-                             "prompt_tokens", n_tokens, "total_tokens", n_tokens);
-    server_json_reply_put(job, json);
+    put_members(job, json_pack("{s:s, s:{s:I, s:I}}", "model", e->name, "usage", "prompt_tokens", n_tokens,
+                               "total_tokens", n_tokens));
+    put_text(job, "\n");
 }
 
 // Ollama's: the vectors alone.
@@ -100,13 +130,25 @@ static void finish_ollama(server_job *job, server_finish how)
 {
     const embeddings *e = job->ctx;
     (void)how;
-    json_t *list = json_array();
-    for (size_t i = 0; i < e->n; i++) json_array_append_new(list, vector_json(e, i));
-    server_json_reply_put(job, json_pack("{s:s, s:o, s:I, s:I, s:I}", "model", e->name, "embeddings", list,
-                                         "total_duration", (json_int_t)0, "load_duration", (json_int_t)0,
-                                         "prompt_eval_count", (json_int_t)job->usage.n_prompt));
+    put_text(job, "{\"embeddings\":[");
+    for (size_t i = 0; i < e->n; i++) {
+        if (i > 0) put_text(job, ",");
+        put_json(job, vector_json(e, i));
+    }
+    put_text(job, "]");
+    put_members(job, json_pack("{s:s, s:I, s:I, s:I}", "model", e->name, "total_duration", (json_int_t)0,
+                               "load_duration", (json_int_t)0, "prompt_eval_count", (json_int_t)job->usage.n_prompt));
+    put_text(job, "\n");
 }
 
+static void finish_single(server_job *job, server_finish how)
+{
+    (void)how;
+    server_json_reply_put(job, json_pack("{s:o}", "embedding", vector_json(job->ctx, 0)));
+}
+
+static const server_voice single_voice = {
+    .text = server_json_reply_text, .finish = finish_single, .fail = server_json_reply_fail};
 static const server_voice openai_voice = {
     .text = server_json_reply_text, .finish = finish_openai, .fail = server_json_reply_fail};
 static const server_voice ollama_voice = {
@@ -148,26 +190,43 @@ static bool read_ids(const json_t *list, size_t i, int32_t n_vocab, input *in, s
     in->tokens = calloc(in->n_tokens + 1, sizeof *in->tokens);
     if (!in->tokens) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     for (size_t k = 0; k < in->n_tokens; k++) {
-        const json_t *id = json_array_get(list, k);
-        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= n_vocab)
+        json_int_t id;
+        if (!server_integer(json_array_get(list, k), &id) || id < 0 || id >= n_vocab)
             return server_refuse(problem, 400, "invalid_value", "input",
                                  "input[%zu]: item %zu is not a token id of this model, 0 to %d", i, k, n_vocab - 1);
-        in->tokens[k] = (frit_token)json_integer_value(id);
+        in->tokens[k] = (frit_token)id;
     }
+    return true;
+}
+
+// Of a text that is too long the end goes, but for the marks that end every text, such as [SEP].
+static bool cut(const server_model *model, input *in, server_problem *problem)
+{
+    const size_t most = (size_t)model->n_ctx;
+    frit_token marks[16];   // around an empty text
+    size_t n_marks = 0, n_before = 0;
+    const frit_status status = frit_tokenize(model->model, "", 0, FRIT_TEXT_SPECIAL, marks, 16, &n_marks);
+    if (status != FRIT_OK) return server_refuse_status(problem, 500, NULL, status);
+    while (n_before < n_marks && marks[n_before] == in->tokens[n_before]) n_before++;
+    const size_t n_after = n_marks - n_before < most ? n_marks - n_before : 0;
+    memmove(in->tokens + most - n_after, in->tokens + in->n_tokens - n_after, n_after * sizeof *in->tokens);
+    in->n_tokens = most;
     return true;
 }
 
 static bool read_input(const server_exchange *exchange, const json_t *value, size_t i, input *in,
                        server_problem *problem)
 {
+    const server_embedding *request = exchange->request;
     const server_model *model = exchange->model;
-    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)model->n_ctx);
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, request->truncates ? 0 : (size_t)model->n_ctx);
     if (json_is_array(value)) {
         if (!read_ids(value, i, model->info.n_vocab, in, problem)) return false;
     } else if (json_is_string(value)) {
         in->tokens = server_tokens(model->model, json_string_value(value), json_string_length(value), FRIT_TEXT_SPECIAL,
                                    &limits, &in->n_tokens, problem);
         if (!in->tokens) return false;
+        if (in->n_tokens > (size_t)model->n_ctx && !cut(model, in, problem)) return false;
     } else {
         return server_refuse(problem, 400, "invalid_type", "input",
                              "input: expected a string, a list of strings, or lists of token ids");
@@ -181,8 +240,10 @@ static bool read_input(const server_exchange *exchange, const json_t *value, siz
 static bool read_inputs(const server_exchange *exchange, const json_t *value, embeddings *e, server_job *job,
                         server_problem *problem)
 {
-    if (!value) return server_refuse(problem, 400, "missing_required_parameter", "input", "input: is missing");
-    const bool is_list = json_is_array(value) && !json_is_integer(json_array_get(value, 0));
+    const char *field = ((const server_embedding *)exchange->request)->field;
+    if (!field) field = "input";
+    if (!value) return server_refuse(problem, 400, "missing_required_parameter", field, "%s: is missing", field);
+    const bool is_list = json_is_array(value) && !json_is_number(json_array_get(value, 0));
     const size_t n = is_list ? json_array_size(value) : 1;
     if (n == 0) return server_refuse(problem, 400, "invalid_value", "input", "input: an empty list");
     if (n > MAX_INPUTS)
@@ -241,8 +302,11 @@ static server_job *make_embeddings_job(server_exchange *exchange, const server_e
     e->n_batch = 512;
     job->ctx = e;
     job->free_ctx = free_embeddings;
-    job->voice = exchange->protocol == &server_ollama ? &ollama_voice : &openai_voice;
+    job->voice = request->is_single                     ? &single_voice
+                 : exchange->protocol == &server_ollama ? &ollama_voice
+                                                        : &openai_voice;
     job->work = work;
+    job->ends_on_finisher = true;   // other answers do not wait for the text
     if (choose(model, request, e, problem) && read_inputs(exchange, request->input, e, job, problem)) return job;
     server_job_release(NULL, job);
     return NULL;

@@ -2,8 +2,12 @@
 // One parser for all tables of fields.
 #include "server/fields.h"
 
+#include "server/memory.h"
+#include "server/origins.h"
+
 #include "frit_tools.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,13 +31,34 @@ static bool out_of_range(server_problem *problem, const server_field *field, dou
                          field->name, value, min, max);
 }
 
+bool server_integer(const json_t *value, json_int_t *out)
+{
+    static const double most = 9007199254740992;   // all doubles beyond it are whole
+    const double number = json_real_value(value);
+    *out = 0;
+    if (json_is_integer(value)) *out = json_integer_value(value);
+    if (json_is_integer(value) || !json_is_real(value) || !(fabs(number) <= most)) return json_is_integer(value);
+    const json_int_t whole = (json_int_t)number;
+    if ((double)whole < number || (double)whole > number) return false;
+    *out = whole;
+    return true;
+}
+
+server_field_name server_body_field(const server_body *body, const char *place)
+{
+    server_field_name name;
+    server_origins_name(body->origins, place, name.text, sizeof name.text);
+    return name;
+}
+
 static bool read_int(const server_field *field, const json_t *value, double min, double max, int32_t *out,
                      server_problem *problem)
 {
-    if (!json_is_integer(value)) return wrong_type(problem, field, value, "an integer");
-    double number = (double)json_integer_value(value);
+    json_int_t whole;
+    if (!server_integer(value, &whole)) return wrong_type(problem, field, value, "an integer");
+    const double number = (double)whole;
     if (number < min || number > max) return out_of_range(problem, field, number, min, max);
-    *out = (int32_t)json_integer_value(value);
+    *out = (int32_t)whole;
     return true;
 }
 
@@ -48,7 +73,8 @@ static bool read_number(const server_field *field, const json_t *value, double m
 // Other servers turn top_k off by -1, frit by 0.
 static bool is_off(const frit_option *row, const json_t *value)
 {
-    return strcmp(row->name, "top-k") == 0 && json_is_integer(value) && json_integer_value(value) == -1;
+    json_int_t whole;
+    return strcmp(row->name, "top-k") == 0 && server_integer(value, &whole) && whole == -1;
 }
 
 // The option's own row says type, place and range.
@@ -83,15 +109,17 @@ bool server_name_sampler(const frit_option *row, char name[64])
     return row->type == FRIT_OPTION_INT || row->type == FRIT_OPTION_FLOAT;
 }
 
-static bool read_samplers(const json_t *root, char *options, server_problem *problem)
+// `place`: what stands before the names of fields in errors.
+static bool read_samplers(const json_t *root, const char *place, char *options, server_problem *problem)
 {
     size_t n_rows;
     const frit_option *rows = frit_sampler_option_rows(&n_rows);
     for (size_t i = 0; i < n_rows; i++) {
-        char name[64];
+        char name[64], full[96];
         if (!server_name_sampler(&rows[i], name)) continue;
         const json_t *value = json_object_get(root, name);
-        const server_field field = {.name = name};
+        snprintf(full, sizeof full, "%s%s", place, name);
+        const server_field field = {.name = full};
         if (value && !json_is_null(value) && !read_option(&field, &rows[i], value, options, problem)) return false;
     }
     return true;
@@ -99,16 +127,19 @@ static bool read_samplers(const json_t *root, char *options, server_problem *pro
 
 bool server_read_sampling(const json_t *object, void *options, server_problem *problem)
 {
-    const server_field temperature = {.name = "temperature", .row = "temp"};
+    const server_field temperature = {.name = "options.temperature", .row = "temp"};
     const json_t *value = json_object_get(object, "temperature");
     if (value && !json_is_null(value) && !read_sampler(&temperature, value, options, problem)) return false;
-    return read_samplers(object, options, problem);
+    return read_samplers(object, "options.", options, problem);
 }
 
 static bool is_harmless(const server_field *field, const json_t *value)
 {
     if (!field->harmless) return false;
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+    json_int_t whole;
+    json_t *number = server_integer(value, &whole) ? json_integer(whole) : NULL;
+    char *text = json_dumps(number ? number : value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+    json_decref(number);
     bool found = false;
     for (const char *at = field->harmless; text && at && !found;) {
         size_t n = strcspn(at, "|");
@@ -162,8 +193,7 @@ static void set_defaults(const server_parser *parser, char *request)
     }
 }
 
-// At least as many as the values and keys of the body, without looking whether it is JSON.
-static size_t count_values(const char *body, size_t n)
+size_t server_count_values(const char *body, size_t n)
 {
     size_t count = 1;
     bool in_text = false;
@@ -229,9 +259,11 @@ bool server_load_body(const server_parser *parser, const char *body, size_t n, v
 {
     server_body *holder = request;
     if (n == 0) return server_refuse(problem, 400, NULL, NULL, "the body is empty, a JSON object is expected");
-    if (count_values(body, n) > SERVER_MAX_VALUES)
+    if (server_count_values(body, n) > SERVER_MAX_VALUES)
         return server_refuse(problem, 413, "body_too_large", NULL, "the body has more than %d values",
                              SERVER_MAX_VALUES);
+    if (!server_memory_has_room(n, server_count_values(body, n)))
+        return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     json_error_t error;
     *holder = (server_body){.text = body, .n_text = n, .parser = parser};
     json_t *root = holder->root = load(holder, &error);
@@ -258,7 +290,7 @@ bool server_parse_body(const server_parser *parser, void *request, server_proble
         if (!value || json_is_null(value)) continue;
         if (!read_field(&parser->fields[i], value, request, problem)) return false;
     }
-    if (parser->sampler > 0 && !read_samplers(root, (char *)request + parser->sampler, problem)) return false;
+    if (parser->sampler > 0 && !read_samplers(root, "", (char *)request + parser->sampler, problem)) return false;
     return !parser->convert || parser->convert(request, problem);
 }
 
@@ -316,5 +348,6 @@ void server_parser_clear(const server_parser *parser, void *request)
     json_decref(body->root);
     json_decref(body->given);
     free(body->owned);
+    server_origins_free(body->origins);
     memset(request, 0, parser->n_bytes);
 }

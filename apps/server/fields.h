@@ -45,11 +45,14 @@ typedef struct server_body {
     size_t n_text;
     char *owned;                          // text, where it had to be changed
     json_t *given;                        // the root as it came, where `convert` put another in its place
+    struct server_origins *origins;       // where its messages come from, where `convert` made them
     const struct server_parser *parser;   // what filled the struct
 } server_body;
 
 // A body of the allowed size may hold millions of tiny values, each of which costs memory many times its text.
 enum { SERVER_MAX_VALUES = 1 << 20 };
+// At least as many as the values and keys of a text, without looking whether it is JSON.
+size_t server_count_values(const char *text, size_t n);
 
 typedef struct server_parser {
     const server_field *fields;
@@ -70,12 +73,19 @@ bool server_load_body(const server_parser *parser, const char *body, size_t n, v
 bool server_parse_body(const server_parser *parser, void *request, server_problem *problem);
 // Both, for callers that preset no sampler.
 bool server_parse(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem);
-// False with a problem if the parsed request has unknown fields.
 // The field of a sampler's option: its name, with _ for -. False: it has none.
 struct frit_option;
 bool server_name_sampler(const struct frit_option *row, char name[64]);
 // The sampler's fields of an object, temperature too, into a frit_sampler_options.
 bool server_read_sampling(const json_t *object, void *options, server_problem *problem);
+// A whole number, which many clients write as 2.0. False: it is something else, and *out is 0.
+bool server_integer(const json_t *value, json_int_t *out);
+// What the caller calls a place of the conversation that the body was converted to.
+typedef struct server_field_name {
+    char text[64];
+} server_field_name;
+server_field_name server_body_field(const server_body *body, const char *place);
+// False with a problem if the parsed request has unknown fields.
 bool server_parse_strictly(const server_parser *parser, const void *request, server_problem *problem);
 void server_parser_clear(const server_parser *parser, void *request);
 // Takes another root over, whose text the body has from then on. False: no memory (also where it is NULL).

@@ -3,6 +3,7 @@
 //
 // Its calls have no ids where the model gave none: they are numbered, and results belong to them in order.
 #include "server/conversation.h"
+#include "server/origins.h"
 #include "server/request.h"
 
 #include <stddef.h>
@@ -15,8 +16,8 @@
 
 static bool parse_num_predict(const json_t *value, server_generation *request, server_problem *problem)
 {
-    const json_int_t n = json_integer_value(value);
-    if (!json_is_integer(value) || n > INT32_MAX)
+    json_int_t n;
+    if (!server_integer(value, &n) || n > INT32_MAX)
         return server_expect(problem, "options.num_predict", "an integer below 2^31");
     request->max_tokens = n < 0 ? -1 : (int32_t)n;
     return true;
@@ -69,7 +70,8 @@ static bool add_calls(reading *r, const json_t *calls, json_t *message, const se
         const server_place inner = server_place_in(place, "tool_calls", i);
         const char *name = server_need_text(function, "name", inner.text, r->problem);
         if (!name) return false;
-        if (!json_is_object(arguments)) return server_expect(r->problem, inner.text, "arguments that are an object");
+        if (arguments && !json_is_object(arguments) && !json_is_string(arguments) && !json_is_null(arguments))
+            return server_expect(r->problem, inner.text, "arguments that are an object");
         json_t *id = json_object_get(call, "id");
         id = json_is_string(id) ? json_incref(id) : numbered_id(r->n_calls);
         r->n_calls++;
@@ -152,6 +154,13 @@ static bool convert_generate(void *ctx, server_problem *problem)
         json_array_append_new(r.messages, json_pack("{s:s, s:O}", "role", "system", "content", system));
     request->text = json_is_string(prompt) ? json_string_value(prompt) : "";
     request->n_text = json_string_length(prompt);
+    request->body.origins = server_origins_new("prompt", NULL);
+    const size_t n = json_array_size(r.messages);
+    if (n > 0)
+        server_origins_add(request->body.origins,
+                           (server_origin){0, n, SERVER_NO_PLACE, "system", SERVER_NO_PLACE, SERVER_NO_PLACE});
+    server_origins_add(request->body.origins,
+                       (server_origin){n, 1, SERVER_NO_PLACE, "prompt", SERVER_NO_PLACE, SERVER_NO_PLACE});
     json_array_append_new(
         r.messages, json_pack("{s:s, s:o}", "role", "user", "content", json_stringn(request->text, request->n_text)));
     return finish(request, &r, out, good);

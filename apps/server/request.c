@@ -27,10 +27,11 @@ bool server_parse_seed(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
     const char *text = json_string_value(value);
-    if (!json_is_integer(value) && (!text || text[strspn(text, "0123456789")] || !*text))
+    json_int_t seed;
+    if (!server_integer(value, &seed) && (!text || text[strspn(text, "0123456789")] || !*text))
         return server_refuse(problem, 400, "invalid_type", "seed", "seed: expected an integer");
-    request->seed = (uint64_t)json_integer_value(value);
-    request->has_seed = text || json_integer_value(value) != -1;
+    request->seed = (uint64_t)seed;
+    request->has_seed = text || seed != -1;
     errno = 0;
     if (text) request->seed = strtoull(text, NULL, 10);
     return errno == 0 ||
@@ -166,15 +167,14 @@ bool server_parse_lora(json_t *value, void *ctx, server_problem *problem)
     if (!request->lora) return no_memory(problem);
     for (request->n_lora = 0; request->n_lora < n; request->n_lora++) {
         const json_t *item = json_array_get(value, request->n_lora), *scale = json_object_get(item, "scale");
-        const json_t *id = json_object_get(item, "id");
-        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX)
+        json_int_t id;
+        if (!server_integer(json_object_get(item, "id"), &id) || id < 0 || id > INT32_MAX)
             return server_refuse(problem, 400, "invalid_value", "lora",
                                  "lora[%zu].id: expected the number of an adapter", request->n_lora);
         if (scale && (!json_is_number(scale) || !(fabs(json_number_value(scale)) <= 1e6)))
             return server_refuse(problem, 400, "invalid_value", "lora", "lora[%zu].scale: expected a number",
                                  request->n_lora);
-        request->lora[request->n_lora] =
-            (server_chosen){(int32_t)json_integer_value(id), scale ? (float)json_number_value(scale) : 1};
+        request->lora[request->n_lora] = (server_chosen){(int32_t)id, scale ? (float)json_number_value(scale) : 1};
     }
     return true;
 }
@@ -282,8 +282,8 @@ static bool parse_response_format(json_t *value, void *ctx, server_problem *prob
 
 static bool read_logprobs(server_generation *request, const json_t *value, const char *param, server_problem *problem)
 {
-    json_int_t n = json_integer_value(value);
-    if (!json_is_integer(value))
+    json_int_t n;
+    if (!server_integer(value, &n))
         return server_refuse(problem, 400, "invalid_type", param, "%s: expected an integer", param);
     if (n < 0 || n > SERVER_MAX_TOP)
         return server_refuse(problem, 400, "invalid_value", param, "%s: %lld is outside of 0 to %d", param,
@@ -315,10 +315,11 @@ static bool parse_members(json_t *value, void *ctx, server_problem *problem)
 static bool parse_prompt_logprobs(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
-    const json_int_t n = json_integer_value(value);
+    json_int_t n;
+    const bool is_whole = server_integer(value, &n);
     if (json_is_false(value)) return true;
-    if (!json_is_integer(value) || n < 0 || n > SERVER_MAX_TOP)
-        return server_refuse(problem, 400, json_is_integer(value) ? "invalid_value" : "invalid_type", "prompt_logprobs",
+    if (!is_whole || n < 0 || n > SERVER_MAX_TOP)
+        return server_refuse(problem, 400, is_whole ? "invalid_value" : "invalid_type", "prompt_logprobs",
                              "prompt_logprobs: expected an integer from 0 to %d", SERVER_MAX_TOP);
     request->wants_prompt_logprobs = true;
     request->n_prompt_top = (int32_t)n;
@@ -342,9 +343,8 @@ bool server_read_ids(const json_t *list, const char *name, frit_token **ids, siz
     *ids = calloc(n + 1, sizeof **ids);
     if (!*ids) return no_memory(problem);
     for (size_t i = 0; i < n; i++) {
-        const json_t *item = json_array_get(list, i);
-        json_int_t id = json_integer_value(item);
-        if (!json_is_integer(item) || id < 0 || id > INT32_MAX)
+        json_int_t id;
+        if (!server_integer(json_array_get(list, i), &id) || id < 0 || id > INT32_MAX)
             return server_refuse(problem, 400, "invalid_value", name, "%s: item %zu is not a token id", name, i);
         (*ids)[i] = (frit_token)id;
     }
@@ -401,7 +401,7 @@ static bool set_prompt(server_generation *request, const json_t *value, server_p
         request->n_text = json_string_length(value);
         return true;
     }
-    if (json_is_array(value) && (json_array_size(value) == 0 || json_is_integer(json_array_get(value, 0))))
+    if (json_is_array(value) && (json_array_size(value) == 0 || json_is_number(json_array_get(value, 0))))
         return server_read_ids(value, "prompt", &request->ids, &request->n_ids, problem);
     return server_refuse(problem, 400, "invalid_type", "prompt",
                          "prompt: expected a string, a list of token ids, or a list of these");
@@ -419,7 +419,7 @@ static bool parse_prompt(json_t *value, void *ctx, server_problem *problem)
     const size_t n = json_array_size(value);
     const json_t *first = json_array_get(value, 0);   // NULL if it is no list
     request->n_prompts = 1;
-    if (n == 0 || json_is_integer(first)) return set_prompt(request, value, problem);
+    if (n == 0 || json_is_number(first)) return set_prompt(request, value, problem);
     if (n > SERVER_MAX_CHOICES)
         return server_refuse(problem, 400, "invalid_value", "prompt", "prompt: %zu prompts, at most %d are possible", n,
                              SERVER_MAX_CHOICES);
@@ -605,27 +605,27 @@ static const char *code_of(const char *reason)
     return "invalid_value";
 }
 
-static void refuse_turn(server_problem *problem, frit_status status)
+static void refuse_turn(const server_body *body, server_problem *problem, frit_status status)
 {
-    const char *sentence = frit_error();
+    const char *sentence = frit_error(), *code = "context_length_exceeded";
     size_t n = field_length(sentence);
-    char param[64] = "messages";
-    if (n > 0 && n < sizeof param) snprintf(param, sizeof param, "%.*s", (int)n, sentence);
+    char place[64] = "messages";
+    if (n >= sizeof place) n = 0;
+    if (n > 0) snprintf(place, sizeof place, "%.*s", (int)n, sentence);
+    const server_field_name param = server_body_field(body, place);
+    if (status != FRIT_E_LIMIT) code = n > 0 ? code_of(sentence + n) : NULL;
+    if (strcmp(sentence, "messages: is missing") == 0) code = "missing_required_parameter";
     if (status == FRIT_E_MEMORY)
         server_refuse_status(problem, 500, NULL, status);
-    else if (status == FRIT_E_LIMIT)
-        server_refuse(problem, 400, "context_length_exceeded", param, "%s", sentence);
-    else if (strcmp(sentence, "messages: is missing") == 0)
-        server_refuse(problem, 400, "missing_required_parameter", "messages", "%s", sentence);
     else
-        server_refuse(problem, 400, n > 0 ? code_of(sentence + n) : NULL, param, "%s", sentence);
+        server_refuse(problem, 400, code, param.text, "%s%s", n > 0 ? param.text : "", sentence + n);
 }
 
 frit_turn *server_turn(const frit_model *model, const server_body *body, server_problem *problem)
 {
     frit_turn *turn;
     frit_status status = frit_turn_new(&turn, model, body->text, body->n_text);
-    if (status != FRIT_OK) refuse_turn(problem, status);
+    if (status != FRIT_OK) refuse_turn(body, problem, status);
     return turn;
 }
 
@@ -700,8 +700,8 @@ static frit_token *prompt_tokens(const frit_model *model, const server_generatio
     source.text = request->text;
     source.n_bytes = request->n_text;
     if (request->turn) frit_turn_prompt(request->turn, &source.n_bytes);
-    return give_tokens(request->turn ? turn_tokens : text_tokens, &source, request->turn ? "messages" : "prompt",
-                       n_tokens, problem);
+    const server_field_name field = server_body_field(&request->body, request->turn ? "messages" : "prompt");
+    return give_tokens(request->turn ? turn_tokens : text_tokens, &source, field.text, n_tokens, problem);
 }
 
 json_t *server_piece_json(const frit_model *model, frit_token token)
@@ -733,7 +733,8 @@ bool server_prompt_tokens(const frit_model *model, server_generation *request, b
                           const frit_tokenize_limits *limits, frit_token **tokens, size_t *n_tokens,
                           server_problem *problem)
 {
-    const char *param = chat ? "messages" : "prompt";
+    const server_field_name field = server_body_field(&request->body, chat ? "messages" : "prompt");
+    const char *param = field.text;
     *tokens = NULL;
     if (chat) request->turn = server_turn(model, &request->body, problem);
     if (chat && !request->turn) return false;

@@ -98,6 +98,9 @@ typedef struct server_embedding {
     const char *encoding;   // "float", "base64"; NULL: float
     int32_t n_dims;         // 0: all
     const char *pooling, *normalize;
+    const char *field;   // that has the input, where it has another name
+    bool truncates;      // what is longer than the context loses its end
+    bool is_single;      // one text, and its vector alone is the answer
 } server_embedding;
 
 // /v1/rerank.
@@ -135,7 +138,7 @@ extern const server_parser server_named_parser, server_saved_parser, server_adap
     server_completion_parser, server_tokenize_parser, server_detokenize_parser, server_moderation_parser,
     server_template_parser, server_embedding_parser, server_rerank_parser, server_anthropic_parser,
     server_responses_parser, server_native_parser, server_ollama_chat_parser, server_ollama_generate_parser,
-    server_ollama_show_parser, server_ollama_embed_parser;
+    server_ollama_show_parser, server_ollama_embed_parser, server_ollama_embeddings_parser;
 
 // For the tables of other protocols: fields of chats that they do not have, with their defaults.
 #define SERVER_DEFAULT_FIELDS                                                                                   \

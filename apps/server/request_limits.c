@@ -6,8 +6,8 @@
 bool server_parse_slot(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
-    const json_int_t id = json_is_integer(value) ? json_integer_value(value) : -2;
-    if (id < -1 || id >= INT32_MAX)
+    json_int_t id;
+    if (!server_integer(value, &id) || id < -1 || id >= INT32_MAX)
         return server_refuse(problem, 400, "invalid_value", "id_slot", "id_slot: expected the number of a slot, or -1");
     request->wanted_slot = (int32_t)id + 1;
     return true;
@@ -17,8 +17,8 @@ bool server_parse_priority(json_t *value, void *ctx, server_problem *problem)
 {
     enum { MOST = 1000000 };
     server_generation *request = ctx;
-    const json_int_t priority = json_integer_value(value);
-    if (!json_is_integer(value))
+    json_int_t priority;
+    if (!server_integer(value, &priority))
         return server_refuse(problem, 400, "invalid_type", "priority", "priority: expected an integer");
     if (priority < -MOST || priority > MOST)
         return server_refuse(problem, 400, "invalid_value", "priority", "priority: %lld is outside of %d to %d",

@@ -6,6 +6,7 @@
 //     function_call            tool_calls of the assistant's message
 //     function_call_output     a message of role tool
 #include "server/conversation.h"
+#include "server/origins.h"
 #include "server/request.h"
 
 #include <stddef.h>
@@ -18,12 +19,17 @@
 typedef struct reading {
     json_t *messages;
     json_t *assistant;   // the assistant's message that is not over yet: borrowed from messages; NULL: none
+    server_origins *origins;
+    const char *list;   // the field that is read
+    int item;           // of it; or SERVER_NO_PLACE
     server_problem *problem;
 } reading;
 
 static json_t *add_message(reading *r, const char *role)
 {
     json_t *message = json_pack("{s:s, s:s}", "role", role, "content", "");
+    server_origins_add(r->origins, (server_origin){json_array_size(r->messages), 1, SERVER_NO_PLACE, r->list, r->item,
+                                                   SERVER_NO_PLACE});
     json_array_append_new(r->messages, message);
     r->assistant = strcmp(role, "assistant") == 0 ? message : NULL;
     return message;
@@ -91,6 +97,8 @@ static bool read_call(reading *r, const json_t *item, const char *place)
     if (!name || !server_need_text(item, "arguments", place, r->problem)) return false;
     json_t *message = assistant_of(r), *calls = json_object_get(message, "tool_calls");
     if (!calls) json_object_set_new(message, "tool_calls", calls = json_array());
+    server_origins_add(r->origins, (server_origin){json_array_size(r->messages) - 1, 1, (int)json_array_size(calls),
+                                                   r->list, r->item, SERVER_NO_PLACE});
     json_array_append_new(calls, server_call(id, name, json_object_get(item, "arguments")));
     return true;
 }
@@ -147,14 +155,19 @@ static bool read_item(reading *r, const json_t *item, size_t i)
 static bool read_input(reading *r, const json_t *root)
 {
     const json_t *input = json_object_get(root, "input"), *instructions = json_object_get(root, "instructions");
+    r->list = "instructions";
+    r->item = SERVER_NO_PLACE;
     if (json_is_string(instructions)) json_object_set(add_message(r, "system"), "content", (json_t *)instructions);
+    r->list = "input";
     if (!input || json_is_null(input))
         return server_refuse(r->problem, 400, "missing_required_parameter", "input", "input: is missing");
     if (json_is_string(input)) return json_object_set(add_message(r, "user"), "content", (json_t *)input) == 0;
     if (!json_is_array(input) || json_array_size(input) == 0)
         return server_expect(r->problem, "input", "a string or a list of items, at least one");
-    for (size_t i = 0; i < json_array_size(input); i++)
+    for (size_t i = 0; i < json_array_size(input); i++) {
+        r->item = (int)i;
         if (!read_item(r, json_array_get(input, i), i)) return false;
+    }
     return true;
 }
 
@@ -228,7 +241,13 @@ static bool convert(void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
     json_t *root = request->body.root, *out = json_object();
-    reading r = {.messages = json_array(), .problem = problem};
+    static const char *const ends[][2] = {{".function.arguments", ".arguments"},
+                                          {".function.name", ".name"},
+                                          {".function.parameters", ".parameters"},
+                                          {".function.strict", ".strict"},
+                                          {NULL, NULL}};
+    request->body.origins = server_origins_new("input", ends);
+    reading r = {.messages = json_array(), .origins = request->body.origins, .problem = problem};
     const bool good = read_input(&r, root) &&
                       server_read_tools(json_object_get(root, "tools"), read_tool, out, problem) &&
                       read_choice(json_object_get(root, "tool_choice"), out, problem) &&

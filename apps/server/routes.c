@@ -80,6 +80,8 @@ static const server_route routes[] = {
      &server_ollama_generate, "Answers a prompt, as Ollama does", "object"},
     {"POST", "/api/embed",        &server_ollama_embed_parser, server_embed,        true,  &server_ollama,
      "Turns texts into vectors, as Ollama does", "object"},
+    {"POST", "/api/embeddings",   &server_ollama_embeddings_parser, server_embed,   true,  &server_ollama,
+     "Turns a text into a vector, as Ollama did before /api/embed", "object"},
     {"POST", "/api/show",         &server_ollama_show_parser, server_ollama_show_model, true, &server_ollama,
      "Describes the model, as Ollama does", "object"},
     {"GET",  "/api/tags",         NULL,                      server_ollama_list_models, true, &server_ollama,

@@ -28,6 +28,7 @@ typedef struct server_exchange {   // one request and its answer
     const server_model *model;         // the one that the request names, before its handler is called
     bool is_held;                      // it is there until the exchange is over; always, for handlers of bodies
     bool is_used;                      // ... for more than a look
+    bool is_large;                     // it took much memory, which goes back to the system afterwards
     server_waiter waiter;              // until it is there
     const server_protocol *protocol;   // of the route
     const char *rest;                  // what the path's '*' stands for

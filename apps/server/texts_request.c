@@ -141,7 +141,13 @@ static const server_field ollama_embed_fields[] = {
     {"model", FIELD_TEXT, .offset = offsetof(server_embedding, model)},
     {"input", FIELD_CUSTOM, .parse = keep_input},
     {"dimensions", FIELD_INT, .offset = offsetof(server_embedding, n_dims), .min = 1, .max = 1 << 20},
-    ELSEWHERE("truncate"), ELSEWHERE("options"), ELSEWHERE("keep_alive"),
+    {"truncate", FIELD_BOOL, .offset = offsetof(server_embedding, truncates), .fallback = 1},
+    ELSEWHERE("options"), ELSEWHERE("keep_alive"),
+};
+static const server_field ollama_embeddings_fields[] = {
+    {"model", FIELD_TEXT, .offset = offsetof(server_embedding, model)},
+    {"prompt", FIELD_CUSTOM, .parse = keep_input},
+    ELSEWHERE("options"), ELSEWHERE("keep_alive"),
 };
 static const server_field named_fields[] = {
     {"model", FIELD_TEXT, .offset = offsetof(server_named, model)},
@@ -159,6 +165,20 @@ const server_parser server_named_parser = {
     .fields = named_fields, .n_fields = COUNT(named_fields), .n_bytes = sizeof(server_named), .loads_nothing = true};
 const server_parser server_ollama_show_parser = {
     .fields = show_fields, .n_fields = COUNT(show_fields), .n_bytes = sizeof(server_named)};
+// The older path: one text, which always loses what is too long.
+static bool convert_single(void *ctx, server_problem *problem)
+{
+    server_embedding *request = ctx;
+    request->field = "prompt";
+    request->truncates = request->is_single = true;
+    return !request->input || json_is_string(request->input) ||
+           server_refuse(problem, 400, "invalid_type", "prompt", "prompt: expected a string");
+}
+
+const server_parser server_ollama_embeddings_parser = {.fields = ollama_embeddings_fields,
+                                                       .n_fields = COUNT(ollama_embeddings_fields),
+                                                       .n_bytes = sizeof(server_embedding),
+                                                       .convert = convert_single};
 const server_parser server_ollama_embed_parser = {
     .fields = ollama_embed_fields, .n_fields = COUNT(ollama_embed_fields), .n_bytes = sizeof(server_embedding)};
 

@@ -60,7 +60,8 @@ typedef struct frit_turn frit_turn;
 //   messages                list of {role, content, ...}. Roles: system, developer, user, assistant, tool. Content: a
 //                           text, or a list of {"type": "text", "text"}; of an assistant also null. Of an assistant:
 //                           reasoning_content, tool_calls: [{id, type: "function", function: {name, arguments}}] with
-//                           arguments as the text of a JSON object. Of a tool: tool_call_id.
+//                           arguments as the text of a JSON object; another text stays what it is, as the
+//                           object {"arguments": text} where the template wants one. Of a tool: tool_call_id.
 //   tools                   list of {type: "function", function: {name, description, parameters: a JSON schema,
 //                           strict: true where every call obeys the schema}}
 //   tool_choice             "auto" (the default); "none": the tools are left out; "required", or {type: "function",

@@ -124,17 +124,26 @@ static frit_status bad_call(size_t i, size_t c, const char *what)
     return frit_fail(FRIT_E_INVALID, "messages[%zu].tool_calls[%zu]%s", i, c, what);
 }
 
+// Models write texts that are no JSON objects, or are cut off, and the conversation goes on: the model sees what it
+// wrote. NULL: no memory.
+static json_t *object_of(const json_t *text)
+{
+    const size_t n = json_string_length(text);
+    json_t *object = n > 0 ? json_loadb(json_string_value(text), n, JSON_DECODE_ANY, NULL) : json_object();
+    if (json_is_object(object)) return object;
+    const bool is_null = json_is_null(object);
+    json_decref(object);
+    return is_null ? json_object() : json_pack("{s:O}", "arguments", text);
+}
+
 // As an object, or as text.
 static frit_status read_arguments(const reading *r, const json_t *given, size_t i, size_t c, json_t **out)
 {
-    json_t *object = json_is_object(given) ? json_incref((json_t *)given) : NULL;
     const char *text = json_string_value(given);
-    if (!is_given(given) || (text && !*text)) object = json_object();
-    if (text && *text) object = json_loadb(text, json_string_length(given), 0, NULL);
-    if (!json_is_object(object)) {
-        json_decref(object);
+    if (is_given(given) && !text && !json_is_object(given))
         return bad_call(i, c, ".function.arguments: expected the text of a JSON object");
-    }
+    json_t *object = text ? object_of(given) : is_given(given) ? json_incref((json_t *)given) : json_object();
+    if (!object) return no_memory();
     if (!r->shape->text_arguments) {
         *out = object;
         return FRIT_OK;

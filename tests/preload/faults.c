@@ -42,7 +42,12 @@ static int is_spared(const void *caller)
 static int fails(const void *caller)
 {
     if (now == &none || is_spared(caller)) return 0;
-    atomic_fetch_add(&now->n_allocations, 1);
+    const long number = atomic_fetch_add(&now->n_allocations, 1), each = atomic_load(&now->fail_each);
+    if (each > 0 && number % each == 0) {
+        atomic_fetch_add(&now->n_failed, 1);
+        errno = ENOMEM;
+        return 1;
+    }
     if (atomic_load(&now->fail_allocation) <= 0 || atomic_fetch_sub(&now->fail_allocation, 1) != 1) return 0;
     atomic_fetch_add(&now->n_failed, 1);
     errno = ENOMEM;

@@ -206,6 +206,35 @@ static void texts_become_vectors(void **state)
     json_decref(json);
 }
 
+// Its end goes, as Ollama has it, unless that is declined.
+static void a_text_that_is_too_long_is_cut(void **state)
+{
+    (void)state;
+    enum { N = 6000 };
+    char *body = malloc(N + 200);
+    for (int i = 0; i < 3; i++) {
+        static const char *const ends[] = {"", ", \"truncate\": true", ", \"truncate\": false"};
+        const int n = sprintf(body, "{\"model\": \"llama\"%s, \"input\": [\"a\", \"", ends[i]);
+        for (int k = 0; k < N; k++) body[n + k] = k % 2 ? '5' : '~';
+        strcpy(body + n + N, "\"]}");
+        json_t *json = post_for(&s, "/api/embed", body, i < 2 ? 200 : 400);
+        if (i < 2) assert_int_equal(json_array_size(value_in(json, "embeddings")), 2);
+        if (i < 2) assert_in_range(json_integer_value(value_in(json, "prompt_eval_count")), 4000, 4200);
+        json_decref(json);
+    }
+    free(body);
+}
+
+static void the_older_path_gives_one_vector(void **state)
+{
+    (void)state;
+    json_t *json = post_for(&s, "/api/embeddings", "{\"model\": \"llama\", \"prompt\": \"b\"}", 200);
+    json_t *other = post_for(&s, "/api/embed", "{\"model\": \"llama\", \"input\": \"b\"}", 200);
+    assert_true(json_equal(value_in(json, "embedding"), value_in(other, "embeddings.0")));
+    json_decref(json);
+    json_decref(other);
+}
+
 static void what_is_wrong_is_refused(void **state)
 {
     (void)state;
@@ -228,6 +257,8 @@ static void what_is_wrong_is_refused(void **state)
         {"/api/generate", "{\"prompt\": \"a\", \"images\": [\"\"]}", "images is not supported", 400},
         {"/api/generate", "{\"prompt\": \"a\", \"suffix\": \"b\"}", "no tokens for filling in", 400},
         {"/api/embed", "{}", "input: is missing", 400},
+        {"/api/embeddings", "{}", "prompt: is missing", 400},
+        {"/api/embeddings", "{\"prompt\": [\"a\"]}", "prompt: expected a string", 400},
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         json_t *json = post_for(&s, rows[i].path, rows[i].body, rows[i].status);
@@ -248,6 +279,8 @@ int main(void)
         cmocka_unit_test(an_empty_request_says_that_the_model_is_loaded),
         cmocka_unit_test(models_are_listed_and_shown),
         cmocka_unit_test(texts_become_vectors),
+        cmocka_unit_test(a_text_that_is_too_long_is_cut),
+        cmocka_unit_test(the_older_path_gives_one_vector),
         cmocka_unit_test(what_is_wrong_is_refused),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);

@@ -167,6 +167,34 @@ static void memory_that_ends_is_an_error(void **state)
     assert_true(n_errors > 0);
 }
 
+// Jansson writes past its buffer where memory ends within a body: the server's reserve keeps it from that.
+static void allocations_that_fail_again_and_again_end_no_server(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 30 };
+    prepare();
+    served s = serve(model(), "--parallel 2 --threads 1");
+    json_t *before = post_for(&s, TEXT, BODY, 200);
+    char *large = malloc(40000);
+    int n = sprintf(large, "{\"max_tokens\": 1, \"prompt\": \"ab\", \"metadata\": {\"a\": [");
+    for (int i = 0; i < 1500; i++) n += sprintf(large + n, "\"text %d\", ", i);
+    sprintf(large + n, "1]}}");
+    static const long each[] = {20, 7, 50, 3};
+    for (size_t k = 0; k < FRIT_COUNT(each); k++) {
+        atomic_store(&shared->fail_each, each[k]);
+        for (int i = 0; i < ROUNDS; i++) {
+            reply r = post(&s, TEXT, i % 2 ? large : BODY);
+            reply_free(&r);
+        }
+        atomic_store(&shared->fail_each, 0);
+        expect_same_answer(&s, before, TEXT, each[k]);
+    }
+    free(large);
+    json_decref(before);
+    assert_true(atomic_load(&shared->n_failed) > ROUNDS);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
 // While the machine is looked at, a model is opened and its first tokens are picked.
 static void an_allocation_that_fails_at_the_start_is_an_error(void **state)
 {
@@ -440,6 +468,7 @@ int main(void)
         cmocka_unit_test(ten_thousand_connections_leave_room_for_requests),
         cmocka_unit_test_teardown(an_allocation_that_fails_ends_no_server, finish),
         cmocka_unit_test_teardown(an_allocation_that_fails_loses_no_connection, finish),
+        cmocka_unit_test_teardown(allocations_that_fail_again_and_again_end_no_server, finish),
         cmocka_unit_test(memory_that_ends_is_an_error),
         cmocka_unit_test_teardown(an_allocation_that_fails_at_the_start_is_an_error, finish),
         cmocka_unit_test_teardown(a_disk_that_fails_loses_no_answer, finish),

@@ -7,6 +7,7 @@
 typedef struct faults {
     _Atomic long n_allocations;     // that the process asked for
     _Atomic long fail_allocation;   // from 1 on: so many more, and one fails; 0: none does
+    _Atomic long fail_each;         // one of so many allocations fails; 0: none does
     _Atomic long of_http;           // 1: only those of libmicrohttpd count and fail
     _Atomic long clock_offset;      // seconds that the wall clock goes wrong
     _Atomic long fail_writes;       // 1: writes to regular files end with EIO

@@ -129,7 +129,7 @@ static void wrong_conversations_are_refused_with_their_place(void **state)
         {"{\"messages\": [{\"role\": \"user\", \"content\": \"\", \"tool_calls\": [{}]}]}", "only an assistant"},
         {"{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}", "messages[0].tool_calls[0]: expected"},
         {"{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{\"function\": {\"name\": \"f\", \"arguments\": "
-         "\"{\"}}]}]}",
+         "[1]}}]}]}",
          "messages[0].tool_calls[0].function.arguments: expected the text of a JSON object"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tools\": 5}", "tools: expected a list"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"tools\": [{\"type\": \"function\"}]}",
