@@ -2,11 +2,51 @@
 // Texts, tokens and prompts, on the paths of llama.cpp's server.
 #include "server/answer.h"
 #include "server/handlers.h"
+#include "server/json_text.h"
 #include "server/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+// Returns the length; where that is more than `size`, nothing useful is written.
+static size_t write_token(char *at, size_t size, const frit_model *model, frit_token token, bool with_piece)
+{
+    if (!with_piece) return (size_t)snprintf(at, size, "%d", (int)token);
+    size_t n = (size_t)snprintf(at, size, "{\"id\":%d,\"piece\":", (int)token);
+    json_t *piece = server_piece_json(model, token);
+    n += json_dumpb(piece, at + n, n < size ? size - n : 0, SERVER_JSON_FLAGS | JSON_ENCODE_ANY);
+    json_decref(piece);
+    if (n < size) at[n] = '}';
+    return n + 1;
+}
+
+// The reply is written as text at once: 32 MiB may have millions of tokens, and each would be a JSON object before.
+// malloc'd; NULL: no memory.
+static char *tokens_text(const frit_model *model, const frit_token *tokens, size_t n_tokens, bool with_pieces)
+{
+    enum { LEAST = 512 };   // that are free
+    static const char begin[] = "{\"tokens\":[";
+    char *text = malloc(2 * LEAST);
+    size_t n = sizeof begin - 1, capacity = 2 * LEAST;
+    if (text) memcpy(text, begin, n);
+    for (size_t i = 0; text && i < n_tokens;) {
+        if (i > 0) text[n] = ',';
+        const size_t from = n + (i > 0);
+        const size_t length = write_token(text + from, capacity - from, model, tokens[i], with_pieces);
+        if (from + length + LEAST <= capacity) {
+            n = from + length;
+            i++;
+            continue;
+        }
+        capacity += capacity / 2 + length;
+        char *grown = realloc(text, capacity);
+        if (!grown) free(text);
+        text = grown;
+    }
+    if (text) snprintf(text + n, capacity - n, "],\"count\":%zu}", n_tokens);
+    return text;
+}
 
 void server_tokenize(server_exchange *exchange)
 {
@@ -22,15 +62,9 @@ void server_tokenize(server_exchange *exchange)
     size_t n;
     frit_token *tokens = server_tokens(model, request->text, request->n_text, flags, &limits, &n, &exchange->problem);
     if (!tokens) return;
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) {
-        json_t *id = json_integer(tokens[i]);
-        json_array_append_new(
-            list, request->with_pieces ? json_pack("{s:o, s:o}", "id", id, "piece", server_piece_json(model, tokens[i]))
-                                       : id);
-    }
+    exchange->reply = tokens_text(model, tokens, n, request->with_pieces);
+    if (!exchange->reply) server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
     free(tokens);
-    server_reply(exchange, json_pack("{s:o, s:I}", "tokens", list, "count", (json_int_t)n));
 }
 
 // Through a stream, so that what is no UTF-8 becomes U+FFFD.

@@ -57,21 +57,51 @@ static void unlist(server_replay **at)
     leave(replay);
 }
 
-// Streams that have ended go: the old ones, and the oldest of too many.
+typedef struct share {   // of streams that have ended
+    size_t n, n_bytes;
+} share;
+
+// `key` NULL: of all.
+static share share_of(const server_replays *replays, const size_t *key)
+{
+    share s = {0};
+    for (const server_replay *replay = replays->first; replay; replay = replay->next) {
+        if (replay->ended_at <= 0 || (key && replay->key != *key)) continue;
+        s.n++;
+        s.n_bytes += replay->capacity;
+    }
+    return s;
+}
+
+// The oldest one that has ended, of the key that has most of them, or, by_bytes, most bytes.
+static server_replay **oldest_of_most(server_replays *replays, bool by_bytes)
+{
+    server_replay **oldest = NULL;
+    size_t most = 0;
+    for (server_replay **at = &replays->first; *at; at = &(*at)->next) {   // the newest first
+        if ((*at)->ended_at <= 0) continue;
+        const share s = share_of(replays, &(*at)->key);
+        const size_t has = by_bytes ? s.n_bytes : s.n;
+        if (oldest && has < most) continue;
+        if (oldest && has == most && (*at)->key != (*oldest)->key) continue;
+        oldest = at;
+        most = has;
+    }
+    return oldest;
+}
+
+// Streams that have ended go: the old ones, and the oldest of too many, so that no key takes the place of another.
 static void trim(server_replays *replays)
 {
     const double now = server_now();
-    size_t n = 0, n_bytes = 0;
-    for (server_replay **at = &replays->first; *at;) {
-        const server_replay *replay = *at;
-        const bool ended = replay->ended_at > 0;
-        if (ended) n++, n_bytes += replay->capacity;
-        if (ended && (now - replay->ended_at > SERVER_REPLAY_SECONDS || n > SERVER_MAX_REPLAYS ||
-                      n_bytes > SERVER_REPLAYS_BYTES))
+    for (server_replay **at = &replays->first; *at;)
+        if ((*at)->ended_at > 0 && now - (*at)->ended_at > SERVER_REPLAY_SECONDS)
             unlist(at);
         else
             at = &(*at)->next;
-    }
+    for (share all = share_of(replays, NULL); all.n > SERVER_MAX_REPLAYS || all.n_bytes > SERVER_REPLAYS_BYTES;
+         all = share_of(replays, NULL))
+        unlist(oldest_of_most(replays, all.n <= SERVER_MAX_REPLAYS));
 }
 
 static server_replay **find(server_replays *replays, const char *name, size_t key)

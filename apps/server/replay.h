@@ -7,8 +7,8 @@
 //     DELETE /v1/stream/a               --> the job ends
 //
 // A replay keeps the last 4 MiB of its stream, while its job runs and for five minutes after. Those whose jobs have
-// ended have so many bytes together; the oldest go first. A replay is there for callers with the API key that it was
-// made with. Any thread; all functions take one lock, which is taken after the worker's.
+// ended have so many bytes together; the oldest go first of the key that has most. A replay is there for callers with
+// the API key that it was made with. Any thread; all functions take one lock, which is taken after the worker's.
 #pragma once
 #include "server/problem.h"
 

@@ -7,6 +7,7 @@
 #include "server/answer.h"
 #include "server/handlers.h"
 #include "server/json_text.h"
+#include "server/origins.h"
 #include "server/responses_store.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@
 
 typedef struct state {   // the request's `extra`
     json_t *base;        // members of the response that the request gives
-    char *history;       // JSON: the messages that are answered, without the instructions
+    char *history;       // JSON: the messages that are answered, without the instructions; NULL: not stored
     server_store *store;
     size_t key;
     int sequence;
@@ -109,18 +110,48 @@ static json_t *message_json(const server_answer *answer)
     return message;
 }
 
-// What could not be stored says so: "store" is false in it.
-static void keep(const server_answer *answer, json_t *response)
+// Whether a conversation may be stored.
+static bool is_short(const char *history)
 {
+    const size_t n = history ? strlen(history) : 0;
+    return n <= SERVER_MAX_HISTORY_BYTES && server_count_values(history, n) <= SERVER_MAX_HISTORY_VALUES;
+}
+
+// A response in the background was promised to be there: it has failed, and stays as long as its stream does.
+static void show_lost(server_job *job, json_t *response)
+{
+    const char *status = json_string_value(json_object_get(response, "status"));
+    if (strcmp(status, "completed") == 0 || strcmp(status, "incomplete") == 0) {
+        json_object_set_new(response, "status", json_string("failed"));
+        json_object_set_new(
+            response, "error",
+            json_pack("{s:s, s:s}", "code", "server_error", "message", "the server could not store the response"));
+    }
+    server_replay_set_snapshot(job->replay, server_json_text(json_incref(response)));
+}
+
+// What could not be stored says so: "store" is false in it.
+static void keep(server_job *job, json_t *response)
+{
+    const server_answer *answer = job->ctx;
     state *s = answer->request.extra;
     if (!answer->request.is_stored) return;
+    if (!s->history) {   // it is too long
+        json_object_set_new(response, "store", json_false());
+        return;
+    }
     json_t *message = message_json(answer);
     server_stored stored = {.response = server_json_text(json_incref(response)),
                             .history = s->history,
                             .message = json_dumps(message, JSON_COMPACT)};
     s->history = NULL;
     json_decref(message);
-    if (!server_store_put(s->store, answer->id, s->key, &stored)) json_object_set_new(response, "store", json_false());
+    const bool good = server_store_put(s->store, answer->id, s->key, &stored);
+    if (!good) json_object_set_new(response, "store", json_false());
+    if (answer->request.is_background && good)
+        server_replay_set_snapshot(job->replay, NULL);
+    else if (answer->request.is_background)
+        show_lost(job, response);
 }
 
 // ---------------------------------------------------------------------------------------- streams
@@ -217,9 +248,10 @@ static void end(server_job *job)
     const char *status = status_of(answer);
     close_item(job, status);
     json_t *response = response_json(job, status);
-    keep(answer, response);
-    put_event(job, strcmp(status, "completed") == 0 ? "response.completed" : "response.incomplete",
-              json_pack("{s:o}", "response", response));
+    keep(job, response);
+    char event[32];
+    snprintf(event, sizeof event, "response.%s", json_string_value(json_object_get(response, "status")));
+    put_event(job, event, json_pack("{s:o}", "response", response));
 }
 
 // Clients want response.created before all others.
@@ -232,7 +264,7 @@ static void fail(server_job *job, const server_problem *problem)
         json_object_set_new(
             response, "error",
             json_pack("{s:s, s:o}", "code", "server_error", "message", server_problem_message(problem)));
-    if (answer->request.is_background) keep(answer, response);
+    if (answer->request.is_background) keep(job, response);
     if (answer->request.stream && !answer->begun) begin(job);
     if (answer->request.stream)
         put_event(job, is_cancelled ? "response.cancelled" : "response.failed",
@@ -244,7 +276,7 @@ static void put_whole(server_job *job)
 {
     const server_answer *answer = job->ctx;
     json_t *response = response_json(job, status_of(answer));
-    keep(answer, response);
+    keep(job, response);
     server_answer_put(job, "", response, "\n");
 }
 
@@ -307,27 +339,47 @@ static json_t *base_json(const server_generation *request)
     return json;
 }
 
-// The messages of the response before, and its answer, come before those of the request.
-static bool continue_previous(const server_exchange *exchange, const server_generation *request, json_t *messages,
+// Puts the messages of the response before, and its answer, before those of the request.
+static bool continue_previous(server_exchange *exchange, const server_generation *request, json_t **messages,
                               server_problem *problem)
 {
+    enum { LARGE_BYTES = 1 << 20 };
     server_stored stored;
     if (!request->previous_id) return true;
     if (!server_store_get(exchange->site->responses, request->previous_id, exchange->key, &stored))
         return server_refuse(problem, 400, "previous_response_not_found", "previous_response_id",
                              "previous_response_id: there is no response '%.64s'", request->previous_id);
+    exchange->is_large = strlen(stored.history) >= LARGE_BYTES;
     json_t *history = json_loads(stored.history, JSON_ALLOW_NUL, NULL);
     json_t *message = json_loads(stored.message, JSON_ALLOW_NUL, NULL);
     server_stored_clear(&stored);
-    json_array_append(history, message);
-    for (size_t i = json_array_size(history); i-- > 0;) json_array_insert(messages, 0, json_array_get(history, i));
-    const bool good = history && message;
-    json_decref(history);
+    server_origins_insert(request->body.origins, request->instructions ? 1 : 0, json_array_size(history) + 1,
+                          "previous_response_id");
+    const bool good =
+        history && message && json_array_append(history, message) == 0 && json_array_extend(history, *messages) == 0;
     json_decref(message);
-    return good || server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (good) {
+        json_decref(*messages);
+        *messages = history;
+        return true;
+    }
+    json_decref(history);
+    return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
 }
 
-// Completes the conversation and keeps it without the instructions, which hold for one response.
+// Of the messages, without the instructions; NULL: it is too long to be stored, or there is no memory.
+static char *history_text(const json_t *messages, bool has_instructions)
+{
+    json_t *list = json_copy((json_t *)messages);
+    if (has_instructions) json_array_remove(list, 0);
+    char *text = json_dumps(list, JSON_COMPACT);
+    json_decref(list);
+    if (text && is_short(text)) return text;
+    free(text);
+    return NULL;
+}
+
+// Completes the conversation.
 static bool prepare(server_exchange *exchange, server_generation *request)
 {
     server_problem *problem = &exchange->problem;
@@ -336,22 +388,36 @@ static bool prepare(server_exchange *exchange, server_generation *request)
     state *s = calloc(1, sizeof *s);
     request->extra = s;
     request->free_extra = free_state;
-    json_object_set_new(root, "messages", messages);
     if (instructions) json_array_remove(messages, 0);
-    bool good = s ? continue_previous(exchange, request, messages, problem)
+    bool good = s ? continue_previous(exchange, request, &messages, problem)
                   : server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     if (good) {
-        *s = (state){.base = base_json(request),
-                     .history = json_dumps(messages, JSON_COMPACT),
-                     .store = exchange->site->responses,
-                     .key = exchange->key};
-        good = (s->base && s->history) || server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+        *s = (state){.base = base_json(request), .store = exchange->site->responses, .key = exchange->key};
+        good = s->base || server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     }
     if (good && instructions) json_array_insert(messages, 0, instructions);
     json_decref(instructions);
+    json_object_set_new(root, "messages", messages);
     if (good) return server_body_convert(&request->body, root, problem);
     json_decref(root);
     return false;
+}
+
+// Keeps the conversation without the instructions, which hold for one response. One that is too long to be stored
+// loses the turns that the prompt does not have any more.
+static bool keep_history(server_exchange *exchange, server_generation *request, const json_t *all)
+{
+    state *s = request->extra;
+    if (!request->is_stored) return true;
+    const bool has_instructions = request->instructions != NULL;
+    s->history = history_text(all, has_instructions);
+    if (!s->history && request->truncates)
+        s->history = history_text(json_object_get(request->body.root, "messages"), has_instructions);
+    return s->history || !request->is_background ||
+           server_refuse(&exchange->problem, 400, "conversation_too_long", "input",
+                         "input: the conversation has more than %d MiB or %d values, and cannot be stored; a response "
+                         "that is made in the background must be",
+                         SERVER_MAX_HISTORY_BYTES >> 20, SERVER_MAX_HISTORY_VALUES);
 }
 
 // Room for the answer is what the request says, or a quarter of the context; half of it at most.
@@ -360,7 +426,12 @@ static bool make_room(server_exchange *exchange, server_generation *request)
     const int32_t n_ctx = exchange->model->n_ctx, wanted = request->max_tokens >= 0 ? request->max_tokens : n_ctx / 4;
     const int32_t room = wanted < 1 ? 1 : wanted > n_ctx / 2 ? n_ctx / 2 : wanted;
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)(n_ctx > room ? n_ctx - room : 1));
-    return !request->truncates || server_truncate(exchange->model->model, request, &limits, &exchange->problem);
+    json_t *all = json_incref(json_object_get(request->body.root, "messages"));
+    const bool good =
+        (!request->truncates || server_truncate(exchange->model->model, request, &limits, &exchange->problem)) &&
+        keep_history(exchange, request, all);
+    json_decref(all);
+    return good;
 }
 
 // The caller of a response in the background gets it as it is now, or its stream.
@@ -419,23 +490,32 @@ static char *running_json(const server_exchange *exchange, const char *id, bool 
     return text;
 }
 
-void server_show_response(server_exchange *exchange)
+// What a stored response is, or one in the background that has ended and could not be stored; NULL: neither is there.
+static char *ended_json(const server_exchange *exchange, const char *id)
 {
     server_stored stored;
+    if (server_store_get(exchange->site->responses, id, exchange->key, &stored)) {
+        char *text = stored.response;
+        stored.response = NULL;
+        server_stored_clear(&stored);
+        return text;
+    }
+    server_replay *replay = server_replays_find(exchange->site->replays, id, exchange->key);
+    char *text = replay ? server_replay_snapshot(replay) : NULL;
+    server_replay_release(replay);
+    return text;
+}
+
+void server_show_response(server_exchange *exchange)
+{
     const char *stream = exchange->query(exchange, "stream");
     if (stream && strcmp(stream, "true") == 0) {
         show_stream(exchange);
         return;
     }
     exchange->reply = running_json(exchange, exchange->rest, false);
-    if (exchange->reply) return;
-    if (!server_store_get(exchange->site->responses, exchange->rest, exchange->key, &stored)) {
-        refuse_unknown(exchange);
-        return;
-    }
-    exchange->reply = stored.response;
-    stored.response = NULL;
-    server_stored_clear(&stored);
+    if (!exchange->reply) exchange->reply = ended_json(exchange, exchange->rest);
+    if (!exchange->reply) refuse_unknown(exchange);
 }
 
 void server_delete_response(server_exchange *exchange)
@@ -456,23 +536,21 @@ void server_cancel_response(server_exchange *exchange)
 {
     static const char ending[] = "/cancel";
     char id[64];
-    server_stored stored;
     const size_t n = strlen(exchange->rest), n_ending = sizeof ending - 1;
     if (n <= n_ending || n - n_ending >= sizeof id || strcmp(exchange->rest + n - n_ending, ending) != 0) {
         server_refuse(&exchange->problem, 404, "not_found", NULL, "there is no /v1/responses/%.100s", exchange->rest);
         return;
     }
     snprintf(id, sizeof id, "%.*s", (int)(n - n_ending), exchange->rest);
-    char *running = running_json(exchange, id, true);
-    if (!running && !server_store_get(exchange->site->responses, id, exchange->key, &stored)) {
+    char *running = running_json(exchange, id, true), *text = running ? running : ended_json(exchange, id);
+    if (!text) {
         server_refuse(&exchange->problem, 404, "not_found", NULL, "there is no response '%.64s'", id);
         return;
     }
-    json_t *json = json_loads(running ? running : stored.response, JSON_ALLOW_NUL, NULL);
+    json_t *json = json_loads(text, JSON_ALLOW_NUL, NULL);
     if (running) json_object_set_new(json, "status", json_string("cancelled"));
     const bool in_background = json_is_true(json_object_get(json, "background"));
-    if (!running) server_stored_clear(&stored);
-    free(running);
+    free(text);
     if (!in_background)
         server_refuse(&exchange->problem, 400, "invalid_value", NULL, "'%.64s' was not made in the background", id);
     else

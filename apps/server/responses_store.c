@@ -21,12 +21,18 @@ typedef struct entry {
     struct entry *older, *newer, *next;
 } entry;
 
+typedef struct owner {   // a key, with what is stored for it
+    size_t key, n, n_bytes;
+} owner;
+
 struct server_store {
     pthread_mutex_t lock;
     server_store_options options;
     server_disk *disk;   // NULL: memory
     entry *oldest, *newest, *buckets[N_BUCKETS];
     size_t n, n_bytes;
+    owner *owners;   // without those that have nothing
+    size_t n_owners, owners_capacity;
     bool warned;   // that the last one could not be written
 };
 
@@ -52,8 +58,41 @@ static size_t bucket_of(const char *id)
     return hash % N_BUCKETS;
 }
 
+static owner *find_owner(const server_store *store, size_t key)
+{
+    for (size_t i = 0; i < store->n_owners; i++)
+        if (store->owners[i].key == key) return &store->owners[i];
+    return NULL;
+}
+
+// Counts an entry for its key. Without memory it is not counted, and goes as those of the key with fewest.
+static void count_in(server_store *store, const entry *e)
+{
+    owner *o = find_owner(store, e->key);
+    if (!o && store->n_owners == store->owners_capacity) {
+        const size_t capacity = store->owners_capacity ? 2 * store->owners_capacity : 16;
+        owner *owners = realloc(store->owners, capacity * sizeof *owners);
+        if (!owners) return;
+        store->owners = owners;
+        store->owners_capacity = capacity;
+    }
+    if (!o) *(o = &store->owners[store->n_owners++]) = (owner){.key = e->key};
+    o->n++;
+    o->n_bytes += e->n_bytes;
+}
+
+static void count_out(server_store *store, const entry *e)
+{
+    owner *o = find_owner(store, e->key);
+    if (!o) return;
+    o->n--;
+    o->n_bytes -= o->n_bytes < e->n_bytes ? o->n_bytes : e->n_bytes;
+    if (o->n == 0) *o = store->owners[--store->n_owners];
+}
+
 static void drop(server_store *store, entry *e, bool with_file)
 {
+    count_out(store, e);
     *(e->older ? &e->older->newer : &store->oldest) = e->newer;
     *(e->newer ? &e->newer->older : &store->newest) = e->older;
     entry **at = &store->buckets[bucket_of(e->id)];
@@ -79,15 +118,29 @@ static void add(server_store *store, entry *e)
     *bucket = e;
     store->n++;
     store->n_bytes += e->n_bytes;
+    count_in(store, e);
+}
+
+// The oldest of the key that has most; by_bytes: most bytes.
+static entry *oldest_of_most(const server_store *store, bool by_bytes)
+{
+    const owner *most = NULL;
+    for (size_t i = 0; i < store->n_owners; i++) {
+        const owner *o = &store->owners[i];
+        if (!most || (by_bytes ? o->n_bytes > most->n_bytes : o->n > most->n)) most = o;
+    }
+    entry *e = store->oldest;
+    while (e && most && e->key != most->key) e = e->newer;
+    return e ? e : store->oldest;
 }
 
 static void trim(server_store *store, int64_t now)
 {
     const size_t most = store->disk ? SERVER_MAX_FILED : SERVER_MAX_STORED;
     const int64_t age = store->disk ? store->options.max_age_s : 0;
-    while (store->oldest && (store->n > most || store->n_bytes > store->options.max_bytes ||
-                             (age > 0 && now - store->oldest->created > age)))
-        drop(store, store->oldest, true);
+    while (age > 0 && store->oldest && now - store->oldest->created > age) drop(store, store->oldest, true);
+    while (store->oldest && (store->n > most || store->n_bytes > store->options.max_bytes))
+        drop(store, oldest_of_most(store, store->n <= most), true);
 }
 
 static entry *find(const server_store *store, const char *id, size_t key)
@@ -163,6 +216,7 @@ void server_store_free(server_store *store)
 {
     if (!store) return;
     while (store->oldest) drop(store, store->oldest, false);
+    free(store->owners);
     server_disk_close(store->disk);
     pthread_mutex_destroy(&store->lock);
     free(store);

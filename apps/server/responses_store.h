@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // server/responses_store.h: responses that clients may ask for again or continue, in memory or in a folder. Any thread.
 //
-// The oldest go first once there are more than so many, once they have more than so many bytes together, or, in a
-// folder, once they are so old. A response is there for callers with the API key that it was made with. In a folder
-// (responses_disk.h) memory has only their names, and what was stored is there after a restart.
+// Once there are more than so many, or once they have more than so many bytes together, the oldest go first of the key
+// that has most of them, so that no key takes the place of another; and in a folder those that are so old. A response
+// is there for callers with the API key that it was made with. In a folder (responses_disk.h) memory has only their
+// names, and what was stored is there after a restart.
 #pragma once
 #include "server/problem.h"
 
@@ -15,6 +16,9 @@ enum {
     SERVER_MAX_STORED = 1024,   // in memory
     SERVER_MAX_STORED_BYTES = 64 << 20,
     SERVER_MAX_FILED = 1 << 18,   // in a folder
+    // Of a conversation that may be continued: a short request reads all of it.
+    SERVER_MAX_HISTORY_BYTES = 16 << 20,
+    SERVER_MAX_HISTORY_VALUES = 1 << 18,
 };
 
 typedef struct server_store server_store;

@@ -5,8 +5,11 @@
 // With --slot-save-path a session keeps its text after the answer. A save waits for no step: it is a job of the engine
 // thread for this one session. The file appears under its name when it is whole (frit_session_save). A text that came
 // from a file is not in the prefix cache, so the session itself is what the next request that begins with it gets
-// (server_slots_best). Its note is whose text it is: other callers cannot restore it, nor save it from the session.
+// (server_slots_best). Its note is whose text it is: other callers cannot restore it or replace its file, nor save it
+// from the session or replace it there. Links are no files of the folder.
 #include "server/handlers.h"
+
+#include "frit_tools.h"
 
 #include "server/clock.h"
 #include "server/json_reply.h"
@@ -51,11 +54,46 @@ static const char *salt_of(const change *c)
 
 // ---------------------------------------------------------------------------------------- on the engine thread
 
+// Of the text in the slot, if it has one.
 static bool check_owner(change *c, const server_slot *slot)
 {
-    return strcmp(server_slot_salt(slot), salt_of(c)) == 0 ||
+    return frit_session_length(slot->session) == 0 || strcmp(server_slot_salt(slot), salt_of(c)) == 0 ||
            server_refuse(&c->problem, 403, "slot_of_another_key", NULL,
                          "the slot has the text of a request with another key or cache_salt");
+}
+
+static bool refuse_file_owner(change *c)
+{
+    return server_refuse(&c->problem, 403, "slot_of_another_key", "filename",
+                         "filename: '%s' has the text of a request with another key or cache_salt", c->name);
+}
+
+// Whether a file of the name may be read, or replaced; *is_there: there is one.
+static bool check_file(change *c, bool *is_there)
+{
+    enum { MOST = 8192 };   // bytes of a salt: a key's, and one that a request may give
+    struct stat info;
+    char note[MOST];
+    size_t n;
+    *is_there = lstat(c->path, &info) == 0;
+    if (!*is_there) return true;
+    if (!S_ISREG(info.st_mode))
+        return server_refuse(&c->problem, 400, "invalid_value", "filename",
+                             "filename: '%s' is a link, a folder or a device; expected a file", c->name);
+    const frit_status status = frit_session_file_note(c->path, note, MOST, &n);
+    if (status == FRIT_OK && n == strlen(salt_of(c)) && memcmp(note, salt_of(c), n) == 0) return true;
+    if (status == FRIT_OK || status == FRIT_E_LIMIT) return refuse_file_owner(c);
+    return !salt_of(c)[0] ||   // of a server without keys
+           server_refuse(&c->problem, 400, "invalid_value", "filename",
+                         "filename: '%s' is not a slot that this version has saved", c->name);
+}
+
+// The library's sentence begins with the path, which is not for clients: they know the file by its name.
+static bool refuse_file(change *c, int http_status)
+{
+    const char *why = frit_error(), *end = strrchr(why, '/'), *colon = end ? strstr(end, ": ") : NULL;
+    return server_refuse(&c->problem, http_status, http_status < 500 ? "invalid_value" : NULL, "filename",
+                         "filename: '%s'%s", c->name, colon ? colon : ": cannot be read or written");
 }
 
 static frit_status save(change *c, server_slot *slot)
@@ -66,9 +104,12 @@ static frit_status save(change *c, server_slot *slot)
                       "the slot has no text: a request that ran in it leaves one");
         return FRIT_OK;
     }
-    if (!check_owner(c, slot)) return FRIT_OK;
+    bool is_there;
+    if (!check_owner(c, slot) || !check_file(c, &is_there)) return FRIT_OK;
     frit_status status = frit_session_set_note(slot->session, salt_of(c), strlen(salt_of(c)));
-    if (status == FRIT_OK) status = frit_session_save(slot->session, c->path);
+    if (status != FRIT_OK) return status;
+    status = frit_session_save(slot->session, c->path);
+    if (status == FRIT_E_IO) return refuse_file(c, 500), FRIT_OK;
     c->n_bytes = size_of(c->path);
     return status;
 }
@@ -77,17 +118,17 @@ static frit_status save(change *c, server_slot *slot)
 static frit_status restore(change *c, server_slot *slot)
 {
     size_t n_note;
-    frit_status status = server_slot_clear(slot);
-    if (status == FRIT_OK) status = frit_session_load(slot->session, c->path);
-    if (status == FRIT_E_NOT_FOUND || (status != FRIT_OK && access(c->path, F_OK) != 0))
+    bool is_there;
+    if (!check_owner(c, slot) || !check_file(c, &is_there)) return FRIT_OK;
+    if (!is_there)
         return server_refuse(&c->problem, 404, "not_found", "filename", "there is no file '%s'", c->name), FRIT_OK;
-    if (status == FRIT_E_INVALID || status == FRIT_E_FORMAT || status == FRIT_E_LIMIT)
-        return server_refuse(&c->problem, 400, "invalid_value", "filename", "filename: %s", frit_error()), FRIT_OK;
-    if (status != FRIT_OK) return status;
+    frit_status status = frit_session_load(slot->session, c->path);   // the slot stays as it is if that fails
+    if (status == FRIT_E_MEMORY) return status;
+    if (status != FRIT_OK && frit_session_length(slot->session) == 0) server_slot_clear(slot);
+    if (status != FRIT_OK) return refuse_file(c, status == FRIT_E_IO ? 500 : 400), FRIT_OK;
     const char *note = frit_session_note(slot->session, &n_note);
-    if (n_note != strlen(salt_of(c)) || memcmp(note, salt_of(c), n_note) != 0) {
-        server_refuse(&c->problem, 403, "slot_of_another_key", "filename",
-                      "filename: '%s' has the text of a request with another key or cache_salt", c->name);
+    if (n_note != strlen(salt_of(c)) || memcmp(note, salt_of(c), n_note) != 0) {   // another file now
+        refuse_file_owner(c);
         return server_slot_clear(slot);
     }
     c->n_tokens = frit_session_length(slot->session);
@@ -97,7 +138,7 @@ static frit_status restore(change *c, server_slot *slot)
 
 static frit_status erase(change *c, server_slot *slot)
 {
-    if (frit_session_length(slot->session) > 0 && !check_owner(c, slot)) return FRIT_OK;
+    if (!check_owner(c, slot)) return FRIT_OK;
     c->n_tokens = frit_session_length(slot->session);
     return server_slot_clear(slot);
 }

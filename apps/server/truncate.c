@@ -4,6 +4,7 @@
 // Whole turns go, the oldest first: a message of the user with all that follows it up to the user's next one, so that
 // no result loses its call and templates that want roles in turn get them. Messages before the first one of the user
 // stay, and so does the last turn.
+#include "server/origins.h"
 #include "server/request.h"
 
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 typedef struct conversation {
     const frit_model *model;
     const json_t *root, *messages;
-    size_t n_head;   // messages before the user's first one
+    size_t *turns;   // [n_turns]: places of the user's messages
+    size_t n_turns;
     frit_tokenize_limits limits;
 } conversation;
 
@@ -22,43 +24,36 @@ static bool is_of_user(const json_t *message)
     return role && strcmp(role, "user") == 0;
 }
 
-// The place of the i-th message of the user; the number of messages where there are fewer.
-static size_t find_turn(const json_t *messages, size_t i)
+static bool find_turns(conversation *c)
 {
-    const size_t n = json_array_size(messages);
-    for (size_t at = 0; at < n; at++)
-        if (is_of_user(json_array_get(messages, at)) && i-- == 0) return at;
-    return n;
+    const size_t n = json_array_size(c->messages);
+    c->turns = malloc((n + 1) * sizeof *c->turns);
+    for (size_t i = 0; c->turns && i < n; i++)
+        if (is_of_user(json_array_get(c->messages, i))) c->turns[c->n_turns++] = i;
+    return c->turns != NULL;
 }
 
-static size_t count_turns(const json_t *messages)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < json_array_size(messages); i++) n += is_of_user(json_array_get(messages, i));
-    return n;
-}
-
-// The body's root without its first n_dropped turns; NULL: no memory.
-static json_t *root_without(const conversation *c, size_t n_dropped)
+// The body's root with the messages before the first turn, and the last n_kept turns; NULL: no memory.
+static json_t *root_with(const conversation *c, size_t n_kept)
 {
     json_t *root = json_copy((json_t *)c->root), *kept = json_array();
-    const size_t from = n_dropped > 0 ? find_turn(c->messages, n_dropped) : c->n_head;
-    bool good = true;
-    for (size_t i = 0; i < json_array_size(c->messages); i++)
-        if (i < c->n_head || i >= from) good &= json_array_append(kept, json_array_get(c->messages, i)) == 0;
+    bool good = kept != NULL;
+    for (size_t i = 0; i < c->turns[0]; i++) good &= json_array_append(kept, json_array_get(c->messages, i)) == 0;
+    for (size_t i = c->turns[c->n_turns - n_kept]; i < json_array_size(c->messages); i++)
+        good &= json_array_append(kept, json_array_get(c->messages, i)) == 0;
     if (json_object_set_new(root, "messages", kept) == 0 && good) return root;
     json_decref(root);
     return NULL;
 }
 
 // False with a problem, of code context_length_exceeded where it is too long.
-static bool fits(const conversation *c, size_t n_dropped, server_problem *problem)
+static bool fits(const conversation *c, size_t n_kept, server_problem *problem)
 {
     server_generation probe = {0};
     frit_token *tokens = NULL;
     size_t n_tokens;
     *problem = (server_problem){0};
-    const bool good = server_body_convert(&probe.body, root_without(c, n_dropped), problem) &&
+    const bool good = server_body_convert(&probe.body, root_with(c, n_kept), problem) &&
                       server_prompt_tokens(c->model, &probe, true, &c->limits, &tokens, &n_tokens, problem);
     free(tokens);
     frit_turn_free(probe.turn);
@@ -72,18 +67,38 @@ static bool is_too_long(const server_problem *problem)
     return problem->code && strcmp(problem->code, "context_length_exceeded") == 0;
 }
 
+// How many turns stay: twice as many are tried each time, from the last one on, so that what is far longer than the
+// context is never rendered as a whole. All, if something else is wrong, which is said later.
+static size_t count_fitting(const conversation *c)
+{
+    server_problem why = {0};
+    size_t enough = 1, too_many = c->n_turns + 1;
+    if (!fits(c, 1, &why)) return is_too_long(&why) ? 1 : c->n_turns;
+    while (enough + 1 < too_many) {
+        size_t next = (enough + too_many) / 2;
+        if (too_many > c->n_turns && 2 * enough < next) next = 2 * enough;
+        if (fits(c, next, &why))
+            enough = next;
+        else if (is_too_long(&why))
+            too_many = next;
+        else
+            return c->n_turns;
+    }
+    return enough;
+}
+
 bool server_truncate(const frit_model *model, server_generation *request, const frit_tokenize_limits *limits,
                      server_problem *problem)
 {
-    const json_t *root = request->body.root, *messages = json_object_get(root, "messages");
-    const conversation c = {model, root, messages, find_turn(messages, 0), *limits};
-    server_problem why;
-    const size_t n_turns = count_turns(messages);
-    if (fits(&c, 0, &why) || !is_too_long(&why) || n_turns < 2) return true;   // what is wrong is said later
-    size_t too_few = 0, enough = n_turns - 1;
-    while (too_few + 1 < enough) {
-        const size_t middle = (too_few + enough) / 2;
-        *(fits(&c, middle, &why) ? &enough : &too_few) = middle;
+    const json_t *root = request->body.root;
+    conversation c = {.model = model, .root = root, .messages = json_object_get(root, "messages"), .limits = *limits};
+    if (!find_turns(&c)) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    const size_t n_kept = c.n_turns < 2 ? c.n_turns : count_fitting(&c);
+    bool good = true;
+    if (n_kept < c.n_turns) {
+        server_origins_remove(request->body.origins, c.turns[0], c.turns[c.n_turns - n_kept] - c.turns[0]);
+        good = server_body_convert(&request->body, root_with(&c, n_kept), problem);
     }
-    return server_body_convert(&request->body, root_without(&c, enough), problem);
+    free(c.turns);
+    return good;
 }

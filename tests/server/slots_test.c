@@ -205,7 +205,7 @@ static void files_of_other_models_and_damaged_ones_are_refused(void **state)
     s = serve_slots(0, "");
     const said before = ask(&s, LONG);
     change(&s, "0", "restore", "theirs", 400);
-    change(&s, "0", "save", "mine", 400);   // it is empty now
+    change(&s, "0", "save", "mine", 200);   // what cannot be restored takes nothing away
     snprintf(path, sizeof path, "%s/cut", folder());
     write_file(path, bytes, n / 2);
     change(&s, "0", "restore", "cut", 400);
@@ -257,6 +257,79 @@ static void texts_belong_to_their_keys(void **state)
         json_decref(json);
         reply_free(&r);
     }
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+// Neither by a file of the same name, nor by what is restored into the slot, nor by a restore that fails.
+static void no_key_takes_a_text_from_another(void **state)
+{
+    (void)state;
+    const char *prompt = "{\"prompt\": \"" LONG "\", \"max_tokens\": 2, \"id_slot\": %d}";
+    char first[512], second[512];
+    snprintf(first, sizeof first, prompt, 0);
+    snprintf(second, sizeof second, prompt, 1);
+    served s = serve_slots(0, "--api-key one --api-key two");
+    expect_with(&s, "one", TEXT, first, 200);
+    expect_with(&s, "two", TEXT, second, 200);
+    expect_with(&s, "one", "/slots/0?action=save", "{\"filename\": \"tale\"}", 200);
+    expect_with(&s, "two", "/slots/1?action=save", "{\"filename\": \"tale\"}", 403);
+    expect_with(&s, "two", "/slots/1?action=save", "{\"filename\": \"other\"}", 200);
+    expect_with(&s, "two", "/slots/0?action=restore", "{\"filename\": \"other\"}", 403);
+    expect_with(&s, "two", "/slots/0?action=restore", "{\"filename\": \"nope\"}", 403);
+    expect_with(&s, "two", "/slots/1?action=restore", "{\"filename\": \"nope\"}", 404);
+    expect_with(&s, "two", "/slots/1?action=save", "{\"filename\": \"still there\"}", 200);
+    expect_with(&s, "one", "/slots/0?action=save", "{\"filename\": \"tale\"}", 200);
+    expect_with(&s, "one", "/slots/0?action=restore", "{\"filename\": \"tale\"}", 200);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+    struct stat info;
+    char path[1200];
+    snprintf(path, sizeof path, "%s/tale", folder());
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+}
+
+// A link leads out of the folder; and where the folder is, is nobody's business.
+static void links_are_not_followed_and_paths_not_told(void **state)
+{
+    (void)state;
+    static const char outside[] = "not for everybody";
+    char link[1200], target[1024], found[64];
+    snprintf(target, sizeof target, "%s", temp_path("outside"));
+    write_file(target, outside, sizeof outside);
+    snprintf(link, sizeof link, "%s/link", folder());
+    unlink(link);
+    assert_int_equal(symlink(target, link), 0);
+    snprintf(link, sizeof link, "%s/folder", folder());
+    rmdir(link);
+    assert_int_equal(mkdir(link, 0700), 0);
+    snprintf(link, sizeof link, "%s/damaged", folder());
+    write_file(link, outside, sizeof outside);
+    served s = serve_slots(0, "");
+    ask(&s, LONG);
+    static const char *const names[] = {"link", "folder", "damaged"};
+    static const char *const paths[] = {"/slots/0?action=save", "/slots/0?action=restore"};
+    for (size_t i = 0; i < FRIT_COUNT(names); i++) {
+        for (size_t k = 0; k < FRIT_COUNT(paths); k++) {
+            char body[128];
+            snprintf(body, sizeof body, "{\"filename\": \"%s\"}", names[i]);
+            reply r = post(&s, paths[k], body);
+            const bool is_mine = i == 2 && k == 0;   // without keys all files are
+            if (r.status != (is_mine ? 200 : i == 2 && k == 1 ? 200 : 400))
+                fail_msg("%s: %d %s", body, r.status, r.body);
+            if (strstr(r.body, folder()) || strstr(r.body, target)) fail_msg("%s", r.body);
+            reply_free(&r);
+        }
+    }
+    size_t n;
+    char *bytes = read_file(target, &n);
+    snprintf(found, sizeof found, "%.*s", (int)n, bytes);
+    assert_string_equal(found, outside);
+    free(bytes);
+    write_file(link, outside, sizeof outside);
+    reply r = post(&s, paths[1], "{\"filename\": \"damaged\"}");
+    assert_int_equal(r.status, 400);
+    if (strchr(r.body, '/')) fail_msg("%s", r.body);
+    reply_free(&r);
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
@@ -331,6 +404,8 @@ int main(void)
         cmocka_unit_test(what_cannot_be_done_is_refused),
         cmocka_unit_test(files_of_other_models_and_damaged_ones_are_refused),
         cmocka_unit_test(texts_belong_to_their_keys),
+        cmocka_unit_test(no_key_takes_a_text_from_another),
+        cmocka_unit_test(links_are_not_followed_and_paths_not_told),
         cmocka_unit_test(a_busy_slot_is_left_alone),
         cmocka_unit_test(a_kill_loses_no_saved_text_and_leaves_no_half_files),
     };

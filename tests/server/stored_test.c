@@ -195,6 +195,30 @@ static void damaged_files_are_skipped_with_a_warning(void **state)
     assert_int_equal(list(path, ".response", names, 8), 5);   // for somebody to look at
 }
 
+// One in the background was promised to be there.
+static void expect_failed(const served *s, const char *id)
+{
+    char path[256], status[32] = "";
+    snprintf(path, sizeof path, PATH "/%s", id);
+    for (int i = 0; i < 3000 && strcmp(status, "failed") != 0; i++) {
+        reply r = get(s, path);
+        if (r.status != 200) fail_msg("%s: %d %s", path, r.status, r.body);
+        json_t *json = reply_json(&r);
+        snprintf(status, sizeof status, "%s", text_in(json, "status"));
+        if (strcmp(status, "failed") == 0) {
+            expect_text_in(json, "error.code", "server_error");
+            assert_true(json_is_false(value_in(json, "store")));
+            assert_int_equal(json_array_size(value_in(json, "output")), 2);
+        } else {
+            expect_text_in(json, "status", "in_progress");
+            nap(10);
+        }
+        json_decref(json);
+        reply_free(&r);
+    }
+    assert_string_equal(status, "failed");
+}
+
 // A limit of the process stands for a disk that is full.
 static void a_full_disk_loses_no_answer_and_the_client_is_told(void **state)
 {
@@ -217,6 +241,14 @@ static void a_full_disk_loses_no_answer_and_the_client_is_told(void **state)
         json_decref(json);
         assert_int_equal(status_of(&s, "GET", id), 404);
     }
+    json_t *made = post_for(&s, PATH, "{\"input\": \"weather\", \"background\": true}", 200);
+    snprintf(id, sizeof id, "%s", text_in(made, "id"));
+    json_decref(made);
+    expect_failed(&s, id);
+    reply r = post(&s, PATH, "{\"input\": \"two\", \"background\": true, \"stream\": true}");
+    assert_non_null(strstr(r.body, "event: response.failed\n"));
+    assert_null(strstr(r.body, "event: response.completed\n"));
+    reply_free(&r);
     assert_int_equal(list(path, ".response", names, 1), 0);
     assert_int_equal(list(path, ".partial", names, 1), 0);
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
