@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -26,6 +27,14 @@ bool server_access_log_open(server_access_log **out, const char *path, server_pr
     free(log);
     *out = NULL;
     return false;
+}
+
+const char *server_access_path(const char *path, char *out, size_t size)
+{
+    snprintf(out, size, "%s", path ? path : "");
+    for (char *c = out; *c; c++)
+        if ((unsigned char)*c < ' ' || (unsigned char)*c > '~') *c = '?';
+    return out;
 }
 
 static json_t *access_json(const server_access *access)

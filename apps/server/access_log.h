@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 // server/access_log.h: a line of JSON for each request that is over. Any thread.
 //
-// What requests and answers say is not written, nor headers, keys, or paths that the server does not have.
+// What requests and answers say is not written, nor headers, keys, or what paths have after '?'.
 #pragma once
 #include "server/problem.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct server_access_log server_access_log;
 
 typedef struct server_access {
-    const char *id, *method, *path;   // path: of the route, or NULL
+    const char *id, *method, *path;   // path: of the route, or server_access_path
     int status;                       // of HTTP; 0: there was no answer
     bool aborted;                     // the connection ended before the answer did
     const char *model;                // its name, or NULL
@@ -21,6 +22,8 @@ typedef struct server_access {
     uint64_t n_prompt, n_cached, n_answer;
 } server_access;
 
+// A path that no route has, as it may stand in a log.
+const char *server_access_path(const char *path, char *out, size_t size);
 // Appends to the file; "-": to stderr. False with a problem.
 bool server_access_log_open(server_access_log **out, const char *path, server_problem *problem);
 void server_access_log_write(server_access_log *log, const server_access *access);   // NULL: nothing happens

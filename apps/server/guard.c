@@ -120,6 +120,10 @@ bool server_guard_admits(const server_guard *guard, const server_caller *caller,
         return server_refuse(problem, 403, "origin_not_allowed", NULL,
                              "requests from pages of '%.200s' are not allowed; --cors ORIGIN allows them",
                              caller->origin);
+    const bool reads = strcmp(caller->method, "GET") == 0 || strcmp(caller->method, "HEAD") == 0;
+    if (!caller->origin && !reads && is_foreign(caller))
+        return server_refuse(problem, 403, "origin_not_allowed", NULL,
+                             "requests from pages of other sites are not allowed without an Origin");
     if (caller->authorization && strncasecmp(caller->authorization, "Basic ", 6) == 0 && is_foreign(caller))
         return server_refuse(problem, 403, "origin_not_allowed", NULL,
                              "a page of another site may not use the password that the browser knows");

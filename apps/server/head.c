@@ -124,6 +124,11 @@ static bool read_first(line first, server_head *head, bool *is_health, server_pr
         return server_refuse(problem, 505, "invalid_http", NULL, "HTTP/1.1 and HTTP/1.0 are possible here");
     if (!is_1 || (version.text[7] != '0' && version.text[7] != '1'))
         return refuse_line(problem, "the first line does not end with HTTP/1.1");
+    int n_arguments = 0;
+    for (const char *at = target; at < after; at++) n_arguments += *at == '&';
+    if (n_arguments >= SERVER_MAX_ARGUMENTS)
+        return server_refuse(problem, 414, "address_too_long", NULL, "the address has more than %d arguments",
+                             SERVER_MAX_ARGUMENTS);
     head->is_http_1_0 = version.text[7] == '0';
     const size_t n_target = (size_t)(after - target), n_method = (size_t)(space - first.text);
     const bool reads =

@@ -7,7 +7,7 @@
 #pragma once
 #include "server/problem.h"
 
-enum { SERVER_MAX_HEAD = 16 << 10, SERVER_MAX_HEADERS = 256 };   // bytes, lines
+enum { SERVER_MAX_HEAD = 16 << 10, SERVER_MAX_HEADERS = 256, SERVER_MAX_ARGUMENTS = 64 };   // bytes, lines
 
 typedef struct server_header {
     const char *name, *value;

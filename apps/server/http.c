@@ -5,7 +5,7 @@
 #include "server/access_log.h"
 #include "server/clock.h"
 #include "server/front.h"
-#include "server/head.h"
+#include "server/later_head.h"
 #include "server/memory.h"
 #include "server/page.h"
 #include "server/pool.h"
@@ -62,7 +62,8 @@ typedef struct request {
     server_exchange exchange;
     char *body;
     size_t n_body, capacity;
-    char id[129], allow[64];
+    size_t n_dropped;   // of a body that was refused
+    char id[129], allow[64], method[16];
     char *path;
     int socket;        // -1: unknown
     double came_at;    // monotonic seconds
@@ -70,7 +71,7 @@ typedef struct request {
     bool is_reading;   // the pool has it
     bool is_submitted;
     bool is_probed;   // whether its client is still there, while it waits for its model
-    bool is_preflight, bad_path, http_1_0, is_large;
+    bool is_preflight, bad_path, has_space, http_1_0, is_large;
     char traceparent[64];   // of the header; "": none
     bool is_counted;        // among the requests of its key
     bool ends;              // the connection is closed after the answer
@@ -104,30 +105,21 @@ static void refuse_body(request *r)
                   SERVER_MAX_BODY >> 20);
 }
 
-static enum MHD_Result add_header(void *ctx, enum MHD_ValueKind kind, const char *name, size_t n_name,
-                                  const char *value, size_t n_value)
-{
-    (void)kind;
-    const server_header header = {name, value ? value : "", n_name, n_value};
-    server_head_add(ctx, &header);
-    return MHD_YES;
-}
-
 static bool is_identity(const char *coding)
 {
     return !coding || !*coding || strcasecmp(coding, "identity") == 0;
 }
 
-// What the headers say about the body. A client that asks whether it may send the body is answered at once.
-static void check_headers(request *r)
+// The head, and what it says about the body. A client that asks whether it may send the body is answered at once.
+static void check_headers(request *r, const char *method, const char *url, const char *version)
 {
     server_problem *problem = &r->exchange.problem;
     struct MHD_Connection *c = r->connection;
     const char *length = header(c, "Content-Length"), *expect = header(c, "Expect");
-    server_head head = {.is_http_1_0 = r->http_1_0};
-    MHD_get_connection_values_n(c, MHD_HEADER_KIND, add_header, &head);
     server_problem broken = {0};
-    r->ends = !server_head_check(&head, &broken);
+    r->ends = !server_later_head_check(c, method, url, version, &broken);
+    if (!r->ends && r->has_space)
+        r->ends = !server_refuse(&broken, 400, "invalid_http", NULL, "the address has a space");
     if (r->ends) *problem = broken;
     const bool too_large = length && strtoull(length, NULL, 10) > SERVER_MAX_BODY;
     if (too_large && !problem->status) refuse_body(r);
@@ -148,7 +140,7 @@ static const char *query(const server_exchange *exchange, const char *name)
 }
 
 // Everything that can be decided before the body.
-static void open_request(request *r, const char *method)
+static void open_request(request *r, const char *method, const char *url, const char *version)
 {
     const server_guard *guard = &r->http->options.guard;
     struct MHD_Connection *c = r->connection;
@@ -181,7 +173,7 @@ static void open_request(request *r, const char *method)
         server_refuse(problem, 503, "shutting_down", NULL, "the server is shutting down");
         problem->retry_after = 5;
     }
-    check_headers(r);
+    check_headers(r, method, url, version);
     if (problem->status || !r->route || !r->route->parser) return;
     r->is_counted = server_key_enter(key, r->came_at, problem);
 }
@@ -189,6 +181,7 @@ static void open_request(request *r, const char *method)
 static void drop_body(request *r)
 {
     atomic_fetch_sub(&r->http->body_bytes, r->capacity);
+    server_key_drop(r->exchange.caller, r->capacity);
     free(r->body);
     r->body = NULL;
     r->n_body = r->capacity = 0;
@@ -203,16 +196,21 @@ static bool grow_body(request *r, size_t n)
     while (capacity < r->n_body + n) capacity *= 2;
     if (capacity > most && most >= r->n_body + n) capacity = most;
     const size_t more = capacity - r->capacity;
-    if (atomic_fetch_add(&r->http->body_bytes, more) + more > SERVER_MAX_BODIES) {
+    server_key *key = r->exchange.caller;
+    const bool fits = server_key_hold(key, more, SERVER_MAX_BODIES_OF_KEY);
+    if (atomic_fetch_add(&r->http->body_bytes, more) + more > SERVER_MAX_BODIES || !fits) {
         atomic_fetch_sub(&r->http->body_bytes, more);
+        if (fits) server_key_drop(key, more);
         server_refuse(&r->exchange.problem, 503, "too_many_bodies", NULL,
-                      "the bodies of requests that are being read have %d MiB together", SERVER_MAX_BODIES >> 20);
+                      "the bodies of requests that are being read have %d MiB together%s",
+                      (fits ? SERVER_MAX_BODIES : SERVER_MAX_BODIES_OF_KEY) >> 20, fits ? "" : ", those of this key");
         r->exchange.problem.retry_after = 1;
         return false;
     }
     char *body = realloc(r->body, capacity);
     if (!body) {
         atomic_fetch_sub(&r->http->body_bytes, more);
+        server_key_drop(key, more);
         return server_refuse_status(&r->exchange.problem, 500, NULL, FRIT_E_MEMORY);
     }
     r->body = body;
@@ -220,10 +218,13 @@ static bool grow_body(request *r, size_t n)
     return true;
 }
 
-// A refused request's body is read and dropped, so that the connection stays usable.
+// A refused request's body is read and dropped, so that the connection stays usable; as much as a body may have.
 static void take_body(request *r, const char *bytes, size_t n)
 {
-    if (r->exchange.problem.status || !r->route || !r->route->parser) return;
+    if (r->exchange.problem.status || !r->route || !r->route->parser) {
+        r->n_dropped += n;
+        return;
+    }
     if (n > SERVER_MAX_BODY - r->n_body) {
         refuse_body(r);
         return;
@@ -373,9 +374,12 @@ static ssize_t read_replay(void *ctx, uint64_t position, char *bytes, size_t siz
 static enum MHD_Result send_stream(request *r)
 {
     server_replay *replay = r->exchange.replay ? r->exchange.replay : r->exchange.job->replay;
+    const bool is_head = strcmp(r->method, "HEAD") == 0;   // libmicrohttpd would send the end of a chunked body
     struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, replay ? read_replay : read_stream, r, NULL);
-    if (response && replay) {
+        is_head ? MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT)
+                : MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, replay ? read_replay : read_stream,
+                                                    r, NULL);
+    if (response && replay && !is_head) {
         r->reader.position = r->exchange.from;
         r->reader.wake = resume;
         r->reader.ctx = r;
@@ -478,7 +482,7 @@ static void follow_job(request *r)
 static void end_reading(request *r)
 {
     server_http *http = r->http;
-    r->is_large = r->n_body >= LARGE_BYTES;
+    r->is_large = r->n_body >= LARGE_BYTES || r->exchange.is_large;
     drop_body(r);
     pthread_mutex_lock(&http->lock);
     r->is_reading = false;
@@ -568,6 +572,7 @@ static void *on_line(void *ctx, const char *uri, struct MHD_Connection *connecti
     info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     r->socket = info ? info->connect_fd : -1;
     r->bad_path = strstr(uri, "%00") != NULL;
+    r->has_space = strchr(uri, ' ') != NULL;
     atomic_fetch_add(&http->n_open, 1);
     return r;
 }
@@ -583,14 +588,15 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
         r->http_1_0 = strcmp(version, "HTTP/1.0") == 0;
         r->path = strdup(url);
         if (!r->path) return MHD_NO;
-        open_request(r, method);
+        snprintf(r->method, sizeof r->method, "%s", method);
+        open_request(r, method, url, version);
         server_front_set(r->http->front, r->link, SERVER_PHASE_BODY);
         return r->ends ? send_problem(r) : MHD_YES;   // the body is not waited for
     }
     if (*n_bytes > 0) {
         take_body(r, bytes, *n_bytes);
         *n_bytes = 0;
-        return MHD_YES;
+        return r->n_dropped > SERVER_MAX_BODY ? MHD_NO : MHD_YES;   // closes the connection
     }
     // libmicrohttpd asks again at once, and no longer wants to read then. A connection that is suspended while it wants
     // to read is closed without an answer if the client has closed its sending side.
@@ -642,7 +648,9 @@ static void log_request(const request *r, bool aborted)
                             .seconds = server_now() - r->came_at,
                             .key = server_key_label(r->exchange.caller)};
     if (r->stage == STAGE_NEW) return;
-    if (r->route) access.method = r->route->method, access.path = r->route->path;
+    char path[256];
+    access.method = r->route ? r->route->method : r->method;
+    access.path = r->route ? r->route->path : server_access_path(r->path, path, sizeof path);
     if (r->exchange.job) access.has_usage = server_job_used(r->exchange.model->worker, r->exchange.job, &usage);
     access.n_prompt = usage.n_prompt;
     access.n_cached = usage.n_cached;
@@ -667,9 +675,9 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **st
     if (exchange->job) server_job_release(exchange->model->worker, exchange->job);
     if (exchange->is_held) server_models_release(exchange->site->models, exchange->model, exchange->is_used);
     if (r->is_counted) server_key_leave(exchange->caller);
+    drop_body(r);
     server_key_release(exchange->caller);
     free(r->exchange.reply);
-    drop_body(r);
     free(r->path);
     free(r);
     if (is_large) server_memory_trim();
@@ -725,6 +733,7 @@ static bool start_daemon(server_http *http, unsigned max_links)
     const int idle_s = http->options.idle_s, stall_s = idle_s > STALL_SECONDS ? idle_s + 1 : STALL_SECONDS;
     struct MHD_OptionItem more[] = {
         {is_tls ? MHD_OPTION_HTTPS_CERT_CALLBACK : MHD_OPTION_END, 0, server_tls_callback()},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)server_tls_priorities()},
         {MHD_OPTION_END, 0, NULL}};
     http->daemon = MHD_start_daemon(
         MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
@@ -732,9 +741,9 @@ static bool start_daemon(server_http *http, unsigned max_links)
         0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER, on_failure, http, MHD_OPTION_THREAD_POOL_SIZE,
         (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT, max_links + N_THREADS, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
-        1, MHD_OPTION_URI_LOG_CALLBACK, on_line, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, more,
-        MHD_OPTION_END);
+        server_later_head_strictness(), MHD_OPTION_URI_LOG_CALLBACK, on_line, http, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, http, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        MHD_OPTION_ARRAY, more, MHD_OPTION_END);
     return http->daemon != NULL;
 }
 

@@ -29,8 +29,8 @@ typedef struct server_http_options {
     struct server_access_log *log;   // NULL: none
 } server_http_options;
 
-// Of one body, and of all bodies that are held at once.
-enum { SERVER_MAX_BODY = 32 << 20, SERVER_MAX_BODIES = 256 << 20 };
+// Of one body, and of all bodies that are held at once, of them those of one key.
+enum { SERVER_MAX_BODY = 32 << 20, SERVER_MAX_BODIES = 256 << 20, SERVER_MAX_BODIES_OF_KEY = 192 << 20 };
 
 bool server_http_start(server_http **out, const server_http_options *options, server_problem *problem);
 // Closes the listening socket; requests on connections that are there already get 503, except for /health.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Lines of a file of keys. A sentence about a line never shows a key.
+#include "common/text_file.h"
 #include "server/keys.h"
+#include "server/open_file.h"
 
 #include "frit_tools.h"
 
@@ -142,6 +144,7 @@ static bool read_key(const char *word, server_key_options *out, char *why, size_
         return false;
     }
     frit_sha256_of(word, strlen(word), out->hash);
+    out->is_plain = true;
     return true;
 }
 
@@ -248,14 +251,21 @@ bool server_key_file_read(const char *path, server_key_options **out, size_t *n,
     text[n_text] = 0;
     bool good = true;
     int number = 1;
-    if (memchr(text, 0, n_text))
+    const char *encoding = app_foreign_encoding(text, n_text);
+    if (encoding)
+        good = server_refuse(problem, 400, NULL, NULL, "--api-key-file %.300s: is text in %s; expected UTF-8", path,
+                             encoding);
+    else if (memchr(text, 0, n_text))
         good = server_refuse(problem, 400, NULL, NULL, "--api-key-file %.300s: has a byte 0", path);
-    for (char *line = text, *end; good && line; line = end ? end + 1 : NULL, number++) {
+    for (char *line = text + app_mark_bytes(text, n_text), *end; good && line; line = end ? end + 1 : NULL, number++) {
         end = strchr(line, '\n');
         if (end) *end = 0;
         good = add_line(line, number, out, n, path, problem);
     }
     if (good && *n == 0) good = server_refuse(problem, 400, NULL, NULL, "--api-key-file %.300s: has no key", path);
+    bool is_secret = false;
+    for (size_t i = 0; good && i < *n; i++) is_secret |= (*out)[i].is_plain;
+    if (good) server_warn_open_file("--api-key-file", path, is_secret);
     if (!good) {
         free(*out);
         *out = NULL;

@@ -30,6 +30,7 @@ struct server_key {
     bucket requests, tokens;
     double reserved;   // of the tokens that are left, for requests that run
     int32_t n_active;
+    size_t n_held;   // bytes of bodies
     uint64_t n_requests, n_refused[N_REFUSALS], n_prompt, n_answer;
     double served;
 };
@@ -235,6 +236,24 @@ void server_key_leave(server_key *key)
     if (!key) return;
     pthread_mutex_lock(&key->lock);
     key->n_active--;
+    pthread_mutex_unlock(&key->lock);
+}
+
+bool server_key_hold(server_key *key, size_t n_bytes, size_t most)
+{
+    if (!key) return true;
+    pthread_mutex_lock(&key->lock);
+    const bool good = key->n_held + n_bytes <= most;
+    if (good) key->n_held += n_bytes;
+    pthread_mutex_unlock(&key->lock);
+    return good;
+}
+
+void server_key_drop(server_key *key, size_t n_bytes)
+{
+    if (!key) return;
+    pthread_mutex_lock(&key->lock);
+    key->n_held -= n_bytes;
     pthread_mutex_unlock(&key->lock);
 }
 

@@ -30,6 +30,7 @@ typedef struct server_key_options {
     int32_t weight;       // its share where callers wait, against others'
     int32_t priority;     // of its requests; lower ones are served first
     int line;             // of the file; 0: of --api-key
+    bool is_plain;        // the line has the key itself
 } server_key_options;
 
 // A key of a text, without limits.
@@ -57,6 +58,9 @@ typedef struct server_allowance {
     double amount, left, seconds;   // amount 0: there is no limit
 } server_allowance;
 void server_key_allowances(server_key *key, double now, server_allowance *requests, server_allowance *tokens);
+// Counts bytes of bodies that are held for the key; false: it would have more than `most`, and they are not counted.
+bool server_key_hold(server_key *key, size_t n_bytes, size_t most);
+void server_key_drop(server_key *key, size_t n_bytes);
 // Counts tokens that were served to the key.
 void server_key_charge(server_key *key, size_t n_prompt, size_t n_answer);
 // Keeps so many of the tokens that its limit allows now for a request, or all that is left; *kept of them, to be given

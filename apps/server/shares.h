@@ -3,9 +3,9 @@
 //
 // Requests of lower priority numbers go first. Among equals the caller goes first that was served fewest tokens,
 // divided by the weight of its key (the virtual token counter of Sheng et al., "Fairness in Serving Large Language
-// Models", 2024). A caller's own requests keep their order, and take turns with further answers of those that run, so that a
-// request with many answers keeps none with a single one. A caller with nothing waiting or running that comes back is
-// raised to about the least of the others: time away is no credit.
+// Models", 2024). A caller's own requests keep their order, and take turns with further answers of those that run, so
+// that a request with many answers keeps none with a single one. A caller with nothing waiting or running that comes
+// back is raised to about the least of the others: time away is no credit.
 #pragma once
 #include "server/worker.h"
 

@@ -5,6 +5,7 @@
 #ifdef FRIT_HAVE_TLS
 
 #include "frit.h"
+#include "server/open_file.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
@@ -51,6 +52,13 @@ static int give_pair(gnutls_session_t session, const gnutls_datum_t *authorities
 void *server_tls_callback(void)
 {
     return (void *)give_pair;
+}
+
+// TLS 1.2 and 1.3, keys that a later theft of the certificate's key does not give away, ciphers that authenticate.
+const char *server_tls_priorities(void)
+{
+    return "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-CIPHER-ALL:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:"
+           "-MAC-ALL:+AEAD:%SERVER_PRECEDENCE";
 }
 
 static void pair_free(pair *p)
@@ -104,6 +112,7 @@ static bool read_key(pair *p, const char *path, server_problem *problem)
     if (error == 0) error = gnutls_privkey_import_x509_raw(p->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
     gnutls_memset(text.data, 0, text.size);
     gnutls_free(text.data);
+    if (error == 0) server_warn_open_file("--tls-key", path, true);
     if (error == 0) return true;
     return refuse(problem, "tls-key", path,
                   is_encrypted ? "is encrypted; expected a key without a password (openssl pkey -in FILE -out PLAIN)"
@@ -204,6 +213,11 @@ void server_tls_close(server_tls *tls)
 }
 
 void *server_tls_callback(void)
+{
+    return NULL;
+}
+
+const char *server_tls_priorities(void)
 {
     return NULL;
 }

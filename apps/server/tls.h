@@ -13,5 +13,6 @@ bool server_tls_open(server_tls **out, const char *certificate, const char *key,
 // False with a problem, and with what there was.
 bool server_tls_reload(server_tls *tls, server_problem *problem);
 void server_tls_close(server_tls *tls);   // after the last connection
-// For MHD_OPTION_HTTPS_CERT_CALLBACK.
+// For MHD_OPTION_HTTPS_CERT_CALLBACK, and for MHD_OPTION_HTTPS_PRIORITIES.
 void *server_tls_callback(void);
+const char *server_tls_priorities(void);

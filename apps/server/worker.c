@@ -444,8 +444,9 @@ static void end_on_finisher(void *ctx, server_job *job)
     pthread_mutex_lock(&worker->lock);
     worker->n_ending--;
     job->is_aside = false;
-    if (job->last_words.n > 0) server_job_put(job, job->last_words.data, job->last_words.n);   // nothing was taken
     job->outbox.failed |= job->last_words.failed;
+    if (job->last_words.n > 0 && !job->outbox.failed)
+        server_job_put(job, job->last_words.data, job->last_words.n);   // nothing was taken
     server_outbox_free(&job->last_words);
     if (job->outbox.failed) server_refuse_status(&problem, 500, NULL, FRIT_E_MEMORY);
     end_part(worker, job, job->outbox.failed ? &problem : NULL);

@@ -227,6 +227,49 @@ static void a_bad_file_is_refused(void **state)
     rmdir(key_path());
 }
 
+// Editors and shells of Windows begin text files with U+FEFF.
+static void a_file_may_begin_with_a_byte_order_mark(void **state)
+{
+    (void)state;
+    static const frit_option_list none;
+    server_keys *keys;
+    server_problem problem;
+    write_keys("\xef\xbb\xbf"
+               "a = k1\r\nk2\r\n");
+    assert_true(server_keys_open(&keys, &none, key_path(), &problem));
+    server_key *key = server_keys_find(keys, "k1", NULL);
+    assert_string_equal(server_key_label(key), "a");
+    server_key_release(key);
+    server_keys_close(keys);
+    write_file(key_path(), "\xff\xfek\0", 4);
+    expect_refused("is text in UTF-16; expected UTF-8");
+}
+
+static void open_files_are_warned_of(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned mode;
+        const char *said;   // NULL: nothing
+    } rows[] = {{"k1\n", 0644, "other users may read it (mode 644)"},
+                {"k1\n", 0600, NULL},
+                {"k1\n", 0640, NULL},
+                {"sha256:" ABC "\n", 0644, NULL},
+                {"sha256:" ABC "\n", 0666, "other users may change it (mode 666)"}};
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        char options[1200];
+        write_keys(rows[i].text);
+        assert_int_equal(chmod(key_path(), rows[i].mode), 0);
+        snprintf(options, sizeof options, "--threads 1 --api-key-file '%s'", key_path());
+        served s = serve(model(), options);
+        if (rows[i].said ? !strstr(s.said, rows[i].said) : strstr(s.said, "other users") != NULL)
+            fail_msg("mode %o: %s", rows[i].mode, s.said);
+        assert_int_equal(stop_serving(&s, SIGTERM), 0);
+    }
+    chmod(key_path(), 0600);
+}
+
 // Whatever their order is, and however the key is written.
 static void a_key_is_known_by_its_name_or_hash(void **state)
 {
@@ -603,6 +646,8 @@ int main(void)
         cmocka_unit_test(lines_are_keys_names_and_limits),
         cmocka_unit_test(a_bad_line_is_refused_without_its_key),
         cmocka_unit_test(a_bad_file_is_refused),
+        cmocka_unit_test(a_file_may_begin_with_a_byte_order_mark),
+        cmocka_unit_test(open_files_are_warned_of),
         cmocka_unit_test(a_key_is_known_by_its_name_or_hash),
         cmocka_unit_test(requests_come_back_with_time),
         cmocka_unit_test(tokens_come_back_with_time),

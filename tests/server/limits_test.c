@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What one caller may take from others: places in the queue, sessions, and more than its key's limits say.
+#include "server/replay.h"
+#include "server/responses_store.h"
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -246,6 +248,109 @@ static void all_prompts_of_a_request_are_charged(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
+// ---------------------------------------------------------------------------------------- bodies and responses
+
+// Those that do not go on hold what all bodies may have: a part of it is left to others.
+static void bodies_of_one_key_leave_room_for_others(void **state)
+{
+    (void)state;
+    enum { N = 7, BYTES = (16 << 20) + 4096, SAID = 32 << 20 };   // whose buffers have 32 MiB
+    int fds[N];
+    char head[256], *bytes = malloc(BYTES);
+    memset(bytes, ' ', BYTES);
+    served s = serve_keys("k1\nk2\n", "");
+    snprintf(head, sizeof head,
+             "POST " TEXT " HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: k1\r\nContent-Length: %d\r\n\r\n", SAID);
+    for (int i = 0; i < N; i++) {
+        fds[i] = connect_to(&s);
+        send_text(fds[i], head);
+        send_bytes(fds[i], bytes, BYTES);
+    }
+    expect_answer(&s, "k2", TEXT, brief, 200, NULL);
+    for (int i = 0; i < N; i++) close(fds[i]);
+    free(bytes);
+    int status = 503;
+    for (int i = 0; i < 500 && status == 503; i++, nap(10)) {
+        reply r = answer_to(&s, "k1", TEXT, brief);
+        status = r.status;
+        reply_free(&r);
+    }
+    assert_int_equal(status, 200);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+static bool put_response(server_store *store, size_t key, int i)
+{
+    char id[32];
+    snprintf(id, sizeof id, "r%zu-%d", key, i);
+    server_stored stored = {strdup("{}"), strdup("[]"), strdup("{}")};
+    return server_store_put(store, id, key, &stored);
+}
+
+static bool has_response(server_store *store, size_t key, int i)
+{
+    char id[32];
+    server_stored stored;
+    snprintf(id, sizeof id, "r%zu-%d", key, i);
+    const bool found = server_store_get(store, id, key, &stored);
+    server_stored_clear(&stored);
+    return found;
+}
+
+static void responses_of_one_key_leave_those_of_others(void **state)
+{
+    (void)state;
+    enum { N = 3 * SERVER_MAX_STORED };
+    server_store *store;
+    server_problem problem;
+    assert_true(server_store_new(&store, &(server_store_options){0}, &problem));
+    for (int i = 0; i < 5; i++) assert_true(put_response(store, 1, i));
+    for (int i = 0; i < N; i++) assert_true(put_response(store, 2, i));
+    for (int i = 0; i < 5; i++) assert_true(has_response(store, 1, i));
+    assert_true(has_response(store, 2, N - 1));
+    assert_false(has_response(store, 2, 0));
+    for (int i = 5; i < N; i++) assert_true(put_response(store, 1, i));   // both have half of them in the end
+    int n[2] = {0};
+    for (int i = 0; i < N; i++) n[0] += has_response(store, 1, i), n[1] += has_response(store, 2, i);
+    assert_in_range(n[0], SERVER_MAX_STORED / 2 - 1, SERVER_MAX_STORED / 2 + 1);
+    assert_int_equal(n[0] + n[1], SERVER_MAX_STORED);
+    server_store_free(store);
+}
+
+static bool has_stream(server_replays *replays, size_t key, int i)
+{
+    char name[32];
+    snprintf(name, sizeof name, "s%d", i);
+    server_replay *replay = server_replays_find(replays, name, key);
+    server_replay_release(replay);
+    return replay != NULL;
+}
+
+static void put_stream(server_replays *replays, size_t key, int i)
+{
+    char name[32];
+    snprintf(name, sizeof name, "s%d", i);
+    server_replay *replay = server_replay_new(replays, name, key, "text/event-stream");
+    assert_true(server_replay_put(replay, "data", 4));
+    server_replay_publish(replay);
+    server_replay_end(replay);
+    server_replay_release(replay);
+}
+
+static void streams_of_one_key_leave_those_of_others(void **state)
+{
+    (void)state;
+    enum { N = 2 * SERVER_MAX_REPLAYS };
+    server_replays *replays = server_replays_new();
+    for (int i = 0; i < 3; i++) put_stream(replays, 1, i);
+    for (int i = 0; i < N; i++) put_stream(replays, 2, i);
+    for (int i = 0; i < 3; i++) assert_true(has_stream(replays, 1, i));
+    assert_true(has_stream(replays, 2, N - 1));
+    assert_true(has_stream(replays, 2, N - 200));
+    assert_false(has_stream(replays, 2, 0));
+    server_replays_free(replays);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +362,9 @@ int main(void)
         cmocka_unit_test(a_burst_does_not_exceed_the_tokens_of_a_key),
         cmocka_unit_test(tokens_that_were_not_needed_come_back),
         cmocka_unit_test(all_prompts_of_a_request_are_charged),
+        cmocka_unit_test(bodies_of_one_key_leave_room_for_others),
+        cmocka_unit_test(responses_of_one_key_leave_those_of_others),
+        cmocka_unit_test(streams_of_one_key_leave_those_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

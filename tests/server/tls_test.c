@@ -85,18 +85,29 @@ typedef struct client {
     int fd;
 } client;
 
-static client connect_tls(const served *s)
+// A handshake with these priorities of GnuTLS; NULL: the default ones. Its error, or 0.
+static int try_tls(const served *s, const char *priorities, client *out)
 {
     client c = {.fd = connect_to(s)};
     assert_int_equal(gnutls_certificate_allocate_credentials(&c.credentials), 0);
     assert_int_equal(gnutls_init(&c.session, GNUTLS_CLIENT), 0);
-    assert_int_equal(gnutls_set_default_priority(c.session), 0);
+    assert_int_equal(priorities ? gnutls_priority_set_direct(c.session, priorities, NULL)
+                                : gnutls_set_default_priority(c.session),
+                     0);
     assert_int_equal(gnutls_credentials_set(c.session, GNUTLS_CRD_CERTIFICATE, c.credentials), 0);
     gnutls_transport_set_int(c.session, c.fd);
     gnutls_handshake_set_timeout(c.session, 60000);
     int error;
     do error = gnutls_handshake(c.session);
     while (error < 0 && !gnutls_error_is_fatal(error));
+    *out = c;
+    return error;
+}
+
+static client connect_tls(const served *s)
+{
+    client c;
+    const int error = try_tls(s, NULL, &c);
     if (error < 0) fail_msg("handshake: %s", gnutls_strerror(error));
     return c;
 }
@@ -169,6 +180,34 @@ static void requests_are_answered(void **state)
     c = connect_tls(&s);
     expect_models(&c);
     leave(&c);
+    assert_int_equal(stop_serving(&s, SIGTERM), 0);
+}
+
+static void old_versions_and_ciphers_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *priorities;
+        bool good;
+    } rows[] = {
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.3", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-GCM", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+CHACHA20-POLY1305", true},
+        {"LEGACY:-VERS-ALL:+VERS-TLS1.1", false},
+        {"LEGACY:-VERS-ALL:+VERS-TLS1.0", false},
+        {"LEGACY:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA", false},
+        {"LEGACY:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-CBC:+AES-256-CBC", false},
+    };
+    write_pair("first");
+    served s = serve_tls("");
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        client c;
+        const int error = try_tls(&s, rows[i].priorities, &c);
+        if ((error == 0) != rows[i].good) fail_msg("%s: %s", rows[i].priorities, gnutls_strerror(error));
+        if (rows[i].good) expect_models(&c);
+        leave(&c);
+    }
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
@@ -278,8 +317,11 @@ static void wrong_files_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_are_answered),         cmocka_unit_test(a_client_that_leaves_frees_its_session),
-        cmocka_unit_test(a_silent_connection_is_closed), cmocka_unit_test(a_hangup_reads_the_files_again),
+        cmocka_unit_test(requests_are_answered),
+        cmocka_unit_test(old_versions_and_ciphers_are_refused),
+        cmocka_unit_test(a_client_that_leaves_frees_its_session),
+        cmocka_unit_test(a_silent_connection_is_closed),
+        cmocka_unit_test(a_hangup_reads_the_files_again),
         cmocka_unit_test(wrong_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
