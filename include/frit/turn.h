@@ -41,7 +41,7 @@ typedef struct frit_chat_options {
 FRIT_API frit_status frit_chat_render(const frit_model *model, const frit_message *messages, size_t n_messages,
                                       const frit_chat_options *options, char *text, size_t capacity, size_t *n_bytes);
 // The tokens of that prompt; two-call pattern as in frit_tokenize. Control tokens come from the template alone, not
-// from roles or contents. A BOS is added where the model asks for one and the template wrote none.
+// from roles or contents. A rendered template is whole: no BOS and no EOS is added to what it wrote.
 FRIT_API frit_status frit_chat_tokenize(const frit_model *model, const frit_message *messages, size_t n_messages,
                                         const frit_chat_options *options, frit_token *tokens, size_t capacity,
                                         size_t *n_tokens);

@@ -186,7 +186,8 @@ static frit_status open_chat(opening *o)
 {
     frit_model *model = o->model;
     const frit_vocab *vocab = &model->vocab;
-    const frit_chat_tokens tokens = {piece_of(vocab, vocab->bos), piece_of(vocab, vocab->eos)};
+    const frit_chat_tokens tokens = {piece_of(vocab, vocab->bos), piece_of(vocab, vocab->eos),
+                                     vocab->n_prefix > 0 && vocab->prefix[0] == vocab->bos};
     if (o->options->chat_template) return open_named(o, &tokens);
     frit_str source = {"", 0};
     bool found;

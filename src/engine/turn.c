@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-enum { PROMPT_FLAGS = FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL };
+// A rendered template is whole: it has the BOS where its writer wants one, and no EOS after the place of the answer.
+enum { PROMPT_FLAGS = FRIT_TEXT_PARSE_SPECIAL };
 
 static frit_status check_chat(const frit_model *model)
 {

@@ -10,10 +10,18 @@
 #include <stdlib.h>
 
 // The replacement of a template that cannot be used.
-static const char chatml[] = "{% for message in messages %}"
-                             "{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}"
-                             "{% endfor %}"
-                             "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+#define CHATML                                                                        \
+    "{% for message in messages %}"                                                   \
+    "{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}" \
+    "{% endfor %}"                                                                    \
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+
+static const char chatml[] = CHATML, chatml_after_bos[] = "{{ bos_token }}" CHATML;
+
+static frit_str chatml_for(frit_chat_tokens tokens)
+{
+    return frit_str_of(tokens.begins ? chatml_after_bos : chatml);
+}
 
 // Families by strings in their templates; the first match counts. For display only.
 static const struct {
@@ -104,7 +112,7 @@ static frit_str copy(frit_arena *arena, frit_str text)
     return (frit_str){frit_arena_text(arena, text.len ? text.ptr : "", text.len), text.len};
 }
 
-static frit_status open_template(frit_chat *chat, frit_str source, const frit_log *log)
+static frit_status open_template(frit_chat *chat, frit_str source, frit_chat_tokens tokens, const frit_log *log)
 {
     chat->name = recognise(source);
     frit_status status = frit_template_new(&chat->template, source);
@@ -112,7 +120,7 @@ static frit_status open_template(frit_chat *chat, frit_str source, const frit_lo
     if (status == FRIT_OK || status == FRIT_E_MEMORY) return status;
     frit_log_say(log, FRIT_LOG_WARNING, "the chat template cannot be used, ChatML takes its place: %s", frit_error());
     chat->name = "chatml";
-    chat->source = frit_str_of(chatml);
+    chat->source = chatml_for(tokens);
     return frit_template_new(&chat->template, chat->source);
 }
 
@@ -127,7 +135,7 @@ frit_status frit_chat_new(frit_chat **out, frit_str source, frit_chat_tokens tok
     chat->source = copy(&chat->arena, source);
     if (log) chat->log = *log;
     atomic_flag_clear(&chat->warned);
-    frit_status status = open_template(chat, source, log);
+    frit_status status = open_template(chat, source, tokens, log);
     if (status == FRIT_OK && frit_arena_failed(&chat->arena))
         status = frit_fail_memory(source.len, "the chat template");
     if (status != FRIT_OK) {
@@ -145,7 +153,8 @@ frit_status frit_chat_guess(frit_chat **out, bool (*has)(const void *ctx, const 
 {
     const guess *row = guesses;
     while (row->mark && !has(ctx, row->mark)) row++;
-    FRIT_TRY(frit_chat_new(out, frit_str_of(row->source), tokens, log));
+    const frit_str source = row->source == chatml ? chatml_for(tokens) : frit_str_of(row->source);
+    FRIT_TRY(frit_chat_new(out, source, tokens, log));
     (*out)->guessed = true;
     (*out)->name = row->name;
     return FRIT_OK;

@@ -3,7 +3,7 @@
 // pure. Templates are programs in the Jinja language (template/template.h), run as Hugging Face transformers runs them.
 //
 // Templates write the BOS themselves where the model wants one. So tokenize the result with FRIT_TEXT_PARSE_SPECIAL
-// and the untrusted ranges; with FRIT_TEXT_SPECIAL too, a BOS is added only if the text does not begin with one.
+// and the untrusted ranges, and nothing before or after it.
 #pragma once
 #include "base/buf.h"
 #include "base/log.h"
@@ -18,6 +18,7 @@ typedef struct frit_chat frit_chat;
 
 typedef struct frit_chat_tokens {   // texts that templates insert; "" if the vocabulary has none
     frit_str bos, eos;
+    bool begins;   // texts of the model begin with `bos`, and so does ChatML where it takes a template's place
 } frit_chat_tokens;
 
 // FRIT_OK and *out = NULL if the template is empty. A template that cannot be parsed is replaced by ChatML, with a

@@ -7,7 +7,8 @@
 
 #include <jansson.h>
 
-static const frit_chat_tokens golden_tokens = {{"<BOS>", 5}, {"<EOS>", 5}};   // what the reference renders with
+static const frit_chat_tokens golden_tokens = {.bos = {"<BOS>", 5},
+                                               .eos = {"<EOS>", 5}};   // what the reference renders with
 
 // The template NAME.jinja.
 frit_chat *open_golden(const char *name);

@@ -74,6 +74,7 @@ static void add_vocab(building *t, int32_t n)
     gguf_add_array(&t->b, "tokenizer.ggml.token_type", FRIT_VALUE_I32, (uint64_t)n, kinds);
     gguf_add_u32(&t->b, "tokenizer.ggml.bos_token_id", 1);
     gguf_add_u32(&t->b, "tokenizer.ggml.eos_token_id", 2);
+    if (t->options->adds_eos) gguf_add_bool(&t->b, "tokenizer.ggml.add_eos_token", true);
     if (t->options->chat_template) gguf_add_text(&t->b, "tokenizer.chat_template", t->options->chat_template);
     free(pieces);
     free(tokens);

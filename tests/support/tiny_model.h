@@ -21,6 +21,7 @@ typedef struct tiny_options {
     int32_t n_pieces;         // of the vocabulary; 0: n_vocab; -1: the file has no vocabulary
     bool no_tensors;
     const char *chat_template;
+    bool adds_eos;              // texts end with the EOS
     const char *rope_scaling;   // by factor 4
     enum {
         TINY_NO_NEXT,

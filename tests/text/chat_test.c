@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-static const frit_chat_tokens tokens = {{"<BOS>", 5}, {"<EOS>", 5}};
+static const frit_chat_tokens tokens = {.bos = {"<BOS>", 5}, .eos = {"<EOS>", 5}};
 
 static json_t *load_json(const char *path)
 {
