@@ -52,9 +52,8 @@ static void find_marks(writing *w)
     frit_token one[MOST_MARKS], other[MOST_MARKS];
     size_t n_one, n_other, n = 0, m = 0;
     const frit_model *model = w->a->model;
-    const bool has_template =
-        frit_meta_find(&model->ckpt->meta, "tokenizer.chat_template") || model->vocab.chat_template.len > 0;
-    if (!has_template || !model->chat) return;   // another template takes its place, which the model does not know
+    if (model->chats->n == 0 || !model->chat)
+        return;   // another template takes its place, which the model does not know
     if (!read_chat(model, "Q", one, &n_one) || !read_chat(model, "7", other, &n_other)) return;
     while (n < n_one && n < n_other && one[n] == other[n]) n++;
     while (m < n_one - n && m < n_other - n && one[n_one - 1 - m] == other[n_other - 1 - m]) m++;

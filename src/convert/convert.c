@@ -195,6 +195,7 @@ static frit_status add_vocab(conversion *c)
         status = frit_meta_add_text(&c->meta, "tokenizer.ggml.model", "none");
     }
     FRIT_TRY(status);
+    FRIT_TRY(frit_chat_sources_write(&c->vocab.chats, &c->meta));
     if (is_exact) return FRIT_OK;
     frit_log_say(&c->log, FRIT_LOG_WARNING, "%s: no GGUF tokenizer splits text exactly like this model's%s", c->source,
                  has_json ? "; tokenizer.json is stored in the file too, which other engines may ignore" : "");

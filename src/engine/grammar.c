@@ -11,7 +11,7 @@ enum { WARM_NS = 50000000 };   // for the masks that are slow to make
 
 // Tokens with a text of their own. Marks are no text, whatever their name is, but where a grammar is about the marks of
 // reasoning and calls.
-static frit_str text_of(const frit_model *model, frit_token token, bool marks)
+static frit_str text_of(const frit_model *model, frit_token token, const frit_chat *chat)
 {
     static const frit_str none = {"", 0};
     if (token >= model->vocab.n || model->vocab.entries[token].is_end) return none;
@@ -19,7 +19,7 @@ static frit_str text_of(const frit_model *model, frit_token token, bool marks)
     if (kind == FRIT_TOKEN_NORMAL || kind == FRIT_TOKEN_BYTE || kind == FRIT_TOKEN_USER)
         return model->tokenizer->pieces[token];
     const frit_str piece = model->vocab.entries[token].piece;
-    return marks && frit_answer_has_mark(frit_chat_get_format(model->chat), true, piece) ? piece : none;
+    return chat && frit_answer_has_mark(frit_chat_get_format(chat), true, piece) ? piece : none;
 }
 
 // Whether a grammar may name a token: special ones too, but not those that end the answer.
@@ -55,7 +55,7 @@ static frit_status make_lists(const frit_token_trie *trie)
     return status;
 }
 
-static frit_status make_trie(frit_model *model, bool marks)
+static frit_status make_trie(struct frit_model_trie *made, frit_model *model, const frit_chat *chat)
 {
     const int32_t n = model->info.n_vocab;
     frit_str *pieces = malloc((size_t)n * sizeof *pieces);
@@ -63,20 +63,20 @@ static frit_status make_trie(frit_model *model, bool marks)
     int32_t n_ends = 0;
     frit_status status = pieces && ends ? FRIT_OK : frit_fail_memory((size_t)n * sizeof *pieces, "the vocabulary");
     for (int32_t i = 0; status == FRIT_OK && i < n; i++) {
-        pieces[i] = text_of(model, i, marks);
+        pieces[i] = text_of(model, i, chat);
         if (i < model->vocab.n && model->vocab.entries[i].is_end) ends[n_ends++] = i;
     }
-    if (status == FRIT_OK) status = frit_token_trie_new(&model->tries[marks].trie, pieces, n, ends, n_ends);
+    if (status == FRIT_OK) status = frit_token_trie_new(&made->trie, pieces, n, ends, n_ends);
     free(ends);
     for (int32_t i = 0; status == FRIT_OK && i < n; i++)
-        if (can_name(model, i)) frit_token_trie_name(model->tries[marks].trie, i);
-    if (status == FRIT_OK) status = make_lists(model->tries[marks].trie);
+        if (can_name(model, i)) frit_token_trie_name(made->trie, i);
+    if (status == FRIT_OK) status = make_lists(made->trie);
     if (status != FRIT_OK) {
-        frit_token_trie_free(model->tries[marks].trie);
-        model->tries[marks].trie = NULL;
+        frit_token_trie_free(made->trie);
+        made->trie = NULL;
     }
     if (status == FRIT_OK)
-        model->tries[marks].pieces = pieces;
+        made->pieces = pieces;
     else
         free(pieces);
     return status;
@@ -106,18 +106,20 @@ static frit_status compile(frit_automaton **out, const frit_model *model, frit_s
                      (int)options->kind);
 }
 
-static frit_status prepare(frit_grammar *grammar, frit_model *model, bool marks)
+static frit_status prepare(frit_grammar *grammar, frit_model *model, const frit_chat *chat)
 {
+    struct frit_model_trie *trie = &model->tries[!chat ? 0 : chat == model->tool_chat ? 2 : 1];
     frit_lock_take(model->trie_lock);
-    const frit_status status = model->tries[marks].trie ? FRIT_OK : make_trie(model, marks);
+    const frit_status status = trie->trie ? FRIT_OK : make_trie(trie, model, chat);
     frit_lock_give(model->trie_lock);
     FRIT_TRY(status);
-    grammar->trie = model->tries[marks].trie;
-    grammar->pieces = model->tries[marks].pieces;
+    grammar->trie = trie->trie;
+    grammar->pieces = trie->pieces;
     return frit_masks_new(&grammar->masks, grammar->automaton, grammar->trie, WARM_NS);
 }
 
-frit_status frit_grammar_of(frit_grammar **out, const frit_model *model, frit_automaton *automaton, bool marks)
+frit_status frit_grammar_of(frit_grammar **out, const frit_model *model, frit_automaton *automaton,
+                            const frit_chat *chat)
 {
     *out = NULL;
     frit_grammar *grammar = calloc(1, sizeof *grammar);
@@ -128,7 +130,7 @@ frit_status frit_grammar_of(frit_grammar **out, const frit_model *model, frit_au
     atomic_init(&grammar->n_refs, 1);
     grammar->automaton = automaton;
     grammar->n_vocab = model->info.n_vocab;
-    const frit_status status = prepare(grammar, (frit_model *)model, marks);
+    const frit_status status = prepare(grammar, (frit_model *)model, chat);
     if (status != FRIT_OK) {
         frit_grammar_free(grammar);
         return status;
@@ -160,5 +162,5 @@ frit_status frit_grammar_new(frit_grammar **out, const frit_model *model, const 
     FRIT_REQUIRE_UNUSED(options);
     frit_automaton *automaton;
     FRIT_TRY(frit_grammar_compile(&automaton, model, (frit_str){text, n_bytes}, options));
-    return frit_grammar_of(out, model, automaton, false);
+    return frit_grammar_of(out, model, automaton, NULL);
 }

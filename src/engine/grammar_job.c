@@ -23,7 +23,7 @@ static void work(void *ctx)
     frit_grammar_job *job = ctx;
     if (job->is_done) return;
     job->is_done = true;
-    job->status = frit_grammar_of(&job->grammar, job->model, job->automaton, false);
+    job->status = frit_grammar_of(&job->grammar, job->model, job->automaton, NULL);
     job->automaton = NULL;
     if (job->status != FRIT_OK) strncpy(job->failure, frit_error(), sizeof job->failure - 1);
 }

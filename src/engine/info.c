@@ -95,6 +95,7 @@ frit_status frit_model_describe(frit_model *model)
 {
     const frit_checkpoint *ckpt = model->ckpt;
     const frit_hparams *hp = &model->hp;
+    const bool has_chats = model->chats && model->chats->n > 0;
     frit_model_info *info = &model->info;
     *info = (frit_model_info){
         .kind = kind_of(model->arch),
@@ -104,7 +105,10 @@ frit_status frit_model_describe(frit_model *model)
         .format = ckpt->format,
         .file_type = file_type_of(ckpt),
         .tokenizer = model->tokenizer ? model->vocab.model : "none",
-        .chat_format = model->chat ? frit_chat_name(model->chat) : "",
+        .chat_format = model->chat        ? frit_chat_name(model->chat)
+                       : model->tool_chat ? frit_chat_name(model->tool_chat)
+                       : has_chats        ? "custom"
+                                          : "",
         .n_vocab = hp->n_vocab > 0 ? hp->n_vocab : model->vocab.n,
         .n_ctx_train = hp->n_ctx_train,
         .n_embd = hp->n_embd,

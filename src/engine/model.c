@@ -168,18 +168,32 @@ static frit_status check_named(const char *path, frit_str source)
     return status == FRIT_OK ? FRIT_OK : frit_fail(status, "%s: %s", path, frit_error());
 }
 
+// A template by the name that it has in the model's file, or by that of a file.
 static frit_status open_named(opening *o, const frit_chat_tokens *tokens)
 {
+    frit_model *model = o->model;
     const char *path = o->options->chat_template;
-    char *text;
+    char *text = NULL;
     size_t n_bytes;
-    FRIT_TRY(frit_file_read(path, MAX_TEMPLATE_BYTES, &text, &n_bytes));
-    const size_t n_mark = n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;   // a byte order mark
-    const frit_str source = {text + n_mark, n_bytes - n_mark};
+    frit_str source = frit_chat_sources_find(model->chats, path);
+    if (source.len == 0 || frit_path_get_kind(path) != FRIT_PATH_NONE) {
+        FRIT_TRY(frit_file_read(path, MAX_TEMPLATE_BYTES, &text, &n_bytes));
+        const size_t n_mark = n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;   // a byte order mark
+        source = (frit_str){text + n_mark, n_bytes - n_mark};
+    }
     frit_status status = check_named(path, source);
-    if (status == FRIT_OK) status = frit_chat_new(&o->model->chat, source, *tokens, &o->model->log);
+    if (status == FRIT_OK) status = frit_chat_new(&model->chat, source, *tokens, &model->log);
     free(text);
     return status;
+}
+
+static frit_status open_chats(opening *o, const frit_chat_tokens *tokens)
+{
+    frit_model *model = o->model;
+    const frit_str plain = frit_chat_sources_choose(model->chats, false),
+                   tools = frit_chat_sources_choose(model->chats, true);
+    FRIT_TRY(frit_chat_new(&model->chat, plain, *tokens, &model->log));
+    return tools.ptr != plain.ptr ? frit_chat_new(&model->tool_chat, tools, *tokens, &model->log) : FRIT_OK;
 }
 
 static frit_status open_chat(opening *o)
@@ -188,14 +202,27 @@ static frit_status open_chat(opening *o)
     const frit_vocab *vocab = &model->vocab;
     const frit_chat_tokens tokens = {piece_of(vocab, vocab->bos), piece_of(vocab, vocab->eos),
                                      vocab->n_prefix > 0 && vocab->prefix[0] == vocab->bos};
+    FRIT_TRY(frit_chat_sources_read(&model->own_chats, &model->ckpt->meta, &model->arena));
+    model->chats = model->own_chats.n > 0 ? &model->own_chats : &vocab->chats;
     if (o->options->chat_template) return open_named(o, &tokens);
-    frit_str source = {"", 0};
-    bool found;
-    FRIT_TRY(frit_meta_get_text(&model->ckpt->meta, "tokenizer.chat_template", &source, &found));
-    if (!found) source = vocab->chat_template;
-    FRIT_TRY(frit_chat_new(&model->chat, source, tokens, &model->log));
-    if (model->chat || !model->tokenizer) return FRIT_OK;
-    return frit_chat_guess(&model->chat, has_mark, vocab, tokens, &model->log);
+    if (model->chats->n > 0) return open_chats(o, &tokens);
+    return model->tokenizer ? frit_chat_guess(&model->chat, has_mark, vocab, tokens, &model->log) : FRIT_OK;
+}
+
+frit_status frit_model_get_chat(const frit_model *model, bool with_tools, const frit_chat **out)
+{
+    *out = with_tools && model->tool_chat ? model->tool_chat : model->chat;
+    if (*out) return FRIT_OK;
+    if (model->chats->n == 0)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary, so there can be no chat", model->info.path);
+    frit_buf names = {0};
+    frit_chat_sources_list(model->chats, &names);
+    const frit_status status =
+        frit_fail(FRIT_E_UNSUPPORTED,
+                  "%s: has the chat templates %s, none of which is the default; --chat-template NAME chooses one",
+                  model->info.path, names.data && !names.failed ? names.data : "?");
+    frit_buf_free(&names);
+    return status;
 }
 
 static frit_status open_text(opening *o)
@@ -293,6 +320,7 @@ void frit_model_free(frit_model *model)
         return;
     }
     frit_chat_free(model->chat);
+    frit_chat_free(model->tool_chat);
     frit_tokenizer_free(model->tokenizer);
     frit_vocab_deinit(&model->vocab);
     frit_stores_free(model->stores);

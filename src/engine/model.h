@@ -19,9 +19,12 @@ struct frit_model {
     frit_hparams hp;
     frit_weights weights;
     frit_vocab vocab;
-    frit_tokenizer *tokenizer;   // NULL for a file without text
-    frit_chat *chat;             // NULL for a file without text
-    bool vocab_only;             // weights are not bound: asked for, or the file has no tensors
+    frit_tokenizer *tokenizer;     // NULL for a file without text
+    frit_chat_sources own_chats;   // of the file's metadata
+    const frit_chat_sources *chats;
+    frit_chat *chat;        // NULL for a file without text, or if several templates have names of their own
+    frit_chat *tool_chat;   // of conversations with tools; NULL: the same
+    bool vocab_only;        // weights are not bound: asked for, or the file has no tensors
     frit_model_info info;
     const char **keys;               // [meta.n]: the metadata's keys, zero-terminated
     const char *sampling_sequence;   // general.sampling.sequence; NULL: the file has none
@@ -33,8 +36,8 @@ struct frit_model {
     struct frit_model_trie {
         frit_token_trie *trie;
         frit_str *pieces;   // [n_vocab]
-    } tries[2];             // prefix trees of the vocabulary, for grammars; made with the first of them (grammar.c).
-                            // [1]: special tokens that mark reasoning and calls are texts
+    } tries[3];             // prefix trees of the vocabulary, for grammars; made with the first of them (grammar.c).
+                            // [1], [2]: special tokens that mark reasoning and calls are texts, by chat and tool_chat
 };
 
 void frit_model_retain(frit_model *model);      // frit_model_free gives the reference back
@@ -50,6 +53,8 @@ frit_status frit_give_tokens(const frit_model *model, frit_str text, const frit_
                              size_t capacity, size_t *n_tokens);
 frit_encoding frit_encoding_of(unsigned flags, const frit_spans *untrusted, const frit_tokenize_limits *limits);
 frit_status frit_give_text(frit_status status, frit_buf *buf, char *text, size_t capacity, size_t *n_bytes);
+// The template of conversations with tools or without (model.c). FRIT_E_UNSUPPORTED without one.
+frit_status frit_model_get_chat(const frit_model *model, bool with_tools, const frit_chat **out);
 // Fills model->info and model->keys from the rest (info.c).
 frit_status frit_model_describe(frit_model *model);
 frit_status frit_model_copy_sampling(frit_model *model);   // recommend.c

@@ -30,7 +30,9 @@ frit_status frit_model_open_next(frit_model **out, frit_model *model)
     next->weights = model->weights;
     next->vocab = model->vocab;
     next->tokenizer = model->tokenizer;
+    next->chats = model->chats;
     next->chat = model->chat;
+    next->tool_chat = model->tool_chat;
     next->info = model->info;
     next->keys = model->keys;
     next->sampling_sequence = model->sampling_sequence;

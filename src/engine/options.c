@@ -16,7 +16,7 @@ static const frit_option model_rows[] = {
           .help = "quantize matrices while loading: q8_0, q4_k, f16, ..., as 'frit convert --type' does"),
     MODEL(chat_template, .name = "chat-template", .aliases = "chat-template-file", .type = FRIT_OPTION_TEXT,
           .metavar = "FILE",
-          .help = "use the chat template in this file instead of the model's own"),
+          .help = "use the chat template in this file, or the model's own of this name"),
     MODEL(rope_scaling, .name = "rope-scaling", .type = FRIT_OPTION_CHOICE, .choices = "none|linear|yarn",
           .metavar = "KIND", .help = "how positions beyond the original context are rotated; else as the file says"),
     MODEL(rope_scale, .name = "rope-scale", .type = FRIT_OPTION_FLOAT, .min = 0, .max = 1e6, .metavar = "N",

@@ -36,8 +36,9 @@ static frit_status render_json(const frit_model *model, const char *source, json
         json_object_set_new(variables, "add_generation_prompt", json_true());
     if (source) return render_source(model, source, variables, out);
     if (!model) return frit_fail(FRIT_E_INVALID, "neither a model nor a template's source is given");
-    if (!model->chat) return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no chat template", model->info.path);
-    return frit_chat_apply_json(model->chat, variables, out, NULL);
+    const frit_chat *chat;
+    FRIT_TRY(frit_model_get_chat(model, json_array_size(json_object_get(variables, "tools")) > 0, &chat));
+    return frit_chat_apply_json(chat, variables, out, NULL);
 }
 
 frit_status frit_chat_render_json(const frit_model *model, const char *source, const char *variables,

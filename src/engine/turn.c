@@ -8,12 +8,6 @@
 // A rendered template is whole: it has the BOS where its writer wants one, and no EOS after the place of the answer.
 enum { PROMPT_FLAGS = FRIT_TEXT_PARSE_SPECIAL };
 
-static frit_status check_chat(const frit_model *model)
-{
-    if (model->chat) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary, so there can be no chat", model->info.path);
-}
-
 // ------------------------------------------------------------------------------------- rendering
 
 // A last message that goes on ends where its content does: at the last mark, as others may be in the messages.
@@ -30,10 +24,10 @@ static frit_status cut_at_mark(frit_buf *prompt, frit_spans *untrusted)
     return FRIT_OK;
 }
 
-static frit_status render(const frit_model *model, const frit_conversation *conversation, frit_buf *prompt,
+static frit_status render(const frit_chat *chat, const frit_conversation *conversation, frit_buf *prompt,
                           frit_spans *untrusted)
 {
-    FRIT_TRY(frit_chat_apply_json(model->chat, conversation->variables, prompt, untrusted));
+    FRIT_TRY(frit_chat_apply_json(chat, conversation->variables, prompt, untrusted));
     if (prompt->failed) return frit_fail_memory(prompt->len, "a prompt");
     return conversation->continues ? cut_at_mark(prompt, untrusted) : FRIT_OK;
 }
@@ -54,15 +48,16 @@ static json_t *messages_json(const frit_message *messages, size_t n)
 static frit_status render_messages(const frit_model *model, const frit_message *messages, size_t n_messages,
                                    const frit_chat_options *options, frit_buf *out, frit_spans *untrusted)
 {
-    FRIT_TRY(check_chat(model));
+    const frit_chat *chat;
+    FRIT_TRY(frit_model_get_chat(model, false, &chat));
     json_t *list = messages_json(messages, n_messages);
     if (!list) return frit_fail(FRIT_E_INVALID, "a message's role or content is missing or not UTF-8");
     bool generate = !options || !options->no_generation_prompt;
     json_t *request = json_pack("{s:o, s:b}", "messages", list, "add_generation_prompt", generate);
     frit_conversation conversation = {0};
     frit_status status = request ? FRIT_OK : frit_fail_memory(n_messages, "messages");
-    if (status == FRIT_OK) status = frit_conversation_read(&conversation, model->chat, request);
-    if (status == FRIT_OK) status = render(model, &conversation, out, untrusted);
+    if (status == FRIT_OK) status = frit_conversation_read(&conversation, chat, request);
+    if (status == FRIT_OK) status = render(chat, &conversation, out, untrusted);
     frit_conversation_free(&conversation);
     json_decref(request);
     return status;
@@ -118,14 +113,15 @@ frit_status frit_chat_tokenize(const frit_model *model, const frit_message *mess
 
 static frit_status open_turn(frit_turn *turn, const json_t *request)
 {
-    const answer_format *format = frit_chat_get_format(turn->model->chat);
     frit_conversation conversation;
-    FRIT_TRY(frit_conversation_read(&conversation, turn->model->chat, request));
+    FRIT_TRY(frit_model_get_chat(turn->model, frit_conversation_has_tools(request), &turn->chat));
+    FRIT_TRY(frit_conversation_read(&conversation, turn->chat, request));
+    const answer_format *format = frit_chat_get_format(turn->chat);
     turn->tools = json_incref(conversation.tools);
     turn->must_call = conversation.must_call;
     turn->continues = conversation.continues;
     frit_buf *prompt = &turn->prompt;
-    frit_status status = render(turn->model, &conversation, prompt, &turn->untrusted);
+    frit_status status = render(turn->chat, &conversation, prompt, &turn->untrusted);
     if (status == FRIT_OK && conversation.must_call_name) {
         turn->only = strdup(conversation.must_call_name);
         if (!turn->only) status = frit_fail_memory(strlen(conversation.must_call_name), "a tool's name");
@@ -147,7 +143,6 @@ frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *
     *out = NULL;
     FRIT_REQUIRE(model);
     FRIT_REQUIRE(conversation);
-    FRIT_TRY(check_chat(model));
     json_error_t error;
     json_t *request = json_loadb(conversation, n_bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!request)
@@ -221,8 +216,7 @@ bool frit_turn_shows(const frit_turn *turn, frit_token token)
     FRIT_REQUIRE_OR(false, turn);
     const frit_vocab *vocab = &turn->model->vocab;
     if (token < 0 || token >= vocab->n) return false;
-    return frit_answer_has_mark(frit_chat_get_format(turn->model->chat), turn->tools != NULL,
-                                vocab->entries[token].piece);
+    return frit_answer_has_mark(frit_chat_get_format(turn->chat), turn->tools != NULL, vocab->entries[token].piece);
 }
 
 bool frit_turn_is_thinking(const frit_turn *turn)

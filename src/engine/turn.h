@@ -8,9 +8,10 @@
 
 struct frit_turn {
     frit_model *model;   // kept alive
-    json_t *tools;       // NULL: none
-    bool must_call;      // tool_choice
-    char *only;          // ... of this tool; NULL: any
+    const frit_chat *chat;
+    json_t *tools;    // NULL: none
+    bool must_call;   // tool_choice
+    char *only;       // ... of this tool; NULL: any
     bool continues, is_thinking;
     frit_buf prompt;
     frit_spans untrusted;   // of the prompt: what comes from the conversation

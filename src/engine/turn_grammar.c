@@ -38,7 +38,7 @@ frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn, const f
     FRIT_REQUIRE_UNUSED(options);
     const frit_turn_grammar_options *o = options ? options : &defaults;
     if (!o->format && !turn->must_call && !frit_answer_has_strict(turn->tools)) return FRIT_OK;
-    const answer_format *format = frit_chat_get_format(turn->model->chat);
+    const answer_format *format = frit_chat_get_format(turn->chat);
     const frit_str prompt = {turn->prompt.data ? turn->prompt.data : "", turn->prompt.len};
     const bool may_think = frit_answer_may_think(format, prompt, turn->continues);
     const frit_answer_grammar answer = {
@@ -56,5 +56,5 @@ frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn, const f
     };
     frit_automaton *automaton = NULL;
     FRIT_TRY(frit_answer_compile(&automaton, &answer));
-    return frit_grammar_of(out, turn->model, automaton, true);
+    return frit_grammar_of(out, turn->model, automaton, turn->chat);
 }

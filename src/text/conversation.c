@@ -436,6 +436,12 @@ static frit_status read_request(reading *r, frit_conversation *out, const json_t
     return set_tools(r, out, request);
 }
 
+bool frit_conversation_has_tools(const json_t *request)
+{
+    const char *choice = json_string_value(json_object_get(request, "tool_choice"));
+    return json_array_size(json_object_get(request, "tools")) > 0 && (!choice || strcmp(choice, "none") != 0);
+}
+
 frit_status frit_conversation_read(frit_conversation *out, const frit_chat *chat, const json_t *request)
 {
     *out = (frit_conversation){.variables = json_object()};

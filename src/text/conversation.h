@@ -19,6 +19,8 @@ typedef struct frit_conversation {
 // The end of a message that is continued.
 #define FRIT_CONVERSATION_MARK "\xee\x80\x80\xee\x80\x81"
 
+// Whether the request has tools that the model may call, which may have a template of their own.
+bool frit_conversation_has_tools(const json_t *request);
 // FRIT_E_INVALID with an error that begins with the place: "messages[2].content: ...". `request` must outlive it.
 frit_status frit_conversation_read(frit_conversation *out, const frit_chat *chat, const json_t *request);
 void frit_conversation_free(frit_conversation *conversation);

@@ -4,7 +4,7 @@
 //     tokenizer_config.json       special tokens by role, added tokens, chat template
 //     special_tokens_map.json     special tokens by role, where the former has none
 //     generation_config.json, config.json     tokens that end an answer
-//     chat_template.jinja         the chat template, if it is in its own file
+//     chat_template.json, chat_template.jinja, additional_chat_templates/NAME.jinja    chat templates in their own files
 #include "text/vocab_file.h"
 
 #include "base/file.h"
@@ -160,37 +160,90 @@ static frit_status read_added(frit_vocab *vocab, const json_t *added, frit_arena
 
 // ------------------------------------------------------------------------------------- the chat template
 
-static frit_status keep_template(frit_vocab *vocab, frit_str text, frit_arena *arena)
+typedef struct templates {
+    frit_chat_sources *all;
+    frit_arena *arena;
+} templates;
+
+static frit_status keep_template(const templates *t, frit_str name, frit_str text)
 {
-    vocab->chat_template = (frit_str){frit_arena_text(arena, text.ptr, text.len), text.len};
-    return vocab->chat_template.ptr ? FRIT_OK : frit_fail_memory(text.len, "the chat template");
+    return frit_chat_sources_set(t->all, name, text, t->arena);
 }
 
-// A text, or a list of {"name", "template"} of which "default" is meant.
-static frit_status read_template(frit_vocab *vocab, const json_t *json, frit_arena *arena)
+// A text, {NAME: text}, or a list of {"name", "template"}.
+static frit_status read_template(const templates *t, const json_t *json)
 {
     size_t i;
+    const char *name;
     json_t *item;
-    frit_str text = json_is_string(json) ? text_of(json) : (frit_str){"", 0};
-    json_array_foreach(json, i, item) if (frit_str_is(text_of(json_object_get(item, "name")), "default")) text =
-        text_of(json_object_get(item, "template"));
-    return text.len > 0 ? keep_template(vocab, text, arena) : FRIT_OK;
+    if (json_is_string(json)) return keep_template(t, frit_str_of("default"), text_of(json));
+    json_object_foreach((json_t *)(uintptr_t)json, name, item)
+        FRIT_TRY(keep_template(t, frit_str_of(name), text_of(item)));
+    json_array_foreach(json, i, item)
+        FRIT_TRY(keep_template(t, text_of(json_object_get(item, "name")), text_of(json_object_get(item, "template"))));
+    return FRIT_OK;
 }
 
-static frit_status read_template_file(frit_vocab *vocab, const char *folder, frit_arena *arena)
+static frit_status read_template_file(const templates *t, const char *folder, const char *file, frit_str name)
 {
     frit_buf path = {0};
     char *text = NULL;
     size_t n = 0;
-    frit_buf_printf(&path, "%s/chat_template.jinja", folder);
+    frit_buf_printf(&path, "%s/%s", folder, file);
     frit_status status = path.failed ? frit_fail_memory(path.len, "a path") : FRIT_OK;
     if (status == FRIT_OK && frit_path_get_kind(path.data) == FRIT_PATH_FILE) {
         status = frit_file_read(path.data, max_bytes, &text, &n);
-        if (status == FRIT_OK) status = keep_template(vocab, (frit_str){text, n}, arena);
+        if (status == FRIT_OK) status = keep_template(t, name, (frit_str){text, n});
     }
     free(text);
     frit_buf_free(&path);
     return status;
+}
+
+typedef struct listing {
+    const templates *t;
+    const char *folder;
+    frit_status status;
+} listing;
+
+static void read_named_file(void *ctx, const char *file, uint64_t n_bytes, int64_t changed)
+{
+    static const char ending[] = ".jinja";
+    listing *l = ctx;
+    const size_t n = strlen(file), n_ending = sizeof ending - 1;
+    (void)n_bytes;
+    (void)changed;
+    if (l->status != FRIT_OK || n <= n_ending || strcmp(file + n - n_ending, ending) != 0) return;
+    l->status = read_template_file(l->t, l->folder, file, (frit_str){file, n - n_ending});
+}
+
+// The order of a folder's files is the file system's.
+static int compare_names(const void *a, const void *b)
+{
+    const frit_str x = ((const frit_named_template *)a)->name, y = ((const frit_named_template *)b)->name;
+    const int order = memcmp(x.ptr, y.ptr, x.len < y.len ? x.len : y.len);
+    return order ? order : (x.len > y.len) - (x.len < y.len);
+}
+
+// Files take the place of what tokenizer_config.json has, but for its default where they have none.
+static frit_status read_template_files(const templates *given, const char *folder)
+{
+    frit_chat_sources found = {.n = 0};
+    const templates t = {&found, given->arena};
+    FRIT_TRY(read_template_file(&t, folder, "chat_template.jinja", frit_str_of("default")));
+    frit_buf path = {0};
+    frit_buf_printf(&path, "%s/additional_chat_templates", folder);
+    if (path.failed) return frit_fail_memory(path.len, "a path");
+    listing l = {&t, path.data, FRIT_OK};
+    if (frit_path_get_kind(path.data) == FRIT_PATH_FOLDER) frit_folder_each(path.data, read_named_file, &l);
+    frit_buf_free(&path);
+    FRIT_TRY(l.status);
+    if (found.n == 0) return FRIT_OK;
+    if (frit_chat_sources_find(&found, "default").len == 0)
+        FRIT_TRY(keep_template(&t, frit_str_of("default"), frit_chat_sources_find(given->all, "default")));
+    qsort(found.items, found.n, sizeof *found.items, compare_names);
+    *given->all = found;
+    return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------------- the whole
@@ -209,9 +262,10 @@ static frit_status use(frit_vocab *vocab, const config *c, const char *folder, f
     else
         FRIT_TRY(read_ends(vocab, "config.json", c->model, log));
     FRIT_TRY(read_around(vocab, c->tokenizer, arena));
-    FRIT_TRY(read_template(vocab, json_object_get(c->tokenizer, "chat_template"), arena));
-    FRIT_TRY(read_template(vocab, json_object_get(c->template, "chat_template"), arena));
-    return read_template_file(vocab, folder, arena);
+    const templates t = {&vocab->chats, arena};
+    FRIT_TRY(read_template(&t, json_object_get(c->tokenizer, "chat_template")));
+    FRIT_TRY(read_template(&t, json_object_get(c->template, "chat_template")));
+    return read_template_files(&t, folder);
 }
 
 frit_status frit_json_read_config(frit_vocab *vocab, const char *folder, frit_arena *arena, const frit_log *log)

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "format/meta.h"
+#include "text/chat_sources.h"
 #include "text/index.h"
 #include "text/pipeline.h"
 #include "text/trie.h"
@@ -62,20 +63,20 @@ typedef struct frit_vocab {
 
     // How the model works on words; each kind knows its own.
     frit_pipeline pipeline;
-    bool by_score;            // BPE: pairs merge by the score of what they become, not by a list
-    bool whole_words;         // BPE: a word that is a token is not merged
-    bool whole_newlines;      // BPE: a run of newlines that is a token is not merged
-    bool byte_fallback;       // what is no token becomes the tokens of its bytes
-    bool fuse_unknown;        // neighbouring unknown tokens become one
-    bool unknown_parts;       // without an unknown token, what the vocabulary lacks still keeps its neighbours apart
-    bool single_precision;    // Unigram: scores are added as floats
-    frit_str word_prefix;     // WordPiece: the pieces that open a word begin with it
-    frit_str inner_prefix;    // BPE, WordPiece: the others do
-    frit_str word_suffix;     // BPE: the pieces that close a word end with it
-    int32_t max_word_chars;   // WordPiece: longer words are unknown; 0: no limit
-    frit_trie *symbols;       // user-defined symbols that the model itself keeps whole; NULL: they are cut out before
-    frit_str chat_template;   // of a tokenizer's own files
-    void *text;               // what pieces may lie in, freed with the vocabulary
+    bool by_score;             // BPE: pairs merge by the score of what they become, not by a list
+    bool whole_words;          // BPE: a word that is a token is not merged
+    bool whole_newlines;       // BPE: a run of newlines that is a token is not merged
+    bool byte_fallback;        // what is no token becomes the tokens of its bytes
+    bool fuse_unknown;         // neighbouring unknown tokens become one
+    bool unknown_parts;        // without an unknown token, what the vocabulary lacks still keeps its neighbours apart
+    bool single_precision;     // Unigram: scores are added as floats
+    frit_str word_prefix;      // WordPiece: the pieces that open a word begin with it
+    frit_str inner_prefix;     // BPE, WordPiece: the others do
+    frit_str word_suffix;      // BPE: the pieces that close a word end with it
+    int32_t max_word_chars;    // WordPiece: longer words are unknown; 0: no limit
+    frit_trie *symbols;        // user-defined symbols that the model itself keeps whole; NULL: they are cut out before
+    frit_chat_sources chats;   // of a tokenizer's own files
+    void *text;                // what pieces may lie in, freed with the vocabulary
 } frit_vocab;
 
 // `expected`: what the embedding table holds, or 0 if unknown; a model without text ("none", "no_vocab") has as many.

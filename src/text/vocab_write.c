@@ -460,8 +460,5 @@ static frit_status write_model(const writing *w, bool *is_exact)
 frit_status frit_vocab_write(const frit_vocab *vocab, frit_meta *meta, bool *is_exact)
 {
     const writing w = {vocab, meta, meta->arena};
-    FRIT_TRY(write_model(&w, is_exact));
-    if (vocab->chat_template.len == 0) return FRIT_OK;
-    return frit_meta_add(meta, frit_str_of("tokenizer.chat_template"),
-                         (frit_value){.type = FRIT_VALUE_TEXT, .text = vocab->chat_template});
+    return write_model(&w, is_exact);
 }

@@ -10,7 +10,7 @@
 
 #define FRIT_KEY_TOKENIZER_JSON "tokenizer.huggingface.json"
 
-// Adds tokenizer.ggml.* and tokenizer.chat_template to `meta`, in its arena; texts may be borrowed from the vocabulary.
+// Adds tokenizer.ggml.* to `meta`, in its arena; texts may be borrowed from the vocabulary.
 // *is_exact: the keys cut text as the vocabulary does. FRIT_E_UNSUPPORTED for kinds that GGUF has no model for; `meta`
 // has no new keys then.
 frit_status frit_vocab_write(const frit_vocab *vocab, frit_meta *meta, bool *is_exact);

@@ -80,7 +80,8 @@ class Model:
     vocab_only: only its text is needed; no engine can be made of it.
     use_mmap: False reads the file into memory instead of mapping it.
     type: quantize the matrices while an engine loads them ("q8_0", "q4_k_m", ...); None: as the file has them.
-    chat_template: path of a file with a template that takes the place of the model's own.
+    chat_template: path of a file with a template that takes the place of the model's own, or the name of one of the
+    model's own, where it has several.
     progress: called with 0...1; returning False cancels (CancelledError).
     rope_*, yarn_*: how positions are rotated, where that is not what the file says; 0 and None: as it says.
     Warnings about the file go to the logger "frit".
