@@ -76,6 +76,9 @@ static const guess guesses[] = {
     {NULL, "chatml", chatml},
 };
 
+// Steps that all probes together may take, which is far more than those of published templates do.
+enum { PROBE_STEPS = 5 * 1000 * 1000 };
+
 struct frit_chat {
     frit_template *template;
     const char *name;
@@ -84,6 +87,7 @@ struct frit_chat {
     answer_format format;
     bool guessed;
     atomic_flag warned;   // about the assumed template
+    int64_t n_left;       // steps of probes
     frit_log log;
     frit_arena arena;
 };
@@ -114,10 +118,13 @@ static frit_str copy(frit_arena *arena, frit_str text)
 
 static frit_status open_template(frit_chat *chat, frit_str source, frit_chat_tokens tokens, const frit_log *log)
 {
-    chat->name = recognise(source);
     frit_status status = frit_template_new(&chat->template, source);
-    if (status == FRIT_OK) frit_template_allow_changes(chat->template);
-    if (status == FRIT_OK || status == FRIT_E_MEMORY) return status;
+    if (status == FRIT_E_MEMORY) return status;
+    if (status == FRIT_OK) {
+        frit_template_allow_changes(chat->template);
+        chat->name = recognise(source);
+        return FRIT_OK;
+    }
     frit_log_say(log, FRIT_LOG_WARNING, "the chat template cannot be used, ChatML takes its place: %s", frit_error());
     chat->name = "chatml";
     chat->source = chatml_for(tokens);
@@ -135,6 +142,7 @@ frit_status frit_chat_new(frit_chat **out, frit_str source, frit_chat_tokens tok
     chat->source = copy(&chat->arena, source);
     if (log) chat->log = *log;
     atomic_flag_clear(&chat->warned);
+    chat->n_left = PROBE_STEPS;
     frit_status status = open_template(chat, source, tokens, log);
     if (status == FRIT_OK && frit_arena_failed(&chat->arena))
         status = frit_fail_memory(source.len, "the chat template");
@@ -199,16 +207,35 @@ frit_status frit_chat_apply_json(const frit_chat *chat, const json_t *variables,
     return frit_chat_apply_at(chat, variables, &now, out, untrusted);
 }
 
-frit_status frit_chat_apply_at(const frit_chat *chat, const json_t *variables, const struct tm *now, frit_buf *out,
-                               frit_spans *untrusted)
+static frit_status apply(const frit_chat *chat, const json_t *variables, const struct tm *now, frit_buf *out,
+                         frit_spans *untrusted, int64_t *n_steps)
 {
     json_t *all = json_copy((json_t *)variables);   // shallow; only references are counted
     json_t *bos = json_stringn_nocheck(chat->bos.ptr, chat->bos.len);
     json_t *eos = json_stringn_nocheck(chat->eos.ptr, chat->eos.len);
-    bool made =
+    const bool made =
         all && json_object_set_new(all, "bos_token", bos) == 0 && json_object_set_new(all, "eos_token", eos) == 0;
-    frit_status status = made ? frit_template_render(chat->template, all, now, out, untrusted)
-                              : frit_fail_memory(chat->bos.len + chat->eos.len, "the variables of a chat template");
+    frit_status status = FRIT_OK;
+    if (!made)
+        status = frit_fail_memory(chat->bos.len + chat->eos.len, "the variables of a chat template");
+    else if (n_steps)
+        status = frit_template_render_within(chat->template, all, now, out, untrusted, n_steps);
+    else
+        status = frit_template_render(chat->template, all, now, out, untrusted);
     json_decref(all);
+    return status;
+}
+
+frit_status frit_chat_apply_at(const frit_chat *chat, const json_t *variables, const struct tm *now, frit_buf *out,
+                               frit_spans *untrusted)
+{
+    return apply(chat, variables, now, out, untrusted, NULL);
+}
+
+frit_status frit_chat_probe(const frit_chat *chat, const json_t *variables, const struct tm *now, frit_buf *out)
+{
+    int64_t n_steps = chat->n_left;
+    const frit_status status = apply(chat, variables, now, out, NULL, &n_steps);
+    ((frit_chat *)chat)->n_left -= n_steps < chat->n_left ? n_steps : chat->n_left;   // before others see the chat
     return status;
 }

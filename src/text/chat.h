@@ -42,4 +42,6 @@ frit_status frit_chat_apply_json(const frit_chat *chat, const struct json_t *var
 // ... at a given time.
 frit_status frit_chat_apply_at(const frit_chat *chat, const struct json_t *variables, const struct tm *now,
                                frit_buf *out, frit_spans *untrusted);
+// ... of a sample conversation (chat_shape.h), while the chat is opened: all of them together have a limit of steps.
+frit_status frit_chat_probe(const frit_chat *chat, const struct json_t *variables, const struct tm *now, frit_buf *out);
 void frit_chat_free(frit_chat *chat);

@@ -80,7 +80,7 @@ bool frit_probe_render(const frit_chat *chat, json_t *conversation, frit_buf *ou
 {
     static const struct tm day = {.tm_year = 126, .tm_mday = 2, .tm_hour = 3, .tm_wday = 5, .tm_yday = 1};
     frit_buf_clear(out);
-    bool good = conversation && frit_chat_apply_at(chat, conversation, &day, out, NULL) == FRIT_OK && !out->failed;
+    bool good = conversation && frit_chat_probe(chat, conversation, &day, out) == FRIT_OK && !out->failed;
     json_decref(conversation);
     return good;
 }

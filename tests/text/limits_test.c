@@ -3,6 +3,7 @@
 // Each case runs in a process of its own, whose time and memory the system counts.
 #include "support/support.h"
 
+#include "text/chat.h"
 #include "text/template/template.h"
 #include "text/tokenizer.h"
 #include "text/vocab_file.h"
@@ -37,6 +38,24 @@ static frit_status render(const char *source)
     frit_buf_free(&out);
     frit_template_free(template);
     json_decref(variables);
+    return status;
+}
+
+// Opens a template as a model's own: sample conversations are rendered to find out what it supports. One that cannot be
+// used is replaced, so that the sentence is that of a warning.
+static void keep_sentence(void *ctx, frit_log_level level, const char *sentence)
+{
+    (void)ctx;
+    (void)level;
+    frit_fail_say("%s", sentence);
+}
+
+static frit_status open_chat(const char *source)
+{
+    frit_chat *chat;
+    const frit_log log = {keep_sentence, NULL};
+    const frit_status status = frit_chat_new(&chat, frit_str_of(source), (frit_chat_tokens){.begins = false}, &log);
+    if (status == FRIT_OK) frit_chat_free(chat);
     return status;
 }
 
@@ -149,6 +168,35 @@ static const bad_case cases[] = {
      .n = 10000,
      .tail = "{% endif %}",
      .may_pass = true},
+    // Templates of a model.
+    {.name = "opened: loops in loops",
+     .run = open_chat,
+     .may_pass = true,
+     .head = "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}"},
+    {.name = "opened: lists in lists, printed",
+     .run = open_chat,
+     .may_pass = true,
+     .head =
+         "{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}{{ ns.a }}"},
+    {.name = "opened: lists in lists, as JSON with long indents",
+     .run = open_chat,
+     .may_pass = true,
+     .head = "{% set ns = namespace(a=[1]) %}{% for i in range(400) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}"
+             "{{ ns.a | tojson(indent='x' * 1000000) }}"},
+    {.name = "opened: calls of a megabyte of brackets",
+     .run = open_chat,
+     .may_pass = true,
+     .head = "{% for m in messages %}{{ m.content }}{% if m.tool_calls %}{{ '[' * 1000000 }}"
+             "{{ m.tool_calls | tojson }}{% endif %}{% endfor %}"},
+    {.name = "opened: 10 MB of outputs", .run = open_chat, .may_pass = true, .unit = "{{a}}", .n = 2000000},
+    {.name = "opened: 1 MB of outputs", .run = open_chat, .may_pass = true, .unit = "{{a}}", .n = 200000},
+    {.name = "opened: a megabyte of additions",
+     .run = open_chat,
+     .may_pass = true,
+     .head = "{{ 1",
+     .unit = "+1",
+     .n = 500000,
+     .tail = " }}"},
     // Tokenizer files.
     {.name = "merges that go in a circle",
      .run = tokenize,

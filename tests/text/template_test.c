@@ -403,6 +403,102 @@ static void lists_change_only_where_the_template_was_allowed_to(void **state)
     }
 }
 
+static int64_t steps_of(frit_str source, frit_status *status)
+{
+    int64_t n_steps = 20 * 1000 * 1000;
+    frit_template *template;
+    frit_buf out = {0};
+    json_t *variables = json_object();
+    assert_ok(frit_template_new(&template, source));
+    *status = frit_template_render_within(template, variables, &now, &out, NULL, &n_steps);
+    json_decref(variables);
+    frit_template_free(template);
+    frit_buf_free(&out);
+    return n_steps;
+}
+
+// Names are found by looking at all of them, which costs steps where there are many.
+static void many_names_cost_steps(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *unit;
+        int n;
+        frit_status status;
+    } rows[] = {
+        {"{%% set v%d=1 %%}", 40, FRIT_OK},
+        {"{%% set v%d=1 %%}", 5000, FRIT_OK},
+        {"{%% set v%d=1 %%}", 45000, FRIT_E_LIMIT},
+        {"{%% macro m%d()%%}{%%endmacro%%}", 5000, FRIT_OK},
+        {"{{v%d}}", 50000, FRIT_OK},   // of none there is anything to look at
+        {"{%% set ns.v%d=1 %%}", 30000, FRIT_E_LIMIT},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        frit_buf source = {0};
+        frit_status status;
+        frit_buf_text(&source, "{% set ns = namespace() %}");
+        for (int k = 0; k < rows[i].n; k++) {
+            char unit[64];
+            snprintf(unit, sizeof unit, rows[i].unit, k);
+            frit_buf_text(&source, unit);
+        }
+        const int64_t n_steps = steps_of((frit_str){source.data, source.len}, &status);
+        const int64_t n = rows[i].n, least = strstr(rows[i].unit, "{{") || n < 64 ? n : n * n / 2 / 40;
+        if (status != rows[i].status) fail_msg("row %zu: status %d after %lld steps", i, status, (long long)n_steps);
+        if (status == FRIT_OK && n_steps < least) fail_msg("row %zu: %lld steps", i, (long long)n_steps);
+        if (status == FRIT_OK && n < 64) assert_true(n_steps < 4 * n + 16);   // of few names nothing is counted
+        if (status != FRIT_OK) assert_non_null(strstr(frit_error(), "takes more than 20000000 steps"));
+        frit_buf_free(&source);
+    }
+}
+
+static void a_template_has_two_megabytes_and_so_many_tokens_at_most(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *unit;
+        size_t n;
+        const char *sentence;
+    } rows[] = {
+        {"{{a}}", 160000, NULL},
+        {"{{a}}", 170000, "line 1: more than 500000 names, marks and texts"},
+        {"a", 2 << 20, NULL},
+        {"a", (2 << 20) + 1, "the chat template has 2097153 bytes, expected at most 2097152"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        frit_buf source = {0};
+        frit_template *template;
+        for (size_t k = 0; k < rows[i].n; k++) frit_buf_text(&source, rows[i].unit);
+        const frit_status status = frit_template_new(&template, (frit_str){source.data, source.len});
+        if (rows[i].sentence)
+            assert_fails(status, FRIT_E_LIMIT, rows[i].sentence);
+        else
+            assert_ok(status);
+        frit_template_free(template);
+        frit_buf_free(&source);
+    }
+}
+
+// Two to the sixty items would be printed, of which the first 16 MiB are.
+static void printing_ends_where_a_text_is_too_long(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"{{ ns.a }}", "{{ ns.a | tojson }}", "{{ ns.a | string | length }}",
+                                       "{{ ns.a | tojson(indent='x' * 10000) }}"};
+    for (size_t i = 0; i < FRIT_COUNT(ends); i++) {
+        char source[256];
+        frit_status status;
+        snprintf(source, sizeof source,
+                 "{%% set ns = namespace(a=[1]) %%}{%% for i in range(60) %%}{%% set ns.a = [ns.a, ns.a] %%}"
+                 "{%% endfor %%}%s",
+                 ends[i]);
+        const int64_t n_steps = steps_of(frit_str_of(source), &status);
+        assert_int_equal(status, FRIT_E_LIMIT);
+        assert_non_null(strstr(frit_error(), "more than 16 MiB"));
+        assert_true(n_steps < 10 * 1000 * 1000);   // a step is an item or more
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,6 +517,9 @@ int main(void)
         cmocka_unit_test(syntax_errors_name_the_line),
         cmocka_unit_test(the_sandbox_hides_what_changes_or_reveals),
         cmocka_unit_test(a_template_cannot_run_or_grow_for_ever),
+        cmocka_unit_test(many_names_cost_steps),
+        cmocka_unit_test(a_template_has_two_megabytes_and_so_many_tokens_at_most),
+        cmocka_unit_test(printing_ends_where_a_text_is_too_long),
         cmocka_unit_test(nesting_is_limited_when_it_is_parsed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,8 @@
 
 #include <jansson.h>
 
+enum { MOST_CALL = 1 << 14 };   // bytes of a call: it is looked at from each place
+
 typedef struct derivation {
     const frit_chat *chat;
     const chat_shape *shape;
@@ -187,10 +189,10 @@ static bool find_call(derivation *d)
     head = skip_thought(d, one, mark_start(one, head), name_at);
     size_t end = one.len - tail;
     end = mark_end(one, end) == end ? end : mark_start(one, end);
-    if (end < name_at) return false;
+    if (end < name_at || end - head > MOST_CALL) return false;
     d->call = slice(one, head, end);
     d->name_at = name_at - head;
-    if (render(d, NULL, PROBE_TOOL, 2, &d->two)) d->next = slice(str_of(&d->two), head, d->two.len);
+    if (render(d, NULL, PROBE_TOOL, 2, &d->two)) d->next = slice(str_of(&d->two), head, head + 2 * MOST_CALL);
     return true;
 }
 

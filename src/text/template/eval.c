@@ -358,7 +358,9 @@ frit_status frit_var_attribute(run *r, value v, frit_str name, value *out)
 {
     if (v.type == VALUE_UNDEFINED) return frit_run_fail(r, "%.*s is undefined", (int)v.text.len, v.text.ptr);
     if (v.type == VALUE_LOOP) return frit_loop_attribute(r, v.loop, name, out);
-    value *found = v.type == VALUE_DICT || v.type == VALUE_NAMESPACE ? frit_dict_find_text(v.dict, name) : NULL;
+    const bool has_members = v.type == VALUE_DICT || v.type == VALUE_NAMESPACE;
+    if (has_members) FRIT_TRY(frit_run_step(r, v.dict->n / 4));
+    value *found = has_members ? frit_dict_find_text(v.dict, name) : NULL;
     const method_row *row = frit_method_find(v, name);
     if (row && !row->call && r->template->may_change && frit_method_find_changing(v, name))
         row = frit_method_find_changing(v, name);
@@ -541,7 +543,7 @@ static frit_status eval_test(run *r, const node *n, scope *s, value *out)
 
 static frit_status eval_name(run *r, const node *n, scope *s, value *out)
 {
-    if (frit_scope_get(s, n->symbol, out)) return FRIT_OK;
+    if (frit_scope_get(r, s, n->symbol, out)) return FRIT_OK;
     writer what = {.r = r};
     frit_write_printf(&what, "'%.*s'", (int)n->text.len, n->text.ptr);
     FRIT_TRY(frit_writer_take(&what, out));

@@ -343,6 +343,7 @@ static frit_status filter_truncate(run *r, value v, const call *c, value *out)
     FRIT_TRY(frit_var_length(r, v, &n));
     FRIT_TRY(frit_var_to_text(r, v, &v));
     if (end.type != VALUE_TEXT || leeway < 0) return frit_run_fail(r, "truncate: bad arguments");
+    FRIT_TRY(frit_run_step(r, end.text.len / 64));
     int64_t kept = length - (int64_t)frit_text_length(end.text);
     if (kept < 0) return frit_run_fail(r, "truncate: the length is shorter than the end");
     *out = v;

@@ -31,6 +31,9 @@ static frit_status fail(const lexer *x, const char *why)
 static frit_status push(lexer *x, token t)
 {
     tokens *out = x->out;
+    if (out->n == MAX_TOKENS)
+        return frit_fail(FRIT_E_LIMIT, "chat template, line %d: more than %d names, marks and texts", x->line,
+                         MAX_TOKENS);
     if (out->n == out->capacity) {
         size_t capacity = out->capacity ? out->capacity * 2 : 256;
         token *larger = frit_arena_new(x->arena, token, capacity);

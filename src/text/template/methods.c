@@ -303,7 +303,7 @@ static frit_status pad(run *r, value self, const call *c, char how, value *out)
     int64_t width;
     value fill = optional(c, 1, "fillchar", frit_var_text(frit_str_of(" ")));
     FRIT_TRY(get_int(r, c, 0, "width", 0, &width));
-    if (fill.type != VALUE_TEXT || frit_text_length(fill.text) != 1)
+    if (fill.type != VALUE_TEXT || fill.text.len > 4 || frit_text_length(fill.text) != 1)
         return frit_run_fail(r, "the fill character must be one character");
     return frit_text_pad(r, self.text, width, how, fill.text, out);
 }

@@ -217,7 +217,7 @@ frit_status frit_run_macro(run *r, const macro *m, const call *c, value *out);
 frit_status frit_run_loop(run *r, const node *n, scope *outer, value items, int depth);
 frit_status frit_assign(run *r, const node *target, value v, scope *s);
 frit_status frit_scope_set(run *r, scope *s, int symbol, value v);
-bool frit_scope_get(const scope *s, int symbol, value *out);
+bool frit_scope_get(run *r, const scope *s, int symbol, value *out);
 frit_status frit_loop_attribute(run *r, const loop *l, frit_str name, value *out);
 
 // What templates may call: rows of tables.

@@ -306,6 +306,8 @@ static frit_status normalize(frit_str source, frit_arena *arena, frit_str *out)
 
 static frit_status parse(struct frit_template *t, frit_str source)
 {
+    if (source.len > MAX_SOURCE)
+        return frit_fail(FRIT_E_LIMIT, "the chat template has %zu bytes, expected at most %d", source.len, MAX_SOURCE);
     frit_str text;
     tokens lexed = {0};
     FRIT_TRY(normalize(source, &t->arena, &text));

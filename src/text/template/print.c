@@ -368,6 +368,7 @@ static frit_status json_one(run *r, value v, const json_style *style, int level,
 static frit_status json_any(run *r, value v, const json_style *style, int level, writer *out)
 {
     frit_status status = frit_run_enter(r);
+    if (status == FRIT_OK) status = check_size(r, out);   // an indent before it may be long
     if (status == FRIT_OK) status = json_one(r, v, style, level, out);
     r->depth--;
     return status;

@@ -15,9 +15,13 @@ static scope *scope_new(run *r, scope *parent)
     return s;
 }
 
-bool frit_scope_get(const scope *s, int symbol, value *out)
+// A template has few names, which are found by looking at all of them; of many, each look costs steps.
+enum { NAMES_A_STEP = 32 };
+
+bool frit_scope_get(run *r, const scope *s, int symbol, value *out)
 {
     for (; s; s = s->parent) {
+        r->n_steps += (int64_t)(s->n / NAMES_A_STEP);
         for (size_t i = s->n; i-- > 0;) {
             if (s->variables[i].symbol != symbol) continue;
             *out = s->variables[i].value;
@@ -29,6 +33,7 @@ bool frit_scope_get(const scope *s, int symbol, value *out)
 
 frit_status frit_scope_set(run *r, scope *s, int symbol, value v)
 {
+    FRIT_TRY(frit_run_step(r, s->n / NAMES_A_STEP));
     for (size_t i = 0; i < s->n; i++) {
         if (s->variables[i].symbol != symbol) continue;
         s->variables[i].value = v;
@@ -61,7 +66,7 @@ frit_status frit_assign(run *r, const node *target, value v, scope *s)
     if (target->kind == NODE_TUPLE) return assign_items(r, target, v, s);
     if (target->kind == NODE_NAME) return frit_scope_set(r, s, target->symbol, v);
     value space;
-    if (!frit_scope_get(s, target->symbol, &space) || space.type != VALUE_NAMESPACE)
+    if (!frit_scope_get(r, s, target->symbol, &space) || space.type != VALUE_NAMESPACE)
         return frit_run_fail(r, "cannot assign attribute on non-namespace object");
     return frit_dict_put(r, space.dict, frit_var_text(target->text), v);
 }
@@ -180,6 +185,7 @@ static frit_status bind_rest(run *r, const macro *m, const call *c, scope *inner
 {
     value varargs, kwargs;
     size_t n_parameters = m->node->n / 2;
+    FRIT_TRY(frit_run_step(r, n_parameters * c->n_named / NAMES_A_STEP));
     FRIT_TRY(frit_var_new_list(r, VALUE_TUPLE, &varargs));
     FRIT_TRY(frit_var_new_dict(r, VALUE_DICT, &kwargs));
     for (size_t i = n_parameters; i < c->n; i++) FRIT_TRY(frit_list_push(r, varargs.list, c->positional[i]));
@@ -197,6 +203,7 @@ static frit_status bind_rest(run *r, const macro *m, const call *c, scope *inner
 
 static frit_status bind_parameters(run *r, const macro *m, const call *c, scope *inner)
 {
+    FRIT_TRY(frit_run_step(r, m->node->n / 2 * c->n_named / NAMES_A_STEP));
     for (size_t i = 0; i < m->node->n / 2; i++) {
         const node *name = m->node->items[2 * i], *fallback = m->node->items[2 * i + 1];
         value v;
@@ -366,14 +373,15 @@ static frit_status render(run *r, const json_t *variables)
     return check_output(r);
 }
 
-frit_status frit_template_render(const frit_template *template, const json_t *variables, const struct tm *now,
-                                 frit_buf *out, frit_spans *untrusted)
+frit_status frit_template_render_within(const frit_template *template, const json_t *variables, const struct tm *now,
+                                        frit_buf *out, frit_spans *untrusted, int64_t *n_steps)
 {
     writer text = {.buf = *out};
-    run r = {.template = template, .now = now, .out = &text, .origin.on = untrusted != NULL};
+    run r = {.template = template, .now = now, .out = &text, .origin.on = untrusted != NULL, .max_steps = *n_steps};
     text.r = &r;
     frit_status status = render(&r, variables);
     if (status == FRIT_OK && text.untrusted.failed) status = frit_fail_memory(text.buf.len, "the rendered chat");
+    *n_steps = r.n_steps;
     frit_origin_free(&r.origin);
     frit_arena_free(&r.arena);
     *out = text.buf;
@@ -382,4 +390,11 @@ frit_status frit_template_render(const frit_template *template, const json_t *va
     else
         frit_spans_free(&text.untrusted);
     return status;
+}
+
+frit_status frit_template_render(const frit_template *template, const json_t *variables, const struct tm *now,
+                                 frit_buf *out, frit_spans *untrusted)
+{
+    int64_t n_steps = MAX_STEPS;
+    return frit_template_render_within(template, variables, now, out, untrusted, &n_steps);
 }

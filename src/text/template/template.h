@@ -20,7 +20,7 @@
 
 typedef struct frit_template frit_template;
 
-// FRIT_E_FORMAT with line and reason for a syntax error.
+// FRIT_E_FORMAT with line and reason for a syntax error; FRIT_E_LIMIT for more than 2 MiB, or too many tokens.
 frit_status frit_template_new(frit_template **out, frit_str source);
 // append and pop change lists from now on.
 void frit_template_allow_changes(frit_template *template);
@@ -31,5 +31,9 @@ void frit_template_free(frit_template *template);
 // FRIT_E_LIMIT if a limit is exceeded. What was written before a failure stays in `out`. `untrusted` (may be NULL)
 // becomes the ranges of `out` that come from the variables (writer.h) and is freed by the caller. Names of tokens
 // (bos_token, eos_token) and the roles of messages count as the template's own.
+//
+// render_within: *n_steps are the most that it may take; then those that it took.
 frit_status frit_template_render(const frit_template *template, const json_t *variables, const struct tm *now,
                                  frit_buf *out, frit_spans *untrusted);
+frit_status frit_template_render_within(const frit_template *template, const json_t *variables, const struct tm *now,
+                                        frit_buf *out, frit_spans *untrusted, int64_t *n_steps);

@@ -241,6 +241,7 @@ frit_status frit_text_join(run *r, frit_str glue, const list *items, bool only_t
 
 frit_status frit_text_pad(run *r, frit_str text, int64_t width, char how, frit_str fill, value *out)
 {
+    FRIT_TRY(frit_run_step(r, text.len / 64));
     int64_t missing = width - (int64_t)frit_text_length(text);
     if (missing <= 0) {
         *out = frit_var_text(text);

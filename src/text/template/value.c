@@ -14,9 +14,9 @@
 frit_status frit_run_step(run *r, size_t n)
 {
     r->n_steps += n > MAX_STEPS ? MAX_STEPS : (int64_t)n;
-    if (r->n_steps <= MAX_STEPS) return FRIT_OK;
-    return frit_fail(FRIT_E_LIMIT, "chat template, line %d: takes more than %d steps", r->at ? r->at->line : 0,
-                     MAX_STEPS);
+    if (r->n_steps <= r->max_steps) return FRIT_OK;
+    return frit_fail(FRIT_E_LIMIT, "chat template, line %d: takes more than %lld steps", r->at ? r->at->line : 0,
+                     (long long)r->max_steps);
 }
 
 frit_status frit_run_enter(run *r)

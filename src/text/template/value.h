@@ -66,7 +66,7 @@ typedef struct dict {   // in the order of insertion
 typedef struct run {
     frit_arena arena;
     const struct node *at;   // what is evaluated, for messages
-    int64_t n_steps;
+    int64_t n_steps, max_steps;
     int depth;
     const struct tm *now;
     struct scope *globals;
@@ -83,6 +83,8 @@ enum {
     MAX_BYTES = 56 << 20,    // of the arena
     MAX_OUTPUT = 16 << 20,   // and of any text on its way
     MAX_RANGE = 100000,
+    MAX_SOURCE = 2 << 20,   // published ones have 40 KB at most
+    MAX_TOKENS = 500000,
 };
 
 // Every loop over something that a template made counts its steps.
