@@ -480,6 +480,98 @@ static void ids_are_the_models_or_nine_letters_and_digits(void **state)
     json_decref(tools);
 }
 
+// ---------------------------------------------------------------------------------------- names
+
+// Names and ids of parts are C strings.
+static void a_name_with_control_characters_is_no_name(void **state)
+{
+    (void)state;
+#define MARK(text)             \
+    {                          \
+        text, sizeof(text) - 1 \
+    }
+    static const answer_format json = {.style = CALL_JSON,
+                                       .call_open = MARK("<c>"),
+                                       .call_close = MARK("</c>"),
+                                       .name_key = MARK("name"),
+                                       .args_key = MARK("args")},
+                               named = {.style = CALL_NAMED, .call_open = MARK("<c>"), .args_open = MARK("[A]")},
+                               tagged = {.style = CALL_TAGGED,
+                                         .call_open = MARK("<c>"),
+                                         .name_close = MARK(">"),
+                                         .arg_open = MARK("<p="),
+                                         .key_close_text = MARK(">"),
+                                         .key_close_other = MARK(">"),
+                                         .value_close = MARK("</p>"),
+                                         .call_close = MARK("</c>")},
+                               python = {.style = CALL_PYTHON, .call_open = MARK("<c>"), .call_close = MARK("</c>")},
+                               loose = {.style = CALL_LOOSE, .call_open = MARK("<c>"), .quote = MARK("<q>")},
+                               channels = {.style = CALL_CHANNELS,
+                                           .message_open = MARK("<|start|>"),
+                                           .header_close = MARK("<|message|>"),
+                                           .body_ends = {"<|end|>", "<|call|>"}},
+                               recipient = {.style = CALL_CHANNELS,
+                                            .message_open = MARK(">>>"),
+                                            .header_close = MARK("\n"),
+                                            .body_ends = {">>>"},
+                                            .recipient_only = true};
+    static const struct {
+        const answer_format *format;
+        const char *before, *after;   // of a name in a call
+    } forms[] = {
+        {&json, "<c>{\"name\": \"", "\", \"args\": {}}</c>"},
+        {&named, "<c>", "[A]{}"},
+        {&tagged, "<c>", "></c>"},
+        {&python, "<c>[", "()]</c>"},
+        {&loose, "<c>", "{}"},
+        {&channels, " to=functions.", "<|message|>{}<|call|>"},
+        {&recipient, "", "\n{}"},
+    };
+    static const frit_str names[] = {MARK("f\0evil"),
+                                     MARK("\0f"),
+                                     MARK("f\0"),
+                                     MARK(""),
+                                     MARK("f\x1b[2J"),
+                                     MARK("f\x7f"),
+                                     MARK("f\xc2\x9b"
+                                          "1m"),
+                                     MARK("f\x01g"),
+                                     MARK("f\tg")};
+    json_t *tools = parse(tools_text);
+    for (size_t i = 0; i < FRIT_COUNT(forms); i++) {
+        for (size_t k = 0; k <= FRIT_COUNT(names); k++) {
+            frit_buf answer = {0};
+            const frit_str name = k < FRIT_COUNT(names) ? names[k] : frit_str_of("f_1");
+            frit_buf_text(&answer, forms[i].before);
+            frit_buf_append(&answer, name.ptr, name.len);
+            frit_buf_text(&answer, forms[i].after);
+            for (size_t c = 0; c < FRIT_COUNT(chunks); c++) {
+                frit_parts *split;
+                frit_part part;
+                const frit_parts_options options = {.format = forms[i].format, .tools = tools};
+                size_t n_calls = 0;
+                assert_ok(frit_parts_new(&split, &options));
+                for (size_t at = 0; at < answer.len; at += chunks[c]) {
+                    const size_t n = answer.len - at < chunks[c] ? answer.len - at : chunks[c];
+                    frit_parts_push(split, (frit_str){answer.data + at, n});
+                    while (frit_parts_next(split, &part)) n_calls += part.kind == FRIT_PART_CALL;
+                }
+                frit_parts_end(split);
+                while (frit_parts_next(split, &part)) n_calls += part.kind == FRIT_PART_CALL;
+                frit_parts_free(split);
+                if (n_calls != (k == FRIT_COUNT(names))) fail_msg("form %zu, name %zu: %zu calls", i, k, n_calls);
+            }
+            frit_buf_free(&answer);
+        }
+    }
+    // As JSON writes it.
+    frit_chat *chat = hermes();
+    static const char escaped[] = "<tool_call>\n{\"name\": \"f\\u001b[2J\", \"arguments\": {}}\n</tool_call>";
+    check(chat, "", escaped, "", escaped, "[]");
+    frit_chat_free(chat);
+    json_decref(tools);
+}
+
 // ---------------------------------------------------------------------------------------- long answers
 
 typedef struct long_answer {
@@ -541,6 +633,7 @@ int main(void)
         cmocka_unit_test(calls_are_found_between_and_after_text),
         cmocka_unit_test(without_tools_nothing_is_a_call),
         cmocka_unit_test(ids_are_the_models_or_nine_letters_and_digits),
+        cmocka_unit_test(a_name_with_control_characters_is_no_name),
         cmocka_unit_test(long_answers_take_time_in_proportion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

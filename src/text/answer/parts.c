@@ -2,6 +2,8 @@
 // Text and reasoning, and the loop over all states.
 #include "text/answer/parts_state.h"
 
+#include "base/utf8.h"
+
 #include <jansson.h>
 
 enum { MAX_SPACE = 4096, MAX_MARK_SPACE = 64 };
@@ -69,6 +71,16 @@ static void make_id(frit_parts *s, char id[10])
     id[9] = 0;
 }
 
+bool frit_parts_is_name(frit_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        const unsigned char c = (unsigned char)text.ptr[i];
+        const bool is_c1 = c == 0xc2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xa0;
+        if (c < ' ' || c == 0x7f || is_c1) return false;
+    }
+    return text.len > 0 && frit_utf8_valid_prefix(text.ptr, text.len) == text.len;
+}
+
 void frit_parts_put_call(frit_parts *s, frit_str name, frit_str id, frit_str args)
 {
     char made[10];
@@ -82,7 +94,8 @@ void frit_parts_put_call(frit_parts *s, frit_str name, frit_str id, frit_str arg
     frit_buf_append(&s->out, name.ptr, name.len);
     frit_buf_char(&s->out, 0);
     part->id = s->out.len;
-    frit_buf_append(&s->out, id.len > 0 ? id.ptr : made, id.len > 0 ? id.len : 9);
+    if (!frit_parts_is_name(id)) id = frit_str_of(made);
+    frit_buf_append(&s->out, id.ptr, id.len);
     frit_buf_clear(&s->space);
     s->fresh = false;
     s->after_marks = true;

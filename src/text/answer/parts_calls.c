@@ -117,7 +117,7 @@ static bool take_json_call(frit_parts *s, frit_str object, bool give)
     json_call call;
     frit_buf name = {0}, id = {0}, args = {0};
     bool good = read_json_call(s->format, object, &call) && frit_json_string(call.name, &name) &&
-                read_json_args(call.args, &args) && name.len > 0;
+                read_json_args(call.args, &args) && frit_parts_is_name(str_of(&name));
     if (good && s->is_bare) good = frit_value_tool_is_known(s->tools, str_of(&name));
     if (good && give) {
         frit_json_string(call.id, &id);

@@ -39,7 +39,7 @@ static bool is_name(frit_str text)
 {
     for (size_t i = 0; i < text.len; i++)
         if (is_space(text.ptr[i]) || text.ptr[i] == '<' || text.ptr[i] == '{' || text.ptr[i] == '"') return false;
-    return text.len > 0;
+    return frit_parts_is_name(text);
 }
 
 static split_step begin_header(frit_parts *s)
@@ -76,6 +76,7 @@ static split_step read_header(frit_parts *s, size_t end)
         name = word_after(header, "to=");
         is_call = name.len > 0 && !frit_str_is(name, "user") && !frit_str_is(name, "all");
         if (frit_str_starts(name, "functions.")) name = (frit_str){name.ptr + 10, name.len - 10};
+        if (is_call && !is_name(name)) return header_is_text(s, s->at);
     }
     s->call_at += s->n_prompt < end - s->call_at ? s->n_prompt : end - s->call_at;
     s->n_prompt = 0;

@@ -68,6 +68,8 @@ void frit_parts_put_call(frit_parts *s, frit_str name, frit_str id, frit_str arg
 
 typedef enum mark_match { MARK_NONE, MARK_PARTIAL, MARK_WHOLE } mark_match;
 // Whether the text starts with the mark; white space in the mark matches any. *n: the bytes that it took.
+// Whether a text can be the name or the id of a call, which are C strings: valid UTF-8 without control characters.
+bool frit_parts_is_name(frit_str text);
 mark_match frit_mark_match(frit_str mark, frit_str text, size_t *n);
 
 split_step frit_parts_call_step(frit_parts *s);
