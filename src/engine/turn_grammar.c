@@ -37,8 +37,9 @@ frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn, const f
     FRIT_REQUIRE(turn);
     FRIT_REQUIRE_UNUSED(options);
     const frit_turn_grammar_options *o = options ? options : &defaults;
-    if (!o->format && !turn->must_call && !frit_answer_has_strict(turn->tools)) return FRIT_OK;
     const answer_format *format = frit_chat_get_format(turn->chat);
+    const bool is_object = frit_answer_is_object(format, turn->tools, turn->continues);
+    if (!o->format && !turn->must_call && !is_object && !frit_answer_has_strict(turn->tools)) return FRIT_OK;
     const frit_str prompt = {turn->prompt.data ? turn->prompt.data : "", turn->prompt.len};
     const bool may_think = frit_answer_may_think(format, prompt, turn->continues);
     const frit_answer_grammar answer = {

@@ -181,24 +181,49 @@ static frit_status add_bound(answer_rules *a, marks m, int32_t rest, int32_t for
     return end_rule(a->draft, a->root, frit_nfa_seq(nfa, head, body));
 }
 
+// What calls nothing where the whole answer is one JSON object: a text, or what the format says.
+static frit_status add_reply(answer_rules *a, int32_t format, int32_t *rule)
+{
+    const answer_format *f = a->o->format;
+    int32_t text = format;
+    if (format < 0) {
+        json_t *schema = json_pack("{s:s}", "type", "string");
+        const frit_status status = schema ? frit_schema_add(a->draft, schema, NULL, &(frit_schema_form){0}, &text)
+                                          : frit_fail_memory(sizeof *schema, "a reply");
+        json_decref(schema);
+        FRIT_TRY(status);
+    }
+    *rule = frit_draft_rule_new(a->draft, "a reply");
+    if (*rule < 0) return a->draft->failed;
+    frit_nfa *nfa = frit_draft_nfa(a->draft, *rule);
+    frit_fragment part = frit_nfa_text(nfa, format < 0 ? f->reply_open : f->raw_open);
+    if (format < 0) part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, a->gap));
+    part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, text));
+    if (format < 0) part = frit_nfa_seq(nfa, part, frit_nfa_call(nfa, a->gap));
+    if (format < 0) part = frit_nfa_seq(nfa, part, frit_nfa_text(nfa, f->reply_close));
+    return end_rule(a->draft, *rule, part);
+}
+
 static frit_status add_marked(answer_rules *a)
 {
     const frit_answer_grammar *o = a->o;
     const marks m = marks_of(o->format);
+    const bool is_object = frit_answer_is_object(o->format, o->tools, o->continues);
     const frit_str both[] = {m.first, m.other};
     const frit_schema_form form = {.without = both,
-                                   .n_without = !o->tools || m.first.len == 0 ? 0
-                                                : m.other.len > 0             ? 2
-                                                                              : 1};
+                                   .n_without = !o->tools || is_object || m.first.len == 0 ? 0
+                                                : m.other.len > 0                          ? 2
+                                                                                           : 1};
     int32_t rest = -1, format = -1;
     if (o->add_format && !o->must_call) FRIT_TRY(o->add_format(o->ctx, a->draft, &form, &format));
     FRIT_TRY(add_gap(a));
     FRIT_TRY(add_reasoning(a));
+    if (is_object && !o->must_call) FRIT_TRY(add_reply(a, format, &format));
     const bool can_call = o->tools && o->format->style != CALL_NONE && !(o->continues && m.first.len == 0);
     if (can_call) FRIT_TRY(frit_answer_add_calls(a, m.first.len, &rest));
     a->root = frit_draft_rule_new(a->draft, "an answer");
     if (a->root < 0) return a->draft->failed;
-    return o->must_call || o->add_format ? add_bound(a, m, rest, format) : add_free(a, m, rest);
+    return o->must_call || o->add_format || is_object ? add_bound(a, m, rest, format) : add_free(a, m, rest);
 }
 
 // ------------------------------------------------------------------------------------- compiling

@@ -3,6 +3,7 @@
 #include "text/conversation.h"
 
 #include "base/time.h"
+#include "text/conversation_tools.h"
 
 #include <stdlib.h>
 
@@ -254,7 +255,7 @@ static frit_status fill_message(const reading *r, json_t *message, const json_t 
     FRIT_TRY(set_content(r, message, json_object_get(given, "content"), i, has_calls));
     FRIT_TRY(set_reasoning(r, message));
     if (has_calls) FRIT_TRY(set_calls(r, message, calls, i));
-    if (has_calls && !r->shape->shows_calls)
+    if (has_calls && !r->shape->shows_calls && !r->shape->no_calls)
         return frit_fail(FRIT_E_INVALID, "messages[%zu].tool_calls: this model's chat template has no place for tools",
                          i);
     return strcmp(role, "tool") == 0 ? complete_result(r, message) : FRIT_OK;
@@ -301,13 +302,16 @@ static void move_system(const reading *r)
     json_array_remove(r->messages, 0);
 }
 
-static frit_status read_messages(const reading *r, const json_t *given)
+static frit_status read_messages(const reading *r, const json_t *given, const json_t *tools)
 {
     if (!is_given(given)) return frit_fail(FRIT_E_INVALID, "messages: is missing");
     if (!json_is_array(given)) return frit_fail(FRIT_E_INVALID, "messages: expected a list of messages");
     size_t n = json_array_size(given);
     if (n == 0) return frit_fail(FRIT_E_INVALID, "messages: the list is empty");
     for (size_t i = 0; i < n; i++) FRIT_TRY(read_message(r, json_array_get(given, i), i));
+    if (!r->shape->no_tools) tools = NULL;
+    if (r->shape->no_calls)
+        FRIT_TRY(frit_conversation_write_tools(r->messages, r->shape, frit_chat_get_format(r->chat), tools));
     move_system(r);
     return FRIT_OK;
 }
@@ -350,7 +354,7 @@ static frit_status check_tools(const reading *r, const json_t *tools)
         if (is_given(strict) && !json_is_boolean(strict))
             return frit_fail(FRIT_E_INVALID, "tools[%zu].function.strict: expected true or false", i);
     }
-    if (json_array_size(tools) > 0 && !r->shape->shows_tools && !r->shape->shows_calls)
+    if (json_array_size(tools) > 0 && !r->shape->shows_tools && !r->shape->shows_calls && !r->shape->no_tools)
         return frit_fail(FRIT_E_INVALID, "tools: this model's chat template has no place for tools");
     return FRIT_OK;
 }
@@ -380,7 +384,8 @@ static frit_status set_tools(const reading *r, frit_conversation *out, const jso
     if (is_given(tools)) FRIT_TRY(check_tools(r, tools));
     out->tools = json_array_size(tools) > 0 ? tools : NULL;
     FRIT_TRY(read_choice(out, json_object_get(request, "tool_choice")));
-    if (out->tools && json_object_set(out->variables, "tools", out->tools) != 0) return no_memory();
+    const bool shows = out->tools && !r->shape->no_tools;
+    if (shows && json_object_set(out->variables, "tools", out->tools) != 0) return no_memory();
     if (!r->shape->functions_text) return FRIT_OK;
     json_t *functions = json_array();
     for (size_t i = 0; i < json_array_size(out->tools); i++)
@@ -397,12 +402,12 @@ static frit_status set_tools(const reading *r, frit_conversation *out, const jso
 }
 
 // Appends the mark at which the prompt is cut to the last message.
-static frit_status mark_end(const reading *r)
+static frit_status mark_end(const reading *r, const json_t *given)
 {
     size_t n = json_array_size(r->messages);
     json_t *last = json_array_get(r->messages, n - 1), *content = json_object_get(last, "content");
     const char *role = json_string_value(json_object_get(last, "role"));
-    if (strcmp(role, "assistant") != 0 || json_object_get(last, "tool_calls"))
+    if (strcmp(role, "assistant") != 0 || json_array_size(json_object_get(given, "tool_calls")) > 0)
         return frit_fail(FRIT_E_INVALID, "continue_final_message: the last message is not a text of the assistant");
     if (json_is_array(content)) {
         last = json_array_get(content, json_array_size(content) - 1);
@@ -423,8 +428,9 @@ static frit_status read_request(reading *r, frit_conversation *out, const json_t
         return frit_fail(FRIT_E_INVALID, "chat_template_kwargs: expected an object");
     FRIT_TRY(read_flag(request, "add_generation_prompt", true, &prompt));
     FRIT_TRY(read_flag(request, "continue_final_message", false, &out->continues));
-    FRIT_TRY(read_messages(r, json_object_get(request, "messages")));
-    if (out->continues) FRIT_TRY(mark_end(r));
+    const json_t *given = json_object_get(request, "messages"), *tools = json_object_get(request, "tools");
+    FRIT_TRY(read_messages(r, given, frit_conversation_has_tools(request) ? tools : NULL));
+    if (out->continues) FRIT_TRY(mark_end(r, json_array_get(given, json_array_size(given) - 1)));
     const char *effort = json_string_value(json_object_get(request, "reasoning_effort"));
     if (effort) json_object_set_new(out->variables, "reasoning_effort", json_string(effort));
     if (effort && strcmp(effort, "none") == 0) json_object_set_new(out->variables, "enable_thinking", json_false());

@@ -651,6 +651,28 @@ static void a_pipe_gets_reasoning_in_tags_and_calls_as_json(void **state)
     free(err);
 }
 
+static void tools_work_without_a_place_in_the_template(void **state)
+{
+    (void)state;
+    static const char plain[] = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+                                "{{ '<|after|>' if 'tool_result' in messages[-1].content else '<|weather|>' }}";
+    static const script plain_scripts[] = {
+        {"<|weather|>",
+         {"{\"tool_calls\": [{\"name\": ", "\"get_weather\", \"arguments\": ", "{\"city\": \"Paris\"}}]}"}},
+        {"<|after|>", {"{\"response\": \"It", " is 21", " degrees.\"}"}},
+    };
+    char model[512], tools[512], input[1200];
+    write_scripted(model, tools);
+    scripted_model(model, plain, plain_scripts, sizeof plain_scripts / sizeof *plain_scripts);
+    snprintf(input, sizeof input, "/tools %s\nweather\n21\n", tools);
+    int code;
+    char *err, *out = run_piped(model, input, &code, &err);
+    assert_int_equal(code, 0);
+    assert_string_equal(out, "{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\nIt is 21 degrees.\n");
+    free(out);
+    free(err);
+}
+
 int main(void)
 {
     snprintf(state_folder, sizeof state_folder, "%s", temp_path("state"));
@@ -678,6 +700,7 @@ int main(void)
         cmocka_unit_test(a_dumb_terminal_is_enough),
         cmocka_unit_test(a_terminal_shows_reasoning_dimmed_and_calls_in_colour),
         cmocka_unit_test(a_pipe_gets_reasoning_in_tags_and_calls_as_json),
+        cmocka_unit_test(tools_work_without_a_place_in_the_template),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

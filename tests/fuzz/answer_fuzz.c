@@ -70,6 +70,15 @@ static const answer_format formats[] = {
      .header_close = S("\n"),
      .body_ends = {">>>"},
      .recipient_only = true},
+    {.style = CALL_JSON,
+     .call_open = S("{\"c\":"),
+     .call_close = S("}"),
+     .name_key = S("name"),
+     .args_key = S("args"),
+     .in_list = true,
+     .reply_open = S("{\"r\":"),
+     .reply_close = S("}"),
+     .raw_open = S("{\"o\":")},
 };
 
 static json_t *tools;
@@ -124,7 +133,8 @@ static void run(const frit_parts_options *options, frit_str bytes, size_t chunk,
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     if (n_bytes < 2 || n_bytes > 1 << 16) return 0;
-    const answer_format *format = &formats[bytes[0] % (sizeof formats / sizeof formats[0])];
+    const size_t n_old = sizeof formats / sizeof formats[0] - 1;   // as in stored inputs
+    const answer_format *format = &formats[bytes[0] >= 250 ? n_old : bytes[0] % n_old];
     frit_parts_options options = {.format = format, .tools = bytes[1] & 1 ? tools : NULL, .continues = bytes[1] & 2};
     frit_str text = {(const char *)bytes + 2, n_bytes - 2};
     frit_buf whole = {0}, cut = {0};

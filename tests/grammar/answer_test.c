@@ -13,11 +13,11 @@ static int n_rounds = 4;
 
 static void make_format_words(words *w, const answer_format *f)
 {
-    frit_str marks[32] = {f->think_open, f->think_close,    f->section_open,    f->call_open,
-                          f->call_close, f->section_close,  f->args_open,       f->name_close,
-                          f->arg_open,   f->key_close_text, f->key_close_other, f->value_close,
-                          f->quote,      f->message_open,   f->header_close,    f->id_open};
-    size_t n = 16;
+    frit_str marks[32] = {f->reply_open,   f->raw_open,       f->think_open,      f->think_close, f->section_open,
+                          f->call_open,    f->call_close,     f->section_close,   f->args_open,   f->name_close,
+                          f->arg_open,     f->key_close_text, f->key_close_other, f->value_close, f->quote,
+                          f->message_open, f->header_close,   f->id_open};
+    size_t n = 18;
     for (size_t i = 0; i < FRIT_COUNT(f->body_ends); i++)
         if (f->body_ends[i]) marks[n++] = frit_str_of(f->body_ends[i]);
     make_words(w, marks, n);
@@ -216,6 +216,44 @@ static void every_format_of_calls_can_be_demanded(void **state)
     assert_true(n_answers > n_tried * 9 / 10);
 }
 
+// A template without tools has answers of one object.
+static void a_plain_template_has_calls_and_replies_in_objects(void **state)
+{
+    (void)state;
+    frit_chat *chat =
+        open_chat("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}");
+    const answer_format *f = frit_chat_get_format(chat);
+    frit_rng rng;
+    words w;
+    int n_answers = 0;
+    frit_rng_init(&rng, 43);
+    make_format_words(&w, f);
+    for (size_t k = 0; k < FRIT_COUNT(kinds); k++) n_answers += try_kind("plain", f, &w, &kinds[k], &rng);
+    assert_true(n_answers > 0);
+    free_words(&w);
+    const struct {
+        frit_answer_grammar o;
+        const char *text;
+        int matches;
+    } rows[] = {
+        {{.format = f, .tools = tools}, "{\"response\": \"Hi \\\"you\\\"\\n\"}", 1},
+        {{.format = f, .tools = tools}, "{\"tool_calls\": [{\"name\": \"now\", \"arguments\": {}}]}", 1},
+        {{.format = f, .tools = tools}, "Hi", -1},
+        {{.format = f, .tools = tools}, "{\"tool_calls\": []}", -1},
+        {{.format = f, .tools = tools}, "{\"tool_calls\": [{\"name\": \"no\", \"arguments\": {}}]}", -1},
+        {{.format = f, .tools = tools, .must_call = true}, "{\"response\": \"Hi\"}", -1},
+        {{.format = f, .tools = tools, .continues = true}, "Hi", 1},
+        {{.format = f}, "Hi", 1},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        frit_automaton *a;
+        assert_ok(frit_answer_compile(&a, &rows[i].o));
+        assert_matches(a, "a plain template", rows[i].text, rows[i].matches);
+        frit_automaton_free(a);
+    }
+    frit_chat_free(chat);
+}
+
 // ---------------------------------------------------------------------------------------- refusals
 
 static void what_is_not_possible_is_refused_by_its_place(void **state)
@@ -270,6 +308,7 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--rounds") == 0) n_rounds = atoi(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_format_of_calls_can_be_demanded),
+        cmocka_unit_test(a_plain_template_has_calls_and_replies_in_objects),
         cmocka_unit_test(what_is_not_possible_is_refused_by_its_place),
         cmocka_unit_test(arguments_that_no_schema_names_are_left_out),
     };

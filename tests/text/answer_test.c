@@ -572,6 +572,39 @@ static void a_name_with_control_characters_is_no_name(void **state)
     json_decref(tools);
 }
 
+// ---------------------------------------------------------------------------------------- templates without tools
+
+static void replies_come_out_of_their_object(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *answer, *text, *calls;
+    } rows[] = {
+        {"{\"response\": \"It is 21.\"}", "It is 21.", "[]"},
+        {" \n{\"response\":\"\\\"a\\\"\\n\\u00e9\\ud83d\\ude00\\\\ {\\\"b\\\"}\" }\n",
+         "\"a\"\n\xc3\xa9\xf0\x9f\x98\x80\\ {\"b\"}", "[]"},
+        {"{\"response\": \"\\u0000\\ud83d\\u0041\\ude00\"}",
+         "\xef\xbf\xbd\xef\xbf\xbd"
+         "A\xef\xbf\xbd",
+         "[]"},
+        {"{\"response\": \"cut \\ud83d\\u", "cut ", "[]"},
+        {"{\"response\": ", "", "[]"},
+        {"{\"resp", "", "[]"},
+        {"{\"response\": \"\"}", "", "[]"},
+        {"{\"result\":{\"response\": \"a\"}", "{\"response\": \"a\"}", "[]"},
+        {"{\"result\": {\"tool_calls\": [1]} ", " {\"tool_calls\": [1]} ", "[]"},
+        {"{\"tool_calls\": [" CALL "]}", "", ADD_1},
+        {"{\"tool_calls\": [{\"name\": \"f\"}]", "", "[{\"function\": {\"name\": \"f\", \"arguments\": {}}}]"},
+        {"{\"tool_calls\": [5]}", "{\"tool_calls\": [5]}", "[]"},
+        {"no object", "no object", "[]"},
+        {"{\"response\":5}", "{\"response\":5}", "[]"},
+        {"{\"other\": 1}", "{\"other\": 1}", "[]"},
+    };
+    frit_chat *chat = open_chat("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}");
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) check(chat, "", rows[i].answer, "", rows[i].text, rows[i].calls);
+    frit_chat_free(chat);
+}
+
 // ---------------------------------------------------------------------------------------- long answers
 
 typedef struct long_answer {
@@ -634,6 +667,7 @@ int main(void)
         cmocka_unit_test(without_tools_nothing_is_a_call),
         cmocka_unit_test(ids_are_the_models_or_nine_letters_and_digits),
         cmocka_unit_test(a_name_with_control_characters_is_no_name),
+        cmocka_unit_test(replies_come_out_of_their_object),
         cmocka_unit_test(long_answers_take_time_in_proportion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

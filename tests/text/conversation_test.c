@@ -152,11 +152,54 @@ static void wrong_conversations_are_refused_with_their_place(void **state)
         json_decref(request);
     }
     frit_chat_free(chat);
-    chat = open_golden("google-gemma-2-2b-it");
-    json_t *request = parse(TURN_WITH_CALL);
-    frit_conversation conversation;
-    assert_fails(frit_conversation_read(&conversation, chat, request), FRIT_E_INVALID, "no place for tools");
-    json_decref(request);
+}
+
+// A template that tells of tools in its own words, and shows no calls.
+static void calls_without_a_place_are_written_into_messages(void **state)
+{
+    (void)state;
+    frit_chat *chat = open_chat("{% if tools %}<tools>{% for t in tools %}{{ t.function.name }}{% endfor %}</tools>"
+                                "{% endif %}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}");
+    char *text = render(chat, TURN_WITH_CALL);
+    assert_string_equal(text,
+                        "<tools>get_weather</tools>[user]Weather?[assistant]{\"tool_calls\": [{\"name\": "
+                        "\"get_weather\", \"arguments\": {\"city\": \"Paris\", \"n\": 1}}]}[user]{\"tool_result\": "
+                        "{\"name\": \"get_weather\", \"content\": \"21\"}}");
+    free(text);
+    const answer_format *format = frit_chat_get_format(chat);
+    json_t *tools = parse("[{}]");
+    assert_true(format->style == CALL_JSON && !frit_answer_is_object(format, tools, false));
+    json_decref(tools);
+    frit_chat_free(chat);
+}
+
+// Gemma 2 has neither a system prompt nor tools, and refuses roles that do not take turns.
+static void tools_without_a_place_are_written_into_messages(void **state)
+{
+    (void)state;
+    frit_chat *chat = open_golden("google-gemma-2-2b-it");
+    char *text = render(chat, TURN_WITH_CALL);
+    const char *tool = strstr(text, "{\"name\": \"get_weather\", \"description\": \"Weather\""),
+               *call =
+                   strstr(text, "<start_of_turn>model\n{\"tool_calls\": [{\"name\": \"get_weather\", \"arguments\": "
+                                "{\"city\": \"Paris\", \"n\": 1}}]}<end_of_turn>\n<start_of_turn>user\n"
+                                "{\"tool_result\": {\"name\": \"get_weather\", \"content\": \"21\"}}<end_of_turn>");
+    if (!tool || !call || tool > call) fail_msg("'%s'", text);
+    free(text);
+    frit_chat_free(chat);
+    // Where contents are lists of parts, and where a text stands beside a call or a result.
+    static const char parts[] =
+        "{% for m in messages %}[{{ m.role }}]{% for p in m.content %}{{ p['text'] }}{% endfor %};"
+        "{% endfor %}";
+    static const char request[] =
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}, "
+        "{\"role\": \"assistant\", \"content\": \"c\", \"tool_calls\": [{\"function\": {\"name\": \"f\", "
+        "\"arguments\": {}}}]}, {\"role\": \"tool\", \"content\": [{\"type\": \"text\", \"text\": \"d\"}]}, {\"role\": "
+        "\"user\", \"content\": \"e\"}]}";
+    chat = open_chat(parts);
+    check(chat, request,
+          "[user]a;[assistant]b\n\nc\n\n{\"tool_calls\": [{\"name\": \"f\", \"arguments\": {}}]};[user]"
+          "{\"tool_result\": {\"name\": \"f\", \"content\": \"d\"}}\n\ne;");
     frit_chat_free(chat);
 }
 
@@ -197,6 +240,8 @@ int main(void)
         cmocka_unit_test(variables_parts_and_nulls_reach_the_template_as_it_wants_them),
         cmocka_unit_test(a_message_that_goes_on_ends_with_the_mark),
         cmocka_unit_test(wrong_conversations_are_refused_with_their_place),
+        cmocka_unit_test(calls_without_a_place_are_written_into_messages),
+        cmocka_unit_test(tools_without_a_place_are_written_into_messages),
         cmocka_unit_test(a_model_without_a_template_gets_one_that_fits_its_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

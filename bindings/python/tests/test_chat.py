@@ -55,9 +55,11 @@ def test_schema_as_pydantic_model(engine: frit.Engine) -> None:
     assert isinstance(answer.parsed, Person) and answer.parsed.job in ("king", "miller")
 
 
-def test_tools(model_path: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_place", [True, False])   # in the template; the model's own has none
+def test_tools(model_path: str, tmp_path: Path, has_place: bool) -> None:
     (tmp_path / "tools.jinja").write_text(TOOLS_TEMPLATE)
-    engine = frit.Engine(frit.Model(model_path, chat_template=tmp_path / "tools.jinja"), n_ctx=1024)
+    model = frit.Model(model_path, chat_template=tmp_path / "tools.jinja" if has_place else None)
+    engine = frit.Engine(model, n_ctx=1024)
 
     def weather(place: Literal["Bremen", "Paris"], warm: bool = False) -> str:
         """The weather of a place."""

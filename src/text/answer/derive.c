@@ -394,11 +394,15 @@ void frit_answer_derive(answer_format *format, const frit_chat *chat, frit_arena
     *format = (answer_format){.think_open = {"", 0}};
     derivation d = {.chat = chat, .shape = frit_chat_get_shape(chat), .arena = arena, .format = format};
     frit_str source = frit_chat_source(chat);
-    if (!frit_answer_find_row(format, source, false)) {
+    if (!frit_answer_find_row(format, source, ROW_FIRST)) {
         derive_think(&d);
         if (format->think_open.len == 0) frit_answer_find_think(format, source);
         derive_calls(&d);
-        if (format->style == CALL_NONE) frit_answer_find_row(format, source, true);
+        const bool has_place = d.shape->shows_tools || d.shape->shows_calls;
+        if (format->style == CALL_NONE && has_place) frit_answer_find_row(format, source, ROW_AFTER);
+        if (format->style == CALL_NONE) frit_answer_find_row(format, source, ROW_PLAIN);
+        // The template tells of tools in its own words, so answers need not be objects.
+        if (format->plain && has_place) format->reply_open = format->reply_close = format->raw_open = (frit_str){"", 0};
     }
     frit_buf_free(&d.one);
     frit_buf_free(&d.other);

@@ -12,12 +12,19 @@
 //     LOOSE     NAME{KEY:VALUE, ...}, texts between `quote` marks   Gemma
 //     CHANNELS  messages with a header naming the recipient           gpt-oss, Functionary 3.2
 //
+// Where a template renders no calls that are understood, they have the style JSON (`plain`). Where it does not tell of
+// tools either, the model is asked for one JSON object (conversation_tools.h), which is such calls, or
+//
+//     reply_open "TEXT" reply_close       a reply, as a JSON string
+//     raw_open TEXT                       one in a form that the caller demands, to the end of the answer
+//
 // Marks are stored without white space at their ends; white space inside them matches any white space.
 #pragma once
 #include "base/buf.h"
 
 struct frit_chat;
 struct frit_arena;
+struct json_t;
 
 typedef enum call_style {
     CALL_NONE,
@@ -35,8 +42,10 @@ typedef struct answer_format {
     frit_str section_open, call_open, call_close, section_close;   // each may be empty
     bool bare;                                                     // the whole answer may be a call without marks
     // JSON
-    frit_str name_key, args_key, id_key;   // name_key empty: {NAME: {...}}
-    bool in_list;                          // calls are items of a list
+    frit_str name_key, args_key, id_key;          // name_key empty: {NAME: {...}}
+    bool in_list;                                 // calls are items of a list
+    bool plain;                                   // the template does not show how calls are written
+    frit_str reply_open, reply_close, raw_open;   // empty: what calls nothing is text as it is
     // NAMED
     frit_str id_open, args_open;
     // TAGGED. The key is closed by one of two marks where texts and other values differ in it.
@@ -52,7 +61,16 @@ typedef struct answer_format {
 
 // Strings of the result are in the arena or constant. Never fails: parts that are not found stay empty.
 void frit_answer_derive(answer_format *format, const struct frit_chat *chat, struct frit_arena *arena);
+typedef enum answer_row_when {
+    ROW_FIRST,   // before anything is derived
+    ROW_AFTER,   // derivation found nothing
+    ROW_PLAIN,   // the template has no place for tools
+} answer_row_when;
+
 // From the table; false if no row fits the template.
-bool frit_answer_find_row(answer_format *format, frit_str source, bool last);   // last: derivation found nothing
+bool frit_answer_find_row(answer_format *format, frit_str source, answer_row_when when);
+// Whether the whole answer is one JSON object, of a reply or of calls: such an answer needs its grammar. `tools`: NULL
+// if there are none; `continues`: the prompt ends within the answer.
+bool frit_answer_is_object(const answer_format *format, const struct json_t *tools, bool continues);
 // Marks of reasoning in the template's source; false without any.
 bool frit_answer_find_think(answer_format *format, frit_str source);

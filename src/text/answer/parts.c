@@ -141,13 +141,19 @@ typedef struct begin {
     split_state state;
 } begin;
 
+enum { MOST_BEGINS = 5 };
+
 // The parts that may begin within text.
-static int list_begins(const frit_parts *s, begin begins[3])
+static int list_begins(const frit_parts *s, begin begins[MOST_BEGINS])
 {
     const answer_format *f = s->format;
     int n = 0;
     if (s->fresh && f->think_open.len > 0) begins[n++] = (begin){f->think_open, SPLIT_REASONING};
     if (!s->tools) return n;
+    if (s->fresh && f->reply_open.len > 0) {
+        begins[n++] = (begin){f->reply_open, SPLIT_REPLY_OPEN};
+        begins[n++] = (begin){f->raw_open, SPLIT_RAW};
+    }
     if (f->section_open.len > 0) begins[n++] = (begin){first_word(f->section_open), SPLIT_SECTION};
     // Models may omit the mark before all calls.
     frit_str open = first_word(f->call_open);
@@ -159,7 +165,7 @@ static int list_begins(const frit_parts *s, begin begins[3])
 static split_step begin_something(frit_parts *s, const begin *what)
 {
     s->state = what->state;
-    if (what->state == SPLIT_REASONING) {
+    if (what->state == SPLIT_REASONING || what->state == SPLIT_REPLY_OPEN || what->state == SPLIT_RAW) {
         s->at += what->mark.len;
         s->after_marks = true;
         frit_buf_clear(&s->space);
@@ -204,12 +210,17 @@ static split_step text_step(frit_parts *s)
     keep_space(s, FRIT_PART_TEXT);
     frit_str rest = frit_parts_rest(s);
     if (rest.len == 0) return STEP_WAIT;
-    begin begins[3];
+    begin begins[MOST_BEGINS];
     int n = list_begins(s, begins);
     for (int i = 0; i < n; i++) {
         mark_match match = frit_mark_match_exactly(begins[i].mark, rest);
         if (match == MARK_WHOLE) return begin_something(s, &begins[i]);
         if (match == MARK_PARTIAL && !s->last) return STEP_WAIT;
+        // An answer that ended within the mark of its reply says nothing.
+        if (match == MARK_PARTIAL && (begins[i].state == SPLIT_REPLY_OPEN || begins[i].state == SPLIT_RAW)) {
+            s->at = s->held.len;
+            return STEP_WAIT;
+        }
     }
     if (begins_bare_call(s, rest.ptr[0])) {
         const begin bare = {{"", 0}, SPLIT_PAYLOAD};
@@ -266,6 +277,11 @@ static split_step step(frit_parts *s)
         return text_step(s);
     case SPLIT_REASONING:
         return reasoning_step(s);
+    case SPLIT_REPLY_OPEN:
+    case SPLIT_REPLY:
+    case SPLIT_REPLY_CLOSE:
+    case SPLIT_RAW:
+        return frit_parts_reply_step(s);
     case SPLIT_HEADER:
     case SPLIT_BODY:
     case SPLIT_CALL_BODY:
@@ -277,7 +293,7 @@ static split_step step(frit_parts *s)
 
 static bool reads_call(const frit_parts *s)
 {
-    return s->state != SPLIT_TEXT && s->state != SPLIT_REASONING && s->state != SPLIT_BODY;
+    return s->state > SPLIT_RAW && s->state != SPLIT_BODY;
 }
 
 static void run(frit_parts *s)

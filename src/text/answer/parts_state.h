@@ -8,9 +8,13 @@
 typedef enum split_state {
     SPLIT_TEXT,
     SPLIT_REASONING,
-    SPLIT_SECTION,   // a call: the mark before all of them
-    SPLIT_OPEN,      // ... before one
-    SPLIT_PAYLOAD,   // JSON, Python
+    SPLIT_REPLY_OPEN,    // a reply in an object: before its quote
+    SPLIT_REPLY,         // ... within the string
+    SPLIT_REPLY_CLOSE,   // ... after it
+    SPLIT_RAW,           // ... to the end of the answer, as it is
+    SPLIT_SECTION,       // a call: the mark before all of them
+    SPLIT_OPEN,          // ... before one
+    SPLIT_PAYLOAD,       // JSON, Python
     SPLIT_NAME,
     SPLIT_ID,
     SPLIT_ARGS_OPEN,
@@ -64,16 +68,17 @@ frit_str frit_parts_rest(const frit_parts *s);
 void frit_parts_skip_space(frit_parts *s);
 void frit_parts_put(frit_parts *s, frit_part_kind kind, frit_str text);   // merges with the part before
 void frit_parts_put_space(frit_parts *s, frit_part_kind kind);            // the bytes of `space`
+// Whether a text can be the name or the id of a call, which are C strings: valid UTF-8 without control characters.
+bool frit_parts_is_name(frit_str text);
 void frit_parts_put_call(frit_parts *s, frit_str name, frit_str id, frit_str args);
 
 typedef enum mark_match { MARK_NONE, MARK_PARTIAL, MARK_WHOLE } mark_match;
 // Whether the text starts with the mark; white space in the mark matches any. *n: the bytes that it took.
-// Whether a text can be the name or the id of a call, which are C strings: valid UTF-8 without control characters.
-bool frit_parts_is_name(frit_str text);
 mark_match frit_mark_match(frit_str mark, frit_str text, size_t *n);
 
 split_step frit_parts_call_step(frit_parts *s);
 split_step frit_parts_channel_step(frit_parts *s);
+split_step frit_parts_reply_step(frit_parts *s);
 // The bytes from call_at to `at` are not a call: they become text.
 split_step frit_parts_give_up(frit_parts *s);
 // frit_mark_match without white space.
