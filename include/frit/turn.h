@@ -13,11 +13,12 @@ extern "C" {
 // the template, and takes the answer apart too: for chats and servers. frit_chat_render takes roles and texts: for
 // small programs. Each has a function that gives the prompt's tokens: there the template's own text becomes control
 // tokens, and text of messages, tools and other variables never does. Tokenizing the prompt's text
-// with FRIT_TEXT_PARSE_SPECIAL would let a message "<|im_end|>" end its turn. frit_chat_render_json changes nothing: to
-// see what a template makes of its variables, and for variables of one's own.
+// with FRIT_TEXT_PARSE_SPECIAL would let a message "<|im_end|>" end its turn. frit_chat_render_json takes other
+// variables too, and other templates: to see what a template makes of them.
 
-// Renders a chat template with everything it may look at, as it stands. `variables`: a JSON object of "messages" and
-// whatever else (tools, enable_thinking, bos_token, ...); add_generation_prompt is true unless it says otherwise.
+// Renders a chat template. `variables`: a JSON object of "messages" and whatever else the template may look at (tools,
+// enable_thinking, bos_token, ...); add_generation_prompt is true unless it says otherwise. Messages and tools that
+// frit_turn_new takes get the form that the template wants, so that this is the prompt of a turn; others stay as they are.
 // `source`: a template to use instead of the model's, or NULL; with one, the model may be NULL. Two-call pattern as in
 // frit_detokenize. FRIT_E_UNSUPPORTED if the model has no chat template, FRIT_E_INVALID if the template refuses.
 FRIT_API frit_status frit_chat_render_json(const frit_model *model, const char *source, const char *variables,

@@ -2,30 +2,69 @@
 // Chat templates with whatever variables a caller has, and templates that are the caller's own.
 #include "engine/model.h"
 
-#include "base/time.h"
+#include "text/conversation.h"
 #include "text/template/template.h"
 
-#include <string.h>
+// What templates insert: as the variables say or, where they say nothing, the model's.
+static frit_str token_text(const frit_model *model, const json_t *variables, const char *name, frit_token id)
+{
+    const json_t *given = json_object_get(variables, name);
+    if (given) return (frit_str){json_is_string(given) ? json_string_value(given) : "", json_string_length(given)};
+    const bool known = model && id >= 0 && id < model->vocab.n;
+    return known ? model->vocab.entries[id].piece : (frit_str){"", 0};
+}
 
-// A template of the caller's own. What the model would insert is there too, unless the variables say otherwise.
-static frit_status render_source(const frit_model *model, const char *source, json_t *variables, frit_buf *out)
+// A template of the caller's own: no other takes its place where it cannot be parsed.
+static frit_status open_source(const frit_model *model, const char *source, const json_t *variables, frit_chat **out)
 {
     frit_template *template;
     FRIT_TRY(frit_template_new(&template, frit_str_of(source)));
-    frit_template_allow_changes(template);
-    const struct {
-        const char *name;
-        frit_token id;
-    } tokens[] = {{"bos_token", model ? model->vocab.bos : -1}, {"eos_token", model ? model->vocab.eos : -1}};
-    for (size_t i = 0; i < FRIT_COUNT(tokens); i++) {
-        bool known = model && tokens[i].id >= 0 && tokens[i].id < model->vocab.n;
-        frit_str piece = known ? model->vocab.entries[tokens[i].id].piece : (frit_str){"", 0};
-        if (!json_object_get(variables, tokens[i].name))
-            json_object_set_new(variables, tokens[i].name, json_stringn_nocheck(piece.ptr, piece.len));
-    }
-    struct tm now = frit_time_local();
-    frit_status status = frit_template_render(template, variables, &now, out, NULL);
     frit_template_free(template);
+    const frit_chat_tokens tokens = {.bos = token_text(model, variables, "bos_token", model ? model->vocab.bos : -1),
+                                     .eos = token_text(model, variables, "eos_token", model ? model->vocab.eos : -1)};
+    return frit_chat_new(out, frit_str_of(source), tokens, NULL);
+}
+
+// Variables as a request of a chat, in which the template's own ones have their place. NULL: no memory.
+static json_t *request_of(const json_t *variables)
+{
+    static const char *const fields[] = {"messages",
+                                         "tools",
+                                         "tool_choice",
+                                         "chat_template_kwargs",
+                                         "reasoning_effort",
+                                         "add_generation_prompt",
+                                         "continue_final_message"};
+    json_t *request = json_object(), *own = json_copy((json_t *)(uintptr_t)variables);
+    json_t *kwargs = json_object_get(variables, "chat_template_kwargs");
+    bool good = request && own;
+    for (size_t i = 0; good && i < FRIT_COUNT(fields); i++) {
+        json_t *value = json_object_get(own, fields[i]);
+        if (value) good = json_object_set(request, fields[i], value) == 0 && json_object_del(own, fields[i]) == 0;
+    }
+    if (good && json_is_object(kwargs)) good = json_object_update(own, kwargs) == 0;
+    if (good && (!kwargs || json_is_object(kwargs))) good = json_object_set(request, "chat_template_kwargs", own) == 0;
+    json_decref(own);
+    if (good) return request;
+    json_decref(request);
+    return NULL;
+}
+
+// A conversation takes the form that the template wants, as in a turn. Other variables stay as they are.
+static frit_status render_chat(const frit_chat *chat, json_t *variables, frit_buf *out)
+{
+    json_t *request = request_of(variables);
+    if (!request) return frit_fail_memory(0, "the variables of a chat template");
+    frit_conversation conversation = {0};
+    frit_status status = frit_conversation_read(&conversation, chat, request);
+    if (status == FRIT_OK) {
+        status = frit_chat_apply_json(chat, conversation.variables, out, NULL);
+        if (status == FRIT_OK && conversation.continues) status = frit_conversation_cut(out, NULL);
+    } else if (status == FRIT_E_INVALID) {
+        status = frit_chat_apply_json(chat, variables, out, NULL);
+    }
+    frit_conversation_free(&conversation);
+    json_decref(request);
     return status;
 }
 
@@ -34,11 +73,18 @@ static frit_status render_json(const frit_model *model, const char *source, json
     if (!json_is_object(variables)) return frit_fail(FRIT_E_INVALID, "the template's variables are no JSON object");
     if (!json_object_get(variables, "add_generation_prompt"))
         json_object_set_new(variables, "add_generation_prompt", json_true());
-    if (source) return render_source(model, source, variables, out);
-    if (!model) return frit_fail(FRIT_E_INVALID, "neither a model nor a template's source is given");
+    if (!source && !model) return frit_fail(FRIT_E_INVALID, "neither a model nor a template's source is given");
+    frit_chat *own = NULL;
     const frit_chat *chat;
-    FRIT_TRY(frit_model_get_chat(model, json_array_size(json_object_get(variables, "tools")) > 0, &chat));
-    return frit_chat_apply_json(chat, variables, out, NULL);
+    if (source) {
+        FRIT_TRY(open_source(model, source, variables, &own));
+        chat = own;
+    } else {
+        FRIT_TRY(frit_model_get_chat(model, frit_conversation_has_tools(variables), &chat));
+    }
+    const frit_status status = chat ? render_chat(chat, variables, out) : FRIT_OK;   // no template writes nothing
+    frit_chat_free(own);
+    return status;
 }
 
 frit_status frit_chat_render_json(const frit_model *model, const char *source, const char *variables,

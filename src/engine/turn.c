@@ -10,26 +10,12 @@ enum { PROMPT_FLAGS = FRIT_TEXT_PARSE_SPECIAL };
 
 // ------------------------------------------------------------------------------------- rendering
 
-// A last message that goes on ends where its content does: at the last mark, as others may be in the messages.
-static frit_status cut_at_mark(frit_buf *prompt, frit_spans *untrusted)
-{
-    static const char mark[] = FRIT_CONVERSATION_MARK;
-    const size_t n = sizeof mark - 1;
-    size_t at = prompt->len < n ? 0 : prompt->len - n + 1;
-    while (at > 0 && memcmp(prompt->data + at - 1, mark, n) != 0) at--;
-    if (at == 0) return frit_fail(FRIT_E_INVALID, "continue_final_message: the chat template drops the last message");
-    prompt->len = at - 1;
-    prompt->data[at - 1] = 0;
-    frit_spans_cut(untrusted, at - 1);
-    return FRIT_OK;
-}
-
 static frit_status render(const frit_chat *chat, const frit_conversation *conversation, frit_buf *prompt,
                           frit_spans *untrusted)
 {
     FRIT_TRY(frit_chat_apply_json(chat, conversation->variables, prompt, untrusted));
     if (prompt->failed) return frit_fail_memory(prompt->len, "a prompt");
-    return conversation->continues ? cut_at_mark(prompt, untrusted) : FRIT_OK;
+    return conversation->continues ? frit_conversation_cut(prompt, untrusted) : FRIT_OK;
 }
 
 // NULL: a text is missing or not UTF-8, or out of memory.

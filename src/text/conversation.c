@@ -461,6 +461,19 @@ frit_status frit_conversation_read(frit_conversation *out, const frit_chat *chat
     return status;
 }
 
+frit_status frit_conversation_cut(frit_buf *prompt, frit_spans *untrusted)
+{
+    static const char mark[] = FRIT_CONVERSATION_MARK;
+    const size_t n = sizeof mark - 1;
+    size_t at = prompt->len < n ? 0 : prompt->len - n + 1;
+    while (at > 0 && memcmp(prompt->data + at - 1, mark, n) != 0) at--;
+    if (at == 0) return frit_fail(FRIT_E_INVALID, "continue_final_message: the chat template drops the last message");
+    prompt->len = at - 1;
+    prompt->data[at - 1] = 0;
+    if (untrusted) frit_spans_cut(untrusted, at - 1);
+    return FRIT_OK;
+}
+
 void frit_conversation_free(frit_conversation *conversation)
 {
     json_decref(conversation->variables);

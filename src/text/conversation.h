@@ -23,4 +23,7 @@ typedef struct frit_conversation {
 bool frit_conversation_has_tools(const json_t *request);
 // FRIT_E_INVALID with an error that begins with the place: "messages[2].content: ...". `request` must outlive it.
 frit_status frit_conversation_read(frit_conversation *out, const frit_chat *chat, const json_t *request);
+// A rendered message that is continued ends where its content does: at the last mark, as others may be in the messages.
+// `untrusted` may be NULL.
+frit_status frit_conversation_cut(frit_buf *prompt, frit_spans *untrusted);
 void frit_conversation_free(frit_conversation *conversation);

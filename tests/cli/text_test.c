@@ -138,6 +138,24 @@ static void template_prints_the_prompt(void **state)
              source);
     expect(command, "{\"mood\": \"good\", \"messages\": []}", 0, ">goodTrue", NULL);
 
+    // The prompt of a chat: contents are parts where the template wants them, and tools have a place in any case.
+    snprintf(source, sizeof source, "%s",
+             file_with("typed.jinja",
+                       "{% for m in messages %}{{ m.role }}: {% for p in m.content %}{% if p.type == 'text' "
+                       "%}{{ p.text }}{% endif %}{% endfor %}\n{% endfor %}"));
+    snprintf(command, sizeof command, "template --template '%s' --messages -", source);
+    o = frit(command, "[{\"role\": \"user\", \"content\": \"hi\"}]");
+    assert_string_equal(o.out, "user: hi");
+    outcome_free(&o);
+    snprintf(tools, sizeof tools, "%s",
+             file_with("tools.json", "[{\"type\": \"function\", \"function\": {\"name\": \"add\"}}]"));
+    snprintf(command, sizeof command, "template --template '%s' --messages - --tools '%s'", source, tools);
+    expect(command, talk, 0, "{\"name\": \"add\"}\n", NULL);
+    expect(command,
+           "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": "
+           "\"The sky \"}], \"continue_final_message\": true}",
+           0, "assistant: The sky ", NULL);
+
     expect("template", NULL, 2, NULL, "--messages FILE is missing");
     expect("template --messages /nonexistent.json", NULL, 1, NULL, "/nonexistent.json");
     expect("template --messages -", "[{]", 1, NULL, "not JSON");

@@ -209,7 +209,7 @@ class Model:
         return None if token < 0 else token
 
     def chat_prompt(self, messages: Sequence[Message], **variables: Any) -> str:
-        """The prompt that the model's template makes of messages, for people. Variables: tools,
+        """The prompt that a chat makes of messages with the model's template, for people. Variables: tools,
         add_generation_prompt, enable_thinking, ... as the template names them."""
         data = json.dumps({"messages": list(messages), **variables}).encode()
         buffer, n = two_calls(
