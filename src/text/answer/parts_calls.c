@@ -70,6 +70,7 @@ static bool find_member(frit_str object, frit_str first, const char *const other
     if (frit_json_member(object, first, value)) return true;
     for (int i = 0; i < 3; i++)
         if (others[i] && frit_json_member(object, frit_str_of(others[i]), value)) return true;
+    *value = (frit_str){0};   // a search leaves the last value there
     return false;
 }
 
