@@ -30,7 +30,7 @@ typedef struct frit_model_options {
     // Matrices in this type ("q8_0", "f16", ...), with the same numbers as in the file that frit_convert writes; they
     // are quantized when an engine packs them. NULL: as the file has them.
     const char *type;
-    // Path of a file with a chat template that takes the place of the model's own; or the name of one of the model's own
+    // Path of a file with a chat template that takes the place of the model's own; or the name of one of its
     // templates, which is then used for all conversations, instead of "tool_use" with tools and "default" without.
     const char *chat_template;
     frit_progress_fn progress;

@@ -18,7 +18,7 @@ extern "C" {
 
 // Renders a chat template. `variables`: a JSON object of "messages" and whatever else the template may look at (tools,
 // enable_thinking, bos_token, ...); add_generation_prompt is true unless it says otherwise. Messages and tools that
-// frit_turn_new takes get the form that the template wants, so that this is the prompt of a turn; others stay as they are.
+// frit_turn_new takes get the form that the template wants, so that this is the prompt of a turn; others stay.
 // `source`: a template to use instead of the model's, or NULL; with one, the model may be NULL. Two-call pattern as in
 // frit_detokenize. FRIT_E_UNSUPPORTED if the model has no chat template, FRIT_E_INVALID if the template refuses.
 FRIT_API frit_status frit_chat_render_json(const frit_model *model, const char *source, const char *variables,

@@ -4,7 +4,7 @@
 //     reasoning?  ( text-without-marks* mark the-rest-of-calls )* text-without-marks     tools, and no call is needed
 //     reasoning?  calls                                                                  a call is needed
 //     reasoning?  ( format | calls )                                                     a format; calls with tools
-//     reasoning?  ( reply | calls )                                       the answer is one object (frit_answer_is_object)
+//     reasoning?  ( reply | calls )                                    the answer is one object (frit_answer_is_object)
 //
 // Marks are those of the model's calls (text/answer/format.h): after the first word of one, which the parser of answers
 // recognises too, only a call can follow. Formats with channels (parts_channels.c) have a header before each message.

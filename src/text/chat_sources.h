@@ -6,7 +6,7 @@
 //
 //     GGUF                    tokenizer.chat_template; tokenizer.chat_templates: names, each with a key
 //                             tokenizer.chat_template.NAME
-//     tokenizer_config.json   chat_template: a text, {NAME: text} or [{"name", "template"}]; chat_template.json likewise
+//     tokenizer_config.json   chat_template: a text, {NAME: text} or [{"name", "template"}]; chat_template.json too
 //     a folder's files        chat_template.jinja, additional_chat_templates/NAME.jinja
 #pragma once
 #include "base/arena.h"

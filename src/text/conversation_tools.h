@@ -16,7 +16,7 @@
 
 #include <jansson.h>
 
-// Changes the messages, which are in the template's form. `tools`: those that the model is told of; NULL: none. Nothing is
+// Changes the messages, in the form of the template. `tools`: those that the model is told of; NULL: none. Nothing is
 // changed where there are no tools, calls or results.
 frit_status frit_conversation_write_tools(json_t *messages, const chat_shape *shape, const answer_format *format,
                                           const json_t *tools);

@@ -4,7 +4,7 @@
 //     tokenizer_config.json       special tokens by role, added tokens, chat template
 //     special_tokens_map.json     special tokens by role, where the former has none
 //     generation_config.json, config.json     tokens that end an answer
-//     chat_template.json, chat_template.jinja, additional_chat_templates/NAME.jinja    chat templates in their own files
+//     chat_template.json, chat_template.jinja, additional_chat_templates/NAME.jinja    templates in their own files
 #include "text/vocab_file.h"
 
 #include "base/file.h"
