@@ -4,16 +4,26 @@
 A call takes the engine's lock where it is free, and runs in the caller's own thread, which costs less than a microsecond.
 Where streams are generated, the engine's worker thread holds the lock, and calls of others are put into its queue and
 run between two steps.
+
+What would wait for ever is refused: a function that an engine calls (a stage, say) and that waits for the engine, also
+by way of other engines; and the engine of another process, whose worker a fork does not have.
 """
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import os
 import threading
+import weakref
 from collections import deque
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Callable
+from threading import get_ident
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
+from ._handle import Unique
 from ._library import lib
 from ._sinks import flush_sinks
 from .errors import InvalidError
@@ -23,45 +33,97 @@ if TYPE_CHECKING:
 
     from ._jobs import Job, Scheduler
 
+_WITHIN = "an engine cannot be called from a function that it calls itself"
+_CLOSED = "the engine is closed"
+_FORKED = "the engine belongs to the process that made it, and this is a fork of it: make an engine here, or start " \
+          "processes by spawn"
+EXIT_S = 10.0   # that the end of a program waits for engines
 
-class Core:
+callbacks: set[int] = set()   # threads within a function of the program's that an engine calls
+_waiting: dict[int, Core] = {}   # of these, what they wait for
+_cores: weakref.WeakSet[Core] = weakref.WeakSet()
+
+
+class _Call:
+    """A function that the worker runs for a caller."""
+
+    __slots__ = ("function", "future")
+
+    def __init__(self, function: Callable[[], Any], future: Future[Any]) -> None:
+        self.function: Callable[[], Any] | None = function
+        self.future: Future[Any] | None = future
+
+    def run(self) -> None:
+        """What the function uses is held no longer when its caller goes on. The frames of an exception, which hold those
+        that called them, hold neither the future nor by that the exception."""
+        function, self.function = self.function, None
+        future, self.future = self.future, None
+        if function is None or future is None or not future.set_running_or_notify_cancel():
+            return
+        try:
+            result = function()
+        except BaseException as failure:  # noqa: BLE001 - passed on to who waits
+            function = None
+            future.set_exception(failure)
+        else:
+            function = None
+            future.set_result(result)
+        finally:
+            del future
+
+    def fail(self, failure: BaseException) -> None:
+        if self.future is not None and self.future.set_running_or_notify_cancel():
+            self.future.set_exception(failure)
+
+
+class Core(Unique):
     """The library's engine, its lock, its queue and its worker. Sessions and jobs keep it alive."""
 
     def __init__(self, handle: ctypes.c_void_p, keep: Any) -> None:
         self.handle = handle
-        self.keep = keep   # the model, and engines of draft models
-        self.closed = False
+        self.keep = keep           # the model
+        self.refusal = ""          # why it cannot be called any more
+        self.is_foreign = False    # of another process
         self._lock = threading.Lock()
         self._owner = 0
         self._wanted = False
-        self._dead: deque[ctypes.c_void_p] = deque()
+        self._ended = False
+        self._dead: deque[tuple[ctypes.c_void_p, Core | None]] = deque()
         self._inbox: SimpleQueue[Any] = SimpleQueue()
+        self._taken: Any = None   # from it
         self._worker: threading.Thread | None = None
         self._starting = threading.Lock()
         self._scheduler: Scheduler | None = None
+        _cores.add(self)
 
     # ------------------------------------------------------------------ calls
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """function(*arguments), while no other thread uses the engine."""
-        if self._owner == threading.get_ident():
-            raise InvalidError("an engine cannot be called from a function that it calls itself")
+        me = get_ident()
+        if self._owner == me:
+            raise InvalidError(_WITHIN)
         if not self._wanted and self._lock.acquire(False):
-            self._owner = threading.get_ident()
+            self._owner = me
             try:
-                if self.closed:
-                    raise InvalidError("the engine is closed")
+                if self.refusal:
+                    raise InvalidError(self.refusal)
                 return function(*arguments)
             finally:
                 self._release()
-        return self.submit(lambda: function(*arguments)).result()
+        future = self.submit(lambda: function(*arguments))
+        try:
+            with self.waits():
+                return future.result()
+        finally:
+            del future   # its exception's traceback has this frame
 
     def submit(self, function: Callable[[], Any]) -> Future[Any]:
         """The same by the worker, soon."""
         from concurrent.futures import Future
 
         future: Future[Any] = Future()
-        self._put((function, future))
+        self._put(_Call(function, future))
         return future
 
     def add(self, job: Job) -> None:
@@ -73,38 +135,93 @@ class Core:
         if self._worker is not None:
             self._inbox.put(_WAKE)
 
-    def free_session(self, handle: ctypes.c_void_p) -> None:
+    @property
+    def may_wait(self) -> bool:
+        """Whether the calling thread may wait for the engine without a look at who waits for whom."""
+        me = get_ident()
+        return self._owner != me and me not in callbacks and not self.is_foreign
+
+    @contextmanager
+    def waits(self) -> Iterator[None]:
+        """Around waiting for the engine. InvalidError if it waits for the calling thread."""
+        if self.is_foreign:
+            raise InvalidError(_FORKED)
+        me = get_ident()
+        _waiting[me] = self
+        try:
+            core: Core | None = self
+            for _ in range(len(_waiting) + 1):
+                if core is not None and core._owner == me:
+                    raise InvalidError(_WITHIN)
+                core = _waiting.get(core._owner) if core is not None else None
+            yield
+        finally:
+            del _waiting[me]
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """The engine for a call of another one, which guesses tokens with it."""
+        if not self._lock.acquire(False):
+            with self.waits():
+                self._lock.acquire()
+        self._owner = get_ident()
+        try:
+            yield
+        finally:
+            self._release()
+
+    def free_session(self, handle: ctypes.c_void_p, draft: Core | None = None) -> None:
         """Frees a session, now or when the engine is between two calls. For finalizers: never waits."""
-        self._dead.append(handle)
+        if self.is_foreign:
+            return
+        self._dead.append((handle, draft))
         if self._lock.acquire(False):
-            self._owner = threading.get_ident()
+            self._owner = get_ident()
             self._release()
         elif self._worker is not None:
             self._inbox.put(_WAKE)
 
-    def _bury(self) -> None:
-        while self._dead:
+    def discard(self, handle: ctypes.c_void_p, draft: Core | None) -> None:
+        """Frees a session of the worker's: one with a draft model when that is free."""
+        if draft is None:
+            lib.frit_session_free(handle)
+        else:
+            self._dead.append((handle, draft))
+
+    def _bury(self, patience: float = 0) -> None:
+        for _ in range(len(self._dead)):
             try:
-                handle = self._dead.popleft()
+                dead = self._dead.popleft()
             except IndexError:
                 return
-            lib.frit_session_free(handle)
+            handle, draft = dead
+            if draft is None or draft._ended:
+                lib.frit_session_free(handle)
+            elif draft._lock.acquire(timeout=patience):   # its session of the draft model goes too
+                draft._owner = get_ident()
+                lib.frit_session_free(handle)
+                draft._release()
+            else:
+                self._dead.append(dead)
 
     def _release(self) -> None:
-        self._bury()
+        if self._dead:
+            self._bury()
         self._owner = 0
         self._lock.release()
 
     # ------------------------------------------------------------------ the worker
 
     def _put(self, item: Any) -> None:
+        if self._owner == get_ident():
+            raise InvalidError(_WITHIN)
         with self._starting:
-            if self.closed:
-                raise InvalidError("the engine is closed")
+            if self.refusal:
+                raise InvalidError(self.refusal)
             if self._worker is None:
                 from ._jobs import Scheduler
 
-                self._scheduler = Scheduler(self)
+                self._scheduler = Scheduler(self.handle)
                 self._worker = threading.Thread(target=self._run, name="frit-engine", daemon=True)
                 self._worker.start()
             self._inbox.put(item)
@@ -113,26 +230,30 @@ class Core:
         scheduler = self._scheduler
         assert scheduler is not None
         while True:
-            item = self._inbox.get()
+            self._taken = self._inbox.get()
             self._wanted = True
             self._lock.acquire()
             self._wanted = False
-            self._owner = threading.get_ident()
+            self._owner = get_ident()
             try:
-                if not self._serve(item, scheduler):
+                if not self._serve(scheduler):
                     self._end()
                     return
+            except BaseException as failure:  # noqa: BLE001 - told to who reads a stream
+                scheduler.fail_all(failure)
+                flush_sinks()
             finally:
                 self._release()
 
-    def _serve(self, item: Any, scheduler: Scheduler) -> bool:
+    def _serve(self, scheduler: Scheduler) -> bool:
         """Runs what is in the queue, and steps, until nothing is left to do. False: the engine closes."""
         while True:
-            if item is _STOP:
+            if self._taken is _STOP:
                 scheduler.fail_all(InvalidError("the engine was closed"))
+                flush_sinks()
                 return False
             flush_sinks()   # a call may take its time
-            self._handle(item, scheduler)
+            self._handle(scheduler)
             while self._inbox.empty():   # this thread alone takes from it
                 if not scheduler.is_busy:
                     flush_sinks()
@@ -140,41 +261,65 @@ class Core:
                 if self._dead:
                     self._bury()
                 scheduler.step()
-            item = self._inbox.get()
+            self._taken = self._inbox.get()
 
-    def _handle(self, item: Any, scheduler: Scheduler) -> None:
+    def _handle(self, scheduler: Scheduler) -> None:
+        item, self._taken = self._taken, None
         if item is _WAKE:
             self._bury()
-        elif isinstance(item, tuple):
-            function, future = item
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(function())
-                except BaseException as failure:  # noqa: BLE001 - passed on to who waits
-                    future.set_exception(failure)
+        elif isinstance(item, _Call):
+            scheduler.drop_cancelled()   # a session that such a text ran on is its caller's again
+            item.run()
         else:
             scheduler.add(item)
 
-    def close(self) -> None:
-        """Ends the worker and frees the engine. Streams end with an error; sessions cannot run any more."""
-        with self._starting:
-            if self.closed:
-                return
-            self.closed = True
-            worker = self._worker
-            if worker is not None:
-                self._inbox.put(_STOP)
+    # ------------------------------------------------------------------ the end
+
+    def close(self, patience: float | None = None) -> None:
+        """Ends the worker and frees the engine. Streams end with an error; sessions cannot run any more. patience: the
+        engine is left as it is where threads use it longer."""
+        if not self._stop():
+            return
+        until = None if patience is None else monotonic() + patience
+        worker = self._worker
         if worker is not None:
             if worker is not threading.current_thread():
-                worker.join()
-        elif self._owner != threading.get_ident():
-            with self._lock:
-                self._end()
+                worker.join(patience)
+        elif self._lock.acquire(timeout=-1 if until is None else max(0.0, until - monotonic())):
+            self._owner = get_ident()
+            self._release_last()
+
+    def _stop(self) -> bool:
+        """From here on nobody can call. False: somebody else ends the engine."""
+        with self._starting:
+            if self.refusal:
+                return False
+            self.refusal = _CLOSED
+            if self._worker is not None:
+                self._inbox.put(_STOP)
+            return True
+
+    def check_open(self) -> None:
+        if self.refusal:
+            raise InvalidError(self.refusal)
+
+    def check_outside(self) -> None:
+        """InvalidError within a function that the engine calls."""
+        if self._owner == get_ident():
+            raise InvalidError(_WITHIN)
+
+    def _release_last(self) -> None:
+        try:
+            self._end()
+        finally:
+            self._release()
 
     def _end(self) -> None:
         self._drain()
-        self._bury()
+        self._bury(1)
         lib.frit_engine_free(self.handle)
+        self._ended = True
+        self._scheduler = self.keep = None
 
     def _drain(self) -> None:
         while True:
@@ -184,10 +329,16 @@ class Core:
                 flush_sinks()
                 return
             failure = InvalidError("the engine was closed")
-            if isinstance(item, tuple):
-                item[1].set_exception(failure)
-            elif item not in (_STOP, _WAKE):
+            if not isinstance(item, _Mark):
                 item.fail(failure)
+
+    def leave(self) -> None:
+        """After a fork, in the new process: the worker is not there, and what it used stays as it is."""
+        self.is_foreign, self.refusal = True, _FORKED
+        self._lock, self._starting = threading.Lock(), threading.Lock()
+        self._owner, self._worker, self._scheduler, self._taken = 0, None, None, None
+        self._inbox = SimpleQueue()
+        self._dead.clear()
 
 
 class _Mark:
@@ -195,3 +346,22 @@ class _Mark:
 
 
 _STOP, _WAKE = _Mark(), _Mark()
+
+
+def _leave_all() -> None:
+    callbacks.clear()
+    _waiting.clear()
+    for core in list(_cores):
+        core.leave()
+
+
+def _close_all() -> None:
+    """The program ends: engines end before it, as threads that still run in the library would use what is gone."""
+    until = monotonic() + EXIT_S
+    for core in list(_cores):
+        core.close(max(0.0, until - monotonic()))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_all)
+atexit.register(_close_all)

@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections import deque
 from ctypes import byref
+from threading import get_ident
 from time import perf_counter
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import _declarations as c
-from ._core import Core
+from ._core import Core, callbacks
+from ._handle import Handle, Unique
 from ._library import check, last_error, lib, token_array
 from ._sinks import Sink, flush_sinks
 from ._text import Text, Turn
-from .errors import InternalError, error_of
+from .errors import FritError, InternalError, error_of
 from .results import Chunk, TokenLogprob, Usage
 from .sampling import Grammar, Sampler
 
@@ -28,7 +32,17 @@ MOST_TEXTS = 64    # that share a step
 HOLD_S = 2e-4      # a reader is woken so often at most, while steps are twice as fast
 
 
-class Job:
+_PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+def _beyond_package(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without this package's own first frames, which hold the engine as long as the exception is kept."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        trace = trace.tb_next
+    return trace
+
+
+class Job(Unique):
     """A text that is being generated. Made by the caller's thread, then used by the engine's worker alone."""
 
     def __init__(self, engine: Engine, prompt: Sequence[int], sampler: Sampler, sink: Sink, *,
@@ -50,12 +64,15 @@ class Job:
         self.adapters = adapters
         self.salt, self.weight, self.priority = salt, weight, priority
         self.speculate = speculate
+        #: The engine of a draft model, which others may use between two calls.
+        self.draft: Core | None = getattr(speculate, "_frit_core", None) if session is None else session._draft
         self.ignore_end = ignore_end
         self.heal = heal
         self.shift = shift
         self.lender = session
+        self._lent = session._hold() if session is not None else None   # outlives the session's close()
         self.grammar: Grammar | None = None
-        self.grammar_handle: Any = None   # of a turn
+        self.turn_grammar: Handle | None = None
         self.cancelled = False
         self.done = False
         self.has_called = False          # a tool
@@ -72,6 +89,7 @@ class Job:
         self._one = (ctypes.c_int32 * 1)()
         self._text: Text | None = None
         self._has_grammar = True
+        self._has_sampler = False
         self._n_ctx = engine.info.n_ctx
 
     # ------------------------------------------------------------------ beginning and end
@@ -80,8 +98,8 @@ class Job:
         """Makes the session and queues the prompt; after a preemption the answer so far too."""
         if self._text is None:
             self._n_keep = self._prepare()
-        if self.lender is not None:
-            self.session = self.lender._require()
+        if self._lent is not None:
+            self.session = self._lent.value
         else:
             check(lib.frit_session_new(byref(self.session), self.engine._core.handle))
             self._set_up()
@@ -97,21 +115,21 @@ class Job:
 
     def _prepare(self) -> int:
         n_keep = len(self.prompt)
-        self.sampler.timeline = self._timeline
+        self.sampler.lock()
+        self._has_sampler = True
+        prompt, tokens = self.prompt, self.tokens   # not the job, which has the sampler
+        self.sampler.timeline = lambda: prompt + tokens
         accept, handle = lib.frit_sampler_accept, self.sampler._handle
         has_source = self.model.info.kind == "encoder-decoder"
         if not has_source:
             for token in self.prompt:
                 check(accept(handle, token))
             if self.heal:
-                n_keep = self.sampler.heal(self.prompt)
+                n_keep = self.sampler._heal(self.prompt)
         follows = self.prompt if self.is_text and not has_source else ()
         self._text = Text(self.model, self.stop, self.turn, follows, len(self.prompt) - n_keep)
         self._has_grammar = self.engine._set_grammar(self)
         return n_keep
-
-    def _timeline(self) -> list[int]:
-        return self.prompt + self.tokens
 
     def _set_up(self) -> None:
         if self.adapters:
@@ -121,6 +139,8 @@ class Job:
         if self.weight != 1 or self.priority:
             check(lib.frit_session_set_share(self.session, self.weight, self.priority))
         if self.speculate is not None:
+            if self.draft is not None:
+                self.draft.check_open()
             check(lib.frit_session_speculate(self.session, byref(self.speculate)))
 
     def _push(self, tokens: Sequence[int]) -> None:
@@ -130,9 +150,16 @@ class Job:
     def release(self) -> None:
         """Gives the session's pages back."""
         if self.lender is None and self.session:
-            lib.frit_session_free(self.session)
+            self.engine._core.discard(self.session, self.draft)
         self.session = ctypes.c_void_p()
         self.asked = False
+
+    def _end_all(self) -> None:
+        self.release()
+        self.done = True
+        if self._has_sampler:
+            self._has_sampler = False
+            self.sampler.unlock()
 
     def finish(self, reason: str, chunk: Chunk | None = None) -> None:
         chunk = chunk or Chunk()
@@ -141,8 +168,7 @@ class Job:
         if reason == "stop" and (self.has_called or chunk.tool_calls):
             reason = "tool_calls"
         self._count()
-        self.release()
-        self.done = True
+        self._end_all()
         chunk.finish_reason, chunk.usage = reason, self.usage
         self.sink(chunk)
         self.sink(None)
@@ -157,9 +183,8 @@ class Job:
                 self.usage.drafted, self.usage.accepted = info.n_drafted, info.n_accepted
 
     def fail(self, failure: BaseException) -> None:
-        self.release()
-        self.done = True
-        self.sink(failure)
+        self._end_all()
+        self.sink(failure.with_traceback(_beyond_package(failure.__traceback__)))
 
     # ------------------------------------------------------------------ tokens
 
@@ -251,12 +276,12 @@ class Job:
     def _forget(self, n: int) -> None:
         """A lent session keeps nothing that follows the answer's end."""
         if n and self.lender is not None:
-            check(lib.frit_session_truncate(self.lender._require(), lib.frit_session_length(self.lender._require()) - n))
+            check(lib.frit_session_truncate(self.session, lib.frit_session_length(self.session) - n))
 
     def _take(self, token: int, chunk: Chunk) -> bool:
         """Adds a token to the answer. True: it was the last one, and the end was told."""
         assert self._text is not None
-        if self.until is not None and self.until(self.prompt + self.tokens):
+        if self.until is not None and self._is_over(self.until):
             chunk.logprobs.clear()
             return self._end("stop", chunk)
         self.tokens.append(token)
@@ -272,6 +297,14 @@ class Job:
         if self._has_grammar and lib.frit_sampler_is_over(self.sampler._handle):
             return self._end("stop", chunk)
         return False
+
+    def _is_over(self, until: Callable[[list[int]], bool]) -> bool:
+        me = get_ident()
+        callbacks.add(me)
+        try:
+            return bool(until(self.prompt + self.tokens))
+        finally:
+            callbacks.discard(me)
 
     def _end(self, reason: str, chunk: Chunk) -> bool:
         if self.lender is None:
@@ -291,10 +324,14 @@ def set_adapters(session: ctypes.c_void_p, adapters: Sequence[tuple[Adapter, flo
 
 
 class Scheduler:
-    """The worker's jobs: those that run, and those that wait for a place."""
+    """The worker's jobs: those that run, and those that wait for a place.
 
-    def __init__(self, core: Core) -> None:
-        self.core = core
+    Readers get what a step gave when no variable of the step holds a job any more: a reader that drops the last name of
+    an engine then ends it in its own thread.
+    """
+
+    def __init__(self, engine: ctypes.c_void_p) -> None:
+        self.engine = engine
         self.running: list[Job] = []
         self.waiting: deque[Job] = deque()
         self._n_rows = ctypes.c_int32()
@@ -310,12 +347,17 @@ class Scheduler:
 
     def step(self) -> None:
         """One step for all texts that run."""
+        self._flush(self._advance())
+
+    def _advance(self) -> bool:
+        """True: readers must be told now."""
         for job in self.running:
             if job.cancelled:
-                self._drop_cancelled()
+                self.drop_cancelled()
                 break
-        if self.waiting:
-            self._drop_cancelled()
+        has_begun = bool(self.waiting)
+        if has_begun:
+            self.drop_cancelled()
             self._admit()
         running = self.running
         if len(running) == 1 and running[0].runs_alone and not self.waiting:
@@ -325,10 +367,10 @@ class Scheduler:
         n_done = 0
         for job in running:
             n_done += job.done
-        self._flush(n_done > 0)
         if n_done:
             self.running = [job for job in self.running if not job.done]
             self._most = min(MOST_TEXTS, self._most + n_done)
+        return has_begun or n_done > 0
 
     def _flush(self, now: bool) -> None:
         """Gives readers their chunks. To wake a thread takes as long as a quick step: then several steps share it."""
@@ -346,7 +388,7 @@ class Scheduler:
         asked = [job for job in self.running if job.asked and not job.done]
         if not asked:
             return
-        status = lib.frit_engine_step(self.core.handle, byref(self._n_rows))
+        status = lib.frit_engine_step(self.engine, byref(self._n_rows))
         if status == c.FRIT_E_LIMIT:
             self._make_room(error_of(status, last_error()))
             return
@@ -363,13 +405,18 @@ class Scheduler:
 
     def _try(self, job: Job, what: Callable[[], None]) -> None:
         try:
-            if not job.done:
+            if job.done:
+                return
+            if job.draft is None:
                 what()
+            else:
+                with job.draft.lent():
+                    what()
         except BaseException as failure:  # noqa: BLE001 - told to who reads the stream
             if not job.done:
                 job.fail(failure)
 
-    def _drop_cancelled(self) -> None:
+    def drop_cancelled(self) -> None:
         for job in [*self.running, *self.waiting]:
             if job.cancelled:
                 self._try(job, lambda job=job: job.finish("cancelled"))  # type: ignore[misc]
@@ -382,9 +429,8 @@ class Scheduler:
             self._try(job, job.start)
             if not job.done:
                 self.running.append(job)
-        flush_sinks()
 
-    def _make_room(self, failure: BaseException) -> None:
+    def _make_room(self, failure: FritError) -> None:
         """All texts wait for the cache: the one that began last gives its pages back, and runs again later."""
         for job in reversed(self.running):
             if job.lender is None and not job.done and len(self.running) > 1:
@@ -393,12 +439,15 @@ class Scheduler:
                 self._most = max(1, len(self.running))
                 self.waiting.appendleft(job)
                 return
-        for job in self.running:
-            job.fail(failure)
+        self._fail(self.running, failure)
 
     def fail_all(self, failure: BaseException) -> None:
-        for job in [*self.running, *self.waiting]:
-            if not job.done:
-                job.fail(failure)
+        self._fail([*self.running, *self.waiting], failure)
         self.running, self.waiting = [], deque()
-        flush_sinks()
+
+    @staticmethod
+    def _fail(jobs: Sequence[Job], failure: BaseException) -> None:
+        """Each text gets an exception of its own, as each is raised in another thread."""
+        for job in jobs:
+            if not job.done:
+                job.fail(type(failure)(str(failure)) if isinstance(failure, FritError) else failure)

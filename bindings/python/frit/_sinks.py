@@ -7,6 +7,7 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterator
 
+from ._handle import Unique
 from .results import Answer, Chunk
 
 if TYPE_CHECKING:
@@ -70,11 +71,11 @@ def flush_sinks() -> None:
                 pass   # the loop is closed: its readers are gone
 
 
-class _Source:
-    """A job that is read, once: what both kinds of streams share."""
+class _Source(Unique):
+    """A job that is read, once: what both kinds of streams share. A job that is over is let go, and its engine with it."""
 
     def __init__(self, job: Job) -> None:
-        self._job = job
+        self._job: Job | None = job
         self._answer = Answer()
         self._read: list[Chunk] = []   # that the answer does not have yet
         self._over = False
@@ -89,17 +90,21 @@ class _Source:
 
     def _cancel(self) -> None:
         self._over = True
-        if not self._job.done:
-            self._job.cancelled = True
-            self._job.engine._core.wake()
+        job, self._job = self._job, None
+        if job is not None and not job.done:
+            job.cancelled = True
+            job.engine._core.wake()
 
     def _take(self, item: Any) -> Chunk | None:
-        if item is None:
+        if item is None or isinstance(item, BaseException):
             self._over = True
-            return None
-        if isinstance(item, BaseException):
-            self._over = True
-            raise item
+            self._job = None
+            if item is None:
+                return None
+            try:
+                raise item
+            finally:
+                del item   # its traceback has this frame
         self._read.append(item)
         return item  # type: ignore[no-any-return]
 
@@ -126,7 +131,13 @@ class Stream(_Source):
         if self._over:
             raise StopIteration
         if not self._ready:
-            self._ready = self._queue.get()
+            assert self._job is not None
+            core = self._job.engine._core
+            if core.may_wait:
+                self._ready = self._queue.get()
+            else:
+                with core.waits():
+                    self._ready = self._queue.get()
             self._ready.reverse()
         chunk = self._take(self._ready.pop())
         if chunk is None:
@@ -170,12 +181,15 @@ class AsyncStream(_Source):
 
         if self._over:
             raise StopAsyncIteration
+        assert self._job is not None
+        if self._job.engine._core.is_foreign:
+            with self._job.engine._core.waits():   # says why not
+                pass
         try:
-            item = await self._queue.get()
+            chunk = self._take(await self._queue.get())
         except CancelledError:
             self._cancel()
             raise
-        chunk = self._take(item)
         if chunk is None:
             raise StopAsyncIteration
         return chunk

@@ -31,6 +31,7 @@ def _forget(address: int) -> None:
 
 
 _delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_forget)
+_delete_address = ctypes.cast(_delete, ctypes.c_void_p).value
 
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -48,6 +49,7 @@ def _end(capsule: int) -> None:
 
 
 _end_capsule = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_end)
+_end_capsule_address = ctypes.cast(_end_capsule, ctypes.c_void_p)
 
 
 def _array_at(address: int, shape: tuple[int, ...], owner: Any) -> Any:
@@ -107,11 +109,20 @@ class Tensor:
         managed.tensor.data = source._address
         managed.tensor.device_type, managed.tensor.ndim = _DL_CPU, len(self.shape)
         managed.tensor.code, managed.tensor.bits, managed.tensor.lanes = _DL_FLOAT, 32, 1
-        managed.tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
-        managed.deleter = ctypes.cast(_delete, ctypes.c_void_p).value
+        managed.tensor.shape = shape
+        managed.deleter = _delete_address
         address = ctypes.addressof(managed)
         _lent[address] = (managed, shape, source)
-        return _new_capsule(address, b"dltensor", ctypes.cast(_end_capsule, ctypes.c_void_p))
+        return _new_capsule(address, b"dltensor", _end_capsule_address)
+
+    def __copy__(self) -> Tensor:
+        return Tensor.copy_of(self._address, self.shape)
+
+    def __deepcopy__(self, _memo: Any) -> Tensor:
+        return Tensor.copy_of(self._address, self.shape)
+
+    def __reduce__(self) -> Any:
+        return _tensor_of, (bytes(memoryview(self.buffer).cast("B")), self.shape)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -141,3 +152,7 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"<frit.Tensor of float32 {list(self.shape)}>"
+
+
+def _tensor_of(data: bytes, shape: tuple[int, ...]) -> Tensor:
+    return Tensor.copy_of(data, shape)

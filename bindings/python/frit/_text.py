@@ -8,19 +8,21 @@ from ctypes import byref
 from typing import Any, Sequence
 
 from . import _declarations as c
+from ._handle import Handle, Unique
 from ._library import check, decode, lib, text_at, token_array, two_calls
 from .model import Model
 from .results import Chunk, ToolCall
 from .sampling import Grammar
 
 
-class Turn:
+class Turn(Unique):
     """One turn of a chat: its prompt, the grammar of its answer, and the answer taken apart."""
 
     def __init__(self, model: Model, conversation: bytes) -> None:
         self.model = model
         self.handle = ctypes.c_void_p()
         check(lib.frit_turn_new(byref(self.handle), model._handle, conversation, len(conversation)))
+        self._owned = Handle(self.handle, lib.frit_turn_free, model)
         self._part = c.frit_part()
         self._has_calls = False
 
@@ -30,11 +32,8 @@ class Turn:
             lambda room: (ctypes.c_int32 * room)(), 2048)
         return list(buffer[:n])
 
-    def prompt(self) -> str:
-        return decode(lib.frit_turn_prompt(self.handle, byref(ctypes.c_size_t())))
-
-    def grammar(self, form: Grammar | None, one_call: bool) -> ctypes.c_void_p | None:
-        """What the answer may be; the caller frees it."""
+    def grammar(self, form: Grammar | None, one_call: bool) -> Handle | None:
+        """What the answer may be."""
         options = c.frit_turn_grammar_options(one_call=one_call)
         if form is not None:
             data = form.text.encode()
@@ -42,7 +41,7 @@ class Turn:
             options.kind, options.any_order = form.kind_value, form.any_order
         found = ctypes.c_void_p()
         check(lib.frit_turn_grammar(byref(found), self.handle, byref(options)))
-        return found if found.value else None
+        return Handle(found, lib.frit_grammar_free, self.model) if found.value else None
 
     def push(self, text: str, chunk: Chunk, last: bool = False) -> None:
         data = text.encode("utf-8", "surrogatepass")
@@ -60,12 +59,9 @@ class Turn:
             else:
                 chunk.text += piece
 
-    def __del__(self) -> None:
-        if self.handle:
-            lib.frit_turn_free(self.handle)
 
 
-class Text:
+class Text(Unique):
     """Turns tokens into chunks of text."""
 
     def __init__(self, model: Model, stop: Sequence[str], turn: Turn | None, follows: Sequence[int],
@@ -79,6 +75,7 @@ class Text:
         self._piece_at, self._n_at = byref(self._piece), byref(self._n)
         flags = c.FRIT_TEXT_SPECIAL if turn else 0
         check(lib.frit_text_stream_new(byref(self._handle), model._handle, flags))
+        self._owned = Handle(self._handle, lib.frit_text_stream_free, model)
         self._n_skip = 0   # characters of the prompt's end that are spelled again
         if follows:
             given = self._follow(follows[: len(follows) - n_healed])
@@ -144,12 +141,3 @@ class Text:
                         break
         self._held = text[len(text) - keep:] if keep else ""
         return text[: len(text) - keep]
-
-    def __del__(self) -> None:
-        if self._handle:
-            lib.frit_text_stream_free(self._handle)
-
-
-def free_grammar(handle: Any) -> None:
-    """Gives back what `Turn.grammar` gave."""
-    lib.frit_grammar_free(handle)

@@ -13,12 +13,14 @@ from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 from . import _declarations as c
 from ._chat import conversation_of, finish_answer, form_of
 from ._core import Core
+from ._handle import Unique
 from ._jobs import Job
 from ._library import check, decode, encode, lib, token_array
 from ._sinks import AsyncStream, Stream, loop_sink, thread_sink
 from ._tensor import Tensor
-from ._text import Turn, free_grammar
+from ._text import Turn
 from .model import Adapter, Message, Model, Path, Progress, progress_function
+from .errors import InvalidError
 from .results import Answer
 from .sampling import Grammar, Sampler
 from .session import Session
@@ -46,7 +48,7 @@ class EngineInfo:
     packed_bytes: int
 
 
-class Engine:
+class Engine(Unique):
     """A model on this machine, with room for keys and values. Any thread may call it; texts share its steps.
 
     n_ctx: tokens of one text at most; 0: what the model was trained for, if memory allows.
@@ -85,6 +87,7 @@ class Engine:
         self.model = model
         self._core = Core(handle, model)
         self._free = weakref.finalize(self, Core.close, self._core)
+        self._free.atexit = False   # engines end before the program by themselves
         self._info: EngineInfo | None = None
 
     # ------------------------------------------------------------------ the engine
@@ -105,6 +108,7 @@ class Engine:
 
     def close(self) -> None:
         """Ends the worker and frees memory, now. Streams that still run end with an error."""
+        self._core.check_outside()
         self._free()
 
     def __enter__(self) -> Engine:
@@ -123,7 +127,7 @@ class Engine:
     @property
     def n_streams(self) -> int:
         """Texts that are being generated, or wait for a place."""
-        scheduler = self._core._scheduler
+        scheduler = self._core._scheduler   # None: nothing was generated yet, or the engine is closed
         return sum(not job.done for job in [*scheduler.running, *scheduler.waiting]) if scheduler else 0
 
     # ------------------------------------------------------------------ generation
@@ -174,7 +178,7 @@ class Engine:
         tokens = self.model.tokenize(prompt) if isinstance(prompt, str) else list(prompt)
         job = Job(self, tokens, self._sampler(sampler, sampling), sink, max_tokens=max_tokens,
                   stop=[stop] if isinstance(stop, str) else stop, logprobs=logprobs, adapters=with_scales(adapters),
-                  salt=salt, weight=weight, priority=priority, speculate=speculation(speculate), heal=heal,
+                  salt=salt, weight=weight, priority=priority, speculate=speculation(speculate, self), heal=heal,
                   ignore_end=ignore_end, shift=shift)
         job.grammar, job.until = grammar, until
         return job
@@ -246,15 +250,13 @@ class Engine:
         job = Job(self, turn.tokens(), self._sampler(sampler, sampling), sink, max_tokens=max_tokens,
                   stop=[stop] if isinstance(stop, str) else stop, turn=turn, is_text=False, logprobs=logprobs,
                   adapters=with_scales(adapters), salt=salt, weight=weight, priority=priority,
-                  speculate=speculation(speculate), ignore_end=ignore_end, shift=context_shift)
-        job.grammar_handle = turn.grammar(form, not parallel_tool_calls)
-        if job.grammar_handle is not None:
-            weakref.finalize(job, free_grammar, job.grammar_handle)
+                  speculate=speculation(speculate, self), ignore_end=ignore_end, shift=context_shift)
+        job.turn_grammar = turn.grammar(form, not parallel_tool_calls)
         return job
 
     def _set_grammar(self, job: Job) -> bool:
         """False: the answer may be anything, unless the caller's own sampler has a grammar."""
-        handle = job.grammar_handle or (job.grammar._handle if job.grammar is not None else None)
+        handle = job.turn_grammar.value if job.turn_grammar else job.grammar._handle if job.grammar else None
         if handle is not None:
             check(lib.frit_sampler_set_grammar(job.sampler._handle, handle))
         return handle is not None or job.sampler.has_grammar
@@ -328,7 +330,7 @@ def embed_items(items: Sequence[Prompt]) -> tuple[Any, list[Any]]:
             keep.append(data)
         else:
             tokens = token_array(item)
-            slot.tokens, slot.n_tokens = ctypes.cast(tokens, ctypes.POINTER(ctypes.c_int32)), len(tokens)
+            slot.tokens, slot.n_tokens = tokens, len(tokens)
             keep.append(tokens)
     return array, keep
 
@@ -338,13 +340,16 @@ def with_scales(adapters: Adapters) -> list[tuple[Adapter, float]]:
     return [item if isinstance(item, tuple) else (item, 1.0) for item in adapters]
 
 
-def speculation(kind: str | Engine | None) -> Any:
-    """The library's options for what a caller asked of speculation."""
+def speculation(kind: str | Engine | None, engine: Engine) -> Any:
+    """The library's options for what a caller asked of speculation by an engine."""
     if kind is None or kind == "none":
         return None
     if isinstance(kind, Engine):
+        if kind is engine:
+            raise InvalidError("a draft model needs an engine of its own")
+        kind._core.check_open()
         options = c.frit_speculate_options(draft=kind._core.handle)
-        options._frit_owner = kind
+        options._frit_owner, options._frit_core = kind, kind._core
         return options
     return c.frit_speculate_options(kind=encode(kind))
 

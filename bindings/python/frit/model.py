@@ -6,12 +6,12 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import weakref
 from ctypes import byref
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 
 from . import _declarations as c
+from ._handle import Handle, Unique
 from ._library import check, decode, encode, lib, path_bytes, text_at, token_array, two_calls
 
 Path = Union[str, "os.PathLike[str]"]
@@ -73,7 +73,7 @@ _ROLES = {
 }
 
 
-class Model:
+class Model(Unique):
     """An opened model: weights, vocabulary, chat template. It never changes; any thread may use it.
 
     path: a GGUF file (any part of a split set), a safetensors file or a Hugging Face folder.
@@ -111,10 +111,8 @@ class Model:
         """A model from one GGUF file that lies in memory. The bytes live as long as the model."""
         model = cls.__new__(cls)
         handle = ctypes.c_void_p()
-        buffer = ctypes.c_char_p(data)
         options = c.frit_model_options(log=_log)
-        check(lib.frit_model_open_memory(byref(handle), ctypes.cast(buffer, ctypes.c_void_p), len(data),
-                                         byref(options)))
+        check(lib.frit_model_open_memory(byref(handle), data, len(data), byref(options)))
         model._take(handle, data)
         return model
 
@@ -124,13 +122,12 @@ class Model:
         model = type(self).__new__(type(self))
         handle = ctypes.c_void_p()
         check(lib.frit_model_open_next(byref(handle), self._handle))
-        model._take(handle)
+        model._take(handle, self)
         return model
 
     def _take(self, handle: ctypes.c_void_p, keep: Any = None) -> None:
         self._handle = handle
-        self._keep = keep
-        self._free = weakref.finalize(self, _free_model, handle, keep)
+        self._owned = Handle(handle, lib.frit_model_free, keep)
         self._ends: dict[int, bool] = {}
         self._info: ModelInfo | None = None
 
@@ -230,11 +227,7 @@ class Model:
         return f"<frit.Model {info.name or info.path} ({info.architecture}, {info.file_type})>"
 
 
-def _free_model(handle: ctypes.c_void_p, _keep: Any) -> None:
-    lib.frit_model_free(handle)
-
-
-class Adapter:
+class Adapter(Unique):
     """A low-rank adapter (LoRA) or a control vector for a model: a GGUF file or the folder of a PEFT adapter.
 
     first_layer, last_layer: of a control vector, the layers that it works on; 0: all that it has.
@@ -245,7 +238,7 @@ class Adapter:
         options = c.frit_adapter_options(first_layer=first_layer, last_layer=last_layer)
         self._handle = ctypes.c_void_p()
         check(lib.frit_adapter_open(byref(self._handle), model._handle, path_bytes(path), byref(options)))
-        weakref.finalize(self, lib.frit_adapter_free, self._handle)
+        self._owned = Handle(self._handle, lib.frit_adapter_free, model)
         self.model = model
 
     @property

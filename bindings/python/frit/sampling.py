@@ -6,24 +6,31 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import weakref
+import threading
 from ctypes import byref
+from threading import get_ident
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
 from . import _declarations as c
+from ._core import callbacks
+from ._handle import Handle, Unique
 from ._library import check, decode, lib, token_array
 from ._tensor import Tensor
+from .errors import InvalidError
 from .model import Model
 
 
-class Candidates:
+class Candidates(Unique):
     """What a stage in Python may choose from: tokens with their logits, in the library's memory.
 
-    Valid during the call only. `candidates[i].token`, `candidates[i].logit`; logits can be set.
+    Valid during the call only, and empty afterwards. `candidates[i].token`, `candidates[i].logit`; logits can be set.
     """
 
     def __init__(self, address: int, n: int) -> None:
-        self._items = (c.frit_candidate * n).from_address(address)
+        self._items: Any = (c.frit_candidate * n).from_address(address)
+
+    def _end(self) -> None:
+        self._items = (c.frit_candidate * 0)()
 
     def __len__(self) -> int:
         return len(self._items)
@@ -45,8 +52,7 @@ class Candidates:
         """A view of type [("token", int32), ("logit", float32)], without a copy."""
         import numpy
 
-        items: Any = self._items
-        return numpy.frombuffer(items, dtype=[("token", "<i4"), ("logit", "<f4")])
+        return numpy.frombuffer(self._items, dtype=[("token", "<i4"), ("logit", "<f4")])
 
 
 #: A stage of the caller's own: changes logits, or moves the candidates that stay to the front and returns their number.
@@ -85,10 +91,11 @@ def text_list(items: Iterable[str | bytes]) -> tuple[c.frit_option_list, Any]:
     """A list of texts for the library, and what must live as long as it."""
     data = [item.encode() if isinstance(item, str) else bytes(item) for item in items]
     array = (ctypes.c_char_p * len(data))(*data)
-    return c.frit_option_list(ctypes.cast(array, ctypes.POINTER(ctypes.c_void_p)), len(data)), (array, data)
+    # ctypes.cast would make an array that refers to itself.
+    return c.frit_option_list((ctypes.c_void_p * len(data)).from_buffer(array), len(data)), (array, data)
 
 
-class Sampler:
+class Sampler(Unique):
     """Chooses tokens. Belongs to one thread at a time, and to one text.
 
     temperature: 0 always takes the likeliest token. Default: 0.8, or what the model's file recommends, as for all
@@ -107,7 +114,7 @@ class Sampler:
                  logit_bias: Mapping[int, float] | None = None, stage: Stage | None = None, recommended: bool = True,
                  dry_sequence_breakers: Iterable[str] | None = None, **options: Any) -> None:
         self.model = model
-        self._failure: BaseException | None = None
+        self._failures: list[BaseException] = []   # what a stage in Python raised
         #: Prompt and answer of the text that the sampler is used for, as far as they are known.
         self.timeline: Callable[[], list[int]] = list
         raw = c.frit_sampler_options()
@@ -136,10 +143,26 @@ class Sampler:
         #: Whether a stage in Python runs for each token.
         self.has_stage = stage is not None
         self.has_grammar = False
-        self._keep = keep
+        self._used = threading.Lock()
         self._handle = ctypes.c_void_p()
         check(lib.frit_sampler_new(byref(self._handle), model._handle, byref(raw)))
-        self._free = weakref.finalize(self, _free_sampler, self._handle, model, keep)
+        self._owned = Handle(self._handle, lib.frit_sampler_free, (model, keep))
+
+    def lock(self) -> None:
+        """For a text or a call, which alone uses the sampler until `unlock`."""
+        if not self._used.acquire(False):
+            raise InvalidError("the sampler is in use by a text or another thread: make a sampler for each of them")
+
+    def unlock(self) -> None:
+        """Others may use the sampler again."""
+        self._used.release()
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        self.lock()
+        try:
+            return function(self._handle, *arguments)
+        finally:
+            self._used.release()
 
     @staticmethod
     def _set_defaults(raw: Any) -> None:
@@ -149,30 +172,35 @@ class Sampler:
                 check(lib.frit_option_set(byref(row), byref(raw), row.fallback))
 
     def _stage_function(self, stage: Stage) -> Callable[[Any, Any, int], int]:
-        own = weakref.ref(self)
+        failures = self._failures   # not the sampler, which has this function
 
-        def run(_ctx: Any, candidates: Any, n: int) -> int:
+        def run(_ctx: Any, items: Any, n: int) -> int:
+            me = get_ident()
+            is_outer = me not in callbacks
+            callbacks.add(me)
+            candidates = Candidates(ctypes.addressof(items.contents), n)
             try:
-                kept = stage(Candidates(ctypes.cast(candidates, ctypes.c_void_p).value or 0, n))
+                kept = stage(candidates)
                 return n if kept is None else int(kept)
             except BaseException as failure:  # noqa: BLE001 - C cannot pass it on; the caller raises it
-                sampler = own()
-                if sampler is not None:
-                    sampler._failure = failure
+                failures[:] = [failure]
                 return n
+            finally:
+                candidates._end()
+                if is_outer:
+                    callbacks.discard(me)
 
         return run
 
     def check(self, status: int) -> None:
         """Raises what a stage in Python raised, or what the status stands for."""
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        if self._failures:
+            raise self._failures.pop()
         check(status)
 
     def accept(self, token: int) -> None:
         """Remembers a token, for penalties, the draw's position and the grammar."""
-        check(lib.frit_sampler_accept(self._handle, token))
+        check(self._call(lib.frit_sampler_accept, token))
 
     def sample(self, logits: Tensor | Any) -> int:
         """The token for logits [n_vocab]: a tensor of this package, or an array of float32. Accepts nothing."""
@@ -184,39 +212,42 @@ class Sampler:
             buffer = (ctypes.c_float * len(view)).from_buffer_copy(view)
         if len(buffer) < self.model.info.n_vocab:
             raise ValueError(f"logits: found {len(buffer)} numbers, expected {self.model.info.n_vocab}")
-        self.check(lib.frit_sampler_sample(self._handle, buffer, byref(token)))
+        self.check(self._call(lib.frit_sampler_sample, buffer, byref(token)))
         return token.value
 
     def reset(self) -> None:
         """Forgets accepted tokens and the grammar; position 0."""
-        check(lib.frit_sampler_reset(self._handle))
+        check(self._call(lib.frit_sampler_reset))
 
     def set_grammar(self, grammar: Grammar | None) -> None:
         """Only what the grammar allows is picked from here on."""
-        check(lib.frit_sampler_set_grammar(self._handle, grammar._handle if grammar else None))
+        check(self._call(lib.frit_sampler_set_grammar, grammar._handle if grammar else None))
         self.has_grammar = grammar is not None
 
     @property
     def is_over(self) -> bool:
         """Whether the text is complete by the grammar and nothing can follow."""
-        return bool(lib.frit_sampler_is_over(self._handle))
+        return bool(self._call(lib.frit_sampler_is_over))
 
     def heal(self, tokens: Iterable[int]) -> int:
         """Token healing: how many of the prompt's tokens are to be pushed; the others are spelled again."""
+        self.lock()
+        try:
+            return self._heal(tokens)
+        finally:
+            self.unlock()
+
+    def _heal(self, tokens: Iterable[int]) -> int:
         array, n = token_array(tokens), ctypes.c_size_t()
         check(lib.frit_sampler_heal(self._handle, self.model._handle, array, len(array), byref(n)))
         return n.value
-
-
-def _free_sampler(handle: ctypes.c_void_p, _model: Model, _keep: Any) -> None:
-    lib.frit_sampler_free(handle)
 
 
 _GRAMMARS = {"gbnf": c.FRIT_GRAMMAR_GBNF, "schema": c.FRIT_GRAMMAR_SCHEMA, "regex": c.FRIT_GRAMMAR_REGEX,
              "tags": c.FRIT_GRAMMAR_TAGS}
 
 
-class Grammar:
+class Grammar(Unique):
     """What an answer may be, compiled for a model's vocabulary. Never changes: any number of samplers may use it.
 
     text: rules in GBNF, a JSON schema (draft 2020-12; a dict is fine too), a regular expression (ECMA-262) or structural
@@ -237,7 +268,7 @@ class Grammar:
         options = c.frit_grammar_options(kind=_GRAMMARS[kind], any_order=any_order)
         self._handle = ctypes.c_void_p()
         check(lib.frit_grammar_new(byref(self._handle), model._handle, data, len(data), byref(options)))
-        weakref.finalize(self, lib.frit_grammar_free, self._handle)
+        self._owned = Handle(self._handle, lib.frit_grammar_free, model)
 
     @property
     def kind_value(self) -> int:

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from ctypes import byref
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
 from . import _declarations as c
+from ._core import Core
+from ._handle import Unique
 from ._jobs import MOST_TOKENS, Job, set_adapters
 from ._library import check, lib, path_bytes, token_array
 from ._sinks import Stream, thread_sink
@@ -22,17 +25,19 @@ if TYPE_CHECKING:
 
 
 class _Handle:
-    """The library's session: freed when neither the session nor a view of its memory is left."""
+    """The library's session: freed when neither the session, nor a view of its memory, nor a text on it is left."""
 
     def __init__(self, engine: Engine, handle: ctypes.c_void_p) -> None:
         self.engine = engine
         self.value = handle
+        self.draft: Core | None = None   # guesses its tokens
 
-    def __del__(self) -> None:
-        self.engine._core.free_session(self.value)
+    def __del__(self, _is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not _is_finalizing():
+            self.engine._core.free_session(self.value, self.draft)
 
 
-class Session:
+class Session(Unique):
     """A timeline of tokens on an engine: push tokens, run them, look at logits, sample, go back, fork, save.
 
     Made by `engine.session()`. Methods may be called from any thread, one at a time.
@@ -45,20 +50,46 @@ class Session:
         if _handle is None:
             engine._core.call(lambda: check(lib.frit_session_new(byref(handle), engine._core.handle)))
         self._held = _Handle(engine, handle)
+        self._kind: Any = None           # of speculation
+        self._job: Job | None = None     # a text on the session
         self._token = ctypes.c_int32()
         self._token_at = byref(self._token)
 
-    def _require(self) -> ctypes.c_void_p:
+    def _hold(self) -> _Handle:
         if self._held is None:
             raise InvalidError("the session is closed")
-        return self._held.value
+        return self._held
+
+    def _require(self) -> ctypes.c_void_p:
+        return self._hold().value
+
+    @property
+    def _draft(self) -> Core | None:
+        return self._hold().draft
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         return self.engine._core.call(function, self._require(), *arguments)
 
+    def _change(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """A call that changes the session, or runs it: not while a text is generated on it."""
+        job = self._job
+        if job is not None:
+            if not job.done and not job.cancelled:
+                raise InvalidError("the session generates a text: read its stream to the end, or close it, first")
+            self._job = None
+        draft = self._draft
+        if draft is None:
+            return self.engine._core.call(function, *arguments)
+
+        def run() -> Any:
+            with draft.lent():
+                return function(*arguments)
+
+        return self.engine._core.call(run)
+
     def _do(self, function: Any, *arguments: Any) -> None:
         handle = self._require()
-        self.engine._core.call(lambda: check(function(handle, *arguments)))
+        self._change(lambda: check(function(handle, *arguments)))
 
     # ------------------------------------------------------------------ the timeline
 
@@ -78,7 +109,7 @@ class Session:
 
     def run(self) -> None:
         """Runs what is queued."""
-        self.engine._core.call(self._run)
+        self._change(self._run)
 
     def _run(self) -> None:
         handle = self._require()
@@ -118,9 +149,10 @@ class Session:
     def fork(self) -> Session:
         """A second session that goes on as this one would, to the bit; what was run is shared."""
         handle = ctypes.c_void_p()
-        own = self._require()
-        self.engine._core.call(lambda: check(lib.frit_session_fork(byref(handle), own)))
-        return Session(self.engine, handle)
+        self._do(lambda own: lib.frit_session_fork(byref(handle), own))
+        fork = Session(self.engine, handle)
+        fork._hold().draft, fork._kind = self._draft, self._kind
+        return fork
 
     # ------------------------------------------------------------------ results
 
@@ -130,7 +162,7 @@ class Session:
         copy: False gives a view of the session's own memory, without a copy: its numbers change with the next step.
         The memory lives as long as a view of it. InvalidError where the last push wanted no results.
         """
-        return self.engine._core.call(self._logits, copy)  # type: ignore[no-any-return]
+        return self._change(self._logits, copy)  # type: ignore[no-any-return]
 
     def _logits(self, copy: bool) -> Tensor:
         self._run()
@@ -138,7 +170,7 @@ class Session:
         if not found:
             raise InvalidError("the session has no logits: push a token first, with results")
         shape = (self.engine.model.info.n_vocab,)
-        address = ctypes.cast(found, ctypes.c_void_p).value or 0
+        address = ctypes.addressof(found.contents)
         return Tensor.copy_of(address, shape) if copy else Tensor(self._held, address, shape)
 
     def all_logits(self, tokens: Iterable[int]) -> Tensor:
@@ -167,29 +199,34 @@ class Session:
                 lib.frit_session_truncate(self._require(), 0)   # the function above must not be called later
                 raise
 
-        self.engine._core.call(run)
+        self._change(run)
         return out
 
     # ------------------------------------------------------------------ sampling
 
     def next(self, sampler: Sampler) -> int:
         """Runs what is queued, samples the next token and queues it. LimitError when the context is full."""
-        self.engine._core.call(self._next, sampler)
-        return self._token.value
+        return self._change(self._next, sampler)  # type: ignore[no-any-return]
 
-    def _next(self, sampler: Sampler) -> None:
-        status = lib.frit_session_next(self._require(), sampler._handle, self._token_at)
+    def _next(self, sampler: Sampler) -> int:
+        sampler.lock()
+        try:
+            status = lib.frit_session_next(self._require(), sampler._handle, self._token_at)
+        finally:
+            sampler.unlock()
         if status or sampler.has_stage:
             sampler.check(status)
+        return self._token.value
 
     def next_tokens(self, sampler: Sampler) -> list[int]:
         """The same, with all tokens that the step gave: several with speculation."""
         many, n = (ctypes.c_int32 * MOST_TOKENS)(), ctypes.c_size_t()
 
         def run() -> None:
-            sampler.check(lib.frit_session_next_tokens(self._require(), sampler._handle, many, MOST_TOKENS, byref(n)))
+            sampler.check(sampler._call(
+                lambda handle: lib.frit_session_next_tokens(self._require(), handle, many, MOST_TOKENS, byref(n))))
 
-        self.engine._core.call(run)
+        self._change(run)
         return many[: n.value]
 
     def generate(self, prompt: str | Sequence[int] = (), *, max_tokens: int | None = None,
@@ -203,6 +240,8 @@ class Session:
                   stop=[stop] if isinstance(stop, str) else stop, logprobs=logprobs, ignore_end=ignore_end,
                   session=self)
         job.grammar = grammar
+        self._change(lambda: None)
+        self._job = job
         self.engine._core.add(job)
         return Stream(job, queue)
 
@@ -211,7 +250,7 @@ class Session:
     def set_adapters(self, adapters: Sequence[Adapter | tuple[Adapter, float]]) -> None:
         """From here on tokens run with these adapters, each alone or with a scale, and with no others."""
         pairs = [item if isinstance(item, tuple) else (item, 1.0) for item in adapters]
-        self.engine._core.call(set_adapters, self._require(), pairs)
+        self._change(set_adapters, self._require(), pairs)
 
     def set_salt(self, salt: bytes) -> None:
         """Only sessions with the same salt share what has run. InvalidError if tokens have run."""
@@ -239,10 +278,20 @@ class Session:
         the engine of a draft model, which nothing else may use meanwhile."""
         from .engine import speculation
 
-        options = speculation(kind) or c.frit_speculate_options(kind=b"none")
+        options = speculation(kind, self.engine) or c.frit_speculate_options(kind=b"none")
         options.max_drafts, options.min_p, options.always = max_drafts, min_p, always
-        self._draft = kind
-        self._do(lib.frit_session_speculate, byref(options))
+        handle, draft = self._hold(), getattr(options, "_frit_core", None)
+
+        def run() -> None:
+            if draft is None:
+                check(lib.frit_session_speculate(handle.value, byref(options)))
+            else:
+                with draft.lent():
+                    draft.check_open()
+                    check(lib.frit_session_speculate(handle.value, byref(options)))
+            handle.draft, self._kind = draft, kind
+
+        self._change(run)
 
     # ------------------------------------------------------------------ saving
 
@@ -256,7 +305,7 @@ class Session:
 
     def state(self) -> bytes:
         """The same bytes in memory."""
-        return self.engine._core.call(self._state)  # type: ignore[no-any-return]
+        return self._change(self._state)  # type: ignore[no-any-return]
 
     def _state(self) -> bytes:
         n = ctypes.c_size_t()
@@ -289,7 +338,7 @@ class Session:
     # ------------------------------------------------------------------ the end
 
     def close(self) -> None:
-        """Frees the session's pages, as soon as no view of its memory is left."""
+        """Frees the session's pages, as soon as no view of its memory is left, and no stream of a text on it."""
         self._held = None
 
     def __enter__(self) -> Session:

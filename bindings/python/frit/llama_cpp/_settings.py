@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import weakref
 from typing import Any, Callable, Mapping
 
 from ..engine import Engine
@@ -100,7 +101,7 @@ def speculation_of(draft: Any) -> str | None:
                               "frit.Engine.generate(speculate=...) takes a draft model")
 
 
-def processor_stage(processors: Any, n_vocab: int, own: Callable[[], Sampler]) -> Callable[[Candidates], None]:
+def processor_stage(processors: Any, n_vocab: int, own: Callable[[], Sampler | None]) -> Callable[[Candidates], None]:
     """Logits processors as a stage of a sampler."""
     import numpy as np
 
@@ -110,7 +111,8 @@ def processor_stage(processors: Any, n_vocab: int, own: Callable[[], Sampler]) -
         items = candidates.numpy()
         scores = np.full(n_vocab, -np.inf, np.float32)
         scores[items["token"]] = items["logit"]
-        ids = np.array(own().timeline(), np.intc)
+        sampler = own()
+        ids = np.array(sampler.timeline() if sampler else [], np.intc)
         if calls is not None:
             scores = calls(ids, scores)
         else:
@@ -152,10 +154,10 @@ def sampler_of(model: Model, *, temp: float, top_k: int, top_p: float, min_p: fl
                logit_bias: Mapping[Any, float] | None = None, logits_processor: Any = None,
                watch: Watch | None = None) -> Sampler:
     """A sampler from llama-cpp-python's parameters. What the model's file recommends does not count."""
-    made: list[Sampler] = []
+    made: list[weakref.ref[Sampler]] = []   # the sampler has the stage
     stages: list[Callable[[Candidates], None]] = []
     if logits_processor:
-        stages.append(processor_stage(logits_processor, model.info.n_vocab, lambda: made[0]))
+        stages.append(processor_stage(logits_processor, model.info.n_vocab, lambda: made[0]()))
     if watch is not None:
         stages.append(watch.see)
 
@@ -173,7 +175,7 @@ def sampler_of(model: Model, *, temp: float, top_k: int, top_p: float, min_p: fl
         mirostat=mirostat_mode, mirostat_tau=mirostat_tau, mirostat_eta=mirostat_eta, samplers=order,
         logit_bias={int(token): bias for token, bias in logit_bias.items()} if logit_bias else None,
         stage=run if stages else None)
-    made.append(sampler)
+    made.append(weakref.ref(sampler))
     return sampler
 
 
