@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import sysconfig
 import zipfile
 from pathlib import Path
@@ -70,10 +71,24 @@ class CustomBuildHook(BuildHookInterface[Any]):
 
     def build_here(self, root: Path) -> Path:
         folder = root / "build" / "wheel"
-        subprocess.run(["cmake", "--log-level=WARNING", "-S", root, "-B", folder, "-G", "Ninja",
-                        "-DCMAKE_BUILD_TYPE=Release", "-DFRIT_TESTS=OFF", "-DCMAKE_SHARED_LINKER_FLAGS=-s",
-                        "-DCMAKE_EXE_LINKER_FLAGS=-s"], check=True)
+        try:
+            subprocess.run(["cmake", "--log-level=WARNING", "-S", root, "-B", folder, "-G", "Ninja",
+                            "-DCMAKE_BUILD_TYPE=Release", "-DFRIT_TESTS=OFF", "-DCMAKE_SHARED_LINKER_FLAGS=-s",
+                            "-DCMAKE_EXE_LINKER_FLAGS=-s"], check=True)
+        except (OSError, subprocess.CalledProcessError):
+            self.say_what_is_missing(root)
+            raise
         jobs = os.environ.get("JOBS", "")
         subprocess.run(["cmake", "--build", folder, "--target", "frit", "frit_shared",
                         *(["-j", jobs] if jobs else [])], check=True)
         return folder
+
+    def say_what_is_missing(self, root: Path) -> None:
+        """Ends the build with the compiler, tools and libraries that this machine lacks, and the packages that have them."""
+        if os.name == "nt":
+            return
+        said = subprocess.run([root / "tools" / "setup", "--check", "build"], capture_output=True, text=True)
+        if said.returncode != 0:
+            sys.exit("\nfrit: this wheel is built here, from C, and what that needs is not all on this machine (without libedit, "
+                     f"libmicrohttpd and libcurl it can be built).\n{said.stdout}{said.stderr}"
+                     "A wheel for this system (docs/python.md) needs none of it.")
