@@ -18,12 +18,17 @@ static const struct {
     {HUB_E_LIMIT, CLI_NO_MEMORY}, {HUB_E_MEMORY, CLI_NO_MEMORY}, {HUB_E_CANCELLED, CLI_INTERRUPTED},
 };
 
-int cli_report_hub(hub_status status)
+int cli_hub_code(hub_status status)
 {
-    if (status != HUB_OK) cli_fail("%s", hub_error());
     for (size_t i = 0; i < CLI_COUNT(codes); i++)
         if (codes[i].status == status) return codes[i].code;
     return CLI_FAILED;
+}
+
+int cli_report_hub(hub_status status)
+{
+    if (status != HUB_OK) cli_fail("%s", hub_error());
+    return cli_hub_code(status);
 }
 
 int cli_read_hub(hub_settings *settings)
@@ -225,8 +230,7 @@ static int fetch(const cli_common *common, const hub_settings *settings, const h
     return cli_report_hub(status);
 }
 
-// What is neither a path nor a name: how it is called here, if it is what other programs call a model.
-static int refuse_name(const char *text, bool is_model, char **path)
+int cli_refuse_name(const char *text, bool is_model, char **path)
 {
     hub_path guess;
     const bool is_guessed = hub_guess_name(text, &guess) == HUB_OK;
@@ -252,7 +256,7 @@ static int find_named(const cli_common *common, const char *text, bool is_model,
     hub_status status = HUB_OK;
     if (code == CLI_DONE) status = hub_name_read(settings, text, name);
     if (status == HUB_E_NOT_FOUND)
-        code = refuse_name(text, is_model, path);
+        code = cli_refuse_name(text, is_model, path);
     else if (status != HUB_OK)
         code = cli_report_hub(status);
     if (code == CLI_DONE && status == HUB_OK) {

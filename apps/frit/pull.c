@@ -2,12 +2,14 @@
 // frit pull: fetches a model by its name.
 #include "by_name.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct pull_options {
     const char *memory, *sha256;
     int32_t n_connections;
+    bool missing, json;
 } pull_options;
 
 typedef struct pull_args {
@@ -36,6 +38,14 @@ static const frit_option *pull_rows(size_t *n_rows)
          .offset = offsetof(pull_options, sha256),
          .metavar = "HEX",
          .help = "what the file of an address must have; the other sources tell theirs"},
+        {.name = "missing",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(pull_options, missing),
+         .help = "ask no server about what is here already, and guess no names, as commands that open models"},
+        {.name = "json",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(pull_options, json),
+         .help = "print what happens as JSON for programs, an object on each line; the last has the path or an error"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
@@ -61,29 +71,123 @@ static int check(const pull_options *o)
     return CLI_DONE;
 }
 
+// ---------------------------------------------------------------------------------------- for programs
+
+static const char *const kinds[] = {
+    [HUB_E_NAME] = "name",           [HUB_E_NOT_FOUND] = "not found",
+    [HUB_E_DENIED] = "denied",       [HUB_E_NETWORK] = "network",
+    [HUB_E_DISK] = "disk",           [HUB_E_DATA] = "data",
+    [HUB_E_LIMIT] = "limit",         [HUB_E_MEMORY] = "memory",
+    [HUB_E_CANCELLED] = "cancelled", [HUB_E_UNSUPPORTED] = "unsupported",
+};
+
+// What shows a download to people, and tells it to programs.
+typedef struct telling {
+    cli_transfer transfer;
+    hub_watch shown;
+    uint64_t last_ns;
+    char name[1024];        // of the file that was told of last
+    uint64_t done, total;   // of it; equal where nothing is left to be told
+} telling;
+
+static void print_event(json_t *event)
+{
+    if (event && json_dumpf(event, stdout, JSON_COMPACT) == 0) putchar('\n');
+    fflush(stdout);   // the reader waits for it
+    json_decref(event);
+}
+
+static bool stops(void *ctx)
+{
+    const telling *t = ctx;
+    return t->shown.stops(t->shown.ctx);
+}
+
+static void tell(void *ctx, const char *sentence)
+{
+    const telling *t = ctx;
+    t->shown.say(t->shown.ctx, sentence);
+    print_event(json_pack("{s:s}", "say", sentence));
+}
+
+static void print_progress(telling *t, uint64_t done, uint64_t total, bool checks)
+{
+    json_t *all = total == UINT64_MAX ? json_null() : json_integer((json_int_t)total);
+    print_event(
+        json_pack("{s:s, s:I, s:o, s:b}", "name", t->name, "done", (json_int_t)done, "total", all, "checks", checks));
+}
+
+// The last bytes of a file come without a word.
+static void finish_file(telling *t)
+{
+    if (t->done < t->total && t->total != UINT64_MAX) print_progress(t, t->total, t->total, false);
+    t->done = t->total = 0;
+}
+
+static void tell_progress(void *ctx, const char *name, uint64_t done, uint64_t total, bool checks)
+{
+    telling *t = ctx;
+    const uint64_t now = cli_now_ns();
+    t->shown.progress(t->shown.ctx, name, done, total, checks);
+    if (checks || strncmp(name, t->name, sizeof t->name - 1) != 0) finish_file(t);
+    snprintf(t->name, sizeof t->name, "%s", name);
+    if (!checks) t->done = done, t->total = total;
+    if (done < total && now - t->last_ns < 100000000u) return;
+    t->last_ns = now;
+    print_progress(t, done, total, checks);
+}
+
+static int report_json(hub_status status, const char *path)
+{
+    if (status == HUB_OK)
+        print_event(json_pack("{s:s}", "path", path));
+    else
+        print_event(json_pack("{s:s, s:s}", "error", hub_error(), "kind", kinds[status]));
+    return cli_hub_code(status);
+}
+
+// ---------------------------------------------------------------------------------------- fetching
+
 static int fetch(const void *ctx, const hub_settings *settings, const hub_name *name, const char *text)
 {
     const pull_args *args = ctx;
-    cli_transfer transfer;
-    if (!name->source->pull)
+    telling told = {0};
+    hub_name typed;
+    char *unused = NULL;
+    if (args->pull.missing && hub_name_read(settings, text, &typed) == HUB_E_NOT_FOUND)   // it was guessed
+        return cli_refuse_name(text, true, &unused);
+    if (!name->source->pull && !args->pull.missing)
         return cli_usage("%s: models of %s are used where they are, and fetched by that program", text,
                          name->source->title);
     uint64_t room = args->pull.memory ? read_size(args->pull.memory) : 0;
     hub_path *path = calloc(1, sizeof *path);
     if (!path) return cli_no_memory();
     if (room == 0 && !name->part[0]) room = cli_free_memory();
-    cli_transfer_start(&transfer, &args->common);
+    cli_transfer_start(&told.transfer, &args->common);
+    told.shown = cli_transfer_watch(&told.transfer);
+    const hub_watch watch = {.stops = stops, .say = tell, .progress = tell_progress, .ctx = &told};
     const hub_pull pull = {.settings = settings,
                            .typed = text,
                            .room_bytes = room,
                            .sha256 = args->pull.sha256,
                            .n_connections = args->pull.n_connections,
-                           .watch = cli_transfer_watch(&transfer)};
-    const hub_status status = name->source->pull(&pull, name, path);
-    cli_transfer_end(&transfer);
-    if (status == HUB_OK) printf("%s\n", path->text);
+                           .watch = args->pull.json ? watch : told.shown};
+    hub_status status = args->pull.missing ? name->source->find(settings, name, path) : HUB_E_NOT_FOUND;
+    if (status == HUB_E_NOT_FOUND && name->source->pull)
+        status = name->source->pull(&pull, name, path);
+    else if (status == HUB_E_NOT_FOUND)
+        status = hub_fail(status, "%s: is not among the models of %s on this machine", text, name->source->title);
+    cli_transfer_end(&told.transfer);
+    if (status == HUB_OK) finish_file(&told);
+    int code;
+    if (args->pull.json) {
+        code = report_json(status, path->text);
+    } else {
+        if (status == HUB_OK) printf("%s\n", path->text);
+        code = cli_report_hub(status);
+    }
     free(path);
-    return cli_report_hub(status);
+    return code;
 }
 
 static int run(void *ctx)

@@ -188,6 +188,23 @@ class Whole(Case):
         self.env["FRIT_MODEL"] = "hf:org/tale"
         self.frit("rm", code=2, says="expected the name of a model")
 
+    def test_programs_are_told_what_happens(self):
+        self.hub.add("org/m", {"m-Q4_0.gguf": self.data})
+        events = [json.loads(line) for line in self.pull("hf:org/m:Q4_0", "--json").splitlines()]
+        path = events[-1]["path"]
+        self.assertEqual(Path(path).read_bytes(), self.data)
+        last = [e for e in events if e.get("name") == "m-Q4_0.gguf" and not e["checks"]][-1]
+        self.assertEqual((last["done"], last["total"]), (len(self.data), len(self.data)))
+        n = len(self.hub.requests)
+        self.assertEqual(json.loads(self.pull("hf:org/m:Q4_0", "--json", "--missing")), {"path": path})
+        self.assertEqual(self.pull("hf:org/m:Q4_0", "--missing"), path)
+        self.assertEqual(len(self.hub.requests), n)   # what is here is not asked for
+        said = json.loads(self.pull("hf:org/none", "--json", code=3).splitlines()[-1])
+        self.assertEqual(said["kind"], "not found")
+        self.assertIn("org/none", said["error"])
+        self.frit("pull", "org/m", "--missing", code=3, says="is called hf:org/m")
+        self.frit("pull", "lmstudio:org/none:x.gguf", "--missing", code=3, says="is not among the models of LM Studio")
+
     def test_adapters_are_files_too(self):
         self.hub.add("org/tale", {"fable-Q4_K_M.gguf": FABLE.read_bytes()})
         self.hub.add("org/peft", {"adapter_config.json": b"{}", "adapter_model.safetensors": weights(9000, 1), "README.md": b"x"})
