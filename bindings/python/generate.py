@@ -28,7 +28,7 @@ NUMBERS = {
 }
 PYTHON = {"c_bool": "bool", "c_float": "float", "c_double": "float", "c_char_p": "bytes | None"}
 # Texts that a zero does not end: an address, which is read together with a length.
-NOT_TERMINATED = {"frit_token_info.text", "frit_token_piece", "frit_part.text"}
+NOT_TERMINATED = {"frit_token_info.text", "frit_token_piece", "frit_part.text", "frit_session_note"}
 
 HEAD = '''# SPDX-License-Identifier: MIT
 # Made by bindings/python/generate.py from include/frit.h and include/frit_tools.h: do not edit.

@@ -12,7 +12,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 python=$PWD/build/python/bin/python
-packages='pytest>=8 numpy pydantic>=2 mypy==2.4.1 hatchling==1.33.0 build'
+packages='pytest>=8 numpy pydantic>=2 mypy==2.4.1 pyright==1.1.414 hatchling==1.33.0 build'
 
 if [ ! -e build/python/complete ]; then
     python3 -m venv build/python

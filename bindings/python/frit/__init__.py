@@ -16,7 +16,9 @@ from __future__ import annotations
 from ._library import lib
 from ._tensor import Tensor
 from .engine import Engine, EngineInfo, load
+from ._options import ChatOptions, EngineOptions, GenerateOptions, SamplerOptions
 from .errors import (
+    AnswerError,
     CancelledError,
     FormatError,
     FritError,
@@ -38,8 +40,9 @@ from ._sinks import AsyncStream, Stream
 __version__: str = lib.version
 
 __all__ = [
-    "Adapter", "Answer", "AsyncStream", "CancelledError", "Candidates", "Chunk", "Engine", "EngineInfo", "FormatError",
-    "FritError", "Grammar", "InputOutputError", "InternalError", "InvalidError", "LimitError", "Model", "ModelInfo",
-    "NotFoundError", "OutOfMemoryError", "Sampler", "Session", "Stream", "Tensor", "TimedOutError", "TokenLogprob",
-    "ToolCall", "UnsupportedError", "Usage", "load", "sampler_option_names",
+    "Adapter", "Answer", "AnswerError", "AsyncStream", "CancelledError", "Candidates", "ChatOptions", "Chunk",
+    "Engine", "EngineInfo", "EngineOptions", "FormatError", "FritError", "GenerateOptions", "Grammar", "InputOutputError",
+    "InternalError", "InvalidError", "LimitError", "Model", "ModelInfo", "NotFoundError", "OutOfMemoryError", "Sampler",
+    "SamplerOptions", "Session", "Stream", "Tensor", "TimedOutError", "TokenLogprob", "ToolCall", "UnsupportedError",
+    "Usage", "load", "sampler_option_names",
 ]

@@ -4,44 +4,34 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Mapping, Sequence, get_args, get_origin, get_type_hints
+from typing import Any, Callable, Mapping, Sequence, get_type_hints
 
+from ._arguments import mapping, sequence, show
+from ._schema import is_type, schema_of
 from .model import Model
-from .results import Answer
 from .sampling import Grammar
-
-_JSON_TYPES: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
-
-
-def schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON schema of an annotation: str, int, float, bool, list, dict, Literal, unions, pydantic models."""
-    if hasattr(kind, "model_json_schema"):
-        return kind.model_json_schema()  # type: ignore[no-any-return]
-    if kind in _JSON_TYPES:
-        return {"type": _JSON_TYPES[kind]}
-    origin, args = get_origin(kind), get_args(kind)
-    if kind is list or origin in (list, tuple, set):
-        return {"type": "array", **({"items": schema_of(args[0])} if args else {})}
-    if kind is dict or origin is dict:
-        return {"type": "object"}
-    if str(origin) == "typing.Literal":
-        return {"enum": list(args)}
-    if args and (str(origin) == "typing.Union" or type(kind).__name__ == "UnionType"):
-        return {"anyOf": [schema_of(arg) for arg in args]}
-    return {}
-
 
 def tool_of(function: Callable[..., Any]) -> dict[str, Any]:
     """A Python function as a tool: name, docstring, annotations."""
     import inspect
 
-    hints = get_type_hints(function)
-    properties, required = {}, []
+    hints = get_type_hints(function, include_extras=True)
+    properties: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    required = []
     for name, parameter in inspect.signature(function).parameters.items():
-        properties[name] = schema_of(hints.get(name, str))
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        try:
+            properties[name] = schema_of(hints.get(name, str))
+        except TypeError as failure:
+            raise TypeError(f"tools: {function.__name__}({name}): {failure}") from None
+        definitions |= properties[name].pop("$defs", {})
         if parameter.default is inspect.Parameter.empty:
             required.append(name)
     parameters = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    if definitions:
+        parameters["$defs"] = definitions
     return {"type": "function", "function": {
         "name": function.__name__, "description": inspect.getdoc(function) or "", "parameters": parameters}}
 
@@ -49,6 +39,13 @@ def tool_of(function: Callable[..., Any]) -> dict[str, Any]:
 def conversation_of(messages: str | Sequence[Mapping[str, Any]], tools: Sequence[Any], tool_choice: Any,
                     template: Mapping[str, Any] | None, continue_final: bool) -> bytes:
     """The JSON that a turn is made of."""
+    if not isinstance(messages, str):
+        for i, message in enumerate(sequence("messages", messages, "dicts, or a str")):
+            if not isinstance(message, Mapping):
+                raise TypeError(f"messages[{i}]: found {show(message)}, expected a dict with a role and content")
+    for i, tool in enumerate(sequence("tools", tools, "functions or dicts")):
+        if not callable(tool) and not isinstance(tool, Mapping):
+            raise TypeError(f"tools[{i}]: found {show(tool)}, expected a function or a dict")
     conversation: dict[str, Any] = {
         "messages": [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
     }
@@ -58,31 +55,24 @@ def conversation_of(messages: str | Sequence[Mapping[str, Any]], tools: Sequence
         tool_choice = {"type": "function", "function": {"name": tool_choice}}
     if tool_choice is not None:
         conversation["tool_choice"] = tool_choice
-    if template:
-        conversation["chat_template_kwargs"] = dict(template)
+    if template is not None:
+        conversation["chat_template_kwargs"] = dict(mapping("template", template))
     if continue_final:
         conversation["continue_final_message"] = True
         conversation["add_generation_prompt"] = False
-    return json.dumps(conversation).encode()
+    try:
+        return json.dumps(conversation, allow_nan=False).encode()
+    except (TypeError, ValueError) as failure:
+        raise type(failure)(f"messages, tools and template: expected what JSON can say; {failure}") from None
 
 
 def form_of(model: Model, schema: Any) -> Grammar | None:
     """The grammar for what a caller wants as an answer."""
     if schema is None or isinstance(schema, Grammar):
         return schema
-    if hasattr(schema, "model_json_schema"):
-        return Grammar(model, schema.model_json_schema(), kind="schema")
     if isinstance(schema, (Mapping, bool)):
         return Grammar(model, schema, kind="schema")
-    raise TypeError(f"schema: expected a pydantic model, a JSON schema as a dict or a Grammar, found {schema!r}")
-
-
-def finish_answer(answer: Answer, schema: Any) -> Answer:
-    """Sets what the schema's type makes of the text. Answers that call tools, or were cut short, have none."""
-    if schema is None or isinstance(schema, Grammar) or answer.finish_reason != "stop":
-        return answer
-    if hasattr(schema, "model_validate_json"):
-        answer.parsed = schema.model_validate_json(answer.text)
-    elif isinstance(schema, (Mapping, bool)):
-        answer.parsed = json.loads(answer.text)
-    return answer
+    if is_type(schema):
+        return Grammar(model, schema_of(schema), kind="schema")
+    raise TypeError(f"schema: found {show(schema)}, expected a pydantic model, a dataclass, a TypedDict or another type, "
+                    f"a JSON schema as a dict, or a frit.Grammar")

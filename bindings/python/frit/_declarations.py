@@ -1161,7 +1161,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_session_save_memory": (c_int, [c_void_p, c_void_p, c_size_t, POINTER(c_size_t)]),
     "frit_session_load_memory": (c_int, [c_void_p, c_void_p, c_size_t]),
     "frit_session_set_note": (c_int, [c_void_p, c_char_p, c_size_t]),
-    "frit_session_note": (c_char_p, [c_void_p, POINTER(c_size_t)]),
+    "frit_session_note": (c_void_p, [c_void_p, POINTER(c_size_t)]),
     "frit_session_next": (c_int, [c_void_p, c_void_p, POINTER(c_int32)]),
     "frit_session_set_shift": (c_int, [c_void_p, POINTER(frit_shift_options)]),
     "frit_session_get_shift": (c_int, [c_void_p, POINTER(frit_shift_info)]),

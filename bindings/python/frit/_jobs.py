@@ -13,9 +13,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import _declarations as c
+from ._arguments import content, flag, integer, texts, token_array
 from ._core import Core, callbacks
 from ._handle import Handle, Unique
-from ._library import check, last_error, lib, token_array
+from ._library import check, last_error, lib
 from ._sinks import Sink, flush_sinks
 from ._text import Text, Turn
 from .errors import FritError, InternalError, error_of
@@ -54,25 +55,29 @@ class Job(Unique):
         self.engine = engine
         self.model = engine.model
         self.prompt = list(prompt)
+        if max_tokens is not None:
+            integer("max_tokens", max_tokens, 0)
         self.sampler = sampler
         self.sink = sink
         self.max_tokens = max_tokens
-        self.stop = stop
+        self.stop = texts("stop", stop)
         self.turn = turn
         self.is_text = is_text
-        self.n_top = logprobs
+        self.n_top = None if logprobs is None else integer("logprobs", logprobs, 0, 256)
         self.adapters = adapters
-        self.salt, self.weight, self.priority = salt, weight, priority
+        self.salt = content("salt", salt)
+        self.weight, self.priority = integer("weight", weight, 1, 1000), integer("priority", priority)
         self.speculate = speculate
         #: The engine of a draft model, which others may use between two calls.
         self.draft: Core | None = getattr(speculate, "_frit_core", None) if session is None else session._draft
-        self.ignore_end = ignore_end
-        self.heal = heal
-        self.shift = shift
+        self.ignore_end = flag("ignore_end", ignore_end)
+        self.heal = flag("heal", heal)
+        self.shift = None if shift is None else integer("context_shift", shift, 0)
         self.lender = session
         self._lent = session._hold() if session is not None else None   # outlives the session's close()
         self.grammar: Grammar | None = None
         self.turn_grammar: Handle | None = None
+        self.schema: Any = None   # what the answer is to be
         self.cancelled = False
         self.done = False
         self.has_called = False          # a tool
@@ -104,7 +109,7 @@ class Job(Unique):
             check(lib.frit_session_new(byref(self.session), self.engine._core.handle))
             self._set_up()
         if self.model.info.kind == "encoder-decoder":
-            source = token_array(self.prompt)
+            source = token_array("prompt", self.prompt)
             check(lib.frit_session_encode(self.session, source, len(source), None))
             self._push([self.model.info.decoder_start, *self.tokens])
         else:
@@ -144,7 +149,7 @@ class Job(Unique):
             check(lib.frit_session_speculate(self.session, byref(self.speculate)))
 
     def _push(self, tokens: Sequence[int]) -> None:
-        array = token_array(tokens)
+        array = token_array("tokens", tokens)
         check(lib.frit_session_push(self.session, array, len(array), None))
 
     def release(self) -> None:

@@ -7,6 +7,7 @@ import ctypes
 import os
 import sys
 from pathlib import Path
+from threading import get_ident
 from typing import Any, Callable
 
 from ._declarations import FUNCTIONS, VERSION
@@ -50,10 +51,30 @@ class Library:
 lib = Library(find_library())
 
 
+_raised: dict[int, BaseException] = {}   # by functions of Python's that the library called, in these threads
+
+
 def check(status: int) -> None:
-    """Raises what a status other than FRIT_OK stands for, with the sentence of the calling thread."""
+    """Raises what a function that the library called raised in this thread, or what a status other than FRIT_OK stands
+    for, with the thread's sentence."""
+    if _raised and get_ident() in _raised:
+        raise _raised.pop(get_ident())
     if status != 0:
         raise error_of(status, last_error())
+
+
+def callback(kind: Any, function: Callable[..., Any], otherwise: Any = None) -> Any:
+    """A function as the library calls it: what it raises is raised by the `check` that follows, for C cannot pass it on,
+    and the library goes on with `otherwise`."""
+
+    def run(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except BaseException as failure:  # noqa: BLE001
+            _raised.setdefault(get_ident(), failure)
+            return otherwise
+
+    return kind(run)
 
 
 def last_error() -> str:
@@ -70,26 +91,6 @@ def text_at(address: int | None, n_bytes: int) -> bytes:
 def decode(text: bytes | None) -> str:
     """A text of the library as str."""
     return text.decode("utf-8", "replace") if text else ""
-
-
-def encode(text: str | None) -> bytes | None:
-    """A name or path for the library: UTF-8; None stays None."""
-    return None if text is None else text.encode("utf-8", "surrogateescape")
-
-
-def path_bytes(path: str | os.PathLike[str]) -> bytes:
-    """A path as the library reads it."""
-    return os.fspath(path).encode("utf-8") if sys.platform == "win32" else os.fsencode(path)
-
-
-def token_array(tokens: Any) -> Any:
-    """Tokens as an array of the library's type: of any sequence of ints, numpy's included."""
-    if not isinstance(tokens, (list, tuple)):
-        tokens = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)
-    try:
-        return (ctypes.c_int32 * len(tokens))(*tokens)
-    except TypeError:
-        raise TypeError("tokens: expected a sequence of ints") from None
 
 
 def two_calls(call: Callable[[Any, int, Any], int], make: Callable[[int], Any], capacity: int) -> tuple[Any, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Generic, Iterator, TypeVar
 
 from ._handle import Unique
 from .results import Answer, Chunk
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ._jobs import Job
 
+T = TypeVar("T")   # what an answer is to be
 Sink = Callable[[Any], None]   # takes chunks, and at the end None or an exception
 
 
@@ -71,17 +72,17 @@ def flush_sinks() -> None:
                 pass   # the loop is closed: its readers are gone
 
 
-class _Source(Unique):
+class _Source(Unique, Generic[T]):
     """A job that is read, once: what both kinds of streams share. A job that is over is let go, and its engine with it."""
 
     def __init__(self, job: Job) -> None:
         self._job: Job | None = job
-        self._answer = Answer()
+        self._answer: Answer[T] = Answer(schema=job.schema)
         self._read: list[Chunk] = []   # that the answer does not have yet
         self._over = False
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> Answer[T]:
         """What was read so far."""
         if self._read:
             self._answer.extend(self._read)
@@ -113,7 +114,7 @@ class _Source(Unique):
             self._cancel()
 
 
-class Stream(_Source):
+class Stream(_Source[T]):
     """An answer as it comes: an iterator of chunks. Closing it, or dropping it, stops the answer and frees its session.
 
     `text()` and `result()` read to the end.
@@ -148,13 +149,13 @@ class Stream(_Source):
         """Stops the answer."""
         self._cancel()
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> Stream[T]:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def result(self) -> Answer:
+    def result(self) -> Answer[T]:
         """The whole answer."""
         for _ in self:
             pass
@@ -165,7 +166,7 @@ class Stream(_Source):
         return self.result().text
 
 
-class AsyncStream(_Source):
+class AsyncStream(_Source[T]):
     """The same for asyncio: an asynchronous iterator. Cancelling the task that reads it stops the answer and frees its
     session; so does `aclose()`."""
 
@@ -198,13 +199,13 @@ class AsyncStream(_Source):
         """Stops the answer."""
         self._cancel()
 
-    async def __aenter__(self) -> AsyncStream:
+    async def __aenter__(self) -> AsyncStream[T]:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._cancel()
 
-    async def result(self) -> Answer:
+    async def result(self) -> Answer[T]:
         """The whole answer."""
         async for _ in self:
             pass

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 
 from . import _declarations as c
 from ._handle import Handle, Unique
-from ._library import check, decode, lib, text_at, token_array, two_calls
+from ._library import check, decode, lib, text_at, two_calls
 from .model import Model
 from .results import Chunk, ToolCall
 from .sampling import Grammar
@@ -36,7 +36,7 @@ class Turn(Unique):
         """What the answer may be."""
         options = c.frit_turn_grammar_options(one_call=one_call)
         if form is not None:
-            data = form.text.encode()
+            data = form.text.encode("utf-8", "surrogatepass")
             options.format, options.n_format = data, len(data)
             options.kind, options.any_order = form.kind_value, form.any_order
         found = ctypes.c_void_p()
@@ -86,7 +86,7 @@ class Text(Unique):
 
     def _follow(self, tokens: Sequence[int]) -> int:
         """Pushes a prompt's tokens: the answer's first word keeps the space before it. The length of their text."""
-        return sum(len(self._push(token)) for token in token_array(tokens))
+        return sum(len(self._push(token)) for token in tokens)
 
     def _push(self, token: int) -> str:
         status = lib.frit_text_stream_push(self._handle, token, self._piece_at, self._n_at)

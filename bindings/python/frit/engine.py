@@ -4,31 +4,53 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import weakref
 from ctypes import byref
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Callable, Iterable, Mapping, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence, TypeVar, Union, overload
 
 from . import _declarations as c
-from ._chat import conversation_of, finish_answer, form_of
+from ._arguments import (
+    check_names,
+    chosen,
+    content,
+    flag,
+    function,
+    instance,
+    integer,
+    number,
+    options_of,
+    path_of,
+    refuse,
+    sequence,
+    show,
+    token_array,
+)
+from ._chat import conversation_of, form_of
 from ._core import Core
 from ._handle import Unique
 from ._jobs import Job
-from ._library import check, decode, encode, lib, token_array
+from ._library import callback, check, decode, lib
+from ._options import ChatOptions, EngineOptions, GenerateOptions, SamplerOptions
 from ._sinks import AsyncStream, Stream, loop_sink, thread_sink
 from ._tensor import Tensor
 from ._text import Turn
-from .model import Adapter, Message, Model, Path, Progress, progress_function
+from .model import Adapter, Message, Model, Path, Progress, Watch
 from .errors import InvalidError
 from .results import Answer
 from .sampling import Grammar, Sampler
 from .session import Session
 
+if TYPE_CHECKING:
+    from typing_extensions import Never, Unpack
+
+T = TypeVar("T")   # what an answer is to be
 Prompt = Union[str, Sequence[int]]
+Messages = Union[str, Sequence[Message]]
 Adapters = Sequence[Union[Adapter, "tuple[Adapter, float]"]]
 Until = Callable[["list[int]"], bool]
-Form = Union[Grammar, Mapping[str, Any], type, None]
 
 
 @dataclass(frozen=True)
@@ -71,19 +93,28 @@ class Engine(Unique):
                  n_state_copies: int = 0, prompt_budget: int = 0, device: str | None = None,
                  gpu_layers: int | str | None = None, override_tensor: str | None = None, deterministic: bool = False,
                  full_windows: bool = False, prefix_cache: bool = True, prefix_host_mib: int = 0,
-                 fit: str | None = None, prefix_disk: str | None = None, progress: Progress | None = None) -> None:
-        options = c.frit_engine_options(
-            n_ctx=n_ctx, n_sessions=n_sessions, n_threads=n_threads, n_batch=n_batch, n_threads_batch=n_threads_batch,
-            cpu=encode(cpu), cache_type_k=encode(cache_type_k), cache_type_v=encode(cache_type_v), numa=encode(numa),
-            weights_cache=None if weights_cache is None else encode(str(weights_cache)),
-            n_state_copies=n_state_copies, progress=progress_function(progress), prompt_budget=prompt_budget,
-            device=encode(device), gpu_layers=encode(None if gpu_layers is None else str(gpu_layers)),
-            override_tensor=encode(override_tensor), deterministic=deterministic, full_windows=full_windows,
-            no_prefix_cache=not prefix_cache, prefix_host_mib=prefix_host_mib, fit=encode(fit),
-            prefix_disk=encode(prefix_disk),
+                 fit: str | None = None, prefix_disk: str | None = None, progress: Progress | None = None,
+                 **unknown: Never) -> None:
+        refuse(Engine, unknown)
+        instance("model", model, Model, "frit.load with a path")
+        watch = Watch(progress)
+        layers = gpu_layers if gpu_layers is None or isinstance(gpu_layers, str) else str(integer("gpu_layers", gpu_layers, 0))
+        options = options_of(
+            c.frit_engine_options, n_ctx=integer("n_ctx", n_ctx, 0), n_sessions=integer("n_sessions", n_sessions, 0),
+            n_threads=integer("n_threads", n_threads, 0), n_batch=integer("n_batch", n_batch, 0),
+            n_threads_batch=integer("n_threads_batch", n_threads_batch, 0), cpu=cpu, cache_type_k=cache_type_k,
+            cache_type_v=cache_type_v, numa=numa,
+            weights_cache=None if weights_cache is None else path_of("weights_cache", weights_cache),
+            n_state_copies=n_state_copies, progress=watch.function, prompt_budget=prompt_budget, device=device,
+            gpu_layers=layers, override_tensor=override_tensor, deterministic=deterministic, full_windows=full_windows,
+            prefix_host_mib=integer("prefix_host_mib", prefix_host_mib, 0), fit=fit, prefix_disk=prefix_disk,
         )
+        options.no_prefix_cache = not flag("prefix_cache", prefix_cache)
         handle = ctypes.c_void_p()
-        check(lib.frit_engine_new(byref(handle), model._handle, byref(options)))
+        try:
+            watch.check(lib.frit_engine_new(byref(handle), model._handle, byref(options)))
+        except InvalidError as failure:
+            raise InvalidError(_as_keywords(str(failure))) from None
         self.model = model
         self._core = Core(handle, model)
         self._free = weakref.finalize(self, Core.close, self._core)
@@ -136,7 +167,8 @@ class Engine(Unique):
                  sampler: Sampler | None = None, grammar: Grammar | None = None, logprobs: int | None = None,
                  adapters: Adapters = (), speculate: str | Engine | None = None, ignore_end: bool = False,
                  heal: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
-                 context_shift: int | None = None, until: Until | None = None, **sampling: Any) -> Stream:
+                 context_shift: int | None = None, until: Until | None = None,
+                 **sampling: Unpack[SamplerOptions]) -> Stream[Any]:
         """Continues a text, as it stands: a stream of chunks.
 
         prompt: a text, which gets BOS where the model asks for one, or tokens as they are.
@@ -151,107 +183,143 @@ class Engine(Unique):
         until: a function of prompt and answer, as tokens, which is asked before each token; True ends the answer.
         """
         queue: SimpleQueue[list[Any]] = SimpleQueue()
-        job = self._job(prompt, thread_sink(queue), max_tokens, stop, sampler, grammar, logprobs, adapters, speculate, ignore_end,
-                        heal, salt, weight, priority, context_shift, until, sampling)
+        job = self._job(prompt, thread_sink(queue), max_tokens=max_tokens, stop=stop, sampler=sampler, grammar=grammar,
+                        logprobs=logprobs, adapters=adapters, speculate=speculate, ignore_end=ignore_end, heal=heal, salt=salt,
+                        weight=weight, priority=priority, context_shift=context_shift, until=until, **sampling)
         self._core.add(job)
         return Stream(job, queue)
 
-    def agenerate(self, prompt: Prompt, *, max_tokens: int | None = None, stop: str | Sequence[str] = (),
-                  sampler: Sampler | None = None, grammar: Grammar | None = None, logprobs: int | None = None,
-                  adapters: Adapters = (), speculate: str | Engine | None = None, ignore_end: bool = False,
-                  heal: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
-                  context_shift: int | None = None, until: Until | None = None, **sampling: Any) -> AsyncStream:
-        """The same for asyncio: `async for chunk in engine.agenerate(...)`, or `await engine.agenerate(...).text()`."""
+    def agenerate(self, prompt: Prompt, **options: Unpack[GenerateOptions]) -> AsyncStream[Any]:
+        """`generate` for asyncio, with its options: `async for chunk in engine.agenerate(...)`, or
+        `await engine.agenerate(...).text()`."""
         import asyncio
 
         queue: asyncio.Queue[Any] = asyncio.Queue()
-        job = self._job(prompt, loop_sink(asyncio.get_running_loop(), queue), max_tokens, stop, sampler, grammar,
-                        logprobs, adapters, speculate, ignore_end, heal, salt, weight, priority, context_shift, until,
-                        sampling)
+        job = self._job(prompt, loop_sink(asyncio.get_running_loop(), queue), **options)
         self._core.add(job)
         return AsyncStream(job, queue)
 
-    def _job(self, prompt: Prompt, sink: Callable[[Any], None], max_tokens: int | None, stop: str | Sequence[str],
-             sampler: Sampler | None, grammar: Grammar | None, logprobs: int | None, adapters: Adapters,
-             speculate: str | Engine | None, ignore_end: bool, heal: bool, salt: bytes, weight: int, priority: int,
-             shift: int | None, until: Until | None, sampling: Mapping[str, Any]) -> Job:
-        tokens = self.model.tokenize(prompt) if isinstance(prompt, str) else list(prompt)
-        job = Job(self, tokens, self._sampler(sampler, sampling), sink, max_tokens=max_tokens,
-                  stop=[stop] if isinstance(stop, str) else stop, logprobs=logprobs, adapters=with_scales(adapters),
-                  salt=salt, weight=weight, priority=priority, speculate=speculation(speculate, self), heal=heal,
-                  ignore_end=ignore_end, shift=shift)
-        job.grammar, job.until = grammar, until
+    def _job(self, prompt: Prompt, sink: Callable[[Any], None], *, max_tokens: int | None = None,
+             stop: str | Sequence[str] = (), sampler: Sampler | None = None, grammar: Grammar | None = None,
+             logprobs: int | None = None, adapters: Adapters = (), speculate: str | Engine | None = None,
+             ignore_end: bool = False, heal: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
+             context_shift: int | None = None, until: Until | None = None, **sampling: Unpack[SamplerOptions]) -> Job:
+        job = Job(self, tokens_of(self.model, "prompt", prompt), self._sampler("generate", GenerateOptions, sampler, sampling),
+                  sink, max_tokens=max_tokens, stop=stop, logprobs=logprobs, adapters=with_scales(adapters), salt=salt,
+                  weight=weight, priority=priority, speculate=speculation(speculate, self), heal=heal,
+                  ignore_end=ignore_end, shift=context_shift)
+        job.grammar, job.until = grammar_of(grammar), function("until", until)
+        job.schema = grammar
         return job
 
-    def _sampler(self, sampler: Sampler | None, options: Mapping[str, Any]) -> Sampler:
+    def _sampler(self, what: str, known: Any, sampler: Sampler | None, options: Mapping[str, Any]) -> Sampler:
+        check_names(what, options, known.__annotations__)
         if sampler is None:
             return Sampler(self.model, **options)
         if options:
-            raise TypeError(f"'{next(iter(options))}' is an option of the sampler that is given: set it there")
-        return sampler
+            raise TypeError(f"{what}: '{next(iter(options))}' is an option of the sampler that is given: set it there")
+        return instance("sampler", sampler, Sampler)  # type: ignore[no-any-return]
 
-    def generate_batch(self, prompts: Iterable[Prompt], **options: Any) -> list[Answer]:
+    def generate_batch(self, prompts: Iterable[Prompt], **options: Unpack[GenerateOptions]) -> list[Answer[Any]]:
         """The answers to many prompts, which share steps; options as in `generate`."""
+        if isinstance(prompts, str):
+            raise TypeError(f"prompts: found {show(prompts)}, expected a sequence of prompts")
         streams = [self.generate(prompt, **options) for prompt in prompts]
         return [stream.result() for stream in streams]
 
     # ------------------------------------------------------------------ chats
 
-    def chat(self, messages: str | Sequence[Message], *, tools: Sequence[Any] = (), tool_choice: Any = None,
-             schema: Form = None, template: Mapping[str, Any] | None = None, continue_final_message: bool = False,
-             parallel_tool_calls: bool = True, **options: Any) -> Answer:
+    @overload
+    def chat(self, messages: Messages, *, schema: None = None, **options: Unpack[ChatOptions]) -> Answer[None]: ...
+
+    @overload
+    def chat(self, messages: Messages, *, schema: type[T], **options: Unpack[ChatOptions]) -> Answer[T]: ...
+
+    @overload
+    def chat(self, messages: Messages, *, schema: Any, **options: Unpack[ChatOptions]) -> Answer[Any]: ...
+
+    def chat(self, messages: Messages, *, schema: Any = None, **options: Unpack[ChatOptions]) -> Answer[Any]:
         """The answer to a conversation.
 
         messages: dicts as OpenAI's clients send them, or a text, which is a message of the user.
         tools: functions of yours with annotations and a docstring, or dicts {"type": "function", "function": {...}}.
         tool_choice: "auto", "none", "required", or the name of a tool.
-        schema: what the answer's text must be: a pydantic model, whose instance is `answer.parsed`; a JSON schema as a
-            dict, whose value is `answer.parsed`; or a `frit.Grammar`.
+        schema: what the answer's text must be: a type, an object of which is `answer.parsed` (a pydantic model, a
+            dataclass, a TypedDict, Literal, a list of these, ...); a JSON schema as a dict, the value of which is
+            `answer.parsed`; or a `frit.Grammar`.
         template: variables of the model's template, such as {"enable_thinking": False}.
+        continue_final_message: the answer goes on with the last message.
         parallel_tool_calls: False: one call at most.
-        options: of `generate`: max_tokens, stop, temperature, seed, logprobs, adapters, ...
+        Others are those of `generate`: max_tokens, stop, temperature, seed, logprobs, adapters, ...
 
         UnsupportedError for schemas that a grammar cannot say; InvalidError where the template refuses the messages.
+        `answer.parsed` raises AnswerError where the answer was cut.
         """
-        stream = self.chat_stream(messages, tools=tools, tool_choice=tool_choice, schema=schema, template=template,
-                                  continue_final_message=continue_final_message,
-                                  parallel_tool_calls=parallel_tool_calls, **options)
-        return finish_answer(stream.result(), schema)
+        return self.chat_stream(messages, schema=schema, **options).result()
 
-    def chat_stream(self, messages: str | Sequence[Message], **options: Any) -> Stream:
+    @overload
+    def chat_stream(self, messages: Messages, *, schema: None = None, **options: Unpack[ChatOptions]) -> Stream[None]: ...
+
+    @overload
+    def chat_stream(self, messages: Messages, *, schema: type[T], **options: Unpack[ChatOptions]) -> Stream[T]: ...
+
+    @overload
+    def chat_stream(self, messages: Messages, *, schema: Any, **options: Unpack[ChatOptions]) -> Stream[Any]: ...
+
+    def chat_stream(self, messages: Messages, *, schema: Any = None, **options: Unpack[ChatOptions]) -> Stream[Any]:
         """The same as a stream of chunks: text, reasoning, calls of tools. Options as in `chat`."""
         queue: SimpleQueue[list[Any]] = SimpleQueue()
-        job = self._chat_job(messages, thread_sink(queue), **options)
+        job = self._chat_job(messages, thread_sink(queue), schema, **options)
         self._core.add(job)
         return Stream(job, queue)
 
-    async def achat(self, messages: str | Sequence[Message], *, schema: Form = None, **options: Any) -> Answer:
-        """`chat` for asyncio."""
-        return finish_answer(await self.achat_stream(messages, schema=schema, **options).result(), schema)
+    @overload
+    async def achat(self, messages: Messages, *, schema: None = None, **options: Unpack[ChatOptions]) -> Answer[None]: ...
 
-    def achat_stream(self, messages: str | Sequence[Message], **options: Any) -> AsyncStream:
+    @overload
+    async def achat(self, messages: Messages, *, schema: type[T], **options: Unpack[ChatOptions]) -> Answer[T]: ...
+
+    @overload
+    async def achat(self, messages: Messages, *, schema: Any, **options: Unpack[ChatOptions]) -> Answer[Any]: ...
+
+    async def achat(self, messages: Messages, *, schema: Any = None, **options: Unpack[ChatOptions]) -> Answer[Any]:
+        """`chat` for asyncio."""
+        return await self.achat_stream(messages, schema=schema, **options).result()
+
+    @overload
+    def achat_stream(self, messages: Messages, *, schema: None = None, **options: Unpack[ChatOptions]) -> AsyncStream[None]: ...
+
+    @overload
+    def achat_stream(self, messages: Messages, *, schema: type[T], **options: Unpack[ChatOptions]) -> AsyncStream[T]: ...
+
+    @overload
+    def achat_stream(self, messages: Messages, *, schema: Any, **options: Unpack[ChatOptions]) -> AsyncStream[Any]: ...
+
+    def achat_stream(self, messages: Messages, *, schema: Any = None, **options: Unpack[ChatOptions]) -> AsyncStream[Any]:
         """`chat_stream` for asyncio."""
         import asyncio
 
         queue: asyncio.Queue[Any] = asyncio.Queue()
-        job = self._chat_job(messages, loop_sink(asyncio.get_running_loop(), queue), **options)
+        job = self._chat_job(messages, loop_sink(asyncio.get_running_loop(), queue), schema, **options)
         self._core.add(job)
         return AsyncStream(job, queue)
 
-    def _chat_job(self, messages: str | Sequence[Message], sink: Callable[[Any], None], *, tools: Sequence[Any] = (),
-                  tool_choice: Any = None, schema: Form = None, template: Mapping[str, Any] | None = None,
+    def _chat_job(self, messages: Messages, sink: Callable[[Any], None], schema: Any, *, tools: Sequence[Any] = (),
+                  tool_choice: Any = None, template: Mapping[str, Any] | None = None,
                   continue_final_message: bool = False, parallel_tool_calls: bool = True,
                   max_tokens: int | None = None, stop: str | Sequence[str] = (), sampler: Sampler | None = None,
                   logprobs: int | None = None, adapters: Adapters = (), speculate: str | Engine | None = None,
                   ignore_end: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
-                  context_shift: int | None = None, **sampling: Any) -> Job:
-        turn = Turn(self.model, conversation_of(messages, tools, tool_choice, template, continue_final_message))
+                  context_shift: int | None = None, **sampling: Unpack[SamplerOptions]) -> Job:
+        own = self._sampler("chat", ChatOptions, sampler, sampling)
+        turn = Turn(self.model, conversation_of(messages, tools, tool_choice, template,
+                                                flag("continue_final_message", continue_final_message)))
         form = form_of(self.model, schema)
-        job = Job(self, turn.tokens(), self._sampler(sampler, sampling), sink, max_tokens=max_tokens,
-                  stop=[stop] if isinstance(stop, str) else stop, turn=turn, is_text=False, logprobs=logprobs,
-                  adapters=with_scales(adapters), salt=salt, weight=weight, priority=priority,
+        job = Job(self, turn.tokens(), own, sink, max_tokens=max_tokens, stop=stop, turn=turn, is_text=False,
+                  logprobs=logprobs, adapters=with_scales(adapters), salt=salt, weight=weight, priority=priority,
                   speculate=speculation(speculate, self), ignore_end=ignore_end, shift=context_shift)
-        job.turn_grammar = turn.grammar(form, not parallel_tool_calls)
+        job.turn_grammar = turn.grammar(form, not flag("parallel_tool_calls", parallel_tool_calls))
+        job.schema = schema
         return job
 
     def _set_grammar(self, job: Job) -> bool:
@@ -283,19 +351,19 @@ class Engine(Unique):
         return await asyncio.wrap_future(future)  # type: ignore[no-any-return, unused-ignore]
 
     def _embed(self, texts: str | Sequence[Prompt], pooling: str | None, normalize: str | None, n_dims: int) -> Tensor:
+        if pooling == "none":
+            raise InvalidError("pooling: found 'none'; Session.hidden_states gives a vector for each token")
         one = isinstance(texts, str)
-        items: Sequence[Prompt] = [texts] if isinstance(texts, str) else texts
+        items: Sequence[Prompt] = [texts] if isinstance(texts, str) else sequence("texts", texts, "texts")
+        array, keep = embed_items("texts", items)
         width = self.model.embedding_width(pooling, n_dims)
         out = Tensor.zeros((len(items), width))
-        options = c.frit_embed_options(pooling=encode(pooling), normalize=encode(normalize), n_dims=n_dims)
-        if pooling == "none":
-            raise ValueError("pooling 'none': Session.hidden_states gives a vector for each token")
+        options = options_of(c.frit_embed_options, pooling=pooling, normalize=normalize, n_dims=n_dims)
 
         def row(_ctx: Any, item: int, _i: int, values: Any, n: int) -> None:
             ctypes.memmove(out.address + 4 * width * item, values, 4 * n)
 
-        array, keep = embed_items(items)
-        check(lib.frit_embed_texts(self._core.handle, array, len(items), byref(options), c.frit_embed_fn(row), None))
+        check(lib.frit_embed_texts(self._core.handle, array, len(items), byref(options), callback(c.frit_embed_fn, row), None))
         del keep
         return out[0] if one else out  # type: ignore[no-any-return, unused-ignore]
 
@@ -311,25 +379,45 @@ class Engine(Unique):
         return await asyncio.wrap_future(self._core.submit(lambda: self._rerank(query, documents, raw_scores)))  # type: ignore[no-any-return, unused-ignore]
 
     def _rerank(self, query: str, documents: Sequence[str], raw_scores: bool) -> list[float]:
-        data = query.encode()
-        array, keep = embed_items(documents)
+        data = content("query", query)
+        array, keep = embed_items("documents", sequence("documents", documents, "texts"))
         scores = (ctypes.c_float * len(documents))()
-        options = c.frit_rerank_options(raw_scores=raw_scores)
+        options = options_of(c.frit_rerank_options, raw_scores=raw_scores)
         check(lib.frit_rerank_texts(self._core.handle, data, len(data), array, len(documents), byref(options), scores))
         del keep
         return list(scores)
 
 
-def embed_items(items: Sequence[Prompt]) -> tuple[Any, list[Any]]:
+def _as_keywords(sentence: str) -> str:
+    """A sentence about an option, with its name as a keyword: n_threads for threads."""
+    found = re.match("(?:option )?([a-z-]+): ", sentence)
+    if found is None:
+        return sentence
+    word = found[1].replace("-", "_")
+    name = next((name for name in (word, f"n_{word}") if name in EngineOptions.__annotations__), None)
+    return f"{name}: {sentence[found.end():]}" if name else sentence
+
+
+def tokens_of(model: Model, name: str, prompt: Prompt, special: bool = True) -> list[int]:
+    """The tokens of a prompt, which may be tokens already."""
+    return model.tokenize(prompt, special=special) if isinstance(prompt, str) else token_array(name, prompt)[:]
+
+
+def grammar_of(grammar: Any) -> Grammar | None:
+    """A grammar as it is given."""
+    return None if grammar is None else instance("grammar", grammar, Grammar)
+
+
+def embed_items(name: str, items: Sequence[Prompt]) -> tuple[Any, list[Any]]:
     """Texts or tokens for the library, and what must live as long as they."""
     array, keep = (c.frit_embed_item * len(items))(), []
-    for slot, item in zip(array, items):
+    for i, (slot, item) in enumerate(zip(array, items)):
         if isinstance(item, str):
             data = item.encode("utf-8", "surrogatepass")
             slot.text, slot.n_bytes = data, len(data)
             keep.append(data)
         else:
-            tokens = token_array(item)
+            tokens = token_array(f"{name}[{i}]", item)
             slot.tokens, slot.n_tokens = tokens, len(tokens)
             keep.append(tokens)
     return array, keep
@@ -337,7 +425,12 @@ def embed_items(items: Sequence[Prompt]) -> tuple[Any, list[Any]]:
 
 def with_scales(adapters: Adapters) -> list[tuple[Adapter, float]]:
     """Adapters with their scales; 1 where there is none."""
-    return [item if isinstance(item, tuple) else (item, 1.0) for item in adapters]
+    pairs = [item if isinstance(item, tuple) else (item, 1.0) for item in sequence("adapters", adapters, "frit.Adapter")]
+    for i, pair in enumerate(pairs):
+        if len(pair) != 2 or not isinstance(pair[0], Adapter):
+            raise TypeError(f"adapters[{i}]: found {show(pair)}, expected a frit.Adapter, or one with its scale")
+        number(f"adapters[{i}]", pair[1])
+    return pairs
 
 
 def speculation(kind: str | Engine | None, engine: Engine) -> Any:
@@ -351,9 +444,13 @@ def speculation(kind: str | Engine | None, engine: Engine) -> Any:
         options = c.frit_speculate_options(draft=kind._core.handle)
         options._frit_owner, options._frit_core = kind, kind._core
         return options
-    return c.frit_speculate_options(kind=encode(kind))
+    if not isinstance(kind, str):
+        raise TypeError(f"speculate: found {show(kind)}, expected 'ngram' or a frit.Engine")
+    return options_of(c.frit_speculate_options, kind=chosen("speculate", kind, ("ngram", "auto", "mtp", "none")))
 
 
-def load(path: Path, *, progress: Progress | None = None, **options: Any) -> Engine:
-    """Opens a model and places it on this machine: `Engine(Model(path), **options)`."""
+def load(path: Path, *, progress: Progress | None = None, **options: Unpack[EngineOptions]) -> Engine:
+    """Opens a model, a file or one by name ("hf:ORG/REPO:Q4_K_M"), and places it on this machine:
+    `Engine(Model(path), **options)`."""
+    check_names("load", options, EngineOptions.__annotations__)
     return Engine(Model(path, progress=progress), progress=progress, **options)

@@ -72,6 +72,12 @@ class TimedOutError(FritError, TimeoutError):
     status = c.FRIT_E_TIMEOUT
 
 
+class AnswerError(FritError, ValueError):
+    """An answer is not what its schema asks for: it was cut, it calls tools instead, or its type does not take it."""
+
+    status = c.FRIT_E_INVALID
+
+
 _BY_STATUS: dict[int, type[FritError]] = {
     kind.status: kind
     for kind in (

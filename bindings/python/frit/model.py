@@ -8,32 +8,57 @@ import json
 import os
 from ctypes import byref
 from dataclasses import dataclass
-from typing import Any, Callable, Iterable, Mapping, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence, Union
 
 from . import _declarations as c
+from ._arguments import chosen, content, flag, instance, integer, options_of, path_of, refuse, sequence, show, token_array
 from ._handle import Handle, Unique
-from ._library import check, decode, encode, lib, path_bytes, text_at, token_array, two_calls
+from ._library import callback, check, decode, lib, text_at, two_calls
+from .errors import CancelledError
+
+if TYPE_CHECKING:
+    from typing_extensions import Never
 
 Path = Union[str, "os.PathLike[str]"]
-Progress = Callable[[float], object]
+Progress = Union[Callable[[float], object], bool]
 Message = Mapping[str, Any]
 
 # The library's levels as those of Python's logging.
 _LEVELS = {c.FRIT_LOG_ERROR: 40, c.FRIT_LOG_WARNING: 30, c.FRIT_LOG_INFO: 20, c.FRIT_LOG_DEBUG: 10}
 
 
-@c.frit_log_fn  # type: ignore[untyped-decorator, unused-ignore]
-def _log(_ctx: int, level: int, sentence: bytes) -> None:
+def _tell(_ctx: int, level: int, sentence: bytes) -> None:
     import logging
 
     logging.getLogger("frit").log(_LEVELS.get(level, 20), "%s", decode(sentence))
 
 
-def progress_function(progress: Progress | None) -> Any:
-    """A function of the caller's as the library calls it; returning False cancels."""
-    if progress is None:
-        return c.frit_progress_fn()
-    return c.frit_progress_fn(lambda _ctx, done: progress(done) is not False)
+_log = callback(c.frit_log_fn, _tell)
+
+
+class Watch:
+    """A progress function as the library calls it: returning False cancels, and what it raises is raised. Without one
+    Ctrl-C is noticed all the same, as Python looks for signals when it is called."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        asked = self._asked = [False]   # to cancel
+        call = progress
+        if not callable(call) and call not in (None, True, False):
+            raise TypeError(f"progress: found {show(progress)}, expected a function, or True or False")
+
+        def run(_ctx: Any, done: float) -> bool:
+            asked[0] = callable(call) and call(done) is False
+            return not asked[0]
+
+        self.function = callback(c.frit_progress_fn, run, False)
+
+    def check(self, status: int) -> None:
+        try:
+            check(status)
+        except CancelledError:
+            if self._asked[0]:
+                raise
+            raise KeyboardInterrupt from None   # it came before the function's first line
 
 
 @dataclass(frozen=True)
@@ -76,39 +101,47 @@ _ROLES = {
 class Model(Unique):
     """An opened model: weights, vocabulary, chat template. It never changes; any thread may use it.
 
-    path: a GGUF file (any part of a split set), a safetensors file or a Hugging Face folder.
+    path: a GGUF file (any part of a split set), a safetensors file or a Hugging Face folder; or a name ("hf:ORG/REPO",
+        "ollama:llama3.2:1b", "https://...", a short name), which is fetched if it is not here (`frit.pull`).
     vocab_only: only its text is needed; no engine can be made of it.
     use_mmap: False reads the file into memory instead of mapping it.
     type: quantize the matrices while an engine loads them ("q8_0", "q4_k_m", ...); None: as the file has them.
     chat_template: path of a file with a template that takes the place of the model's own, or the name of one of the
-    model's own, where it has several.
-    progress: called with 0...1; returning False cancels (CancelledError).
+        model's own, where it has several.
+    progress: called with 0...1 while the model is fetched, and while it is opened; returning False cancels
+        (CancelledError). None: a terminal shows what is fetched; False: nothing does.
     rope_*, yarn_*: how positions are rotated, where that is not what the file says; 0 and None: as it says.
     Warnings about the file go to the logger "frit".
 
-    Raises NotFoundError, FormatError, UnsupportedError, InputOutputError, OutOfMemoryError.
+    Raises NotFoundError, FormatError, UnsupportedError, InputOutputError, OutOfMemoryError; with names also NetworkError,
+    DeniedError.
     """
 
     def __init__(self, path: Path, *, vocab_only: bool = False, use_mmap: bool = True, type: str | None = None,
                  chat_template: Path | None = None, progress: Progress | None = None,
                  rope_scaling: str | None = None, rope_scale: float = 0, rope_freq_scale: float = 0,
                  rope_freq_base: float = 0, yarn_ext_factor: float = 0, yarn_attn_factor: float = 0,
-                 yarn_beta_fast: float = 0, yarn_beta_slow: float = 0, yarn_orig_ctx: int = 0) -> None:
-        options = c.frit_model_options(
-            no_mmap=not use_mmap, vocab_only=vocab_only, type=encode(type),
-            chat_template=None if chat_template is None else path_bytes(chat_template),
-            progress=progress_function(progress), log=_log, rope_scaling=encode(rope_scaling), rope_scale=rope_scale,
+                 yarn_beta_fast: float = 0, yarn_beta_slow: float = 0, yarn_orig_ctx: int = 0, **unknown: Never) -> None:
+        refuse(Model, unknown)
+        watch = Watch(progress)
+        options = options_of(
+            c.frit_model_options, vocab_only=vocab_only, type=type,
+            chat_template=None if chat_template is None else path_of("chat_template", chat_template),
+            progress=watch.function, log=_log, rope_scaling=rope_scaling, rope_scale=rope_scale,
             rope_freq_scale=rope_freq_scale, rope_freq_base=rope_freq_base, yarn_ext_factor=yarn_ext_factor,
             yarn_attn_factor=yarn_attn_factor, yarn_beta_fast=yarn_beta_fast, yarn_beta_slow=yarn_beta_slow,
             yarn_orig_ctx=yarn_orig_ctx,
         )
+        options.no_mmap = not flag("use_mmap", use_mmap)
         handle = ctypes.c_void_p()
-        check(lib.frit_model_open(byref(handle), path_bytes(path), byref(options)))
+        place = path_of("path", path)
+        watch.check(lib.frit_model_open(byref(handle), place, byref(options)))
         self._take(handle)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
         """A model from one GGUF file that lies in memory. The bytes live as long as the model."""
+        instance("data", data, bytes)
         model = cls.__new__(cls)
         handle = ctypes.c_void_p()
         options = c.frit_model_options(log=_log)
@@ -165,7 +198,7 @@ class Model(Unique):
         special: with BOS and EOS, where the model asks for them.
         parse_special: the text of special tokens ("<|im_end|>") becomes these tokens.
         """
-        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+        data = content("text", text)
         flags = (c.FRIT_TEXT_SPECIAL if special else 0) | (c.FRIT_TEXT_PARSE_SPECIAL if parse_special else 0)
         buffer, n = two_calls(
             lambda out, room, count: int(lib.frit_tokenize(self._handle, data, len(data), flags, out, room, count)),
@@ -174,7 +207,7 @@ class Model(Unique):
 
     def detokenize_bytes(self, tokens: Iterable[int], *, special: bool = False) -> bytes:
         """The bytes of tokens. special: with the text of special tokens."""
-        array = token_array(tokens)
+        array = token_array("tokens", tokens)
         flags = c.FRIT_TEXT_SPECIAL if special else 0
         buffer, n = two_calls(
             lambda out, room, count: int(lib.frit_detokenize(self._handle, array, len(array), flags, out, room, count)),
@@ -188,27 +221,25 @@ class Model(Unique):
     def token_piece(self, token: int) -> bytes:
         """The bytes of one token as generation shows them; none for control tokens."""
         n = ctypes.c_size_t()
-        return text_at(lib.frit_token_piece(self._handle, token, byref(n)), n.value)
+        return text_at(lib.frit_token_piece(self._handle, integer("token", token), byref(n)), n.value)
 
     def is_end(self, token: int) -> bool:
         """Whether the token ends an answer."""
         found = self._ends.get(token)
         if found is None:
-            found = self._ends[token] = bool(lib.frit_token_is_end(self._handle, token))
+            found = self._ends[token] = bool(lib.frit_token_is_end(self._handle, integer("token", token)))
         return found
 
     def token(self, role: str) -> int | None:
         """The token of a role: "bos", "eos", "eot", "unknown", "separator", "pad", "mask", "newline", "fim_prefix",
         "fim_suffix", "fim_middle"; None if the model has none."""
-        if role not in _ROLES:
-            raise ValueError(f"role '{role}': expected one of {', '.join(_ROLES)}")
-        token = int(lib.frit_token_of_role(self._handle, _ROLES[role]))
+        token = int(lib.frit_token_of_role(self._handle, _ROLES[chosen("role", role, _ROLES)]))
         return None if token < 0 else token
 
     def chat_prompt(self, messages: Sequence[Message], **variables: Any) -> str:
         """The prompt that a chat makes of messages with the model's template, for people. Variables: tools,
         add_generation_prompt, enable_thinking, ... as the template names them."""
-        data = json.dumps({"messages": list(messages), **variables}).encode()
+        data = json.dumps({"messages": list(sequence("messages", messages, "dicts")), **variables}).encode()
         buffer, n = two_calls(
             lambda out, room, count: int(
                 lib.frit_chat_render_json(self._handle, None, data, len(data), out, room, count)),
@@ -218,7 +249,7 @@ class Model(Unique):
     def embedding_width(self, pooling: str | None = None, n_dims: int = 0) -> int:
         """Numbers of each vector that `Engine.embed` gives."""
         n = ctypes.c_size_t()
-        options = c.frit_embed_options(pooling=encode(pooling), n_dims=n_dims)
+        options = options_of(c.frit_embed_options, pooling=pooling, n_dims=n_dims)
         check(lib.frit_embed_width(self._handle, byref(options), byref(n)))
         return n.value
 
@@ -228,16 +259,19 @@ class Model(Unique):
 
 
 class Adapter(Unique):
-    """A low-rank adapter (LoRA) or a control vector for a model: a GGUF file or the folder of a PEFT adapter.
+    """A low-rank adapter (LoRA) or a control vector for a model: a GGUF file or the folder of a PEFT adapter, or a name.
 
     first_layer, last_layer: of a control vector, the layers that it works on; 0: all that it has.
     Raises NotFoundError, FormatError; InvalidError if it is for another model.
     """
 
-    def __init__(self, model: Model, path: Path, *, first_layer: int = 0, last_layer: int = 0) -> None:
-        options = c.frit_adapter_options(first_layer=first_layer, last_layer=last_layer)
+    def __init__(self, model: Model, path: Path, *, first_layer: int = 0, last_layer: int = 0, **unknown: Never) -> None:
+        refuse(Adapter, unknown)
+        instance("model", model, Model)
+        options = options_of(c.frit_adapter_options, first_layer=first_layer, last_layer=last_layer)
         self._handle = ctypes.c_void_p()
-        check(lib.frit_adapter_open(byref(self._handle), model._handle, path_bytes(path), byref(options)))
+        place = path_of("path", path)
+        check(lib.frit_adapter_open(byref(self._handle), model._handle, place, byref(options)))
         self._owned = Handle(self._handle, lib.frit_adapter_free, model)
         self.model = model
 

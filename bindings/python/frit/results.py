@@ -5,7 +5,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Generic, Mapping, NamedTuple, Sequence, TypeVar, cast
+
+from .errors import AnswerError
+
+T = TypeVar("T")
+_UNREAD = object()
 
 
 class TokenLogprob(NamedTuple):
@@ -63,8 +68,8 @@ class Chunk:
 
 
 @dataclass
-class Answer:
-    """A whole answer. `parsed`: the object that the schema's type made of the text."""
+class Answer(Generic[T]):
+    """A whole answer. Its type is that of `parsed`."""
 
     text: str = ""
     reasoning: str = ""
@@ -73,7 +78,37 @@ class Answer:
     logprobs: list[TokenLogprob] = field(default_factory=list)
     finish_reason: str = ""
     usage: Usage = field(default_factory=Usage)
-    parsed: Any = None
+    #: What the answer was to be: a type, a JSON schema, a grammar, or None.
+    schema: Any = field(default=None, repr=False, compare=False)
+    _value: Any = field(default=_UNREAD, init=False, repr=False, compare=False)
+
+    @property
+    def parsed(self) -> T:
+        """The text as an object of the schema's type; of a JSON schema the value. None where no schema was asked for, or
+        a grammar that is none.
+
+        AnswerError where the text is not complete, as `finish_reason` tells, where tools are called instead, and where
+        the type refuses it: its cause is what the type raised.
+        """
+        if self._value is _UNREAD:
+            self._value = self._read()
+        return cast(T, self._value)
+
+    def _read(self) -> Any:
+        from ._schema import read
+        from .sampling import Grammar
+
+        schema = self.schema
+        if schema is None or isinstance(schema, Grammar) and schema.kind != "schema":
+            return None
+        if why := _WHY_NOT.get(self.finish_reason):
+            raise AnswerError(f"the answer has no value for its schema, because {why} after {len(self.tokens)} tokens: "
+                              f"{_shorten(self.text)}")
+        try:
+            return json.loads(self.text) if isinstance(schema, (Mapping, bool, Grammar)) else read(schema, self.text)
+        except ValueError as failure:
+            name = getattr(schema, "__name__", "its schema")
+            raise AnswerError(f"the answer is not what {name} takes: {failure}") from failure
 
     def extend(self, chunks: Sequence[Chunk]) -> None:
         """Appends chunks."""
@@ -100,3 +135,15 @@ class Answer:
 
     def __str__(self) -> str:
         return self.text
+
+
+_WHY_NOT = {
+    "": "it is being generated, or was not read to its end,",
+    "length": "max_tokens or the context (n_ctx) cut it",
+    "cancelled": "it was cancelled",
+    "tool_calls": "it calls tools instead,",
+}
+
+
+def _shorten(text: str) -> str:
+    return repr(text) if len(text) <= 80 else repr(text[:40]) + " ... " + repr(text[-30:])

@@ -5,19 +5,41 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import threading
 from ctypes import byref
 from threading import get_ident
-from typing import Any, Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping
 
 from . import _declarations as c
+from ._arguments import (
+    chosen,
+    content,
+    flag,
+    function,
+    instance,
+    integer,
+    mapping,
+    number,
+    refuse,
+    show,
+    suggestion,
+    text,
+    texts,
+    token_array,
+)
 from ._core import callbacks
 from ._handle import Handle, Unique
-from ._library import check, decode, lib, token_array
+from ._library import check, decode, lib
 from ._tensor import Tensor
 from .errors import InvalidError
 from .model import Model
+
+if TYPE_CHECKING:
+    from typing_extensions import Never, Unpack
+
+    from ._options import SamplerNumbers
 
 
 class Candidates(Unique):
@@ -81,15 +103,32 @@ def _row_name(name: str) -> str:
     row = _ALIASES.get(name, name.replace("_", "-"))
     if row in _rows:
         return row
-    import difflib
-
-    near = difflib.get_close_matches(name, names, 1)
-    raise TypeError(f"'{name}' is not an option of samplers" + (f"; did you mean '{near[0]}'?" if near else ""))
+    raise TypeError(f"Sampler: the option '{name}' is unknown" + suggestion(name, [*names, *_ALIASES]))
 
 
-def text_list(items: Iterable[str | bytes]) -> tuple[c.frit_option_list, Any]:
+def _option_text(name: str, row: Any, value: Any) -> bytes:
+    """A value as the library reads options."""
+    if row.type == c.FRIT_OPTION_FLAG:
+        return str(int(flag(name, value))).encode()
+    if row.type == c.FRIT_OPTION_INT:
+        return str(integer(name, value, int(row.min), int(row.max))).encode()
+    if row.type == c.FRIT_OPTION_FLOAT:
+        found = number(name, value)
+        if not row.min <= found <= row.max:
+            raise InvalidError(f"{name}: found {show(value)}, expected {row.min:g} to {row.max:g}")
+        return repr(found).encode()
+    return text(name, value) or b""
+
+
+def _biases(biases: Any) -> Iterator[str]:
+    for token, bias in mapping("logit_bias", biases).items():
+        value = bias if isinstance(bias, float) and math.isinf(bias) else number(f"logit_bias[{show(token)}]", bias)
+        yield f"{integer('logit_bias', token, 0)}={value!r}"
+
+
+def text_list(name: str, items: Iterable[str | bytes]) -> tuple[c.frit_option_list, Any]:
     """A list of texts for the library, and what must live as long as it."""
-    data = [item.encode() if isinstance(item, str) else bytes(item) for item in items]
+    data = [text(name, item) or b"" for item in items]
     array = (ctypes.c_char_p * len(data))(*data)
     # ctypes.cast would make an array that refers to itself.
     return c.frit_option_list((ctypes.c_void_p * len(data)).from_buffer(array), len(data)), (array, data)
@@ -112,7 +151,8 @@ class Sampler(Unique):
 
     def __init__(self, model: Model, *, temperature: float | None = None, seed: int | None = None,
                  logit_bias: Mapping[int, float] | None = None, stage: Stage | None = None, recommended: bool = True,
-                 dry_sequence_breakers: Iterable[str] | None = None, **options: Any) -> None:
+                 dry_sequence_breakers: Iterable[str] | None = None, **options: Unpack[SamplerNumbers]) -> None:
+        instance("model", model, Model)
         self.model = model
         self._failures: list[BaseException] = []   # what a stage in Python raised
         #: Prompt and answer of the text that the sampler is used for, as far as they are known.
@@ -122,19 +162,23 @@ class Sampler(Unique):
         self._set_defaults(raw)
         if recommended:
             check(lib.frit_sampler_recommend(model._handle, byref(raw)))
-        given = dict(options) if temperature is None else {"temperature": temperature, **options}
+        given: dict[str, Any] = {"temperature": temperature, **options}
         for name, value in given.items():
             if value is not None:
-                text = str(int(value) if isinstance(value, bool) else value).encode()
-                keep.append(text)
-                check(lib.frit_sampler_set_option(byref(raw), _row_name(name).encode(), text))
-        raw.seed = int.from_bytes(os.urandom(8), "little") >> 1 if seed is None or seed < 0 else seed
+                row = _row_name(name)
+                data = _option_text(name, _rows[row], value)
+                keep.append(data)
+                check(lib.frit_sampler_set_option(byref(raw), row.encode(), data))
+        if seed is None or integer("seed", seed, -1, 2**64 - 1) < 0:
+            seed = int.from_bytes(os.urandom(8), "little") >> 1
+        raw.seed = seed
         if logit_bias:
-            raw.logit_bias, held = text_list(f"{token}={bias:g}" for token, bias in logit_bias.items())
+            raw.logit_bias, held = text_list("logit_bias", _biases(logit_bias))
             keep.append(held)
         if dry_sequence_breakers is not None:
-            raw.dry_breakers, held = text_list(dry_sequence_breakers)
+            raw.dry_breakers, held = text_list("dry_sequence_breakers", texts("dry_sequence_breakers", dry_sequence_breakers))
             keep.append(held)
+        function("stage", stage)
         if stage is not None:
             raw.stage = c.frit_stage_fn(self._stage_function(stage))
             keep.append(raw.stage)
@@ -200,7 +244,7 @@ class Sampler(Unique):
 
     def accept(self, token: int) -> None:
         """Remembers a token, for penalties, the draw's position and the grammar."""
-        check(self._call(lib.frit_sampler_accept, token))
+        check(self._call(lib.frit_sampler_accept, integer("token", token)))
 
     def sample(self, logits: Tensor | Any) -> int:
         """The token for logits [n_vocab]: a tensor of this package, or an array of float32. Accepts nothing."""
@@ -208,7 +252,10 @@ class Sampler(Unique):
         if isinstance(logits, Tensor):
             buffer: Any = logits.buffer
         else:
-            view = memoryview(logits).cast("B").cast("f")
+            try:
+                view = memoryview(logits).cast("B").cast("f")
+            except TypeError:
+                raise TypeError(f"logits: found {show(logits)}, expected a frit.Tensor or an array of float32") from None
             buffer = (ctypes.c_float * len(view)).from_buffer_copy(view)
         if len(buffer) < self.model.info.n_vocab:
             raise ValueError(f"logits: found {len(buffer)} numbers, expected {self.model.info.n_vocab}")
@@ -221,6 +268,8 @@ class Sampler(Unique):
 
     def set_grammar(self, grammar: Grammar | None) -> None:
         """Only what the grammar allows is picked from here on."""
+        if grammar is not None:
+            instance("grammar", grammar, Grammar)
         check(self._call(lib.frit_sampler_set_grammar, grammar._handle if grammar else None))
         self.has_grammar = grammar is not None
 
@@ -238,7 +287,7 @@ class Sampler(Unique):
             self.unlock()
 
     def _heal(self, tokens: Iterable[int]) -> int:
-        array, n = token_array(tokens), ctypes.c_size_t()
+        array, n = token_array("tokens", tokens), ctypes.c_size_t()
         check(lib.frit_sampler_heal(self._handle, self.model._handle, array, len(array), byref(n)))
         return n.value
 
@@ -258,13 +307,15 @@ class Grammar(Unique):
     """
 
     def __init__(self, model: Model, text: str | Mapping[str, Any] | bool, *, kind: str = "gbnf",
-                 any_order: bool = False) -> None:
-        if kind not in _GRAMMARS:
-            raise ValueError(f"kind '{kind}': expected one of {', '.join(_GRAMMARS)}")
-        self.kind = kind
+                 any_order: bool = False, **unknown: Never) -> None:
+        refuse(Grammar, unknown)
+        instance("model", model, Model)
+        if not isinstance(text, (str, Mapping, bool)):
+            raise TypeError(f"text: found {show(text)}, expected a str, or a dict")
+        self.kind = chosen("kind", kind, _GRAMMARS)
         self.text = text if isinstance(text, str) else json.dumps(text)
-        self.any_order = any_order
-        data = self.text.encode()
+        self.any_order = flag("any_order", any_order)
+        data = content("text", self.text)
         options = c.frit_grammar_options(kind=_GRAMMARS[kind], any_order=any_order)
         self._handle = ctypes.c_void_p()
         check(lib.frit_grammar_new(byref(self._handle), model._handle, data, len(data), byref(options)))

@@ -10,17 +10,21 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
 from . import _declarations as c
+from ._arguments import content, integer, options_of, path_of, token_array
 from ._core import Core
 from ._handle import Unique
 from ._jobs import MOST_TOKENS, Job, set_adapters
-from ._library import check, lib, path_bytes, token_array
+from ._library import callback, check, lib, text_at
+from ._options import GenerateOptions, SamplerOptions
 from ._sinks import Stream, thread_sink
 from ._tensor import Tensor
-from .errors import FritError, InvalidError
+from .errors import InvalidError
 from .model import Adapter, Path
 from .sampling import Grammar, Sampler
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from .engine import Engine
 
 
@@ -97,14 +101,14 @@ class Session(Unique):
         """Queues tokens, or a text's; they run in the next steps. results: logits after the last one are wanted.
         LimitError if they exceed the context, InvalidError for ids outside the vocabulary: nothing is queued then."""
         items = self.engine.model.tokenize(tokens, special=len(self) == 0) if isinstance(tokens, str) else tokens
-        array = token_array(items)
+        array = token_array("tokens", items)
         options = c.frit_push_options(output=c.FRIT_OUTPUT_LAST if results else c.FRIT_OUTPUT_NONE)
         self._do(lib.frit_session_push, array, len(array), byref(options))
 
     def encode(self, source: str | Iterable[int]) -> None:
         """Of encoder-decoders: the text that the decoder looks at."""
         items = self.engine.model.tokenize(source) if isinstance(source, str) else source
-        array = token_array(items)
+        array = token_array("source", items)
         self._do(lib.frit_session_encode, array, len(array), None)
 
     def run(self) -> None:
@@ -142,9 +146,7 @@ class Session(Unique):
 
     def truncate(self, n_keep: int) -> None:
         """Forgets everything after the first n_keep tokens. InvalidError if there are fewer."""
-        if n_keep < 0:
-            raise ValueError(f"n_keep: found {n_keep}, expected 0 or more")
-        self._do(lib.frit_session_truncate, n_keep)
+        self._do(lib.frit_session_truncate, integer("n_keep", n_keep, 0, 2**63 - 1))
 
     def fork(self) -> Session:
         """A second session that goes on as this one would, to the bit; what was run is shared."""
@@ -182,20 +184,20 @@ class Session(Unique):
         return self._rows(tokens, c.FRIT_OUTPUT_EMBEDDINGS, self.engine.model.info.n_embd)
 
     def _rows(self, tokens: Iterable[int], output: int, width: int) -> Tensor:
-        array = token_array(tokens)
+        array = token_array("tokens", tokens)
         out = Tensor.zeros((len(array), width))
 
         def row(_ctx: Any, i: int, values: Any, n: int) -> None:
             ctypes.memmove(out.address + 4 * width * i, values, 4 * min(n, width))
 
-        function = c.frit_row_fn(row)
+        function = callback(c.frit_row_fn, row)
         options = c.frit_push_options(output=output, row=function)
 
         def run() -> None:
             check(lib.frit_session_push(self._require(), array, len(array), byref(options)))
             try:
                 self._run()
-            except FritError:
+            except BaseException:
                 lib.frit_session_truncate(self._require(), 0)   # the function above must not be called later
                 raise
 
@@ -231,15 +233,17 @@ class Session(Unique):
 
     def generate(self, prompt: str | Sequence[int] = (), *, max_tokens: int | None = None,
                  stop: str | Sequence[str] = (), sampler: Sampler | None = None, grammar: Grammar | None = None,
-                 logprobs: int | None = None, ignore_end: bool = False, **sampling: Any) -> Stream:
+                 logprobs: int | None = None, ignore_end: bool = False,
+                 **sampling: Unpack[SamplerOptions]) -> Stream[Any]:
         """Continues this session's text: pushes the prompt, and streams an answer that stays in the session. Options as
         in `Engine.generate`. Nothing else may use the session until the stream ends."""
-        tokens = self.engine.model.tokenize(prompt, special=len(self) == 0) if isinstance(prompt, str) else list(prompt)
+        from .engine import grammar_of, tokens_of
+
+        tokens = tokens_of(self.engine.model, "prompt", prompt, special=len(self) == 0)
         queue: SimpleQueue[list[Any]] = SimpleQueue()
-        job = Job(self.engine, tokens, self.engine._sampler(sampler, sampling), thread_sink(queue), max_tokens=max_tokens,
-                  stop=[stop] if isinstance(stop, str) else stop, logprobs=logprobs, ignore_end=ignore_end,
-                  session=self)
-        job.grammar = grammar
+        job = Job(self.engine, tokens, self.engine._sampler("generate", GenerateOptions, sampler, sampling), thread_sink(queue),
+                  max_tokens=max_tokens, stop=stop, logprobs=logprobs, ignore_end=ignore_end, session=self)
+        job.grammar, job.schema = grammar_of(grammar), grammar
         self._change(lambda: None)
         self._job = job
         self.engine._core.add(job)
@@ -249,27 +253,29 @@ class Session(Unique):
 
     def set_adapters(self, adapters: Sequence[Adapter | tuple[Adapter, float]]) -> None:
         """From here on tokens run with these adapters, each alone or with a scale, and with no others."""
-        pairs = [item if isinstance(item, tuple) else (item, 1.0) for item in adapters]
-        self._change(set_adapters, self._require(), pairs)
+        from .engine import with_scales
+
+        self._change(set_adapters, self._require(), with_scales(adapters))
 
     def set_salt(self, salt: bytes) -> None:
         """Only sessions with the same salt share what has run. InvalidError if tokens have run."""
-        self._do(lib.frit_session_set_salt, salt, len(salt))
+        data = content("salt", salt)
+        self._do(lib.frit_session_set_salt, data, len(data))
 
     def set_share(self, weight: int = 1, priority: int = 0) -> None:
         """How the session shares steps with the engine's other ones: weight 1 to 1000, any priority."""
-        self._do(lib.frit_session_set_share, weight, priority)
+        self._do(lib.frit_session_set_share, integer("weight", weight, 1, 1000), integer("priority", priority))
 
     def set_shift(self, n_keep: int | None, n_drop: int = 0) -> None:
         """When the context is full, n_drop of the oldest tokens leave (0: half), but for the first n_keep (32 at least).
         None: the context ends where it is full."""
-        options = None if n_keep is None else byref(c.frit_shift_options(n_keep=n_keep, n_drop=n_drop))
+        options = None if n_keep is None else byref(options_of(c.frit_shift_options, n_keep=n_keep, n_drop=n_drop))
         self._do(lib.frit_session_set_shift, options)
 
     def set_extend(self, n_group: int | None, width: int = 512) -> None:
         """Self-extend: older tokens share positions in groups of n_group, after windows of `width` tokens. None or 1:
         every token has its own. InvalidError if tokens have run."""
-        options = None if n_group is None else byref(c.frit_extend_options(n_group=n_group, width=width))
+        options = None if n_group is None else byref(options_of(c.frit_extend_options, n_group=n_group, width=width))
         self._do(lib.frit_session_set_extend, options)
 
     def speculate(self, kind: str | Engine = "ngram", *, max_drafts: int = 0, min_p: float = 0,
@@ -279,7 +285,8 @@ class Session(Unique):
         from .engine import speculation
 
         options = speculation(kind, self.engine) or c.frit_speculate_options(kind=b"none")
-        options.max_drafts, options.min_p, options.always = max_drafts, min_p, always
+        given = options_of(c.frit_speculate_options, max_drafts=max_drafts, min_p=min_p, always=always)
+        options.max_drafts, options.min_p, options.always = given.max_drafts, given.min_p, given.always
         handle, draft = self._hold(), getattr(options, "_frit_core", None)
 
         def run() -> None:
@@ -297,11 +304,11 @@ class Session(Unique):
 
     def save(self, path: Path) -> None:
         """Writes the session to a file, which appears when it is complete."""
-        self._do(lib.frit_session_save, path_bytes(path))
+        self._do(lib.frit_session_save, path_of("path", path))
 
     def load(self, path: Path) -> None:
         """Replaces the session by a saved one of the same model and types of cache. FormatError, InvalidError."""
-        self._do(lib.frit_session_load, path_bytes(path))
+        self._do(lib.frit_session_load, path_of("path", path))
 
     def state(self) -> bytes:
         """The same bytes in memory."""
@@ -318,7 +325,7 @@ class Session(Unique):
 
     def set_state(self, state: bytes | bytearray | memoryview) -> None:
         """Replaces the session by what `state()` gave."""
-        data = bytes(state)
+        data = content("state", state)
         self._do(lib.frit_session_load_memory, data, len(data))
 
     @property
@@ -328,12 +335,12 @@ class Session(Unique):
 
     @note.setter
     def note(self, value: bytes) -> None:
-        self._do(lib.frit_session_set_note, value, len(value))
+        data = content("note", value)
+        self._do(lib.frit_session_set_note, data, len(data))
 
     def _note(self) -> bytes:
         n = ctypes.c_size_t()
-        text: bytes | None = lib.frit_session_note(self._require(), byref(n))
-        return text or b""
+        return text_at(lib.frit_session_note(self._require(), byref(n)), n.value)
 
     # ------------------------------------------------------------------ the end
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import shutil
 import sys
@@ -28,9 +27,10 @@ def test_programs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reranker_
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "llama_cpp", sys.modules.get("llama_cpp"))   # the last program sets it
     # The page's model can call tools, and says the same each time.
-    monkeypatch.setattr(frit.engine, "Model", functools.partial(frit.Model, chat_template=tmp_path / "tools.jinja"))
-    sampler = frit.engine.Sampler
-    monkeypatch.setattr(frit.engine, "Sampler", lambda model, **options: sampler(model, **{"seed": 5, **options}))
+    make_model, make_sampler = frit.Model.__init__, frit.Sampler.__init__
+    template = {"chat_template": tmp_path / "tools.jinja"}
+    monkeypatch.setattr(frit.Model, "__init__", lambda self, path, **options: make_model(self, path, **{**template, **options}))
+    monkeypatch.setattr(frit.Sampler, "__init__", lambda self, model, **options: make_sampler(self, model, **{"seed": 5, **options}))
     names: dict[str, Any] = {"__name__": "page"}
     for block in blocks:
         line = PAGE.read_text().index(block)

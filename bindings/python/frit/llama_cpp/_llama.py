@@ -167,7 +167,7 @@ class Llama:
 
     __call__ = create_completion
 
-    def _completion(self, reply: replies.Reply, answer: Answer, tokens: list[int], before: str, offset: int,
+    def _completion(self, reply: replies.Reply, answer: Answer[Any], tokens: list[int], before: str, offset: int,
                     after: str, logprobs: int | None) -> dict[str, Any]:
         found = None
         if logprobs is not None:
@@ -189,7 +189,7 @@ class Llama:
             yield top_logprobs(rows[i], token, n_top)
 
     def _start(self, engine: Engine, tokens: Sequence[int], sampler: Sampler, max_tokens: int | None,
-               stop: str | Sequence[str] | None, grammar: Any, logprobs: int | None, watch: Watch | None) -> Stream:
+               stop: str | Sequence[str] | None, grammar: Any, logprobs: int | None, watch: Watch | None) -> Stream[Any]:
         if len(tokens) >= self._n_ctx:
             raise ValueError(f"Requested tokens ({len(tokens)}) exceed context window of {self._n_ctx}")
         return engine.generate(tokens, sampler=sampler, max_tokens=max_tokens if max_tokens and max_tokens > 0 else None,

@@ -101,7 +101,7 @@ def call_of(call: ToolCall, i: int | None = None) -> dict[str, Any]:
     return made if i is None else {"index": i, **made}
 
 
-def chat_message(answer: Answer, is_legacy: bool) -> dict[str, Any]:
+def chat_message(answer: Answer[Any], is_legacy: bool) -> dict[str, Any]:
     """An answer as a message. is_legacy: the caller named functions, not tools."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text if not answer.tool_calls or answer.text else None}
     if answer.reasoning:
