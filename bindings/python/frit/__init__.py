@@ -20,18 +20,21 @@ from ._options import ChatOptions, EngineOptions, GenerateOptions, SamplerOption
 from .errors import (
     AnswerError,
     CancelledError,
+    DeniedError,
     FormatError,
     FritError,
     InputOutputError,
     InternalError,
     InvalidError,
     LimitError,
+    NetworkError,
     NotFoundError,
     OutOfMemoryError,
     TimedOutError,
     UnsupportedError,
 )
 from .model import Adapter, Model, ModelInfo
+from .names import Fetching, pull
 from .results import Answer, Chunk, TokenLogprob, ToolCall, Usage
 from .sampling import Candidates, Grammar, Sampler, sampler_option_names
 from .session import Session
@@ -40,9 +43,9 @@ from ._sinks import AsyncStream, Stream
 __version__: str = lib.version
 
 __all__ = [
-    "Adapter", "Answer", "AnswerError", "AsyncStream", "CancelledError", "Candidates", "ChatOptions", "Chunk",
-    "Engine", "EngineInfo", "EngineOptions", "FormatError", "FritError", "GenerateOptions", "Grammar", "InputOutputError",
-    "InternalError", "InvalidError", "LimitError", "Model", "ModelInfo", "NotFoundError", "OutOfMemoryError", "Sampler",
+    "Adapter", "Answer", "AnswerError", "AsyncStream", "CancelledError", "Candidates", "ChatOptions", "Chunk", "DeniedError",
+    "Engine", "EngineInfo", "EngineOptions", "Fetching", "FormatError", "FritError", "GenerateOptions", "Grammar", "InputOutputError",
+    "InternalError", "InvalidError", "LimitError", "Model", "ModelInfo", "NetworkError", "NotFoundError", "OutOfMemoryError", "Sampler",
     "SamplerOptions", "Session", "Stream", "Tensor", "TimedOutError", "TokenLogprob", "ToolCall", "UnsupportedError",
-    "Usage", "load", "sampler_option_names",
+    "Usage", "load", "pull", "sampler_option_names",
 ]

@@ -72,6 +72,18 @@ class TimedOutError(FritError, TimeoutError):
     status = c.FRIT_E_TIMEOUT
 
 
+class NetworkError(FritError, ConnectionError):
+    """A model could not be fetched: there is no connection, or the server cannot answer now. Trying again continues."""
+
+    status = c.FRIT_E_IO
+
+
+class DeniedError(FritError, PermissionError):
+    """A server wants a token, or a permission that the token does not have."""
+
+    status = c.FRIT_E_IO
+
+
 class AnswerError(FritError, ValueError):
     """An answer is not what its schema asks for: it was cut, it calls tools instead, or its type does not take it."""
 

@@ -15,6 +15,7 @@ from ._arguments import chosen, content, flag, instance, integer, options_of, pa
 from ._handle import Handle, Unique
 from ._library import callback, check, decode, lib, text_at, two_calls
 from .errors import CancelledError
+from .names import found_path
 
 if TYPE_CHECKING:
     from typing_extensions import Never
@@ -134,7 +135,7 @@ class Model(Unique):
         )
         options.no_mmap = not flag("use_mmap", use_mmap)
         handle = ctypes.c_void_p()
-        place = path_of("path", path)
+        place = path_of("path", found_path(path, progress))
         watch.check(lib.frit_model_open(byref(handle), place, byref(options)))
         self._take(handle)
 
@@ -270,7 +271,7 @@ class Adapter(Unique):
         instance("model", model, Model)
         options = options_of(c.frit_adapter_options, first_layer=first_layer, last_layer=last_layer)
         self._handle = ctypes.c_void_p()
-        place = path_of("path", path)
+        place = path_of("path", found_path(path, None))
         check(lib.frit_adapter_open(byref(self._handle), model._handle, place, byref(options)))
         self._owned = Handle(self._handle, lib.frit_adapter_free, model)
         self.model = model

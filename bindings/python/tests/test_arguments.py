@@ -73,6 +73,7 @@ WRONG: dict[str, tuple[Callable[[frit.Engine, frit.Model], Any], type[Exception]
     "stage": (lambda e, m: e.generate("x", stage=3), TypeError, "stage: found 3, expected a function"),
     "until": (lambda e, m: e.generate("x", until=3), TypeError, "until: found 3, expected a function"),
     "progress": (lambda e, m: frit.Engine(m, progress=3), TypeError, "progress: found 3, expected a function"),
+    "progress of pull": (lambda e, m: frit.pull("hf:a/b", progress=3), TypeError, "progress: found 3, expected a function"),
     "sampler": (lambda e, m: e.generate("x", sampler={}), TypeError, "sampler: found {}, expected frit.Sampler"),
     "adapters": (lambda e, m: e.generate("x", adapters=["lora.gguf"]), TypeError, r"adapters\[0\]: .* expected a frit.Adapter"),
     "adapter alone": (lambda e, m: e.session().set_adapters(3), TypeError, "adapters: found 3, expected a sequence"),

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""Models by name: the command that comes with the package finds and fetches them (`frit pull --json`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from typing import IO, TYPE_CHECKING, Any, Callable, NamedTuple, NoReturn, Union
+
+from ._arguments import flag, integer, path_of, show, text
+from .errors import (
+    CancelledError,
+    DeniedError,
+    FormatError,
+    FritError,
+    InputOutputError,
+    InvalidError,
+    NetworkError,
+    NotFoundError,
+    OutOfMemoryError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from .model import Path, Progress
+
+_KINDS: dict[str, type[FritError]] = {
+    "name": InvalidError, "not found": NotFoundError, "denied": DeniedError, "network": NetworkError,
+    "disk": InputOutputError, "data": FormatError, "limit": OutOfMemoryError, "memory": OutOfMemoryError,
+    "cancelled": CancelledError, "unsupported": UnsupportedError,
+}
+_USAGE, _BAD_MODEL = 2, 3   # exit codes for what is no name, and what other programs call a model
+
+
+class Fetching(NamedTuple):
+    """How far a download is: `done` bytes of `total` (None: unknown) of the file `name` are here, or, where it `checks`,
+    were read again."""
+
+    name: str
+    done: int
+    total: int | None
+    checks: bool
+
+
+def pull(name: str, *, progress: Callable[[Fetching], object] | bool | None = None, update: bool = True,
+         memory: str | None = None, connections: int = 4, sha256: str | None = None) -> str:
+    """Fetches a model by its name, as `frit pull` does, and gives its path.
+
+    name: "hf:ORG/REPO", "hf:ORG/REPO:Q4_K_M", "ollama:llama3.2:1b", "https://...", or a short name.
+    progress: called with a `Fetching`; returning False cancels (CancelledError). None: a terminal shows a bar; False:
+        nothing is shown. What is said meanwhile goes to the logger "frit" too.
+    update: False: servers are not asked about what is here already.
+    memory: choose a quantization for so much memory ("16G"), instead of this machine's. connections: for one file.
+    sha256: what the file of an address must have.
+
+    What was stopped, also by Ctrl-C, is continued by the next call. Raises InvalidError for what is no name,
+    NotFoundError, DeniedError (a token is missing), NetworkError, FormatError (what came is not what was expected),
+    InputOutputError, OutOfMemoryError (no quantization fits), UnsupportedError.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"name: found {show(name)}, expected a str")
+    if not callable(progress) and progress not in (None, True, False):
+        raise TypeError(f"progress: found {show(progress)}, expected a function, or True or False")
+    options = [] if flag("update", update) else ["--missing"]
+    options += ["--connections", str(integer("connections", connections, 1, 16))]
+    for option, value in (("--memory", memory), ("--sha256", sha256)):
+        if value is not None:
+            options += [option, os.fsdecode(text(option[2:], value) or b"")]
+    return _run(name, options, progress)
+
+
+def found_path(path: Path, progress: Progress | None) -> Path:
+    """The path of a model that is given by a path or a name; what is no name stays as it is."""
+    if not isinstance(path, str) or not path or path.startswith("-") or os.path.lexists(os.fsdecode(path_of("path", path))):
+        return path
+    is_name = re.match("[a-z]{2,}:", path) is not None
+
+    def tell(fetching: Fetching) -> object:
+        part = fetching.done / fetching.total if fetching.total else 0.0
+        return progress(part) if callable(progress) else None
+
+    try:
+        return _run(path, ["--missing"], tell if callable(progress) else progress)
+    except _NoName as failure:
+        if is_name:
+            raise InvalidError(str(failure)) from None
+        return path   # of which opening says what is wrong
+    except UnsupportedError:
+        if is_name:
+            raise
+        return path
+
+
+class _NoName(InvalidError):
+    """The command takes the text for no name."""
+
+
+def _run(name: str, options: list[str], progress: Union[Callable[[Fetching], object], bool, None]) -> str:
+    import subprocess
+    import tempfile
+
+    from .__main__ import command_path
+
+    command = command_path()
+    if command is None:
+        raise UnsupportedError(f"{name}: models by name need the command frit, which this installation does not have; "
+                               "FRIT_COMMAND can name one")
+    shows = progress in (None, True) and _has_terminal()
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            [str(command), "pull", "--json", *([] if shows else ["--quiet"]), *options, "--", name], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=None if shows else said)
+        assert process.stdout is not None
+        try:
+            last = _read(process.stdout, progress if callable(progress) else None)
+        except BaseException:
+            _stop(process)
+            raise
+        finally:
+            process.stdout.close()
+        code = process.wait()
+        if "path" in last:
+            return str(last["path"])
+        said.seek(0)
+        _fail(name, code, last, " ".join(said.read().decode("utf-8", "replace").split()))
+
+
+def _read(events: IO[bytes], progress: Callable[[Fetching], object] | None) -> dict[str, Any]:
+    """What the command's last line says."""
+    import logging
+
+    event: dict[str, Any] = {}
+    for line in events:
+        event = json.loads(line)
+        if "say" in event:
+            logging.getLogger("frit").info("%s", event["say"])
+        elif "done" in event and progress is not None:
+            fetching = Fetching(event["name"], event["done"], event["total"], event["checks"])
+            if progress(fetching) is False:
+                raise CancelledError(f"{fetching.name}: fetching was cancelled; what came is kept, and the next call continues")
+    return event
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """As Ctrl-C does: what came is kept."""
+    from subprocess import TimeoutExpired
+
+    if process.poll() is None:
+        if sys.platform == "win32":
+            process.terminate()
+        else:
+            process.send_signal(signal.SIGINT)
+    try:
+        process.communicate(timeout=10)
+    except TimeoutExpired:
+        process.kill()
+        process.communicate()
+
+
+def _fail(name: str, code: int, last: dict[str, Any], said: str) -> NoReturn:
+    if last.get("kind") == "cancelled" or code == 130:   # the terminal's Ctrl-C reached the command first
+        raise KeyboardInterrupt
+    if "error" in last:
+        raise _KINDS.get(last["kind"], FritError)(last["error"])
+    sentence = said.removeprefix("frit: ") or f"the command frit ended with {code} and said nothing"
+    if code == _USAGE:
+        raise _NoName(sentence)
+    if code == _BAD_MODEL:
+        raise NotFoundError(sentence)
+    raise InputOutputError(f"{name}: {sentence}")
+
+
+def _has_terminal() -> bool:
+    """Whether what the command writes to stderr is seen where the program's own is."""
+    try:
+        return sys.stderr is not None and sys.stderr.isatty() and sys.stderr.fileno() == 2
+    except (OSError, ValueError, AttributeError):
+        return False
