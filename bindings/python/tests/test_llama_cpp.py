@@ -126,6 +126,71 @@ plain = Llama(model_path=MODEL)
 prompt = "the fox and the cat and the fox and the cat and the fox"
 assert llama(prompt, temperature=0)["choices"][0]["text"] == plain(prompt, temperature=0)["choices"][0]["text"]
 ''',
+    "readme_speculation_by_module": '''
+from llama_cpp import Llama
+from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
+
+llama = Llama(
+    model_path=MODEL,
+    draft_model=LlamaPromptLookupDecoding(num_pred_tokens=10) # num_pred_tokens is the number of tokens to predict 10 is the default and generally good for gpu, 2 performs better for cpu-only machines.
+)
+output = llama.create_completion("the fox and the cat and the fox", max_tokens=16)
+assert output["usage"]["completion_tokens"] == 16
+''',
+    "readme_function_calling": '''
+from llama_cpp import Llama
+import json
+llm = Llama(model_path=MODEL, chat_format="chatml-function-calling", n_ctx=1024)
+response = llm.create_chat_completion(
+      messages = [
+        {
+          "role": "system",
+          "content": "A chat between a curious user and an artificial intelligence assistant. The assistant gives helpful, detailed, and polite answers to the user's questions. The assistant calls functions with appropriate input when necessary"
+
+        },
+        {
+          "role": "user",
+          "content": "Extract Jason is 25 years old"
+        }
+      ],
+      tools=[{
+        "type": "function",
+        "function": {
+          "name": "UserDetail",
+          "parameters": {
+            "type": "object",
+            "title": "UserDetail",
+            "properties": {
+              "name": {
+                "title": "Name",
+                "type": "string",
+                "maxLength": 20
+              },
+              "age": {
+                "title": "Age",
+                "type": "integer",
+                "maximum": 200
+              }
+            },
+            "required": [ "name", "age" ]
+          }
+        }
+      }],
+      tool_choice={
+        "type": "function",
+        "function": {
+          "name": "UserDetail"
+        }
+      }
+)
+choice = response["choices"][0]
+assert choice["finish_reason"] == "tool_calls"
+for call in (choice["message"]["tool_calls"][0]["function"], choice["message"]["function_call"]):
+    assert call["name"] == "UserDetail" and set(json.loads(call["arguments"])) >= {"name", "age"}
+again = llm.create_chat_completion(messages=[{"role": "user", "content": "?"}, choice["message"],
+    {"role": "tool", "tool_call_id": choice["message"]["tool_calls"][0]["id"], "content": "done"}], max_tokens=4)
+assert again["choices"][0]["message"]["content"]
+''',
     "readme_embeddings": '''
 import llama_cpp
 llm = llama_cpp.Llama(model_path=MODEL, embedding=True)
@@ -241,7 +306,7 @@ def test_keywords_that_cannot_be_had_raise(model_path: str) -> None:
         Llama(model_path, use_mlock=True)
     with pytest.raises(NotImplementedError, match="type_k"):
         Llama(model_path, type_k=99)
-    with pytest.raises(ValueError, match="expected one of chatml"):
+    with pytest.raises(ValueError, match="expected one of chatml, chatml-function-calling"):
         Llama(model_path, chat_format="functionary-v2")
     with pytest.raises(ValueError, match="does not exist"):
         Llama("nothing.gguf")
@@ -333,3 +398,40 @@ def test_others(llm: Any, model_path: str) -> None:
     schema = LlamaGrammar.from_json_schema('{"enum": ["yes", "no"]}')
     chat = again.create_chat_completion([{"role": "user", "content": "?"}], grammar=schema)
     assert chat["choices"][0]["message"]["content"] in ('"yes"', '"no"')
+
+
+def test_modules_have_the_same_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib
+
+    monkeypatch.setitem(sys.modules, "llama_cpp", frit.llama_cpp)
+    for module, name in (("llama", "Llama"), ("llama_speculative", "LlamaPromptLookupDecoding"), ("llama_grammar", "LlamaGrammar"),
+                         ("llama_cache", "LlamaRAMCache"), ("llama_tokenizer", "LlamaTokenizer")):
+        for package in ("llama_cpp", "frit.llama_cpp"):
+            assert getattr(importlib.import_module(f"{package}.{module}"), name) is getattr(frit.llama_cpp, name)
+
+
+def test_calls_in_the_form_of_functions_go_back(model_path: str) -> None:
+    function = {"name": "weather", "parameters": {"type": "object", "properties": {"warm": {"type": "boolean"}}, "required": ["warm"]}}
+    ask = {"role": "user", "content": "Rain?"}
+    with Llama(model_path, chat_format="chatml-function-calling", n_ctx=1024, verbose=False) as llm:
+        message = llm.create_chat_completion([ask], functions=[function], function_call={"name": "weather"})["choices"][0]["message"]
+        assert message["function_call"]["name"] == "weather"
+        again = llm.create_chat_completion([ask, message, {"role": "function", "name": "weather", "content": "sun"}],
+                                           functions=[function], max_tokens=3)
+    assert again["usage"]["completion_tokens"] > 0
+
+
+def test_prompt_lookup_guesses_what_followed() -> None:
+    lookup = LlamaPromptLookupDecoding(max_ngram_size=2, num_pred_tokens=3)
+    assert lookup(np.array([1, 2, 3, 4, 5, 1, 2])).tolist() == [3, 4, 5]
+    assert lookup(np.array([9, 2, 3, 1, 2])).tolist() == [3, 1, 2] and lookup(np.array([1, 2])).tolist() == []
+
+
+def test_tools_without_a_choice_are_told_to_the_model(model_path: str) -> None:
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+    with Llama(model_path, chat_format="chatml-function-calling", n_ctx=1024, verbose=False) as llm:
+        prompt = llm._model.chat_prompt([{"role": "system", "content": "Be short."}, {"role": "user", "content": "Rain?"}],
+                                        tools=[tool], add_generation_prompt=True)
+        plain = llm._model.chat_prompt([{"role": "user", "content": "Rain?"}], add_generation_prompt=True)
+    assert prompt.startswith("<|im_start|>system\nBe short.") and '"name": "weather"' in prompt and "<tool_call>" in prompt
+    assert plain == "<|im_start|>user\nRain?<|im_end|>\n<|im_start|>assistant\n"

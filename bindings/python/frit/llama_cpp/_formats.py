@@ -8,10 +8,23 @@ import tempfile
 from pathlib import Path
 
 _TURNS = "{% for message in messages %}"
+_CALL = '<tool_call>\\n{"name": <name of the tool>, "arguments": <object of arguments>}\\n</tool_call>'
 
 FORMATS = {
     "chatml": _TURNS + "<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+    # ChatML with tools, for models that were not trained with a form for them.
+    "chatml-function-calling": "{% set ns = namespace(system='') %}{% for message in messages %}"
+    "{% if message.role == 'system' %}{% set ns.system = ns.system + message.content + '\n' %}{% endif %}{% endfor %}"
+    "{% if tools %}{% set ns.system = ns.system + '\nThese tools can be called, each described by a JSON schema:\n<tools>\n' %}"
+    "{% for tool in tools %}{% set ns.system = ns.system + (tool | tojson) + '\n' %}{% endfor %}"
+    "{% set ns.system = ns.system + '</tools>\nTo call one, write:\n" + _CALL + "\n' %}{% endif %}"
+    "{% if ns.system %}<|im_start|>system\n{{ ns.system | trim }}<|im_end|>\n{% endif %}"
+    "{% for message in messages %}{% if message.role != 'system' %}<|im_start|>{{ message.role }}\n"
+    "{% if message.content %}{{ message.content }}{% endif %}"
+    "{% for call in message.tool_calls or [] %}<tool_call>\n"
+    '{"name": {{ call.function.name | tojson }}, "arguments": {{ call.function.arguments | tojson }}}\n</tool_call>{% endfor %}'
+    "<|im_end|>\n{% endif %}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
     "llama-2": "{% set ns = namespace(system='') %}" + _TURNS + "{% if message.role == 'system' %}"
     "{% set ns.system = '<<SYS>>\n' + message.content + '\n<</SYS>>\n\n' %}{% elif message.role == 'user' %}"
     "{{ bos_token }}[INST] {{ ns.system }}{% set ns.system = '' %}{{ message.content }} [/INST]"

@@ -13,6 +13,7 @@ from typing import Any, Generator, Iterator, Mapping, Sequence, cast
 
 from ..engine import Engine
 from ..model import Adapter
+from ..names import pull
 from ..results import Answer, TokenLogprob
 from ..sampling import Sampler
 from ..session import Session
@@ -244,7 +245,7 @@ class Llama:
                                 mirostat_tau=mirostat_tau, mirostat_eta=mirostat_eta, seed=seed,
                                 logit_bias=logit_bias, logits_processor=logits_processor)
         answer = self._require().chat_stream(
-            messages, tools=tools or (), tool_choice=tool_choice, sampler=sampler,
+            replies.with_tool_calls(messages), tools=tools or (), tool_choice=tool_choice, sampler=sampler,
             schema=grammar_of(self._model, grammar, response_format),
             max_tokens=max_tokens if max_tokens and max_tokens > 0 else None, stop=stop or (),
             logprobs=(top_logprobs or 0) if logprobs else None, adapters=self._adapters, speculate=self._speculate)
@@ -254,8 +255,11 @@ class Llama:
             return replies.chat_pieces(reply, self._model, iter(answer), bool(logprobs), is_legacy)
         whole = answer.result()
         reason = replies.reason_of(whole.finish_reason)
+        message = replies.chat_message(whole, is_legacy)
+        if self.chat_format == "chatml-function-calling" and whole.tool_calls:   # it has both there
+            message["function_call"] = replies.call_of(whole.tool_calls[0])["function"]
         return reply.whole({
-            "index": 0, "message": replies.chat_message(whole, is_legacy),
+            "index": 0, "message": message,
             "logprobs": replies.chat_logprobs(self._model, whole.logprobs) if logprobs else None,
             "finish_reason": "function_call" if is_legacy and reason == "tool_calls" else reason}, whole.usage)
 
@@ -496,12 +500,17 @@ class Llama:
     def from_pretrained(cls, repo_id: str, filename: str, additional_files: Sequence[str] | None = None,
                         local_dir: str | os.PathLike[str] | None = None, local_dir_use_symlinks: bool | str = "auto",
                         cache_dir: str | os.PathLike[str] | None = None, **kwargs: Any) -> Llama:
-        """Downloads a file of a repository of the Hugging Face hub, by name or pattern, and opens it. Needs the package
-        huggingface-hub."""
+        """Downloads a file of a repository of the Hugging Face hub, by name or pattern, and opens it. Patterns and folders
+        need the package huggingface-hub."""
         try:
             from huggingface_hub import HfApi, hf_hub_download
         except ImportError:
-            raise ImportError("Llama.from_pretrained needs the package huggingface-hub: pip install huggingface-hub") from None
+            if not any("*" in name or "?" in name for name in (filename, *(additional_files or ()))) and not (local_dir or cache_dir):
+                for name in additional_files or ():
+                    pull(f"hf:{repo_id}:{name}", update=False)
+                return cls(model_path=f"hf:{repo_id}:{filename}", **kwargs)
+            raise ImportError("Llama.from_pretrained needs the package huggingface-hub for patterns and folders: "
+                              "pip install huggingface-hub, or name the file alone") from None
         names = HfApi().list_repo_files(repo_id)
 
         def fetch(pattern: str) -> str:

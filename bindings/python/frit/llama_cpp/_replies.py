@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import Any, Iterator, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 from ..model import Model
 from ..results import Answer, Chunk, TokenLogprob, ToolCall, Usage
@@ -112,6 +112,20 @@ def chat_message(answer: Answer[Any], is_legacy: bool) -> dict[str, Any]:
     elif answer.tool_calls:
         message["tool_calls"] = [call_of(call) for call in answer.tool_calls]
     return message
+
+
+def with_tool_calls(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Messages with calls in the form of tools; those of functions are older."""
+    made: list[Mapping[str, Any]] = []
+    for message in messages:
+        if isinstance(message, Mapping) and message.get("function_call"):
+            call = {"id": f"call_{len(made)}", "type": "function", "function": message["function_call"]}
+            others = {key: value for key, value in message.items() if key != "function_call"}
+            message = others if message.get("tool_calls") else {**others, "tool_calls": [call]}
+        elif isinstance(message, Mapping) and message.get("role") == "function":
+            message = {**message, "role": "tool", "tool_call_id": f"call_{len(made) - 1}"}
+        made.append(message)
+    return made
 
 
 def chat_pieces(reply: Reply, model: Model, chunks: Iterator[Chunk], wants_logprobs: bool,

@@ -107,6 +107,9 @@ class LlamaDiskCache(BaseLlamaCache):
 class LlamaDraftModel:
     """Guesses tokens. Only LlamaPromptLookupDecoding is known; `frit.Engine.generate(speculate=...)` takes models."""
 
+    def __call__(self, input_ids: Any, /, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
 
 class LlamaPromptLookupDecoding(LlamaDraftModel):
     """What followed the last tokens when they came before. How many guesses pay is measured while it runs: the numbers
@@ -115,6 +118,17 @@ class LlamaPromptLookupDecoding(LlamaDraftModel):
     def __init__(self, max_ngram_size: int = 2, num_pred_tokens: int = 10) -> None:
         self.max_ngram_size = max_ngram_size
         self.num_pred_tokens = num_pred_tokens
+
+    def __call__(self, input_ids: Any, /, **kwargs: Any) -> Any:
+        """What followed the longest of the last tokens' earlier places, as a numpy array; a Llama finds it itself."""
+        import numpy as np
+
+        ids = list(map(int, input_ids))
+        for n in range(min(self.max_ngram_size, len(ids) - 1), 0, -1):
+            for at in range(len(ids) - n):
+                if ids[at: at + n] == ids[-n:]:
+                    return np.array(ids[at + n: at + n + self.num_pred_tokens], np.intc)
+        return np.array([], np.intc)
 
 
 class LlamaState:
