@@ -57,6 +57,9 @@ async function tabTo(page, name, key = "Tab") {
 
 async function keysAreEnough({ page }) {
     await page.reload();
+    await page.locator(".skip").focus();
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate(() => `${document.activeElement.id} ${location.hash}`), "prompt ");
     await tabTo(page, "Settings");
     await page.keyboard.press("Enter");
     await tabTo(page, "Longest answer");

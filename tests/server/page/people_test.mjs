@@ -30,6 +30,9 @@ async function aFullContextDropsTheOldestTurns({ page }) {
     assert.equal(await page.getByRole("alert").count(), 0);
     assert.match(await lastAnswer(page).locator(".prose").innerText(), /\w/);
     assert.match(await page.locator(".cut").innerText(), /The context is full/);
+    const again = await nextRequest(page, () => send(page, "Short."));   // begins as the one before
+    await ended(page);
+    assert.deepEqual(again.messages.slice(0, request.messages.length), request.messages);
     const after = page.locator(".cut + .message .said");
     assert.equal((await after.innerText()).slice(0, 3), request.messages[0].content.slice(0, 3));
     await page.reload();

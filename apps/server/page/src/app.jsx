@@ -33,11 +33,17 @@ function closeOverlays() {
 
 const showSwitcher = (shown) => { view.switcher.value = shown; };
 
+// The part after # names a conversation (address.js).
+function skip(event) {
+    event.preventDefault();
+    document.querySelector("#prompt").focus();
+}
+
 function App() {
     const covered = narrow.matches && (view.sidebar.value || view.panel.value);
     return (
         <div class={`page${view.sidebar.value ? " with-sidebar" : ""}${view.panel.value ? " with-panel" : ""}`}>
-            <a class="skip" href="#prompt">Skip to the message box</a>
+            <a class="skip" href="#prompt" onClick={skip}>Skip to the message box</a>
             {view.sidebar.value && <Sidebar close={() => toggle("sidebar")} done={closeOverlays} />}
             <main inert={covered || undefined}>
                 <Header view={view} toggle={toggle} search={() => showSwitcher(true)} />

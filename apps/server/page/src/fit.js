@@ -4,6 +4,7 @@ import { countTokens, RequestError } from "./api.js";
 import { messageOf, saidTo, systemOf } from "./conversation.js";
 
 const ROOM = 0.25;   // of the context, for an answer without a limit of its own
+const LESS = 0.7;    // of what fits is kept where turns are left out, so that the next requests begin alike and run faster
 const COUNTED = ["model", "tools", "reasoning_effort", "continue_final_message", "add_generation_prompt"];
 
 export function countOf(body, messages, signal) {
@@ -21,16 +22,19 @@ export async function fit(conversation, id, body, size, signal) {
     if (!size || turns.length === 0) return whole;
     const room = size - Math.min(body.max_completion_tokens ?? size * ROOM, size / 2);
     if (new Blob([JSON.stringify({ ...body, messages: whole.messages })]).size <= room) return whole;   // no token has less than a byte
-    const fits = async (n) => (await countOf(body, without(n), signal)) <= room;
+    const fits = async (n, most) => (await countOf(body, without(n), signal)) <= most;
+    const from = (n) => ({ messages: without(n), first: nodes[turns[n - 1]].id });
+    const before = nodes.findLast((node) => node.first_seen)?.first_seen;
     try {
-        if (await fits(0)) return whole;
-        let few = 0, enough = turns.length;
+        if (await fits(0, room)) return whole;
+        let few = turns.findIndex((i) => nodes[i].id === before) + 1, enough = turns.length;
+        if (few > 0 && (few === enough || await fits(few, room))) return from(few);
         while (few + 1 < enough) {
             const middle = (few + enough) >> 1;
-            if (await fits(middle)) enough = middle;
+            if (await fits(middle, LESS * room)) enough = middle;
             else few = middle;
         }
-        return { messages: without(enough), first: nodes[turns[enough - 1]].id };
+        return from(enough);
     } catch (error) {
         if (signal.aborted || !(error instanceof RequestError)) throw error;
         return whole;   // the answer's own request says what is wrong

@@ -7,8 +7,9 @@ import { highlight } from "./highlight.js";
 import { BARE, FULL, PLAIN } from "./levels.js";
 import { mathExtensions } from "./math.js";
 
-const MAX_DEPTH = 60;         // of quotes, lists and their items within each other; browsers nest 512 elements at most
+const MAX_DEPTH = 40;         // of quotes, lists and their items within each other; browsers nest 512 elements at most
 const MAX_HTML = 1000000;     // characters that one block may become
+const MANY = 100, SMALL = 4000;   // after so many blocks those with fewer characters are joined: each costs the page time
 
 // HTML of a text: bare tags such as <sub> stay, everything else is shown as it was written.
 const BARE_TAGS = /&lt;(\/?(?:b|br|del|details|em|i|ins|kbd|mark|q|s|samp|small|strong|sub|summary|sup|u|var)) ?\/?&gt;/gi;
@@ -43,7 +44,8 @@ export function blocksOf(text) {
     const lexer = new Lexer(writers[FULL].defaults), blocks = [];
     for (const token of lexer.blockTokens(text.replace(/\r\n?/g, "\n"), lexer.tokens)) {
         if (token.type === "def") return [text];   // a link's address may be used in any block
-        if (token.type === "space" && blocks.length > 0) blocks[blocks.length - 1] += token.raw;
+        const isJoined = blocks.length > MANY && blocks.at(-1).length < SMALL;
+        if (blocks.length > 0 && (token.type === "space" || isJoined)) blocks[blocks.length - 1] += token.raw;
         else blocks.push(token.raw);
     }
     return blocks;

@@ -16,7 +16,7 @@ export function Thread() {
     const box = useRef(), list = useRef();
     const follows = useRef(true);
     const nodes = path.value;
-    const first = nodes.findLast((node) => node.role === "assistant")?.first_seen;   // by the last answer
+    const first = nodes.findLast((node) => node.first_seen !== undefined)?.first_seen;   // of the last request
     useEffect(() => {
         follows.current = true;
         box.current.scrollTop = box.current.scrollHeight;
