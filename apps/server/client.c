@@ -19,11 +19,6 @@ static int look_at(int socket)
     return socket >= 0 && poll(&look, 1, 0) == 1 ? look.revents : 0;
 }
 
-bool server_socket_is_gone(int socket)
-{
-    return look_at(socket) & (POLLHUP | POLLERR | POLLNVAL);
-}
-
 // A client that has closed its sending side may be waiting for the answer or be gone: TCP tells it on writing.
 // So it gets an interim answer, once, and a client that is gone resets the connection. Nothing else has been written
 // then, as the answer has not begun. Over TLS no client closes the sending side alone, and nothing can be written here.

@@ -61,16 +61,21 @@ static bool set_priority(const server_exchange *exchange, const server_generatio
 }
 
 // What the answer may be. NULL with a problem, or without one: anything.
-static frit_grammar *compile_grammar(const server_model *model, const server_generation *request, bool chat,
+static frit_grammar *compile_grammar(const server_exchange *exchange, const server_generation *request, bool chat,
                                      server_problem *problem)
 {
+    const server_model *model = exchange->model;
+    const frit_grammar_options how = {
+        .kind = request->format_kind, .cancelled = exchange->cancelled, .ctx = exchange->ctx};
     if (!chat)
-        return server_grammars_get(model->grammars, model->model, request->format_kind, request->format,
-                                   request->n_format, request->format_param, problem);
+        return server_grammars_get(model->grammars, model->model, &how, request->format, request->n_format,
+                                   request->format_param, problem);
     const frit_turn_grammar_options options = {.format = request->format_param ? request->format : NULL,
                                                .n_format = request->n_format,
                                                .kind = request->format_kind,
-                                               .one_call = !request->parallel_calls};
+                                               .one_call = !request->parallel_calls,
+                                               .cancelled = exchange->cancelled,
+                                               .ctx = exchange->ctx};
     return server_grammars_get_turn(model->grammars, request->turn, request->body.root, &options, request->format_param,
                                     problem);
 }
@@ -353,7 +358,7 @@ void server_generate(server_exchange *exchange, bool chat)
     if (!exchange->job->awaits_grammar || !exchange->submit(exchange)) return;
     kept.turn = exchange->job->turn;
     server_problem problem = {0};
-    frit_grammar *grammar = compile_grammar(exchange->model, &kept, chat, &problem);
+    frit_grammar *grammar = compile_grammar(exchange, &kept, chat, &problem);
     server_worker_give_grammar(exchange->model->worker, exchange->job, grammar, problem.status ? &problem : NULL);
 }
 

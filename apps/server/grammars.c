@@ -71,7 +71,9 @@ static void keep(server_grammars *g, int kind, const char *text, size_t n, frit_
 
 static void refuse(server_problem *problem, const char *param, frit_status status)
 {
-    if (status == FRIT_E_MEMORY)
+    if (status == FRIT_E_CANCELLED)
+        server_refuse(problem, 499, NULL, NULL, "the client went away");
+    else if (status == FRIT_E_MEMORY)
         server_refuse_status(problem, 500, NULL, status);
     else
         server_refuse(problem, 400, status == FRIT_E_UNSUPPORTED ? "unsupported_value" : "invalid_value", param,
@@ -100,18 +102,18 @@ static void keep_too(server_grammars *g, int kind, const char *text, size_t n, f
     pthread_mutex_unlock(&g->lock);
 }
 
-frit_grammar *server_grammars_get(server_grammars *g, const frit_model *model, frit_grammar_kind kind, const char *text,
-                                  size_t n, const char *param, server_problem *problem)
+frit_grammar *server_grammars_get(server_grammars *g, const frit_model *model, const frit_grammar_options *options,
+                                  const char *text, size_t n, const char *param, server_problem *problem)
 {
-    const frit_grammar_options options = {.kind = kind};
-    frit_grammar *grammar = get_known(g, (int)kind, text, n);
+    const int kind = (int)options->kind;
+    frit_grammar *grammar = get_known(g, kind, text, n);
     if (grammar) return grammar;
-    const frit_status status = frit_grammar_new(&grammar, model, text, n, &options);
+    const frit_status status = frit_grammar_new(&grammar, model, text, n, options);
     if (status != FRIT_OK) {
         refuse(problem, param, status);
         return NULL;
     }
-    keep_too(g, (int)kind, text, n, grammar);
+    keep_too(g, kind, text, n, grammar);
     return grammar;
 }
 
@@ -142,7 +144,7 @@ static void refuse_turn(server_problem *problem, const char *param, frit_status 
     const char *sentence = frit_error(), *colon = strchr(sentence, ':');
     if (strncmp(sentence, "tool", 4) == 0 && colon && colon - sentence < (ptrdiff_t)sizeof field)
         memcpy(field, sentence, (size_t)(colon - sentence));
-    if (status == FRIT_E_MEMORY || !*field)
+    if (status == FRIT_E_MEMORY || status == FRIT_E_CANCELLED || !*field)
         refuse(problem, param ? param : "tools", status);
     else
         server_refuse(problem, 400, status == FRIT_E_UNSUPPORTED ? "unsupported_value" : "invalid_value", field, "%s",

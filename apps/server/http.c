@@ -45,7 +45,7 @@ struct server_http {
     server_http_options options;
     _Atomic int n_open;
     _Atomic size_t body_bytes;   // of all bodies that are held
-    _Atomic bool draining;
+    _Atomic bool draining, cut;
     _Atomic uint64_t n_requests;
     uint64_t started_ns;
 };
@@ -438,11 +438,15 @@ static enum MHD_Result answer(request *r)
     return send_text(r, 200, reply, reply ? strlen(reply) : 0, r->exchange.type);
 }
 
-// Is the client still there? Asked while its body becomes a job.
+// Is the work in vain? Asked while a body becomes a job and its grammar is compiled: the client has gone, or has
+// cancelled what goes on without it, or the server ends. Nothing else is written to the connection then.
 static bool is_gone(void *ctx)
 {
-    const request *r = ctx;
-    return server_socket_is_gone(r->socket);
+    request *r = ctx;
+    const server_job *job = r->exchange.job;
+    if (atomic_load(&r->http->cut)) return true;
+    if (job && job->replay) return server_replay_is_cancelled(job->replay);
+    return server_socket_is_left(r->socket, r->http->options.tls != NULL, !r->http_1_0, &r->is_probed);
 }
 
 // On a thread of the pool, too: the connection is not resumed before the pool is done with the request.
@@ -786,6 +790,11 @@ bool server_http_start(server_http **out, const server_http_options *options, se
 void server_http_drain(server_http *http)
 {
     if (!atomic_exchange(&http->draining, true)) server_front_drain(http->front);
+}
+
+void server_http_cut(server_http *http)
+{
+    atomic_store(&http->cut, true);
 }
 
 bool server_http_is_reading(server_http *http)

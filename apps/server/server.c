@@ -263,6 +263,7 @@ bool server_is_loading(app_server *server)
 
 void server_cut(app_server *server)
 {
+    server_http_cut(server->http);
     server_models_cut(server->site.models);
 }
 

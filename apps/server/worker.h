@@ -228,9 +228,8 @@ void server_job_note_end(const server_job *job, server_metrics *metrics, server_
 // for the client.
 bool server_job_keep_alive(server_job *job, double now);
 
-// The client has closed its connection. One that has only closed its sending side still waits for an answer.
-bool server_socket_is_gone(int socket);
-// ... or that too, as a probe tells that it gets once, where it may.
+// The client has closed its connection. One that has only closed its sending side may still wait for an answer: a probe
+// tells, which it gets once, where it may.
 bool server_socket_is_left(int socket, bool is_tls, bool may_probe, bool *probed);
 // ... or has left a job's connection, with the worker's lock held.
 bool server_client_is_gone(server_job *job);

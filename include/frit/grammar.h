@@ -35,12 +35,17 @@ typedef enum frit_grammar_kind {
 typedef struct frit_grammar_options {
     frit_grammar_kind kind;
     bool any_order;   // of schemas: properties in any order; otherwise in the order of the schema
-    uint64_t reserved[8];
+    // Compiling may take a second or two: asked now and then by the calling thread, it ends with FRIT_E_CANCELLED once
+    // this returns true; NULL: never.
+    bool (*cancelled)(void *ctx);
+    void *ctx;
+    uint64_t reserved[6];
 } frit_grammar_options;
 
 // Keeps the model alive. FRIT_E_INVALID for a text with mistakes, or which nothing matches; FRIT_E_UNSUPPORTED for what
 // a grammar cannot say, as a schema with uniqueItems, and for a model without a vocabulary; FRIT_E_LIMIT for one that
-// is too large.
+// is too large, or needs too many steps or bytes to compile: whatever the text is, that is a matter of seconds and a
+// few hundred MB.
 FRIT_API frit_status frit_grammar_new(frit_grammar **out, const frit_model *model, const char *text, size_t n_bytes,
                                       const frit_grammar_options *options);
 // The same in two parts: the text is compiled and its mistakes are told at once; what depends on the vocabulary, which
@@ -68,7 +73,9 @@ typedef struct frit_turn_grammar_options {
     frit_grammar_kind kind;
     bool any_order;
     bool one_call;   // at most one call; a named function is called once in any case
-    uint64_t reserved[8];
+    bool (*cancelled)(void *ctx);   // as frit_grammar_options has it
+    void *ctx;
+    uint64_t reserved[6];
 } frit_turn_grammar_options;
 
 // *out: NULL where the answer may be anything. options may be NULL. Errors: of frit_grammar_new, and those that begin

@@ -38,11 +38,6 @@ static const char *find_token(const void *ctx, frit_str text, frit_token *id)
     return can_name(model, *id) ? NULL : "a token that has a text and does not end the answer";
 }
 
-frit_token_names frit_grammar_names(const frit_model *model)
-{
-    return (frit_token_names){model, find_token};
-}
-
 // The lists of tokens that a trie keeps for strings: nearly every schema needs them.
 static frit_status make_lists(const frit_token_trie *trie)
 {
@@ -87,23 +82,24 @@ static void release_model(void *model)
     frit_model_free(model);
 }
 
-static frit_status compile(frit_automaton **out, const frit_model *model, frit_str text,
-                           const frit_grammar_options *options)
+frit_status frit_grammar_add(frit_draft *draft, const frit_model *model, frit_str text,
+                             const frit_grammar_options *options, const frit_schema_form *form, int32_t *rule)
 {
-    const frit_token_names names = frit_grammar_names(model);
+    static const frit_schema_form plain;
+    const frit_token_names names = {model, find_token};
     const frit_schema_options schema = {.any_order = options->any_order};
+    if (!form) form = &plain;
     switch (options->kind) {
     case FRIT_GRAMMAR_GBNF:
-        return frit_gbnf_compile(out, text, &names);
+        return frit_gbnf_add(draft, text, &names, rule);
     case FRIT_GRAMMAR_SCHEMA:
-        return frit_schema_compile(out, text, &schema);
+        return frit_schema_add_text(draft, text, &schema, form, rule);
     case FRIT_GRAMMAR_REGEX:
-        return frit_regex_compile(out, text);
+        return frit_regex_add(draft, text, rule);
     case FRIT_GRAMMAR_TAGS:
-        return frit_tags_compile(out, text, &(frit_tags_options){.names = &names, .schema = schema});
+        return frit_tags_add_text(draft, text, &(frit_tags_options){&names, schema, *form}, rule);
     }
-    return frit_fail(FRIT_E_INVALID, "frit_grammar_new: the kind of a grammar is %d; expected 0 to 3",
-                     (int)options->kind);
+    return frit_fail(FRIT_E_INVALID, "the kind of a grammar is %d; expected 0 to 3", (int)options->kind);
 }
 
 static frit_status prepare(frit_grammar *grammar, frit_model *model, const frit_chat *chat)
@@ -149,7 +145,13 @@ frit_status frit_grammar_compile(frit_automaton **out, const frit_model *model, 
     *out = NULL;
     if (!model->tokenizer)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; a grammar needs one", model->info.path);
-    return compile(out, model, text, options ? options : &defaults);
+    if (!options) options = &defaults;
+    frit_draft draft = {.budget = {.cancelled = options->cancelled, .ctx = options->ctx}};
+    int32_t rule;
+    frit_status status = frit_grammar_add(&draft, model, text, options, NULL, &rule);
+    if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, rule);
+    frit_draft_free(&draft);
+    return status;
 }
 
 frit_status frit_grammar_new(frit_grammar **out, const frit_model *model, const char *text, size_t n_bytes,

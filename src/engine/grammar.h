@@ -4,8 +4,9 @@
 #include "engine/model.h"
 #include "grammar/constraint.h"
 
-// The tokens that grammars for the model may name; it is borrowed.
-frit_token_names frit_grammar_names(const frit_model *model);
+// A text of any kind as a rule of a larger grammar. form: how a schema's value is written; NULL: as JSON.
+frit_status frit_grammar_add(frit_draft *draft, const frit_model *model, frit_str text,
+                             const frit_grammar_options *options, const frit_schema_form *form, int32_t *rule);
 // The part that finds the text's mistakes, and needs nothing of the vocabulary. options may be NULL.
 frit_status frit_grammar_compile(frit_automaton **out, const frit_model *model, frit_str text,
                                  const frit_grammar_options *options);

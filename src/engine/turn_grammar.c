@@ -13,20 +13,8 @@ static frit_status add_format(void *ctx, frit_draft *draft, const frit_schema_fo
 {
     const body *f = ctx;
     const frit_turn_grammar_options *o = f->options;
-    const frit_token_names names = frit_grammar_names(f->model);
-    const frit_str text = {o->format, o->n_format};
-    const frit_schema_options schema = {.any_order = o->any_order};
-    switch (o->kind) {
-    case FRIT_GRAMMAR_GBNF:
-        return frit_gbnf_add(draft, text, &names, rule);
-    case FRIT_GRAMMAR_SCHEMA:
-        return frit_schema_add_text(draft, text, &schema, form, rule);
-    case FRIT_GRAMMAR_REGEX:
-        return frit_regex_add(draft, text, rule);
-    case FRIT_GRAMMAR_TAGS:
-        return frit_tags_add_text(draft, text, &(frit_tags_options){&names, schema, *form}, rule);
-    }
-    return frit_fail(FRIT_E_INVALID, "frit_turn_grammar: the kind of a grammar is %d; expected 0 to 3", (int)o->kind);
+    const frit_grammar_options how = {.kind = o->kind, .any_order = o->any_order};
+    return frit_grammar_add(draft, f->model, (frit_str){o->format, o->n_format}, &how, form, rule);
 }
 
 frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn, const frit_turn_grammar_options *options)
@@ -54,6 +42,7 @@ frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn, const f
         .one_call = o->one_call || turn->only,   // a named function is called once
         .add_format = o->format ? add_format : NULL,
         .ctx = &(body){o, turn->model},
+        .budget = {.cancelled = o->cancelled, .ctx = o->ctx},
     };
     frit_automaton *automaton = NULL;
     FRIT_TRY(frit_answer_compile(&automaton, &answer));

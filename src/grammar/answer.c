@@ -47,9 +47,9 @@ static frit_status add_gap(answer_rules *a)
 static frit_status add_until(answer_rules *a, frit_str mark, frit_str other, int32_t *rule)
 {
     frit_dfa until, without, both;
-    frit_status status = frit_text_until(&until, &mark, 1);
+    frit_status status = frit_text_until(&a->draft->budget, &until, &mark, 1);
     if (status != FRIT_OK || other.len == 0) return frit_answer_rule_dfa(a->draft, status, &until, rule);
-    status = frit_text_without(&without, &other, 1);
+    status = frit_text_without(&a->draft->budget, &without, &other, 1);
     if (status == FRIT_OK) {
         status = frit_dfa_combine(&both, &until, FRIT_DFA_AND, &without);
         frit_dfa_free(&without);
@@ -122,11 +122,11 @@ static frit_status add_plain_text(answer_rules *a, marks m, frit_dfa *out)
     const frit_str all[] = {m.first, m.other};
     const bool bare = a->o->tools && a->o->format->bare && !a->o->continues;
     const int n = !a->o->tools || m.first.len == 0 ? 0 : m.other.len > 0 ? 2 : 1;
-    FRIT_TRY(frit_text_without(out, all, n));
+    FRIT_TRY(frit_text_without(&a->draft->budget, out, all, n));
     if (!bare) return FRIT_OK;
     // Where a call has no mark, a bracket begins one.
     frit_dfa first, both = {0};
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = &a->draft->budget};
     static const frit_range starts[] = {{1, 8}, {0xb, 0xc}, {0xe, 0x1f}, {'!', 'Z'}, {'\\', 'z'}, {'|', 0x10ffff}},
                             any = {1, 0x10ffff};
     const frit_fragment text = frit_nfa_none(&nfa);
@@ -238,7 +238,7 @@ frit_status frit_answer_compile(frit_automaton **out, const frit_answer_grammar 
                          "be demanded");
     if (o->must_call && o->continues)
         return frit_fail(FRIT_E_INVALID, "tool_choice: asks for a call, and continue_final_message for a text");
-    frit_draft draft = {0};
+    frit_draft draft = {.budget = o->budget};
     answer_rules a = {.o = o, .draft = &draft, .root = -1};
     frit_status status = o->format->style == CALL_CHANNELS ? frit_answer_add_channels(&a) : add_marked(&a);
     if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, a.root);

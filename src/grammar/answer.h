@@ -24,6 +24,7 @@ typedef struct frit_answer_grammar {
     // What an answer that calls nothing is. NULL: any text.
     frit_status (*add_format)(void *ctx, frit_draft *draft, const frit_schema_form *form, int32_t *rule);
     void *ctx;
+    frit_budget budget;   // to begin with
 } frit_answer_grammar;
 
 // Whether a tool is strict: its arguments obey its schema wherever it is called.

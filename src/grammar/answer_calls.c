@@ -58,11 +58,11 @@ frit_status frit_answer_add_arguments(answer_rules *a, size_t at, const frit_sch
     if (status == FRIT_OK) status = frit_schema_add(a->draft, schema, NULL, form, rule);
     // Tools that are not strict may have schemas that a grammar cannot say.
     const bool is_strict = json_is_true(json_object_get(function, "strict"));
-    if (status != FRIT_OK && status != FRIT_E_MEMORY && !is_strict)
+    if (status != FRIT_OK && status != FRIT_E_MEMORY && a->draft->budget.failed == FRIT_OK && !is_strict)
         status = frit_schema_add(a->draft, any, NULL, form, rule);
     json_decref(schema);
     json_decref(any);
-    return status == FRIT_OK || status == FRIT_E_MEMORY ? status : fail_at(at, status);
+    return status == FRIT_OK || status == FRIT_E_MEMORY || status == FRIT_E_CANCELLED ? status : fail_at(at, status);
 }
 
 // ------------------------------------------------------------------------------------- one call

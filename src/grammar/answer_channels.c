@@ -59,7 +59,7 @@ static frit_status body_part(const channels *c, frit_nfa *nfa, frit_fragment bef
         *out = then_call(nfa, before, c->format);
         return FRIT_OK;
     }
-    FRIT_TRY(frit_text_without(&text, &c->end, 1));
+    FRIT_TRY(frit_text_without(&c->a->draft->budget, &text, &c->end, 1));
     *out = frit_nfa_seq(nfa, before, frit_nfa_dfa(nfa, &text));
     frit_dfa_free(&text);
     return FRIT_OK;
@@ -122,7 +122,7 @@ frit_status frit_answer_add_channels(answer_rules *a)
     const char *name;
     frit_dfa until;
     if (o->add_format && !o->must_call) FRIT_TRY(o->add_format(o->ctx, a->draft, &form, &c.format));
-    FRIT_TRY(frit_answer_rule_dfa(a->draft, frit_text_until(&until, &c.end, 1), &until, &c.text));
+    FRIT_TRY(frit_answer_rule_dfa(a->draft, frit_text_until(&a->draft->budget, &until, &c.end, 1), &until, &c.text));
     c.arguments = calloc(json_array_size(o->tools) + 1, sizeof *c.arguments);
     frit_status status = c.arguments ? FRIT_OK : frit_fail_memory(sizeof *c.arguments, "the tools of an answer");
     for (size_t i = 0; status == FRIT_OK && o->tools && frit_answer_tool(a, &i, &name); i++) {

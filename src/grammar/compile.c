@@ -14,12 +14,12 @@ typedef struct compiler {
     frit_dfa *dfas;                                   // [n_rules]
     unsigned char **live;                             // [n_rules][states of the rule]: a text can end from here
     int32_t *rank;                                    // [n_rules]; -1: not yet
-    size_t n_table_bytes;
+    frit_budget *budget;
 } compiler;
 
-static frit_status fail_memory(void)
+static frit_status fail_memory(const compiler *c)
 {
-    return frit_fail_memory(sizeof(frit_automaton_state), "a compiled grammar");
+    return frit_budget_fail(c->budget, sizeof(frit_automaton_state), "a compiled grammar");
 }
 
 static bool is_table(const compiler *c, int32_t r)
@@ -39,6 +39,7 @@ static frit_status reach(compiler *c)
         if (!rule->defined)
             return frit_fail(FRIT_E_INVALID, "the grammar's rule '%.64s' is used, but not defined", rule->name);
         FRIT_TRY(frit_nfa_check(&rule->nfa));
+        FRIT_TRY(frit_budget_spend(c->budget, 2 * (int64_t)rule->nfa.n_edges));
         if (rule->is_entry && !c->reached[rule->base]) {
             c->reached[rule->base] = 1;
             c->queue[n++] = rule->base;
@@ -53,8 +54,9 @@ static frit_status reach(compiler *c)
         }
     }
     for (int32_t r = 0; r < c->n_rules; r++) c->first_caller[r + 2] += c->first_caller[r + 1];
-    c->callers = malloc(((size_t)c->first_caller[c->n_rules + 1] + 1) * sizeof *c->callers);
-    if (!c->callers) return fail_memory();
+    c->callers = frit_budget_resize(c->budget, NULL, 0,
+                                    ((size_t)c->first_caller[c->n_rules + 1] + 1) * sizeof *c->callers);
+    if (!c->callers) return fail_memory(c);
     for (int32_t r = 0; r < c->n_rules; r++) {
         const frit_nfa *nfa = &c->draft->rules[r].nfa;
         for (int32_t i = 0; c->reached[r] && i < nfa->n_edges; i++)
@@ -69,7 +71,7 @@ static frit_status spread(compiler *c, unsigned char *is, int (*test)(compiler *
 {
     unsigned char *queued = calloc((size_t)c->n_rules, 1);
     int32_t *queue = malloc((size_t)c->n_rules * sizeof *queue);   // a ring: each rule is in it once at most
-    frit_status status = queued && queue ? FRIT_OK : fail_memory();
+    frit_status status = queued && queue ? FRIT_OK : fail_memory(c);
     int32_t n = 0, at = 0;
     for (int32_t r = c->n_rules - 1; status == FRIT_OK && r >= 0; r--) {
         if (!c->reached[r]) continue;
@@ -82,7 +84,7 @@ static frit_status spread(compiler *c, unsigned char *is, int (*test)(compiler *
         n--;
         queued[r] = 0;
         const int result = is[r] ? 0 : test(c, r);
-        if (result < 0) status = fail_memory();
+        if (result < 0) status = fail_memory(c);
         if (result <= 0) continue;
         is[r] = 1;
         for (int32_t i = c->first_caller[r]; i < c->first_caller[r + 1]; i++) {
@@ -106,9 +108,11 @@ static int can_match_nothing(compiler *c, int32_t r)
     unsigned char *seen = calloc((size_t)nfa->n_states, 1);
     if (!seen) return -1;
     seen[rule->part.in] = 1;
+    bool can_go_on = frit_budget_spend(c->budget, nfa->n_states / 16) == FRIT_OK;
     // Edges mostly lead forwards, so that few rounds are needed; the last round changes nothing.
-    for (bool changed = true; changed && !seen[rule->part.out];) {
+    for (bool changed = true; changed && !seen[rule->part.out] && can_go_on;) {
         changed = false;
+        can_go_on = frit_budget_spend(c->budget, nfa->n_edges) == FRIT_OK;
         for (int32_t i = 0; i < nfa->n_edges; i++) {
             const frit_nfa_edge *e = &nfa->edges[i];
             const bool free_of = e->low == FRIT_EPSILON || (frit_is_call(e->low) && c->nullable[e->low - FRIT_CALL]);
@@ -117,7 +121,7 @@ static int can_match_nothing(compiler *c, int32_t r)
             changed = true;
         }
     }
-    const int result = seen[rule->part.out];
+    const int result = can_go_on ? seen[rule->part.out] : -1;
     free(seen);
     return result;
 }
@@ -128,8 +132,8 @@ static frit_status determinize(compiler *c, int32_t r)
 {
     const frit_draft_rule *rule = &c->draft->rules[r];
     frit_nfa nfa = rule->nfa;   // with edges of its own
-    nfa.edges = malloc((size_t)(nfa.n_edges + 1) * sizeof *nfa.edges);
-    if (!nfa.edges) return fail_memory();
+    nfa.edges = frit_budget_resize(c->budget, NULL, 0, (size_t)(nfa.n_edges + 1) * sizeof *nfa.edges);
+    if (!nfa.edges) return fail_memory(c);
     nfa.room = nfa.n_edges + 1;
     if (nfa.n_edges > 0) memcpy(nfa.edges, rule->nfa.edges, (size_t)nfa.n_edges * sizeof *nfa.edges);
     for (int32_t i = 0; i < rule->nfa.n_edges; i++) {
@@ -165,7 +169,8 @@ static int find_live(compiler *c, int32_t r)
 {
     const frit_dfa *d = &c->dfas[r];
     if (c->draft->rules[r].is_entry) return 1;
-    if (!c->live[r]) c->live[r] = calloc((size_t)d->n_states, 1);
+    if (!c->live[r] && frit_budget_take(c->budget, (size_t)d->n_states + 16) == FRIT_OK)
+        c->live[r] = calloc((size_t)d->n_states, 1);
     unsigned char *live = c->live[r];
     if (!live) return -1;
     if (is_table(c, r)) {
@@ -175,6 +180,7 @@ static int find_live(compiler *c, int32_t r)
     for (int32_t s = 0; s < d->n_states; s++) live[s] = d->final[s];
     for (bool changed = true; changed;) {
         changed = false;
+        if (frit_budget_spend(c->budget, d->n_states + d->n_edges) != FRIT_OK) return -1;
         for (int32_t s = d->n_states - 1; s >= 0; s--) {
             for (int32_t i = d->first[s]; i < d->first[s + 1] && !live[s]; i++)
                 if (live[d->edges[i].to] && can_take(c, &d->edges[i])) live[s] = 1, changed = true;
@@ -259,7 +265,7 @@ static frit_status find_ranks(compiler *c)
 {
     place *stack = malloc((size_t)c->n_rules * sizeof *stack);
     unsigned char *open = calloc((size_t)c->n_rules, 1);
-    frit_status status = stack && open ? FRIT_OK : fail_memory();
+    frit_status status = stack && open ? FRIT_OK : fail_memory(c);
     int32_t next = c->n_rules - 1;
     for (int32_t r = 0; status == FRIT_OK && r < c->n_rules; r++) c->rank[r] = -1;
     for (int32_t r = 0; status == FRIT_OK && r < c->n_rules; r++)
@@ -301,6 +307,14 @@ static void count(const compiler *c, frit_automaton *g, int32_t *base)
         }
         base[r + 1] = g->n_states;
     }
+}
+
+// The bytes of the automaton, but for its counters.
+static size_t automaton_bytes(const frit_automaton *g)
+{
+    return (size_t)g->n_states * sizeof *g->states + (size_t)g->n_bytes * sizeof *g->bytes +
+           (size_t)g->n_calls * sizeof *g->calls + (size_t)g->n_tokens * sizeof *g->tokens +
+           (size_t)g->n_tables * sizeof *g->tables + (size_t)g->n_rules * sizeof *g->rules;
 }
 
 static void fill_table(frit_automaton *g, frit_automaton_state *state)
@@ -354,7 +368,7 @@ static frit_status add_counter(frit_automaton *g, const frit_counter *from, int3
     FRIT_TRY(frit_dfa_copy(&to->character, &from->character));
     to->segments = malloc((size_t)from->n_segments * sizeof *to->segments);
     g->n_counters++;
-    if (!to->segments) return fail_memory();
+    if (!to->segments) return frit_fail_memory((size_t)from->n_segments * sizeof *to->segments, "a compiled grammar");
     to->n_segments = from->n_segments;
     for (int32_t i = 0; i < from->n_segments; i++) {
         to->segments[i] = from->segments[i];
@@ -365,6 +379,8 @@ static frit_status add_counter(frit_automaton *g, const frit_counter *from, int3
 
 static frit_status fill(const compiler *c, frit_automaton *g, const int32_t *base)
 {
+    g->n_rules = c->n_rules;
+    FRIT_TRY(frit_budget_take(c->budget, automaton_bytes(g)));
     g->states = calloc((size_t)g->n_states + 1, sizeof *g->states);
     g->bytes = calloc((size_t)g->n_bytes + 1, sizeof *g->bytes);
     g->calls = calloc((size_t)g->n_calls + 1, sizeof *g->calls);
@@ -379,12 +395,11 @@ static frit_status fill(const compiler *c, frit_automaton *g, const int32_t *bas
     int32_t *more = number ? realloc(number, ((size_t)n_most + 1) * sizeof *number) : NULL;
     if (!g->states || !g->bytes || !g->calls || !g->tokens || !g->tables || !g->rules || !g->counters || !more) {
         free(more ? more : number);
-        return fail_memory();
+        return fail_memory(c);
     }
     number = more;
     g->n_bytes = g->n_calls = g->n_tokens = 0;
     g->n_tables = g->n_counters = 0;
-    g->n_rules = c->n_rules;
     frit_status status = FRIT_OK;
     for (int32_t r = 0; status == FRIT_OK && r < c->n_rules; r++) {
         const frit_draft_rule *rule = &c->draft->rules[r];
@@ -404,6 +419,7 @@ static frit_status fill(const compiler *c, frit_automaton *g, const int32_t *bas
 static frit_status allocate(compiler *c)
 {
     const size_t n = (size_t)c->n_rules;
+    FRIT_TRY(frit_budget_take(c->budget, n * (24 + sizeof *c->dfas + sizeof *c->live)));
     c->reached = calloc(n, 1);
     c->nullable = calloc(n, 1);
     c->productive = calloc(n, 1);
@@ -414,7 +430,7 @@ static frit_status allocate(compiler *c)
     c->rank = calloc(n, sizeof *c->rank);
     const bool good =
         c->reached && c->nullable && c->productive && c->first_caller && c->queue && c->dfas && c->live && c->rank;
-    return good ? FRIT_OK : fail_memory();
+    return good ? FRIT_OK : fail_memory(c);
 }
 
 static void deinit(compiler *c)
@@ -435,6 +451,7 @@ static void deinit(compiler *c)
 
 static frit_status make(compiler *c, frit_automaton *g)
 {
+    FRIT_TRY(frit_budget_spend(c->budget, 16 * (int64_t)c->n_rules));
     FRIT_TRY(allocate(c));
     FRIT_TRY(reach(c));
     FRIT_TRY(spread(c, c->nullable, can_match_nothing));
@@ -443,7 +460,7 @@ static frit_status make(compiler *c, frit_automaton *g)
         if (c->reached[r]) FRIT_TRY(make_dfa(c, r, &n_all));
     FRIT_TRY(spread(c, c->productive, is_productive));
     for (int32_t r = 0; r < c->n_rules; r++)   // with what is known of all rules now
-        if (c->reached[r] && find_live(c, r) < 0) return fail_memory();
+        if (c->reached[r] && find_live(c, r) < 0) return fail_memory(c);
     g->takes_nothing = c->nullable[c->root];
     g->root = c->root;
     if (!c->productive[c->root])
@@ -451,20 +468,20 @@ static frit_status make(compiler *c, frit_automaton *g)
                          g->takes_nothing ? "only the empty text" : "no text at all");
     FRIT_TRY(find_ranks(c));
     int32_t *base = calloc((size_t)c->n_rules + 1, sizeof *base);
-    if (!base) return fail_memory();
+    if (!base) return fail_memory(c);
     count(c, g, base);
     const frit_status status = fill(c, g, base);
     free(base);
     return status;
 }
 
-frit_status frit_automaton_compile(frit_automaton **out, const frit_draft *draft, int32_t root)
+frit_status frit_automaton_compile(frit_automaton **out, frit_draft *draft, int32_t root)
 {
     *out = NULL;
     if (draft->failed != FRIT_OK) return draft->failed;
-    compiler c = {.draft = draft, .root = root, .n_rules = draft->n_rules};
+    compiler c = {.draft = draft, .root = root, .n_rules = draft->n_rules, .budget = &draft->budget};
     frit_automaton *g = calloc(1, sizeof *g);
-    const frit_status status = g ? make(&c, g) : fail_memory();
+    const frit_status status = g ? make(&c, g) : fail_memory(&c);
     deinit(&c);
     if (status == FRIT_OK)
         *out = g;

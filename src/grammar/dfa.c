@@ -12,17 +12,31 @@ typedef struct builder {
     bool failed;
 } builder;
 
+// `bytes`: the sum of what is charged.
+static void *grow_items(size_t *bytes, frit_budget *budget, void *items, size_t before, size_t after)
+{
+    void *more = frit_budget_resize(budget, items, before, after);
+    if (more) *bytes += after - before;
+    return more;
+}
+
+// Grows a part of the automaton.
+static void *resize(frit_dfa *d, void *items, size_t before, size_t after)
+{
+    return grow_items(&d->bytes, d->budget, items, before, after);
+}
+
 // The state that is built next; edges that follow are its edges.
 static void begin_state(builder *b, bool final)
 {
     frit_dfa *d = &b->dfa;
     if (d->n_states + 1 >= b->room_states) {
-        const int32_t room = b->room_states ? b->room_states * 2 : 64;
-        int32_t *first = realloc(d->first, (size_t)room * sizeof *first);
+        const int32_t room = b->room_states ? b->room_states * 2 : 16;
+        int32_t *first = resize(d, d->first, (size_t)b->room_states * sizeof *first, (size_t)room * sizeof *first);
         if (first) d->first = first;
-        unsigned char *finals = realloc(d->final, (size_t)room);
+        unsigned char *finals = first ? resize(d, d->final, (size_t)b->room_states, (size_t)room) : NULL;
         if (finals) d->final = finals;
-        if (!first || !finals) {
+        if (!finals) {
             b->failed = true;
             return;
         }
@@ -46,8 +60,8 @@ static void add_edge(builder *b, int32_t low, int32_t high, int32_t to)
         }
     }
     if (d->n_edges == b->room_edges) {
-        const int32_t room = b->room_edges ? b->room_edges * 2 : 64;
-        frit_dfa_edge *edges = realloc(d->edges, (size_t)room * sizeof *edges);
+        const int32_t room = b->room_edges ? b->room_edges * 2 : 16;
+        frit_dfa_edge *edges = resize(d, d->edges, (size_t)b->room_edges * sizeof *edges, (size_t)room * sizeof *edges);
         if (!edges) {
             b->failed = true;
             return;
@@ -64,12 +78,25 @@ void frit_dfa_free(frit_dfa *dfa)
     free(dfa->first);
     free(dfa->edges);
     free(dfa->final);
+    frit_budget_give(dfa->budget, dfa->bytes);
     *dfa = (frit_dfa){0};
 }
 
-static frit_status fail_memory(void)
+static frit_status fail_memory(const frit_budget *budget)
 {
-    return frit_fail_memory(sizeof(frit_dfa_edge), "the automaton of a grammar");
+    return frit_budget_fail(budget, sizeof(frit_dfa_edge), "the automaton of a grammar");
+}
+
+// Room for n numbers, and a charge for it.
+static void *new_items(frit_budget *budget, size_t n, size_t size)
+{
+    return frit_budget_resize(budget, NULL, 0, (n + 1) * size);
+}
+
+static void free_items(frit_budget *budget, void *items, size_t n, size_t size)
+{
+    if (items) frit_budget_give(budget, (n + 1) * size);
+    free(items);
 }
 
 frit_status frit_dfa_copy(frit_dfa *out, const frit_dfa *dfa)
@@ -81,7 +108,7 @@ frit_status frit_dfa_copy(frit_dfa *out, const frit_dfa *dfa)
     out->final = malloc(n + 1);
     if (!out->first || !out->edges || !out->final) {
         frit_dfa_free(out);
-        return fail_memory();
+        return fail_memory(NULL);
     }
     memcpy(out->first, dfa->first, (n + 1) * sizeof *out->first);
     if (n_edges > 0) memcpy(out->edges, dfa->edges, n_edges * sizeof *out->edges);
@@ -108,10 +135,12 @@ static frit_status fail_size(void)
 // Marks the states from which a final state can be reached.
 static bool mark_live(const frit_dfa *d, unsigned char *live)
 {
-    int32_t *counts = calloc((size_t)d->n_states + 2, sizeof *counts);
-    int32_t *sources = malloc(((size_t)d->n_edges + 1) * sizeof *sources);
-    int32_t *stack = malloc(((size_t)d->n_states + 1) * sizeof *stack);
+    const size_t n_states = (size_t)d->n_states, n_edges = (size_t)d->n_edges;
+    int32_t *counts = new_items(d->budget, n_states + 1, sizeof *counts);
+    int32_t *sources = new_items(d->budget, n_edges, sizeof *sources);
+    int32_t *stack = new_items(d->budget, n_states, sizeof *stack);
     const bool good = counts && sources && stack;
+    if (good) memset(counts, 0, (n_states + 2) * sizeof *counts);
     for (int32_t i = 0; good && i < d->n_edges; i++) counts[d->edges[i].to + 2]++;
     for (int32_t s = 0; good && s < d->n_states; s++) counts[s + 2] += counts[s + 1];
     for (int32_t s = 0; good && s < d->n_states; s++)
@@ -129,16 +158,16 @@ static bool mark_live(const frit_dfa *d, unsigned char *live)
             stack[n++] = sources[i];
         }
     }
-    free(counts);
-    free(sources);
-    free(stack);
+    free_items(d->budget, counts, n_states + 1, sizeof *counts);
+    free_items(d->budget, sources, n_edges, sizeof *sources);
+    free_items(d->budget, stack, n_states, sizeof *stack);
     return good;
 }
 
 // Copies the states for which map is not -1, with edges to such; map gives the new numbers, which are in order.
 static frit_status rebuild(frit_dfa *d, const int32_t *map)
 {
-    builder b = {0};
+    builder b = {.dfa = {.budget = d->budget}};
     for (int32_t s = 0; s < d->n_states && !b.failed; s++) {
         if (map[s] < b.dfa.n_states) continue;   // dropped, or the same as an earlier one
         begin_state(&b, d->final[s]);
@@ -147,7 +176,7 @@ static frit_status rebuild(frit_dfa *d, const int32_t *map)
     }
     if (b.failed) {
         frit_dfa_free(&b.dfa);
-        return fail_memory();
+        return fail_memory(d->budget);
     }
     frit_dfa_free(d);
     *d = b.dfa;
@@ -156,15 +185,19 @@ static frit_status rebuild(frit_dfa *d, const int32_t *map)
 
 static frit_status trim(frit_dfa *d)
 {
-    unsigned char *live = calloc((size_t)d->n_states, 1);
-    int32_t *map = malloc((size_t)d->n_states * sizeof *map);
-    frit_status status = live && map && mark_live(d, live) ? FRIT_OK : fail_memory();
+    const size_t n_states = (size_t)d->n_states;
+    FRIT_TRY(frit_budget_spend(d->budget, 2 * (int64_t)d->n_edges + d->n_states));
+    unsigned char *live = new_items(d->budget, n_states, 1);
+    int32_t *map = new_items(d->budget, n_states, sizeof *map);
+    if (live) memset(live, 0, n_states);
+    frit_status status = live && map && mark_live(d, live) ? FRIT_OK : fail_memory(d->budget);
     int32_t n = 1;
     for (int32_t s = 0; status == FRIT_OK && s < d->n_states; s++) map[s] = s == 0 ? 0 : live[s] ? n++ : -1;
     if (status == FRIT_OK && !live[0]) map[0] = 0, n = 1;
+    frit_budget *budget = d->budget;
     if (status == FRIT_OK && n < d->n_states) status = rebuild(d, map);
-    free(live);
-    free(map);
+    free_items(budget, live, n_states, 1);
+    free_items(budget, map, n_states, sizeof *map);
     return status;
 }
 
@@ -263,15 +296,17 @@ static bool hash_backwards(const frit_dfa *d, uint64_t *hashes, int32_t *stack, 
 // where there is no cycle, one pass from the ends does it.
 static int32_t group_states(const frit_dfa *d, int32_t *group, int32_t *names, signature *signatures, uint64_t *hashes)
 {
+    const int64_t round = d->n_edges + (int64_t)d->n_states * 16;
+    if (frit_budget_spend(d->budget, round) != FRIT_OK) return d->n_states;
     if (hash_backwards(d, hashes, group, names)) return refine(d, group, signatures, names, hashes);
     int64_t work = 0;
     int32_t n = 0, before = -1;
     if (d->n_states > MINIMIZED_STATES) return d->n_states;
     for (int32_t s = 0; s < d->n_states; s++) group[s] = d->final[s];
-    while (n != before && work < MINIMIZED_WORK) {
+    while (n != before && work < MINIMIZED_WORK && frit_budget_spend(d->budget, round) == FRIT_OK) {
         before = n;
         n = refine(d, group, signatures, names, NULL);
-        work += d->n_edges + d->n_states * 16;
+        work += round;
     }
     return n == before ? n : d->n_states;
 }
@@ -279,17 +314,19 @@ static int32_t group_states(const frit_dfa *d, int32_t *group, int32_t *names, s
 frit_status frit_dfa_minimize(frit_dfa *d)
 {
     if (d->n_states < 2) return FRIT_OK;
-    int32_t *group = malloc((size_t)d->n_states * sizeof *group), *names = malloc((size_t)d->n_states * sizeof *names);
-    signature *signatures = malloc((size_t)d->n_states * sizeof *signatures);
-    uint64_t *hashes = malloc((size_t)d->n_states * sizeof *hashes);
-    frit_status status = group && names && signatures && hashes ? FRIT_OK : fail_memory();
+    frit_budget *budget = d->budget;
+    const size_t n = (size_t)d->n_states;
+    int32_t *group = new_items(budget, n, sizeof *group), *names = new_items(budget, n, sizeof *names);
+    signature *signatures = new_items(budget, n, sizeof *signatures);
+    uint64_t *hashes = new_items(budget, n, sizeof *hashes);
+    frit_status status = group && names && signatures && hashes ? FRIT_OK : fail_memory(budget);
     if (status == FRIT_OK && group_states(d, group, names, signatures, hashes) < d->n_states)
         status = rebuild(d, group);
-    free(group);
-    free(names);
-    free(signatures);
-    free(hashes);
-    return status;
+    free_items(budget, group, n, sizeof *group);
+    free_items(budget, names, n, sizeof *names);
+    free_items(budget, signatures, n, sizeof *signatures);
+    free_items(budget, hashes, n, sizeof *hashes);
+    return status == FRIT_OK ? frit_budget_spend(budget, 0) : status;
 }
 
 // ------------------------------------------------------------------------------------- interned sets
@@ -301,6 +338,8 @@ typedef struct sets {
     int32_t *buckets;
     int32_t n_sets, room_sets, n_buckets;
     bool failed;
+    frit_budget *budget;
+    size_t bytes;   // charged to it
 } sets;
 
 static uint64_t hash_items(const int32_t *items, size_t n)
@@ -312,12 +351,15 @@ static uint64_t hash_items(const int32_t *items, size_t n)
 
 static void grow_sets(sets *s)
 {
-    const int32_t room = s->room_sets ? s->room_sets * 2 : 256, n_buckets = room * 2;
-    size_t *start = realloc(s->start, ((size_t)room + 1) * sizeof *start);
+    const int32_t room = s->room_sets ? s->room_sets * 2 : 32, n_buckets = room * 2;
+    const size_t before = s->room_sets ? (size_t)s->room_sets + 1 : 0, after = (size_t)room + 1;
+    size_t *start = grow_items(&s->bytes, s->budget, s->start, before * sizeof *start, after * sizeof *start);
     if (start) s->start = start;
-    int32_t *buckets = malloc((size_t)n_buckets * sizeof *buckets);
-    if (!start || !buckets) {
-        free(buckets);
+    int32_t *buckets = NULL;
+    if (start)
+        buckets = grow_items(&s->bytes, s->budget, s->buckets, (size_t)s->n_buckets * sizeof *buckets,
+                             (size_t)n_buckets * sizeof *buckets);
+    if (!buckets) {
         s->failed = true;
         return;
     }
@@ -328,7 +370,6 @@ static void grow_sets(sets *s)
         while (buckets[at] >= 0) at = (at + 1) & (size_t)(n_buckets - 1);
         buckets[at] = i;
     }
-    free(s->buckets);
     s->buckets = buckets;
     s->n_buckets = n_buckets;
     s->room_sets = room;
@@ -346,8 +387,9 @@ static int32_t intern(sets *s, const int32_t *items, size_t n)
             return i;
     }
     if (s->n + n > s->room) {
-        const size_t room = (s->n + n) * 2 + 64;
-        int32_t *more = realloc(s->items, room * sizeof *more);
+        const size_t room = (s->n + n) * 2 + 16;
+        int32_t *more =
+            grow_items(&s->bytes, s->budget, s->items, s->room * sizeof *more, room * sizeof *more);
         if (!more) {
             s->failed = true;
             return -1;
@@ -367,6 +409,7 @@ static void free_sets(sets *s)
     free(s->items);
     free(s->start);
     free(s->buckets);
+    frit_budget_give(s->budget, s->bytes);
 }
 
 // ------------------------------------------------------------------------------------- subsets
@@ -384,13 +427,18 @@ typedef struct subset_work {
     frit_nfa_edge *leaving;   // of the set whose edges are made
     int32_t *targets;
     size_t room;
-    int64_t steps;
+    frit_budget *budget;
+    size_t bytes;   // charged to it
 } subset_work;
 
 static bool sort_edges(subset_work *w)
 {
     const frit_nfa *nfa = w->nfa;
     const size_t n = (size_t)nfa->n_states;
+    const size_t bytes = 5 * (n + 2) * sizeof *w->first + ((size_t)nfa->n_edges + 1) * sizeof *w->edges;
+    if (frit_budget_take(w->budget, bytes) != FRIT_OK) return false;
+    w->bytes = bytes;
+    if (frit_budget_spend(w->budget, 2 * (int64_t)nfa->n_edges + nfa->n_states) != FRIT_OK) return false;
     w->first = calloc(n + 2, sizeof *w->first);
     w->edges = malloc(((size_t)nfa->n_edges + 1) * sizeof *w->edges);
     w->mark = calloc(n, sizeof *w->mark);
@@ -409,6 +457,14 @@ static int compare_ints(const void *a, const void *b)
 {
     const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
     return x < y ? -1 : x > y;
+}
+
+// What sorting costs.
+static int64_t sort_steps(size_t n)
+{
+    int64_t steps = (int64_t)n;
+    for (size_t i = n; i > 1; i /= 4) steps += (int64_t)n;
+    return steps;
 }
 
 static void sort_ints(int32_t *items, size_t n)
@@ -430,6 +486,7 @@ static void sort_ints(int32_t *items, size_t n)
 static int32_t close_set(subset_work *w, const int32_t *states, size_t n)
 {
     size_t n_stack = 0, n_closed = 0;
+    int64_t steps = (int64_t)n;
     if (n == 1 && w->single[states[0]] >= 0) return w->single[states[0]];
     w->round++;
     for (size_t i = 0; i < n; i++) {
@@ -440,7 +497,8 @@ static int32_t close_set(subset_work *w, const int32_t *states, size_t n)
     while (n_stack > 0) {
         const int32_t s = w->stack[--n_stack];
         bool reads = s == w->out;
-        for (int32_t i = w->first[s]; i < w->first[s + 1]; i++, w->steps++) {
+        steps += w->first[s + 1] - w->first[s] + 1;
+        for (int32_t i = w->first[s]; i < w->first[s + 1]; i++) {
             const int32_t to = w->edges[i].to;
             if (w->edges[i].low != FRIT_EPSILON) {
                 reads = true;
@@ -452,10 +510,15 @@ static int32_t close_set(subset_work *w, const int32_t *states, size_t n)
         if (reads) w->closed[n_closed++] = s;
     }
     sort_ints(w->closed, n_closed);
-    w->steps += (int64_t)n_closed;
+    if (frit_budget_spend(w->budget, steps + sort_steps(n_closed)) != FRIT_OK) return -1;
     const int32_t set = intern(&w->sets, w->closed, n_closed);
     if (n == 1) w->single[states[0]] = set;
     return set;
+}
+
+static void *gather_room(subset_work *w, void *items, size_t room, size_t size)
+{
+    return grow_items(&w->bytes, w->budget, items, w->room * size, room * size);
 }
 
 static bool gather(subset_work *w, int32_t set, size_t *n_leaving, size_t *n_points)
@@ -467,14 +530,15 @@ static bool gather(subset_work *w, int32_t set, size_t *n_leaving, size_t *n_poi
         n_max += (size_t)(w->first[s + 1] - w->first[s]);
     }
     if (n_max + 1 > w->room) {
-        int32_t *points = realloc(w->points, 2 * (n_max + 1) * 2 * sizeof *points);
+        const size_t room = (n_max + 1) * 2;
+        int32_t *points = gather_room(w, w->points, room, 2 * sizeof *points);
         if (points) w->points = points;
-        frit_nfa_edge *leaving = realloc(w->leaving, (n_max + 1) * 2 * sizeof *leaving);
+        frit_nfa_edge *leaving = points ? gather_room(w, w->leaving, room, sizeof *leaving) : NULL;
         if (leaving) w->leaving = leaving;
-        int32_t *targets = realloc(w->targets, (n_max + 1) * 2 * sizeof *targets);
+        int32_t *targets = leaving ? gather_room(w, w->targets, room, sizeof *targets) : NULL;
         if (targets) w->targets = targets;
-        if (!points || !leaving || !targets) return false;
-        w->room = (n_max + 1) * 2;
+        if (!targets) return false;
+        w->room = room;
     }
     for (size_t k = begin; k < end; k++) {
         const int32_t s = w->sets.items[k];
@@ -487,6 +551,7 @@ static bool gather(subset_work *w, int32_t set, size_t *n_leaving, size_t *n_poi
     }
     *n_leaving = n;
     size_t distinct = 0;
+    if (frit_budget_spend(w->budget, (int64_t)(end - begin) + 2 * sort_steps(2 * n)) != FRIT_OK) return false;
     sort_ints(w->points, 2 * n);
     for (size_t i = 0; i < 2 * n; i++)
         if (distinct == 0 || w->points[distinct - 1] != w->points[i]) w->points[distinct++] = w->points[i];
@@ -504,20 +569,22 @@ static int compare_lows(const void *a, const void *b)
 static frit_status expand(subset_work *w, builder *b, int32_t set)
 {
     size_t n, n_points;
-    if (!gather(w, set, &n, &n_points)) return fail_memory();
+    if (!gather(w, set, &n, &n_points)) return fail_memory(w->budget);
     if (n > 1) qsort(w->leaving, n, sizeof *w->leaving, compare_lows);
     size_t done = 0;   // edges before end before every later point
     frit_status status = FRIT_OK;
     for (size_t p = 0; p + 1 < n_points && status == FRIT_OK; p++) {
         const int32_t low = w->points[p], high = w->points[p + 1] - 1;
         size_t n_targets = 0;
+        size_t i;
         while (done < n && w->leaving[done].high < low) done++;
-        for (size_t i = done; i < n && w->leaving[i].low <= low; i++, w->steps++)
+        for (i = done; i < n && w->leaving[i].low <= low; i++)
             if (w->leaving[i].high >= high) w->targets[n_targets++] = w->leaving[i].to;
+        FRIT_TRY(frit_budget_spend(w->budget, (int64_t)(i - done) + 1));
         if (n_targets == 0) continue;
         const int32_t to = close_set(w, w->targets, n_targets);
-        if (to < 0) status = fail_memory();
-        if (to >= FRIT_DFA_STATES || w->steps > FRIT_DFA_WORK) status = fail_size();
+        if (to < 0) status = fail_memory(w->budget);
+        if (to >= FRIT_DFA_STATES) status = fail_size();
         if (status == FRIT_OK) add_edge(b, low, high, to);
     }
     return status;
@@ -527,16 +594,17 @@ frit_status frit_dfa_new(frit_dfa *out, const frit_nfa *nfa, frit_fragment part)
 {
     *out = (frit_dfa){0};
     FRIT_TRY(frit_nfa_check(nfa));
-    subset_work w = {.nfa = nfa, .out = part.out};
-    builder b = {0};
-    frit_status status = sort_edges(&w) && close_set(&w, &part.in, 1) == 0 ? FRIT_OK : fail_memory();
+    frit_budget *budget = nfa->budget;
+    subset_work w = {.nfa = nfa, .out = part.out, .budget = budget, .sets = {.budget = budget}};
+    builder b = {.dfa = {.budget = budget}};
+    frit_status status = sort_edges(&w) && close_set(&w, &part.in, 1) == 0 ? FRIT_OK : fail_memory(budget);
     for (int32_t s = 0; status == FRIT_OK && s < w.sets.n_sets; s++) {
         bool final = false;
         for (size_t i = w.sets.start[s]; i < w.sets.start[s + 1]; i++) final |= w.sets.items[i] == part.out;
         begin_state(&b, final);
-        status = b.failed ? fail_memory() : expand(&w, &b, s);
+        status = b.failed ? fail_memory(budget) : expand(&w, &b, s);
     }
-    if (status == FRIT_OK && b.failed) status = fail_memory();
+    if (status == FRIT_OK && b.failed) status = fail_memory(budget);
     free_sets(&w.sets);
     free(w.first);
     free(w.edges);
@@ -547,6 +615,7 @@ frit_status frit_dfa_new(frit_dfa *out, const frit_nfa *nfa, frit_fragment part)
     free(w.points);
     free(w.leaving);
     free(w.targets);
+    frit_budget_give(budget, w.bytes);
     if (status == FRIT_OK) status = trim(&b.dfa);
     if (status == FRIT_OK) status = frit_dfa_minimize(&b.dfa);
     if (status != FRIT_OK) frit_dfa_free(&b.dfa);
@@ -567,6 +636,7 @@ static frit_status pair_edges(builder *out, sets *pairs, const frit_dfa *a, frit
 {
     int32_t i = pair[0] >= 0 ? a->first[pair[0]] : 0, i_end = pair[0] >= 0 ? a->first[pair[0] + 1] : 0;
     int32_t k = pair[1] >= 0 ? b->first[pair[1]] : 0, k_end = pair[1] >= 0 ? b->first[pair[1] + 1] : 0;
+    FRIT_TRY(frit_budget_spend(pairs->budget, 4 * (2 + i_end - i + k_end - k)));
     for (int32_t at = 0; at < FRIT_CALL;) {
         while (i < i_end && a->edges[i].high < at) i++;
         while (k < k_end && b->edges[k].high < at) k++;
@@ -579,7 +649,7 @@ static frit_status pair_edges(builder *out, sets *pairs, const frit_dfa *a, frit
         const bool dead = op == FRIT_DFA_AND ? !in_a || !in_b : op == FRIT_DFA_OR ? !in_a && !in_b : !in_a;
         if (!dead) {
             const int32_t to = intern(pairs, next, 2);
-            if (to < 0) return fail_memory();
+            if (to < 0) return fail_memory(pairs->budget);
             if (to >= FRIT_DFA_STATES) return fail_size();
             add_edge(out, at, end, to);
         }
@@ -590,16 +660,17 @@ static frit_status pair_edges(builder *out, sets *pairs, const frit_dfa *a, frit
 
 frit_status frit_dfa_combine(frit_dfa *out, const frit_dfa *a, frit_dfa_op op, const frit_dfa *b)
 {
-    builder made = {0};
-    sets pairs = {0};
+    frit_budget *budget = a->budget ? a->budget : b->budget;
+    builder made = {.dfa = {.budget = budget}};
+    sets pairs = {.budget = budget};
     const int32_t start[2] = {0, 0};
-    frit_status status = intern(&pairs, start, 2) == 0 ? FRIT_OK : fail_memory();
+    frit_status status = intern(&pairs, start, 2) == 0 ? FRIT_OK : fail_memory(budget);
     for (int32_t s = 0; status == FRIT_OK && s < pairs.n_sets; s++) {
         const int32_t pair[2] = {pairs.items[2 * s], pairs.items[2 * s + 1]};
         begin_state(&made, decide(op, pair[0] >= 0 && a->final[pair[0]], pair[1] >= 0 && b->final[pair[1]]));
-        status = made.failed ? fail_memory() : pair_edges(&made, &pairs, a, op, b, pair);
+        status = made.failed ? fail_memory(budget) : pair_edges(&made, &pairs, a, op, b, pair);
     }
-    if (status == FRIT_OK && made.failed) status = fail_memory();
+    if (status == FRIT_OK && made.failed) status = fail_memory(budget);
     free_sets(&pairs);
     if (status == FRIT_OK) status = trim(&made.dfa);
     if (status == FRIT_OK) status = frit_dfa_minimize(&made.dfa);

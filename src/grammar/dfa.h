@@ -16,19 +16,22 @@ typedef struct frit_dfa {
     int32_t *first;         // [n_states + 1]: edges of state s are [first[s], first[s + 1]), sorted
     frit_dfa_edge *edges;   // [n_edges]
     unsigned char *final;   // [n_states]
+    frit_budget *budget;    // that `bytes` are charged to; NULL: none
+    size_t bytes;
 } frit_dfa;
 
-enum { FRIT_DFA_STATES = 1 << 18, FRIT_DFA_WORK = 50000000 };
+enum { FRIT_DFA_STATES = 1 << 18 };
 
-// What `part` matches. FRIT_E_LIMIT where it needs more than FRIT_DFA_STATES states or FRIT_DFA_WORK steps.
+// What `part` matches. FRIT_E_LIMIT where it needs more than FRIT_DFA_STATES states, or more than the budget of `nfa`,
+// which the result has too.
 frit_status frit_dfa_new(frit_dfa *out, const frit_nfa *nfa, frit_fragment part);
 void frit_dfa_free(frit_dfa *dfa);
-frit_status frit_dfa_copy(frit_dfa *out, const frit_dfa *dfa);
+frit_status frit_dfa_copy(frit_dfa *out, const frit_dfa *dfa);   // without a budget
 // The same states in the same order with the same edges. Automata that are minimal are the same if their languages are.
 bool frit_dfa_same(const frit_dfa *a, const frit_dfa *b);
 
 typedef enum frit_dfa_op { FRIT_DFA_AND, FRIT_DFA_OR, FRIT_DFA_MINUS } frit_dfa_op;
-// Of languages. The result is new.
+// Of languages. The result is new; its budget is that of a or b.
 frit_status frit_dfa_combine(frit_dfa *out, const frit_dfa *a, frit_dfa_op op, const frit_dfa *b);
 bool frit_dfa_is_empty(const frit_dfa *dfa);
 bool frit_dfa_accepts(const frit_dfa *dfa, frit_str text);

@@ -21,11 +21,16 @@ static void put(frit_draft *draft, int32_t rule)
 static bool grow(frit_draft *draft)
 {
     const int32_t room = draft->room ? draft->room * 2 : 16;
-    frit_draft_rule *rules = realloc(draft->rules, (size_t)room * sizeof *rules);
+    frit_budget *budget = &draft->budget;
+    frit_draft_rule *rules =
+        frit_budget_resize(budget, draft->rules, (size_t)draft->room * sizeof *rules, (size_t)room * sizeof *rules);
     if (rules) draft->rules = rules;
-    int32_t *buckets = realloc(draft->buckets, (size_t)room * 2 * sizeof *buckets);
-    if (buckets) draft->buckets = buckets;
-    if (!rules || !buckets) return false;
+    int32_t *buckets = NULL;
+    if (rules)
+        buckets = frit_budget_resize(budget, draft->buckets, (size_t)draft->n_buckets * sizeof *buckets,
+                                     (size_t)room * 2 * sizeof *buckets);
+    if (!buckets) return false;
+    draft->buckets = buckets;
     draft->room = room;
     draft->n_buckets = room * 2;
     memset(buckets, -1, (size_t)draft->n_buckets * sizeof *buckets);
@@ -40,15 +45,16 @@ static int32_t add(frit_draft *draft, frit_str name)
         draft->failed = frit_fail(FRIT_E_LIMIT, "the grammar has more than %d rules", FRIT_GRAMMAR_RULES);
         return -1;
     }
-    char *copy = malloc(name.len + 1);
+    const bool has_room = frit_budget_take(&draft->budget, name.len + 48) == FRIT_OK;
+    char *copy = has_room ? malloc(name.len + 1) : NULL;
     if (!copy || (draft->n_rules == draft->room && !grow(draft))) {
         free(copy);
-        draft->failed = frit_fail_memory(name.len + 1, "a rule of a grammar");
+        draft->failed = frit_budget_fail(&draft->budget, name.len + 1, "a rule of a grammar");
         return -1;
     }
     memcpy(copy, name.ptr, name.len);
     copy[name.len] = 0;
-    draft->rules[draft->n_rules] = (frit_draft_rule){.name = copy};
+    draft->rules[draft->n_rules] = (frit_draft_rule){.name = copy, .nfa = {.budget = &draft->budget}};
     put(draft, draft->n_rules);
     return draft->n_rules++;
 }
@@ -57,9 +63,11 @@ int32_t frit_draft_rule_named(frit_draft *draft, frit_str name)
 {
     if (draft->n_buckets > 0) {
         uint32_t at = hash_name(name) & (uint32_t)(draft->n_buckets - 1);
-        for (; draft->buckets[at] >= 0; at = (at + 1) & (uint32_t)(draft->n_buckets - 1))
+        for (; draft->buckets[at] >= 0; at = (at + 1) & (uint32_t)(draft->n_buckets - 1)) {
+            if (frit_budget_spend(&draft->budget, 4) != FRIT_OK) break;   // hashes may be equal on purpose
             if (draft->buckets[at] >= draft->first_named && frit_str_is(name, draft->rules[draft->buckets[at]].name))
                 return draft->buckets[at];
+        }
     }
     return add(draft, name);
 }

@@ -176,6 +176,7 @@ static frit_status read_class(parser *p, frit_fragment *out)
         if (r->high < r->low) return fail_at(p, dash, "a range whose end is not before its start");
     }
     p->at++;
+    FRIT_TRY(frit_budget_spend(&p->draft->budget, 16 * (int64_t)n));
     n = frit_ranges_sort(p->ranges, n);
     const size_t n_inverted = negated ? frit_ranges_invert(p->ranges, n, p->inverted) : 0;
     *out = negated ? frit_nfa_chars(nfa(p), p->inverted, n_inverted) : frit_nfa_chars(nfa(p), p->ranges, n);

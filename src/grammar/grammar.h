@@ -56,6 +56,7 @@ typedef struct frit_draft {
     int32_t first_named;      // of the rules that are found by their name: earlier ones are another text's
     int64_t n_table_states;   // FRIT_TABLE_STATES at most
     frit_status failed;
+    frit_budget budget;   // what all of it may cost
 } frit_draft;
 
 enum {
@@ -125,7 +126,7 @@ typedef struct frit_automaton {
 
 // FRIT_E_INVALID for rules that are not defined or call themselves at their start, and if no text matches;
 // FRIT_E_LIMIT, FRIT_E_MEMORY.
-frit_status frit_automaton_compile(frit_automaton **out, const frit_draft *draft, int32_t root);
+frit_status frit_automaton_compile(frit_automaton **out, frit_draft *draft, int32_t root);
 void frit_automaton_free(frit_automaton *grammar);
 
 // How a grammar names the tokens of a vocabulary. find: the token with this text or, where `text` is empty, token *id.

@@ -16,9 +16,9 @@ static frit_status whole(frit_dfa *out, frit_nfa *nfa, frit_fragment part)
 }
 
 // Texts that end with one of the marks.
-static frit_status ending(frit_dfa *out, const frit_str *marks, int n_marks)
+static frit_status ending(frit_budget *budget, frit_dfa *out, const frit_str *marks, int n_marks)
 {
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = budget};
     const frit_fragment text = any_text(&nfa), end = frit_nfa_none(&nfa);
     for (int i = 0; i < n_marks; i++) frit_nfa_or(&nfa, end, frit_nfa_text(&nfa, marks[i]));
     return whole(out, &nfa, frit_nfa_seq(&nfa, text, end));
@@ -29,7 +29,7 @@ typedef bool (*edge_fn)(const frit_dfa *dfa, int32_t state, const frit_dfa_edge 
 // The language of `dfa`, which it frees, by those of its edges that `keeps` names.
 static frit_status some_edges(frit_dfa *out, frit_dfa *dfa, edge_fn keeps)
 {
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = dfa->budget};
     const frit_fragment part = frit_nfa_none(&nfa);
     const int32_t base = nfa.n_states;
     for (int32_t s = 0; s < dfa->n_states; s++) frit_nfa_state(&nfa);
@@ -51,10 +51,10 @@ static bool comes_before_the_end(const frit_dfa *dfa, int32_t state, const frit_
     return !dfa->final[state];
 }
 
-frit_status frit_text_until(frit_dfa *out, const frit_str *marks, int n_marks)
+frit_status frit_text_until(frit_budget *budget, frit_dfa *out, const frit_str *marks, int n_marks)
 {
     frit_dfa dfa;
-    FRIT_TRY(ending(&dfa, marks, n_marks));
+    FRIT_TRY(ending(budget, &dfa, marks, n_marks));
     return some_edges(out, &dfa, comes_before_the_end);
 }
 
@@ -68,10 +68,10 @@ static bool is_alive(const frit_dfa *dfa, int32_t state, const frit_dfa_edge *ed
     return edge->low != DEAD && (edge->low >= FRIT_CALL || !is_after_mark);
 }
 
-frit_status frit_text_until_each(frit_dfa *out, const frit_str *marks, const int32_t *symbols, int n_marks)
+frit_status frit_text_until_each(frit_budget *budget, frit_dfa *out, const frit_str *marks, const int32_t *symbols, int n_marks)
 {
     frit_dfa dfa;
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = budget};
     const frit_fragment text = any_text(&nfa), end = frit_nfa_none(&nfa);
     for (int i = 0; i < n_marks; i++) {
         const frit_fragment mark = frit_nfa_text(&nfa, marks[i]), symbol = frit_nfa_none(&nfa);
@@ -83,16 +83,16 @@ frit_status frit_text_until_each(frit_dfa *out, const frit_str *marks, const int
     return some_edges(out, &dfa, is_alive);
 }
 
-frit_status frit_text_without(frit_dfa *out, const frit_str *marks, int n_marks)
+frit_status frit_text_without(frit_budget *budget, frit_dfa *out, const frit_str *marks, int n_marks)
 {
     frit_dfa all, with;
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = budget};
     FRIT_TRY(whole(&all, &nfa, any_text(&nfa)));
     if (n_marks == 0) {
         *out = all;
         return FRIT_OK;
     }
-    frit_nfa found = {0};
+    frit_nfa found = {.budget = budget};
     frit_fragment part = any_text(&found);
     const frit_fragment mark = frit_nfa_none(&found);
     for (int i = 0; i < n_marks; i++) frit_nfa_or(&found, mark, frit_nfa_text(&found, marks[i]));
@@ -106,13 +106,13 @@ frit_status frit_text_without(frit_dfa *out, const frit_str *marks, int n_marks)
     return status;
 }
 
-frit_status frit_text_then(frit_dfa *out, const frit_dfa *texts, frit_str tail, frit_str mark)
+frit_status frit_text_then(frit_budget *budget, frit_dfa *out, const frit_dfa *texts, frit_str tail, frit_str mark)
 {
     frit_dfa first, with_tail;
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = budget};
     const frit_fragment text = texts ? frit_nfa_dfa(&nfa, texts) : any_text(&nfa);
     FRIT_TRY(whole(&with_tail, &nfa, frit_nfa_seq(&nfa, text, frit_nfa_text(&nfa, tail))));
-    frit_status status = frit_text_until(&first, &mark, 1);
+    frit_status status = frit_text_until(budget, &first, &mark, 1);
     if (status == FRIT_OK) {
         status = frit_dfa_combine(out, &with_tail, FRIT_DFA_AND, &first);
         frit_dfa_free(&first);

@@ -4,12 +4,12 @@
 #include "grammar/dfa.h"
 
 // Texts up to the first of the marks, and that mark. `marks` may not be empty.
-frit_status frit_text_until(frit_dfa *out, const frit_str *marks, int n_marks);
+frit_status frit_text_until(frit_budget *budget, frit_dfa *out, const frit_str *marks, int n_marks);
 // The same with something of its own after each mark: symbols[i] (nfa.h), or FRIT_NO_SYMBOL for a mark that must not
 // occur. No mark contains another.
 enum { FRIT_NO_SYMBOL = -2 };
-frit_status frit_text_until_each(frit_dfa *out, const frit_str *marks, const int32_t *symbols, int n_marks);
+frit_status frit_text_until_each(frit_budget *budget, frit_dfa *out, const frit_str *marks, const int32_t *symbols, int n_marks);
 // Texts in which none of the marks occurs.
-frit_status frit_text_without(frit_dfa *out, const frit_str *marks, int n_marks);
+frit_status frit_text_without(frit_budget *budget, frit_dfa *out, const frit_str *marks, int n_marks);
 // A text of `texts`, or any for NULL, then `tail`, whose end is the first occurrence of `mark`.
-frit_status frit_text_then(frit_dfa *out, const frit_dfa *texts, frit_str tail, frit_str mark);
+frit_status frit_text_then(frit_budget *budget, frit_dfa *out, const frit_dfa *texts, frit_str tail, frit_str mark);

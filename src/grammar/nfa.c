@@ -9,16 +9,18 @@
 void frit_nfa_free(frit_nfa *nfa)
 {
     free(nfa->edges);
-    *nfa = (frit_nfa){0};
+    frit_budget_give(nfa->budget, (size_t)nfa->room * sizeof *nfa->edges);
+    *nfa = (frit_nfa){.budget = nfa->budget};
 }
 
 frit_status frit_nfa_check(const frit_nfa *nfa)
 {
-    if (nfa->failed == FRIT_E_LIMIT)
+    if (nfa->failed == FRIT_E_LIMIT && (!nfa->budget || nfa->budget->failed == FRIT_OK))
         return frit_fail(FRIT_E_LIMIT, "the grammar has more than %d states; expected shorter repetitions",
                          nfa->max_states ? nfa->max_states : FRIT_NFA_STATES);
-    if (nfa->failed != FRIT_OK) return frit_fail_memory((size_t)nfa->room * sizeof *nfa->edges, "a grammar");
-    return FRIT_OK;
+    if (nfa->failed != FRIT_OK)
+        return frit_budget_fail(nfa->budget, (size_t)nfa->room * sizeof *nfa->edges, "a grammar");
+    return frit_budget_spend(nfa->budget, 0);
 }
 
 int32_t frit_nfa_state(frit_nfa *nfa)
@@ -28,6 +30,7 @@ int32_t frit_nfa_state(frit_nfa *nfa)
         nfa->failed = FRIT_E_LIMIT;
         return 0;
     }
+    if (nfa->budget) nfa->budget->steps++;
     return nfa->n_states++;
 }
 
@@ -35,8 +38,11 @@ void frit_nfa_add(frit_nfa *nfa, int32_t from, int32_t low, int32_t high, int32_
 {
     if (nfa->failed != FRIT_OK) return;
     if (nfa->n_edges == nfa->room) {
-        const int32_t room = nfa->room ? nfa->room * 2 : 64;
-        frit_nfa_edge *edges = room < INT32_MAX / 4 ? realloc(nfa->edges, (size_t)room * sizeof *edges) : NULL;
+        const int32_t room = nfa->room ? nfa->room * 2 : 8;
+        frit_nfa_edge *edges = NULL;
+        if (room < INT32_MAX / 4)
+            edges = frit_budget_resize(nfa->budget, nfa->edges, (size_t)nfa->room * sizeof *edges,
+                                       (size_t)room * sizeof *edges);
         if (!edges) {
             nfa->failed = FRIT_E_MEMORY;
             return;
@@ -44,6 +50,7 @@ void frit_nfa_add(frit_nfa *nfa, int32_t from, int32_t low, int32_t high, int32_
         nfa->edges = edges;
         nfa->room = room;
     }
+    if (nfa->budget) nfa->budget->steps++;
     nfa->edges[nfa->n_edges++] = (frit_nfa_edge){from, to, low, high};
 }
 

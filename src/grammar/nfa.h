@@ -11,7 +11,7 @@
 //
 // A failure (no memory, too many states) is stored; functions then do nothing. frit_nfa_check returns it.
 #pragma once
-#include "base/buf.h"
+#include "grammar/budget.h"
 
 enum { FRIT_CALL = 256, FRIT_TOKEN = 1 << 24, FRIT_TOKEN_END = 1 << 25, FRIT_EPSILON = -1, FRIT_NO_LIMIT = -1 };
 
@@ -31,6 +31,7 @@ typedef struct frit_nfa {
     int32_t n_states;
     int32_t max_states;   // 0: FRIT_NFA_STATES
     frit_status failed;
+    frit_budget *budget;
 } frit_nfa;
 
 enum { FRIT_NFA_STATES = 1 << 20 };

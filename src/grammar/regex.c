@@ -138,6 +138,7 @@ static frit_status add_property(parser *p, ranges *r, bool inverted)
     for (size_t i = 0; i < FRIT_COUNT(categories); i++)
         if (frit_str_is(name, categories[i].name)) name = frit_str_of(categories[i].category);
     ranges all = {0};
+    FRIT_TRY(frit_budget_spend(p->nfa.budget, MAX_CODE_POINT));
     for (uint32_t c = 0; c <= MAX_CODE_POINT; c++) {
         const char *category = utf8proc_category_string((utf8proc_int32_t)c);
         if (name.len == 0 || name.len > 2 || memcmp(category, name.ptr, name.len) != 0) continue;
@@ -293,6 +294,7 @@ static frit_status read_class_items(parser *p, ranges *r)
 static frit_status set_part(parser *p, ranges *r, bool inverted, frit_fragment *out)
 {
     ranges others = {0};
+    FRIT_TRY(frit_budget_spend(p->nfa.budget, 16 * (int64_t)r->n));
     r->n = frit_ranges_sort(r->items, r->n);
     if (inverted) add_inverted(&others, r);
     const bool failed = r->failed || others.failed;
@@ -468,7 +470,7 @@ static frit_fragment around(frit_nfa *nfa, unsigned char mark, bool search)
 // The texts t for which START t END is in the language.
 static frit_status remove_marks(const frit_dfa *marked, frit_dfa *out)
 {
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = marked->budget};
     frit_fragment part = frit_nfa_none(&nfa);
     const int32_t base = nfa.n_states;
     for (int32_t s = 0; s < marked->n_states; s++) frit_nfa_state(&nfa);
@@ -489,13 +491,13 @@ static frit_status remove_marks(const frit_dfa *marked, frit_dfa *out)
     return status;
 }
 
-frit_status frit_regex_language(frit_dfa *out, frit_str pattern, bool search)
+frit_status frit_regex_language(frit_budget *budget, frit_dfa *out, frit_str pattern, bool search)
 {
     *out = (frit_dfa){0};
     if (pattern.len > FRIT_GRAMMAR_TEXT)
         return frit_fail(FRIT_E_LIMIT, "the regular expression has %zu bytes; expected at most %d", pattern.len,
                          FRIT_GRAMMAR_TEXT);
-    parser p = {.text = pattern};
+    parser p = {.text = pattern, .nfa = {.budget = budget}};
     frit_dfa marked = {0};
     const frit_fragment before = around(&p.nfa, TEXT_START, search);
     frit_fragment part = {0};
@@ -515,7 +517,7 @@ frit_status frit_regex_language(frit_dfa *out, frit_str pattern, bool search)
 frit_status frit_regex_add(frit_draft *draft, frit_str pattern, int32_t *rule)
 {
     frit_dfa language;
-    FRIT_TRY(frit_regex_language(&language, pattern, false));
+    FRIT_TRY(frit_regex_language(&draft->budget, &language, pattern, false));
     *rule = frit_draft_rule_new(draft, "the regular expression");
     if (*rule >= 0) frit_draft_define(draft, *rule, frit_nfa_dfa(frit_draft_nfa(draft, *rule), &language));
     frit_dfa_free(&language);

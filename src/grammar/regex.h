@@ -8,4 +8,4 @@
 
 // search: the texts that have a match anywhere, as `pattern` of JSON schemas means it; otherwise those that match as a
 // whole. FRIT_E_INVALID with the position, FRIT_E_LIMIT, FRIT_E_MEMORY.
-frit_status frit_regex_language(frit_dfa *out, frit_str pattern, bool search);
+frit_status frit_regex_language(frit_budget *budget, frit_dfa *out, frit_str pattern, bool search);

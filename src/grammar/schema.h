@@ -28,6 +28,19 @@ typedef enum schema_type {
 
 typedef enum literal_kind { LITERAL_SCHEMA, LITERAL_CONST, LITERAL_ANY } literal_kind;
 
+typedef struct language {
+    enum { LANGUAGE_NONE, LANGUAGE_ALL, LANGUAGE_SOME, LANGUAGE_LENGTHS } kind;
+    frit_dfa *dfa;       // of LANGUAGE_SOME; lives as long as the schema
+    int32_t low, high;   // of LANGUAGE_LENGTHS: strings of so many characters; high may be NO_END
+} language;
+
+enum { N_SCALARS = TYPE_ARRAY };
+
+typedef struct known_languages {   // of a literal or a set, by type
+    language of[N_SCALARS];
+    bool known[N_SCALARS];
+} known_languages;
+
 typedef struct literal {
     literal_kind kind;
     json_t *value;      // a schema or a constant
@@ -35,6 +48,8 @@ typedef struct literal {
     uint64_t hash;      // of a small schema, which is the same as others with equal keywords; 0: of none
     int32_t *any;       // sets, of which one holds
     int32_t n_any;
+    uint64_t key;   // in the index of literals
+    known_languages languages;
 } literal;
 
 typedef struct set {
@@ -42,15 +57,11 @@ typedef struct set {
     int32_t n;
     int32_t rule;        // -1: not yet
     signed char empty;   // -1: not yet known
+    uint64_t key;        // in the index of sets
+    known_languages languages;
 } set;
 
 enum { SET_TRUE = 0, SET_FALSE = 1, NO_END = INT32_MAX };
-
-typedef struct language {
-    enum { LANGUAGE_NONE, LANGUAGE_ALL, LANGUAGE_SOME, LANGUAGE_LENGTHS } kind;
-    frit_dfa *dfa;       // of LANGUAGE_SOME; lives as long as the schema
-    int32_t low, high;   // of LANGUAGE_LENGTHS: strings of so many characters; high may be NO_END
-} language;
 
 typedef struct counted_string {   // strings of low to high characters, and the rule of their JSON texts
     int32_t low, high, rule;
@@ -70,6 +81,7 @@ typedef enum claim_kind {
 typedef struct claim {
     claim_kind kind;
     const char *name;   // of a key that is alone; NULL: `keys`
+    uint32_t hash;      // of the name
     language keys;
     int32_t set;
     int32_t low, high, least, most;
@@ -77,7 +89,7 @@ typedef struct claim {
 
 typedef struct term {
     claim *claims;
-    int32_t n;
+    int32_t n, room;   // room == n where the claims may be those of another term
     // What unevaluatedProperties and unevaluatedItems leave alone.
     language seen_keys;
     int32_t seen_items;   // the first so many; NO_END: all
@@ -95,19 +107,27 @@ typedef struct resource {
     const char *base;
 } resource;
 
+typedef struct item_index {   // numbers of items, by keys that need not be different
+    int32_t *slots;           // -1: free
+    int32_t n_slots, n;
+} item_index;
+
 typedef struct schema {
     json_t *root;
     json_t *object;   // the schema of all objects
     bool complete;    // frit_schema_options
     bool any_order, ignore_formats;
     frit_arena arena;
+    size_t arena_bytes;   // charged to the budget
     frit_draft *draft;
+    frit_budget *budget;   // of the draft
     const frit_schema_form *form;
     language allowed;   // strings without the marks of the form
     literal *literals;
     set *sets;
     resource *resources;
     int32_t n_literals, literals_room, n_sets, sets_room, n_resources, resources_room;
+    item_index literal_index, set_index, uri_index, value_index;
     frit_dfa **dfas;         // that languages point to
     frit_dfa *universe[2];   // of numbers and strings
     int32_t n_dfas, dfas_room;
@@ -116,7 +136,7 @@ typedef struct schema {
         const frit_dfa *a, *b;
         frit_dfa_op op;
         language out;
-    } combined[64];   // what was computed last, by a hash
+    } combined[256];   // what was computed last, by a hash
     int32_t first_set;
     int32_t *queue;   // sets whose rules are to be defined
     int32_t n_queue, queue_room;
@@ -124,25 +144,42 @@ typedef struct schema {
     counted_string *counted;
     int32_t n_counted, counted_room;
     int depth;            // of references without a value between them
-    int64_t work;         // terms made so far
     int32_t n_compared;   // schemas with equal hashes
 } schema;
 
-enum { SCHEMA_DEPTH = 64, SCHEMA_TERMS = 4096, SCHEMA_WORK = 2000000 };
+enum { SCHEMA_DEPTH = 64, SCHEMA_TERMS = 4096, SCHEMA_NAMES = 256, SCHEMA_STATES = 120000 };
 
-// schema.c
+// schema_store.c
+// Zeroed memory that lives as long as the schema; NULL: frit_schema_no_memory says why.
+void *frit_schema_alloc(schema *s, size_t n, size_t size);
+char *frit_schema_text(schema *s, const char *text, size_t n);
+frit_status frit_schema_no_memory(const schema *s);
+// Room for one more item in a list of n.
+frit_status frit_schema_grow(schema *s, void *items, int32_t n, int32_t *room, size_t size);
+void frit_schema_free_list(schema *s, void *items, int32_t room, size_t size);
 frit_status frit_schema_literal(schema *s, literal_kind kind, json_t *value, const char *base, int32_t *out);
 frit_status frit_schema_any(schema *s, const int32_t *sets, int32_t n, int32_t *out);
 frit_status frit_schema_set(schema *s, const int32_t *literals, int32_t n, int32_t *out);
 frit_status frit_schema_set_one(schema *s, int32_t literal, int32_t *out);
 frit_status frit_schema_set_and(schema *s, int32_t a, int32_t b, int32_t *out);
 frit_status frit_schema_set_not(schema *s, int32_t a, int32_t *out);
+// The set of the first n literals of a set; -1: it was never asked for.
+int32_t frit_schema_set_known(const schema *s, int32_t a, int32_t n);
+frit_status frit_schema_begin_sets(schema *s);
+frit_status frit_schema_add_resource(schema *s, const char *uri, json_t *value, const char *base);
+// Of those that were added with this URI, or value, the last; -1: there is none.
+int32_t frit_schema_find_uri(schema *s, const char *uri);
+int32_t frit_schema_find_value(const schema *s, const json_t *value);
+void frit_schema_free_store(schema *s);
+
+// schema.c
 // The set of a subschema of a schema with this base.
 frit_status frit_schema_set_of(schema *s, json_t *value, const char *base, int32_t *out);
 frit_status frit_schema_resolve(schema *s, const char *base, json_t *reference, resource *out);
 // The same of a $dynamicRef, where all ways to it lead to one schema.
 frit_status frit_schema_resolve_dynamic(schema *s, const char *base, json_t *reference, resource *out);
 const char *frit_schema_base(const schema *s, json_t *value, const char *base);
+const char *frit_schema_id(const schema *s, json_t *value);   // of a schema that is a resource; NULL
 frit_status frit_schema_fail(const char *keyword, const char *what);
 
 // schema_language.c
@@ -158,17 +195,19 @@ frit_status frit_schema_keys_of_pattern(schema *s, const char *pattern, language
 frit_status frit_language_strings(schema *s, language a, frit_dfa_op op, language b, language *out);   // of keys
 
 // schema_number.c
-frit_status frit_number_universe(frit_dfa *out);   // numbers without exponents
-frit_status frit_number_integers(frit_dfa *out);   // those with a whole value
-frit_status frit_number_nice(frit_dfa *out);       // as programs write them, of a length that doubles hold
+frit_status frit_number_universe(frit_budget *budget, frit_dfa *out);   // numbers without exponents
+frit_status frit_number_integers(frit_budget *budget, frit_dfa *out);   // those with a whole value
+frit_status frit_number_nice(frit_budget *budget, frit_dfa *out);       // as programs write them, of a length that doubles hold
 // Values at least, or more than, a number; and multiples of one.
-frit_status frit_number_from(json_t *bound, bool more, frit_dfa *out);
-frit_status frit_number_multiples(json_t *divisor, frit_dfa *out);
+frit_status frit_number_from(frit_budget *budget, json_t *bound, bool more, frit_dfa *out);
+frit_status frit_number_multiples(frit_budget *budget, json_t *divisor, frit_dfa *out);
+frit_status frit_number_equal(json_t *number, frit_nfa *nfa, frit_fragment any);   // adds its texts to `any`
 
 // schema_term.c
 frit_status frit_schema_terms_of(schema *s, int32_t set, schema_type type, terms *out);
 bool frit_schema_types(json_t *value, bool types[N_TYPES], bool *integer);
 frit_status frit_schema_bad_type(json_t *value);   // the sentence where that is false
+frit_status frit_schema_too_many_names(void);
 
 // schema_rule.c
 frit_status frit_schema_rule_of(schema *s, int32_t set, int32_t *rule);

@@ -38,7 +38,7 @@ frit_status frit_form_allow(schema *s, language *strings)
 {
     frit_dfa dfa;
     if (s->allowed.kind == LANGUAGE_NONE)
-        FRIT_TRY(keep(s, frit_text_without(&dfa, s->form->without, s->form->n_without), &dfa, &s->allowed));
+        FRIT_TRY(keep(s, frit_text_without(s->budget, &dfa, s->form->without, s->form->n_without), &dfa, &s->allowed));
     return frit_language_strings(s, *strings, FRIT_DFA_AND, s->allowed, strings);
 }
 
@@ -46,7 +46,7 @@ static frit_status and_pattern(schema *s, language *texts, const char *pattern)
 {
     frit_dfa dfa;
     language l;
-    FRIT_TRY(keep(s, frit_regex_language(&dfa, frit_str_of(pattern), false), &dfa, &l));
+    FRIT_TRY(keep(s, frit_regex_language(s->budget, &dfa, frit_str_of(pattern), false), &dfa, &l));
     return frit_language_strings(s, *texts, FRIT_DFA_AND, l, texts);
 }
 
@@ -60,7 +60,7 @@ static frit_status text_part(schema *s, int32_t rule, frit_str before, language 
     const frit_dfa *some;
     if (texts.kind == LANGUAGE_NONE) return FRIT_OK;
     FRIT_TRY(frit_language_dfa(s, &texts, &some));
-    FRIT_TRY(frit_text_then(&dfa, some, tail, mark));
+    FRIT_TRY(frit_text_then(s->budget, &dfa, some, tail, mark));
     const frit_fragment open = frit_nfa_text(nfa, before);
     frit_nfa_or(nfa, *out, frit_nfa_seq(nfa, open, frit_nfa_dfa(nfa, &dfa)));
     frit_dfa_free(&dfa);

@@ -15,23 +15,15 @@ language frit_language_keep(schema *s, frit_dfa *dfa)
         frit_dfa_free(dfa);
         return none;
     }
+    if (frit_budget_spend(s->budget, COMPARED / 4) != FRIT_OK) s->arena.failed = true;
     for (int32_t i = s->n_dfas; i-- > 0 && s->n_dfas - i <= COMPARED;) {
         if (!frit_dfa_same(s->dfas[i], dfa)) continue;
         frit_dfa_free(dfa);
         return (language){.kind = LANGUAGE_SOME, .dfa = s->dfas[i]};
     }
-    if (s->n_dfas == s->dfas_room) {
-        const int32_t room = s->dfas_room ? s->dfas_room * 2 : 64;
-        frit_dfa **dfas = realloc(s->dfas, (size_t)room * sizeof *dfas);
-        if (!dfas) {
-            frit_dfa_free(dfa);
-            s->arena.failed = true;
-            return none;
-        }
-        s->dfas = dfas;
-        s->dfas_room = room;
-    }
-    frit_dfa *copy = malloc(sizeof *copy);
+    frit_dfa *copy = NULL;
+    if (frit_schema_grow(s, &s->dfas, s->n_dfas, &s->dfas_room, sizeof(frit_dfa *)) == FRIT_OK)
+        copy = malloc(sizeof *copy);
     if (!copy) {
         frit_dfa_free(dfa);
         s->arena.failed = true;
@@ -46,7 +38,7 @@ static frit_status keep(schema *s, frit_status status, frit_dfa *dfa, language *
 {
     FRIT_TRY(status);
     *out = frit_language_keep(s, dfa);
-    return s->arena.failed ? frit_fail_memory(sizeof(frit_dfa), "a JSON schema") : FRIT_OK;
+    return s->arena.failed ? frit_schema_no_memory(s) : FRIT_OK;
 }
 
 const frit_dfa *frit_language_universe(schema *s, schema_type type)
@@ -58,9 +50,9 @@ const frit_dfa *frit_language_universe(schema *s, schema_type type)
     if (*known) return *known;
     frit_status status;
     if (type == TYPE_NUMBER) {
-        status = frit_number_universe(&dfa);
+        status = frit_number_universe(s->budget, &dfa);
     } else {
-        frit_nfa nfa = {0};
+        frit_nfa nfa = {.budget = s->budget};
         status = frit_dfa_new(&dfa, &nfa, frit_nfa_repeat(&nfa, frit_nfa_chars(&nfa, &any, 1), 0, FRIT_NO_LIMIT));
         frit_nfa_free(&nfa);
     }
@@ -77,7 +69,7 @@ static language lengths(int32_t low, int32_t high)
 frit_status frit_language_dfa(schema *s, language *l, const frit_dfa **out)
 {
     static const frit_range any = {0, 0x10ffff};
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = s->budget};
     frit_dfa dfa;
     if (l->kind == LANGUAGE_LENGTHS) {
         const frit_fragment part =
@@ -131,7 +123,7 @@ frit_status frit_language_strings(schema *s, language a, frit_dfa_op op, languag
 
 frit_status frit_language_text(schema *s, frit_str text, language *out)
 {
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = s->budget};
     frit_dfa dfa;
     const frit_status status = frit_dfa_new(&dfa, &nfa, frit_nfa_text(&nfa, text));
     frit_nfa_free(&nfa);
@@ -141,7 +133,7 @@ frit_status frit_language_text(schema *s, frit_str text, language *out)
 frit_status frit_schema_keys_of_pattern(schema *s, const char *pattern, language *out)
 {
     frit_dfa dfa;
-    return keep(s, frit_regex_language(&dfa, frit_str_of(pattern), true), &dfa, out);
+    return keep(s, frit_regex_language(s->budget, &dfa, frit_str_of(pattern), true), &dfa, out);
 }
 
 // ------------------------------------------------------------------------------------- keywords
@@ -179,22 +171,36 @@ static schema_type type_of(json_t *value)
 static frit_status number_bound(schema *s, json_t *bound, bool more, bool invert, language *out)
 {
     frit_dfa dfa;
-    FRIT_TRY(keep(s, frit_number_from(bound, more, &dfa), &dfa, out));
+    FRIT_TRY(keep(s, frit_number_from(s->budget, bound, more, &dfa), &dfa, out));
     return invert ? negate(s, out, TYPE_NUMBER) : FRIT_OK;
+}
+
+// All values of a type, at once: lists are long.
+static frit_status of_constants(schema *s, json_t *const *values, size_t n, schema_type type, language *out)
+{
+    frit_nfa nfa = {.budget = s->budget};
+    frit_dfa dfa;
+    const frit_fragment any = frit_nfa_none(&nfa);
+    bool found = false;
+    frit_status status = frit_budget_spend(s->budget, (int64_t)n);
+    for (size_t i = 0; status == FRIT_OK && i < n; i++) {
+        if (type_of(values[i]) != type) continue;
+        found = true;
+        const frit_str text = {json_string_value(values[i]), json_string_length(values[i])};
+        if (type == TYPE_STRING) frit_nfa_or(&nfa, any, frit_nfa_text(&nfa, text));
+        if (type == TYPE_NUMBER) status = frit_number_equal(values[i], &nfa, any);
+        if (status == FRIT_OK) status = frit_nfa_check(&nfa);
+    }
+    *out = found ? all : none;
+    if (status == FRIT_OK && found && (type == TYPE_STRING || type == TYPE_NUMBER))
+        status = keep(s, frit_dfa_new(&dfa, &nfa, any), &dfa, out);
+    frit_nfa_free(&nfa);
+    return status;
 }
 
 static frit_status of_constant(schema *s, json_t *value, schema_type type, language *out)
 {
-    *out = none;
-    if (type_of(value) != type) return FRIT_OK;
-    *out = all;
-    if (type == TYPE_STRING)
-        return frit_language_text(s, (frit_str){json_string_value(value), json_string_length(value)}, out);
-    if (type != TYPE_NUMBER) return FRIT_OK;
-    language most;
-    FRIT_TRY(number_bound(s, value, false, false, out));
-    FRIT_TRY(number_bound(s, value, true, true, &most));
-    return and_language(s, out, most, type);
+    return of_constants(s, &value, 1, type, out);
 }
 
 static frit_status of_type(schema *s, json_t *value, schema_type type, language *out)
@@ -204,7 +210,7 @@ static frit_status of_type(schema *s, json_t *value, schema_type type, language 
     if (!frit_schema_types(value, types, &integer)) return frit_schema_bad_type(value);
     *out = types[type] ? all : none;
     if (type != TYPE_NUMBER || types[type] || !integer) return FRIT_OK;
-    if (s->integers.kind == LANGUAGE_NONE) FRIT_TRY(keep(s, frit_number_integers(&dfa), &dfa, &s->integers));
+    if (s->integers.kind == LANGUAGE_NONE) FRIT_TRY(keep(s, frit_number_integers(s->budget, &dfa), &dfa, &s->integers));
     *out = s->integers;
     return FRIT_OK;
 }
@@ -246,7 +252,7 @@ static frit_status of_format(schema *s, json_t *value, language *out)
     *out = all;
     for (size_t i = 0; i < FRIT_COUNT(formats) && !s->ignore_formats && json_is_string(value); i++)
         if (strcmp(formats[i].name, json_string_value(value)) == 0)
-            return keep(s, frit_regex_language(&dfa, frit_str_of(formats[i].pattern), false), &dfa, out);
+            return keep(s, frit_regex_language(s->budget, &dfa, frit_str_of(formats[i].pattern), false), &dfa, out);
     return FRIT_OK;
 }
 
@@ -289,7 +295,7 @@ static frit_status of_number_keywords(schema *s, json_t *value, language *out)
     json_t *divisor = json_object_get(value, "multipleOf");
     frit_dfa dfa;
     if (!divisor) return FRIT_OK;
-    FRIT_TRY(keep(s, frit_number_multiples(divisor, &dfa), &dfa, &one));
+    FRIT_TRY(keep(s, frit_number_multiples(s->budget, divisor, &dfa), &dfa, &one));
     return and_language(s, out, one, TYPE_NUMBER);
 }
 
@@ -299,6 +305,7 @@ static frit_status of_schema(schema *s, json_t *value, const char *base, schema_
 
 static frit_status of_sub(schema *s, json_t *value, const char *base, schema_type type, language *out)
 {
+    FRIT_TRY(frit_budget_spend(s->budget, 100));
     if (++s->depth > SCHEMA_DEPTH)
         return frit_fail(FRIT_E_INVALID, "JSON schema: a subschema refers to itself without a value between");
     *out = json_is_false(value) ? none : all;
@@ -346,25 +353,12 @@ static frit_status of_if(schema *s, json_t *value, const char *base, schema_type
 
 static frit_status of_enum(schema *s, json_t *values, schema_type type, language *out)
 {
-    language any = none, one;
-    size_t i;
-    json_t *value;
-    if (type == TYPE_STRING) {   // all at once: lists are long
-        frit_nfa nfa = {0};
-        frit_dfa dfa;
-        const frit_fragment choices = frit_nfa_none(&nfa);
-        json_array_foreach(values, i, value) if (json_is_string(value)) frit_nfa_or(
-            &nfa, choices, frit_nfa_text(&nfa, (frit_str){json_string_value(value), json_string_length(value)}));
-        const frit_status status = frit_dfa_new(&dfa, &nfa, choices);
-        frit_nfa_free(&nfa);
-        FRIT_TRY(keep(s, status, &dfa, &any));
-        return and_language(s, out, any, type);
-    }
-    json_array_foreach(values, i, value)
-    {
-        FRIT_TRY(of_constant(s, value, type, &one));
-        FRIT_TRY(frit_language_combine(s, any, FRIT_DFA_OR, one, frit_language_universe(s, type), &any));
-    }
+    const size_t n = json_array_size(values);
+    json_t **items = frit_schema_alloc(s, n, sizeof *items);
+    language any;
+    if (!items) return frit_schema_no_memory(s);
+    for (size_t i = 0; i < n; i++) items[i] = json_array_get(values, i);
+    FRIT_TRY(of_constants(s, items, n, type, &any));
     return and_language(s, out, any, type);
 }
 
@@ -401,23 +395,47 @@ static frit_status of_schema(schema *s, json_t *value, const char *base, schema_
     return FRIT_OK;
 }
 
+static frit_status of_literal(schema *s, int32_t item, schema_type type, language *out)
+{
+    const literal *l = &s->literals[item];
+    const int32_t *sets = l->any, n = l->kind == LITERAL_ANY ? l->n_any : 0;
+    *out = l->languages.of[type];
+    if (l->languages.known[type]) return FRIT_OK;
+    *out = none;
+    if (l->kind == LITERAL_CONST) FRIT_TRY(of_constant(s, l->value, type, out));
+    if (l->kind == LITERAL_SCHEMA) FRIT_TRY(of_sub(s, l->value, l->base, type, out));
+    for (int32_t k = 0; k < n; k++) {
+        language part;
+        FRIT_TRY(frit_schema_language_of(s, sets[k], type, &part));
+        FRIT_TRY(frit_language_combine(s, *out, FRIT_DFA_OR, part, frit_language_universe(s, type), out));
+    }
+    known_languages *known = &s->literals[item].languages;   // the list may have moved
+    known->of[type] = *out;
+    known->known[type] = true;
+    return FRIT_OK;
+}
+
 frit_status frit_schema_language_of(schema *s, int32_t set_id, schema_type type, language *out)
 {
-    *out = set_id == SET_FALSE ? none : all;
-    if (set_id == SET_FALSE) return FRIT_OK;
-    for (int32_t i = 0; i < s->sets[set_id].n && out->kind != LANGUAGE_NONE; i++) {
-        const int32_t id = s->sets[set_id].literals[i];
-        const literal l = s->literals[id / 2];
-        language one = none;
-        if (l.kind == LITERAL_CONST) FRIT_TRY(of_constant(s, l.value, type, &one));
-        if (l.kind == LITERAL_SCHEMA) FRIT_TRY(of_sub(s, l.value, l.base, type, &one));
-        for (int32_t k = 0; l.kind == LITERAL_ANY && k < l.n_any; k++) {
-            language part;
-            FRIT_TRY(frit_schema_language_of(s, l.any[k], type, &part));
-            FRIT_TRY(frit_language_combine(s, one, FRIT_DFA_OR, part, frit_language_universe(s, type), &one));
-        }
-        if (id & 1) FRIT_TRY(negate(s, &one, type));
+    const int32_t n = s->sets[set_id].n, *literals = s->sets[set_id].literals;
+    int32_t i = 0;
+    *out = set_id == SET_FALSE ? none : s->sets[set_id].languages.of[type];
+    if (set_id == SET_FALSE || s->sets[set_id].languages.known[type]) return FRIT_OK;
+    FRIT_TRY(frit_budget_spend(s->budget, 8 + n));
+    *out = all;
+    const int32_t most = n > 1 ? frit_schema_set_known(s, set_id, n - 1) : -1;   // sets grow by one at a time
+    if (most >= 0 && s->sets[most].languages.known[type]) {
+        *out = s->sets[most].languages.of[type];
+        i = n - 1;
+    }
+    for (; i < n && out->kind != LANGUAGE_NONE; i++) {
+        language one;
+        FRIT_TRY(of_literal(s, literals[i] / 2, type, &one));
+        if (literals[i] & 1) FRIT_TRY(negate(s, &one, type));
         FRIT_TRY(and_language(s, out, one, type));
     }
+    known_languages *known = &s->sets[set_id].languages;
+    known->of[type] = *out;
+    known->known[type] = true;
     return FRIT_OK;
 }

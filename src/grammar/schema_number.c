@@ -73,6 +73,11 @@ static frit_fragment point(frit_nfa *nfa)
     return frit_nfa_bytes(nfa, '.', '.');
 }
 
+static frit_fragment digits_of_zero(frit_nfa *nfa, int32_t min)
+{
+    return frit_nfa_repeat(nfa, frit_nfa_bytes(nfa, '0', '0'), min, FRIT_NO_LIMIT);
+}
+
 static frit_fragment any_fraction(frit_nfa *nfa)
 {
     const frit_fragment dot = point(nfa);
@@ -100,29 +105,29 @@ static frit_status finish(frit_nfa *nfa, frit_fragment part, frit_dfa *out)
     return status;
 }
 
-frit_status frit_number_universe(frit_dfa *out)
+frit_status frit_number_universe(frit_budget *budget, frit_dfa *out)
 {
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = budget};
     frit_fragment part = sign(&nfa);
     part = frit_nfa_seq(&nfa, part, whole(&nfa, FRIT_NO_LIMIT));
     part = frit_nfa_seq(&nfa, part, any_fraction(&nfa));
     return finish(&nfa, part, out);
 }
 
-frit_status frit_number_integers(frit_dfa *out)
+frit_status frit_number_integers(frit_budget *budget, frit_dfa *out)
 {
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = budget};
     frit_fragment part = sign(&nfa);
     part = frit_nfa_seq(&nfa, part, whole(&nfa, FRIT_NO_LIMIT));
     frit_fragment zeros = point(&nfa);
-    zeros = frit_nfa_seq(&nfa, zeros, frit_nfa_repeat(&nfa, frit_nfa_bytes(&nfa, '0', '0'), 1, FRIT_NO_LIMIT));
+    zeros = frit_nfa_seq(&nfa, zeros, digits_of_zero(&nfa, 1));
     part = frit_nfa_seq(&nfa, part, maybe(&nfa, zeros));
     return finish(&nfa, part, out);
 }
 
-frit_status frit_number_nice(frit_dfa *out)
+frit_status frit_number_nice(frit_budget *budget, frit_dfa *out)
 {
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = budget};
     const frit_fragment all = frit_nfa_none(&nfa);
     for (int negative = 0; negative < 2; negative++) {
         frit_fragment part = frit_nfa_text(&nfa, frit_str_of(negative ? "-" : ""));
@@ -185,39 +190,55 @@ static frit_fragment magnitude_from(frit_nfa *nfa, const decimal *d, bool more)
     return frit_nfa_or(nfa, all, frit_nfa_seq(nfa, part, fraction_from(nfa, d->fraction, more)));
 }
 
-static frit_status magnitudes(const decimal *d, bool more, bool negative, frit_dfa *out)
+static frit_status magnitudes(frit_budget *budget, const decimal *d, bool more, bool negative, frit_dfa *out)
 {
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = budget};
     frit_fragment part = frit_nfa_text(&nfa, frit_str_of(negative ? "-" : ""));
     part = frit_nfa_seq(&nfa, part, magnitude_from(&nfa, d, more));
     return finish(&nfa, part, out);
 }
 
-frit_status frit_number_from(json_t *bound, bool more, frit_dfa *out)
+frit_status frit_number_from(frit_budget *budget, json_t *bound, bool more, frit_dfa *out)
 {
     decimal d;
     if (!read_decimal(bound, &d))
         return frit_fail(FRIT_E_UNSUPPORTED, "JSON schema: a bound of numbers has more than %d digits", MAX_DIGITS);
     frit_dfa far = {0}, universe = {0};
     if (d.negative) {   // all but negative numbers whose magnitude is larger
-        frit_status status = magnitudes(&d, !more, true, &far);
-        if (status == FRIT_OK) status = frit_number_universe(&universe);
+        frit_status status = magnitudes(budget, &d, !more, true, &far);
+        if (status == FRIT_OK) status = frit_number_universe(budget, &universe);
         if (status == FRIT_OK) status = frit_dfa_combine(out, &universe, FRIT_DFA_MINUS, &far);
         frit_dfa_free(&far);
         frit_dfa_free(&universe);
         return status;
     }
     const bool zero = d.whole[0] == '0' && d.fraction[0] == 0;
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = budget};
     frit_fragment part = frit_nfa_none(&nfa);
     frit_nfa_or(&nfa, part, magnitude_from(&nfa, &d, more));
     if (zero && !more) {   // -0, -0.0
         frit_fragment minus = frit_nfa_text(&nfa, frit_str_of("-0"));
         frit_fragment zeros = point(&nfa);
-        zeros = frit_nfa_seq(&nfa, zeros, frit_nfa_repeat(&nfa, frit_nfa_bytes(&nfa, '0', '0'), 1, FRIT_NO_LIMIT));
+        zeros = frit_nfa_seq(&nfa, zeros, digits_of_zero(&nfa, 1));
         part = frit_nfa_or(&nfa, part, frit_nfa_seq(&nfa, minus, maybe(&nfa, zeros)));
     }
     return finish(&nfa, part, out);
+}
+
+frit_status frit_number_equal(json_t *number, frit_nfa *nfa, frit_fragment any)
+{
+    decimal d;
+    if (!read_decimal(number, &d))
+        return frit_fail(FRIT_E_UNSUPPORTED, "JSON schema: a number has more than %d digits", MAX_DIGITS);
+    const bool zero = d.whole[0] == '0' && d.fraction[0] == 0;
+    frit_fragment part = zero ? sign(nfa) : frit_nfa_text(nfa, frit_str_of(d.negative ? "-" : ""));
+    part = frit_nfa_seq(nfa, part, frit_nfa_text(nfa, frit_str_of(d.whole)));
+    frit_fragment fraction = point(nfa);
+    fraction = frit_nfa_seq(nfa, fraction, frit_nfa_text(nfa, frit_str_of(d.fraction)));
+    fraction = frit_nfa_seq(nfa, fraction, digits_of_zero(nfa, d.fraction[0] ? 0 : 1));
+    if (!d.fraction[0]) fraction = maybe(nfa, fraction);
+    frit_nfa_or(nfa, any, frit_nfa_seq(nfa, part, fraction));
+    return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------------- multiples
@@ -249,7 +270,7 @@ static void add_remainders(frit_nfa *nfa, int32_t base, int32_t m, int32_t place
     }
 }
 
-frit_status frit_number_multiples(json_t *divisor, frit_dfa *out)
+frit_status frit_number_multiples(frit_budget *budget, json_t *divisor, frit_dfa *out)
 {
     decimal d;
     if (!read_decimal(divisor, &d) || d.negative || (d.whole[0] == '0' && d.fraction[0] == 0))
@@ -260,7 +281,7 @@ frit_status frit_number_multiples(json_t *divisor, frit_dfa *out)
     for (const char *at = d.fraction; *at && m <= MAX_REMAINDERS; at++) m = m * 10 + (*at - '0');
     if (m > MAX_REMAINDERS || places > 20)
         return frit_fail(FRIT_E_UNSUPPORTED, "JSON schema: multipleOf needs more than %d states", MAX_REMAINDERS);
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = budget};
     frit_fragment part = sign(&nfa);
     const frit_fragment body = frit_nfa_none(&nfa);
     const int32_t base = nfa.n_states;
@@ -270,7 +291,7 @@ frit_status frit_number_multiples(json_t *divisor, frit_dfa *out)
     part = frit_nfa_seq(&nfa, part, body);
     frit_dfa rough = {0}, universe = {0};
     frit_status status = finish(&nfa, part, &rough);
-    if (status == FRIT_OK) status = frit_number_universe(&universe);
+    if (status == FRIT_OK) status = frit_number_universe(budget, &universe);
     if (status == FRIT_OK) status = frit_dfa_combine(out, &rough, FRIT_DFA_AND, &universe);
     frit_dfa_free(&rough);
     frit_dfa_free(&universe);

@@ -8,14 +8,9 @@
 
 #include <stdlib.h>
 
-enum { MAX_CLASSES = 64, MAX_WITNESSES = 8, MAX_NODES = 120000, MAX_ANY_ORDER = 10, MAX_CHOICES = 10, FEW_NAMES = 6 };
+enum { MAX_CLASSES = 64, MAX_WITNESSES = 8, MAX_NODES = SCHEMA_STATES, MAX_ANY_ORDER = 10, MAX_CHOICES = 10, FEW_NAMES = 6 };
 
 static const language no_keys = {.kind = LANGUAGE_NONE}, all_keys = {.kind = LANGUAGE_ALL};
-
-static frit_status fail_memory(void)
-{
-    return frit_fail_memory(sizeof(term), "a JSON schema");
-}
 
 frit_status frit_schema_rule_of(schema *s, int32_t set_id, int32_t *rule)
 {
@@ -23,13 +18,7 @@ frit_status frit_schema_rule_of(schema *s, int32_t set_id, int32_t *rule)
         char name[32];
         snprintf(name, sizeof name, "value %d", set_id);
         s->sets[set_id].rule = frit_draft_rule_new(s->draft, name);
-        if (s->n_queue == s->queue_room) {
-            const int32_t room = s->queue_room ? s->queue_room * 2 : 64;
-            int32_t *queue = realloc(s->queue, (size_t)room * sizeof *queue);
-            if (!queue) return fail_memory();
-            s->queue = queue;
-            s->queue_room = room;
-        }
+        FRIT_TRY(frit_schema_grow(s, &s->queue, s->n_queue, &s->queue_room, sizeof *s->queue));
         s->queue[s->n_queue++] = set_id;
     }
     *rule = s->sets[set_id].rule;
@@ -53,6 +42,7 @@ static bool may_be(schema *s, int32_t set_id, schema_type type)
         bool found = !values;
         size_t k;
         json_array_foreach(values, k, one) found |= type == TYPE_ARRAY ? json_is_array(one) : json_is_object(one);
+        if (frit_budget_spend(s->budget, 8 + (int64_t)json_array_size(values)) != FRIT_OK) return true;
         if (!found) return false;
     }
     return true;
@@ -121,13 +111,15 @@ static bool same_node(const node *a, const node *b)
 static frit_status reach(machine *m, node k, int32_t *state)
 {
     uint32_t at = 0;
+    FRIT_TRY(frit_budget_spend(m->s->budget, 8));
     if (m->n * 2 >= m->n_buckets) {
         const int32_t room = m->room ? m->room * 2 : 64;
+        FRIT_TRY(frit_budget_spend(m->s->budget, 8 * room));
         node *nodes = realloc(m->nodes, (size_t)room * sizeof *nodes);
         if (nodes) m->nodes = nodes;
         int32_t *buckets = realloc(m->buckets, (size_t)room * 2 * sizeof *buckets);
         if (buckets) m->buckets = buckets;
-        if (!nodes || !buckets) return fail_memory();
+        if (!nodes || !buckets) return frit_schema_no_memory(m->s);
         m->room = room;
         m->n_buckets = room * 2;
         memset(buckets, -1, (size_t)m->n_buckets * sizeof *buckets);
@@ -211,6 +203,7 @@ static frit_status add_comma(machine *m, node from)
 
 typedef struct key_class {   // keys about which the same claims are made
     const char *name;        // NULL: `keys`
+    uint32_t hash;           // of the name
     language keys;
     int32_t set;
     bool required;
@@ -221,7 +214,7 @@ typedef struct key_class {   // keys about which the same claims are made
 typedef struct object {
     machine m;
     const term *t;
-    key_class classes[MAX_CLASSES + 256];
+    key_class classes[MAX_CLASSES + SCHEMA_NAMES];
     int32_t n_names, n_classes;   // names come first
     int32_t n_until_required;     // in order: names up to the last one that must occur
     int32_t low, high;
@@ -230,18 +223,25 @@ typedef struct object {
     int32_t n_tracked;   // any order: the first so many names occur once at most
 } object;
 
-static frit_status add_name(object *o, const char *name)
+frit_status frit_schema_too_many_names(void)
 {
+    return frit_fail(FRIT_E_LIMIT, "JSON schema: an object has more than %d properties", SCHEMA_NAMES);
+}
+
+static frit_status add_name(object *o, const claim *c)
+{
+    FRIT_TRY(frit_budget_spend(o->m.s->budget, 4 + o->n_names));
     for (int32_t i = 0; i < o->n_names; i++)
-        if (strcmp(o->classes[i].name, name) == 0) return FRIT_OK;
-    if (o->n_names >= 256) return frit_fail(FRIT_E_LIMIT, "JSON schema: an object has more than 256 properties");
-    o->classes[o->n_names++] = (key_class){.name = name, .set = SET_TRUE, .member = -1};
+        if (o->classes[i].hash == c->hash && strcmp(o->classes[i].name, c->name) == 0) return FRIT_OK;
+    if (o->n_names >= SCHEMA_NAMES) return frit_schema_too_many_names();
+    o->classes[o->n_names++] = (key_class){.name = c->name, .hash = c->hash, .set = SET_TRUE, .member = -1};
     return FRIT_OK;
 }
 
-static bool claims_name(const claim *c, const char *name)
+static bool claims_name(const claim *c, const key_class *k)
 {
-    if (c->name) return strcmp(c->name, name) == 0;
+    const char *name = k->name;
+    if (c->name) return c->hash == k->hash && strcmp(c->name, name) == 0;
     return c->keys.kind == LANGUAGE_ALL ||
            (c->keys.kind == LANGUAGE_SOME && frit_dfa_accepts(c->keys.dfa, frit_str_of(name)));
 }
@@ -250,20 +250,21 @@ static frit_status find_names(object *o)
 {
     schema *s = o->m.s;
     for (int32_t i = 0; i < o->t->n; i++)
-        if (o->t->claims[i].name) FRIT_TRY(add_name(o, o->t->claims[i].name));
+        if (o->t->claims[i].name) FRIT_TRY(add_name(o, &o->t->claims[i]));
     for (int32_t i = 0; i < o->n_names; i++) {
         key_class *k = &o->classes[i];
         uint32_t bit = 1;
+        FRIT_TRY(frit_budget_spend(s->budget, o->t->n));
         for (int32_t c = 0; c < o->t->n; c++) {
             const claim *about = &o->t->claims[c];
-            if (about->kind == CLAIM_REQUIRED && strcmp(about->name, k->name) == 0) {
+            if (about->kind == CLAIM_REQUIRED && claims_name(about, k)) {
                 k->required = true;
                 o->n_until_required = i + 1;
             }
-            if (about->kind == CLAIM_KEYS && claims_name(about, k->name))
+            if (about->kind == CLAIM_KEYS && claims_name(about, k))
                 FRIT_TRY(frit_schema_set_and(s, k->set, about->set, &k->set));
             if (about->kind != CLAIM_SOME_KEY) continue;
-            if (claims_name(about, k->name)) k->witnesses |= bit;
+            if (claims_name(about, k)) k->witnesses |= bit;
             bit <<= 1;
         }
     }
@@ -294,7 +295,7 @@ static frit_status find_classes(object *o)
     schema *s = o->m.s;
     language names = no_keys;
     if (o->n_names > 0) {
-        frit_nfa nfa = {0};
+        frit_nfa nfa = {.budget = s->budget};
         frit_dfa dfa;
         const frit_fragment part = frit_nfa_none(&nfa);
         for (int32_t i = 0; i < o->n_names; i++)
@@ -455,7 +456,7 @@ static bool is_object_end(const object *o, const node *k)
 static frit_status object_part(schema *s, int32_t rule, const term *t, bool is_arguments, frit_fragment *part)
 {
     object *o = calloc(1, sizeof *o);
-    if (!o) return fail_memory();
+    if (!o) return frit_fail_memory(sizeof *o, "a JSON schema");
     o->m = (machine){.s = s, .rule = rule, .is_arguments = is_arguments};
     o->t = t;
     frit_status status = read_object(o);
@@ -482,7 +483,22 @@ typedef struct array {
     int32_t n_choices;
     int32_t n_counts;
     const claim *counts[MAX_WITNESSES];
+    // What items of index `known_at` are, by the claims that count them; -1: not yet known.
+    int32_t known_at, *known;
 } array;
+
+// Counts of which states cannot say all, before any is made.
+static frit_status refuse_many(const array *a)
+{
+    int64_t n = 1 + 2 * (int64_t)a->last;
+    for (int32_t i = 0; i < a->n_counts && n <= MAX_NODES; i++) {
+        const claim *c = a->counts[i];
+        const bool bounded = c->most != NO_END && (a->high == NO_END || c->most < a->high);
+        n = a->last > 0 ? n : n * (1 + (int64_t)(bounded ? c->most : c->least));
+    }
+    if (n <= MAX_NODES) return FRIT_OK;
+    return frit_fail(FRIT_E_LIMIT, "JSON schema: an array or object needs more than %d states", MAX_NODES);
+}
 
 static frit_status read_array(array *a)
 {
@@ -506,13 +522,14 @@ static frit_status read_array(array *a)
     if (a->low > a->last) a->last = a->low;
     if (a->high != NO_END && a->high > a->last) a->last = a->high;
     a->unique = a->unique && a->high > 1;
-    return FRIT_OK;
+    return refuse_many(a);
 }
 
 // What an item at an index must be, where the claims in `counted` count it.
 static frit_status item_set(const array *a, int32_t at, uint32_t counted, int32_t *out)
 {
     schema *s = a->m.s;
+    FRIT_TRY(frit_budget_spend(s->budget, a->t->n));
     *out = SET_TRUE;
     for (int32_t i = 0; i < a->t->n; i++) {
         const claim *c = &a->t->claims[i];
@@ -528,6 +545,22 @@ static frit_status item_set(const array *a, int32_t at, uint32_t counted, int32_
         }
         FRIT_TRY(frit_schema_set_and(s, *out, one, out));
     }
+    return FRIT_OK;
+}
+
+// The same, which is made once for each index.
+static frit_status known_item_set(array *a, int32_t at, uint32_t counted, int32_t *out)
+{
+    const size_t n = (size_t)1 << a->n_counts;
+    if (!a->known) {
+        a->known = frit_schema_alloc(a->m.s, n, sizeof *a->known);
+        a->known_at = -1;
+        if (!a->known) return frit_schema_no_memory(a->m.s);
+    }
+    if (a->known_at != at) memset(a->known, -1, n * sizeof *a->known);
+    a->known_at = at;
+    if (a->known[counted] < 0) FRIT_TRY(item_set(a, at, counted, &a->known[counted]));
+    *out = a->known[counted];
     return FRIT_OK;
 }
 
@@ -566,6 +599,7 @@ static frit_status add_choices(array *a, json_t *list, int32_t item)
     {
         bool known = false, empty;
         int32_t l, one;
+        FRIT_TRY(frit_budget_spend(s->budget, 16 * (int64_t)i));
         json_array_foreach(list, k, other) known |= k < i && same_value(value, other);
         if (known) continue;
         FRIT_TRY(frit_schema_literal(s, LITERAL_CONST, value, "", &l));
@@ -625,10 +659,11 @@ static frit_status add_items(array *a, node from)
     if (from.at >= a->high) return FRIT_OK;
     for (uint32_t counted = 0; counted < 1u << a->n_counts; counted++) {
         node to = from;
-        int32_t set_id, value, state;
+        int32_t set_id = SET_TRUE, value, state;
         bool empty;
+        FRIT_TRY(frit_budget_spend(s->budget, 2));
         if (!count_item(a, &from, counted, &to)) continue;
-        FRIT_TRY(item_set(a, from.at, counted, &set_id));
+        FRIT_TRY(known_item_set(a, from.at, counted, &set_id));
         FRIT_TRY(frit_schema_is_empty(s, set_id, &empty));
         if (empty) continue;
         to.at = from.at < a->last ? from.at + 1 : a->last;
@@ -703,7 +738,7 @@ static frit_status add_terms(schema *s, int32_t set_id, int32_t rule, schema_typ
 static frit_status end_rule(schema *s, int32_t rule, frit_fragment all)
 {
     frit_draft_define(s->draft, rule, all);
-    return s->arena.failed ? fail_memory() : frit_nfa_check(frit_draft_nfa(s->draft, rule));
+    return s->arena.failed ? frit_schema_no_memory(s) : frit_nfa_check(frit_draft_nfa(s->draft, rule));
 }
 
 frit_status frit_schema_define_as(schema *s, int32_t set_id, int32_t rule, const bool types[N_TYPES])

@@ -154,7 +154,7 @@ static frit_status nicer(schema *s, language *l)
     language both;
     if (s->complete || l->kind != LANGUAGE_SOME) return FRIT_OK;
     if (s->nice.kind == LANGUAGE_NONE) {
-        FRIT_TRY(frit_number_nice(&nice));
+        FRIT_TRY(frit_number_nice(s->budget, &nice));
         s->nice = frit_language_keep(s, &nice);
     }
     FRIT_TRY(frit_language_combine(s, *l, FRIT_DFA_AND, s->nice, frit_language_universe(s, TYPE_NUMBER), &both));

@@ -59,10 +59,10 @@ static frit_fragment escape_part(frit_nfa *nfa, bool zero)
     return all;
 }
 
-static frit_status make_character(frit_dfa *out, bool zero)
+static frit_status make_character(frit_budget *budget, frit_dfa *out, bool zero)
 {
     static const frit_range plain[] = {{' ', '!'}, {'#', '['}, {']', 0x10ffff}};
-    frit_nfa nfa = {0};
+    frit_nfa nfa = {.budget = budget};
     const frit_fragment one = frit_nfa_none(&nfa);
     frit_nfa_or(&nfa, one, frit_nfa_chars(&nfa, plain, FRIT_COUNT(plain)));
     const frit_fragment slash = frit_nfa_bytes(&nfa, '\\', '\\');
@@ -76,17 +76,12 @@ static frit_status make_character(frit_dfa *out, bool zero)
 
 frit_status frit_schema_counted_rule(schema *s, int32_t low, int32_t high, int32_t *rule)
 {
+    FRIT_TRY(frit_budget_spend(s->budget, s->n_counted));
     for (int32_t i = 0; i < s->n_counted; i++) {
         *rule = s->counted[i].rule;
         if (s->counted[i].low == low && s->counted[i].high == high) return FRIT_OK;
     }
-    if (s->n_counted == s->counted_room) {
-        const int32_t room = s->counted_room ? s->counted_room * 2 : 16;
-        counted_string *more = realloc(s->counted, (size_t)room * sizeof *more);
-        if (!more) return fail_memory();
-        s->counted = more;
-        s->counted_room = room;
-    }
+    FRIT_TRY(frit_schema_grow(s, &s->counted, s->n_counted, &s->counted_room, sizeof *s->counted));
     *rule = frit_draft_rule_new(s->draft, "string");
     if (*rule < 0) return s->draft->failed;
     s->counted[s->n_counted++] = (counted_string){low, high, *rule};
@@ -198,9 +193,15 @@ static void add_node(maker *m, int32_t next, bool ends)
 static frit_status make_table(maker *m, const counted_string *wanted, int32_t n)
 {
     const size_t n_states = (size_t)m->n_states, n_nodes = n_states / (size_t)m->stride + 1;
+    const size_t n_edges = n_nodes * ((size_t)m->one.n_edges + 1) + (size_t)n + 2;
+    const size_t bytes = n_states * (1 + sizeof *m->out.first) + n_edges * sizeof *m->out.edges;
+    FRIT_TRY(frit_budget_take(m->one.budget, bytes));
+    FRIT_TRY(frit_budget_spend(m->one.budget, (int64_t)n_edges + (int64_t)n * m->n_chains));
+    m->out.budget = m->one.budget;
+    m->out.bytes = bytes;
     m->out.first = malloc((n_states + 1) * sizeof *m->out.first);
     m->out.final = malloc(n_states);
-    m->out.edges = malloc((n_nodes * ((size_t)m->one.n_edges + 1) + (size_t)n + 2) * sizeof *m->out.edges);
+    m->out.edges = malloc(n_edges * sizeof *m->out.edges);
     if (!m->out.first || !m->out.final || !m->out.edges) return fail_memory();
     for (int32_t i = 0; i < n; i++) {
         begin_state(m, false);
@@ -250,7 +251,7 @@ frit_status frit_schema_define_counted(schema *s)
     if (s->n_counted == 0) return FRIT_OK;
     const int32_t rule = frit_draft_rule_new(s->draft, "strings");
     if (rule < 0) return s->draft->failed;
-    frit_status status = make_character(&m.one, s->complete);
+    frit_status status = make_character(s->budget, &m.one, s->complete);
     if (status == FRIT_OK) status = lay_out(&m, s->counted, s->n_counted, s->draft->n_table_states);
     if (status == FRIT_OK) status = make_table(&m, s->counted, s->n_counted);
     if (status == FRIT_OK) status = make_counter(&m, &counter);

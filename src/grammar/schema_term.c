@@ -6,25 +6,22 @@
 
 static const language no_keys = {.kind = LANGUAGE_NONE}, all_keys = {.kind = LANGUAGE_ALL};
 
-static frit_status fail_memory(void)
-{
-    return frit_fail_memory(sizeof(term), "a JSON schema");
-}
-
 // ------------------------------------------------------------------------------------- lists of terms
 
 static frit_status add_term(schema *s, terms *list, term t)
 {
-    if (list->n >= SCHEMA_TERMS || ++s->work > SCHEMA_WORK)
+    if (list->n >= SCHEMA_TERMS)
         return frit_fail(FRIT_E_LIMIT, "JSON schema: a value has more than %d alternatives", SCHEMA_TERMS);
+    FRIT_TRY(frit_budget_spend(s->budget, 8));
     if (list->n == list->room) {
         const int32_t room = list->room ? list->room * 2 : 4;
-        term *items = frit_arena_new(&s->arena, term, (size_t)room);
-        if (!items) return fail_memory();
+        term *items = frit_schema_alloc(s, (size_t)room, sizeof *items);
+        if (!items) return frit_schema_no_memory(s);
         if (list->n > 0) memcpy(items, list->items, (size_t)list->n * sizeof *items);
         list->items = items;
         list->room = room;
     }
+    t.room = t.n;
     list->items[list->n++] = t;
     return FRIT_OK;
 }
@@ -37,13 +34,26 @@ static frit_status one_term(schema *s, terms *out)
     return add_term(s, out, empty_term);
 }
 
+static uint32_t hash_name(const char *name)
+{
+    uint32_t h = 2166136261u;
+    for (; *name; name++) h = (h ^ (unsigned char)*name) * 16777619u;
+    return h;
+}
+
 static frit_status add_claim(schema *s, term *t, claim c)
 {
-    claim *claims = frit_arena_new(&s->arena, claim, (size_t)t->n + 1);
-    if (!claims) return fail_memory();
-    if (t->n > 0) memcpy(claims, t->claims, (size_t)t->n * sizeof *claims);
-    claims[t->n++] = c;
-    t->claims = claims;
+    FRIT_TRY(frit_budget_spend(s->budget, 4));
+    if (t->n == t->room) {
+        const int32_t room = 2 * t->n + 2;
+        claim *claims = frit_schema_alloc(s, (size_t)room, sizeof *claims);
+        if (!claims) return frit_schema_no_memory(s);
+        if (t->n > 0) memcpy(claims, t->claims, (size_t)t->n * sizeof *claims);
+        t->claims = claims;
+        t->room = room;
+    }
+    if (c.name) c.hash = hash_name(c.name);
+    t->claims[t->n++] = c;
     return FRIT_OK;
 }
 
@@ -53,9 +63,15 @@ static frit_status unite(schema *s, terms *a, const terms *b)
     return FRIT_OK;
 }
 
-static bool has_key(const claim *c, const char *name)
+static bool same_name(const claim *a, const claim *b)
 {
-    if (c->name) return strcmp(c->name, name) == 0;
+    return a->hash == b->hash && strcmp(a->name, b->name) == 0;
+}
+
+static bool has_key(const claim *c, const claim *named)
+{
+    const char *name = named->name;
+    if (c->name) return same_name(c, named);
     return c->keys.kind == LANGUAGE_ALL ||
            (c->keys.kind == LANGUAGE_SOME && frit_dfa_accepts(c->keys.dfa, frit_str_of(name)));
 }
@@ -72,16 +88,19 @@ static frit_status is_dead(schema *s, const term *t, bool *dead)
         if (c->low > low[k]) low[k] = c->low;
         if (c->high < high[k]) high[k] = c->high;
     }
+    FRIT_TRY(frit_budget_spend(s->budget, t->n));
     *dead = low[0] > high[0] || low[1] > high[1];
     for (int32_t i = 0; i < t->n && !*dead; i++) {
         if (t->claims[i].kind != CLAIM_REQUIRED) continue;
+        FRIT_TRY(frit_budget_spend(s->budget, t->n));
         int32_t all = SET_TRUE;
         for (int32_t k = 0; k < t->n; k++)
-            if (t->claims[k].kind == CLAIM_KEYS && has_key(&t->claims[k], t->claims[i].name))
+            if (t->claims[k].kind == CLAIM_KEYS && has_key(&t->claims[k], &t->claims[i]))
                 FRIT_TRY(frit_schema_set_and(s, all, t->claims[k].set, &all));
         FRIT_TRY(frit_schema_is_empty(s, all, dead));
     }
     for (int32_t at = 0; at < low[1] && at < 4 && !*dead; at++) {
+        FRIT_TRY(frit_budget_spend(s->budget, t->n));
         int32_t all = SET_TRUE;
         for (int32_t k = 0; k < t->n; k++)
             if (t->claims[k].kind == CLAIM_ITEMS && t->claims[k].low <= at && at < t->claims[k].high)
@@ -101,17 +120,34 @@ static frit_status set_or(schema *s, int32_t a, int32_t b, int32_t *out)
     return frit_schema_set_one(s, l, out);
 }
 
+// Adds a claim to a term whose claims are its own, where none says so already. Claims about the same name are one.
+static frit_status put_claim(schema *s, term *t, const claim *c, int32_t n_others)
+{
+    const bool of_name = c->name && (c->kind == CLAIM_REQUIRED || c->kind == CLAIM_KEYS);
+    for (int32_t i = 0; i < n_others && of_name; i++) {
+        claim *other = &t->claims[i];
+        if (other->kind != c->kind || !other->name || !same_name(other, c)) continue;
+        return c->kind == CLAIM_KEYS ? frit_schema_set_and(s, other->set, c->set, &other->set) : FRIT_OK;
+    }
+    t->claims[t->n++] = *c;
+    return FRIT_OK;
+}
+
 static frit_status join(schema *s, const term *a, const term *b, term *out)
 {
     *out = *a;
-    if (b->n > 0) {
-        claim *claims = frit_arena_new(&s->arena, claim, (size_t)(a->n + b->n));
-        if (!claims) return fail_memory();
-        if (a->n > 0) memcpy(claims, a->claims, (size_t)a->n * sizeof *claims);
-        memcpy(claims + a->n, b->claims, (size_t)b->n * sizeof *claims);
-        out->claims = claims;
-        out->n = a->n + b->n;
+    if (a->n == 0) {
+        out->claims = b->claims;
+        out->n = b->n;
+    } else if (b->n > 0) {
+        const int32_t room = a->n + b->n;
+        FRIT_TRY(frit_budget_spend(s->budget, room + (int64_t)a->n * b->n));
+        out->claims = frit_schema_alloc(s, (size_t)room, sizeof *out->claims);
+        if (!out->claims) return frit_schema_no_memory(s);
+        memcpy(out->claims, a->claims, (size_t)a->n * sizeof *out->claims);
+        for (int32_t i = 0; i < b->n; i++) FRIT_TRY(put_claim(s, out, &b->claims[i], a->n));
     }
+    out->room = out->n;
     if (b->seen_items > out->seen_items) out->seen_items = b->seen_items;
     FRIT_TRY(set_or(s, a->seen_if, b->seen_if, &out->seen_if));
     return frit_language_strings(s, a->seen_keys, FRIT_DFA_OR, b->seen_keys, &out->seen_keys);
@@ -125,6 +161,7 @@ static frit_status product(schema *s, terms *a, const terms *b)
         for (int32_t k = 0; k < b->n; k++) {
             term t;
             bool dead = false;
+            FRIT_TRY(frit_budget_spend(s->budget, 16));
             FRIT_TRY(join(s, &a->items[i], &b->items[k], &t));
             if (b->items[k].n > 0 && a->items[i].n > 0) FRIT_TRY(is_dead(s, &t, &dead));
             if (!dead) FRIT_TRY(add_term(s, &out, t));
@@ -246,6 +283,7 @@ static frit_status constants(schema *s, json_t *const *values, size_t n, schema_
 {
     *out = (terms){0};
     if (negated) FRIT_TRY(one_term(s, out));
+    FRIT_TRY(frit_budget_spend(s->budget, (int64_t)n));
     for (size_t i = 0; i < n; i++) {
         term t;
         if (!is_container(values[i], type)) continue;
@@ -263,6 +301,8 @@ static frit_status constants(schema *s, json_t *const *values, size_t n, schema_
 
 // ------------------------------------------------------------------------------------- keywords of one schema
 
+enum { MAX_TYPES = 64 };   // that a list may have, some of them twice
+
 bool frit_schema_types(json_t *value, bool types[N_TYPES], bool *integer)
 {
     static const struct {
@@ -271,6 +311,7 @@ bool frit_schema_types(json_t *value, bool types[N_TYPES], bool *integer)
     } names[] = {{"null", TYPE_NULL},     {"boolean", TYPE_TRUE}, {"boolean", TYPE_FALSE}, {"number", TYPE_NUMBER},
                  {"string", TYPE_STRING}, {"array", TYPE_ARRAY},  {"object", TYPE_OBJECT}};
     const size_t n = json_is_array(value) ? json_array_size(value) : 1;
+    if (n > MAX_TYPES) return false;
     memset(types, 0, N_TYPES * sizeof *types);
     *integer = false;
     for (size_t i = 0; i < n; i++) {
@@ -295,6 +336,9 @@ static bool is_type(json_t *name)
 frit_status frit_schema_bad_type(json_t *value)
 {
     size_t i = 0;
+    if (json_array_size(value) > MAX_TYPES)
+        return frit_fail(FRIT_E_INVALID, "JSON schema: 'type' has %zu items; expected at most 7",
+                         json_array_size(value));
     while (json_is_array(value) && i + 1 < json_array_size(value) && is_type(json_array_get(value, i))) i++;
     const char *name = json_string_value(json_is_array(value) ? json_array_get(value, i) : value);
     return frit_fail(FRIT_E_INVALID,
@@ -321,6 +365,9 @@ static frit_status object_claims(schema *s, json_t *value, const char *base, ter
     size_t i;
     int32_t one, low, high;
     language known = no_keys, keys;
+    if (json_object_size(json_object_get(value, "properties")) > SCHEMA_NAMES ||
+        json_array_size(json_object_get(value, "required")) > SCHEMA_NAMES)
+        return frit_schema_too_many_names();
     json_object_foreach(json_object_get(value, "properties"), name, sub)
     {
         FRIT_TRY(frit_schema_set_of(s, sub, base, &one));
@@ -328,7 +375,7 @@ static frit_status object_claims(schema *s, json_t *value, const char *base, ter
     }
     json_t *properties = json_object_get(value, "properties"), *others = json_object_get(value, "additionalProperties");
     if (json_object_size(properties) > 0) {   // all names at once
-        frit_nfa nfa = {0};
+        frit_nfa nfa = {.budget = s->budget};
         frit_dfa dfa;
         const frit_fragment names = frit_nfa_none(&nfa);
         json_object_foreach(properties, name, sub) frit_nfa_or(&nfa, names, frit_nfa_text(&nfa, frit_str_of(name)));
@@ -369,6 +416,9 @@ static frit_status object_claims(schema *s, json_t *value, const char *base, ter
 static frit_status array_claims(schema *s, json_t *value, const char *base, term *t)
 {
     json_t *prefix = json_object_get(value, "prefixItems"), *items = json_object_get(value, "items"), *sub;
+    if (json_array_size(prefix) > SCHEMA_STATES)
+        return frit_fail(FRIT_E_LIMIT, "JSON schema: 'prefixItems' has %zu items; expected at most %d",
+                         json_array_size(prefix), SCHEMA_STATES);
     const int32_t n = (int32_t)json_array_size(prefix);
     size_t i;
     int32_t one, low, high;
@@ -427,6 +477,7 @@ static frit_status expand_sub(schema *s, const place *p, json_t *value, bool neg
     if (json_is_boolean(value)) return json_is_true(value) != negated ? one_term(s, out) : FRIT_OK;
     if (!json_is_object(value))
         return frit_fail(FRIT_E_INVALID, "JSON schema: found a subschema that is neither an object nor true or false");
+    FRIT_TRY(frit_budget_spend(s->budget, 200));
     if (++s->depth > SCHEMA_DEPTH)
         return frit_fail(FRIT_E_INVALID, "JSON schema: a subschema refers to itself without a value between");
     const frit_status status =
@@ -455,14 +506,15 @@ static frit_status expand_all_of(schema *s, const place *p, json_t *list, bool n
 static frit_status are_disjoint(schema *s, const place *p, json_t *list, bool *disjoint)
 {
     const size_t n = json_array_size(list);
+    terms *all = frit_schema_alloc(s, n, sizeof *all);
+    if (!all) return frit_schema_no_memory(s);
     *disjoint = true;
+    for (size_t i = 0; i < n; i++) FRIT_TRY(expand_sub(s, p, json_array_get(list, i), false, &all[i]));
     for (size_t i = 0; i < n && *disjoint; i++) {
         for (size_t k = i + 1; k < n && *disjoint; k++) {
-            terms a, b;
-            FRIT_TRY(expand_sub(s, p, json_array_get(list, i), false, &a));
-            FRIT_TRY(expand_sub(s, p, json_array_get(list, k), false, &b));
-            FRIT_TRY(product(s, &a, &b));
-            *disjoint = a.n == 0;
+            terms both = all[i];
+            FRIT_TRY(product(s, &both, &all[k]));
+            *disjoint = both.n == 0;
         }
     }
     return FRIT_OK;
@@ -589,8 +641,8 @@ static frit_status expand_part(schema *s, const place *p, int i, bool negated, b
         return constants(s, &value, 1, p->type, negated, out);
     default: {
         const size_t n = json_array_size(value);
-        json_t **values = frit_arena_new(&s->arena, json_t *, n + 1);
-        if (!values) return fail_memory();
+        json_t **values = frit_schema_alloc(s, n + 1, sizeof *values);
+        if (!values) return frit_schema_no_memory(s);
         for (size_t k = 0; k < n; k++) values[k] = json_array_get(value, k);
         return constants(s, values, n, p->type, negated, out);
     }

@@ -129,27 +129,30 @@ static bool starts_with(frit_str text, frit_str part)
     return text.len >= part.len && memcmp(text.ptr, part.ptr, part.len) == 0;
 }
 
-static bool contains(frit_str text, frit_str part)
+// Charged to the budget, which fails later where it is used up.
+static bool contains(const tags *t, frit_str text, frit_str part)
 {
+    const int64_t steps = text.len < part.len ? 1 : 1 + (int64_t)((text.len - part.len + 1) * (part.len + 16) / 16);
+    if (frit_budget_spend(&t->draft->budget, steps) != FRIT_OK) return false;
     for (size_t i = 0; i + part.len <= text.len; i++)
         if (memcmp(text.ptr + i, part.ptr, part.len) == 0) return true;
     return false;
 }
 
-static bool overlaps(frit_str a, frit_str b)   // one contains the other
+static bool overlaps(const tags *t, frit_str a, frit_str b)   // one contains the other
 {
-    return contains(a, b) || contains(b, a);
+    return contains(t, a, b) || contains(t, b, a);
 }
 
 // Those of a that overlap with none of b; the caller frees the items of *out.
-static frit_status leave_out(marks a, marks b, marks *out)
+static frit_status leave_out(const tags *t, marks a, marks b, marks *out)
 {
     frit_str *kept = calloc((size_t)a.n + 1, sizeof *kept);
     *out = (marks){kept, 0};
     if (!kept) return frit_fail_memory((size_t)a.n * sizeof *kept, "structural tags");
     for (int i = 0; i < a.n; i++) {
         bool is_kept = true;
-        for (int k = 0; k < b.n; k++) is_kept = is_kept && !overlaps(a.items[i], b.items[k]);
+        for (int k = 0; k < b.n; k++) is_kept = is_kept && !overlaps(t, a.items[i], b.items[k]);
         if (is_kept) kept[out->n++] = a.items[i];
     }
     return FRIT_OK;
@@ -248,7 +251,7 @@ static frit_status add_any_text(tags *t, const json_t *format, marks without, in
     frit_dfa dfa;
     marks all;
     frit_status status = read_excluded(t, format, without, &all);
-    if (status == FRIT_OK) status = add_dfa(t, frit_text_without(&dfa, all.items, all.n), &dfa, rule);
+    if (status == FRIT_OK) status = add_dfa(t, frit_text_without(&t->draft->budget, &dfa, all.items, all.n), &dfa, rule);
     free((frit_str *)(uintptr_t)all.items);
     return status;
 }
@@ -303,12 +306,12 @@ static frit_status add_text_until(tags *t, const json_t *content, marks ends, ma
 {
     frit_dfa until, others, both = {0};
     marks around, all = {0};
-    frit_status status = leave_out(without, ends, &around);
+    frit_status status = leave_out(t, without, ends, &around);
     if (status == FRIT_OK) status = read_excluded(t, content, around, &all);
     free((frit_str *)(uintptr_t)around.items);
-    if (status == FRIT_OK) status = frit_text_until(&until, ends.items, ends.n);
+    if (status == FRIT_OK) status = frit_text_until(&t->draft->budget, &until, ends.items, ends.n);
     if (status == FRIT_OK && all.n > 0) {
-        status = frit_text_without(&others, all.items, all.n);
+        status = frit_text_without(&t->draft->budget, &others, all.items, all.n);
         if (status == FRIT_OK) {
             status = frit_dfa_combine(&both, &until, FRIT_DFA_AND, &others);
             frit_dfa_free(&others);
@@ -440,7 +443,7 @@ static frit_status check_triggers(const tags *t, frit_str *triggers, int *n)
     for (int i = 0; i < *n; i++) {
         bool is_new = true;
         for (int k = 0; k < n_kept; k++) {
-            const bool longer = contains(triggers[i], triggers[k]), shorter = contains(triggers[k], triggers[i]);
+            const bool longer = contains(t, triggers[i], triggers[k]), shorter = contains(t, triggers[k], triggers[i]);
             if (longer && shorter) is_new = false;
             if (longer == shorter) continue;
             const frit_str outer = triggers[longer ? i : k], inner = triggers[longer ? k : i];
@@ -458,6 +461,7 @@ static frit_status check_triggers(const tags *t, frit_str *triggers, int *n)
 static frit_status find_triggers(const tags *t, const frit_str *triggers, int n_triggers, const char *name, tag *all,
                                  size_t n)
 {
+    FRIT_TRY(frit_budget_spend(&t->draft->budget, 2 * (int64_t)n * n_triggers));
     for (size_t i = 0; i < n; i++) {
         all[i].trigger = -1;
         for (int k = 0; k < n_triggers; k++)
@@ -478,7 +482,7 @@ static frit_status find_triggers(const tags *t, const frit_str *triggers, int n_
 
 // Triggers, each with the call of what follows it, and marks that no text has. Those that overlap with a trigger are
 // left out: it goes before.
-static frit_status add_until_trigger(marks triggers, const int32_t *rests, marks without, frit_dfa *out)
+static frit_status add_until_trigger(tags *t, marks triggers, const int32_t *rests, marks without, frit_dfa *out)
 {
     marks all;
     FRIT_TRY(join(triggers, without, &all));
@@ -488,12 +492,12 @@ static frit_status add_until_trigger(marks triggers, const int32_t *rests, marks
     for (int i = 0; symbols && i < triggers.n; i++) symbols[i] = FRIT_CALL + rests[i];
     for (int i = triggers.n; symbols && i < all.n; i++) {
         bool is_reached = true;
-        for (int k = 0; k < n; k++) is_reached = is_reached && !overlaps(items[k], items[i]);
+        for (int k = 0; k < n; k++) is_reached = is_reached && !overlaps(t, items[k], items[i]);
         if (!is_reached) continue;
         symbols[n] = FRIT_NO_SYMBOL;
         items[n++] = items[i];
     }
-    const frit_status status = symbols ? frit_text_until_each(out, items, symbols, n)
+    const frit_status status = symbols ? frit_text_until_each(&t->draft->budget, out, items, symbols, n)
                                        : frit_fail_memory((size_t)all.n * sizeof *symbols, "structural tags");
     free(symbols);
     free(items);
@@ -513,9 +517,9 @@ static frit_status add_free(tags *t, const triggered *g, marks without, int32_t 
     frit_dfa until, plain;
     marks none;
     FRIT_TRY(join(g->triggers, without, &none));
-    frit_status status = add_until_trigger(g->triggers, g->rests, without, &until);
+    frit_status status = add_until_trigger(t, g->triggers, g->rests, without, &until);
     if (status == FRIT_OK) {
-        status = frit_text_without(&plain, none.items, none.n);
+        status = frit_text_without(&t->draft->budget, &plain, none.items, none.n);
         if (status != FRIT_OK) frit_dfa_free(&until);
     }
     free((frit_str *)(uintptr_t)none.items);
@@ -638,12 +642,15 @@ frit_status frit_tags_add_text(frit_draft *draft, frit_str text, const frit_tags
     if (text.len > FRIT_GRAMMAR_TEXT)
         return frit_fail(FRIT_E_LIMIT, "the structural tag has %zu bytes; expected at most %d", text.len,
                          FRIT_GRAMMAR_TEXT);
+    const size_t bytes = frit_json_bytes(text);   // held while the tags are compiled
+    FRIT_TRY(frit_budget_take(&draft->budget, bytes));
     json_t *root = json_loadb(text.ptr, text.len, 0, &error);   // no text of an answer has the character zero
     if (!root)
         return frit_fail(FRIT_E_INVALID, "structural tag, line %d, column %d: %s", error.line, error.column,
                          error.text);
     const frit_status status = add_all(&t, root, rule);
     json_decref(root);
+    frit_budget_give(&draft->budget, bytes);
     return status;
 }
 

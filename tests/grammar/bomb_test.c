@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Grammars that are made to take time or memory: each ends within a second and 100 MB, with an error or with the right
-// answer. Each runs in a process of its own, whose time and memory the system counts.
+// answer. Each runs in a process of its own, whose time and memory the system counts. All stay within the budget of
+// steps. With --compile KIND FILE: what one costs, for bombs.py.
 #include "support/support.h"
 
 #include "grammar/match.h"
@@ -10,12 +11,12 @@
 #include <unistd.h>
 
 enum { MOST_SECONDS = 1, MOST_BYTES = 100 << 20 };
-enum { REFUSED = 10, FITS, DOES_NOT_FIT, NO_ROOM };   // what a process ends with
+enum { REFUSED = 10, FITS, DOES_NOT_FIT, NO_ROOM, OVER_BUDGET };   // what a process ends with
 
-typedef enum kind { GBNF, REGEX, SCHEMA } kind;
+enum kind { GBNF, REGEX, SCHEMA, TAGS };
 
 typedef struct bomb {
-    kind kind;
+    enum kind kind;
     const char *name;
     void (*write)(frit_buf *text);   // the grammar
     const char *part;                // the text is so many of these
@@ -183,6 +184,111 @@ static void schema_patterns(frit_buf *t)
     frit_buf_text(t, "]}");
 }
 
+static void schema_properties(frit_buf *t)
+{
+    frit_buf_text(t, "{\"type\": \"object\", \"properties\": {");
+    for (int i = 0; i < 20000; i++) frit_buf_printf(t, "%s\"p%d\": {\"type\": \"integer\"}", i ? ", " : "", i);
+    frit_buf_text(t, "}}");
+}
+
+static void schema_required(frit_buf *t)
+{
+    frit_buf_text(t, "{\"required\": [");
+    for (int i = 0; i < 20000; i++) frit_buf_printf(t, "%s\"p%d\"", i ? ", " : "", i);
+    frit_buf_text(t, "]}");
+}
+
+static void schema_all_of_properties(frit_buf *t)
+{
+    frit_buf_text(t, "{\"allOf\": [");
+    for (int i = 0; i < 4000; i++)
+        frit_buf_printf(t, "%s{\"properties\": {\"p%d\": {\"type\": \"integer\"}}}", i ? ", " : "", i);
+    frit_buf_text(t, "]}");
+}
+
+static void append_conditions(frit_buf *t, int n, const char *format)
+{
+    frit_buf_text(t, "{\"allOf\": [");
+    for (int i = 0; i < n; i++) {
+        frit_buf_printf(t, "%s{\"if\": {\"properties\": {\"a\": {\"const\": %d}}, \"required\": [\"a\"]}, \"then\": {",
+                        i ? "," : "", i);
+        frit_buf_printf(t, format, i);
+        frit_buf_text(t, "}}");
+    }
+    frit_buf_text(t, "]}");
+}
+
+static void schema_conditions(frit_buf *t)
+{
+    append_conditions(t, 300, "\"properties\": {\"b\": {\"const\": %d}}");
+}
+
+static void schema_80_conditions(frit_buf *t)
+{
+    append_conditions(t, 80, "\"required\": [\"b%d\"]");
+}
+
+static void schema_few_conditions(frit_buf *t)
+{
+    append_conditions(t, 20, "\"properties\": {\"b\": {\"const\": %d}}");
+}
+
+static void schema_contains(frit_buf *t)
+{
+    frit_buf_text(t, "{\"type\": \"array\", \"allOf\": [");
+    for (int i = 0; i < 8; i++)
+        frit_buf_printf(t, "%s{\"contains\": {\"const\": %d}, \"minContains\": 50, \"maxContains\": 100}", i ? "," : "",
+                        i);
+    frit_buf_text(t, "]}");
+}
+
+static void schema_few_contains(frit_buf *t)
+{
+    frit_buf_text(t, "{\"type\": \"array\", \"allOf\": [");
+    for (int i = 0; i < 8; i++)
+        frit_buf_printf(t, "%s{\"contains\": {\"const\": %d}, \"minContains\": 1, \"maxContains\": 2}", i ? "," : "", i);
+    frit_buf_text(t, "]}");
+}
+
+static void schema_web(frit_buf *t)
+{
+    frit_buf_text(t, "{\"$ref\": \"#/$defs/d0\", \"$defs\": {");
+    for (int i = 0; i < 50; i++)
+        frit_buf_printf(t, "\"d%d\": {\"allOf\": [{\"$ref\": \"#/$defs/d%d\"}, {\"$ref\": \"#/$defs/d%d\"}]}, ", i,
+                        i + 1, i + 1);
+    frit_buf_text(t, "\"d50\": {\"type\": \"object\"}}}");
+}
+
+static void schema_letters(frit_buf *t)
+{
+    frit_buf_text(t, "{\"type\": \"string\", \"pattern\": \"");
+    append_many(t, "\\\\p{L}\\\\p{Lu}", 10000);
+    frit_buf_text(t, "\"}");
+}
+
+static void schema_enum(frit_buf *t)
+{
+    frit_buf_text(t, "{\"enum\": [0");
+    for (int i = 1; i < 100000; i++) frit_buf_printf(t, ", %d", i);
+    frit_buf_text(t, "]}");
+}
+
+static void schema_empty(frit_buf *t)
+{
+    frit_buf_text(t, "{\"anyOf\": [{}");
+    append_many(t, ",{}", 1000000);
+    frit_buf_text(t, "]}");
+}
+
+static void tags_of_schemas(frit_buf *t)
+{
+    frit_buf_text(t, "{\"triggers\": [\"<\"], \"structures\": [");
+    for (int i = 0; i < 2000; i++)
+        frit_buf_printf(t, "%s{\"begin\": \"<%d>\", \"schema\": {\"pattern\": \"[ab]*a[ab]{9}%d\"}, \"end\": \"</>\"}",
+                        i ? "," : "", i, i);
+    frit_buf_text(t, "]}");
+}
+
 static const bomb bombs[] = {
     {GBNF, "10,000 groups in each other", gbnf_deep, "a", 1, FITS, false},
     {GBNF, "10,000 rules in each other", gbnf_chain, "a", 10000, FITS, false},
@@ -209,18 +315,46 @@ static const bomb bombs[] = {
     {SCHEMA, "a million characters", schema_lengths, "a", 1, DOES_NOT_FIT, false},
     {SCHEMA, "a million items", schema_items, "{", 1, DOES_NOT_FIT, false},
     {SCHEMA, "patterns whose lengths have a large common multiple", schema_patterns, "1", 1, DOES_NOT_FIT, false},
+    {SCHEMA, "20,000 properties", schema_properties, "{", 1, FITS, false},
+    {SCHEMA, "20,000 required names", schema_required, "{", 1, FITS, false},
+    {SCHEMA, "4,000 parts with a property", schema_all_of_properties, "{", 1, FITS, false},
+    {SCHEMA, "300 conditions", schema_conditions, "{", 1, FITS, false},
+    {SCHEMA, "80 conditions with names of their own", schema_80_conditions, "{", 1, FITS, false},
+    {SCHEMA, "20 conditions", schema_few_conditions, "{", 1, FITS, true},
+    {SCHEMA, "8 counts of 100 items", schema_contains, "[", 1, FITS, false},
+    {SCHEMA, "8 counts of 2 items", schema_few_contains, "[", 1, FITS, true},
+    {SCHEMA, "2^50 references", schema_web, "{", 1, FITS, false},
+    {SCHEMA, "20,000 classes of letters", schema_letters, "\"", 1, FITS, false},
+    {SCHEMA, "100,000 numbers", schema_enum, "1", 5, FITS, true},
+    {SCHEMA, "a million empty subschemas", schema_empty, "{", 1, FITS, false},
+    {TAGS, "2,000 tags with schemas", tags_of_schemas, "a", 100, FITS, false},
 };
 
 // ------------------------------------------------------------------------------- running
 
-static frit_status compile(const bomb *b, frit_automaton **out)
+static const char *const kinds[] = {"gbnf", "regex", "schema", "tags"};
+
+static frit_status compile_text(enum kind what, frit_str text, const frit_budget *budget, frit_automaton **out,
+                                int64_t *steps)
+{
+    frit_draft draft = {.budget = *budget};
+    int32_t rule;
+    frit_status status = what == GBNF     ? frit_gbnf_add(&draft, text, NULL, &rule)
+                         : what == REGEX  ? frit_regex_add(&draft, text, &rule)
+                         : what == SCHEMA ? frit_schema_add_text(&draft, text, NULL, NULL, &rule)
+                                          : frit_tags_add_text(&draft, text, NULL, &rule);
+    *out = NULL;
+    if (status == FRIT_OK) status = frit_automaton_compile(out, &draft, rule);
+    *steps = draft.budget.steps;
+    frit_draft_free(&draft);
+    return status;
+}
+
+static frit_status compile(const bomb *b, const frit_budget *budget, frit_automaton **out, int64_t *steps)
 {
     frit_buf text = {0};
     b->write(&text);
-    const frit_str str = {text.data, text.len};
-    const frit_status status = b->kind == GBNF    ? frit_gbnf_compile(out, str, NULL)
-                               : b->kind == REGEX ? frit_regex_compile(out, str)
-                                                  : frit_schema_compile(out, str, NULL);
+    const frit_status status = compile_text(b->kind, (frit_str){text.data, text.len}, budget, out, steps);
     frit_buf_free(&text);
     return status;
 }
@@ -230,7 +364,10 @@ static int explode(const bomb *b)
     frit_automaton *a = NULL;
     frit_match match;
     size_t n_read;
-    if (compile(b, &a) != FRIT_OK) return REFUSED;
+    int64_t steps;
+    const frit_status status = compile(b, &(frit_budget){0}, &a, &steps);
+    if (steps > FRIT_BUDGET_STEPS + FRIT_BUDGET_STEPS / 16) return OVER_BUDGET;
+    if (status != FRIT_OK) return REFUSED;
     int result = FITS;
     if (frit_match_init(&match, a, 8) != FRIT_OK) return NO_ROOM;
     for (int i = 0; i < b->n && result == FITS; i++) {
@@ -257,13 +394,10 @@ static void check(const bomb *b)
     const int result = WEXITSTATUS(status);
     const double seconds = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
                            1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
-    static const char *const names[] = {"refused", "fits", "does not fit", "no room"};
-    assert_in_range(result, REFUSED, NO_ROOM);
+    static const char *const names[] = {"refused", "fits", "does not fit", "no room", "over budget"};
+    assert_in_range(result, REFUSED, OVER_BUDGET);
     print_message("%-6s %-52s %-12s %5.2f s %6.1f MB\n",
-                  b->kind == GBNF    ? "gbnf"
-                  : b->kind == REGEX ? "regex"
-                                     : "schema",
-                  b->name, names[result - REFUSED], seconds, (double)used.ru_maxrss / 1024);
+                  kinds[b->kind], b->name, names[result - REFUSED], seconds, (double)used.ru_maxrss / 1024);
     if (result != b->expected && (b->must || (result != REFUSED && result != NO_ROOM)))
         fail_msg("%s: %s", b->name, names[result - REFUSED]);
     if (seconds > MOST_SECONDS * FRIT_TEST_STRIDE) fail_msg("%s: %.2f seconds", b->name, seconds);
@@ -277,10 +411,63 @@ static void bombs_end_within_a_second_and_100_megabytes(void **state)
     for (size_t i = 0; i < FRIT_COUNT(bombs); i++) check(&bombs[i]);
 }
 
-int main(void)
+static bool cancel_later(void *ctx)
+{
+    int *n = ctx;
+    return --*n == 0;
+}
+
+static void compiling_ends_when_it_is_cancelled(void **state)
+{
+    static const bomb slow[] = {
+        {SCHEMA, "conditions", schema_80_conditions, "", 0, 0, false},
+        {SCHEMA, "references", schema_web, "", 0, 0, false},
+        {SCHEMA, "letters", schema_letters, "", 0, 0, false},
+        {GBNF, "subsets", gbnf_subsets, "", 0, 0, false},
+        {REGEX, "subsets", regex_subsets, "", 0, 0, false},
+        {TAGS, "tags", tags_of_schemas, "", 0, 0, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < FRIT_COUNT(slow); i++) {
+        frit_automaton *a;
+        int64_t steps;
+        int n = 3;
+        const frit_budget budget = {.cancelled = cancel_later, .ctx = &n};
+        if (compile(&slow[i], &budget, &a, &steps) != FRIT_E_CANCELLED) fail_msg("%s", slow[i].name);
+        assert_in_range(steps, 1, FRIT_BUDGET_STEPS / 8);
+    }
+}
+
+static int print_cost(const char *kind_name, const char *path)
+{
+    size_t n_bytes;
+    char *text = read_file(path, &n_bytes);
+    struct rusage before, used;
+    frit_automaton *a = NULL;
+    int64_t steps;
+    int what = 0;
+    while (strcmp(kinds[what], kind_name) != 0) what++;
+    getrusage(RUSAGE_SELF, &before);
+    const frit_status status =
+        compile_text((enum kind)what, (frit_str){text, n_bytes}, &(frit_budget){0}, &a, &steps);
+    getrusage(RUSAGE_SELF, &used);
+    printf("%.3f\t%.1f\t%lld\t%s\n",
+           (double)(used.ru_utime.tv_sec - before.ru_utime.tv_sec + used.ru_stime.tv_sec - before.ru_stime.tv_sec) +
+               1e-6 * (double)(used.ru_utime.tv_usec - before.ru_utime.tv_usec + used.ru_stime.tv_usec -
+                               before.ru_stime.tv_usec),
+           (double)(used.ru_maxrss - before.ru_maxrss) / 1024, (long long)steps,
+           status == FRIT_OK ? "compiled" : frit_error());
+    frit_automaton_free(a);
+    free(text);
+    return 0;
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bombs_end_within_a_second_and_100_megabytes),
+        cmocka_unit_test(compiling_ends_when_it_is_cancelled),
     };
+    if (argc == 4 && strcmp(argv[1], "--compile") == 0) return print_cost(argv[2], argv[3]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

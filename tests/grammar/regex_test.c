@@ -41,7 +41,7 @@ static void texts_match_as_the_expressions_say(void **state)
     (void)state;
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
         frit_dfa dfa;
-        assert_ok(frit_regex_language(&dfa, frit_str_of(cases[i].pattern), cases[i].search));
+        assert_ok(frit_regex_language(NULL, &dfa, frit_str_of(cases[i].pattern), cases[i].search));
         for (size_t k = 0; k < 6 && cases[i].good[k]; k++)
             if (!frit_dfa_accepts(&dfa, frit_str_of(cases[i].good[k])))
                 fail_msg("%s: '%s' does not match", cases[i].pattern, cases[i].good[k]);
