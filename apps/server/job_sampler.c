@@ -44,6 +44,8 @@ void server_refuse_step(server_problem *problem, frit_status status)
         server_refuse(
             problem, 400, "invalid_value", NULL,
             "no token is left: the model's vocabulary cannot write what the request's grammar or biases allow");
+    else if (status == FRIT_E_UNSUPPORTED)   // a limit of the grammar, that only the text shows
+        server_refuse(problem, 400, "unsupported_value", NULL, "%s", frit_error());
     else
         server_refuse_status(problem, 500, NULL, status);
 }

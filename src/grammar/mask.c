@@ -378,10 +378,11 @@ static frit_status add_work(frit_masks *m, frit_item item, uint32_t node)
 {
     if (m->n_work == m->work_room) {
         const size_t room = m->work_room ? m->work_room * 2 : 1024;
-        work_item *work = room <= MASK_WORK ? realloc(m->work, room * sizeof *work) : NULL;
-        if (!work)
+        if (room > MASK_WORK)
             return frit_fail(FRIT_E_LIMIT, "the grammar is too ambiguous: a token may mean more than %d things",
                              MASK_WORK / 2);
+        work_item *work = realloc(m->work, room * sizeof *work);
+        if (!work) return fail_memory();
         m->work = work;
         m->work_room = room;
     }

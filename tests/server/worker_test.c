@@ -136,6 +136,25 @@ static void a_job_fails_with_what_its_grammar_fails_with(void **state)
     }
 }
 
+// How many things a text may mean shows as it is written: the request is wrong, not the server.
+static void a_grammar_that_is_too_ambiguous_is_the_clients_mistake(void **state)
+{
+    (void)state;
+    static const char rules[] = "root ::= s\ns ::= [a-z ] s [a-z ]? | [a-z ]";
+    const frit_grammar_options options = {.kind = FRIT_GRAMMAR_GBNF};
+    frit_grammar *grammar;
+    server_problem problem;
+    char text[1024];
+    assert_ok(frit_grammar_new(&grammar, model, rules, strlen(rules), &options));
+    server_job *job = submit_prompt("once upon a time");
+    server_worker_give_grammar(worker, job, grammar, NULL);
+    read_job(job, &problem, text, sizeof text);
+    assert_int_equal(problem.status, 400);
+    assert_string_equal(problem.code, "unsupported_value");
+    assert_non_null(strstr(problem.message, "too ambiguous"));
+    server_job_release(worker, job);
+}
+
 static void a_client_may_leave_while_its_grammar_is_made(void **state)
 {
     (void)state;
@@ -252,6 +271,7 @@ int main(void)
         cmocka_unit_test(a_prompt_runs_before_its_grammar_is_there),
         cmocka_unit_test(a_grammar_that_comes_early_is_used_too),
         cmocka_unit_test(a_job_fails_with_what_its_grammar_fails_with),
+        cmocka_unit_test(a_grammar_that_is_too_ambiguous_is_the_clients_mistake),
         cmocka_unit_test(a_fast_stream_wakes_its_client_seldom),
         cmocka_unit_test(a_client_may_leave_while_its_grammar_is_made),
     };
