@@ -313,6 +313,7 @@ frit_token *cli_turn_tokens(const frit_turn *turn, size_t *n_tokens);
 
 typedef struct cli_grammar_options {
     const char *gbnf, *schema, *regex, *tags;
+    bool open_objects;   // of schemas
 } cli_grammar_options;
 
 const frit_option *cli_grammar_rows(size_t *n_rows);

@@ -31,6 +31,10 @@ const frit_option *cli_grammar_rows(size_t *n_rows)
          .offset = offsetof(cli_grammar_options, tags),
          .metavar = "FILE|TEXT",
          .help = "answers are text in which triggers begin JSON or other forms, as this JSON says (docs/grammar.md)"},
+        {.name = "open-objects",
+         .type = FRIT_OPTION_FLAG,
+         .offset = offsetof(cli_grammar_options, open_objects),
+         .help = "objects of JSON schemas may have properties that the schema does not name, as the drafts say"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
@@ -39,19 +43,21 @@ const frit_option *cli_grammar_rows(size_t *n_rows)
 typedef struct given {
     const char *name, *value;   // of an option
     frit_grammar_kind kind;
+    bool open_objects;
 } given;
 
 static int find_given(const cli_grammar_options *options, given *found)
 {
-    const given all[] = {{"grammar", options->gbnf, FRIT_GRAMMAR_GBNF},
-                         {"json-schema", options->schema, FRIT_GRAMMAR_SCHEMA},
-                         {"regex", options->regex, FRIT_GRAMMAR_REGEX},
-                         {"structural-tag", options->tags, FRIT_GRAMMAR_TAGS}};
+    const given all[] = {{.name = "grammar", .value = options->gbnf, .kind = FRIT_GRAMMAR_GBNF},
+                         {.name = "json-schema", .value = options->schema, .kind = FRIT_GRAMMAR_SCHEMA},
+                         {.name = "regex", .value = options->regex, .kind = FRIT_GRAMMAR_REGEX},
+                         {.name = "structural-tag", .value = options->tags, .kind = FRIT_GRAMMAR_TAGS}};
     int n = 0;
     *found = (given){0};
     for (size_t i = 0; i < CLI_COUNT(all); i++) {
         if (!all[i].value) continue;
         *found = all[i];
+        found->open_objects = options->open_objects;
         n++;
     }
     if (n > 1)
@@ -92,7 +98,7 @@ static int read_given(const given *found, cli_text *text)
 
 static int compile(frit_grammar **out, const frit_model *model, const given *found, const cli_text *text)
 {
-    const frit_grammar_options options = {.kind = found->kind};
+    const frit_grammar_options options = {.kind = found->kind, .open_objects = found->open_objects};
     if (frit_grammar_new(out, model, text->data ? text->data : "", text->n, &options) == FRIT_OK) return CLI_DONE;
     return cli_usage("--%s: %s", found->name, frit_error());
 }
@@ -105,7 +111,7 @@ int cli_begin_grammar(cli_grammar *grammar, const frit_model *model, const cli_g
     int code = find_given(options, &found);
     if (code == CLI_DONE && found.value) code = read_given(&found, &text);
     if (code == CLI_DONE && found.value) {
-        const frit_grammar_options how = {.kind = found.kind};
+        const frit_grammar_options how = {.kind = found.kind, .open_objects = found.open_objects};
         grammar->name = found.name;
         const frit_status status = frit_grammar_begin(&grammar->job, model, text.data ? text.data : "", text.n, &how);
         if (status != FRIT_OK) code = cli_usage("--%s: %s", grammar->name, frit_error());
@@ -135,7 +141,7 @@ int cli_read_format(frit_turn_grammar_options *out, const frit_model *model, con
     given found;
     cli_text text = {0};
     frit_grammar *grammar = NULL;
-    *out = (frit_turn_grammar_options){0};
+    *out = (frit_turn_grammar_options){.open_objects = options->open_objects};   // of tools, too
     int code = find_given(options, &found);
     if (code != CLI_DONE || !found.value) return code;
     code = read_given(&found, &text);
@@ -144,6 +150,7 @@ int cli_read_format(frit_turn_grammar_options *out, const frit_model *model, con
     if (code == CLI_DONE) cli_text_add(&text, "", 0);
     if (code != CLI_DONE) free(text.data);
     if (code == CLI_DONE)
-        *out = (frit_turn_grammar_options){.format = text.data, .n_format = text.n, .kind = found.kind};
+        *out = (frit_turn_grammar_options){
+            .format = text.data, .n_format = text.n, .kind = found.kind, .open_objects = options->open_objects};
     return code;
 }

@@ -61,7 +61,7 @@ static server_format format_of(const opened_model *opened)
                                           [FRIT_GRAMMAR_REGEX] = "--regex",
                                           [FRIT_GRAMMAR_TAGS] = "--structural-tag"};
     const frit_turn_grammar_options *format = &opened->format;
-    return (server_format){format->format, format->n_format, format->kind, options[format->kind]};
+    return (server_format){format->format, format->n_format, format->kind, options[format->kind], format->open_objects};
 }
 
 // An exit code, having said what failed.

@@ -60,29 +60,36 @@ static bool set_priority(const server_exchange *exchange, const server_generatio
                          (int)request->priority, (int)most_urgent);
 }
 
-// What the answer may be. NULL with a problem, or without one: anything.
+// What the answer may be. NULL with a problem, or without one: anything. is_unknown: set to true, in place of compiling
+// what has not been compiled before; may be NULL.
 static frit_grammar *compile_grammar(const server_exchange *exchange, const server_generation *request, bool chat,
-                                     server_problem *problem)
+                                     bool *is_unknown, server_problem *problem)
 {
     const server_model *model = exchange->model;
     const frit_grammar_options how = {
-        .kind = request->format_kind, .cancelled = exchange->cancelled, .ctx = exchange->ctx};
+        .kind = request->format_kind,
+        .open_objects = request->open_objects,
+        .cancelled = exchange->cancelled,
+        .ctx = exchange->ctx,
+    };
     if (!chat)
         return server_grammars_get(model->grammars, model->model, &how, request->format, request->n_format,
-                                   request->format_param, problem);
+                                   request->format_param, is_unknown, problem);
     const frit_turn_grammar_options options = {.format = request->format_param ? request->format : NULL,
                                                .n_format = request->n_format,
                                                .kind = request->format_kind,
                                                .one_call = !request->parallel_calls,
+                                               .open_objects = request->open_objects,
                                                .cancelled = exchange->cancelled,
                                                .ctx = exchange->ctx};
     return server_grammars_get_turn(model->grammars, request->turn, request->body.root, &options, request->format_param,
-                                    problem);
+                                    is_unknown, problem);
 }
 
 // Of a request that does not say what the answer may be.
 static void use_format(const server_format *format, server_generation *request)
 {
+    request->open_objects = request->open_objects || format->open_objects;
     if (request->format_param || !format->text) return;
     request->format = format->text;
     request->n_format = format->n;
@@ -332,6 +339,38 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     return problem->status ? false : server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
 }
 
+typedef struct late_grammar {   // that is compiled when the handler is done
+    server_generation request;
+    bool chat;
+} late_grammar;
+
+static void compile_late(server_exchange *exchange)
+{
+    late_grammar *late = exchange->deferred;
+    server_problem problem = {0};
+    frit_grammar *grammar = compile_grammar(exchange, &late->request, late->chat, NULL, &problem);
+    server_worker_give_grammar(exchange->model->worker, exchange->job, grammar, problem.status ? &problem : NULL);
+    free(late);
+}
+
+// A grammar that is known is given at once. Others may take a second or two: they are left for a thread that other
+// requests do not need.
+static void give_grammar(server_exchange *exchange, const server_generation *request, bool chat)
+{
+    bool is_unknown = false;
+    server_problem problem = {0};
+    late_grammar *late = exchange->defer ? malloc(sizeof *late) : NULL;
+    frit_grammar *grammar = compile_grammar(exchange, request, chat, late ? &is_unknown : NULL, &problem);
+    if (is_unknown) {
+        *late = (late_grammar){*request, chat};
+        exchange->deferred = late;
+        exchange->defer(exchange, compile_late);
+        return;
+    }
+    server_worker_give_grammar(exchange->model->worker, exchange->job, grammar, problem.status ? &problem : NULL);
+    free(late);
+}
+
 void server_generate(server_exchange *exchange, bool chat)
 {
     server_generation *request = exchange->request;
@@ -357,9 +396,7 @@ void server_generate(server_exchange *exchange, bool chat)
     }
     if (!exchange->job->awaits_grammar || !exchange->submit(exchange)) return;
     kept.turn = exchange->job->turn;
-    server_problem problem = {0};
-    frit_grammar *grammar = compile_grammar(exchange, &kept, chat, &problem);
-    server_worker_give_grammar(exchange->model->worker, exchange->job, grammar, problem.status ? &problem : NULL);
+    give_grammar(exchange, &kept, chat);
 }
 
 // As llama.cpp's POST /lora-adapters: what requests get that choose no adapters. Those that are not named get 0.

@@ -11,7 +11,7 @@
 enum { MAX_KEPT = 32, TURN = -1, TAIL = 64 };
 
 typedef struct kept {
-    int kind;     // frit_grammar_kind, or TURN
+    int kind;     // of frit_grammar_kind and options, or TURN
     char *text;   // owned
     size_t n;
     frit_grammar *grammar;
@@ -103,11 +103,13 @@ static void keep_too(server_grammars *g, int kind, const char *text, size_t n, f
 }
 
 frit_grammar *server_grammars_get(server_grammars *g, const frit_model *model, const frit_grammar_options *options,
-                                  const char *text, size_t n, const char *param, server_problem *problem)
+                                  const char *text, size_t n, const char *param, bool *is_unknown,
+                                  server_problem *problem)
 {
-    const int kind = (int)options->kind;
+    const int kind = (int)options->kind * 2 + options->open_objects;   // texts with other options are others
     frit_grammar *grammar = get_known(g, kind, text, n);
-    if (grammar) return grammar;
+    if (is_unknown) *is_unknown = !grammar;
+    if (grammar || is_unknown) return grammar;
     const frit_status status = frit_grammar_new(&grammar, model, text, n, options);
     if (status != FRIT_OK) {
         refuse(problem, param, status);
@@ -126,12 +128,12 @@ static char *turn_key(const frit_turn *turn, const json_t *request, const frit_t
     const char *prompt = frit_turn_prompt(turn, &n);
     for (size_t i = n > TAIL ? n - TAIL : 0, at = 0; i < n; i++, at += 2)
         snprintf(tail + at, 3, "%02x", (unsigned char)prompt[i]);
-    json_t *key = json_pack("{s:O?, s:O?, s:O?, s:b, s:b, s:i, s:s#, s:b, s:s}", "tools",
-                            json_object_get(request, "tools"), "choice", json_object_get(request, "tool_choice"),
-                            "continues", json_object_get(request, "continue_final_message"), "one", options->one_call,
-                            "thinking", frit_turn_is_thinking(turn), "kind", (int)options->kind, "format",
-                            options->format ? options->format : "", options->format ? options->n_format : 0,
-                            "formatted", options->format != NULL, "tail", tail);
+    json_t *key = json_pack(
+        "{s:O?, s:O?, s:O?, s:b, s:b, s:b, s:i, s:s#, s:b, s:s}", "tools", json_object_get(request, "tools"), "choice",
+        json_object_get(request, "tool_choice"), "continues", json_object_get(request, "continue_final_message"), "one",
+        options->one_call, "open", options->open_objects, "thinking", frit_turn_is_thinking(turn), "kind",
+        (int)options->kind, "format", options->format ? options->format : "", options->format ? options->n_format : 0,
+        "formatted", options->format != NULL, "tail", tail);
     char *text = key ? json_dumps(key, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     json_decref(key);
     return text;
@@ -152,13 +154,14 @@ static void refuse_turn(server_problem *problem, const char *param, frit_status 
 }
 
 frit_grammar *server_grammars_get_turn(server_grammars *g, const frit_turn *turn, const json_t *request,
-                                       const frit_turn_grammar_options *options, const char *param,
+                                       const frit_turn_grammar_options *options, const char *param, bool *is_unknown,
                                        server_problem *problem)
 {
     if (!options->format && !json_object_get(request, "tools")) return NULL;
     char *key = turn_key(turn, request, options);
     frit_grammar *grammar = key ? get_known(g, TURN, key, strlen(key)) : NULL;
-    if (grammar) {
+    if (is_unknown) *is_unknown = !grammar;
+    if (grammar || is_unknown) {
         free(key);
         return grammar;
     }

@@ -72,9 +72,10 @@ typedef struct request {
     bool is_submitted;
     bool is_probed;   // whether its client is still there, while it waits for its model
     bool is_preflight, bad_path, has_space, http_1_0, is_large;
-    char traceparent[64];   // of the header; "": none
-    bool is_counted;        // among the requests of its key
-    bool ends;              // the connection is closed after the answer
+    char traceparent[64];                      // of the header; "": none
+    bool is_counted;                           // among the requests of its key
+    bool ends;                                 // the connection is closed after the answer
+    void (*rest)(server_exchange *exchange);   // of the handler's work: a long task of the pool; NULL: none
     server_replay_reader reader;
 } request;
 
@@ -494,14 +495,35 @@ static void end_reading(request *r)
     pthread_mutex_unlock(&http->lock);
 }
 
+static void defer(server_exchange *exchange, void (*work)(server_exchange *exchange))
+{
+    request *r = exchange->ctx;
+    r->rest = work;
+}
+
+static void do_rest(server_task *task)
+{
+    request *r = (request *)task;
+    r->rest(&r->exchange);
+    end_reading(r);
+}
+
 // On a thread of the pool.
 static void read_body(server_task *task)
 {
     request *r = (request *)task;
     r->exchange.cancelled = is_gone;
     r->exchange.submit = submit;
+    r->exchange.defer = defer;
     if (!server_route_run(r->route, &r->exchange, r->body ? r->body : "", r->n_body))
         return;   // until its model is there
+    if (r->rest) {
+        server_problem full;
+        task->run = do_rest;
+        task->is_long = true;
+        if (server_pool_submit(r->http->readers, task, &full)) return;
+        r->rest(&r->exchange);
+    }
     end_reading(r);
 }
 

@@ -35,7 +35,7 @@ enum { SERVER_MAX_BODY = 32 << 20, SERVER_MAX_BODIES = 256 << 20, SERVER_MAX_BOD
 bool server_http_start(server_http **out, const server_http_options *options, server_problem *problem);
 // Closes the listening socket; requests on connections that are there already get 503, except for /health.
 void server_http_drain(server_http *http);
-void server_http_cut(server_http *http);   // what is being read or compiled ends soon, with an error
+void server_http_cut(server_http *http);            // what is being read or compiled ends soon, with an error
 int server_http_open_requests(server_http *http);   // whose answer has not been sent
 bool server_http_is_reading(server_http *http);     // bodies become jobs
 void server_http_stop(server_http *http);           // after the worker has ended all jobs

@@ -18,6 +18,7 @@ typedef struct server_format {   // what answers may be where a request does not
     size_t n;
     frit_grammar_kind kind;
     const char *option;   // that says so
+    bool open_objects;    // of all schemas, those of requests too
 } server_format;
 
 typedef struct server_model {   // a model that is served

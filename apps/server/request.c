@@ -499,6 +499,7 @@ void server_clear_generation(void *ctx)
     {"grammar", FIELD_CUSTOM, .parse = parse_grammar},                                                    \
     {"json_schema", FIELD_CUSTOM, .parse = parse_json_schema},                                            \
     {"regex", FIELD_CUSTOM, .parse = parse_regex},                                                        \
+    {"open_objects", FIELD_BOOL, .offset = AT(open_objects)},                                             \
     {"response_format", FIELD_CUSTOM, .parse = parse_response_format}
 
 static const server_field chat_fields[] = {

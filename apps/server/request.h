@@ -34,6 +34,7 @@ typedef struct server_generation {
     frit_grammar_kind format_kind;
     const char *format_param;
     char *format_owned;           // format, where it is not a text of the body
+    bool open_objects;            // of its schema, and of those of tools
     bool heals;                   // the answer may go on within the last word of the prompt
     bool echo;                    // the prompt comes before the answer
     bool wants_logprobs;          // log-probabilities of the answer's tokens, and of the prompt's that comes before it
@@ -149,6 +150,7 @@ extern const server_parser server_named_parser, server_saved_parser, server_adap
      .max = INT32_MAX,                                                                                          \
      .fallback = SERVER_UNSET},                                                                                 \
         {"n", FIELD_INT, .offset = offsetof(server_generation, n_choices), .min = 1, .max = 1, .fallback = 1},  \
+        {"open_objects", FIELD_BOOL, .offset = offsetof(server_generation, open_objects)},                      \
     {                                                                                                           \
         "parallel_tool_calls", FIELD_BOOL, .offset = offsetof(server_generation, parallel_calls), .fallback = 1 \
     }

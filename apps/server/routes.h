@@ -47,6 +47,10 @@ typedef struct server_exchange {   // one request and its answer
     // Submits the job before the handler is done: it runs while the handler prepares the rest. False with a problem,
     // and without the job.
     bool (*submit)(struct server_exchange *exchange);
+    // Work that takes long goes on when the handler is done, on a thread that leaves one to other requests. NULL: the
+    // handler does it itself.
+    void (*defer)(struct server_exchange *exchange, void (*work)(struct server_exchange *exchange));
+    void *deferred;          // of that work, which frees it
     bool stream;             // the job's answer is a stream of events
     server_replay *replay;   // the answer is this stream, from `from` on: a share
     uint64_t from;

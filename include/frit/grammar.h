@@ -20,7 +20,7 @@ typedef struct frit_grammar frit_grammar;
 
 typedef enum frit_grammar_kind {
     FRIT_GRAMMAR_GBNF,     // rules in llama.cpp's notation, of which "root" is the answer
-    FRIT_GRAMMAR_SCHEMA,   // JSON that a JSON schema (draft 2020-12) allows
+    FRIT_GRAMMAR_SCHEMA,   // JSON that a JSON schema allows (draft 2020-12, or what its $schema says from draft-04 on)
     FRIT_GRAMMAR_REGEX,    // a text that a regular expression (ECMA-262) matches as a whole
     FRIT_GRAMMAR_TAGS,     // structural tags: text in which triggers begin parts that have a form, described in JSON
 } frit_grammar_kind;
@@ -39,7 +39,11 @@ typedef struct frit_grammar_options {
     // this returns true; NULL: never.
     bool (*cancelled)(void *ctx);
     void *ctx;
-    uint64_t reserved[6];
+    // Of schemas. An object has the properties that its schema names and no others, where the schema names some and has
+    // no additionalProperties, unevaluatedProperties or propertyNames: models invent properties otherwise. True: others
+    // may come, as the drafts say.
+    bool open_objects;
+    uint64_t reserved[5];
 } frit_grammar_options;
 
 // Keeps the model alive. FRIT_E_INVALID for a text with mistakes, or which nothing matches; FRIT_E_UNSUPPORTED for what
@@ -72,10 +76,11 @@ typedef struct frit_turn_grammar_options {
     size_t n_format;
     frit_grammar_kind kind;
     bool any_order;
-    bool one_call;   // at most one call; a named function is called once in any case
+    bool one_call;                  // at most one call; a named function is called once in any case
     bool (*cancelled)(void *ctx);   // as frit_grammar_options has it
     void *ctx;
-    uint64_t reserved[6];
+    bool open_objects;   // likewise; of the format, and of the arguments of tools
+    uint64_t reserved[5];
 } frit_turn_grammar_options;
 
 // *out: NULL where the answer may be anything. options may be NULL. Errors: of frit_grammar_new, and those that begin

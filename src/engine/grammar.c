@@ -87,7 +87,7 @@ frit_status frit_grammar_add(frit_draft *draft, const frit_model *model, frit_st
 {
     static const frit_schema_form plain;
     const frit_token_names names = {model, find_token};
-    const frit_schema_options schema = {.any_order = options->any_order};
+    const frit_schema_options schema = {.any_order = options->any_order, .open_objects = options->open_objects};
     if (!form) form = &plain;
     switch (options->kind) {
     case FRIT_GRAMMAR_GBNF:

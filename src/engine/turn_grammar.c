@@ -13,7 +13,7 @@ static frit_status add_format(void *ctx, frit_draft *draft, const frit_schema_fo
 {
     const body *f = ctx;
     const frit_turn_grammar_options *o = f->options;
-    const frit_grammar_options how = {.kind = o->kind, .any_order = o->any_order};
+    const frit_grammar_options how = {.kind = o->kind, .any_order = o->any_order, .open_objects = o->open_objects};
     return frit_grammar_add(draft, f->model, (frit_str){o->format, o->n_format}, &how, form, rule);
 }
 
@@ -42,6 +42,7 @@ frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn, const f
         .one_call = o->one_call || turn->only,   // a named function is called once
         .add_format = o->format ? add_format : NULL,
         .ctx = &(body){o, turn->model},
+        .open_objects = o->open_objects,
         .budget = {.cancelled = o->cancelled, .ctx = o->ctx},
     };
     frit_automaton *automaton = NULL;

@@ -19,8 +19,9 @@ typedef struct frit_answer_grammar {
     bool continues;               // the prompt ends within the text of the answer
     const struct json_t *tools;   // as requests have them; NULL: none
     bool must_call;
-    const char *only;   // the only tool that may be called; NULL: any
-    bool one_call;      // at most one
+    const char *only;    // the only tool that may be called; NULL: any
+    bool one_call;       // at most one
+    bool open_objects;   // of the schemas of tools: frit_schema_options
     // What an answer that calls nothing is. NULL: any text.
     frit_status (*add_format)(void *ctx, frit_draft *draft, const frit_schema_form *form, int32_t *rule);
     void *ctx;

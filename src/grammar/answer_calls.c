@@ -24,43 +24,21 @@ static frit_status fail_at(size_t at, frit_status status)
     return frit_fail(status, "tools[%zu].function.parameters: %s", at, sentence);
 }
 
-// The schema of a tool's arguments: those that it names and no others, where it says nothing about others. NULL: no
-// memory.
-static json_t *closed_schema(json_t *given)
-{
-    static const char *const open[] = {"additionalProperties",
-                                       "patternProperties",
-                                       "unevaluatedProperties",
-                                       "propertyNames",
-                                       "minProperties",
-                                       "$ref",
-                                       "$dynamicRef",
-                                       "allOf",
-                                       "anyOf",
-                                       "oneOf",
-                                       "not",
-                                       "if",
-                                       "dependentSchemas"};
-    if (!json_is_object(given)) return json_pack("{s:s, s:b}", "type", "object", "additionalProperties", 0);
-    bool is_open = !json_object_get(given, "properties");
-    for (size_t i = 0; i < FRIT_COUNT(open); i++) is_open |= json_object_get(given, open[i]) != NULL;
-    json_t *copy = json_copy(given);
-    if (copy && !is_open) json_object_set_new(copy, "additionalProperties", json_false());
-    return copy;
-}
-
 frit_status frit_answer_add_arguments(answer_rules *a, size_t at, const frit_schema_form *form, int32_t *rule)
 {
     const json_t *function = json_object_get(json_array_get(a->o->tools, at), "function");
-    json_t *schema = closed_schema(json_object_get(function, "parameters"));
+    const frit_schema_options options = {.open_objects = a->o->open_objects};
+    json_t *given = json_object_get(function, "parameters");
+    json_t *none = json_pack("{s:s, s:b}", "type", "object", "additionalProperties", 0);   // a tool that says nothing
     json_t *any = json_pack("{s:s}", "type", "object");
-    frit_status status = schema && any ? FRIT_OK : frit_fail_memory(sizeof *function, "a tool's arguments");
-    if (status == FRIT_OK) status = frit_schema_add(a->draft, schema, NULL, form, rule);
+    frit_status status = none && any ? FRIT_OK : frit_fail_memory(sizeof *function, "a tool's arguments");
+    if (status == FRIT_OK)
+        status = frit_schema_add(a->draft, json_is_object(given) ? given : none, &options, form, rule);
     // Tools that are not strict may have schemas that a grammar cannot say.
     const bool is_strict = json_is_true(json_object_get(function, "strict"));
     if (status != FRIT_OK && status != FRIT_E_MEMORY && a->draft->budget.failed == FRIT_OK && !is_strict)
         status = frit_schema_add(a->draft, any, NULL, form, rule);
-    json_decref(schema);
+    json_decref(none);
     json_decref(any);
     return status == FRIT_OK || status == FRIT_E_MEMORY || status == FRIT_E_CANCELLED ? status : fail_at(at, status);
 }

@@ -54,8 +54,8 @@ static frit_status reach(compiler *c)
         }
     }
     for (int32_t r = 0; r < c->n_rules; r++) c->first_caller[r + 2] += c->first_caller[r + 1];
-    c->callers = frit_budget_resize(c->budget, NULL, 0,
-                                    ((size_t)c->first_caller[c->n_rules + 1] + 1) * sizeof *c->callers);
+    c->callers =
+        frit_budget_resize(c->budget, NULL, 0, ((size_t)c->first_caller[c->n_rules + 1] + 1) * sizeof *c->callers);
     if (!c->callers) return fail_memory(c);
     for (int32_t r = 0; r < c->n_rules; r++) {
         const frit_nfa *nfa = &c->draft->rules[r].nfa;

@@ -388,8 +388,7 @@ static int32_t intern(sets *s, const int32_t *items, size_t n)
     }
     if (s->n + n > s->room) {
         const size_t room = (s->n + n) * 2 + 16;
-        int32_t *more =
-            grow_items(&s->bytes, s->budget, s->items, s->room * sizeof *more, room * sizeof *more);
+        int32_t *more = grow_items(&s->bytes, s->budget, s->items, s->room * sizeof *more, room * sizeof *more);
         if (!more) {
             s->failed = true;
             return -1;

@@ -144,7 +144,8 @@ frit_status frit_regex_compile(frit_automaton **out, frit_str pattern);
 typedef struct frit_schema_options {
     bool any_order;        // members come in any order; else in the order of `properties`
     bool ignore_formats;   // `format` says nothing about the value
-    bool complete;         // as a validator: any order, any way to write a number
+    bool open_objects;   // as the drafts say: other members than those that are named may come, unless a keyword closes
+    bool complete;       // as a validator: any order, any way to write a number
 } frit_schema_options;
 
 // options may be NULL. FRIT_E_UNSUPPORTED for what a grammar cannot say; the sentence names the keyword.

@@ -68,7 +68,8 @@ static bool is_alive(const frit_dfa *dfa, int32_t state, const frit_dfa_edge *ed
     return edge->low != DEAD && (edge->low >= FRIT_CALL || !is_after_mark);
 }
 
-frit_status frit_text_until_each(frit_budget *budget, frit_dfa *out, const frit_str *marks, const int32_t *symbols, int n_marks)
+frit_status frit_text_until_each(frit_budget *budget, frit_dfa *out, const frit_str *marks, const int32_t *symbols,
+                                 int n_marks)
 {
     frit_dfa dfa;
     frit_nfa nfa = {.budget = budget};

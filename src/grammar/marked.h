@@ -8,7 +8,8 @@ frit_status frit_text_until(frit_budget *budget, frit_dfa *out, const frit_str *
 // The same with something of its own after each mark: symbols[i] (nfa.h), or FRIT_NO_SYMBOL for a mark that must not
 // occur. No mark contains another.
 enum { FRIT_NO_SYMBOL = -2 };
-frit_status frit_text_until_each(frit_budget *budget, frit_dfa *out, const frit_str *marks, const int32_t *symbols, int n_marks);
+frit_status frit_text_until_each(frit_budget *budget, frit_dfa *out, const frit_str *marks, const int32_t *symbols,
+                                 int n_marks);
 // Texts in which none of the marks occurs.
 frit_status frit_text_without(frit_budget *budget, frit_dfa *out, const frit_str *marks, int n_marks);
 // A text of `texts`, or any for NULL, then `tail`, whose end is the first occurrence of `mark`.

@@ -86,7 +86,9 @@ static const struct {
     {"properties", MAP},
     {"patternProperties", MAP},
     {"dependentSchemas", MAP},
+    {"dependencies", MAP},
     {"additionalProperties", ONE},
+    {"additionalItems", ONE},
     {"propertyNames", ONE},
     {"items", ONE},
     {"contains", ONE},
@@ -116,12 +118,21 @@ static frit_status find_below(schema *s, json_t *value, const char *base, int de
         while (i < FRIT_COUNT(subschemas) && strcmp(subschemas[i].keyword, keyword) != 0) i++;
         if (i == FRIT_COUNT(subschemas)) continue;
         if (subschemas[i].shape == ONE) FRIT_TRY(find_resources(s, below, base, depth));
-        if (subschemas[i].shape == LIST)
+        if (subschemas[i].shape == LIST || json_is_array(below))   // `items` is one or a list
             json_array_foreach(below, k, one) FRIT_TRY(find_resources(s, one, base, depth));
         if (subschemas[i].shape == MAP)
             json_object_foreach(below, key, one) FRIT_TRY(find_resources(s, one, base, depth));
     }
     return FRIT_OK;
+}
+
+static frit_status add_anchor(schema *s, const char *base, const char *anchor, json_t *value)
+{
+    frit_buf uri = {0};
+    frit_buf_printf(&uri, "%s#%s", base, anchor);
+    const char *text = uri.failed ? NULL : frit_schema_text(s, uri.data, uri.len);
+    frit_buf_free(&uri);
+    return frit_schema_add_resource(s, text, value, base);
 }
 
 // Registers $id and $anchor of a schema and those in it.
@@ -132,27 +143,29 @@ static frit_status find_resources(schema *s, json_t *value, const char *base, in
         return frit_fail(FRIT_E_LIMIT, "JSON schema: subschemas are more than %d deep", FRIT_GRAMMAR_DEPTH);
     FRIT_TRY(frit_budget_spend(s->budget, 16 + 8 * (int64_t)json_object_size(value)));
     const char *id = frit_schema_id(s, value);
-    if (id) {
+    if (id && id[0] == '#') {   // up to draft-07: an anchor
+        FRIT_TRY(add_anchor(s, base, id + 1, value));
+    } else if (id) {
         base = join(s, base, id);
         FRIT_TRY(frit_schema_add_resource(s, base, value, base));
     }
     static const char *const anchors[] = {"$anchor", "$dynamicAnchor"};
     for (size_t i = 0; i < FRIT_COUNT(anchors); i++) {
         const char *anchor = json_string_value(json_object_get(value, anchors[i]));
-        frit_buf uri = {0};
-        if (!anchor) continue;
-        frit_buf_printf(&uri, "%s#%s", base, anchor);
-        const char *text = uri.failed ? NULL : frit_schema_text(s, uri.data, uri.len);
-        frit_buf_free(&uri);
-        FRIT_TRY(frit_schema_add_resource(s, text, value, base));
+        if (anchor) FRIT_TRY(add_anchor(s, base, anchor, value));
     }
     return find_below(s, value, base, depth + 1);
 }
 
+bool frit_schema_is_reference(const schema *s, json_t *value)
+{
+    return s->dialect != DRAFT_ANY && s->dialect <= DRAFT_07 && json_object_get(value, "$ref");
+}
+
 const char *frit_schema_id(const schema *s, json_t *value)
 {
-    (void)s;
-    return json_string_value(json_object_get(value, "$id"));
+    if (frit_schema_is_reference(s, value)) return NULL;
+    return json_string_value(json_object_get(value, s->dialect == DRAFT_04 ? "id" : "$id"));
 }
 
 const char *frit_schema_base(const schema *s, json_t *value, const char *base)
@@ -196,10 +209,8 @@ static json_t *follow(schema *s, resource *at, const char *pointer)
     return *pointer ? NULL : value;
 }
 
-frit_status frit_schema_resolve(schema *s, const char *base, json_t *reference, resource *out)
+static frit_status resolve(schema *s, const char *base, const char *text, resource *out)
 {
-    const char *text = json_string_value(reference);
-    if (!text) return frit_fail(FRIT_E_INVALID, "JSON schema: a '$ref' is not a text");
     const char *uri = join(s, base, text), *fragment = text + part(text, "#");
     if (!uri) return frit_schema_no_memory(s);
     fragment += *fragment == '#';
@@ -215,10 +226,9 @@ frit_status frit_schema_resolve(schema *s, const char *base, json_t *reference, 
     return frit_fail(FRIT_E_UNSUPPORTED, "JSON schema: '$ref' to '%.200s', which is not in the schema", text);
 }
 
-frit_status frit_schema_resolve_dynamic(schema *s, const char *base, json_t *reference, resource *out)
+static frit_status resolve_dynamic(schema *s, const char *text, resource *out)
 {
-    FRIT_TRY(frit_schema_resolve(s, base, reference, out));
-    const char *text = json_string_value(reference), *name = text + part(text, "#") + 1;
+    const char *name = text + part(text, "#") + 1;
     const char *anchor = json_string_value(json_object_get(out->value, "$dynamicAnchor"));
     if (!anchor || !strchr(text, '#') || strcmp(anchor, name) != 0) return FRIT_OK;   // the same as $ref
     FRIT_TRY(frit_budget_spend(s->budget, 8 * (int64_t)s->n_resources));
@@ -231,19 +241,63 @@ frit_status frit_schema_resolve_dynamic(schema *s, const char *base, json_t *ref
     return FRIT_OK;
 }
 
+static bool is_recursive(json_t *value)
+{
+    return json_is_true(json_object_get(value, "$recursiveAnchor"));
+}
+
+static frit_status resolve_recursive(schema *s, const resource *out)
+{
+    if (!is_recursive(out->value)) return FRIT_OK;   // the same as $ref
+    FRIT_TRY(frit_budget_spend(s->budget, 8 * (int64_t)s->n_resources));
+    for (int32_t i = 0; i < s->n_resources; i++) {
+        json_t *other = s->resources[i].value;
+        if (other != out->value && is_recursive(other))
+            return frit_schema_fail("$recursiveRef",
+                                    "depends on how a schema is reached: '$recursiveAnchor' occurs twice");
+    }
+    return FRIT_OK;
+}
+
+frit_status frit_schema_resolve(schema *s, const char *keyword, const char *base, json_t *reference, resource *out)
+{
+    const char *text = json_string_value(reference);
+    if (!text) return frit_fail(FRIT_E_INVALID, "JSON schema: a '%s' is not a text", keyword);
+    if (strcmp(keyword, "$recursiveRef") == 0 && strcmp(text, "#") != 0)
+        return frit_fail(FRIT_E_INVALID, "JSON schema: a '$recursiveRef' is '%.60s'; expected '#'", text);
+    FRIT_TRY(resolve(s, base, text, out));
+    if (strcmp(keyword, "$dynamicRef") == 0) return resolve_dynamic(s, text, out);
+    return strcmp(keyword, "$recursiveRef") == 0 ? resolve_recursive(s, out) : FRIT_OK;
+}
+
 // ------------------------------------------------------------------------------------- compiling
 
-static frit_status check_dialect(const schema *s)
+static frit_status read_dialect(schema *s)
 {
-    const char *dialect = json_string_value(json_object_get(s->root, "$schema"));
-    if (!dialect || strstr(dialect, "://json-schema.org/")) return FRIT_OK;
-    return frit_schema_fail("$schema", "is not one of json-schema.org");
+    static const struct {
+        const char *part;
+        schema_dialect dialect;
+    } dialects[] = {{"draft-04/", DRAFT_04},           {"draft-06/", DRAFT_06},           {"draft-07/", DRAFT_07},
+                    {"draft/2019-09/", DRAFT_2019_09}, {"draft/2020-12/", DRAFT_2020_12}, {"schema", DRAFT_ANY}};
+    static const char place[] = "://json-schema.org/";
+    const char *uri = json_string_value(json_object_get(s->root, "$schema"));
+    const char *at = uri ? strstr(uri, place) : NULL;
+    if (!uri) return FRIT_OK;
+    if (!at) return frit_schema_fail("$schema", "is not one of json-schema.org");
+    for (size_t i = 0; i < FRIT_COUNT(dialects); i++) {
+        if (strncmp(at + strlen(place), dialects[i].part, strlen(dialects[i].part)) != 0) continue;
+        s->dialect = dialects[i].dialect;
+        return FRIT_OK;
+    }
+    return frit_fail(FRIT_E_UNSUPPORTED,
+                     "JSON schema: '$schema' is '%.100s'; expected draft-04, draft-06, draft-07, 2019-09 or 2020-12",
+                     uri);
 }
 
 static frit_status make_rules(schema *s)
 {
     FRIT_TRY(frit_schema_begin_sets(s));
-    FRIT_TRY(check_dialect(s));
+    FRIT_TRY(read_dialect(s));
     FRIT_TRY(frit_schema_add_resource(s, "", s->root, ""));
     FRIT_TRY(find_resources(s, s->root, "", 0));
     s->rule_number = s->rule_space = -1;
@@ -287,6 +341,7 @@ frit_status frit_schema_add(frit_draft *draft, json_t *root, const frit_schema_o
     s->complete = options && options->complete;
     s->any_order = options && (options->any_order || options->complete);
     s->ignore_formats = options && options->ignore_formats;
+    s->open_objects = options && options->open_objects;
     s->root = root;
     s->draft = draft;
     s->form = form ? form : &plain;

@@ -94,6 +94,9 @@ typedef struct term {
     language seen_keys;
     int32_t seen_items;   // the first so many; NO_END: all
     int32_t seen_if;      // and items in this set; SET_FALSE: none
+    // Keys that the schemas name, by `required` too, where they say anything of names; all where they open the object.
+    language named;
+    bool lists;   // a schema has `properties` or `patternProperties`
 } term;
 
 typedef struct terms {
@@ -112,11 +115,15 @@ typedef struct item_index {   // numbers of items, by keys that need not be diff
     int32_t n_slots, n;
 } item_index;
 
+// What `$schema` says; DRAFT_ANY: nothing. Keywords of all drafts are then read, where they have one meaning.
+typedef enum schema_dialect { DRAFT_ANY, DRAFT_04, DRAFT_06, DRAFT_07, DRAFT_2019_09, DRAFT_2020_12 } schema_dialect;
+
 typedef struct schema {
     json_t *root;
     json_t *object;   // the schema of all objects
-    bool complete;    // frit_schema_options
-    bool any_order, ignore_formats;
+    schema_dialect dialect;
+    bool complete;   // frit_schema_options
+    bool any_order, ignore_formats, open_objects;
     frit_arena arena;
     size_t arena_bytes;   // charged to the budget
     frit_draft *draft;
@@ -167,7 +174,7 @@ frit_status frit_schema_set_not(schema *s, int32_t a, int32_t *out);
 int32_t frit_schema_set_known(const schema *s, int32_t a, int32_t n);
 frit_status frit_schema_begin_sets(schema *s);
 frit_status frit_schema_add_resource(schema *s, const char *uri, json_t *value, const char *base);
-// Of those that were added with this URI, or value, the last; -1: there is none.
+// Of those that were added with this URI, or value, the last; -1: not found.
 int32_t frit_schema_find_uri(schema *s, const char *uri);
 int32_t frit_schema_find_value(const schema *s, const json_t *value);
 void frit_schema_free_store(schema *s);
@@ -175,9 +182,10 @@ void frit_schema_free_store(schema *s);
 // schema.c
 // The set of a subschema of a schema with this base.
 frit_status frit_schema_set_of(schema *s, json_t *value, const char *base, int32_t *out);
-frit_status frit_schema_resolve(schema *s, const char *base, json_t *reference, resource *out);
-// The same of a $dynamicRef, where all ways to it lead to one schema.
-frit_status frit_schema_resolve_dynamic(schema *s, const char *base, json_t *reference, resource *out);
+// keyword: "$ref"; or "$dynamicRef" or "$recursiveRef", where all ways to it lead to one schema.
+frit_status frit_schema_resolve(schema *s, const char *keyword, const char *base, json_t *reference, resource *out);
+// Up to draft-07, keywords beside $ref say nothing.
+bool frit_schema_is_reference(const schema *s, json_t *value);
 const char *frit_schema_base(const schema *s, json_t *value, const char *base);
 const char *frit_schema_id(const schema *s, json_t *value);   // of a schema that is a resource; NULL
 frit_status frit_schema_fail(const char *keyword, const char *what);
@@ -197,11 +205,25 @@ frit_status frit_language_strings(schema *s, language a, frit_dfa_op op, languag
 // schema_number.c
 frit_status frit_number_universe(frit_budget *budget, frit_dfa *out);   // numbers without exponents
 frit_status frit_number_integers(frit_budget *budget, frit_dfa *out);   // those with a whole value
-frit_status frit_number_nice(frit_budget *budget, frit_dfa *out);       // as programs write them, of a length that doubles hold
+frit_status frit_number_nice(frit_budget *budget,
+                             frit_dfa *out);   // as programs write them, of a length that doubles hold
 // Values at least, or more than, a number; and multiples of one.
 frit_status frit_number_from(frit_budget *budget, json_t *bound, bool more, frit_dfa *out);
 frit_status frit_number_multiples(frit_budget *budget, json_t *divisor, frit_dfa *out);
 frit_status frit_number_equal(json_t *number, frit_nfa *nfa, frit_fragment any);   // adds its texts to `any`
+
+// schema_claim.c
+extern const term frit_no_claims;
+frit_status frit_term_claim(schema *s, term *t, claim c);              // which holds too
+frit_status frit_term_is_dead(schema *s, const term *t, bool *dead);   // claims contradict each other
+frit_status frit_terms_one(schema *s, terms *out);                     // one that claims nothing
+frit_status frit_terms_add(schema *s, terms *list, term t);
+frit_status frit_terms_single(schema *s, terms *list, claim c);   // adds a term of one claim
+frit_status frit_terms_or(schema *s, terms *a, const terms *b);   // a becomes a or b
+frit_status frit_terms_and(schema *s, terms *a, const terms *b);
+frit_status frit_terms_not(schema *s, const term *t, terms *out);   // adds what a term is not
+frit_status frit_claim_not(schema *s, claim c, terms *out);
+frit_status frit_schema_set_or(schema *s, int32_t a, int32_t b, int32_t *out);
 
 // schema_term.c
 frit_status frit_schema_terms_of(schema *s, int32_t set, schema_type type, terms *out);

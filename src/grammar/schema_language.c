@@ -277,19 +277,21 @@ static frit_status of_string_keywords(schema *s, json_t *value, language *out)
 static frit_status of_number_keywords(schema *s, json_t *value, language *out)
 {
     static const struct {
-        const char *keyword;
+        const char *keyword, *exclusive;   // the latter: true of draft-04, where it is no bound of its own
         bool more, invert;
-    } bounds[] = {{"minimum", false, false},
-                  {"exclusiveMinimum", true, false},
-                  {"maximum", true, true},
-                  {"exclusiveMaximum", false, true}};
+    } bounds[] = {{"minimum", "exclusiveMinimum", false, false},
+                  {"exclusiveMinimum", NULL, true, false},
+                  {"maximum", "exclusiveMaximum", true, true},
+                  {"exclusiveMaximum", NULL, false, true}};
+    const bool may_be_flags = s->dialect == DRAFT_ANY || s->dialect == DRAFT_04;
     language one;
     for (size_t i = 0; i < FRIT_COUNT(bounds); i++) {
         json_t *bound = json_object_get(value, bounds[i].keyword);
-        if (!bound) continue;
+        if (!bound || (may_be_flags && !bounds[i].exclusive && json_is_boolean(bound))) continue;
+        const json_t *flag = may_be_flags && bounds[i].exclusive ? json_object_get(value, bounds[i].exclusive) : NULL;
         if (!json_is_number(bound))
             return frit_fail(FRIT_E_INVALID, "JSON schema: '%s' is not a number", bounds[i].keyword);
-        FRIT_TRY(number_bound(s, bound, bounds[i].more, bounds[i].invert, &one));
+        FRIT_TRY(number_bound(s, bound, bounds[i].more != json_is_true(flag), bounds[i].invert, &one));
         FRIT_TRY(and_language(s, out, one, TYPE_NUMBER));
     }
     json_t *divisor = json_object_get(value, "multipleOf");
@@ -362,12 +364,28 @@ static frit_status of_enum(schema *s, json_t *values, schema_type type, language
     return and_language(s, out, any, type);
 }
 
+static frit_status of_references(schema *s, json_t *value, const char *base, schema_type type, language *out)
+{
+    static const char *const keywords[] = {"$ref", "$dynamicRef", "$recursiveRef"};
+    for (size_t i = 0; i < FRIT_COUNT(keywords) && out->kind != LANGUAGE_NONE; i++) {
+        resource target;
+        language one;
+        json_t *reference = json_object_get(value, keywords[i]);
+        if (!reference) continue;
+        FRIT_TRY(frit_schema_resolve(s, keywords[i], base, reference, &target));
+        FRIT_TRY(of_sub(s, target.value, target.base, type, &one));
+        FRIT_TRY(and_language(s, out, one, type));
+    }
+    return FRIT_OK;
+}
+
 static frit_status of_schema(schema *s, json_t *value, const char *base, schema_type type, language *out)
 {
     static const char *const lists[] = {"allOf", "anyOf", "oneOf"};
     language one;
     json_t *sub = json_object_get(value, "type");
     *out = all;
+    if (frit_schema_is_reference(s, value)) return of_references(s, value, base, type, out);
     if (sub) FRIT_TRY(of_type(s, sub, type, out));
     sub = json_object_get(value, "const");
     if (sub) {
@@ -385,28 +403,20 @@ static frit_status of_schema(schema *s, json_t *value, const char *base, schema_
         FRIT_TRY(frit_language_combine(s, *out, FRIT_DFA_MINUS, one, frit_language_universe(s, type), out));
     }
     if (json_object_get(value, "if") && out->kind != LANGUAGE_NONE) FRIT_TRY(of_if(s, value, base, type, out));
-    for (int dynamic = 0; dynamic < 2 && out->kind != LANGUAGE_NONE; dynamic++) {
-        resource target;
-        if (!(sub = json_object_get(value, dynamic ? "$dynamicRef" : "$ref"))) continue;
-        FRIT_TRY((dynamic ? frit_schema_resolve_dynamic : frit_schema_resolve)(s, base, sub, &target));
-        FRIT_TRY(of_sub(s, target.value, target.base, type, &one));
-        FRIT_TRY(and_language(s, out, one, type));
-    }
-    return FRIT_OK;
+    return of_references(s, value, base, type, out);
 }
 
 static frit_status of_literal(schema *s, int32_t item, schema_type type, language *out)
 {
-    const literal *l = &s->literals[item];
-    const int32_t *sets = l->any, n = l->kind == LITERAL_ANY ? l->n_any : 0;
-    *out = l->languages.of[type];
-    if (l->languages.known[type]) return FRIT_OK;
+    const literal l = s->literals[item];
+    *out = l.languages.of[type];
+    if (l.languages.known[type]) return FRIT_OK;
     *out = none;
-    if (l->kind == LITERAL_CONST) FRIT_TRY(of_constant(s, l->value, type, out));
-    if (l->kind == LITERAL_SCHEMA) FRIT_TRY(of_sub(s, l->value, l->base, type, out));
-    for (int32_t k = 0; k < n; k++) {
+    if (l.kind == LITERAL_CONST) FRIT_TRY(of_constant(s, l.value, type, out));
+    if (l.kind == LITERAL_SCHEMA) FRIT_TRY(of_sub(s, l.value, l.base, type, out));
+    for (int32_t k = 0; k < l.n_any; k++) {
         language part;
-        FRIT_TRY(frit_schema_language_of(s, sets[k], type, &part));
+        FRIT_TRY(frit_schema_language_of(s, l.any[k], type, &part));
         FRIT_TRY(frit_language_combine(s, *out, FRIT_DFA_OR, part, frit_language_universe(s, type), out));
     }
     known_languages *known = &s->literals[item].languages;   // the list may have moved

@@ -8,7 +8,14 @@
 
 #include <stdlib.h>
 
-enum { MAX_CLASSES = 64, MAX_WITNESSES = 8, MAX_NODES = SCHEMA_STATES, MAX_ANY_ORDER = 10, MAX_CHOICES = 10, FEW_NAMES = 6 };
+enum {
+    MAX_CLASSES = 64,
+    MAX_WITNESSES = 8,
+    MAX_NODES = SCHEMA_STATES,
+    MAX_ANY_ORDER = 10,
+    MAX_CHOICES = 10,
+    FEW_NAMES = 6
+};
 
 static const language no_keys = {.kind = LANGUAGE_NONE}, all_keys = {.kind = LANGUAGE_ALL};
 
@@ -31,6 +38,7 @@ static bool may_be(schema *s, int32_t set_id, schema_type type)
         const int32_t id = s->sets[set_id].literals[i];
         const literal *l = &s->literals[id / 2];
         bool types[N_TYPES], integer;
+        if (l->kind == LITERAL_SCHEMA && frit_schema_is_reference(s, l->value)) continue;
         json_t *keyword = l->kind == LITERAL_SCHEMA ? json_object_get(l->value, "type") : NULL;
         json_t *values = l->kind == LITERAL_SCHEMA ? json_object_get(l->value, "enum") : NULL, *one;
         json_t *constant = l->kind == LITERAL_CONST ? l->value : NULL;
@@ -577,7 +585,7 @@ static json_t *listed_values(schema *s, json_t *value, const char *base)
     resource target = {.value = value, .base = base};
     json_t *reference;
     for (int i = 0; i < SCHEMA_DEPTH && (reference = json_object_get(target.value, "$ref")); i++)
-        if (frit_schema_resolve(s, target.base, reference, &target) != FRIT_OK) return NULL;
+        if (frit_schema_resolve(s, "$ref", target.base, reference, &target) != FRIT_OK) return NULL;
     json_t *list = json_object_get(target.value, "enum"), *type = json_object_get(target.value, "type");
     if (json_is_array(list)) return json_incref(list);
     if (!type || !frit_schema_types(type, types, &integer) || integer) return NULL;

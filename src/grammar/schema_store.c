@@ -73,8 +73,7 @@ static frit_status put(schema *s, item_index *x, uint64_t key, int32_t item,
 {
     if (2 * x->n >= x->n_slots) {
         const size_t before = (size_t)x->n_slots, after = before ? before * 2 : 128;
-        int32_t *slots =
-            frit_budget_resize(s->budget, x->slots, before * sizeof *slots, after * sizeof *slots);
+        int32_t *slots = frit_budget_resize(s->budget, x->slots, before * sizeof *slots, after * sizeof *slots);
         if (!slots) return frit_schema_no_memory(s);
         memset(slots, -1, after * sizeof *slots);
         *x = (item_index){.slots = slots, .n_slots = (int32_t)after};

@@ -251,7 +251,8 @@ static frit_status add_any_text(tags *t, const json_t *format, marks without, in
     frit_dfa dfa;
     marks all;
     frit_status status = read_excluded(t, format, without, &all);
-    if (status == FRIT_OK) status = add_dfa(t, frit_text_without(&t->draft->budget, &dfa, all.items, all.n), &dfa, rule);
+    if (status == FRIT_OK)
+        status = add_dfa(t, frit_text_without(&t->draft->budget, &dfa, all.items, all.n), &dfa, rule);
     free((frit_str *)(uintptr_t)all.items);
     return status;
 }

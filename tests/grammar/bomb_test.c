@@ -246,7 +246,8 @@ static void schema_few_contains(frit_buf *t)
 {
     frit_buf_text(t, "{\"type\": \"array\", \"allOf\": [");
     for (int i = 0; i < 8; i++)
-        frit_buf_printf(t, "%s{\"contains\": {\"const\": %d}, \"minContains\": 1, \"maxContains\": 2}", i ? "," : "", i);
+        frit_buf_printf(t, "%s{\"contains\": {\"const\": %d}, \"minContains\": 1, \"maxContains\": 2}", i ? "," : "",
+                        i);
     frit_buf_text(t, "]}");
 }
 
@@ -396,8 +397,8 @@ static void check(const bomb *b)
                            1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
     static const char *const names[] = {"refused", "fits", "does not fit", "no room", "over budget"};
     assert_in_range(result, REFUSED, OVER_BUDGET);
-    print_message("%-6s %-52s %-12s %5.2f s %6.1f MB\n",
-                  kinds[b->kind], b->name, names[result - REFUSED], seconds, (double)used.ru_maxrss / 1024);
+    print_message("%-6s %-52s %-12s %5.2f s %6.1f MB\n", kinds[b->kind], b->name, names[result - REFUSED], seconds,
+                  (double)used.ru_maxrss / 1024);
     if (result != b->expected && (b->must || (result != REFUSED && result != NO_ROOM)))
         fail_msg("%s: %s", b->name, names[result - REFUSED]);
     if (seconds > MOST_SECONDS * FRIT_TEST_STRIDE) fail_msg("%s: %.2f seconds", b->name, seconds);
@@ -448,8 +449,7 @@ static int print_cost(const char *kind_name, const char *path)
     int what = 0;
     while (strcmp(kinds[what], kind_name) != 0) what++;
     getrusage(RUSAGE_SELF, &before);
-    const frit_status status =
-        compile_text((enum kind)what, (frit_str){text, n_bytes}, &(frit_budget){0}, &a, &steps);
+    const frit_status status = compile_text((enum kind)what, (frit_str){text, n_bytes}, &(frit_budget){0}, &a, &steps);
     getrusage(RUSAGE_SELF, &used);
     printf("%.3f\t%.1f\t%lld\t%s\n",
            (double)(used.ru_utime.tv_sec - before.ru_utime.tv_sec + used.ru_stime.tv_sec - before.ru_stime.tv_sec) +

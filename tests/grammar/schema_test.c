@@ -72,7 +72,7 @@ typedef struct counts {
 
 static void run_schema(const char *file, json_t *group, counts *c)
 {
-    static const frit_schema_options options = {.ignore_formats = true, .complete = true};
+    static const frit_schema_options options = {.ignore_formats = true, .open_objects = true, .complete = true};
     json_t *schema = json_object_get(group, "schema"), *tests = json_object_get(group, "tests"), *test;
     char *text = json_dumps(schema, JSON_ENCODE_ANY);
     frit_automaton *a = NULL;
@@ -357,7 +357,16 @@ static void what_cannot_be_said_is_refused_by_name(void **state)
         {"{\"pattern\": \"(a)\\\\1\"}", "expected no back reference"},
         {"{\"maxLength\": 100000000}", "'maxLength' is above 50000"},
         {"{\"minItems\": -1}", "'minItems' is not a whole number from 0"},
-        {"{\"items\": [{}]}", "'items' is an array; expected prefixItems"},
+        {"{\"$schema\": \"https://json-schema.org/draft/2020-12/schema\", \"items\": [{}]}",
+         "'items' is an array; expected prefixItems"},
+        {"{\"items\": [{}], \"prefixItems\": [{}]}", "'items' is an array; expected prefixItems"},
+        {"{\"$recursiveRef\": \"#a\"}", "a '$recursiveRef' is '#a'; expected '#'"},
+        {"{\"$recursiveAnchor\": true, \"items\": {\"$recursiveRef\": \"#\"}, \"$defs\": {\"a\": {\"$id\": \"a\", "
+         "\"$recursiveAnchor\": true}}}",
+         "'$recursiveRef' depends on"},
+        {"{\"$schema\": \"http://json-schema.org/draft-03/schema#\"}", "expected draft-04, draft-06, draft-07"},
+        {"{\"$schema\": \"http://json-schema.org/draft-07/schema#\", \"minimum\": 1, \"exclusiveMinimum\": true}",
+         "'exclusiveMinimum' is not a number"},
         {"{\"multipleOf\": 0.123456789}", "multipleOf needs more than"},
         {"{\"minimum\": \"a\"}", "'minimum' is not a number"},
         {"{\"type\": \"integer\", \"minimum\": 2, \"maximum\": 1}", "matches no text"},

@@ -66,13 +66,13 @@ def conversation_of(messages: str | Sequence[Mapping[str, Any]], tools: Sequence
         raise type(failure)(f"messages, tools and template: expected what JSON can say; {failure}") from None
 
 
-def form_of(model: Model, schema: Any) -> Grammar | None:
+def form_of(model: Model, schema: Any, open_objects: bool) -> Grammar | None:
     """The grammar for what a caller wants as an answer."""
     if schema is None or isinstance(schema, Grammar):
         return schema
     if isinstance(schema, (Mapping, bool)):
-        return Grammar(model, schema, kind="schema")
+        return Grammar(model, schema, kind="schema", open_objects=open_objects)
     if is_type(schema):
-        return Grammar(model, schema_of(schema), kind="schema")
+        return Grammar(model, schema_of(schema), kind="schema", open_objects=open_objects)
     raise TypeError(f"schema: found {show(schema)}, expected a pydantic model, a dataclass, a TypedDict or another type, "
                     f"a JSON schema as a dict, or a frit.Grammar")

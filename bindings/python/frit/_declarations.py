@@ -767,11 +767,17 @@ FRIT_GRAMMAR_TAGS = 3
 class frit_grammar_options(Structure):
     kind: int
     any_order: bool
+    cancelled: Any
+    ctx: int | None
+    open_objects: bool
     reserved: Any
     _fields_ = [
         ("kind", c_int),
         ("any_order", c_bool),
-        ("reserved", c_uint64 * 8),
+        ("cancelled", CFUNCTYPE(c_bool, c_void_p)),
+        ("ctx", c_void_p),
+        ("open_objects", c_bool),
+        ("reserved", c_uint64 * 5),
     ]
 
 class frit_turn_grammar_options(Structure):
@@ -780,6 +786,9 @@ class frit_turn_grammar_options(Structure):
     kind: int
     any_order: bool
     one_call: bool
+    cancelled: Any
+    ctx: int | None
+    open_objects: bool
     reserved: Any
     _fields_ = [
         ("format", c_char_p),
@@ -787,7 +796,10 @@ class frit_turn_grammar_options(Structure):
         ("kind", c_int),
         ("any_order", c_bool),
         ("one_call", c_bool),
-        ("reserved", c_uint64 * 8),
+        ("cancelled", CFUNCTYPE(c_bool, c_void_p)),
+        ("ctx", c_void_p),
+        ("open_objects", c_bool),
+        ("reserved", c_uint64 * 5),
     ]
 
 FRIT_OPTION_FLAG = 0

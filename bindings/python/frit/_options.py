@@ -105,6 +105,7 @@ class ChatOptions(AnswerOptions, total=False):
     template: Mapping[str, Any] | None
     continue_final_message: bool
     parallel_tool_calls: bool
+    open_objects: bool
 
 
 class EngineOptions(TypedDict, total=False):

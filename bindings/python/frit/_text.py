@@ -32,13 +32,14 @@ class Turn(Unique):
             lambda room: (ctypes.c_int32 * room)(), 2048)
         return list(buffer[:n])
 
-    def grammar(self, form: Grammar | None, one_call: bool) -> Handle | None:
+    def grammar(self, form: Grammar | None, one_call: bool, open_objects: bool) -> Handle | None:
         """What the answer may be."""
-        options = c.frit_turn_grammar_options(one_call=one_call)
+        options = c.frit_turn_grammar_options(one_call=one_call, open_objects=open_objects)
         if form is not None:
             data = form.text.encode("utf-8", "surrogatepass")
             options.format, options.n_format = data, len(data)
             options.kind, options.any_order = form.kind_value, form.any_order
+            options.open_objects = open_objects or form.open_objects
         found = ctypes.c_void_p()
         check(lib.frit_turn_grammar(byref(found), self.handle, byref(options)))
         return Handle(found, lib.frit_grammar_free, self.model) if found.value else None

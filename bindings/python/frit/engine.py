@@ -250,6 +250,7 @@ class Engine(Unique):
         template: variables of the model's template, such as {"enable_thinking": False}.
         continue_final_message: the answer goes on with the last message.
         parallel_tool_calls: False: one call at most.
+        open_objects: objects may have properties that their schema, or that of a tool, does not name (`frit.Grammar`).
         Others are those of `generate`: max_tokens, stop, temperature, seed, logprobs, adapters, ...
 
         UnsupportedError for schemas that a grammar cannot say; InvalidError where the template refuses the messages.
@@ -306,7 +307,7 @@ class Engine(Unique):
 
     def _chat_job(self, messages: Messages, sink: Callable[[Any], None], schema: Any, *, tools: Sequence[Any] = (),
                   tool_choice: Any = None, template: Mapping[str, Any] | None = None,
-                  continue_final_message: bool = False, parallel_tool_calls: bool = True,
+                  continue_final_message: bool = False, parallel_tool_calls: bool = True, open_objects: bool = False,
                   max_tokens: int | None = None, stop: str | Sequence[str] = (), sampler: Sampler | None = None,
                   logprobs: int | None = None, adapters: Adapters = (), speculate: str | Engine | None = None,
                   ignore_end: bool = False, salt: bytes = b"", weight: int = 1, priority: int = 0,
@@ -314,11 +315,11 @@ class Engine(Unique):
         own = self._sampler("chat", ChatOptions, sampler, sampling)
         turn = Turn(self.model, conversation_of(messages, tools, tool_choice, template,
                                                 flag("continue_final_message", continue_final_message)))
-        form = form_of(self.model, schema)
+        form = form_of(self.model, schema, flag("open_objects", open_objects))
         job = Job(self, turn.tokens(), own, sink, max_tokens=max_tokens, stop=stop, turn=turn, is_text=False,
                   logprobs=logprobs, adapters=with_scales(adapters), salt=salt, weight=weight, priority=priority,
                   speculate=speculation(speculate, self), ignore_end=ignore_end, shift=context_shift)
-        job.turn_grammar = turn.grammar(form, not flag("parallel_tool_calls", parallel_tool_calls))
+        job.turn_grammar = turn.grammar(form, not flag("parallel_tool_calls", parallel_tool_calls), open_objects)
         job.schema = schema
         return job
 

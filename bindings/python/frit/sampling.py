@@ -299,15 +299,17 @@ _GRAMMARS = {"gbnf": c.FRIT_GRAMMAR_GBNF, "schema": c.FRIT_GRAMMAR_SCHEMA, "rege
 class Grammar(Unique):
     """What an answer may be, compiled for a model's vocabulary. Never changes: any number of samplers may use it.
 
-    text: rules in GBNF, a JSON schema (draft 2020-12; a dict is fine too), a regular expression (ECMA-262) or structural
+    text: rules in GBNF, a JSON schema (a dict is fine too), a regular expression (ECMA-262) or structural
     tags (a dict, or its JSON): text in which triggers begin parts that have a form.
     kind: "gbnf", "schema", "regex" or "tags".
     any_order: of schemas, properties in any order.
+    open_objects: of schemas, properties that an object's schema does not name may come where it does not forbid them, as
+    the drafts say. Without it an object has those that its schema names, unless the schema says that there are others.
     Raises InvalidError for mistakes, UnsupportedError for what a grammar cannot say.
     """
 
     def __init__(self, model: Model, text: str | Mapping[str, Any] | bool, *, kind: str = "gbnf",
-                 any_order: bool = False, **unknown: Never) -> None:
+                 any_order: bool = False, open_objects: bool = False, **unknown: Never) -> None:
         refuse(Grammar, unknown)
         instance("model", model, Model)
         if not isinstance(text, (str, Mapping, bool)):
@@ -315,8 +317,9 @@ class Grammar(Unique):
         self.kind = chosen("kind", kind, _GRAMMARS)
         self.text = text if isinstance(text, str) else json.dumps(text)
         self.any_order = flag("any_order", any_order)
+        self.open_objects = flag("open_objects", open_objects)
         data = content("text", self.text)
-        options = c.frit_grammar_options(kind=_GRAMMARS[kind], any_order=any_order)
+        options = c.frit_grammar_options(kind=_GRAMMARS[kind], any_order=any_order, open_objects=open_objects)
         self._handle = ctypes.c_void_p()
         check(lib.frit_grammar_new(byref(self._handle), model._handle, data, len(data), byref(options)))
         self._owned = Handle(self._handle, lib.frit_grammar_free, model)
