@@ -19,7 +19,7 @@ typedef struct frit_budget {
     frit_status failed;
 } frit_budget;
 
-enum { FRIT_BUDGET_STEPS = 150000000, FRIT_BUDGET_BYTES = 224 << 20 };
+enum { FRIT_BUDGET_STEPS = 120000000, FRIT_BUDGET_BYTES = 224 << 20 };
 
 // FRIT_E_LIMIT where there are more steps or bytes than allowed, FRIT_E_CANCELLED.
 frit_status frit_budget_look(frit_budget *budget);

@@ -89,7 +89,8 @@ typedef struct claim {
 
 typedef struct term {
     claim *claims;
-    int32_t n, room;   // room == n where the claims may be those of another term
+    int32_t n, room;
+    int32_t *used;   // of room, by all terms that share the claims: one that has all of them may add more
     // What unevaluatedProperties and unevaluatedItems leave alone.
     language seen_keys;
     int32_t seen_items;   // the first so many; NO_END: all

@@ -17,7 +17,6 @@ frit_status frit_terms_add(schema *s, terms *list, term t)
         list->items = items;
         list->room = room;
     }
-    t.room = t.n;
     list->items[list->n++] = t;
     return FRIT_OK;
 }
@@ -37,19 +36,39 @@ static uint32_t hash_name(const char *name)
     return h;
 }
 
+static bool has_room(const term *t, int32_t n_more)
+{
+    return t->n + n_more <= t->room && *t->used == t->n;
+}
+
+// Claims of its own, with room for more.
+static frit_status own_claims(schema *s, term *t, int32_t n_more)
+{
+    const int32_t room = 2 * (t->n + n_more);
+    FRIT_TRY(frit_budget_spend(s->budget, t->n));
+    claim *claims = frit_schema_alloc(s, (size_t)room, sizeof *claims);
+    int32_t *used = frit_schema_alloc(s, 1, sizeof *used);
+    if (!claims || !used) return frit_schema_no_memory(s);
+    if (t->n > 0) memcpy(claims, t->claims, (size_t)t->n * sizeof *claims);
+    t->claims = claims;
+    t->room = room;
+    t->used = used;
+    *used = t->n;
+    return FRIT_OK;
+}
+
+static void append(term *t, const claim *c)
+{
+    t->claims[t->n++] = *c;
+    *t->used = t->n;
+}
+
 frit_status frit_term_claim(schema *s, term *t, claim c)
 {
     FRIT_TRY(frit_budget_spend(s->budget, 4));
-    if (t->n == t->room) {
-        const int32_t room = 2 * t->n + 2;
-        claim *claims = frit_schema_alloc(s, (size_t)room, sizeof *claims);
-        if (!claims) return frit_schema_no_memory(s);
-        if (t->n > 0) memcpy(claims, t->claims, (size_t)t->n * sizeof *claims);
-        t->claims = claims;
-        t->room = room;
-    }
+    if (!has_room(t, 1)) FRIT_TRY(own_claims(s, t, 1));
     if (c.name) c.hash = hash_name(c.name);
-    t->claims[t->n++] = c;
+    append(t, &c);
     return FRIT_OK;
 }
 
@@ -116,16 +135,31 @@ frit_status frit_schema_set_or(schema *s, int32_t a, int32_t b, int32_t *out)
     return frit_schema_set_one(s, l, out);
 }
 
-// Adds a claim to a term whose claims are its own, where none says so already. Claims about the same name are one.
-static frit_status put_claim(schema *s, term *t, const claim *c, int32_t n_others)
+// The first n claims of a term that are about the same name; -1: none are.
+static int32_t find_same(const term *t, int32_t n, const claim *c)
 {
-    const bool of_name = c->name && (c->kind == CLAIM_REQUIRED || c->kind == CLAIM_KEYS);
-    for (int32_t i = 0; i < n_others && of_name; i++) {
-        claim *other = &t->claims[i];
-        if (other->kind != c->kind || !other->name || !same_name(other, c)) continue;
-        return c->kind == CLAIM_KEYS ? frit_schema_set_and(s, other->set, c->set, &other->set) : FRIT_OK;
+    if (!c->name || (c->kind != CLAIM_REQUIRED && c->kind != CLAIM_KEYS)) return -1;
+    for (int32_t i = 0; i < n; i++)
+        if (t->claims[i].kind == c->kind && t->claims[i].name && same_name(&t->claims[i], c)) return i;
+    return -1;
+}
+
+// Adds the claims of b, of which those about a name are one with those that are there.
+static frit_status add_claims(schema *s, term *t, const term *b)
+{
+    const int32_t n = t->n;
+    bool own = has_room(t, b->n);
+    FRIT_TRY(frit_budget_spend(s->budget, (int64_t)n * b->n));
+    for (int32_t i = 0; i < b->n && own; i++) own = find_same(t, n, &b->claims[i]) < 0;
+    if (!own) FRIT_TRY(own_claims(s, t, b->n));
+    for (int32_t i = 0; i < b->n; i++) {
+        const claim *c = &b->claims[i];
+        const int32_t same = find_same(t, n, c);
+        if (same < 0)
+            append(t, c);
+        else if (c->kind == CLAIM_KEYS)
+            FRIT_TRY(frit_schema_set_and(s, t->claims[same].set, c->set, &t->claims[same].set));
     }
-    t->claims[t->n++] = *c;
     return FRIT_OK;
 }
 
@@ -135,15 +169,11 @@ static frit_status join(schema *s, const term *a, const term *b, term *out)
     if (a->n == 0) {
         out->claims = b->claims;
         out->n = b->n;
+        out->room = b->room;
+        out->used = b->used;
     } else if (b->n > 0) {
-        const int32_t room = a->n + b->n;
-        FRIT_TRY(frit_budget_spend(s->budget, room + (int64_t)a->n * b->n));
-        out->claims = frit_schema_alloc(s, (size_t)room, sizeof *out->claims);
-        if (!out->claims) return frit_schema_no_memory(s);
-        memcpy(out->claims, a->claims, (size_t)a->n * sizeof *out->claims);
-        for (int32_t i = 0; i < b->n; i++) FRIT_TRY(put_claim(s, out, &b->claims[i], a->n));
+        FRIT_TRY(add_claims(s, out, b));
     }
-    out->room = out->n;
     out->lists = a->lists || b->lists;
     if (!s->open_objects) FRIT_TRY(frit_language_strings(s, a->named, FRIT_DFA_OR, b->named, &out->named));
     if (b->seen_items > out->seen_items) out->seen_items = b->seen_items;

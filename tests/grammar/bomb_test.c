@@ -254,10 +254,10 @@ static void schema_few_contains(frit_buf *t)
 static void schema_web(frit_buf *t)
 {
     frit_buf_text(t, "{\"$ref\": \"#/$defs/d0\", \"$defs\": {");
-    for (int i = 0; i < 50; i++)
+    for (int i = 0; i < 30; i++)
         frit_buf_printf(t, "\"d%d\": {\"allOf\": [{\"$ref\": \"#/$defs/d%d\"}, {\"$ref\": \"#/$defs/d%d\"}]}, ", i,
                         i + 1, i + 1);
-    frit_buf_text(t, "\"d50\": {\"type\": \"object\"}}}");
+    frit_buf_text(t, "\"d30\": {\"type\": \"object\"}}}");
 }
 
 static void schema_letters(frit_buf *t)
@@ -324,7 +324,7 @@ static const bomb bombs[] = {
     {SCHEMA, "20 conditions", schema_few_conditions, "{", 1, FITS, true},
     {SCHEMA, "8 counts of 100 items", schema_contains, "[", 1, FITS, false},
     {SCHEMA, "8 counts of 2 items", schema_few_contains, "[", 1, FITS, true},
-    {SCHEMA, "2^50 references", schema_web, "{", 1, FITS, false},
+    {SCHEMA, "2^30 references", schema_web, "{", 1, FITS, false},
     {SCHEMA, "20,000 classes of letters", schema_letters, "\"", 1, FITS, false},
     {SCHEMA, "100,000 numbers", schema_enum, "1", 5, FITS, true},
     {SCHEMA, "a million empty subschemas", schema_empty, "{", 1, FITS, false},
@@ -439,23 +439,38 @@ static void compiling_ends_when_it_is_cancelled(void **state)
     }
 }
 
+// Of this process alone: what its parent held before is not in it.
+static double peak_megabytes(void)
+{
+    char line[256];
+    long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        if (strncmp(line, "VmHWM:", 6) == 0) kib = strtol(line + 6, NULL, 10);
+    }
+    if (f) fclose(f);
+    return (double)kib / 1024;
+}
+
+static double used_seconds(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
 static int print_cost(const char *kind_name, const char *path)
 {
     size_t n_bytes;
     char *text = read_file(path, &n_bytes);
-    struct rusage before, used;
     frit_automaton *a = NULL;
     int64_t steps;
     int what = 0;
     while (strcmp(kinds[what], kind_name) != 0) what++;
-    getrusage(RUSAGE_SELF, &before);
+    const double before = peak_megabytes(), start = used_seconds();
     const frit_status status = compile_text((enum kind)what, (frit_str){text, n_bytes}, &(frit_budget){0}, &a, &steps);
-    getrusage(RUSAGE_SELF, &used);
-    printf("%.3f\t%.1f\t%lld\t%s\n",
-           (double)(used.ru_utime.tv_sec - before.ru_utime.tv_sec + used.ru_stime.tv_sec - before.ru_stime.tv_sec) +
-               1e-6 * (double)(used.ru_utime.tv_usec - before.ru_utime.tv_usec + used.ru_stime.tv_usec -
-                               before.ru_stime.tv_usec),
-           (double)(used.ru_maxrss - before.ru_maxrss) / 1024, (long long)steps,
+    printf("%.3f\t%.1f\t%lld\t%s\n", used_seconds() - start, peak_megabytes() - before, (long long)steps,
            status == FRIT_OK ? "compiled" : frit_error());
     frit_automaton_free(a);
     free(text);

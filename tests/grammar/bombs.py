@@ -339,6 +339,7 @@ def measure(program, kind, text, folder):
 
 
 def main():
+    sys.setrecursionlimit(20000)   # nested lists of 2,000 levels are written
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument("program")
     args.add_argument("--random", type=int, default=0, help="also so many random schemas")

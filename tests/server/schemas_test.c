@@ -33,7 +33,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Definitions that refer to the next one twice: there are 2^60 ways through them. The number makes it another schema.
+// Definitions that refer to the next one twice: there are 2^30 ways through them. The number makes it another schema.
 static void write_bomb(char *body, size_t size, int number)
 {
     size_t n =
@@ -41,11 +41,11 @@ static void write_bomb(char *body, size_t size, int number)
                          "{\"prompt\": \"ab\", \"max_tokens\": 4, \"json_schema\": {\"title\": \"%d\", \"$ref\": "
                          "\"#/$defs/d0\", \"$defs\": {",
                          number);
-    for (int i = 0; i < 60; i++)
+    for (int i = 0; i < 30; i++)
         n += (size_t)snprintf(body + n, size - n,
                               "\"d%d\": {\"allOf\": [{\"$ref\": \"#/$defs/d%d\"}, {\"$ref\": \"#/$defs/d%d\"}]}, ", i,
                               i + 1, i + 1);
-    n += (size_t)snprintf(body + n, size - n, "\"d60\": {\"type\": \"object\", \"required\": [\"a\"]}}}}");
+    n += (size_t)snprintf(body + n, size - n, "\"d30\": {\"type\": \"object\", \"required\": [\"a\"]}}}}");
     assert_true(n < size);
 }
 
