@@ -277,11 +277,15 @@ static frit_status find_ranks(compiler *c)
 
 // ------------------------------------------------------------------------------------- tables
 
-enum { SEARCHED_EDGES = 6 };   // states with more have a table, but those of counters, which are many
+enum {
+    SEARCHED_EDGES = 6,
+    MAX_TABLES = 1 << 15
+};   // states with more have a table, but those of counters, which are many
 
-static bool wants_table(const compiler *c, int32_t r, int n_bytes)
+// The next state of the automaton, whose tables so far are counted.
+static bool wants_table(const compiler *c, const frit_automaton *g, int32_t r, int n_bytes)
 {
-    return n_bytes > SEARCHED_EDGES && c->draft->rules[r].counter.n_segments == 0;
+    return n_bytes > SEARCHED_EDGES && g->n_tables < MAX_TABLES && c->draft->rules[r].counter.n_segments == 0;
 }
 
 static void count(const compiler *c, frit_automaton *g, int32_t *base)
@@ -302,7 +306,7 @@ static void count(const compiler *c, frit_automaton *g, int32_t *base)
                     g->n_tokens++;
             }
             g->n_bytes += (uint32_t)n_bytes;
-            g->n_tables += wants_table(c, r, n_bytes);
+            g->n_tables += wants_table(c, g, r, n_bytes);
             g->n_states++;
         }
         base[r + 1] = g->n_states;
@@ -357,7 +361,7 @@ static void add_states(const compiler *c, frit_automaton *g, int32_t r, const in
         state->final = d->final[s];
         state->is_plain = !state->final && state->n_calls == 0;
         state->is_end = state->final && state->n_calls == 0 && !frit_state_reads(state);
-        if (wants_table(c, r, state->n_bytes)) fill_table(g, state);
+        if (wants_table(c, g, r, state->n_bytes)) fill_table(g, state);
     }
 }
 

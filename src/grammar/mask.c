@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { TABLE_BYTES = 256 << 20, SCRATCH_FRAMES = 1 << 16, SCRATCH_ITEMS = 1 << 22, MASK_WORK = 1 << 20 };
+enum { TABLE_BYTES = 128 << 20, SCRATCH_FRAMES = 1 << 16, SCRATCH_ITEMS = 1 << 22, MASK_WORK = 1 << 20 };
 
 typedef struct row {   // of a state and a node
     int32_t state;

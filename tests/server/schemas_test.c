@@ -119,7 +119,7 @@ static void answers_have_the_members_that_schemas_name(void **state)
         char body[1024];
         snprintf(
             body, sizeof body,
-            "{\"prompt\": \"The king\", \"max_tokens\": 16, \"open_objects\": %s, \"logit_bias\": [[\",\", 100]], "
+            "{\"prompt\": \"The king\", \"max_tokens\": 120, \"open_objects\": %s, \"logit_bias\": [[\",\", 100]], "
             "\"json_schema\": {\"type\": \"object\", \"properties\": {\"a\": {\"const\": 1}}, \"required\": [\"a\"]}}",
             open ? "true" : "false");
         json_t *json = post_for(&s, TEXT, body, 200);
