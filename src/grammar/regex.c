@@ -123,6 +123,25 @@ static const struct {
     {"Other_Letter", "Lo"},
 };
 
+// Adds the characters of a category, by its letters.
+static void add_category(ranges *r, frit_str name)
+{
+    enum { EMPTY = 0x40000, EMPTY_END = 0xdffff, N_CATEGORIES = 32 };   // planes without characters, which are alike
+    signed char is[N_CATEGORIES];
+    memset(is, -1, sizeof is);
+    for (uint32_t c = 0, end; c <= MAX_CODE_POINT; c = end + 1) {
+        const int category = utf8proc_category((utf8proc_int32_t)c) % N_CATEGORIES;
+        end = c == EMPTY ? EMPTY_END : c;
+        if (is[category] < 0)
+            is[category] = memcmp(utf8proc_category_string((utf8proc_int32_t)c), name.ptr, name.len) == 0;
+        if (!is[category]) continue;
+        if (r->n > 0 && r->items[r->n - 1].high + 1 == c)
+            r->items[r->n - 1].high = end;
+        else
+            add(r, c, end);
+    }
+}
+
 // \p{NAME} and \P{NAME}, after the letter.
 static frit_status add_property(parser *p, ranges *r, bool inverted)
 {
@@ -138,15 +157,8 @@ static frit_status add_property(parser *p, ranges *r, bool inverted)
     for (size_t i = 0; i < FRIT_COUNT(categories); i++)
         if (frit_str_is(name, categories[i].name)) name = frit_str_of(categories[i].category);
     ranges all = {0};
-    FRIT_TRY(frit_budget_spend(p->nfa.budget, MAX_CODE_POINT));
-    for (uint32_t c = 0; c <= MAX_CODE_POINT; c++) {
-        const char *category = utf8proc_category_string((utf8proc_int32_t)c);
-        if (name.len == 0 || name.len > 2 || memcmp(category, name.ptr, name.len) != 0) continue;
-        if (all.n > 0 && all.items[all.n - 1].high + 1 == c)
-            all.items[all.n - 1].high = c;
-        else
-            add(&all, c, c);
-    }
+    FRIT_TRY(frit_budget_spend(p->nfa.budget, MAX_CODE_POINT / 2));
+    if (name.len > 0 && name.len <= 2) add_category(&all, name);
     const bool known = all.n > 0;
     if (inverted)
         add_inverted(r, &all);
