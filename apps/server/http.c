@@ -37,6 +37,8 @@ enum {
     LARGE_BYTES = 1 << 20,                    // of a body or an answer, whose memory goes back to the system
 };
 
+static const double SLOW_S = 0.1;   // of a grammar, whose memory goes back likewise
+
 struct server_http {
     struct MHD_Daemon *daemon;
     server_front *front;
@@ -504,7 +506,9 @@ static void defer(server_exchange *exchange, void (*work)(server_exchange *excha
 static void do_rest(server_task *task)
 {
     request *r = (request *)task;
+    const double start = server_now();
     r->rest(&r->exchange);
+    r->exchange.is_large |= server_now() - start > SLOW_S;
     end_reading(r);
 }
 
