@@ -17,6 +17,8 @@ language frit_language_keep(schema *s, frit_dfa *dfa)
     }
     if (frit_budget_spend(s->budget, COMPARED / 4) != FRIT_OK) s->arena.failed = true;
     for (int32_t i = s->n_dfas; i-- > 0 && s->n_dfas - i <= COMPARED;) {
+        if (s->dfas[i]->n_edges != dfa->n_edges) continue;
+        if (frit_budget_spend(s->budget, dfa->n_edges) != FRIT_OK) s->arena.failed = true;
         if (!frit_dfa_same(s->dfas[i], dfa)) continue;
         frit_dfa_free(dfa);
         return (language){.kind = LANGUAGE_SOME, .dfa = s->dfas[i]};

@@ -325,7 +325,8 @@ static frit_status are_disjoint(schema *s, const place *p, json_t *list, bool *d
     *disjoint = true;
     for (size_t i = 0; i < n; i++) FRIT_TRY(expand_sub(s, p, json_array_get(list, i), false, &all[i]));
     for (size_t i = 0; i < n && *disjoint; i++) {
-        for (size_t k = i + 1; k < n && *disjoint; k++) {
+        for (size_t k = i + 1; k < n && *disjoint && all[i].n > 0; k++) {
+            FRIT_TRY(frit_budget_spend(s->budget, 1));
             terms both = all[i];
             FRIT_TRY(frit_terms_and(s, &both, &all[k]));
             *disjoint = both.n == 0;
