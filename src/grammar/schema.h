@@ -155,7 +155,7 @@ typedef struct schema {
     int32_t n_compared;   // schemas with equal hashes
 } schema;
 
-enum { SCHEMA_DEPTH = 64, SCHEMA_TERMS = 4096, SCHEMA_NAMES = 256, SCHEMA_STATES = 120000 };
+enum { SCHEMA_DEPTH = 64, SCHEMA_TERMS = 4096, SCHEMA_NAMES = 256, SCHEMA_NAME_BYTES = 4096, SCHEMA_STATES = 120000 };
 
 // schema_store.c
 // Zeroed memory that lives as long as the schema; NULL: frit_schema_no_memory says why.

@@ -29,11 +29,15 @@ frit_status frit_terms_one(schema *s, terms *out)
     return frit_terms_add(s, out, frit_no_claims);
 }
 
-static uint32_t hash_name(const char *name)
+static frit_status hash_name(schema *s, claim *c)
 {
-    uint32_t h = 2166136261u;
-    for (; *name; name++) h = (h ^ (unsigned char)*name) * 16777619u;
-    return h;
+    const size_t n = strlen(c->name);
+    if (n > SCHEMA_NAME_BYTES)
+        return frit_fail(FRIT_E_LIMIT, "JSON schema: the name of a property has %zu bytes; expected at most %d", n,
+                         SCHEMA_NAME_BYTES);
+    c->hash = 2166136261u;
+    for (size_t i = 0; i < n; i++) c->hash = (c->hash ^ (unsigned char)c->name[i]) * 16777619u;
+    return frit_budget_spend(s->budget, (int64_t)n / 4);
 }
 
 static bool has_room(const term *t, int32_t n_more)
@@ -67,7 +71,7 @@ frit_status frit_term_claim(schema *s, term *t, claim c)
 {
     FRIT_TRY(frit_budget_spend(s->budget, 4));
     if (!has_room(t, 1)) FRIT_TRY(own_claims(s, t, 1));
-    if (c.name) c.hash = hash_name(c.name);
+    if (c.name) FRIT_TRY(hash_name(s, &c));
     append(t, &c);
     return FRIT_OK;
 }
@@ -109,9 +113,12 @@ frit_status frit_term_is_dead(schema *s, const term *t, bool *dead)
         if (t->claims[i].kind != CLAIM_REQUIRED) continue;
         FRIT_TRY(frit_budget_spend(s->budget, t->n));
         int32_t all = SET_TRUE;
-        for (int32_t k = 0; k < t->n; k++)
-            if (t->claims[k].kind == CLAIM_KEYS && has_key(&t->claims[k], &t->claims[i]))
-                FRIT_TRY(frit_schema_set_and(s, all, t->claims[k].set, &all));
+        for (int32_t k = 0; k < t->n; k++) {
+            if (t->claims[k].kind != CLAIM_KEYS) continue;
+            if (!t->claims[k].name) FRIT_TRY(frit_budget_spend(s->budget, (int64_t)strlen(t->claims[i].name)));
+            if (!has_key(&t->claims[k], &t->claims[i])) continue;
+            FRIT_TRY(frit_schema_set_and(s, all, t->claims[k].set, &all));
+        }
         FRIT_TRY(frit_schema_is_empty(s, all, dead));
     }
     for (int32_t at = 0; at < low[1] && at < 4 && !*dead; at++) {

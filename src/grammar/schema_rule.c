@@ -265,6 +265,7 @@ static frit_status find_names(object *o)
         FRIT_TRY(frit_budget_spend(s->budget, o->t->n));
         for (int32_t c = 0; c < o->t->n; c++) {
             const claim *about = &o->t->claims[c];
+            if (!about->name) FRIT_TRY(frit_budget_spend(s->budget, (int64_t)strlen(k->name)));
             if (about->kind == CLAIM_REQUIRED && claims_name(about, k)) {
                 k->required = true;
                 o->n_until_required = i + 1;

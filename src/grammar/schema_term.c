@@ -288,10 +288,10 @@ static void forget_seen(terms *list)
 static frit_status expand_sub(schema *s, const place *p, json_t *value, bool negated, terms *out)
 {
     *out = (terms){0};
+    FRIT_TRY(frit_budget_spend(s->budget, json_is_object(value) ? 200 : 8));
     if (json_is_boolean(value)) return json_is_true(value) != negated ? frit_terms_one(s, out) : FRIT_OK;
     if (!json_is_object(value))
         return frit_fail(FRIT_E_INVALID, "JSON schema: found a subschema that is neither an object nor true or false");
-    FRIT_TRY(frit_budget_spend(s->budget, 200));
     if (++s->depth > SCHEMA_DEPTH)
         return frit_fail(FRIT_E_INVALID, "JSON schema: a subschema refers to itself without a value between");
     const frit_status status =

@@ -53,6 +53,14 @@ FAMILIES = {
     "required": (NAMES, lambda n: {"required": ["p%d" % i for i in range(n)]}),
     "all required": (NAMES, lambda n: {"properties": merged(n, prop), "required": ["p%d" % i for i in range(n)]}),
     "long names": ([10, 100, 256], lambda n: {"properties": {"%d" % i + "x" * 15000: {} for i in range(n)}}),
+    "long names, again and again": ([10, 20, 40], lambda n: {"$ref": "#/$defs/d0", "$defs": dict(
+        web(n, "allOf")["$defs"], **{"d%d" % n: {"required": ["x" * 3000000]}})}),
+    "long lists, again and again": ([10, 20, 40], lambda n: {"$ref": "#/$defs/d0", "$defs": dict(
+        web(n, "anyOf")["$defs"], **{"d%d" % n: {"anyOf": [False] * 400000}})}),
+    "long types, again and again": ([10, 20, 40], lambda n: {"$ref": "#/$defs/d0", "$defs": dict(
+        web(n, "allOf")["$defs"], **{"d%d" % n: {"type": ["object"] * 64, "enum": [1] * 1000000}})}),
+    "names and patterns": ([10, 60, 250], lambda n: {"required": ["x" * 4000 + "%d" % i for i in range(n)],
+        "patternProperties": {"x{%d}" % i: {"minimum": i} for i in range(30)}}),
     "one long name": ([1000, 100000, 4000000], lambda n: {"properties": {"x" * n: {}}}),
     "allOf of properties": (NAMES, lambda n: {"allOf": [{"properties": prop(i)} for i in range(n)]}),
     "allOf of the same": (NAMES, lambda n: {"allOf": [{"properties": merged(50, prop), "required": ["p1"]}] * n}),
