@@ -211,7 +211,9 @@ frit_status frit_number_nice(frit_budget *budget,
 // Values at least, or more than, a number; and multiples of one.
 frit_status frit_number_from(frit_budget *budget, json_t *bound, bool more, frit_dfa *out);
 frit_status frit_number_multiples(frit_budget *budget, json_t *divisor, frit_dfa *out);
-frit_status frit_number_equal(json_t *number, frit_nfa *nfa, frit_fragment any);   // adds its texts to `any`
+// Adds the texts of a number to `any`. zeros: of frit_number_zeros, what may follow whole ones, once for all of them.
+frit_fragment frit_number_zeros(frit_nfa *nfa);
+frit_status frit_number_equal(json_t *number, frit_nfa *nfa, frit_fragment any, frit_fragment zeros);
 
 // schema_claim.c
 extern const term frit_no_claims;

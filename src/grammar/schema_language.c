@@ -182,15 +182,16 @@ static frit_status of_constants(schema *s, json_t *const *values, size_t n, sche
 {
     frit_nfa nfa = {.budget = s->budget};
     frit_dfa dfa;
-    const frit_fragment any = frit_nfa_none(&nfa);
+    const frit_fragment any = frit_nfa_none(&nfa), zeros = frit_number_zeros(&nfa);
     bool found = false;
+    frit_nfa_add(&nfa, zeros.out, FRIT_EPSILON, FRIT_EPSILON, any.out);
     frit_status status = frit_budget_spend(s->budget, (int64_t)n);
     for (size_t i = 0; status == FRIT_OK && i < n; i++) {
         if (type_of(values[i]) != type) continue;
         found = true;
         const frit_str text = {json_string_value(values[i]), json_string_length(values[i])};
         if (type == TYPE_STRING) frit_nfa_or(&nfa, any, frit_nfa_text(&nfa, text));
-        if (type == TYPE_NUMBER) status = frit_number_equal(values[i], &nfa, any);
+        if (type == TYPE_NUMBER) status = frit_number_equal(values[i], &nfa, any, zeros);
         if (status == FRIT_OK) status = frit_nfa_check(&nfa);
     }
     *out = found ? all : none;

@@ -225,7 +225,13 @@ frit_status frit_number_from(frit_budget *budget, json_t *bound, bool more, frit
     return finish(&nfa, part, out);
 }
 
-frit_status frit_number_equal(json_t *number, frit_nfa *nfa, frit_fragment any)
+frit_fragment frit_number_zeros(frit_nfa *nfa)
+{
+    const frit_fragment dot = point(nfa);
+    return maybe(nfa, frit_nfa_seq(nfa, dot, digits_of_zero(nfa, 1)));
+}
+
+frit_status frit_number_equal(json_t *number, frit_nfa *nfa, frit_fragment any, frit_fragment zeros)
 {
     decimal d;
     if (!read_decimal(number, &d))
@@ -233,11 +239,13 @@ frit_status frit_number_equal(json_t *number, frit_nfa *nfa, frit_fragment any)
     const bool zero = d.whole[0] == '0' && d.fraction[0] == 0;
     frit_fragment part = zero ? sign(nfa) : frit_nfa_text(nfa, frit_str_of(d.negative ? "-" : ""));
     part = frit_nfa_seq(nfa, part, frit_nfa_text(nfa, frit_str_of(d.whole)));
-    frit_fragment fraction = point(nfa);
-    fraction = frit_nfa_seq(nfa, fraction, frit_nfa_text(nfa, frit_str_of(d.fraction)));
-    fraction = frit_nfa_seq(nfa, fraction, digits_of_zero(nfa, d.fraction[0] ? 0 : 1));
-    if (!d.fraction[0]) fraction = maybe(nfa, fraction);
-    frit_nfa_or(nfa, any, frit_nfa_seq(nfa, part, fraction));
+    frit_nfa_add(nfa, any.in, FRIT_EPSILON, FRIT_EPSILON, part.in);
+    if (d.fraction[0]) {
+        part = frit_nfa_seq(nfa, part, point(nfa));
+        part = frit_nfa_seq(nfa, part, frit_nfa_text(nfa, frit_str_of(d.fraction)));
+        part = frit_nfa_seq(nfa, part, digits_of_zero(nfa, 0));
+    }
+    frit_nfa_add(nfa, part.out, FRIT_EPSILON, FRIT_EPSILON, d.fraction[0] ? any.out : zeros.in);
     return FRIT_OK;
 }
 

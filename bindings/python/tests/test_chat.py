@@ -48,6 +48,15 @@ def test_schema_as_dict(engine: frit.Engine) -> None:
         assert answer.parsed["job"] in ("king", "miller") and 1 <= answer.parsed["age"] <= 99
 
 
+def test_properties_are_those_that_the_schema_names(engine: frit.Engine) -> None:
+    schema = {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"]}
+    for seed in range(3):
+        assert engine.chat("A king, as JSON.", schema=schema, seed=seed, max_tokens=120).parsed == {"a": 1}
+    opened = engine.chat("A king, as JSON.", schema=schema, seed=1, max_tokens=40, open_objects=True)
+    assert opened.text.lstrip("{ \n").startswith('"a"')
+    assert frit.Grammar(engine.model, schema, kind="schema", open_objects=True).open_objects
+
+
 def test_schema_as_pydantic_model(engine: frit.Engine) -> None:
     pydantic = pytest.importorskip("pydantic")
     Person = pydantic.create_model("Person", job=(Literal["king", "miller"], ...), happy=(bool, ...))
