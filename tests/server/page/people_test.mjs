@@ -43,6 +43,29 @@ async function aFullContextDropsTheOldestTurns({ page }) {
     assert.equal(await page.getByRole("alert").count(), 0);
 }
 
+async function aContextOfUnknownSizeIsKeptToo({ page }) {
+    let isLoaded = false;
+    await page.route("**/v1/models", async (route) => {
+        const answer = await route.fetch(), json = await answer.json();
+        for (const model of isLoaded ? [] : json.data) delete model.meta;
+        await route.fulfill({ json });
+    });
+    await page.reload();
+    await page.waitForFunction(() => document.querySelector(".model select")?.options.length > 0);
+    const words = [1, 2, 3].map((i) => ({ id: `a${i}`, parent: i > 1 ? `a${i - 1}` : "root", role: i === 2 ? "assistant" : "user", content: WORDS }));
+    const json = { format: "frit conversations", version: 1,
+                   conversations: [{ title: "t", nodes: Object.fromEntries(words.map((one) => [one.id, one])), chosen: {}, settings: { max_tokens: "4" } }] };
+    await page.getByLabel("File to import").setInputFiles({ name: "a.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(json)) });
+    await page.locator(".message").nth(2).waitFor();
+    isLoaded = true;
+    await send(page, WORDS);
+    await page.locator(".cut").waitFor();
+    await ended(page);
+    assert.equal(await page.getByRole("alert").count(), 0);
+    assert.match(await lastAnswer(page).locator(".prose").innerText(), /\w/);
+    await page.locator(".meters", { hasText: "of 1024 tokens" }).waitFor();
+}
+
 async function aTurnThatIsTooLongIsSaidInWords({ page }) {
     await ask(page, WORDS.repeat(5));
     assert.match(await alertOf(page).innerText(), /longer than the model's context[^]*1024 tokens/);
@@ -383,6 +406,7 @@ async function theFirstSettingsAreTheUsualOnes({ page }) {
 
 export const tests = [
     { name: "a full context drops the oldest turns and says so", run: aFullContextDropsTheOldestTurns },
+    { name: "a context whose size was not known is kept to as well", run: aContextOfUnknownSizeIsKeptToo, allowed: /400/ },
     { name: "a turn that is too long is said in words", run: aTurnThatIsTooLongIsSaidInWords, allowed: /400/ },
     { name: "the gauge of the context is there after a load", run: theGaugeIsThereAfterALoad },
     { name: "the reading of a prompt is shown in per cent", server: "careful", run: theReadingOfAPromptIsShownInPercent },

@@ -4,7 +4,7 @@ import { chat } from "./api.js";
 import { addNode, changeNode, ROOT } from "./conversation.js";
 import { fit } from "./fit.js";
 import { describe } from "./problems.js";
-import { announced, chosenModel, contextSize, current, flush, get, put, running, runs, say, setRun } from "./store.js";
+import { announced, chosenModel, contextSize, current, flush, get, put, refreshModels, running, runs, say, setRun } from "./store.js";
 
 const PAINT_MS = 40;         // between two changes of what is shown
 const N_ALTERNATIVES = 5;    // of each token
@@ -108,8 +108,8 @@ async function run(conversation, node, after, body) {
         const now = get(id);
         if (now) put(changeNode(now, node.id, { ...fieldsOf(answer), ...more }));
     };
-    try {
-        const { messages, first } = await fit(get(id), after, body, contextSize(conversation), signal);
+    const stream = async (size) => {
+        const { messages, first } = await fit(get(id), after, body, size, signal);
         show({ ...NO_PROBLEM, unfinished: true, first_seen: first });
         if (first) announced.value = "The context is full: the oldest messages are left out.";
         for await (const chunk of chat({ ...body, messages }, signal)) {
@@ -120,6 +120,14 @@ async function run(conversation, node, after, body) {
             addChunk(answer, chunk);
             timer ??= setTimeout(show, PAINT_MS);
         }
+    };
+    try {
+        const size = contextSize(conversation);
+        await stream(size).catch(async (error) => {   // the size of a model that is not loaded is not known
+            if (size || error.code !== "context_length_exceeded") throw error;
+            await refreshModels();
+            await stream(contextSize(conversation));
+        });
         show({ ...NO_PROBLEM });
         announced.value = "The answer is complete.";
     } catch (error) {
@@ -128,6 +136,7 @@ async function run(conversation, node, after, body) {
         announced.value = stopped ? "The answer was stopped." : `The answer failed: ${get(id)?.nodes[node.id]?.error ?? error.message}`;
     }
     if (isThere()) setRun(id, null);
+    if (!contextSize(conversation)) refreshModels().catch(() => {});   // it is loaded now
     await flush();
 }
 

@@ -28,7 +28,7 @@ export function Meters() {
         <p class="meters" id="meters">
             {last && last.per_second !== null && <span title="Tokens of the answer per second">{last.per_second.toFixed(1)} tokens/s</span>}
             {last && last.first_ms !== null && <span title="Time to the first token">{(last.first_ms / 1000).toFixed(2)} s to first</span>}
-            {last?.n_answer > 0 && <span title="Length of the answer">{last.n_answer} tokens</span>}
+            {last?.n_answer > 0 && <span title="Length of the answer">{last.n_answer} {last.n_answer === 1 ? "token" : "tokens"}</span>}
             <Gauge />
         </p>
     );
