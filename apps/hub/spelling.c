@@ -198,12 +198,13 @@ static hub_status read_hf(const page *p, hub_name *out)
     return status == HUB_OK ? hub_check_hf(out) : status;
 }
 
+// "x.gguf", "x.imatrix": what files end in, and versions ("v1.5") do not.
 static bool is_path_of_file(const char *text)
 {
-    static const char *const endings[] = {".bin", ".json", ".jinja", ".model", ".pt", ".pth", ".tiktoken", ".txt"};
-    if (has_model_ending(text)) return true;
     const char *dot = strrchr(text, '.');
-    return dot && IS_ONE_OF(dot, endings);
+    size_t n = 0;
+    while (dot && isalpha((unsigned char)dot[1 + n])) n++;
+    return n > 1 && !dot[1 + n];
 }
 
 bool hub_url_is_hf(const char *endpoint, const char *url, hub_name *name)
@@ -257,7 +258,7 @@ hub_status hub_guess_name(const char *text, hub_path *out)
     const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
     const size_t n = colon ? (size_t)(colon - text) : strlen(text);
     hub_name name = {0};
-    if (!text[0] || is_path_of_file(text) || (colon && strchr(colon, '\\'))) return HUB_E_NOT_FOUND;
+    if (!text[0] || (!colon && is_path_of_file(text)) || (colon && strchr(colon, '\\'))) return HUB_E_NOT_FOUND;
     if (slash && slash < text + n) {   // "ORG/REPO", "ORG/REPO:Q4_K_M"
         if (hub_parse_hf(&name, text) != HUB_OK) return HUB_E_NOT_FOUND;
         return hub_path_set(out, "hf:%s", text);
