@@ -27,7 +27,10 @@ int cli_check_generates(const frit_model *model, bool chats)
 
 void cli_check_threads(const cli_common *common, const char *option, int32_t n_threads)
 {
+    static int32_t last;   // a draft model's engine has the same
     frit_machine machine = {0};
+    if (n_threads == last) return;
+    last = n_threads;
     if (n_threads <= 1 || frit_machine_probe(&machine, 0) != FRIT_OK) return;   // only names are asked for
     if (machine.n_cores > 0 && n_threads > 2 * machine.n_cores)
         cli_note(common, "warning: %s %d: this machine has %d core%s; more threads only wait for each other", option,

@@ -150,8 +150,8 @@ static void put_blank(cli_wrap *wrap, int n)
 {
     put_word(wrap);
     wrap->n_blanks += n;
-    const int edge = wrap->columns > 0 && !wrap->raw ? wrap->columns : INT16_MAX;
-    if (wrap->column + wrap->n_blanks > edge) wrap->n_blanks = edge - wrap->column;
+    const int room = wrap->columns - wrap->column;
+    if (wrap->columns > 0 && !wrap->raw && wrap->n_blanks > room) wrap->n_blanks = room > 0 ? room : 0;
 }
 
 // Control characters steer terminals; some of Unicode's make text be shown in another order than it has.
