@@ -252,8 +252,8 @@ const cli_command cli_command_chat = {
     .name = "chat",
     .usage = "[MODEL] [options]",
     .summary = "have a conversation",
-    .usual = "system load session n-predict verbose temp top-k top-p min-p repeat-penalty seed json-schema lora "
-             "model-draft ctx threads gpu-layers type chat-template model hf-repo quiet",
+    .usual = "system load session n-predict verbose temp top-k top-p repeat-penalty seed json-schema lora "
+             "ctx threads gpu-layers type model hf-repo quiet",
     .details =
         "Type a message and press Enter; arrow keys edit and recall lines, a paste is one message however many lines\n"
         "it has, and so is what stands between \"\"\" and \"\"\". /help lists the commands: settings, files, undo and\n"

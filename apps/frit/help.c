@@ -164,15 +164,25 @@ static size_t add_options(cli_text *out, const cli_command *command, bool is_sho
 
 // ---------------------------------------------------------------------------------------- commands
 
-// The first paragraph, and examples: lines that are indented and have the command's name, with those that go on.
+// Bytes of the first sentences of a text, up to its first paragraph's end.
+static size_t first_sentences(const char *text)
+{
+    enum { ENOUGH = 160 };
+    const char *end = strstr(text, "\n\n");
+    const size_t n = end ? (size_t)(end - text) : strlen(text);
+    for (size_t i = ENOUGH; i < n; i++)
+        if (text[i] == '.' && (text[i + 1] == ' ' || text[i + 1] == '\n')) return i + 1;
+    return n;
+}
+
+// The first sentences, and examples: lines that are indented and have the command's name, with those that go on.
 static void add_short_details(cli_text *out, const char *details)
 {
     enum { MOST_EXAMPLES = 4 };
     int n_examples = 0;
     bool is_example = false;
-    const char *end = strstr(details, "\n\n");
     cli_text first = {0};
-    cli_text_add(&first, details, end ? (size_t)(end - details) : strlen(details));
+    cli_text_add(&first, details, first_sentences(details));
     if (details[0] != ' ') add_paragraphs(out, first.data), add(out, "\n");
     for (const char *line = details; *line && n_examples <= MOST_EXAMPLES;) {
         const size_t n = strcspn(line, "\n");

@@ -491,8 +491,8 @@ const cli_command cli_command_run = {
     .name = "run",
     .usage = "[MODEL] [PROMPT ... | -] [options]",
     .summary = "answer one prompt",
-    .usual = "prompt file system n-predict stop session raw json temp top-k top-p min-p seed json-schema lora "
-             "model-draft ctx threads gpu-layers type model hf-repo quiet",
+    .usual = "prompt file system n-predict stop session raw json temp top-k top-p seed json-schema lora "
+             "ctx threads gpu-layers type model hf-repo quiet",
     .details =
         "The answer streams to stdout, everything else goes to stderr. Where the model has a chat template the\n"
         "prompt is a user's message; --raw feeds it as it stands. Without a prompt it is read from a pipe or the\n"

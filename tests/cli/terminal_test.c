@@ -49,7 +49,6 @@ static void a_prompt_may_be_typed_and_ends_once(void **state)
     expect_shown("run -n 3 -", "Tell me a story.\n\004", "type the text; Ctrl-D on a line of its own ends it");
     expect_shown("run -q -n 2 --raw -f -", "Once upon a\n\004", "Once upon a\r\n");
     expect_shown("tokenize --ids", "Once\004\004", "7599");
-    expect_shown("embed", "Once\n\004", "type the text; Ctrl-D on a line of its own ends it");
     expect_shown("run -q -n 3 -p x", "", "\n");
 }
 
