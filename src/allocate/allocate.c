@@ -241,6 +241,17 @@ static frit_status check_reuse(const frit_allocation *a)
     return FRIT_OK;
 }
 
+// NaN among the weights would be measured for hours, and the file refused at the end.
+static frit_status check_numbers(const frit_allocation *a)
+{
+    for (size_t i = 0; i < a->ckpt->n_tensors; i++) {
+        const frit_status status = frit_convert_check_finite(&a->ckpt->tensors[i], a->pool);
+        if (status != FRIT_OK) return frit_fail(status, "%s: %s", a->source, frit_error());
+        FRIT_TRY(frit_allocation_report(a, 0));
+    }
+    return FRIT_OK;
+}
+
 static frit_status allocate(frit_allocation *a, const char *target)
 {
     uint64_t n_target;
@@ -252,6 +263,7 @@ static frit_status allocate(frit_allocation *a, const char *target)
     FRIT_TRY(read_size(a, &n_target));
     FRIT_TRY(frit_allocation_list(a));
     FRIT_TRY(frit_allocation_check_size(a, n_target));   // before the long work; what else a file has is little
+    FRIT_TRY(check_numbers(a));
     frit_status status = measure(a);
     if (a->tokens && (status == FRIT_OK || status == FRIT_E_CANCELLED)) {
         const frit_status saved = frit_allocation_save(a);

@@ -5,6 +5,7 @@
 // scales (patterns, rank-stabilized scales), b is multiplied by the scale and the file has no alpha.
 #include "convert/convert.h"
 #include "format/adapter.h"
+#include "format/rows.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +43,7 @@ static frit_status add_side(adapter_conversion *c, const char *name, char side, 
     const int64_t n = frit_tensor_n_elems(from), width = from->shape[from->n_dims - 1];
     const size_t n_name = strlen(name) + 8;
     char *copy = frit_arena_alloc(&c->arena, n_name, 1);
-    float *values = frit_arena_new(&c->arena, float, (size_t)width);
+    float *values = frit_arena_new(&c->arena, float, 2 * (size_t)width);
     *to = *from;
     to->dtype = c->wanted != FRIT_DTYPE_COUNT ? c->wanted : factor != 1 ? FRIT_DTYPE_F32 : from->dtype;
     to->dtype = frit_convert_fit(to->dtype, width, false);
@@ -58,7 +59,8 @@ static frit_status add_side(adapter_conversion *c, const char *name, char side, 
     for (int64_t i = 0; i < n / width; i++, data += row_bytes) {
         FRIT_TRY(frit_tensor_decode_rows(from, frit_row_order_source(order, i), 1, values));
         for (int64_t k = 0; k < width && factor != 1; k++) values[k] *= factor;
-        type->encode(values, data, width, NULL);
+        const int64_t bad = frit_encode_checked(type, values, data, width, NULL, values + width);
+        if (bad < width) return frit_tensor_fail_number(copy, i * width + bad, width, values[bad], type);
     }
     return FRIT_OK;
 }

@@ -336,7 +336,7 @@ static frit_status add_split(frit_meta *meta, int no, int count, size_t n_tensor
 // for all, and importance.
 static void hash_origin(const conversion *c, uint8_t hash[FRIT_SHA256_BYTES])
 {
-    const uint64_t version = 1;
+    const uint64_t version = 2;
     const frit_importance *importance = c->types.importance;
     frit_sha256 sum;
     frit_sha256_init(&sum);
@@ -469,7 +469,7 @@ static frit_status take_earlier(conversion *c)
     if (!path || is_measured(c)) return FRIT_OK;
     FRIT_TRY(frit_reuse_open(&c->earlier, path));
     FRIT_TRY(check_target(c, c->target));
-    FRIT_TRY(frit_reuse_take(c->ckpt, c->origins, c->earlier, &n_taken, &n_quantized));
+    FRIT_TRY(frit_reuse_take(c->ckpt, c->origins, c->earlier, c->pool, &n_taken, &n_quantized));
     frit_log_say(&c->log, FRIT_LOG_INFO, "%zu of %zu quantized tensors are taken from %s", n_taken, n_quantized, path);
     return FRIT_OK;
 }

@@ -98,7 +98,10 @@ frit_status frit_convert_checkpoint(frit_checkpoint *ckpt, const frit_arch *arch
 frit_status frit_convert_encode(frit_checkpoint *ckpt, const frit_convert_types *types, const frit_dtype *from,
                                 bool is_gguf, const frit_log *log);
 
-// Writes a tensor, some rows at a time. `report` gets the number of bytes written.
+// finite.c: FRIT_E_FORMAT if a number of the tensor is not finite.
+frit_status frit_convert_check_finite(const frit_tensor *tensor, frit_pool *pool);
+
+// Writes a tensor, some rows at a time, if all of its numbers are finite and fit its type. `report` gets the number of bytes written.
 typedef frit_status (*frit_convert_report_fn)(void *ctx, uint64_t n_bytes);
 frit_status frit_convert_write(const frit_tensor *tensor, frit_pool *pool, frit_file_writer *writer,
                                frit_convert_report_fn report, void *ctx);
@@ -132,7 +135,7 @@ frit_status frit_reuse_open(frit_checkpoint **out, const char *path);
 // Tensors of `ckpt` whose origin and type are those of the earlier file get its data, if some rows are equal too: what
 // else was done to that file is not known. `earlier` must outlive them. Returns how many, of `n_quantized`.
 frit_status frit_reuse_take(frit_checkpoint *ckpt, const frit_origin *origins, const frit_checkpoint *earlier,
-                            size_t *n_taken, size_t *n_quantized);
+                            frit_pool *pool, size_t *n_taken, size_t *n_quantized);
 
 // adapter.c: writes a PEFT adapter of the model `base` (NULL: the one in its configuration) as a GGUF file. `wanted`:
 // FRIT_DTYPE_COUNT: types unchanged. `log` gets warnings of fallbacks.

@@ -129,9 +129,11 @@ static frit_status check_rows(const frit_tensor *tensor, const frit_tensor *earl
     return status;
 }
 
+// Encoding looks at every number, and the earlier file may be of a program that did not.
 static frit_status take_one(frit_tensor *tensor, const frit_origin *origin, const frit_checkpoint *earlier,
-                            size_t *n_taken)
+                            frit_pool *pool, size_t *n_taken)
 {
+    frit_encode_origin source;
     int64_t at;
     bool is_equal;
     frit_origin found;
@@ -143,6 +145,8 @@ static frit_status take_one(frit_tensor *tensor, const frit_origin *origin, cons
     if (!is_same) return FRIT_OK;
     FRIT_TRY(check_rows(tensor, other, &is_equal));
     if (!is_equal) return FRIT_OK;
+    if (frit_tensor_get_origin(tensor, &source)) FRIT_TRY(frit_convert_check_finite(source.from, pool));
+    FRIT_TRY(frit_convert_check_finite(other, pool));
     tensor->data = other->data;
     tensor->is_mapped = other->is_mapped;
     tensor->recipe = NULL;
@@ -152,13 +156,13 @@ static frit_status take_one(frit_tensor *tensor, const frit_origin *origin, cons
 }
 
 frit_status frit_reuse_take(frit_checkpoint *ckpt, const frit_origin *origins, const frit_checkpoint *earlier,
-                            size_t *n_taken, size_t *n_quantized)
+                            frit_pool *pool, size_t *n_taken, size_t *n_quantized)
 {
     *n_taken = *n_quantized = 0;
     for (size_t i = 0; i < ckpt->n_tensors; i++) {
         if (origins[i].hash[0] == 0 && origins[i].hash[1] == 0) continue;
         ++*n_quantized;
-        FRIT_TRY(take_one(&ckpt->tensors[i], &origins[i], earlier, n_taken));
+        FRIT_TRY(take_one(&ckpt->tensors[i], &origins[i], earlier, pool, n_taken));
     }
     return FRIT_OK;
 }

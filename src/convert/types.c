@@ -3,6 +3,7 @@
 #include "convert/convert.h"
 #include "format/rows.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,15 +162,38 @@ typedef struct chunk {   // rows [first, first + n)
     int64_t first, n;
     uint8_t *rows, *scratch;   // scratch: [parts, scratch_bytes]
     size_t scratch_bytes;
+    float *values;   // [parts, width]; NULL: encoding looks at the numbers
+    _Atomic bool is_bad;
 } chunk;
 
 static void make_part(void *ctx, int part, int parts)
 {
-    const chunk *c = ctx;
+    chunk *c = ctx;
+    const frit_dtype_info *type = frit_dtype_get(c->tensor->dtype);
     const int64_t begin = c->n * part / parts, end = c->n * (part + 1) / parts;
-    frit_tensor_read(c->tensor, c->first + begin, end - begin,
-                     c->rows + (uint64_t)begin * frit_tensor_row_bytes(c->tensor),
+    const int64_t width = frit_tensor_width(c->tensor);
+    const uint64_t row_bytes = frit_tensor_row_bytes(c->tensor);
+    frit_tensor_read(c->tensor, c->first + begin, end - begin, c->rows + (uint64_t)begin * row_bytes,
                      c->scratch + (size_t)part * c->scratch_bytes);
+    float *values = c->values ? c->values + (int64_t)part * width : NULL;
+    for (int64_t i = begin; values && i < end; i++) {
+        type->decode(c->rows + (uint64_t)i * row_bytes, values, width);
+        if (frit_first_beyond(values, width, FLT_MAX) < width) c->is_bad = true;
+    }
+}
+
+// The first number of the chunk that is not finite.
+static frit_status fail_copied(const chunk *c)
+{
+    const int64_t width = frit_tensor_width(c->tensor);
+    const frit_dtype_info *type = frit_dtype_get(c->tensor->dtype);
+    for (int64_t i = 0; i < c->n; i++) {
+        type->decode(c->rows + (uint64_t)i * frit_tensor_row_bytes(c->tensor), c->values, width);
+        const int64_t at = frit_first_beyond(c->values, width, FLT_MAX);
+        if (at < width)
+            return frit_tensor_fail_number(c->tensor->name, (c->first + i) * width + at, width, c->values[at], type);
+    }
+    return FRIT_OK;
 }
 
 static frit_status write_chunks(chunk *c, int64_t n_at_once, frit_pool *pool, frit_file_writer *writer,
@@ -180,6 +204,7 @@ static frit_status write_chunks(chunk *c, int64_t n_at_once, frit_pool *pool, fr
         c->n = n_rows - c->first < n_at_once ? n_rows - c->first : n_at_once;
         const size_t n_bytes = (size_t)c->n * (size_t)frit_tensor_row_bytes(c->tensor);
         frit_pool_run(pool, make_part, c);
+        FRIT_TRY(c->is_bad ? fail_copied(c) : frit_tensor_check(c->tensor));
         FRIT_TRY(frit_file_writer_write(writer, c->rows, n_bytes));
         FRIT_TRY(report(ctx, n_bytes));
     }
@@ -198,9 +223,14 @@ frit_status frit_convert_write(const frit_tensor *tensor, frit_pool *pool, frit_
     chunk c = {.tensor = tensor, .scratch_bytes = (frit_tensor_scratch_bytes(tensor) + 63) / 64 * 64};
     c.rows = malloc((size_t)n_at_once * (size_t)row_bytes);
     c.scratch = malloc((size_t)frit_pool_size(pool) * c.scratch_bytes + 1);
-    frit_status status = c.rows && c.scratch
+    frit_encode_origin origin;
+    const bool is_encoded = frit_tensor_get_origin(tensor, &origin);
+    const size_t n_values = is_encoded ? 0 : (size_t)frit_pool_size(pool) * (size_t)frit_tensor_width(tensor);
+    if (!is_encoded) c.values = calloc(n_values, sizeof *c.values);
+    frit_status status = c.rows && c.scratch && (is_encoded || c.values)
                              ? write_chunks(&c, n_at_once, pool, writer, report, ctx)
                              : frit_fail_memory((size_t)n_at_once * (size_t)row_bytes + c.scratch_bytes, tensor->name);
+    free(c.values);
     free(c.rows);
     free(c.scratch);
     return status;

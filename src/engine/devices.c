@@ -3,6 +3,9 @@
 #include "engine/engine.h"
 
 #include "base/checksum.h"
+#include "format/rows.h"
+
+#include <string.h>
 
 // Of what the system knows of the files, wherever they lie.
 static uint64_t files_hash(const frit_checkpoint *ckpt)
@@ -93,11 +96,22 @@ frit_status frit_engine_count_weights(frit_engine *engine, const frit_plan_needs
     return FRIT_OK;
 }
 
+static frit_status load_device(frit_device *device, const frit_weight_uses *uses, frit_progress progress)
+{
+    if (device->backend->load) FRIT_TRY(device->backend->load(device, uses, progress));
+    for (size_t i = 0; i < uses->n; i++) FRIT_TRY(frit_tensor_check(uses->list[i].tensor));
+    return FRIT_OK;
+}
+
+// What tensors' numbers are refused for is said of the file.
 frit_status frit_engine_load_weights(frit_engine *engine, const frit_plan_needs *needs, frit_progress progress)
 {
+    const char *path = engine->model->info.path;
     for (int i = 0; i < engine->n_devices; i++) {
-        const frit_backend *backend = engine->devices[i]->backend;
-        if (backend->load) FRIT_TRY(backend->load(engine->devices[i], &needs->weights[i], progress));
+        const frit_status status = load_device(engine->devices[i], &needs->weights[i], progress);
+        const bool is_model = status == FRIT_E_FORMAT || status == FRIT_E_UNSUPPORTED;
+        if (status != FRIT_OK)
+            return is_model && !strstr(frit_error(), path) ? frit_fail(status, "%s: %s", path, frit_error()) : status;
     }
     return FRIT_OK;
 }

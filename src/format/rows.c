@@ -3,6 +3,9 @@
 #include "format/rows.h"
 
 #include <assert.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 int64_t frit_tensor_width(const frit_tensor *tensor)
@@ -281,6 +284,7 @@ typedef struct encoded {
     int64_t n_factors;
     const float *importance;   // [n_rows / height, width]; NULL: columns are equal
     int64_t height;
+    _Atomic int64_t first_bad;   // element that is hidden, + 1; 0: none
 } encoded;
 
 static frit_status encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype, const float *factors, int64_t n)
@@ -288,7 +292,7 @@ static frit_status encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dty
     encoded *e = new_recipe(arena, tensor, sizeof *e);
     if (!e) return frit_fail_memory(sizeof *e, tensor->name);
     e->base.make = make_encoded;
-    e->base.scratch_bytes = aligned((size_t)frit_tensor_width(tensor) * sizeof(float));
+    e->base.scratch_bytes = 2 * aligned((size_t)frit_tensor_width(tensor) * sizeof(float));
     if (!tensor->data)
         e->base.scratch_bytes +=
             aligned(ENCODED_ROWS * (size_t)frit_tensor_row_bytes(tensor)) + frit_tensor_scratch_bytes(tensor);
@@ -335,6 +339,19 @@ frit_status frit_multiply_rows(frit_arena *arena, frit_tensor *tensor, const flo
     return encode(arena, tensor, FRIT_DTYPE_F32, factors, n);
 }
 
+static void note(const encoded *e, int64_t element)
+{
+    _Atomic int64_t *first = (_Atomic int64_t *)(uintptr_t)&e->first_bad;
+    int64_t before = atomic_load(first);
+    while ((before == 0 || element + 1 < before) && !atomic_compare_exchange_weak(first, &before, element + 1)) {
+    }
+}
+
+static float factor_of(const encoded *e, int64_t row)
+{
+    return e->factors[e->n_factors == 1 ? 0 : row];
+}
+
 static void make_encoded(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
 {
     const encoded *e = (const encoded *)recipe;
@@ -342,18 +359,60 @@ static void make_encoded(const frit_recipe *recipe, int64_t begin, int64_t n, ui
     const int64_t width = frit_tensor_width(part);
     const size_t from_bytes = (size_t)frit_tensor_row_bytes(part);
     const size_t to_bytes = (size_t)(width / e->to->block_elems) * (size_t)e->to->block_bytes;
-    float *values = (float *)(void *)scratch;
-    uint8_t *read = scratch + aligned((size_t)width * sizeof *values);
+    const size_t values_bytes = aligned((size_t)width * sizeof(float));
+    float *values = (float *)(void *)scratch, *again = (float *)(void *)(scratch + values_bytes);
+    uint8_t *read = scratch + 2 * values_bytes;
     uint8_t *below = read + aligned(ENCODED_ROWS * from_bytes);
     for (int64_t i = 0, now; i < n; i += now) {
         now = n - i < ENCODED_ROWS ? n - i : ENCODED_ROWS;
         const uint8_t *from = frit_tensor_rows(part, begin + i, now, read, below);
         for (int64_t k = 0; k < now; k++, from += from_bytes, rows += to_bytes) {
+            const int64_t row = begin + i + k;
             frit_dtype_get(part->dtype)->decode(from, values, width);
-            const float factor = !e->factors ? 1 : e->factors[e->n_factors == 1 ? 0 : begin + i + k];
+            const float factor = e->factors ? factor_of(e, row) : 1;
             for (int64_t c = 0; c < width && e->factors; c++) values[c] *= factor;
-            const int64_t matrix = e->importance ? (begin + i + k) / e->height : 0;
-            e->to->encode(values, rows, width, e->importance ? e->importance + matrix * width : NULL);
+            const float *importance = e->importance ? e->importance + row / e->height * width : NULL;
+            const int64_t bad = frit_encode_checked(e->to, values, rows, width, importance, again);
+            if (bad < width) note(e, row * width + bad);
         }
     }
+}
+
+frit_status frit_tensor_fail_number(const char *name, int64_t at, int64_t width, float value,
+                                    const frit_dtype_info *type)
+{
+    const long long row = (long long)(at / width), column = (long long)(at % width);
+    if (!isfinite(value))
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' has %s in row %lld, column %lld, expected finite numbers", name,
+                         isnan(value) ? "NaN" : "infinity", row, column);
+    return frit_fail(
+        FRIT_E_UNSUPPORTED,
+        "tensor '%s' has %g in row %lld, column %lld, which %s cannot hold; expected another type, such as bf16", name,
+        (double)value, row, column, type->name);
+}
+
+static frit_status fail_encoded(const encoded *e, const char *name, int64_t at)
+{
+    const frit_tensor *part = e->base.parts;
+    const int64_t width = frit_tensor_width(part);
+    float *values = malloc((size_t)width * sizeof *values);
+    if (!values) return frit_fail_memory((size_t)width * sizeof *values, name);
+    frit_status status = frit_tensor_decode_rows(part, at / width, 1, values);
+    const float value = values[at % width] * (e->factors ? factor_of(e, at / width) : 1);
+    free(values);
+    return status == FRIT_OK ? frit_tensor_fail_number(name, at, width, value, e->to) : status;
+}
+
+static frit_status check_encoded(const frit_tensor *tensor, const char *name)
+{
+    const frit_recipe *recipe = tensor->data ? NULL : tensor->recipe;
+    const encoded *e = recipe && recipe->make == make_encoded ? (const encoded *)recipe : NULL;
+    const int64_t first = e ? atomic_load(&e->first_bad) : 0;
+    for (size_t i = 0; recipe && i < recipe->n_parts; i++) FRIT_TRY(check_encoded(&recipe->parts[i], name));
+    return first > 0 ? fail_encoded(e, name, first - 1) : FRIT_OK;
+}
+
+frit_status frit_tensor_check(const frit_tensor *tensor)
+{
+    return check_encoded(tensor, tensor->name);
 }

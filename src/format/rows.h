@@ -75,3 +75,9 @@ typedef struct frit_encode_origin {
     int64_t n_importance;
 } frit_encode_origin;
 bool frit_tensor_get_origin(const frit_tensor *tensor, frit_encode_origin *out);
+// Encoded rows hide a number of the source that is not finite, or that their type cannot hold. So a tensor notes the
+// first one of the rows that were read: FRIT_E_FORMAT or FRIT_E_UNSUPPORTED if there is one, in it or in its parts.
+frit_status frit_tensor_check(const frit_tensor *tensor);
+// The error of element `at` of a tensor whose numbers become `type`.
+frit_status frit_tensor_fail_number(const char *name, int64_t at, int64_t width, float value,
+                                    const frit_dtype_info *type);

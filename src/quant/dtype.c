@@ -3,16 +3,20 @@
 #include "quant/dtype.h"
 
 #include <assert.h>
+#include <float.h>
 
 #include "quant/blocks.h"
 
-#define DTYPE(NAME, name, id, elems, bytes, decode, encode) \
+#define DTYPE(NAME, name, id, elems, bytes, largest, decode, encode) \
     static_assert(sizeof(frit_block_##name) == (bytes), #name ": block struct and table disagree");
 #include "quant/dtypes.def"
 #undef DTYPE
 
+#define HALF_MAX 65519.99f   // what rounds to the largest f16
+
 static const frit_dtype_info dtypes[FRIT_DTYPE_COUNT] = {
-#define DTYPE(NAME, name, id, elems, bytes, decode, encode) {#name, id, elems, bytes, decode, encode},
+#define DTYPE(NAME, name, id, elems, bytes, largest, decode, encode) \
+    {#name, id, elems, bytes, (float)(largest), decode, encode},
 #include "quant/dtypes.def"
 #undef DTYPE
 };

@@ -13,7 +13,7 @@
 enum { FRIT_NO_GGUF_ID = 0x10000 };
 
 typedef enum frit_dtype {
-#define DTYPE(NAME, name, id, elems, bytes, decode, encode) FRIT_DTYPE_##NAME,
+#define DTYPE(NAME, name, id, elems, bytes, largest, decode, encode) FRIT_DTYPE_##NAME,
 #include "quant/dtypes.def"
 #undef DTYPE
     FRIT_DTYPE_COUNT
@@ -30,6 +30,7 @@ typedef struct frit_dtype_info {
     int gguf_id;
     int block_elems;
     int block_bytes;
+    float largest;   // magnitude that some block holds
     frit_decode_fn decode;
     frit_encode_fn encode;   // NULL: only decoded (plain integers and f64)
 } frit_dtype_info;
@@ -45,8 +46,15 @@ const char *frit_dtype_removed_name(uint32_t id);
 // Bytes of a row of n numbers; n must be a multiple of block_elems.
 uint64_t frit_dtype_row_bytes(frit_dtype dtype, int64_t n);
 
+// The first of n numbers whose magnitude is not within `most` (NaN is not); n if there is none.
+int64_t frit_first_beyond(const float *values, int64_t n, float most);
+// Encodes a row. Returns the first number that is not finite, or that the blocks do not hold: infinity takes its place,
+// or a bound. `again` gets what they hold. n if there is none.
+int64_t frit_encode_checked(const frit_dtype_info *type, const float *values, void *blocks, int64_t n,
+                            const float *importance, float *again);
+
 // The functions that the rows of the table name. A row without an encoder has only a declaration.
-#define DTYPE(NAME, name, id, elems, bytes, decode, encode)                \
+#define DTYPE(NAME, name, id, elems, bytes, largest, decode, encode)       \
     void frit_decode_##name(const void *blocks, float *values, int64_t n); \
     void frit_encode_##name(const float *values, void *blocks, int64_t n, const float *importance);
 #include "quant/dtypes.def"

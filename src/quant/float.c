@@ -4,7 +4,31 @@
 #include "quant/dtype.h"
 #include "quant/half.h"
 
+#include <float.h>
 #include <math.h>
+
+int64_t frit_first_beyond(const float *values, int64_t n, float most)
+{
+    enum { AT_ONCE = 64 };
+    for (int64_t i = 0; i < n; i += AT_ONCE) {
+        const int64_t end = n - i < AT_ONCE ? n : i + AT_ONCE;
+        int n_within = 0;
+        for (int64_t k = i; k < end; k++) n_within += fabsf(values[k]) <= most;   // false for NaN
+        if (n_within == end - i) continue;
+        while (fabsf(values[i]) <= most) i++;
+        return i;
+    }
+    return n;
+}
+
+int64_t frit_encode_checked(const frit_dtype_info *type, const float *values, void *blocks, int64_t n,
+                            const float *importance, float *again)
+{
+    type->encode(values, blocks, n, importance);
+    type->decode(blocks, again, n);
+    const int64_t bad = frit_first_beyond(values, n, type->largest);
+    return bad < n ? bad : frit_first_beyond(again, n, FLT_MAX);
+}
 
 void frit_decode_f32(const void *blocks, float *values, int64_t n)
 {

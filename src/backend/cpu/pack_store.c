@@ -316,7 +316,9 @@ static frit_status pack_all(frit_packs *packs, const pack_block *block, frit_poo
         for (uint64_t n = 0; j.end < end && n < batch_bytes; j.end++) n += bytes_of(j.end);
         frit_pool_run(pool, pack_part, &j);
         for (const pack *p = j.first; p < j.end; p++) drop_parts(&p->tensor), n_done += bytes_of(p);
-        status = tell_all(packs, progress, n_done < block->n_bytes ? (double)n_done / (double)block->n_bytes : 1);
+        for (const pack *p = j.first; p < j.end && status == FRIT_OK; p++) status = frit_tensor_check(&p->tensor);
+        if (status == FRIT_OK)
+            status = tell_all(packs, progress, n_done < block->n_bytes ? (double)n_done / (double)block->n_bytes : 1);
     }
     free(j.buffers);
     return status;
