@@ -28,6 +28,12 @@ typedef struct frit_windows {
     float rope_base;      // of layers with a window, where the file has none; 0: as in other layers
 } frit_windows;
 
+// What an optional key is where a file does not have it, if that is not the default of hparams.c.
+typedef struct frit_key_default {
+    const char *key;
+    double value;
+} frit_key_default;
+
 struct frit_arch {
     const char *name;    // general.architecture
     const char *title;   // shown to users: "Llama 1 to 3, Mistral"
@@ -35,6 +41,8 @@ struct frit_arch {
     size_t n_rows;
     const char *const *keys;   // the optional keys that it reads: rows marked CHOSEN in hparams.c
     size_t n_keys;
+    const frit_key_default *defaults;
+    size_t n_defaults;
     frit_rope_style rope_style;
     frit_norm_kind norm;
     frit_act act;   // of the feed-forward

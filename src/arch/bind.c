@@ -52,11 +52,29 @@ static frit_status check_shape(const frit_tensor *tensor, int64_t n, int64_t out
                      frit_tensor_shape_text(tensor, found), expected_text(n, out, in, expected));
 }
 
+// Without outermost dimensions of 1 beyond those that are expected: writers may have four for every tensor.
+static frit_status drop_ones(binder *b, const frit_tensor **tensor, int n_dims)
+{
+    const frit_tensor *found = *tensor;
+    if (found->n_dims <= n_dims || found->shape[0] != 1) return FRIT_OK;
+    frit_tensor *copy = frit_arena_new(b->arena, frit_tensor, 1);
+    if (!copy) return frit_fail_memory(sizeof *copy, found->name);
+    *copy = *found;
+    while (copy->n_dims > n_dims && copy->shape[0] == 1) {
+        memmove(copy->shape, copy->shape + 1, (FRIT_MAX_DIMS - 1) * sizeof *copy->shape);
+        copy->shape[FRIT_MAX_DIMS - 1] = 1;
+        copy->n_dims--;
+    }
+    *tensor = copy;
+    return FRIT_OK;
+}
+
 // A vector in the form that kernels need: f32, aligned, finite, one dimension. Copied only if the file has another
 // form.
 static frit_status bind_vector(binder *b, const frit_tensor **out, const frit_tensor *tensor, int64_t n, unsigned flags)
 {
     const bool spread = flags & FRIT_WEIGHT_SPREAD, inverse = flags & FRIT_WEIGHT_INVERSE;
+    FRIT_TRY(drop_ones(b, &tensor, 1));
     const int64_t n_elems = frit_tensor_n_elems(tensor);
     const bool fits = spread ? n_elems > 0 && n % n_elems == 0 : n_elems == n;
     if (!fits || (tensor->n_dims > 1 && tensor->shape[1] > 1 && !spread && !(flags & FRIT_WEIGHT_FLAT)))
@@ -186,6 +204,7 @@ static frit_status bind_row(binder *b, const frit_weight_row *row, int32_t i_lay
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' is missing, expected with the shape %s", name,
                          expected_text(s.n, s.out, s.in, expected));
     }
+    if (tensor && !is_vector) FRIT_TRY(drop_ones(b, &tensor, is_stack ? 3 : 2));
     if (tensor && (row->flags & FRIT_WEIGHT_FIRST_ROW)) FRIT_TRY(take_first_row(b, &tensor));
     if (tensor && is_vector) {
         FRIT_TRY(bind_vector(b, &weight->w, tensor, s.out, row->flags));

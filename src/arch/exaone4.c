@@ -33,7 +33,7 @@ const frit_arch frit_arch_exaone4 = {
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
     .rope_style = FRIT_ROPE_HALVES,
-    .windows = {.period = 4},
+    .windows = {.period = 4, .size = 4096},
     .layer = frit_layer_post_norm,
     .adjust = adjust,
 };

@@ -20,6 +20,9 @@ static const frit_weight_row rows[] = {
 
 static const char *const keys[] = {"attn_logit_softcapping", "final_logit_softcapping", "attention.scale"};
 
+// What files of the first weeks do not have.
+static const frit_key_default defaults[] = {{"attn_logit_softcapping", 50}, {"final_logit_softcapping", 30}};
+
 static frit_status adjust(frit_hparams *hp)
 {
     const int32_t n_head = hp->layers[0].n_head;
@@ -37,6 +40,8 @@ const frit_arch frit_arch_gemma2 = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
+    .defaults = defaults,
+    .n_defaults = FRIT_COUNT(defaults),
     .rope_style = FRIT_ROPE_HALVES,
     .act = FRIT_ACT_GELU_TANH,
     .windows = {.period = 2, .size = 4096},

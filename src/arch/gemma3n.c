@@ -44,11 +44,15 @@ static const char *const keys[] = {"final_logit_softcapping",
 
 static const float least_square = 1e-5f;   // lower bound of a stream's mean square
 
+enum { OWN_KV = 20 };   // layers of published models that do not share keys and values
+
+static const frit_key_default defaults[] = {{"final_logit_softcapping", 30}, {"attention.shared_kv_layers", -1}};
+
 static frit_status adjust(frit_hparams *hp)
 {
+    if (hp->n_layer_shared_kv < 0) hp->n_layer_shared_kv = hp->n_layer > OWN_KV ? hp->n_layer - OWN_KV : 0;
     hp->embd_scale = sqrtf((float)hp->n_embd);
     hp->attn_scale = 1;
-    if (hp->logit_softcap == 0) hp->logit_softcap = 30;
     if (hp->altup_active >= hp->n_altup)
         return frit_fail(FRIT_E_FORMAT, "altup.active_idx is %d, expected less than altup.num_inputs %d",
                          (int)hp->altup_active, (int)hp->n_altup);
@@ -160,6 +164,8 @@ const frit_arch frit_arch_gemma3n = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
+    .defaults = defaults,
+    .n_defaults = FRIT_COUNT(defaults),
     .rope_style = FRIT_ROPE_HALVES,
     .act = FRIT_ACT_GELU_TANH,
     .attention = {.norm_values = true},

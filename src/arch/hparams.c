@@ -148,6 +148,13 @@ static bool is_chosen(const reader *r, const hparam *row)
     return false;
 }
 
+static double default_of(const reader *r, const hparam *row)
+{
+    for (size_t i = 0; i < r->arch->n_defaults; i++)
+        if (strcmp(r->arch->defaults[i].key, row->key) == 0) return r->arch->defaults[i].value;
+    return row->fallback;
+}
+
 static frit_status check_range(const reader *r, const hparam *row, double value)
 {
     if (value >= row->min && value <= row->max) return FRIT_OK;   // false for NaN
@@ -180,7 +187,7 @@ static frit_status read_scalar(const reader *r, const hparam *row, double *value
         if (*found) *value = (double)whole;
     }
     if (!*found) {
-        *value = row->fallback;
+        *value = default_of(r, row);
         if (row->flags & REQUIRED)
             return frit_fail(FRIT_E_FORMAT, "the metadata has no key '%s', which is required", r->key);
         return FRIT_OK;
@@ -360,7 +367,7 @@ static frit_status complete_vocab(reader *r)
     const frit_tensor *table = frit_checkpoint_find(r->ckpt, "token_embd.weight");
     uint64_t n = 0;
     if (tokens && tokens->type == FRIT_VALUE_ARRAY) n = tokens->array.n;
-    if (n == 0 && table && table->n_dims == 2) n = (uint64_t)table->shape[0];
+    if (n == 0 && table && table->n_dims >= 2) n = (uint64_t)table->shape[table->n_dims - 2];
     if (n < 1 || n > 1 << 24)
         return frit_fail(FRIT_E_FORMAT,
                          "the size of the vocabulary is %llu, expected 1 to %d (from %s.vocab_size, "
@@ -520,6 +527,20 @@ static frit_status complete_rope(reader *r)
     return read_sections(r);
 }
 
+// Files of the first models with experts lack the keys for their width: that of "blk.*.ffn_down_EXPERTS.weight".
+static int32_t width_of_down(const reader *r, const char *experts)
+{
+    for (int32_t i = 0; i < r->hp->n_layer; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "blk.%d.ffn_down_%s.weight", (int)i, experts);
+        const frit_tensor *tensor = frit_checkpoint_find(r->ckpt, name);
+        if (!tensor || tensor->n_dims < 2) continue;
+        const int64_t width = tensor->shape[tensor->n_dims - 1];
+        return width <= 1 << 24 ? (int32_t)width : 0;
+    }
+    return 0;
+}
+
 static frit_status complete_experts(reader *r)
 {
     frit_hparams *hp = r->hp;
@@ -527,7 +548,9 @@ static frit_status complete_experts(reader *r)
     if (hp->gating == FRIT_GATING_NONE) hp->gating = FRIT_GATING_SOFTMAX;
     if (hp->n_expert == 0) return FRIT_OK;
     if (r->arch->expert_normalize) hp->expert_normalize = true;
+    if (hp->n_ff_exp == 0) hp->n_ff_exp = width_of_down(r, "exps");
     if (hp->n_ff_exp == 0) hp->n_ff_exp = hp->layers[0].n_ff;
+    if (hp->n_ff_shexp == 0) hp->n_ff_shexp = width_of_down(r, "shexp");
     if (hp->n_ff_shexp == 0) hp->n_ff_shexp = hp->n_expert_shared > 0 ? hp->n_ff_exp * hp->n_expert_shared : 0;
     if (hp->n_expert_used < 1 || hp->n_expert_used > hp->n_expert)
         return frit_fail(FRIT_E_FORMAT, "%s.expert_used_count is %d, expected 1 to %s.expert_count, %d", r->arch->name,

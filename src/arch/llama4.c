@@ -16,6 +16,8 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
+enum { CHUNK = 8192 };
+
 static const char *const keys[] = {"interleave_moe_layer_step", "attention.scale"};
 
 static frit_node *experts(frit_build *b, const frit_layer *w, frit_node *x)
@@ -44,13 +46,14 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     return frit_add(b->g, x, h);
 }
 
+// As published files do without the key: chunks of this size, or RoPE in all layers where it is 0.
 static frit_status adjust(frit_hparams *hp)
 {
     bool slides = false;
     for (int32_t i = 0; i < hp->n_layer; i++) slides |= hp->layers[i].window > 0;
     if (hp->n_ff_shexp == 0) hp->n_ff_shexp = hp->n_ff_exp;
     if (!slides) return FRIT_OK;
-    hp->attn_chunk = hp->attn_temp_length = 8192;
+    hp->attn_chunk = hp->attn_temp_length = CHUNK;
     hp->attn_temp_scale = 0.1f;
     hp->attn_temp_offset = 1;
     for (int32_t i = 0; i < hp->n_layer; i++) hp->layers[i].no_rope = (i + 1) % 4 == 0;
@@ -65,7 +68,7 @@ const frit_arch frit_arch_llama4 = {
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
     .rope_style = FRIT_ROPE_NEIGHBOURS,
-    .windows = {.period = 4},
+    .windows = {.period = 4, .size = CHUNK},
     .gating = FRIT_GATING_SIGMOID,
     .layer = layer,
     .adjust = adjust,

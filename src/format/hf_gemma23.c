@@ -17,13 +17,15 @@ static frit_status add_scale(const frit_hf *hf)
     return frit_hf_add_number(hf, "attention.scale", FRIT_HF_FACTOR, 1 / sqrt(scalar));
 }
 
+enum { NO_CAP = FRIT_HF_FALSE };   // 0, as without the key GGUF files have the caps of published models
+
 // clang-format off
 static const frit_hf_key gemma2_keys[] = {
     {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
     {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_NEEDED},
-    {"attn_logit_softcapping", "attn_logit_softcapping", FRIT_HF_FACTOR, FRIT_HF_NO_KEY},
-    {"final_logit_softcapping", "final_logit_softcapping", FRIT_HF_FACTOR, FRIT_HF_NO_KEY},
+    {"attn_logit_softcapping", "attn_logit_softcapping", FRIT_HF_FACTOR, NO_CAP},
+    {"final_logit_softcapping", "final_logit_softcapping", FRIT_HF_FACTOR, NO_CAP},
 };
 
 #define BOTH_TENSORS \
