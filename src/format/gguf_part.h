@@ -31,3 +31,7 @@ static inline bool frit_gguf_align(uint64_t a, uint64_t alignment, uint64_t *out
 
 // Appends the part; if it belongs to a split set, opens the other parts and appends all in order.
 frit_status frit_gguf_set_open(frit_gguf_part *part, frit_checkpoint *ckpt, const frit_checkpoint_options *options);
+
+// gguf_spelling.c: gives keys and tensors that a file spells otherwise their usual names, joins experts that are stored
+// one by one, and leaves out what does not belong to the text model, with a warning.
+frit_status frit_gguf_respell(frit_checkpoint *ckpt, const frit_log *log);

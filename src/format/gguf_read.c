@@ -477,7 +477,7 @@ frit_status frit_gguf_parse(frit_checkpoint *ckpt, const char *path, const uint8
     FRIT_TRY(frit_gguf_part_read(&part, &ckpt->arena, path, bytes, n_bytes));
     frit_status status = frit_gguf_part_move(&part, ckpt);
     frit_gguf_part_free(&part);
-    return status;
+    return status == FRIT_OK ? frit_gguf_respell(ckpt, NULL) : status;
 }
 
 // ------------------------------------------------------------------------------------------------- source
@@ -498,7 +498,7 @@ static frit_status open_gguf(frit_checkpoint *ckpt, const char *path, const frit
     FRIT_TRY(frit_gguf_part_open(&part, &ckpt->arena, path, options->no_mmap));
     frit_status status = frit_gguf_set_open(&part, ckpt, options);
     frit_gguf_part_free(&part);
-    return status;
+    return status == FRIT_OK ? frit_gguf_respell(ckpt, options->log) : status;
 }
 
 const frit_checkpoint_source frit_source_gguf = {"GGUF file", recognises, open_gguf};
