@@ -77,7 +77,7 @@ static frit_token byte_token(const frit_vocab *vocab, unsigned char byte)
 {
     char piece[4] = {(char)byte};
     size_t n = 1;
-    if (vocab->pipeline.decoding.letters) n = (size_t)frit_utf8_encode(frit_letter_of(byte), piece);
+    if (vocab->pipeline.letters) n = (size_t)frit_utf8_encode(frit_letter_of(byte), piece);
     if (vocab->pipeline.bytes) return frit_vocab_find_text(vocab, (frit_str){piece, n});
     frit_token id = frit_vocab_find_byte(vocab, byte);
     return id >= 0 || !vocab->by_score ? id : frit_vocab_find(vocab, (frit_str){piece, n});
@@ -279,7 +279,7 @@ static frit_token find_whole(const bpe *state, frit_str word, frit_scratch *scra
     const frit_vocab *vocab = state->vocab;
     if (vocab->whole_words && word.len <= state->longest) {
         if (!vocab->pipeline.bytes) return frit_vocab_find_text(vocab, word);
-        if (!vocab->pipeline.decoding.letters) return find_plain(state, word);
+        if (!vocab->pipeline.letters) return find_plain(state, word);
         char *letters = frit_scratch_cells(scratch, 2 * word.len);
         out->failed |= !letters;
         return letters ? find_plain(state, (frit_str){letters, spell(word, letters)}) : -1;

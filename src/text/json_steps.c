@@ -305,6 +305,7 @@ frit_status frit_json_read_cuts(frit_vocab *vocab, const json_t *json, frit_aren
     frit_cut *last = pipeline->n_cuts > 0 ? &pipeline->cuts[pipeline->n_cuts - 1] : NULL;
     pipeline->bytes = last && last->spell && strcmp(vocab->model, "bpe") == 0 && vocab->inner_prefix.len == 0 &&
                       vocab->word_suffix.len == 0;
+    pipeline->letters = pipeline->bytes;
     if (pipeline->bytes) last->spell = false;
     return FRIT_OK;
 }

@@ -105,7 +105,8 @@ typedef struct frit_pipeline {
     size_t n_norms;
     frit_cut *cuts;
     size_t n_cuts;
-    bool bytes;   // the model sees bytes, which its pieces spell with letters
+    bool bytes;     // the model sees bytes ...
+    bool letters;   // ... which its pieces spell with letters
     frit_decoding decoding;
 } frit_pipeline;
 

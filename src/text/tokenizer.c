@@ -60,7 +60,7 @@ static bool has_byte(const frit_vocab *vocab, unsigned char byte)
     char letter[4] = {(char)byte};
     size_t n = 1;
     if (!vocab->pipeline.bytes) return vocab->byte_fallback && frit_vocab_find_byte(vocab, byte) >= 0;
-    if (vocab->pipeline.decoding.letters) n = (size_t)frit_utf8_encode(frit_letter_of(byte), letter);
+    if (vocab->pipeline.letters) n = (size_t)frit_utf8_encode(frit_letter_of(byte), letter);
     return frit_vocab_find_text(vocab, (frit_str){letter, n}) >= 0;
 }
 

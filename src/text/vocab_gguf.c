@@ -216,6 +216,45 @@ static frit_status read_flag(const frit_meta *meta, const char *key, bool *flag)
     return frit_meta_get_bool(meta, key, flag, &found);
 }
 
+// Of fill-in-the-middle, under the keys of today and those of 2024; what such a token announces is another text.
+static frit_status read_fill(frit_vocab *vocab, const frit_meta *meta, const frit_log *log)
+{
+    const struct {
+        const char *keys[2];
+        frit_token *id;
+        bool ends;
+    } rows[] = {{{"fim_pre", "prefix"}, &vocab->fill.prefix, false},
+                {{"fim_suf", "suffix"}, &vocab->fill.suffix, false},
+                {{"fim_mid", "middle"}, &vocab->fill.middle, false},
+                {{"fim_pad"}, &vocab->fill.pad, true},
+                {{"fim_rep"}, &vocab->fill.repo, true},
+                {{"fim_sep"}, &vocab->fill.separator, true}};
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        for (size_t k = 0; k < FRIT_COUNT(rows[i].keys) && rows[i].keys[k] && *rows[i].id < 0; k++) {
+            char key[64];
+            snprintf(key, sizeof key, "tokenizer.ggml.%s_token_id", rows[i].keys[k]);
+            FRIT_TRY(read_id(vocab, meta, key, true, rows[i].id, log));
+        }
+        if (rows[i].ends && *rows[i].id >= 0) vocab->entries[*rows[i].id].is_end = true;
+    }
+    return FRIT_OK;
+}
+
+// Ends of an answer beside EOS and EOT.
+static frit_status read_ends(frit_vocab *vocab, const frit_meta *meta, const frit_log *log)
+{
+    frit_token eom = -1;
+    const frit_value *more;
+    FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.eom_token_id", true, &eom, log));
+    if (eom >= 0) vocab->entries[eom].is_end = true;
+    FRIT_TRY(get_array(meta, "tokenizer.ggml.eos_token_ids", is_integer, "integers", UINT64_MAX, &more));
+    for (uint64_t i = 0; more && i < more->array.n; i++) {
+        const int64_t id = frit_value_item_i64(more, i);
+        if (id >= 0 && id < vocab->n) vocab->entries[id].is_end = true;
+    }
+    return FRIT_OK;
+}
+
 static frit_status read_ids(frit_vocab *vocab, const frit_meta *meta, const frit_log *log)
 {
     if (frit_meta_find(meta, "tokenizer.ggml.cls_token_id"))   // what BERT begins with
@@ -227,6 +266,8 @@ static frit_status read_ids(frit_vocab *vocab, const frit_meta *meta, const frit
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.seperator_token_id", false, &vocab->sep, log));   // spelled so
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.padding_token_id", true, &vocab->pad, log));
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.mask_token_id", true, &vocab->mask, log));
+    FRIT_TRY(read_fill(vocab, meta, log));
+    FRIT_TRY(read_ends(vocab, meta, log));
     FRIT_TRY(read_flag(meta, "tokenizer.ggml.add_bos_token", &vocab->add_bos));
     FRIT_TRY(read_flag(meta, "tokenizer.ggml.add_eos_token", &vocab->add_eos));
     FRIT_TRY(read_flag(meta, "tokenizer.ggml.add_sep_token", &vocab->add_sep));
@@ -339,7 +380,7 @@ static void set_rules(frit_vocab *vocab, unsigned flags)
     vocab->whole_newlines = flags & FRIT_PRETOK_NEWLINES;
     pipeline->bytes = bpe && !(flags & FRIT_PRETOK_RAW);
     pipeline->repair = bpe ? FRIT_REPAIR_BYTES : FRIT_REPAIR_NONE;
-    pipeline->decoding.letters = bpe && !vocab->escape_spaces;
+    pipeline->letters = pipeline->decoding.letters = bpe && !vocab->escape_spaces;
     pipeline->decoding.escaped = !pipeline->decoding.letters && strcmp(vocab->model, "rwkv") != 0;
     if (vocab->add_space_prefix) pipeline->decoding.strip_start = 1;
     pipeline->decoding.strip_again = true;

@@ -2,6 +2,7 @@
 // Tokenizers read from the files that models are published with, against the ids of their makers' libraries.
 #include "support/support.h"
 
+#include "base/utf8.h"
 #include "text/tokenizer.h"
 #include "text/vocab_file.h"
 
@@ -200,9 +201,77 @@ static void flags_mean_what_the_tokenizers_library_makes_of_them(void **state)
     assert_int_equal(n_bad, 0);
 }
 
+// ------------------------------------------------------------------------------------- decoders
+
+// Byte-level BPE whose ids are the bytes, with merges of "th" and "the".
+static const char *write_byte_level(const char *decoder)
+{
+    frit_buf json = {0};
+    frit_buf_text(&json, "{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"ByteLevel\", "
+                         "\"add_prefix_space\": false, \"use_regex\": true}, \"post_processor\": null, \"decoder\": ");
+    frit_buf_printf(&json, "%s, \"model\": {\"type\": \"BPE\", \"ignore_merges\": true, \"vocab\": {", decoder);
+    for (unsigned byte = 0; byte < 256; byte++) {
+        char letter[5] = {0};
+        letter[frit_utf8_encode(frit_letter_of((unsigned char)byte), letter)] = 0;
+        const bool is_quoted = byte == '"' || byte == '\\';
+        frit_buf_printf(&json, "\"%s%s\": %u, ", is_quoted ? "\\" : "", letter, byte);
+    }
+    frit_buf_text(&json, "\"th\": 256, \"the\": 257}, \"merges\": [\"t h\", \"th e\"]}}");
+    const char *path = temp_path("byte-level.json");
+    write_file(path, json.data, json.len);
+    frit_buf_free(&json);
+    return path;
+}
+
+static void ids_do_not_depend_on_the_decoder(void **state)
+{
+    (void)state;
+    static const char *const decoders[] = {
+        "null",
+        "{\"type\": \"ByteLevel\"}",
+        "{\"type\": \"Fuse\"}",
+        "{\"type\": \"ByteFallback\"}",
+        "{\"type\": \"WordPiece\", \"prefix\": \"##\", \"cleanup\": true}",
+        "{\"type\": \"BPEDecoder\", \"suffix\": \"</w>\"}",
+        "{\"type\": \"Replace\", \"pattern\": {\"String\": \"a\"}, \"content\": \"b\"}",
+        "{\"type\": \"Metaspace\", \"replacement\": \"\xe2\x96\x81\", \"prepend_scheme\": \"always\"}",
+    };
+    static const unsigned char text[] = "the \xc3\xa9 w\n\xe6\x97\xa5\"th\\ ";
+    static const frit_token want[] = {257, ' ', 0xc3, 0xa9, ' ', 'w', '\n', 0xe6, 0x97, 0xa5, '"', 256, '\\', ' '};
+    for (size_t i = 0; i < FRIT_COUNT(decoders); i++) {
+        subject s;
+        frit_ids ids = {0};
+        open_subject(&s, write_byte_level(decoders[i]));
+        assert_ok(frit_tokenizer_encode(s.tokenizer, (frit_str){(const char *)text, sizeof text - 1}, 0, &ids));
+        if (ids.n != FRIT_COUNT(want) || memcmp(ids.items, want, sizeof want) != 0)
+            fail_msg("the decoder %s changes the ids", decoders[i]);
+        frit_ids_free(&ids);
+        close_subject(&s);
+    }
+}
+
+static void the_reported_tokenizer_has_the_ids_of_its_twin(void **state)
+{
+    (void)state;
+    static const frit_token want[] = {256, 258, 111, 32, 195, 169, 257};
+    static const char *const names[] = {"tokenizer.json", "with-decoder.json"};
+    for (size_t i = 0; i < FRIT_COUNT(names); i++) {
+        subject s;
+        frit_ids ids = {0};
+        open_subject(&s, shared_path("bugs/14-byte-level-without-decoder/%s", names[i]));
+        assert_ok(frit_tokenizer_encode(s.tokenizer, frit_str_of("hello \xc3\xa9 w"), 0, &ids));
+        assert_int_equal(ids.n, FRIT_COUNT(want));
+        assert_memory_equal(ids.items, want, sizeof want);
+        frit_ids_free(&ids);
+        close_subject(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_do_not_depend_on_the_decoder),
+        cmocka_unit_test(the_reported_tokenizer_has_the_ids_of_its_twin),
         cmocka_unit_test(flags_mean_what_the_tokenizers_library_makes_of_them),
         cmocka_unit_test(llama3_gives_the_ids_of_its_library),
         cmocka_unit_test(deepseek_v3_gives_the_ids_of_its_library),
