@@ -63,6 +63,7 @@ typedef struct spelling {
     frit_checkpoint *ckpt;
     const char *found, *arch;   // the architecture's name: the file's, and the usual one
     char key[200];
+    int64_t n_expert, n_singles, n_stacks;   // single experts, and what they are parts of
 } spelling;
 
 static frit_pair *find_pair(const spelling *s, const char *key)
@@ -277,18 +278,21 @@ static const char *expert_of(const char *name, long *expert)
 
 // Files of early 2024 have the experts of Mixtral one by one: "blk.0.ffn_up.7.weight" is a part of
 // "blk.0.ffn_up_exps.weight".
-static frit_status join_expert(spelling *s, const frit_tensor *part, const char *at, long expert, int64_t n_expert)
+static frit_status join_expert(spelling *s, const frit_tensor *part, const char *at, long expert)
 {
     char name[160];
     snprintf(name, sizeof name, "%.*s_exps.weight", (int)(at - part->name), part->name);
     frit_tensor *whole = find_tensor(s, name);
+    if (!whole && ++s->n_stacks * s->n_expert > s->n_singles)   // before memory is taken for it
+        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' lacks some of its %lld experts", s->ckpt->path, name,
+                         (long long)s->n_expert);
     if (!whole) {
         if (part->n_dims >= FRIT_MAX_DIMS)
             return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %d dimensions, expected a matrix", s->ckpt->path,
                              part->name, part->n_dims);
         frit_tensor tensor = {.name = frit_arena_text(&s->ckpt->arena, name, strlen(name))};
         if (!tensor.name) return frit_fail_memory(strlen(name), "a tensor name");
-        FRIT_TRY(frit_stack_new(&s->ckpt->arena, &tensor, part, n_expert));
+        FRIT_TRY(frit_stack_new(&s->ckpt->arena, &tensor, part, s->n_expert));
         FRIT_TRY(frit_checkpoint_add_tensor(s->ckpt, &tensor));
         whole = find_tensor(s, name);
     }
@@ -296,7 +300,7 @@ static frit_status join_expert(spelling *s, const frit_tensor *part, const char 
     const frit_status status =
         is_stack ? frit_stack_set(whole, expert, part)
                  : frit_fail(FRIT_E_FORMAT, "tensor '%s' is of an expert beyond the %lld of the model", part->name,
-                             (long long)n_expert);
+                             (long long)s->n_expert);
     return status == FRIT_OK ? FRIT_OK : frit_fail(status, "%s: %s", s->ckpt->path, frit_error());
 }
 
@@ -312,15 +316,15 @@ static frit_status check_stacks(const spelling *s)
 }
 
 // The list again, without what is left out, and experts as stacks.
-static frit_status list_tensors(spelling *s, const frit_tensor *old, size_t n_old, int64_t n_expert, size_t *n_left)
+static frit_status list_tensors(spelling *s, const frit_tensor *old, size_t n_old, size_t *n_left)
 {
     for (size_t i = 0; i < n_old; i++) {
         long expert = 0;
-        const char *at = n_expert > 0 ? expert_of(old[i].name, &expert) : NULL;
+        const char *at = s->n_expert > 0 ? expert_of(old[i].name, &expert) : NULL;
         if (is_left_out(old[i].name))
             ++*n_left;
         else if (at)
-            FRIT_TRY(join_expert(s, &old[i], at, expert, n_expert));
+            FRIT_TRY(join_expert(s, &old[i], at, expert));
         else
             FRIT_TRY(frit_checkpoint_add_tensor(s->ckpt, &old[i]));
     }
@@ -333,21 +337,21 @@ static frit_status change_tensors(spelling *s, const frit_log *log)
     frit_checkpoint *ckpt = s->ckpt;
     const frit_tensor *old = ckpt->tensors;
     const size_t n_old = ckpt->n_tensors;
-    const int64_t n_found = number_of(s, "expert_count"), n_expert = n_found <= MOST_EXPERTS ? n_found : 0;
+    const int64_t n_found = number_of(s, "expert_count");
     const char *first = NULL;
-    bool changes = false;
     size_t n_left = 0;
+    s->n_expert = n_found <= MOST_EXPERTS ? n_found : 0;
     for (size_t i = 0; i < n_old; i++) {
         long expert;
         if (is_left_out(old[i].name) && !first) first = old[i].name;
-        changes = changes || first || (n_expert > 0 && expert_of(old[i].name, &expert));
+        s->n_singles += s->n_expert > 0 && expert_of(old[i].name, &expert);
     }
-    if (!changes) return FRIT_OK;
+    if (!first && s->n_singles == 0) return FRIT_OK;
     frit_map_free(&ckpt->tensor_index);
     ckpt->tensor_index = (frit_map){0};
     ckpt->tensors = NULL;
     ckpt->n_tensors = ckpt->tensor_capacity = 0;
-    FRIT_TRY(list_tensors(s, old, n_old, n_expert, &n_left));
+    FRIT_TRY(list_tensors(s, old, n_old, &n_left));
     if (n_left > 0)
         frit_log_say(log, FRIT_LOG_WARNING,
                      "%s: %zu tensors that do not belong to the text model, such as '%s', are left out", ckpt->path,
