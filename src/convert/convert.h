@@ -101,7 +101,8 @@ frit_status frit_convert_encode(frit_checkpoint *ckpt, const frit_convert_types 
 // finite.c: FRIT_E_FORMAT if a number of the tensor is not finite.
 frit_status frit_convert_check_finite(const frit_tensor *tensor, frit_pool *pool);
 
-// Writes a tensor, some rows at a time, if all of its numbers are finite and fit its type. `report` gets the number of bytes written.
+// Writes a tensor, some rows at a time, if all of its numbers are finite and fit its type. `report` gets the number of
+// bytes written.
 typedef frit_status (*frit_convert_report_fn)(void *ctx, uint64_t n_bytes);
 frit_status frit_convert_write(const frit_tensor *tensor, frit_pool *pool, frit_file_writer *writer,
                                frit_convert_report_fn report, void *ctx);

@@ -46,10 +46,10 @@ const char *frit_dtype_removed_name(uint32_t id);
 // Bytes of a row of n numbers; n must be a multiple of block_elems.
 uint64_t frit_dtype_row_bytes(frit_dtype dtype, int64_t n);
 
-// The first of n numbers whose magnitude is not within `most` (NaN is not); n if there is none.
+// The first of n numbers whose magnitude is not within `most` (NaN is not); n if all are.
 int64_t frit_first_beyond(const float *values, int64_t n, float most);
 // Encodes a row. Returns the first number that is not finite, or that the blocks do not hold: infinity takes its place,
-// or a bound. `again` gets what they hold. n if there is none.
+// or a bound. `again` gets what they hold. n if they hold all.
 int64_t frit_encode_checked(const frit_dtype_info *type, const float *values, void *blocks, int64_t n,
                             const float *importance, float *again);
 
