@@ -623,7 +623,6 @@ static const bad bads[] = {
     {TEXT, "{\"logprobs\": 21}", 400, "logprobs", "invalid_value", NULL},
     {TEXT, "{\"logprobs\": \"5\"}", 400, "logprobs", "invalid_type", NULL},
     {CHAT, "{\"functions\": [{\"name\": \"f\"}]}", 400, "functions", "unsupported_parameter", NULL},
-    {CHAT, "{" HELLO ", \"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]}", 400, "tools", "unsupported_parameter", "no place"},
     {CHAT, "{\"response_format\": {\"type\": \"poem\"}}", 400, "response_format", "unsupported_parameter", "json_schema or structural_tag"},
     {CHAT, "{" HELLO ", \"response_format\": {\"type\": \"structural_tag\"}}", 400, "response_format", "invalid_value", "neither structures nor"},
     {CHAT, "{" HELLO ", \"response_format\": {\"type\": \"structural_tag\", \"structures\": "
