@@ -152,7 +152,7 @@ frit_status frit_chat_new(frit_chat **out, frit_str source, frit_chat_tokens tok
     }
     frit_chat_find_shape(chat, &chat->shape);
     frit_answer_derive(&chat->format, chat, &chat->arena);
-    chat->shape.no_calls = chat->format.plain && !chat->shape.shows_calls;
+    chat->shape.no_calls = chat->format.style != CALL_CHANNELS && !chat->shape.shows_calls;
     chat->shape.no_tools = chat->format.reply_open.len > 0;
     *out = chat;
     return FRIT_OK;

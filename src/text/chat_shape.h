@@ -15,7 +15,7 @@ typedef enum chat_content { CHAT_CONTENT_EMPTY, CHAT_CONTENT_NULL, CHAT_CONTENT_
 
 typedef struct chat_shape {
     bool no_system;             // it has no system prompt: what it says goes into the first message of the user
-    bool no_calls;              // calls and results are written into messages: conversation_tools.h
+    bool no_calls;              // calls are written into messages: conversation_tools.h
     bool no_tools;              // tools too
     bool list_only;             // content must be a list of parts
     bool functions_text;        // it wants the tools as a text, `functions`, and the time as `datetime`

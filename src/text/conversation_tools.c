@@ -2,6 +2,8 @@
 // Tools, calls and results as texts of messages.
 #include "text/conversation_tools.h"
 
+#include "text/answer/values.h"
+
 #include <stdlib.h>
 
 static const char before_tools[] = "You can call tools. Each has a name, and parameters that are a JSON schema:\n\n";
@@ -89,20 +91,88 @@ static void add_json(json_t *value, frit_buf *out)
     json_decref(value);
 }
 
+static void add_str(frit_str text, frit_buf *out)
+{
+    frit_buf_append(out, text.ptr, text.len);
+}
+
+// A value as Python writes it.
+static void add_python(const json_t *value, frit_buf *out)
+{
+    const char *key;
+    json_t *item;
+    size_t i;
+    if (json_is_object(value)) {
+        frit_buf_char(out, '{');
+        json_object_foreach((json_t *)(uintptr_t)value, key, item)
+        {
+            if (item != json_object_iter_value(json_object_iter((json_t *)(uintptr_t)value))) frit_buf_text(out, ", ");
+            frit_json_quote(frit_str_of(key), out);
+            frit_buf_text(out, ": ");
+            add_python(item, out);
+        }
+        frit_buf_char(out, '}');
+    } else if (json_is_array(value)) {
+        frit_buf_char(out, '[');
+        json_array_foreach(value, i, item)
+        {
+            if (i > 0) frit_buf_text(out, ", ");
+            add_python(item, out);
+        }
+        frit_buf_char(out, ']');
+    } else if (json_is_boolean(value) || json_is_null(value)) {
+        frit_buf_text(out, json_is_true(value) ? "True" : json_is_false(value) ? "False" : "None");
+    } else {
+        add_json(json_incref((json_t *)(uintptr_t)value), out);
+    }
+}
+
+static void add_python_call(const char *name, const json_t *arguments, frit_buf *out)
+{
+    const char *key;
+    json_t *item;
+    size_t n = 0;
+    frit_buf_printf(out, "%s(", name);
+    json_object_foreach((json_t *)(uintptr_t)arguments, key, item)
+    {
+        frit_buf_printf(out, "%s%s=", n++ > 0 ? ", " : "", key);
+        add_python(item, out);
+    }
+    frit_buf_char(out, ')');
+}
+
+static void add_call(const answer_format *f, const json_t *function, frit_buf *out)
+{
+    json_t *name = json_object_get(function, "name"), *arguments = json_object_get(function, "arguments");
+    if (f->style == CALL_PYTHON) {
+        add_python_call(json_string_value(name), arguments, out);
+    } else if (f->style == CALL_NAMED) {
+        frit_buf_printf(out, "%s\n", json_string_value(name));
+        add_str(f->args_open, out);
+        frit_buf_char(out, '\n');
+        add_json(json_incref(arguments), out);
+        frit_buf_char(out, '\n');
+    } else {
+        add_json(json_pack("{s:O, s:O}", f->name_key.ptr, name, f->args_key.ptr, arguments), out);
+    }
+}
+
+// As the model is to write them.
 static void add_calls(const writing *w, const json_t *calls, frit_buf *out)
 {
-    json_t *list = json_array();
+    const answer_format *f = w->format;
+    const bool in_list = f->in_list || f->style == CALL_PYTHON;
+    add_str(f->section_open, out);
     for (size_t i = 0; i < json_array_size(calls); i++) {
-        const json_t *function = json_object_get(json_array_get(calls, i), "function");
-        json_t *call = json_object();
-        json_object_set(call, w->format->name_key.ptr, json_object_get(function, "name"));
-        json_object_set(call, w->format->args_key.ptr, json_object_get(function, "arguments"));
-        json_array_append_new(list, call);
+        if (i == 0 || !in_list) add_str(f->call_open, out);
+        if (i == 0 && f->plain) frit_buf_char(out, ' ');
+        if (in_list) frit_buf_text(out, i == 0 ? "[" : ", ");
+        add_call(f, json_object_get(json_array_get(calls, i), "function"), out);
+        if (!in_list) add_str(f->call_close, out);
     }
-    frit_buf_append(out, w->format->call_open.ptr, w->format->call_open.len);
-    frit_buf_char(out, ' ');
-    add_json(list, out);
-    frit_buf_append(out, w->format->call_close.ptr, w->format->call_close.len);
+    if (in_list) frit_buf_char(out, ']');
+    if (in_list) add_str(f->call_close, out);
+    add_str(f->section_close, out);
 }
 
 static void add_result(const json_t *message, frit_buf *out)
@@ -141,7 +211,7 @@ static frit_status put(writing *w, json_t *message, const frit_buf *made)
 static frit_status write_message(writing *w, json_t *message)
 {
     const json_t *calls = json_object_get(message, "tool_calls");
-    const bool is_result = strcmp(role_of(message), "tool") == 0;
+    const bool is_result = w->format->plain && strcmp(role_of(message), "tool") == 0;
     if (!calls && !is_result) return put(w, json_incref(message), NULL);
     frit_buf text = {0};
     json_t *written = NULL;

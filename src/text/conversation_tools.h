@@ -10,6 +10,9 @@
 //
 // Templates may want that user and assistant take turns, so a message that is written here joins its neighbour of the
 // same role.
+//
+// Where a template tells of tools in its own words and renders no calls, these are written as its models write them
+// (answer/rows.c), and the template has a role for results.
 #pragma once
 #include "text/answer/format.h"
 #include "text/chat_shape.h"

@@ -173,6 +173,26 @@ static void calls_without_a_place_are_written_into_messages(void **state)
     frit_chat_free(chat);
 }
 
+// Templates that list tools, and expect the calls of the history in the content as the model wrote them.
+static void calls_of_the_history_are_written_as_the_model_writes_them(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"LFM2-8B-A1B", "<|tool_call_start|>[get_weather(city=\"Paris\", n=1)]<|tool_call_end|>"},
+        {"LFM2.5-Instruct", "<|tool_call_start|>[get_weather(city=\"Paris\", n=1)]<|tool_call_end|>"},
+        {"ibm-granite-granite-3.3-2B-Instruct",
+         "<|tool_call|>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\", \"n\": 1}}]"},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
+        frit_chat *chat = open_golden(rows[i][0]);
+        char *text = render(chat, TURN_WITH_CALL);
+        const char *call = strstr(text, rows[i][1]);
+        if (!call || !strstr(call, "21")) fail_msg("%s: '%s'", rows[i][0], text);
+        free(text);
+        frit_chat_free(chat);
+    }
+}
+
 // Gemma 2 has neither a system prompt nor tools, and refuses roles that do not take turns.
 static void tools_without_a_place_are_written_into_messages(void **state)
 {
@@ -241,6 +261,7 @@ int main(void)
         cmocka_unit_test(a_message_that_goes_on_ends_with_the_mark),
         cmocka_unit_test(wrong_conversations_are_refused_with_their_place),
         cmocka_unit_test(calls_without_a_place_are_written_into_messages),
+        cmocka_unit_test(calls_of_the_history_are_written_as_the_model_writes_them),
         cmocka_unit_test(tools_without_a_place_are_written_into_messages),
         cmocka_unit_test(a_model_without_a_template_gets_one_that_fits_its_tokens),
     };
