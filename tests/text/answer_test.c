@@ -482,84 +482,95 @@ static void ids_are_the_models_or_nine_letters_and_digits(void **state)
 
 // ---------------------------------------------------------------------------------------- names
 
-// Names and ids of parts are C strings.
-static void a_name_with_control_characters_is_no_name(void **state)
-{
-    (void)state;
 #define MARK(text)             \
     {                          \
         text, sizeof(text) - 1 \
     }
-    static const answer_format json = {.style = CALL_JSON,
-                                       .call_open = MARK("<c>"),
-                                       .call_close = MARK("</c>"),
-                                       .name_key = MARK("name"),
-                                       .args_key = MARK("args")},
-                               named = {.style = CALL_NAMED, .call_open = MARK("<c>"), .args_open = MARK("[A]")},
-                               tagged = {.style = CALL_TAGGED,
+
+static const answer_format named = {.style = CALL_NAMED, .call_open = MARK("<c>"), .args_open = MARK("[A]")},
+                           python = {.style = CALL_PYTHON, .call_open = MARK("<c>"), .call_close = MARK("</c>")},
+                           loose = {.style = CALL_LOOSE, .call_open = MARK("<c>"), .quote = MARK("<q>")},
+                           json_calls = {.style = CALL_JSON,
                                          .call_open = MARK("<c>"),
-                                         .name_close = MARK(">"),
-                                         .arg_open = MARK("<p="),
-                                         .key_close_text = MARK(">"),
-                                         .key_close_other = MARK(">"),
-                                         .value_close = MARK("</p>"),
-                                         .call_close = MARK("</c>")},
-                               python = {.style = CALL_PYTHON, .call_open = MARK("<c>"), .call_close = MARK("</c>")},
-                               loose = {.style = CALL_LOOSE, .call_open = MARK("<c>"), .quote = MARK("<q>")},
-                               channels = {.style = CALL_CHANNELS,
-                                           .message_open = MARK("<|start|>"),
-                                           .header_close = MARK("<|message|>"),
-                                           .body_ends = {"<|end|>", "<|call|>"}},
-                               recipient = {.style = CALL_CHANNELS,
-                                            .message_open = MARK(">>>"),
-                                            .header_close = MARK("\n"),
-                                            .body_ends = {">>>"},
-                                            .recipient_only = true};
-    static const struct {
-        const answer_format *format;
-        const char *before, *after;   // of a name in a call
-    } forms[] = {
-        {&json, "<c>{\"name\": \"", "\", \"args\": {}}</c>"},
-        {&named, "<c>", "[A]{}"},
-        {&tagged, "<c>", "></c>"},
-        {&python, "<c>[", "()]</c>"},
-        {&loose, "<c>", "{}"},
-        {&channels, " to=functions.", "<|message|>{}<|call|>"},
-        {&recipient, "", "\n{}"},
-    };
-    static const frit_str names[] = {MARK("f\0evil"),
-                                     MARK("\0f"),
-                                     MARK("f\0"),
-                                     MARK(""),
-                                     MARK("f\x1b[2J"),
-                                     MARK("f\x7f"),
-                                     MARK("f\xc2\x9b"
-                                          "1m"),
-                                     MARK("f\x01g"),
-                                     MARK("f\tg")};
+                                         .call_close = MARK("</c>"),
+                                         .name_key = MARK("name"),
+                                         .args_key = MARK("args")},
+                           tagged = {.style = CALL_TAGGED,
+                                     .call_open = MARK("<c>"),
+                                     .name_close = MARK(">"),
+                                     .arg_open = MARK("<p="),
+                                     .key_close_text = MARK(">"),
+                                     .key_close_other = MARK(">"),
+                                     .value_close = MARK("</p>"),
+                                     .call_close = MARK("</c>")},
+                           channels = {.style = CALL_CHANNELS,
+                                       .message_open = MARK("<|start|>"),
+                                       .header_close = MARK("<|message|>"),
+                                       .body_ends = {"<|end|>", "<|call|>"}},
+                           recipient = {.style = CALL_CHANNELS,
+                                        .message_open = MARK(">>>"),
+                                        .header_close = MARK("\n"),
+                                        .body_ends = {">>>"},
+                                        .recipient_only = true};
+
+static const struct {
+    const answer_format *format;
+    const char *before, *after;   // of a name in a call
+} forms[] = {
+    {&json_calls, "<c>{\"name\": \"", "\", \"args\": {}}</c>"},
+    {&named, "<c>", "[A]{}"},
+    {&tagged, "<c>", "></c>"},
+    {&python, "<c>[", "()]</c>"},
+    {&loose, "<c>", "{}"},
+    {&channels, " to=functions.", "<|message|>{}<|call|>"},
+    {&recipient, "", "\n{}"},
+};
+
+static size_t count_calls(const answer_format *format, frit_str answer, size_t chunk)
+{
+    frit_parts *split;
+    frit_part part;
+    size_t n_calls = 0;
     json_t *tools = parse(tools_text);
+    assert_ok(frit_parts_new(&split, &(frit_parts_options){.format = format, .tools = tools}));
+    for (size_t at = 0; at < answer.len; at += chunk) {
+        const size_t n = answer.len - at < chunk ? answer.len - at : chunk;
+        frit_parts_push(split, (frit_str){answer.ptr + at, n});
+        while (frit_parts_next(split, &part)) n_calls += part.kind == FRIT_PART_CALL;
+    }
+    frit_parts_end(split);
+    while (frit_parts_next(split, &part)) n_calls += part.kind == FRIT_PART_CALL;
+    frit_parts_free(split);
+    json_decref(tools);
+    return n_calls;
+}
+
+// Names and ids of parts are C strings.
+static void a_name_with_control_characters_is_no_name(void **state)
+{
+    (void)state;
+    static const frit_str names[] = {
+        MARK("f_1"),
+        MARK("f\0evil"),
+        MARK("\0f"),
+        MARK("f\0"),
+        MARK(""),
+
+        MARK("f\x1b[2J"),
+        MARK("f\x7f"),
+        MARK("f\x01g"),
+        MARK("f\xc2\x9b"
+             "1m"),
+    };
     for (size_t i = 0; i < FRIT_COUNT(forms); i++) {
-        for (size_t k = 0; k <= FRIT_COUNT(names); k++) {
+        for (size_t k = 0; k < FRIT_COUNT(names); k++) {
             frit_buf answer = {0};
-            const frit_str name = k < FRIT_COUNT(names) ? names[k] : frit_str_of("f_1");
             frit_buf_text(&answer, forms[i].before);
-            frit_buf_append(&answer, name.ptr, name.len);
+            frit_buf_append(&answer, names[k].ptr, names[k].len);
             frit_buf_text(&answer, forms[i].after);
             for (size_t c = 0; c < FRIT_COUNT(chunks); c++) {
-                frit_parts *split;
-                frit_part part;
-                const frit_parts_options options = {.format = forms[i].format, .tools = tools};
-                size_t n_calls = 0;
-                assert_ok(frit_parts_new(&split, &options));
-                for (size_t at = 0; at < answer.len; at += chunks[c]) {
-                    const size_t n = answer.len - at < chunks[c] ? answer.len - at : chunks[c];
-                    frit_parts_push(split, (frit_str){answer.data + at, n});
-                    while (frit_parts_next(split, &part)) n_calls += part.kind == FRIT_PART_CALL;
-                }
-                frit_parts_end(split);
-                while (frit_parts_next(split, &part)) n_calls += part.kind == FRIT_PART_CALL;
-                frit_parts_free(split);
-                if (n_calls != (k == FRIT_COUNT(names))) fail_msg("form %zu, name %zu: %zu calls", i, k, n_calls);
+                const size_t n = count_calls(forms[i].format, (frit_str){answer.data, answer.len}, chunks[c]);
+                if (n != (k == 0)) fail_msg("form %zu, name %zu: %zu calls", i, k, n);   // the first is a name
             }
             frit_buf_free(&answer);
         }
@@ -569,7 +580,6 @@ static void a_name_with_control_characters_is_no_name(void **state)
     static const char escaped[] = "<tool_call>\n{\"name\": \"f\\u001b[2J\", \"arguments\": {}}\n</tool_call>";
     check(chat, "", escaped, "", escaped, "[]");
     frit_chat_free(chat);
-    json_decref(tools);
 }
 
 // ---------------------------------------------------------------------------------------- templates without tools
