@@ -110,7 +110,7 @@ def _run(name: str, options: list[str], progress: Union[Callable[[Fetching], obj
     if command is None:
         raise UnsupportedError(f"{name}: models by name need the command frit, which this installation does not have; "
                                "FRIT_COMMAND can name one")
-    shows = progress in (None, True) and _has_terminal()
+    shows = progress in (None, True) and _is_probable(name) and _has_terminal()
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             [str(command), "pull", "--json", *([] if shows else ["--quiet"]), *options, "--", name], stdin=subprocess.DEVNULL,
@@ -126,6 +126,8 @@ def _run(name: str, options: list[str], progress: Union[Callable[[Fetching], obj
         code = process.wait()
         if "path" in last:
             return str(last["path"])
+        if shows and not last and code != 130:   # the terminal has the sentence, which the exception needs too
+            return _run(name, options, False)
         said.seek(0)
         _fail(name, code, last, " ".join(said.read().decode("utf-8", "replace").split()))
 
@@ -173,6 +175,11 @@ def _fail(name: str, code: int, last: dict[str, Any], said: str) -> NoReturn:
     if code == _BAD_MODEL:
         raise NotFoundError(sentence)
     raise InputOutputError(f"{name}: {sentence}")
+
+
+def _is_probable(name: str) -> bool:
+    """Whether a text is a name rather than the path of a file that is missing."""
+    return re.match("[a-z]{2,}:|hf.co/|huggingface.co/", name) is not None or re.search(r"[/\\]|\.\w+$", name) is None
 
 
 def _has_terminal() -> bool:

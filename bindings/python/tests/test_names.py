@@ -189,6 +189,23 @@ def test_a_terminal_shows_a_bar_unless_it_is_off(hub: Any, tmp_path: Path) -> No
             left.unlink()
 
 
+@pytest.mark.parametrize(("name", "kind", "is_quiet"), [("nothing.gguf", "NotFoundError", True), ("hf:a/b/c", "InvalidError", False)])
+def test_on_a_terminal_exceptions_have_the_sentence_too(name: str, kind: str, is_quiet: bool, hub: Any) -> None:
+    main, terminal = pty.openpty()
+    program = f"import frit\ntry:\n frit.load({name!r})\nexcept frit.FritError as failure:\n print(type(failure).__name__, failure)"
+    ran = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(ROOT / "bindings" / "python")},
+                         stdout=subprocess.PIPE, stderr=terminal, stdin=subprocess.DEVNULL, text=True)
+    os.set_blocking(main, False)
+    try:
+        said = os.read(main, 4096)
+    except BlockingIOError:
+        said = b""
+    os.close(main)
+    os.close(terminal)
+    assert ran.stdout.startswith(kind) and ("nothing.gguf" in ran.stdout or "is not the name of a repository" in ran.stdout)
+    assert (said == b"") == is_quiet, said
+
+
 def test_without_the_command_names_say_so(hub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FRIT_COMMAND")
     with pytest.raises(frit.UnsupportedError, match="need the command frit"):
