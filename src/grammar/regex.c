@@ -157,7 +157,7 @@ static frit_status add_property(parser *p, ranges *r, bool inverted)
     for (size_t i = 0; i < FRIT_COUNT(categories); i++)
         if (frit_str_is(name, categories[i].name)) name = frit_str_of(categories[i].category);
     ranges all = {0};
-    FRIT_TRY(frit_budget_spend(p->nfa.budget, MAX_CODE_POINT / 2));
+    FRIT_TRY(frit_budget_spend(p->nfa.budget, MAX_CODE_POINT));
     if (name.len > 0 && name.len <= 2) add_category(&all, name);
     const bool known = all.n > 0;
     if (inverted)
