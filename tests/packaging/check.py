@@ -236,7 +236,7 @@ class Page(unittest.TestCase):
             self.skipTest("no wheel for Linux")
         for name, path in wheels("linux"):
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
-                unpack(path, folder)
+                unpack(os.path.basename(path), folder)
                 self.assertTrue(os.path.exists(os.path.join(folder, "frit/licences/web-page.txt")))
                 command = os.path.join(folder, "frit/bin/frit")
                 os.chmod(command, 0o755)
