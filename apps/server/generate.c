@@ -60,6 +60,18 @@ static bool set_priority(const server_exchange *exchange, const server_generatio
                          (int)request->priority, (int)most_urgent);
 }
 
+// A problem with a tool is in a place of the conversation that the body was converted to.
+static void name_field(const server_body *body, server_problem *problem)
+{
+    char message[sizeof problem->message];
+    const size_t n = strlen(problem->param);
+    if (problem->status == 0 || n == 0 || strncmp(problem->message, problem->param, n) != 0) return;
+    const server_field_name name = server_body_field(body, problem->param);
+    snprintf(message, sizeof message, "%s%s", name.text, problem->message + n);
+    snprintf(problem->message, sizeof problem->message, "%s", message);
+    snprintf(problem->param, sizeof problem->param, "%s", name.text);
+}
+
 // What the answer may be. NULL with a problem, or without one: anything. is_unknown: set to true, in place of compiling
 // what has not been compiled before; may be NULL.
 static frit_grammar *compile_grammar(const server_exchange *exchange, const server_generation *request, bool chat,
@@ -82,8 +94,10 @@ static frit_grammar *compile_grammar(const server_exchange *exchange, const serv
                                                .open_objects = request->open_objects,
                                                .cancelled = exchange->cancelled,
                                                .ctx = exchange->ctx};
-    return server_grammars_get_turn(model->grammars, request->turn, request->body.root, &options, request->format_param,
-                                    is_unknown, problem);
+    frit_grammar *grammar = server_grammars_get_turn(model->grammars, request->turn, request->body.root, &options,
+                                                     request->format_param, is_unknown, problem);
+    name_field(&request->body, problem);
+    return grammar;
 }
 
 // Of a request that does not say what the answer may be.

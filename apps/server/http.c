@@ -601,8 +601,8 @@ static void *on_line(void *ctx, const char *uri, struct MHD_Connection *connecti
     r->link = info ? info->socket_context : NULL;
     info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     r->socket = info ? info->connect_fd : -1;
-    r->bad_path = strstr(uri, "%00") != NULL;
-    r->has_space = strchr(uri, ' ') != NULL;
+    r->bad_path = uri && strstr(uri, "%00");
+    r->has_space = uri && strchr(uri, ' ');
     atomic_fetch_add(&http->n_open, 1);
     return r;
 }

@@ -265,7 +265,7 @@ static void fail(server_models *m, entry *e, const char *sentence)
     e->is_asked = false;
     e->failed = true;
     server_refuse(&problem, 500, "model_load_failed", "model", "The model '%.100s' cannot be loaded: %.480s",
-                  model->name, sentence);
+                  model->name, server_without_folder(sentence));
     call_waiters(m, take_waiters(m, is_of_model, model), &problem);
 }
 

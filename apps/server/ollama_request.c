@@ -31,7 +31,10 @@ static bool parse_options(json_t *value, void *ctx, server_problem *problem)
     if (!json_is_object(value)) return server_expect(problem, "options", "an object");
     if (!server_read_sampling(value, &request->sampler, problem)) return false;
     if (stop && !json_is_null(stop) && !server_read_stop(request, stop, "options.stop", problem)) return false;
-    if (seed && !json_is_null(seed) && !server_parse_seed(seed, request, problem)) return false;
+    if (seed && !json_is_null(seed) && !server_parse_seed(seed, request, problem)) {
+        const server_problem own = *problem;
+        return server_refuse(problem, own.status, own.code, "options.seed", "options.%.500s", own.message);
+    }
     return !n || json_is_null(n) || parse_num_predict(n, request, problem);
 }
 

@@ -21,10 +21,18 @@ bool server_refuse(server_problem *problem, int status, const char *code, const 
     return false;
 }
 
+const char *server_without_folder(const char *sentence)
+{
+    const char *end = sentence[0] == '/' ? strstr(sentence, ": ") : NULL, *name = sentence;
+    for (const char *at = sentence; end && at < end; at++)
+        if (*at == '/') name = at + 1;
+    return name;
+}
+
 bool server_refuse_status(server_problem *problem, int http_status, const char *param, int status)
 {
     if (status == FRIT_E_MEMORY) http_status = 500;
-    const char *sentence = status == FRIT_E_MEMORY ? frit_status_text(status) : frit_error();
+    const char *sentence = status == FRIT_E_MEMORY ? frit_status_text(status) : server_without_folder(frit_error());
     return server_refuse(problem, http_status, NULL, param, "%s", sentence);
 }
 

@@ -20,8 +20,10 @@ typedef struct server_problem {
 // Writes the problem and returns false. `code` must be a constant or NULL; `param` is copied and may be NULL.
 bool server_refuse(server_problem *problem, int status, const char *code, const char *param, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-// Likewise from a failed library call: its sentence is the message.
+// Likewise from a failed library call: its sentence is the message, without the folder of a file that it begins with.
 bool server_refuse_status(server_problem *problem, int http_status, const char *param, int status);
+// Where files lie on the server's machine is not for clients: they know a file by its name.
+const char *server_without_folder(const char *sentence);
 
 // The message as a JSON string.
 json_t *server_problem_message(const server_problem *problem);

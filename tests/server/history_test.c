@@ -88,6 +88,10 @@ static const mistake mistakes[] = {
     {RESPONSES, "{\"input\": \"x\", \"tools\": [{\"type\": \"function\", \"name\": \"f\", \"parameters\": 5}]}",
      "tools[0].parameters", NULL},
     {RESPONSES, "{\"input\": \"x\", \"tool_choice\": \"required\"}", "tool_choice", NULL},
+    {RESPONSES,
+     "{\"input\": \"x\", \"tools\": [{\"type\": \"function\", \"name\": \"f\", \"strict\": true, \"parameters\": "
+     "{\"items\": {}, \"properties\": {\"a\": {\"uniqueItems\": true}}}}]}",
+     "tools[0].parameters", NULL},
     {RESPONSES, "{\"input\": [{\"role\": \"king\", \"content\": \"x\"}]}", "input[0]", NULL},
     {CHAT, "{\"messages\": [" SAYS("king") "]}", "messages[0].role", NULL},
     {CHAT,
@@ -101,6 +105,7 @@ static const mistake mistakes[] = {
     {MESSAGES, "{\"messages\": [" SAYS("user") "], \"tools\": [{\"name\": \"f\", \"input_schema\": 5}]}", NULL,
      "tools[0].input_schema: "},
     {OLLAMA, "{\"messages\": [" SAYS("king") "]}", NULL, "messages[0].role: "},
+    {OLLAMA, "{\"messages\": [" SAYS("user") "], \"options\": {\"seed\": 1.5}}", NULL, "options.seed: "},
     {OLLAMA, "{\"messages\": [" SAYS("user") "], \"options\": {\"top_k\": \"many\"}}", NULL, "options.top_k: "},
 };
 
