@@ -56,6 +56,10 @@ static frit_status add_t5(const frit_hf *hf)
     double distance = 0;
     bool tied = true, scaled;
     const char *act = NULL;
+    // The class reads null as absent.
+    if (json_is_null(json_object_get(hf->config, "tie_word_embeddings")) &&
+        json_object_set_new(hf->config, "tie_word_embeddings", json_true()) != 0)
+        return frit_fail_memory(1, hf->path);
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "tie_word_embeddings", &tied));
     scaled = tied;   // transformers 4 scales if the output is tied, 5 by its own key
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "scale_decoder_outputs", &scaled));

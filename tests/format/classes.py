@@ -203,6 +203,8 @@ def spellings_of(config, read_keys):
         if key in UNUSED | {"transformers_version", "use_cache"}:
             continue
         yield {k: v for k, v in config.items() if k != key}
+        if config[key] is not None and key in read_keys:
+            yield {**config, key: None}
         for inner in config[key] if isinstance(config[key], dict) else ():
             less = copy.deepcopy(config)
             del less[key][inner]
