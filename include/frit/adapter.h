@@ -26,8 +26,8 @@ typedef struct frit_adapter_options {
 
 // Opens an adapter for this model: a GGUF file (general.type "adapter", or general.architecture "controlvector") or the
 // folder of a PEFT adapter, which works with a model from either kind of file. FRIT_E_NOT_FOUND, FRIT_E_FORMAT,
-// FRIT_E_IO, FRIT_E_MEMORY; FRIT_E_INVALID if it is for another model, FRIT_E_UNSUPPORTED for other kinds (DoRA,
-// biases).
+// FRIT_E_IO, FRIT_E_MEMORY; FRIT_E_INVALID if it is for another model, FRIT_E_UNSUPPORTED for other kinds (biases,
+// whole modules). Magnitudes (DoRA) are measured with the model's weights when the adapter is opened.
 FRIT_API frit_status frit_adapter_open(frit_adapter **out, frit_model *model, const char *path,
                                        const frit_adapter_options *options);
 FRIT_API void frit_adapter_free(frit_adapter *adapter);   // sessions that have it keep it alive

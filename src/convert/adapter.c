@@ -12,6 +12,7 @@
 
 typedef struct adapter_conversion {
     const char *target;
+    const frit_log *log;
     frit_dtype wanted;   // FRIT_DTYPE_COUNT: unchanged
     frit_checkpoint *base;
     const frit_arch *arch;
@@ -78,6 +79,12 @@ static frit_status add_pair(adapter_conversion *c, const frit_adapter_pair *pair
     if (order.permuted > 0 && n_rows % order.head != 0)
         return frit_fail(FRIT_E_FORMAT, "tensor '%s' has %lld rows, expected a multiple of %lld", pair->b.name,
                          (long long)n_rows, (long long)order.head);
+    if (pair->magnitudes.name)
+        return frit_fail(
+            FRIT_E_UNSUPPORTED,
+            "tensor '%s' has magnitudes (DoRA), for which GGUF has no form; expected the PEFT folder itself "
+            "with --lora",
+            pair->magnitudes.name);
     FRIT_TRY(add_side(c, pair->name, 'a', &pair->a, 1, &as_is));
     return add_side(c, pair->name, 'b', &pair->b, c->has_alpha ? 1 : pair->scale, &order);
 }
@@ -99,7 +106,7 @@ static frit_status convert(adapter_conversion *c, const char *source, const char
         return frit_fail(FRIT_E_INVALID, "%s: the target is the adapter's model, expected another name", c->target);
     FRIT_TRY(frit_arch_of(&c->arch, c->base));
     FRIT_TRY(frit_hparams_read(&c->hp, c->arch, c->base, &c->arena));
-    FRIT_TRY(frit_adapter_file_open(&c->file, source, c->base, NULL));
+    FRIT_TRY(frit_adapter_file_open(&c->file, source, c->base, &(frit_checkpoint_options){.log = c->log}));
     c->has_alpha = has_one_alpha(&c->file);
     c->tensors = frit_arena_new(&c->arena, frit_tensor, 2 * c->file.n_pairs);
     if (!c->tensors) return frit_fail_memory(2 * c->file.n_pairs * sizeof *c->tensors, "the list of tensors");
@@ -126,7 +133,7 @@ static frit_status find_base(const char *source, const char *named, frit_buf *ou
 frit_status frit_convert_adapter(const char *source, const char *target, const char *base, frit_dtype wanted,
                                  const frit_log *log)
 {
-    adapter_conversion c = {.target = target, .wanted = wanted};
+    adapter_conversion c = {.target = target, .wanted = wanted, .log = log};
     frit_buf path = {0};
     frit_meta_init(&c.meta, &c.arena);
     frit_status status = find_base(source, base, &path);

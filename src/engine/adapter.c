@@ -3,7 +3,7 @@
 //
 //     a    as the file has it, or as f32 if it is in a type that is no plain number
 //     b    transposed, [rank, n_out], so that numbers beside each other belong to results beside each other; its rows
-//          where the model has them (convert/convert.h)
+//          where the model has them (convert/convert.h), times the gains of magnitudes
 //
 // Files are read, not mapped: they are small, and a file that shrinks later does no harm.
 #include "convert/convert.h"
@@ -11,7 +11,9 @@
 
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // ------------------------------------------------------------------------------- into the kernels' form
 
@@ -116,6 +118,77 @@ static frit_status find_order(const frit_adapter *adapter, const frit_adapter_pa
                      (long long)n_out, (long long)order->head);
 }
 
+// The length of a name without ".weight".
+static int stem_of(const char *name)
+{
+    const size_t n = strlen(name), n_suffix = strlen(".weight");
+    return (int)(n > n_suffix && strcmp(name + n - n_suffix, ".weight") == 0 ? n - n_suffix : n);
+}
+
+// The bias that a matrix's product includes, or NULL.
+static const frit_tensor *bias_of(const frit_model *model, const char *name)
+{
+    char base[96], full[128], bias[140];
+    for (size_t i = 0; i < model->arch->n_rows; i++) {
+        const frit_weight_row *row = &model->arch->rows[i];
+        for (int32_t layer = 0; layer < (row->flags & FRIT_WEIGHT_LAYER ? model->hp.n_layer : 1); layer++) {
+            frit_weight_name(row, &model->hp, layer, base, full);
+            if (strcmp(full, name) == 0 && row->flags & (FRIT_WEIGHT_UNBIASED | FRIT_WEIGHT_TABLE)) return NULL;
+        }
+    }
+    snprintf(bias, sizeof bias, "%.*s.bias", stem_of(name), name);
+    return frit_checkpoint_find(model->ckpt, bias);
+}
+
+static frit_status take_shift(frit_adapter *adapter, const frit_tensor *bias, const float *gain, int64_t n,
+                              frit_low_rank *low)
+{
+    frit_tensor *tensor;
+    uint8_t *bytes;
+    if (!bias || frit_tensor_n_elems(bias) != n) return FRIT_OK;
+    FRIT_TRY(make_tensor(adapter, bias, FRIT_DTYPE_F32, &tensor, &bytes));
+    float *shift = (float *)(void *)bytes;
+    low->shift = tensor;
+    FRIT_TRY(frit_tensor_decode_rows(bias, 0, n / bias->shape[bias->n_dims - 1], shift));
+    for (int64_t i = 0; i < n; i++) shift[i] *= -gain[i];
+    return FRIT_OK;
+}
+
+// b, [rank, n_out], gets the gains too.
+static frit_status multiply_b(frit_adapter *adapter, const float *gain, frit_low_rank *low)
+{
+    const frit_tensor *b = low->b;
+    const int64_t n = b->shape[1];
+    if (b->dtype != FRIT_DTYPE_F32) {
+        adapter->info.n_bytes -= b->n_bytes;   // it is not read any more
+        FRIT_TRY(decode(adapter, b, &low->b));
+    }
+    float *values = (float *)(uintptr_t)low->b->data;
+    for (int64_t i = 0; i < low->rank * n; i++) values[i] *= 1 + gain[i % n];
+    return FRIT_OK;
+}
+
+static frit_status take_magnitudes(frit_adapter *adapter, const frit_adapter_pair *pair, const frit_tensor *w,
+                                   const frit_row_order *order, frit_low_rank *low)
+{
+    char name[140];
+    frit_tensor *gain, like = pair->magnitudes;
+    uint8_t *bytes;
+    if (!pair->magnitudes.name) return FRIT_OK;
+    snprintf(name, sizeof name, "%.*s.scale", stem_of(w->name), w->name);
+    if (w->n_dims != 2 || pair->b.n_dims != 2 || frit_checkpoint_find(adapter->model->ckpt, name))
+        return frit_fail(FRIT_E_UNSUPPORTED, "magnitudes (DoRA) of '%s' are not supported: expected a plain matrix",
+                         pair->name);
+    FRIT_TRY(check_finite(&pair->magnitudes));
+    like.n_dims = 1;
+    like.shape[0] = pair->b.shape[0], like.shape[1] = 1;
+    FRIT_TRY(make_tensor(adapter, &like, FRIT_DTYPE_F32, &gain, &bytes));
+    FRIT_TRY(frit_adapter_gains(pair, w, order, (float *)(void *)bytes));
+    low->gain = gain;
+    FRIT_TRY(take_shift(adapter, bias_of(adapter->model, pair->name), gain->data, like.shape[0], low));
+    return multiply_b(adapter, gain->data, low);
+}
+
 static frit_status take_pair(frit_adapter *adapter, const frit_adapter_pair *pair)
 {
     const frit_tensor *base;
@@ -130,7 +203,8 @@ static frit_status take_pair(frit_adapter *adapter, const frit_adapter_pair *pai
     FRIT_TRY(check_finite(&pair->b));
     FRIT_TRY(find_order(adapter, pair, &order));
     FRIT_TRY(take_a(adapter, &pair->a, low));
-    return transpose_b(adapter, &pair->b, &order, low);
+    FRIT_TRY(transpose_b(adapter, &pair->b, &order, low));
+    return take_magnitudes(adapter, pair, base, &order, low);
 }
 
 static frit_status take_directions(frit_adapter *adapter, const frit_adapter_options *options)
@@ -194,7 +268,8 @@ static frit_status open_adapter(frit_adapter *adapter, const char *path, const f
     const frit_model *model = adapter->model;
     if (model->vocab_only)
         return frit_fail(FRIT_E_INVALID, "%s has no weights that an adapter could add to", model->info.path);
-    FRIT_TRY(frit_adapter_file_open(&adapter->file, path, model->ckpt, &(frit_checkpoint_options){.no_mmap = true}));
+    FRIT_TRY(frit_adapter_file_open(&adapter->file, path, model->ckpt,
+                                    &(frit_checkpoint_options){.no_mmap = true, .log = &model->log}));
     const frit_adapter_file *file = &adapter->file;
     adapter->info = (frit_adapter_info){.path = file->ckpt->path,
                                         .name = file->name,
@@ -252,7 +327,9 @@ uint64_t frit_adapter_bytes(const frit_adapter *adapter, const uint8_t *devices,
     uint64_t n_bytes = 0;
     for (int32_t i = 0; i < table->n_matrices; i++) {
         const frit_low_rank *low = &table->matrices[i];
-        if (low->a && (!devices || devices[i] >> d & 1)) n_bytes += low->a->n_bytes + low->b->n_bytes;
+        if (!low->a || (devices && !(devices[i] >> d & 1))) continue;
+        n_bytes += low->a->n_bytes + low->b->n_bytes + (low->gain ? low->gain->n_bytes : 0) +
+                   (low->shift ? low->shift->n_bytes : 0);
     }
     for (int32_t i = 0; i < table->n_layers; i++) {
         const frit_tensor *direction = table->directions[i];

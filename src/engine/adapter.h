@@ -4,6 +4,7 @@
 // An engine has its adapters in slots. Plans know no adapter: devices have a table of them, and the scales of a
 // sequence say how much of each its rows have (graph/adapt.h).
 #pragma once
+#include "convert/convert.h"
 #include "engine/model.h"
 #include "format/adapter.h"
 
@@ -36,6 +37,11 @@ typedef struct frit_adapter_slots {
     uint8_t
         *devices;   // [n_matrices + n_layers]: bit i: device i reads those of this matrix, or layer; NULL: not known
 } frit_adapter_slots;
+
+// adapter_norms.c: how much more each row of the result is, with magnitudes (DoRA), of what it would be, [n_out] in the
+// model's order of rows: `order` leads from there to the adapter's. `w` is the model's matrix.
+frit_status frit_adapter_gains(const frit_adapter_pair *pair, const frit_tensor *w, const frit_row_order *order,
+                               float *gain);
 
 void frit_adapter_retain(frit_adapter *adapter);
 // Bytes of those tensors that device d reads: what the adapter takes in memory of the device's own. `devices` is that

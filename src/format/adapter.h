@@ -5,8 +5,9 @@
 //             of the model; or general.architecture "controlvector", tensors direction.N
 //     PEFT    a folder with adapter_config.json and adapter_model.safetensors, names as in the model's own folder
 //
-// An adapter is a list of pairs under GGUF's names: w + scale * b a. Rows of b are in the order of the file, which
-// `rope_style` names (convert/convert.h reorders them). Every pair's shapes fit its tensor of the model.
+// An adapter is a list of pairs under GGUF's names: w + scale * b a, whose rows have lengths of their own where there
+// are magnitudes (DoRA). Rows of b are in the order of the file, which `rope_style` names (convert/convert.h reorders
+// them). Every pair's shapes fit its tensor of the model.
 //
 //     a [rank, n_in]            b [n_out, rank]             a matrix
 //     a [n, rank, n_in]         b [n, n_out, rank]          a stack of them
@@ -15,9 +16,10 @@
 #include "format/checkpoint.h"
 
 typedef struct frit_adapter_pair {
-    const char *name;   // of the model's tensor
-    frit_tensor a, b;   // with their names in the file
-    float scale;        // alpha / rank, or the file's own value
+    const char *name;         // of the model's tensor
+    frit_tensor a, b;         // with their names in the file
+    float scale;              // alpha / rank, or the file's own value
+    frit_tensor magnitudes;   // [n_out, 1], rows as those of b; no name: none
 } frit_adapter_pair;
 
 typedef struct frit_adapter_file {
@@ -46,7 +48,7 @@ void frit_adapter_file_close(frit_adapter_file *file);
 frit_status frit_adapter_read_gguf(frit_adapter_file *file, const frit_checkpoint *base);
 // The texts of both files of a PEFT folder; they must outlive file->ckpt.
 frit_status frit_adapter_read_peft(frit_adapter_file *file, const frit_checkpoint *base, const char *config,
-                                   size_t n_config, const uint8_t *bytes, uint64_t n_bytes);
+                                   size_t n_config, const uint8_t *bytes, uint64_t n_bytes, const frit_log *log);
 bool frit_adapter_is_peft(const char *path);      // a folder, or the weights in one
 bool frit_adapter_has_config(const char *path);   // has adapter_config.json
 // base_model_name_or_path of a PEFT adapter, or nothing.

@@ -4,15 +4,21 @@
 //     adapter_config.json          {"peft_type": "LORA", "r": 16, "lora_alpha": 32, ...}
 //     adapter_model.safetensors    base_model.model.MODULE.lora_A.weight [r, in], .lora_B.weight [out, r]
 //                                  base_model.model.MODULE.lora_embedding_A [r, tokens], .lora_embedding_B [out, r]
+//                                  base_model.model.MODULE.lora_magnitude_vector [out] (DoRA)
+//                                  base_model.model.MODULE.base_layer.weight: the model's own, which is not read
 //
 // MODULE is named as in the model's own folder, so the rows of its family give the GGUF name; experts become stacks.
-// The family is the first one of the model's architecture that has all modules.
+// The family is the first one of the model's architecture that has all modules. Adapters of all experts at once
+// (target_parameters) are of the module "experts", and of "experts.base_layer" for the parameter that was named first.
 #include "format/adapter.h"
 
 #include "base/check.h"
 #include "format/hf.h"
 #include "format/json.h"
 #include "format/safetensors.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -24,9 +30,10 @@ static const char prefix[] = "base_model.model.";
 
 typedef struct peft_module {   // both sides of a pair, and their place
     frit_hf_matrix matrix;
-    const char *name;   // in the model's folder
-    bool is_table;
-    frit_tensor a, b;   // no name: missing
+    const char *name;   // in the folder of the text model
+    const char *full;   // in the adapter
+    bool is_table, is_parameter;
+    frit_tensor a, b, m;   // m: magnitudes. No name: missing
 } peft_module;
 
 typedef struct peft {
@@ -37,6 +44,10 @@ typedef struct peft {
     frit_hf hf;
     double r, alpha;
     bool by_root;   // the scale is alpha / sqrt(r)
+    bool is_dora, has_parameters;
+    const frit_log *log;
+    const char *left_out;   // the first module that is not of the text model
+    size_t n_left_out;
     peft_module *modules;
     size_t n, capacity;
     frit_map index;   // module name -> place in `modules`
@@ -61,7 +72,6 @@ static frit_status read_config(peft *p)
     static const struct {
         const char *key, *sentence;
     } unknown[] = {
-        {"use_dora", "use_dora: adapters with magnitudes (DoRA) are not supported"},
         {"lora_bias", "lora_bias: adapters with biases are not supported"},
         {"modules_to_save", "modules_to_save: adapters that replace whole modules are not supported"},
         {"alora_invocation_tokens", "alora_invocation_tokens: adapters that start at certain tokens are not "
@@ -69,7 +79,6 @@ static frit_status read_config(peft *p)
         {"layer_replication", "layer_replication: adapters that repeat layers are not supported"},
         {"trainable_token_indices", "trainable_token_indices: adapters that replace rows of embeddings are not "
                                     "supported"},
-        {"target_parameters", "target_parameters: adapters of parameters outside modules are not supported"},
     };
     const char *folder = p->file->ckpt->path;
     const char *type = json_string_value(json_object_get(p->config, "peft_type"));
@@ -91,15 +100,39 @@ static frit_status read_config(peft *p)
     if (!(fabs(p->alpha) < 1e9) || (alpha && !json_is_null(alpha) && !json_is_number(alpha)))
         return frit_fail(FRIT_E_FORMAT, "%s/%s: lora_alpha is not a number", folder, config_name);
     p->by_root = json_is_true(json_object_get(p->config, "use_rslora"));
+    p->is_dora = json_is_true(json_object_get(p->config, "use_dora"));
+    p->has_parameters = is_set(json_object_get(p->config, "target_parameters"));
     p->file->alpha = (float)p->alpha;
     return FRIT_OK;
 }
 
-// A key of a pattern is a module's name, or its last parts after a dot. PEFT reads it as a regular expression.
-static bool ends_in(const char *module, const char *key)
+// A key of a pattern is a regular expression for a module's name, or its last parts after a dot.
+static frit_status fits_key(const peft *p, const char *pattern, const char *module, const char *key, bool *fits)
 {
-    const size_t n = strlen(module), n_key = strlen(key);
-    return n >= n_key && strcmp(module + n - n_key, key) == 0 && (n == n_key || module[n - n_key - 1] == '.');
+    enum { MATCH_LIMIT = 100000 };
+    frit_buf text = {0};
+    int error;
+    size_t at;
+    frit_buf_printf(&text, "\\A(?:.*\\.)?(?:%s)\\z", key);
+    if (text.failed) return frit_fail_memory(text.len, "a pattern");
+    pcre2_code *code = pcre2_compile((PCRE2_SPTR)text.data, text.len, PCRE2_UTF, &error, &at, NULL);
+    pcre2_match_data *data = code ? pcre2_match_data_create_from_pattern(code, NULL) : NULL;
+    pcre2_match_context *limits = data ? pcre2_match_context_create(NULL) : NULL;
+    int found = PCRE2_ERROR_NOMEMORY;
+    if (limits) {
+        pcre2_set_match_limit(limits, MATCH_LIMIT);
+        found = pcre2_match(code, (PCRE2_SPTR)module, strlen(module), 0, 0, data, limits);
+    }
+    const bool is_bad = !code || (found < 0 && found != PCRE2_ERROR_NOMATCH && found != PCRE2_ERROR_NOMEMORY);
+    pcre2_match_context_free(limits);
+    pcre2_match_data_free(data);
+    pcre2_code_free(code);
+    frit_buf_free(&text);
+    if (is_bad)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s/%s: %s: '%.60s' is not a regular expression that can be matched",
+                         p->file->ckpt->path, config_name, pattern, key);
+    *fits = found > 0;
+    return found == PCRE2_ERROR_NOMEMORY ? frit_fail_memory(strlen(key), "a pattern") : FRIT_OK;
 }
 
 static frit_status find_in_pattern(const peft *p, const char *name, const char *module, double *out)
@@ -108,10 +141,9 @@ static frit_status find_in_pattern(const peft *p, const char *name, const char *
     const json_t *value;
     json_object_foreach((json_t *)(uintptr_t)json_object_get(p->config, name), key, value)
     {
-        if (strpbrk(key, "^$*+?()[]{}|\\"))
-            return frit_fail(FRIT_E_UNSUPPORTED, "%s/%s: %s: '%.60s' is a regular expression, only names are supported",
-                             p->file->ckpt->path, config_name, name, key);
-        if (!ends_in(module, key)) continue;
+        bool fits;
+        FRIT_TRY(fits_key(p, name, module, key, &fits));
+        if (!fits) continue;
         if (!json_is_number(value) || !(fabs(json_number_value(value)) < 1e9))
             return frit_fail(FRIT_E_FORMAT, "%s/%s: %s: '%.60s' is not a number", p->file->ckpt->path, config_name,
                              name, key);
@@ -142,10 +174,10 @@ static char side_of(const char *name, size_t *n_module, bool *is_table)
         const char *suffix;
         char side;
         bool is_table;
-    } sides[] = {{".lora_A.weight", 'a', false},
-                 {".lora_B.weight", 'b', false},
-                 {".lora_embedding_A", 'a', true},
-                 {".lora_embedding_B", 'b', true}};
+    } sides[] = {{".lora_A.weight", 'a', false},         {".lora_B.weight", 'b', false},
+                 {".lora_embedding_A", 'a', true},       {".lora_embedding_B", 'b', true},
+                 {".lora_magnitude_vector", 'm', false}, {".lora_magnitude_vector.weight", 'm', false},
+                 {".base_layer.weight", '-', false}};
     const size_t n = strlen(name), n_prefix = sizeof prefix - 1;
     for (size_t i = 0; i < FRIT_COUNT(sides); i++) {
         const size_t n_suffix = strlen(sides[i].suffix);
@@ -156,6 +188,46 @@ static char side_of(const char *name, size_t *n_module, bool *is_table)
         return sides[i].side;
     }
     return 0;
+}
+
+// In a multimodal model "language_model.model.norm" or "model.language_model.norm" is "model.norm" of the text model.
+static const char *name_in_text_model(frit_arena *arena, const char *name)
+{
+    static const struct {
+        const char *there, *here;
+    } prefixes[] = {{"model.language_model.model.", "model."},
+                    {"model.language_model.", "model."},
+                    {"language_model.model.", "model."},
+                    {"language_model.lm_head", "lm_head"},
+                    {"language_model.", "model."},
+                    {"model.text_model.", "model."}};
+    for (size_t i = 0; i < FRIT_COUNT(prefixes); i++) {
+        const size_t n = strlen(prefixes[i].there), n_here = strlen(prefixes[i].here), n_rest = strlen(name);
+        if (strncmp(name, prefixes[i].there, n) != 0) continue;
+        char *copy = frit_arena_alloc(arena, n_here + n_rest + 1, 1);
+        if (copy) snprintf(copy, n_here + n_rest + 1, "%s%s", prefixes[i].here, name + n);
+        return copy;
+    }
+    return name;
+}
+
+// Modules of encoders and projectors read no text.
+static bool is_of_encoder(const char *name)
+{
+    static const char *const parts[] = {
+        "vision_tower.", "vision_model.", "visual.",       "vision_encoder.", "audio_tower.",          "audio_model.",
+        "embed_vision.", "embed_audio.",  "mm_projector.", "connector.",      "multi_modal_projector."};
+    if (strncmp(name, "model.", 6) == 0) name += 6;
+    for (size_t i = 0; i < FRIT_COUNT(parts); i++)
+        if (strncmp(name, parts[i], strlen(parts[i])) == 0) return true;
+    return false;
+}
+
+// "model.layers.3.mlp.experts" or "...experts.base_layer".
+static bool is_all_experts(const char *name)
+{
+    const char *at = strstr(name, ".experts");
+    return at && (strcmp(at, ".experts") == 0 || strcmp(at, ".experts.base_layer") == 0);
 }
 
 static frit_status add_module(peft *p, const char *name, bool is_table, peft_module **out)
@@ -170,7 +242,27 @@ static frit_status add_module(peft *p, const char *name, bool is_table, peft_mod
     }
     if (!frit_map_put(&p->index, frit_str_of(name), (int64_t)p->n)) return frit_fail_memory(64, "a module's name");
     *out = &p->modules[p->n++];
-    **out = (peft_module){.name = name, .is_table = is_table};
+    **out = (peft_module){.name = name_in_text_model(&p->file->ckpt->arena, name), .full = name, .is_table = is_table};
+    if (!(*out)->name) return frit_fail_memory(strlen(name), "a module's name");
+    (*out)->is_parameter = p->has_parameters && is_all_experts((*out)->name);
+    return FRIT_OK;
+}
+
+// As one column; published adapters have [out], [1, out] or [out, 1].
+static frit_status take_magnitudes(peft_module *m, const frit_tensor *tensor, const frit_safetensors_entry *entry)
+{
+    const int64_t n = frit_tensor_n_elems(tensor);
+    bool is_vector = tensor->n_dims > 0 && tensor->n_dims <= 2 && frit_dtype_get(tensor->dtype)->block_elems == 1;
+    for (int i = 0; i < tensor->n_dims; i++) is_vector = is_vector && (tensor->shape[i] == 1 || tensor->shape[i] == n);
+    if (!is_vector || m->is_table)
+        return frit_fail(m->is_table ? FRIT_E_UNSUPPORTED : FRIT_E_FORMAT, "%s: tensor '%s': %s", entry->path,
+                         entry->name,
+                         m->is_table ? "magnitudes (DoRA) of embeddings are not supported"
+                                     : "expected a vector of magnitudes in a plain number format");
+    m->m = *tensor;
+    m->m.n_dims = 2;
+    m->m.shape[0] = n;
+    m->m.shape[1] = 1;
     return FRIT_OK;
 }
 
@@ -180,20 +272,23 @@ static frit_status take(void *ctx, const frit_safetensors_entry *entry)
     size_t n;
     bool is_table;
     const char side = side_of(entry->name, &n, &is_table);
-    if (strstr(entry->name, "lora_magnitude_vector"))
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: tensor '%s' has magnitudes (DoRA), which are not supported",
-                         entry->path, entry->name);
+    if (side == '-') return FRIT_OK;
     if (!side)
         return frit_fail(FRIT_E_UNSUPPORTED,
                          "%s: tensor '%s' is not one of a low-rank pair (%sMODULE.lora_A.weight and .lora_B.weight)",
                          entry->path, entry->name, prefix);
     const char *name = frit_arena_text(&p->file->ckpt->arena, entry->name + sizeof prefix - 1, n);
     if (!name) return frit_fail_memory(n, "a module's name");
+    if (is_of_encoder(name)) {
+        if (p->n_left_out++ == 0) p->left_out = name;
+        return FRIT_OK;
+    }
     int64_t at;
     peft_module *m = frit_map_get(&p->index, frit_str_of(name), &at) ? &p->modules[at] : NULL;
     if (!m) FRIT_TRY(add_module(p, name, is_table, &m));
     frit_tensor tensor;
     FRIT_TRY(frit_safetensors_to_tensor(entry, &tensor));
+    if (side == 'm') return take_magnitudes(m, &tensor, entry);
     if (tensor.n_dims != 2 || m->is_table != is_table || frit_dtype_get(tensor.dtype)->block_elems != 1)
         return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is not a matrix in a plain number format", entry->path,
                          entry->name);
@@ -208,6 +303,7 @@ static frit_status has_all(peft *p, bool *out, const char **missing)
     *out = true;
     for (size_t i = 0; i < p->n && *out; i++) {
         char name[256];
+        if (p->modules[i].is_parameter) continue;
         snprintf(name, sizeof name, "%s.weight", p->modules[i].name);
         FRIT_TRY(frit_hf_find_matrix(&p->hf, name, &p->modules[i].matrix));
         *out = p->modules[i].matrix.row != NULL;
@@ -248,6 +344,7 @@ static frit_status rewrite(peft *p, peft_module *m)
                          p->file->ckpt->path, m->name);
     if (m->is_table) return frit_hf_transpose(&p->hf, &m->a, false);   // [tokens, rank]
     if (!row->rewrite || row->rewrite == frit_hf_transpose) return FRIT_OK;
+    if (row->rewrite == frit_hf_ungroup_qkv && m->m.name) FRIT_TRY(row->rewrite(&p->hf, &m->m, false));
     if (row->rewrite == frit_hf_ungroup_qkv) return row->rewrite(&p->hf, &m->b, false);
     return frit_fail(FRIT_E_UNSUPPORTED, "%s: adapters of '%s' are not supported: GGUF has it in another form",
                      p->file->ckpt->path, m->name);
@@ -280,12 +377,79 @@ static frit_status stack(peft *p, frit_tensor *all, const frit_tensor *one, int6
 
 static frit_status add_pair(peft *p, peft_module *m)
 {
-    frit_adapter_pair pair = {.a = m->a, .b = m->b};
+    frit_adapter_pair pair = {.a = m->a, .b = m->b, .magnitudes = m->m};
     pair.name = frit_arena_text(&p->file->ckpt->arena, m->matrix.name, strlen(m->matrix.name));
     if (!pair.name) return frit_fail_memory(128, "a tensor's name");
     const int64_t rank = m->b.shape[m->b.n_dims - 1];
-    FRIT_TRY(scale_of(p, m->name, rank, &pair.scale));
+    FRIT_TRY(scale_of(p, m->full, rank, &pair.scale));
     return frit_adapter_add_pair(p->file, p->base, &pair);
+}
+
+// ------------------------------------------------------------------------------- all experts at once
+
+// Rows [begin, begin + n) of b [out, r * experts], where columns of a rank stand together, as [experts, n, r].
+static frit_status spread_b(peft *p, const frit_tensor *b, int64_t n_expert, int64_t begin, int64_t n, frit_tensor *out)
+{
+    const int64_t rank = b->shape[1] / n_expert;
+    const size_t size = frit_dtype_get(b->dtype)->block_bytes;
+    const uint64_t n_bytes = (uint64_t)n_expert * (uint64_t)n * (uint64_t)rank * size;
+    uint8_t *to = frit_arena_alloc(&p->file->ckpt->arena, (size_t)n_bytes, 1);
+    if (!to) return frit_fail_memory((size_t)n_bytes, b->name);
+    *out = *b;
+    out->n_dims = 3;
+    out->shape[0] = n_expert, out->shape[1] = n, out->shape[2] = rank;
+    out->data = to;
+    out->n_bytes = n_bytes;
+    out->is_mapped = false;
+    for (int64_t e = 0; e < n_expert; e++)
+        for (int64_t o = begin; o < begin + n; o++)
+            for (int64_t j = 0; j < rank; j++, to += size)
+                memcpy(to, (const uint8_t *)b->data + (size_t)(o * b->shape[1] + j * n_expert + e) * size, size);
+    return FRIT_OK;
+}
+
+static frit_status add_spread(peft *p, const peft_module *m, const frit_tensor *w, int64_t begin)
+{
+    frit_adapter_pair pair = {.name = w->name, .a = m->a};
+    pair.a.n_dims = 3;
+    pair.a.shape[0] = w->shape[0], pair.a.shape[1] = m->a.shape[0] / w->shape[0], pair.a.shape[2] = m->a.shape[1];
+    FRIT_TRY(spread_b(p, &m->b, w->shape[0], begin, w->shape[1], &pair.b));
+    FRIT_TRY(scale_of(p, m->full, pair.a.shape[1], &pair.scale));
+    return frit_adapter_add_pair(p->file, p->base, &pair);
+}
+
+static const frit_tensor *find_stack(const peft *p, const peft_module *m, const char *part)
+{
+    const char *at = strstr(m->name, "layers.");
+    char name[96];
+    snprintf(name, sizeof name, "blk.%d.ffn_%s_exps.weight", at ? (int)strtol(at + strlen("layers."), NULL, 10) : -1,
+             part);
+    const frit_tensor *w = frit_checkpoint_find(p->base, name);
+    return w && w->n_dims == 3 ? w : NULL;
+}
+
+// Which parameter it is of, its sides tell: gate and up together, or down.
+static frit_status add_parameter(peft *p, peft_module *m)
+{
+    const frit_tensor *down = find_stack(p, m, "down"), *gate = find_stack(p, m, "gate"), *up = find_stack(p, m, "up");
+    const frit_tensor *both = find_stack(p, m, "gate_up"), *any = down ? down : both;
+    const int64_t n_out = m->b.shape[0], n_in = m->a.shape[1];
+    char name[256];
+    frit_hf_matrix matrix;
+    snprintf(name, sizeof name, "%.*s.gate_up_proj", (int)(strstr(m->name, ".experts") - m->name + 8), m->name);
+    FRIT_TRY(frit_hf_find_matrix(&p->hf, name, &matrix));
+    const bool divides = any && m->a.shape[0] % any->shape[0] == 0 && m->b.shape[1] == m->a.shape[0];
+    if (divides && down && n_out == down->shape[1] && n_in == down->shape[2]) return add_spread(p, m, down, 0);
+    if (matrix.row && matrix.row->rewrite)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: adapters of '%s' are not supported: GGUF has it in another form",
+                         p->file->ckpt->path, name);
+    if (divides && both && n_out == both->shape[1] && n_in == both->shape[2]) return add_spread(p, m, both, 0);
+    if (divides && gate && up && n_out == gate->shape[1] + up->shape[1] && n_in == gate->shape[2]) {
+        FRIT_TRY(add_spread(p, m, gate, 0));
+        return add_spread(p, m, up, gate->shape[1]);
+    }
+    return frit_fail(FRIT_E_INVALID, "%s: the adapter of '%s' fits no experts of %s", p->file->ckpt->path, m->full,
+                     p->base->path);
 }
 
 // The experts of a stack are collected in the first expert's module.
@@ -312,10 +476,27 @@ static frit_status make_pairs(peft *p)
         const peft_module *m = &p->modules[i];
         if (!m->a.name || !m->b.name)
             return frit_fail(FRIT_E_FORMAT, "%s: module '%s' has a tensor %s, expected also %s", p->file->ckpt->path,
-                             m->name, m->a.name ? "A" : "B", m->a.name ? "B" : "A");
+                             m->full,
+                             m->a.name   ? "A"
+                             : m->b.name ? "B"
+                                         : "of magnitudes",
+                             m->a.name ? "B" : "A");
+        if ((m->m.name != NULL) != p->is_dora && (m->m.name || !m->is_table))
+            return frit_fail(FRIT_E_FORMAT, "%s: module '%s' has %s, but %s says use_dora: %s", p->file->ckpt->path,
+                             m->full, m->m.name ? "magnitudes" : "no magnitudes", config_name,
+                             p->is_dora ? "true" : "false");
+        if (p->is_dora && (m->matrix.expert >= 0 || m->is_parameter || m->is_table))
+            return frit_fail(FRIT_E_UNSUPPORTED,
+                             "%s: module '%s': magnitudes (DoRA) of experts and embeddings are not "
+                             "supported",
+                             p->file->ckpt->path, m->full);
     }
     for (size_t i = 0; i < p->n; i++) {
         peft_module *m = &p->modules[i];
+        if (m->is_parameter) {
+            FRIT_TRY(add_parameter(p, m));
+            continue;
+        }
         if (!m->matrix.row) continue;
         if (m->matrix.expert >= 0) {
             FRIT_TRY(add_experts(p, m));
@@ -332,16 +513,20 @@ static frit_status read_tensors(peft *p, const uint8_t *bytes, uint64_t n_bytes)
     frit_checkpoint *ckpt = p->file->ckpt;
     FRIT_TRY(read_config(p));
     FRIT_TRY(frit_safetensors_read(ckpt->path, bytes, n_bytes, &ckpt->arena, take, p));
+    if (p->n_left_out > 0)
+        frit_log_say(p->log, FRIT_LOG_WARNING,
+                     "%s: %zu tensors that are not of the text model, such as those of '%s', are left out", ckpt->path,
+                     p->n_left_out, p->left_out);
     if (p->n == 0) return frit_fail(FRIT_E_FORMAT, "%s: has no tensors", ckpt->path);
-    p->file->pairs = frit_arena_new(&ckpt->arena, frit_adapter_pair, p->n);
-    if (!p->file->pairs) return frit_fail_memory(p->n * sizeof *p->file->pairs, "an adapter");
+    p->file->pairs = frit_arena_new(&ckpt->arena, frit_adapter_pair, 2 * p->n);   // gate and up may be one module
+    if (!p->file->pairs) return frit_fail_memory(2 * p->n * sizeof *p->file->pairs, "an adapter");
     p->shown = (frit_checkpoint){.path = ckpt->path, .meta = p->base->meta};
     p->hf = (frit_hf){.ckpt = &p->shown, .path = config_name, .config = p->config};
     return make_pairs(p);
 }
 
 frit_status frit_adapter_read_peft(frit_adapter_file *file, const frit_checkpoint *base, const char *config,
-                                   size_t n_config, const uint8_t *bytes, uint64_t n_bytes)
+                                   size_t n_config, const uint8_t *bytes, uint64_t n_bytes, const frit_log *log)
 {
     json_error_t error;
     json_t *root = frit_json_read(config, n_config, 0, &error);
@@ -351,7 +536,7 @@ frit_status frit_adapter_read_peft(frit_adapter_file *file, const frit_checkpoin
         return frit_fail(FRIT_E_FORMAT, "%s/%s: not a JSON object (line %d: %s)", file->ckpt->path, config_name,
                          error.line, root ? "another value" : error.text);
     }
-    peft p = {.file = file, .base = base, .config = root};
+    peft p = {.file = file, .base = base, .config = root, .log = log};
     const frit_status status = read_tensors(&p, bytes, n_bytes);
     frit_map_free(&p.index);
     file->arena = p.shown.arena;
@@ -466,7 +651,8 @@ frit_status frit_adapter_open_peft(frit_adapter_file *file, const char *path, co
     file->name = slash ? slash + 1 : at;
     status = open_weights(file, at, options, &weights);
     if (status == FRIT_OK)
-        status = frit_adapter_read_peft(file, base, config, n_config, frit_file_data(weights), frit_file_size(weights));
+        status = frit_adapter_read_peft(file, base, config, n_config, frit_file_data(weights), frit_file_size(weights),
+                                        options ? options->log : NULL);
     free(config);
     return status;
 }

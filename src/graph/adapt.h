@@ -3,7 +3,8 @@
 // have chosen them.
 //
 // A low-rank adapter (LoRA) stands beside a matrix w: y = x w^T + scale * (x a^T) b. The model's matrix stays as it
-// is. A graph says it in two nodes: ADAPT_DOWN makes h = scale * x a^T, and ADAPT_UP adds h b; fusion joins the latter
+// is. One with magnitudes (DoRA) also gives each row of w + scale * b a a length of its own, that is y times a number.
+// A graph says it in two nodes: ADAPT_DOWN makes h = scale * x a^T, and ADAPT_UP adds h b; fusion joins the latter
 // with the product before it. The nodes name the matrix, and no adapter: which adapters there are is a table that
 // devices have (frit_backend.set_adapter), and how much of each a sequence has is a row of the batch
 // (frit_batch.scales). So plans stay when adapters come and go. Graphs leave room for the sum of the ranks of a
@@ -30,6 +31,9 @@ typedef struct frit_low_rank {
     const frit_tensor *b;   // transposed, [rank, n_out]; of experts [n_experts, rank, n_out]. Both are F32, F16 or BF16
     int32_t rank;
     float scale;   // the file's own: alpha / rank
+    // Of DoRA, f32 [n_out] in the model's order of rows: y becomes y + gain * y + shift before b is added, where shift
+    // takes the gain of the bias back. NULL: none. b includes the gain.
+    const frit_tensor *gain, *shift;
 } frit_low_rank;
 
 // One adapter: of every matrix of the model, and what it adds to hidden states after each layer (a control vector).

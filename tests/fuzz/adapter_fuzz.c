@@ -176,7 +176,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
         if (status == FRIT_OK) status = frit_adapter_read_gguf(&file, base);
     } else if (zero) {
         const size_t n_config = (size_t)(zero - bytes);
-        status = frit_adapter_read_peft(&file, base, (const char *)bytes, n_config, zero + 1, n_bytes - n_config - 1);
+        status =
+            frit_adapter_read_peft(&file, base, (const char *)bytes, n_config, zero + 1, n_bytes - n_config - 1, NULL);
     }
     for (size_t i = 0; status == FRIT_OK && i < file.n_pairs; i++) {
         touch(&file.pairs[i].a);

@@ -339,7 +339,8 @@ static frit_status copy_adapter(test_device *device, test_adapter *to, const fri
 {
     uint64_t n_bytes = 0;
     for (int32_t i = 0; i < from->n_matrices; i++)
-        n_bytes += room_of(from->matrices[i].a) + room_of(from->matrices[i].b);
+        n_bytes += room_of(from->matrices[i].a) + room_of(from->matrices[i].b) + room_of(from->matrices[i].gain) +
+                   room_of(from->matrices[i].shift);
     for (int32_t i = 0; i < from->n_layers; i++) n_bytes += room_of(from->directions[i]);
     FRIT_TRY(device_alloc(&device->base, n_bytes + 1, &to->memory));
     uint8_t *bytes = frit_backend_cpu.map(((test_memory *)to->memory)->inner);
@@ -350,6 +351,8 @@ static frit_status copy_adapter(test_device *device, test_adapter *to, const fri
         table->matrices[i] = from->matrices[i];
         table->matrices[i].a = copy_tensor(to, from->matrices[i].a, &bytes);
         table->matrices[i].b = copy_tensor(to, from->matrices[i].b, &bytes);
+        table->matrices[i].gain = copy_tensor(to, from->matrices[i].gain, &bytes);
+        table->matrices[i].shift = copy_tensor(to, from->matrices[i].shift, &bytes);
         matrices_ever += from->matrices[i].a != NULL;
     }
     for (int32_t i = 0; i < from->n_layers; i++) table->directions[i] = copy_tensor(to, from->directions[i], &bytes);

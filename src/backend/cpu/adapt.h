@@ -12,6 +12,7 @@ const float *frit_adapt_scales(const frit_task *task, int64_t t);
 typedef struct frit_adapt_walk {
     const frit_low_rank *part;
     float scale;     // the file's, times the row's
+    float of_row;    // the row's alone
     int32_t first;   // place of its numbers in a row of h
     int32_t n_seen;
 } frit_adapt_walk;
@@ -25,6 +26,7 @@ static inline bool frit_adapt_next(const frit_task_env *env, const float *scales
         if (!part->a || part->scale * scales[i] == 0) continue;
         p->part = part;
         p->scale = part->scale * scales[i];
+        p->of_row = scales[i];
         return true;
     }
     return false;
@@ -40,8 +42,8 @@ void frit_adapt_rows(const frit_task *task, int i, int64_t t, int64_t n_x, int64
 void frit_adapt_assignment(const frit_task *task, int i, int64_t assignment, int64_t expert, int64_t o, int64_t n_w,
                            float *y);
 
-// The reference: what is added to number o of a row of h, `row`, of the batch's row t.
-double frit_ref_adapt(const frit_task *task, int i, int64_t row, int64_t t, int64_t expert, int64_t o);
+// The reference: what is added to y, number o of a product's row t of the batch; its numbers of h are in row `row`.
+double frit_ref_adapt(const frit_task *task, int i, int64_t row, int64_t t, int64_t expert, int64_t o, double y);
 
 // Of the layer that a STEER node follows, by adapter used[u], and the row's scale of it; NULL: nothing.
 const float *frit_adapt_direction(const frit_task *task, const float *scales, int32_t u, float *scale);

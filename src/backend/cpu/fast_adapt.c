@@ -192,10 +192,27 @@ static void sum_part(const frit_task *task, const frit_adapt_walk *p, const rows
     }
 }
 
+// Columns [o, o + n) times `factor`, plus `shift`, by adapters with gains; false: none has any.
+static bool find_gains(const frit_task *task, const rows_up *u, int64_t o, int64_t n, float *factor, float *shift)
+{
+    bool any = false;
+    for (frit_adapt_walk p = {0}; frit_adapt_next(task->env, u->scales, u->adapted->matrix, &p);) {
+        if (!p.part->gain) continue;
+        const float *gain = (const float *)p.part->gain->data + u->adapted->first_row + o;
+        const float *more = p.part->shift ? (const float *)p.part->shift->data + u->adapted->first_row + o : NULL;
+        for (int64_t c = 0; c < n && !any; c++) factor[c] = 1, shift[c] = 0;
+        any = true;
+        for (int64_t c = 0; c < n; c++) factor[c] += p.of_row * gain[c];
+        for (int64_t c = 0; c < n && more; c++) shift[c] += p.of_row * more[c];
+    }
+    return any;
+}
+
 // The sums are made apart, so that they do not depend on how many rows come together.
 static void add_rows(const frit_task *task, const rows_up *u, int64_t o, int64_t n)
 {
-    float sums[UP_ROWS * UP_COLUMNS];
+    const frit_kernels *k = task->env->decode_kernels;
+    float sums[UP_ROWS * UP_COLUMNS], factor[UP_COLUMNS], shift[UP_COLUMNS];
     for (int64_t first = 0; first < u->n_rows; first += UP_ROWS) {
         const int64_t n_rows = min(UP_ROWS, u->n_rows - first);
         for (int64_t c = 0; c < n; c += UP_COLUMNS) {
@@ -203,9 +220,11 @@ static void add_rows(const frit_task *task, const rows_up *u, int64_t o, int64_t
             memset(sums, 0, (size_t)(n_rows * n_c) * sizeof *sums);
             for (frit_adapt_walk p = {0}; frit_adapt_next(task->env, u->scales, u->adapted->matrix, &p);)
                 sum_part(task, &p, u, first, n_rows, o + c, n_c, sums);
+            const bool has_gains = find_gains(task, u, o + c, n_c, factor, shift);
             for (int64_t i = 0; i < n_rows; i++) {
                 float *y = u->y + (size_t)(first + i) * u->y_stride + c;
-                task->env->decode_kernels->add(y, y, sums + i * n_c, n_c);
+                if (has_gains) k->mul(y, y, factor, n_c), k->add(y, y, shift, n_c);
+                k->add(y, y, sums + i * n_c, n_c);
             }
         }
     }

@@ -75,7 +75,7 @@ void frit_ref_adapt_down(const frit_task *task, frit_share share)
 }
 
 static double added(const frit_task *task, int i_h, const frit_adapted *adapted, int64_t row, int64_t t, int64_t expert,
-                    int64_t o)
+                    int64_t o, double y)
 {
     const float *scales = frit_adapt_scales(task, t), *h = task->x[i_h] + row * adapted->n_h;
     double sum = 0;
@@ -83,14 +83,16 @@ static double added(const frit_task *task, int i_h, const frit_adapted *adapted,
         const int64_t width = p.part->b->shape[p.part->b->n_dims - 1];
         for (int32_t j = 0; j < p.part->rank; j++)
             sum += h[p.first + j] * number_at(p.part->b, (expert * p.part->rank + j) * width + adapted->first_row + o);
+        if (p.part->gain) sum += (double)p.of_row * number_at(p.part->gain, adapted->first_row + o) * y;
+        if (p.part->shift) sum += (double)p.of_row * number_at(p.part->shift, adapted->first_row + o);
     }
     return sum;
 }
 
-double frit_ref_adapt(const frit_task *task, int i, int64_t row, int64_t t, int64_t expert, int64_t o)
+double frit_ref_adapt(const frit_task *task, int i, int64_t row, int64_t t, int64_t expert, int64_t o, double y)
 {
     const int i_h = frit_node_adapts(task->node, i);
-    return i_h < 0 ? 0 : added(task, i_h, &task->node->adapted[i], row, t, expert, o);
+    return i_h < 0 ? 0 : added(task, i_h, &task->node->adapted[i], row, t, expert, o, y);
 }
 
 void frit_ref_adapt_up(const frit_task *task, frit_share share)
@@ -100,7 +102,8 @@ void frit_ref_adapt_up(const frit_task *task, frit_share share)
     const frit_range r = frit_split(frit_node_elems(node), 1, share);
     for (int64_t at = r.begin; at < r.end; at++) {
         const int64_t row = at / n, expert = node->n_src == 3 ? expert_of(task, 2, row) : 0;
-        task->y[at] = (float)(task->x[0][at] + added(task, 1, &node->adapted[0], row, row / n_used, expert, at % n));
+        const double y = task->x[0][at];
+        task->y[at] = (float)(y + added(task, 1, &node->adapted[0], row, row / n_used, expert, at % n, y));
     }
 }
 

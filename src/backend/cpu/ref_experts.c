@@ -122,7 +122,7 @@ void frit_ref_route(const frit_task *task, frit_share share)
 // What the adapters of matrix i add to output o of assignment tk.
 static double adapt(const frit_task *task, int i, int64_t tk, int64_t n_used, int64_t expert, int64_t o)
 {
-    return task->node->adapts ? frit_ref_adapt(task, i, tk, tk / n_used, expert, o) : 0;
+    return task->node->adapts ? frit_ref_adapt(task, i, tk, tk / n_used, expert, o, 0) : 0;   // a stack has no gains
 }
 
 static void decode_row(const frit_task *task, int source, int64_t matrix, int64_t row, float *values)

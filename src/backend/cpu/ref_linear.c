@@ -36,7 +36,7 @@ void frit_ref_linear(const frit_task *task, frit_share share)
         for (int64_t t = 0; t < n_rows; t++) {
             double sum = frit_ref_dot(task->x[0] + t * n_in, w, n_in);
             if (bias) sum += bias[o];
-            sum += frit_ref_adapt(task, 0, t, t, 0, o);
+            sum += frit_ref_adapt(task, 0, t, t, 0, o, sum);
             if (task->node->factor != 0) sum *= task->node->factor;
             task->y[t * n_out + o] = (float)sum;
         }

@@ -52,6 +52,15 @@ static frit_status reserve(frit_cuda_device *d, int32_t n, const frit_adapter_ta
     return frit_cuda_alloc_bytes(d, (uint64_t)n * directions, "the table of adapters", &a->directions_on);
 }
 
+static frit_status check_table(const frit_adapter_table *table)
+{
+    for (int32_t i = 0; table && i < table->n_matrices; i++)
+        if (table->matrices[i].gain)
+            return frit_fail(FRIT_E_UNSUPPORTED,
+                             "device cuda: adapters with magnitudes (DoRA) are not supported; expected --device cpu");
+    return FRIT_OK;
+}
+
 static frit_status send(frit_cuda_device *d, uint64_t to, const void *from, uint64_t n_bytes)
 {
     if (n_bytes == 0) return FRIT_OK;
@@ -134,6 +143,7 @@ static frit_status take(frit_cuda_device *d, int32_t slot, const frit_adapter_ta
 frit_status frit_cuda_set_adapter(frit_device *base, int32_t slot, const frit_adapter_table *table)
 {
     frit_cuda_device *d = (frit_cuda_device *)base;
+    FRIT_TRY(check_table(table));
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.stream_wait(d->stream), "waiting for a GPU"));
     FRIT_TRY(reserve(d, slot + 1, table));
