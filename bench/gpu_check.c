@@ -56,7 +56,7 @@ static void upload_tiles(bench *b, frit_dtype dtype, const frit_tile_source *sou
     must(frit_cuda_loader_wait(&b->loader));
 }
 
-static float *make_matrix(bench *b, reference *r, frit_dtype dtype, int n_rows, int k, frit_row_order order,
+static float *make_matrix(bench *b, reference *r, frit_dtype dtype, int n_rows, int k, frit_cuda_row_order order,
                           uint64_t to)
 {
     float *decoded;

@@ -52,7 +52,7 @@ static void make_matrix(bench *b, matrix *m, frit_dtype dtype, frit_rng *rng)
 static int compare_tiles(bench *b, const matrix *m)
 {
     const frit_tile_format *format = frit_tile_format_of(m->dtype);
-    for (frit_row_order order = FRIT_ROWS_NATURAL; order <= FRIT_ROWS_GATED; order++) {
+    for (frit_cuda_row_order order = FRIT_ROWS_NATURAL; order <= FRIT_ROWS_GATED; order++) {
         // Rows that do not fill the last tile, and two matrices.
         const int n_rows = order == FRIT_ROWS_GATED ? N_ROWS / 2 : order == FRIT_ROWS_NATURAL ? N_ROWS - 9 : N_ROWS;
         const uint8_t *second = m->blocks + (size_t)frit_dtype_row_bytes(m->dtype, m->k) * (N_ROWS / 2);

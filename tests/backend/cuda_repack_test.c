@@ -101,7 +101,7 @@ static void rows_that_belong_together_are_rows_r_and_r_plus_8(void **state)
     frit_rng_init(&rng, 2);
     for (size_t i = 0; i < FRIT_COUNT(types); i++) {
         uint8_t *blocks = random_blocks(&rng, types[i], 128, 256), *second = random_blocks(&rng, types[i], 128, 256);
-        for (frit_row_order order = FRIT_ROWS_NATURAL; order <= FRIT_ROWS_GATED; order++)
+        for (frit_cuda_row_order order = FRIT_ROWS_NATURAL; order <= FRIT_ROWS_GATED; order++)
             check_matrix(types[i], (frit_tile_source){.blocks = blocks,
                                                       .second = second,
                                                       .n_rows = 128,

@@ -72,8 +72,8 @@ typedef struct frit_cuda_picks {   // picks.h
 typedef struct frit_cuda_tensor {   // a tensor of the model on the GPU
     frit_tensor tensor, second;     // second: of a pair, with data or a recipe
     bool is_tiled;
-    frit_row_order order;   // of tiles
-    int head_size;          // 0: rows are in natural order
+    frit_cuda_row_order order;   // of tiles
+    int head_size;               // 0: rows are in natural order
     frit_cuda_cut cut;
     uint64_t address, n_bytes;
 } frit_cuda_tensor;
@@ -82,7 +82,7 @@ typedef struct frit_cuda_tensor {   // a tensor of the model on the GPU
 // the second.
 typedef struct frit_cuda_pair {
     const frit_tensor *first, *second;
-    frit_row_order order;
+    frit_cuda_row_order order;
     int head_size;   // of FRIT_ROWS_ADJACENT and _HALVES
     frit_cuda_cut cut;
 } frit_cuda_pair;

@@ -184,7 +184,7 @@ static bool can_rotate(const frit_exec *exec, const frit_cuda_heads_phase *h)
            frit_cuda_can_attend(exec, h->attend);
 }
 
-static frit_row_order order_of(const frit_exec *exec, const frit_cuda_heads_phase *h)
+static frit_cuda_row_order order_of(const frit_exec *exec, const frit_cuda_heads_phase *h)
 {
     if (!can_rotate(exec, h)) return FRIT_ROWS_NATURAL;
     return h->ropes[0]->rope.style == FRIT_ROPE_HALVES ? FRIT_ROWS_HALVES : FRIT_ROWS_ADJACENT;

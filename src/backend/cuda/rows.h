@@ -41,8 +41,8 @@ typedef struct frit_cuda_glu {
 // Bias, norm of heads, rotation, and the cache, after the product of queries, keys and values.
 typedef struct frit_cuda_heads_rows {
     frit_cuda_heads heads;
-    frit_row_order order;   // of queries and keys
-    int rotated;            // dimensions of a head; 0: none
+    frit_cuda_row_order order;   // of queries and keys
+    int rotated;                 // dimensions of a head; 0: none
     frit_rope_style style;
     bool has_bias, has_norm, has_f32_queries;
 } frit_cuda_heads_rows;

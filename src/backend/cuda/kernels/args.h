@@ -77,7 +77,7 @@ typedef struct frit_repack_args {
     long long row_bytes;
     int n_columns;
     int bytes_of_256;       // of the blocks of 256 columns
-    int order, half_head;   // frit_row_order; half the size of a head
+    int order, half_head;   // frit_cuda_row_order; half the size of a head
 } frit_repack_args;
 
 // dequantize.cu

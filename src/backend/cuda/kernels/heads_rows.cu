@@ -5,7 +5,7 @@
 // ceil(heads / 8); 256 threads.
 //
 // Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 4; of 32, unless the cache is in f16), KEY_TYPE, VALUE_TYPE
-// (FRIT_GPU_CACHE_F16 ...), PAGE_BYTES, ORDER (frit_row_order of queries and keys; values are in natural order), ROTATED
+// (FRIT_GPU_CACHE_F16 ...), PAGE_BYTES, ORDER (frit_cuda_row_order of queries and keys; values are in natural order), ROTATED
 // (dimensions of a head), HAS_HALVES (they are turned in halves), HAS_BIAS, HAS_NORM, QUERIES (NUMBERS_F16 or
 // NUMBERS_F32).
 #include "cache.cuh"
