@@ -319,16 +319,16 @@ static void the_text_of_a_state_serves_where_none_is_named(void **state)
         frit_allocate_options bare = {.bits = 14, .n_windows = i, .state = kept};
         n_reports = 0;
         assert_ok(frit_allocate(source, again, &convert, &bare));
-        assert_true(4 * n_reports < 3 * n_first);   // nothing was measured
+        assert_true(10 * n_reports < 9 * n_first);   // nothing was measured, but tensors were looked at and written
         expect_equal_files(target, again);
     }
     n_reports = 0;
     assert_ok(frit_allocate(source, again, &convert, &options));
-    assert_true(4 * n_reports < 3 * n_first);
+    assert_true(10 * n_reports < 9 * n_first);
     options.n_text -= 20;
     n_reports = 0;
     assert_ok(frit_allocate(source, again, &convert, &options));
-    assert_true(4 * n_reports > 3 * n_first);
+    assert_true(10 * n_reports > 9 * n_first);
     free(words);
 }
 

@@ -118,7 +118,7 @@ static void a_session_runs_only_what_its_file_does_not_hold(void **state)
     snprintf(command, sizeof command, "run --temp 0 -n 12 -p 'Tell me the tale of Rapunzel.' --session '%s'", path);
     expect(command, NULL, 0, "There were once", "prompt: 25 tokens");
     snprintf(command, sizeof command, "run --temp 0 -n 30 -p 'Tell me the tale of Rapunzel.' --session '%s'", path);
-    expect(command, NULL, 0, whole.out, "prompt: 1 tokens");
+    expect(command, NULL, 0, whole.out, "prompt: 1 token,");
     snprintf(command, sizeof command, "run --temp 0 -n 0 --raw -p 'Once upon a time' --session '%s'", path);
     expect(command, NULL, 0, NULL, "prompt: 4 tokens");
     expect(command, NULL, 0, NULL, "prompt: 0 tokens");

@@ -225,7 +225,8 @@ static void missing_and_misshapen_tensors_are_named(void **state)
                                         "blk.0.ffn_down.weight"};
     for (size_t i = 0; i < FRIT_COUNT(names); i++) {
         refused((tiny_options){.without = names[i]}, FRIT_E_FORMAT, names[i]);
-        refused((tiny_options){.transposed = names[i]}, FRIT_E_FORMAT, names[i]);
+        const bool is_vector = i == 1;   // which has the same shape: dimensions of 1 count for nothing
+        if (!is_vector) refused((tiny_options){.transposed = names[i]}, FRIT_E_FORMAT, names[i]);
     }
     refused((tiny_options){.damaged = "output_norm.weight"}, FRIT_E_FORMAT, "output_norm.weight");
 }

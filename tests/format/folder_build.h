@@ -64,6 +64,7 @@ static inline void write_weights(const char *left_out, const char *extra, const 
     }
     frit_buf_char(&header, '}');
     image made = image_of(header.data, (size_t)end);
+    memset(made.bytes + made.n_bytes - (size_t)end, 0, (size_t)end);   // zeros: its pattern has numbers that are none
     write_file(in_folder("model.safetensors"), made.bytes, made.n_bytes);
     free(made.bytes);
     frit_buf_free(&header);
