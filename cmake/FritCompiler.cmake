@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Warnings, sanitizers, link-time optimization, and the flags that the suffix of a kernel file asks for.
+# Warnings, sanitizers, hardening, and the flags that the suffix of a kernel file asks for.
 
 find_program(FRIT_CCACHE ccache)
 if(FRIT_CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER)
@@ -38,6 +38,37 @@ if(FRIT_SANITIZE)
     endif()
     if(CMAKE_SYSTEM_NAME STREQUAL Linux)
         target_link_options(frit_warnings INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
+    endif()
+endif()
+# The server parses what strangers send: a fault in it should end the process rather than run a stranger's code. The
+# sanitizers find such faults themselves, and some of these flags hide them from a sanitizer.
+include(CheckCCompilerFlag)
+include(CheckLinkerFlag)
+if(NOT FRIT_SANITIZE AND NOT FRIT_FUZZ AND NOT FRIT_COVERAGE AND NOT MSVC AND NOT WIN32)
+    set(frit_hardening -fstack-protector-strong)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
+        list(APPEND frit_hardening -fstack-clash-protection -fcf-protection=full)
+    elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64|ARM64")
+        list(APPEND frit_hardening -fstack-clash-protection -mbranch-protection=standard)
+    endif()
+    foreach(flag IN LISTS frit_hardening)
+        string(MAKE_C_IDENTIFIER "FRIT_HAS${flag}" known)
+        check_c_compiler_flag(${flag} ${known})
+        if(${known})
+            target_compile_options(frit_warnings INTERFACE ${flag})
+        endif()
+    endforeach()
+    # Level 3 needs gcc 12 or clang 9; older compilers take it as 2. It needs optimization. Distributions define a level
+    # of their own, which must go first.
+    target_compile_options(frit_warnings INTERFACE $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
+                           $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
+    if(NOT APPLE)
+        foreach(flag relro now noexecstack)
+            check_linker_flag(C LINKER:-z,${flag} FRIT_HAS_Z_${flag})
+            if(FRIT_HAS_Z_${flag})
+                target_link_options(frit_warnings INTERFACE LINKER:-z,${flag})
+            endif()
+        endforeach()
     endif()
 endif()
 if(FRIT_FUZZ)
