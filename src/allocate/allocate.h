@@ -3,7 +3,8 @@
 // that was asked for and its predictions differ as little as they can.
 //
 //     tensors.c    the matrices, and the types that each may get
-//     windows.c    the calibration text in windows; samples.c: text that the model writes itself
+//     windows.c    the calibration text in windows; samples.c: windows of sample_text.txt and of what the
+//                  model writes itself, where no text is given
 //     prices.c     one measurement for each matrix: the KL divergence of the model's predictions with this matrix alone
 //                  in a probe type of about three bits
 //     errors.c     the error of the matrix's output in each type, over that in the probe type
@@ -69,7 +70,11 @@ frit_status frit_allocation_report(const frit_allocation *a, double done);   // 
 
 frit_status frit_allocation_list(frit_allocation *a);          // the matrices, their types, and what is kept
 frit_status frit_allocation_set_windows(frit_allocation *a);   // of the text, or of samples
-// n_windows of n_ctx tokens, and the sums of what matrices read meanwhile; NULL: not wanted.
+// sample_text.txt: passages of many kinds, in the public domain or written for it.
+extern const char frit_sample_text[];
+extern const size_t frit_sample_text_bytes;
+// n_windows of n_ctx tokens, every second one of frit_sample_text as long as that lasts, and the sums of what matrices
+// read meanwhile; NULL: not wanted.
 frit_status frit_allocation_write_samples(frit_allocation *a, frit_importance *sums);
 frit_status frit_allocation_engine(frit_allocation *a, frit_engine **out);
 // Empties the session and runs a window.

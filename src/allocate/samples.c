@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A text that the model writes itself, to measure with where none is given: windows sampled at temperature 1, many at a
-// time. Every second one of a model for chats is a conversation, in which it writes the user's turns too; the others
+// What a model is measured with where no text is given. Every second window is of frit_sample_text, which has passages
+// of many kinds, as long as it lasts. The model writes the others, sampled at temperature 1, many at a time. Where it
+// has a chat template, every second one of its own is a conversation, in which it writes the user's turns too; others
 // begin with nothing. A window whose text ends continues with another one.
 //
 // Draws are functions of the window's number and the position, and logits do not depend on what else runs in a step, so
@@ -34,6 +35,8 @@ typedef struct writing {
     frit_token start;        // of a text; -1: none
     marks chat;
     bool has_chat;
+    frit_token *text;   // frit_sample_text, in windows; NULL: the model has no tokenizer
+    size_t n_text_windows;
     writer writers[AT_ONCE];
     size_t n_writers;
 } writing;
@@ -71,6 +74,39 @@ static void find_start(writing *w)
     if (!w->a->model->tokenizer && w->start < 0) w->start = 0;   // tokens without texts: any will do
 }
 
+// ------------------------------------------------------------------------------------- the text
+
+static frit_status read_text(writing *w)
+{
+    const frit_model *model = w->a->model;
+    size_t n_tokens, n_bos = 0;
+    frit_token bos;
+    if (!model->tokenizer) return FRIT_OK;
+    const size_t most = frit_sample_text_bytes + 2;   // no token is less than a byte
+    w->text = calloc(most, sizeof *w->text);
+    if (!w->text) return frit_fail_memory(most * sizeof *w->text, "the tokens of a text");
+    const frit_status status =
+        frit_tokenize(model, frit_sample_text, frit_sample_text_bytes, FRIT_TEXT_SPECIAL, w->text, most, &n_tokens);
+    if (status == FRIT_E_MEMORY) return status;
+    if (status != FRIT_OK) return FRIT_OK;   // a vocabulary that lacks characters of it: the model writes all windows
+    w->n_text_windows = n_tokens / w->a->n_ctx;
+    const bool has_bos = frit_tokenize(model, "", 0, FRIT_TEXT_SPECIAL, &bos, 1, &n_bos) == FRIT_OK && n_bos == 1;
+    for (size_t i = 0; i < w->n_text_windows && has_bos; i++) w->text[i * w->a->n_ctx] = bos;
+    return FRIT_OK;
+}
+
+// The window of the text that window `number` is, NULL: the model writes it.
+static const frit_token *text_window(const writing *w, size_t number)
+{
+    return number % 2 == 0 && number / 2 < w->n_text_windows ? w->text + number / 2 * w->a->n_ctx : NULL;
+}
+
+// Which of the windows that the model writes window `number` is.
+static size_t own_number(const writing *w, size_t number)
+{
+    return number / 2 < w->n_text_windows ? number / 2 : number - w->n_text_windows;
+}
+
 // ------------------------------------------------------------------------------------- windows
 
 // As many of the tokens as have room.
@@ -98,12 +134,14 @@ static frit_status go_on(const writing *w, writer *x, frit_token end)
 
 static frit_status begin_window(const writing *w, writer *x, size_t number)
 {
-    const frit_sampler_options options = {.temp = 1, .samplers = "temp", .seed = 1 + number};
+    const frit_sampler_options options = {.temp = 1, .samplers = "temp", .seed = 1 + own_number(w, number)};
+    const frit_token *text = text_window(w, number);
     frit_sampler_free(x->sampler);
     x->sampler = NULL;
-    x->chat = w->has_chat && number % 2 == 1 ? &w->chat : NULL;
-    FRIT_TRY(frit_sampler_new(&x->sampler, w->a->model, &options));
     FRIT_TRY(frit_session_truncate(x->session, 0));
+    if (text) return frit_session_push(x->session, text, w->a->n_ctx, NULL);
+    x->chat = w->has_chat && own_number(w, number) % 2 == 1 ? &w->chat : NULL;
+    FRIT_TRY(frit_sampler_new(&x->sampler, w->a->model, &options));
     return begin_text(w, x);
 }
 
@@ -154,7 +192,7 @@ static frit_status write_windows(writing *w, size_t first, size_t n)
     for (size_t i = 0; i < n; i++) FRIT_TRY(begin_window(w, &w->writers[i], first + i));
     while (more) {
         FRIT_TRY(write_tokens(w, w->writers, n, &more));
-        const double share = (double)frit_session_length(w->writers[0].session) / (double)a->n_ctx;
+        const double share = (double)frit_session_length(w->writers[n - 1].session) / (double)a->n_ctx;
         FRIT_TRY(frit_allocation_report(a, ((double)first + share * (double)n) / (double)a->n_windows));
     }
     for (size_t i = 0; i < n; i++)
@@ -227,16 +265,21 @@ frit_status frit_allocation_write_samples(frit_allocation *a, frit_importance *s
     find_marks(w);
     find_start(w);
     frit_allocation_begin(a, "writing samples");
-    const frit_status status = w->start < 0 ? frit_fail(FRIT_E_UNSUPPORTED,
-                                                        "%s: has no token that begins or ends a text, so it cannot "
-                                                        "write samples; expected a text to measure with",
-                                                        a->source)
-                                            : write_all(w);
+    frit_status status = FRIT_OK;
+    if (w->start < 0)
+        status =
+            frit_fail(FRIT_E_UNSUPPORTED,
+                      "%s: has no token that begins or ends a text, so it cannot write samples; expected a text to "
+                      "measure with",
+                      a->source);
+    if (status == FRIT_OK) status = read_text(w);
+    if (status == FRIT_OK) status = write_all(w);
     for (size_t i = 0; i < w->n_writers; i++) {
         frit_sampler_free(w->writers[i].sampler);
         frit_session_free(w->writers[i].session);
     }
     frit_engine_free(w->engine);
+    free(w->text);
     free(w);
     return status;
 }
