@@ -273,7 +273,7 @@ class Job(Unique):
             self.sampler.check(status)
         chunk = Chunk()
         for i, token in enumerate(tokens):
-            if self._take(token, chunk):
+            if self._take(token, chunk, is_last=i + 1 == len(tokens)):
                 self._forget(len(tokens) - i - 1)
                 return
         self.sink(chunk)
@@ -283,8 +283,9 @@ class Job(Unique):
         if n and self.lender is not None:
             check(lib.frit_session_truncate(self.session, lib.frit_session_length(self.session) - n))
 
-    def _take(self, token: int, chunk: Chunk) -> bool:
-        """Adds a token to the answer. True: it was the last one, and the end was told."""
+    def _take(self, token: int, chunk: Chunk, is_last: bool = True) -> bool:
+        """Adds a token to the answer. True: it was the last one, and the end was told. is_last: of those that the sampler
+        has accepted."""
         assert self._text is not None
         if self.until is not None and self._is_over(self.until):
             chunk.logprobs.clear()
@@ -299,7 +300,7 @@ class Job(Unique):
             return self._end("stop", chunk)
         if self.max_tokens is not None and len(self.tokens) >= self.max_tokens:
             return self._end("length", chunk)
-        if self._has_grammar and lib.frit_sampler_is_over(self.sampler._handle):
+        if is_last and self._has_grammar and lib.frit_sampler_is_over(self.sampler._handle):
             return self._end("stop", chunk)
         return False
 

@@ -48,6 +48,13 @@ def test_schema_as_dict(engine: frit.Engine) -> None:
         assert answer.parsed["job"] in ("king", "miller") and 1 <= answer.parsed["age"] <= 99
 
 
+def test_guesses_take_nothing_of_the_end_of_an_answer(engine: frit.Engine) -> None:
+    schema = {"enum": ["yes", "no", "none of these"]}
+    for question in ("?", "Is it so?", TALE):
+        plain, guessed = (engine.chat(question, schema=schema, temperature=0, speculate=kind) for kind in ("none", "ngram"))
+        assert guessed.tokens == plain.tokens and guessed.parsed in schema["enum"]
+
+
 def test_properties_are_those_that_the_schema_names(engine: frit.Engine) -> None:
     schema = {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"]}
     for seed in range(3):

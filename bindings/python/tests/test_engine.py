@@ -68,7 +68,8 @@ def test_ways_of_generating_give_the_same_tokens(engine: frit.Engine, model: fri
 
 
 def test_sampled_texts_follow_their_seed(engine: frit.Engine) -> None:
-    texts = [engine.generate(PROMPT, max_tokens=12, temperature=1.0, seed=seed).text() for seed in (7, 7, 8)]
+    texts = [engine.generate(PROMPT, max_tokens=12, temperature=4.0, top_p=1.0, min_p=0.0, seed=seed).text()
+             for seed in (7, 7, 8)]
     assert texts[0] == texts[1] != texts[2]
 
 
