@@ -18,9 +18,7 @@ static const tale grandson = {"the Old Man and his Grandson", "the-old-man-and-h
 // The text in the book, without the newline that ends the file.
 static char *read_tale(const tale *t)
 {
-    char path[64];
-    snprintf(path, sizeof path, "tests/goldens/tales/%s", t->file);
-    FILE *file = fopen(project_path(path), "rb");
+    FILE *file = fopen(project_path("tests/goldens/tales/%s", t->file), "rb");
     assert_non_null(file);
     char *text = calloc(1 << 14, 1);
     const size_t n = fread(text, 1, (1 << 14) - 1, file);

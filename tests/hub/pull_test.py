@@ -87,7 +87,7 @@ class Whole(Case):
         self.hub.add("org/tale", {"fable-Q4_K_M.gguf": FABLE.read_bytes()})
         out = self.frit("run", "hf:org/tale", "-p", "Tell me the tale of Rapunzel.", "-n", "5",
                         says="is not on this machine: fetching it")
-        self.assertIn("There once lived", out)
+        self.assertIn("There were once", out)
 
     def test_a_server_calls_a_model_by_its_name(self):
         self.hub.add("org/tale", {"fable-Q4_K_M.gguf": FABLE.read_bytes()})
@@ -183,7 +183,7 @@ class Whole(Case):
         tale = ["-p", "Tell me the tale of Rapunzel.", "-n", "5"]
         for name in (["run", "-hf", "org/tale"], ["run", "--hf-repo", "org/tale:Q4_K_M"], ["run", "-hf", "hf:org/tale"],
                      ["-hf", "org/tale"], ["hf.co/org/tale"], ["run", "https://huggingface.co/org/tale"]):
-            self.assertIn("There once lived", self.frit(*name, *tale))
+            self.assertIn("There were once", self.frit(*name, *tale))
         self.frit("run", "-hf", "org/tale", "-m", str(FABLE), *tale, code=2, says="named twice")
         self.env["FRIT_MODEL"] = "hf:org/tale"
         self.frit("rm", code=2, says="expected the name of a model")
