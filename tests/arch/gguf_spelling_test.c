@@ -221,7 +221,8 @@ static void files_of_other_writers_have_the_same_logits(void **state)
         if (files[i].splits_experts || files[i].has_ones) expect_same_logits(source, target, "q8_0");
         n++;
     }
-    assert_true(n >= shared_least(FRIT_COUNT(files)));
+    if (n == 0 && shared_least(2) < 2) skip_because("the reference data ../shared/goldens/arch is not here");
+    assert_int_equal(n, FRIT_COUNT(files));
 }
 
 // ------------------------------------------------------------------------------------- reported files
