@@ -19,7 +19,8 @@ typedef struct server_origin {
 typedef struct server_origins {
     server_origin *items;
     size_t n, capacity;
-    // Of the protocol, constants: its name for "messages"; ends of places and what they are called, up to a NULL.
+    // Constants of the protocol. list: its name for "messages". ends: pairs of the end of a place in OpenAI's form and
+    // the protocol's name for that end; a NULL ends the pairs.
     const char *list;
     const char *const (*ends)[2];
 } server_origins;

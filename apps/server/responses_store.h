@@ -16,7 +16,8 @@ enum {
     SERVER_MAX_STORED = 1024,   // in memory
     SERVER_MAX_STORED_BYTES = 64 << 20,
     SERVER_MAX_FILED = 1 << 18,   // in a folder
-    // Of a conversation that may be continued: a short request reads all of it.
+    // The limits of a conversation that later requests may continue. A short request reads all of its conversation, so
+    // the limits of request bodies do not bound that work.
     SERVER_MAX_HISTORY_BYTES = 16 << 20,
     SERVER_MAX_HISTORY_VALUES = 1 << 18,
 };

@@ -39,9 +39,9 @@ typedef struct frit_grammar_options {
     // this returns true; NULL: never.
     bool (*cancelled)(void *ctx);
     void *ctx;
-    // Of schemas. An object has the properties that its schema names and no others, where the schema names some and has
-    // no additionalProperties, unevaluatedProperties or propertyNames: models invent properties otherwise. True: others
-    // may come, as the drafts say.
+    // Whether objects may have properties that their JSON schema does not name, as the drafts of JSON Schema say. The
+    // default is false: an object has only the properties that its schema names, if the schema names some and has no
+    // additionalProperties, unevaluatedProperties or propertyNames. Without this limit models invent properties.
     bool open_objects;
     uint64_t reserved[5];
 } frit_grammar_options;

@@ -31,8 +31,8 @@ typedef struct frit_low_rank {
     const frit_tensor *b;   // transposed, [rank, n_out]; of experts [n_experts, rank, n_out]. Both are F32, F16 or BF16
     int32_t rank;
     float scale;   // the file's own: alpha / rank
-    // Of DoRA, f32 [n_out] in the model's order of rows: y becomes y + gain * y + shift before b is added, where shift
-    // takes the gain of the bias back. NULL: none. b includes the gain.
+    // The magnitudes of a DoRA adapter as f32 [n_out], in the model's order of rows; NULL for plain LoRA. A product y
+    // becomes y + gain * y + shift before b is added. shift undoes the gain on the product's bias. b includes the gain.
     const frit_tensor *gain, *shift;
 } frit_low_rank;
 
