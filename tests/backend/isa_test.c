@@ -27,6 +27,7 @@ static const struct {
     {"-mamx-bf16", FRIT_CPU_AMX_BF16},
     {"-march=armv8.2-a+dotprod", FRIT_CPU_DOTPROD},
     {"-march=armv8.2-a+dotprod+i8mm", FRIT_CPU_DOTPROD | FRIT_CPU_I8MM},
+    {"-mbranch-protection=standard", 0},   // older processors read its instructions as no-ops
 };
 
 // The row that the last word of a kernel file's name names; NULL if that is not a kernel file of this build.
