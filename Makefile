@@ -166,7 +166,7 @@ check-twice:
 	@tools/setup deb
 	@tests/packaging/twice.sh build/dist
 
-## make release    dist, deb and check-packages, of a committed tree whose version CHANGELOG.md names (docs/release.md)
+## make release    dist, deb and check-packages, of a committed tree whose version CHANGELOG.md names (docs/dev/release.md)
 release:
 	@packaging/ready
 	@$(MAKE) --no-print-directory dist deb check-packages

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How this machine's memory is read fastest: bare access patterns, and frit's products of one token, interleaved round
-// by round. make bench-memory; docs/speed/memory.md.
+// by round. make bench-memory; docs/log/memory.md.
 //
 //     bench_memory [-t THREADS] [-m MIB] [-r ROUNDS] [-n COLUMNS] [TYPE ...]
 //

@@ -99,7 +99,7 @@ foreach(row IN LISTS frit_rows)
     string(REGEX MATCH "^ISA_([A-Z0-9]+)\\( *([a-z0-9]+)," found "${row}")
     set(name ${CMAKE_MATCH_2})
     set(frit_isa_${name} "")
-    # gcc's first scheduling moves more loads ahead than ARM has registers (docs/speed/arm.md).
+    # gcc's first scheduling moves more loads ahead than ARM has registers (docs/log/arm.md).
     if(CMAKE_MATCH_1 STREQUAL ARM)
         list(APPEND frit_isa_${name} $<$<C_COMPILER_ID:GNU>:-fno-schedule-insns>)
     endif()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The libraries that do what frit does not exist for. docs/architecture.md lists them with their jobs.
+# The libraries that do what frit does not exist for. docs/dev/architecture.md lists them with their jobs.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)

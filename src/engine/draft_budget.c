@@ -8,7 +8,7 @@ enum { MEMORY = 50 };   // drafts of a class that its average remembers
 
 static const double share = 0.005;   // of the time of steps
 // In steps without drafts. All that drafts cost and did not save ends at first_of_all and the share: 1.2 steps of 60
-// (docs/speed/speculation.md). Rounds alone have less at first, and keep less of what drafts saved, so that they end
+// (docs/log/speculation.md). Rounds alone have less at first, and keep less of what drafts saved, so that they end
 // soon where drafts become useless; what was saved may pay for a long text in the draft model, once.
 static const double first = 0.5, first_of_all = 0.9, most = 20, most_of_all = 200;
 static const double longest = 3;   // times what was expected: others had the processor, it says little

@@ -397,7 +397,7 @@ static void bench_if_named(frit_dtype dtype, const frit_kernels *kernels)
     if (strstr(frit_dtype_get(dtype)->name, bench_filter)) bench_kernel(dtype, kernels);
 }
 
-// In percent of the file, at most. Types of grids and of one to three bits are recoded (docs/speed/products.md) where
+// In percent of the file, at most. Types of grids and of one to three bits are recoded (docs/log/products.md) where
 // no kernel reads the file's indices.
 static void packed_weights_are_as_large_as_the_file_or_a_known_part_larger(void **state)
 {

@@ -27,7 +27,7 @@ BLOCK = re.compile(r"(?:<!-- (?P<marker>[^>]+?) -->\n)?^```(?P<language>\w+)\n(?
 FILE = re.compile(r"(?://|#) (?P<name>[\w.]+)\n")
 TARGET = re.compile(r"`make ([a-z][\w-]*)|^(?:    )?make ([a-z][\w-]*)", re.M)
 SECONDS = 300
-TINY = ["quantization.md"]
+TINY = ["quantize.md"]
 NAMED = {"Qwen/Qwen3-4B-GGUF": ["Qwen3-4B-Q4_K_M.gguf", "Qwen3-4B-Q8_0.gguf"]}
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Each test that docs/faults.md names exists.
+"""Each test that docs/dev/testing.md names exists.
 
     tests/docs/faults.py    ends with 1 if a named program or test is not there, or a number from 1 to 80 has no row
 
@@ -11,7 +11,7 @@ import re
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-PAGE = os.path.join(ROOT, "docs", "faults.md")
+PAGE = os.path.join(ROOT, "docs", "dev", "testing.md")
 N_FAULTS = 80
 
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Sentences that docs/troubleshooting.md quotes stand in the source, and docs/errors.md has all others.
+"""The error sentences that docs/troubleshooting.md quotes stand in the source.
 
-    tests/docs/sentences.py              checks both; ends with 1 if a quoted sentence is not in the source, if the page
-                                         lacks one of the files in WHOLE, or if more than LAG sentences are on no page
-    tests/docs/sentences.py --write      writes docs/errors.md: by groups of GROUPS, each with what to do
+    tests/docs/sentences.py              ends with 1 if a quoted sentence is not in the source, or if the page lacks a
+                                         sentence of one of the files in WHOLE
     tests/docs/sentences.py --list DIR   prints the sentences of error calls in DIR that troubleshooting.md does not quote
 
 A quoted sentence is code in the first column of a table. `…` stands for what the program puts in: conversions of a
@@ -13,7 +12,6 @@ format in the source become `…` too.
 import os
 import re
 import sys
-import textwrap
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PAGE = os.path.join(ROOT, "docs", "troubleshooting.md")
@@ -21,56 +19,6 @@ FOLDERS = ["src", "apps"]
 WHOLE = ["apps/hub/", "apps/frit/by_name.c", "apps/frit/list.c", "apps/frit/pull.c", "apps/frit/rm.c", "apps/frit/show.c"]
 CALLS = r"\b(?:frit_fail|hub_fail|hub_system_failed|fail_code|cli_fail|cli_usage|cli_report_\w+|cli_note|cli_warn|server_refuse|refuse\w*|fail\w*|warn\w*|frit_log_say)\b"
 LEAST = 12   # characters that are not `…`
-OTHERS = os.path.join(ROOT, "docs", "errors.md")
-LAG = 100   # new sentences that need not be in docs/errors.md yet
-
-# Heading, files (the first group that has one takes it), what to do.
-GROUPS = [
-    ("The command line", ["apps/frit/", "apps/common/"],
-     "The option, its value or the combination is wrong: `frit help COMMAND --all` has all of them, with their limits."),
-    ("Requests to the server", ["apps/server/"],
-     "The field that the sentence begins with is wrong: [server.md](server.md) has all fields, with types and limits. What has "
-     "no field is about an option of `frit serve` (`frit help serve --all`), or says that the server is full: try again later."),
-    ("Saved sessions and prefixes", ["src/engine/saved", "src/engine/session_file", "src/engine/kv_disk"],
-     "The file is damaged, or of another model, version or type of cache. Delete it: the tokens run again, and only time is "
-     "lost."),
-    ("Quantizing, importance and refining",
-     ["src/allocate/", "src/quant/", "src/engine/refine", "src/engine/covariance", "src/engine/observe",
-      "src/convert/importance", "src/convert/mix"],
-     "`frit help quantize` and [quantization.md](quantization.md) have the options; states and importance files belong to one "
-     "model: measure again where they are of another one."),
-    ("Converting", ["src/convert/"],
-     "`frit help convert` has the options. Where a tensor is named, the source is unusual or damaged: compare it with the "
-     "publisher's."),
-    ("Adapters", ["src/format/adapter", "src/engine/adapt"],
-     "The adapter is of another model or architecture, or damaged: look which model it was trained for."),
-    ("Model files and folders", ["src/format/", "src/engine/model", "src/engine/metadata"],
-     "The file or folder is damaged, cut off, of another kind, or newer than this frit. Compare its SHA-256 with the "
-     "publisher's and fetch it again; where that is right, convert the original (`frit convert`), or take another conversion."),
-    ("Architectures", ["src/arch/", "src/graph/"],
-     "Metadata or weights do not fit the architecture that the file names: a faulty program converted it, or it is a variant "
-     "that frit does not know ([models.md](models.md)). Take another conversion."),
-    ("Tokenizers, templates and conversations", ["src/text/", "src/engine/turn", "src/engine/render", "src/engine/text"],
-     "Where the sentence names messages or tools, correct the conversation. Else the model's tokenizer or template is damaged or "
-     "unusual: take the publisher's files; `--chat-template FILE` gives another template."),
-    ("Grammars, schemas, regular expressions", ["src/grammar/", "src/engine/grammar"],
-     "Correct the place that is named, or make the grammar or schema smaller ([grammar.md](grammar.md))."),
-    ("Sampling", ["src/sample/", "src/engine/pick", "src/engine/heal", "src/engine/beam", "src/engine/recommend"],
-     "The value lies outside of what the sampler takes, or options exclude each other: `frit help run --all` has them. The others are "
-     "about the order of a program's calls (`frit/sample.h`, `frit/pick.h`)."),
-    ("Devices", ["src/backend/", "src/engine/devices", "src/engine/place"],
-     "Leave `--device`, `-ngl` and `--override-tensor` out to see whether the device is the cause; [gpu.md](gpu.md) says what "
-     "drivers and libraries are needed."),
-    ("Files, options, threads", ["src/base/"],
-     "Look at the path, its permissions (`ls -l`) and room on the disk (`df -h`); the value of an option has the form that the "
-     "sentence expects. Threads that cannot be started: `ulimit -u`, or fewer of them (`-t`)."),
-    ("The cache and the context", ["src/engine/kv", "src/engine/schedule", "src/engine/sh", "src/engine/prefix"],
-     "The cache or the context is full, or an option of it is wrong: a larger `-c`, fewer sessions (`--parallel`), smaller types "
-     "of the cache (`-ctk q8_0 -ctv q8_0`)."),
-    ("Calls of the library", ["src/engine/"],
-     "A program called in another order, or with other values, than the header allows: [library.md](library.md), and the comment "
-     "of the function in `include/frit/`. From the command it is a fault of frit: report it."),
-]
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"((?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)*\'|[A-Za-z_]\w*|\s+|[^\s"\'/\w]+|.', re.S)
 CONVERSION = re.compile(r"%(?:[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t)?[diouxXeEfFgGcsp]|%)")
@@ -150,45 +98,11 @@ def check():
         if path.startswith(tuple(WHOLE)):
             faults += 1
             print(f"docs/troubleshooting.md: lacks a sentence of {path}: {text}")
-    listed = others()
-    missing = [text for text in dict.fromkeys(text for _, text in uncovered(FOLDERS)) if f"- `{text}`" not in listed]
-    if len(missing) > LAG:
-        faults += 1
-        print(f"docs/errors.md: lacks {len(missing)} sentences, such as '{missing[0]}': run tests/docs/sentences.py --write")
-    print(f"{count} sentences, {faults} faults; {len(missing)} new ones are not in docs/errors.md")
+    print(f"{count} sentences, {faults} faults")
     return 1 if faults or not count else 0
 
 
-def others():
-    with open(OTHERS, encoding="utf-8") as file:
-        return set(file.read().splitlines())
-
-
-def group_of(path):
-    return next(i for i, (_, prefixes, _) in enumerate(GROUPS) if path.startswith(tuple(prefixes)))
-
-
-def write():
-    groups, seen = [[] for _ in GROUPS], set()
-    for path, text in uncovered(FOLDERS):
-        if text not in seen and "`" not in text:
-            seen.add(text)
-            groups[group_of(path)].append(text)
-    with open(OTHERS, "w", encoding="utf-8") as file:
-        file.write("# Other errors\n\nThe sentences that [troubleshooting.md](troubleshooting.md) does not explain one by one, by "
-                   "what they are about, with what\nto do; `…` stands for what the program puts in. Some are a part of a "
-                   "sentence: what was expected. `tests/docs/sentences.py\n--write` makes this page from the source.\n")
-        for (heading, _, advice), texts in zip(GROUPS, groups):
-            if texts:
-                file.write(f"\n## {heading}\n\n{textwrap.fill(advice, 125)}\n\n")
-                file.writelines(f"- `{text}`\n" for text in sorted(texts, key=lambda text: text.strip("… :'")))
-    print(f"{sum(map(len, groups))} sentences in {os.path.relpath(OTHERS)}")
-    return 0
-
-
 def main():
-    if sys.argv[1:2] == ["--write"]:
-        return write()
     if sys.argv[1:2] != ["--list"]:
         return check()
     for path, text in uncovered(sys.argv[2:]):

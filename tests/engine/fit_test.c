@@ -213,7 +213,7 @@ static uint64_t cache_mib(const window_model *model, bool full_windows)
     return frit_kv_bytes(&sizes, &room) >> 20;
 }
 
-// The figures of docs/architecture.md.
+// The figures of docs/dev/architecture.md.
 static void windows_take_a_fraction_of_what_all_positions_take(void **state)
 {
     (void)state;

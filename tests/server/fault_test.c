@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Faults of docs/faults.md: any value of any field, depth, paths, injected headers, clients that leave in each
+// Faults of docs/dev/testing.md: any value of any field, depth, paths, injected headers, clients that leave in each
 // phase beside others, signals, descriptors, full devices.
 #include "support/events_posix.h"
 #include "support/tiny_model.h"

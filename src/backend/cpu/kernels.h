@@ -263,7 +263,7 @@ typedef struct frit_descent {
 
 typedef struct frit_kernels {
     const char *isa;   // of the vector kernels below
-    bool in_order;     // frit_product.in_order: this processor's memory is faster so (docs/speed/memory.md)
+    bool in_order;     // frit_product.in_order: this processor's memory is faster so (docs/log/memory.md)
     frit_product_kernel product[FRIT_DTYPE_COUNT];
     frit_product_kernel packed[FRIT_DTYPE_COUNT];   // of matrices in the order of pack.h; NULL: they stay as they are
     // In place of `product` where `is_coarse`, for rows of a multiple of 32: rounds floats to bf16. NULL: none.

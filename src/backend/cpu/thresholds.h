@@ -45,7 +45,7 @@ enum {
 
     // Up to so many sequences of a step of single tokens and drafts, products are computed by the kernels for few rows,
     // and what a session computes does not depend on how many others there are. With more, unpacking weights into tiles
-    // pays, though each sequence has one row (docs/speed/amx.md).
+    // pays, though each sequence has one row (docs/log/amx.md).
     FRIT_FEW_SEQUENCES = 24,
 
     // From so many queued rows of a session on attention multiplies bfloat16 where vectors do (avx512bf16 in isa.def):

@@ -35,7 +35,7 @@ static int shared_bytes(const frit_cuda_product *p, int parts, int groups, int w
 
 // Two groups where registers and shared memory allow: a group's warps wait for each other at the end of a row tile.
 // Two stages are enough to fill memory's pipeline, and only one of them is filled before the input is there: what is
-// in flight then delays the input, and what the kernel before still has to read (docs/speed/gpu.md).
+// in flight then delays the input, and what the kernel before still has to read (docs/log/gpu.md).
 static void choose(const frit_cuda_product *p, int parts, int limit, int *groups, int *warps, int *stages)
 {
     const int least = *stages ? *stages : 2;

@@ -218,7 +218,7 @@ static block_at strip_at(const block *b, int64_t strip, int64_t at)
     return (block_at){w + 4 * LANES * half, w + 64 * type->n_words + LANES * type->rest_bytes * half};
 }
 
-// Panels that are multiplied side by side: twice as many where a register holds half of one (docs/speed/memory.md).
+// Panels that are multiplied side by side: twice as many where a register holds half of one (docs/log/memory.md).
 static int64_t streams_of(const frit_product *p, const packed_type *type)
 {
     if (!p->in_order || p->n_x > DIRECT_TOKENS) return STREAMS;

@@ -186,7 +186,7 @@ FRIT_INLINE ahead parts_ahead(uintptr_t first, size_t stride, int64_t n, size_t 
 enum { FEW_BYTES = 160 };   // of a part, up to which its requests are written out: of larger ones memory gets slower
 
 // As many lines for each part, whichever they begin in: a loop that runs now twice, now once, is not foreseen.
-// `part_bytes` is a constant where units are multiplied as they are unpacked (docs/speed/products.md).
+// `part_bytes` is a constant where units are multiplied as they are unpacked (docs/log/products.md).
 FRIT_INLINE void bring(ahead *a, size_t part_bytes)
 {
     const size_t n_bytes = part_bytes > FEW_BYTES ? a->part_bytes : part_bytes;

@@ -10,7 +10,7 @@
 
 enum { STRIPS = 2, MAX_PAIR_TOKENS = 6 };
 
-// Tokens of a tile: as many as were fastest (docs/speed/products.md). What is multiplied as magnitudes needs a register
+// Tokens of a tile: as many as were fastest (docs/log/products.md). What is multiplied as magnitudes needs a register
 // for them, and halves need what the first one was worth.
 FRIT_INLINE int pair_tokens(kind k)
 {

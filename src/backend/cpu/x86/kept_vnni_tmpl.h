@@ -4,7 +4,7 @@
 //
 // A quad of activations is loaded into all words of a register once for both: on Zen 5 a product whose operand is such
 // a load runs once a cycle, one of registers twice. Registers hold the dots of both and of a few tokens; the sums stay
-// in memory, since compilers keep them and the codes on the stack otherwise (docs/speed/products.md).
+// in memory, since compilers keep them and the codes on the stack otherwise (docs/log/products.md).
 //
 // The including file has loaded_words, and dot_loaded: sum + the products of codes and such words.
 #pragma once
