@@ -5,7 +5,7 @@
 //
 //     row -> mask -> biases -> penalties -> top-n-sigma -> top-k -> top-p -> min-p -> temperature -> draw -> token
 //
-// The chain of stages (sampler.h) is the definition: a pick gives the token that the chain gives. frit_sampler_pick
+// The chain of stages (sampler.h) is the definition: a pick gives the token that the chain gives. frit_sampler_add_pick
 // makes a pick of a sampler whose chain is of this kind.
 //
 // A draft is verified by n + 1 picks of neighbouring rows, of which the first has n_drafts = n: pick i of them says

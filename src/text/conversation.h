@@ -13,7 +13,7 @@ typedef struct frit_conversation {
     json_t *tools;                // borrowed from the request; NULL: none, or tool_choice is "none"
     bool must_call;               // tool_choice
     const char *must_call_name;   // ... of this tool; borrowed; NULL: any
-    bool continues;               // the last message is continued: its content ends with frit_conversation_mark
+    bool continues;               // the last message is continued: its content ends with FRIT_CONVERSATION_MARK
 } frit_conversation;
 
 // The end of a message that is continued.
