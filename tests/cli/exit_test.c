@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The exit codes of all commands: one table, in the code, in help and in the README; the same mistake has the same code
+// The exit codes of all commands: one table, in the code, in help and in docs/cli.md; the same mistake has the same code
 // in each command.
 #include "support/command_posix.h"
 
@@ -171,21 +171,21 @@ static void too_little_memory_is_4(void **state)
     expect("bench -q -p 4 -n 0 -d 10000000 -npl 4096 -r 1 --no-probe", NULL, 4, NULL, "10000004 tokens");
 }
 
-static void help_and_readme_tell_every_code(void **state)
+static void help_and_docs_tell_every_code(void **state)
 {
     (void)state;
     outcome codes = frit("help exit-codes", NULL), overview = frit("help", NULL), man = frit("help --man", NULL);
-    char *readme = read_file(FRIT_SOURCE_DIR "/README.md", NULL), *save = NULL;
+    char *document = read_file(FRIT_SOURCE_DIR "/docs/cli.md", NULL), *save = NULL;
     int n = 0;
     assert_non_null(strstr(overview.out, codes.out));
     assert_non_null(strstr(man.out, codes.out));
     for (char *line = strtok_r(codes.out, "\n", &save); line; line = strtok_r(NULL, "\n", &save), n++) {
         char row[512];
         snprintf(row, sizeof row, "| %d | %s |", (int)strtol(line, NULL, 10), line + 7);
-        if (!strstr(readme, row)) fail_msg("not in README.md: %s", row);
+        if (!strstr(document, row)) fail_msg("not in docs/cli.md: %s", row);
     }
     assert_int_equal(n, 9);
-    free(readme);
+    free(document);
     outcome_free(&codes);
     outcome_free(&overview);
     outcome_free(&man);
@@ -220,7 +220,7 @@ int main(void)
         cmocka_unit_test(wrong_options_are_2_in_every_command),
         cmocka_unit_test(a_file_of_text_that_cannot_be_read_is_1),
         cmocka_unit_test(too_little_memory_is_4),
-        cmocka_unit_test(help_and_readme_tell_every_code),
+        cmocka_unit_test(help_and_docs_tell_every_code),
         cmocka_unit_test(the_table_has_every_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,7 @@ class Page:
 
         for name in ("Qwen3-4B", "Llama-3.2-1B"):
             shutil.copytree(os.path.join(ROOT, "tests", "goldens", "hf", "llama"), os.path.join(self.folder, name))
-        put("docs/text.md", "text.txt")
+        put("docs/operations.md", "text.txt")
         put("docs/server.md", "other.txt")
         if os.path.basename(self.path) in TINY:
             return self.run("frit convert Llama-3.2-1B model.gguf")
