@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Logits of whole models through the public interface against those of transformers and llama.cpp, with keys and values
-// in f32. The table that it prints is the one in docs/results/logits.md. With words after the command, only models whose
-// names contain one of them run.
+// in f32. The table that it prints is the one in docs/results/logits.md. With words after the command, only models
+// whose names contain one of them run.
 #include "arch/golden.h"
 #include "support/kept_rows.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The exit codes of all commands: one table, in the code, in help and in docs/cli.md; the same mistake has the same code
-// in each command.
+// The exit codes of all commands: one table, in the code, in help and in docs/cli.md. The same mistake has the same
+// code in each command.
 #include "support/command_posix.h"
 
 #include <sys/stat.h>
