@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Turns the files of src/backend/cuda/kernels into strings of a C file, line by line: kernels are compiled on the machine
 # that runs them. As a script: cmake -DOUT=file.c -DFOLDER=kernels -P FritKernelSources.cmake
-file(GLOB files ${FOLDER}/*.cu ${FOLDER}/*.cuh ${FOLDER}/*.h ${FOLDER}/*.def)
+file(GLOB_RECURSE files ${FOLDER}/*.cu ${FOLDER}/*.cuh ${FOLDER}/*.h ${FOLDER}/*.def)
 set(text "// SPDX-License-Identifier: MIT\n// Made by cmake/FritKernelSources.cmake from src/backend/cuda/kernels.\n")
 string(APPEND text "#include \"backend/cuda/sources.h\"\n\nconst frit_cuda_source frit_cuda_sources[] = {\n")
 foreach(file ${files})
