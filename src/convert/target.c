@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The content of a checkpoint's GGUF file: each tensor in the file's row order and type, computed when read. Models
-// that are quantized while they are loaded (engine/model.c) use the same tensors, so their results are equal.
+// that are quantized while they are loaded (engine/model/model.c) use the same tensors, so their results are equal.
 #include "convert/convert.h"
 #include "format/rows.h"
 

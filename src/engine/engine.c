@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Placing a model on this machine: device, context that fits, cache, the first plans.
-#include "engine/needs.h"
+#include "engine/place/needs.h"
 #include "engine/observe.h"
 
 #include "base/check.h"

@@ -2,7 +2,7 @@
 // engine/engine.h: an engine places a model on devices: a KV cache in pages, plans by shape class, its sessions.
 //
 // The headers of this folder include each other in one order, which tools/check.c knows: model.h, adapter.h; kv.h;
-// session.h; schedule.h; plans.h; flight.h; engine.h. fit.h, head.h and saved.h stand beside it.
+// session.h; schedule.h; plans.h; flight.h; engine.h. fit.h, classifier.h and saved.h stand beside it.
 //
 // The life of a step: schedule.c chooses rows of sessions -> step.c takes the plan of its shape class (plans.c) and
 // submits it -> flight.c waits for it -> results go to the sessions' logits, picks and row functions.
@@ -10,9 +10,9 @@
 // What a steady step needs is allocated when the engine, its sessions and its plans are made; the step itself allocates
 // nothing.
 #pragma once
-#include "engine/flight.h"
-#include "engine/place.h"
-#include "engine/stream.h"
+#include "engine/sched/flight.h"
+#include "engine/place/place.h"
+#include "engine/place/weight_stream.h"
 
 typedef struct frit_noted_adapter {
     const frit_adapter *adapter;   // only compared
@@ -54,7 +54,7 @@ struct frit_engine {
     int32_t long_rows;       // from so many queued tokens on a session's rows are of a long prompt; INT32_MAX: never
     bool only_prefill;       // frit_engine_only_prefill
     int32_t prompt_budget;   // prompt rows of one step while other sessions generate; 0: by the pace, -1: any number
-    double share_time;       // of the prompt that was last begun (share.c)
+    double share_time;       // of the prompt that was last begun (prompt_share.c)
     frit_pace pace;
     double few_ns[FRIT_PACE_FEW + 1];   // a step of so many single tokens and drafts, on average; 0, -1: not known
     int32_t n_drafts;                   // queued since the last step was submitted
@@ -68,7 +68,7 @@ struct frit_engine {
 
 // Fills in engine->rotations. FRIT_E_UNSUPPORTED with what stands in the way, as a part of a sentence.
 frit_status frit_engine_find_rotations(frit_engine *engine);
-// Whether plans of many rows stream, with adapters of this class: these lie where the layers are (stream.c).
+// Whether plans of many rows stream, with adapters of this class: these lie where the layers are (weight_stream.c).
 bool frit_engine_streams(const frit_engine *engine, const frit_adapter_class *adapted);
 // Opens and closes the devices that options ask for (devices.c).
 frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a model tells about itself.
-#include "engine/head.h"
-#include "engine/kv.h"
+#include "engine/session/classifier.h"
+#include "engine/kv/kv.h"
 
 #include "convert/convert.h"
 

@@ -8,7 +8,7 @@
 #pragma once
 #include "convert/importance.h"
 #include "engine/covariance.h"
-#include "engine/plans.h"
+#include "engine/place/plans.h"
 
 // What a matrix reads in a plan.
 typedef struct frit_observed {

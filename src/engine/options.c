@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The option rows of models and engines.
 #include "base/option.h"
-#include "engine/kv.h"
+#include "engine/kv/kv.h"
 
 #include <stddef.h>
 

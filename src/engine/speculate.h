@@ -3,9 +3,9 @@
 // which picks after each of them, and are kept while they are what was picked: the text is the one without guesses.
 //
 // How many are worth it follows from two measurements: how often guesses of this kind were right, whether they ran or
-// not, and how much longer a step takes with more rows (pace.c).
+// not, and how much longer a step takes with more rows (step_cost.c).
 #pragma once
-#include "engine/drafter.h"
+#include "engine/spec/drafter.h"
 
 enum { FRIT_GUESS_CLASSES = 6 };   // by the length of the match; the last: of what a grammar forces
 

@@ -37,7 +37,7 @@ typedef struct frit_batch {
     int32_t n_rows, n_outs, n_seqs;
     const int32_t *tokens;   // [n_rows]: ids, or ~i: the token that pick i of the step before chose
     // [n_rows]: what rotations and learned positions read. Where a row's key lies, and what it looks back at, its
-    // sequence says: row k of it is at place n_past + k. The two differ with self-extend (engine/extend.c).
+    // sequence says: row k of it is at place n_past + k. The two differ with self-extend (engine/session/extend.c).
     const int32_t *positions;
     const int32_t *out_rows;   // [n_outs]: the rows whose logits are wanted, ascending
     // In plans for many rows (frit_plan.decode_kernels): the first n_few rows, of which the first n_few_outs results

@@ -18,7 +18,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/task.h"
-#include "engine/kv.h"
+#include "engine/kv/kv.h"
 
 enum { WORLD_MAX_SEQS = 32 };
 

@@ -6,7 +6,7 @@
 
 Documents: README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and the README of each folder. They name files, functions and
 options in code (`...`), targets and tests in commands. docs/log records attempts, whose code may be gone: it is left out.
-Comments are those of src, apps and include. They name files (`kv.h`, `engine/kv.h`) and functions (frit_...) anywhere.
+Comments are those of src, apps and include. They name files (`kv.h`, `engine/kv/kv.h`) and functions (frit_...) anywhere.
 A name with an asterisk, with `…` or with a word in capitals is a pattern, not a name.
 """
 import os

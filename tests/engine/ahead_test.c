@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sessions that run ahead of what the caller knows (engine/ahead.h), on the test device, whose numbers are those of the
+// Sessions that run ahead of what the caller knows (engine/sched/ahead.h), on the test device, whose numbers are those of the
 // plain-C reference: whatever is done with them, they are what they are on the CPU, which runs nothing ahead.
 #include "support/support.h"
 

@@ -2,7 +2,7 @@
 // The budget of drafts: those that do not pay cost little, those that do are not held back.
 #include "support/support.h"
 
-#include "engine/schedule.h"
+#include "engine/sched/schedule.h"
 
 enum { N_SEQS = 4 };
 static const double step_ns = 1e6;

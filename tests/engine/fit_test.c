@@ -2,7 +2,7 @@
 // The choice of a context, with made-up machines.
 #include "support/support.h"
 
-#include "engine/fit.h"
+#include "engine/place/fit.h"
 
 static char last[FRIT_ERROR_BYTES];
 static frit_log_level last_level;

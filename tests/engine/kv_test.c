@@ -2,7 +2,7 @@
 // Cache pages: handing out, giving back, layout, refusals.
 #include "support/support.h"
 
-#include "engine/kv.h"
+#include "engine/kv/kv.h"
 
 static const frit_kv_types KV_F32 = {FRIT_DTYPE_F32, FRIT_DTYPE_F32}, KV_F16 = {FRIT_DTYPE_F16, FRIT_DTYPE_F16};
 static uint64_t n_allocated;

@@ -2,7 +2,7 @@
 // Opening models: what files tell about themselves, and the sentences for files that cannot be used.
 #include "support/support.h"
 
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "support/tiny_model.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
 // Sampling in sessions: a token depends on its session's text, the sampler and its place, and on nothing else.
 #include "support/support.h"
 
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "support/tiny_model.h"
 
 static const frit_engine_options engines[] = {{.cpu = "reference", .n_sessions = 4}, {.n_sessions = 4, .n_threads = 2}};

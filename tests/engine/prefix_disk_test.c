@@ -4,7 +4,7 @@
 #include "support/support.h"
 #include "support/tiny_model.h"
 
-#include "engine/kv_disk.h"
+#include "engine/kv/kv_disk.h"
 #include "frit.h"
 
 #include <dirent.h>

@@ -4,7 +4,7 @@
 
 #include "base/checksum.h"
 #include "engine/engine.h"
-#include "engine/saved.h"
+#include "engine/session/saved.h"
 #include "support/adapters.h"
 #include "support/tiny_model.h"
 

@@ -3,7 +3,7 @@
 #include "arch/golden.h"
 
 #include "base/checksum.h"
-#include "engine/saved.h"
+#include "engine/session/saved.h"
 
 typedef struct rows {
     float *values;

@@ -4,7 +4,7 @@
 //
 //     input: which loop, its flags, then the bytes that it reads
 #include "base/utf8.h"
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "frit/chat.h"
 #include "frit/kl.h"
 

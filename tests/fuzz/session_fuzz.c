@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Any bytes as the file of a session: what is accepted has its parts inside the file, and what they hold is in range.
 #include "base/checksum.h"
-#include "engine/saved.h"
+#include "engine/session/saved.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -40,7 +40,7 @@ enum {
 
     // From so many rows of a node on, kernels that unpack weights into tiles are faster than those that multiply while
     // they unpack: AMX (isa.def). A session whose prompt has half as many rows runs by them, whatever the rows of other
-    // sessions in the step run by, so that its kernels do not depend on these (engine/schedule.c).
+    // sessions in the step run by, so that its kernels do not depend on these (engine/sched/schedule.c).
     FRIT_PREFILL_ROWS = 64,
 
     // Up to so many sequences of a step of single tokens and drafts, products are computed by the kernels for few rows,

@@ -109,7 +109,7 @@ DEVICE void four_pairs(u32 (&pairs)[4], const char *a, const char *b, int i, boo
 
 // ------------------------------------------------------------------------------- mixing
 
-// Numbers of a block that are mixed with each other (engine/kv_layout.c).
+// Numbers of a block that are mixed with each other (engine/kv/kv_layout.c).
 #define MIXED ((HEAD & -HEAD) < 256 ? (HEAD & -HEAD) : 256)
 
 DEVICE void mix_two(float &a, float &b)

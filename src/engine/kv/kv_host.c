@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Pages of the prefix cache in the host's memory: where a device has no room for one, its contents wait here until a
+// session takes them again. A slot has room for a page of each group, with the parts of all devices.
+#include "engine/kv/kv.h"
+
+#include <stdlib.h>
+
+// Where the parts of a slot's pages lie.
+static void lay_out(const frit_kv *kv, frit_kv_host *host)
+{
+    uint64_t at = 0;
+    for (int32_t g = 0; g < kv->n_groups; g++)
+        for (int p = 0; p < kv->n_parts && !kv->groups[g].of_source; p++) {
+            host->offsets[g][p] = at;
+            at += kv->parts[p].layout.page_bytes[g];
+        }
+}
+
+frit_status frit_kv_host_init(frit_kv *kv, frit_device *cpu, const frit_kv_sizes *sizes, const frit_kv_room *room)
+{
+    frit_kv_host *host = &kv->host;
+    host->slot_bytes = frit_kv_host_slot_bytes(sizes);
+    host->n_slots = frit_kv_n_host_slots(sizes, room);
+    if (host->n_slots == 0) return FRIT_OK;
+    lay_out(kv, host);
+    host->free_slots = calloc((size_t)host->n_slots, sizeof *host->free_slots);
+    if (!host->free_slots) return frit_fail_memory((size_t)host->n_slots, "pages in the host's memory");
+    for (int32_t i = 0; i < host->n_slots; i++) host->free_slots[i] = host->n_slots - 1 - i;
+    host->n_free = host->n_slots;
+    kv->n_bytes += (uint64_t)host->n_slots * host->slot_bytes;
+    return cpu->backend->alloc(cpu, (uint64_t)host->n_slots * host->slot_bytes, &host->memory);
+}
+
+void frit_kv_host_deinit(frit_kv *kv)
+{
+    const frit_memory *memory = kv->host.memory;
+    if (memory) memory->device->backend->release(memory->device, kv->host.memory);
+    free(kv->host.free_slots);
+    kv->host = (frit_kv_host){0};
+}
+
+frit_address frit_kv_host_address(const frit_kv *kv, int part, int32_t g, int32_t slot)
+{
+    const frit_kv_host *host = &kv->host;
+    return (frit_address){host->memory, (uint64_t)slot * host->slot_bytes + host->offsets[g][part]};
+}
+
+static frit_status copy(const frit_kv *kv, int32_t g, int32_t page, int32_t slot, bool back)
+{
+    for (int p = 0; p < kv->n_parts; p++) {
+        const uint64_t n_bytes = kv->parts[p].layout.page_bytes[g];
+        const frit_address there = frit_kv_host_address(kv, p, g, slot);
+        const frit_address here = frit_kv_page_address(kv, p, g, page);
+        if (n_bytes > 0) FRIT_TRY(frit_backend_copy(back ? here : there, back ? there : here, n_bytes));
+    }
+    return FRIT_OK;
+}
+
+bool frit_kv_host_save(frit_kv *kv, frit_kv_entry *entry, int32_t g)
+{
+    frit_kv_host *host = &kv->host;
+    if (entry->slot < 0 && host->n_free == 0) return false;
+    const int32_t slot = entry->slot >= 0 ? entry->slot : host->free_slots[host->n_free - 1];
+    if (copy(kv, g, entry->pages[g], slot, false) != FRIT_OK) return false;
+    if (entry->slot < 0) host->n_free--;
+    entry->slot = slot;
+    entry->in_host[g] = true;
+    return true;
+}
+
+frit_status frit_kv_host_load(frit_kv *kv, frit_kv_entry *entry, int32_t g, int32_t page)
+{
+    FRIT_TRY(copy(kv, g, page, entry->slot, true));
+    frit_kv_host_drop(kv, entry, g);
+    return FRIT_OK;
+}
+
+void frit_kv_host_drop(frit_kv *kv, frit_kv_entry *entry, int32_t g)
+{
+    bool any = false;
+    entry->in_host[g] = false;
+    for (int32_t i = 0; i < kv->n_groups; i++) any = any || entry->in_host[i];
+    if (any || entry->slot < 0) return;
+    kv->host.free_slots[kv->host.n_free++] = entry->slot;
+    entry->slot = -1;
+}

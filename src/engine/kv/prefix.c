@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+// What sessions take from the prefix cache (kv_prefix.c), and what they leave in it.
+//
+// A session that has nothing in the cache takes the longest beginning of its tokens that is there, when it is about to
+// run (schedule.c): not when tokens are pushed, for until then adapters may change, and what it finds may go. At least
+// one token runs, and all from the first one on that has a result. It leaves whole pages as steps land, and the last
+// part of one when it ends.
+//
+// What a session computes depends on its tokens and adapters. Texts of others, with another salt, are in trees of their
+// own; so are those with other adapters or scales. A session whose keys and values come from elsewhere (a file, other
+// adapters before) neither takes nor leaves anything until it begins anew.
+#include "engine/engine.h"
+#include "engine/session/saved.h"
+
+#include "base/number.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool takes_part(const frit_session *session)
+{
+    return session->root && !session->is_foreign && session->status == FRIT_OK && session->n_source == 0;
+}
+
+// ------------------------------------------------------------------------------- taking and leaving
+
+static void lower(size_t *limit, size_t n)
+{
+    if (n < *limit) *limit = n;
+}
+
+// So many tokens need not run.
+static size_t limit_of(const frit_session *session)
+{
+    size_t limit = session->n_tokens > 0 ? session->n_tokens - 1 : 0;
+    for (size_t q = 0; q < session->n_queue; q++) {
+        const frit_queue_item *item = &session->queue[q];
+        if (session->n_handed < item->first + item->n)
+            lower(&limit, item->first > session->n_handed ? item->first : session->n_handed);
+    }
+    for (int32_t k = 0; k < session->n_asks; k++) lower(&limit, session->asks[k].at);
+    return limit;
+}
+
+static frit_kv_found find(const frit_session *session)
+{
+    frit_kv_text text = {session->root, session->tokens, (int32_t)limit_of(session)};
+    const frit_kv_found found = frit_kv_find(&session->engine->kv, &text);
+    text.n = (int32_t)frit_extend_whole(session, (size_t)found.n);
+    return text.n == found.n ? found : frit_kv_find(&session->engine->kv, &text);
+}
+
+bool frit_prefix_admits(const frit_session *session)
+{
+    const frit_kv *kv = &session->engine->kv;
+    const int32_t n = (int32_t)session->n_tokens;
+    if (frit_kv_admits(kv, &session->map, n, 0)) return true;
+    if (!takes_part(session)) return false;
+    const frit_kv_found found = find(session);
+    return frit_kv_admits(kv, &session->map, n, frit_kv_found_held(kv, &found));
+}
+
+bool frit_prefix_begin(frit_session *session)
+{
+    frit_kv *kv = &session->engine->kv;
+    session->is_foreign = false;
+    if (session->n_handed == 0) session->n_cached = 0;
+    if (!takes_part(session)) return true;
+    const frit_kv_text text = {session->root, session->tokens, (int32_t)limit_of(session)};
+    if (frit_kv_disk_look(kv, &text, &session->n_known)) return false;
+    if (!frit_prefix_admits(session)) return true;
+    const frit_kv_found found = find(session);
+    if (found.n == 0 || frit_kv_take_found(kv, &session->map, &found) != FRIT_OK) return true;
+    session->n_done = (size_t)found.n;
+    if (session->extend.n_group > 0) session->extend.n_grouped = found.n / session->extend.width;
+    if (session->n_handed == 0) session->n_cached = session->n_done;
+    return true;
+}
+
+// Drafts that may not be accepted are no text yet.
+static size_t n_settled(const frit_session *session)
+{
+    size_t n = session->n_done - session->n_flying;
+    if (session->n_asks > 0 && session->asks[0].n > 1) lower(&n, session->asks[0].at + 1);
+    while (n > 0 && session->tokens[n - 1] < 0) n--;
+    if (session->extend.n_group > 0) lower(&n, (size_t)session->extend.n_grouped * (size_t)session->extend.width);
+    return n;
+}
+
+void frit_prefix_keep(frit_session *session, bool ends)
+{
+    if (!takes_part(session)) return;
+    const frit_kv_text text = {session->root, session->tokens, (int32_t)n_settled(session)};
+    if (!ends && text.n / FRIT_PAGE_TOKENS == session->map.chain.n) return;
+    frit_kv_keep(&session->engine->kv, &session->map, &text, ends);
+}
+
+void frit_prefix_distrust(frit_session *session)
+{
+    if (session->root && !session->is_foreign) frit_kv_forget_text(&session->engine->kv, &session->map);
+    session->is_foreign = true;
+}
+
+// ------------------------------------------------------------------------------- what texts depend on
+
+// Slots of adapters are used again: a number for each adapter that came into one.
+frit_status frit_prefix_note_adapters(frit_engine *engine)
+{
+    const frit_adapter_slots *slots = &engine->adapters;
+    if (engine->n_noted < slots->n) {
+        frit_noted_adapter *noted = realloc(engine->noted, (size_t)slots->n * sizeof *noted);
+        if (!noted) return frit_fail_memory((size_t)slots->n * sizeof *noted, "an engine's adapters");
+        for (int32_t i = engine->n_noted; i < slots->n; i++) noted[i] = (frit_noted_adapter){0};
+        engine->noted = noted;
+        engine->n_noted = slots->n;
+    }
+    for (int32_t i = 0; i < slots->n; i++)
+        if (engine->noted[i].adapter != slots->items[i])
+            engine->noted[i] = (frit_noted_adapter){slots->items[i], ++engine->n_adapters_seen};
+    return FRIT_OK;
+}
+
+static void add_bytes(uint8_t *key, size_t *n, const void *bytes, size_t n_bytes)
+{
+    if (n_bytes > 0) memcpy(key + *n, bytes, n_bytes);
+    *n += n_bytes;
+}
+
+// Self-extend's numbers, adapters with a scale, and then the salt.
+static frit_status make_root(const frit_session *session, const void *salt, size_t n_salt, frit_kv_root **out)
+{
+    const frit_engine *engine = session->engine;
+    const size_t n_slots = session->scales ? (size_t)engine->adapters.n : 0;
+    const int32_t extend[2] = {session->extend.n_group, session->extend.width};
+    const size_t n_extend = session->extend.n_group > 0 ? sizeof extend : 0;
+    const size_t most = sizeof n_salt + n_extend + n_slots * (sizeof(uint64_t) + sizeof(float)) + n_salt;
+    uint8_t *key = malloc(most);
+    size_t n = 0;
+    if (!key) return frit_fail_memory(most, "a session's place in the prefix cache");
+    add_bytes(key, &n, &n_salt, sizeof n_salt);
+    add_bytes(key, &n, extend, n_extend);
+    for (size_t i = 0; i < n_slots; i++) {
+        if (session->scales[i] == 0) continue;
+        add_bytes(key, &n, &engine->noted[i].number, sizeof engine->noted[i].number);
+        add_bytes(key, &n, &session->scales[i], sizeof session->scales[i]);
+    }
+    add_bytes(key, &n, salt, n_salt);
+    const frit_status status = frit_kv_root_get(&session->engine->kv, key, n, out);
+    // Numbers of adapters are this engine's own, and keys in groups not those of the text's beginning.
+    if (status == FRIT_OK && n == sizeof n_salt + n_salt) frit_kv_disk_name_root(&session->engine->kv, *out);
+    free(key);
+    return status;
+}
+
+// The salt of a root is the end of its key.
+static frit_status move_to_root(frit_session *session, const void *salt, size_t n_salt)
+{
+    frit_kv_root *root;
+    FRIT_TRY(make_root(session, salt, n_salt, &root));
+    frit_kv_root_give(&session->engine->kv, session->root);
+    session->root = root;
+    return FRIT_OK;
+}
+
+frit_status frit_prefix_adapt(frit_session *session)
+{
+    if (!session->root) return FRIT_OK;
+    size_t n_salt;
+    const frit_kv_root *before = session->root;
+    memcpy(&n_salt, before->key, sizeof n_salt);
+    FRIT_TRY(move_to_root(session, before->key + before->n_bytes - n_salt, n_salt));
+    if (session->root != before && session->n_done > 0) session->is_foreign = true;
+    return FRIT_OK;
+}
+
+frit_status frit_prefix_join(frit_session *session)
+{
+    if (!session->engine->kv.prefix.on) return FRIT_OK;
+    return move_to_root(session, "", 0);
+}
+
+void frit_prefix_leave(frit_session *session)
+{
+    frit_kv_root_give(&session->engine->kv, session->root);
+    session->root = NULL;
+}
+
+frit_status frit_session_set_salt(frit_session *session, const char *salt, size_t n_bytes)
+{
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE_ITEMS(salt, n_bytes);
+    FRIT_TRY(frit_session_settle(session));
+    if (session->n_done > 0)
+        return frit_fail(FRIT_E_INVALID, "%zu tokens of the session ran with another salt: truncate it to 0 first",
+                         session->n_done);
+    return session->root ? move_to_root(session, salt, n_bytes) : FRIT_OK;
+}
+
+size_t frit_session_cached(const frit_session *session)
+{
+    FRIT_REQUIRE_OR(0, session);
+    return session->n_cached;
+}
+
+// ------------------------------------------------------------------------------- on disk
+
+// What the same tokens may give other keys and values by: the model, the cache, the kernels.
+static frit_status identify(const frit_engine *engine, frit_buf *out)
+{
+    frit_saved_header model;
+    FRIT_TRY(frit_engine_describe(engine, &model));
+    model.n_ctx = 0;   // only by the rotation, which it has too
+    frit_buf_printf(out, "frit %s, pages of %d, many rows from %d on, long prompts from %d\n", frit_version(),
+                    FRIT_PAGE_TOKENS, engine->prefill_rows, engine->long_rows);
+    frit_buf_append(out, (const char *)&model, sizeof model);
+    for (int i = 0; i < engine->n_devices; i++) {
+        const frit_device *device = engine->devices[i];
+        frit_device_info info;
+        device->backend->info(device, &info);
+        frit_buf_printf(out, "%s %s", device->backend->name, info.isa);
+        for (int32_t g = 0; g < engine->kv.n_groups && i < engine->kv.n_parts; g++)
+            frit_buf_printf(out, " %llu", (unsigned long long)engine->kv.parts[i].layout.page_bytes[g]);
+        frit_buf_char(out, '\n');
+    }
+    if (engine->kv.devices) frit_buf_append(out, (const char *)engine->kv.devices, (size_t)engine->kv.n_layers);
+    return out->failed ? frit_fail_memory(out->len, "the prefix cache on disk") : FRIT_OK;
+}
+
+// "FOLDER:SIZE" or "FOLDER". A colon before the last part of a path belongs to the folder.
+static frit_status split_size(const char *text, size_t *n_folder, uint64_t *max_bytes)
+{
+    static const uint64_t usual = UINT64_C(4000000000);
+    const char *colon = strrchr(text, ':');
+    const bool has_size = colon && !strpbrk(colon, "/\\");
+    *max_bytes = usual;
+    *n_folder = has_size ? (size_t)(colon - text) : strlen(text);
+    if (has_size && !frit_parse_size(colon + 1, max_bytes))
+        return frit_fail(FRIT_E_INVALID, "prefix-cache-disk: '%.32s' is no size, such as 4G", colon + 1);
+    if (*n_folder > 0) return FRIT_OK;
+    return frit_fail(FRIT_E_INVALID, "prefix-cache-disk is '%.64s', expected a folder, and a size after a colon", text);
+}
+
+frit_status frit_prefix_open_disk(frit_engine *engine, const char *prefix_disk)
+{
+    frit_kv_disk_options options = {.n_ctx = engine->n_ctx, .log = engine->model->log};
+    size_t n;
+    FRIT_TRY(split_size(prefix_disk, &n, &options.max_bytes));
+    frit_buf folder = {0}, identity = {0};
+    frit_buf_append(&folder, prefix_disk, n);
+    frit_status status = folder.failed ? frit_fail_memory(n, "a path") : identify(engine, &identity);
+    options.folder = folder.data;
+    options.identity = identity.data;
+    options.n_identity = identity.len;
+    if (status == FRIT_OK) status = frit_kv_disk_init(&engine->kv, &options);
+    frit_buf_free(&folder);
+    frit_buf_free(&identity);
+    return status;
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// engine/place/needs.h: what an engine needs of its devices, measured before anything is loaded.
+#pragma once
+#include "engine/engine.h"
+#include "engine/place/fit.h"
+
+typedef struct frit_engine_needs {
+    frit_kv_shape shape;   // of the cache; its types are the first of fit.types
+    frit_plan_needs plans;
+    frit_fit fit;
+} frit_engine_needs;
+
+// Of an engine whose devices are open: places its layers, plans its steps, and asks the devices what these will take.
+// To be freed also after a failure.
+frit_status frit_engine_measure(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs);
+void frit_engine_needs_free(frit_engine_needs *needs);
+// Makes an engine up to the point where all is measured and nothing is loaded (engine.c).
+frit_status frit_engine_begin(frit_engine **out, frit_model *model, const frit_engine_options *options,
+                              frit_engine_needs *needs);

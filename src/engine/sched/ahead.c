@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// Steps that run before the host has seen the token before (ahead.h).
+//
+//     tokens  [ known ........... | t | ? ]
+//                  in flight, picked ^   ^ picked in the step that is submitted now
+#include "engine/sched/ahead.h"
+
+#include "engine/speculate.h"
+
+// ------------------------------------------------------------------------------- when
+
+// The device that runs all of the last step works through a queue, and picks.
+static bool has_queue(const frit_engine *engine)
+{
+    const frit_plan_class *plan = engine->flights[engine->n_submitted % FRIT_MAX_FLIGHTS].plan;
+    return plan && plan->segments.n == 1 && frit_flight_runs_picks(plan) && plan->parts[0].device->backend->queues;
+}
+
+static bool is_alone(const frit_session *session)
+{
+    for (const frit_session *s = session->engine->sessions; s; s = s->next)
+        if (s != session && frit_session_pending(s) > 0) return false;
+    return true;
+}
+
+// Its picks depend on no token that is not known yet.
+static bool suits(const frit_sampler *sampler)
+{
+    return sampler->is_pick && !sampler->constraint && sampler->forced_left.len == 0 &&
+           !frit_penalties_is_on(&sampler->options);
+}
+
+static bool may_run(frit_session *session, const frit_sampler *sampler)
+{
+    const frit_engine *engine = session->engine;
+    return suits(sampler) && has_queue(engine) && !engine->hp.is_bidirectional && engine->kv.state_bytes == 0 &&
+           !engine->observer && !session->hidden && !session->next_text.of && session->n_queue == 0 &&
+           session->n_tokens + 1 < (size_t)engine->n_ctx && is_alone(session) && !frit_speculation_waits(session);
+}
+
+// The sampler may be another one than that of the call before.
+static bool picks_the_same(frit_session *session, frit_sampler *sampler)
+{
+    const frit_ask *ask = &session->asks[0];
+    frit_ask *now = &session->asks[1];   // only its memory is used
+    const uint64_t position = sampler->position;
+    frit_pick pick;
+    frit_pick_lists_clear(&now->lists);
+    now->lists.n_vocab = session->engine->hp.n_vocab;
+    frit_sampler_set_position(sampler, ask->position);
+    const frit_status status = frit_sampler_add_pick(sampler, &now->lists, &pick);
+    frit_sampler_set_position(sampler, position);
+    const size_t n_bytes = (size_t)now->lists.n_biases * sizeof *now->lists.biases;
+    return status == FRIT_OK && memcmp(&pick, &ask->picks[0], sizeof pick) == 0 &&
+           (n_bytes == 0 || memcmp(now->lists.biases, ask->lists.biases, n_bytes) == 0);
+}
+
+bool frit_ahead_goes_on(frit_session *session, frit_sampler *sampler)
+{
+    const frit_engine *engine = session->engine;
+    return engine && !engine->in_step && engine->ahead == session && session->status == FRIT_OK &&
+           session->n_asks == 1 && suits(sampler) && sampler->n_vocab == engine->hp.n_vocab &&
+           picks_the_same(session, sampler);
+}
+
+// ------------------------------------------------------------------------------- running
+
+// Submits a step of what is queued, with a pick after it. False: nothing was submitted.
+static bool submit(frit_session *session, frit_sampler *sampler)
+{
+    frit_engine *engine = session->engine;
+    uint64_t step = 0;
+    if (frit_session_pick(session, sampler, NULL) != FRIT_OK) return false;
+    if (frit_engine_submit(engine, &step, NULL) == FRIT_OK && step > 0) {
+        engine->flights[step % FRIT_MAX_FLIGHTS].is_ahead = true;
+        return true;
+    }
+    if (session->n_asks > 0) session->n_asks--;
+    return false;
+}
+
+void frit_ahead_begin(frit_session *session, frit_sampler *sampler)
+{
+    const bool is_ready = session->n_asks == 0 && session->n_flying == 0 && session->wants_logits &&
+                          session->n_tokens == session->n_done + 1;
+    if (is_ready && may_run(session, sampler) && submit(session, sampler)) session->engine->ahead = session;
+}
+
+static bool submit_next(frit_session *session, frit_sampler *sampler)
+{
+    if (frit_session_push_picked(session) != FRIT_OK) return false;
+    if (submit(session, sampler)) return true;
+    session->n_tokens--;
+    return false;
+}
+
+// The token that is not needed, whatever became of its step; the session's status stays.
+static void forget_last(frit_session *session)
+{
+    const frit_status status = session->status;
+    frit_session_truncate(session, session->n_tokens - 1);
+    session->status = status;
+}
+
+static frit_status land(frit_session *session)
+{
+    frit_engine *engine = session->engine;
+    const frit_ask *ask = &session->asks[0];
+    while (session->n_asks > 0 && ask->n_run < ask->n && engine->n_landed < engine->n_submitted)
+        FRIT_TRY(frit_flight_land(engine));
+    return frit_session_status(session);
+}
+
+frit_status frit_ahead_next(frit_session *session, frit_sampler *sampler, frit_token *token)
+{
+    frit_engine *engine = session->engine;
+    frit_picked picked;
+    engine->ahead = NULL;
+    const bool goes_on = may_run(session, sampler) && submit_next(session, sampler);
+    frit_status status = land(session);
+    if (status == FRIT_OK) status = frit_session_picked(session, &picked);
+    if (status == FRIT_OK && !goes_on) status = frit_session_push(session, &picked.token, 1, NULL);
+    if (status != FRIT_OK) {
+        if (goes_on) forget_last(session);
+        frit_session_drop_asks(session);
+        return status;
+    }
+    *token = picked.token;
+    engine->ahead = goes_on ? session : NULL;
+    FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens + session->shift.n_dropped - 1));
+    return frit_sampler_accept(sampler, picked.token);
+}
+
+// ------------------------------------------------------------------------------- back
+
+void frit_engine_take_back(frit_engine *engine)
+{
+    frit_session *session = engine->ahead;
+    if (!session) return;
+    engine->ahead = NULL;
+    frit_flight_land_all(engine);   // if the step fails, the token is queued again
+    if (session->status != FRIT_OK) return;
+    const frit_token last = session->tokens[session->n_tokens - 1];
+    if (frit_session_truncate(session, session->n_tokens - 1) == FRIT_OK) frit_session_push(session, &last, 1, NULL);
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT
+// Embeddings: items run as sessions of their own, many in one step; what they give is pooled row by row.
+//
+// Where only one row counts, the others ask for no result, so that the last layer is spared most of its work.
+#include "base/option.h"
+#include "engine/engine.h"
+#include "engine/session/classifier.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_RUNNING = 64 };   // items at a time
+
+const char *const frit_pooling_names[FRIT_POOLING_COUNT] = {"none", "mean", "cls", "last", "rank"};
+
+typedef enum scaling { SCALING_L2, SCALING_L1, SCALING_MAX, SCALING_NONE, SCALING_COUNT } scaling;
+static const char *const scaling_names[SCALING_COUNT] = {"l2", "l1", "max", "none"};
+
+// clang-format off
+#define ROW(field, ...) FRIT_OPTION(frit_embed_options, field, __VA_ARGS__)
+static const frit_option rows[] = {
+    ROW(pooling, .name = "pooling", .type = FRIT_OPTION_CHOICE, .choices = "none|mean|cls|last|rank", .metavar = "KIND",
+        .help = "how tokens' vectors become one; by default what the model's files say; none: one for each token"),
+    ROW(normalize, .name = "normalize", .type = FRIT_OPTION_CHOICE, .choices = "l2|l1|max|none", .metavar = "KIND",
+        .help = "make vectors comparable: length 1 (the default, but for scores), sum 1 or largest number 1"),
+    ROW(n_dims, .name = "dims", .type = FRIT_OPTION_INT, .min = 0, .max = 1 << 20, .metavar = "N",
+        .help = "keep the first N numbers of each vector, for models that were trained for it; 0: all"),
+};
+// clang-format on
+
+const frit_option *frit_embed_option_rows(size_t *n_rows)
+{
+    FRIT_REQUIRE_OR(NULL, n_rows);
+    *n_rows = FRIT_COUNT(rows);
+    return rows;
+}
+
+frit_pooling frit_model_pooling(const frit_model *model)
+{
+    if (model->hp.pooling >= 0 && model->hp.pooling < FRIT_POOLING_COUNT) return (frit_pooling)model->hp.pooling;
+    const frit_arch *arch = model->arch;
+    return arch && (arch->is_encoder || arch->is_encoder_decoder) ? FRIT_POOLING_MEAN : FRIT_POOLING_LAST;
+}
+
+typedef struct embedding embedding;
+
+typedef struct running {   // an item that runs
+    embedding *owner;
+    frit_session *session;
+    size_t item, n_tokens, n_seen;
+    bool busy;
+    double *sum;     // [n_embd]
+    float *values;   // [n_embd]
+} running;
+
+struct embedding {
+    frit_engine *engine;
+    bool encodes;                    // an encoder-decoder: items are sources
+    frit_pooling pooling, of_rows;   // of_rows: what a head reads; else the same
+    scaling scaling;
+    frit_head head;
+    size_t n_embd, width, n_out;   // of a hidden state, of what is pooled, of what is handed out
+    frit_embed_fn row;
+    void *row_ctx;
+    running running[MAX_RUNNING];
+    size_t n_running;   // that have been made
+    float *scores, *scratch;
+};
+
+// ------------------------------------------------------------------------------- options
+
+static frit_status find_name(const char *what, const char *name, const char *const *names, int n, int *out)
+{
+    for (*out = 0; *out < n; ++*out)
+        if (strcmp(names[*out], name) == 0) return FRIT_OK;
+    frit_buf all = {0};
+    for (int i = 0; i < n; i++) frit_buf_printf(&all, "%s%s", i == 0 ? "" : i == n - 1 ? " or " : ", ", names[i]);
+    const frit_status status =
+        frit_fail(FRIT_E_INVALID, "%s is '%.40s', expected %s", what, name, all.failed ? "another name" : all.data);
+    frit_buf_free(&all);
+    return status;
+}
+
+static frit_status choose(embedding *e, const frit_model *model, const frit_embed_options *options)
+{
+    int pooling = (int)frit_model_pooling(model), chosen;
+    if (options->pooling)
+        FRIT_TRY(find_name("pooling", options->pooling, frit_pooling_names, FRIT_POOLING_COUNT, &pooling));
+    chosen = pooling == FRIT_POOLING_RANK ? SCALING_NONE : SCALING_L2;
+    if (options->normalize) FRIT_TRY(find_name("normalize", options->normalize, scaling_names, SCALING_COUNT, &chosen));
+    e->pooling = e->of_rows = (frit_pooling)pooling;
+    e->scaling = (scaling)chosen;
+    e->n_embd = e->width = (size_t)model->hp.n_embd;
+    if (e->pooling == FRIT_POOLING_RANK) {
+        FRIT_TRY(frit_head_find(&e->head, model));
+        e->width = (size_t)e->head.n_scores;
+        e->of_rows = !model->arch->is_encoder     ? FRIT_POOLING_LAST
+                     : model->arch->ranks_by_mean ? FRIT_POOLING_MEAN
+                                                  : FRIT_POOLING_CLS;
+    }
+    if (options->n_dims < 0 || (size_t)options->n_dims > e->width)
+        return frit_fail(FRIT_E_INVALID, "%d numbers of each vector are asked for, this model's have %zu",
+                         (int)options->n_dims, e->width);
+    e->n_out = options->n_dims > 0 ? (size_t)options->n_dims : e->width;
+    return FRIT_OK;
+}
+
+frit_status frit_embed_width(const frit_model *model, const frit_embed_options *options, size_t *n)
+{
+    FRIT_REQUIRE(n);
+    FRIT_REQUIRE(model);
+    FRIT_REQUIRE_UNUSED(options);
+    static const frit_embed_options defaults;
+    embedding *e = calloc(1, sizeof *e);
+    if (!e) return frit_fail_memory(sizeof *e, "embeddings");
+    frit_status status = choose(e, model, options ? options : &defaults);
+    if (status == FRIT_OK) *n = e->n_out;
+    free(e);
+    return status;
+}
+
+// ------------------------------------------------------------------------------- results
+
+static void scale(float *x, size_t n, scaling kind)
+{
+    double size = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double magnitude = fabs((double)x[i]);
+        if (kind == SCALING_L2) size += magnitude * magnitude;
+        if (kind == SCALING_L1) size += magnitude;
+        if (kind == SCALING_MAX) size = fmax(size, magnitude);
+    }
+    if (kind == SCALING_L2) size = sqrt(size);
+    for (size_t i = 0; i < n && kind != SCALING_NONE; i++) x[i] = size > 0 ? (float)(x[i] / size) : 0;
+}
+
+static void hand_out(embedding *e, size_t item, size_t i, float *values)
+{
+    scale(values, e->n_out, e->scaling);
+    e->row(e->row_ctx, item, i, values, e->n_out);
+}
+
+static void take_row(void *ctx, size_t i, const float *values, size_t n)
+{
+    running *r = ctx;
+    embedding *e = r->owner;
+    if (e->encodes && e->of_rows == FRIT_POOLING_LAST && i + 1 != r->n_tokens) return;
+    if (e->encodes && e->of_rows == FRIT_POOLING_CLS && i != 0) return;
+    r->n_seen++;
+    if (e->of_rows == FRIT_POOLING_MEAN) {
+        for (size_t k = 0; k < n; k++) r->sum[k] += values[k];
+        return;
+    }
+    memcpy(r->values, values, n * sizeof *values);
+    if (e->pooling == FRIT_POOLING_NONE) hand_out(e, r->item, i, r->values);
+}
+
+static frit_status finish(running *r)
+{
+    embedding *e = r->owner;
+    for (size_t k = 0; e->of_rows == FRIT_POOLING_MEAN && k < e->n_embd; k++)
+        r->values[k] = (float)(r->sum[k] / (double)r->n_seen);
+    float *values = r->values;
+    if (e->pooling == FRIT_POOLING_RANK) {
+        FRIT_TRY(frit_head_run(&e->head, r->values, e->scores, e->scratch));
+        values = e->scores;
+    }
+    if (e->pooling != FRIT_POOLING_NONE) hand_out(e, r->item, 0, values);
+    r->busy = false;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- running
+
+// Only rows that count ask for hidden states.
+static frit_status push(running *r, const frit_token *tokens)
+{
+    const frit_pooling of_rows = r->owner->of_rows;
+    const size_t n = r->n_tokens, first = of_rows == FRIT_POOLING_LAST ? n - 1 : 0;
+    const size_t end = of_rows == FRIT_POOLING_CLS ? 1 : n;
+    const frit_push_options wanted = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = take_row, .row_ctx = r},
+                            none = {.output = FRIT_OUTPUT_NONE};
+    if (r->owner->encodes) return frit_session_encode(r->session, tokens, n, &wanted);
+    FRIT_TRY(frit_session_push(r->session, tokens, first, &none));
+    FRIT_TRY(frit_session_push(r->session, tokens + first, end - first, &wanted));
+    return frit_session_push(r->session, tokens + end, n - end, &none);
+}
+
+static frit_status make_running(embedding *e, running **out)
+{
+    for (size_t i = 0; i < e->n_running; i++) {
+        *out = &e->running[i];
+        if (!e->running[i].busy) return FRIT_OK;
+    }
+    *out = NULL;
+    if (e->n_running == MAX_RUNNING) return FRIT_OK;
+    running *r = &e->running[e->n_running];
+    *r = (running){.owner = e, .sum = calloc(e->n_embd, sizeof *r->sum), .values = calloc(e->n_embd, sizeof(float))};
+    frit_status status = r->sum && r->values ? frit_session_new(&r->session, e->engine)
+                                             : frit_fail_memory(e->n_embd * sizeof *r->sum, "an embedding");
+    if (status != FRIT_OK) {
+        free(r->sum);
+        free(r->values);
+        return status;
+    }
+    frit_prefix_leave(r->session);   // the texts may be anybody's, and most of their tokens have results
+    e->n_running++;
+    *out = r;
+    return FRIT_OK;
+}
+
+static frit_status start_tokens(running *r, size_t i, const frit_token *tokens, size_t n)
+{
+    const frit_engine *engine = r->owner->engine;
+    if (n == 0) return frit_fail(FRIT_E_INVALID, "item %zu has no tokens", i);
+    if (n > (size_t)engine->n_ctx)
+        return frit_fail(FRIT_E_INVALID, "item %zu has %zu tokens, the context is %d", i, n, (int)engine->n_ctx);
+    r->item = i;
+    r->n_tokens = n;
+    r->n_seen = 0;
+    memset(r->sum, 0, r->owner->n_embd * sizeof *r->sum);
+    frit_status status = push(r, tokens);
+    r->busy = status == FRIT_OK;
+    if (status != FRIT_OK) {
+        frit_session_truncate(r->session, 0);
+        frit_session_drop_source(r->session);
+    }
+    return status;
+}
+
+static frit_status start(running *r, size_t i, const frit_embed_item *item)
+{
+    if (item->tokens) return start_tokens(r, i, item->tokens, item->n_tokens);
+    const frit_model *model = r->owner->engine->model;
+    frit_token *tokens = NULL;
+    size_t n = 0, capacity = item->n_bytes / 2 + 16;
+    frit_status status = FRIT_E_LIMIT;
+    for (int pass = 0; pass < 2 && status == FRIT_E_LIMIT; pass++) {
+        free(tokens);
+        tokens = malloc(capacity * sizeof *tokens);
+        if (!tokens) return frit_fail_memory(capacity * sizeof *tokens, "tokens");
+        status = frit_tokenize(model, item->text, item->n_bytes, FRIT_TEXT_SPECIAL, tokens, capacity, &n);
+        capacity = n + 1;
+    }
+    if (status == FRIT_E_LIMIT) status = frit_fail(FRIT_E_INVALID, "item %zu: %s", i, frit_error());
+    if (status == FRIT_OK) status = start_tokens(r, i, tokens, n);
+    free(tokens);
+    return status;
+}
+
+static size_t count_busy(const embedding *e, size_t *n_rows)
+{
+    size_t n = 0;
+    *n_rows = 0;
+    for (size_t i = 0; i < e->n_running; i++) {
+        n += e->running[i].busy;
+        if (e->running[i].busy) *n_rows += frit_session_pending(e->running[i].session);
+    }
+    return n;
+}
+
+// Starts items until the next step is full, or the cache, which FRIT_E_LIMIT says.
+static frit_status start_some(embedding *e, const frit_embed_item *items, size_t n_items, size_t *next)
+{
+    while (*next < n_items) {
+        size_t n_rows;
+        running *r;
+        const size_t n_busy = count_busy(e, &n_rows);
+        if (n_busy > 0 && n_rows >= (size_t)e->engine->n_batch) return FRIT_OK;
+        FRIT_TRY(make_running(e, &r));
+        if (!r) return FRIT_OK;
+        frit_status status = start(r, *next, &items[*next]);
+        if (status == FRIT_E_LIMIT && n_busy > 0) return FRIT_OK;
+        FRIT_TRY(status);
+        ++*next;
+    }
+    return FRIT_OK;
+}
+
+static frit_status run_all(embedding *e, const frit_embed_item *items, size_t n_items)
+{
+    size_t next = 0, n_rows;
+    for (;;) {
+        FRIT_TRY(start_some(e, items, n_items, &next));
+        if (count_busy(e, &n_rows) == 0) return FRIT_OK;
+        FRIT_TRY(frit_engine_step(e->engine, NULL));
+        for (size_t i = 0; i < e->n_running; i++) {
+            running *r = &e->running[i];
+            if (!r->busy || frit_session_pending(r->session) > 0) continue;
+            FRIT_TRY(frit_session_status(r->session));
+            FRIT_TRY(finish(r));
+            FRIT_TRY(frit_session_truncate(r->session, 0));
+            frit_session_drop_source(r->session);
+        }
+    }
+}
+
+frit_status frit_embed_texts(frit_engine *engine, const frit_embed_item *items, size_t n_items,
+                             const frit_embed_options *options, frit_embed_fn row, void *row_ctx)
+{
+    FRIT_REQUIRE(engine);
+    FRIT_REQUIRE_ITEMS(items, n_items);
+    FRIT_REQUIRE(row);
+    FRIT_REQUIRE_UNUSED(options);
+    FRIT_REQUIRE_UNUSED_ITEMS(items, n_items);
+    static const frit_embed_options defaults;
+    if (engine->in_step) return frit_fail(FRIT_E_INVALID, "texts cannot be embedded from within a row function");
+    embedding *e = calloc(1, sizeof *e);
+    if (!e) return frit_fail_memory(sizeof *e, "embeddings");
+    e->engine = engine;
+    e->encodes = engine->model->arch->is_encoder_decoder;
+    e->row = row;
+    e->row_ctx = row_ctx;
+    frit_status status = choose(e, engine->model, options ? options : &defaults);
+    if (status == FRIT_OK && e->pooling == FRIT_POOLING_RANK) {
+        const size_t n_scores = e->width, n_hidden = (size_t)e->head.n_hidden, n = e->n_embd + n_hidden + n_scores;
+        e->scores = calloc(n, sizeof *e->scores);
+        e->scratch = calloc(n + n_hidden, sizeof *e->scratch);
+        if (!e->scores || !e->scratch) status = frit_fail_memory(n * sizeof *e->scores, "a head's scratch");
+    }
+    if (status == FRIT_OK) status = run_all(e, items, n_items);
+    for (size_t i = 0; i < e->n_running; i++) {
+        frit_session_free(e->running[i].session);
+        free(e->running[i].sum);
+        free(e->running[i].values);
+    }
+    free(e->scores);
+    free(e->scratch);
+    free(e);
+    return status;
+}

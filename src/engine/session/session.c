@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: MIT
+// A session's timeline: pushing, forgetting, reading its logits.
+//
+//     tokens  [ done: in the cache ............ | queued ........ ]
+//              0                        n_done ^        n_tokens ^
+//
+// Forgetting takes pages off the end. A recurrent state, or a window whose pages were given back, can only go back to a
+// snapshot: what is kept of the tokens after that is queued again, and runs in the next steps without results, but for
+// the last token's logits. Where every token sees all others, all are queued again whenever there are more or fewer of
+// them.
+//
+// Snapshots are kept a little before the end of each push that is no single token, as what follows a prompt is what is
+// taken back: an answer that is tried again, and the marks that open it, which templates render otherwise once another
+// message follows.
+#include "engine/sched/ahead.h"
+#include "engine/speculate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SNAPSHOT_BEFORE = 16 };   // tokens at the end of a push
+
+frit_status frit_session_new(frit_session **out, frit_engine *engine)
+{
+    FRIT_REQUIRE(out);
+    *out = NULL;
+    FRIT_REQUIRE(engine);
+    if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a session cannot be made from within a row function");
+    frit_session *session = calloc(1, sizeof *session);
+    if (!session) return frit_fail_memory(sizeof *session, "a session");
+    size_t n_vocab = (size_t)engine->hp.n_vocab;
+    size_t n_sessions = 1;
+    for (const frit_session *s = engine->sessions; s; s = s->next) n_sessions++;
+    session->n_known = -1;
+    session->share.weight = 1;
+    session->tokens = calloc((size_t)engine->n_ctx, sizeof *session->tokens);
+    session->logits = calloc(n_vocab, sizeof *session->logits);
+    frit_status status =
+        session->tokens && session->logits
+            ? frit_kv_map_reserve(&engine->kv, &session->map, engine->n_ctx)
+            : frit_fail_memory((size_t)engine->n_ctx * sizeof(frit_token) + n_vocab * sizeof(float), "a session");
+    if (status == FRIT_OK) status = frit_step_reserve_tables(engine, n_sessions, (size_t)engine->adapters.n);
+    if (status != FRIT_OK) {
+        frit_session_free(session);
+        return status;
+    }
+    session->engine = engine;
+    status = frit_prefix_join(session);
+    if (status != FRIT_OK) {
+        session->engine = NULL;   // it is not among its sessions yet
+        frit_session_free(session);
+        return status;
+    }
+    frit_session **end = &engine->sessions;
+    while (*end) end = &(*end)->next;
+    *end = session;
+    *out = session;
+    return FRIT_OK;
+}
+
+void frit_session_free(frit_session *session)
+{
+    if (!session) return;
+    if (session->engine) {
+        session->n_queue = 0;   // its row functions are called no more
+        if (session->engine->ahead == session) session->engine->ahead = NULL;
+        frit_flight_land_all(session->engine);
+        frit_prefix_keep(session, true);
+        frit_prefix_leave(session);
+        frit_session **at = &session->engine->sessions;
+        while (*at != session) at = &(*at)->next;
+        *at = session->next;
+        frit_kv_release(&session->engine->kv, &session->map);
+        frit_kv_release_source(&session->engine->kv, &session->map);
+    }
+    frit_kv_map_free(&session->map);
+    free(session->source);
+    free(session->tokens);
+    frit_session_free_asks(session);
+    frit_speculation_free(session->speculation);
+    frit_hidden_end(session);
+    free(session->queue);
+    free(session->logits);
+    free(session->note);
+    free(session->scales);
+    free(session);
+}
+
+frit_status frit_session_check_usable(const frit_session *session)
+{
+    if (!session->engine) return frit_fail(FRIT_E_INVALID, "the session's engine was freed");
+    if (session->engine->in_step)
+        return frit_fail(FRIT_E_INVALID, "a session cannot be used from within a row function");
+    frit_engine_take_back(session->engine);
+    return FRIT_OK;
+}
+
+// What a step failed with stays with the step: its tokens are queued again.
+frit_status frit_session_settle(const frit_session *session)
+{
+    FRIT_TRY(frit_session_check_usable(session));
+    frit_flight_land_all(session->engine);
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- status
+
+frit_status frit_session_status(const frit_session *session)
+{
+    FRIT_REQUIRE(session);
+    if (session->status != FRIT_OK) frit_fail_say("%s", session->failure);
+    return session->status;
+}
+
+void frit_session_fail(frit_session *session, frit_status status)
+{
+    snprintf(session->failure, sizeof session->failure, "%s", frit_error());
+    session->status = status;
+    session->n_queue = 0;
+    session->logits_at = 0;
+    frit_session_drop_asks(session);
+    frit_prefix_distrust(session);
+}
+
+// ------------------------------------------------------------------------------- pushing
+
+static frit_status check_tokens(frit_session *session, const frit_token *tokens, size_t n)
+{
+    const frit_engine *engine = session->engine;
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= engine->hp.n_vocab)
+            return frit_fail(FRIT_E_INVALID, "token %zu of %zu is %d, this model's ids are 0 to %d", i, n, tokens[i],
+                             engine->hp.n_vocab - 1);
+    return frit_session_make_room(session, n);
+}
+
+void frit_session_run_again(frit_session *session)
+{
+    if (session->n_handed < session->n_done) session->n_handed = session->n_done;
+    frit_prefix_keep(session, true);
+    session->n_done = 0;
+    frit_extend_go_back(session);
+    frit_kv_release(&session->engine->kv, &session->map);
+}
+
+// Where all rows of a session run in one step: room for them, and only one kind of result.
+static frit_status prepare_whole(const frit_session *session, size_t n, frit_output output)
+{
+    const bool hidden = output == FRIT_OUTPUT_EMBEDDINGS;
+    for (size_t i = session->n_done; i < session->n_tokens && output != FRIT_OUTPUT_NONE; i++) {
+        const frit_result result = frit_session_result(session, i);
+        if (i + 1 == session->n_tokens && session->n_queue == 0)
+            break;   // logits after what was last, no longer wanted
+        if (result != FRIT_RESULT_NONE && (result == FRIT_RESULT_HIDDEN) != hidden)
+            return frit_fail(FRIT_E_INVALID, "tokens that wait want %s, and all must run in one step",
+                             hidden ? "logits" : "hidden states");
+    }
+    return frit_engine_grow(session->engine, session->n_tokens + n);
+}
+
+static frit_status reserve_item(frit_session *session)
+{
+    if (session->n_queue < session->queue_capacity) return FRIT_OK;
+    size_t capacity = session->queue_capacity ? 2 * session->queue_capacity : 4;
+    frit_queue_item *queue = realloc(session->queue, capacity * sizeof *queue);
+    if (!queue) return frit_fail_memory(capacity * sizeof *queue, "a queue of pushes");
+    session->queue = queue;
+    session->queue_capacity = capacity;
+    return FRIT_OK;
+}
+
+// At the beginning of a page.
+static void note_snapshot(frit_session *session, size_t n_tokens)
+{
+    const size_t end = session->n_tokens + n_tokens;
+    const size_t at = end > SNAPSHOT_BEFORE ? (end - SNAPSHOT_BEFORE) / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS : 0;
+    if (at > session->n_tokens) session->snapshot_at = at;
+}
+
+frit_status frit_session_push(frit_session *session, const frit_token *tokens, size_t n_tokens,
+                              const frit_push_options *options)
+{
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE_ITEMS(tokens, n_tokens);
+    FRIT_REQUIRE_UNUSED(options);
+    const frit_push_options chosen = options ? *options : (frit_push_options){0};
+    bool has_rows = chosen.output == FRIT_OUTPUT_ALL || chosen.output == FRIT_OUTPUT_EMBEDDINGS;
+    FRIT_TRY(frit_session_check_usable(session));
+    FRIT_TRY(frit_session_status(session));
+    if ((unsigned)chosen.output > FRIT_OUTPUT_EMBEDDINGS)
+        return frit_fail(FRIT_E_INVALID, "output %d does not exist", (int)chosen.output);
+    if (has_rows && !chosen.row)
+        return frit_fail(FRIT_E_INVALID, "a push with results for every token needs a row function");
+    const bool wants_logits = chosen.output == FRIT_OUTPUT_LAST || chosen.output == FRIT_OUTPUT_ALL;
+    if (wants_logits && session->engine->model->arch->is_encoder)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: an encoder has no logits: it gives embeddings and generates no text",
+                         session->engine->model->info.path);
+    if (n_tokens == 0) return FRIT_OK;
+    if (session->engine->model->arch->is_encoder_decoder && session->n_source == 0)
+        return frit_fail(FRIT_E_INVALID, "the decoder has no source to look at: frit_session_encode comes first");
+    FRIT_TRY(check_tokens(session, tokens, n_tokens));
+    const bool is_whole = session->engine->hp.is_bidirectional;
+    if (is_whole) FRIT_TRY(frit_session_settle(session));   // what ran runs again
+    if (is_whole) FRIT_TRY(prepare_whole(session, n_tokens, chosen.output));
+    if (has_rows) FRIT_TRY(reserve_item(session));
+    if (has_rows) session->queue[session->n_queue++] = (frit_queue_item){session->n_tokens, n_tokens, chosen};
+    note_snapshot(session, n_tokens);
+    memcpy(session->tokens + session->n_tokens, tokens, n_tokens * sizeof *tokens);
+    if (is_whole) frit_session_run_again(session);
+    session->n_tokens += n_tokens;
+    if (n_tokens > 1) session->n_forced = 0;
+    session->wants_logits = wants_logits;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- sources
+
+void frit_session_drop_source(frit_session *session)
+{
+    if (session->engine) frit_kv_release_source(&session->engine->kv, &session->map);
+    session->n_source = 0;
+    session->source_waits = false;
+}
+
+frit_status frit_session_set_source(frit_session *session, const void *tokens, size_t n)
+{
+    if (!session->source) session->source = calloc((size_t)session->engine->n_ctx, sizeof *session->source);
+    if (!session->source) return frit_fail_memory((size_t)session->engine->n_ctx * sizeof(frit_token), "a source");
+    memcpy(session->source, tokens, n * sizeof *session->source);
+    session->n_source = n;
+    session->source_waits = true;
+    session->source_options = (frit_push_options){.output = FRIT_OUTPUT_NONE};
+    return FRIT_OK;
+}
+
+static frit_status check_source(const frit_session *session, const frit_token *tokens, size_t n,
+                                const frit_push_options *options)
+{
+    const frit_engine *engine = session->engine;
+    if (!engine->model->arch->is_encoder_decoder)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: only encoder-decoders have a source to encode",
+                         engine->model->info.path);
+    if (options->output == FRIT_OUTPUT_ALL)
+        return frit_fail(FRIT_E_INVALID, "an encoder has no logits: sources give hidden states or nothing");
+    if (options->output == FRIT_OUTPUT_EMBEDDINGS && !options->row)
+        return frit_fail(FRIT_E_INVALID, "a source with results for every token needs a row function");
+    if (n == 0) return frit_fail(FRIT_E_INVALID, "a source of no tokens cannot be encoded");
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= engine->hp.n_vocab)
+            return frit_fail(FRIT_E_INVALID, "token %zu of %zu is %d, this model's ids are 0 to %d", i, n, tokens[i],
+                             engine->hp.n_vocab - 1);
+    if (n > (size_t)engine->n_ctx)
+        return frit_fail(FRIT_E_LIMIT, "a source of %zu tokens is longer than the context of %d", n, engine->n_ctx);
+    return FRIT_OK;
+}
+
+frit_status frit_session_encode(frit_session *session, const frit_token *tokens, size_t n_tokens,
+                                const frit_push_options *options)
+{
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE_ITEMS(tokens, n_tokens);
+    FRIT_REQUIRE_UNUSED(options);
+    const frit_push_options chosen = options ? *options : (frit_push_options){.output = FRIT_OUTPUT_NONE};
+    FRIT_TRY(frit_session_settle(session));
+    FRIT_TRY(check_source(session, tokens, n_tokens, &chosen));
+    FRIT_TRY(frit_engine_grow(session->engine, n_tokens));   // before anything is forgotten
+    FRIT_TRY(frit_session_truncate(session, 0));
+    frit_session_drop_source(session);
+    FRIT_TRY(frit_session_set_source(session, tokens, n_tokens));
+    session->source_options = chosen;
+    return FRIT_OK;
+}
+
+// ------------------------------------------------------------------------------- results
+
+frit_result frit_session_result(const frit_session *session, size_t i)
+{
+    for (size_t q = 0; q < session->n_queue && i >= session->n_handed; q++) {
+        const frit_queue_item *item = &session->queue[q];
+        if (i - item->first < item->n)   // wraps around for tokens before the item
+            return item->options.output == FRIT_OUTPUT_ALL ? FRIT_RESULT_LOGITS : FRIT_RESULT_HIDDEN;
+    }
+    const bool wanted = (i + 1 == session->n_tokens && session->wants_logits) || frit_session_ask_after(session, i);
+    return wanted ? FRIT_RESULT_LOGITS : FRIT_RESULT_NONE;
+}
+
+// Sets n_done to after how many tokens the cache can go back, having gone there. Where that fails, everything runs
+// again.
+static frit_status go_back(frit_session *session, size_t n_keep)
+{
+    frit_engine *engine = session->engine;
+    int32_t n_done = (int32_t)session->n_done;
+    if (engine->hp.is_bidirectional && n_keep < session->n_done) n_keep = 0;
+    n_keep = frit_extend_kept(session, n_keep);
+    const frit_status status = frit_kv_truncate(&engine->kv, &session->map, (int32_t)n_keep, &n_done);
+    session->n_done = (size_t)n_done;
+    frit_extend_go_back(session);
+    return status;
+}
+
+frit_status frit_session_truncate(frit_session *session, size_t n_keep)
+{
+    FRIT_REQUIRE(session);
+    FRIT_TRY(frit_session_settle(session));
+    if (n_keep > session->n_tokens)
+        return frit_fail(FRIT_E_INVALID, "a session of %zu tokens cannot be truncated to %zu", session->n_tokens,
+                         n_keep);
+    if (!frit_session_knows(session, n_keep))
+        return frit_fail(FRIT_E_INVALID, "the first %zu tokens cannot be kept: the last of them is not known yet",
+                         n_keep);
+    frit_prefix_keep(session, n_keep == 0);
+    session->status = FRIT_OK;
+    frit_session_drop_asks(session);
+    if (n_keep == 0) session->shift.n_dropped = 0;
+    if (n_keep == session->n_tokens) return FRIT_OK;
+    session->n_tokens = n_keep;
+    if (session->n_long > n_keep) session->n_long = n_keep;
+    session->n_known = -1;
+    if (session->n_handed < session->n_done) session->n_handed = session->n_done;
+    if (session->n_handed > n_keep) session->n_handed = n_keep;
+    const frit_status status = go_back(session, n_keep);
+    while (session->n_queue > 0 && session->queue[session->n_queue - 1].first >= n_keep) session->n_queue--;
+    if (session->n_queue > 0) {
+        frit_queue_item *last = &session->queue[session->n_queue - 1];
+        if (last->n > n_keep - last->first) last->n = n_keep - last->first;
+    }
+    session->wants_logits = !session->engine->model->arch->is_encoder;   // after what is still queued, if anything
+    if (session->n_cached > n_keep) session->n_cached = n_keep;
+    if (session->logits_at > n_keep) session->logits_at = 0;
+    if (session->snapshot_at > n_keep) session->snapshot_at = 0;
+    return status;
+}
+
+size_t frit_session_pending(const frit_session *session)
+{
+    FRIT_REQUIRE_OR(0, session);
+    if (session->status != FRIT_OK) return 0;
+    const bool is_ahead = session->engine && session->engine->ahead == session;
+    if (is_ahead && session->n_flying == 0 && session->n_done == session->n_tokens) return 1;   // it will be taken back
+    return session->n_tokens - session->n_done + session->n_flying + (session->source_waits ? session->n_source : 0);
+}
+
+size_t frit_session_length(const frit_session *session)
+{
+    FRIT_REQUIRE_OR(0, session);
+    return session->n_tokens;
+}
+
+const frit_token *frit_session_tokens(const frit_session *session)
+{
+    FRIT_REQUIRE_OR(NULL, session);
+    return session->tokens;
+}
+
+const frit_token *frit_session_source(const frit_session *session, size_t *n_tokens)
+{
+    FRIT_REQUIRE_OR(NULL, n_tokens);
+    *n_tokens = 0;
+    FRIT_REQUIRE_OR(NULL, session);
+    *n_tokens = session->n_source;
+    return session->n_source > 0 ? session->source : NULL;
+}
+
+const float *frit_session_logits(const frit_session *session)
+{
+    FRIT_REQUIRE_OR(NULL, session);
+    const bool there = session->logits_at > 0 && session->logits_at == session->n_tokens &&
+                       session->n_done == session->n_tokens && session->n_flying == 0;
+    return there ? session->logits : NULL;
+}
+
+static bool is_full(const frit_session *session)
+{
+    return session->n_tokens == (size_t)session->engine->n_ctx && !session->shift.on;
+}
+
+// Asks for the token in the step that runs the last one, where it is queued and the sampler is of this kind.
+static bool ask(frit_session *session, frit_sampler *sampler)
+{
+    const size_t n = session->n_tokens;
+    return frit_session_pending(session) > 0 && sampler->is_pick && session->wants_logits && !is_full(session) &&
+           session->n_asks == 0 && n > session->n_done && frit_session_pick(session, sampler, NULL) == FRIT_OK;
+}
+
+static frit_status run_pending(frit_session *session)
+{
+    while (frit_session_pending(session) > 0) {
+        int32_t n_rows;
+        FRIT_TRY(frit_engine_step(session->engine, &n_rows));
+        if (n_rows == 0) return frit_fail(FRIT_E_INTERNAL, "the session's tokens find no room in a step");
+    }
+    return frit_session_status(session);
+}
+
+static frit_status sample(frit_session *session, frit_sampler *sampler, frit_token *token)
+{
+    const float *logits = frit_session_logits(session);
+    if (!logits)
+        return frit_fail(FRIT_E_INVALID, session->n_tokens > 0 ? "the last push asked for no logits to sample from"
+                                                               : "the session is empty: push a token first");
+    if (sampler->n_vocab != session->engine->hp.n_vocab)
+        return frit_fail(FRIT_E_INVALID, "the sampler is for %d tokens, the model has %d", sampler->n_vocab,
+                         session->engine->hp.n_vocab);
+    if (is_full(session)) return frit_fail(FRIT_E_LIMIT, "the context of %d tokens is full", session->engine->n_ctx);
+    FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens + session->shift.n_dropped));
+    return frit_sampler_sample(sampler, logits, token);
+}
+
+static frit_status accept_last(const frit_session *session, frit_sampler *sampler, frit_token token)
+{
+    FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens + session->shift.n_dropped - 1));
+    return frit_sampler_accept(sampler, token);
+}
+
+frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit_token *token)
+{
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE(sampler);
+    FRIT_REQUIRE(token);
+    if (frit_ahead_goes_on(session, sampler)) return frit_ahead_next(session, sampler, token);
+    FRIT_TRY(frit_session_settle(session));
+    frit_picked picked = {0};
+    frit_token forced;
+    FRIT_TRY(frit_session_push_forced(session, sampler, &forced));
+    if (forced >= 0) {
+        *token = forced;
+        return accept_last(session, sampler, forced);
+    }
+    const bool asked = ask(session, sampler);
+    frit_status status = run_pending(session);
+    if (asked && status != FRIT_OK) frit_session_drop_asks(session);
+    FRIT_TRY(status);
+    if (asked)
+        FRIT_TRY(frit_session_picked(session, &picked));
+    else
+        FRIT_TRY(sample(session, sampler, &picked.token));
+    FRIT_TRY(frit_session_push(session, &picked.token, 1, NULL));
+    *token = picked.token;
+    FRIT_TRY(accept_last(session, sampler, picked.token));
+    frit_ahead_begin(session, sampler);
+    return FRIT_OK;
+}

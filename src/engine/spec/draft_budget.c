@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// What draft models may cost. Whether drafts pay is expected from times of steps that were measured apart; here is
+// counted what rounds of drafts took in fact. Where that is more than they saved, rounds wait until the steps without
+// drafts have taken so long that the loss is a small part of it.
+#include "engine/sched/schedule.h"
+
+enum { MEMORY = 50 };   // drafts of a class that its average remembers
+
+static const double share = 0.005;   // of the time of steps
+// In steps without drafts. All that drafts cost and did not save ends at first_of_all and the share: 1.2 steps of 60
+// (docs/log/speculation.md). Rounds alone have less at first, and keep less of what drafts saved, so that they end
+// soon where drafts become useless; what was saved may pay for a long text in the draft model, once.
+static const double first = 0.5, first_of_all = 0.9, most = 20, most_of_all = 200;
+static const double longest = 3;   // times what was expected: others had the processor, it says little
+
+static double least_of(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+void frit_draft_budget_note(frit_draft_budget *budget, const frit_draft_round *round)
+{
+    const double step = round->without_ns;
+    if (step <= 0) return;
+    if (!budget->is_open) budget->round_ns = first * step, budget->all_ns = first_of_all * step;
+    budget->is_open = true;
+    const double saved = round->n_seqs > 0 ? step * round->n_right / round->n_seqs : 0;
+    const double longer = round->n_drafts > 0 && round->step_ns > 0 ? round->step_ns - step : 0;
+    const double expected = round->expected_ns > 0 ? round->expected_ns : step;
+    const double spent = least_of(round->draft_ns + longer, longest * expected);
+    const double gained = share * step + saved - spent;
+    budget->round_ns = least_of(budget->round_ns + gained, most * step);
+    budget->all_ns = least_of(budget->all_ns + gained - round->follow_ns, most_of_all * step);
+}
+
+bool frit_draft_budget_bears(const frit_draft_budget *budget, double loss_ns, double follow_ns)
+{
+    return budget->round_ns > loss_ns && budget->all_ns > loss_ns + follow_ns;
+}
+
+double frit_draft_rate(const frit_draft_rates *own, const frit_draft_rates *all, int c)
+{
+    static const double expected[FRIT_DRAFT_CLASSES] = {0.3, 0.45, 0.6, 0.75, 0.9};   // before anything is known
+    enum { WEIGHT = 2, WEIGHT_OF_ALL = 6 };
+    const double known = (all->n_right[c] + WEIGHT * expected[c]) / (all->n_tried[c] + WEIGHT);
+    return (own->n_right[c] + WEIGHT_OF_ALL * known) / (own->n_tried[c] + WEIGHT_OF_ALL);
+}
+
+void frit_draft_rates_learn(frit_draft_rates *rates, int c, bool right)
+{
+    rates->n_tried[c] += 1 - rates->n_tried[c] / MEMORY;
+    rates->n_right[c] += (right ? 1 : 0) - rates->n_right[c] / MEMORY;
+}
