@@ -7,7 +7,7 @@
 // threads there are. Plans of other engines know nothing of it.
 #pragma once
 #include "convert/importance.h"
-#include "engine/covariance.h"
+#include "quantize/covariance.h"
 #include "engine/place/plans.h"
 
 // What a matrix reads in a plan.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Files of a size: that they have it, that they are the same whatever the number of threads, and what is refused.
-#include "allocate/allocate.h"
+#include "quantize/type_choice.h"
 #include "format/checkpoint.h"
 #include "frit_tools.h"
 #include "support/support.h"

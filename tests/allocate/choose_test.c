@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The choice of types for a number of bytes, against all choices there are.
-#include "allocate/allocate.h"
+#include "quantize/type_choice.h"
 #include "base/rng.h"
 #include "support/support.h"
 

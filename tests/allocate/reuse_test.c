@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tensors that are taken from an earlier file: the bytes are those of encoding them, and what differs is encoded.
-#include "allocate/allocate.h"
+#include "quantize/type_choice.h"
 #include "format/checkpoint.h"
 #include "format/gguf.h"
 #include "frit_tools.h"

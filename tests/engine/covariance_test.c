@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Covariance: sums of x x^T over the rows that matrices read.
-#include "engine/covariance.h"
+#include "quantize/covariance.h"
 #include "convert/importance.h"
 #include "support/support.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rounding eight numbers to rows of a grid: what is found is allowed, costs what is said, and is near the best of all.
-#include "engine/refine_eight.h"
+#include "quantize/refine_eight.h"
 #include "base/rng.h"
 #include "quant/levels.h"
 #include "support/support.h"

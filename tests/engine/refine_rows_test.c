@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rounding with the covariance of inputs: factors, and what it gains.
-#include "engine/refine_rows.h"
+#include "quantize/refine_rows.h"
 #include "base/rng.h"
 #include "support/support.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Refining that is stopped: the next run goes on, to the same bytes.
-#include "engine/refine_state.h"
+#include "quantize/refine_state.h"
 #include "base/rng.h"
-#include "engine/refine.h"
+#include "quantize/refine.h"
 #include "frit_tools.h"
 #include "support/support.h"
 #include "support/tiny_model.h"

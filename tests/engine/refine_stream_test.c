@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Layers that run alone, with what the ones before left, leave what they leave in one step, in all architectures where
 // layers read nothing else.
-#include "engine/refine_stream.h"
+#include "quantize/refine_stream.h"
 #include "support/support.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Refining a quantized file: results come nearer to the model's, and nothing else of the file changes.
-#include "engine/refine.h"
-#include "engine/refine_file.h"
+#include "quantize/refine.h"
+#include "quantize/refine_file.h"
 #include "format/checkpoint.h"
 #include "frit_tools.h"
 #include "support/support.h"

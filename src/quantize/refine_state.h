@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/refine_state.h: what refining has done, in a file beside its target, so that a run that is stopped or killed
+// quantize/refine_state.h: what refining has done, in a file beside its target, so that a run that is stopped or killed
 // goes on.
 //
 // TARGET.refine.part is a key, which everything follows from that refining reads, and a record for each group of

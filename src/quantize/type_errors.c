@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The error that each type makes in a matrix's output, weighed by what the matrix reads. Some rows of each matrix stand
 // for all: what counts are ratios.
-#include "allocate/allocate.h"
+#include "quantize/type_choice.h"
 #include "format/rows.h"
 
 #include <stdlib.h>

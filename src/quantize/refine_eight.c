@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rounding eight numbers to rows of a grid.
-#include "engine/refine_eight.h"
+#include "quantize/refine_eight.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The text to measure with, in windows that begin with BOS; running them, and the importance of columns.
-#include "allocate/allocate.h"
+#include "quantize/type_choice.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Sums of x x^T over the rows that matrices read.
-#include "engine/covariance.h"
+#include "quantize/covariance.h"
 #include "backend/cpu/memory.h"
 #include "base/time.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The KL divergence of a quantized file's predictions from the model's, over some windows of a text.
-#include "engine/refine_stream.h"
+#include "quantize/refine_stream.h"
 #include "sample/divergence.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/refine_rows.h: rounding a matrix with the whole covariance of its inputs, in its type and with its scales.
+// quantize/refine_rows.h: rounding a matrix with the whole covariance of its inputs, in its type and with its scales.
 //
 // An encoder with importance rounds each number to the nearest level: errors in two columns count by themselves. But
 // where inputs belong together, the error of one column can take back that of another. For a row with the error e
@@ -19,12 +19,12 @@
 // Rows do not depend on each other, so results do not depend on the number of threads.
 #pragma once
 #include "base/thread.h"
-#include "engine/dense.h"
+#include "quantize/dense.h"
 #include "quant/block_format.h"
 
 enum { FRIT_REFINE_TILES_FROM = 1024 };
 
-// The matrices in tiles of bfloat16 (engine/dense.h), where the processor has these and rows are long: what rows are
+// The matrices in tiles of bfloat16 (quantize/dense.h), where the processor has these and rows are long: what rows are
 // multiplied by, but for the factor. NULL: not in tiles.
 typedef struct frit_refine_tiles {
     uint8_t *sums, *cross, *held, *held_cross;

@@ -6,14 +6,14 @@
 // is held out. Matrices that read the same are refined together, and then the layer runs again for its next ones: what
 // takes back errors must know those that will be there. The output matrix comes last. One that the model shares with
 // its token embeddings stays: those have been read.
-#include "engine/refine.h"
+#include "quantize/refine.h"
 #include "backend/cpu/memory.h"
 #include "base/file.h"
 #include "base/time.h"
-#include "engine/refine_file.h"
-#include "engine/refine_rows.h"
-#include "engine/refine_state.h"
-#include "engine/refine_stream.h"
+#include "quantize/refine_file.h"
+#include "quantize/refine_rows.h"
+#include "quantize/refine_state.h"
+#include "quantize/refine_stream.h"
 #include "format/rows.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Windows of a text through a model, layer by layer.
-#include "engine/refine_stream.h"
+#include "quantize/refine_stream.h"
 #include "base/file.h"
 
 #include <stdlib.h>

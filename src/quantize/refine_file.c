@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Writing a refined file.
-#include "engine/refine_file.h"
+#include "quantize/refine_file.h"
 #include "base/number.h"
 #include "convert/convert.h"
 #include "format/gguf.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/refine.h: frit_refine with a bound on memory.
+// quantize/refine.h: frit_refine with a bound on memory.
 #pragma once
 #include "frit_tools.h"
 

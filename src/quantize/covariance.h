@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/covariance.h: for each matrix the sum of x x^T over the rows x that it reads, and how many rows these were.
+// quantize/covariance.h: for each matrix the sum of x x^T over the rows x that it reads, and how many rows these were.
 //
 // Differences E between a weight matrix and what becomes of it change results by sum |E x|^2 = trace(E H E^T), with
 // these sums H. H is symmetric, and all of it is stored. Matrices that read the same rows (q, k and v; gate and up)
@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/thread.h"
-#include "engine/dense.h"
+#include "quantize/dense.h"
 #include "frit_tools.h"
 
 typedef struct frit_covariance_entry {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The state of refining: records of groups of matrices.
-#include "engine/refine_state.h"
+#include "quantize/refine_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/refine_file.h: what a refined file says about itself.
+// quantize/refine_file.h: what a refined file says about itself.
 //
 //     quantize.kl.mean          the KL divergence of its predictions from the model's, over windows that are held out
 //     quantize.kl.windows       how many of these were measured

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/refine_lanes.h: codes and scales of some columns of sixteen rows side by side: what the descent of
+// quantize/refine_lanes.h: codes and scales of some columns of sixteen rows side by side: what the descent of
 // refine_rows.h changes while all other columns stay.
 //
 // Each row is a lane. Rows do not depend on each other, so a column of all lanes is a vector or two, and what one row

@@ -5,7 +5,7 @@
 // whose choice fits is found by bisection. What is left of the bytes is spent one step at a time, each time on the
 // type that lowers kl most for its bytes, as long as one fits; then on exchanges: one matrix gives bytes up for
 // another that makes more of them.
-#include "allocate/allocate.h"
+#include "quantize/type_choice.h"
 
 #include <math.h>
 #include <string.h>

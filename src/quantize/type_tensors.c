@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The matrices whose types are chosen, and the types that each may get.
-#include "allocate/allocate.h"
+#include "quantize/type_choice.h"
 #include "format/rows.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Descent of sixteen rows side by side.
-#include "engine/refine_lanes.h"
-#include "engine/refine_eight.h"
+#include "quantize/refine_lanes.h"
+#include "quantize/refine_eight.h"
 
 #include <string.h>
 

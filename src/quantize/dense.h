@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/dense.h: products of f32 matrices, with the kernels of this processor.
+// quantize/dense.h: products of f32 matrices, with the kernels of this processor.
 //
 // All are sums over neighbouring numbers of rows, as products with weights are. Results do not depend on how many rows
 // are computed at once.

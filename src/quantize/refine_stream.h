@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/refine_stream.h: an engine's way through a model, layer by layer, over the windows of a text.
+// quantize/refine_stream.h: an engine's way through a model, layer by layer, over the windows of a text.
 //
 // What the next layer reads is kept of all windows, so that each layer runs alone. Where there is no room for that, or
 // layers read more than the residual, all layers below run again each time.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // From a model and a size to a file: importance, prices, errors, choice, conversion.
-#include "allocate/allocate.h"
+#include "quantize/type_choice.h"
 #include "base/number.h"
-#include "engine/refine_file.h"
+#include "quantize/refine_file.h"
 #include "format/rows.h"
 
 #include <math.h>

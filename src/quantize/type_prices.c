@@ -2,8 +2,8 @@
 // Prices: how far the model's predictions move when one matrix alone is in its probe type. The matrix is encoded,
 // decoded again and put in its place, so the same kernels run and nothing else changes. What comes before its layer
 // stays as it was: what the layer reads is kept, and the model runs from there.
-#include "allocate/allocate.h"
-#include "engine/refine_stream.h"
+#include "quantize/type_choice.h"
+#include "quantize/refine_stream.h"
 #include "format/rows.h"
 #include "sample/divergence.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Products of f32 matrices.
-#include "engine/dense.h"
+#include "quantize/dense.h"
 
 #include "backend/cpu/kernels.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Rounding rows with the covariance of their inputs.
-#include "engine/refine_rows.h"
-#include "engine/refine_eight.h"
-#include "engine/refine_lanes.h"
+#include "quantize/refine_rows.h"
+#include "quantize/refine_eight.h"
+#include "quantize/refine_lanes.h"
 
 #include <math.h>
 #include <stdatomic.h>

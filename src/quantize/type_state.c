@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What was measured, in a file.
-#include "allocate/allocate.h"
+#include "quantize/type_choice.h"
 #include "base/number.h"
 #include "base/sha256.h"
 #include "base/time.h"

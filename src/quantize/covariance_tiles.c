@@ -6,7 +6,7 @@
 // direction, and cancels over the rows that are added up; the model's products round what they read as coarsely.
 //
 // The sums of a wide matrix fit no cache, so rows are rounded as they come, and added up when there are many.
-#include "engine/covariance.h"
+#include "quantize/covariance.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 // the text is the same for any number of threads and of windows at a time. All steps run by the kernels for prompts,
 // which with AMX multiply many rows faster. What matrices read can be added up on the way, so that the text need not be
 // read once more: of all tokens but the last of each window, which no step runs.
-#include "allocate/allocate.h"
+#include "quantize/type_choice.h"
 
 #include <stdlib.h>
 #include <string.h>
