@@ -74,7 +74,7 @@ frit_status frit_arch_of(const frit_arch **out, const frit_checkpoint *ckpt);
 const frit_arch *frit_arch_find(const char *name);   // NULL if unknown
 const frit_arch *frit_arch_get(size_t i);            // row i of the list; NULL past the end
 
-// next.c. The rows of weights that layers for multi-token prediction have beside those of the architecture.
+// mtp.c. The rows of weights that layers for multi-token prediction have beside those of the architecture.
 const frit_weight_row *frit_next_rows(size_t *n_rows);
 // The first such layer as a model: hyperparameters and weights of it alone. FRIT_E_UNSUPPORTED, with the reason.
 frit_status frit_next_take(frit_hparams *hp, frit_weights *weights, frit_layer *layer, const frit_arch *arch);

@@ -81,7 +81,7 @@ typedef struct frit_hparams {
     int32_t n_layer_enc, n_layer_dec;    // of n_layer, in encoder-decoders and encoders named as such
     int32_t rel_buckets, rel_distance;   // relative positions: buckets, and the largest distance
     int32_t decoder_start;               // the token that a decoder begins with
-    int32_t n_layer_next;                // layers after the last, for multi-token prediction (next.c)
+    int32_t n_layer_next;                // layers after the last, for multi-token prediction (mtp.c)
     bool is_next;                        // such a layer as a model of its own
     frit_norm_kind norm;                 // the architecture's, unless the file has one
     frit_act act;                        // of the feed-forward; the same

@@ -30,7 +30,7 @@ typedef struct frit_recurrent_weights {
     frit_weight lerp_k, lerp_v, lerp_r, ffn_lerp_k, ffn_lerp_r;   // token shift: weights of the token before
 } frit_recurrent_weights;
 
-typedef struct frit_next_weights {   // of layers for multi-token prediction: next.c
+typedef struct frit_next_weights {   // of layers for multi-token prediction: mtp.c
     frit_weight proj, embd_norm, hidden_norm, tok_embd, lm_head, out_norm;
 } frit_next_weights;
 

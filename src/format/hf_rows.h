@@ -76,7 +76,7 @@
     FRIT_HF_ROWS_DENSE_AND_EXPERTS(at), \
     {.name = at ".gate.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true}
 
-// ---- Layers for multi-token prediction after the last one, which files may have (arch/next.c).
+// ---- Layers for multi-token prediction after the last one, which files may have (arch/mtp.c).
 #define FRIT_HF_ROWS_NEXT(at) \
     {.name = at ".eh_proj", .gguf = FRIT_HF_NEXT_PROJ, .may_be_absent = true}, \
     {.name = at ".enorm", .gguf = "blk.*.nextn.enorm", .may_be_absent = true}, \
