@@ -13,7 +13,7 @@
 #include "format/adapter.h"
 
 #include "base/check.h"
-#include "format/hf.h"
+#include "format/hf/hf.h"
 #include "format/json.h"
 #include "format/safetensors.h"
 

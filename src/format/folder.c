@@ -5,7 +5,7 @@
 //     folder/model.safetensors, or an index     safetensors_folder.c
 //
 // Tokenizer files are not read here and do not become keys (text/vocab_file.h).
-#include "format/hf_quant.h"
+#include "format/hf/quant/hf_quant.h"
 #include "format/json.h"
 
 #include <inttypes.h>

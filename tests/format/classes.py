@@ -6,7 +6,7 @@
 
 writes two files:
 
-    src/format/hf_classes.def     other names and defaults of keys that are mentioned in src/format
+    src/format/hf/hf_classes.def     other names and defaults of keys that are mentioned in src/format
     tests/goldens/hf/keys.tsv     for the folders of that path: a change to config.json (a key removed, or under another
                                   name), and a change that means the same to AutoConfig, with every key in its place
 """
@@ -139,10 +139,10 @@ def wrap(head, value):
 
 
 def write_classes(types, read):
-    with open(os.path.join(ROOT, "src/format/hf_classes.def"), "w") as out:
+    with open(os.path.join(ROOT, "src/format/hf/hf_classes.def"), "w") as out:
         out.write(
             "// SPDX-License-Identifier: MIT\n"
-            "// Rows of format/hf_class.c: what transformers' configuration classes know of a model_type beside its "
+            "// Rows of format/hf/hf_class.c: what transformers' configuration classes know of a model_type beside its "
             "config.json.\n"
             "// Written by tests/format/classes.py.\n"
             "//\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Hugging Face folders: the reference folders under GGUF's names, and what keys of config.json mean.
 #include "format/folder_build.h"
-#include "format/hf.h"
+#include "format/hf/hf.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 // Keys that a config.json leaves out, or that it spells otherwise, mean what transformers' AutoConfig makes of them.
 // tests/goldens/hf/keys.tsv, written by classes.py, has for each case a change to a folder's config.json, and a change
 // with every key in its place.
-#include "format/hf.h"
+#include "format/hf/hf.h"
 #include "support/support.h"
 
 static json_t *load(const char *folder)

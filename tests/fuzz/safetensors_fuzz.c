@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Any bytes as a safetensors file, and the same bytes as the config.json of a model family.
-#include "format/hf.h"
+#include "format/hf/hf.h"
 #include "format/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);

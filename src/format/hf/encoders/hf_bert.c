@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// BERT, RoBERTa and XLM-RoBERTa; the position tables of the latter begin with rows for padding. Files of classes with a
+// head have a prefix on all other names. Classifier heads are read (as cls and cls.output), language model heads not.
+#include "format/hf/hf.h"
+#include "format/rows.h"
+
+// clang-format off
+static const frit_hf_key bert_keys[] = {
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
+    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED},
+    {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED},
+    {NULL, "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM},
+    {"layer_norm_eps", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+};
+
+static const frit_hf_tensor bert_tensors[] = {
+    {.name = "embeddings.word_embeddings", .gguf = "token_embd"},
+    {.name = "embeddings.token_type_embeddings", .gguf = "token_types"},
+    {.name = "embeddings.position_embeddings", .gguf = "position_embd"},
+    {.name = "embeddings.LayerNorm", .gguf = "token_embd_norm", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layer.*.attention.self.query", .gguf = "blk.*.attn_q", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layer.*.attention.self.key", .gguf = "blk.*.attn_k", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layer.*.attention.self.value", .gguf = "blk.*.attn_v", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layer.*.attention.output.dense", .gguf = "blk.*.attn_output", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layer.*.attention.output.LayerNorm", .gguf = "blk.*.attn_output_norm", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layer.*.intermediate.dense", .gguf = "blk.*.ffn_up", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layer.*.output.dense", .gguf = "blk.*.ffn_down", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "encoder.layer.*.output.LayerNorm", .gguf = "blk.*.layer_output_norm", .bias_if = FRIT_HF_ALWAYS},
+    {.name = "pooler.dense", .gguf = "cls", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
+    {.name = "classifier", .gguf = "cls.output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
+};
+// clang-format on
+
+static const frit_hf_names bert_names = {bert_keys, FRIT_COUNT(bert_keys), bert_tensors, FRIT_COUNT(bert_tensors)};
+
+static frit_status add_act(const frit_hf *hf)
+{
+    static const char *const names[][2] = {
+        {"gelu_new", "gelu_tanh"}, {"gelu_pytorch_tanh", "gelu_tanh"}, {"relu", "relu"}, {"silu", "silu"}};
+    const char *act = "gelu";
+    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "hidden_act", &act));
+    for (size_t i = 0; i < FRIT_COUNT(names); i++)
+        if (strcmp(act, names[i][0]) == 0) return frit_meta_add_text(&hf->ckpt->meta, "frit.act", names[i][1]);
+    return FRIT_OK;
+}
+
+static frit_status add_bert(const frit_hf *hf)
+{
+    const char *kind = "absolute";
+    double n_types = 0;
+    FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "position_embedding_type", &kind));
+    if (strcmp(kind, "absolute") != 0)
+        return frit_fail(FRIT_E_UNSUPPORTED, "%s: position_embedding_type is '%.40s', only absolute is supported",
+                         hf->path, kind);
+    FRIT_TRY(frit_hf_expect(hf, "is_decoder", 0));
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "type_vocab_size", FRIT_HF_TOKENS, &n_types));
+    const frit_value types = {.type = FRIT_VALUE_U32, .u = (uint64_t)n_types};
+    FRIT_TRY(frit_meta_add(&hf->ckpt->meta, frit_str_of("tokenizer.ggml.token_type_count"), types));
+    FRIT_TRY(frit_hf_add_flag(hf, "attention.causal", false));
+    return add_act(hf);
+}
+
+// ---------------------------------------------------------------------------------------- RoBERTa
+
+// Positions start after the padding token's id.
+static frit_status first_position(const frit_hf *hf, double *first)
+{
+    double padding = 0;
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "pad_token_id", FRIT_HF_COUNT, &padding));
+    *first = padding + 1;
+    return FRIT_OK;
+}
+
+static frit_status add_roberta(const frit_hf *hf)
+{
+    double first;
+    FRIT_TRY(first_position(hf, &first));
+    const double n_ctx = frit_hf_written(hf, "context_length") - first;
+    if (n_ctx < 1)
+        return frit_fail(
+            FRIT_E_FORMAT,
+            "%s: max_position_embeddings is %.0f, expected more than the %.0f rows for padding (pad_token_id)",
+            hf->path, n_ctx + first, first);
+    FRIT_TRY(frit_hf_set_number(hf, "context_length", FRIT_HF_TOKENS, n_ctx));
+    return add_bert(hf);
+}
+
+static frit_status cut_positions(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
+{
+    double first;
+    FRIT_TRY(first_position(hf, &first));
+    const int64_t n = (int64_t)first;
+    if (is_bias || tensor->n_dims != 2 || tensor->shape[0] <= n)
+        return frit_fail(FRIT_E_FORMAT, "tensor '%s' is not a table of more than %lld positions", tensor->name,
+                         (long long)n);
+    *tensor = frit_tensor_cut(tensor, n, tensor->shape[0] - n);
+    return FRIT_OK;
+}
+
+// clang-format off
+static const frit_hf_key roberta_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+};
+
+static const frit_hf_tensor roberta_tensors[] = {
+    {.name = "embeddings.position_embeddings", .gguf = "position_embd", .rewrite = cut_positions},
+    {.name = "classifier.dense", .gguf = "cls", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
+    {.name = "classifier.out_proj", .gguf = "cls.output", .bias_if = FRIT_HF_MAYBE, .may_be_absent = true, .of_classifier = true},
+};
+// clang-format on
+
+#define ACTS "gelu|gelu_new|gelu_pytorch_tanh|relu|silu"
+#define NOT_READ \
+    "pooler.|cls.predictions.|cls.seq_relationship.|lm_head.|embeddings.position_ids|embeddings.token_type_ids"
+
+const frit_hf_family frit_hf_bert = {
+    .model_type = "bert",
+    .class_name = "BertModel",
+    .arch = "bert",
+    .prefix = "bert.",
+    .ignored = NOT_READ,
+    .act = ACTS,
+    .shared = &bert_names,
+    .more = add_bert,
+};
+
+const frit_hf_family frit_hf_roberta = {
+    .model_type = "roberta",
+    .class_name = "RobertaModel",
+    .arch = "bert",
+    .prefix = "roberta.",
+    .ignored = NOT_READ,
+    .act = ACTS,
+    .shared = &bert_names,
+    .own = {roberta_keys, FRIT_COUNT(roberta_keys), roberta_tensors, FRIT_COUNT(roberta_tensors)},
+    .more = add_roberta,
+};
+
+const frit_hf_family frit_hf_xlm_roberta = {
+    .model_type = "xlm-roberta",
+    .class_name = "XLMRobertaModel",
+    .arch = "bert",
+    .prefix = "roberta.",
+    .ignored = NOT_READ,
+    .act = ACTS,
+    .shared = &bert_names,
+    .own = {roberta_keys, FRIT_COUNT(roberta_keys), roberta_tensors, FRIT_COUNT(roberta_tensors)},
+    .more = add_roberta,
+};

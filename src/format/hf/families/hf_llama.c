@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Llama 1-3 and Mistral. In GGUF both are "llama"; Mistral adds a sliding window. GGUF files of this architecture store
+// the rows of Q and K permuted, for RoPE on neighbouring elements; folders do not.
+#include "format/hf/hf.h"
+
+// clang-format off
+static const frit_hf_key llama_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+};
+
+static const frit_hf_tensor llama_tensors[] = {
+    {.name = "model.layers.*.self_attn.q_proj", .gguf = "blk.*.attn_q",      .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.k_proj", .gguf = "blk.*.attn_k",      .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.v_proj", .gguf = "blk.*.attn_v",      .bias_if = "attention_bias"},
+    {.name = "model.layers.*.self_attn.o_proj", .gguf = "blk.*.attn_output", .bias_if = "attention_bias"},
+    {.name = "model.layers.*.mlp.gate_proj",    .gguf = "blk.*.ffn_gate",    .bias_if = "mlp_bias"},
+    {.name = "model.layers.*.mlp.up_proj",      .gguf = "blk.*.ffn_up",      .bias_if = "mlp_bias"},
+    {.name = "model.layers.*.mlp.down_proj",    .gguf = "blk.*.ffn_down",    .bias_if = "mlp_bias"},
+};
+
+static const frit_hf_key mistral_keys[] = {
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"sliding_window", "attention.sliding_window", FRIT_HF_TOKENS, FRIT_HF_NO_KEY},
+};
+// clang-format on
+
+const frit_hf_family frit_hf_llama = {
+    .model_type = "llama",
+    .class_name = "LlamaForCausalLM",
+    .arch = "llama",
+    .act = "silu|swish",
+    .rope_style = "halves",
+    .shared = &frit_hf_decoder,
+    .own = {llama_keys, FRIT_COUNT(llama_keys), llama_tensors, FRIT_COUNT(llama_tensors)},
+};
+
+const frit_hf_family frit_hf_mistral = {
+    .model_type = "mistral",
+    .class_name = "MistralForCausalLM",
+    .arch = "llama",
+    .act = "silu|swish",
+    .rope_style = "halves",
+    .shared = &frit_hf_decoder,
+    .own = {mistral_keys, FRIT_COUNT(mistral_keys), NULL, 0},
+};

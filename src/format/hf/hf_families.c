@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// The model families of Hugging Face folders, and the names that they share.
+#include "format/hf/hf.h"
+
+// clang-format off
+#define FAMILIES(X) \
+    X(apertus) \
+    X(arcee) \
+    X(bamba) \
+    X(bert) \
+    X(bloom) \
+    X(cohere) \
+    X(cohere2) \
+    X(deepseek_v2) \
+    X(deepseek_v3) \
+    X(dots1) \
+    X(ernie4_5) \
+    X(ernie4_5_moe) \
+    X(eurobert) \
+    X(falcon) \
+    X(falcon_h1) \
+    X(gemma) \
+    X(gemma2) \
+    X(gemma3_text) \
+    X(gemma3n_text) \
+    X(gemma4_text) \
+    X(glm) \
+    X(glm4) \
+    X(glm4_moe) \
+    X(gpt2) \
+    X(gpt_bigcode) \
+    X(gpt_neox) \
+    X(gpt_oss) \
+    X(gptj) \
+    X(granite) \
+    X(granitemoe) \
+    X(granitemoehybrid) \
+    X(granitemoehybrid_dense) \
+    X(hunyuan_v1_dense) \
+    X(hunyuan_v1_moe) \
+    X(jamba) \
+    X(lfm2) \
+    X(lfm2_moe) \
+    X(llama) \
+    X(mamba) \
+    X(mamba2) \
+    X(mimo) \
+    X(minimax) \
+    X(mistral) \
+    X(mixtral) \
+    X(modernbert) \
+    X(mpt) \
+    X(nemotron) \
+    X(nemotron_h) \
+    X(olmo) \
+    X(olmo2) \
+    X(olmo3) \
+    X(olmoe) \
+    X(phi) \
+    X(phi3) \
+    X(phimoe) \
+    X(qwen2) \
+    X(qwen2_moe) \
+    X(qwen3) \
+    X(qwen3_5_text) \
+    X(qwen3_moe) \
+    X(qwen3_next) \
+    X(roberta) \
+    X(rwkv) \
+    X(seed_oss) \
+    X(smollm3) \
+    X(stablelm) \
+    X(starcoder2) \
+    X(t5) \
+    X(xlm_roberta)
+// clang-format on
+
+#define DECLARE(name) extern const frit_hf_family frit_hf_##name;
+FAMILIES(DECLARE)
+#undef DECLARE
+
+const frit_hf_family *frit_hf_family_get(size_t i)
+{
+    static const frit_hf_family *const families[] = {
+#define ROW(name) &frit_hf_##name,
+        FAMILIES(ROW)
+#undef ROW
+    };
+    return i < FRIT_COUNT(families) ? families[i] : NULL;
+}
+
+// clang-format off
+static const frit_hf_key keys[] = {
+    // config.json              GGUF                                kind             if absent        if null
+    {"vocab_size", "vocab_size", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"max_position_embeddings", "context_length", FRIT_HF_TOKENS, FRIT_HF_NEEDED},
+    {"hidden_size", "embedding_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NEEDED},
+    {"intermediate_size", "feed_forward_length", FRIT_HF_WIDTH, FRIT_HF_NEEDED},
+    {"num_attention_heads", "attention.head_count", FRIT_HF_HEADS, FRIT_HF_NEEDED},
+    {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
+    {"head_dim", "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED},
+    {"head_dim", "attention.value_length", FRIT_HF_WIDTH, FRIT_HF_K_DIM},
+    {"head_dim", "rope.dimension_count", FRIT_HF_WIDTH, FRIT_HF_K_DIM},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
+};
+
+static const frit_hf_tensor tensors[] = {
+    {.name = "model.embed_tokens",                      .gguf = "token_embd"},
+    {.name = "model.layers.*.input_layernorm",          .gguf = "blk.*.attn_norm"},
+    {.name = "model.layers.*.self_attn.q_proj",         .gguf = "blk.*.attn_q"},
+    {.name = "model.layers.*.self_attn.k_proj",         .gguf = "blk.*.attn_k"},
+    {.name = "model.layers.*.self_attn.v_proj",         .gguf = "blk.*.attn_v"},
+    {.name = "model.layers.*.self_attn.o_proj",         .gguf = "blk.*.attn_output"},
+    {.name = "model.layers.*.post_attention_layernorm", .gguf = "blk.*.ffn_norm"},
+    {.name = "model.layers.*.mlp.gate_proj",            .gguf = "blk.*.ffn_gate"},
+    {.name = "model.layers.*.mlp.up_proj",              .gguf = "blk.*.ffn_up"},
+    {.name = "model.layers.*.mlp.down_proj",            .gguf = "blk.*.ffn_down"},
+    {.name = "model.norm",                              .gguf = "output_norm"},
+    {.name = "lm_head",                                 .gguf = "output", .may_be_tied = true},
+};
+// clang-format on
+
+const frit_hf_names frit_hf_no_names = {NULL, 0, NULL, 0};
+const frit_hf_names frit_hf_decoder = {keys, FRIT_COUNT(keys), tensors, FRIT_COUNT(tensors)};
+
+const frit_hf_key *frit_hf_key_get(const frit_hf_family *family, size_t i)
+{
+    const frit_hf_names *shared = family->shared, *own = &family->own;
+    if (i < shared->n_keys) {
+        for (size_t k = 0; k < own->n_keys; k++)
+            if (strcmp(own->keys[k].key, shared->keys[i].key) == 0) return &own->keys[k];
+        return &shared->keys[i];
+    }
+    // Own rows that replace none follow the shared ones, in order.
+    i -= shared->n_keys;
+    for (size_t k = 0; k < own->n_keys; k++) {
+        bool replaces = false;
+        for (size_t s = 0; s < shared->n_keys; s++) replaces |= strcmp(own->keys[k].key, shared->keys[s].key) == 0;
+        if (!replaces && i-- == 0) return &own->keys[k];
+    }
+    return NULL;
+}
+
+const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i)
+{
+    const frit_hf_names *shared = family->shared, *own = &family->own;
+    if (i < shared->n_tensors) {
+        for (size_t k = 0; k < own->n_tensors; k++)
+            if (strcmp(own->tensors[k].gguf, shared->tensors[i].gguf) == 0) return &own->tensors[k];
+        return &shared->tensors[i];
+    }
+    i -= shared->n_tensors;
+    for (size_t k = 0; k < own->n_tensors; k++) {
+        bool replaces = false;
+        for (size_t s = 0; s < shared->n_tensors; s++)
+            replaces |= strcmp(own->tensors[k].gguf, shared->tensors[s].gguf) == 0;
+        for (size_t e = 0; e < k; e++)   // an alternative name for a row that an earlier row replaces
+            replaces = replaces && strcmp(own->tensors[k].gguf, own->tensors[e].gguf) != 0;
+        if (!replaces && i-- == 0) return &own->tensors[k];
+    }
+    return NULL;
+}

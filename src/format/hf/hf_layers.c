@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// Windows by layer: from layer_types, or from the family's defaults.
+#include "format/hf/hf.h"
+
+typedef struct pattern {
+    const json_t *types;     // layer_types, or NULL; then:
+    double n_full, period;   // layers before the first window; every period-th later layer has none, 0: all have one
+} pattern;
+
+static frit_status slides_at(const frit_hf *hf, const pattern *p, size_t i, bool *out)
+{
+    *out = (double)i >= p->n_full && (p->period == 0 || (i + 1) % (size_t)p->period != 0);
+    if (!p->types) return FRIT_OK;
+    const char *type = json_string_value(json_array_get(p->types, i));
+    *out = type && strcmp(type, "sliding_attention") == 0;
+    if (*out || (type && strcmp(type, "full_attention") == 0)) return FRIT_OK;
+    return frit_fail(FRIT_E_UNSUPPORTED,
+                     "%s: layer_types[%zu] is '%.40s', only full_attention and sliding_attention are supported",
+                     hf->path, i, type ? type : "not text");
+}
+
+static frit_status read_pattern(const frit_hf *hf, size_t n_layer, pattern *p)
+{
+    *p = (pattern){json_object_get(hf->config, "layer_types"), hf->family->window_first, hf->family->window_period};
+    if (p->types && json_is_null(p->types)) p->types = NULL;
+    if (p->types && (!json_is_array(p->types) || json_array_size(p->types) != n_layer))
+        return frit_fail(FRIT_E_FORMAT, "%s: layer_types is not a list of %zu names, one for each layer", hf->path,
+                         n_layer);
+    if (p->n_full > 0) FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "max_window_layers", FRIT_HF_COUNT, &p->n_full));
+    if (p->period == 0) return FRIT_OK;
+    return frit_hf_get_number(hf, hf->config, "", "sliding_window_pattern", FRIT_HF_LAYERS, &p->period);
+}
+
+frit_status frit_hf_add_windows(const frit_hf *hf)
+{
+    const size_t n_layer = (size_t)frit_hf_written(hf, "block_count");
+    pattern p;
+    double window = 0;
+    FRIT_TRY(read_pattern(hf, n_layer, &p));
+    FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "sliding_window", FRIT_HF_COUNT, &window));
+    if (window == 0) return FRIT_OK;
+    uint32_t *windows = frit_arena_new(&hf->ckpt->arena, uint32_t, n_layer);
+    if (!windows) return frit_fail_memory(n_layer * sizeof *windows, "the windows of layers");
+    for (size_t i = 0; i < n_layer; i++) {
+        bool slides;
+        FRIT_TRY(slides_at(hf, &p, i, &slides));
+        windows[i] = slides ? (uint32_t)window : 0;
+    }
+    return frit_hf_add_list(hf, "frit.attention.sliding_window", windows, n_layer);
+}
