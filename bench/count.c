@@ -5,7 +5,7 @@
 //
 // Prints where the part to count begins and ends. Weights are zeros: what runs does not depend on them.
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/pack.h"
+#include "backend/cpu/pack/pack.h"
 #include "quant/dtype.h"
 
 #include <stdio.h>

@@ -7,8 +7,8 @@
 // A pattern reads groups of so many places side by side, so many bytes of each interleaved, with or without a prefetch
 // that many bytes before a place is read, into which cache. Threads take halves of the memory, or
 // small pieces interleaved.
-#include "backend/cpu/memory.h"
-#include "backend/cpu/pack.h"
+#include "backend/cpu/pack/memory.h"
+#include "backend/cpu/pack/pack.h"
 #include "base/thread.h"
 #include "base/time.h"
 

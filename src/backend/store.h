@@ -3,7 +3,7 @@
 //
 // A model has a list of stores. Its engines open devices; a device takes the store of its form, which is made for
 // the first one, and gives it back when it closes. The last device frees it. Any thread may take and give back; how a
-// store is filled and read beside other threads is its own matter (cpu/pack_store.c).
+// store is filled and read beside other threads is its own matter (cpu/pack/pack_store.c).
 #pragma once
 #include "base/thread.h"
 

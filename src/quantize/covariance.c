@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sums of x x^T over the rows that matrices read.
 #include "quantize/covariance.h"
-#include "backend/cpu/memory.h"
+#include "backend/cpu/pack/memory.h"
 #include "base/time.h"
 
 #include <stdlib.h>

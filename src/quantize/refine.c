@@ -7,7 +7,7 @@
 // takes back errors must know those that will be there. The output matrix comes last. One that the model shares with
 // its token embeddings stays: those have been read.
 #include "quantize/refine.h"
-#include "backend/cpu/memory.h"
+#include "backend/cpu/pack/memory.h"
 #include "base/file.h"
 #include "base/time.h"
 #include "quantize/refine_file.h"

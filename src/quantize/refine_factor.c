@@ -4,7 +4,7 @@
 // With R = U sqrt(D), column k of R is (H[:, k] - sum of R[:, j] R[k, j] over j > k) / R[k, k]. The sum over later
 // blocks is a product of rows, that within a block is done column by column.
 #include "quantize/refine_rows.h"
-#include "backend/cpu/memory.h"
+#include "backend/cpu/pack/memory.h"
 
 #include <math.h>
 #include <stdlib.h>

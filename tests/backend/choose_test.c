@@ -3,7 +3,7 @@
 // of a layer of DeepSeek-V3.2's shape by the length of the past.
 #include "backend/compare.h"
 
-#include "backend/cpu/best.h"
+#include "backend/cpu/ops/best.h"
 #include "base/time.h"
 #include "support/isas.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Products of many tokens by kernels that unpack: their pieces are of rows and of tokens (fast_linear.c). A kernel in
 // plain C stands for those of AMX, so that every machine runs this; it also counts what it multiplies.
-#include "backend/cpu/fast.h"
-#include "backend/cpu/matrix.h"
+#include "backend/cpu/ops/fast.h"
+#include "backend/cpu/pack/matrix.h"
 #include "backend/weights.h"
 #include "support/support.h"
 

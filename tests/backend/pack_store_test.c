@@ -2,7 +2,7 @@
 // Floats of files: which are copied, and that rows of the copy are those of the file.
 #include "support/support.h"
 
-#include "backend/cpu/pack.h"
+#include "backend/cpu/pack/pack.h"
 #include "format/rows.h"
 
 enum { N_ROWS = 37, WIDTH = 129, N_TENSORS = 3 };

@@ -3,8 +3,8 @@
 // double precision of decoded numbers. With --bench [NAME] the same types are timed in the cache and from memory.
 #include "backend/weights.h"
 
-#include "backend/cpu/memory.h"
-#include "backend/cpu/pack.h"
+#include "backend/cpu/pack/memory.h"
+#include "backend/cpu/pack/pack.h"
 #include "support/isas.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 // Weights of a model: engines share them, and their bytes are known before they are packed.
 #include "support/support.h"
 
-#include "backend/cpu/memory.h"
+#include "backend/cpu/pack/memory.h"
 #include "base/thread.h"
 #include "engine/engine.h"
 #include "support/tiny_model.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The CPU as a device: opening it with a capped instruction set, its memory, and the backend's row of functions.
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/memory.h"
+#include "backend/cpu/pack/memory.h"
 #include "backend/cpu/task.h"
 #include "base/cpu.h"
 

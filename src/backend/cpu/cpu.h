@@ -2,7 +2,7 @@
 // backend/cpu/cpu.h: the CPU device, and what makes and runs executables on it (exec.c).
 #pragma once
 #include "backend/backend.h"
-#include "backend/cpu/pack.h"
+#include "backend/cpu/pack/pack.h"
 #include "backend/cpu/profile.h"
 #include "backend/cpu/task.h"
 #include "base/thread.h"

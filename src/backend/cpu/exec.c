@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Running executables: phases of pieces on all threads, and their profile.
 #include "backend/cpu/exec.h"
-#include "backend/cpu/memory.h"
-#include "backend/cpu/pack.h"
+#include "backend/cpu/pack/memory.h"
+#include "backend/cpu/pack/pack.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -16,8 +16,8 @@
 //     linear, add
 #pragma once
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/fast.h"
-#include "backend/cpu/act_input.h"
+#include "backend/cpu/ops/fast.h"
+#include "backend/cpu/ops/act_input.h"
 
 enum { FRIT_NO_ACTION = -1 };
 

@@ -6,7 +6,7 @@
 //     what comes before an op, and second parts, of those that have them
 #include "backend/cpu/lower.h"
 
-#include "backend/cpu/cache.h"
+#include "backend/cpu/ops/cache.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 //     lower_memory.c    how much memory all of it needs, and where it lies
 #pragma once
 #include "backend/cpu/exec.h"
-#include "backend/cpu/matrix.h"
+#include "backend/cpu/pack/matrix.h"
 #include "format/rows.h"
 
 enum { FRIT_NONE = -1 };

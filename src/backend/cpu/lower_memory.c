@@ -3,7 +3,7 @@
 // phase is over; each kind of rope has a table; kernels in two parts share one piece of memory, which must not be used
 // twice between two barriers; and each thread has a workspace.
 #include "backend/cpu/lower.h"
-#include "backend/cpu/memory.h"
+#include "backend/cpu/pack/memory.h"
 
 static uint64_t reserve(lowering *l, uint64_t n_bytes)
 {

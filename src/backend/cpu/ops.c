@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The op table of the CPU. Every op has a reference kernel; one without a row here, or without `fast`, runs on it.
-#include "backend/cpu/adapt.h"
-#include "backend/cpu/fast.h"
-#include "backend/cpu/act_input.h"
-#include "backend/cpu/matrix.h"
-#include "backend/cpu/ref.h"
+#include "backend/cpu/ops/adapt.h"
+#include "backend/cpu/ops/fast.h"
+#include "backend/cpu/ops/act_input.h"
+#include "backend/cpu/pack/matrix.h"
+#include "backend/cpu/ref/ref.h"
 
 static size_t attend_workspace_bytes(const frit_node *node)
 {

@@ -3,7 +3,7 @@
 // many threads read weights when no number is given.
 #include "backend/cpu/probe.h"
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/memory.h"
+#include "backend/cpu/pack/memory.h"
 #include "base/cpu.h"
 #include "base/thread.h"
 #include "base/time.h"

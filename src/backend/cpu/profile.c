@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The rows of a profile: what an action is called, what it reads and calculates, and adding it up.
-#include "backend/cpu/dispatch.h"
-#include "backend/cpu/fast.h"
+#include "backend/cpu/ops/dispatch.h"
+#include "backend/cpu/ops/fast.h"
 #include "backend/cpu/profile.h"
 
 #include <stdio.h>

@@ -11,7 +11,7 @@
 //     WIDE(code)       a code of eight bits as it is multiplied
 //     FROM_ZERO, ADDED what packed.def has for codes from zero
 //     PIN(v)           where compilers run out of registers: codes are unpacked one after the other
-#include "backend/cpu/pack.h"
+#include "backend/cpu/pack/pack.h"
 #include "quant/blocks.h"
 #include "quant/levels.h"
 
@@ -288,6 +288,6 @@ FRIT_INLINE vec scale_iq4_xs(const scales_256 *s, int g)
             PIN(&codes[q]);                                                   \
         }                                                                     \
     }
-#include "backend/cpu/packed.def"
+#include "backend/cpu/pack/packed.def"
 #undef PACKED_32
 #undef PACKED_256

@@ -6,7 +6,7 @@
 // while those of the 32 before become weights, and weights are added up while values are multiplied, to sixteen sums
 // for each query. Tiles are loaded four at a time, as few as there can be: beside a busy neighbour that takes as long
 // as to multiply them.
-#include "backend/cpu/x86/amx.h"
+#include "backend/cpu/x86/vec/amx.h"
 #include "backend/cpu/x86/attend_avx512bf16.h"
 
 #include <stdatomic.h>

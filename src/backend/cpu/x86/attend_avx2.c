@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attention of few queries for AVX2.
-#include "backend/cpu/x86/math_avx2.h"
+#include "backend/cpu/x86/vec/math_avx2.h"
 
 enum {
     PAGE_VECTORS = 2,

@@ -3,8 +3,8 @@
 //
 //     scores   4 queries x 32 transposed keys in registers, or 4 x 16 others; the keys are the lanes
 //     values   4 queries x 64 numbers in registers while positions run, the numbers as lanes
-#include "backend/cpu/x86/avx512.h"
-#include "backend/cpu/x86/math_avx512.h"
+#include "backend/cpu/x86/vec/avx512.h"
+#include "backend/cpu/x86/vec/math_avx512.h"
 #include "quant/blocks.h"
 #include "quant/levels.h"
 

@@ -2,7 +2,7 @@
 // Attention of many queries for AVX-512 BF16: the products of attend_avx512bf16.h, by vdpbf16ps, which multiplies twice
 // as many numbers as vfmadd does in the same time. Eight queries go through a step at once: sixteen positions, or
 // sixteen numbers of a value, are the lanes of a vector, and a word of a query or of its weights is the same in all.
-#include "backend/cpu/x86/avx512bf16.h"
+#include "backend/cpu/x86/vec/avx512bf16.h"
 #include "backend/cpu/x86/attend_avx512bf16.h"
 
 enum { GROUP = 8, COLUMNS = 2 };   // queries, and vectors of sixteen numbers, whose sums are kept at once

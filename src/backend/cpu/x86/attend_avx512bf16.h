@@ -12,7 +12,7 @@
 // Weights are packed from two vectors, which mixes the order of 32 positions: of each 128 bits four are from the first
 // sixteen, four from the others. Values lie in the same order.
 #pragma once
-#include "backend/cpu/x86/math_avx512.h"
+#include "backend/cpu/x86/vec/math_avx512.h"
 
 #include <math.h>
 #include <stdbool.h>

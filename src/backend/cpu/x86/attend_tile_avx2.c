@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attention of many queries for AVX2: eight queries are the lanes of a vector.
-#include "backend/cpu/x86/math_avx2.h"
+#include "backend/cpu/x86/vec/math_avx2.h"
 
 typedef __m256 vec;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attention of many queries for AVX-512: sixteen queries are the lanes of a vector.
-#include "backend/cpu/x86/avx512.h"
-#include "backend/cpu/x86/math_avx512.h"
+#include "backend/cpu/x86/vec/avx512.h"
+#include "backend/cpu/x86/vec/math_avx512.h"
 
 typedef __m512 vec;
 

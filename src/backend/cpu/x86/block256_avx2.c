@@ -7,7 +7,7 @@
 //     dot of a block = d * sum_32 x_scale * (sum_16 scale * sum(code * x_code))  -  d_offset * sum_16 offset * x_sum
 //
 // The inner sums are exact in int32: vpmaddubsw, then vpmaddwd with the scales.
-#include "backend/cpu/x86/avx2.h"
+#include "backend/cpu/x86/vec/avx2.h"
 #include "quant/blocks.h"
 #include "quant/levels.h"
 

@@ -6,7 +6,7 @@
 //     dot of a block = scale * x_scale * sum(code * x_code)  +  shift * x_sum
 //
 // vpmaddubsw multiplies unsigned by signed bytes. Types with signed codes give it |code| and x with the code's sign.
-#include "backend/cpu/x86/avx2.h"
+#include "backend/cpu/x86/vec/avx2.h"
 #include "quant/blocks.h"
 #include "quant/levels.h"
 #include "quant/scales.h"

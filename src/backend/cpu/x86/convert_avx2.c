@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Conversion of activations to the forms Q8, Q8_LINES and Q8_TURNED for AVX2: the same bits as the scalar conversion.
-#include "backend/cpu/x86/avx2.h"
+#include "backend/cpu/x86/vec/avx2.h"
 
 // Lane i: the largest magnitude of numbers i, i + 8, i + 16, i + 24.
 FRIT_INLINE __m256 max_abs_32(const float *x)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rounding again for AVX-512.
-#include "backend/cpu/x86/avx512.h"
+#include "backend/cpu/x86/vec/avx512.h"
 #include "backend/cpu/x86/floats_avx512.h"
 
 #include "backend/cpu/tmpl/descend_tmpl.h"

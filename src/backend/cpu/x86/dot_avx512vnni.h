@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/x86/dot_avx512vnni.h: products of bytes for packed_tmpl.h, in words of sixteen rows.
 #pragma once
-#include "backend/cpu/x86/vec_avx512vnni.h"
+#include "backend/cpu/x86/vec/vec_avx512vnni.h"
 
 enum {
     MAX_TOKENS = 12,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Products with f32, f16 and bf16 weights for AVX2.
-#include "backend/cpu/x86/avx2.h"
+#include "backend/cpu/x86/vec/avx2.h"
 
 typedef __m256 vec_f;
 

@@ -2,7 +2,7 @@
 // Products with f32, f16 and bf16 weights for AVX-512. AVX512-BF16 is not used: where AMX is not needed to beat
 // it, its instruction either is slower than f32 (a quarter of vfmadd's rate on Sapphire Rapids) or would round every
 // activation to eight bits.
-#include "backend/cpu/x86/avx512.h"
+#include "backend/cpu/x86/vec/avx512.h"
 
 #include <immintrin.h>
 

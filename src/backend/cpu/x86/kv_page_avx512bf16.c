@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Keys and values as tiles of bfloat16, and queries, for attention in bfloat16 (attend_avx512bf16.h).
-#include "backend/cpu/x86/avx512bf16.h"
-#include "backend/cpu/x86/math_avx512.h"
+#include "backend/cpu/x86/vec/avx512bf16.h"
+#include "backend/cpu/x86/vec/math_avx512.h"
 
 #include <stdbool.h>
 

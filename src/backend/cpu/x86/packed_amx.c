@@ -4,7 +4,7 @@
 // A panel holds words of 16 rows, as a tile does, so unpacking shuffles nothing: a register of codes, four columns of
 // 16 rows, becomes two rows of a tile.
 #include "backend/cpu/x86/tiles_amx.h"
-#include "backend/cpu/x86/vec_avx512vnni.h"
+#include "backend/cpu/x86/vec/vec_avx512vnni.h"
 
 #include "backend/cpu/tmpl/packed_wide.h"
 
@@ -149,8 +149,8 @@ FRIT_INLINE void unpack_256(type_256 type, bool turned, const frit_product *p, i
         product_in_tiles(p, unpack_##name, 1, true);  \
     }
 
-#include "backend/cpu/packed.def"
-#include "backend/cpu/packed_indexed.def"
+#include "backend/cpu/pack/packed.def"
+#include "backend/cpu/pack/packed_indexed.def"
 #undef PACKED_32
 #undef PACKED_256
 #undef TURNED_256
@@ -164,10 +164,10 @@ void frit_install_amx(frit_kernels *k)
 #define PACKED_256 PACKED_32
 #define TURNED_256 PACKED_32
 #define LAYOUT     frit_interleave_get
-#include "backend/cpu/packed.def"
+#include "backend/cpu/pack/packed.def"
 #undef LAYOUT
 #define LAYOUT frit_interleave_indexed
-#include "backend/cpu/packed_indexed.def"
+#include "backend/cpu/pack/packed_indexed.def"
     frit_install_amx_float(k);
     frit_install_amx_probe(k);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products of packed weights with AVX2: a register holds a word of eight rows.
-#include "backend/cpu/x86/avx2.h"
-#include "backend/cpu/x86/vec_avx2.h"
+#include "backend/cpu/x86/vec/avx2.h"
+#include "backend/cpu/x86/vec/vec_avx2.h"
 
 // Compilers compute it where this is written: they would move sums and codes together otherwise, and keep the others on
 // the stack.

@@ -7,7 +7,7 @@
 
 static const char isa[] = "avx512vbmi";
 
-#define PACKED_ROWS          "backend/cpu/packed_indexed.def"
+#define PACKED_ROWS          "backend/cpu/pack/packed_indexed.def"
 #define PACKED_LAYOUT(dtype) frit_interleave_indexed(dtype)
 #include "backend/cpu/tmpl/packed_tmpl.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Products of packed weights with AVX-VNNI: a register holds a word of eight rows.
-#include "backend/cpu/x86/vec_avx2.h"
+#include "backend/cpu/x86/vec/vec_avx2.h"
 
 static const char isa[] = "avxvnni";
 

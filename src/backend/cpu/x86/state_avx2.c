@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Recurrent layers for AVX2.
-#include "backend/cpu/x86/flush_sse.h"
-#include "backend/cpu/x86/math_avx2.h"
+#include "backend/cpu/x86/vec/flush_sse.h"
+#include "backend/cpu/x86/vec/math_avx2.h"
 
 #include "backend/cpu/tmpl/state_tmpl.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Recurrent layers for AVX-512.
-#include "backend/cpu/x86/avx512.h"
+#include "backend/cpu/x86/vec/avx512.h"
 #include "backend/cpu/x86/floats_avx512.h"
-#include "backend/cpu/x86/flush_sse.h"
-#include "backend/cpu/x86/math_avx512.h"
+#include "backend/cpu/x86/vec/flush_sse.h"
+#include "backend/cpu/x86/vec/math_avx512.h"
 
 FRIT_INLINE vec_f exp_f(vec_f x)
 {

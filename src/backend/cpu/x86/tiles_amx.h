@@ -26,7 +26,7 @@
 //     parts 2     weights * (activations + rest)
 //     parts 3     the same + rest of the weights * activations; rest times rest is too small to matter
 #pragma once
-#include "backend/cpu/x86/amx.h"
+#include "backend/cpu/x86/vec/amx.h"
 
 #include <immintrin.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Vector kernels for AVX2: rope, probes, and by vector_tmpl.h the others; and the row itself.
-#include "backend/cpu/x86/math_avx2.h"
+#include "backend/cpu/x86/vec/math_avx2.h"
 
 static void rope_neighbours(float *y, const float *x, const float *table, int64_t n)
 {

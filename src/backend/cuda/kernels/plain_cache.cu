@@ -152,7 +152,7 @@ struct chooser {   // of a row
     }
 };
 
-// The best of scores that come one after the other, the worst on top, as backend/cpu/best.c has them: of equal scores
+// The best of scores that come one after the other, the worst on top, as backend/cpu/ops/best.c has them: of equal scores
 // at the end those stay that stay there.
 struct best_heap {
     float *scores;

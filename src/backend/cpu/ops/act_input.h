@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/ops/act_input.h: activation inputs: the rows that products multiply, in the form that their kernels read.
+//
+// Where an input comes from and how many rows there are (few: FRIT_PER_THREAD_ROWS at most) decides which thread
+// computes it:
+//
+//     the prologue of a phase (graph/phase.h)   few rows: each thread for itself, when it first needs them; the one
+//                                               that does the first piece stores a sum for later readers. More rows:
+//                                               all threads by rows, before the products
+//     a norm or a sum that others read too      the thread that computes a row
+//     a product with parts                      the thread that computes 32 columns
+//     anything else                             few rows: each thread for itself; more: all threads by rows, before
+//
+// For few rows a barrier costs more than what all threads do at once: they wait for the one that does it, and then for
+// each other. What a thread computes for itself lies in its workspace and is good for the step. The values do not
+// depend on the thread that computed them.
+#pragma once
+#include "backend/cpu/task.h"
+
+typedef struct frit_act_norm {   // a norm, and where it lies
+    const frit_node *node;       // NULL: no norm
+    const float *w, *b;          // its weight and bias, or NULL
+} frit_act_norm;
+
+// Rows that the kernels for few rows multiply, and those for many, are inputs of their own where these read other
+// forms. The row that comes first is the first one of its kind.
+typedef enum frit_row_kind { FRIT_ALL_ROWS, FRIT_FEW_ROWS, FRIT_MANY_ROWS } frit_row_kind;
+
+struct frit_act_input {
+    const frit_node *source;   // the product's source 0: its rows and their width
+    frit_act_norm norm;        // what is applied to x
+    frit_act_norm sum;         // x is residual + this norm of summand: computed instead of reading x
+    const frit_task_env *env;
+    const float *x, *summand, *residual;
+    float *stored;   // where the sum lies for those that read x
+    frit_form form;
+    frit_row_kind kind;         // of the rows that it has
+    uint8_t *rows;              // for all threads
+    bool is_per_thread;         // threads compute few rows for themselves
+    size_t per_thread_offset;   // after frit_thread_inputs
+    uint32_t id;                // of the list, from 1
+};
+
+// The part of a workspace that survives a task. After it there is scratch for two f32 rows.
+typedef struct frit_thread_inputs {
+    uint64_t computed[FRIT_FORM_COUNT];   // run << 32 | input; anything else is stale
+    uint8_t unused[128 - FRIT_FORM_COUNT * 8 % 128];
+} frit_thread_inputs;
+
+float *frit_thread_row(const frit_task_env *env, int thread);
+
+// Whether threads compute this step's rows for themselves.
+bool frit_act_input_is_per_thread(const frit_act_input *input);
+// The rows of this step's source that the input has.
+frit_range frit_act_input_range(const frit_act_input *input);
+// Where row t of the source goes; NULL: the input does not have it.
+uint8_t *frit_act_input_row(const frit_act_input *input, int64_t t);
+// The rows, for products on thread share.thread.
+const uint8_t *frit_act_input_rows(const frit_act_input *input, int thread);
+// Stores the sum of the input's rows for its later readers.
+void frit_act_input_store_sum(const frit_act_input *input);
+// y = the norm of row x.
+void frit_norm_row(const frit_kernels *kernels, const frit_node *norm, float *y, const float *x, const float *w,
+                   const float *b);

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+// Products of activations with the model's matrices.
+//
+// Pieces are of the matrix' rows. A thread walks blocks of tokens whose activations stay in its second cache, and for
+// each of them its rows in tiles whose results stay there too:
+//
+//     for each block of tokens                 ~ 512 KiB of activations
+//         for each tile of rows                product kernel: few tokens by many rows, or many by few
+//             bias, residual, gate             while the results are in cache
+//
+// With few tokens a kernel is bound by memory, and faster the more panels it may read side by side.
+// Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves. With many tokens
+// their pieces are of tokens as well: a piece of 32 rows and 512 tokens would read four times as many activations for
+// the same work as one of 128 rows and tokens. Where a step has rows of both kinds (frit_batch.n_few), each tile of
+// weights is multiplied by those of prompts, then by the others.
+#include "backend/cpu/ops/adapt.h"
+#include "backend/cpu/ops/fast.h"
+#include "backend/cpu/ops/act_input.h"
+#include "backend/cpu/pack/matrix.h"
+#include "backend/cpu/pack/pack.h"
+
+enum {
+    UNIT_ROWS = FRIT_PANEL_ROWS,
+    PIECE_ROWS = 2 * UNIT_ROWS,
+    TILE_RESULTS = PIECE_ROWS * FRIT_MATRIX_TOKENS,
+    GROUP_ROWS = FRIT_MATRIX_UNPACKED_ROWS,
+    MOST_PARTS = GROUP_ROWS / PIECE_ROWS,   // so many times as many rows, and a part of the tokens
+    PART_TOKENS = 128,                      // at least
+};
+
+typedef struct operand {   // a matrix of a task, and the activations in the form that it wants
+    frit_matrix matrix;
+    const uint8_t *x;
+    int64_t first;   // the row of the task that x begins with
+} operand;
+
+typedef struct rows_of_kind {   // rows of a task, and the kernels that multiply them
+    operand a, b;               // b: the other one before GLU, or a
+    int64_t begin, end, n_block;
+} rows_of_kind;
+
+typedef struct results {   // places in a workspace
+    float *near, *ups;     // of a task that stores none; of the other product, or NULL
+} results;
+
+static bool unpacks(const frit_task *task)
+{
+    return frit_form_is_tiled(frit_matrix_form(task->env->kernels, task->node->src[1]->tensor));
+}
+
+// Into how many parts pieces cut the tokens; they have as many times PIECE_ROWS then.
+static int64_t token_parts(const frit_task *task)
+{
+    const int64_t n = frit_node_height(task->node) / PART_TOKENS;
+    if (n < 2 || task->continued || !unpacks(task) || frit_few_height(task->env, task->node) > 0) return 1;
+    return n < MOST_PARTS ? n : MOST_PARTS;
+}
+
+int frit_linear_pieces(const frit_task *task)
+{
+    const int64_t parts = frit_node_height(task->node) > 0 ? token_parts(task) : 0;
+    const int64_t piece = parts > 1 ? parts * PIECE_ROWS : task->unit > PIECE_ROWS ? task->unit : PIECE_ROWS;
+    const int64_t n = (frit_node_width(task->node) + piece - 1) / piece * parts;
+    return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
+}
+
+frit_form frit_linear_form(const frit_kernels *kernels, const frit_node *node, int i)
+{
+    if (node->op == FRIT_OP_ADAPT_DOWN) return FRIT_FORM_F32;
+    return frit_matrix_form(kernels, node->src[i]->tensor);
+}
+
+static size_t first_bytes(const frit_node *node)
+{
+    return (frit_matrix_workspace_bytes(frit_node_width(node->src[0])) + FRIT_CPU_ALIGN - 1) / FRIT_CPU_ALIGN *
+           FRIT_CPU_ALIGN;
+}
+
+size_t frit_linear_workspace_bytes(const frit_node *node)
+{
+    return first_bytes(node);
+}
+
+size_t frit_glu_workspace_bytes(const frit_node *node)
+{
+    return first_bytes(node) + (size_t)FRIT_MATRIX_TOKENS * FRIT_MATRIX_UNPACKED_ROWS * sizeof(float);
+}
+
+// A second tile of results, after what matrices need.
+static float *second_results(const frit_task *task, uint8_t *workspace)
+{
+    return (float *)(void *)(workspace + first_bytes(task->node));
+}
+
+// Rows that the kernel gets at once.
+static int64_t tile_rows(const operand *a, int64_t n_tokens)
+{
+    return a->matrix.unpacks ? FRIT_MATRIX_UNPACKED_ROWS : TILE_RESULTS / n_tokens / PIECE_ROWS * PIECE_ROWS;
+}
+
+static frit_range rows_of(const frit_task *task, frit_share share)
+{
+    return frit_split(frit_node_width(task->node), task->unit ? task->unit : UNIT_ROWS, share);
+}
+
+// A thread takes half of its pieces, then half of the rest: so one less comes after these.
+static operand open_operand(const frit_task *task, const frit_kernels *kernels, frit_share share)
+{
+    uint8_t *workspace = frit_task_workspace(task, share);
+    const int n = share.end - share.begin, end = share.end + n - 1 < share.of ? share.end + n - 1 : share.of;
+    frit_matrix m = frit_matrix_open(kernels, task->node->src[1]->tensor, task->w[1], workspace);
+    m.end = rows_of(task, (frit_share){share.begin, end, share.of, share.thread}).end;
+    const frit_act_input *input = task->inputs[m.form];
+    if (!input) return (operand){m, (const uint8_t *)task->x[0], 0};
+    return (operand){m, frit_act_input_rows(input, share.thread), frit_act_input_range(input).begin};
+}
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static rows_of_kind open_kind(const frit_task *task, const frit_kernels *kernels, frit_range rows, frit_share share)
+{
+    rows_of_kind k = {.a = open_operand(task, kernels, share), .begin = rows.begin, .end = rows.end};
+    k.b = task->up ? open_operand(task->up, kernels, share) : k.a;
+    k.n_block = min(frit_matrix_block_tokens(&k.a.matrix), frit_matrix_block_tokens(&k.b.matrix));
+    return k;
+}
+
+// y[t, o] for n_w rows from `o` and n_x tokens from `t`; y points to the first result.
+static void multiply(const operand *a, int64_t o, int64_t n_w, int64_t t, int64_t n_x, float *y, size_t y_stride)
+{
+    frit_matrix_multiply(&a->matrix, o, n_w, a->x + (size_t)(t - a->first) * a->matrix.x_stride, n_x, y, y_stride);
+}
+
+// Numbers [o, o + n) of row t in the forms that others read.
+static void make_forms(const frit_task *task, int64_t t, int64_t o, const float *y, int64_t n)
+{
+    for (int i = 0; i < FRIT_FORM_COUNT; i++) {
+        const frit_form form = (frit_form)i;
+        uint8_t *row = task->produced[form] ? frit_act_input_row(task->produced[form], t) : NULL;
+        if (!row) continue;
+        task->env->kernels->convert[form](y, row + (size_t)o / 32 * frit_form_column_bytes(form), n);
+    }
+}
+
+// Tokens [t, t + n_x) by rows [o, o + n_w) of the matrix, with bias, adapters and factor. y is the first result.
+static void compute(const frit_task *task, const operand *a, int64_t o, int64_t n_w, int64_t t, int64_t n_x, float *y,
+                    int64_t stride)
+{
+    const frit_kernels *k = task->env->kernels;
+    const float *bias = frit_node_n_own(task->node) > 2 ? task->x[2] : NULL;
+    multiply(a, o, n_w, t, n_x, y, (size_t)stride);
+    for (int64_t i = 0; bias && i < n_x; i++) k->add(y + i * stride, y + i * stride, bias + o, n_w);
+    frit_adapt_rows(task, 0, t, n_x, o, n_w, y, (size_t)stride);
+    const float factor = task->node->factor;
+    for (int64_t i = 0; factor != 0 && i < n_x; i++) k->scale(y + i * stride, y + i * stride, factor, n_w);
+}
+
+// What is done with n results of row t, from column o on, while they are in cache. `up`: those of the other product.
+static void finish(const frit_task *task, int64_t t, int64_t o, float *y, const float *up, int64_t n)
+{
+    const frit_kernels *k = task->env->kernels;
+    if (up) {
+        k->act[task->parts[0].node->act](y, y, n);
+        k->mul(y, y, up, n);
+    }
+    for (int i = up ? 1 : 0; i < task->n_parts; i++) {
+        const frit_task_part *part = &task->parts[i];
+        frit_cpu_ops[part->node->op].part(k, part, t * frit_node_width(task->node) + o, o, y, y, n);
+    }
+    make_forms(task, t, o, y, n);
+}
+
+// Rows [o, o + n_w) of the matrices by tokens [t, t + n_x). Without y the results are needed in other forms only, and
+// do not leave the cache.
+static void compute_tile(const frit_task *task, const rows_of_kind *k, int64_t o, int64_t n_w, int64_t t, int64_t n_x,
+                         const results *to)
+{
+    const int64_t n_out = frit_node_width(task->node), stride = task->y ? n_out : n_w;
+    float *y = task->y ? task->y + t * n_out + o : to->near;
+    compute(task, &k->a, o, n_w, t, n_x, y, stride);
+    if (to->ups) compute(task->up, &k->b, o, n_w, t, n_x, to->ups, n_w);
+    for (int64_t i = 0; i < n_x; i++) finish(task, t + i, o, y + i * stride, to->ups ? to->ups + i * n_w : NULL, n_w);
+}
+
+static int64_t tile_of(const rows_of_kind *k, int64_t n_x)
+{
+    return min(tile_rows(&k->a, n_x), tile_rows(&k->b, n_x));
+}
+
+static void multiply_kind(const frit_task *task, const rows_of_kind *k, frit_range rows, const results *to)
+{
+    for (int64_t t = k->begin; t < k->end; t += k->n_block) {
+        const int64_t n_x = min(k->n_block, k->end - t), n_tile = tile_of(k, n_x);
+        for (int64_t o = rows.begin; o < rows.end; o += n_tile)
+            compute_tile(task, k, o, min(n_tile, rows.end - o), t, n_x, to);
+    }
+}
+
+// Of both kinds: the kernels for many rows read the weights, those for few find each tile of them in the cache.
+static void multiply_both(const frit_task *task, rows_of_kind *many, rows_of_kind *few, frit_range rows,
+                          const results *to)
+{
+    const int64_t n_x = min(many->n_block, many->end - many->begin);
+    const int64_t n_tile = min(tile_of(many, n_x), tile_of(few, min(few->n_block, few->end)));
+    few->a.matrix.end = few->b.matrix.end = 0;
+    for (int64_t o = rows.begin, n_w; o < rows.end; o += n_w) {
+        n_w = min(n_tile, rows.end - o);
+        compute_tile(task, many, o, n_w, many->begin, n_x, to);
+        multiply_kind(task, few, (frit_range){o, o + n_w}, to);
+    }
+    many->begin += n_x;
+    multiply_kind(task, many, rows, to);
+}
+
+// Pieces of parts of the tokens: those of the same rows lie one after the other, and are multiplied as one.
+static void multiply_parts(const frit_task *task, rows_of_kind *k, int64_t n_parts, frit_share share, const results *to)
+{
+    const int64_t n_out = frit_node_width(task->node), n_tokens = k->end, n_rows = n_parts * PIECE_ROWS;
+    const frit_range mine = frit_split((n_out + n_rows - 1) / n_rows * n_parts, 1, share);
+    for (int64_t i = mine.begin, n; i < mine.end; i += n) {
+        const int64_t o = i / n_parts * n_rows, part = i % n_parts;
+        n = min(n_parts - part, mine.end - i);
+        const frit_share tokens = {(int)part, (int)(part + n), (int)n_parts, share.thread};
+        const frit_range range = frit_split(n_tokens, FRIT_TILE_ROWS, tokens);
+        k->begin = range.begin;
+        k->end = range.end;
+        multiply_kind(task, k, (frit_range){o, min(o + n_rows, n_out)}, to);
+    }
+}
+
+static bool reads_same(const rows_of_kind *x, const rows_of_kind *y)
+{
+    return x->a.matrix.form == y->a.matrix.form && x->b.matrix.form == y->b.matrix.form;
+}
+
+void frit_fast_linear(const frit_task *task, frit_share share)
+{
+    uint8_t *workspace = frit_task_workspace(task, share);
+    const results to = {.near = task->up ? second_results(task, workspace) : frit_matrix_results(workspace),
+                        .ups = task->up ? frit_matrix_results(workspace) : NULL};
+    const int64_t n_tokens = frit_node_height(task->node), n_few = frit_few_height(task->env, task->node);
+    const int64_t n_parts = token_parts(task);
+    const frit_range rows = rows_of(task, share);
+    rows_of_kind many = open_kind(task, task->env->kernels, (frit_range){n_few, n_tokens}, share);
+    rows_of_kind few = many;
+    if (n_few > 0) few = open_kind(task, task->env->decode_kernels, (frit_range){0, n_few}, share);
+    if (n_parts > 1) {
+        multiply_parts(task, &many, n_parts, share, &to);
+    } else if (reads_same(&many, &few)) {
+        many.begin = 0;
+        multiply_kind(task, &many, rows, &to);
+    } else if (n_few < n_tokens) {
+        multiply_both(task, &many, &few, rows, &to);
+    } else {
+        multiply_kind(task, &few, rows, &to);
+    }
+}
+
+void frit_fast_convert(const frit_task *task, frit_share share)
+{
+    const frit_act_input *input = task->inputs[task->form];
+    const int64_t n = frit_node_width(input->source);
+    const frit_range all = frit_act_input_range(input), r = frit_split(all.end - all.begin, 1, share);
+    for (int64_t t = all.begin + r.begin; t < all.begin + r.end; t++)
+        task->env->kernels->convert[task->form](task->x[0] + t * n, frit_act_input_row(input, t), n);
+}

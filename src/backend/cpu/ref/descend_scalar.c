@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// Rounding again without vectors.
+#include "backend/cpu/ref/floats_scalar.h"
+
+#include "backend/cpu/tmpl/descend_tmpl.h"
+
+void frit_install_scalar_descend(frit_kernels *k)
+{
+    k->descend = descend;
+    k->follow = follow;
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The reference of op choose: a score for each position of the past, the best of them, in order.
+#include "backend/cpu/ops/cache.h"
+#include "backend/cpu/ops/best.h"
+#include "backend/cpu/ref/ref.h"
+#include "quant/hadamard.h"
+
+#include <string.h>
+
+typedef struct room {   // in the workspace
+    float *q, *key;     // [heads, dim] mixed as keys are, [dim]
+    frit_best best;
+    int32_t *scratch;   // [n]
+} room;
+
+static room take_room(const frit_node *node, void *workspace)
+{
+    const frit_node *q = node->src[0];
+    const int64_t n = node->shape[1];
+    room r = {.q = workspace};
+    r.key = r.q + q->shape[1] * q->shape[2];
+    r.best = (frit_best){.scores = r.key + q->shape[2], .most = n};
+    r.best.ids = (int32_t *)(void *)(r.best.scores + n);
+    r.scratch = r.best.ids + n;
+    return r;
+}
+
+size_t frit_ref_choose_workspace_bytes(const frit_node *node)
+{
+    const frit_node *q = node->src[0];
+    return (size_t)((q->shape[1] + 1) * q->shape[2] + 3 * node->shape[1]) * sizeof(float);
+}
+
+void frit_ref_choose(const frit_task *task, frit_share share)
+{
+    const frit_node *node = task->node;
+    const frit_batch *batch = task->env->batch;
+    const frit_cache_layer *layer = &task->env->cache->layers[node->choose.layer];
+    const frit_cache_side *side = &layer->index;
+    const int64_t n_head = node->src[0]->shape[1], dim = side->dim, n = node->shape[1];
+    room r = take_room(node, frit_task_workspace(task, share));
+    for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
+        const frit_seq *seq = &batch->seqs[i_seq];
+        const int32_t *pages = frit_layer_pages(task, layer, seq);
+        frit_range mine = frit_split(seq->n_rows, 1, share);
+        for (int64_t i = mine.begin; i < mine.end; i++) {
+            const int64_t t = seq->first_row + i;
+            const float *w = task->x[1] + t * n_head;
+            memcpy(r.q, task->x[0] + t * n_head * dim, (size_t)(n_head * dim) * sizeof(float));
+            for (int64_t h = 0; h < n_head; h++) frit_hadamard(r.q + h * dim, dim, side->hadamard);
+            r.best.n = 0;
+            for (int64_t p = 0; p <= seq->n_past + i; p++) {
+                double score = 0;
+                frit_dtype_get(side->dtype)->decode(frit_cache_at(side, pages, p, 0), r.key, dim);
+                for (int64_t h = 0; h < n_head; h++) {
+                    double dot = 0;
+                    for (int64_t d = 0; d < dim; d++) dot += (double)r.q[h * dim + d] * r.key[d];
+                    if (dot > 0) score += w[h] * dot;
+                }
+                frit_best_offer(&r.best, (float)score, (int32_t)p);
+            }
+            frit_best_sort(&r.best, r.scratch);
+            for (int64_t k = 0; k < n; k++) task->y[t * n + k] = k < r.best.n ? (float)r.best.ids[k] : -1;
+        }
+    }
+}

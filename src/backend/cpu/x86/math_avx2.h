@@ -1,6 +1,0 @@
-// SPDX-License-Identifier: MIT
-// backend/cpu/x86/math_avx2.h: exponential, hyperbolic tangent and activation functions of eight numbers.
-#pragma once
-#include "backend/cpu/x86/floats_avx2.h"
-
-#include "backend/cpu/tmpl/math_tmpl.h"

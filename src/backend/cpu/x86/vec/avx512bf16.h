@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT
+// backend/cpu/x86/vec/avx512bf16.h: what the kernel files for AVX-512 BF16 share.
+#pragma once
+#include "backend/cpu/kernels.h"
+
+void frit_install_avx512bf16_attend(frit_kernels *kernels);   // a part of frit_install_avx512bf16
