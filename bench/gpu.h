@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // gpu.h: what the measurements of frit's GPU kernels share. A failure ends the program with its sentence.
 #pragma once
-#include "backend/cuda/load.h"
-#include "backend/cuda/product.h"
+#include "backend/cuda/weights/load.h"
+#include "backend/cuda/ops/product.h"
 
 typedef struct bench {
     frit_cuda_driver driver;

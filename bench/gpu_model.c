@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A dense model on the GPU: its memory, kernels and graph.
 #include "gpu_model.h"
-#include "backend/cuda/rows.h"
+#include "backend/cuda/ops/rows.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What prompts would cost with weights turned into bf16 and multiplied by cuBLASLt: the figure that own kernels must
 // beat.
-#include "backend/cuda/cublaslt.h"
+#include "backend/cuda/runtime/cublaslt.h"
 #include "gpu.h"
 #include "base/rng.h"
 #include "quant/half.h"

@@ -2,7 +2,7 @@
 // gpu_prompt.h: whole prompts on a model of gpu_model.h: norms, cuBLASLt's products, attention of many rows, the
 // cache, and the logits of each run's last token, with which decode steps go on.
 #pragma once
-#include "backend/cuda/matmul.h"
+#include "backend/cuda/ops/matmul.h"
 #include "gpu_model.h"
 
 enum { PROMPT_PRODUCTS = 4 };   // qkv, o, gate-up, down

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Products of 8 to 128 rows, each alone: weights as they are in tiles (some_rows.cu), beside the time in which they
 // become rows of f16 for cuBLASLt.
-#include "backend/cuda/matmul.h"
-#include "backend/cuda/some_rows.h"
+#include "backend/cuda/ops/matmul.h"
+#include "backend/cuda/ops/gemm_small.h"
 #include "gpu.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every weight type alone: tiles made on the GPU against those of plain C, to the bit; a product of them and their
 // numbers against src/quant; and how fast tiles are made.
-#include "backend/cuda/some_rows.h"
+#include "backend/cuda/ops/gemm_small.h"
 #include "base/time.h"
 #include "base/rng.h"
 #include "gpu.h"
@@ -14,7 +14,7 @@
 
 static const frit_dtype types[] = {
 #define TILE(NAME, ...) FRIT_DTYPE_##NAME,
-#include "backend/cuda/kernels/tiles.def"
+#include "backend/cuda/kernels/include/tiles.def"
 #undef TILE
 };
 

@@ -3,7 +3,7 @@
 # that runs them. As a script: cmake -DOUT=file.c -DFOLDER=kernels -P FritKernelSources.cmake
 file(GLOB_RECURSE files ${FOLDER}/*.cu ${FOLDER}/*.cuh ${FOLDER}/*.h ${FOLDER}/*.def)
 set(text "// SPDX-License-Identifier: MIT\n// Made by cmake/FritKernelSources.cmake from src/backend/cuda/kernels.\n")
-string(APPEND text "#include \"backend/cuda/sources.h\"\n\nconst frit_cuda_source frit_cuda_sources[] = {\n")
+string(APPEND text "#include \"backend/cuda/runtime/sources.h\"\n\nconst frit_cuda_source frit_cuda_sources[] = {\n")
 foreach(file ${files})
     cmake_path(GET file FILENAME name)
     file(READ ${file} content)

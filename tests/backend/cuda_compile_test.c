@@ -3,16 +3,16 @@
 //
 // NVRTC comes from the folder FRIT_NVRTC, from build/tools (tools/setup gpu installs it there), or from where the
 // system's loader looks. Where there is none, the tests that need it are skipped.
-#include "backend/cuda/cublaslt.h"
-#include "backend/cuda/cubin_cache.h"
+#include "backend/cuda/runtime/cublaslt.h"
+#include "backend/cuda/runtime/cubin_cache.h"
 #include "backend/cuda/decode.h"
-#include "backend/cuda/kernel.h"
-#include "backend/cuda/matmul.h"
-#include "backend/cuda/precise.h"
-#include "backend/cuda/product.h"
-#include "backend/cuda/rows.h"
-#include "backend/cuda/some_rows.h"
-#include "backend/cuda/sources.h"
+#include "backend/cuda/runtime/kernel.h"
+#include "backend/cuda/ops/matmul.h"
+#include "backend/cuda/ops/precise.h"
+#include "backend/cuda/ops/product.h"
+#include "backend/cuda/ops/rows.h"
+#include "backend/cuda/ops/gemm_small.h"
+#include "backend/cuda/runtime/sources.h"
 #include "base/file.h"
 #include "support/support.h"
 
@@ -120,7 +120,7 @@ static void products_of_every_type_and_epilogue_compile_without_spills(void **st
 
 static const frit_dtype tile_types[] = {
 #define TILE(NAME, ...) FRIT_DTYPE_##NAME,
-#include "backend/cuda/kernels/tiles.def"
+#include "backend/cuda/kernels/include/tiles.def"
 #undef TILE
 };
 

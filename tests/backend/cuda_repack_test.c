@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Weights in the GPU's order: every type that has tiles gives back, to the bit, what the decoder of src/quant gives.
-#include "backend/cuda/repack.h"
+#include "backend/cuda/weights/repack.h"
 #include "support/support.h"
 
 static const frit_dtype types[] = {
 #define TILE(NAME, ...) FRIT_DTYPE_##NAME,
-#include "backend/cuda/kernels/tiles.def"
+#include "backend/cuda/kernels/include/tiles.def"
 #undef TILE
 };
 

@@ -2,7 +2,7 @@
 // backend/gpu.h: the GPU that tests use: the one that tests/emulator makes up; with FRIT_TEST_GPU=FOLDER the machine's,
 // whose compiled kernels stay in that folder.
 #pragma once
-#include "backend/cuda/libraries.h"
+#include "backend/cuda/runtime/libraries.h"
 #include "support/support.h"
 
 static const char folder[] = FRIT_BUILD_DIR "/tests/emulator", cubins[] = FRIT_BUILD_DIR "/tests/emulator/kernels",

@@ -2,7 +2,7 @@
 // cuBLASLt for the emulator: products by loops.
 #include "emulator.h"
 
-#include "backend/cuda/cublaslt.h"
+#include "backend/cuda/runtime/cublaslt.h"
 #include "quant/half.h"
 
 #include <stdlib.h>

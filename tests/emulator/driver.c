@@ -3,7 +3,7 @@
 // FRIT_EMULATED_BYTES of memory, by default 4 GiB; the GPU is of the kind FRIT_EMULATED_ARCH, by default sm_90.
 #include "emulator.h"
 
-#include "backend/cuda/driver.h"
+#include "backend/cuda/runtime/driver.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

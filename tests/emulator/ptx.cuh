@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The functions of src/backend/cuda/kernels/ptx.cuh for the host, by what NVIDIA's manual of PTX says of each
+// The functions of src/backend/cuda/kernels/include/ptx.cuh for the host, by what NVIDIA's manual of PTX says of each
 // instruction: which lane of a warp has which part of a matrix.
 #pragma once
 

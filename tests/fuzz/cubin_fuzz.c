@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Any bytes as a file of compiled kernels: the first two words are the key that is asked for.
-#include "backend/cuda/cubin_cache.h"
+#include "backend/cuda/runtime/cubin_cache.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // From the description of a dense model to the one kernel of its decode steps.
 #include "backend/cuda/decode.h"
-#include "backend/cuda/repack.h"
-#include "backend/cuda/rows.h"
+#include "backend/cuda/weights/repack.h"
+#include "backend/cuda/ops/rows.h"
 
 enum { COLUMNS = FRIT_TILE_COLUMNS, MAX_ROWS = 8, MAX_STAGES = 12 };
 

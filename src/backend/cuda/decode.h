@@ -5,7 +5,7 @@
 //     FRIT_TRY(frit_cuda_decode_kernel(&decode, &gpu, &kernel));
 //     frit_cuda_decode_matrices(&decode, layers, head, args);
 #pragma once
-#include "backend/cuda/product.h"
+#include "backend/cuda/ops/product.h"
 
 typedef struct frit_cuda_decode {
     int rows, n_layers, dim, n_ff, n_vocab;

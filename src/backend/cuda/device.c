@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Opening a GPU, its memory, its queue, and the backend's row of functions.
-#include "backend/cuda/adapt.h"
+#include "backend/cuda/ops/adapt.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/picks.h"
 #include "backend/cuda/profile.h"

@@ -8,17 +8,17 @@
 //
 //     device.c     opening, memory, the queue
 //     weights.c    the model's tensors on the GPU
-//     stream.c     those that come with each step
+//     weight_stream.c     those that come with each step
 //     ops.c        which nodes the GPU runs, and how each becomes launches
 //     exec.c       a plan's launches, and running them
 #pragma once
 #include "backend/backend.h"
-#include "backend/cuda/choices.h"
-#include "backend/cuda/cublaslt.h"
-#include "backend/cuda/libraries.h"
+#include "backend/cuda/ops/autotune.h"
+#include "backend/cuda/runtime/cublaslt.h"
+#include "backend/cuda/runtime/libraries.h"
 #include "backend/cuda/kernels/args.h"
-#include "backend/cuda/load.h"
-#include "backend/cuda/nvrtc.h"
+#include "backend/cuda/weights/load.h"
+#include "backend/cuda/runtime/nvrtc.h"
 
 enum { FRIT_CUDA_FLIGHTS = 2 };
 
@@ -52,7 +52,7 @@ typedef struct frit_cuda_cut {
     int64_t n_matrices, begin[2], n;
 } frit_cuda_cut;
 
-// Matrices that come with each step, of one executable at a time (stream.c).
+// Matrices that come with each step, of one executable at a time (weight_stream.c).
 enum { FRIT_CUDA_SLOTS = 2 };
 typedef struct frit_cuda_slot {
     uint64_t address, n_bytes;

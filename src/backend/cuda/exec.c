@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Plans as lists of launches, and running them.
 #include "backend/cuda/picks.h"
-#include "backend/cuda/precise.h"
+#include "backend/cuda/ops/precise.h"
 #include "backend/cuda/profile.h"
-#include "backend/cuda/rows.h"
+#include "backend/cuda/ops/rows.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

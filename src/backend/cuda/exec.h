@@ -3,7 +3,7 @@
 // named by what lies there, and how its grid follows from the rows of a step.
 #pragma once
 #include "backend/cuda/device.h"
-#include "backend/cuda/matmul.h"
+#include "backend/cuda/ops/matmul.h"
 
 typedef enum frit_cuda_where {
     FRIT_CUDA_NOWHERE,    // address 0
@@ -12,7 +12,7 @@ typedef enum frit_cuda_where {
     FRIT_CUDA_GIVEN,      // an offset in the plan's inputs
     FRIT_CUDA_STEP,       // one of frit_cuda_step's arrays
     FRIT_CUDA_WORK,       // an offset in the device's work memory
-    FRIT_CUDA_STREAMED,   // an offset in the executable's slot (stream.c)
+    FRIT_CUDA_STREAMED,   // an offset in the executable's slot (weight_stream.c)
 } frit_cuda_where;
 
 typedef enum frit_cuda_step_array {   // a step's input on the GPU
@@ -58,7 +58,7 @@ typedef struct frit_cuda_recording {
     frit_cuda_graph_exec graph;   // NULL: the key was seen once
 } frit_cuda_recording;
 
-// Rows of a plan from which rows become f16 for products (many_rows.c). And rows of a step that may be long parts of a
+// Rows of a plan from which rows become f16 for products (gemm.c). And rows of a step that may be long parts of a
 // text.
 enum { FRIT_CUDA_MANY_FROM = 17, FRIT_CUDA_LONG_FROM = 17 };
 enum { FRIT_CUDA_MATRICES = 3, FRIT_CUDA_OPERANDS = 6, FRIT_CUDA_VARIANTS = 5, FRIT_CUDA_SOME_VARIANTS = 4 };
@@ -113,14 +113,14 @@ typedef struct frit_cuda_many_norm {
     float epsilon;
 } frit_cuda_many_norm;
 
-// A product of many rows (matmul.h), and of some (some_rows.h). Operands: 0 rows, 1 tiles, 3 residual, 4 tiles of the
+// A product of many rows (matmul.h), and of some (gemm_small.h). Operands: 0 rows, 1 tiles, 3 residual, 4 tiles of the
 // second segment.
 typedef struct frit_cuda_many {
     frit_cuda_matmul *matmul;
     frit_cuda_some_variant some[FRIT_CUDA_SOME_VARIANTS];   // the fewest rows first
     int n_some;
     frit_cuda_kernel *precise;              // multiplies in f32 (precise.h); NULL: the others do
-    frit_cuda_kernel *convert;              // of many_rows.cu; NULL: the rows are halves already
+    frit_cuda_kernel *convert;              // of gemm.cu; NULL: the rows are halves already
     frit_cuda_kernel *finish, *gate;        // gate: results become halves; neither: they stay
     int k, n;                               // columns; rows of the tiles
     bool is_gated;                          // rows of the tiles are gates and values
@@ -167,7 +167,7 @@ typedef struct frit_cuda_experts {
     frit_cuda_kernel *each;       // for assignments one by one, or if is_sum, rows
     frit_cuda_kernel *groups;     // for groups of assignments; NULL: none
     frit_cuda_kernel *rows;       // for groups of assignments in f16, always taken if there is one; NULL: none
-    frit_cuda_kernel *convert;    // of many_rows.cu, for `rows`
+    frit_cuda_kernel *convert;    // of gemm.cu, for `rows`
     uint64_t converted, scales;   // its results: offsets in the device's work memory
     int k;                        // columns
     bool has_own_rows;
@@ -226,7 +226,7 @@ struct frit_exec {
     frit_cuda_buffer *buffers;   // [n_buffers], that live as long as the plan
     int n_buffers;
     bool *is_f16;          // [plan->graph->n_nodes]: queries that are f16 where the node's f32 would be
-    bool *is_halves;       // [plan->graph->n_nodes]: so are rows that products of many rows alone read (halves.c)
+    bool *is_halves;       // [plan->graph->n_nodes]: so are rows that products of many rows alone read (f16_input.c)
     uint64_t work_bytes;   // that its launches need
     bool is_precise;       // products are in f32 (precise.h)
     uint64_t counters;     // of products of few rows: u32 [multiprocessors], zero between launches; 0: none yet
@@ -275,7 +275,7 @@ static inline int64_t frit_cuda_rows(const frit_node *node, const frit_batch *ba
                                           : node->shape[0];
 }
 
-// Whether many_rows.c multiplies in the plan that the node is of. Numbers in f32 would lose half of their bits in f16;
+// Whether gemm.c multiplies in the plan that the node is of. Numbers in f32 would lose half of their bits in f16;
 // where files have them, matrices are small: what chooses experts.
 static inline bool frit_cuda_is_many(const frit_exec *exec, const frit_node *linear)
 {
@@ -301,11 +301,11 @@ frit_status frit_cuda_run_kernel(frit_cuda_device *device, const frit_cuda_kerne
 // products.c
 bool frit_cuda_linear_fits(const frit_node *node);
 frit_status frit_cuda_lower_linear(frit_exec *exec, const frit_node *node);
-// few_rows.c: products of up to 16 rows at a time. FRIT_E_UNSUPPORTED: not even of one row.
+// gemv.c: products of up to 16 rows at a time. FRIT_E_UNSUPPORTED: not even of one row.
 frit_status frit_cuda_lower_few(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows,
                                 frit_cuda_launch *launch);
 bool frit_cuda_can_few(const frit_exec *exec, const frit_cuda_products *products, int64_t n_rows);
-// many_rows.c: of more rows, by cuBLASLt or some_rows.h. Results stay in the work memory, so many parts to be added and
+// gemm.c: of more rows, by cuBLASLt or gemm_small.h. Results stay in the work memory, so many parts to be added and
 // multiplied with the scale of their row, if `result` is NULL; otherwise they become its numbers, or its halves.
 frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *products, int64_t max_rows,
                                  const frit_node *result, frit_cuda_launch *launch);
@@ -315,7 +315,7 @@ frit_status frit_cuda_many_measure(frit_exec *exec);
 void frit_cuda_matmuls_free(frit_exec *exec);
 // Whether the launch can compute this norm of its results beside them.
 bool frit_cuda_many_takes_norm(const frit_cuda_launch *launch, const frit_node *norm);
-// halves.c: whether products of many rows alone read a node's rows. Then the lowering of the node sets exec->is_halves.
+// f16_input.c: whether products of many rows alone read a node's rows. Then the lowering of the node sets exec->is_halves.
 bool frit_cuda_feeds_many(const frit_exec *exec, const frit_node *node);
 frit_cuda_halves frit_cuda_halves_of(const frit_exec *exec, const frit_node *node);
 const frit_cuda_kernel *frit_cuda_norm_for(const frit_cuda_many_norm *norm, int64_t n_rows);
@@ -365,7 +365,7 @@ frit_status frit_cuda_lower_experts_to(frit_exec *exec, const frit_node *node, c
 // that streams get a place in its slot.
 frit_status frit_cuda_tensor_take(frit_exec *exec, const frit_tensor *tensor, bool is_tiled, frit_cuda_address *out);
 frit_status frit_cuda_tiles_take(frit_exec *exec, const frit_cuda_pair *pair, frit_cuda_address *out);
-// stream.c: a place in the slot of an executable for a tensor; the slot, once all have one; filling it for a step, with
+// weight_stream.c: a place in the slot of an executable for a tensor; the slot, once all have one; filling it for a step, with
 // which the launches wait; and telling that these have read it.
 frit_status frit_cuda_stream_add(frit_exec *exec, const frit_cuda_tensor *tensor, frit_cuda_address *out);
 frit_status frit_cuda_stream_open(frit_exec *exec);

@@ -3,9 +3,9 @@
 // lowered, compiled or allocated. Not less than frit_cuda_prepare takes; page tables of a step, and lists of its picks
 // (masks, biases), come on top.
 #include "backend/cuda/picks.h"
-#include "backend/cuda/precise.h"
-#include "backend/cuda/rows.h"
-#include "backend/cuda/some_rows.h"
+#include "backend/cuda/ops/precise.h"
+#include "backend/cuda/ops/rows.h"
+#include "backend/cuda/ops/gemm_small.h"
 #include "base/check.h"
 
 enum { ALIGNMENT = 512 };
@@ -35,7 +35,7 @@ static uint64_t partial_bytes(const frit_exec *exec, const frit_node *linear)
         &exec->device->gpu);
 }
 
-// Of many_rows.c and heads.c. Products of a phase may run as one, as queries, keys and values do, or gates with values:
+// Of gemm.c and heads.c. Products of a phase may run as one, as queries, keys and values do, or gates with values:
 // all that have its columns count as one product.
 static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
 {
@@ -115,11 +115,11 @@ static uint64_t kept_by(const frit_exec *exec)
     const frit_graph *g = exec->plan->graph;
     uint64_t n_bytes = 0;
     add(&n_bytes, exec->plan->input_bytes);
-    add(&n_bytes, (uint64_t)exec->device->gpu.n_multiprocessors * sizeof(uint32_t));   // counters of few_rows.c
+    add(&n_bytes, (uint64_t)exec->device->gpu.n_multiprocessors * sizeof(uint32_t));   // counters of gemv.c
     for (int i = 0; i < g->n_nodes; i++) {
         const frit_node *node = g->nodes[i];
         if (node->op == FRIT_OP_ATTEND) add_parts(exec, node, &n_bytes);
-        if (node->op == FRIT_OP_GLU) add(&n_bytes, 2 * sizeof(float));   // bounds of many_rows.c
+        if (node->op == FRIT_OP_GLU) add(&n_bytes, 2 * sizeof(float));   // bounds of gemm.c
         if (node->op == FRIT_OP_ROUTE) add(&n_bytes, frit_cuda_route_bytes(node));
         if (node->op == FRIT_OP_CHOOSE) add(&n_bytes, frit_cuda_choose_bytes(node));
         if (node->op == FRIT_OP_ROPE && !has_table(g, i, node))

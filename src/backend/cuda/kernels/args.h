@@ -92,7 +92,7 @@ typedef struct frit_precise_args {
     int n_rows, stride;
 } frit_precise_args;
 
-// some_rows.cu
+// gemm_small.cu
 typedef struct frit_some_args {
     frit_gpu_ptr weights[FRIT_GPU_SEGMENTS];   // tiles
     frit_gpu_ptr x;                            // f16 [n_rows, K]
@@ -218,7 +218,7 @@ typedef struct frit_rope_rows_args {
     int pad;
 } frit_rope_rows_args;
 
-// many_rows.cu: rows of a product to f16 and back
+// gemm.cu: rows of a product to f16 and back
 typedef struct frit_convert_args {
     frit_gpu_ptr x, y, scales;   // f32 [n, width], f16 [n, width]; f32 [n]: what a number of y is worth
     long long n;

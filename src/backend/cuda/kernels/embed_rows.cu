@@ -5,7 +5,7 @@
 // Defined by the host: TYPE0 (of the table, as tiles), DIM, ROTATED (dimensions of a head that turn, or 0).
 #include "args.h"
 #include "numbers.cuh"
-#include "turns.cuh"
+#include "rotation.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) embed_rows(const frit_embed_rows_args a)
 {

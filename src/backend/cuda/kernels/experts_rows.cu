@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Products of many rows with matrices of experts, in f16: a block of threads serves up to ROWS assignments of one expert
-// (dispatch.cu), as some_rows.cu serves rows.
+// (dispatch.cu), as gemm_small.cu serves rows.
 //
 //     out[assignment][16 * tile + r] = worth * sum over columns of weights[expert][tile][r][column] * x[row][column]
 //
-// A number of a row is worth what convert_rows (many_rows.cu) divided the row by, times the weight of the route if
+// A number of a row is worth what convert_rows (gemm.cu) divided the row by, times the weight of the route if
 // WEIGHED. With GATED rows r and r + 8 of a tile are a gate and its value, and out has one number for both.
 //
 // Grid: groups of WARPS * TILES row tiles; groups of assignments. Defined by the host (experts_rows.c): TYPE0, TILES0, K,
 // ROWS, TILES, WARPS, N_USED, OWN_ROWS (x has a row for each assignment), WEIGHED, GATED, GLU_ACT, SHARED_BYTES.
 #include "activation.cuh"
-#include "some_rows.cuh"
+#include "gemm_small.cuh"
 
 #define THREADS (WARPS * 32)
 

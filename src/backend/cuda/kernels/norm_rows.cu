@@ -3,7 +3,7 @@
 //
 //     y = norm(x) * w + b
 //     SUM: r = r + norm(x) * w + b; y is not written        the norm of a layer's output, added to the residual
-//     SCALED: y is what a product of many rows reads: f16, each row times a power of two (many_rows.cu), and the sum of
+//     SCALED: y is what a product of many rows reads: f16, each row times a power of two (gemm.cu), and the sum of
 //             the row's squares, which bounds what products of it are
 //     JOINS: x is first computed, from the results of a product and a residual, as finish_rows does it
 //

@@ -5,7 +5,7 @@
 // frit_plain_args says for each kernel which sizes are meant. 256 threads; the grid covers n.
 #include "activation.cuh"
 #include "args.h"
-#include "turns.cuh"
+#include "rotation.cuh"
 
 #define INFINITE __uint_as_float(0x7f800000)
 

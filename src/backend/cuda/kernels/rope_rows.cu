@@ -3,7 +3,7 @@
 //
 // Defined by the host: ROTATED (dimensions of a head that turn).
 #include "args.h"
-#include "turns.cuh"
+#include "rotation.cuh"
 
 extern "C" __global__ void __launch_bounds__(128) rope_rows(const frit_rope_rows_args a)
 {

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// A product of 9 to 128 rows in f16 with weights in tiles: too many for integers (phase.cuh), too few to turn weights
+// into rows of f16 first (dequantize.cu). A warp has TILES row tiles of the weights and all rows; its weights become
+// fragments of f16 in registers (gemm_small.cuh). Rows of 256 columns are fetched into shared memory for the whole block
+// of threads, tiles for each warp, STAGES - 1 steps ahead.
+//
+//     out[split][row][16 * tile + r] = sum over the split's columns of weights[tile][r][column] * x[row][column]
+//
+// Where nothing follows the product, it is multiplied with what the numbers of a row of x are worth (scales).
+//
+// GATED (one split, one segment, in FRIT_ROWS_GATED): out is silu(gate) * value in f16, each row times a power of two
+// that depends on what the row can be at most, since no block of threads has all of it: |gate| and |value| are at most
+// the length of the row of x times that of the longest row of weights. That is often a thousand times what they are:
+// numbers then lie near 2^5 where f16 has numbers from 2^-24 to 2^16, and keep their eleven bits.
+//
+// Grid: groups of WARPS * TILES row tiles, those of the second segment last; SPLITS. Defined by the host: TYPE0,
+// TILES0, TYPE1, TILES1, K, ROWS (a multiple of 8), TILES, WARPS, SPLITS, STAGES, SHARED_BYTES, HALF_MATH, GATED.
+#include "activation.cuh"
+#include "gemm_small.cuh"
+
+#define GROUPS0 ((TILES0 + GROUP - 1) / GROUP)
+
+static_assert(!GATED || (SPLITS == 1 && TILES1 == 0 && stage_of<TYPE0>::bytes >= ROWS * (GROUP * 16 + 8)),
+              "gates and values are of one segment, and their results lie where its first stage was");
+static_assert(SHARED_BYTES >= STAGES * stage_of<TYPE0>::bytes && SHARED_BYTES >= STAGES * stage_of<TYPE1>::bytes,
+              "the host counts shared memory as it is laid out here");
+
+// ------------------------------------------------------------------------------- the product
+
+// 256 columns of all rows, on their way to their place.
+DEVICE void fetch_rows(const frit_some_args &a, int block, char *shared)
+{
+    const int column = block * 256;
+    const u32 to = shared_address(shared);
+    for (int i = threadIdx.x; i < ROWS * 32; i += WARPS * 32) {
+        const int row = min(i / 32, a.n_rows - 1), at = i % 32;
+        const int place = i / 32 * X_STRIDE + at * 16;
+        if (K % 256 == 0 || column + at * 8 < K)
+            copy_16(to + place, (const u16 *)a.x + (long long)row * K + column + at * 8);
+        else
+            *(uint4 *)(shared + place) = make_uint4(0, 0, 0, 0);
+    }
+}
+
+template <int TYPE>
+DEVICE void fetch_block(const frit_some_args &a, const char *tiles, int n_tiles, int first, int block, char *to)
+{
+    fetch_tiles<TYPE>(tiles, n_tiles, first, block, shared_address(to));
+    fetch_rows(a, block, to);
+}
+
+// Gates times values, through shared memory, so that 16 bytes of a row are written at a time.
+template <int TYPE>
+DEVICE void store_gated(const frit_some_args &a, int n_tiles, int first, const frag (&sums)[TILES][ROWS / 8],
+                        char *shared)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    u16 *out = (u16 *)shared;   // [ROWS][GROUP * 8]
+    float *worth = (float *)(shared + ROWS * GROUP * 16), *scale = worth + ROWS;
+    __syncthreads();   // all warps are done with what lay here
+    for (int row = threadIdx.x; row < ROWS; row += WARPS * 32) {
+        const bool is_there = row < a.n_rows;
+        const float *longest = (const float *)a.bounds;
+        const float most = is_there ? ((const float *)a.squares)[row] * sqrtf(longest[0]) * sqrtf(longest[1]) : 0;
+        worth[row] = is_there ? ((const float *)a.scales)[row] * (1.f / halves_of<TYPE>::times) : 0;
+        scale[row] = 16 * half_scale(most);   // to [2^14, 2^15)
+        if (blockIdx.x == 0 && is_there) ((float *)a.out_scales)[row] = 1 / scale[row];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+#pragma unroll
+        for (int n = 0; n < ROWS / 8; n++)
+#pragma unroll
+            for (int j = 0; j < 2; j++) {
+                const int row = n * 8 + lane % 4 * 2 + j;
+                const float gate = sums[i][n].v[j] * worth[row], value = sums[i][n].v[j + 2] * worth[row];
+                out[row * (GROUP * 8) + (warp * TILES + i) * 8 + lane / 4] =
+                    float_to_half(activate<ACT_SILU>(gate) * value * scale[row]);
+            }
+    __syncthreads();
+    for (int i = threadIdx.x; i < ROWS * GROUP; i += WARPS * 32) {
+        const int row = i / GROUP, tile = first + i % GROUP;
+        if (row < a.n_rows && tile < n_tiles)
+            ((uint4 *)a.out)[(long long)row * TILES0 + tile] = ((const uint4 *)out)[i];
+    }
+}
+
+// Row tiles first ... of a segment, whose results begin at number `at` of a row.
+template <int TYPE>
+DEVICE void multiply(const frit_some_args &a, frit_gpu_ptr weights, int n_tiles, int first, int at, char *shared)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, split = blockIdx.y;
+    const int begin = BLOCKS * split / SPLITS, end = BLOCKS * (split + 1) / SPLITS;
+    const char *tiles = (const char *)weights;
+    frag sums[TILES][ROWS / 8];
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+#pragma unroll
+        for (int n = 0; n < ROWS / 8; n++) sums[i][n] = frag{{0, 0, 0, 0}};
+    fetch_tiles<TYPE>(tiles, n_tiles, first, begin, shared_address(shared));   // the rows are still being made
+    wait_for_kernel_before();
+    fetch_rows(a, begin, shared);
+    copy_commit();
+#pragma unroll
+    for (int i = 1; i < STAGES - 1; i++) {
+        if (begin + i < end) fetch_block<TYPE>(a, tiles, n_tiles, first, begin + i, shared + i * stage_of<TYPE>::bytes);
+        copy_commit();
+    }
+    for (int block = begin, stage = 0; block < end; block++) {
+        copy_wait<STAGES - 2>();
+        __syncthreads();   // and all warps are done with what is overwritten now
+        const int ahead = block + STAGES - 1, free = stage ? stage - 1 : STAGES - 1;
+        if (ahead < end) fetch_block<TYPE>(a, tiles, n_tiles, first, ahead, shared + free * stage_of<TYPE>::bytes);
+        copy_commit();
+        multiply_block<TYPE>(shared + stage * stage_of<TYPE>::bytes, ROWS, warp, lane, sums);
+        if (++stage == STAGES) stage = 0;
+    }
+    if constexpr (GATED) {
+        store_gated<TYPE>(a, n_tiles, first, sums, shared);
+        return;
+    }
+    const int width = (TILES0 + TILES1) * 16;
+    float *out = (float *)a.out + (long long)split * a.n_rows * width + at;
+    const float *scales = (const float *)a.scales;
+#pragma unroll
+    for (int i = 0; i < TILES; i++) {
+        const int tile = first + warp * TILES + i;
+        if (tile >= n_tiles) continue;
+#pragma unroll
+        for (int n = 0; n < ROWS / 8; n++)
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const int row = n * 8 + lane % 4 * 2 + j % 2;
+                if (row < a.n_rows)
+                    out[(long long)row * width + tile * 16 + lane / 4 + j / 2 * 8] =
+                        sums[i][n].v[j] * (1.f / halves_of<TYPE>::times) * (scales ? scales[row] : 1);
+            }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(WARPS * 32, WARPS > 8) some_rows(const frit_some_args a)
+{
+    extern __shared__ __align__(128) char shared[];
+    const int group = blockIdx.x;
+    let_next_kernel_start();
+    if (group < GROUPS0)
+        multiply<TYPE0>(a, a.weights[0], TILES0, group * GROUP, 0, shared);
+    else if constexpr (TILES1 > 0)
+        multiply<TYPE1>(a, a.weights[1], TILES1, (group - GROUPS0) * GROUP, TILES0 * 16, shared);
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// Attention of queries in f16 (heads.c): for rows one by one, split over the pages (flash decoding, kernels/attend.cu),
+// and for 64 rows of a sequence at a time (kernels/attend_rows.cu).
+#include "backend/cuda/exec.h"
+#include "backend/cuda/ops/rows.h"
+
+enum { FAR_FROM = 64 };   // pages of 32 positions
+
+static int head_size_of(const frit_node *attend)
+{
+    return (int)frit_cuda_width(attend->src[0]);
+}
+
+static int n_kv_heads_of(const frit_exec *exec, const frit_node *attend)
+{
+    return exec->cache->layers[attend->attend.layer].spec.n_head_kv;
+}
+
+static const frit_node *sinks_of(const frit_node *attend)
+{
+    return attend->n_src > 2 ? attend->src[2] : NULL;
+}
+
+bool frit_cuda_can_attend(const frit_exec *exec, const frit_node *attend)
+{
+    const frit_attend *a = &attend->attend;
+    const int size = head_size_of(attend), n_heads = (int)attend->src[0]->shape[1];
+    return !a->chunk && a->alibi == 0 && !a->bidirectional && !a->cross && !a->reach && a->temp_scale == 0 &&
+           size % 32 == 0 && size <= 256 && frit_cuda_width(attend) == size &&
+           n_heads % n_kv_heads_of(exec, attend) == 0;
+}
+
+static const frit_cuda_attend_variant *variant_for(const frit_cuda_attend_fast *a, int32_t n_rows)
+{
+    int i = 0;
+    while (i + 1 < a->n_variants && a->variants[i].rows < n_rows) i++;
+    return &a->variants[i];
+}
+
+// Scores are of powers of two.
+static float softcap_of(const frit_cuda_launch *l)
+{
+    return l->node->attend.softcap * 1.4426950408889634f;
+}
+
+static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const float softcap = softcap_of(l);
+    const frit_attend_rows_args args = {.q = frit_cuda_resolve(step, l->x[0]),
+                                        .tiles = step->arrays[FRIT_CUDA_ROW_TILES],
+                                        .pages = frit_cuda_pages_of(l, step),
+                                        .keys = l->attend_fast.keys,
+                                        .values = l->attend_fast.values,
+                                        .sinks = frit_cuda_resolve(step, l->x[3]),
+                                        .out = frit_cuda_resolve(step, l->y),
+                                        .softcap = softcap,
+                                        .inverse_softcap = softcap != 0 ? 1 / softcap : 0,
+                                        .page_stride = step->page_stride};
+    frit_cuda_kernel one = *l->attend_fast.rows;
+    one.grid[0] = (unsigned)step->n_row_tiles;
+    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+}
+
+static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const frit_cuda_attend_fast *a = &l->attend_fast;
+    const int32_t n_rows = step->batch->n_rows;
+    const bool is_each = n_rows == step->batch->n_seqs || n_rows < FRIT_CUDA_LONG_FROM;
+    if (a->rows && !is_each) return run_rows(d, l, step);
+    const frit_cuda_attend_variant *v = variant_for(a, n_rows);
+    const float softcap = softcap_of(l);
+    const frit_attend_args args = {.q = frit_cuda_resolve(step, l->x[0]),
+                                   .positions = step->arrays[FRIT_CUDA_POSITIONS],
+                                   .seq_of = step->arrays[FRIT_CUDA_SEQ_OF],
+                                   .pages = frit_cuda_pages_of(l, step),
+                                   .keys = a->keys,
+                                   .values = a->values,
+                                   .sinks = frit_cuda_resolve(step, l->x[3]),
+                                   .softcap = softcap,
+                                   .inverse_softcap = softcap != 0 ? 1 / softcap : 0,
+                                   .partial = frit_cuda_resolve(step, l->x[1]),
+                                   .arrived = frit_cuda_resolve(step, l->x[2]),
+                                   .out = frit_cuda_resolve(step, l->y),
+                                   .page_stride = step->page_stride};
+    const bool is_far = v->far && (!v->kernel || step->page_stride >= FAR_FROM);
+    frit_cuda_kernel kernel = is_far ? *v->far : *v->kernel;
+    kernel.grid[1] = (unsigned)n_rows;
+    return frit_cuda_kernel_launch(&d->gpu, &kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+}
+
+// Codes are read word by word, which suits shared memory.
+static bool is_always_far(const frit_cuda_attend *attend)
+{
+    return attend->stages && frit_cuda_has_codes(&attend->heads);
+}
+
+static frit_status take_variant(frit_exec *exec, const frit_cuda_attend *attend, frit_cuda_attend_variant *v)
+{
+    enum { MANY_ROWS = 16, WARPS_OF_MANY = 4 };   // twice as many blocks of threads fit
+    frit_cuda_attend far = *attend;
+    frit_cuda_kernel kernel;
+    far.stages = frit_cuda_attend_stages(&attend->heads, &exec->device->gpu);
+    if (far.stages) {
+        FRIT_TRY(frit_cuda_attend_kernel(&far, v->n_far_splits, 0, &kernel));
+        FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &v->far));
+    }
+    if (is_always_far(&far)) return FRIT_OK;
+    FRIT_TRY(frit_cuda_attend_kernel(attend, v->n_splits, v->rows < MANY_ROWS ? 0 : WARPS_OF_MANY, &kernel));
+    return frit_cuda_kernel_take(exec->device, &kernel, &v->kernel);
+}
+
+static int at_least_one(int n)
+{
+    return n < 1 ? 1 : n;
+}
+
+// As many parts as run at the same time, two blocks on a multiprocessor, or one that copies pages
+// ahead; what they leave for each other.
+static frit_status take_variants(frit_exec *exec, const frit_cuda_attend *attend, int64_t max_rows, frit_cuda_launch *l)
+{
+    const frit_cuda_heads *heads = &attend->heads;
+    const frit_cuda_gpu *gpu = &exec->device->gpu;
+    const int n_tiles = frit_cuda_query_tiles(heads), n_queries = frit_cuda_tile_queries(heads);
+    frit_cuda_attend_fast *a = &l->attend_fast;
+    const int n_blocks = gpu->n_multiprocessors * (heads->head_size > 128 ? 1 : 2);
+    const uint64_t part_bytes = (uint64_t)(n_tiles * n_queries * (heads->head_size + 2)) * sizeof(float);
+    uint64_t n_bytes = 0, n_arrived = 0;
+    for (int rows = 1; a->n_variants < FRIT_CUDA_VARIANTS; rows *= 2) {
+        frit_cuda_attend_variant *v = &a->variants[a->n_variants++];
+        const bool is_last = a->n_variants == FRIT_CUDA_VARIANTS;
+        *v = (frit_cuda_attend_variant){.rows = rows,
+                                        .n_splits = is_last ? 1 : at_least_one(n_blocks / (n_tiles * rows)),
+                                        .n_far_splits =
+                                            at_least_one(is_last ? 1 : gpu->n_multiprocessors / (n_tiles * rows))};
+        FRIT_TRY(take_variant(exec, attend, v));
+        const uint64_t own = (uint64_t)rows * (uint64_t)v->n_splits * part_bytes;
+        if (v->n_splits > 1 && own > n_bytes) n_bytes = own;
+        if (v->n_splits > 1) n_arrived = (uint64_t)(rows * n_tiles) * sizeof(uint32_t);
+        if (rows >= max_rows) break;
+    }
+    l->x[1].where = l->x[2].where = FRIT_CUDA_FIXED;
+    FRIT_TRY(frit_cuda_keep_bytes(exec, n_bytes, false, &l->x[1].at));
+    return frit_cuda_keep_bytes(exec, n_arrived, true, &l->x[2].at);
+}
+
+static frit_status take_rows(frit_exec *exec, const frit_cuda_attend *attend, frit_cuda_launch *l)
+{
+    frit_cuda_kernel kernel;
+    FRIT_TRY(frit_cuda_attend_rows_kernel(attend, &exec->device->gpu, &kernel));
+    return frit_cuda_kernel_take(exec->device, &kernel, &l->attend_fast.rows);
+}
+
+frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *node)
+{
+    const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
+    const uint64_t base = ((const frit_cuda_memory *)exec->cache->memory)->address;
+    const bool feeds = exec->is_halves[node->id] = frit_cuda_feeds_many(exec, node);
+    const frit_cuda_attend attend = {.heads = {.n_heads = (int)node->src[0]->shape[1],
+                                               .n_kv_heads = layer->spec.n_head_kv,
+                                               .head_size = head_size_of(node),
+                                               .page_bytes = (int64_t)layer->k.page_bytes,
+                                               .keys = frit_cuda_cache_kind(layer->k.dtype),
+                                               .values = frit_cuda_cache_kind(layer->v.dtype)},
+                                     .window = node->attend.window,
+                                     .has_softcap = node->attend.softcap != 0,
+                                     .has_sinks = sinks_of(node),
+                                     .out = feeds ? FRIT_CUDA_F16 : FRIT_CUDA_F32};
+    frit_cuda_launch *l;
+    FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
+    FRIT_TRY(frit_cuda_address_of(exec, node->src[0], false, &l->x[0]));
+    FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
+    l->run = run_attend;
+    l->group = layer->group;
+    l->attend_fast = (frit_cuda_attend_fast){.keys = base + layer->k.offset, .values = base + layer->v.offset};
+    if (sinks_of(node)) FRIT_TRY(frit_cuda_address_of(exec, sinks_of(node), false, &l->x[3]));
+    FRIT_TRY(take_variants(exec, &attend, node->shape[0], l));
+    if (node->shape[0] < FRIT_CUDA_LONG_FROM) return FRIT_OK;
+    return take_rows(exec, &attend, l);
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Rows that products of many rows alone read are f16 from the start: what computes a norm, an activation or attention
+// writes them, each row times a power of two, where the node's f32 would be; then what a number of each row is worth.
+#include "backend/cuda/exec.h"
+#include "backend/cuda/ops/rows.h"
+#include "backend/cuda/ops/gemm_small.h"
+
+static bool is_many_product(const frit_exec *exec, const frit_node *node)
+{
+    return node->op == FRIT_OP_LINEAR && frit_cuda_linear_fits(node) && frit_cuda_is_many(exec, node);
+}
+
+bool frit_cuda_feeds_many(const frit_exec *exec, const frit_node *node)
+{
+    const frit_graph *g = exec->plan->graph;
+    int n_products = 0;
+    if (exec->is_precise) return false;
+    for (int i = 0; i < g->n_nodes; i++) {
+        const frit_node *reader = g->nodes[i];
+        if (reader->op == FRIT_OP_RESHAPE) continue;
+        for (int s = 0; s < reader->n_src; s++) {
+            if (!reader->src[s] || frit_node_storage(reader->src[s]) != node) continue;
+            if (s > 0 || !is_many_product(exec, reader)) return false;
+            n_products++;
+        }
+    }
+    for (int i = 0; i < g->n_results; i++)
+        if (frit_node_storage(g->results[i]) == node) return false;
+    return n_products > 0 && (!g->output || frit_node_storage(g->output) != node);
+}
+
+// Numbers are half as long as the node's f32, which leaves room for the scales, and for a norm's squares. Attention's
+// are between values of the cache, which are f16: they need none.
+frit_cuda_halves frit_cuda_halves_of(const frit_exec *exec, const frit_node *node)
+{
+    const uint64_t at = exec->plan->offsets[node->id];
+    const uint64_t n = (uint64_t)node->shape[0] * (uint64_t)frit_cuda_each(node);
+    frit_cuda_halves halves = {.rows = {FRIT_CUDA_SCRATCH, at}};
+    if (node->op != FRIT_OP_ATTEND) halves.scales = (frit_cuda_address){FRIT_CUDA_SCRATCH, at + n * 2};
+    if (node->op == FRIT_OP_RMS_NORM || node->op == FRIT_OP_LAYER_NORM)
+        halves.squares = (frit_cuda_address){FRIT_CUDA_SCRATCH, at + n * 2 + (uint64_t)node->shape[0] * sizeof(float)};
+    return halves;
+}
+
+// ------------------------------------------------------------------------------- norms
+
+const frit_cuda_kernel *frit_cuda_norm_for(const frit_cuda_many_norm *norm, int64_t n_rows)
+{
+    return n_rows <= FRIT_CUDA_SOME_ROWS ? norm->for_few : norm->kernel;
+}
+
+static frit_status run_norm(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+{
+    const frit_cuda_many_norm *norm = &l->norm;
+    const frit_norm_args args = {.x = frit_cuda_resolve(step, l->x[0]),
+                                 .y = frit_cuda_resolve(step, norm->y.rows),
+                                 .scales = frit_cuda_resolve(step, norm->y.scales),
+                                 .squares = frit_cuda_resolve(step, norm->y.squares),
+                                 .weight = frit_cuda_resolve(step, norm->weight),
+                                 .bias = frit_cuda_resolve(step, norm->bias),
+                                 .epsilon = norm->epsilon};
+    const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
+    frit_cuda_kernel one = *frit_cuda_norm_for(norm, n_rows);
+    one.grid[0] = (unsigned)n_rows;
+    if (one.grid[0] == 0) return FRIT_OK;
+    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+}
+
+typedef struct range {
+    frit_cuda_address begin;
+    uint64_t n_bytes;
+} range;
+
+static bool overlap(range a, range b)
+{
+    return a.begin.where == b.begin.where && a.begin.at < b.begin.at + b.n_bytes && b.begin.at < a.begin.at + a.n_bytes;
+}
+
+// The launch that makes the rows, if it can make their norm beside them. Nothing that it reads may lie there: while one
+// block of threads writes its row of the norm, others still read theirs.
+static frit_cuda_launch *maker_of(frit_exec *exec, const frit_node *norm, const frit_cuda_halves *y)
+{
+    frit_cuda_launch *l = exec->n_launches > 0 ? &exec->launches[exec->n_launches - 1] : NULL;
+    if (!l || !frit_cuda_many_takes_norm(l, norm)) return NULL;
+    const uint64_t scale_bytes = (uint64_t)norm->shape[0] * sizeof(float),
+                   row_bytes = scale_bytes * (uint64_t)frit_cuda_width(norm);
+    const range made = {y->rows, row_bytes / 2 + 2 * scale_bytes};
+    const range read[] = {{l->x[3], row_bytes}, {l->y, row_bytes}, {l->many.x.scales, scale_bytes}};
+    for (size_t i = 0; i < FRIT_COUNT(read); i++)
+        if (overlap(made, read[i])) return NULL;
+    return l;
+}
+
+frit_status frit_cuda_lower_halves_norm(frit_exec *exec, const frit_node *node)
+{
+    frit_cuda_many_norm norm = {.y = frit_cuda_halves_of(exec, node), .epsilon = node->eps};
+    frit_cuda_launch *l = maker_of(exec, node, &norm.y);
+    frit_cuda_kernel kernel;
+    frit_cuda_norm shape = {.width = (int)frit_cuda_width(node),
+                            .is_layer = node->op == FRIT_OP_LAYER_NORM,
+                            .has_weight = node->n_src > 1 && node->src[1],
+                            .has_bias = node->n_src > 2 && node->src[2],
+                            .out = FRIT_CUDA_F16,
+                            .is_scaled = true,
+                            .joins = l != NULL};
+    FRIT_TRY(frit_cuda_norm_kernel(&shape, &kernel));
+    FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &norm.kernel));
+    shape.is_for_few = true;
+    FRIT_TRY(frit_cuda_norm_kernel(&shape, &kernel));
+    FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &norm.for_few));
+    if (shape.has_weight) FRIT_TRY(frit_cuda_address_of(exec, node->src[1], false, &norm.weight));
+    if (shape.has_bias) FRIT_TRY(frit_cuda_address_of(exec, node->src[2], false, &norm.bias));
+    exec->is_halves[node->id] = true;
+    if (l) {
+        l->many.norm = norm;
+        return FRIT_OK;
+    }
+    FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
+    l->run = run_norm;
+    l->norm = norm;
+    return frit_cuda_address_of(exec, node->src[0], false, &l->x[0]);
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// From the description of a product of 9 to 128 rows to the kernel that computes it.
+#include "backend/cuda/ops/gemm_small.h"
+#include "backend/cuda/weights/repack.h"
+
+enum { X_STRIDE = 544, MOST_WARPS = 16, MOST_TILES = 2, MOST_SPLITS = 8, MOST_BLOCKS = 2 };
+
+static int tile_bytes_of(const frit_cuda_some *s)
+{
+    int most = 0;
+    for (int i = 0; i < FRIT_GPU_SEGMENTS && s->segments[i].n_tiles; i++) {
+        const int n = frit_tile_format_of(s->segments[i].dtype)->tile_bytes;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+// The kernels check that it is enough.
+int frit_cuda_some_shared(int n_rows, int n_tiles, int tile_bytes, int stages)
+{
+    return stages * (n_rows * X_STRIDE + n_tiles * tile_bytes);
+}
+
+static int shared_bytes(const frit_cuda_some *s, int tiles, int warps)
+{
+    return frit_cuda_some_shared(s->rows, warps * tiles, tile_bytes_of(s), s->stages ? s->stages : 2);
+}
+
+static int n_groups_of(const frit_cuda_some *s, int tiles, int warps)
+{
+    const int group = tiles * warps;
+    int n = 0;
+    for (int i = 0; i < FRIT_GPU_SEGMENTS; i++) n += (s->segments[i].n_tiles + group - 1) / group;
+    return n;
+}
+
+static int blocks_per_multiprocessor(const frit_cuda_some *s, const frit_cuda_gpu *gpu, int tiles, int warps)
+{
+    enum { REGISTERS = 65536, LEAST = 56, THREADS = 2048 };
+    const int n_registers = LEAST * tiles + s->rows * tiles / 2 + 8;   // of a thread, about
+    const int by_registers = REGISTERS / (n_registers * warps * 32), by_threads = THREADS / (warps * 32);
+    int n = gpu->shared_bytes / shared_bytes(s, tiles, warps);
+    if (n > by_registers) n = by_registers;
+    return n < by_threads ? n : by_threads;
+}
+
+static int at_least_one(int n)
+{
+    return n < 1 ? 1 : n;
+}
+
+// Clocks of the product, roughly: bytes that a multiprocessor fetches, instructions of its schedulers, products of its
+// tensor cores, whichever takes longest; too few warps wait. And what a block of threads waits for at its start, and
+// parts of results on their way to memory and back.
+static double cost_of(const frit_cuda_some *s, const frit_cuda_gpu *gpu, int tiles, int warps, int splits)
+{
+    const double bytes_a_clock = 24, start = 1500, enough_warps = 12, least_warps = 8;
+    const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS, n_groups = n_groups_of(s, tiles, warps);
+    const int each = (n_blocks + splits - 1) / splits, n_all = n_groups * splits;
+    const int n_fit = at_least_one(blocks_per_multiprocessor(s, gpu, tiles, warps)),
+              n_needed = (n_all + gpu->n_multiprocessors - 1) / gpu->n_multiprocessors,
+              n_at_once = n_needed < n_fit ? n_needed : n_fit, n_waves = (n_needed + n_at_once - 1) / n_at_once;
+    const double n_mma = 2.0 * s->rows * tiles, bytes = s->rows * 512 + warps * tiles * tile_bytes_of(s);
+    double clocks = bytes / bytes_a_clock;
+    const double issue = (300.0 * tiles + n_mma + 2.0 * s->rows + 100) * warps / 4, products = n_mma * warps * 2;
+    if (clocks < issue) clocks = issue;
+    if (clocks < products) clocks = products;
+    if (n_at_once * warps < enough_warps) clocks *= n_at_once * warps < least_warps ? 1.5 : 1.2;
+    const double gates = s->is_gated && splits > 1 ? 6000 : 0;   // another kernel
+    const double results = 8.0 * splits * s->rows * n_groups * tiles * warps * FRIT_TILE_ROWS;
+    return gates + n_waves * (start + n_at_once * each * clocks) + results / (bytes_a_clock * gpu->n_multiprocessors);
+}
+
+// Schedulers have as many warps each, or nearly; others were slower wherever they were measured.
+static bool is_tried(int warps)
+{
+    return warps % 4 == 0 || warps < 4 || warps == 14;
+}
+
+// Puts it among those that are faster than the last of `out`, which has room for `most`.
+static int insert(frit_cuda_some *out, double *costs, int n, int most, const frit_cuda_some *one, double cost)
+{
+    int at = n < most ? n : most - 1;
+    if (n == most && cost >= costs[at]) return n;
+    for (; at > 0 && costs[at - 1] > cost; at--) out[at] = out[at - 1], costs[at] = costs[at - 1];
+    out[at] = *one, costs[at] = cost;
+    return n < most ? n + 1 : n;
+}
+
+int frit_cuda_some_candidates(const frit_cuda_some *wanted, const frit_cuda_gpu *gpu, frit_cuda_some *out, int most)
+{
+    enum { MOST = 8 };
+    const frit_cuda_some *s = wanted;
+    const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS, most_splits = at_least_one(n_blocks / 2);
+    double costs[MOST];
+    int n = 0;
+    if (most > MOST) most = MOST;
+    for (int tiles = 1; tiles <= MOST_TILES; tiles++)
+        for (int warps = 1; warps <= MOST_WARPS; warps++)
+            for (int splits = 1; splits <= MOST_SPLITS && splits <= most_splits && is_tried(warps); splits++) {
+                const int n_more = splits > 1 ? n_groups_of(s, tiles, warps) * splits : 0;
+                if ((s->tiles && s->tiles != tiles) || (s->warps && s->warps != warps) ||
+                    (s->splits && s->splits != splits) || blocks_per_multiprocessor(s, gpu, tiles, warps) < 1 ||
+                    (!s->splits && n_more > MOST_BLOCKS * gpu->n_multiprocessors))
+                    continue;
+                frit_cuda_some one = *s;
+                one.tiles = tiles, one.warps = warps, one.splits = splits;
+                n = insert(out, costs, n, most, &one, cost_of(s, gpu, tiles, warps, splits));
+            }
+    return n;
+}
+
+// Of all that fit, the one that should be fastest.
+static void choose(frit_cuda_some *s, const frit_cuda_gpu *gpu)
+{
+    frit_cuda_some best;
+    if (frit_cuda_some_candidates(s, gpu, &best, 1) > 0) *s = best;
+    s->tiles = at_least_one(s->tiles);
+    s->warps = at_least_one(s->warps);
+    s->splits = at_least_one(s->splits);
+}
+
+const double frit_cuda_some_gates_ns = 4000;
+
+double frit_cuda_some_after(const frit_cuda_some *s, bool wants_gates, const frit_cuda_gpu *gpu)
+{
+    const double bytes_a_nanosecond = 24 * 1.7 * gpu->n_multiprocessors;
+    const double n = (double)(s->segments[0].n_tiles + s->segments[1].n_tiles) * FRIT_TILE_ROWS;
+    return (s->splits - 1) * 4.0 * s->rows * n / bytes_a_nanosecond +
+           (wants_gates && s->splits > 1 ? frit_cuda_some_gates_ns : 0);
+}
+
+// There is more than one part only where so many times the groups are blocks that run at a time.
+uint64_t frit_cuda_some_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64_t n_rows)
+{
+    const uint64_t most = (uint64_t)gpu->n_multiprocessors * MOST_BLOCKS * MOST_TILES * MOST_WARPS * FRIT_TILE_ROWS;
+    const uint64_t in_parts = n * MOST_SPLITS < most ? n * MOST_SPLITS : most;
+    const uint64_t rows = n_rows < FRIT_CUDA_SOME_ROWS ? n_rows : FRIT_CUDA_SOME_ROWS;
+    return rows * (n > in_parts ? n : in_parts) * sizeof(float);
+}
+
+static frit_status check(const frit_cuda_some *s)
+{
+    if (s->rows < 8 || s->rows > FRIT_CUDA_SOME_ROWS || s->rows % 8)
+        return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d rows; expected a multiple of 8 up to %d", s->rows,
+                         (int)FRIT_CUDA_SOME_ROWS);
+    if (s->k < 32 || s->k % 32)
+        return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d columns; expected a multiple of 32", s->k);
+    for (int i = 0; i < FRIT_GPU_SEGMENTS && s->segments[i].n_tiles; i++) {
+        const frit_tile_format *format = frit_tile_format_of(s->segments[i].dtype);
+        if (!format || format->low_bits > 16)
+            return frit_fail(FRIT_E_UNSUPPORTED, "weights of type %s in a product of f16",
+                             frit_dtype_get(s->segments[i].dtype)->name);
+    }
+    return FRIT_OK;
+}
+
+// Three where there is room, and columns for them.
+static int stages_of(const frit_cuda_some *s, const frit_cuda_gpu *gpu)
+{
+    const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS / s->splits;
+    const int n_shared = frit_cuda_some_shared(s->rows, s->warps * s->tiles, tile_bytes_of(s), 3);
+    return n_blocks > 2 && n_shared <= gpu->shared_bytes ? 3 : 2;
+}
+
+frit_status frit_cuda_some_kernel(frit_cuda_some *s, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel)
+{
+    FRIT_TRY(check(s));
+    choose(s, gpu);
+    s->is_gated = s->is_gated && s->splits == 1 && s->segments[1].n_tiles == 0;
+    if (!s->stages) s->stages = stages_of(s, gpu);
+    const int n_shared = shared_bytes(s, s->tiles, s->warps);
+    if (n_shared > gpu->shared_bytes)
+        return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d rows: %d bytes of shared memory; %s has %d", s->rows,
+                         n_shared, gpu->name, gpu->shared_bytes);
+    *kernel = (frit_cuda_kernel){.file = "gemm_small.cu",
+                                 .name = "some_rows",
+                                 .grid = {(unsigned)n_groups_of(s, s->tiles, s->warps), (unsigned)s->splits, 1},
+                                 .threads = (unsigned)s->warps * 32,
+                                 .shared_bytes = (unsigned)n_shared};
+    const frit_cuda_segment *second = &s->segments[s->segments[1].n_tiles ? 1 : 0];
+    const struct {
+        const char *name;
+        int64_t value;
+    } defines[] = {
+        {"TYPE0", frit_dtype_get(s->segments[0].dtype)->gguf_id},
+        {"TILES0", s->segments[0].n_tiles},
+        {"TYPE1", frit_dtype_get(second->dtype)->gguf_id},
+        {"TILES1", s->segments[1].n_tiles},
+        {"K", s->k},
+        {"ROWS", s->rows},
+        {"TILES", s->tiles},
+        {"WARPS", s->warps},
+        {"SPLITS", s->splits},
+        {"STAGES", s->stages},
+        {"SHARED_BYTES", n_shared},
+        {"HALF_MATH", !s->is_exact},
+        {"GATED", s->is_gated},
+    };
+    for (size_t i = 0; i < FRIT_COUNT(defines); i++) frit_cuda_define(kernel, defines[i].name, defines[i].value);
+    return FRIT_OK;
+}

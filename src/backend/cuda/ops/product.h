@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// backend/cuda/ops/product.h: the phases of a decode step that multiply with weights, for 1 to 16 rows
+// (kernels/product.cu).
+//
+//     frit_cuda_product product = {.rows = 1, .k = 4096, .is_normed = true, .epilogue = FRIT_GPU_GLU,
+//                                  .segments = {{FRIT_DTYPE_Q4_K, 1792}}};
+//     FRIT_TRY(frit_cuda_product_kernel(&product, &gpu, &kernel));       // kernel.h makes and launches it
+#pragma once
+#include "backend/cuda/runtime/kernel.h"
+#include "backend/cuda/kernels/args.h"
+#include "graph/graph.h"
+#include "quant/dtype.h"
+
+typedef enum frit_cuda_epilogue {   // the numbers of kernels/product.cu
+    FRIT_GPU_STORE,
+    FRIT_GPU_ADD,   // to a residual
+    FRIT_GPU_GLU,   // silu(gate) * value; weights in FRIT_ROWS_GATED
+    FRIT_GPU_QKV,   // rotates queries and keys (FRIT_ROWS_ADJACENT or _HALVES), writes the cache
+    FRIT_GPU_PICK   // keeps the largest
+} frit_cuda_epilogue;
+
+// A cache page has 32 positions of several layers: of each layer keys [kv head][32][head size], then values
+// [kv head][head size][32], in blocks as keys are.
+typedef struct frit_cuda_heads {
+    int n_heads, n_kv_heads, head_size;
+    bool has_halves;      // a pair that is turned is p and p + head_size / 2; otherwise 2p and 2p + 1
+    int64_t page_bytes;   // from page to page
+    int keys, values;     // their types: FRIT_GPU_CACHE_F16 (0) ...
+} frit_cuda_heads;
+
+typedef struct frit_cuda_segment {
+    frit_dtype dtype;
+    int n_tiles;   // row tiles (repack.h)
+} frit_cuda_segment;
+
+typedef struct frit_cuda_product {
+    int rows, k;
+    int n;   // rows of the matrices, if the last tile is not full; 0: all rows of the tiles
+    bool is_normed;
+    frit_cuda_epilogue epilogue;
+    frit_cuda_segment segments[FRIT_GPU_SEGMENTS];   // the second may be empty
+    frit_cuda_heads heads;                           // FRIT_GPU_QKV
+    // How; 0: chosen.
+    int groups, warps, grid;   // groups of warps work on different row tiles, warps of a group on one
+    int parts;                 // of the columns, for different blocks of threads
+    int stages, open_stages;   // of the ring; of it filled before the input is there
+    int shared_limit;          // bytes; 0: all that a block of threads can have
+    bool copies_by_thread;     // cp.async instead of bulk copies; always before sm_90
+} frit_cuda_product;
+
+void frit_cuda_define_heads(frit_cuda_kernel *kernel, const frit_cuda_heads *heads);
+// Fills in the kernel's file, defines and launch shape. FRIT_E_UNSUPPORTED: no tiles for the type, more rows or
+// columns than shared memory takes, or an unknown shape.
+frit_status frit_cuda_product_kernel(const frit_cuda_product *product, const frit_cuda_gpu *gpu,
+                                     frit_cuda_kernel *kernel);
+// Bytes that the kernel's blocks leave for each other (frit_product_args.partial), of all its rows; 0: none. There is a
+// word for each multiprocessor beside them (`arrived`).
+uint64_t frit_cuda_product_partial_bytes(const frit_cuda_product *product, const frit_cuda_gpu *gpu);
+
+// A product with matrices of experts (kernels/experts.cu), all of one shape.
+typedef struct frit_cuda_experts_product {
+    frit_dtype dtype;
+    int rows, k, n_tiles;   // row tiles of an expert
+    int n_used;             // experts of a row
+    int parts;              // of a group of assignments, of `rows` each
+    int grid;               // blocks of threads that share an expert; 0: chosen
+    frit_act act;           // is_gated
+    bool is_gated;          // weights in FRIT_ROWS_GATED
+    bool is_sum;            // over the experts of a row, which is one
+    bool adds;              // is_sum: to a residual
+    bool has_own_rows;      // each assignment has a row of the input; otherwise each row
+    bool is_weighed;        // rows of the input are multiplied with the weights of the route
+    bool is_by_heads;       // n_used heads in place of experts, all of which each row has
+} frit_cuda_experts_product;
+frit_status frit_cuda_experts_kernel(const frit_cuda_experts_product *product, const frit_cuda_gpu *gpu,
+                                     frit_cuda_kernel *kernel);
+// The same in f16 (kernels/experts_rows.cu), for groups of up to `rows` assignments of an expert: a multiple of 8.
+// grid[1] is the number of groups, set before a launch.
+frit_status frit_cuda_expert_rows_kernel(const frit_cuda_experts_product *product, const frit_cuda_gpu *gpu,
+                                         frit_cuda_kernel *kernel);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// backend/cuda/runtime/compile.h: kernels made at run time, for the shapes of a model and the GPU at hand.
+//
+// A program is a file of kernels/ with a list of #defines. NVRTC turns it into a cubin, machine code of one kind of
+// GPU; programs are compiled in parallel, and kept in a folder by a hash of everything that they depend on.
+//
+//     frit_cuda_program programs[] = {{.file = "product.cu", .defines = defines, .n_defines = 12}};
+//     FRIT_TRY(frit_cuda_compile(&compiler, pool, programs, 1));
+//     driver.module_load(&module, programs[0].cubin);
+//     frit_cuda_programs_free(programs, 1);
+#pragma once
+#include "backend/cuda/runtime/nvrtc.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+typedef struct frit_cuda_compiler {
+    const frit_nvrtc *nvrtc;   // NULL: not installed; only kept cubins can be used
+    const char *folder;        // where cubins are kept; NULL: nowhere
+    const char *package;       // where others came with frit, for machines without NVRTC; NULL: nowhere
+    int arch;                  // 10 * major + minor of the GPU
+    int driver_version;        // 0: not known, as on a machine without a GPU
+    bool wants_report;         // registers and spills, from the assembler
+    frit_log log;
+} frit_cuda_compiler;
+
+typedef struct frit_cuda_program {
+    const char *file;
+    const char *const *defines;   // "K=4096"
+    int n_defines;
+    // Results:
+    uint8_t *cubin;
+    size_t n_bytes;
+    bool was_kept;   // read from the folder
+    char *report;    // the assembler's, if the compiler wants it; NULL for kept ones
+    int n_spilled;   // bytes that go to local memory because registers ran out, of all kernels; -1: not known
+} frit_cuda_program;
+
+// All or none: after a failure no program has a cubin, and the sentence names the first that failed.
+frit_status frit_cuda_compile(const frit_cuda_compiler *compiler, frit_pool *pool, frit_cuda_program *programs,
+                              size_t n);
+void frit_cuda_programs_free(frit_cuda_program *programs, size_t n);

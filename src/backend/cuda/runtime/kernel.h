@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// backend/cuda/runtime/kernel.h: kernels of a GPU: what to compile, how to launch it.
+//
+//     frit_cuda_kernel kernel = {.file = "embed.cu", .name = "embed", .grid = {1, 1, 1}, .threads = 256};
+//     frit_cuda_define(&kernel, "DIM", 4096);
+//     frit_cuda_kernel *all[] = {&kernel};
+//     FRIT_TRY(frit_cuda_kernels_make(&gpu, &compiler, pool, all, 1));
+//     FRIT_TRY(frit_cuda_kernel_launch(&gpu, &kernel, stream, &args, FRIT_CUDA_OVERLAPPING));
+//     frit_cuda_kernels_free(&gpu, all, 1);
+#pragma once
+#include "backend/cuda/runtime/compile.h"
+#include "backend/cuda/runtime/driver.h"
+
+enum { FRIT_CUDA_MAX_DEFINES = 40 };
+
+typedef struct frit_cuda_kernel {
+    const char *file, *name;   // of kernels/; of the function
+    char defines[FRIT_CUDA_MAX_DEFINES][40];
+    int n_defines;
+    unsigned grid[3], threads, shared_bytes;
+    // Made:
+    frit_cuda_module module;
+    frit_cuda_function function;
+} frit_cuda_kernel;
+
+void frit_cuda_define(frit_cuda_kernel *kernel, const char *name, int64_t value);
+// Compiles and loads all of them, or none.
+frit_status frit_cuda_kernels_make(const frit_cuda_gpu *gpu, const frit_cuda_compiler *compiler, frit_pool *pool,
+                                   frit_cuda_kernel *const *kernels, size_t n);
+void frit_cuda_kernels_free(const frit_cuda_gpu *gpu, frit_cuda_kernel *const *kernels, size_t n);
+typedef enum frit_cuda_order {
+    FRIT_CUDA_IN_TURN,       // starts when the kernel before it on the stream has ended
+    FRIT_CUDA_OVERLAPPING,   // may start before, which the kernels of a step allow; sm_90 and newer, others ignore it
+    FRIT_CUDA_ALL_RESIDENT   // in turn, and all blocks of threads at the same time
+} frit_cuda_order;
+
+// args: the struct of kernels/args.h.
+frit_status frit_cuda_kernel_launch(const frit_cuda_gpu *gpu, const frit_cuda_kernel *kernel, frit_cuda_stream stream,
+                                    const void *args, frit_cuda_order order);
