@@ -46,8 +46,8 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/backend/webgpu/", "frit.h base/ quant/ graph/ backend/backend.h backend/webgpu/"},
     {"src/backend/",      "frit.h frit_tools.h base/ quant/ graph/ backend/"},
     {"src/text/",         "frit.h base/ format/ text/"},
-    {"src/grammar/",      "frit.h base/ text/vocab.h text/answer/ grammar/"},
-    {"src/sample/",       "frit.h base/ text/vocab.h grammar/ sample/"},
+    {"src/grammar/",      "frit.h base/ text/vocab/vocab.h text/answer/ grammar/"},
+    {"src/sample/",       "frit.h base/ text/vocab/vocab.h grammar/ sample/"},
     {"src/convert/",      "frit.h frit_tools.h base/ quant/ format/ graph/ arch/ text/ convert/"},
     // Within the engine: model and adapters; cache; session; schedule; plans; engine.
     {"src/engine/model",     BELOW_ENGINE "engine/model/model.h"},

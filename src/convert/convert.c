@@ -6,8 +6,8 @@
 #include "base/option.h"
 #include "base/sha256.h"
 #include "format/adapter.h"
-#include "text/vocab_file.h"
-#include "text/vocab_write.h"
+#include "text/vocab/vocab_file.h"
+#include "text/vocab/vocab_write.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "convert/mix.h"
 
 #include "convert/convert.h"
-#include "text/regex.h"
+#include "text/tokenizer/regex.h"
 
 #include <stdio.h>
 #include <stdlib.h>

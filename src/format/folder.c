@@ -4,7 +4,7 @@
 //     folder/config.json                        hf_config.c, hf_rope.c, and the family's rows
 //     folder/model.safetensors, or an index     safetensors_folder.c
 //
-// Tokenizer files are not read here and do not become keys (text/vocab_file.h).
+// Tokenizer files are not read here and do not become keys (text/vocab/vocab_file.h).
 #include "format/hf/quant/hf_quant.h"
 #include "format/json.h"
 

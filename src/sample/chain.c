@@ -3,7 +3,7 @@
 #include "sample/sampler.h"
 #include "base/option.h"
 #include "base/philox.h"
-#include "text/vocab.h"
+#include "text/vocab/vocab.h"
 
 #include <math.h>
 #include <stdlib.h>

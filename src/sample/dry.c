@@ -8,7 +8,7 @@
 // breaker, a text such as a newline; a token that has a whole breaker in it is never changed. Breakers are followed
 // through the bytes of the tokens (Knuth, Morris, Pratt), so it does not matter how they are cut into tokens.
 #include "sample/sampler.h"
-#include "text/vocab.h"
+#include "text/vocab/vocab.h"
 
 #include <math.h>
 #include <stdlib.h>

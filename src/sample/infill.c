@@ -9,7 +9,7 @@
 //
 // Tokens that end an answer stay. What stays has the logits that it came with.
 #include "sample/sampler.h"
-#include "text/vocab.h"
+#include "text/vocab/vocab.h"
 
 #include <math.h>
 

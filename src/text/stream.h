@@ -5,7 +5,7 @@
 // not UTF-8. A stream begins at the start of a text: to continue a prompt, push its tokens first and drop their text
 // (some kinds write the first word with a space that is not in the text).
 #pragma once
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 typedef struct frit_stream {
     const frit_tokenizer *tokenizer;

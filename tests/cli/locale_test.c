@@ -7,7 +7,7 @@
 #include "base/option.h"
 #include "convert/convert.h"
 #include "convert/random.h"
-#include "text/pull.h"
+#include "text/json_reader.h"
 #include "text/template/template.h"
 
 #include <jansson.h>

@@ -6,7 +6,7 @@
 #include "support/gguf_builder.h"
 #include "support/tiny_model.h"
 
-#include "text/chat_sources.h"
+#include "text/chat/chat_sources.h"
 
 #include "frit.h"
 

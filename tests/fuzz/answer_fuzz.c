@@ -2,7 +2,7 @@
 // Any bytes as an answer, in chunks of any size, in the formats of some published ways to write calls. What comes out
 // must be the same for every way to cut it, arguments must be JSON objects, and plain text must come back whole.
 #include "text/answer/parts.h"
-#include "text/chat.h"
+#include "text/chat/chat.h"
 
 #include <jansson.h>
 #include <stdlib.h>

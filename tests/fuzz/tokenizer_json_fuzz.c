@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Any bytes as a tokenizer.json, tekken.json or list of ranks; what opens must encode and decode.
-#include "text/tokenizer.h"
-#include "text/vocab_file.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/vocab/vocab_file.h"
 
 #include <stdlib.h>
 

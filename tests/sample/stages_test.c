@@ -6,7 +6,7 @@
 #include "base/philox.h"
 #include "frit_tools.h"
 #include "sample/sampler.h"
-#include "text/vocab.h"
+#include "text/vocab/vocab.h"
 
 #include <math.h>
 

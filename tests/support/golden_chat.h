@@ -3,7 +3,7 @@
 #pragma once
 #include "support/support.h"
 
-#include "text/chat.h"
+#include "text/chat/chat.h"
 
 #include <jansson.h>
 

@@ -5,7 +5,7 @@
 #include "support/growth.h"
 
 #include "text/answer/parts.h"
-#include "text/chat.h"
+#include "text/chat/chat.h"
 
 #include <dirent.h>
 #include <jansson.h>

@@ -2,7 +2,7 @@
 // Chat templates: conversations of plain messages as the published templates render them.
 #include "support/support.h"
 
-#include "text/chat.h"
+#include "text/chat/chat.h"
 
 #include <jansson.h>
 

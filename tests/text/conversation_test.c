@@ -2,7 +2,7 @@
 // Conversations as clients write them become what each template takes; wrong ones get a sentence with the place.
 #include "support/golden_chat.h"
 
-#include "text/conversation.h"
+#include "text/chat/conversation.h"
 
 // The rendered prompt, malloc'd.
 static char *render(const frit_chat *chat, const char *text)

@@ -3,7 +3,7 @@
 #include "support/support.h"
 
 #include "text/stream.h"
-#include "text/vocab_file.h"
+#include "text/vocab/vocab_file.h"
 
 #include "base/utf8.h"
 

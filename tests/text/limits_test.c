@@ -3,10 +3,10 @@
 // Each case runs in a process of its own, whose time and memory the system counts.
 #include "support/support.h"
 
-#include "text/chat.h"
+#include "text/chat/chat.h"
 #include "text/template/template.h"
-#include "text/tokenizer.h"
-#include "text/vocab_file.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/vocab/vocab_file.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -2,7 +2,7 @@
 // Merging, against a search of all pairs for each merge.
 #include "support/support.h"
 
-#include "text/merge.h"
+#include "text/tokenizer/merge.h"
 
 #include <stdlib.h>
 #include <string.h>

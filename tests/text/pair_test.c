@@ -4,8 +4,8 @@
 #include "support/support.h"
 
 #include "base/file.h"
-#include "text/tokenizer.h"
-#include "text/vocab_file.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/vocab/vocab_file.h"
 
 #include <jansson.h>
 

@@ -5,7 +5,7 @@
 #include "support/support.h"
 
 #include "base/time.h"
-#include "text/pretok.h"
+#include "text/tokenizer/pretok.h"
 
 static char *repeat(const char *unit, size_t n_bytes)
 {

@@ -5,7 +5,7 @@
 
 #include "base/utf8.h"
 #include "format/checkpoint.h"
-#include "text/pretok.h"
+#include "text/tokenizer/pretok.h"
 #include "text/stream.h"
 
 #include <jansson.h>

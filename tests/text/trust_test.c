@@ -5,8 +5,8 @@
 #include "support/support.h"
 
 #include "text/template/template.h"
-#include "text/tokenizer.h"
-#include "text/vocab_file.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/vocab/vocab_file.h"
 
 #include <dirent.h>
 #include <stdlib.h>

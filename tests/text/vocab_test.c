@@ -2,7 +2,7 @@
 // Vocabularies: what is read, what is inferred, and every inconsistency that is refused.
 #include "support/support.h"
 
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 // A small vocabulary as metadata; a test changes one thing and reads it.
 typedef struct fixture {

@@ -2,9 +2,9 @@
 // Published tokenizers as the keys of a GGUF file: read back, they give the same tokens for the goldens' texts.
 #include "support/support.h"
 
-#include "text/tokenizer.h"
-#include "text/vocab_file.h"
-#include "text/vocab_write.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/vocab/vocab_file.h"
+#include "text/vocab/vocab_write.h"
 
 #include <jansson.h>
 

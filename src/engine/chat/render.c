@@ -2,7 +2,7 @@
 // Chat templates with whatever variables a caller has, and templates that are the caller's own.
 #include "engine/model/model.h"
 
-#include "text/conversation.h"
+#include "text/chat/conversation.h"
 #include "text/template/template.h"
 
 // What templates insert: as the variables say or, where they say nothing, the model's.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The public functions for chats: messages and conversations to prompts, answers to their parts.
 #include "engine/chat/turn.h"
-#include "text/conversation.h"
+#include "text/chat/conversation.h"
 
 #include <stdlib.h>
 

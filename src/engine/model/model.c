@@ -7,8 +7,8 @@
 #include "convert/random.h"
 #include "format/gguf.h"
 #include "text/template/template.h"
-#include "text/vocab_file.h"
-#include "text/vocab_write.h"
+#include "text/vocab/vocab_file.h"
+#include "text/vocab/vocab_write.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "backend/backend.h"
 #include "frit_tools.h"
 #include "sample/sampler.h"
-#include "text/chat.h"
+#include "text/chat/chat.h"
 #include "text/stream.h"
 
 struct frit_model {

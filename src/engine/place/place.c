@@ -3,7 +3,7 @@
 #include "engine/engine.h"
 
 #include "base/check.h"
-#include "text/regex.h"
+#include "text/tokenizer/regex.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 //     a text instead           ...assistant\nZfrit says.<|im_end|>                   -> head and tail
 //     two calls                ...}\n</tool_call>\n<tool_call>\n{"name": "yfrit...   -> what repeats
 #include "text/answer/format.h"
-#include "text/chat.h"
+#include "text/chat/chat.h"
 
 #include "base/arena.h"
 

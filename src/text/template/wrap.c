@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The filter wordwrap: lines of at most some width, broken where Python's textwrap breaks them.
-#include "text/regex.h"
+#include "text/tokenizer/regex.h"
 #include "text/template/filters.h"
 
 // Where a line may be broken: after white space, after a hyphen between letters, before and after a dash of two or

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: MIT
-// text/decode.h: the text of each token of a vocabulary, computed once.
-#pragma once
-#include "text/vocab.h"
-
-// *pieces: [vocab->n], in the arena. In vocabularies that put spaces between pieces, each begins with its space.
-frit_status frit_decode_pieces(const frit_vocab *vocab, frit_arena *arena, frit_str **pieces);

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// The chain of symbols, the lanes of pairs, and the binary heap.
+#include "text/tokenizer/merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void frit_merger_clear(frit_merger *merger)
+{
+    if (merger->lanes && (merger->n_heap > 0 || merger->failed))
+        memset(merger->lanes, 0, FRIT_N_LANES * sizeof *merger->lanes);   // it ended early
+    merger->n = 0;
+    merger->n_joins = merger->n_heap = 0;
+    merger->free_join = -1;
+}
+
+void frit_merger_free(frit_merger *merger)
+{
+    free(merger->symbols);
+    free(merger->joins);
+    free(merger->heap);
+    free(merger->lanes);
+    *merger = (frit_merger){0};
+}
+
+// Room for one more item in an array that doubles. False: out of memory.
+static bool grow(void **items, size_t n, size_t *capacity, size_t size)
+{
+    if (n < *capacity) return true;
+    size_t wanted = *capacity ? *capacity * 2 : 64;
+    void *larger = wanted < SIZE_MAX / 2 / size ? realloc(*items, wanted * size) : NULL;
+    if (!larger) return false;
+    *items = larger;
+    *capacity = wanted;
+    return true;
+}
+
+void frit_merger_push(frit_merger *merger, uint32_t start, uint32_t len, frit_token id)
+{
+    void *symbols = merger->symbols;
+    if (merger->n == INT32_MAX || !grow(&symbols, (size_t)merger->n, &merger->symbol_capacity, sizeof(frit_symbol))) {
+        merger->failed = true;
+        return;
+    }
+    merger->symbols = symbols;
+    int32_t i = merger->n++;
+    merger->symbols[i] = (frit_symbol){i - 1, -1, start, len, id};
+    if (i > 0) merger->symbols[i - 1].next = i;
+}
+
+static bool before(const frit_heap_item *a, const frit_heap_item *b)
+{
+    return a->cost < b->cost || (a->cost == b->cost && a->left < b->left);
+}
+
+static void heap_push(frit_merger *merger, frit_heap_item item)
+{
+    void *items = merger->heap;
+    if (!grow(&items, merger->n_heap, &merger->heap_capacity, sizeof(frit_heap_item))) {
+        merger->failed = true;
+        return;
+    }
+    frit_heap_item *heap = merger->heap = items;
+    size_t i = merger->n_heap++;
+    for (; i > 0 && before(&item, &heap[(i - 1) / 2]); i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
+    heap[i] = item;
+}
+
+// Puts an item in the place of the first one.
+static void heap_replace(frit_heap_item *heap, size_t n, frit_heap_item item)
+{
+    size_t i = 0;
+    for (size_t child = 1; child < n; child = 2 * i + 1) {
+        if (child + 1 < n && before(&heap[child + 1], &heap[child])) child++;
+        if (!before(&heap[child], &item)) break;
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = item;
+}
+
+static int32_t lane_of(double cost)
+{
+    uint64_t bits;
+    memcpy(&bits, &cost, sizeof bits);
+    return (int32_t)((bits * 0x9e3779b97f4a7c15u) >> 52);
+}
+
+// Removes the first pair.
+static frit_join take_first(frit_merger *merger)
+{
+    frit_heap_item item = merger->heap[0];
+    const frit_join join = merger->joins[item.join];
+    merger->joins[item.join].next = merger->free_join;
+    merger->free_join = item.join;
+    if (join.next >= 0) {
+        item.join = join.next;
+        item.left = merger->joins[join.next].left;
+        heap_replace(merger->heap, merger->n_heap, item);
+        return join;
+    }
+    if (item.lane >= 0) merger->lanes[item.lane].last = 0;
+    merger->n_heap--;
+    if (merger->n_heap > 0) heap_replace(merger->heap, merger->n_heap, merger->heap[merger->n_heap]);
+    return join;
+}
+
+// The number of a new join; -1: out of memory.
+static int32_t add_join(frit_merger *merger, const frit_join *join)
+{
+    int32_t i = merger->free_join;
+    if (i >= 0) {
+        merger->free_join = merger->joins[i].next;
+    } else {
+        void *joins = merger->joins;
+        if (merger->n_joins == INT32_MAX || !grow(&joins, merger->n_joins, &merger->join_capacity, sizeof(frit_join))) {
+            merger->failed = true;
+            return -1;
+        }
+        merger->joins = joins;
+        i = (int32_t)merger->n_joins++;
+    }
+    merger->joins[i] = *join;
+    return i;
+}
+
+// A pair goes to the end of the lane of its cost if it lies right of the last one there.
+static void add_pair(frit_merger *merger, const frit_join *join, double cost)
+{
+    const int32_t i = add_join(merger, join), n = lane_of(cost);
+    if (i < 0) return;
+    frit_lane *lane = &merger->lanes[n];
+    const bool is_free = lane->last == 0;
+    const bool follows = !is_free && lane->cost == cost && merger->joins[lane->last - 1].left <= join->left;
+    if (follows)
+        merger->joins[lane->last - 1].next = i;
+    else
+        heap_push(merger, (frit_heap_item){cost, join->left, i, is_free ? n : -1});
+    if (follows || is_free) *lane = (frit_lane){cost, i + 1};
+}
+
+static void offer(frit_merger *merger, int32_t left, int32_t right, frit_join_fn pair_fn, const void *ctx)
+{
+    if (left < 0 || right < 0) return;
+    const frit_symbol *l = &merger->symbols[left], *r = &merger->symbols[right];
+    frit_join join = {.left = left, .right = right, .len = l->len + r->len, .next = -1};
+    double cost;
+    if (pair_fn(ctx, l, r, &cost, &join.merged)) add_pair(merger, &join, cost);
+}
+
+frit_status frit_merger_run(frit_merger *merger, frit_join_fn pair_fn, const void *ctx)
+{
+    if (!merger->lanes) merger->lanes = calloc(FRIT_N_LANES, sizeof *merger->lanes);
+    if (!merger->lanes) return frit_fail_memory(FRIT_N_LANES * sizeof *merger->lanes, "the pairs of a word");
+    for (int32_t i = 1; i < merger->n; i++) offer(merger, i - 1, i, pair_fn, ctx);
+    while (merger->n_heap > 0) {
+        if (merger->halt) FRIT_TRY(frit_halt_check(merger->halt, 0));
+        const frit_join pair = take_first(merger);
+        frit_symbol *left = &merger->symbols[pair.left], *right = &merger->symbols[pair.right];
+        // Symbols only grow or vanish, so equal length means that neither has changed.
+        if (left->len == 0 || right->len == 0 || left->len + right->len != pair.len) continue;
+        left->len += right->len;
+        left->id = pair.merged;
+        left->next = right->next;
+        right->len = 0;
+        if (right->next >= 0) merger->symbols[right->next].prev = pair.left;
+        offer(merger, left->prev, pair.left, pair_fn, ctx);
+        offer(merger, pair.left, left->next, pair_fn, ctx);
+    }
+    return FRIT_OK;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// text/tokenizer/tokenizer.h: text to tokens and back. A kind of tokenizer is a row in tokenizer.c and a file of its own.
+//
+// Encoding first cuts out special tokens (special.h), then runs each fragment between them through the steps of the
+// vocabulary's pipeline (pipeline.h) and hands the words to the kind's encode function. User-defined tokens are
+// always recognised, control tokens only with FRIT_TEXT_PARSE_SPECIAL. Decoding is per token: the bytes that a token
+// stands for; a stream (stream.h) turns them into valid UTF-8. A tokenizer is immutable and may be used by many threads
+// at once; scratch memory is per call (scratch.h).
+//
+//     frit_ids ids = {0};
+//     FRIT_TRY(frit_tokenizer_encode(tokenizer, frit_str_of("Once upon a time"), FRIT_TEXT_SPECIAL, &ids));
+//     ...
+//     frit_ids_free(&ids);
+#pragma once
+#include "text/vocab/special.h"
+#include "text/vocab/vocab.h"
+
+typedef struct frit_ids {   // a growable list of tokens
+    frit_token *items;
+    size_t n, capacity;
+    size_t n_least;   // what an encoding that was given up knew of their number
+    bool failed;
+} frit_ids;
+void frit_ids_push(frit_ids *ids, frit_token id);
+void frit_ids_free(frit_ids *ids);
+
+typedef struct frit_tokenizer frit_tokenizer;
+typedef struct frit_scratch frit_scratch;
+
+typedef struct frit_tokenizer_kind {
+    const char *models;   // values of frit_vocab.model that it serves, separated by spaces
+    const char *title;
+    frit_status (*init)(frit_tokenizer *tokenizer, const frit_log *log);   // builds what the kind needs; may be NULL
+    void (*deinit)(frit_tokenizer *tokenizer);                             // may be NULL
+    // Appends the tokens of a word: what the pipeline leaves of a text, never empty. Equal words get equal tokens.
+    frit_status (*encode)(const frit_tokenizer *tokenizer, frit_str word, frit_scratch *scratch, frit_ids *out);
+} frit_tokenizer_kind;
+
+struct frit_tokenizer {
+    const frit_tokenizer_kind *kind;
+    const frit_vocab *vocab;
+    frit_special special;              // looked for in text as it is
+    frit_special special_normalized;   // ... in normalized text
+    frit_special special_raw;          // ... the same, as they stand before text is normalized
+    size_t token_bytes;                // bytes of a text that a token stands for, at most; 0: any number
+    void *state;                       // the kind's own
+    frit_str *pieces;                  // [n]: the bytes of every token, decoded once
+    frit_arena arena;
+};
+
+// The kinds, each in its file.
+extern const frit_tokenizer_kind frit_tokenizer_bpe, frit_tokenizer_unigram, frit_tokenizer_wordpiece,
+    frit_tokenizer_wordlevel, frit_tokenizer_rwkv;
+
+// FRIT_OK and *out = NULL for a vocabulary without text. The vocabulary is borrowed.
+frit_status frit_tokenizer_new(frit_tokenizer **out, const frit_vocab *vocab, const frit_log *log);
+void frit_tokenizer_free(frit_tokenizer *tokenizer);
+typedef struct frit_encoding {
+    unsigned flags;                 // FRIT_TEXT_SPECIAL, FRIT_TEXT_PARSE_SPECIAL
+    const frit_spans *untrusted;    // ranges of the text of which no byte belongs to a control token; NULL: none
+    size_t max_tokens;              // 0: any number
+    bool (*cancelled)(void *ctx);   // asked now and then; may be NULL
+    void *cancel_ctx;
+} frit_encoding;
+
+// FRIT_E_LIMIT once there are more than max_tokens, or at once where the text is too long for so few: out->n_least is
+// then how many there are at least. FRIT_E_CANCELLED.
+frit_status frit_tokenizer_encode_as(const frit_tokenizer *tokenizer, frit_str text, const frit_encoding *how,
+                                     frit_ids *out);
+// `flags`: FRIT_TEXT_SPECIAL, FRIT_TEXT_PARSE_SPECIAL. With FRIT_TEXT_SPECIAL a BOS is added (if the model asks for
+// one) unless FRIT_TEXT_PARSE_SPECIAL finds one at the start of the text: a rendered chat never gets two.
+frit_status frit_tokenizer_encode(const frit_tokenizer *tokenizer, frit_str text, unsigned flags, frit_ids *out);
+// Whole sequences. The space that some kinds put before a text, and after special tokens, is removed again.
+// `flags`: FRIT_TEXT_SPECIAL shows specials.
+frit_status frit_tokenizer_decode(const frit_tokenizer *tokenizer, const frit_token *ids, size_t n, unsigned flags,
+                                  frit_buf *out);
+// The bytes of one token; control tokens give "" unless `flags` has FRIT_TEXT_SPECIAL.
+frit_str frit_tokenizer_piece(const frit_tokenizer *tokenizer, frit_token id, unsigned flags);
+
+// Where a sequence stands; zero before its first token.
+typedef struct frit_text_place {
+    bool started;         // some text has come
+    bool fresh;           // the last token was a special one
+    bool space_pending;   // the last piece ended a word
+    int n_stripped;       // spaces dropped at the start
+} frit_text_place;
+
+// The bytes of the next token of a sequence: the piece, without a space that the encoder added. They live as long as
+// the tokenizer.
+frit_str frit_tokenizer_next_piece(const frit_tokenizer *tokenizer, frit_token id, unsigned flags,
+                                   frit_text_place *place);
