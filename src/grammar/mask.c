@@ -4,7 +4,7 @@
 
 #include "base/thread.h"
 #include "base/time.h"
-#include "grammar/runs.h"
+#include "grammar/spans.h"
 #include "grammar/token_lists.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Loading a schema: its resources and references.
-#include "grammar/schema.h"
+#include "grammar/schema/schema.h"
 
 #include "text/answer/format.h"
 

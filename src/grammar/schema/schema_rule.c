@@ -2,7 +2,7 @@
 // Rules of sets: the JSON texts of values. Scalars come from languages (schema_scalar.c), arrays and objects from
 // terms: each term is an automaton whose states say how far it is (which name or index is next, how many there are,
 // which claims that want one member or item are satisfied).
-#include "grammar/schema.h"
+#include "grammar/schema/schema.h"
 
 #include "text/answer/format.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // JSON texts of values that hold no others: strings as JSON escapes them, numbers, null, true and false; and the space
 // between the parts of arrays and objects.
-#include "grammar/schema.h"
+#include "grammar/schema/schema.h"
 
 #include "text/answer/format.h"
 

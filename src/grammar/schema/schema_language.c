@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Languages of sets for scalar types. Null, true and false have one text, so their languages are all or none.
-#include "grammar/schema.h"
+#include "grammar/schema/schema.h"
 
 #include "grammar/regex.h"
 

@@ -6,7 +6,7 @@
 //     maxLength 3     entry '"' -> [3] -> [2] -> [1] -> [0]      after each '"' -> end
 //     maxLength 2     entry '"' --------> [2]
 //     2 to 4          entry '"' -> (2) -> (1) -> [2]             no '"' before as many as must come
-#include "grammar/schema.h"
+#include "grammar/schema/schema.h"
 
 #include <stdlib.h>
 

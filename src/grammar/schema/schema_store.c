@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a schema is made of while it is compiled: literals and sets, which are interned, and resources. All of it is
 // charged to the budget.
-#include "grammar/schema.h"
+#include "grammar/schema/schema.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Terms, and lists of them: what a conjunction or an alternative is, and negation, which claims have.
-#include "grammar/schema.h"
+#include "grammar/schema/schema.h"
 
 // ------------------------------------------------------------------------------------- lists of terms
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// grammar/runs.h: what makes masks cheap: which states are alike, and how far texts of one kind lead on without a
+// grammar/spans.h: what makes masks cheap: which states are alike, and how far texts of one kind lead on without a
 // choice.
 //
 //     a string of at most 40 characters   s40 --a letter--> s39 --a letter--> ... s0 --'"'--> end

@@ -7,7 +7,7 @@
 //
 // What the parser of answers (text/answer) would read as another value is left out: a text where numbers are allowed
 // too begins with a letter, and is no word such as "true".
-#include "grammar/schema.h"
+#include "grammar/schema/schema.h"
 
 #include "grammar/marked.h"
 #include "grammar/regex.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs and equal states of an automaton.
-#include "grammar/runs.h"
+#include "grammar/spans.h"
 
 #include "grammar/mask.h"
 #include "grammar/token_trie.h"

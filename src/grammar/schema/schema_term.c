@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Schemas for arrays and objects as terms: conjunctions of claims, of which one has to hold.
-#include "grammar/schema.h"
+#include "grammar/schema/schema.h"
 
 #include <stdlib.h>
 

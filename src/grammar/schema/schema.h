@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// grammar/schema.h: JSON schemas (draft 2020-12) as grammars: what the parts of the front end share.
+// grammar/schema/schema.h: JSON schemas (draft 2020-12) as grammars: what the parts of the front end share.
 //
 //     literal   a schema, a constant, or an alternative of these; or the negation of one
 //     set       a conjunction of literals, interned: what a value must satisfy; each set becomes a rule

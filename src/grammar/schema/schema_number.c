@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Numbers as languages of decimal texts: bounds are compared digit by digit, multiples by remainders.
-#include "grammar/schema.h"
+#include "grammar/schema/schema.h"
 
 #include "base/number.h"
 
