@@ -9,7 +9,7 @@
 // small pieces interleaved.
 #include "backend/cpu/pack/memory.h"
 #include "backend/cpu/pack/pack.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "base/time.h"
 
 #include <stdatomic.h>

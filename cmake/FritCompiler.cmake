@@ -81,7 +81,7 @@ endif()
 
 # suffix of a kernel file -> its flags: those of the features that the instruction set asks the processor for. The
 # file is the condition: no kernel asks the preprocessor what it may use.
-set(frit_cpu_def ${CMAKE_SOURCE_DIR}/src/base/cpu.def)
+set(frit_cpu_def ${CMAKE_SOURCE_DIR}/src/base/machine/cpu.def)
 set(frit_isa_def ${CMAKE_SOURCE_DIR}/src/backend/cpu/isa.def)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${frit_cpu_def} ${frit_isa_def})
 file(STRINGS ${frit_cpu_def} frit_rows REGEX "^FEATURE")

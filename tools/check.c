@@ -227,7 +227,7 @@ static void check_head(const file *f, const char *line)
     if (f->n_lines != 2) return;
     if (!starts(line, "// ")) fault(f, 2, "the second line does not say what the file is");
     if (!f->is_header || !starts(line, "// ")) return;
-    // A header names itself as includes do: "// base/file.h: ..." in src/base/file.h.
+    // A header names itself as includes do: "// base/file/file.h: ..." in src/base/file/file.h.
     const char *name = strchr(f->path, '/') ? strchr(f->path, '/') + 1 : f->path;
     if (starts(f->path, "apps/frit/")) name = strrchr(f->path, '/') + 1;
     if (!starts(line + 3, name) || line[3 + strlen(name)] != ':')

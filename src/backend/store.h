@@ -5,7 +5,7 @@
 // the first one, and gives it back when it closes. The last device frees it. Any thread may take and give back; how a
 // store is filled and read beside other threads is its own matter (cpu/pack/pack_store.c).
 #pragma once
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 typedef struct frit_store {   // each kind embeds this first
     struct frit_store *next;

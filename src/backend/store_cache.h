@@ -16,9 +16,9 @@
 // the folder costs a warning, and weights are packed as without a cache. Files that are no longer used stay.
 #pragma once
 #include "base/buf.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 enum { FRIT_STORE_LAYOUT = 2 };   // changes whenever a store makes other bytes of the same files
 

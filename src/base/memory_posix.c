@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The machine's memory and its free part: Linux (and its control groups), macOS, other POSIX systems.
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #if defined(__linux__)
-#include "base/cgroup.h"
+#include "base/machine/cgroup.h"
 #include <inttypes.h>
 #include <sys/sysinfo.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Memory of a Windows machine, bounded by the job object of the process.
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>

@@ -10,7 +10,7 @@
 #pragma once
 #include "arch/arch.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "convert/importance.h"
 #include "convert/mix.h"
 #include "format/gguf.h"

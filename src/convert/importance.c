@@ -2,7 +2,7 @@
 // Reading importance files.
 #include "convert/importance.h"
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "format/gguf.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 // Writing importance files, adding them up, and what they say about each matrix.
 #include "convert/importance.h"
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "format/gguf.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "engine/observe.h"
 
 #include "base/check.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/option.h"
 
 #include <stdlib.h>

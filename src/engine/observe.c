@@ -2,7 +2,7 @@
 // Sums over what products read: of squares, and of products of any two columns.
 #include "engine/observe.h"
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "engine/engine.h"
 #include "graph/node.h"
 

@@ -10,7 +10,7 @@
 //     FRIT_TRY(frit_checkpoint_open(&ckpt, path, &(frit_checkpoint_options){0}));
 //     const frit_tensor *t = frit_checkpoint_find(ckpt, "token_embd.weight");
 #pragma once
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "format/meta.h"

@@ -2,7 +2,7 @@
 // Writing GGUF v3: the header and directory are built in memory, the data is written from the tensors to the file.
 #include "format/gguf_part.h"
 
-#include "base/file_part.h"
+#include "base/file/file_part.h"
 #include "base/sha256.h"
 
 static void put(frit_buf *out, uint64_t number, size_t n_bytes)

@@ -2,7 +2,7 @@
 // The table of what can follow a state from a node of the trie on, and masks put together from it.
 #include "grammar/mask.h"
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "base/time.h"
 #include "grammar/spans.h"
 #include "grammar/token_lists.h"

@@ -2,7 +2,7 @@
 // Lists of tokens, and those that a trie keeps.
 #include "grammar/token_lists.h"
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "grammar/mask.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 // that compilers vectorize.
 #include "quant/grid_search.h"
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "quant/levels.h"
 
 #include <assert.h>

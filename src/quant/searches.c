@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which searches this processor runs. A new instruction set is a file with its suffix for each, and a line here.
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "quant/grid_search.h"
 #include "quant/level_search.h"
 #include "quant/offset_search.h"

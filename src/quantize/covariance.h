@@ -14,7 +14,7 @@
 #pragma once
 #include "base/arena.h"
 #include "base/map.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "quantize/dense.h"
 #include "frit_tools.h"
 

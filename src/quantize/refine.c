@@ -8,7 +8,7 @@
 // its token embeddings stays: those have been read.
 #include "quantize/refine.h"
 #include "backend/cpu/pack/memory.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/time.h"
 #include "quantize/refine_file.h"
 #include "quantize/refine_rows.h"

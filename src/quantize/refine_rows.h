@@ -18,7 +18,7 @@
 //
 // Rows do not depend on each other, so results do not depend on the number of threads.
 #pragma once
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "quantize/dense.h"
 #include "quant/block_format.h"
 

@@ -6,7 +6,7 @@
 // matrices that read the same: where refining stands after it, and the group's blocks. Records are appended, each with
 // its SHA-256: what was cut off is not taken.
 #pragma once
-#include "base/file_part.h"
+#include "base/file/file_part.h"
 #include "base/sha256.h"
 
 // After a group.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Windows of a text through a model, layer by layer.
 #include "quantize/refine_stream.h"
-#include "base/file.h"
+#include "base/file/file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "backend/cpu/probe.h"
 #include "backend/cpu/task.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 static frit_status open_with(frit_device **device, const char *cpu, int n_threads)
 {

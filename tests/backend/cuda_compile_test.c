@@ -13,7 +13,7 @@
 #include "backend/cuda/ops/rows.h"
 #include "backend/cuda/ops/gemm_small.h"
 #include "backend/cuda/runtime/sources.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "support/support.h"
 
 static const frit_cuda_gpu hopper = {

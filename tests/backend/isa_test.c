@@ -3,7 +3,7 @@
 #include "support/support.h"
 
 #include "backend/cpu/kernels.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/buf.h"
 
 // What each flag lets the compiler use, written down here once more.

@@ -2,10 +2,10 @@
 // The machine: features, memory, the clock; control groups, cores and memory nodes in folders that imitate a machine.
 #include "support/support.h"
 
-#include "base/cgroup.h"
-#include "base/cores.h"
-#include "base/cpu.h"
-#include "base/nodes.h"
+#include "base/machine/cgroup.h"
+#include "base/machine/cores.h"
+#include "base/machine/cpu.h"
+#include "base/machine/nodes.h"
 #include "base/os.h"
 #include "base/time.h"
 

@@ -2,8 +2,8 @@
 // Files: what is opened, what is refused, what is left behind.
 #include "support/support.h"
 
-#include "base/file.h"
-#include "base/file_part.h"
+#include "base/file/file.h"
+#include "base/file/file_part.h"
 
 #include <dirent.h>
 #include <sys/resource.h>

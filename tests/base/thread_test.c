@@ -2,8 +2,8 @@
 // The pool: every part runs once, every piece of a walk too, with fewer and with far more threads than cores.
 #include "support/support.h"
 
-#include "base/thread.h"
-#include "base/topology.h"
+#include "base/thread/thread.h"
+#include "base/machine/topology.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

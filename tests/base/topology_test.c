@@ -3,7 +3,7 @@
 #include "support/support.h"
 
 #include "base/os.h"
-#include "base/topology.h"
+#include "base/machine/topology.h"
 
 #include <stdlib.h>
 

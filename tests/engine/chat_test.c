@@ -2,7 +2,7 @@
 // Prompts of chats from models' files: a rendered template is whole, and of several templates one is used.
 #include "support/support.h"
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "support/gguf_builder.h"
 #include "support/tiny_model.h"
 

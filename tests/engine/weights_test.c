@@ -3,7 +3,7 @@
 #include "support/support.h"
 
 #include "backend/cpu/pack/memory.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "engine/engine.h"
 #include "support/tiny_model.h"
 

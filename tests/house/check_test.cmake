@@ -47,12 +47,12 @@ check(src/arch/a.c "${head}// A.\n#include \"format/gguf.h\"\n#include \"graph/g
 check(src/backend/cuda/a.c "${head}// A.\n#include \"backend/cpu/ref/ref.h\"\n"
       "3: includes \"backend/cpu/ref/ref.h\"\; allowed here: frit.h base/ quant/ format/rows.h graph/ sample/weight.h backend/backend.h backend/cuda/")
 check(src/new/a.c "${head}// A.\n" "1: this folder has no row in the table of layers")
-check(apps/frit/a.c "${head}// A.\n#include \"base/file.h\"\n"
-      "3: includes \"base/file.h\"\; allowed here: frit.h frit_tools.h frit/ common/ hub/ server/")
+check(apps/frit/a.c "${head}// A.\n#include \"base/file/file.h\"\n"
+      "3: includes \"base/file/file.h\"\; allowed here: frit.h frit_tools.h frit/ common/ hub/ server/")
 check(apps/frit/a.c "${head}// A.\n#include \"cli.h\"\n")
 check(include/frit/a.h "${head}// frit/a.h: A.\n#include \"status.h\"\n")
-check(include/frit/a.h "${head}// frit/a.h: A.\n#include \"base/file.h\"\n"
-      "3: includes \"base/file.h\"\; allowed here: system headers only")
+check(include/frit/a.h "${head}// frit/a.h: A.\n#include \"base/file/file.h\"\n"
+      "3: includes \"base/file/file.h\"\; allowed here: system headers only")
 
 check(src/base/a.c "${head}// A.\n#pragma GCC unroll 4\n"
       "3: clang unrolls no loop by GCC's pragma: FRIT_UNROLL is for both")

@@ -4,7 +4,7 @@
 #include "sample/random_picks.h"
 
 #include "base/philox.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "base/time.h"
 #include "sample/sampler.h"
 #include "sample/weight.h"

@@ -3,7 +3,7 @@
 // AutoTokenizer.
 #include "support/support.h"
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/vocab/vocab_file.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tiles of AMX in C, each thread's own. A kernel that uses one before the configuration, or after its release, ends the
 // program, as on a processor. The compiler includes tiles.h before this file too.
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 #include <stdbool.h>
 #include <stdint.h>

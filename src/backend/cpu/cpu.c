@@ -3,7 +3,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/pack/memory.h"
 #include "backend/cpu/task.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #include "backend/cpu/pack/pack.h"
 #include "backend/cpu/profile.h"
 #include "backend/cpu/task.h"
-#include "base/thread.h"
-#include "base/topology.h"
+#include "base/thread/thread.h"
+#include "base/machine/topology.h"
 #include "sample/pick_run.h"
 
 typedef struct frit_cpu_memory {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The instruction sets of this build: the rows of isa.def that are for its processors.
 #include "backend/cpu/kernels.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 #include <string.h>
 

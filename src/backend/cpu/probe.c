@@ -4,8 +4,8 @@
 #include "backend/cpu/probe.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/pack/memory.h"
-#include "base/cpu.h"
-#include "base/thread.h"
+#include "base/machine/cpu.h"
+#include "base/thread/thread.h"
 #include "base/time.h"
 
 #include <math.h>

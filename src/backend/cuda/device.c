@@ -4,7 +4,7 @@
 #include "backend/cuda/exec.h"
 #include "backend/cuda/picks.h"
 #include "backend/cuda/profile.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/library.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A grammar's part of the vocabulary (the trie of its tokens, lists, the first masks) on a thread of its own.
-#include "base/background.h"
+#include "base/thread/background.h"
 #include "engine/chat/grammar.h"
 #include "engine/model/model.h"
 

@@ -12,8 +12,8 @@
 // called differs from process to process.
 #include "engine/kv/kv_disk.h"
 
-#include "base/background.h"
-#include "base/file.h"
+#include "base/thread/background.h"
+#include "base/file/file.h"
 #include "engine/kv/kv.h"
 
 #include <stdatomic.h>

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/checksum.h"
-#include "base/file.h"
+#include "base/file/file.h"
 
 #include <limits.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 //     gain[i] = magnitude[i] / |w[i] + scale * b[i] a| - 1,  shift[i] = -gain[i] * bias[i]
 //
 // b is multiplied by gain + 1. All rows are computed when the adapter is opened.
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "engine/lora/adapter.h"
 #include "format/rows.h"
 

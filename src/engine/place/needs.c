@@ -2,7 +2,7 @@
 // Measures what an engine will need: its cache, where its layers go, its plans, its weights as devices store them.
 #include "engine/place/needs.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "engine/session/saved.h"
 
 #include "base/checksum.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "format/rows.h"
 
 #include <assert.h>

@@ -7,7 +7,7 @@
 //     chat_template.json, chat_template.jinja, additional_chat_templates/NAME.jinja    templates in their own files
 #include "text/vocab/vocab_file.h"
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "format/json.h"
 
 #include <math.h>

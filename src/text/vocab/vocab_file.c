@@ -2,7 +2,7 @@
 // The sources of vocabularies, the tokenizer's file in a folder, and what all sources share.
 #include "text/vocab/vocab_file.h"
 
-#include "base/file.h"
+#include "base/file/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 // Folders with the parts of a tokenizer and no tokenizer.json: vocab.json with merges.txt, or vocab.txt. What stands
 // around the pieces follows from the tokenizer's class, as transformers builds it. The result is the text of a
 // tokenizer.json.
-#include "base/file.h"
+#include "base/file/file.h"
 #include "format/json.h"
 #include "text/answer/values.h"
 #include "text/vocab/vocab_file.h"

@@ -19,7 +19,7 @@
 #include "backend/backend.h"
 #include "backend/store_cache.h"
 #include "backend/cpu/task.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 // How one block of a type is split.
 typedef struct frit_interleave {

@@ -11,7 +11,7 @@
 #pragma once
 #include "backend/cuda/runtime/nvrtc.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 typedef struct frit_cuda_compiler {
     const frit_nvrtc *nvrtc;   // NULL: not installed; only kept cubins can be used

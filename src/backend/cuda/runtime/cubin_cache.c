@@ -2,7 +2,7 @@
 // Reading and writing the files of compiled kernels.
 #include "backend/cuda/runtime/cubin_cache.h"
 #include "base/checksum.h"
-#include "base/file.h"
+#include "base/file/file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

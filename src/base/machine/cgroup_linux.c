@@ -7,7 +7,7 @@
 //
 // In a container the root of the mount may be its own group while /proc/self/cgroup has the outer name; the mount's
 // root is then removed from the name.
-#include "base/cgroup.h"
+#include "base/machine/cgroup.h"
 #include "base/number.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The machine as sysfs describes it, read by cores_linux.c and nodes_linux.c.
-#include "base/topology.h"
+#include "base/machine/topology.h"
 
 static bool look(frit_cores *cores, frit_nodes *nodes, const int *cpus, int n_cpus)
 {

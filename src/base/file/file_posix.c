@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Files on POSIX systems.
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/buf.h"
-#include "base/cpu.h"
-#include "base/file_sink.h"
+#include "base/machine/cpu.h"
+#include "base/file/file_sink.h"
 #include "base/time.h"
 
 #include <dirent.h>

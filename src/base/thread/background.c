@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A thread that works when it is woken.
-#include "base/background.h"
+#include "base/thread/background.h"
 #include "base/os.h"
 
 #include <stdlib.h>

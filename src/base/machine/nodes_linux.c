@@ -3,8 +3,8 @@
 //
 //     /sys/devices/system/node/online          "0-1"
 //     /sys/devices/system/node/node1/cpulist   "4-7,12-15"
-#include "base/nodes.h"
-#include "base/sysfs.h"
+#include "base/machine/nodes.h"
+#include "base/machine/sysfs.h"
 
 #include <sched.h>
 #include <stdio.h>

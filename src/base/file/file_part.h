@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// base/file_part.h: a file that several runs may write, each going on where the one before was stopped or killed.
+// base/file/file_part.h: a file that several runs may write, each going on where the one before was stopped or killed.
 //
 // Until it is committed the file is PATH.part, and its first bytes are a key: what all of its bytes follow from. With
 // the same key a run goes on; with another one it begins anew. A part is never taken for the file. One process at a
 // time has it.
 #pragma once
-#include "base/file.h"
+#include "base/file/file.h"
 
 enum { FRIT_PART_KEY_BYTES = 40 };
 

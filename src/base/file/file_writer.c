@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes files in large pieces, and continues parts. base/file_sink.h is what each system does for it.
-#include "base/file_part.h"
-#include "base/file_sink.h"
+// Writes files in large pieces, and continues parts. base/file/file_sink.h is what each system does for it.
+#include "base/file/file_part.h"
+#include "base/file/file_sink.h"
 
 #include <stdlib.h>
 #include <string.h>

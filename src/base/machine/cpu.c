@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Asks the processor: cpuid on x86, the operating system on ARM. Other processors have no features here.
-#include "base/cpu.h"
-#include "base/thread.h"
+#include "base/machine/cpu.h"
+#include "base/thread/thread.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// base/file_sink.h: what a system does for base/file_writer.c: writing a file that has another name until it is whole.
+// base/file/file_sink.h: what a system does for base/file/file_writer.c: writing a file that has another name until it is whole.
 #pragma once
-#include "base/file.h"
+#include "base/file/file.h"
 
 typedef struct frit_sink frit_sink;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/background.h: a thread for work that its caller does not wait for, such as writing files.
+// base/thread/background.h: a thread for work that its caller does not wait for, such as writing files.
 //
 //     frit_background_new(&background, work, ctx);
 //     ...                                      // leave something to do where `work` finds it

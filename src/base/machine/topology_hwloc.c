@@ -8,7 +8,7 @@
 //     CoreType=IntelAtom       the slow cores of a hybrid processor
 //     LinuxCapacity=446        of 1024, where cores differ (ARM)
 //     FrequencyMaxMHz=3100     at most
-#include "base/topology.h"
+#include "base/machine/topology.h"
 
 #include <dlfcn.h>
 #include <hwloc.h>

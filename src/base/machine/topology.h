@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// base/topology.h: the CPUs that this process may use, their cores and memory nodes.
+// base/machine/topology.h: the CPUs that this process may use, their cores and memory nodes.
 //
 // The affinity mask and the cgroup's quota give their number. A source, a row in topology.c, describes them: the first
 // that knows all CPUs of the mask. Without one, each CPU is a core, on one node.
 #pragma once
-#include "base/cores.h"
-#include "base/nodes.h"
+#include "base/machine/cores.h"
+#include "base/machine/nodes.h"
 
 typedef struct frit_topology {
     const char *source;   // the row's name

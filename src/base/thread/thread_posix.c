@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Threads and sleeping on Linux (futex), macOS and the other POSIX systems (mutex and condition variable).
-#include "base/nodes.h"
+#include "base/machine/nodes.h"
 #include "base/os.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 #include <pthread.h>
 #include <sched.h>

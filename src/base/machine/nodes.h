@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/nodes.h: the memory (NUMA) nodes of a machine. A CPU reads its own node's memory faster than another's. A page
+// base/machine/nodes.h: the memory (NUMA) nodes of a machine. A CPU reads its own node's memory faster than another's. A page
 // is placed on the node of the thread that touches it first. So threads stay on a node and pack the weights that they
 // will read; memory that all threads read is interleaved over the nodes.
 //

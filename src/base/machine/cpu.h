@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// base/cpu.h: the processor's features, and the machine's memory.
+// base/machine/cpu.h: the processor's features, and the machine's memory.
 #pragma once
 #include "base/status.h"
 
 // One bit for each row of cpu.def: FRIT_CPU_AVX2. The operating system's support (XCR0, HWCAP) is included.
 enum {
 #define FEATURE(NAME, flags) FRIT_CPU_BIT_##NAME,
-#include "base/cpu.def"
+#include "base/machine/cpu.def"
 #undef FEATURE
 };
 enum {
 #define FEATURE(NAME, flags) FRIT_CPU_##NAME = 1 << FRIT_CPU_BIT_##NAME,
-#include "base/cpu.def"
+#include "base/machine/cpu.def"
 #undef FEATURE
 };
 

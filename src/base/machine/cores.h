@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/cores.h: the cores of a Linux machine. Threads of one core share its arithmetic units; hybrid processors have
+// base/machine/cores.h: the cores of a Linux machine. Threads of one core share its arithmetic units; hybrid processors have
 // slow and fast cores.
 //
 // `root` is prepended to every path that is read: "" on a real machine, a folder in tests.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Files on Windows. Paths are UTF-8, as everywhere in frit.
-#include "base/file.h"
-#include "base/file_sink.h"
+#include "base/file/file.h"
+#include "base/file/file_sink.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/file.h: reads files as bytes (mapped where possible); writes files atomically.
+// base/file/file.h: reads files as bytes (mapped where possible); writes files atomically.
 //
 // frit_file has the bytes of a regular file: mapped, or read into memory if mapping is not wanted or fails.
 // Anything that is not a regular file (directory, FIFO, device) is refused before it is read.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Small files below /sys/devices.
-#include "base/sysfs.h"
+#include "base/machine/sysfs.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Threads and sleeping on Windows.
-#include "base/nodes.h"
+#include "base/machine/nodes.h"
 #include "base/os.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 #include <stdlib.h>
 #define WIN32_LEAN_AND_MEAN

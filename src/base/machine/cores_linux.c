@@ -4,8 +4,8 @@
 //     system/cpu/cpu3/topology/core_cpus_list    "3,19"   the threads of its core (thread_siblings_list before 5.3)
 //     system/cpu/cpu3/cpu_capacity               "446"    of 1024, where cores differ (ARM)
 //     cpu_atom/cpus                              "16-31"  the slow cores of a hybrid processor (x86)
-#include "base/cores.h"
-#include "base/sysfs.h"
+#include "base/machine/cores.h"
+#include "base/machine/sysfs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

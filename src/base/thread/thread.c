@@ -22,10 +22,10 @@
 // A waiting thread spins for at most about the time that falling asleep and waking take, then sleeps. Spinning wastes
 // cores that others need: a spin that times out halves the next spins of its kind, a spin that succeeds doubles them.
 // With more threads than cores a spinning thread would take the core from the one it waits for, so no thread spins.
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "base/os.h"
 #include "base/time.h"
-#include "base/topology.h"
+#include "base/machine/topology.h"
 
 #include <stdlib.h>
 #include <string.h>

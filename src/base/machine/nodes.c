@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Assigns the parts of a pool to memory nodes.
-#include "base/nodes.h"
+#include "base/machine/nodes.h"
 
 int frit_nodes_of_part(const frit_nodes *nodes, int part, int parts)
 {

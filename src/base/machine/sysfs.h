@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/sysfs.h: reads Linux's files about CPUs. `root` is prepended to every path that is read: "" on a real machine,
+// base/machine/sysfs.h: reads Linux's files about CPUs. `root` is prepended to every path that is read: "" on a real machine,
 // a folder in tests.
 #pragma once
 #include <stdbool.h>

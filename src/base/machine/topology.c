@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The sources of information about the machine, in order, and the cgroup's quota applied to it.
-#include "base/topology.h"
+#include "base/machine/topology.h"
 #include "base/os.h"
 #if defined(__linux__)
-#include "base/cgroup.h"
+#include "base/machine/cgroup.h"
 #endif
 
 #include <stdlib.h>
