@@ -10,7 +10,7 @@
 // numbers. Unpacking a block and packing it again gives the same bytes.
 #pragma once
 #include "quant/dtype.h"
-#include "quant/grid_search.h"
+#include "quant/search/grid_search.h"
 
 enum { FRIT_UNPACKED_CODES = 256, FRIT_UNPACKED_GROUPS = 16 };
 

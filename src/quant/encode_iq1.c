@@ -13,7 +13,7 @@
 #include "quant/blocks.h"
 #include "quant/dtype.h"
 #include "quant/encode.h"
-#include "quant/grid_search.h"
+#include "quant/search/grid_search.h"
 #include "quant/half.h"
 #include "quant/levels.h"
 

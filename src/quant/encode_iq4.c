@@ -6,7 +6,7 @@
 #include "quant/dtype.h"
 #include "quant/encode.h"
 #include "quant/half.h"
-#include "quant/level_search.h"
+#include "quant/search/level_search.h"
 #include "quant/pack.h"
 
 // `mean`: twice the mean square of the block.

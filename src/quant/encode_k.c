@@ -10,7 +10,7 @@
 #include "quant/blocks.h"
 #include "quant/dtype.h"
 #include "quant/encode.h"
-#include "quant/offset_search.h"
+#include "quant/search/offset_search.h"
 #include "quant/pack.h"
 #include "quant/scales.h"
 

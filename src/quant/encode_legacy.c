@@ -9,7 +9,7 @@
 #include "quant/dtype.h"
 #include "quant/encode.h"
 #include "quant/half.h"
-#include "quant/offset_search.h"
+#include "quant/search/offset_search.h"
 #include "quant/pack.h"
 
 static const frit_offset_search weighted_search = {-0.9f, 0.05f, 36, false};

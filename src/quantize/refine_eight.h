@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// quantize/refine_eight.h: rounding eight numbers to rows of a grid (quant/grid_search.h) with their signs.
+// quantize/refine_eight.h: rounding eight numbers to rows of a grid (quant/search/grid_search.h) with their signs.
 //
 // With what they are now, a change of them by s costs s.g + s H s / 2: g their gradient, H the curvature, both of the
 // squared error. The numbers may only become scale times magnitudes of one row of eight, or two of four, with signs.

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "quant/grid_search.h"
+#include "quant/search/grid_search.h"
 #include "quant/levels.h"
 
 typedef struct grid {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rounding to uneven levels and the search for their scale, against the plain definition.
-#include "quant/level_search.h"
+#include "quant/search/level_search.h"
 #include "base/rng.h"
 #include "quant/encode.h"
 #include "quant/levels.h"

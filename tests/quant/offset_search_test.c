@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The search for scales and mins of groups side by side, against the plain definition: one try after the other.
-#include "quant/offset_search.h"
+#include "quant/search/offset_search.h"
 #include "base/rng.h"
 #include "support/support.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // frit_grid_best with AVX2.
 #define LANES 8
-#include "quant/grid_best_tmpl.h"
+#include "quant/search/grid_best_tmpl.h"
 
 int frit_grid_best_avx2(const frit_grid_near *near, int size, const frit_grid_target *target)
 {

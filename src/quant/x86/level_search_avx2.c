@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The searches of level_search.h with AVX2.
 #define LANES 8
-#include "quant/level_search_tmpl.h"
+#include "quant/search/level_search_tmpl.h"
 
 float frit_fit_levels_avx2(const float x[32], const float weights[32])
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Which searches this processor runs. A new instruction set is a file with its suffix for each, and a line here.
 #include "base/machine/cpu.h"
-#include "quant/grid_search.h"
-#include "quant/level_search.h"
-#include "quant/offset_search.h"
+#include "quant/search/grid_search.h"
+#include "quant/search/level_search.h"
+#include "quant/search/offset_search.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
 #define RUN(search, ...) (frit_cpu_features() & FRIT_CPU_AVX2 ? search##_avx2(__VA_ARGS__) : search##_any(__VA_ARGS__))

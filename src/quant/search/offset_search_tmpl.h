@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// quant/offset_search_tmpl.h: offset_search.h for LANES groups at a time (lanes.h).
-#include "quant/offset_search.h"
+// quant/search/offset_search_tmpl.h: offset_search.h for LANES groups at a time (lanes.h).
+#include "quant/search/offset_search.h"
 #include "quant/lanes.h"
 
 typedef struct numbers {   // of a group in each lane

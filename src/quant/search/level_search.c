@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The searches of level_search.h for any processor.
-#include "quant/level_search_tmpl.h"
+#include "quant/search/level_search_tmpl.h"
 
 float frit_fit_levels_any(const float x[32], const float weights[32])
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Finding rows of a grid near a point. The neighbours of all points are found once, by distance to every row, in loops
 // that compilers vectorize.
-#include "quant/grid_search.h"
+#include "quant/search/grid_search.h"
 
 #include "base/thread/thread.h"
 #include "quant/levels.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// quant/offset_search.h: searches for the scale and the min of groups of numbers, many groups side by side.
+// quant/search/offset_search.h: searches for the scale and the min of groups of numbers, many groups side by side.
 //
 // Each try of a scale rounds to codes and fits the line x = scale * q - min of least squares through them; a better
 // line moves the min that later tries round from, so tries follow one another. Groups do not depend on each other: they

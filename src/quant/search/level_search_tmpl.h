@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// quant/level_search_tmpl.h: level_search.h for LANES numbers at a time (lanes.h).
+// quant/search/level_search_tmpl.h: level_search.h for LANES numbers at a time (lanes.h).
 #include "quant/encode.h"
 #include "quant/lanes.h"
-#include "quant/level_search.h"
+#include "quant/search/level_search.h"
 #include "quant/levels.h"
 
 // middles[i]: between levels i and i + 1.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// quant/grid_search.h: finding rows of a grid near a point; for the encoders of the IQ1, IQ2 and IQ3 formats.
+// quant/search/grid_search.h: finding rows of a grid near a point; for the encoders of the IQ1, IQ2 and IQ3 formats.
 //
 // Points are written in levels: 0, 1, 2 for rows of eight, 0..7 for rows of four. A grid holds few of the possible
 // points, so most roundings miss it, and then the best of the rows close by is taken. Close by means: in the nearest

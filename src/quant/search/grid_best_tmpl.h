@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// quant/grid_best_tmpl.h: frit_grid_best for LANES neighbours at a time (lanes.h). Each is added up element by element,
+// quant/search/grid_best_tmpl.h: frit_grid_best for LANES neighbours at a time (lanes.h). Each is added up element by element,
 // as the formats' reference encoder does.
-#include "quant/grid_search.h"
+#include "quant/search/grid_search.h"
 #include "quant/lanes.h"
 
 // size is a constant where this is inlined.
