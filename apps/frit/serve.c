@@ -5,7 +5,7 @@
 #ifdef FRIT_HAVE_SERVER
 #include "serve.h"
 
-#include "server/notify.h"
+#include "server/ops/notify.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -2,9 +2,9 @@
 // The table of routes.
 #include "server/routes.h"
 
-#include "server/handlers.h"
-#include "server/json_text.h"
-#include "server/request.h"
+#include "server/api/handlers.h"
+#include "server/api/json_text.h"
+#include "server/request/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>

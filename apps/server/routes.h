@@ -4,11 +4,11 @@
 // /openapi.json is made of these rows. Nothing here knows of sockets: a handler reads the parsed request and leaves a
 // reply, a problem or a job.
 #pragma once
-#include "server/fields.h"
-#include "server/keys.h"
-#include "server/loading.h"
-#include "server/protocol.h"
-#include "server/traces.h"
+#include "server/request/fields.h"
+#include "server/ops/keys.h"
+#include "server/sched/loading.h"
+#include "server/api/protocol.h"
+#include "server/ops/traces.h"
 
 typedef struct server_site {   // what handlers know of the server; never changes
     server_models *models;     // the first is that of requests that name none

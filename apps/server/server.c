@@ -2,10 +2,10 @@
 // Options of the server, its address, its start and its end.
 #include "server/server.h"
 
-#include "server/access_log.h"
-#include "server/http.h"
-#include "server/listen.h"
-#include "server/responses_store.h"
+#include "server/ops/access_log.h"
+#include "server/http/http.h"
+#include "server/http/listen.h"
+#include "server/api/responses_store.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 //     while (!server_is_quiet(server)) ...
 //     server_close(server);                       // cuts what is left
 #pragma once
-#include "server/loading.h"
+#include "server/sched/loading.h"
 
 #include "frit_tools.h"
 

@@ -2,7 +2,7 @@
 // Parses any bytes as the body of a request, then does with it what the server does before the engine: renders and
 // tokenizes with the bundled model's vocabulary, makes a sampler. The first byte chooses the kind of request. Whatever
 // is refused must have a status, a message and an error object that is JSON.
-#include "server/request.h"
+#include "server/request/request.h"
 
 #include <stdlib.h>
 #include <string.h>

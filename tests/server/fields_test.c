@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Bodies of requests, cut anywhere: nothing past their end is read, and what is refused has a problem.
-#include "server/request.h"
+#include "server/request/request.h"
 #include "support/support.h"
 
 #include <sys/mman.h>

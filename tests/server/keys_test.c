@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Keys from a file: its lines, reading it again, limits, and what follows from whose key a request has.
-#include "server/shares.h"
+#include "server/sched/fair_queue.h"
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 

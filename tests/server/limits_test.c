@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What one caller may take from others: places in the queue, sessions, and more than its key's limits say.
-#include "server/replay.h"
-#include "server/responses_store.h"
+#include "server/http/replay.h"
+#include "server/api/responses_store.h"
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Loading by itself: sources that take as long as the test wants, and that find no memory beside another model.
-#include "server/loading.h"
+#include "server/sched/loading.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
 

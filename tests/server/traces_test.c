@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Spans of requests, as a collector of OpenTelemetry gets them.
-#include "server/post.h"
-#include "server/traces.h"
+#include "server/http/http_client.h"
+#include "server/ops/traces.h"
 #include "support/events_posix.h"
 #include "support/tiny_model.h"
 

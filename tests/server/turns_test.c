@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Turns of workers: one at a time, shared by time and not by number.
-#include "server/clock.h"
-#include "server/turns.h"
+#include "server/ops/clock.h"
+#include "server/sched/step_lock.h"
 #include "support/support.h"
 
 #include <pthread.h>

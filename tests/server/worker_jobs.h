@@ -8,7 +8,7 @@
 //     server_job_release(worker, job);
 //     close_worker();
 #pragma once
-#include "server/worker.h"
+#include "server/sched/worker.h"
 #include "support/support.h"
 
 #include <time.h>

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+// From the text of an answer to its parts, and to the functions of its protocol.
+#include "server/api/answer.h"
+#include "server/api/json_text.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+// ---------------------------------------------------------------------------------------- parts that are kept
+
+bool server_text_add(server_text *text, const char *bytes, size_t n)
+{
+    if (text->n + n + 1 > text->capacity) {
+        size_t capacity = 2 * (text->n + n + 1);
+        char *grown = realloc(text->ptr, capacity);
+        if (!grown) return false;
+        text->ptr = grown;
+        text->capacity = capacity;
+    }
+    if (n > 0) memcpy(text->ptr + text->n, bytes, n);
+    text->n += n;
+    text->ptr[text->n] = 0;
+    return true;
+}
+
+static server_part *new_part(server_answer *answer, frit_part_kind kind)
+{
+    if (answer->n_parts == answer->parts_capacity) {
+        const size_t capacity = answer->parts_capacity ? 2 * answer->parts_capacity : 4;
+        server_part *parts = realloc(answer->parts, capacity * sizeof *parts);
+        if (!parts) return NULL;
+        answer->parts = parts;
+        answer->parts_capacity = capacity;
+    }
+    server_part *part = &answer->parts[answer->n_parts++];
+    *part = (server_part){.kind = kind};
+    return part;
+}
+
+static bool keep_part(server_answer *answer, const frit_part *part)
+{
+    server_part *kept = answer->n_parts > 0 ? &answer->parts[answer->n_parts - 1] : NULL;
+    if (!kept || kept->kind != part->kind || part->kind == FRIT_PART_CALL) kept = new_part(answer, part->kind);
+    if (!kept || !server_text_add(&kept->text, part->text, part->n_bytes)) return false;
+    if (part->kind != FRIT_PART_CALL) return true;
+    kept->name = strdup(part->name);
+    kept->id = strdup(part->id);
+    return kept->name && kept->id;
+}
+
+json_t *server_answer_join(const server_answer *answer, frit_part_kind kind)
+{
+    server_text all = {0};
+    json_t *json = NULL;
+    bool good = true;
+    for (size_t i = 0; i < answer->n_parts && good; i++)
+        if (answer->parts[i].kind == kind)
+            good = server_text_add(&all, answer->parts[i].text.ptr, answer->parts[i].text.n);
+    if (all.n > 0) json = json_stringn(all.ptr, all.n);
+    free(all.ptr);
+    return json;
+}
+
+// ---------------------------------------------------------------------------------------- the voice
+
+static void take_part(server_job *job, const frit_part *part)
+{
+    server_answer *answer = job->ctx;
+    const server_protocol *protocol = answer->protocol;
+    const bool streams = answer->request.stream;
+    const bool good = (streams && !protocol->keeps_parts) || keep_part(answer, part);
+    if (!good) job->outbox.failed = true;
+    if (!streams || !good) return;
+    if (!answer->begun) protocol->begin(job);
+    answer->begun = true;
+    protocol->part(job, part);
+}
+
+// The parts that are there. With parallel_tool_calls false the first call is the last part.
+static void take_parts(server_job *job)
+{
+    server_answer *answer = job->ctx;
+    frit_part part;
+    bool thinks = false;
+    while (!job->is_over && frit_turn_next(job->turn, &part)) {
+        thinks = part.kind == FRIT_PART_REASONING;
+        take_part(job, &part);
+        if (part.kind != FRIT_PART_CALL) continue;
+        answer->n_calls++;
+        job->is_over = !answer->request.parallel_calls;
+    }
+    job->usage.n_reasoning += thinks;
+}
+
+static void take_text(server_job *job, app_text text)
+{
+    if (!job->turn) {
+        take_part(job, &(frit_part){.kind = FRIT_PART_TEXT, .text = text.ptr, .n_bytes = text.n});
+        return;
+    }
+    if (job->is_over) return;
+    if (frit_turn_push(job->turn, text.ptr, text.n) != FRIT_OK) job->outbox.failed = true;
+    take_parts(job);
+}
+
+static void finish(server_job *job, server_finish how)
+{
+    server_answer *answer = job->ctx;
+    if (job->turn && !job->is_over) {
+        if (frit_turn_end(job->turn) != FRIT_OK) job->outbox.failed = true;
+        take_parts(job);
+    }
+    answer->finish = how;
+    if (!answer->request.stream) {
+        answer->protocol->whole(job);
+        return;
+    }
+    if (!answer->begun) answer->protocol->begin(job);
+    answer->protocol->end(job);
+}
+
+// Of a whole answer nothing has begun before its end.
+static void fail(server_job *job, const server_problem *problem)
+{
+    const server_answer *answer = job->ctx;
+    if (answer->request.stream || answer->request.is_background) answer->protocol->fail(job, problem);
+}
+
+static void keep_alive(server_job *job)
+{
+    const server_answer *answer = job->ctx;
+    answer->protocol->keep_alive(job);
+}
+
+static void progress(server_job *job, const server_progress *so_far)
+{
+    const server_answer *answer = job->ctx;
+    if (answer->protocol->progress) answer->protocol->progress(job, so_far);
+}
+
+static const server_voice voice = {take_text, finish, fail, keep_alive, progress};
+
+// ---------------------------------------------------------------------------------------- for protocols
+
+bool server_answer_is_last(server_job *job)
+{
+    server_answer *first = server_job_first(job)->ctx;
+    return --first->n_left == 0;
+}
+
+void server_answer_put(server_job *job, const char *before, json_t *json, const char *after)
+{
+    char *text = server_json_text(json);
+    if (!text) {
+        job->outbox.failed = true;
+        return;
+    }
+    server_job_put(job, before, strlen(before));
+    server_job_put(job, text, strlen(text));
+    server_job_put(job, after, strlen(after));
+    free(text);
+}
+
+// Fills the event up to a multiple of so many bytes: lengths on the wire tell less of the tokens.
+static void pad(json_t *json)
+{
+    enum { MULTIPLE = 128 };
+    static const char member[] = ",\"obfuscation\":\"\"";
+    char filling[MULTIPLE];
+    const size_t n = json_dumpb(json, NULL, 0, SERVER_JSON_FLAGS) + sizeof member - 1;
+    const size_t n_filling = (MULTIPLE - n % MULTIPLE) % MULTIPLE;
+    memset(filling, 'x', sizeof filling);
+    json_object_set_new(json, "obfuscation", json_stringn(filling, n_filling));
+}
+
+void server_answer_put_event(server_job *job, const char *name, json_t *json)
+{
+    char before[128];
+    server_job *first = server_job_first(job);
+    server_answer *answer = first->ctx;
+    int n = 0;
+    if (first->replay) n = snprintf(before, sizeof before, "id: %llu\n", (unsigned long long)answer->n_events);
+    if (name) n += snprintf(before + n, sizeof before - (size_t)n, "event: %s\n", name);
+    snprintf(before + n, sizeof before - (size_t)n, "data: ");
+    answer->n_events++;
+    if (answer->request.pads && json) pad(json);
+    server_answer_put(job, before, json, "\n\n");
+}
+
+void server_answer_put_comment(server_job *job)
+{
+    static const char comment[] = ": keep-alive\n\n";
+    server_job_put(job, comment, sizeof comment - 1);
+}
+
+json_t *server_progress_json(const server_progress *progress)
+{
+    return json_pack("{s:I, s:I, s:I, s:I}", "total", (json_int_t)progress->n_prompt, "cache",
+                     (json_int_t)progress->n_cached, "processed", (json_int_t)progress->n_done, "time_ms",
+                     (json_int_t)(1e3 * progress->seconds));
+}
+
+// ---------------------------------------------------------------------------------------- attaching
+
+static void free_answer(void *ctx)
+{
+    server_answer *answer = ctx;
+    if (!answer->is_part) server_parser_clear(answer->request.body.parser, &answer->request);
+    for (size_t i = 0; i < answer->n_parts; i++) {
+        free(answer->parts[i].text.ptr);
+        free(answer->parts[i].name);
+        free(answer->parts[i].id);
+    }
+    free(answer->parts);
+    json_decref(answer->choices);
+    free(answer->prompt.ptr);
+    if (answer->free_state) answer->free_state(answer->state);
+    free(answer);
+}
+
+static void attach(server_job *job, server_answer *answer)
+{
+    job->voice = &voice;
+    job->stop = answer->request.stop;
+    job->ctx = answer;
+    job->free_ctx = free_answer;
+}
+
+void server_make_id(char *id, size_t size, const char *prefix)
+{
+    static _Atomic uint32_t counter;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(id, size, "%s%08llx%08lx%08x", prefix, (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec,
+             (unsigned)atomic_fetch_add(&counter, 1));
+}
+
+bool server_answer_attach(server_job *job, const server_protocol *protocol, bool chat, server_generation *request,
+                          const frit_model *model, const char *name)
+{
+    server_answer *answer = calloc(1, sizeof *answer);
+    if (!answer) return false;
+    answer->protocol = protocol;
+    answer->chat = chat;
+    answer->created = (int64_t)time(NULL);
+    answer->model = model;
+    answer->name = name;
+    server_make_id(answer->id, sizeof answer->id, protocol->id_prefix);
+    answer->choices = json_array();
+    answer->n_left = request->n_choices;
+    for (int32_t i = 0; i < request->n_choices; i++) json_array_append_new(answer->choices, json_null());
+    answer->request = *request;
+    memset(request, 0, sizeof *request);
+    job->turn = answer->request.turn;   // the job's from here on
+    answer->request.turn = NULL;
+    attach(job, answer);
+    return true;
+}
+
+bool server_answer_attach_part(server_job *job, server_job *first, int index)
+{
+    const server_answer *of = first->ctx;
+    server_answer *answer = calloc(1, sizeof *answer);
+    if (!answer) return false;
+    answer->request = of->request;
+    answer->protocol = of->protocol;
+    answer->chat = of->chat;
+    answer->created = of->created;
+    answer->model = of->model;
+    answer->name = of->name;
+    memcpy(answer->id, of->id, sizeof answer->id);
+    answer->index = index;
+    answer->is_part = true;
+    attach(job, answer);
+    return true;
+}

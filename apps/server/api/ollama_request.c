@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+// Ollama's requests: fields, options, and messages in OpenAI's form.
+//
+// Its calls have no ids where the model gave none: they are numbered, and results belong to them in order.
+#include "server/request/conversation.h"
+#include "server/request/message_origins.h"
+#include "server/request/request.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+// ---------------------------------------------------------------------------------------- fields
+
+static bool parse_num_predict(const json_t *value, server_generation *request, server_problem *problem)
+{
+    json_int_t n;
+    if (!server_integer(value, &n) || n > INT32_MAX)
+        return server_expect(problem, "options.num_predict", "an integer below 2^31");
+    request->max_tokens = n < 0 ? -1 : (int32_t)n;
+    return true;
+}
+
+static bool parse_options(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    json_t *stop = json_object_get(value, "stop"), *seed = json_object_get(value, "seed");
+    const json_t *n = json_object_get(value, "num_predict");
+    if (!json_is_object(value)) return server_expect(problem, "options", "an object");
+    if (!server_read_sampling(value, &request->sampler, problem)) return false;
+    if (stop && !json_is_null(stop) && !server_read_stop(request, stop, "options.stop", problem)) return false;
+    if (seed && !json_is_null(seed) && !server_parse_seed(seed, request, problem)) {
+        const server_problem own = *problem;
+        return server_refuse(problem, own.status, own.code, "options.seed", "options.%.500s", own.message);
+    }
+    return !n || json_is_null(n) || parse_num_predict(n, request, problem);
+}
+
+static bool parse_format(json_t *value, void *request, server_problem *problem)
+{
+    const char *name = json_string_value(value);
+    if (json_is_object(value)) return server_set_schema(request, value, "format", problem);
+    if (name && !*name) return true;
+    if (!name || strcmp(name, "json") != 0) return server_expect(problem, "format", "\"json\" or a JSON schema");
+    json_t *any = json_pack("{s:s}", "type", "object");
+    const bool good = server_set_schema(request, any, "format", problem);
+    json_decref(any);
+    return good;
+}
+
+// ---------------------------------------------------------------------------------------- messages
+
+typedef struct reading {
+    json_t *messages;
+    int n_calls, n_results;   // so far
+    server_problem *problem;
+} reading;
+
+static json_t *numbered_id(int i)
+{
+    return json_sprintf("call%05d", i);
+}
+
+static bool add_calls(reading *r, const json_t *calls, json_t *message, const server_place *place)
+{
+    json_t *list = json_array();
+    json_object_set_new(message, "tool_calls", list);
+    for (size_t i = 0; i < json_array_size(calls); i++) {
+        const json_t *call = json_array_get(calls, i), *function = json_object_get(call, "function");
+        const json_t *arguments = json_object_get(function, "arguments");
+        const server_place inner = server_place_in(place, "tool_calls", i);
+        const char *name = server_need_text(function, "name", inner.text, r->problem);
+        if (!name) return false;
+        if (arguments && !json_is_object(arguments) && !json_is_string(arguments) && !json_is_null(arguments))
+            return server_expect(r->problem, inner.text, "arguments that are an object");
+        json_t *id = json_object_get(call, "id");
+        id = json_is_string(id) ? json_incref(id) : numbered_id(r->n_calls);
+        r->n_calls++;
+        json_array_append_new(list, server_call(json_string_value(id), name, arguments));
+        json_decref(id);
+    }
+    return true;
+}
+
+static bool read_message(reading *r, const json_t *given, size_t i)
+{
+    const server_place place = server_place_at("messages", i);
+    const char *role = server_need_text(given, "role", place.text, r->problem);
+    json_t *content = json_object_get(given, "content"), *thinking = json_object_get(given, "thinking");
+    const json_t *calls = json_object_get(given, "tool_calls");
+    if (!role) return false;
+    if (json_array_size(json_object_get(given, "images")) > 0)
+        return server_refuse(r->problem, 400, "unsupported_parameter", place.text, "%s.images: are not supported",
+                             place.text);
+    json_t *message = json_pack("{s:s}", "role", role);
+    json_array_append_new(r->messages, message);
+    if (json_is_string(content))
+        json_object_set(message, "content", content);
+    else
+        json_object_set_new(message, "content", json_string(""));
+    if (json_string_length(thinking) > 0) json_object_set(message, "reasoning_content", thinking);
+    if (strcmp(role, "tool") == 0) {
+        json_t *id = json_object_get(given, "tool_call_id");
+        json_object_set_new(message, "tool_call_id",
+                            json_string_length(id) > 0 ? json_incref(id) : numbered_id(r->n_results));
+        r->n_results++;
+    }
+    return json_array_size(calls) == 0 || add_calls(r, calls, message, &place);
+}
+
+static bool read_think(json_t *think, json_t *out, server_problem *problem)
+{
+    if (!think || json_is_null(think)) return true;
+    if (json_is_string(think)) return json_object_set(out, "reasoning_effort", think) == 0;
+    if (!json_is_boolean(think)) return server_expect(problem, "think", "true, false, or an effort");
+    return json_object_set_new(out, "chat_template_kwargs",
+                               json_pack("{s:b}", "enable_thinking", json_is_true(think))) == 0;
+}
+
+static bool finish(server_generation *request, reading *r, json_t *out, bool good)
+{
+    json_object_set_new(out, "messages", r->messages);
+    if (good) return server_body_convert(&request->body, out, r->problem);
+    json_decref(out);
+    return false;
+}
+
+static bool convert_chat(void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    const json_t *root = request->body.root, *messages = json_object_get(root, "messages");
+    json_t *tools = json_object_get(root, "tools"), *out = json_object();
+    reading r = {.messages = json_array(), .problem = problem};
+    bool good = read_think(json_object_get(root, "think"), out, problem);
+    if (good && messages && !json_is_array(messages)) good = server_expect(problem, "messages", "a list of messages");
+    for (size_t i = 0; i < json_array_size(messages) && good; i++)
+        good = read_message(&r, json_array_get(messages, i), i);
+    if (json_array_size(tools) > 0 || (tools && !json_is_array(tools) && !json_is_null(tools)))
+        json_object_set(out, "tools", tools);
+    return finish(request, &r, out, good);
+}
+
+static bool convert_generate(void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    const json_t *root = request->body.root;
+    json_t *system = json_object_get(root, "system"), *prompt = json_object_get(root, "prompt"), *out = json_object();
+    reading r = {.messages = json_array(), .problem = problem};
+    bool good = read_think(json_object_get(root, "think"), out, problem);
+    if (good && prompt && !json_is_string(prompt) && !json_is_null(prompt))
+        good = server_expect(problem, "prompt", "a string");
+    if (good && system && !json_is_string(system) && !json_is_null(system))
+        good = server_expect(problem, "system", "a string");
+    if (json_string_length(system) > 0)
+        json_array_append_new(r.messages, json_pack("{s:s, s:O}", "role", "system", "content", system));
+    request->text = json_is_string(prompt) ? json_string_value(prompt) : "";
+    request->n_text = json_string_length(prompt);
+    request->body.origins = server_origins_new("prompt", NULL);
+    const size_t n = json_array_size(r.messages);
+    if (n > 0)
+        server_origins_add(request->body.origins,
+                           (server_origin){0, n, SERVER_NO_PLACE, "system", SERVER_NO_PLACE, SERVER_NO_PLACE});
+    server_origins_add(request->body.origins,
+                       (server_origin){n, 1, SERVER_NO_PLACE, "prompt", SERVER_NO_PLACE, SERVER_NO_PLACE});
+    json_array_append_new(
+        r.messages, json_pack("{s:s, s:o}", "role", "user", "content", json_stringn(request->text, request->n_text)));
+    return finish(request, &r, out, good);
+}
+
+static bool parse_suffix(json_t *value, void *ctx, server_problem *problem)
+{
+    server_generation *request = ctx;
+    if (!json_is_string(value)) return server_expect(problem, "suffix", "a string");
+    request->suffix = value;
+    return true;
+}
+
+// ---------------------------------------------------------------------------------------- the tables
+
+#define AT(field) offsetof(server_generation, field)
+#define ELSEWHERE SERVER_FIELD_ELSEWHERE
+#define REFUSED   SERVER_FIELD_REFUSED
+
+// clang-format off
+#define COMMON_FIELDS                                                                                        \
+    {"model", FIELD_TEXT, .offset = AT(model)},                                                              \
+    {"stream", FIELD_BOOL, .offset = AT(stream), .fallback = 1},                                             \
+    {"format", FIELD_CUSTOM, .parse = parse_format},                                                         \
+    {"num_predict", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},       \
+    SERVER_DEFAULT_FIELDS,                                                                                   \
+    {"options", FIELD_CUSTOM, .parse = parse_options},                                                       \
+    ELSEWHERE("think"), ELSEWHERE("keep_alive"),                                                             \
+    REFUSED("logprobs", .harmless = "false", .why = "/v1/chat/completions has them"),                        \
+    REFUSED("top_logprobs", .harmless = "0", .why = "/v1/chat/completions has them")
+
+static const server_field chat_fields[] = {
+    COMMON_FIELDS, ELSEWHERE("messages"), ELSEWHERE("tools"),
+};
+static const server_field generate_fields[] = {
+    COMMON_FIELDS, ELSEWHERE("prompt"), ELSEWHERE("system"),
+    {"raw", FIELD_BOOL, .offset = AT(is_raw)},
+    {"suffix", FIELD_CUSTOM, .parse = parse_suffix},
+    REFUSED("template", .harmless = "\"\"", .why = "the server's template is used; --chat-template sets it"),
+    REFUSED("context", .harmless = "[]", .why = "send the conversation to /api/chat"),
+    REFUSED("images", .harmless = "[]", .why = "frit reads texts"),
+};
+// clang-format on
+
+const server_parser server_ollama_chat_parser = {.fields = chat_fields,
+                                                 .n_fields = COUNT(chat_fields),
+                                                 .n_bytes = sizeof(server_generation),
+                                                 .clear = server_clear_generation,
+                                                 .convert = convert_chat,
+                                                 .sampler = offsetof(server_generation, sampler)};
+const server_parser server_ollama_generate_parser = {.fields = generate_fields,
+                                                     .n_fields = COUNT(generate_fields),
+                                                     .n_bytes = sizeof(server_generation),
+                                                     .clear = server_clear_generation,
+                                                     .convert = convert_generate,
+                                                     .sampler = offsetof(server_generation, sampler)};

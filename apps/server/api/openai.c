@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: MIT
+// OpenAI's shapes: /v1/chat/completions and /v1/completions.
+//
+// A stream is a row of events, each a JSON object after "data: ". All have one id and one time; the role comes in the
+// first delta only, finish_reason in the last chunk with a choice, usage (if asked for) in one more without choices.
+#include "common/token_json.h"
+#include "server/api/answer.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---------------------------------------------------------------------------------------- shared parts
+
+static const char *finish_text(const server_answer *answer)
+{
+    return answer->finish == SERVER_FINISH_LENGTH ? "length" : answer->n_calls > 0 ? "tool_calls" : "stop";
+}
+
+// Of all answers to the request; they share the prompt.
+static json_t *usage_json(const server_job *job)
+{
+    const server_usage usage = server_answer_usage(job);
+    return json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I, s:I, s:I}}", "prompt_tokens", (json_int_t)usage.n_prompt,
+                     "completion_tokens", (json_int_t)usage.n_answer, "total_tokens",
+                     (json_int_t)(usage.n_prompt + usage.n_answer), "prompt_tokens_details", "cached_tokens",
+                     (json_int_t)usage.n_cached, "completion_tokens_details", "reasoning_tokens",
+                     (json_int_t)usage.n_reasoning, "accepted_prediction_tokens", (json_int_t)usage.n_accepted,
+                     "rejected_prediction_tokens", (json_int_t)usage.n_rejected);
+}
+
+// Takes `choices` over.
+static json_t *envelope(const server_answer *answer, const char *object, json_t *choices)
+{
+    char print[32];
+    snprintf(print, sizeof print, "frit-%s", frit_version());
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:o}", "id", answer->id, "object", object, "created",
+                     (json_int_t)answer->created, "model", answer->name, "system_fingerprint", print, "choices",
+                     choices);
+}
+
+// ---------------------------------------------------------------------------------------- log-probabilities
+
+static void add_chat_pick(const server_answer *answer, const server_pick *pick, json_t *content)
+{
+    json_t *json = app_logprob_json(answer->model, pick->picked), *top = json_array();
+    for (int32_t i = 0; i < pick->n_top; i++) json_array_append_new(top, app_logprob_json(answer->model, pick->top[i]));
+    json_object_set_new(json, "top_logprobs", top);
+    json_array_append_new(content, json);
+}
+
+// Completions have four lists side by side; the offset is in characters.
+static json_t *top_json(const server_answer *answer, const server_pick *pick)
+{
+    json_t *top = json_object();
+    for (int32_t i = 0; i < pick->n_top && i < answer->request.n_top; i++) {
+        json_t *token = app_token_json(answer->model, pick->top[i].token, NULL);
+        json_object_set_new(top, json_string_value(token), json_real((double)pick->top[i].logprob));
+        json_decref(token);
+    }
+    return top;
+}
+
+// `known`: false of a prompt's first token, which nothing comes before.
+static void append_pick(const server_answer *answer, const server_pick *pick, bool known, json_t *lists)
+{
+    json_array_append_new(json_object_get(lists, "tokens"), app_token_json(answer->model, pick->picked.token, NULL));
+    json_array_append_new(json_object_get(lists, "token_logprobs"),
+                          known ? json_real((double)pick->picked.logprob) : json_null());
+    json_array_append_new(json_object_get(lists, "top_logprobs"), known ? top_json(answer, pick) : json_null());
+    json_array_append_new(json_object_get(lists, "text_offset"), json_integer((json_int_t)answer->n_chars));
+}
+
+static size_t count_chars(const char *text, size_t n)
+{
+    size_t n_chars = 0;
+    for (size_t i = 0; i < n; i++) n_chars += (text[i] & 0xc0) != 0x80;
+    return n_chars;
+}
+
+static void add_text_pick(server_answer *answer, const char *text, const server_pick *pick, json_t *lists)
+{
+    if (pick->at > answer->at) {
+        answer->n_chars += count_chars(text + answer->at, pick->at - answer->at);
+        answer->at = pick->at;
+    }
+    append_pick(answer, pick, true, lists);
+}
+
+// The prompt's text: as it came, or that of its tokens. Where its tokens begin is known by the texts of these.
+static void add_prompt(server_job *job, json_t *lists)
+{
+    server_answer *answer = job->ctx;
+    frit_text_stream *stream;
+    if (frit_text_stream_new(&stream, answer->model, 0) != FRIT_OK) job->outbox.failed = true;
+    for (size_t i = 0; i <= job->n_prompt && !job->outbox.failed; i++) {
+        const char *text = "";
+        size_t n = 0;
+        frit_status status = FRIT_OK;
+        if (i < job->n_prompt && lists) {
+            const server_pick first = {.picked.token = job->prompt[0]};
+            append_pick(answer, i == 0 ? &first : &job->prompt_picks[i], i > 0, lists);
+        }
+        status = i < job->n_prompt ? frit_text_stream_push(stream, job->prompt[i], &text, &n)
+                                   : frit_text_stream_flush(stream, &text, &n);
+        if (status != FRIT_OK || !server_text_add(&answer->prompt, text, n)) job->outbox.failed = true;
+        answer->n_chars += count_chars(text, n);
+    }
+    frit_text_stream_free(stream);
+    if (!answer->request.text) return;
+    answer->prompt.n = 0;
+    if (!server_text_add(&answer->prompt, answer->request.text, answer->request.n_text)) job->outbox.failed = true;
+    answer->n_chars = count_chars(answer->prompt.ptr, answer->prompt.n);
+}
+
+// Of the tokens whose text begins before byte `end` of the answer, as far as they have not been written; null if
+// the request did not ask for them.
+static json_t *take_picks(server_job *job, size_t end)
+{
+    server_answer *answer = job->ctx;
+    const bool echoes = answer->request.echo && !answer->echoed;
+    answer->echoed = true;
+    if (!answer->request.wants_logprobs) {
+        if (echoes) add_prompt(job, NULL);
+        return json_null();
+    }
+    json_t *json =
+        answer->chat ? json_pack("{s:[], s:n}", "content", "refusal")
+                     : json_pack("{s:[], s:[], s:[], s:[]}", "tokens", "token_logprobs", "top_logprobs", "text_offset");
+    if (echoes) add_prompt(job, json);
+    for (; answer->n_picks < job->n_picks && job->picks[answer->n_picks].at < end; answer->n_picks++) {
+        const server_pick *pick = &job->picks[answer->n_picks];
+        if (answer->chat)
+            add_chat_pick(answer, pick, json_object_get(json, "content"));
+        else
+            add_text_pick(answer, job->answer.text, pick, json);
+    }
+    return json;
+}
+
+// At the end: all except those after a stop string.
+static json_t *take_last_picks(server_job *job)
+{
+    return take_picks(job, job->answer.stopped ? job->answer.n : SIZE_MAX);
+}
+
+// vLLM's prompt_logprobs: of each token of the prompt, by its id, and of the likeliest others. Nothing is known of the
+// first.
+static void add_rank(const server_answer *answer, frit_logprob found, int32_t rank, json_t *out)
+{
+    char id[16];
+    json_t *token = app_token_json(answer->model, found.token, NULL);
+    snprintf(id, sizeof id, "%d", found.token);
+    json_object_set_new(
+        out, id, json_pack("{s:f, s:i, s:o}", "logprob", (double)found.logprob, "rank", rank, "decoded_token", token));
+}
+
+static void add_prompt_picks(const server_job *job, json_t *to)
+{
+    const server_answer *answer = job->ctx;
+    if (!job->prompt_picks || !job->wants_prompt_picks) return;
+    json_t *list = json_pack("[n]");
+    for (size_t i = 1; i < job->n_prompt; i++) {
+        const server_pick *pick = &job->prompt_picks[i];
+        json_t *row = json_object();
+        add_rank(answer, pick->picked, pick->rank, row);
+        for (int32_t k = 0; k < job->n_prompt_top && k < pick->n_top; k++)
+            if (pick->top[k].token != pick->picked.token) add_rank(answer, pick->top[k], k + 1, row);
+        json_array_append_new(list, row);
+    }
+    json_object_set_new(to, "prompt_logprobs", list);
+}
+
+// ---------------------------------------------------------------------------------------- streams
+
+static void put_chunk(server_job *job, json_t *choice, bool is_last)
+{
+    const server_answer *answer = job->ctx;
+    json_t *chunk =
+        envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_pack("[o]", choice));
+    if (answer->request.include_usage) json_object_set_new(chunk, "usage", json_null());
+    if (answer->request.wants_timings || is_last) json_object_set_new(chunk, "timings", server_timings_json(job));
+    server_answer_put_event(job, NULL, chunk);
+}
+
+static json_t *choice_of(const server_answer *answer, json_t *content, json_t *picks, const char *finish)
+{
+    return json_pack("{s:i, s:o, s:o, s:s?}", "index", answer->index, answer->chat ? "delta" : "text", content,
+                     "logprobs", picks, "finish_reason", finish);
+}
+
+// The role has an event of its own, before all others.
+static void begin_stream(server_job *job)
+{
+    server_answer *answer = job->ctx;
+    if (answer->request.echo) {
+        json_t *picks = take_picks(job, 0);   // which makes the prompt's text
+        put_chunk(job, choice_of(answer, json_stringn(answer->prompt.ptr, answer->prompt.n), picks, NULL), false);
+    }
+    if (!answer->chat) return;
+    json_t *delta = json_pack("{s:s, s:s, s:n}", "role", "assistant", "content", "", "refusal");
+    put_chunk(job, choice_of(answer, delta, json_null(), NULL), false);
+}
+
+static void put_delta(server_job *job, json_t *delta)
+{
+    put_chunk(job, choice_of(job->ctx, delta, take_picks(job, job->answer.n_shown), NULL), false);
+}
+
+// A call has two events: what is called, then the arguments.
+static void put_call(server_job *job, const frit_part *part, int index)
+{
+    put_delta(job, json_pack("{s:[{s:i, s:s, s:s, s:{s:s, s:s}}]}", "tool_calls", "index", index, "id", part->id,
+                             "type", "function", "function", "name", part->name, "arguments", ""));
+    put_delta(job,
+              json_pack("{s:[{s:i, s:{s:s}}]}", "tool_calls", "index", index, "function", "arguments", part->text));
+}
+
+static void put_part(server_job *job, const frit_part *part)
+{
+    const server_answer *answer = job->ctx;
+    if (part->kind == FRIT_PART_CALL) {
+        put_call(job, part, answer->n_calls);
+        return;
+    }
+    json_t *text = json_stringn(part->text, part->n_bytes);
+    if (answer->chat) text = json_pack("{s:o}", part->kind == FRIT_PART_TEXT ? "content" : "reasoning_content", text);
+    put_delta(job, text);
+}
+
+static void end_stream(server_job *job)
+{
+    const server_answer *answer = job->ctx;
+    put_chunk(
+        job,
+        choice_of(answer, answer->chat ? json_object() : json_string(""), take_last_picks(job), finish_text(answer)),
+        true);
+    if (!server_answer_is_last(job)) return;
+    if (answer->request.include_usage) {
+        json_t *chunk = envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_array());
+        json_object_set_new(chunk, "usage", usage_json(job));
+        server_answer_put_event(job, NULL, chunk);
+    }
+    static const char done[] = "data: [DONE]\n\n";
+    server_job_put(job, done, sizeof done - 1);
+}
+
+// The role comes before, as it comes before everything.
+static void put_progress(server_job *job, const server_progress *progress)
+{
+    server_answer *answer = job->ctx;
+    if (answer->chat && !answer->begun) {
+        answer->begun = true;
+        begin_stream(job);
+    }
+    json_t *choice = choice_of(answer, answer->chat ? json_object() : json_string(""), json_null(), NULL);
+    json_t *chunk =
+        envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_pack("[o]", choice));
+    json_object_set_new(chunk, "prompt_progress", server_progress_json(progress));
+    server_answer_put_event(job, NULL, chunk);
+}
+
+static void fail_stream(server_job *job, const server_problem *problem)
+{
+    char *text = server_problem_json(problem);
+    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    server_answer_put_event(job, NULL, json);
+}
+
+// ---------------------------------------------------------------------------------------- whole answers
+
+static json_t *calls_json(const server_answer *answer)
+{
+    json_t *calls = json_array();
+    for (size_t i = 0; i < answer->n_parts; i++) {
+        const server_part *part = &answer->parts[i];
+        if (part->kind != FRIT_PART_CALL) continue;
+        json_array_append_new(calls, json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", part->id, "type", "function",
+                                               "function", "name", part->name, "arguments", part->text.ptr));
+    }
+    return calls;
+}
+
+static json_t *message_json(const server_answer *answer)
+{
+    json_t *content = server_answer_join(answer, FRIT_PART_TEXT);
+    json_t *reasoning = server_answer_join(answer, FRIT_PART_REASONING);
+    if (!content) content = answer->n_calls > 0 ? json_null() : json_string("");
+    json_t *message = json_pack("{s:s, s:o, s:n}", "role", "assistant", "content", content, "refusal");
+    if (reasoning) json_object_set_new(message, "reasoning_content", reasoning);
+    if (answer->n_calls > 0) json_object_set_new(message, "tool_calls", calls_json(answer));
+    return message;
+}
+
+static json_t *text_choice(server_job *job)
+{
+    server_answer *answer = job->ctx;
+    json_t *picks = take_last_picks(job);   // which makes the prompt's text
+    if (!server_text_add(&answer->prompt, job->answer.text, job->answer.n)) job->outbox.failed = true;
+    const char *text = answer->prompt.ptr ? answer->prompt.ptr : "";
+    return choice_of(answer, json_stringn(text, answer->prompt.n), picks, finish_text(answer));
+}
+
+// How likely the tokens of the answer were, on average.
+static double likelihood(const server_job *job)
+{
+    double sum = 0;
+    for (size_t i = 0; i < job->n_picks; i++) sum += (double)job->picks[i].picked.logprob;
+    return job->n_picks > 0 ? sum / (double)job->n_picks : 0;
+}
+
+// The likeliest ones of all that were made, in order; of equals the first.
+static void keep_best(server_job *first)
+{
+    const server_answer *answer = first->ctx;
+    json_t *best = json_array();
+    for (int32_t k = 0; k < answer->request.n_given; k++) {
+        const server_job *found = NULL;
+        for (const server_job *job = first; job; job = job == first ? first->parts : job->next_part) {
+            const json_t *made = json_array_get(answer->choices, (size_t)((const server_answer *)job->ctx)->index);
+            if (json_is_null(made)) continue;   // taken
+            if (!found || likelihood(job) > likelihood(found)) found = job;
+        }
+        if (!found) break;
+        const size_t i = (size_t)((const server_answer *)found->ctx)->index;
+        json_t *choice = json_copy(json_array_get(answer->choices, i));
+        json_object_set_new(choice, "index", json_integer(k));
+        json_array_append_new(best, choice);
+        json_array_set_new(answer->choices, i, json_null());
+    }
+    json_array_clear(answer->choices);
+    json_array_extend(answer->choices, best);
+    json_decref(best);
+}
+
+static void put_whole(server_job *job)
+{
+    const server_answer *answer = job->ctx, *first = server_job_first(job)->ctx;
+    json_t *choice;
+    if (answer->chat)
+        choice = json_pack("{s:i, s:o, s:o, s:s}", "index", answer->index, "message", message_json(answer), "logprobs",
+                           take_last_picks(job), "finish_reason", finish_text(answer));
+    else
+        choice = text_choice(job);
+    if (!answer->chat) add_prompt_picks(job, choice);
+    if (json_array_set_new(first->choices, (size_t)answer->index, choice) != 0) job->outbox.failed = true;
+    if (!server_answer_is_last(job)) return;
+    if (first->request.n_given < first->request.n_choices) keep_best(server_job_first(job));
+    json_t *json = envelope(answer, answer->chat ? "chat.completion" : "text_completion", json_incref(first->choices));
+    json_object_set_new(json, "usage", usage_json(job));
+    json_object_set_new(json, "timings", server_timings_json(server_job_first(job)));
+    if (answer->chat) add_prompt_picks(server_job_first(job), json);
+    server_answer_put(job, "", json, "\n");
+}
+
+#define EVENTS                                                                                           \
+    .begin = begin_stream, .part = put_part, .end = end_stream, .fail = fail_stream, .whole = put_whole, \
+    .keep_alive = server_answer_put_comment, .progress = put_progress
+
+const server_protocol server_openai = {.problem = server_problem_json};
+const server_protocol server_openai_chat = {
+    .problem = server_problem_json, .stream_type = "text/event-stream", .id_prefix = "chatcmpl-", EVENTS};
+const server_protocol server_openai_completion = {
+    .problem = server_problem_json, .stream_type = "text/event-stream", .id_prefix = "cmpl-", EVENTS};

@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: MIT
+// OpenAI's Responses: answers, their streams, and those that are stored.
+//
+// Each part of the answer is an item: reasoning, a message, a function call. A stream: response.created,
+// response.in_progress; for each item output_item.added, the events of its kind, output_item.done; then
+// response.completed or response.incomplete, which has all items. sequence_number counts all events.
+#include "server/api/answer.h"
+#include "server/api/handlers.h"
+#include "server/api/json_text.h"
+#include "server/request/message_origins.h"
+#include "server/api/responses_store.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct state {   // the request's `extra`
+    json_t *base;        // members of the response that the request gives
+    char *history;       // JSON: the messages that are answered, without the instructions; NULL: not stored
+    server_store *store;
+    size_t key;
+    int sequence;
+    size_t n_items;   // whose events have begun
+} state;
+
+static void free_state(void *ctx)
+{
+    state *s = ctx;
+    json_decref(s->base);
+    free(s->history);
+    free(s);
+}
+
+// ---------------------------------------------------------------------------------------- objects
+
+static const char *status_of(const server_answer *answer)
+{
+    return answer->finish == SERVER_FINISH_LENGTH ? "incomplete" : "completed";
+}
+
+static json_t *text_json(frit_part_kind kind, const server_text *text)
+{
+    json_t *said = text ? json_stringn(text->ptr, text->n) : json_string("");
+    if (kind == FRIT_PART_REASONING) return json_pack("{s:s, s:o}", "type", "reasoning_text", "text", said);
+    return json_pack("{s:s, s:o, s:[], s:[]}", "type", "output_text", "text", said, "annotations", "logprobs");
+}
+
+// The i-th part of the answer as an item, whole or as it begins in a stream.
+static json_t *item_json(const server_answer *answer, size_t i, bool whole, const char *status)
+{
+    static const char *const prefixes[] = {
+        [FRIT_PART_TEXT] = "msg", [FRIT_PART_REASONING] = "rs", [FRIT_PART_CALL] = "fc"};
+    const server_part *part = &answer->parts[i];
+    char id[96];
+    snprintf(id, sizeof id, "%s_%s_%zu", prefixes[part->kind], answer->id + strlen(answer->protocol->id_prefix), i);
+    if (part->kind == FRIT_PART_CALL)
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "id", id, "type", "function_call", "status", status,
+                         "call_id", part->id, "name", part->name, "arguments", whole ? part->text.ptr : "");
+    json_t *content = whole ? json_pack("[o]", text_json(part->kind, &part->text)) : json_array();
+    if (part->kind == FRIT_PART_REASONING)
+        return json_pack("{s:s, s:s, s:[], s:o, s:s}", "id", id, "type", "reasoning", "summary", "content", content,
+                         "status", status);
+    return json_pack("{s:s, s:s, s:s, s:s, s:o}", "id", id, "type", "message", "status", status, "role", "assistant",
+                     "content", content);
+}
+
+static json_t *usage_json(const server_job *job)
+{
+    const server_usage usage = server_answer_usage(job);
+    return json_pack("{s:I, s:{s:I, s:i}, s:I, s:{s:I}, s:I}", "input_tokens", (json_int_t)usage.n_prompt,
+                     "input_tokens_details", "cached_tokens", (json_int_t)usage.n_cached, "cache_write_tokens", 0,
+                     "output_tokens", (json_int_t)usage.n_answer, "output_tokens_details", "reasoning_tokens",
+                     (json_int_t)usage.n_reasoning, "total_tokens", (json_int_t)(usage.n_prompt + usage.n_answer));
+}
+
+// "in_progress": nothing has come yet.
+static json_t *response_json(const server_job *job, const char *status)
+{
+    const server_answer *answer = job->ctx;
+    const state *s = answer->request.extra;
+    const bool is_over = strcmp(status, "in_progress") != 0;
+    json_t *output = json_array();
+    for (size_t i = 0; i < answer->n_parts && is_over; i++)
+        json_array_append_new(output, item_json(answer, i, true, i + 1 < answer->n_parts ? "completed" : status));
+    json_t *json =
+        json_pack("{s:s, s:s, s:I, s:s, s:n, s:o, s:s, s:o, s:o}", "id", answer->id, "object", "response", "created_at",
+                  (json_int_t)answer->created, "status", status, "error", "incomplete_details",
+                  strcmp(status, "incomplete") == 0 ? json_pack("{s:s}", "reason", "max_output_tokens") : json_null(),
+                  "model", answer->name, "output", output, "usage", is_over ? usage_json(job) : json_null());
+    json_object_update(json, s->base);
+    return json;
+}
+
+// The answer as a message of the next turn's conversation.
+static json_t *message_json(const server_answer *answer)
+{
+    json_t *text = server_answer_join(answer, FRIT_PART_TEXT), *calls = json_array();
+    json_t *reasoning = server_answer_join(answer, FRIT_PART_REASONING);
+    for (size_t i = 0; i < answer->n_parts; i++) {
+        const server_part *part = &answer->parts[i];
+        if (part->kind == FRIT_PART_CALL)
+            json_array_append_new(calls, json_pack("{s:s, s:s, s:{s:s, s:s}}", "id", part->id, "type", "function",
+                                                   "function", "name", part->name, "arguments", part->text.ptr));
+    }
+    json_t *message = json_pack("{s:s, s:o}", "role", "assistant", "content", text ? text : json_string(""));
+    if (reasoning) json_object_set_new(message, "reasoning_content", reasoning);
+    if (json_array_size(calls) > 0) json_object_set(message, "tool_calls", calls);
+    json_decref(calls);
+    return message;
+}
+
+// Whether a conversation may be stored.
+static bool is_short(const char *history)
+{
+    const size_t n = history ? strlen(history) : 0;
+    return n <= SERVER_MAX_HISTORY_BYTES && server_count_values(history, n) <= SERVER_MAX_HISTORY_VALUES;
+}
+
+// A response in the background was promised to be there: it has failed, and stays as long as its stream does.
+static void show_lost(server_job *job, json_t *response)
+{
+    const char *status = json_string_value(json_object_get(response, "status"));
+    if (strcmp(status, "completed") == 0 || strcmp(status, "incomplete") == 0) {
+        json_object_set_new(response, "status", json_string("failed"));
+        json_object_set_new(
+            response, "error",
+            json_pack("{s:s, s:s}", "code", "server_error", "message", "the server could not store the response"));
+    }
+    server_replay_set_snapshot(job->replay, server_json_text(json_incref(response)));
+}
+
+// What could not be stored says so: "store" is false in it.
+static void keep(server_job *job, json_t *response)
+{
+    const server_answer *answer = job->ctx;
+    state *s = answer->request.extra;
+    if (!answer->request.is_stored) return;
+    if (!s->history) {   // it is too long
+        json_object_set_new(response, "store", json_false());
+        return;
+    }
+    json_t *message = message_json(answer);
+    server_stored stored = {.response = server_json_text(json_incref(response)),
+                            .history = s->history,
+                            .message = json_dumps(message, JSON_COMPACT)};
+    s->history = NULL;
+    json_decref(message);
+    const bool good = server_store_put(s->store, answer->id, s->key, &stored);
+    if (!good) json_object_set_new(response, "store", json_false());
+    if (answer->request.is_background && good)
+        server_replay_set_snapshot(job->replay, NULL);
+    else if (answer->request.is_background)
+        show_lost(job, response);
+}
+
+// ---------------------------------------------------------------------------------------- streams
+
+// Takes the members over.
+static void put_event(server_job *job, const char *name, json_t *members)
+{
+    const server_answer *answer = job->ctx;
+    state *s = answer->request.extra;
+    json_t *json = members ? json_pack("{s:s, s:i}", "type", name, "sequence_number", s->sequence++) : NULL;
+    json_object_update(json, members);
+    json_decref(members);
+    server_answer_put_event(job, name, json);
+}
+
+static void begin(server_job *job)
+{
+    put_event(job, "response.created", json_pack("{s:o}", "response", response_json(job, "in_progress")));
+    put_event(job, "response.in_progress", json_pack("{s:o}", "response", response_json(job, "in_progress")));
+}
+
+// An event within the item that has begun last, with its place.
+static void put_in_item(server_job *job, const char *name, json_t *members)
+{
+    const server_answer *answer = job->ctx;
+    const size_t i = ((const state *)answer->request.extra)->n_items - 1;
+    json_t *item = item_json(answer, i, false, "in_progress");
+    if (members) json_object_set(members, "item_id", json_object_get(item, "id"));
+    if (members) json_object_set_new(members, "output_index", json_integer((json_int_t)i));
+    json_decref(item);
+    put_event(job, name, members);
+}
+
+static void put_item(server_job *job, const char *name, size_t i, bool whole, const char *status)
+{
+    put_event(job, name,
+              json_pack("{s:I, s:o}", "output_index", (json_int_t)i, "item", item_json(job->ctx, i, whole, status)));
+}
+
+static const struct {
+    const char *delta, *done;
+} names[] = {
+    [FRIT_PART_TEXT] = {"response.output_text.delta", "response.output_text.done"},
+    [FRIT_PART_REASONING] = {"response.reasoning_text.delta", "response.reasoning_text.done"},
+    [FRIT_PART_CALL] = {"response.function_call_arguments.delta", "response.function_call_arguments.done"},
+};
+
+static void open_item(server_job *job, frit_part_kind kind)
+{
+    server_answer *answer = job->ctx;
+    state *s = answer->request.extra;
+    put_item(job, "response.output_item.added", s->n_items++, false, "in_progress");
+    if (kind != FRIT_PART_CALL)
+        put_in_item(job, "response.content_part.added",
+                    json_pack("{s:i, s:o}", "content_index", 0, "part", text_json(kind, NULL)));
+}
+
+static void close_item(server_job *job, const char *status)
+{
+    const server_answer *answer = job->ctx;
+    const state *s = answer->request.extra;
+    if (s->n_items == 0) return;
+    const server_part *part = &answer->parts[s->n_items - 1];
+    json_t *text = json_stringn(part->text.ptr, part->text.n);
+    if (part->kind == FRIT_PART_CALL) {
+        put_in_item(job, names[part->kind].done, json_pack("{s:s, s:o}", "name", part->name, "arguments", text));
+    } else {
+        json_t *done = json_pack("{s:i, s:o}", "content_index", 0, "text", text);
+        if (part->kind == FRIT_PART_TEXT) json_object_set_new(done, "logprobs", json_array());
+        put_in_item(job, names[part->kind].done, done);
+        put_in_item(job, "response.content_part.done",
+                    json_pack("{s:i, s:o}", "content_index", 0, "part", text_json(part->kind, &part->text)));
+    }
+    put_item(job, "response.output_item.done", s->n_items - 1, true, status);
+}
+
+static void put_part(server_job *job, const frit_part *part)
+{
+    const server_answer *answer = job->ctx;
+    const state *s = answer->request.extra;
+    if (s->n_items < answer->n_parts) {
+        close_item(job, "completed");
+        open_item(job, part->kind);
+    }
+    json_t *delta = json_pack("{s:o}", "delta", json_stringn(part->text, part->n_bytes));
+    if (part->kind != FRIT_PART_CALL) json_object_set_new(delta, "content_index", json_integer(0));
+    if (part->kind == FRIT_PART_TEXT) json_object_set_new(delta, "logprobs", json_array());
+    put_in_item(job, names[part->kind].delta, delta);
+}
+
+static void end(server_job *job)
+{
+    const server_answer *answer = job->ctx;
+    const char *status = status_of(answer);
+    close_item(job, status);
+    json_t *response = response_json(job, status);
+    keep(job, response);
+    char event[32];
+    snprintf(event, sizeof event, "response.%s", json_string_value(json_object_get(response, "status")));
+    put_event(job, event, json_pack("{s:o}", "response", response));
+}
+
+// Clients want response.created before all others.
+static void fail(server_job *job, const server_problem *problem)
+{
+    const server_answer *answer = job->ctx;
+    const bool is_cancelled = problem->status == 499;
+    json_t *response = response_json(job, is_cancelled ? "cancelled" : "failed");
+    if (!is_cancelled)
+        json_object_set_new(
+            response, "error",
+            json_pack("{s:s, s:o}", "code", "server_error", "message", server_problem_message(problem)));
+    if (answer->request.is_background) keep(job, response);
+    if (answer->request.stream && !answer->begun) begin(job);
+    if (answer->request.stream)
+        put_event(job, is_cancelled ? "response.cancelled" : "response.failed",
+                  json_pack("{s:O}", "response", response));
+    json_decref(response);
+}
+
+static void put_whole(server_job *job)
+{
+    const server_answer *answer = job->ctx;
+    json_t *response = response_json(job, status_of(answer));
+    keep(job, response);
+    server_answer_put(job, "", response, "\n");
+}
+
+// Of a response in the background, until it ends.
+static void show(server_job *job)
+{
+    json_t *response = response_json(job, "in_progress");
+    server_replay_set_snapshot(job->replay, server_json_text(response));
+}
+
+const server_protocol server_openai_responses = {.problem = server_problem_json,
+                                                 .stream_type = "text/event-stream",
+                                                 .id_prefix = "resp_",
+                                                 .keeps_parts = true,
+                                                 .begin = begin,
+                                                 .part = put_part,
+                                                 .end = end,
+                                                 .fail = fail,
+                                                 .keep_alive = server_answer_put_comment,
+                                                 .show = show,
+                                                 .whole = put_whole};
+
+// ---------------------------------------------------------------------------------------- handlers
+
+// 0.95 for 0.95f.
+static double short_number(float number)
+{
+    return round((double)number * 1e6) / 1e6;
+}
+
+// What the request said, or what holds without it.
+static json_t *base_json(const server_generation *request)
+{
+    static const struct {
+        const char *key, *otherwise;
+    } rows[] = {
+        {"instructions", "null"},
+        {"max_output_tokens", "null"},
+        {"metadata", "{}"},
+        {"parallel_tool_calls", "true"},
+        {"previous_response_id", "null"},
+        {"reasoning", "{\"effort\":null,\"summary\":null}"},
+        {"store", "true"},
+        {"text", "{\"format\":{\"type\":\"text\"}}"},
+        {"tool_choice", "\"auto\""},
+        {"tools", "[]"},
+        {"truncation", "\"disabled\""},
+        {"user", "null"},
+        {"background", "false"},
+    };
+    json_t *json = json_pack("{s:f, s:f}", "temperature", short_number(request->sampler.temp), "top_p",
+                             short_number(request->sampler.top_p));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        json_t *value = json_object_get(request->body.given, rows[i].key);
+        if (value && !json_is_null(value))
+            json_object_set(json, rows[i].key, value);
+        else
+            json_object_set_new(json, rows[i].key, json_loads(rows[i].otherwise, JSON_DECODE_ANY, NULL));
+    }
+    return json;
+}
+
+// Puts the messages of the response before, and its answer, before those of the request.
+static bool continue_previous(server_exchange *exchange, const server_generation *request, json_t **messages,
+                              server_problem *problem)
+{
+    enum { LARGE_BYTES = 1 << 20 };
+    server_stored stored;
+    if (!request->previous_id) return true;
+    if (!server_store_get(exchange->site->responses, request->previous_id, exchange->key, &stored))
+        return server_refuse(problem, 400, "previous_response_not_found", "previous_response_id",
+                             "previous_response_id: there is no response '%.64s'", request->previous_id);
+    exchange->is_large = strlen(stored.history) >= LARGE_BYTES;
+    json_t *history = json_loads(stored.history, JSON_ALLOW_NUL, NULL);
+    json_t *message = json_loads(stored.message, JSON_ALLOW_NUL, NULL);
+    server_stored_clear(&stored);
+    server_origins_insert(request->body.origins, request->instructions ? 1 : 0, json_array_size(history) + 1,
+                          "previous_response_id");
+    const bool good =
+        history && message && json_array_append(history, message) == 0 && json_array_extend(history, *messages) == 0;
+    json_decref(message);
+    if (good) {
+        json_decref(*messages);
+        *messages = history;
+        return true;
+    }
+    json_decref(history);
+    return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+}
+
+// Of the messages, without the instructions; NULL: it is too long to be stored, or there is no memory.
+static char *history_text(const json_t *messages, bool has_instructions)
+{
+    json_t *list = json_copy((json_t *)messages);
+    if (has_instructions) json_array_remove(list, 0);
+    char *text = json_dumps(list, JSON_COMPACT);
+    json_decref(list);
+    if (text && is_short(text)) return text;
+    free(text);
+    return NULL;
+}
+
+// Completes the conversation.
+static bool prepare(server_exchange *exchange, server_generation *request)
+{
+    server_problem *problem = &exchange->problem;
+    json_t *root = json_copy(request->body.root), *messages = json_copy(json_object_get(root, "messages"));
+    json_t *instructions = request->instructions ? json_incref(json_array_get(messages, 0)) : NULL;
+    state *s = calloc(1, sizeof *s);
+    request->extra = s;
+    request->free_extra = free_state;
+    if (instructions) json_array_remove(messages, 0);
+    bool good = s ? continue_previous(exchange, request, &messages, problem)
+                  : server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (good) {
+        *s = (state){.base = base_json(request), .store = exchange->site->responses, .key = exchange->key};
+        good = s->base || server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    }
+    if (good && instructions) json_array_insert(messages, 0, instructions);
+    json_decref(instructions);
+    json_object_set_new(root, "messages", messages);
+    if (good) return server_body_convert(&request->body, root, problem);
+    json_decref(root);
+    return false;
+}
+
+// Keeps the conversation without the instructions, which hold for one response. One that is too long to be stored
+// loses the turns that the prompt does not have any more.
+static bool keep_history(server_exchange *exchange, server_generation *request, const json_t *all)
+{
+    state *s = request->extra;
+    if (!request->is_stored) return true;
+    const bool has_instructions = request->instructions != NULL;
+    s->history = history_text(all, has_instructions);
+    if (!s->history && request->truncates)
+        s->history = history_text(json_object_get(request->body.root, "messages"), has_instructions);
+    return s->history || !request->is_background ||
+           server_refuse(&exchange->problem, 400, "conversation_too_long", "input",
+                         "input: the conversation has more than %d MiB or %d values, and cannot be stored; a response "
+                         "that is made in the background must be",
+                         SERVER_MAX_HISTORY_BYTES >> 20, SERVER_MAX_HISTORY_VALUES);
+}
+
+// Room for the answer is what the request says, or a quarter of the context; half of it at most.
+static bool make_room(server_exchange *exchange, server_generation *request)
+{
+    const int32_t n_ctx = exchange->model->n_ctx, wanted = request->max_tokens >= 0 ? request->max_tokens : n_ctx / 4;
+    const int32_t room = wanted < 1 ? 1 : wanted > n_ctx / 2 ? n_ctx / 2 : wanted;
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)(n_ctx > room ? n_ctx - room : 1));
+    json_t *all = json_incref(json_object_get(request->body.root, "messages"));
+    const bool good =
+        (!request->truncates || server_truncate(exchange->model->model, request, &limits, &exchange->problem)) &&
+        keep_history(exchange, request, all);
+    json_decref(all);
+    return good;
+}
+
+// The caller of a response in the background gets it as it is now, or its stream.
+static void run_in_background(server_exchange *exchange, bool streams)
+{
+    server_job *job = exchange->job;
+    if (streams || !exchange->submit(exchange)) return;
+    exchange->reply = server_replay_snapshot(job->replay);
+    exchange->job = NULL;
+    server_job_release(exchange->model->worker, job);
+    if (!exchange->reply) server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
+}
+
+void server_respond(server_exchange *exchange)
+{
+    server_generation *request = exchange->request;
+    const bool is_background = request->is_background, streams = request->stream;
+    request->ends_on_finisher = request->is_stored && server_store_is_slow(exchange->site->responses);
+    if (is_background && !request->is_stored) {
+        server_refuse(&exchange->problem, 400, "invalid_value", "background",
+                      "background: a response that is made in the background must be stored");
+        return;
+    }
+    if (prepare(exchange, request) && make_room(exchange, request)) server_generate(exchange, true);
+    if (exchange->job && is_background) run_in_background(exchange, streams);
+}
+
+static void refuse_unknown(server_exchange *exchange)
+{
+    server_refuse(&exchange->problem, 404, "not_found", NULL, "there is no response '%.64s'", exchange->rest);
+}
+
+// Of a response in the background.
+static void show_stream(server_exchange *exchange)
+{
+    server_replay *replay = server_replays_find(exchange->site->replays, exchange->rest, exchange->key);
+    const char *after = exchange->query(exchange, "starting_after");
+    if (!after) after = exchange->last_event;
+    if (replay && server_replay_type(replay) && server_replay_follow(exchange, replay, after)) return;
+    server_replay_release(replay);
+    if (!exchange->problem.status)
+        server_refuse(
+            &exchange->problem, 400, "invalid_value", "stream",
+            "the stream of '%.64s' is not kept: it was not made with background and stream, or ended long ago",
+            exchange->rest);
+}
+
+// What is shown of one that is still made; NULL: it is not made any more.
+static char *running_json(const server_exchange *exchange, const char *id, bool cancel)
+{
+    server_replay *replay = server_replays_find(exchange->site->replays, id, exchange->key);
+    const bool runs = replay && server_replay_is_running(replay);
+    char *text = runs ? server_replay_snapshot(replay) : NULL;
+    if (text && cancel) server_replay_cancel(replay);
+    server_replay_release(replay);
+    return text;
+}
+
+// What a stored response is, or one in the background that has ended and could not be stored; NULL: neither is there.
+static char *ended_json(const server_exchange *exchange, const char *id)
+{
+    server_stored stored;
+    if (server_store_get(exchange->site->responses, id, exchange->key, &stored)) {
+        char *text = stored.response;
+        stored.response = NULL;
+        server_stored_clear(&stored);
+        return text;
+    }
+    server_replay *replay = server_replays_find(exchange->site->replays, id, exchange->key);
+    char *text = replay ? server_replay_snapshot(replay) : NULL;
+    server_replay_release(replay);
+    return text;
+}
+
+void server_show_response(server_exchange *exchange)
+{
+    const char *stream = exchange->query(exchange, "stream");
+    if (stream && strcmp(stream, "true") == 0) {
+        show_stream(exchange);
+        return;
+    }
+    exchange->reply = running_json(exchange, exchange->rest, false);
+    if (!exchange->reply) exchange->reply = ended_json(exchange, exchange->rest);
+    if (!exchange->reply) refuse_unknown(exchange);
+}
+
+void server_delete_response(server_exchange *exchange)
+{
+    char *running = running_json(exchange, exchange->rest, false);
+    if (running)
+        server_refuse(&exchange->problem, 409, "response_in_progress", NULL,
+                      "'%.64s' is still made: cancel it before (POST %.64s/cancel)", exchange->rest, exchange->rest);
+    else if (server_store_remove(exchange->site->responses, exchange->rest, exchange->key))
+        server_reply(exchange, json_pack("{s:s, s:s, s:b}", "id", exchange->rest, "object", "response", "deleted", 1));
+    else
+        refuse_unknown(exchange);
+    free(running);
+}
+
+// POST /v1/responses/ID/cancel. One that has been cancelled, or has ended, stays as it is.
+void server_cancel_response(server_exchange *exchange)
+{
+    static const char ending[] = "/cancel";
+    char id[64];
+    const size_t n = strlen(exchange->rest), n_ending = sizeof ending - 1;
+    if (n <= n_ending || n - n_ending >= sizeof id || strcmp(exchange->rest + n - n_ending, ending) != 0) {
+        server_refuse(&exchange->problem, 404, "not_found", NULL, "there is no /v1/responses/%.100s", exchange->rest);
+        return;
+    }
+    snprintf(id, sizeof id, "%.*s", (int)(n - n_ending), exchange->rest);
+    char *running = running_json(exchange, id, true), *text = running ? running : ended_json(exchange, id);
+    if (!text) {
+        server_refuse(&exchange->problem, 404, "not_found", NULL, "there is no response '%.64s'", id);
+        return;
+    }
+    json_t *json = json_loads(text, JSON_ALLOW_NUL, NULL);
+    if (running) json_object_set_new(json, "status", json_string("cancelled"));
+    const bool in_background = json_is_true(json_object_get(json, "background"));
+    free(text);
+    if (!in_background)
+        server_refuse(&exchange->problem, 400, "invalid_value", NULL, "'%.64s' was not made in the background", id);
+    else
+        server_reply(exchange, json_incref(json));
+    json_decref(json);
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// server/http/body_readers.h: a few threads for work that would keep the threads of connections too long: reading a body, writing a
+// prompt, finding its tokens.
+#pragma once
+#include "server/api/problem.h"
+
+typedef struct server_pool server_pool;
+
+typedef struct server_task {
+    void (*run)(struct server_task *task);   // on one of the threads; may free the task at its end
+    bool is_long;                            // all threads but one may run such tasks
+    struct server_task *next;                // the pool's
+} server_task;
+
+bool server_pool_new(server_pool **out, int n_threads, int max_waiting, server_problem *problem);
+// False with 429 if too many wait.
+bool server_pool_submit(server_pool *pool, server_task *task, server_problem *problem);
+bool server_pool_is_idle(server_pool *pool);
+void server_pool_free(server_pool *pool);   // runs what waits

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT
+// A list of streams, the newest first, and a ring of bytes for each.
+#include "server/http/replay.h"
+
+#include "server/ops/clock.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 4096 };
+
+struct server_replays {
+    pthread_mutex_t lock;
+    server_replay *first;
+};
+
+struct server_replay {
+    server_replays *of;
+    int n_shares;   // the list's too
+    char name[136];
+    size_t key;
+    const char *type;
+    char *snapshot;
+    char *data;   // ring of `capacity` bytes, a power of two; byte i of the stream is at i & (capacity - 1)
+    size_t capacity;
+    uint64_t base, end;   // positions of the first byte that is kept, and after the last
+    double ended_at;      // monotonic seconds; 0: its job runs
+    bool listed, cancelled;
+    server_replay_reader *readers;
+    server_replay *next;
+};
+
+server_replays *server_replays_new(void)
+{
+    server_replays *replays = calloc(1, sizeof *replays);
+    if (replays) pthread_mutex_init(&replays->lock, NULL);
+    return replays;
+}
+
+// ---------------------------------------------------------------------------------------- lock held
+
+static void leave(server_replay *replay)
+{
+    if (--replay->n_shares > 0) return;
+    free(replay->snapshot);
+    free(replay->data);
+    free(replay);
+}
+
+static void unlist(server_replay **at)
+{
+    server_replay *replay = *at;
+    *at = replay->next;
+    replay->listed = false;
+    leave(replay);
+}
+
+typedef struct share {   // of streams that have ended
+    size_t n, n_bytes;
+} share;
+
+// `key` NULL: of all.
+static share share_of(const server_replays *replays, const size_t *key)
+{
+    share s = {0};
+    for (const server_replay *replay = replays->first; replay; replay = replay->next) {
+        if (replay->ended_at <= 0 || (key && replay->key != *key)) continue;
+        s.n++;
+        s.n_bytes += replay->capacity;
+    }
+    return s;
+}
+
+// The oldest one that has ended, of the key that has most of them, or, by_bytes, most bytes.
+static server_replay **oldest_of_most(server_replays *replays, bool by_bytes)
+{
+    server_replay **oldest = NULL;
+    size_t most = 0;
+    for (server_replay **at = &replays->first; *at; at = &(*at)->next) {   // the newest first
+        if ((*at)->ended_at <= 0) continue;
+        const share s = share_of(replays, &(*at)->key);
+        const size_t has = by_bytes ? s.n_bytes : s.n;
+        if (oldest && has < most) continue;
+        if (oldest && has == most && (*at)->key != (*oldest)->key) continue;
+        oldest = at;
+        most = has;
+    }
+    return oldest;
+}
+
+// Streams that have ended go: the old ones, and the oldest of too many, so that no key takes the place of another.
+static void trim(server_replays *replays)
+{
+    const double now = server_now();
+    for (server_replay **at = &replays->first; *at;)
+        if ((*at)->ended_at > 0 && now - (*at)->ended_at > SERVER_REPLAY_SECONDS)
+            unlist(at);
+        else
+            at = &(*at)->next;
+    for (share all = share_of(replays, NULL); all.n > SERVER_MAX_REPLAYS || all.n_bytes > SERVER_REPLAYS_BYTES;
+         all = share_of(replays, NULL))
+        unlist(oldest_of_most(replays, all.n <= SERVER_MAX_REPLAYS));
+}
+
+static server_replay **find(server_replays *replays, const char *name, size_t key)
+{
+    server_replay **at = &replays->first;
+    while (*at && ((*at)->key != key || strcmp((*at)->name, name) != 0)) at = &(*at)->next;
+    return at;
+}
+
+static void wake_all(server_replay *replay)
+{
+    for (server_replay_reader *reader = replay->readers; reader; reader = reader->next) {
+        if (!reader->sleeps) continue;
+        reader->sleeps = false;
+        reader->wake(reader->ctx);
+    }
+}
+
+// Copies bytes between positions of the stream and a buffer.
+static void copy(const server_replay *replay, uint64_t from, char *bytes, size_t n)
+{
+    const size_t at = (size_t)from & (replay->capacity - 1);
+    const size_t first = replay->capacity - at < n ? replay->capacity - at : n;
+    memcpy(bytes, replay->data + at, first);
+    memcpy(bytes + first, replay->data, n - first);
+}
+
+static bool grow(server_replay *replay, size_t n)
+{
+    const size_t kept = (size_t)(replay->end - replay->base);
+    size_t capacity = replay->capacity ? replay->capacity : FIRST_CAPACITY;
+    while (capacity < kept + n && capacity < SERVER_REPLAY_BYTES) capacity *= 2;
+    if (capacity == replay->capacity) return true;
+    char *data = malloc(capacity);
+    if (!data) return false;
+    const server_replay larger = {.data = data, .capacity = capacity};
+    for (uint64_t i = replay->base; i < replay->end;) {   // in pieces that lie whole in both rings
+        const size_t at = (size_t)i & (capacity - 1), from = (size_t)i & (replay->capacity - 1);
+        size_t piece = (size_t)(replay->end - i);
+        if (piece > capacity - at) piece = capacity - at;
+        if (piece > replay->capacity - from) piece = replay->capacity - from;
+        memcpy(larger.data + at, replay->data + from, piece);
+        i += piece;
+    }
+    free(replay->data);
+    replay->data = data;
+    replay->capacity = capacity;
+    return true;
+}
+
+// ---------------------------------------------------------------------------------------- the list
+
+void server_replays_free(server_replays *replays)
+{
+    if (!replays) return;
+    while (replays->first) unlist(&replays->first);
+    pthread_mutex_destroy(&replays->lock);
+    free(replays);
+}
+
+server_replay *server_replay_new(server_replays *replays, const char *name, size_t key, const char *type)
+{
+    server_replay *replay = calloc(1, sizeof *replay);
+    if (!replay) return NULL;
+    replay->of = replays;
+    replay->n_shares = 1;
+    snprintf(replay->name, sizeof replay->name, "%s", name);
+    replay->key = key;
+    replay->type = type;
+    return replay;
+}
+
+void server_replay_publish(server_replay *replay)
+{
+    server_replays *replays = replay->of;
+    pthread_mutex_lock(&replays->lock);
+    server_replay **old = find(replays, replay->name, replay->key);
+    if (*old) {
+        (*old)->cancelled = true;
+        unlist(old);
+    }
+    trim(replays);
+    replay->listed = true;
+    replay->n_shares++;
+    replay->next = replays->first;
+    replays->first = replay;
+    pthread_mutex_unlock(&replays->lock);
+}
+
+server_replay *server_replays_find(server_replays *replays, const char *name, size_t key)
+{
+    pthread_mutex_lock(&replays->lock);
+    trim(replays);
+    server_replay *replay = *find(replays, name, key);
+    if (replay) replay->n_shares++;
+    pthread_mutex_unlock(&replays->lock);
+    return replay;
+}
+
+void server_replay_release(server_replay *replay)
+{
+    if (!replay) return;
+    pthread_mutex_t *lock = &replay->of->lock;
+    pthread_mutex_lock(lock);
+    leave(replay);
+    pthread_mutex_unlock(lock);
+}
+
+void server_replay_set_snapshot(server_replay *replay, char *json)
+{
+    pthread_mutex_lock(&replay->of->lock);
+    free(replay->snapshot);
+    replay->snapshot = json;
+    pthread_mutex_unlock(&replay->of->lock);
+}
+
+char *server_replay_snapshot(server_replay *replay)
+{
+    pthread_mutex_lock(&replay->of->lock);
+    char *text = replay->snapshot ? strdup(replay->snapshot) : NULL;
+    pthread_mutex_unlock(&replay->of->lock);
+    return text;
+}
+
+const char *server_replay_type(const server_replay *replay)
+{
+    return replay->type;
+}
+
+// ---------------------------------------------------------------------------------------- the job's side
+
+bool server_replay_put(server_replay *replay, const char *bytes, size_t n)
+{
+    pthread_mutex_lock(&replay->of->lock);
+    const bool good = grow(replay, n);
+    if (good && n > replay->capacity) {   // an event that is longer than all that is kept: its end
+        replay->base = replay->end += n - replay->capacity;
+        bytes += n - replay->capacity;
+        n = replay->capacity;
+    }
+    if (good) {
+        const size_t at = (size_t)replay->end & (replay->capacity - 1);
+        const size_t first = replay->capacity - at < n ? replay->capacity - at : n;
+        memcpy(replay->data + at, bytes, first);
+        memcpy(replay->data, bytes + first, n - first);
+        replay->end += n;
+        if (replay->end - replay->base > replay->capacity) replay->base = replay->end - replay->capacity;
+    }
+    pthread_mutex_unlock(&replay->of->lock);
+    return good;
+}
+
+void server_replay_wake(server_replay *replay)
+{
+    pthread_mutex_lock(&replay->of->lock);
+    wake_all(replay);
+    pthread_mutex_unlock(&replay->of->lock);
+}
+
+void server_replay_end(server_replay *replay)
+{
+    pthread_mutex_lock(&replay->of->lock);
+    if (replay->ended_at <= 0) replay->ended_at = server_now();
+    wake_all(replay);
+    pthread_mutex_unlock(&replay->of->lock);
+}
+
+void server_replay_cancel(server_replay *replay)
+{
+    pthread_mutex_lock(&replay->of->lock);
+    replay->cancelled = true;
+    pthread_mutex_unlock(&replay->of->lock);
+}
+
+bool server_replay_is_cancelled(server_replay *replay)
+{
+    pthread_mutex_lock(&replay->of->lock);
+    const bool cancelled = replay->cancelled;
+    pthread_mutex_unlock(&replay->of->lock);
+    return cancelled;
+}
+
+bool server_replay_is_running(server_replay *replay)
+{
+    pthread_mutex_lock(&replay->of->lock);
+    const bool runs = replay->ended_at <= 0;
+    pthread_mutex_unlock(&replay->of->lock);
+    return runs;
+}
+
+// ---------------------------------------------------------------------------------------- readers
+
+// Events have "id: N" in a line of their own, and JSON has no line feeds; the ring is searched as one text.
+bool server_replay_after(server_replay *replay, uint64_t id, uint64_t *position)
+{
+    char line[48];
+    pthread_mutex_lock(&replay->of->lock);
+    const size_t n = (size_t)(replay->end - replay->base);
+    char *text = malloc(n + 2);
+    const char *found = NULL, *end = NULL;
+    if (text && n > 0) {
+        text[0] = '\n';
+        copy(replay, replay->base, text + 1, n);
+        text[n + 1] = 0;
+        snprintf(line, sizeof line, "\nid: %llu\n", (unsigned long long)id);
+        found = strstr(text, line);
+        end = found ? strstr(found, "\n\n") : NULL;
+        if (end) *position = replay->base + (uint64_t)(end + 2 - (text + 1));
+    }
+    free(text);
+    pthread_mutex_unlock(&replay->of->lock);
+    return end != NULL;
+}
+
+bool server_replay_has(server_replay *replay, uint64_t position)
+{
+    pthread_mutex_lock(&replay->of->lock);
+    const bool has = position >= replay->base && position <= replay->end;
+    pthread_mutex_unlock(&replay->of->lock);
+    return has;
+}
+
+void server_replay_join(server_replay *replay, server_replay_reader *reader)
+{
+    pthread_mutex_lock(&replay->of->lock);
+    replay->n_shares++;
+    reader->replay = replay;
+    reader->next = replay->readers;
+    replay->readers = reader;
+    pthread_mutex_unlock(&replay->of->lock);
+}
+
+server_replay_result server_replay_take(server_replay_reader *reader, char *bytes, size_t size, size_t *n,
+                                        void (*suspend)(void *ctx), void *ctx)
+{
+    server_replay *replay = reader->replay;
+    server_replay_result result = SERVER_REPLAY_READ;
+    pthread_mutex_lock(&replay->of->lock);
+    *n = 0;
+    if (reader->position < replay->base) {
+        result = SERVER_REPLAY_LOST;
+    } else if (reader->position < replay->end) {
+        const uint64_t left = replay->end - reader->position;
+        *n = left < size ? (size_t)left : size;
+        copy(replay, reader->position, bytes, *n);
+        reader->position += *n;
+    } else if (replay->ended_at > 0) {
+        result = SERVER_REPLAY_END;
+    } else {
+        result = SERVER_REPLAY_NOTHING;
+        reader->sleeps = true;
+        suspend(ctx);
+    }
+    pthread_mutex_unlock(&replay->of->lock);
+    return result;
+}
+
+void server_replay_leave(server_replay_reader *reader)
+{
+    server_replay *replay = reader->replay;
+    if (!replay) return;
+    pthread_mutex_t *lock = &replay->of->lock;
+    pthread_mutex_lock(lock);
+    server_replay_reader **at = &replay->readers;
+    while (*at != reader) at = &(*at)->next;
+    *at = reader->next;
+    reader->replay = NULL;
+    leave(replay);
+    pthread_mutex_unlock(lock);
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// server/http/request_head.h: the head of a request, its first line and headers, as RFC 9112 wants them.
+//
+// What a proxy in front of the server may read in another way is refused, so that no request hides in the body of
+// another: a length that is said twice, or beside Transfer-Encoding; codings other than "chunked"; names with spaces;
+// more or less than one Host.
+#pragma once
+#include "server/api/problem.h"
+
+enum { SERVER_MAX_HEAD = 16 << 10, SERVER_MAX_HEADERS = 256, SERVER_MAX_ARGUMENTS = 64 };   // bytes, lines
+
+typedef struct server_header {
+    const char *name, *value;
+    size_t n_name, n_value;
+} server_header;
+
+typedef struct server_head {
+    bool is_http_1_0;
+    int n_host, n_length, n_coding;
+    bool bad_name, bad_host, bad_length, bad_coding;
+} server_head;
+
+// For each header, in any order; then server_head_check says false with a problem of status 400.
+void server_head_add(server_head *head, const server_header *header);
+bool server_head_check(const server_head *head, server_problem *problem);
+
+// Bytes of the head at the start of `text`, its empty line included; 0: it is not complete.
+size_t server_head_length(const char *text, size_t n);
+// Checks a complete head from its first byte on; a problem has status 400, 431 or 505. *is_health: it asks for /health,
+// for which places are kept.
+bool server_head_read(const char *text, size_t n, bool *is_health, server_problem *problem);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// server/http/send_queue.h: bytes on their way from the engine thread to a connection: a ring that says when it is full.
+//
+// An event is never split or refused: the writer asks server_outbox_is_full before it makes one, and an event that
+// begins below the limit may go over it. So memory stays below the limit and one event.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct server_outbox {
+    char *data;   // ring of `capacity` bytes, a power of two
+    size_t start, n, capacity;
+    bool failed;   // out of memory: bytes are missing
+} server_outbox;
+
+enum { SERVER_OUTBOX_LIMIT = 64 << 10 };
+
+static inline bool server_outbox_is_full(const server_outbox *outbox)
+{
+    return outbox->n >= SERVER_OUTBOX_LIMIT;
+}
+
+void server_outbox_put(server_outbox *outbox, const char *bytes, size_t n);
+size_t server_outbox_take(server_outbox *outbox, char *bytes, size_t size);
+void server_outbox_free(server_outbox *outbox);

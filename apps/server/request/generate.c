@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: MIT
+// From a request for a generation to its job.
+#include "server/api/answer.h"
+#include "server/sched/grammars.h"
+#include "server/api/handlers.h"
+#include "server/request/prediction.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Requests without a seed differ from each other, and depend on the server's seed alone.
+static uint64_t next_seed(uint64_t seed)
+{
+    static _Atomic uint64_t counter;
+    return seed + 0x9e3779b97f4a7c15u * (atomic_fetch_add(&counter, 1) + 1);
+}
+
+// One that is named twice has the last scale. NULL with a problem, or where the request chooses none.
+static float *choose_adapters(const server_model *model, const server_generation *request, server_problem *problem)
+{
+    if (!request->lora) return NULL;
+    float *scales = calloc(model->adapters.n + 1, sizeof *scales);
+    if (!scales) server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    for (size_t i = 0; scales && i < request->n_lora; i++) {
+        const server_chosen *chosen = &request->lora[i];
+        if ((size_t)chosen->id >= model->adapters.n) {
+            server_refuse(problem, 400, "invalid_value", "lora",
+                          "lora[%zu].id is %d, this server has %zu adapters, from 0 on", i, (int)chosen->id,
+                          model->adapters.n);
+            free(scales);
+            return NULL;
+        }
+        scales[chosen->id] = chosen->scale;
+    }
+    return scales;
+}
+
+bool server_set_salt(const server_exchange *exchange, const char *salt, server_job *job)
+{
+    const char *caller = server_key_salt(exchange->caller);
+    const size_t n = strlen(caller) + (salt ? strlen(salt) : 0) + 2;
+    if (!exchange->caller && !salt) return true;
+    job->salt = malloc(n);
+    if (job->salt) snprintf(job->salt, n, "%s:%s", caller, salt ? salt : "");
+    return job->salt != NULL;
+}
+
+// A key's own priority is the most urgent that its requests may ask for.
+static bool set_priority(const server_exchange *exchange, const server_generation *request, server_job *job,
+                         server_problem *problem)
+{
+    const int32_t most_urgent = server_key_priority(exchange->caller);
+    job->priority = request->priority;
+    job->has_priority = request->has_priority;
+    if (!request->has_priority || !exchange->caller || request->priority >= most_urgent) return true;
+    return server_refuse(problem, 400, "invalid_value", "priority",
+                         "priority: %d is more urgent than this key may ask for; expected %d or more",
+                         (int)request->priority, (int)most_urgent);
+}
+
+// A problem with a tool is in a place of the conversation that the body was converted to.
+static void name_field(const server_body *body, server_problem *problem)
+{
+    char message[sizeof problem->message];
+    const size_t n = strlen(problem->param);
+    if (problem->status == 0 || n == 0 || strncmp(problem->message, problem->param, n) != 0) return;
+    const server_field_name name = server_body_field(body, problem->param);
+    snprintf(message, sizeof message, "%s%s", name.text, problem->message + n);
+    snprintf(problem->message, sizeof problem->message, "%s", message);
+    snprintf(problem->param, sizeof problem->param, "%s", name.text);
+}
+
+// What the answer may be. NULL with a problem, or without one: anything. is_unknown: set to true, in place of compiling
+// what has not been compiled before; may be NULL.
+static frit_grammar *compile_grammar(const server_exchange *exchange, const server_generation *request, bool chat,
+                                     bool *is_unknown, server_problem *problem)
+{
+    const server_model *model = exchange->model;
+    const frit_grammar_options how = {
+        .kind = request->format_kind,
+        .open_objects = request->open_objects,
+        .cancelled = exchange->cancelled,
+        .ctx = exchange->ctx,
+    };
+    if (!chat)
+        return server_grammars_get(model->grammars, model->model, &how, request->format, request->n_format,
+                                   request->format_param, is_unknown, problem);
+    const frit_turn_grammar_options options = {.format = request->format_param ? request->format : NULL,
+                                               .n_format = request->n_format,
+                                               .kind = request->format_kind,
+                                               .one_call = !request->parallel_calls,
+                                               .open_objects = request->open_objects,
+                                               .cancelled = exchange->cancelled,
+                                               .ctx = exchange->ctx};
+    frit_grammar *grammar = server_grammars_get_turn(model->grammars, request->turn, request->body.root, &options,
+                                                     request->format_param, is_unknown, problem);
+    name_field(&request->body, problem);
+    return grammar;
+}
+
+// Of a request that does not say what the answer may be.
+static void use_format(const server_format *format, server_generation *request)
+{
+    request->open_objects = request->open_objects || format->open_objects;
+    if (request->format_param || !format->text) return;
+    request->format = format->text;
+    request->n_format = format->n;
+    request->format_kind = format->kind;
+    request->format_param = format->option;
+}
+
+// Whether the answer may need a grammar, which is compiled while the prompt runs.
+static bool check_grammar(const server_generation *request, bool chat, server_job *job, server_problem *problem)
+{
+    if (request->format_param && request->heals)
+        return server_refuse(problem, 400, "unsupported_parameter", request->format_param,
+                             "%s: is not supported together with heal", request->format_param);
+    if (request->min_tokens > 0 && request->heals)
+        return server_refuse(problem, 400, "unsupported_parameter", "min_tokens",
+                             "min_tokens: is not supported together with heal");
+    job->awaits_grammar = request->format_param || (chat && json_object_get(request->body.root, "tools"));
+    return true;
+}
+
+// The field that a sampler's refusal is about: its sentence begins with the option's name.
+static const char *sampler_field(void)
+{
+    static const char *const names[][2] = {{"logit-bias", "logit_bias"},
+                                           {"samplers", "samplers"},
+                                           {"sampler-seq", "samplers"},
+                                           {"dry-sequence-breaker", "dry_sequence_breakers"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(frit_error(), names[i][0], strlen(names[i][0])) == 0) return names[i][1];
+    return NULL;
+}
+
+static bool make_sampler(const server_model *model, const frit_sampler_options *options, int32_t index,
+                         frit_sampler **out, server_problem *problem)
+{
+    frit_sampler_options sampler = *options;
+    sampler.seed += (uint64_t)index;
+    const frit_status status = frit_sampler_new(out, model->model, &sampler);
+    return status == FRIT_OK || server_refuse_status(problem, 400, sampler_field(), status);
+}
+
+// Of the index-th answer. With a least number of tokens there are two: until then, no token that ends the answer is
+// picked.
+static bool make_samplers(const server_model *model, server_generation *request, server_job *job, int32_t index,
+                          server_problem *problem)
+{
+    const frit_option_list *others = &model->sampling.logit_bias;
+    const bool is_late = request->min_tokens > 0 && !request->ignores_end;
+    if (!server_make_biases(model->model, request, others, request->ignores_end, problem)) return false;
+    if (!make_sampler(model, &request->sampler, index, is_late ? &job->late_sampler : &job->sampler, problem))
+        return false;
+    if (!is_late) return true;
+    job->min_tokens = request->min_tokens;
+    return server_make_biases(model->model, request, others, true, problem) &&
+           make_sampler(model, &request->sampler, index, &job->sampler, problem);
+}
+
+// How many answers are made, and given.
+static bool choose_number(server_generation *request, server_problem *problem)
+{
+    const int32_t n_prompts = request->n_prompts > 1 ? request->n_prompts : 1;
+    if (request->n_choices > SERVER_MAX_CHOICES / n_prompts)
+        return server_refuse(problem, 400, "invalid_value", "n", "n: %d answers to %d prompts, at most %d are possible",
+                             request->n_choices, n_prompts, SERVER_MAX_CHOICES);
+    if (n_prompts > 1 && request->best_of > request->n_choices)
+        return server_refuse(problem, 400, "invalid_value", "best_of",
+                             "best_of: is possible with one prompt; the request has %d", n_prompts);
+    request->n_given = request->n_choices *= n_prompts;
+    if (n_prompts > 1) return true;
+    if (request->best_of == 0 || request->best_of == request->n_choices) return true;
+    if (request->best_of < request->n_choices)
+        return server_refuse(problem, 400, "invalid_value", "best_of", "best_of: %d is less than n, %d",
+                             request->best_of, request->n_choices);
+    if (request->stream)
+        return server_refuse(problem, 400, "invalid_value", "best_of",
+                             "best_of: the best answers are known at the end only; without stream it is possible");
+    request->n_choices = request->best_of;
+    return true;
+}
+
+// The other answers of a request with n of them: the same prompt, and seeds that follow.
+// The tokens of the prompt of the index-th answer: the first one's, where there is but one prompt.
+static bool copy_prompt(server_exchange *exchange, const server_generation *request, server_job *job, int32_t index)
+{
+    server_problem *problem = &exchange->problem;
+    const server_job *first = job->first;
+    const int32_t per_prompt = request->n_prompts > 1 ? request->n_choices / request->n_prompts : request->n_choices;
+    if (index < per_prompt) {
+        job->n_prompt = first->n_prompt;
+        job->prompt = malloc((first->n_prompt + 1) * sizeof *job->prompt);
+        if (!job->prompt) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+        memcpy(job->prompt, first->prompt, first->n_prompt * sizeof *job->prompt);
+        return true;
+    }
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->model->n_ctx - 1);
+    server_generation own = *request;
+    const bool good =
+        server_choose_prompt(&own, (size_t)(index / per_prompt), problem) &&
+        server_prompt_tokens(exchange->model->model, &own, false, &limits, &job->prompt, &job->n_prompt, problem);
+    free(own.ids);
+    job->has_own_prompt = index % per_prompt == 0;
+    return good;
+}
+
+static bool make_part(server_exchange *exchange, server_generation *request, server_job *first, int32_t index)
+{
+    const server_model *model = exchange->model;
+    server_problem *problem = &exchange->problem;
+    server_job *job = server_job_new();
+    if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    job->first = first;
+    job->next_part = first->parts;
+    first->parts = job;
+    job->continues = first->continues;
+    job->heals = first->heals;
+    job->echoes = first->echoes;
+    job->wants_prompt_picks = first->wants_prompt_picks && !request->turn;   // chats have them once
+    job->n_prompt_top = first->n_prompt_top;
+    job->max_tokens = first->max_tokens;
+    job->n_top = first->n_top;
+    job->wants_ids = first->wants_ids;
+    job->max_ms = first->max_ms;
+    job->awaits_grammar = first->awaits_grammar;
+    if (!copy_prompt(exchange, request, job, index)) return false;
+    if (first->scales) job->scales = malloc((model->adapters.n + 1) * sizeof *job->scales);
+    if (first->scales && !job->scales) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (first->scales) memcpy(job->scales, first->scales, (model->adapters.n + 1) * sizeof *job->scales);
+    if (request->turn && !(job->turn = server_turn(model->model, &request->body, problem))) return false;
+    const int32_t n_prompts = request->n_prompts > 1 ? request->n_prompts : 1;
+    return make_samplers(model, request, job, index % (request->n_choices / n_prompts), problem);
+}
+
+// A short request must not take the memory of the machine: 128 answers may each report their prompt.
+static bool check_reported(const server_job *first, const char *field, server_problem *problem)
+{
+    size_t n = 0;
+    for (const server_job *job = first; job; job = job == first ? first->parts : job->next_part)
+        if (server_job_has_rows(job)) n += job->n_prompt * (size_t)(1 + server_job_prompt_top(job));
+    return n <= SERVER_MAX_OF_PROMPTS ||
+           server_refuse(problem, 400, "invalid_value", field,
+                         "%s: %zu log-probabilities of prompts, at most %d are possible in one request", field, n,
+                         SERVER_MAX_OF_PROMPTS);
+}
+
+// What is echoed is the prompt of each.
+static bool attach_parts(server_job *first)
+{
+    int index = 1;
+    for (server_job *job = first->parts; job; job = job->next_part, index++) {
+        if (!server_answer_attach_part(job, first, index)) return false;
+        server_generation *request = &((server_answer *)job->ctx)->request;
+        if (request->n_prompts <= 1) continue;
+        const json_t *prompt =
+            json_array_get(request->prompts, (size_t)(index / (request->n_choices / request->n_prompts)));
+        request->text = json_string_value(prompt);
+        request->n_text = json_string_length(prompt);
+    }
+    return true;
+}
+
+static bool is_name(const char *name)
+{
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < n; i++)
+        if (name[i] <= 32 || name[i] >= 127) return false;
+    return n > 0 && n <= SERVER_MAX_NAME;
+}
+
+// Streams that are to outlive their clients are known by the name that the client chose, background responses by
+// their ids.
+static bool keep_stream(server_exchange *exchange, bool is_background)
+{
+    server_job *job = exchange->job;
+    const server_answer *answer = job->ctx;
+    const char *name = is_background ? answer->id : exchange->stream ? exchange->conversation : NULL;
+    if (!name) return true;
+    if (!is_name(name))
+        return server_refuse(&exchange->problem, 400, "invalid_value", NULL,
+                             "X-Conversation-Id: expected 1 to %d letters, digits and signs", SERVER_MAX_NAME);
+    job->replay = server_replay_new(exchange->site->replays, name, exchange->key,
+                                    exchange->stream ? exchange->protocol->stream_type : NULL);
+    if (!job->replay) return false;
+    if (is_background) answer->protocol->show(job);
+    job->begun = is_background;   // nothing is refused any more: what goes wrong is in the response
+    return true;
+}
+
+// What is reported of the prompt's tokens.
+static bool check_prompt_rows(const server_model *model, const server_generation *request, server_problem *problem)
+{
+    const char *field = request->echo ? "echo" : "prompt_logprobs";
+    if (!request->echo && !request->wants_prompt_logprobs) return true;
+    if (request->heals)
+        return server_refuse(problem, 400, "unsupported_parameter", field, "%s: is not possible with a healed prompt",
+                             field);
+    if (model->info.kind == FRIT_KIND_ENCODER_DECODER)
+        return server_refuse(problem, 400, "unsupported_parameter", field,
+                             "%s: the model turns one text into another; its answer does not continue the prompt",
+                             field);
+    return !request->wants_prompt_logprobs || !request->stream ||
+           server_refuse(problem, 400, "invalid_value", "prompt_logprobs",
+                         "prompt_logprobs: is possible without stream only");
+}
+
+static bool make_job(server_exchange *exchange, server_generation *request, bool chat)
+{
+    const server_model *model = exchange->model;
+    server_problem *problem = &exchange->problem;
+    server_job *job = exchange->job = server_job_new();
+    if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    job->continues = !chat;
+    job->scales = choose_adapters(model, request, problem);
+    if (problem->status) return false;
+    if (!server_set_salt(exchange, request->cache_salt, job))
+        return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (!set_priority(exchange, request, job, problem)) return false;
+    job->heals = request->heals;
+    job->echoes = request->echo;
+    job->wanted_slot = request->wanted_slot;
+    job->wants_prompt_picks = request->wants_prompt_logprobs;
+    job->n_prompt_top = request->n_prompt_top;
+    if (!check_prompt_rows(model, request, problem)) return false;
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)model->n_ctx - 1);
+    if (!server_prompt_tokens(model->model, request, chat, &limits, &job->prompt, &job->n_prompt, problem))
+        return false;
+    job->prediction = server_prediction_tokens(model->model, request, &limits, &job->n_prediction);
+    request->sampler.seed = request->has_seed ? request->seed : next_seed(model->sampling.seed);
+    if (!make_samplers(model, request, job, 0, problem)) return false;
+    if (!check_grammar(request, chat, job, problem) || !choose_number(request, problem)) return false;
+    const bool is_set = request->max_completion_tokens != SERVER_UNSET;
+    job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
+    job->wants_ids = request->wants_ids;
+    job->n_top = request->wants_logprobs ? request->n_top : request->n_given < request->n_choices ? 0 : -1;
+    job->max_ms = request->max_ms;
+    exchange->stream = request->stream;
+    if (request->stream && request->keep_alive_s >= 0)
+        job->keep_alive_s = request->keep_alive_s > 0 ? request->keep_alive_s : exchange->site->keep_alive_s;
+    job->ends_on_finisher = request->ends_on_finisher;
+    job->wants_progress = request->stream && request->wants_progress;
+    for (int32_t i = request->n_choices - 1; i > 0; i--)
+        if (!make_part(exchange, request, job, i)) return false;
+    if (!check_reported(job, request->wants_prompt_logprobs ? "prompt_logprobs" : "logprobs", problem)) return false;
+    const bool is_background = request->is_background;
+    if (server_answer_attach(job, exchange->protocol, chat, request, model->model, model->name) && attach_parts(job) &&
+        keep_stream(exchange, is_background))
+        return true;
+    return problem->status ? false : server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+}
+
+typedef struct late_grammar {   // that is compiled when the handler is done
+    server_generation request;
+    bool chat;
+} late_grammar;
+
+static void compile_late(server_exchange *exchange)
+{
+    late_grammar *late = exchange->deferred;
+    server_problem problem = {0};
+    frit_grammar *grammar = compile_grammar(exchange, &late->request, late->chat, NULL, &problem);
+    server_worker_give_grammar(exchange->model->worker, exchange->job, grammar, problem.status ? &problem : NULL);
+    free(late);
+}
+
+// A grammar that is known is given at once. Others may take a second or two: they are left for a thread that other
+// requests do not need.
+static void give_grammar(server_exchange *exchange, const server_generation *request, bool chat)
+{
+    bool is_unknown = false;
+    server_problem problem = {0};
+    late_grammar *late = exchange->defer ? malloc(sizeof *late) : NULL;
+    frit_grammar *grammar = compile_grammar(exchange, request, chat, late ? &is_unknown : NULL, &problem);
+    if (is_unknown) {
+        *late = (late_grammar){*request, chat};
+        exchange->deferred = late;
+        exchange->defer(exchange, compile_late);
+        return;
+    }
+    server_worker_give_grammar(exchange->model->worker, exchange->job, grammar, problem.status ? &problem : NULL);
+    free(late);
+}
+
+void server_generate(server_exchange *exchange, bool chat)
+{
+    server_generation *request = exchange->request;
+    if (exchange->model->info.kind == FRIT_KIND_ENCODER) {
+        server_refuse(&exchange->problem, 400, "unsupported_model", "model",
+                      "'%.200s' is an encoder: it gives embeddings (/v1/embeddings) and generates no text.",
+                      exchange->model->name);
+        return;
+    }
+    if (exchange->model->info.kind == FRIT_KIND_ENCODER_DECODER && chat) {
+        server_refuse(&exchange->problem, 400, "unsupported_model", "model",
+                      "'%.200s' turns one text into another and does not chat: use /v1/completions.",
+                      exchange->model->name);
+        return;
+    }
+    use_format(&exchange->model->format, request);
+    // The job takes what the request points to, and lives as long as the exchange.
+    server_generation kept = *request;
+    if (!make_job(exchange, request, chat)) {
+        server_job_release(NULL, exchange->job);
+        exchange->job = NULL;
+        return;
+    }
+    if (!exchange->job->awaits_grammar || !exchange->submit(exchange)) return;
+    kept.turn = exchange->job->turn;
+    give_grammar(exchange, &kept, chat);
+}
+
+// As llama.cpp's POST /lora-adapters: what requests get that choose no adapters. Those that are not named get 0.
+void server_change_adapters(server_exchange *exchange)
+{
+    const server_generation *request = exchange->request;
+    float *scales = choose_adapters(exchange->model, request, &exchange->problem);
+    if (!request->lora)
+        server_refuse(&exchange->problem, 400, "missing_required_parameter", "lora",
+                      "lora: is missing; the body is a list of objects with id and scale, or an object with this list");
+    if (scales) server_worker_set_scales(exchange->model->worker, scales);
+    if (scales) server_reply(exchange, json_pack("{s:b}", "success", 1));
+    free(scales);
+}
+
+// Without logprobs the answer would have none, and not say why.
+static bool check_top(server_exchange *exchange)
+{
+    const server_generation *request = exchange->request;
+    if (request->n_top == 0 || request->wants_logprobs) return true;
+    return server_refuse(&exchange->problem, 400, "invalid_value", "top_logprobs",
+                         "top_logprobs: is %d, expected logprobs true beside it", request->n_top);
+}
+
+void server_complete_chat(server_exchange *exchange)
+{
+    if (check_top(exchange)) server_generate(exchange, true);
+}
+
+// With a suffix the answer fills the gap between the prompt and it.
+static bool fill_gap(server_exchange *exchange, server_generation *request)
+{
+    if (json_string_length(request->suffix) == 0) return true;
+    if (request->ids || request->echo || request->heals || request->n_prompts > 1)
+        return server_refuse(&exchange->problem, 400, "unsupported_parameter", "suffix",
+                             "suffix: the prompt must be one text, without echo and heal");
+    request->prefix = json_object_get(request->body.root, "prompt");
+    if (json_is_array(request->prefix)) request->prefix = json_array_get(request->prefix, 0);
+    request->text = NULL;
+    request->n_text = 0;
+    const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->model->n_ctx);
+    return server_infill_tokens(exchange->model->model, request, &limits, &exchange->problem);
+}
+
+void server_complete_text(server_exchange *exchange)
+{
+    if (fill_gap(exchange, exchange->request)) server_generate(exchange, false);
+}

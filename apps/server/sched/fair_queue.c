@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// The order of waiting jobs.
+#include "server/sched/fair_queue.h"
+
+#include "server/ops/clock.h"
+
+static const server_job *first_of(const server_job *job)
+{
+    return job->first ? job->first : job;
+}
+
+typedef struct place {   // of a job in the order
+    const server_job *job;
+    double served;
+} place;
+
+static place place_of(const server_job *job)
+{
+    return (place){job, server_key_served(first_of(job)->caller)};
+}
+
+static bool goes_before(const place *a, const place *b, bool parts_first)
+{
+    const server_job *x = first_of(a->job), *y = first_of(b->job);
+    if (x->priority != y->priority) return x->priority < y->priority;
+    if (a->served < b->served || a->served > b->served) return a->served < b->served;
+    const bool is_part = a->job->first != NULL;
+    if (is_part != (b->job->first != NULL)) return is_part == parts_first;
+    return is_part && x->n_begun < y->n_begun;
+}
+
+server_job **server_shares_next(server_job **first, bool parts_first)
+{
+    server_job **best = first;
+    place least = place_of(*first);
+    for (server_job **at = &(*first)->next; *at; at = &(*at)->next) {
+        const place next = place_of(*at);
+        if (!goes_before(&next, &least, parts_first)) continue;
+        best = at;
+        least = next;
+    }
+    return best;
+}
+
+bool server_shares_is_first(const server_job *first, const server_job *job)
+{
+    for (; first && job->caller; first = first->next)
+        if (first_of(first)->caller == job->caller) return false;
+    return job->caller != NULL;
+}
+
+typedef struct others {
+    bool has_own;   // another job of the same caller
+    double least;   // of other callers; -1: there are none
+} others;
+
+static void look_at(others *o, const server_job *job, const server_key *caller)
+{
+    job = first_of(job);
+    if (!job->caller) return;
+    const double served = server_key_served(job->caller);
+    if (job->caller == caller)
+        o->has_own = true;
+    else if (o->least < 0 || served < o->least)
+        o->least = served;
+}
+
+void server_shares_join(const server_slots *slots, const server_job *first, server_job *job, double level)
+{
+    others o = {.least = -1};
+    if (!job->caller) return;
+    for (const server_job *other = first; other; other = other->next)
+        if (other != job) look_at(&o, other, job->caller);
+    for (int32_t i = 0; i < slots->n; i++)
+        if (slots->items[i].job) look_at(&o, slots->items[i].job, job->caller);
+    // A token less than the others: it goes before those that have a session already.
+    if (!o.has_own) server_key_raise(job->caller, o.least < 0 ? level : o.least - 1);
+}
+
+void server_job_set_caller(server_job *job, server_key *caller)
+{
+    job->caller = server_key_retain(caller);
+    if (!job->has_priority) job->priority = server_key_priority(caller);
+}
+
+void server_shares_apply(const server_job *job, frit_session *session)
+{
+    job = first_of(job);
+    frit_session_set_share(session, server_key_weight(job->caller), -job->priority);   // which goes from high to low
+}
+
+void server_job_charge(server_job *job, size_t n_prompt, size_t n_answer)
+{
+    server_job *first = server_job_first(job);
+    const double n = (double)(n_prompt + n_answer), kept = first->reserved < n ? first->reserved : n;
+    first->reserved -= kept;
+    server_key_charge(first->caller, n_prompt, n_answer);
+    server_key_unreserve(first->caller, kept);
+}
+
+bool server_job_reserve(server_job *job, size_t n_tokens, server_problem *problem)
+{
+    return server_key_reserve(job->caller, server_now(), (double)n_tokens, &job->reserved, problem);
+}
+
+void server_job_settle(server_job *job)
+{
+    server_key_unreserve(job->caller, job->reserved);
+    if (job->is_counted) server_key_leave(job->caller);
+    job->reserved = 0;
+    job->is_counted = false;
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// The tokens of an answer: those that a step has picked, guesses that were right, and those that a grammar forces.
+#include "server/sched/worker_state.h"
+
+#include "server/ops/clock.h"
+
+// Each time that a client is woken its connection's thread and itself take a core from the step that runs. So tokens
+// that come faster than this are sent together, each as an event of its own.
+static const double wake_seconds = 0.005;
+
+static void wake_at(server_job *first, double now)
+{
+    first->woke_at = now;
+    first->owes_wake = false;
+    if (first->replay) server_replay_wake(first->replay);
+    if (!first->sleeps || !first->wake || first->abandoned) return;
+    first->sleeps = false;
+    first->wake(first->wake_ctx);
+}
+
+void server_job_wake(server_job *job)
+{
+    wake_at(server_job_first(job), server_now());
+}
+
+void server_job_wake_later(server_job *job, bool may_wait)
+{
+    server_job *first = server_job_first(job);
+    const double now = server_now();
+    if (!first->begun) return;
+    first->owes_wake = true;
+    if (!may_wait || now - first->woke_at >= wake_seconds || server_outbox_is_full(&first->outbox)) wake_at(first, now);
+}
+
+// With context shifts, where a request names no number, as many as the model was trained for: some texts never end.
+size_t server_worker_room(const server_worker *worker, const server_job *job)
+{
+    size_t room = (size_t)worker->n_ctx - (worker->reads ? 1 : job->n_prompt);
+    if (worker->slots.shift.on && job->max_tokens >= 0) return (size_t)job->max_tokens;
+    if (worker->slots.shift.on && (size_t)worker->n_ctx_train > room) room = (size_t)worker->n_ctx_train;
+    return job->max_tokens >= 0 && (size_t)job->max_tokens < room ? (size_t)job->max_tokens : room;
+}
+
+size_t server_job_most_tokens(const server_worker *worker, const server_job *job)
+{
+    size_t n = job->n_prompt + server_worker_room(worker, job);
+    if (job->work) return job->usage.n_prompt;
+    for (const server_job *part = job->parts; part; part = part->next_part)
+        n += (part->has_own_prompt ? part->n_prompt : 0) + server_worker_room(worker, part);
+    return n;
+}
+
+static void say(server_worker *worker, server_job *job, app_text text)
+{
+    if (text.n == 0) return;
+    pthread_mutex_lock(&worker->lock);
+    job->voice->text(job, text);
+    server_job_wake_later(job, worker->may_defer);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+// Samples from logits; `top` has room.
+static frit_status sample(const server_worker *worker, server_job *job, frit_logprob *top, frit_picked *picked)
+{
+    const size_t n_vocab = (size_t)worker->n_vocab;
+    const float *logits = frit_session_logits(job->slot->session);
+    frit_shift_info shift;
+    frit_session_get_shift(job->slot->session, &shift);
+    frit_status status =
+        frit_sampler_set_position(job->sampler, frit_session_length(job->slot->session) + shift.n_dropped);
+    if (status == FRIT_OK) status = frit_sampler_sample(job->sampler, logits, &picked->token);
+    if (status != FRIT_OK || job->n_top < 0) return status;
+    frit_logprob likely = {.token = picked->token};
+    picked->top = top;
+    picked->n_top = (size_t)job->n_top;
+    status = frit_logprobs_top(logits, n_vocab, top, picked->n_top);
+    if (status == FRIT_OK) status = frit_logprobs_of(logits, n_vocab, &likely, 1);
+    picked->logprob = likely.logprob;
+    return status;
+}
+
+// What the step gave: the token after the last one, or that after the drafts that are right.
+static frit_status take_picked(const server_worker *worker, server_job *job, frit_logprob *top, frit_picked *picked)
+{
+    const frit_status status =
+        job->is_asked ? frit_session_picked(job->slot->session, picked) : sample(worker, job, top, picked);
+    if (status == FRIT_OK) job->usage.n_rejected += job->n_drafts - (size_t)picked->n_accepted;
+    if (job->n_drafts > 0) server_metrics_count(worker->metrics, SERVER_COUNT_DRAFTED_STEPS, 1);
+    job->is_asked = false;
+    job->n_drafts = 0;
+    return status;
+}
+
+// Adds a token to the answer, and how likely it was if that was asked for; *ended if the answer ends with it.
+static frit_status take_token(server_worker *worker, server_job *job, const frit_picked *picked, bool *ended,
+                              server_finish *finish)
+{
+    app_text shown;
+    frit_status status = server_job_accept(job, picked->token);
+    if (status != FRIT_OK) return status;
+    job->usage.n_answer++;
+    const double now = server_now();
+    server_job_note_token(job, worker->metrics, now);
+    server_job_change_sampler(job);
+    *ended = frit_token_is_end(worker->model, picked->token);
+    *finish = SERVER_FINISH_STOP;
+    if (*ended) return FRIT_OK;
+    if (job->n_top >= 0) status = server_job_note_pick(job, picked);
+    if (status == FRIT_OK && job->wants_ids) status = server_job_note_id(job, picked->token);
+    if (status == FRIT_OK) status = app_answer_push(&job->answer, picked->token, &shown);
+    if (status != FRIT_OK) return status;
+    say(worker, job, shown);
+    *ended = job->answer.stopped || job->is_over || frit_sampler_is_over(job->sampler);
+    if (*ended || (job->usage.n_answer < server_worker_room(worker, job) && !server_job_is_late(job, now)))
+        return FRIT_OK;
+    *ended = true;
+    *finish = SERVER_FINISH_LENGTH;
+    return FRIT_OK;
+}
+
+// Tokens that a grammar forces, which run with the next one. Their log-probabilities would need logits.
+static frit_status take_forced(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
+{
+    frit_status status = FRIT_OK;
+    for (frit_picked forced = {0}; job->n_top < 0 && status == FRIT_OK && forced.token >= 0 && !*ended;) {
+        status = frit_session_push_forced(job->slot->session, job->sampler, &forced.token);
+        if (status == FRIT_OK && forced.token >= 0) status = take_token(worker, job, &forced, ended, finish);
+    }
+    return status;
+}
+
+// Takes the next tokens; *ended if the answer ends with one.
+frit_status server_worker_pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
+{
+    frit_logprob top[SERVER_MAX_TOP];
+    frit_picked picked = {0};
+    app_text shown;
+    frit_session *session = job->slot->session;
+    job->usage.n_cached = server_slot_cached(job->slot);
+    *ended = server_worker_room(worker, job) == 0 ||
+             frit_session_pending(session) > 0;   // its time was over within the prompt
+    *finish = SERVER_FINISH_LENGTH;
+    frit_status status = *ended ? FRIT_OK : take_picked(worker, job, top, &picked);
+    for (size_t left = (size_t)picked.n_accepted; left > 0 && status == FRIT_OK && !*ended; left--) {
+        const frit_picked draft = {.token = frit_session_tokens(session)[frit_session_length(session) - left]};
+        job->usage.n_accepted++;
+        status = take_token(worker, job, &draft, ended, finish);
+    }
+    if (status == FRIT_OK && !*ended) status = take_token(worker, job, &picked, ended, finish);
+    if (status == FRIT_OK && !*ended) {
+        status = frit_session_push(session, &picked.token, 1, NULL);
+        if (status == FRIT_OK) status = take_forced(worker, job, ended, finish);
+        job->wants_pick = status == FRIT_OK && !*ended;
+        if (!*ended) return status;
+        frit_session_truncate(session, frit_session_length(session) - frit_session_pending(session));
+    }
+    if (status == FRIT_OK) status = app_answer_end(&job->answer, &shown);
+    if (status == FRIT_OK) say(worker, job, shown);
+    if (job->answer.stopped) *finish = SERVER_FINISH_STOP;
+    return status;
+}
