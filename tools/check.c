@@ -67,7 +67,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/saved.",    BELOW_ENGINE "engine/session/saved.h engine/kv/kv_layout.h"},
     {"src/engine/",          BELOW_ENGINE "engine/"},
     {"src/allocate/",     BELOW_ENGINE "engine/ allocate/"},
-    {"apps/hub/",         "frit.h frit_tools.h base/sha256.h common/text_file.h frit/config.h hub/"},
+    {"apps/hub/",         "frit.h frit_tools.h base/sha256.h common/text_file.h frit/cli/config.h hub/"},
     {"apps/",             "frit.h frit_tools.h frit/ common/ hub/ server/"},
     {"examples/",         "frit.h"},
     {"tests/",            "frit.h frit_tools.h support/ base/ quant/ format/ graph/ arch/ backend/ convert/ text/ grammar/ sample/ engine/ allocate/ "
@@ -229,7 +229,6 @@ static void check_head(const file *f, const char *line)
     if (!f->is_header || !starts(line, "// ")) return;
     // A header names itself as includes do: "// base/file/file.h: ..." in src/base/file/file.h.
     const char *name = strchr(f->path, '/') ? strchr(f->path, '/') + 1 : f->path;
-    if (starts(f->path, "apps/frit/")) name = strrchr(f->path, '/') + 1;
     if (!starts(line + 3, name) || line[3 + strlen(name)] != ':')
         fault(f, 2, "the second line does not start with // %s:", name);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // --lora and --control-vector: adapters from files, for all sessions of a command.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include <math.h>
 #include <stdlib.h>

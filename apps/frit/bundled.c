@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Where the bundled model lies. The command may have been built here, installed under a prefix, or unpacked from an
 // archive anywhere: so places relative to the program come before the paths that were compiled in.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include <stdio.h>
 #include <stdlib.h>

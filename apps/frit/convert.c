@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit convert: models of other forms as GGUF files.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include <stdlib.h>
 

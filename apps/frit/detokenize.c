@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit detokenize: the text of token ids, given as arguments or as they come on stdin.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include <errno.h>
 #include <stdlib.h>

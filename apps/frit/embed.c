@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit embed: a vector for each text.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit info --estimate: what a model would need of each memory, and what is free.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include <jansson.h>
 #include <string.h>

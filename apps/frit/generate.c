@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Engines, prompts, and the loop that turns a session into an answer.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include "common/answer.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // --grammar, --json-schema, --regex and --structural-tag: what answers may be.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

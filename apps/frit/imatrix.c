@@ -3,7 +3,7 @@
 //
 // The text is tokenized once with a BOS and cut into windows of n_ctx tokens, the first of which is replaced by BOS,
 // as llama-imatrix does. All positions count.
-#include "windows.h"
+#include "frit/eval/text_windows.h"
 
 #include "hub/disk.h"
 

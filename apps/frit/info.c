@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit info: what a model file holds, and what this build can do on this machine.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit list: the models that are on this machine, by name.
-#include "by_name.h"
+#include "frit/cli/by_name.h"
 
 #include <jansson.h>
 #include <stdlib.h>

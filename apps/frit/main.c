@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit, the command.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 int main(int argc, char **argv)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Opens the model that a command line names, or the bundled one. Alone in its file, so that a fuzz target can link a
 // model that is open already.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit pull: fetches a model by its name.
-#include "by_name.h"
+#include "frit/cli/by_name.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit quantize: models in mixtures of types, and the table of what would become of each tensor.
-#include "cli.h"
+#include "frit/cli/cli.h"
 #include "hub/disk.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit quantize --refine: rounding a file that was just written again.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

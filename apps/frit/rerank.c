@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit rerank: documents by how well they answer a query.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include "common/ranking.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit rm: removes models by name.
-#include "by_name.h"
+#include "frit/cli/by_name.h"
 
 typedef struct rm_args {
     cli_common common;

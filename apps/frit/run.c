@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit run: one prompt, one answer.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include "hub/hub.h"
 

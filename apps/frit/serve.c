@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // frit serve: models over HTTP, for OpenAI's clients.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #ifdef FRIT_HAVE_SERVER
-#include "serve.h"
+#include "frit/serve.h"
 
 #include "server/ops/notify.h"
 

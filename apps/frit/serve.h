@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// serve.h: the options of `frit serve` and of each of its models: those of the command line, then those of the
+// frit/serve.h: the options of `frit serve` and of each of its models: those of the command line, then those of the
 // model's section in the config file, then those before its first section, then defaults.
 #pragma once
-#include "cli.h"
-#include "config.h"
+#include "frit/cli/cli.h"
+#include "frit/cli/config.h"
 
 #include "server/server.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // From a config file to the options of `frit serve` and of its models.
-#include "config.h"
+#include "frit/cli/config.h"
 
 #ifdef FRIT_HAVE_SERVER
-#include "serve.h"
+#include "frit/serve.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,10 +4,10 @@
 // An engine asks the system what is free. A cache is not touched before texts fill it, so memory that other engines of
 // this process were made with still seems free. What they may take is kept count of here, and a model is loaded only if
 // all of that has room at once.
-#include "config.h"
+#include "frit/cli/config.h"
 
 #ifdef FRIT_HAVE_SERVER
-#include "serve.h"
+#include "frit/serve.h"
 
 #include <stdlib.h>
 #include <string.h>

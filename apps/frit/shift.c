@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // --context-shift and --grp-attn-n: texts longer than the context, or than the model has learned.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 const frit_option *cli_shift_rows(size_t *n_rows)
 {

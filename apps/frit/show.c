@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit show: what there is of a model by name, here and at its server.
-#include "by_name.h"
+#include "frit/cli/by_name.h"
 
 #include <jansson.h>
 #include <stdlib.h>

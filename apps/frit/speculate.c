@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // --speculate: several tokens in a step, in run, chat and serve.
-#include "cli.h"
+#include "frit/cli/cli.h"
 #include "common/speculate.h"
 
 #include <string.h>

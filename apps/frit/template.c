@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit template: the prompt that a chat template makes of messages.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit tokenize: the tokens of the text on stdin, taken to the byte.
-#include "cli.h"
+#include "frit/cli/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

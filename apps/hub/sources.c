@@ -4,7 +4,7 @@
 #include "hub/hub.h"
 #include "hub/name.h"
 
-#include "frit/config.h"
+#include "frit/cli/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

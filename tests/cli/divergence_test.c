@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The figures of two models' predictions, against numbers computed by hand.
-#include "frit/divergence.h"
-#include "frit/plot.h"
+#include "frit/eval/divergence.h"
+#include "frit/eval/plot.h"
 #include "support/support.h"
 
 #include <math.h>

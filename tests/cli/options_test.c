@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The option rows of all commands, as the parser sees them.
-#include "frit/cli.h"
+#include "frit/cli/cli.h"
 #include "support/support.h"
 
 typedef struct names {

@@ -2,7 +2,7 @@
 // How an answer looks on a terminal: Markdown as weight and colour, however its bytes come.
 #include "support/support.h"
 
-#include "frit/chat.h"
+#include "frit/chat/chat.h"
 
 // What is shown of an answer with reasoning (may be NULL) and text in chunks of `step` bytes, malloc'd.
 static char *show(const char *reasoning, const char *text, size_t step, bool fancy)

@@ -16,7 +16,7 @@ import sys
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PAGE = os.path.join(ROOT, "docs", "troubleshooting.md")
 FOLDERS = ["src", "apps"]
-WHOLE = ["apps/hub/", "apps/frit/by_name.c", "apps/frit/list.c", "apps/frit/pull.c", "apps/frit/rm.c", "apps/frit/show.c"]
+WHOLE = ["apps/hub/", "apps/frit/cli/by_name.c", "apps/frit/list.c", "apps/frit/pull.c", "apps/frit/rm.c", "apps/frit/show.c"]
 CALLS = r"\b(?:frit_fail|hub_fail|hub_system_failed|fail_code|cli_fail|cli_usage|cli_report_\w+|cli_note|cli_warn|server_refuse|refuse\w*|fail\w*|warn\w*|frit_log_say)\b"
 LEAST = 12   # characters that are not `…`
 

@@ -5,8 +5,8 @@
 //     input: which loop, its flags, then the bytes that it reads
 #include "base/utf8.h"
 #include "engine/model/model.h"
-#include "frit/chat.h"
-#include "frit/kl.h"
+#include "frit/chat/chat.h"
+#include "frit/eval/kl.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Any config file: what is taken lies within the text, and a second reading of what was taken gives the same.
-#include "frit/config.h"
+#include "frit/cli/config.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 //     input: a command, then words with a zero after each. Words that begin with a low byte have the name of an option
 //     in front, so that the fuzzer need not find the names: 1 "--name", 2 "--name=", 3 "-letter", 4 "-letters",
 //     5 an alias, 6 the variable of the option, which is set; the byte after it says which option.
-#include "frit/bench.h"
-#include "frit/cli.h"
+#include "frit/bench/bench.h"
+#include "frit/cli/cli.h"
 
 #include <math.h>
 #include <stdlib.h>

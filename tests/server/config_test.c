@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // frit serve --config: what the lines of a file mean, what goes before what, and how mistakes are told.
-#include "frit/config.h"
+#include "frit/cli/config.h"
 #include "support/events_posix.h"
 #include "support/tiny_model.h"
 

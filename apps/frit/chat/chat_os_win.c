@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Folders and editors, on Windows.
+#include "frit/chat/chat.h"
+
+#include <direct.h>
+#include <stdlib.h>
+
+void chat_os_make_folder(const char *path)
+{
+    _mkdir(path);
+}
+
+int chat_os_run_editor(const char *editor, const char *path)
+{
+    char command[1024];
+    snprintf(command, sizeof command, "%s \"%s\"", editor, path);
+    return system(command);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Room in the context. The conversation keeps all messages; what the model sees of it is the system message and the
+// newest turns. A turn is a message of the user with all that follows it up to the next one.
+#include "frit/chat/chat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Messages before the first turn, which never leave.
+static size_t n_fixed(const chat *c)
+{
+    const char *role = chat_talk_role(c, 0);
+    return strcmp(role, "system") == 0 || strcmp(role, "developer") == 0;
+}
+
+json_t *chat_room_messages(const chat *c)
+{
+    if (c->n_left_out == 0) return json_incref(c->messages);
+    json_t *seen = json_array();
+    for (size_t i = 0; seen && i < json_array_size(c->messages); i++)
+        if (i < n_fixed(c) || i >= n_fixed(c) + c->n_left_out) json_array_append(seen, json_array_get(c->messages, i));
+    return seen;
+}
+
+// The last turn stays. False if there is no other.
+static bool leave_out_one(chat *c)
+{
+    const size_t first = n_fixed(c) + c->n_left_out;
+    for (size_t i = first + 1; i < json_array_size(c->messages); i++) {
+        if (strcmp(chat_talk_role(c, i), "user") != 0) continue;
+        c->n_left_out = i - n_fixed(c);
+        c->n_turns_left++;
+        return true;
+    }
+    return false;
+}
+
+frit_status chat_room_make(chat *c, size_t n_more, frit_turn **turn, frit_token **tokens, size_t *n)
+{
+    frit_engine_info info;
+    frit_engine_get_info(c->engine, &info);
+    const size_t n_ctx = (size_t)info.n_ctx, n_left_out = c->n_left_out;
+    for (size_t room = n_ctx;; room = n_ctx / 2) {
+        *tokens = NULL;
+        if (!(*turn = chat_talk_turn(c))) return FRIT_E_INVALID;
+        *tokens = cli_turn_tokens(*turn, n);
+        if (!*tokens) return FRIT_E_INVALID;
+        const bool fits = *n + n_more < room;
+        if (fits || c->keeps_all || !leave_out_one(c)) break;
+        frit_turn_free(*turn);
+        free(*tokens);
+    }
+    if (*n + n_more < n_ctx) return FRIT_OK;
+    c->n_left_out = n_left_out;   // nothing is gained by it
+    c->n_turns_left = 0;
+    return FRIT_E_LIMIT;
+}
+
+void chat_room_say(chat *c)
+{
+    if (c->n_turns_left > 0)
+        cli_note(c->common,
+                 "the context was full: the model no longer sees the oldest %zu messages "
+                 "(--no-context-shift ends answers instead)",
+                 c->n_left_out);
+    c->n_turns_left = 0;
+}
