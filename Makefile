@@ -76,7 +76,7 @@ test-clients:
 	@tools/setup test
 	@$(CONFIGURE) release -DFRIT_TESTS=ON
 	@$(BUILD) release --target frit test_server_tools
-	@tests/server/clients.sh build/release/frit
+	@tests/server/clients/clients.sh build/release/frit
 
 ## make test-pull  kills downloads at 200 random bytes, and compares the cache with huggingface-hub's (from PyPI)
 test-pull: all

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The unmodified openai package against a running `frit serve` with the bundled model, and with one that calls tools.
 
-    tests/server/clients.sh build/release/frit
+    tests/server/clients/clients.sh build/release/frit
 """
 import asyncio
 import json

@@ -3,7 +3,7 @@
 # Runs other people's unmodified clients, from PyPI and npm, against frit serve: a virtual environment for each row under
 # build/clients, in which only what the row names is installed.
 #
-#     tests/server/clients.sh build/release/frit [ROW...]
+#     tests/server/clients/clients.sh build/release/frit [ROW...]
 set -eu
 frit=$(realpath "$1")
 shift

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Packages from npm against a running `frit serve`: starts servers for clients_*.mjs (tests/server/clients.sh)."""
+"""Packages from npm against a running `frit serve`: starts servers for clients_*.mjs (tests/server/clients/clients.sh)."""
 import glob
 import os
 import shutil

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The unmodified litellm package against a running `frit serve`, by its providers for OpenAI, Anthropic and Ollama
-(tests/server/clients.sh)."""
+(tests/server/clients/clients.sh)."""
 import os
 import unittest
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/distribution.h: whether texts with drafts are distributed as the model's logits say.
+// engine/spec/distribution.h: whether texts with drafts are distributed as the model's logits say.
 #pragma once
 #include "support/support.h"
 #include "support/tiny_model.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The unmodified instructor package against a running `frit serve` (tests/server/clients.sh)."""
+"""The unmodified instructor package against a running `frit serve` (tests/server/clients/clients.sh)."""
 import unittest
 from typing import Literal
 

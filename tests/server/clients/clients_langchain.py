@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The unmodified LangChain packages for OpenAI, Anthropic and Ollama against a running `frit serve`
-(tests/server/clients.sh)."""
+(tests/server/clients/clients.sh)."""
 import os
 import unittest
 from typing import Literal

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The unmodified lm-evaluation-harness against a running `frit serve`: its numbers are those that follow from the logits
-of `frit logits` (tests/server/clients.sh)."""
+of `frit logits` (tests/server/clients/clients.sh)."""
 import glob
 import json
 import os

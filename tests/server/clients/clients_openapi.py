@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """/openapi.json of a running `frit serve`: valid, and requests that are made of it are answered as it says
-(tests/server/clients.sh)."""
+(tests/server/clients/clients.sh)."""
 import json
 import os
 import subprocess

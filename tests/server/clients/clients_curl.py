@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Every command of docs/api.md, run by bash and curl, gives the answer that stands below it (tests/server/clients.sh).
+"""Every command of docs/api.md, run by bash and curl, gives the answer that stands below it (tests/server/clients/clients.sh).
 
-    python3 tests/server/clients_curl.py build/release/frit --write     writes the answers into docs/api.md
+    python3 tests/server/clients/clients_curl.py build/release/frit --write     writes the answers into docs/api.md
 
 Port 8080 is the bundled model's in the document, 8081 that of tests/support/tool_model.h. What differs from run to run
 (ids, times) is compared by its kind. A text that ends with "..." may go on, and so may a list whose last item it is.

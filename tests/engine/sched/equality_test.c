@@ -178,7 +178,7 @@ static void speculated(texts *out, const texts *expected, bool is_wrong, frit_sp
 
 // ------------------------------------------------------------------------------- comparing
 
-// Recurrent states are found where a text continues one that ended (tests/engine/prefix_test.c); sessions wait for a
+// Recurrent states are found where a text continues one that ended (tests/engine/kv/prefix_test.c); sessions wait for a
 // place for theirs, and lose none.
 static void check_batches(const texts *expected, bool has_states)
 {
