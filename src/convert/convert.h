@@ -109,7 +109,7 @@ frit_status frit_convert_write(const frit_tensor *tensor, frit_pool *pool, frit_
 frit_status frit_convert_rows(const frit_tensor *from, const frit_tensor *to, const frit_row_order *order,
                               frit_pool *pool, frit_file_writer *writer, frit_convert_report_fn report, void *ctx);
 
-// What was chosen for a model's tensors (allocate/), instead of a mix.
+// What was chosen for a model's tensors (quantize/type_choice.h), instead of a mix.
 typedef struct frit_convert_choice {
     const frit_map *types;               // name -> frit_dtype, for all that are quantized
     const frit_importance *importance;   // NULL: none

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
-// quantize/type_choice.h: which matrix gets how many bits: types for all matrices of a model so that a file has the size
-// that was asked for and its predictions differ as little as they can.
+// quantize/type_choice.h: which matrix gets how many bits: types for all matrices of a model so that a file has the
+// size that was asked for and its predictions differ as little as they can.
 //
 //     type_tensors.c    the matrices, and the types that each may get
 //     text_windows.c    the calibration text in windows; sample_windows.c: windows of sample_text.txt and of what the
 //                  model writes itself, where no text is given
-//     type_prices.c     one measurement for each matrix: the KL divergence of the model's predictions with this matrix alone
+//     type_prices.c     one measurement for each matrix: the KL divergence of the model's predictions with this matrix
+// alone
 //                  in a probe type of about three bits
 //     type_errors.c     the error of the matrix's output in each type, over that in the probe type
-//     type_choice_search.c     predicted KL = measured KL x ratio of errors; contributions add up; the best choice for the bytes
+//     type_choice_search.c     predicted KL = measured KL x ratio of errors; contributions add up; the best choice for
+// the bytes
 //
 // The importance of columns is measured over the same text (engine/observe.h), and files are written by convert/.
 #pragma once
@@ -92,8 +94,8 @@ typedef struct frit_priced_text {
 frit_priced_text frit_allocation_priced(double operations, size_t n_windows, size_t n_ctx, size_t n_vocab);
 frit_status frit_allocation_measure_errors(frit_allocation *a);
 
-// type_state.c: what was measured, in a file, so that a run that was stopped goes on, and other sizes need no measuring. It
-// is an importance file with the text, prices and errors as metadata.
+// type_state.c: what was measured, in a file, so that a run that was stopped goes on, and other sizes need no
+// measuring. It is an importance file with the text, prices and errors as metadata.
 frit_status frit_allocation_load(frit_allocation *a);   // nothing where there is no file, or it is of something else
 frit_status frit_allocation_save(frit_allocation *a);
 frit_status frit_allocation_save_sometimes(frit_allocation *a);   // once a minute

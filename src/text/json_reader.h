@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// text/json_reader.h: reads JSON piece by piece, for the long lists of vocabulary files: nothing is built for what is read.
-// Short parts are taken as a span and handed to Jansson.
+// text/json_reader.h: reads JSON piece by piece, for the long lists of vocabulary files: nothing is built for what is
+// read. Short parts are taken as a span and handed to Jansson.
 //
 //     for (bool more = frit_pull_open(pull, '{'); more; more = frit_pull_more(pull, '}')) {
 //         frit_str key;

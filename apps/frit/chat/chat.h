@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// frit/chat/chat.h: the parts of frit chat. A conversation is JSON (as `frit template --messages` reads it); everything that is
-// typed is a message, or a command when it begins with a slash.
+// frit/chat/chat.h: the parts of frit chat. A conversation is JSON (as `frit template --messages` reads it); everything
+// that is typed is a message, or a command when it begins with a slash.
 //
 //     chat.c            options, the loop: read, command or answer
 //     chat_talk.c       messages, what the session holds of them, answers

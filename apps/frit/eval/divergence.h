@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// frit/eval/divergence.h: how far a model's predictions are from those of a base model on the same text: figures over the
-// positions, those of llama.cpp's llama-perplexity.
+// frit/eval/divergence.h: how far a model's predictions are from those of a base model on the same text: figures over
+// the positions, those of llama.cpp's llama-perplexity.
 //
 //     for each position: divergence_add(&d, base_log_probs, logits, n_vocab, next);
 //     divergence_figures f = divergence_finish(&d);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// frit/eval/text_windows.h: a text in windows of n_ctx tokens, each run in an empty session. A window begins with BOS if the model
-// has one: it takes the place of the first token, as in llama.cpp's tools.
+// frit/eval/text_windows.h: a text in windows of n_ctx tokens, each run in an empty session. A window begins with BOS
+// if the model has one: it takes the place of the first token, as in llama.cpp's tools.
 #pragma once
 #include "frit/cli/cli.h"
 

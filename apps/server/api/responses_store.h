@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/api/responses_store.h: responses that clients may ask for again or continue, in memory or in a folder. Any thread.
+// server/api/responses_store.h: responses that clients may ask for again or continue, in memory or in a folder. Any
+// thread.
 //
 // Once there are more than so many, or once they have more than so many bytes together, the oldest go first of the key
 // that has most of them, so that no key takes the place of another; and in a folder those that are so old. A response

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/http/body_readers.h: a few threads for work that would keep the threads of connections too long: reading a body, writing a
-// prompt, finding its tokens.
+// server/http/body_readers.h: a few threads for work that would keep the threads of connections too long: reading a
+// body, writing a prompt, finding its tokens.
 #pragma once
 #include "server/api/problem.h"
 

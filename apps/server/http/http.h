@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // server/http/http.h: libmicrohttpd in front of the routes.
 //
-// accept.h accepts connections and hands those with a good first request to libmicrohttpd. Its threads read requests and
-// write answers; none of them ever waits: bodies are parsed and become prompts on the threads of a pool (body_readers.h), and
-// the worker answers prompts. While a request has nothing to send its connection is suspended, and the pool, or the
-// worker's wake, resumes it:
+// accept.h accepts connections and hands those with a good first request to libmicrohttpd. Its threads read requests
+// and write answers; none of them ever waits: bodies are parsed and become prompts on the threads of a pool
+// (body_readers.h), and the worker answers prompts. While a request has nothing to send its connection is suspended,
+// and the pool, or the worker's wake, resumes it:
 //
 //     head --> guard, route --> body --(suspended: parse, tokenize)--> submit --(suspended)--> status is known
 //                                                        --> reply, or stream: outbox --> bytes | (suspended)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/http/send_queue.h: bytes on their way from the engine thread to a connection: a ring that says when it is full.
+// server/http/send_queue.h: bytes on their way from the engine thread to a connection: a ring that says when it is
+// full.
 //
 // An event is never split or refused: the writer asks server_outbox_is_full before it makes one, and an event that
 // begins below the limit may go over it. So memory stays below the limit and one event.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/http/tls.h: the certificate and the private key of a server that speaks TLS, for libmicrohttpd, which uses GnuTLS.
+// server/http/tls.h: the certificate and the private key of a server that speaks TLS, for libmicrohttpd, which uses
+// GnuTLS.
 //
 // Both are PEM files; the certificate's may have the chain after it. Read again, they hold for new connections. A
 // process has one of them, as libmicrohttpd's callback knows of no other.

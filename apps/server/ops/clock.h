@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/ops/clock.h: the time that only goes forward, and waiting by it: a wall clock that is set does not change how long
-// a thread waits.
+// server/ops/clock.h: the time that only goes forward, and waiting by it: a wall clock that is set does not change how
+// long a thread waits.
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>

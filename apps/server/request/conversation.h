@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/request/conversation.h: builds a conversation in OpenAI's form, which frit_turn_new reads, from that of another
-// protocol.
+// server/request/conversation.h: builds a conversation in OpenAI's form, which frit_turn_new reads, from that of
+// another protocol.
 #pragma once
 #include "server/api/problem.h"
 

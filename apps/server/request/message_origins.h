@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/request/message_origins.h: where the messages of a conversation come from, so that errors name the fields of the request.
+// server/request/message_origins.h: where the messages of a conversation come from, so that errors name the fields of
+// the request.
 //
 // frit_turn_new reads conversations in OpenAI's form. What is wrong in one that was made of another protocol's request
 // is in a place of that form, "messages[1].tool_calls[0].function.arguments"; the caller has sent "input[1].arguments".

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/request/prediction.h: the field `prediction` of requests: what the answer will probably be, from which tokens are
-// guessed. The answer is the one without it.
+// server/request/prediction.h: the field `prediction` of requests: what the answer will probably be, from which tokens
+// are guessed. The answer is the one without it.
 //
 //     {"type": "content", "content": "..."}                 content: a string, or parts of type text
 #pragma once

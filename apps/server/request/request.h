@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/request/request.h: the kinds of requests: what their bodies may hold, and what becomes of it before the engine.
+// server/request/request.h: the kinds of requests: what their bodies may hold, and what becomes of it before the
+// engine.
 //
 // A table in request.c says which fields a kind has. Nothing here knows of HTTP, threads or the engine.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/sched/finisher.h: a thread that ends jobs whose end takes long, such as one that is written to a disk, while the
-// engine runs others.
+// server/sched/finisher.h: a thread that ends jobs whose end takes long, such as one that is written to a disk, while
+// the engine runs others.
 #pragma once
 #include "server/sched/worker.h"
 

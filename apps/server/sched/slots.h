@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/sched/slots.h: the engine's sessions. What a job has run stays in the engine's prefix cache, so the next turn of a
-// conversation only runs what is new, in whichever session.
+// server/sched/slots.h: the engine's sessions. What a job has run stays in the engine's prefix cache, so the next turn
+// of a conversation only runs what is new, in whichever session.
 //
 // Where sessions can be saved they keep their text after the job. A text that came from a file is found in its session
 // alone, for the prefix cache has only what this process has run.

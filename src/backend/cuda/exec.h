@@ -315,7 +315,8 @@ frit_status frit_cuda_many_measure(frit_exec *exec);
 void frit_cuda_matmuls_free(frit_exec *exec);
 // Whether the launch can compute this norm of its results beside them.
 bool frit_cuda_many_takes_norm(const frit_cuda_launch *launch, const frit_node *norm);
-// f16_input.c: whether products of many rows alone read a node's rows. Then the lowering of the node sets exec->is_halves.
+// f16_input.c: whether products of many rows alone read a node's rows. Then the lowering of the node sets
+// exec->is_halves.
 bool frit_cuda_feeds_many(const frit_exec *exec, const frit_node *node);
 frit_cuda_halves frit_cuda_halves_of(const frit_exec *exec, const frit_node *node);
 const frit_cuda_kernel *frit_cuda_norm_for(const frit_cuda_many_norm *norm, int64_t n_rows);
@@ -365,8 +366,8 @@ frit_status frit_cuda_lower_experts_to(frit_exec *exec, const frit_node *node, c
 // that streams get a place in its slot.
 frit_status frit_cuda_tensor_take(frit_exec *exec, const frit_tensor *tensor, bool is_tiled, frit_cuda_address *out);
 frit_status frit_cuda_tiles_take(frit_exec *exec, const frit_cuda_pair *pair, frit_cuda_address *out);
-// weight_stream.c: a place in the slot of an executable for a tensor; the slot, once all have one; filling it for a step, with
-// which the launches wait; and telling that these have read it.
+// weight_stream.c: a place in the slot of an executable for a tensor; the slot, once all have one; filling it for a
+// step, with which the launches wait; and telling that these have read it.
 frit_status frit_cuda_stream_add(frit_exec *exec, const frit_cuda_tensor *tensor, frit_cuda_address *out);
 frit_status frit_cuda_stream_open(frit_exec *exec);
 frit_status frit_cuda_stream_begin(frit_exec *exec, uint64_t *address);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// base/file/file_sink.h: what a system does for base/file/file_writer.c: writing a file that has another name until it is whole.
+// base/file/file_sink.h: what a system does for base/file/file_writer.c: writing a file that has another name until it
+// is whole.
 #pragma once
 #include "base/file/file.h"
 

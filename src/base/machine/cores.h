@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// base/machine/cores.h: the cores of a Linux machine. Threads of one core share its arithmetic units; hybrid processors have
-// slow and fast cores.
+// base/machine/cores.h: the cores of a Linux machine. Threads of one core share its arithmetic units; hybrid processors
+// have slow and fast cores.
 //
 // `root` is prepended to every path that is read: "" on a real machine, a folder in tests.
 #pragma once

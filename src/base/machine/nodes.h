@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// base/machine/nodes.h: the memory (NUMA) nodes of a machine. A CPU reads its own node's memory faster than another's. A page
-// is placed on the node of the thread that touches it first. So threads stay on a node and pack the weights that they
-// will read; memory that all threads read is interleaved over the nodes.
+// base/machine/nodes.h: the memory (NUMA) nodes of a machine. A CPU reads its own node's memory faster than another's.
+// A page is placed on the node of the thread that touches it first. So threads stay on a node and pack the weights that
+// they will read; memory that all threads read is interleaved over the nodes.
 //
 //     part         0  1  2  3 | 4  5  6  7         of a pool, in proportion to the CPUs of each node
 //     node         0          | 1

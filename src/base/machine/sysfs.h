@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// base/machine/sysfs.h: reads Linux's files about CPUs. `root` is prepended to every path that is read: "" on a real machine,
-// a folder in tests.
+// base/machine/sysfs.h: reads Linux's files about CPUs. `root` is prepended to every path that is read: "" on a real
+// machine, a folder in tests.
 #pragma once
 #include <stdbool.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// base/thread/thread.h: a pool of threads that work on one job together. Threads are created here and in background.h only.
+// base/thread/thread.h: a pool of threads that work on one job together. Threads are created here and in background.h
+// only.
 //
 // frit_pool_run calls fn(ctx, part, parts) once for every part, part 0 on the calling thread, and returns when all
 // calls have returned.

@@ -10,7 +10,8 @@
 // Where layers keep a state (graph/batch.h), a map with pages also holds a slot: memory for the states of one session
 // in all layers. A state is the sum of all that was read: it cannot be shortened, and a window cannot be moved back. So
 // snapshots are kept of a few places, at the beginnings of pages: the states there, in further slots, and the pages of
-// the windows. A session that forgets some of its tokens goes on from the last snapshot before them (engine/session/session.c).
+// the windows. A session that forgets some of its tokens goes on from the last snapshot before them
+// (engine/session/session.c).
 //
 // A page that no table has any more is free, or idle: the prefix cache (kv_prefix.c) still knows which tokens it holds,
 // and gives it to a session whose text begins with them. Idle pages are taken, the longest unused first, where no page

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// engine/model/model.h: an opened checkpoint with its vocabulary, bound weights and hyperparameters; immutable, counted.
+// engine/model/model.h: an opened checkpoint with its vocabulary, bound weights and hyperparameters; immutable,
+// counted.
 #pragma once
 #include "arch/arch.h"
 #include "backend/backend.h"

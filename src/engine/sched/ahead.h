@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// engine/sched/ahead.h: a session that generates alone runs ahead. When frit_session_next returns, the step of the token that
-// it gave is in flight, and while the next call waits for it so is the one after it, whose token is a pick of the step
-// before. So a device with a queue does not wait for what the caller does with tokens.
+// engine/sched/ahead.h: a session that generates alone runs ahead. When frit_session_next returns, the step of the
+// token that it gave is in flight, and while the next call waits for it so is the one after it, whose token is a pick
+// of the step before. So a device with a queue does not wait for what the caller does with tokens.
 //
 // Callers do not see it. Whatever else is done with the engine takes the last step back first: its token is queued
 // again as if it had not run. The price is a step at the end of each answer, which was not needed.

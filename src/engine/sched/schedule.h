@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// engine/sched/schedule.h: which rows of which sessions run in the next step, and the input that the step gives to plans.
+// engine/sched/schedule.h: which rows of which sessions run in the next step, and the input that the step gives to
+// plans.
 #pragma once
 #include "engine/session/session.h"
 
@@ -50,8 +51,8 @@ frit_status frit_step_reserve_picks(frit_engine *engine);
 
 // Chooses the rows of the next step, into engine->step. Allocates nothing; n_rows is 0 if nothing is queued.
 void frit_schedule(frit_engine *engine);
-// How prompts share steps (prompt_share.c). Which sessions wait with prompts now; then each of these once, in the order in
-// which they take rows, NULL after the last; and the rows that one of the step's sessions has taken.
+// How prompts share steps (prompt_share.c). Which sessions wait with prompts now; then each of these once, in the order
+// in which they take rows, NULL after the last; and the rows that one of the step's sessions has taken.
 void frit_share_update(frit_engine *engine, bool (*is_prompt)(const frit_session *session));
 frit_session *frit_share_next(frit_engine *engine);
 void frit_share_count(frit_session *session);

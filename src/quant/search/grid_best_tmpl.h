@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// quant/search/grid_best_tmpl.h: frit_grid_best for LANES neighbours at a time (lanes.h). Each is added up element by element,
-// as the formats' reference encoder does.
+// quant/search/grid_best_tmpl.h: frit_grid_best for LANES neighbours at a time (lanes.h). Each is added up element by
+// element, as the formats' reference encoder does.
 #include "quant/search/grid_search.h"
 #include "quant/lanes.h"
 

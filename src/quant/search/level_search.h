@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// quant/search/level_search.h: rounding to the sixteen uneven levels of IQ4_NL and IQ4_XS, and the search for their scale.
+// quant/search/level_search.h: rounding to the sixteen uneven levels of IQ4_NL and IQ4_XS, and the search for their
+// scale.
 //
 // Trials of a scale do not depend on each other, nor numbers when they are rounded: they are lanes of vectors. Sums
 // keep the order of their numbers, so the bits do not depend on how many lanes there are.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// text/chat/chat.h: messages to prompt text. frit_chat is opened once per model from its template's source; rendering is
-// pure. Templates are programs in the Jinja language (template/template.h), run as Hugging Face transformers runs them.
+// text/chat/chat.h: messages to prompt text. frit_chat is opened once per model from its template's source; rendering
+// is pure. Templates are programs in the Jinja language (template/template.h), run as Hugging Face transformers runs
+// them.
 //
 // Templates write the BOS themselves where the model wants one. So tokenize the result with FRIT_TEXT_PARSE_SPECIAL
 // and the untrusted ranges, and nothing before or after it.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// text/tokenizer/charsmap.h: SentencePiece's precompiled normalization map: a double-array trie from bytes to replacements.
+// text/tokenizer/charsmap.h: SentencePiece's precompiled normalization map: a double-array trie from bytes to
+// replacements.
 //
 //     u32 size of the trie in bytes | trie: u32 units | replacements, each ended by a zero
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// text/tokenizer/merge.h: joins neighbouring symbols, the cheapest pair first, until no pair may be joined. BPE by ranks and
-// SentencePiece by scores differ only in what a pair costs.
+// text/tokenizer/merge.h: joins neighbouring symbols, the cheapest pair first, until no pair may be joined. BPE by
+// ranks and SentencePiece by scores differ only in what a pair costs.
 //
 //     symbols   t ~ h ~ e ~ _ ~ c        a chain through an array; a joined symbol has len 0
 //     lanes     th th th th, he he        pairs that may be joined: of one cost, from left to right

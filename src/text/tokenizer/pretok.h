@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// text/tokenizer/pretok.h: the pre-tokenizers that GGUF files name. A row holds names, and regexes that are applied one after the
-// other: each splits every word into its matches and the text between them. The regexes are those that the models
-// publish.
+// text/tokenizer/pretok.h: the pre-tokenizers that GGUF files name. A row holds names, and regexes that are applied one
+// after the other: each splits every word into its matches and the text between them. The regexes are those that the
+// models publish.
 #pragma once
 #include "text/tokenizer/pipeline.h"
 

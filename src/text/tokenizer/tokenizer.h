@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// text/tokenizer/tokenizer.h: text to tokens and back. A kind of tokenizer is a row in tokenizer.c and a file of its own.
+// text/tokenizer/tokenizer.h: text to tokens and back. A kind of tokenizer is a row in tokenizer.c and a file of its
+// own.
 //
 // Encoding first cuts out special tokens (special.h), then runs each fragment between them through the steps of the
 // vocabulary's pipeline (pipeline.h) and hands the words to the kind's encode function. User-defined tokens are

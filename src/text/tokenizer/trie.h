@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// text/tokenizer/trie.h: pieces as a trie of bytes, for every model that asks which pieces begin at a place of the text.
+// text/tokenizer/trie.h: pieces as a trie of bytes, for every model that asks which pieces begin at a place of the
+// text.
 //
 // Children of a node lie side by side, in order, and are searched by halves; the root's have a table of their own.
 #pragma once

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// text/vocab/vocab.h: the tokens of a model: pieces, scores, kinds, the ids with a meaning of their own, and how text is cut.
+// text/vocab/vocab.h: the tokens of a model: pieces, scores, kinds, the ids with a meaning of their own, and how text
+// is cut.
 //
 // Read from a checkpoint's tokenizer.ggml.* metadata (vocab_gguf.c) or from the files that models are published with
 // (vocab_file.h), and checked: lengths agree, ids are inside, merges name tokens. Pieces are stored as the file has

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sessions that run ahead of what the caller knows (engine/sched/ahead.h), on the test device, whose numbers are those of the
-// plain-C reference: whatever is done with them, they are what they are on the CPU, which runs nothing ahead.
+// Sessions that run ahead of what the caller knows (engine/sched/ahead.h), on the test device, whose numbers are those
+// of the plain-C reference: whatever is done with them, they are what they are on the CPU, which runs nothing ahead.
 #include "support/support.h"
 
 #include "engine/engine.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/ops/best.h: the n best of many scores, one after the other, in memory for n: a heap with the worst on top.
+// backend/cpu/ops/best.h: the n best of many scores, one after the other, in memory for n: a heap with the worst on
+// top.
 //
 //     frit_best best = {.scores = ..., .ids = ..., .most = n};
 //     for (...) frit_best_offer(&best, score, id);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/adapt.h: adapters on a GPU: their matrices in its memory, and a table by slot and matrix that kernels
-// read (kernels/adapt.cu), so that plans stay when adapters come and go.
+// backend/cuda/ops/adapt.h: adapters on a GPU: their matrices in its memory, and a table by slot and matrix that
+// kernels read (kernels/adapt.cu), so that plans stay when adapters come and go.
 #pragma once
 #include "backend/cuda/exec.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/autotune.h: which kernel multiplies a shape fastest, measured on the GPU at hand the first time and then
-// remembered, beside the compiled kernels. An estimate (gemm_small.c, cuBLASLt's own) says what is tried, and what is
-// used where nothing is measured: without a folder and a compiler, or if results are not to depend on what was fastest.
+// backend/cuda/ops/autotune.h: which kernel multiplies a shape fastest, measured on the GPU at hand the first time and
+// then remembered, beside the compiled kernels. An estimate (gemm_small.c, cuBLASLt's own) says what is tried, and what
+// is used where nothing is measured: without a folder and a compiler, or if results are not to depend on what was
+// fastest.
 //
 //     if (frit_cuda_choices_some(d, &some, weights)) ...     // known: some says how, or that cuBLASLt is faster
 //     FRIT_TRY(frit_cuda_choices_measure(d, &n));            // what was asked for and not known; n of them are now

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/gemm_small.h: products of 9 to 128 rows in f16, of weights as they are in tiles (kernels/gemm_small.cu).
-// For decode steps of many sequences; products of fewer rows are product.h's, of more than 128 matmul.h's.
+// backend/cuda/ops/gemm_small.h: products of 9 to 128 rows in f16, of weights as they are in tiles
+// (kernels/gemm_small.cu). For decode steps of many sequences; products of fewer rows are product.h's, of more than 128
+// matmul.h's.
 //
 //     frit_cuda_some some = {.rows = 64, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 256}}};
 //     FRIT_TRY(frit_cuda_some_kernel(&some, &gpu, &kernel));      // kernel.h makes and launches it (frit_some_args)
@@ -9,8 +10,8 @@
 
 enum { FRIT_CUDA_SOME_ROWS = 128 };
 
-// Shared memory of a block of threads, as kernels/include/gemm_small.cuh lays it out: rows and row tiles of 256 columns, so many
-// times.
+// Shared memory of a block of threads, as kernels/include/gemm_small.cuh lays it out: rows and row tiles of 256
+// columns, so many times.
 int frit_cuda_some_shared(int n_rows, int n_tiles, int tile_bytes, int stages);
 
 typedef struct frit_cuda_some {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/matmul.h: products of many rows: weights become f16 or bf16 for the time of a product, which cuBLASLt
-// computes. For prompts; products of up to 16 rows are product.h's.
+// backend/cuda/ops/matmul.h: products of many rows: weights become f16 or bf16 for the time of a product, which
+// cuBLASLt computes. For prompts; products of up to 16 rows are product.h's.
 //
 //     frit_cuda_matmul matmul = {.k = 4096, .in = FRIT_CUDA_F16, .out = FRIT_CUDA_F32, .adds = true,
 //                                .segments = {{FRIT_DTYPE_Q4_K, 256}}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/precise.h: graphs whose activations must keep more bits than products of few or many rows give them, and
-// the product in f32 that they have (kernels/precise_rows.cu). It needs no tensor cores, so it is the product of all
-// graphs where these have none of the shapes that the others use (driver.h).
+// backend/cuda/ops/precise.h: graphs whose activations must keep more bits than products of few or many rows give them,
+// and the product in f32 that they have (kernels/precise_rows.cu). It needs no tensor cores, so it is the product of
+// all graphs where these have none of the shapes that the others use (driver.h).
 #pragma once
 #include "backend/cuda/runtime/kernel.h"
 #include "backend/cuda/weights/repack.h"

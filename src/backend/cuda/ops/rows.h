@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/rows.h: the parts of a step of many rows that are no products: prompts, and what the kernels of decode
-// steps have no epilogue for. grid[0] is the number of rows (of attention, of tiles of rows), set before a launch.
+// backend/cuda/ops/rows.h: the parts of a step of many rows that are no products: prompts, and what the kernels of
+// decode steps have no epilogue for. grid[0] is the number of rows (of attention, of tiles of rows), set before a
+// launch.
 //
 //     frit_cuda_norm norm = {.width = 4096, .has_weight = true, .out = FRIT_CUDA_F16};
 //     FRIT_TRY(frit_cuda_norm_kernel(&norm, &kernel));                // kernel.h makes it

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/runtime/cublaslt.h: cuBLASLt, NVIDIA's matrix products, opened at run time: for prompts, where it is installed.
+// backend/cuda/runtime/cublaslt.h: cuBLASLt, NVIDIA's matrix products, opened at run time: for prompts, where it is
+// installed.
 //
 //     frit_cublaslt blas;
 //     FRIT_TRY(frit_cublaslt_open(&blas, NULL));                  // NULL: where the system's loader looks; or a folder

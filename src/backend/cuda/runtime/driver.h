@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/runtime/driver.h: CUDA's driver, opened at run time. The declarations here replace the toolkit's headers, so
-// that every build can use a GPU and none needs one.
+// backend/cuda/runtime/driver.h: CUDA's driver, opened at run time. The declarations here replace the toolkit's
+// headers, so that every build can use a GPU and none needs one.
 //
 //     frit_cuda_driver driver;
 //     FRIT_TRY(frit_cuda_driver_open(&driver));                       // FRIT_E_NOT_FOUND: no driver, or no GPU

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/runtime/sources.h: the files of kernels/, which the build turns into strings (cmake/FritKernelSources.cmake).
+// backend/cuda/runtime/sources.h: the files of kernels/, which the build turns into strings
+// (cmake/FritKernelSources.cmake).
 #pragma once
 #include <stddef.h>
 

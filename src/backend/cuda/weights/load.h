@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/weights/load.h: weights to the GPU. Blocks travel as they are, in pieces through pinned memory, and become
-// tiles there (kernels/repack.cu); host memory stays as large as two pieces. A piece is copied while tiles of the one
-// before are made.
+// backend/cuda/weights/load.h: weights to the GPU. Blocks travel as they are, in pieces through pinned memory, and
+// become tiles there (kernels/repack.cu); host memory stays as large as two pieces. A piece is copied while tiles of
+// the one before are made.
 //
 //     FRIT_TRY(frit_cuda_loader_open(&loader, &gpu, &compiler, pool));
 //     FRIT_TRY(frit_cuda_load_tiles(&loader, FRIT_DTYPE_Q4_K, &source, address));   // returns before it is done

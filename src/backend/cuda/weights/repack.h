@@ -8,8 +8,8 @@
 //     g * 32 + s * 16 + t * 4 + i        group g 0..7, step s 0..1, i 0..3
 //
 // of rows r and r + 8 from lane r * 4 + t of a warp. So a lane's codes of one row and step are four, and lie in one
-// word, i in byte i. A tile has planes of codes, then scales; kernels/include/tiles.def says which. h is 0 for row r, 1 for
-// row r + 8:
+// word, i in byte i. A tile has planes of codes, then scales; kernels/include/tiles.def says which. h is 0 for row r, 1
+// for row r + 8:
 //
 //     32 bits   16 bytes at (((g * 2 + s) * 2 + h) * 32 + lane) * 16, word i
 //     16 bits   16 bytes at ((g * 2 + s) * 32 + lane) * 16, words i / 2 * 2 + h

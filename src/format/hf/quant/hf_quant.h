@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// format/hf/quant/hf_quant.h: folders whose weights are quantized. quantization_config.quant_method names a row of the table in
-// hf_quant.c; a weight is a tensor of codes with companion tensors:
+// format/hf/quant/hf_quant.h: folders whose weights are quantized. quantization_config.quant_method names a row of the
+// table in hf_quant.c; a weight is a tensor of codes with companion tensors:
 //
 //     fp8, compressed-tensors      q_proj.weight (F8_E4M3, I8), q_proj.weight_scale_inv       hf_quant_scaled.c
 //     gptq, awq, compressed-..     q_proj.qweight (words), .qzeros, .scales, .g_idx           hf_quant_packed.c

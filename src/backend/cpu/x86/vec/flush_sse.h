@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/vec/flush_sse.h: numbers below 2^-126 as zeros, within a kernel. A state that fades away passes through
-// them, and this processor takes 150 cycles for each.
+// backend/cpu/x86/vec/flush_sse.h: numbers below 2^-126 as zeros, within a kernel. A state that fades away passes
+// through them, and this processor takes 150 cycles for each.
 //
 //     const uint64_t before = flush_begin();
 //     ...

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/vec/vec_avx512vnni.h: the operations of packed_tmpl.h on words of sixteen rows, but for the products of
-// bytes.
+// backend/cpu/x86/vec/vec_avx512vnni.h: the operations of packed_tmpl.h on words of sixteen rows, but for the products
+// of bytes.
 #pragma once
 #include "backend/cpu/kernels.h"
 

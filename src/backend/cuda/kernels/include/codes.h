@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/kernels/include/codes.h: what tiles take from the blocks of files, and in which order: read by the C compiler
-// (repack.c) and by NVRTC (repack.cu). tiles.def has a row for each type.
+// backend/cuda/kernels/include/codes.h: what tiles take from the blocks of files, and in which order: read by the C
+// compiler (repack.c) and by NVRTC (repack.cu). tiles.def has a row for each type.
 //
 // `b` are the blocks of one row, up to 256 numbers; k is one of these numbers, i a byte. NUMBER OF COLUMNS: n are
 // there; codes and scales after them are zero.
