@@ -54,6 +54,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/lora/adapter.", BELOW_ENGINE "engine/model/ engine/lora/"},
     {"src/engine/kv/kv",     BELOW_ENGINE "engine/kv/"},
     {"src/engine/spec/ngrams.", BELOW_ENGINE "engine/spec/"},
+    {"src/engine/spec/speculate.h", BELOW_ENGINE "engine/spec/drafter.h"},
     {"src/engine/spec/drafter.h", BELOW_ENGINE "engine/spec/ngrams.h engine/sched/schedule.h"},
     {"src/engine/session/session.h", BELOW_ENGINE "engine/lora/adapter.h engine/kv/"},
     {"src/engine/session/classifier.", BELOW_ENGINE "engine/session/classifier.h engine/model/"},

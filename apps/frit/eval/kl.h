@@ -8,7 +8,7 @@
 //     then for every scored position of every window (positions n_ctx/2 ... n_ctx-2):
 //     scale f32  least f32  codes u16[n_vocab, made even]       log p = least + scale * code, at most 16 below the best
 #pragma once
-#include "frit/eval/divergence.h"   // KL_DEEPEST: what is further below the likeliest token is written as if it were there
+#include "frit/eval/divergence.h"   // KL_DEEPEST: the floor that less likely tokens are written with
 
 typedef struct kl_file {
     FILE *file;      // that is read

@@ -5,7 +5,7 @@
 //                  in flight, picked ^   ^ picked in the step that is submitted now
 #include "engine/sched/ahead.h"
 
-#include "engine/speculate.h"
+#include "engine/spec/speculate.h"
 
 // ------------------------------------------------------------------------------- when
 

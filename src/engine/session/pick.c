@@ -4,7 +4,7 @@
 // What is asked for is data of the session, made of the sampler when it is asked. A step that runs the row copies it
 // into its own lists (schedule.c), and leaves the result here when it has run (flight.c).
 #include "engine/engine.h"
-#include "engine/speculate.h"
+#include "engine/spec/speculate.h"
 
 #include "base/time.h"
 

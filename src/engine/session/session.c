@@ -13,7 +13,7 @@
 // taken back: an answer that is tried again, and the marks that open it, which templates render otherwise once another
 // message follows.
 #include "engine/sched/ahead.h"
-#include "engine/speculate.h"
+#include "engine/spec/speculate.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A second session that goes on where another one is.
 #include "engine/engine.h"
-#include "engine/speculate.h"
+#include "engine/spec/speculate.h"
 
 #include <stdlib.h>
 #include <string.h>

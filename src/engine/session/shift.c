@@ -9,7 +9,7 @@
 //
 // A position is a number of a page table and the angle of a rotation: both are that of a shorter text after the shift.
 #include "engine/engine.h"
-#include "engine/speculate.h"
+#include "engine/spec/speculate.h"
 
 #include "base/number.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Speculation in sessions: guessing drafts, queueing them, and learning from what became of them.
-#include "engine/speculate.h"
+#include "engine/spec/speculate.h"
 #include "engine/sched/ahead.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "engine/engine.h"
 #include "engine/spec/distribution.h"
-#include "engine/speculate.h"
+#include "engine/spec/speculate.h"
 #include "support/tiny_model.h"
 
 #include <math.h>

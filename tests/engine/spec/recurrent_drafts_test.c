@@ -4,7 +4,7 @@
 #include "support/support.h"
 
 #include "engine/engine.h"
-#include "engine/speculate.h"
+#include "engine/spec/speculate.h"
 
 enum { N_PROMPT = 40, N_TEXT = 80, MAX_VOCAB = 512, MAX_DRAFTS = 5 };
 

@@ -3,7 +3,7 @@
 #include "support/support.h"
 
 #include "engine/engine.h"
-#include "engine/speculate.h"
+#include "engine/spec/speculate.h"
 #include "engine/spec/distribution.h"
 #include "support/tiny_model.h"
 

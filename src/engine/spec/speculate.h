@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// engine/speculate.h: guesses of the tokens that a session's sampler will pick. They run in the step of the last token,
-// which picks after each of them, and are kept while they are what was picked: the text is the one without guesses.
+// engine/spec/speculate.h: guesses of the tokens that a session's sampler will pick. They run in the step of the last
+// token, which picks after each of them, and are kept while they are what was picked: the text is the one without
+// guesses.
 //
 // How many are worth it follows from two measurements: how often guesses of this kind were right, whether they ran or
 // not, and how much longer a step takes with more rows (step_cost.c).
