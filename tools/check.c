@@ -136,6 +136,11 @@ static const char *const plain_prose[] = {
     "docs/", "CONTRIBUTING.md", "README.md",
 };
 
+// Words that lean on another comment where a comment begins with them: a reader who starts there has not read it.
+static const char *const leaning_openings[] = {
+    "Of", "The same", "Those", "These", "So many", "As many", "That of", "Its", "Their", "They", "It", "Which", "Whose", "Such",
+};
+
 // Files whose lines and characters are data.
 static const char *const skipped[] = {"build", "node_modules", "models", "abi"};
 
@@ -148,6 +153,8 @@ typedef struct file {
     int n_lines;
     bool is_table;                              // between clang-format off and on
     bool in_comment;                            // a block comment goes on
+    bool after_comment;                         // the line before is a comment of its own
+    const char *comment;                        // the text of the line's // comment, or NULL
     const char *format_call, *format_instead;   // a call of format_calls whose statement goes on
     int function_line;                          // where its "{" stands; 0: outside
     char function[128];
@@ -237,6 +244,7 @@ static void check_head(const file *f, const char *line)
 static void strip(file *f, const char *line, char *code)
 {
     const char *p = line;
+    f->comment = NULL;
     while (*p) {
         if (f->in_comment) {
             const char *end = strstr(p, "*/");
@@ -244,6 +252,7 @@ static void strip(file *f, const char *line, char *code)
             if (!end) break;
             p = end + 2;
         } else if (p[0] == '/' && p[1] == '/') {
+            f->comment = p + 2 + strspn(p + 2, " ");
             break;
         } else if (p[0] == '/' && p[1] == '*') {
             f->in_comment = true;
@@ -313,6 +322,19 @@ static void check_words(const file *f, const char *prose)
     for (size_t i = 0; i < COUNT(unused_words); i++)
         if (says(prose, unused_words[i].word))
             fault(f, f->n_lines, "says '%s'; write instead: %s", unused_words[i].word, unused_words[i].instead);
+}
+
+// The first line of a comment that is a sentence.
+static void check_opening(file *f, const char *code)
+{
+    const bool alone = code[strspn(code, " ")] == 0;
+    const bool begins = f->comment && !(alone && f->after_comment);
+    for (size_t i = 0; begins && i < COUNT(leaning_openings); i++) {
+        const size_t n = strlen(leaning_openings[i]);
+        if (starts(f->comment, leaning_openings[i]) && f->comment[n] == ' ')
+            warn(f, f->n_lines, "the comment begins with '%s', which leans on another one", leaning_openings[i]);
+    }
+    f->after_comment = alone && f->comment && f->n_lines > 1;
 }
 
 // ---------------------------------------------------------------------------------------- the code of a line
@@ -504,6 +526,7 @@ static void check_file(const char *path, const char *full)
         prose_of(f.in_comment, line, prose);
         if (f.is_plain) check_words(&f, prose);
         strip(&f, line, code);
+        if (f.is_plain) check_opening(&f, code);
         check_directive(&f, line, code);
         if (f.in_src) check_calls(&f, code);
         if (f.in_src) check_formats(&f, line, code);

@@ -84,6 +84,11 @@ check(README.md "Who reads it?\n\n    cat behind\n\n`behind` is a name.\n"
       "1: says 'who'\; write instead: name the function, thread or caller")
 check(CHANGELOG.md "Who reads it?\n")
 
+check(src/base/a.c "${head}// Of the last line.\n\n// A line\n// of words.\nint x;   // Those of y.\n"
+      "2: warning: the comment begins with 'Of', which leans on another one"
+      "6: warning: the comment begins with 'Those', which leans on another one")
+check(src/base/a.c "${head}// Offers much.\n\n// It's all.\nint y;   // of x\nconst char *x = \"http:// of y\";\n")
+
 string(REPEAT "    x();\n" 100 body)
 check(src/base/a.c "${head}// A.\nvoid f(int a,\n       int b)\n{\n${body}}\n" "5: warning: f has 102 lines, more than 80")
 string(REPEAT "    x();\n" 150 body)
