@@ -9,8 +9,7 @@ tiny ones, `text.txt` and `other.txt` texts; `frit` is in PATH, pkg-config and C
 server of tests/hub/replay.py, which has NAMED. Blocks of C and CMake whose first line is a comment with a file's name are
 written to that file. Answers are cut to a few tokens. A block is left out, with the reason, after
 <!-- not run: REASON -->; after <!-- serves --> it goes on until the page ends, and port 8080 of later blocks is the one
-that it has. Targets of make, presets and tests that a page names have
-to be there.
+that it has. names.py looks up the targets of make and the tests that a page names.
 """
 import os
 import re
@@ -25,7 +24,6 @@ sys.dont_write_bytecode = True
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 BLOCK = re.compile(r"(?:<!-- (?P<marker>[^>]+?) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
 FILE = re.compile(r"(?://|#) (?P<name>[\w.]+)\n")
-TARGET = re.compile(r"`make ([a-z][\w-]*)|^(?:    )?make ([a-z][\w-]*)", re.M)
 SECONDS = 300
 TINY = ["quantize.md"]
 NAMED = {"Qwen/Qwen3-4B-GGUF": ["Qwen3-4B-Q4_K_M.gguf", "Qwen3-4B-Q8_0.gguf"]}
@@ -116,27 +114,11 @@ class Page:
         self.n_run += 1
         return self.serve(text) if marker == "serves" else self.run(text)
 
-    def check_targets(self, page):
-        """Targets of make, presets of CMake and programs of tests that the page names."""
-        def known(name, pattern):
-            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
-                return set(re.findall(pattern, file.read(), re.M))
-
-        tests = {"_".join((os.path.basename(at), name[:-len("_test.c")])) for at, _, names in
-                 os.walk(os.path.join(ROOT, "tests")) for name in names if name.endswith("_test.c")}
-        named = {"target of make": ({m[1] or m[2] for m in TARGET.finditer(page)}, known("Makefile", r"^([a-z][\w-]*):")),
-                 "preset": (set(re.findall(r"--preset (\w+)", page)), known("CMakePresets.json", r'{"name": "(\w+)"')),
-                 "test": (set(re.findall(r"\btest_([a-z]+_[a-z0-9_]+)", page)), tests)}
-        for kind, (found, there) in named.items():
-            for name in sorted(found - there):
-                self.faults.append(f"{os.path.basename(self.path)}: there is no {kind} '{name}'")
-
     def walk(self):
         with open(self.path, encoding="utf-8") as file:
             page = file.read()
         fault = self.prepare()
         self.faults += [f"{self.path}: {fault}"] if fault else []
-        self.check_targets(page)
         try:
             for block in BLOCK.finditer(page):
                 fault = self.block(block)

@@ -6,6 +6,7 @@
 
 The last cell of a row names programs, `folder/program`, each followed by names of its tests, which `…` may shorten.
 """
+import glob
 import os
 import re
 import sys
@@ -20,7 +21,9 @@ def source_of(program):
     if program.startswith("make "):
         names, program = ["Makefile"], program[5:]
     else:
+        folder, name = program.split("/")
         names = [f"tests/{program}_test.c", f"tests/{program}_test.py", f"tests/{program}_test.cmake"]
+        names += [os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, "tests", folder, "*", name + "_test.c"))]
         if program.startswith("fuzz/"):
             names = [f"tests/{program}_fuzz.c"]
     for name in names:

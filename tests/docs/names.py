@@ -22,6 +22,7 @@ FILE = re.compile(r"(?<![\w/.$<>*-])((?:[\w-]+/)*[\w-]+\.(?:c|h|cuh?|def|md))(?!
 FUNCTION = re.compile(rf"(?<![\w./%-])({PREFIX}[a-z0-9_]+)(?![\w/.]*\.(?:c|h|py|sh|cu|md|txt|log)\b)")
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]+)(?![\w*-])")
 TARGET = re.compile(r"(?:^|`|&& )\s*make ([a-z][a-z0-9-]*)", re.M)
+PRESET = re.compile(r"--preset ([a-z]\w*)")
 TEST = re.compile(r"\btest_([a-z]+_[a-z0-9_]+)(?![\w*.]|/)")
 NAMED_TEST = re.compile(r"([a-z]+)/[a-z0-9_]+(?:@\w+)?")
 CTEST = re.compile(r"ctest[^\n`]* -R '?\"?([\w/@.|()\\^-]+)")
@@ -88,8 +89,10 @@ class Names:
                 self.literals.update(re.findall(r'"-{0,2}([a-z][a-z0-9-]+)[="]', text))
                 self.literals.update(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]+)", code))
         self.targets = set(re.findall(r"^([a-z][\w-]*):", read("Makefile"), re.M))
+        self.presets = set(re.findall(r'"name": "(\w+)"', read("CMakePresets.json")))
         cmake = read("tests/CMakeLists.txt")
-        self.tests = {"/".join((os.path.basename(os.path.dirname(path)), os.path.basename(path)[:-len("_test.c")]))
+        # tests/server/http/keys_test.c is server/keys
+        self.tests = {path.split("/")[1] + "/" + os.path.basename(path)[:-len("_test.c")]
                       for path in self.paths if path.startswith("tests/") and path.endswith("_test.c")}
         self.tests |= {path[len("tests/"):path.rindex("_test.")] for path in self.paths
                        if re.fullmatch(r"tests/\w+/\w+_test\.(?:py|cmake)", path)}
@@ -129,6 +132,9 @@ class Names:
         for match in TARGET.finditer(text if is_block else "`" + text):
             if match[1] not in self.targets:
                 yield match.start(), f"there is no target of make '{match[1]}'"
+        for match in PRESET.finditer(text):
+            if match[1] not in self.presets:
+                yield match.start(), f"there is no preset '{match[1]}'"
         for match in TEST.finditer(text):
             if match[1] not in self.programs:
                 yield match.start(), f"there is no test program 'test_{match[1]}'"
