@@ -34,6 +34,7 @@ static const char *keep_path(const char *path)
 }
 
 static int n_skipped, n_absent;   // tests, and cases of tests
+static bool lacked_shared;        // a test looked for ../shared, which is not here
 
 void skip_because(const char *format, ...)
 {
@@ -83,6 +84,7 @@ int run_group(const char *name, const struct CMUnitTest *tests, size_t n, CMFixt
     if (only && *only) cmocka_set_test_filter(only);
     const int n_failed = _cmocka_run_group_tests(name, tests, n, set_up, tear_down);
     if (n_skipped == 0 && !has_used_test_device()) return 1;
+    if (lacked_shared) fprintf(stderr, "../shared is not here\n");   // tools/run_tests reads it
     if (n_absent > 0) fprintf(stderr, "partly: the reference data of %d cases is not here\n", n_absent);
     return n_failed != 0 ? 1 : n_skipped > 0 ? FRIT_SKIPPED : 0;
 }
@@ -95,7 +97,9 @@ static bool exists(const char *path)
 
 static bool shared_is_here(void)
 {
-    return exists(FRIT_SOURCE_DIR "/../shared/goldens");
+    const bool is_here = exists(FRIT_SOURCE_DIR "/../shared/goldens");
+    lacked_shared |= !is_here;
+    return is_here;
 }
 
 static void require_shared(const char *path)
