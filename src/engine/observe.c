@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums over what products read: of squares, and of products of any two columns.
+// Inputs of matrix products: sums of squares for importance, and rows for an observer of inputs.
 #include "engine/observe.h"
 
 #include "base/thread/thread.h"
@@ -11,12 +11,12 @@
 
 // ------------------------------------------------------------------------------------- plans
 
-// The products, and where their matrices and routes are among the sources.
+// Matrix products, and the indices of their weights and route in `src` of the node.
 static const struct {
     frit_op op;
     int weights[2];   // 0: none
     int route;        // 0: none
-    bool by_head;     // a matrix for each head of x
+    bool by_head;     // one matrix for each head of x
 } products[] = {
     {FRIT_OP_LINEAR, {1, 0}, 0, false},      {FRIT_OP_HEADS, {1, 0}, 0, true},
     {FRIT_OP_EXPERTS, {1, 0}, 2, false},     {FRIT_OP_EXPERTS_GLU, {1, 2}, 3, false},
@@ -35,9 +35,9 @@ static bool is_listed(const frit_plan_part *part, const char *name, const frit_n
     return false;
 }
 
-static void keep(frit_graph *graph, frit_node *node)
+static void add_result(frit_graph *graph, frit_node *node)
 {
-    if (node->op == FRIT_OP_INPUT) return;   // has memory of its own
+    if (node->op == FRIT_OP_INPUT) return;   // inputs have memory of their own
     for (int i = 0; i < graph->n_results; i++)
         if (graph->results[i] == node) return;
     graph->results[graph->n_results++] = node;
@@ -57,30 +57,32 @@ static frit_status enter_importance(frit_importance *importance, frit_observed *
     return FRIT_OK;
 }
 
-// Where a matrix reads two inputs, only the first counts: others may share its sums.
-static frit_status enter_covariance(frit_covariance *covariance, const frit_plan_part *part, frit_observed *observed)
+// Enters a tensor once. A tensor that reads two inputs is entered with the first one, because other tensors may share
+// it.
+static frit_status enter_input(const frit_input_observer *inputs, const frit_plan_part *part, frit_observed *observed)
 {
     int64_t same = -1;
     for (int i = 0; i < part->n_observed; i++) {
         const frit_observed *other = &part->observed[i];
         if (strcmp(other->name, observed->name) == 0) return FRIT_OK;
         if (other->x == observed->x && other->route == observed->route && other->width == observed->width && same < 0)
-            same = other->covariance;
+            same = other->index;
     }
-    return frit_covariance_enter(covariance, observed->name, observed->width, observed->n_values / observed->width,
-                                 same, &observed->covariance);
+    return inputs->enter(inputs->ctx, observed->name, observed->width, observed->n_values / observed->width, same,
+                         &observed->index);
 }
 
-// *is_wanted: what it reads is to be kept.
-static frit_status add(const frit_engine *engine, frit_plan_part *part, frit_observed observed, bool *is_wanted)
+// Sets *is_wanted if the input must be a result of the plan.
+static frit_status add_observed(const frit_engine *engine, frit_plan_part *part, frit_observed observed,
+                                bool *is_wanted)
 {
     const struct frit_observer *observer = engine->observer;
     *is_wanted = false;
     if (is_listed(part, observed.name, observed.x)) return FRIT_OK;
-    observed.covariance = -1;
+    observed.index = -1;
     if (observer->importance) FRIT_TRY(enter_importance(observer->importance, &observed));
-    if (observer->covariance) FRIT_TRY(enter_covariance(observer->covariance, part, &observed));
-    *is_wanted = observer->importance || observed.covariance >= 0;
+    if (observer->inputs.add) FRIT_TRY(enter_input(&observer->inputs, part, &observed));
+    *is_wanted = observer->importance || observed.index >= 0;
     if (*is_wanted) part->observed[part->n_observed++] = observed;
     return FRIT_OK;
 }
@@ -102,10 +104,10 @@ static frit_status add_product(const frit_engine *engine, frit_plan_part *part, 
                                         .n_values = width_of(node->src[0]) * n_matrices,
                                         .n_counts = route > 0 ? n_matrices : 1};
         bool is_wanted;
-        FRIT_TRY(add(engine, part, observed, &is_wanted));
+        FRIT_TRY(add_observed(engine, part, observed, &is_wanted));
         if (!is_wanted) continue;
-        keep(graph, x);
-        if (route > 0) keep(graph, (frit_node *)(uintptr_t)observed.route);
+        add_result(graph, x);
+        if (route > 0) add_result(graph, (frit_node *)(uintptr_t)observed.route);
     }
     return FRIT_OK;
 }
@@ -118,7 +120,7 @@ static bool push(const frit_node **stack, int *n, bool *is_live, const frit_node
     return true;
 }
 
-// Nodes that a rewriting left without a use are still in the list.
+// Marks nodes that are used: rewriting leaves unused nodes in the list.
 static void find_live(const frit_graph *graph, bool *is_live, const frit_node **stack)
 {
     int n = 0;
@@ -155,7 +157,7 @@ frit_status frit_observe_keep(const frit_engine *engine, frit_plan_part *part, f
     if (head) {
         const frit_node *x = frit_node_storage(graph->output);
         const frit_observed observed = {.name = head->name, .x = x, .width = width, .n_values = width, .n_counts = 1};
-        FRIT_TRY(add(engine, part, observed, &reads_output));
+        FRIT_TRY(add_observed(engine, part, observed, &reads_output));
     }
     if (engine->observer->layers.no_results && !reads_output && part->n_observed > 0) graph->output = NULL;
     return FRIT_OK;
@@ -189,7 +191,7 @@ static int64_t elems_of_row(const frit_node *node)
     return n;
 }
 
-// Columns [begin, end).
+// Adds squares of columns [begin, end).
 static void add_rows(const float *x, int64_t n_rows, int64_t width, int64_t begin, int64_t end, double *sums)
 {
     for (int64_t r = 0; r < n_rows; r++, x += width)
@@ -201,7 +203,7 @@ static void add_experts(const frit_observed *o, const adding *a, int64_t width, 
 {
     const float *x = values_of(a->part, o->x), *route = values_of(a->part, o->route);
     const int64_t n_rows = rows_of(o->route, a->batch), n_used = o->route->shape[2];
-    const int64_t n_each = elems_of_row(o->x) / width;   // rows of x for a token: 1, or one for each expert
+    const int64_t n_each = elems_of_row(o->x) / width;   // rows of x for one token: 1, or one for each expert
     for (int64_t t = 0; t < n_rows; t++)
         for (int64_t k = 0; k < n_used; k++) {
             const int64_t e = (int64_t)route[2 * n_used * t + k];
@@ -230,9 +232,9 @@ static void add_part(void *ctx, int thread, int n_threads)
     }
 }
 
-// The rows that each expert or head has read.
+// Lists the rows that each expert or head reads.
 static void list_rows(const frit_observed *o, const frit_plan_part *part, const frit_batch *batch,
-                      frit_covariance_rows *rows, int64_t *indices, int32_t *each)
+                      frit_input_rows *rows, int64_t *indices, int32_t *each)
 {
     const float *route = o->route ? values_of(part, o->route) : NULL;
     const int64_t n_each = o->n_values / o->width, n_per_token = elems_of_row(o->x) / o->width;
@@ -249,19 +251,18 @@ static void list_rows(const frit_observed *o, const frit_plan_part *part, const 
     rows->each = each;
 }
 
-static frit_status add_covariance(const frit_engine *engine, const frit_observed *o, const frit_plan_part *part,
-                                  const frit_batch *batch)
+static frit_status pass_input(const frit_engine *engine, const frit_observed *o, const frit_plan_part *part,
+                              const frit_batch *batch)
 {
-    const struct frit_observer *observer = engine->observer;
-    frit_covariance_rows rows = {.x = values_of(part, o->x), .n = rows_of(o->x, batch) * elems_of_row(o->x) / o->width};
-    if (o->n_values == o->width && !o->route)
-        return frit_covariance_add(observer->covariance, o->covariance, &rows, observer->pool);
+    const frit_input_observer *inputs = &engine->observer->inputs;
+    frit_input_rows rows = {.x = values_of(part, o->x), .n = rows_of(o->x, batch) * elems_of_row(o->x) / o->width};
+    if (o->n_values == o->width && !o->route) return inputs->add(inputs->ctx, o->index, &rows, engine->observer->pool);
     const int64_t n = o->route ? rows_of(o->route, batch) * o->route->shape[2] : rows.n;
     int64_t *indices = calloc((size_t)n + 1, sizeof *indices);
     int32_t *each = calloc((size_t)n + 1, sizeof *each);
     frit_status status = indices && each ? FRIT_OK : frit_fail_memory((size_t)n * sizeof *indices, o->name);
     if (status == FRIT_OK) list_rows(o, part, batch, &rows, indices, each);
-    if (status == FRIT_OK) status = frit_covariance_add(observer->covariance, o->covariance, &rows, observer->pool);
+    if (status == FRIT_OK) status = inputs->add(inputs->ctx, o->index, &rows, engine->observer->pool);
     free(indices);
     free(each);
     return status;
@@ -277,8 +278,8 @@ frit_status frit_observe_part(const frit_engine *engine, const frit_plan_part *p
         return frit_fail(FRIT_E_UNSUPPORTED, "importance is measured on the CPU, not on %s", backend->name);
     adding a = {part, batch, engine->observer->importance};
     if (a.importance) frit_pool_run(engine->observer->pool, add_part, &a);
-    for (int i = 0; i < part->n_observed && engine->observer->covariance; i++)
-        if (part->observed[i].covariance >= 0) FRIT_TRY(add_covariance(engine, &part->observed[i], part, batch));
+    for (int i = 0; i < part->n_observed && engine->observer->inputs.add; i++)
+        if (part->observed[i].index >= 0) FRIT_TRY(pass_input(engine, &part->observed[i], part, batch));
     return FRIT_OK;
 }
 
@@ -291,13 +292,13 @@ void frit_observer_free(struct frit_observer *observer)
     free(observer);
 }
 
-static frit_status observe(frit_engine *engine, frit_importance *importance, frit_covariance *covariance)
+static frit_status set_observer(frit_engine *engine, frit_importance *importance, frit_input_observer inputs)
 {
     FRIT_TRY(frit_flight_land_all(engine));
-    frit_plans_free(engine);   // steps make others
+    frit_plans_free(engine);   // steps make new ones
     frit_observer_free(engine->observer);
     engine->observer = NULL;
-    if (!importance && !covariance) return FRIT_OK;
+    if (!importance && !inputs.add) return FRIT_OK;
     frit_engine_info info;
     struct frit_observer *observer = calloc(1, sizeof *observer);
     if (!observer) return frit_fail_memory(sizeof *observer, "an observer");
@@ -308,7 +309,7 @@ static frit_status observe(frit_engine *engine, frit_importance *importance, fri
         return status;
     }
     observer->importance = importance;
-    observer->covariance = covariance;
+    observer->inputs = inputs;
     engine->observer = observer;
     return FRIT_OK;
 }
@@ -345,11 +346,11 @@ frit_status frit_observe_give(const frit_engine *engine, const frit_plan_part *p
 frit_status frit_engine_observe(frit_engine *engine, frit_importance *importance)
 {
     FRIT_REQUIRE(engine);
-    return observe(engine, importance, engine->observer ? engine->observer->covariance : NULL);
+    return set_observer(engine, importance, engine->observer ? engine->observer->inputs : (frit_input_observer){0});
 }
 
-frit_status frit_engine_observe_covariance(frit_engine *engine, frit_covariance *covariance)
+frit_status frit_observe_inputs(frit_engine *engine, const frit_input_observer *inputs)
 {
-    FRIT_REQUIRE(engine);
-    return observe(engine, engine->observer ? engine->observer->importance : NULL, covariance);
+    return set_observer(engine, engine->observer ? engine->observer->importance : NULL,
+                        inputs ? *inputs : (frit_input_observer){0});
 }

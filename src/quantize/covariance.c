@@ -419,7 +419,7 @@ static frit_status take_rows(const frit_covariance *covariance, frit_covariance_
     return FRIT_OK;
 }
 
-static frit_status add(frit_covariance *covariance, int64_t index, const frit_covariance_rows *rows, frit_pool *pool)
+static frit_status add(frit_covariance *covariance, int64_t index, const frit_input_rows *rows, frit_pool *pool)
 {
     frit_covariance_entry *entry = &covariance->entries[index];
     if (!rows->each) {
@@ -442,7 +442,7 @@ static frit_status add(frit_covariance *covariance, int64_t index, const frit_co
     return status;
 }
 
-frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, const frit_covariance_rows *rows,
+frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, const frit_input_rows *rows,
                                 frit_pool *pool)
 {
     if (covariance->entries[index].source != index) return FRIT_OK;   // another matrix reads the same
@@ -450,4 +450,23 @@ frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, cons
     const frit_status status = add(covariance, index, rows, pool);
     covariance->spent_ns += frit_time_ns() - start;
     return status;
+}
+
+// ------------------------------------------------------------------------------------- engines
+
+static frit_status enter_input(void *ctx, const char *name, int64_t width, int64_t n_each, int64_t same, int64_t *index)
+{
+    return frit_covariance_enter(ctx, name, width, n_each, same, index);
+}
+
+static frit_status add_input(void *ctx, int64_t index, const frit_input_rows *rows, frit_pool *pool)
+{
+    return frit_covariance_add(ctx, index, rows, pool);
+}
+
+frit_status frit_engine_observe_covariance(frit_engine *engine, frit_covariance *covariance)
+{
+    FRIT_REQUIRE(engine);
+    const frit_input_observer inputs = {.enter = enter_input, .add = add_input, .ctx = covariance};
+    return frit_observe_inputs(engine, covariance ? &inputs : NULL);
 }

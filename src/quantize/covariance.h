@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/thread/thread.h"
+#include "engine/observe.h"
 #include "quantize/dense.h"
 #include "frit_tools.h"
 
@@ -65,19 +66,11 @@ void frit_covariance_drop(frit_covariance *covariance, const float *matrix);
 // Drops the rows that were kept; before each text, of both.
 void frit_covariance_forget(frit_covariance *covariance);
 
-// For observe.c: the entry of a matrix; *index -1: it is not wanted. `same`: an entry that reads the same rows, or -1.
+// The entry of a matrix; *index -1: it is not wanted. `same`: an entry that reads the same rows, or -1.
 frit_status frit_covariance_enter(frit_covariance *covariance, const char *name, int64_t width, int64_t n_each,
                                   int64_t same, int64_t *index);
 
-// Rows of a step: row i is at x + rows[i] * width, and for expert or head each[i]; NULL: row i, for 0.
-typedef struct frit_covariance_rows {
-    const float *x;
-    const int64_t *rows;
-    const int32_t *each;
-    int64_t n;
-} frit_covariance_rows;
-
-frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, const frit_covariance_rows *rows,
+frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, const frit_input_rows *rows,
                                 frit_pool *pool);
 // After the last rows, if it gathers them: then the sums have all, and what they were gathered in is free.
 frit_status frit_covariance_finish(frit_covariance *covariance, frit_pool *pool);

@@ -5,7 +5,7 @@
 // layers read more than the residual, all layers below run again each time.
 #pragma once
 #include "engine/engine.h"
-#include "engine/observe.h"
+#include "quantize/covariance.h"
 
 enum { FRIT_REFINE_WINDOW = 512, FRIT_REFINE_AT_ONCE = 4 };   // tokens; windows of a step
 

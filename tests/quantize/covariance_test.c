@@ -42,16 +42,16 @@ static frit_covariance *sum_of(const float *x, const int64_t *rows, const int32_
         int64_t other;
         against->keeps_rows = true;
         assert_ok(frit_covariance_enter(against, "a", WIDTH, 1, -1, &other));
-        assert_ok(frit_covariance_add(against, other, &(frit_covariance_rows){.x = x + WIDTH, .n = n}, pool));
+        assert_ok(frit_covariance_add(against, other, &(frit_input_rows){.x = x + WIDTH, .n = n}, pool));
     }
     // In two steps.
     const int64_t n_first = n / 3;
-    frit_covariance_rows part = {.x = x, .rows = rows, .each = each, .n = n_first};
+    frit_input_rows part = {.x = x, .rows = rows, .each = each, .n = n_first};
     assert_ok(frit_covariance_add(covariance, 0, &part, pool));
     if (each)
-        part = (frit_covariance_rows){.x = x, .rows = rows + n_first, .each = each + n_first, .n = n - n_first};
+        part = (frit_input_rows){.x = x, .rows = rows + n_first, .each = each + n_first, .n = n - n_first};
     else
-        part = (frit_covariance_rows){.x = x + n_first * WIDTH, .n = n - n_first};
+        part = (frit_input_rows){.x = x + n_first * WIDTH, .n = n - n_first};
     assert_ok(frit_covariance_add(covariance, 0, &part, pool));
     assert_ok(frit_covariance_finish(covariance, pool));
     frit_pool_free(pool);
