@@ -7,7 +7,8 @@
 
 // The bytes of a token, the text of special ones too; `room` may hold them. Not zero-terminated.
 const char *app_token_text(const frit_model *model, frit_token token, char *room, size_t size, size_t *n_bytes);
-// The same as a string, "bytes:\xe2\x82" for what is no UTF-8 on its own. *bytes: a list of numbers; NULL: not wanted.
+// The text of a token as a JSON string, "bytes:\xe2\x82" if it is not UTF-8 on its own. *bytes: its bytes as a list of
+// numbers; NULL: not wanted.
 json_t *app_token_json(const frit_model *model, frit_token token, json_t **bytes);
 // {"token", "logprob", "bytes"}; a log-probability that is not known (NaN) is null.
 json_t *app_logprob_json(const frit_model *model, frit_logprob found);

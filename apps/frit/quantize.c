@@ -261,7 +261,7 @@ static cli_refine_job refine_job(const quantize_args *args, const cli_text *meas
                             .verbose = args->refine.verbose};
 }
 
-// Of what was measured for this file alone.
+// Removes the state file that was made for this target alone.
 static void remove_state(const quantize_args *args, const char *target)
 {
     char *own = args->size.state ? NULL : state_path(target);

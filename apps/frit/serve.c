@@ -135,7 +135,7 @@ static int find_named(served_model *served)
     return served->name ? CLI_DONE : cli_no_memory();
 }
 
-// Those of the command line, then those of the config file; or the bundled one.
+// Lists the models of the command line, then those of the config file; or the bundled model if there are none.
 static int list_models(const serve_config *config, const serve_args *args, served_model *models, size_t *n)
 {
     const cli_common *common = &args->common, *typed = &config->typed;

@@ -36,7 +36,8 @@ static uint64_t touched_bytes(void)
     return (uint64_t)kib << 10;
 }
 
-// Of the host, which is the last one. Devices have given out what they give out.
+// Finds the estimate of the host memory, which is the last device. Other devices have already refused what they have no
+// room for.
 static bool find_host(const frit_estimate *estimate, frit_estimate_device *host)
 {
     bool found = false;

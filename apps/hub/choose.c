@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which files of a repository are the model that a name means.
+// Chooses the files of a repository that make up the model of a name.
 #include "hub/repo.h"
 
 #include <ctype.h>
@@ -67,7 +67,7 @@ void hub_quant_of(const char *file, char out[24])
     out[0] = 0;
 }
 
-// Of "x-00002-of-00005.gguf" the number of bytes before "-00002", and its two numbers. False for other names.
+// Reads a name like "x-00002-of-00005.gguf": the number of bytes before "-00002", and both numbers. False for others.
 static bool read_split(const char *path, size_t *n_stem, unsigned *part, unsigned *n_parts)
 {
     enum { TAIL = 15 };   // "-00002-of-00005"

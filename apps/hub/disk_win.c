@@ -99,7 +99,7 @@ double hub_now_s(void)
 
 // ---------------------------------------------------------------------------------------- files
 
-// Of what is at `path`, or of what a link there leads to.
+// Gets the attributes of the file at `path`, or with `follows` of the target of a link there.
 static bool look(const char *path, bool follows, BY_HANDLE_FILE_INFORMATION *out)
 {
     wide_path wide;

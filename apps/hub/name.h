@@ -27,5 +27,5 @@ hub_status hub_check_hf(const hub_name *name);
 bool hub_is_site(const char *text);
 // HUB_E_NAME where such a page names no model; HUB_E_NOT_FOUND: the text is no such page.
 hub_status hub_read_site(const char *text, hub_name *out);
-// Such an address under `endpoint`, a mirror of the hub. False if it is no repository and no file of one.
+// Reads the address of a repository, or of a file in one, under `endpoint`, a mirror of the hub. False for others.
 bool hub_url_is_hf(const char *endpoint, const char *url, hub_name *name);

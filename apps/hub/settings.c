@@ -43,8 +43,8 @@ static bool is_true(const char *name)
     return false;
 }
 
-// Of a variable or of the file that `huggingface-cli login` writes. A token is one word: anything else could add lines
-// to a request.
+// Reads the token from a variable or from the file that `huggingface-cli login` writes. A token is one word: anything
+// else could add lines to a request.
 static void read_token(hub_settings *settings, const char *hf_home)
 {
     hub_path path;

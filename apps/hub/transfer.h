@@ -21,6 +21,6 @@ typedef struct hub_transfer {
 
 hub_status hub_transfer_run(const hub_transfer *transfer);
 
-// The same under a lock that other processes wait for; nothing is fetched where the target is there afterwards and has
-// its size. Room on the disk is looked at first.
+// Fetches under a lock that other processes wait for. Checks the free space first, and fetches nothing if another
+// process has completed the target meanwhile.
 hub_status hub_fetch(const hub_transfer *transfer, const char *lock);

@@ -19,7 +19,7 @@
 #include "arch/hparams.h"
 #include "arch/weight_rows.h"
 
-// Which layers have a window, where the file's attention.sliding_window and its pattern do not say.
+// The layers that have a window, for files whose attention.sliding_window and pattern do not name them.
 typedef struct frit_windows {
     int32_t period;       // every period-th layer has full attention; 0: no pattern
     bool first_is_full;   // the first of a period is full, otherwise the last
@@ -78,7 +78,8 @@ const frit_arch *frit_arch_get(size_t i);            // row i of the list; NULL 
 const frit_weight_row *frit_next_rows(size_t *n_rows);
 // The first such layer as a model: hyperparameters and weights of it alone. FRIT_E_UNSUPPORTED, with the reason.
 frit_status frit_next_take(frit_hparams *hp, frit_weights *weights, frit_layer *layer, const frit_arch *arch);
-// Its input: of the embedding, and the hidden state of the token before, which comes with the step's rows.
+// The input of a layer for multi-token prediction: from the embedding and the hidden state of the token before, which
+// comes with the step's rows.
 frit_node *frit_next_input(frit_build *b, frit_node *embedding);
 
 typedef struct frit_build_options {

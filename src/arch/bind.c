@@ -107,7 +107,7 @@ static frit_status bind_vector(binder *b, const frit_tensor **out, const frit_te
     return FRIT_OK;
 }
 
-// The same with other dimensions.
+// Replaces a matrix by a view of it with other dimensions.
 static frit_status view(binder *b, const frit_tensor **tensor, int64_t out, int64_t in)
 {
     frit_tensor *copy = frit_arena_new(b->arena, frit_tensor, 1);

@@ -68,7 +68,7 @@ frit_status frit_t5_compute(frit_weights *weights, const frit_hparams *hp, frit_
 // For `adjust`, after is_recurrent and hp->recurrent are set: checks sizes. Recurrent layers lose their attention heads
 // unless `parallel` says that they also have attention.
 frit_status frit_recurrent_adjust(frit_hparams *hp, bool parallel);
-// The same where layers without keys are recurrent.
+// frit_recurrent_adjust for models whose recurrent layers are the ones without keys.
 frit_status frit_hybrid_adjust(frit_hparams *hp);
 // Takes the next n numbers of the layer's state.
 frit_state frit_take_state(frit_build *b, int64_t n);

@@ -124,7 +124,7 @@ typedef enum frit_dim {
     FRIT_DIM_HEAD,   // one head of queries or keys
     FRIT_DIM_ROPE_PAIRS,
     FRIT_DIM_N_BUCKETS,
-    // Of recurrent layers; 0 in others.
+    // Dimensions of recurrent layers; 0 in models without them.
     FRIT_DIM_RECURRENT_1,
     FRIT_DIM_INNER,
     FRIT_DIM_INNER_2,

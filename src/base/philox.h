@@ -30,7 +30,7 @@ static inline uint64_t frit_philox_stream(uint64_t seed, uint64_t position, uint
     return drawn.x[0] | (uint64_t)drawn.x[1] << 32;
 }
 
-// Those that choose the token.
+// 64 random bits that choose the token at a position.
 static inline uint64_t frit_philox_draw(uint64_t seed, uint64_t position)
 {
     return frit_philox_stream(seed, position, 0);

@@ -428,7 +428,7 @@ static const frit_tensor *find_stack(const peft *p, const peft_module *m, const 
     return w && w->n_dims == 3 ? w : NULL;
 }
 
-// Which parameter it is of, its sides tell: gate and up together, or down.
+// Adds the matrices of an expert parameter. Their dimensions tell whether it is gate and up in one, or down.
 static frit_status add_parameter(peft *p, peft_module *m)
 {
     const frit_tensor *down = find_stack(p, m, "down"), *gate = find_stack(p, m, "gate"), *up = find_stack(p, m, "up");

@@ -202,7 +202,7 @@ static frit_status fix_gemma3(spelling *s)
     return add_number(s, "rope.scaling.factor", 8);
 }
 
-// Its tables for single layers know no tokens of pictures and sounds.
+// Gemma 3n's per-layer tables have no rows for image and audio tokens.
 static frit_status fix_gemma3n(spelling *s)
 {
     frit_tensor *table = find_tensor(s, "token_embd.weight");

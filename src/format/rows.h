@@ -54,7 +54,7 @@ frit_status frit_reorder(frit_arena *arena, frit_tensor *tensor, frit_row_source
                          int64_t n_rows, int64_t group);
 // Element i of each row is element source(order, i).
 frit_status frit_reorder_columns(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order);
-// The same for a vector, computed at once.
+// Element i of a vector is element source(order, i). Computed at once.
 frit_status frit_reorder_numbers(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order,
                                  int64_t n);
 // Transposes the last two dimensions. The data must be in memory.

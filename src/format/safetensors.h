@@ -34,8 +34,8 @@ typedef frit_status (*frit_safetensors_each_fn)(void *ctx, const frit_safetensor
 // Calls `each` for every tensor of one file, in the order of their data. Names are copied into `names`.
 frit_status frit_safetensors_read(const char *path, const uint8_t *bytes, uint64_t n_bytes, frit_arena *names,
                                   frit_safetensors_each_fn each, void *ctx);
-// The same for a folder's model.safetensors, or for all files that its model.safetensors.index.json names. The files
-// are added to the checkpoint.
+// frit_safetensors_read for a folder: its model.safetensors, or all files that its model.safetensors.index.json names.
+// Adds the files to the checkpoint.
 frit_status frit_safetensors_read_folder(frit_checkpoint *ckpt, const char *folder,
                                          const frit_checkpoint_options *options, frit_safetensors_each_fn each,
                                          void *ctx);

@@ -27,17 +27,17 @@ enum { FRIT_DFA_STATES = 1 << 18 };
 frit_status frit_dfa_new(frit_dfa *out, const frit_nfa *nfa, frit_fragment part);
 void frit_dfa_free(frit_dfa *dfa);
 frit_status frit_dfa_copy(frit_dfa *out, const frit_dfa *dfa);   // without a budget
-// The same states in the same order with the same edges. Automata that are minimal are the same if their languages are.
+// True if both have equal states in equal order with equal edges. Minimal automata of one language are equal so.
 bool frit_dfa_same(const frit_dfa *a, const frit_dfa *b);
 
 typedef enum frit_dfa_op { FRIT_DFA_AND, FRIT_DFA_OR, FRIT_DFA_MINUS } frit_dfa_op;
-// Of languages. The result is new; its budget is that of a or b.
+// The intersection, union or difference of two languages, as a new automaton with the budget of a or b.
 frit_status frit_dfa_combine(frit_dfa *out, const frit_dfa *a, frit_dfa_op op, const frit_dfa *b);
 bool frit_dfa_is_empty(const frit_dfa *dfa);
 bool frit_dfa_accepts(const frit_dfa *dfa, frit_str text);
 // Merges equal states. Does nothing to large automata.
 frit_status frit_dfa_minimize(frit_dfa *dfa);
-// The same automaton as a part of another.
+// Copies the automaton into `nfa` as a fragment.
 frit_fragment frit_nfa_dfa(frit_nfa *nfa, const frit_dfa *dfa);
 
 static inline int32_t frit_dfa_next(const frit_dfa *dfa, int32_t state, int32_t symbol)

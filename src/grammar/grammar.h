@@ -158,7 +158,7 @@ typedef struct frit_schema_form {
     int n_without;
 } frit_schema_form;
 
-// The same as rules of a larger grammar. *rule: a new one.
+// Front ends that add rules to a larger grammar. *rule is the new rule of the whole text.
 frit_status frit_gbnf_add(frit_draft *draft, frit_str text, const frit_token_names *names, int32_t *rule);
 frit_status frit_regex_add(frit_draft *draft, frit_str pattern, int32_t *rule);
 frit_status frit_schema_add(frit_draft *draft, struct json_t *schema, const frit_schema_options *options,

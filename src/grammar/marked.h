@@ -5,8 +5,8 @@
 
 // Texts up to the first of the marks, and that mark. `marks` may not be empty.
 frit_status frit_text_until(frit_budget *budget, frit_dfa *out, const frit_str *marks, int n_marks);
-// The same with something of its own after each mark: symbols[i] (nfa.h), or FRIT_NO_SYMBOL for a mark that must not
-// occur. No mark contains another.
+// Texts up to the first of the marks, that mark, and its symbol symbols[i] (nfa.h); FRIT_NO_SYMBOL for a mark that must
+// not occur. No mark may contain another.
 enum { FRIT_NO_SYMBOL = -2 };
 frit_status frit_text_until_each(frit_budget *budget, frit_dfa *out, const frit_str *marks, const int32_t *symbols,
                                  int n_marks);

@@ -101,7 +101,7 @@ frit_status frit_match_pop(frit_match *match, int32_t n);
 // Whether the text may end here, and whether it must.
 bool frit_match_is_final(const frit_match *match);
 bool frit_match_is_over(const frit_match *match);
-// Which bytes may follow: bit b % 64 of word b / 64.
+// Sets bit b % 64 of word b / 64 for each byte b that may follow.
 void frit_match_bytes(const frit_match *match, uint64_t bytes[4]);
 // Appends the bytes that must follow, at most `most`, and reads none of them. Stops where the text may end.
 frit_status frit_match_forced(frit_match *match, size_t most, frit_buf *out);

@@ -144,7 +144,7 @@ static bool overlaps(const tags *t, frit_str a, frit_str b)   // one contains th
     return contains(t, a, b) || contains(t, b, a);
 }
 
-// Those of a that overlap with none of b; the caller frees the items of *out.
+// The marks of a that overlap with no mark of b; the caller frees the items of *out.
 static frit_status leave_out(const tags *t, marks a, marks b, marks *out)
 {
     frit_str *kept = calloc((size_t)a.n + 1, sizeof *kept);
@@ -437,7 +437,7 @@ static frit_status add_separated(tags *t, const json_t *format, marks without, i
 
 // ------------------------------------------------------------------------------------- triggers
 
-// The same trigger twice is one. Of two, where one contains the other, the longer could never be reached.
+// Removes duplicate triggers, and refuses a trigger that contains another one: it could never be reached.
 static frit_status check_triggers(const tags *t, frit_str *triggers, int *n)
 {
     int n_kept = 0;

@@ -53,7 +53,7 @@ static int utf8_step(int state, unsigned char b)
     return b == 0xf0 ? AFTER_F0 : b == 0xf4 ? AFTER_F4 : b > 0xf0 && b < 0xf4 ? 3 : -1;
 }
 
-// Which nodes begin texts that are UTF-8. at: room for the state after each node.
+// Marks the nodes whose texts begin UTF-8 texts. `at`: scratch for the state after each node.
 static void find_utf8(frit_token_trie *t, signed char *at)
 {
     at[0] = 0;

@@ -50,7 +50,7 @@ void frit_weigh_by_square(const float *x, int n, float *weights);
 
 // x = d * q, q = -n_max..n_max - 1; codes are q + n_max. Tries scales near the one that maps the extreme to -n_max.
 float frit_fit_signed(const float *x, const float *weights, int n, int n_max, uint8_t *codes);
-// The same for weights x^2, changing one code at a time instead of the scale.
+// As frit_fit_signed with weights x^2; changes one code at a time instead of the scale.
 float frit_fit_signed_by_steps(const float *x, int n, int n_max, uint8_t *codes);
 // x = d * q, q = 0..n_max, for x that are not negative.
 float frit_fit_unsigned(const float *x, const float *weights, int n, int n_max, uint8_t *codes);

@@ -18,7 +18,7 @@
 #include "quant/half.h"
 #include "quant/levels.h"
 
-// Which runs step 3 rounds again.
+// The groups that step 3 rounds again.
 enum { MISSED, ALL_IF_ONE_MISSED, ALL };
 
 typedef struct grid_format {

@@ -123,7 +123,7 @@ static bool unescape(frit_pull *pull, const char *p, const char *end, frit_str *
     return true;
 }
 
-// Which of the BLOCK bytes at p are `byte`: every byte has BITS bits of the result, the first of them the lowest ones.
+// A mask of the BLOCK bytes at p that equal `byte`: each byte has BITS bits of the result, the first byte the lowest.
 // After the first such byte the result may be wrong.
 #ifdef __SSE2__
 enum { BLOCK = 16, BITS = 1 };

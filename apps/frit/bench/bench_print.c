@@ -167,7 +167,7 @@ static void share_text(char out[64], double achieved, double possible, const cha
     if (possible > 0) snprintf(out + n, 64 - (size_t)n, " %3.0f %%", 100 * achieved / possible);
 }
 
-// Of the numbers that the model's weights are multiplied as.
+// The machine's rate for the type of numbers that the model's weights are multiplied in.
 static double machine_tops(const bench_row *row)
 {
     static const char *const floats[] = {"f32", "f16", "bf16"};

@@ -69,7 +69,7 @@ typedef struct chat {
     size_t n_tokens;   // what the session holds
     char *draft;       // what the next message begins with, or NULL
     char *kept_text;   // which sampling borrows
-    // Of the last answer.
+    // Figures of the last answer.
     size_t n_prompt, n_kept, n_answer;
     size_t n_turns_left;   // turns that have left and were not spoken of
     double prompt_s, answer_s;
@@ -120,7 +120,7 @@ int chat_command_run(chat *c, const char *text);
 // The conversation with tools and variables, whole or not at all.
 int chat_file_save(const chat *c, const char *path);
 int chat_file_load(chat *c, const char *path);
-// The same with what the session holds of it: nothing where there is no such file.
+// Loads or saves the session beside the conversation's file. Does nothing if there is no session file.
 int chat_file_open_session(chat *c, const char *path);
 int chat_file_save_session(const chat *c, const char *path);
 // Lets $VISUAL or $EDITOR change a text; malloc'd, or NULL having said why.

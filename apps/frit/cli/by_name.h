@@ -31,8 +31,8 @@ const char *cli_named(const cli_common *common);
 // Calls fn for each name of the command line, `text`, until one fails; an exit code, having said why.
 typedef int (*cli_name_fn)(const void *args, const hub_settings *settings, const hub_name *name, const char *text);
 int cli_each_name(const cli_common *common, cli_name_fn fn, const void *args);
-// Of what is neither a path nor a name: says how it is called here, if it is what other programs call a model; else
-// *path is the text, which is to be opened.
+// For a text that is neither a path nor a name of ours: if other programs would take it as a model's name, says how the
+// model is called here and fails; else *path is the text, to be opened as a path.
 int cli_refuse_name(const char *text, bool is_model, char **path);
 // Memory that is free on the device that has the most; 0: unknown.
 uint64_t cli_free_memory(void);

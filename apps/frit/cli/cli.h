@@ -125,8 +125,8 @@ void cli_begin_process(void);         // opens missing descriptors, catches sign
 // Whether a signal ends the process at once from now on, as it may where no file is half written. Returns what held
 // before.
 bool cli_exit_on_signal(bool yes);
-// The same while the main thread reads files that a disk of the network may not give for a long time. Other threads: no
-// effect.
+// Between these calls signals end the process at once, since the main thread reads files that a network disk may delay
+// for long. No effect in other threads.
 void cli_begin_wait(void);
 void cli_end_wait(void);
 bool cli_ends(void);                     // a signal other than Ctrl-C has asked for the end

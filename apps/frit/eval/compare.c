@@ -113,7 +113,7 @@ static const char *name_of(const char *path)
     return at && at[1] ? at + 1 : path;
 }
 
-// Of its tensors, without what else a file has.
+// Bits per weight: the bytes of tensors only, not of the whole file.
 static double bits_of(const frit_model_info *info)
 {
     return info->n_params > 0 ? 8 * (double)info->n_bytes / (double)info->n_params : 0;

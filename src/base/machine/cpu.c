@@ -41,7 +41,7 @@ static void cpuid(unsigned leaf, unsigned subleaf, unsigned out[4])
 #endif
 }
 
-// Which registers the operating system saves when it switches threads.
+// The registers that the operating system saves when it switches threads, as bits of XCR0.
 static unsigned saved_registers(void)
 {
 #if defined(_MSC_VER)

@@ -27,5 +27,5 @@ typedef struct frit_topology_source {
 
 extern const frit_topology_source frit_topology_hwloc, frit_topology_sysfs;
 
-// The same from an hwloc_topology_t that was loaded: for tests.
+// frit_topology_hwloc.look with an hwloc_topology_t that is loaded already: for tests.
 bool frit_hwloc_look(void *topology, frit_cores *cores, frit_nodes *nodes, const int *cpus, int n_cpus);

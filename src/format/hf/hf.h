@@ -175,8 +175,8 @@ frit_status frit_hf_ungroup_qkv(const frit_hf *hf, frit_tensor *tensor, bool is_
 // hf_recurrent.c: shared by families with recurrent layers.
 // A vector or matrix A_log becomes -exp(A_log) in f32.
 frit_status frit_hf_negative_exp(const frit_hf *hf, frit_tensor *tensor, bool is_bias);
-// Which layers are recurrent, [block_count], by layer_types: those whose type is not full_attention or attention.
-// Without the list `otherwise` says it; NULL: the list is needed.
+// Sets recurrent [block_count] for layers whose type in layer_types is neither full_attention nor attention. If there
+// is no list, `otherwise` decides; NULL: a missing list is an error.
 typedef bool (*frit_hf_layer_fn)(const frit_hf *hf, double period, size_t layer);
 frit_status frit_hf_recurrent_types(const frit_hf *hf, frit_hf_layer_fn otherwise, bool *recurrent);
 // FRIT_E_UNSUPPORTED unless steps of scans are limited to more than 0 only (time_step_limit).

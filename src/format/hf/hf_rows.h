@@ -71,7 +71,7 @@
     FRIT_HF_ROWS_EXPERTS(at), \
     FRIT_HF_ROWS_SHARED_EXPERT(at ".shared_experts"), \
     {.name = at ".gate", .gguf = "blk.*.ffn_gate_inp", .may_be_absent = true}
-// The same with the router's correction bias.
+// FRIT_HF_ROWS_DENSE_AND_EXPERTS with the router's correction bias.
 #define FRIT_HF_ROWS_DEEPSEEK_EXPERTS(at) \
     FRIT_HF_ROWS_DENSE_AND_EXPERTS(at), \
     {.name = at ".gate.e_score_correction_bias", .gguf = "blk.*.exp_probs_b.bias", .may_be_absent = true, .whole = true}

@@ -175,7 +175,7 @@ frit_status frit_schema_set_not(schema *s, int32_t a, int32_t *out);
 int32_t frit_schema_set_known(const schema *s, int32_t a, int32_t n);
 frit_status frit_schema_begin_sets(schema *s);
 frit_status frit_schema_add_resource(schema *s, const char *uri, json_t *value, const char *base);
-// Of those that were added with this URI, or value, the last; -1: not found.
+// The last resource that was added with this URI, or this value; -1: not found.
 int32_t frit_schema_find_uri(schema *s, const char *uri);
 int32_t frit_schema_find_value(const schema *s, const json_t *value);
 void frit_schema_free_store(schema *s);

@@ -112,8 +112,8 @@ static int32_t rest_of(const counted_string *c)
     return c->high == NO_END ? NO_END : c->high - c->low;
 }
 
-// Which chains there are, each with the longest beginning that is wanted, and where their states are. used: states of
-// other schemas.
+// Lists the sequences to build, each with the longest prefix that is wanted, and numbers their states. `used`: states
+// of other schemas.
 static frit_status lay_out(maker *m, const counted_string *wanted, int32_t n, int64_t used)
 {
     m->chains = calloc((size_t)n, sizeof *m->chains);

@@ -12,7 +12,7 @@ float frit_fit_levels(const float x[32], const float weights[32]);
 // codes[i]: the index of the level nearest to inverse * x[i], the upper of two equally near.
 void frit_nearest_levels(const float x[32], float inverse, uint8_t codes[32]);
 
-// The same for so many lanes: of any processor, and of AVX2.
+// The functions above with the lanes of any processor (_any), and with those of AVX2.
 float frit_fit_levels_any(const float x[32], const float weights[32]);
 void frit_nearest_levels_any(const float x[32], float inverse, uint8_t codes[32]);
 float frit_fit_levels_avx2(const float x[32], const float weights[32]);

@@ -34,6 +34,6 @@ typedef struct frit_offset_groups {
 
 void frit_fit_offsets(const frit_offset_groups *groups);
 
-// The same for so many lanes: of any processor, and of AVX2.
+// frit_fit_offsets with the lanes of any processor (_any), and with those of AVX2.
 void frit_fit_offsets_any(const frit_offset_groups *groups);
 void frit_fit_offsets_avx2(const frit_offset_groups *groups);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which searches this processor runs. A new instruction set is a file with its suffix for each, and a line here.
+// Chooses the searches that this processor runs. A new instruction set is a file with its suffix for each search, and a
+// line here.
 #include "base/machine/cpu.h"
 #include "quant/search/grid_search.h"
 #include "quant/search/level_search.h"

@@ -13,7 +13,7 @@
 #define SPACES        "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define UPPER         "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER         "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-// The same without Han characters: intersections, written as complements.
+// UPPER and LOWER without Han characters: intersections, written as complements.
 #define UPPER_NO_HAN  "[^\\p{Ll}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}\\p{Han}]"
 #define LOWER_NO_HAN  "[^\\p{Lu}\\p{Lt}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}\\p{Han}]"
 // "\\s*[\\r\\n]+" without taking a run of spaces at once: after a space that is not a newline, no newline follows.

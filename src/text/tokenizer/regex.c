@@ -34,7 +34,7 @@ enum {
 static const uint64_t base_ns = 300000000, byte_ns = 1500;
 
 static const char spaces[] = "\\t-\\r\\x{85}\\p{Z}";
-// Of other numbers Oniguruma takes those of Latin-1 only: superscript digits and fractions.
+// Oniguruma's \w: beside letters, marks and decimal digits it has the numbers of Latin-1: superscripts and fractions.
 static const char words[] = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 
 // ------------------------------------------------------------------------------------- translation

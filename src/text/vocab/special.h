@@ -20,7 +20,7 @@ typedef struct frit_special_match {
 
 // The specials that are searched in the original text, or in normalized text. Those are normalized themselves.
 frit_status frit_special_init(frit_special *special, const frit_vocab *vocab, bool normalized, frit_arena *arena);
-// The same without normalizing: the specials of normalized text as they are in the original text.
+// The specials of normalized text as they are spelled in the original text, not normalized.
 frit_status frit_special_init_raw(frit_special *special, const frit_vocab *vocab, frit_arena *arena);
 
 // Where control tokens are recognised; user-defined ones are recognised everywhere.

@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-// Of files that do not list them. Further ones are called <SPECIAL_20> and so on.
+// Special tokens of files that do not list them. Further ones are called <SPECIAL_20> and so on.
 static const char *const default_specials[] = {
     "<unk>",
     "<s>",

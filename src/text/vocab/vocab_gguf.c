@@ -216,7 +216,7 @@ static frit_status read_flag(const frit_meta *meta, const char *key, bool *flag)
     return frit_meta_get_bool(meta, key, flag, &found);
 }
 
-// Of fill-in-the-middle, under the keys of today and those of 2024; what such a token announces is another text.
+// Reads the fill-in-the-middle tokens, under present keys and those of 2024. Each of them begins another text.
 static frit_status read_fill(frit_vocab *vocab, const frit_meta *meta, const frit_log *log)
 {
     const struct {

@@ -15,7 +15,7 @@ static const frit_hf_tensor eurobert_tensors[] = {
     {.name = "layers.*.mlp.up_proj", .gguf = "blk.*.ffn_up", .bias_if = "mlp_bias"},
     {.name = "layers.*.mlp.down_proj", .gguf = "blk.*.ffn_down", .bias_if = "mlp_bias"},
     {.name = "norm", .gguf = "output_norm"},
-    // These rows only replace the shared ones; no such tensor is read.
+    // Replaces the shared rows of the output matrix; no tensor has this name.
     {.name = "no output", .gguf = "output", .may_be_absent = true},
 };
 // clang-format on

@@ -86,7 +86,7 @@ const frit_hf_family frit_hf_qwen2 = {
 
 // ---------------------------------------------------------------------------------------- MiMo
 
-// Its layer for multi-token prediction multiplies [h | embedding], in GGUF it is [embedding | h].
+// MiMo's layer for multi-token prediction multiplies [h | embedding]; in GGUF the order is [embedding | h].
 static int64_t other_half(const void *order, int64_t i)
 {
     const int64_t n = *(const int64_t *)order;

@@ -52,7 +52,7 @@ frit_status frit_hf_quant_tensor(const frit_hf_quant *quant, const frit_safetens
 // "q_proj.qweight" with another suffix; NULL without such an entry.
 const frit_safetensors_entry *frit_hf_beside(const frit_hf_quant *quant, const frit_safetensors_entry *codes,
                                              const char *ending, const char *other);
-// The same as a tensor of numbers; FRIT_E_FORMAT if it is absent.
+// The entry that frit_hf_beside finds, as a tensor of numbers; FRIT_E_FORMAT if it is absent.
 frit_status frit_hf_beside_tensor(const frit_hf_quant *quant, const frit_safetensors_entry *codes, const char *ending,
                                   const char *other, frit_tensor *tensor);
 frit_status frit_hf_quant_refuse(const frit_hf_quant *quant, const frit_safetensors_entry *entry, const char *why);
