@@ -53,6 +53,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/model/",    BELOW_ENGINE "engine/model/"},
     {"src/engine/lora/adapter.", BELOW_ENGINE "engine/model/ engine/lora/"},
     {"src/engine/kv/kv",     BELOW_ENGINE "engine/kv/"},
+    {"src/engine/kv/prefix_", BELOW_ENGINE "engine/kv/"},
     {"src/engine/spec/ngrams.", BELOW_ENGINE "engine/spec/"},
     {"src/engine/spec/speculate.h", BELOW_ENGINE "engine/spec/drafter.h"},
     {"src/engine/spec/drafter.h", BELOW_ENGINE "engine/spec/ngrams.h engine/sched/schedule.h"},

@@ -35,7 +35,7 @@ static frit_status make_snapshots(frit_kv *kv)
     for (int32_t i = 0; i < kv->n_snapshots; i++) {
         frit_kv_snapshot *snapshot = &kv->snapshots[i];
         snapshot->owner = -1;
-        snapshot->slot = kv->state_bytes > 0 ? kv->n_slots + 1 + i : 0;
+        snapshot->state = kv->state_bytes > 0 ? kv->n_states + 1 + i : 0;
         for (int32_t g = 0; g < kv->n_groups; g++) {
             const size_t n = (size_t)frit_kv_pages_of(kv->groups[g].window) + 1;
             if (kv->groups[g].window == 0) continue;
@@ -50,7 +50,7 @@ static frit_status make_snapshots(frit_kv *kv)
 static frit_status make_part(frit_kv *kv, int i, frit_device *device, const frit_kv_shape *shape)
 {
     frit_kv_part *part = &kv->parts[i];
-    frit_kv_counts counts = {.n_slots = kv->n_slots + (kv->state_bytes > 0 ? kv->n_snapshots : 0)};
+    frit_kv_counts counts = {.n_states = kv->n_states + (kv->state_bytes > 0 ? kv->n_snapshots : 0)};
     for (int32_t g = 0; g < FRIT_MAX_GROUPS; g++) counts.n_pages[g] = kv->groups[g].n_pages;
     FRIT_TRY(frit_kv_lay_out(shape, i, device->backend->values_by_dim, &counts, kv->layers, &part->layout));
     if (!frit_add_u64(kv->n_bytes, part->layout.n_bytes, &kv->n_bytes))
@@ -62,8 +62,8 @@ static frit_status make_part(frit_kv *kv, int i, frit_device *device, const frit
     return FRIT_OK;
 }
 
-static frit_status make(frit_kv *kv, frit_device *const *devices, int n_devices, const frit_kv_shape *shape,
-                        const frit_kv_room *room)
+static frit_status allocate_memory(frit_kv *kv, frit_device *const *devices, int n_devices, const frit_kv_shape *shape,
+                                   const frit_kv_room *room)
 {
     frit_kv_sizes sizes;
     frit_kv_measure(shape, &sizes);
@@ -72,13 +72,14 @@ static frit_status make(frit_kv *kv, frit_device *const *devices, int n_devices,
         kv->has_windows = kv->has_windows || sizes.groups[kv->n_groups].window > 0;
     }
     kv->state_bytes = sizes.state_bytes;
-    kv->n_slots = kv->n_free_slots = kv->state_bytes > 0 ? room->n_sessions : 0;
+    kv->n_states = kv->n_free_states = kv->state_bytes > 0 ? room->n_sessions : 0;
     if (kv->state_bytes > 0 || kv->has_windows) kv->max_snapshots = room->n_snapshots;
     kv->n_snapshots = room->n_sessions * kv->max_snapshots;
     kv->layers = calloc((size_t)kv->n_layers + 1, sizeof *kv->layers);
-    kv->free_slots = calloc((size_t)kv->n_slots + 1, sizeof *kv->free_slots);
-    if (!kv->layers || !kv->free_slots) return frit_fail_memory((size_t)kv->n_slots, "the cache's layers and slots");
-    for (int32_t i = 0; i < kv->n_slots; i++) kv->free_slots[i] = kv->n_slots - i;   // from 1 on, which goes out first
+    kv->free_states = calloc((size_t)kv->n_states + 1, sizeof *kv->free_states);
+    if (!kv->layers || !kv->free_states) return frit_fail_memory((size_t)kv->n_states, "the cache's layers and states");
+    for (int32_t i = 0; i < kv->n_states; i++)
+        kv->free_states[i] = kv->n_states - i;   // from 1 on, which goes out first
     FRIT_TRY(make_snapshots(kv));
     for (int i = 0; i < n_devices; i++) FRIT_TRY(make_part(kv, i, devices[i], shape));
     if (!room->prefixes) return FRIT_OK;
@@ -90,7 +91,7 @@ frit_status frit_kv_init(frit_kv *kv, frit_device *const *devices, int n_devices
                          const frit_kv_room *room)
 {
     *kv = (frit_kv){.devices = shape->devices, .n_layers = shape->n_layers};
-    const frit_status status = make(kv, devices, n_devices, shape, room);
+    const frit_status status = allocate_memory(kv, devices, n_devices, shape, room);
     if (status != FRIT_OK) frit_kv_deinit(kv);
     return status;
 }
@@ -115,31 +116,31 @@ void frit_kv_deinit(frit_kv *kv)
     frit_kv_host_deinit(kv);
     free(kv->snapshots);
     free(kv->layers);
-    free(kv->free_slots);
+    free(kv->free_states);
     *kv = (frit_kv){0};
 }
 
 // ------------------------------------------------------------------------------- pages
 
-static void take_page(frit_kv *kv, int32_t g, frit_kv_table *table)
+static void append_page(frit_kv *kv, int32_t g, frit_kv_table *table)
 {
-    table->pages[table->end++ - table->first] = frit_kv_take_page(kv, g);
+    table->pages[table->end++ - table->first] = frit_kv_alloc_page(kv, g);
 }
 
-static void clear(frit_kv_group *group, frit_kv_table *table)
+static void unref_table(frit_kv_group *group, frit_kv_table *table)
 {
-    while (table->end > table->begin) frit_kv_give_page(group, table->pages[--table->end - table->first]);
+    while (table->end > table->begin) frit_kv_unref_page(group, table->pages[--table->end - table->first]);
     table->begin = table->end = 0;
 }
 
 // Pages [begin, end) of another table, which keeps them.
-static void share_pages(frit_kv_group *group, frit_kv_table *to, const frit_kv_table *from, int32_t begin, int32_t end)
+static void ref_pages(frit_kv_group *group, frit_kv_table *to, const frit_kv_table *from, int32_t begin, int32_t end)
 {
     to->begin = begin;
     for (to->end = begin; to->end < end; to->end++) {
         const int32_t page = from->pages[to->end - from->first];
         to->pages[to->end - to->first] = page;
-        frit_kv_hold_page(group, page);
+        frit_kv_ref_page(group, page);
     }
 }
 
@@ -155,7 +156,7 @@ static bool must_copy(const frit_kv_group *group, const frit_kv_table *table, in
 }
 
 // Or into one that only the prefix cache has too.
-static bool is_kept(const frit_kv_group *group, const frit_kv_table *table, int32_t n_done)
+static bool is_cached(const frit_kv_group *group, const frit_kv_table *table, int32_t n_done)
 {
     return n_done % FRIT_PAGE_TOKENS != 0 && group->owners[table->pages[n_done / FRIT_PAGE_TOKENS]] >= 0;
 }
@@ -170,20 +171,20 @@ frit_status frit_kv_map_reserve(const frit_kv *kv, frit_kv_map *map, int32_t n_p
     return FRIT_OK;
 }
 
-static bool needs_slot(const frit_kv *kv, const frit_kv_map *map)
+static bool needs_state(const frit_kv *kv, const frit_kv_map *map)
 {
-    return kv->state_bytes > 0 && map->slot == 0;
+    return kv->state_bytes > 0 && map->state == 0;
 }
 
-static frit_status fail_slots(const frit_kv *kv)
+static frit_status fail_states(const frit_kv *kv)
 {
     return frit_fail(FRIT_E_LIMIT, "the cache is full: it has room for the states of %d sessions, and all hold one",
-                     kv->n_slots);
+                     kv->n_states);
 }
 
-bool frit_kv_admits(const frit_kv *kv, const frit_kv_map *map, int32_t n, int32_t n_shared_pages)
+bool frit_kv_has_room(const frit_kv *kv, const frit_kv_map *map, int32_t n, int32_t n_shared_pages)
 {
-    if (needs_slot(kv, map) && kv->n_free_slots == 0) return false;
+    if (needs_state(kv, map) && kv->n_free_states == 0) return false;
     for (int32_t g = 0; g < kv->n_groups; g++) {
         const frit_kv_group *group = &kv->groups[g];
         if (group->of_source || group->window > 0) continue;
@@ -197,8 +198,8 @@ void frit_kv_describe(const frit_kv *kv, char *text, size_t capacity)
     const frit_kv_group *scarce = &kv->groups[0];
     for (int32_t g = 1; g < kv->n_groups; g++)
         if (frit_kv_available(&kv->groups[g]) < frit_kv_available(scarce)) scarce = &kv->groups[g];
-    if (kv->n_slots > 0 && (kv->n_free_slots == 0 || kv->n_groups == 0))
-        snprintf(text, capacity, "%d of %d states are free", kv->n_free_slots, kv->n_slots);
+    if (kv->n_states > 0 && (kv->n_free_states == 0 || kv->n_groups == 0))
+        snprintf(text, capacity, "%d of %d states are free", kv->n_free_states, kv->n_states);
     else
         snprintf(text, capacity, "%d of %d pages of %d tokens are free", frit_kv_available(scarce), scarce->n_pages,
                  FRIT_PAGE_TOKENS);
@@ -206,7 +207,7 @@ void frit_kv_describe(const frit_kv *kv, char *text, size_t capacity)
 
 int32_t frit_kv_fitting(const frit_kv *kv, const frit_kv_map *map, int32_t n_done, int32_t n)
 {
-    if (needs_slot(kv, map) && kv->n_free_slots == 0) return 0;
+    if (needs_state(kv, map) && kv->n_free_states == 0) return 0;
     for (int32_t g = 0; g < kv->n_groups; g++) {
         const frit_kv_group *group = &kv->groups[g];
         const frit_kv_table *table = &map->tables[g];
@@ -226,13 +227,13 @@ static frit_status fail_full(const frit_kv_group *group, int32_t n, int32_t n_pa
 }
 
 // A copy of the page that n_done lies in, which others keep.
-static frit_status copy_page(frit_kv *kv, int32_t g, frit_kv_table *table, int32_t n_done)
+static frit_status replace_by_copy(frit_kv *kv, int32_t g, frit_kv_table *table, int32_t n_done)
 {
     frit_kv_group *group = &kv->groups[g];
     int32_t *page = &table->pages[n_done / FRIT_PAGE_TOKENS];
-    const int32_t copy = frit_kv_take_page(kv, g);
+    const int32_t copy = frit_kv_alloc_page(kv, g);
     const frit_status status = frit_kv_copy_page(kv, g, *page, copy);
-    frit_kv_give_page(group, status == FRIT_OK ? *page : copy);
+    frit_kv_unref_page(group, status == FRIT_OK ? *page : copy);
     if (status == FRIT_OK) *page = copy;
     return status;
 }
@@ -243,18 +244,18 @@ static frit_status own_pages(frit_kv *kv, int32_t g, frit_kv_table *table, int32
 {
     frit_kv_group *group = &kv->groups[g];
     if (must_copy(group, table, n_done) ||
-        (is_kept(group, table, n_done) && frit_kv_available(group) > end - table->end))
-        FRIT_TRY(copy_page(kv, g, table, n_done));
-    else if (is_kept(group, table, n_done))
+        (is_cached(group, table, n_done) && frit_kv_available(group) > end - table->end))
+        FRIT_TRY(replace_by_copy(kv, g, table, n_done));
+    else if (is_cached(group, table, n_done))
         frit_kv_forget_page(kv, g, table->pages[n_done / FRIT_PAGE_TOKENS]);
-    while (table->end < end) take_page(kv, g, table);
+    while (table->end < end) append_page(kv, g, table);
     return FRIT_OK;
 }
 
 frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_done, int32_t n)
 {
     const int32_t end = frit_kv_pages_of(n_done + n);
-    if (needs_slot(kv, map) && kv->n_free_slots == 0) return fail_slots(kv);
+    if (needs_state(kv, map) && kv->n_free_states == 0) return fail_states(kv);
     for (int32_t g = 0; g < kv->n_groups; g++) {
         const frit_kv_group *group = &kv->groups[g];
         if (group->of_source) continue;
@@ -263,7 +264,7 @@ frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_done, int32_
     }
     for (int32_t g = 0; g < kv->n_groups; g++)
         if (!kv->groups[g].of_source) FRIT_TRY(own_pages(kv, g, &map->tables[g], n_done, end));
-    if (needs_slot(kv, map)) map->slot = kv->free_slots[--kv->n_free_slots];
+    if (needs_state(kv, map)) map->state = kv->free_states[--kv->n_free_states];
     return FRIT_OK;
 }
 
@@ -276,41 +277,41 @@ bool frit_kv_source_fits(const frit_kv *kv, const frit_kv_map *map, int32_t n)
 
 frit_status frit_kv_extend_source(frit_kv *kv, frit_kv_map *map, int32_t n)
 {
-    FRIT_TRY(frit_kv_hold(kv, map, n, false));
-    return frit_kv_hold_source(kv, map, n);
+    FRIT_TRY(frit_kv_alloc(kv, map, n, false));
+    return frit_kv_alloc_source(kv, map, n);
 }
 
-void frit_kv_pass(frit_kv *kv, frit_kv_map *map, int32_t n_done)
+void frit_kv_unref_passed(frit_kv *kv, frit_kv_map *map, int32_t n_done)
 {
     for (int32_t g = 0; g < kv->n_groups; g++) {
         frit_kv_table *table = &map->tables[g];
         const int32_t first = first_page(kv->groups[g].window, n_done) - FRIT_WINDOW_SLACK;
         while (table->begin < table->end && table->begin < first)
-            frit_kv_give_page(&kv->groups[g], table->pages[table->begin++]);
+            frit_kv_unref_page(&kv->groups[g], table->pages[table->begin++]);
     }
 }
 
-frit_status frit_kv_hold(frit_kv *kv, frit_kv_map *map, int32_t n, bool windows_only)
+frit_status frit_kv_alloc(frit_kv *kv, frit_kv_map *map, int32_t n, bool windows_only)
 {
     const int32_t end = frit_kv_pages_of(n);
-    if (needs_slot(kv, map) && kv->n_free_slots == 0) return fail_slots(kv);
+    if (needs_state(kv, map) && kv->n_free_states == 0) return fail_states(kv);
     for (int32_t g = 0; g < kv->n_groups; g++) {
         frit_kv_group *group = &kv->groups[g];
         frit_kv_table *table = &map->tables[g];
         const int32_t first = first_page(group->window, n);
         if (group->of_source || (windows_only && group->window == 0)) continue;
         if (table->end <= first) {
-            clear(group, table);
+            unref_table(group, table);
             table->begin = table->end = first;
         }
         if (end - table->end > frit_kv_available(group)) return fail_full(group, n, end - table->end);
-        while (table->end < end) take_page(kv, g, table);
+        while (table->end < end) append_page(kv, g, table);
     }
-    if (needs_slot(kv, map)) map->slot = kv->free_slots[--kv->n_free_slots];
+    if (needs_state(kv, map)) map->state = kv->free_states[--kv->n_free_states];
     return FRIT_OK;
 }
 
-frit_status frit_kv_hold_source(frit_kv *kv, frit_kv_map *map, int32_t n)
+frit_status frit_kv_alloc_source(frit_kv *kv, frit_kv_map *map, int32_t n)
 {
     for (int32_t g = 0; g < kv->n_groups; g++) {
         const frit_kv_group *group = &kv->groups[g];
@@ -318,23 +319,23 @@ frit_status frit_kv_hold_source(frit_kv *kv, frit_kv_map *map, int32_t n)
         const int32_t n_pages = frit_kv_pages_of(n) - table->end;
         if (!group->of_source) continue;
         if (n_pages > frit_kv_available(group)) return fail_full(group, n, n_pages);
-        while (table->end < frit_kv_pages_of(n)) take_page(kv, g, table);
+        while (table->end < frit_kv_pages_of(n)) append_page(kv, g, table);
     }
     return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------- snapshots
 
-static void give_snapshot(frit_kv *kv, frit_kv_snapshot *snapshot)
+static void unref_snapshot(frit_kv *kv, frit_kv_snapshot *snapshot)
 {
     if (--snapshot->n_refs > 0) return;
-    for (int32_t g = 0; g < kv->n_groups; g++) clear(&kv->groups[g], &snapshot->tables[g]);
+    for (int32_t g = 0; g < kv->n_groups; g++) unref_table(&kv->groups[g], &snapshot->tables[g]);
 }
 
 bool frit_kv_drop_oldest(frit_kv *kv, frit_kv_map *map)
 {
     if (map->n_snapshots == 0) return false;
-    give_snapshot(kv, map->snapshots[0]);
+    unref_snapshot(kv, map->snapshots[0]);
     map->n_snapshots--;
     for (int32_t i = 0; i < map->n_snapshots; i++) map->snapshots[i] = map->snapshots[i + 1];
     return true;
@@ -343,7 +344,7 @@ bool frit_kv_drop_oldest(frit_kv *kv, frit_kv_map *map)
 void frit_kv_drop_snapshots(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
 {
     while (map->n_snapshots > 0 && map->snapshots[map->n_snapshots - 1]->at > n_positions)
-        give_snapshot(kv, map->snapshots[--map->n_snapshots]);
+        unref_snapshot(kv, map->snapshots[--map->n_snapshots]);
 }
 
 bool frit_kv_can_draft(const frit_kv *kv)
@@ -351,32 +352,33 @@ bool frit_kv_can_draft(const frit_kv *kv)
     return kv->state_bytes == 0 || kv->max_snapshots > 0;
 }
 
-static frit_kv_snapshot *latest(const frit_kv_map *map)
+static frit_kv_snapshot *latest_snapshot(const frit_kv_map *map)
 {
     return map->n_snapshots > 0 ? map->snapshots[map->n_snapshots - 1] : NULL;
 }
 
-void frit_kv_drop_drafts(frit_kv *kv, frit_kv_map *map)
+void frit_kv_drop_draft_snapshot(frit_kv *kv, frit_kv_map *map)
 {
-    if (latest(map) && latest(map)->of_drafts) give_snapshot(kv, map->snapshots[--map->n_snapshots]);
+    if (latest_snapshot(map) && latest_snapshot(map)->is_for_drafts)
+        unref_snapshot(kv, map->snapshots[--map->n_snapshots]);
 }
 
-const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int32_t at, bool of_drafts)
+const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int32_t at, bool is_for_drafts)
 {
     if (kv->max_snapshots == 0) return NULL;
-    frit_kv_drop_drafts(kv, map);
+    frit_kv_drop_draft_snapshot(kv, map);
     if (map->n_snapshots == kv->max_snapshots) frit_kv_drop_oldest(kv, map);
     frit_kv_snapshot *snapshot = frit_kv_free_snapshot(kv);
     while (!snapshot && frit_kv_drop_oldest(kv, map)) snapshot = frit_kv_free_snapshot(kv);
     if (!snapshot) return NULL;
     snapshot->n_refs = 1;
     snapshot->at = at;
-    snapshot->of_drafts = of_drafts;
+    snapshot->is_for_drafts = is_for_drafts;
     for (int32_t g = 0; g < kv->n_groups; g++) {
         frit_kv_table *table = &snapshot->tables[g];
         if (kv->groups[g].window == 0) continue;
         table->first = first_page(kv->groups[g].window, at);
-        share_pages(&kv->groups[g], table, &map->tables[g], table->first, frit_kv_pages_of(at));
+        ref_pages(&kv->groups[g], table, &map->tables[g], table->first, frit_kv_pages_of(at));
     }
     map->snapshots[map->n_snapshots++] = snapshot;
     return snapshot;
@@ -387,17 +389,17 @@ const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int3
 void frit_kv_release_source(frit_kv *kv, frit_kv_map *map)
 {
     for (int32_t g = 0; g < kv->n_groups; g++)
-        if (kv->groups[g].of_source) clear(&kv->groups[g], &map->tables[g]);
+        if (kv->groups[g].of_source) unref_table(&kv->groups[g], &map->tables[g]);
 }
 
 void frit_kv_release(frit_kv *kv, frit_kv_map *map)
 {
     for (int32_t g = 0; g < kv->n_groups; g++)
-        if (!kv->groups[g].of_source) clear(&kv->groups[g], &map->tables[g]);
+        if (!kv->groups[g].of_source) unref_table(&kv->groups[g], &map->tables[g]);
     frit_kv_drop_snapshots(kv, map, -1);
-    if (map->slot > 0) kv->free_slots[kv->n_free_slots++] = map->slot;
-    map->slot = 0;
-    map->chain.n = 0;
+    if (map->state > 0) kv->free_states[kv->n_free_states++] = map->state;
+    map->state = 0;
+    map->page_list.n = 0;
 }
 
 void frit_kv_map_free(frit_kv_map *map)
@@ -406,15 +408,15 @@ void frit_kv_map_free(frit_kv_map *map)
     *map = (frit_kv_map){0};
 }
 
-static void shrink(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
+static void shrink_map(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
 {
     for (int32_t g = 0; g < kv->n_groups; g++) {
         frit_kv_table *table = &map->tables[g];
         if (kv->groups[g].of_source) continue;
         while (table->end > table->begin && table->end > frit_kv_pages_of(n_positions))
-            frit_kv_give_page(&kv->groups[g], table->pages[--table->end]);
+            frit_kv_unref_page(&kv->groups[g], table->pages[--table->end]);
     }
-    frit_kv_trim_chain(kv, map, n_positions);
+    frit_kv_trim_page_list(kv, map, n_positions);
 }
 
 // Whether rows from this position on find all that they look at.
@@ -427,27 +429,27 @@ static bool has_windows(const frit_kv *kv, const frit_kv_map *map, int32_t posit
 
 // The states of a snapshot become the map's. Those of drafts are of no more use then, so the two change places, unless
 // others have the snapshot.
-static frit_status take_states(frit_kv *kv, frit_kv_map *map, frit_kv_snapshot *snapshot)
+static frit_status restore_states(frit_kv *kv, frit_kv_map *map, frit_kv_snapshot *snapshot)
 {
-    const int32_t slot = snapshot->slot;
-    if (!snapshot->of_drafts || snapshot->n_refs > 1 || snapshot->owner >= 0)
-        return frit_kv_copy_states(kv, slot, map->slot);
-    snapshot->slot = map->slot;
-    map->slot = slot;
-    give_snapshot(kv, map->snapshots[--map->n_snapshots]);
+    const int32_t state = snapshot->state;
+    if (!snapshot->is_for_drafts || snapshot->n_refs > 1 || snapshot->owner >= 0)
+        return frit_kv_copy_states(kv, state, map->state);
+    snapshot->state = map->state;
+    map->state = state;
+    unref_snapshot(kv, map->snapshots[--map->n_snapshots]);
     return FRIT_OK;
 }
 
-static frit_status go_back(frit_kv *kv, frit_kv_map *map, frit_kv_snapshot *snapshot)
+static frit_status restore_snapshot(frit_kv *kv, frit_kv_map *map, frit_kv_snapshot *snapshot)
 {
-    shrink(kv, map, snapshot->at);
+    shrink_map(kv, map, snapshot->at);
     for (int32_t g = 0; g < kv->n_groups; g++) {
         const frit_kv_table *pages = &snapshot->tables[g];
         if (kv->groups[g].window == 0) continue;
-        clear(&kv->groups[g], &map->tables[g]);
-        share_pages(&kv->groups[g], &map->tables[g], pages, pages->begin, pages->end);
+        unref_table(&kv->groups[g], &map->tables[g]);
+        ref_pages(&kv->groups[g], &map->tables[g], pages, pages->begin, pages->end);
     }
-    return snapshot->slot > 0 ? take_states(kv, map, snapshot) : FRIT_OK;
+    return snapshot->state > 0 ? restore_states(kv, map, snapshot) : FRIT_OK;
 }
 
 frit_status frit_kv_truncate(frit_kv *kv, frit_kv_map *map, int32_t n_keep, int32_t *n_done)
@@ -457,34 +459,34 @@ frit_status frit_kv_truncate(frit_kv *kv, frit_kv_map *map, int32_t n_keep, int3
     if (goes_back) *n_done = n_keep;
     frit_kv_drop_snapshots(kv, map, *n_done);
     if (goes_back && (kv->state_bytes > 0 || !has_windows(kv, map, *n_done))) {
-        frit_kv_snapshot *last = latest(map);
+        frit_kv_snapshot *last = latest_snapshot(map);
         *n_done = last ? last->at : 0;
-        if (last) status = go_back(kv, map, last);
+        if (last) status = restore_snapshot(kv, map, last);
         if (status != FRIT_OK) *n_done = 0;
     }
     if (*n_done == 0)
         frit_kv_release(kv, map);
     else
-        shrink(kv, map, *n_done);
+        shrink_map(kv, map, *n_done);
     return status;
 }
 
 frit_status frit_kv_share(frit_kv *kv, frit_kv_map *to, const frit_kv_map *from, int32_t n_done, bool source)
 {
     if (n_done > 0 && kv->state_bytes > 0) {
-        if (kv->n_free_slots == 0) return fail_slots(kv);
-        FRIT_TRY(frit_kv_copy_states(kv, from->slot, kv->free_slots[kv->n_free_slots - 1]));
-        to->slot = kv->free_slots[--kv->n_free_slots];
+        if (kv->n_free_states == 0) return fail_states(kv);
+        FRIT_TRY(frit_kv_copy_states(kv, from->state, kv->free_states[kv->n_free_states - 1]));
+        to->state = kv->free_states[--kv->n_free_states];
     }
     for (int32_t g = 0; g < kv->n_groups; g++) {
         const frit_kv_table *table = &from->tables[g];
         const bool of_source = kv->groups[g].of_source;
         if (of_source && !source) continue;
         const int32_t used = of_source ? table->end : frit_kv_pages_of(n_done);
-        share_pages(&kv->groups[g], &to->tables[g], table, table->begin, used);
+        ref_pages(&kv->groups[g], &to->tables[g], table, table->begin, used);
     }
-    to->chain = from->chain;
-    frit_kv_trim_chain(kv, to, n_done);
+    to->page_list = from->page_list;
+    frit_kv_trim_page_list(kv, to, n_done);
     // A step that failed may have left a snapshot of a later place.
     for (int32_t i = 0; i < from->n_snapshots && from->snapshots[i]->at <= n_done; i++) {
         to->snapshots[to->n_snapshots++] = from->snapshots[i];

@@ -5,7 +5,7 @@
 // A page holds FRIT_PAGE_TOKENS positions of the layers of a group (kv_layout.h); each device has the part of it that
 // its layers need. What a session has of the cache is its map: a table of pages for each group, a slot for states, and
 // snapshots. Pages have reference counts: tables and snapshots share them, and a page that is shared is copied before
-// it is written. Pages before a window are given back (frit_kv_pass).
+// it is written. Pages before a window are given back (frit_kv_unref_passed).
 //
 // Where layers keep a state (graph/batch.h), a map with pages also holds a slot: memory for the states of one session
 // in all layers. A state is the sum of all that was read: it cannot be shortened, and a window cannot be moved back. So
@@ -13,7 +13,7 @@
 // the windows. A session that forgets some of its tokens goes on from the last snapshot before them
 // (engine/session/session.c).
 //
-// A page that no table has any more is free, or idle: the prefix cache (kv_prefix.c) still knows which tokens it holds,
+// A page that no table has any more is free, or idle: the prefix cache (prefix_cache.c) knows which tokens it holds,
 // and gives it to a session whose text begins with them. Idle pages are taken, the longest unused first, where no page
 // is free.
 //
@@ -25,7 +25,7 @@
 //     n = frit_kv_fitting(kv, &map, n_done, n);               // so many more positions find pages
 //     FRIT_TRY(frit_kv_extend(kv, &map, n_done, n));          // take them
 //     ...                                                     // run the step: n_done += n
-//     frit_kv_pass(kv, &map, n_done);                         // give back what lies before the windows
+//     frit_kv_unref_passed(kv, &map, n_done);                         // give back what lies before the windows
 //     FRIT_TRY(frit_kv_truncate(kv, &map, n_keep, &n_done));  // forget the rest
 #pragma once
 #include "backend/backend.h"
@@ -45,21 +45,21 @@ typedef struct frit_kv_snapshot {
     int32_t n_refs;                          // maps that have it
     int32_t owner;                           // entry of the prefix cache whose states it has; -1: none
     int32_t at;                              // after so many positions
-    int32_t slot;                            // of the states; 0: there are none
-    bool of_drafts;                          // before tokens that are verified; the latest of its map
+    int32_t state;                           // of the states; 0: there are none
+    bool is_for_drafts;                      // before tokens that are verified; the latest of its map
     frit_kv_table tables[FRIT_MAX_GROUPS];   // of windows
 } frit_kv_snapshot;
 
-typedef struct frit_kv_chain {   // of entries of the prefix cache, for the pages of a map from its first on
+typedef struct frit_kv_page_list {   // of entries of the prefix cache, for the pages of a map from its first on
     int32_t n;
     int32_t entry;    // the last one
     uint64_t stamp;   // of the last one; it was dropped if it has another one now
-} frit_kv_chain;
+} frit_kv_page_list;
 
 typedef struct frit_kv_map {
     frit_kv_table tables[FRIT_MAX_GROUPS];
-    frit_kv_chain chain;
-    int32_t slot;                                      // of states, from 1 on; 0: none
+    frit_kv_page_list page_list;
+    int32_t state;                                     // of states, from 1 on; 0: none
     frit_kv_snapshot *snapshots[FRIT_MAX_SNAPSHOTS];   // oldest first, which is nearest to the beginning
     int32_t n_snapshots;
 } frit_kv_map;
@@ -106,7 +106,7 @@ typedef struct frit_kv_entry {   // of the prefix cache: the tokens of one page,
     int32_t n_tokens;
     int32_t snapshot;                 // whose states are those after its tokens; -1: none
     int32_t pages[FRIT_MAX_GROUPS];   // -1: none, as of windows that have passed
-    int32_t slot;                     // in the host's memory, of pages that a device had no room for; -1: none
+    int32_t host_page;                // in the host's memory, of pages that a device had no room for; -1: none
     bool in_host[FRIT_MAX_GROUPS];    // whether it has the group's
     bool on_disk;                     // there is a file of it, or was
     int32_t tokens[FRIT_PAGE_TOKENS];
@@ -125,9 +125,9 @@ typedef struct frit_kv_prefix {   // the prefix cache
 
 typedef struct frit_kv_host {   // pages of the prefix cache in the host's memory (kv_host.c)
     frit_memory *memory;        // of the CPU; NULL: none are kept
-    uint64_t slot_bytes, offsets[FRIT_MAX_GROUPS][FRIT_MAX_DEVICES];   // of a group's part within a slot
-    int32_t *free_slots;                                               // stack
-    int32_t n_slots, n_free;
+    uint64_t page_bytes, offsets[FRIT_MAX_GROUPS][FRIT_MAX_DEVICES];   // of a group's part within a slot
+    int32_t *free_pages;                                               // stack
+    int32_t n_pages, n_free;
 } frit_kv_host;
 
 typedef struct frit_kv {
@@ -141,8 +141,8 @@ typedef struct frit_kv {
     int32_t n_layers;
     uint64_t n_bytes;       // of all parts
     uint64_t state_bytes;   // of one slot; 0: no layer has a state
-    int32_t *free_slots;    // stack
-    int32_t n_slots, n_free_slots;
+    int32_t *free_states;   // stack
+    int32_t n_states, n_free_states;
     frit_kv_snapshot *snapshots;   // [n_snapshots]
     int32_t n_snapshots;
     int32_t max_snapshots;   // of one map; 0: sessions can go back anywhere
@@ -160,7 +160,7 @@ frit_status frit_kv_map_reserve(const frit_kv *kv, frit_kv_map *map, int32_t n_p
 void frit_kv_map_free(frit_kv_map *map);   // after its pages were released
 // Whether there are pages now for all n positions of a text that has none yet, and a slot. So many of them others hold,
 // and share them.
-bool frit_kv_admits(const frit_kv *kv, const frit_kv_map *map, int32_t n, int32_t n_shared_pages);
+bool frit_kv_has_room(const frit_kv *kv, const frit_kv_map *map, int32_t n, int32_t n_shared_pages);
 // How many of n positions after n_done could have pages, and a slot, now.
 int32_t frit_kv_fitting(const frit_kv *kv, const frit_kv_map *map, int32_t n_done, int32_t n);
 // Takes pages for n positions after n_done. FRIT_E_LIMIT, and nothing is taken, if they do not fit.
@@ -169,7 +169,7 @@ frit_status frit_kv_extend(frit_kv *kv, frit_kv_map *map, int32_t n_done, int32_
 bool frit_kv_source_fits(const frit_kv *kv, const frit_kv_map *map, int32_t n);
 frit_status frit_kv_extend_source(frit_kv *kv, frit_kv_map *map, int32_t n);
 // Gives back the map's references to pages that no row from n_done on looks at: those before a window.
-void frit_kv_pass(frit_kv *kv, frit_kv_map *map, int32_t n_done);
+void frit_kv_unref_passed(frit_kv *kv, frit_kv_map *map, int32_t n_done);
 // Keeps at most n_keep of *n_done positions: as many as there are snapshots or pages for. If the device fails, none.
 frit_status frit_kv_truncate(frit_kv *kv, frit_kv_map *map, int32_t n_keep, int32_t *n_done);
 void frit_kv_release(frit_kv *kv, frit_kv_map *map);   // all but the source
@@ -179,17 +179,17 @@ void frit_kv_release_source(frit_kv *kv, frit_kv_map *map);
 frit_status frit_kv_share(frit_kv *kv, frit_kv_map *to, const frit_kv_map *from, int32_t n_done, bool source);
 // The map gets pages for its first n positions, as far as a row after them looks back; contents are the caller's.
 // Groups without a window are left out if `windows_only`. FRIT_E_LIMIT if these are not free.
-frit_status frit_kv_hold(frit_kv *kv, frit_kv_map *map, int32_t n, bool windows_only);
-frit_status frit_kv_hold_source(frit_kv *kv, frit_kv_map *map, int32_t n);   // of a source's groups
+frit_status frit_kv_alloc(frit_kv *kv, frit_kv_map *map, int32_t n, bool windows_only);
+frit_status frit_kv_alloc_source(frit_kv *kv, frit_kv_map *map, int32_t n);   // of a source's groups
 
 // Such as "3 of 64 pages of 32 tokens are free".
 void frit_kv_describe(const frit_kv *kv, char *text, size_t capacity);
 
 // A snapshot of the place after `at` positions for which there are pages; a multiple of FRIT_PAGE_TOKENS, but where it
-// is `of_drafts`. The step that runs them writes the states to its slot. NULL: none is left, or needed. That of earlier
-// drafts makes room, then the oldest where the map has as many as it may.
-const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int32_t at, bool of_drafts);
-void frit_kv_drop_drafts(frit_kv *kv, frit_kv_map *map);   // all were right
+// is `is_for_drafts`. The step that runs them writes the states to its slot. NULL: none is left, or needed. That of
+// earlier drafts makes room, then the oldest where the map has as many as it may.
+const frit_kv_snapshot *frit_kv_add_snapshot(frit_kv *kv, frit_kv_map *map, int32_t at, bool is_for_drafts);
+void frit_kv_drop_draft_snapshot(frit_kv *kv, frit_kv_map *map);   // all were right
 // Whether sessions can go back to what is before tokens that are verified.
 bool frit_kv_can_draft(const frit_kv *kv);
 void frit_kv_drop_snapshots(frit_kv *kv, frit_kv_map *map, int32_t n_positions);   // of later places
@@ -202,9 +202,9 @@ static inline int32_t frit_kv_available(const frit_kv_group *group)
 {
     return group->n_free + group->n_idle;
 }
-int32_t frit_kv_take_page(frit_kv *kv, int32_t group);          // there must be one available; it has one table then
-void frit_kv_hold_page(frit_kv_group *group, int32_t page);     // one more table has it
-void frit_kv_give_page(frit_kv_group *group, int32_t page);     // one less
+int32_t frit_kv_alloc_page(frit_kv *kv, int32_t group);         // there must be one available; it has one table then
+void frit_kv_ref_page(frit_kv_group *group, int32_t page);      // one more table has it
+void frit_kv_unref_page(frit_kv_group *group, int32_t page);    // one less
 void frit_kv_disown_page(frit_kv_group *group, int32_t page);   // the prefix cache does not have it any more
 
 // ------------------------------------------------------------------------------- shifts (kv_shift.c)
@@ -223,14 +223,14 @@ bool frit_kv_can_shift(const frit_kv *kv, const frit_kv_map *map, const frit_kv_
 // map is as it was. If the device fails, it is empty, and *n_done 0.
 frit_status frit_kv_shift_map(frit_kv *kv, frit_kv_map *map, const frit_kv_shift *shift, int32_t *n_done);
 
-// ------------------------------------------------------------------------------- the prefix cache (kv_prefix.c)
+// ------------------------------------------------------------------------------- the prefix cache (prefix_cache.c)
 
 frit_status frit_kv_prefix_init(frit_kv *kv, const frit_kv_room *room);
 void frit_kv_prefix_deinit(frit_kv *kv);
 // The root with this key; made if it is new. Counted: to be given back.
 frit_status frit_kv_root_get(frit_kv *kv, const void *key, size_t n_bytes, frit_kv_root **out);
-void frit_kv_root_hold(frit_kv_root *root);
-void frit_kv_root_give(frit_kv *kv, frit_kv_root *root);   // NULL is allowed
+void frit_kv_root_ref(frit_kv_root *root);
+void frit_kv_root_unref(frit_kv *kv, frit_kv_root *root);   // NULL is allowed
 
 typedef struct frit_kv_text {   // what a map holds, or shall hold
     frit_kv_root *root;
@@ -254,12 +254,12 @@ int32_t frit_kv_find_pages(const frit_kv *kv, const frit_kv_text *text, int32_t 
 int32_t frit_kv_add_page(frit_kv *kv, frit_kv_root *root, int32_t parent, const frit_token *tokens,
                          const int32_t pages[FRIT_MAX_GROUPS]);
 // Of these, pages that other maps hold.
-int32_t frit_kv_found_held(const frit_kv *kv, const frit_kv_found *found);
+int32_t frit_kv_found_shared(const frit_kv *kv, const frit_kv_found *found);
 // Gives them to an empty map. FRIT_E_LIMIT without a slot for states; nothing is taken if it fails.
-frit_status frit_kv_take_found(frit_kv *kv, frit_kv_map *map, const frit_kv_found *found);
+frit_status frit_kv_ref_found(frit_kv *kv, frit_kv_map *map, const frit_kv_found *found);
 // Notes the whole pages of what the map holds, and where it `ends` the last one and the states too.
-void frit_kv_keep(frit_kv *kv, frit_kv_map *map, const frit_kv_text *text, bool ends);
-void frit_kv_trim_chain(frit_kv *kv, frit_kv_map *map, int32_t n_positions);   // to those
+void frit_kv_cache_text(frit_kv *kv, frit_kv_map *map, const frit_kv_text *text, bool ends);
+void frit_kv_trim_page_list(frit_kv *kv, frit_kv_map *map, int32_t n_positions);   // to those
 // The map's texts are not to be found any more: what it computed is not to be trusted.
 void frit_kv_forget_text(frit_kv *kv, frit_kv_map *map);
 void frit_kv_forget_page(frit_kv *kv, int32_t group, int32_t page);    // its contents will change
@@ -268,7 +268,7 @@ frit_kv_snapshot *frit_kv_free_snapshot(frit_kv *kv);   // with no map; one of t
 
 // ------------------------------------------------------------------------------- the host's memory (kv_host.c)
 
-// As many slots as frit_kv_n_host_slots says.
+// As many slots as frit_kv_n_host_pages says.
 frit_status frit_kv_host_init(frit_kv *kv, frit_device *cpu, const frit_kv_sizes *sizes, const frit_kv_room *room);
 void frit_kv_host_deinit(frit_kv *kv);
 bool frit_kv_host_save(frit_kv *kv, frit_kv_entry *entry, int32_t group);   // false: there is no room
@@ -277,7 +277,7 @@ frit_status frit_kv_host_load(frit_kv *kv, frit_kv_entry *entry, int32_t group, 
 void frit_kv_host_drop(frit_kv *kv, frit_kv_entry *entry, int32_t group);
 
 // Where a page's part on a device lies in a slot.
-frit_address frit_kv_host_address(const frit_kv *kv, int part, int32_t group, int32_t slot);
+frit_address frit_kv_host_address(const frit_kv *kv, int part, int32_t group, int32_t host_page);
 
 // ------------------------------------------------------------------------------- on disk (kv_disk.c)
 
@@ -315,7 +315,7 @@ typedef struct frit_kv_visitor {
 
 frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_table *tables, frit_kv_which which, int32_t n_positions,
                           const frit_kv_visitor *visitor);
-frit_status frit_kv_visit_states(const frit_kv *kv, int32_t slot, const frit_kv_visitor *visitor);
+frit_status frit_kv_visit_states(const frit_kv *kv, int32_t state, const frit_kv_visitor *visitor);
 uint64_t frit_kv_position_bytes(const frit_kv *kv, int32_t group);
 // Where a page's part on a device lies.
 frit_address frit_kv_page_address(const frit_kv *kv, int part, int32_t group, int32_t page);

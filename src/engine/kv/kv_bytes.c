@@ -33,9 +33,9 @@ static uint64_t state_bytes(const frit_cache_layer *layer)
     return (uint64_t)layer->spec.n_state * sizeof(float);
 }
 
-static uint64_t state_at(const frit_cache_layer *layer, int32_t slot)
+static uint64_t state_at(const frit_cache_layer *layer, int32_t state)
 {
-    return layer->states_offset + (uint64_t)(slot - 1) * state_bytes(layer);
+    return layer->states_offset + (uint64_t)(state - 1) * state_bytes(layer);
 }
 
 frit_status frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to)
@@ -188,13 +188,13 @@ frit_status frit_kv_visit(const frit_kv *kv, const frit_kv_table *tables, frit_k
     return FRIT_OK;
 }
 
-frit_status frit_kv_visit_states(const frit_kv *kv, int32_t slot, const frit_kv_visitor *visitor)
+frit_status frit_kv_visit_states(const frit_kv *kv, int32_t state, const frit_kv_visitor *visitor)
 {
     for (int32_t i = 0; i < kv->n_layers; i++) {
         const frit_cache_layer *layer = &kv->layers[i];
         if (layer->spec.n_state == 0) continue;
         view v;
-        FRIT_TRY(open_view(&v, part_of(kv, i), state_at(layer, slot), state_bytes(layer)));
+        FRIT_TRY(open_view(&v, part_of(kv, i), state_at(layer, state), state_bytes(layer)));
         FRIT_TRY(close_view(&v, visitor->visit(visitor->ctx, v.bytes, (size_t)v.n_bytes), visitor->fills));
     }
     return FRIT_OK;

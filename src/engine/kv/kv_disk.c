@@ -57,7 +57,7 @@ static bool read_from_ring(const frit_kv_disk *disk, frit_kv_disk_page *page)
         const frit_kv_disk_page *given = &disk->ring[i % disk->ring_size];
         if (memcmp(&given->key, &page->key, sizeof page->key) != 0) continue;
         page->groups = given->groups;
-        memcpy(page->bytes, given->bytes, (size_t)disk->files.slot_bytes);
+        memcpy(page->bytes, given->bytes, (size_t)disk->files.page_bytes);
         return true;
     }
     return false;
@@ -97,19 +97,19 @@ static void work(void *ctx)
 
 // ------------------------------------------------------------------------------- making
 
-static frit_status make_pages(frit_kv_disk_page **pages, uint32_t n, uint64_t slot_bytes)
+static frit_status make_pages(frit_kv_disk_page **pages, uint32_t n, uint64_t page_bytes)
 {
     *pages = calloc(n, sizeof **pages);
     if (!*pages) return frit_fail_memory(n * sizeof **pages, "pages on their way to a disk");
-    (*pages)[0].bytes = malloc((size_t)(n * slot_bytes));
-    if (!(*pages)[0].bytes) return frit_fail_memory((size_t)(n * slot_bytes), "pages on their way to a disk");
-    for (uint32_t i = 1; i < n; i++) (*pages)[i].bytes = (*pages)[0].bytes + i * slot_bytes;
+    (*pages)[0].bytes = malloc((size_t)(n * page_bytes));
+    if (!(*pages)[0].bytes) return frit_fail_memory((size_t)(n * page_bytes), "pages on their way to a disk");
+    for (uint32_t i = 1; i < n; i++) (*pages)[i].bytes = (*pages)[0].bytes + i * page_bytes;
     return FRIT_OK;
 }
 
-static uint32_t fitting(uint64_t n_bytes, uint64_t slot_bytes)
+static uint32_t fitting(uint64_t n_bytes, uint64_t page_bytes)
 {
-    const uint64_t n = n_bytes / slot_bytes;
+    const uint64_t n = n_bytes / page_bytes;
     return n < 2 ? 2 : n < MOST_PAGES ? (uint32_t)n : MOST_PAGES;
 }
 
@@ -126,15 +126,15 @@ static frit_status make(frit_kv *kv, frit_kv_disk *disk, const frit_kv_disk_opti
         return frit_fail_memory((size_t)kv->prefix.n_entries * sizeof *disk->keys, "the prefix cache on disk");
     memcpy(files->folder, options->folder, strlen(options->folder) + 1);
     for (int32_t g = 0; g < kv->n_groups; g++) {
-        files->group_at[g] = files->slot_bytes;
+        files->group_at[g] = files->page_bytes;
         for (int p = 0; p < kv->n_parts && !kv->groups[g].of_source; p++)
             files->group_bytes[g] += kv->parts[p].layout.page_bytes[g];
-        files->slot_bytes += files->group_bytes[g];
+        files->page_bytes += files->group_bytes[g];
     }
-    disk->ring_size = fitting(RING_BYTES, files->slot_bytes);
-    disk->request.room = (int32_t)fitting(REQUEST_BYTES, files->slot_bytes);
-    FRIT_TRY(make_pages(&disk->ring, disk->ring_size, files->slot_bytes));
-    FRIT_TRY(make_pages(&disk->request.pages, (uint32_t)disk->request.room, files->slot_bytes));
+    disk->ring_size = fitting(RING_BYTES, files->page_bytes);
+    disk->request.room = (int32_t)fitting(REQUEST_BYTES, files->page_bytes);
+    FRIT_TRY(make_pages(&disk->ring, disk->ring_size, files->page_bytes));
+    FRIT_TRY(make_pages(&disk->request.pages, (uint32_t)disk->request.room, files->page_bytes));
     frit_sha256 sum;
     frit_sha256_init(&sum);
     frit_sha256_add(&sum, options->identity, options->n_identity);
@@ -239,7 +239,7 @@ static frit_status read_group(const frit_kv *kv, const frit_kv_entry *entry, int
         const uint64_t n_bytes = kv->parts[p].layout.page_bytes[g];
         if (n_bytes == 0) continue;
         const frit_address from = entry->pages[g] >= 0 ? frit_kv_page_address(kv, p, g, entry->pages[g])
-                                                       : frit_kv_host_address(kv, p, g, entry->slot);
+                                                       : frit_kv_host_address(kv, p, g, entry->host_page);
         frit_device *device = from.memory->device;
         FRIT_TRY(device->backend->read(device, from, bytes, n_bytes));
         bytes += n_bytes;
@@ -289,7 +289,7 @@ bool frit_kv_disk_look(frit_kv *kv, const frit_kv_text *text, int32_t *n_known)
     r->stamp = entry >= 0 ? kv->prefix.entries[entry].stamp : 0;
     r->parent = key_before(kv, text->root, entry);
     r->root = text->root;
-    frit_kv_root_hold(r->root);
+    frit_kv_root_ref(r->root);
     memcpy(r->tokens, text->tokens + (size_t)n * FRIT_PAGE_TOKENS, (size_t)r->n * FRIT_PAGE_TOKENS * sizeof *r->tokens);
     atomic_store(&r->state, ASKED);
     frit_background_wake(disk->thread);
@@ -320,13 +320,13 @@ static int32_t land_page(frit_kv *kv, const request *r, int32_t parent, uint64_t
     int32_t pages[FRIT_MAX_GROUPS], i = -1;
     frit_status status = has_room(kv, page->groups) ? FRIT_OK : FRIT_E_LIMIT;
     for (int32_t g = 0; g < kv->n_groups; g++) {
-        pages[g] = status == FRIT_OK && page->groups >> g & 1 ? frit_kv_take_page(kv, g) : -1;
+        pages[g] = status == FRIT_OK && page->groups >> g & 1 ? frit_kv_alloc_page(kv, g) : -1;
         if (pages[g] >= 0) status = write_group(kv, g, pages[g], page->bytes + kv->disk->files.group_at[g]);
     }
     const bool is_there = parent < 0 || kv->prefix.entries[parent].stamp == stamp;   // another page may have taken its
     if (status == FRIT_OK && is_there) i = frit_kv_add_page(kv, r->root, parent, page->tokens, pages);
     for (int32_t g = 0; g < kv->n_groups; g++)
-        if (pages[g] >= 0) frit_kv_give_page(&kv->groups[g], pages[g]);
+        if (pages[g] >= 0) frit_kv_unref_page(&kv->groups[g], pages[g]);
     if (i >= 0) kv->prefix.entries[i].on_disk = true;
     return i;
 }
@@ -344,7 +344,7 @@ static void land(frit_kv *kv)
         at = next;
         stamp = kv->prefix.entries[at].stamp;
     }
-    frit_kv_root_give(kv, r->root);
+    frit_kv_root_unref(kv, r->root);
     r->root = NULL;
     atomic_store(&r->state, NOTHING);
 }

@@ -24,14 +24,14 @@ typedef struct frit_kv_disk_page {   // on its way to a file or from one
     int32_t tokens[FRIT_PAGE_TOKENS];
     int32_t depth;     // pages before it in its text
     uint32_t groups;   // those that it has
-    uint8_t *bytes;    // [slot_bytes]
+    uint8_t *bytes;    // [page_bytes]
 } frit_kv_disk_page;
 
 typedef struct frit_kv_disk_files {
     char *folder;
     frit_log log;
     uint64_t max_bytes, n_bytes, n_unseen;   // of all files: at most, when they were counted, written since then
-    uint64_t slot_bytes, group_at[FRIT_MAX_GROUPS], group_bytes[FRIT_MAX_GROUPS];
+    uint64_t page_bytes, group_at[FRIT_MAX_GROUPS], group_bytes[FRIT_MAX_GROUPS];
     bool fails;   // to write: has been said
 } frit_kv_disk_files;
 

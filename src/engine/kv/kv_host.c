@@ -19,37 +19,37 @@ static void lay_out(const frit_kv *kv, frit_kv_host *host)
 frit_status frit_kv_host_init(frit_kv *kv, frit_device *cpu, const frit_kv_sizes *sizes, const frit_kv_room *room)
 {
     frit_kv_host *host = &kv->host;
-    host->slot_bytes = frit_kv_host_slot_bytes(sizes);
-    host->n_slots = frit_kv_n_host_slots(sizes, room);
-    if (host->n_slots == 0) return FRIT_OK;
+    host->page_bytes = frit_kv_host_page_bytes(sizes);
+    host->n_pages = frit_kv_n_host_pages(sizes, room);
+    if (host->n_pages == 0) return FRIT_OK;
     lay_out(kv, host);
-    host->free_slots = calloc((size_t)host->n_slots, sizeof *host->free_slots);
-    if (!host->free_slots) return frit_fail_memory((size_t)host->n_slots, "pages in the host's memory");
-    for (int32_t i = 0; i < host->n_slots; i++) host->free_slots[i] = host->n_slots - 1 - i;
-    host->n_free = host->n_slots;
-    kv->n_bytes += (uint64_t)host->n_slots * host->slot_bytes;
-    return cpu->backend->alloc(cpu, (uint64_t)host->n_slots * host->slot_bytes, &host->memory);
+    host->free_pages = calloc((size_t)host->n_pages, sizeof *host->free_pages);
+    if (!host->free_pages) return frit_fail_memory((size_t)host->n_pages, "pages in the host's memory");
+    for (int32_t i = 0; i < host->n_pages; i++) host->free_pages[i] = host->n_pages - 1 - i;
+    host->n_free = host->n_pages;
+    kv->n_bytes += (uint64_t)host->n_pages * host->page_bytes;
+    return cpu->backend->alloc(cpu, (uint64_t)host->n_pages * host->page_bytes, &host->memory);
 }
 
 void frit_kv_host_deinit(frit_kv *kv)
 {
     const frit_memory *memory = kv->host.memory;
     if (memory) memory->device->backend->release(memory->device, kv->host.memory);
-    free(kv->host.free_slots);
+    free(kv->host.free_pages);
     kv->host = (frit_kv_host){0};
 }
 
-frit_address frit_kv_host_address(const frit_kv *kv, int part, int32_t g, int32_t slot)
+frit_address frit_kv_host_address(const frit_kv *kv, int part, int32_t g, int32_t host_page)
 {
     const frit_kv_host *host = &kv->host;
-    return (frit_address){host->memory, (uint64_t)slot * host->slot_bytes + host->offsets[g][part]};
+    return (frit_address){host->memory, (uint64_t)host_page * host->page_bytes + host->offsets[g][part]};
 }
 
-static frit_status copy(const frit_kv *kv, int32_t g, int32_t page, int32_t slot, bool back)
+static frit_status copy_page(const frit_kv *kv, int32_t g, int32_t page, int32_t host_page, bool back)
 {
     for (int p = 0; p < kv->n_parts; p++) {
         const uint64_t n_bytes = kv->parts[p].layout.page_bytes[g];
-        const frit_address there = frit_kv_host_address(kv, p, g, slot);
+        const frit_address there = frit_kv_host_address(kv, p, g, host_page);
         const frit_address here = frit_kv_page_address(kv, p, g, page);
         if (n_bytes > 0) FRIT_TRY(frit_backend_copy(back ? here : there, back ? there : here, n_bytes));
     }
@@ -59,18 +59,18 @@ static frit_status copy(const frit_kv *kv, int32_t g, int32_t page, int32_t slot
 bool frit_kv_host_save(frit_kv *kv, frit_kv_entry *entry, int32_t g)
 {
     frit_kv_host *host = &kv->host;
-    if (entry->slot < 0 && host->n_free == 0) return false;
-    const int32_t slot = entry->slot >= 0 ? entry->slot : host->free_slots[host->n_free - 1];
-    if (copy(kv, g, entry->pages[g], slot, false) != FRIT_OK) return false;
-    if (entry->slot < 0) host->n_free--;
-    entry->slot = slot;
+    if (entry->host_page < 0 && host->n_free == 0) return false;
+    const int32_t host_page = entry->host_page >= 0 ? entry->host_page : host->free_pages[host->n_free - 1];
+    if (copy_page(kv, g, entry->pages[g], host_page, false) != FRIT_OK) return false;
+    if (entry->host_page < 0) host->n_free--;
+    entry->host_page = host_page;
     entry->in_host[g] = true;
     return true;
 }
 
 frit_status frit_kv_host_load(frit_kv *kv, frit_kv_entry *entry, int32_t g, int32_t page)
 {
-    FRIT_TRY(copy(kv, g, page, entry->slot, true));
+    FRIT_TRY(copy_page(kv, g, page, entry->host_page, true));
     frit_kv_host_drop(kv, entry, g);
     return FRIT_OK;
 }
@@ -80,7 +80,7 @@ void frit_kv_host_drop(frit_kv *kv, frit_kv_entry *entry, int32_t g)
     bool any = false;
     entry->in_host[g] = false;
     for (int32_t i = 0; i < kv->n_groups; i++) any = any || entry->in_host[i];
-    if (any || entry->slot < 0) return;
-    kv->host.free_slots[kv->host.n_free++] = entry->slot;
-    entry->slot = -1;
+    if (any || entry->host_page < 0) return;
+    kv->host.free_pages[kv->host.n_free++] = entry->host_page;
+    entry->host_page = -1;
 }

@@ -169,13 +169,13 @@ uint64_t frit_kv_bytes(const frit_kv_sizes *sizes, const frit_kv_room *room)
             !frit_add_u64(total, n_bytes, &total))
             return UINT64_MAX;
     }
-    const uint64_t n_slots = (uint64_t)room->n_sessions * (uint64_t)(room->n_snapshots + 1);
-    if (!frit_mul_u64(sizes->state_bytes, n_slots, &n_bytes) || !frit_add_u64(total, n_bytes, &total))
+    const uint64_t n_states = (uint64_t)room->n_sessions * (uint64_t)(room->n_snapshots + 1);
+    if (!frit_mul_u64(sizes->state_bytes, n_states, &n_bytes) || !frit_add_u64(total, n_bytes, &total))
         return UINT64_MAX;
     return total;
 }
 
-uint64_t frit_kv_host_slot_bytes(const frit_kv_sizes *sizes)
+uint64_t frit_kv_host_page_bytes(const frit_kv_sizes *sizes)
 {
     uint64_t n_bytes = 0;
     for (int32_t i = 0; i < sizes->n_groups; i++)
@@ -183,11 +183,11 @@ uint64_t frit_kv_host_slot_bytes(const frit_kv_sizes *sizes)
     return frit_align_u64(n_bytes, ALIGNMENT, &n_bytes) ? n_bytes : 0;
 }
 
-int32_t frit_kv_n_host_slots(const frit_kv_sizes *sizes, const frit_kv_room *room)
+int32_t frit_kv_n_host_pages(const frit_kv_sizes *sizes, const frit_kv_room *room)
 {
-    enum { MOST_SLOTS = 1 << 20 };
-    const uint64_t slot_bytes = frit_kv_host_slot_bytes(sizes), n = slot_bytes > 0 ? room->host_bytes / slot_bytes : 0;
-    return n < MOST_SLOTS ? (int32_t)n : MOST_SLOTS;
+    enum { MOST_PAGES = 1 << 20 };
+    const uint64_t page_bytes = frit_kv_host_page_bytes(sizes), n = page_bytes > 0 ? room->host_bytes / page_bytes : 0;
+    return n < MOST_PAGES ? (int32_t)n : MOST_PAGES;
 }
 
 uint64_t frit_kv_token_bytes(const frit_kv_shape *shape)
@@ -256,7 +256,7 @@ static void swap_order(frit_cache_side *side)
 }
 
 // The layers of a device, by the rest of what frit_kv_lay_out was given.
-static void place_layers(const frit_kv_shape *shape, int device, bool values_by_dim, int32_t n_slots,
+static void place_layers(const frit_kv_shape *shape, int device, bool values_by_dim, int32_t n_states,
                          frit_cache_layer *layers, const frit_kv_layout *layout, uint64_t states)
 {
     uint64_t at[FRIT_MAX_GROUPS];
@@ -271,7 +271,7 @@ static void place_layers(const frit_kv_shape *shape, int device, bool values_by_
         layers[i].group = group;
         if (spec->kind != FRIT_CACHE_NONE) at[group] = place_layer(&layers[i], at[group], layout->page_bytes[group]);
         layers[i].states_offset = states;
-        states += (uint64_t)n_slots * layer_state_bytes(spec);
+        states += (uint64_t)n_states * layer_state_bytes(spec);
     }
 }
 
@@ -282,7 +282,7 @@ frit_status frit_kv_lay_out(const frit_kv_shape *shape, int device, bool values_
     frit_kv_sizes sizes;
     frit_kv_measure(shape, &sizes);
     *out = (frit_kv_layout){0};
-    bool good = frit_mul_u64(state_bytes_on(shape, device), (uint64_t)counts->n_slots, &states);
+    bool good = frit_mul_u64(state_bytes_on(shape, device), (uint64_t)counts->n_states, &states);
     for (int32_t g = 0; g < sizes.n_groups; g++) {
         out->offsets[g] = out->n_bytes;
         out->page_bytes[g] = page_bytes_on(shape, device, g);
@@ -291,6 +291,6 @@ frit_status frit_kv_lay_out(const frit_kv_shape *shape, int device, bool values_
     }
     if (!good || !frit_add_u64(out->n_bytes, states, &out->n_bytes))
         return frit_fail(FRIT_E_MEMORY, "the size of a cache of %d pages is not a 64-bit number", counts->n_pages[0]);
-    place_layers(shape, device, values_by_dim, counts->n_slots, layers, out, out->n_bytes - states);
+    place_layers(shape, device, values_by_dim, counts->n_states, layers, out, out->n_bytes - states);
     return FRIT_OK;
 }

@@ -34,7 +34,7 @@ typedef struct frit_kv_room {
     int32_t n_sessions;    // that can all be so long
     int32_t n_rows;        // of a step at most
     int32_t n_snapshots;   // of each session
-    bool prefixes;         // what sessions computed stays for others (kv_prefix.c); takes no pages
+    bool prefixes;         // what sessions computed stays for others (prefix_cache.c); takes no pages
     uint64_t host_bytes;   // of the host's memory for such pages that are evicted
 } frit_kv_room;
 
@@ -76,8 +76,8 @@ int64_t frit_kv_n_pages(const frit_kv_group_size *group, const frit_kv_room *roo
 uint64_t frit_kv_bytes(const frit_kv_sizes *sizes, const frit_kv_room *room);
 // Of the host's memory for pages that are evicted: as many slots, each with a page of every group, as room->host_bytes
 // has room for. 0: not even one.
-uint64_t frit_kv_host_slot_bytes(const frit_kv_sizes *sizes);
-int32_t frit_kv_n_host_slots(const frit_kv_sizes *sizes, const frit_kv_room *room);
+uint64_t frit_kv_host_page_bytes(const frit_kv_sizes *sizes);
+int32_t frit_kv_n_host_pages(const frit_kv_sizes *sizes, const frit_kv_room *room);
 
 typedef struct frit_kv_layout {   // of one device's memory
     uint64_t n_bytes;
@@ -87,7 +87,7 @@ typedef struct frit_kv_layout {   // of one device's memory
 
 typedef struct frit_kv_counts {
     int32_t n_pages[FRIT_MAX_GROUPS];
-    int32_t n_slots;   // of states
+    int32_t n_states;   // of states
 } frit_kv_counts;
 
 // Lays out the memory of a device; fills in the device's layers of all. values_by_dim: of its backend.

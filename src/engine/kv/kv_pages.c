@@ -28,7 +28,7 @@ static void remove_idle(frit_kv_group *group, int32_t page)
     group->n_idle--;
 }
 
-int32_t frit_kv_take_page(frit_kv *kv, int32_t g)
+int32_t frit_kv_alloc_page(frit_kv *kv, int32_t g)
 {
     frit_kv_group *group = &kv->groups[g];
     if (group->n_free == 0) frit_kv_reclaim_page(kv, g, group->longest);
@@ -37,12 +37,12 @@ int32_t frit_kv_take_page(frit_kv *kv, int32_t g)
     return page;
 }
 
-void frit_kv_hold_page(frit_kv_group *group, int32_t page)
+void frit_kv_ref_page(frit_kv_group *group, int32_t page)
 {
     if (group->refs[page]++ == 0) remove_idle(group, page);
 }
 
-void frit_kv_give_page(frit_kv_group *group, int32_t page)
+void frit_kv_unref_page(frit_kv_group *group, int32_t page)
 {
     if (--group->refs[page] > 0) return;
     if (group->owners[page] >= 0)

@@ -146,9 +146,9 @@ frit_status frit_kv_rotate_page(frit_kv_rotating *r, int32_t group, int32_t page
 
 static frit_status copy_page(frit_kv *kv, int32_t g, int32_t *page)
 {
-    const int32_t copy = frit_kv_take_page(kv, g);
+    const int32_t copy = frit_kv_alloc_page(kv, g);
     const frit_status status = frit_kv_copy_page(kv, g, *page, copy);
-    frit_kv_give_page(&kv->groups[g], status == FRIT_OK ? *page : copy);
+    frit_kv_unref_page(&kv->groups[g], status == FRIT_OK ? *page : copy);
     if (status == FRIT_OK) *page = copy;
     return status;
 }

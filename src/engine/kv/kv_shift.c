@@ -69,7 +69,7 @@ static frit_status shift_table(frit_kv *kv, int32_t g, frit_kv_table *table, con
     const page_range gone = dropped(table, shift);
     const int32_t begin = new_begin(table, shift), n = shift->n_drop / FRIT_PAGE_TOKENS;
     const int32_t first = at_least(begin, shift->n_keep / FRIT_PAGE_TOKENS);
-    for (int32_t p = gone.begin; p < gone.end; p++) frit_kv_give_page(&kv->groups[g], table->pages[p]);
+    for (int32_t p = gone.begin; p < gone.end; p++) frit_kv_unref_page(&kv->groups[g], table->pages[p]);
     for (int32_t p = gone.end; p < table->end; p++) table->pages[p - n] = table->pages[p];
     table->begin = begin;
     table->end = at_least(begin, table->end - n);
@@ -86,7 +86,7 @@ frit_status frit_kv_shift_map(frit_kv *kv, frit_kv_map *map, const frit_kv_shift
     FRIT_TRY(frit_kv_rotating_init(&r, kv, shift->rotations));
     for (int32_t i = 0; i < FRIT_PAGE_TOKENS; i++) r.distances[i] = shift->n_drop;
     frit_kv_drop_snapshots(kv, map, shift->n_keep);
-    frit_kv_trim_chain(kv, map, shift->n_keep);
+    frit_kv_trim_page_list(kv, map, shift->n_keep);
     *n_done -= shift->n_drop;
     for (int32_t g = 0; g < kv->n_groups && status == FRIT_OK; g++)
         if (!kv->groups[g].of_source) status = shift_table(kv, g, &map->tables[g], shift, &r);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What sessions take from the prefix cache (kv_prefix.c), and what they leave in it.
+// What sessions take from the prefix cache (prefix_cache.c), and what they leave in it.
 //
 // A session that has nothing in the cache takes the longest beginning of its tokens that is there, when it is about to
 // run (schedule.c): not when tokens are pushed, for until then adapters may change, and what it finds may go. At least
@@ -50,14 +50,14 @@ static frit_kv_found find(const frit_session *session)
     return text.n == found.n ? found : frit_kv_find(&session->engine->kv, &text);
 }
 
-bool frit_prefix_admits(const frit_session *session)
+bool frit_prefix_has_room(const frit_session *session)
 {
     const frit_kv *kv = &session->engine->kv;
     const int32_t n = (int32_t)session->n_tokens;
-    if (frit_kv_admits(kv, &session->map, n, 0)) return true;
+    if (frit_kv_has_room(kv, &session->map, n, 0)) return true;
     if (!takes_part(session)) return false;
     const frit_kv_found found = find(session);
-    return frit_kv_admits(kv, &session->map, n, frit_kv_found_held(kv, &found));
+    return frit_kv_has_room(kv, &session->map, n, frit_kv_found_shared(kv, &found));
 }
 
 bool frit_prefix_begin(frit_session *session)
@@ -68,9 +68,9 @@ bool frit_prefix_begin(frit_session *session)
     if (!takes_part(session)) return true;
     const frit_kv_text text = {session->root, session->tokens, (int32_t)limit_of(session)};
     if (frit_kv_disk_look(kv, &text, &session->n_known)) return false;
-    if (!frit_prefix_admits(session)) return true;
+    if (!frit_prefix_has_room(session)) return true;
     const frit_kv_found found = find(session);
-    if (found.n == 0 || frit_kv_take_found(kv, &session->map, &found) != FRIT_OK) return true;
+    if (found.n == 0 || frit_kv_ref_found(kv, &session->map, &found) != FRIT_OK) return true;
     session->n_done = (size_t)found.n;
     if (session->extend.n_group > 0) session->extend.n_grouped = found.n / session->extend.width;
     if (session->n_handed == 0) session->n_cached = session->n_done;
@@ -87,15 +87,15 @@ static size_t n_settled(const frit_session *session)
     return n;
 }
 
-void frit_prefix_keep(frit_session *session, bool ends)
+void frit_prefix_cache(frit_session *session, bool ends)
 {
     if (!takes_part(session)) return;
     const frit_kv_text text = {session->root, session->tokens, (int32_t)n_settled(session)};
-    if (!ends && text.n / FRIT_PAGE_TOKENS == session->map.chain.n) return;
-    frit_kv_keep(&session->engine->kv, &session->map, &text, ends);
+    if (!ends && text.n / FRIT_PAGE_TOKENS == session->map.page_list.n) return;
+    frit_kv_cache_text(&session->engine->kv, &session->map, &text, ends);
 }
 
-void frit_prefix_distrust(frit_session *session)
+void frit_prefix_forget(frit_session *session)
 {
     if (session->root && !session->is_foreign) frit_kv_forget_text(&session->engine->kv, &session->map);
     session->is_foreign = true;
@@ -157,7 +157,7 @@ static frit_status move_to_root(frit_session *session, const void *salt, size_t 
 {
     frit_kv_root *root;
     FRIT_TRY(make_root(session, salt, n_salt, &root));
-    frit_kv_root_give(&session->engine->kv, session->root);
+    frit_kv_root_unref(&session->engine->kv, session->root);
     session->root = root;
     return FRIT_OK;
 }
@@ -181,7 +181,7 @@ frit_status frit_prefix_join(frit_session *session)
 
 void frit_prefix_leave(frit_session *session)
 {
-    frit_kv_root_give(&session->engine->kv, session->root);
+    frit_kv_root_unref(&session->engine->kv, session->root);
     session->root = NULL;
 }
 

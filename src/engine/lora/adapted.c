@@ -204,7 +204,7 @@ frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const
         FRIT_TRY(place(engine, adapters, n_adapters));
         FRIT_TRY(frit_prefix_note_adapters(engine));
     }
-    frit_prefix_keep(session, false);
+    frit_prefix_cache(session, false);
     frit_adapter_class adapted;
     float *chosen = calloc((size_t)slots->n + 1, sizeof *chosen);
     if (!chosen) return frit_fail_memory((size_t)slots->n * sizeof *chosen, "a session's adapters");

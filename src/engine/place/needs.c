@@ -85,7 +85,7 @@ static void add_evicted(const frit_engine_needs *needs, frit_fit_part *part)
         shape.types = needs->fit.types[t];
         frit_kv_measure(&shape, &sizes);
         part->evicted_bytes[t] =
-            (uint64_t)frit_kv_n_host_slots(&sizes, &needs->fit.room) * frit_kv_host_slot_bytes(&sizes);
+            (uint64_t)frit_kv_n_host_pages(&sizes, &needs->fit.room) * frit_kv_host_page_bytes(&sizes);
     }
 }
 

@@ -134,7 +134,7 @@ static size_t fitting(const frit_engine *engine, const frit_session *session, si
     const int32_t n_done = (int32_t)session->n_done, n_taken = session->n_taken;
     if (n > pending(session)) n = pending(session);
     if (n > (size_t)engine->n_batch) n = (size_t)engine->n_batch;
-    if (n_done == 0 && !frit_prefix_admits(session)) return 0;
+    if (n_done == 0 && !frit_prefix_has_room(session)) return 0;
     if (!frit_extend_is_ready(session)) return 0;
     const int32_t fits = frit_kv_fitting(&engine->kv, &session->map, n_done, n_taken + (int32_t)n);
     return fits > n_taken ? (size_t)(fits - n_taken) : 0;
@@ -181,9 +181,9 @@ static void lay_out_snapshot(frit_engine *engine, frit_session *session, frit_se
     if (at <= session->n_done || at > session->n_done + (size_t)session->n_taken) return;
     frit_kv_drop_snapshots(&engine->kv, &session->map, (int32_t)session->n_done);
     const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(&engine->kv, &session->map, (int32_t)at, ask != NULL);
-    if (!snapshot || snapshot->slot == 0) return;
+    if (!snapshot || snapshot->state == 0) return;
     seq->n_copied = (int32_t)(at - session->n_done);
-    seq->copy_state = snapshot->slot - 1;
+    seq->copy_state = snapshot->state - 1;
 }
 
 // What the row's logits are wanted for, where that is a token. The pick's row is one of the output.
@@ -225,7 +225,7 @@ static void lay_out_rows(frit_engine *engine, frit_session *session)
     step->seqs[step->n_seqs] = (frit_seq){.first_row = row,
                                           .n_rows = session->n_taken,
                                           .n_past = (int32_t)session->n_done,
-                                          .state = session->map.slot - 1,
+                                          .state = session->map.state - 1,
                                           .n_source = (int32_t)session->n_source,
                                           .is_long = session->n_done < session->n_long};
     lay_out_snapshot(engine, session, &step->seqs[step->n_seqs]);
@@ -547,8 +547,8 @@ void frit_schedule(frit_engine *engine)
     frit_step *step = engine->step;
     // What is in flight may have to run again.
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        frit_prefix_keep(s, false);
-        frit_kv_pass(&engine->kv, &s->map, (int32_t)(s->n_done - s->n_flying));
+        frit_prefix_cache(s, false);
+        frit_kv_unref_passed(&engine->kv, &s->map, (int32_t)(s->n_done - s->n_flying));
     }
     frit_kv_disk_land(&engine->kv);
     do pick(engine);

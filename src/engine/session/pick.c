@@ -248,7 +248,7 @@ frit_status frit_session_picked(frit_session *session, frit_picked *picked)
     const frit_pick_status status = result->status;
     frit_speculation_note(session, ask->n - 1, result->n_accepted);
     drop_oldest(session);
-    if (all) frit_kv_drop_drafts(&session->engine->kv, &session->map);
+    if (all) frit_kv_drop_draft_snapshot(&session->engine->kv, &session->map);
     if (!all && n_keep < session->n_tokens) FRIT_TRY(forget_drafts(session, n_keep));
     FRIT_TRY(frit_pick_check(status));
     *picked = given;

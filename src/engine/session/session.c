@@ -66,7 +66,7 @@ void frit_session_free(frit_session *session)
         session->n_queue = 0;   // its row functions are called no more
         if (session->engine->ahead == session) session->engine->ahead = NULL;
         frit_flight_land_all(session->engine);
-        frit_prefix_keep(session, true);
+        frit_prefix_cache(session, true);
         frit_prefix_leave(session);
         frit_session **at = &session->engine->sessions;
         while (*at != session) at = &(*at)->next;
@@ -120,7 +120,7 @@ void frit_session_fail(frit_session *session, frit_status status)
     session->n_queue = 0;
     session->logits_at = 0;
     frit_session_drop_asks(session);
-    frit_prefix_distrust(session);
+    frit_prefix_forget(session);
 }
 
 // ------------------------------------------------------------------------------- pushing
@@ -138,7 +138,7 @@ static frit_status check_tokens(frit_session *session, const frit_token *tokens,
 void frit_session_run_again(frit_session *session)
 {
     if (session->n_handed < session->n_done) session->n_handed = session->n_done;
-    frit_prefix_keep(session, true);
+    frit_prefix_cache(session, true);
     session->n_done = 0;
     frit_extend_go_back(session);
     frit_kv_release(&session->engine->kv, &session->map);
@@ -309,7 +309,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
     if (!frit_session_knows(session, n_keep))
         return frit_fail(FRIT_E_INVALID, "the first %zu tokens cannot be kept: the last of them is not known yet",
                          n_keep);
-    frit_prefix_keep(session, n_keep == 0);
+    frit_prefix_cache(session, n_keep == 0);
     session->status = FRIT_OK;
     frit_session_drop_asks(session);
     if (n_keep == 0) session->shift.n_dropped = 0;

@@ -142,10 +142,10 @@ void frit_extend_go_back(frit_session *session);
 // The prefix cache (prefix.c). A session that is about to run from its first token on takes what is there of it.
 // False if it has to wait for pages that are being read.
 bool frit_prefix_begin(frit_session *session);
-bool frit_prefix_admits(const frit_session *session);   // whether the cache has room for all its tokens now
+bool frit_prefix_has_room(const frit_session *session);   // whether the cache has room for all its tokens now
 // Leaves what has run for others; all of it where the session `ends`.
-void frit_prefix_keep(frit_session *session, bool ends);
-void frit_prefix_distrust(frit_session *session);   // what it has run is not to be found
+void frit_prefix_cache(frit_session *session, bool ends);
+void frit_prefix_forget(frit_session *session);   // what it has run is not to be found
 frit_status frit_prefix_join(frit_session *session);
 void frit_prefix_leave(frit_session *session);
 frit_status frit_prefix_adapt(frit_session *session);         // after its adapters have changed

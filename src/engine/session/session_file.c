@@ -193,9 +193,9 @@ static frit_status write_session(writing *w, const frit_session *session, const 
     for (int32_t i = 0; i < n_snapshots; i++) {
         const frit_kv_snapshot *snapshot = map->snapshots[i];
         FRIT_TRY(frit_kv_visit(kv, snapshot->tables, FRIT_KV_WINDOWS, snapshot->at, &puts));
-        FRIT_TRY(frit_kv_visit_states(kv, snapshot->slot, &puts));
+        FRIT_TRY(frit_kv_visit_states(kv, snapshot->state, &puts));
     }
-    if (h->n_places > 0) FRIT_TRY(frit_kv_visit_states(kv, map->slot, &puts));
+    if (h->n_places > 0) FRIT_TRY(frit_kv_visit_states(kv, map->state, &puts));
     FRIT_TRY(put_const(w, session->note ? session->note : "", session->n_note_bytes));
     const uint64_t sum = frit_checksum_value(&w->sum);
     return write_bytes(w, &sum, sizeof sum);
@@ -211,7 +211,7 @@ static uint64_t count_snapshots(const frit_session *session, frit_saved_header *
     if ((kv->state_bytes == 0 && !kv->has_windows) || h->n_done == 0) return 0;
     h->n_places = 1;
     for (int32_t i = 0; i < map->n_snapshots && (uint32_t)map->snapshots[i]->at <= h->n_done; i++, h->n_places++) {
-        if (map->snapshots[i]->of_drafts) break;   // the latest one
+        if (map->snapshots[i]->is_for_drafts) break;   // the latest one
         n_bytes += h->state_bytes + frit_saved_bytes(h, FRIT_SAVED_WINDOWS, (uint32_t)map->snapshots[i]->at);
     }
     return n_bytes;
@@ -292,10 +292,10 @@ static frit_status take_snapshot(frit_session *session, const frit_saved *saved,
         *from += frit_saved_bytes(&saved->header, FRIT_SAVED_WINDOWS, (uint32_t)at) + saved->header.state_bytes;
         return FRIT_OK;
     }
-    FRIT_TRY(frit_kv_hold(kv, &session->map, at, true));
+    FRIT_TRY(frit_kv_alloc(kv, &session->map, at, true));
     FRIT_TRY(frit_kv_visit(kv, session->map.tables, FRIT_KV_WINDOWS, at, &takes));
     const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(kv, &session->map, at, false);
-    if (snapshot) return frit_kv_visit_states(kv, snapshot->slot, &takes);
+    if (snapshot) return frit_kv_visit_states(kv, snapshot->state, &takes);
     *from += saved->header.state_bytes;
     return FRIT_OK;
 }
@@ -311,11 +311,11 @@ static frit_status take_positions(frit_session *session, const frit_saved *saved
         FRIT_TRY(take_snapshot(session, saved, at, &snapshots));
     }
     if (h->n_done == 0) return FRIT_OK;
-    FRIT_TRY(frit_kv_hold(kv, &session->map, (int32_t)h->n_done, false));
+    FRIT_TRY(frit_kv_alloc(kv, &session->map, (int32_t)h->n_done, false));
     FRIT_TRY(frit_kv_visit(kv, session->map.tables, FRIT_KV_TEXT, (int32_t)h->n_done,
                            &(frit_kv_visitor){take, &positions, true}));
     if (h->n_places == 0) return FRIT_OK;
-    return frit_kv_visit_states(kv, session->map.slot, &(frit_kv_visitor){take, &snapshots, true});
+    return frit_kv_visit_states(kv, session->map.state, &(frit_kv_visitor){take, &snapshots, true});
 }
 
 // The text that is read and, if the encoder has run, what it left.
@@ -327,7 +327,7 @@ static frit_status take_source(frit_session *session, const frit_saved *saved)
     FRIT_TRY(frit_session_set_source(session, saved->source, h->n_source));
     session->source_waits = h->n_encoded < h->n_source;
     if (session->source_waits) return FRIT_OK;
-    FRIT_TRY(frit_kv_hold_source(kv, &session->map, (int32_t)h->n_encoded));
+    FRIT_TRY(frit_kv_alloc_source(kv, &session->map, (int32_t)h->n_encoded));
     return frit_kv_visit(kv, session->map.tables, FRIT_KV_SOURCE, (int32_t)h->n_encoded,
                          &(frit_kv_visitor){take, &at, true});
 }

@@ -37,7 +37,7 @@ static frit_status copy_session(frit_session *to, const frit_session *from)
     memcpy(to->tokens, from->tokens, from->n_tokens * sizeof *to->tokens);
     memcpy(to->logits, from->logits, (size_t)from->engine->hp.n_vocab * sizeof *to->logits);
     if (from->root) {
-        frit_kv_root_hold(from->root);
+        frit_kv_root_ref(from->root);
         frit_prefix_leave(to);
         to->root = from->root;
     }

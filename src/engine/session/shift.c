@@ -184,7 +184,7 @@ static frit_status drop(frit_session *session, const frit_kv_shift *shift)
 {
     int32_t n_done = (int32_t)session->n_done;
     const size_t n_keep = (size_t)shift->n_keep, n_drop = (size_t)shift->n_drop;
-    frit_prefix_keep(session, false);
+    frit_prefix_cache(session, false);
     const frit_status status = frit_kv_shift_map(&session->engine->kv, &session->map, shift, &n_done);
     if (n_done == 0 && session->n_handed < session->n_done) session->n_handed = session->n_done;   // all runs again
     session->n_done = (size_t)n_done;

@@ -73,12 +73,12 @@ static void check_tree(const frit_kv *kv)
         if (entry->parent >= 0) assert_ptr_equal(prefix->entries[entry->parent].root, entry->root);
         if (entry->child >= 0) assert_int_equal(prefix->entries[entry->child].parent, i);
         if (entry->snapshot >= 0) assert_int_equal(kv->snapshots[entry->snapshot].owner, i);
-        n_in_host += entry->slot >= 0;
+        n_in_host += entry->host_page >= 0;
         for (int32_t g = 0; g < kv->n_groups; g++) assert_false(entry->in_host[g] && entry->pages[g] >= 0);
     }
     for (int32_t i = prefix->first_free; prefix->on && i >= 0; i = prefix->entries[i].link) n_free++;
     assert_int_equal(n_entries + n_free, prefix->n_used);
-    assert_int_equal(n_in_host + kv->host.n_free, kv->host.n_slots);
+    assert_int_equal(n_in_host + kv->host.n_free, kv->host.n_pages);
     for (int32_t i = 0; i < kv->n_snapshots; i++) {
         const frit_kv_snapshot *snapshot = &kv->snapshots[i];
         if (snapshot->owner >= 0) assert_int_equal(prefix->entries[snapshot->owner].snapshot, i);
@@ -89,9 +89,9 @@ static void check_pages(const frit_engine *engine)
 {
     const frit_kv *kv = &engine->kv;
     check_tree(kv);
-    int32_t n_slots = 0;
-    for (const frit_session *s = engine->sessions; s; s = s->next) n_slots += s->map.slot > 0;
-    assert_int_equal(kv->n_free_slots, kv->n_slots - n_slots);
+    int32_t n_states = 0;
+    for (const frit_session *s = engine->sessions; s; s = s->next) n_states += s->map.state > 0;
+    assert_int_equal(kv->n_free_states, kv->n_states - n_states);
     for (int32_t g = 0; g < kv->n_groups; g++) {
         const frit_kv_group *group = &kv->groups[g];
         counts c = {.refs = calloc((size_t)group->n_pages + 1, sizeof *c.refs)};

@@ -125,7 +125,7 @@ static void each_device_has_the_pages_of_its_layers(void **state)
     assert_ptr_equal(kv.parts[0].memory->device, &device);
     assert_ptr_equal(kv.parts[1].memory->device, &second);
     assert_int_equal(kv.parts[0].memory->n_bytes, 6 * n_first);
-    assert_int_equal(kv.parts[1].memory->n_bytes, 6 * n_second + 4 * 64);   // two slots and a copy of each
+    assert_int_equal(kv.parts[1].memory->n_bytes, 6 * n_second + 4 * 64);   // two states and a copy of each
     assert_int_equal(kv.n_bytes, 6 * (n_first + n_second) + 4 * 64);
     assert_int_equal(frit_kv_bytes(&(frit_kv_sizes){{{0, false, n_first + n_second}}, 1, 64}, &room), kv.n_bytes);
     assert_int_equal(kv.layers[2].k.offset, 0);
@@ -177,7 +177,7 @@ static void run_to(frit_kv *kv, frit_kv_map *map, int32_t *n_done, int32_t n)
     assert_int_equal(frit_kv_fitting(kv, map, *n_done, n - *n_done), n - *n_done);
     assert_ok(frit_kv_extend(kv, map, *n_done, n - *n_done));
     *n_done = n;
-    frit_kv_pass(kv, map, n);
+    frit_kv_unref_passed(kv, map, n);
 }
 
 static void pages_before_a_window_are_given_back(void **state)
@@ -217,7 +217,7 @@ static void a_window_goes_back_as_far_as_its_pages_or_to_a_snapshot(void **state
         if (n == 64 || n == 128) {
             const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(&kv, &map, n, false);
             assert_non_null(snapshot);
-            assert_int_equal(snapshot->slot, 0);
+            assert_int_equal(snapshot->state, 0);
         }
     }
     assert_int_equal(n_done, 288);
@@ -257,7 +257,7 @@ static void shared_pages_are_copied_when_they_are_written(void **state)
     assert_ok(frit_kv_share(&kv, &maps[1], &maps[0], 70, false));
     n_done[1] = 70;
     assert_int_equal(kv.groups[1].n_free, n_free);
-    assert_true(maps[1].slot > 0 && maps[1].slot != maps[0].slot);
+    assert_true(maps[1].state > 0 && maps[1].state != maps[0].state);
     const int32_t shared = maps[0].tables[1].pages[2];
     n_page_copies = 0;
     run_to(&kv, &maps[1], &n_done[1], 71);
@@ -272,7 +272,7 @@ static void shared_pages_are_copied_when_they_are_written(void **state)
     run_to(&kv, &maps[1], &n_done[1], 100);
     free_map(&kv, &maps[1]);
     for (int g = 0; g < 2; g++) assert_int_equal(kv.groups[g].n_free, kv.groups[g].n_pages);
-    assert_int_equal(kv.n_free_slots, 2);
+    assert_int_equal(kv.n_free_states, 2);
     frit_kv_deinit(&kv);
 }
 
@@ -334,7 +334,7 @@ static void change(frit_kv *kv, model_map *m, model_map *other, frit_rng *rng)
         if (fits == 0) break;
         assert_ok(frit_kv_extend(kv, &m->map, m->n_done, fits));
         m->n_done += fits;
-        frit_kv_pass(kv, &m->map, m->n_done);
+        frit_kv_unref_passed(kv, &m->map, m->n_done);
     }
     }
 }
@@ -361,7 +361,7 @@ static void no_page_is_lost_or_given_back_twice(void **state)
     }
     check_references(&kv, maps, MAPS);
     for (int g = 0; g < 2; g++) assert_int_equal(kv.groups[g].n_free, kv.groups[g].n_pages);
-    assert_int_equal(kv.n_free_slots, 3);
+    assert_int_equal(kv.n_free_states, 3);
     frit_kv_deinit(&kv);
 }
 

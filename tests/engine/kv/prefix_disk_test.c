@@ -409,7 +409,7 @@ static frit_kv_disk_files files_in(char *folder, uint64_t max_bytes)
     return (frit_kv_disk_files){.folder = folder,
                                 .log = {remember, NULL},
                                 .max_bytes = max_bytes,
-                                .slot_bytes = PAGE_BYTES,
+                                .page_bytes = PAGE_BYTES,
                                 .group_bytes = {1000, 2000},
                                 .group_at = {0, 1000}};
 }
