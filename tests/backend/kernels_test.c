@@ -27,9 +27,9 @@ static void decode_form(frit_form form, const uint8_t *row, int64_t n, double *v
         if (form == FRIT_FORM_F32) {
             memcpy(&number, row + 4 * i, 4);
             values[i] = number;
-        } else if (form == FRIT_FORM_Q8_LINES || form == FRIT_FORM_Q8_TURNED) {
+        } else if (form == FRIT_FORM_Q8_LINES || form == FRIT_FORM_Q8_TRANSPOSED) {
             const frit_q8_line *line = (const frit_q8_line *)(const void *)row + i / 32;
-            const int64_t at = form == FRIT_FORM_Q8_TURNED ? i % 8 * 4 + i % 32 / 8 : i % 32;
+            const int64_t at = form == FRIT_FORM_Q8_TRANSPOSED ? i % 8 * 4 + i % 32 / 8 : i % 32;
             values[i] = (double)line->scale * line->codes[at];
         } else if (form == FRIT_FORM_BF16_TILES) {
             uint32_t bits = 0;

@@ -69,8 +69,8 @@ static void decode_row(frit_form form, uint8_t *rows, int64_t i, int64_t n, doub
     const uint8_t *row = frit_form_row(form, rows, i, n);
     const frit_q8_line *lines = (const void *)row;
     for (int64_t k = 0; k < n; k++) {
-        if (form == FRIT_FORM_Q8_LINES || form == FRIT_FORM_Q8_TURNED) {
-            const int64_t at = form == FRIT_FORM_Q8_TURNED ? k % 8 * 4 + k % 32 / 8 : k % 32;
+        if (form == FRIT_FORM_Q8_LINES || form == FRIT_FORM_Q8_TRANSPOSED) {
+            const int64_t at = form == FRIT_FORM_Q8_TRANSPOSED ? k % 8 * 4 + k % 32 / 8 : k % 32;
             values[k] = (double)lines[k / 32].scale * lines[k / 32].codes[at];
         } else {
             uint32_t bits = 0;

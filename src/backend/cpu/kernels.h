@@ -12,7 +12,7 @@
 //     F32        f32[n]
 //     Q8         codes int8[n] | scales f32[n / 32] | sums f32[n / 16]: scale * sum of 16 codes, for types with offsets
 //     Q8_LINES   the same and more in a frit_q8_line for every 32 elements: for packed weights
-//     Q8_TURNED  the same, but the codes of a line are transposed: of its four runs of eight columns the first of each,
+//     Q8_TRANSPOSED  the same, but the codes of a line are transposed: of its four runs of eight columns the first of each,
 //                then the second of each, ..: for weights whose runs of eight are found at once
 //     BF16_TILES bf16, sixteen rows together: 32 elements of each, then the next 32 of each, ..
 //     BF16_PAIRS the same, and after every 32 of each row what they lack, again in bf16: 16 bits of precision
@@ -60,7 +60,7 @@ typedef enum frit_form {
     FRIT_FORM_F32,
     FRIT_FORM_Q8,
     FRIT_FORM_Q8_LINES,
-    FRIT_FORM_Q8_TURNED,
+    FRIT_FORM_Q8_TRANSPOSED,
     FRIT_FORM_BF16_TILES,
     FRIT_FORM_BF16_PAIRS,
     FRIT_FORM_COUNT
@@ -69,7 +69,7 @@ typedef enum frit_form {
 enum { FRIT_TILE_ROWS = 16, FRIT_TILE_COLUMNS = 32, FRIT_TILE_BYTES = 1024 };   // of BF16_*
 
 // Bytes of one row of n values; n is a multiple of 32 for all but F32 and BF16_PAIRS, and the bytes are a multiple of
-// 64. Rows of Q8_LINES and Q8_TURNED have an odd number of lines, so that those of neighbouring tokens do not
+// 64. Rows of Q8_LINES and Q8_TRANSPOSED have an odd number of lines, so that those of neighbouring tokens do not
 // compete for a place in the cache.
 size_t frit_form_bytes(frit_form form, int64_t n);
 // Bytes of all rows. Those of BF16_* come in sixteens.
@@ -93,7 +93,7 @@ typedef struct frit_q8_line {
     int16_t sums[2];       // of 16 codes
 } frit_q8_line;
 
-// Lines of n numbers in Q8_LINES become those of Q8_TURNED.
+// Lines of n numbers in Q8_LINES become those of Q8_TRANSPOSED.
 void frit_turn_q8_lines(frit_q8_line *lines, int64_t n);
 
 // y[j * y_stride + i] = dot(w row i, x row j) for n_w rows of weights and n_x rows of activations.

@@ -14,7 +14,7 @@ enum { LANES = 16 };
 size_t frit_form_bytes(frit_form form, int64_t n)
 {
     if (form == FRIT_FORM_F32) return (size_t)n * 4;
-    if (form == FRIT_FORM_Q8_LINES || form == FRIT_FORM_Q8_TURNED)
+    if (form == FRIT_FORM_Q8_LINES || form == FRIT_FORM_Q8_TRANSPOSED)
         return (size_t)(n / 32 | 1) * sizeof(frit_q8_line);   // odd: see kernels.h
     if (form == FRIT_FORM_BF16_TILES) return (size_t)n * 2;
     if (form == FRIT_FORM_BF16_PAIRS) return (size_t)((n + 31) / 32) * 128;
@@ -36,7 +36,7 @@ size_t frit_form_column_bytes(frit_form form)
 {
     static const size_t bytes[FRIT_FORM_COUNT] = {
         [FRIT_FORM_F32] = 32 * sizeof(float),         [FRIT_FORM_Q8_LINES] = sizeof(frit_q8_line),
-        [FRIT_FORM_Q8_TURNED] = sizeof(frit_q8_line), [FRIT_FORM_BF16_TILES] = FRIT_TILE_BYTES,
+        [FRIT_FORM_Q8_TRANSPOSED] = sizeof(frit_q8_line), [FRIT_FORM_BF16_TILES] = FRIT_TILE_BYTES,
         [FRIT_FORM_BF16_PAIRS] = 2 * FRIT_TILE_BYTES,
     };
     return bytes[form];
@@ -95,13 +95,13 @@ static void convert_q8_lines(const float *x, uint8_t *out, int64_t n)
 void frit_turn_q8_lines(frit_q8_line *lines, int64_t n)
 {
     for (frit_q8_line *line = lines; line < lines + n / 32; line++) {
-        int8_t turned[32];
-        for (int i = 0; i < 32; i++) turned[i % 8 * 4 + i / 8] = line->codes[i];
-        memcpy(line->codes, turned, sizeof turned);
+        int8_t transposed[32];
+        for (int i = 0; i < 32; i++) transposed[i % 8 * 4 + i / 8] = line->codes[i];
+        memcpy(line->codes, transposed, sizeof transposed);
     }
 }
 
-static void convert_q8_turned(const float *x, uint8_t *out, int64_t n)
+static void convert_q8_transposed(const float *x, uint8_t *out, int64_t n)
 {
     convert_q8_lines(x, out, n);
     frit_turn_q8_lines((void *)out, n);
@@ -380,7 +380,7 @@ void frit_install_scalar(frit_kernels *k)
         .product[FRIT_DTYPE_F32] = {product_f32, FRIT_FORM_F32, "scalar", NULL},
         .convert[FRIT_FORM_Q8] = convert_q8,
         .convert[FRIT_FORM_Q8_LINES] = convert_q8_lines,
-        .convert[FRIT_FORM_Q8_TURNED] = convert_q8_turned,
+        .convert[FRIT_FORM_Q8_TRANSPOSED] = convert_q8_transposed,
         .convert[FRIT_FORM_BF16_TILES] = convert_bf16_tiles,
         .convert[FRIT_FORM_BF16_PAIRS] = convert_bf16_pairs,
         .rms_norm = rms_norm,

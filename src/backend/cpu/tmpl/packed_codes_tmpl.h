@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/tmpl/packed_codes_tmpl.h: where the codes and scales of each packed type are, in operations on `vec`,
-// which the file that includes this has defined for its instruction set: words of LANES rows.
-//
-// A type is a handful of functions, which its row of packed.def names. The including file has packed_wide.h before
-// this, or defines what is in it:
-//
-//     LOW_CODES        1: many products of small codes are added before they become words. Codes of a few bits are
-//                      multiplied from zero then, and what is too much is a min; otherwise so much is added to them
-//                      that they are like those of other types
-//     WIDE(code)       a code of eight bits as it is multiplied
-//     FROM_ZERO, ADDED what packed.def has for codes from zero
-//     PIN(v)           where compilers run out of registers: codes are unpacked one after the other
+// backend/cpu/tmpl/packed_codes_tmpl.h: a part of packed_tmpl.h: where the codes and scales of each packed type are. A
+// type is a set of functions that its row of packed.def names.
+#if !defined LANES || !defined INT16_SUMS || !defined BIASED || !defined FROM_ZERO || !defined BIAS || !defined PIN
+#error "LANES, INT16_SUMS, BIASED, FROM_ZERO, BIAS and PIN: see the table of packed_tmpl.h"
+#endif
 #include "backend/cpu/pack/pack.h"
 #include "quant/blocks.h"
 #include "quant/levels.h"
 
-enum { HALVES = FRIT_PANEL_ROWS / LANES };
+enum { PANEL_STRIPS = FRIT_PANEL_ROWS / LANES };
 
-// Where the words and the rest of one block begin for the rows of this half.
+// Addresses of the words and of the rest of one block, for the LANES rows of a strip.
 typedef struct block_at {
     const uint8_t *words, *rest;
 } block_at;
@@ -29,86 +22,88 @@ FRIT_INLINE vec word(block_at b, int i)
 
 FRIT_INLINE vec nibbles(vec v, int high)
 {
-    return both(right(v, 4 * high), all_bytes(15));
+    return bit_and(shift_right(v, 4 * high), splat_bytes(15));
 }
 
 // ------------------------------------------------------------------------------- types with one scale for a block
 
 typedef struct type_32 {
     int n_words, rest_bytes;
-    int units;                            // of 32 columns in a block
-    int bits;                             // of the largest code
-    vec (*codes)(block_at b, int quad);   // eight for each unit
+    int units;                            // units of 32 columns in a block
+    int bits;                             // bits of the largest code
+    vec (*codes)(block_at b, int quad);   // a unit has eight quads
     vec_f (*scale)(block_at b);
-    vec_f (*shift)(block_at b);   // NULL: codes have 128 added
+    vec_f (*shift)(block_at b);   // NULL: codes are BIASED
 } type_32;
 
 static const uint8_t q4_0_levels[16] = {120, 121, 122, 123, 124, 125, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135};
-// frit_iq4_levels, and frit_fp4_levels with 128 added.
-static const uint8_t iq4_levels[16] = {WIDE(-127), WIDE(-104), WIDE(-83), WIDE(-65), WIDE(-49), WIDE(-35),
-                                       WIDE(-22),  WIDE(-10),  WIDE(1),   WIDE(13),  WIDE(25),  WIDE(38),
-                                       WIDE(53),   WIDE(69),   WIDE(89),  WIDE(113)};
+// frit_iq4_levels.
+static const uint8_t iq4_levels[16] = {BIASED(-127), BIASED(-104), BIASED(-83), BIASED(-65), BIASED(-49), BIASED(-35),
+                                       BIASED(-22),  BIASED(-10),  BIASED(1),   BIASED(13),  BIASED(25),  BIASED(38),
+                                       BIASED(53),   BIASED(69),   BIASED(89),  BIASED(113)};
+// frit_fp4_levels, with 128 added and with 12 added.
 static const uint8_t fp4_levels[16] = {128, 129, 130, 131, 132, 134, 136, 140, 128, 127, 126, 125, 124, 122, 120, 116};
-static const uint8_t fp4_low_levels[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};   // 12 added
+static const uint8_t fp4_low_levels[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
 
-FRIT_INLINE vec_f scale_half(block_at b)
+FRIT_INLINE vec_f scale_f16(block_at b)
 {
-    return halves(b.rest);
+    return load_f16s(b.rest);
 }
 
-FRIT_INLINE vec_f scale_first_half(block_at b)
+FRIT_INLINE vec_f scale_low_f16(block_at b)
 {
-    return low_halves(word(b, 0));
+    return low_f16s(word(b, 0));
 }
 
-FRIT_INLINE vec_f shift_second_half(block_at b)
+FRIT_INLINE vec_f shift_high_f16(block_at b)
 {
-    return low_halves(right(word(b, 0), 16));
+    return low_f16s(shift_right(word(b, 0), 16));
 }
 
-// 2^(e - 128): e - 1 as the exponent of a float, or below it one of the mantissa's highest bits.
+// 2^(e - 128). The float's exponent is e - 1; for e below 2 the result is subnormal, so a mantissa bit is set instead.
 FRIT_INLINE vec_f scale_mxfp4(block_at b)
 {
     static const uint8_t below[16] = {1, 2};
-    const vec e = bytes_as_words(b.rest), exponent = sub_words(max_words(e, same_words(1)), same_words(1));
-    const vec mantissa = both(look_up(below, min_bytes(e, same_words(2))), same_words(255));
-    return as_float(either(left(exponent, 23), left(mantissa, 21)));
+    const vec e = bytes_as_words(b.rest), exponent = sub_words(max_words(e, splat_words(1)), splat_words(1));
+    const vec mantissa = bit_and(shuffle(below, min_bytes(e, splat_words(2))), splat_words(255));
+    return as_float(bit_or(shift_left(exponent, 23), shift_left(mantissa, 21)));
 }
 
-FRIT_INLINE vec_f shift_q4_0(block_at b)   // of codes from zero, as the next two
+// The shifts of q4_0, q5_0 and mxfp4 whose codes count from zero (FROM_ZERO).
+FRIT_INLINE vec_f shift_q4_0(block_at b)
 {
-    return mul(scale_half(b), all_f(-8));
+    return mul(scale_f16(b), splat_f(-8));
 }
 
 FRIT_INLINE vec_f shift_q5_0(block_at b)
 {
-    return mul(scale_half(b), all_f(-16));
+    return mul(scale_f16(b), splat_f(-16));
 }
 
 FRIT_INLINE vec_f shift_mxfp4(block_at b)
 {
-    return mul(scale_mxfp4(b), all_f(-12));
+    return mul(scale_mxfp4(b), splat_f(-12));
 }
 
 FRIT_INLINE vec codes_q4_0(block_at b, int quad)
 {
     const vec codes = nibbles(word(b, quad % 4), quad / 4);
-    return LOW_CODES ? codes : look_up(q4_0_levels, codes);
+    return INT16_SUMS ? codes : shuffle(q4_0_levels, codes);
 }
 
 FRIT_INLINE vec codes_iq4_nl(block_at b, int quad)
 {
-    return look_up(iq4_levels, nibbles(word(b, quad % 4), quad / 4));
+    return shuffle(iq4_levels, nibbles(word(b, quad % 4), quad / 4));
 }
 
 FRIT_INLINE vec codes_mxfp4(block_at b, int quad)
 {
-    return look_up(LOW_CODES ? fp4_low_levels : fp4_levels, nibbles(word(b, quad % 4), quad / 4));
+    return shuffle(INT16_SUMS ? fp4_low_levels : fp4_levels, nibbles(word(b, quad % 4), quad / 4));
 }
 
 FRIT_INLINE vec codes_q8_0(block_at b, int quad)
 {
-    return LOW_CODES ? word(b, quad) : flip(word(b, quad), all_bytes(128));
+    return INT16_SUMS ? word(b, quad) : bit_xor(word(b, quad), splat_bytes(128));
 }
 
 FRIT_INLINE vec codes_q4_1(block_at b, int quad)
@@ -120,38 +115,38 @@ FRIT_INLINE vec codes_q4_1(block_at b, int quad)
 FRIT_INLINE vec fifth_bits(vec bits, int quad)
 {
     static const uint8_t picks[2][4] = {{1, 2, 4, 8}, {16, 32, 64, 128}};
-    const vec bit = both(spread_byte(bits, quad / 2), all_words(picks[quad % 2]));
-    return left(min_bytes(bit, all_bytes(1)), 4);
+    const vec bit = bit_and(broadcast_byte(bits, quad / 2), broadcast_word(picks[quad % 2]));
+    return shift_left(min_bytes(bit, splat_bytes(1)), 4);
 }
 
 FRIT_INLINE vec codes_q5_0(block_at b, int quad)
 {
-    const vec low = nibbles(word(b, 1 + quad % 4), quad / 4), codes = either(low, fifth_bits(word(b, 0), quad));
-    return LOW_CODES ? codes : add_bytes(codes, all_bytes(112));
+    const vec low = nibbles(word(b, 1 + quad % 4), quad / 4), codes = bit_or(low, fifth_bits(word(b, 0), quad));
+    return INT16_SUMS ? codes : add_bytes(codes, splat_bytes(112));
 }
 
 FRIT_INLINE vec codes_q5_1(block_at b, int quad)
 {
-    return either(nibbles(word(b, 2 + quad % 4), quad / 4), fifth_bits(word(b, 1), quad));
+    return bit_or(nibbles(word(b, 2 + quad % 4), quad / 4), fifth_bits(word(b, 1), quad));
 }
 
 // ------------------------------------------------------------------------------- types with blocks of 256
 
 typedef struct scales_256 {
-    vec scales[4], mins[4];   // what holds those of a row; bytes, mostly
+    vec scales[4], mins[4];   // as the type packs them, mostly bytes
     vec_f d, d_min;
     block_at at;   // for scales that lie among the codes
 } scales_256;
 
-enum { KEPT = 8 };   // registers
+enum { CARRIED = 8 };   // registers that `unpack` carries from unit to unit
 
 typedef struct type_256 {
     int n_words, rest_bytes;
     int group;   // columns with one scale: 16 or 32
-    int bits;    // of the largest code
-    int bias;    // what was added to the codes: 0, of groups of 16 also 4, 32 or 64, of those of 32 also 128
-    // The eight quads of unit 0..7, one after the other: `kept` is for what one finds for those after it.
-    void (*open)(block_at b, int unit, vec *kept, vec *codes);
+    int bits;    // bits of the largest code
+    int bias;    // added to the codes: 0, 4, 32 or 64 for groups of 16; 0 or 128 for groups of 32
+    // Unpacks the eight quads of a unit. Called for units 0 to 7 in order; `carry` keeps registers between the calls.
+    void (*unpack)(block_at b, int unit, vec *carry, vec *codes);
     scales_256 (*scales)(block_at b);
     vec (*scale)(const scales_256 *s, int g);
     vec (*min)(const scales_256 *s, int g);   // NULL: none
@@ -159,26 +154,26 @@ typedef struct type_256 {
 
 FRIT_INLINE vec scale_unsigned(const scales_256 *s, int g)
 {
-    const vec v = right(s->scales[g / 4], g % 4 * 8);
-    return g % 4 == 3 ? v : both(v, same_words(255));
+    const vec v = shift_right(s->scales[g / 4], g % 4 * 8);
+    return g % 4 == 3 ? v : bit_and(v, splat_words(255));
 }
 
 FRIT_INLINE vec min_unsigned(const scales_256 *s, int g)
 {
-    const vec v = right(s->mins[g / 4], g % 4 * 8);
-    return g % 4 == 3 ? v : both(v, same_words(255));
+    const vec v = shift_right(s->mins[g / 4], g % 4 * 8);
+    return g % 4 == 3 ? v : bit_and(v, splat_words(255));
 }
 
 FRIT_INLINE vec scale_signed(const scales_256 *s, int g)
 {
-    return right_signed(left(s->scales[g / 4], 24 - g % 4 * 8), 24);
+    return shift_right_signed(shift_left(s->scales[g / 4], 24 - g % 4 * 8), 24);
 }
 
-// Two or four bits of codes: 32 columns lie in the same bits of eight words.
+// Codes of two bits. 32 columns lie in the same bits of eight words.
 FRIT_INLINE vec two_bits(block_at b, int first_word, int quad)
 {
     const int unit = quad / 8;
-    return both(right(word(b, first_word + unit / 4 * 8 + quad % 8), unit % 4 * 2), all_bytes(3));
+    return bit_and(shift_right(word(b, first_word + unit / 4 * 8 + quad % 8), unit % 4 * 2), splat_bytes(3));
 }
 
 FRIT_INLINE vec four_bits(block_at b, int first_word, int quad)
@@ -187,10 +182,10 @@ FRIT_INLINE vec four_bits(block_at b, int first_word, int quad)
     return nibbles(word(b, first_word + unit / 2 * 8 + quad % 8), unit % 2);
 }
 
-// v's bit `from` of each byte moved to bit `to`, the others as they come.
+// Shifts v so that bit `from` of each byte comes to bit `to`. The caller masks the other bits.
 FRIT_INLINE vec move_bit(vec v, int from, int to)
 {
-    return from >= to ? right(v, from - to) : left(v, to - from);
+    return from >= to ? shift_right(v, from - to) : shift_left(v, to - from);
 }
 
 FRIT_INLINE vec codes_q2_k(block_at b, int quad)
@@ -200,7 +195,7 @@ FRIT_INLINE vec codes_q2_k(block_at b, int quad)
 
 FRIT_INLINE scales_256 scales_q2_k(block_at b)
 {
-    scales_256 s = {.d = low_halves(word(b, 20)), .d_min = low_halves(right(word(b, 20), 16))};
+    scales_256 s = {.d = low_f16s(word(b, 20)), .d_min = low_f16s(shift_right(word(b, 20), 16))};
     for (int i = 0; i < 4; i++) {
         s.scales[i] = nibbles(word(b, i), 0);
         s.mins[i] = nibbles(word(b, i), 1);
@@ -208,23 +203,23 @@ FRIT_INLINE scales_256 scales_q2_k(block_at b)
     return s;
 }
 
-// -4..3 as 28..35, or from zero.
+// -4..3 with 32 added (28..35), or with 4 added under INT16_SUMS.
 FRIT_INLINE vec codes_q3_k(block_at b, int quad)
 {
     const vec high = move_bit(word(b, quad % 8), quad / 8, 2);
-    const vec codes = masked_or(two_bits(b, 8, quad), high, all_bytes(4));
-    return LOW_CODES ? codes : add_bytes(codes, all_bytes(28));
+    const vec codes = masked_or(two_bits(b, 8, quad), high, splat_bytes(4));
+    return INT16_SUMS ? codes : add_bytes(codes, splat_bytes(28));
 }
 
 FRIT_INLINE scales_256 scales_q3_k(block_at b)
 {
-    const vec low = word(b, 24), low_too = word(b, 25), high = word(b, 26), two = all_bytes(0x30);
-    const vec offset = all_bytes(32);
-    return (scales_256){.scales = {sub_bytes(masked_or(nibbles(low, 0), left(high, 4), two), offset),
-                                   sub_bytes(masked_or(nibbles(low_too, 0), left(high, 2), two), offset),
+    const vec low = word(b, 24), low_2 = word(b, 25), high = word(b, 26), two = splat_bytes(0x30);
+    const vec offset = splat_bytes(32);
+    return (scales_256){.scales = {sub_bytes(masked_or(nibbles(low, 0), shift_left(high, 4), two), offset),
+                                   sub_bytes(masked_or(nibbles(low_2, 0), shift_left(high, 2), two), offset),
                                    sub_bytes(masked_or(nibbles(low, 1), high, two), offset),
-                                   sub_bytes(masked_or(nibbles(low_too, 1), right(high, 2), two), offset)},
-                        .d = halves(b.rest)};
+                                   sub_bytes(masked_or(nibbles(low_2, 1), shift_right(high, 2), two), offset)},
+                        .d = load_f16s(b.rest)};
 }
 
 FRIT_INLINE vec codes_q4_k(block_at b, int quad)
@@ -234,59 +229,59 @@ FRIT_INLINE vec codes_q4_k(block_at b, int quad)
 
 FRIT_INLINE scales_256 scales_q4_k(block_at b)   // drawn in quant/scales.h
 {
-    const vec s = word(b, 1), m = word(b, 2), both_low = word(b, 3), six = all_bytes(63), two = all_bytes(0x30);
-    return (scales_256){.scales = {both(s, six), masked_or(nibbles(both_low, 0), right(s, 2), two)},
-                        .mins = {both(m, six), masked_or(nibbles(both_low, 1), right(m, 2), two)},
-                        .d = low_halves(word(b, 0)),
-                        .d_min = low_halves(right(word(b, 0), 16))};
+    const vec s = word(b, 1), m = word(b, 2), low_bits = word(b, 3), six = splat_bytes(63), two = splat_bytes(0x30);
+    return (scales_256){.scales = {bit_and(s, six), masked_or(nibbles(low_bits, 0), shift_right(s, 2), two)},
+                        .mins = {bit_and(m, six), masked_or(nibbles(low_bits, 1), shift_right(m, 2), two)},
+                        .d = low_f16s(word(b, 0)),
+                        .d_min = low_f16s(shift_right(word(b, 0), 16))};
 }
 
 FRIT_INLINE vec codes_q5_k(block_at b, int quad)
 {
-    return masked_or(four_bits(b, 12, quad), move_bit(word(b, 4 + quad % 8), quad / 8, 4), all_bytes(16));
+    return masked_or(four_bits(b, 12, quad), move_bit(word(b, 4 + quad % 8), quad / 8, 4), splat_bytes(16));
 }
 
 FRIT_INLINE vec codes_q6_k(block_at b, int quad)
 {
-    const int half = quad / 32, unit = quad / 8 % 4, i = quad % 8;
-    const vec low = nibbles(word(b, 16 * half + unit % 2 * 8 + i), unit / 2);
-    return masked_or(low, move_bit(word(b, 32 + 8 * half + i), 2 * unit, 4), all_bytes(0x30));
+    const int part = quad / 32, unit = quad / 8 % 4, i = quad % 8;
+    const vec low = nibbles(word(b, 16 * part + unit % 2 * 8 + i), unit / 2);
+    return masked_or(low, move_bit(word(b, 32 + 8 * part + i), 2 * unit, 4), splat_bytes(0x30));
 }
 
 FRIT_INLINE scales_256 scales_q6_k(block_at b)
 {
-    return (scales_256){.scales = {word(b, 48), word(b, 49), word(b, 50), word(b, 51)}, .d = halves(b.rest)};
+    return (scales_256){.scales = {word(b, 48), word(b, 49), word(b, 50), word(b, 51)}, .d = load_f16s(b.rest)};
 }
 
 FRIT_INLINE vec codes_iq4_xs(block_at b, int quad)
 {
-    return look_up(iq4_levels, nibbles(word(b, 2 + quad / 8 * 4 + quad % 4), quad / 4 % 2));
+    return shuffle(iq4_levels, nibbles(word(b, 2 + quad / 8 * 4 + quad % 4), quad / 4 % 2));
 }
 
 FRIT_INLINE scales_256 scales_iq4_xs(block_at b)
 {
-    return (scales_256){.scales = {word(b, 1), right(word(b, 0), 16)}, .d = low_halves(word(b, 0))};
+    return (scales_256){.scales = {word(b, 1), shift_right(word(b, 0), 16)}, .d = low_f16s(word(b, 0))};
 }
 
-// Four bits of each scale in one word, two in the other, and 32 added.
+// A scale has four bits in one word and two in the other; 32 was added to it.
 FRIT_INLINE vec scale_iq4_xs(const scales_256 *s, int g)
 {
-    const vec low = both(right(s->scales[0], 4 * g), same_words(15));
-    return sub_words(masked_or(low, move_bit(s->scales[1], 2 * g, 4), same_words(0x30)), same_words(32));
+    const vec low = bit_and(shift_right(s->scales[0], 4 * g), splat_words(15));
+    return sub_words(masked_or(low, move_bit(s->scales[1], 2 * g, 4), splat_words(0x30)), splat_words(32));
 }
 
 #include "backend/cpu/tmpl/packed_recoded_tmpl.h"
 
 #define PACKED_32(...)
-#define PACKED_256(name, ...)                                                 \
-    FRIT_INLINE void open_##name(block_at b, int unit, vec *kept, vec *codes) \
-    {                                                                         \
-        (void)kept;                                                           \
-        FRIT_UNROLL(8)                                                        \
-        for (int q = 0; q < 8; q++) {                                         \
-            codes[q] = codes_##name(b, 8 * unit + q);                         \
-            PIN(&codes[q]);                                                   \
-        }                                                                     \
+#define PACKED_256(name, ...)                                                    \
+    FRIT_INLINE void unpack_##name(block_at b, int unit, vec *carry, vec *codes) \
+    {                                                                            \
+        (void)carry;                                                             \
+        FRIT_UNROLL(8)                                                           \
+        for (int q = 0; q < 8; q++) {                                            \
+            codes[q] = codes_##name(b, 8 * unit + q);                            \
+            PIN(&codes[q]);                                                      \
+        }                                                                        \
     }
 #include "backend/cpu/pack/packed.def"
 #undef PACKED_32

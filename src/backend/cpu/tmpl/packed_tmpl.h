@@ -1,47 +1,105 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/tmpl/packed_tmpl.h: products of packed weights, written in operations on `vec`, which each including
-// file defines for its instruction set: words of LANES rows. With eight lanes the two halves of a panel are read one
-// after the other.
+// backend/cpu/tmpl/packed_tmpl.h: products of packed weights (pack/pack.h), written in operations on `vec`, a register
+// with one 4-byte word for each of LANES rows. A panel of 16 rows is PANEL_STRIPS strips of LANES rows. Each
+// instruction set includes this file once, after it has defined the names of the tables below.
 //
-// Where codes and scales lie is the types' own (packed_codes_tmpl.h), multiplying is the same for all of them:
-//
-//     for each block of tokens, for each few panels
+//     for each block of tokens, for each group of panels
 //         for each 256 columns
-//             for each of these panels
-//                 unpack codes and scales           into the first cache, or for few tokens into registers
+//             for each panel of the group
+//                 unpack codes and scales           into memory, or into registers up to DIRECT_TOKENS tokens
 //                 for each tile of tokens
-//                     for each unit of 32 columns   a part of what comes next is brought closer
+//                     for each unit of 32 columns   prefetches a part of the next weights
 //                         for each quad of four columns
 //                             for each token        dot += codes * x         x: one word for all rows
 //                         for each token            sum += scale * dot
 //
-// The dots are whole numbers and exact; the order of the other sums depends neither on the tokens beside a token nor on
-// the rows beside a row.
+// Dots are integers and exact. The order of the float sums of a token depends neither on the other tokens of the block
+// nor on the other rows of the panel, so results do not depend on how the work is divided.
 //
-// The including file has packed_unit_tmpl.h before this, and how it keeps and multiplies what many tokens read:
-// packed_kept_tmpl.h, or functions of its own, which multiply up to STRIPS registers of rows side by side, pair_tokens
-// at a time: their sums lie [token][strip]. With PAIRS_ONLY_IN_ORDER they do so on processors of AMD only, which are
-// those that read in order (isa.c). PACKED_ROWS names the table of its types, PACKED_LAYOUT(dtype) how panels are
-// packed: packed_rows.h, or definitions of its own.
+// The parts, in the order of inclusion: packed_codes_tmpl.h (where each type keeps codes and scales),
+// packed_recoded_tmpl.h (types that are recoded when they are packed), packed_unit_tmpl.h (a unit of 32 columns times a
+// few tokens), packed_bytes_tmpl.h (units with scales of one byte), then the tile: packed_tile_tmpl.h,
+// x86/packed_tile_*_tmpl.h, or functions of the including file. packed_word_sums.h and packed_dots_tmpl.h define names
+// of the table for instruction sets that add each product to a 32-bit sum at once.
+//
+// Macros. A missing one is an #error in the part that reads it first.
+//
+//     name                 type     AVX2                      meaning
+//     LANES                int      8                         rows of a register
+//     INT16_SUMS           0 or 1   1                         1: products of small codes are added as int16 before they
+//                                                             become 32-bit sums. Codes of few bits then count from
+//                                                             zero, and the offset becomes a min
+//     BIASED(code)         uint8_t  (uint8_t)(code)           a code of 8 bits as dot_int8 reads it; with word sums
+//                                                             128 is added
+//     FROM_ZERO(shift)     pointer  shift                     packed.def's min of codes that count from zero, or NULL
+//     BIAS(low, others)    int      low                       packed.def's bias with and without INT16_SUMS
+//     PIN(v)               void     pin(v)                    makes the compiler unpack one code after the other; empty
+//                                                             where registers suffice
+//     QUADS_4BIT           int      8                         quads of codes below 16 that `dots_of` adds as int16
+//     QUADS_5BIT           int      4                         the limit for codes below 32
+//     QUADS_6BIT           int      2                         the limit for codes below 64
+//     TOKEN_GROUP          int      1                         tokens that share a register of sums; 2 with I8MM
+//     DIRECT_TOKENS        int      2                         up to this many tokens (2 to 4), codes are unpacked in
+//                                                             registers; above it they are stored first
+//     ACCUMULATORS         int      1                         1 or 2: independent sums of a product with one token
+//     MAX_TOKENS           int      2                         tokens of a one-strip tile, one scale for 32 columns
+//     MAX_TOKENS_G16       int      2                         tokens of a one-strip tile, one scale for 16 columns
+//     BLOCK_SUMS           int      192                       registers of sums of a block: strips * tokens
+//     TILE_STRIPS          int      2                         strips that a tile multiplies side by side, 1 or 2
+//     PAIRS_ONLY_IN_ORDER  0 or 1   0                         1: two strips only if frit_kernels.in_order is set
+//     PACKED_TYPES         string   "backend/cpu/pack/packed.def"   the table of the types
+//     PACKED_LAYOUT(dtype) pointer  frit_interleave_get(dtype)      how a panel of a type is laid out
+//
+// Types and functions. `r` has the activations of a few tokens.
+//
+//     vec, vec_f                                 registers of words and of floats (vec_*.h has all plain operations)
+//     x_quads four_quads(p)                      16 activation codes of a token as `dot` reads them
+//     void keep_order(vec *v)                    makes the compiler compute v here
+//     vec dot(sum, codes, x, i)                  sum + the products of each word's four bytes (codes 0..127) with quad
+//                                                i of x (signed)
+//     vec dots_of(sum, codes, x, i, n)           as `dot` for n quads from quad i on
+//     vec bias_to_signed(codes)                  8-bit codes as unpacked (BIASED) to what dot_int8 reads
+//     vec start_int8(minus_128)                  first value of a sum of dot_int8: takes the bias of 128 off, or zero
+//     vec dot_int8(sum, codes, x, i)             as `dot` for 8-bit codes
+//     vec pairs_of(codes, x, i, n)               INT16_SUMS: products of n quads, added as pairs of int16
+//     vec dot_int16(a, b)                        INT16_SUMS: pairs of int16 times factors of int16, added to words
+//     vec bytes_to_int16(v, i, j)                INT16_SUMS: bytes i and j of each word as two int16
+//     vec as_words(bits)                         INT16_SUMS: the bits of floats as words
+//     const char isa[]                           name of the instruction set
+//
+//     int pair_tokens(kind)                      most tokens of a two-strip tile
+//     tile_input, tile_buffer                    the activations as `tile` reads them, and memory for them
+//     void arrange_unit(unit, kind)              rearranges an unpacked unit for `tile`
+//     tile_input arrange_tokens(buffer, r, n_x, n_units)   rearranges activations for `tile`
+//     tile_input input_from(input, j)            the input from token j on
+//     void tile(u, kind, n_strips, n_units, input, n_x, totals, next)   adds 256 columns to sums [token][strip]
+//     void deinterleave_sums(sums, n_x)          one strip's sums as `tile` leaves them to one register for each token
+
+#if !defined BLOCK_SUMS || !defined TILE_STRIPS || !defined PAIRS_ONLY_IN_ORDER
+#error "BLOCK_SUMS, TILE_STRIPS and PAIRS_ONLY_IN_ORDER: see the table above"
+#endif
+#if !defined PACKED_TYPES || !defined PACKED_LAYOUT
+#error "PACKED_TYPES and PACKED_LAYOUT: see the table above"
+#endif
 
 enum {
-    STREAMS = 8,        // most panels of a block: so many streams of memory
-    AHEAD = 8192,       // bytes: how far before it is multiplied a panel is requested that is read by itself
-    TWO_BYTES = 3072,   // of a panel's 256 columns, from which twice as many panels side by side are faster
-    BLOCK_TOKENS = BLOCK_SUMS / HALVES / 2,
-    MOST_DIRECT = 4,                                                   // of all instruction sets
-    HAS_SINGLES = STRIPS == 1 || HALVES == 1 || PAIRS_ONLY_IN_ORDER,   // strips that are multiplied by themselves
+    MAX_PANELS = 8,                                 // panels of a block, read side by side
+    PREFETCH_DISTANCE = 8192,                       // bytes ahead of the product, where a panel is read alone
+    WIDE_PANEL_BYTES = 3072,                        // 256 columns of a panel this large: reading two panels is faster
+    BLOCK_TOKENS = BLOCK_SUMS / PANEL_STRIPS / 2,   // tokens of a block
+    MAX_DIRECT_TOKENS = 4,                          // the largest DIRECT_TOKENS of all instruction sets
+    HAS_SINGLES = TILE_STRIPS == 1 || PANEL_STRIPS == 1 || PAIRS_ONLY_IN_ORDER,   // some tiles have one strip
 };
 
 // ------------------------------------------------------------------------------- tiles
 
-typedef void (*tile_fn)(const unit *u, int n_units, kept_rows r, vec_f *totals, ahead *next);
+typedef void (*tile_fn)(const unit *u, int n_units, tile_input r, vec_f *totals, prefetch_plan *next);
 
-#define TILE(k, s, n, most)                                                                               \
-    static void tile_##k##_##s##_##n(const unit *u, int n_units, kept_rows r, vec_f *totals, ahead *next) \
-    {                                                                                                     \
-        if (is_used(k) && s <= STRIPS && n <= (s == 1 ? HAS_SINGLES * (most) : pair_tokens(k)))           \
-            tile(u, k, s, n_units, r, n, totals, next);                                                   \
+#define TILE(k, s, n, most)                                                                                        \
+    static void tile_##k##_##s##_##n(const unit *u, int n_units, tile_input r, vec_f *totals, prefetch_plan *next) \
+    {                                                                                                              \
+        if (is_used(k) && s <= TILE_STRIPS && n <= (s == 1 ? HAS_SINGLES * (most) : pair_tokens(k)))               \
+            tile(u, k, s, n_units, r, n, totals, next);                                                            \
     }
 #define TILES_OF(k, s, most) \
     TILE(k, s, 1, most)      \
@@ -63,46 +121,46 @@ typedef void (*tile_fn)(const unit *u, int n_units, kept_rows r, vec_f *totals, 
     {                                            \
         TILE_NAMES_OF(k, 1), TILE_NAMES_OF(k, 2) \
     }
-TILES(WHOLE_WIDE, MAX_TOKENS)
-TILES(WHOLE_MINS, MAX_TOKENS)
-TILES(WHOLE_LOW, MAX_TOKENS)
-TILES(HALVES_BIASED, MAX_TOKENS_HALVES)
-TILES(HALVES_WIDE, MAX_TOKENS_HALVES)
-TILES(HALVES_MINS, MAX_TOKENS_HALVES)
-TILES(HALVES_LOW, MAX_TOKENS_HALVES)
-TILES(HALVES_BYTES, MAX_TOKENS_HALVES)
+TILES(G32_INT8, MAX_TOKENS)
+TILES(G32_MINS, MAX_TOKENS)
+TILES(G32_MINS_4BIT, MAX_TOKENS)
+TILES(G16_BIAS_32, MAX_TOKENS_G16)
+TILES(G16_BIAS_64, MAX_TOKENS_G16)
+TILES(G16_MINS, MAX_TOKENS_G16)
+TILES(G16_BIAS_4, MAX_TOKENS_G16)
+TILES(G16_BYTE_SCALES, MAX_TOKENS_G16)
 
 // [kind][strips - 1][tokens]
 static const tile_fn tiles[KIND_COUNT][2][13] = {
-    TILE_NAMES(WHOLE_WIDE),  TILE_NAMES(WHOLE_MINS),  TILE_NAMES(WHOLE_LOW),  TILE_NAMES(HALVES_BIASED),
-    TILE_NAMES(HALVES_WIDE), TILE_NAMES(HALVES_MINS), TILE_NAMES(HALVES_LOW), TILE_NAMES(HALVES_BYTES)};
-static const int most_tokens[KIND_COUNT] = {MAX_TOKENS,        MAX_TOKENS,        MAX_TOKENS,        MAX_TOKENS_HALVES,
-                                            MAX_TOKENS_HALVES, MAX_TOKENS_HALVES, MAX_TOKENS_HALVES, MAX_TOKENS_HALVES};
+    TILE_NAMES(G32_INT8),    TILE_NAMES(G32_MINS), TILE_NAMES(G32_MINS_4BIT), TILE_NAMES(G16_BIAS_32),
+    TILE_NAMES(G16_BIAS_64), TILE_NAMES(G16_MINS), TILE_NAMES(G16_BIAS_4),    TILE_NAMES(G16_BYTE_SCALES)};
+static const int most_tokens[KIND_COUNT] = {MAX_TOKENS,     MAX_TOKENS,     MAX_TOKENS,     MAX_TOKENS_G16,
+                                            MAX_TOKENS_G16, MAX_TOKENS_G16, MAX_TOKENS_G16, MAX_TOKENS_G16};
 
 // ------------------------------------------------------------------------------- types
 
-FRIT_INLINE void open_32(block_at from, type_32 type, int i, unit *to)
+FRIT_INLINE void unpack_unit_32(block_at from, type_32 type, int i, unit *to)
 {
     FRIT_UNROLL(8)
     for (int q = 0; q < 8; q++) {
         const vec codes = type.codes(from, 8 * i + q);
-        to->codes[q] = type.shift ? codes : open_wide(codes);
+        to->codes[q] = type.shift ? codes : bias_to_signed(codes);
     }
     to->scales[0] = type.scale(from);
     if (type.shift) to->mins[0] = type.shift(from);
 }
 
-FRIT_INLINE void open_256(block_at from, type_256 type, const scales_256 *scales, int i, vec *kept, unit *to)
+FRIT_INLINE void unpack_unit_256(block_at from, type_256 type, const scales_256 *scales, int i, vec *carry, unit *to)
 {
     const int n_groups = 32 / type.group;
-    const bool wide = kind_256(type) == WHOLE_WIDE;
-    type.open(from, i, kept, to->codes);
-    if (kind_256(type) == HALVES_BYTES) {
-        open_bytes(scales, i, to);
+    const bool wide = kind_256(type) == G32_INT8;
+    type.unpack(from, i, carry, to->codes);
+    if (kind_256(type) == G16_BYTE_SCALES) {
+        unpack_byte_scales(scales, i, to);
         return;
     }
     FRIT_UNROLL(8)
-    for (int q = 0; wide && q < 8; q++) to->codes[q] = open_wide(to->codes[q]);
+    for (int q = 0; wide && q < 8; q++) to->codes[q] = bias_to_signed(to->codes[q]);
     FRIT_UNROLL(2)
     for (int g = 0; g < n_groups; g++) {
         to->scales[g] = mul(to_float(type.scale(scales, i * n_groups + g)), scales->d);
@@ -110,7 +168,7 @@ FRIT_INLINE void open_256(block_at from, type_256 type, const scales_256 *scales
     }
 }
 
-FRIT_INLINE int columns_32(type_32 type)   // of a block
+FRIT_INLINE int columns_32(type_32 type)   // columns of a block
 {
     return 32 * type.units;
 }
@@ -122,12 +180,13 @@ FRIT_INLINE int columns_256(type_256 type)
 }
 
 // Bytes of a unit of LANES rows.
-#define PART_BYTES(type, units) ((size_t)(64 * (type).n_words + FRIT_PANEL_ROWS * (type).rest_bytes) / (units) / HALVES)
+#define PART_BYTES(type, units) \
+    ((size_t)(64 * (type).n_words + FRIT_PANEL_ROWS * (type).rest_bytes) / (units) / PANEL_STRIPS)
 
-// Either writes the units from `from` to `to`, or, for constant n_x > 0, multiplies them by so many tokens at once.
-// Weights are fetched ahead only when it multiplies.
+// With n_x 0, unpacks the units at `from` to `to`. With n_x > 0, multiplies each unit by n_x tokens as it is unpacked
+// and prefetches the next weights. n_x is a constant where this is inlined.
 FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, rows r, int n_x, vec_f *totals,
-                         ahead *next)
+                         prefetch_plan *next)
 {
     const int block_bytes = 64 * type.n_words + FRIT_PANEL_ROWS * type.rest_bytes;
     vec_f sums[DIRECT_TOKENS];
@@ -136,12 +195,12 @@ FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, row
         FRIT_UNROLL(4)
         for (int i = 0; i < type.units; i++, r.x += sizeof(frit_q8_line)) {
             unit here;
-            if (n_x) bring(next, PART_BYTES(type, type.units));
-            open_32(from, type, i, n_x ? &here : &to[block + i]);
+            if (n_x) prefetch_next(next, PART_BYTES(type, type.units));
+            unpack_unit_32(from, type, i, n_x ? &here : &to[block + i]);
             if (n_x)
                 add_unit(&here, kind_32(type), r, n_x, sums);
             else
-                keep(&to[block + i], kind_32(type));
+                arrange_unit(&to[block + i], kind_32(type));
         }
         from.words += block_bytes;
         from.rest += block_bytes;
@@ -150,61 +209,62 @@ FRIT_INLINE void walk_32(block_at from, type_32 type, int n_units, unit *to, row
 }
 
 FRIT_INLINE void walk_256(block_at from, type_256 type, int n_units, unit *to, rows r, int n_x, vec_f *totals,
-                          ahead *next)
+                          prefetch_plan *next)
 {
     const scales_256 scales = type.scales(from);
     vec_f sums[DIRECT_TOKENS];
-    vec kept[KEPT];
-    (void)n_units;   // always all
+    vec carry[CARRIED];
+    (void)n_units;   // a block always has all its units
     for (int j = 0; j < n_x; j++) sums[j] = totals[j];
     FRIT_UNROLL(8)
     for (int i = 0; i < UNITS; i++, r.x += sizeof(frit_q8_line)) {
         unit here;
-        if (n_x) bring(next, PART_BYTES(type, UNITS));
-        open_256(from, type, &scales, i, kept, n_x ? &here : &to[i]);
+        if (n_x) prefetch_next(next, PART_BYTES(type, UNITS));
+        unpack_unit_256(from, type, &scales, i, carry, n_x ? &here : &to[i]);
         if (n_x)
             add_unit(&here, kind_256(type), r, n_x, sums);
         else
-            keep(&to[i], kind_256(type));
+            arrange_unit(&to[i], kind_256(type));
     }
     for (int j = 0; j < n_x; j++) totals[j] = sums[j];
 }
 
-// [0] unpacks, [n] multiplies n tokens.
-typedef void (*walk_fn)(block_at from, int n_units, unit *to, rows r, vec_f *totals, ahead *next);
+typedef void (*walk_fn)(block_at from, int n_units, unit *to, rows r, vec_f *totals, prefetch_plan *next);
 
 typedef struct packed_type {
     kind kind;
     int n_words, rest_bytes, block_elems;
-    walk_fn walk[MOST_DIRECT + 1];
+    walk_fn walk[MAX_DIRECT_TOKENS + 1];   // [0] unpacks, [n] multiplies by n tokens
 } packed_type;
 
 // ------------------------------------------------------------------------------- products
 
-// Part i of n things in so many parts that none has more than `most`, all about as large.
-typedef struct share {
+// Items [begin, begin + n).
+typedef struct range {
     int64_t begin, n;
-} share;
+} range;
 
-static int64_t n_shares(int64_t n, int64_t most)
+// The number of parts of at most `most` items.
+static int64_t count_parts(int64_t n, int64_t most)
 {
     return (n + most - 1) / most;
 }
 
-static share share_of(int64_t n, int64_t n_parts, int64_t i)
+// Part i of n items in n_parts parts of about the same size.
+static range part_of(int64_t n, int64_t n_parts, int64_t i)
 {
     const int64_t begin = n * i / n_parts;
-    return (share){begin, n * (i + 1) / n_parts - begin};
+    return (range){begin, n * (i + 1) / n_parts - begin};
 }
 
-// A few panels by a block of tokens. A strip is the half of a panel that fills a register, or the whole.
+// A group of panels times a block of tokens.
 typedef struct block {
     const frit_product *p;
     const packed_type *type;
-    share panels, tokens;
+    range panels, tokens;
 } block;
 
-static size_t block_bytes(const packed_type *type)   // of a panel
+static size_t block_bytes(const packed_type *type)   // bytes of a block of 16 rows
 {
     return 64 * (size_t)type->n_words + FRIT_PANEL_ROWS * (size_t)type->rest_bytes;
 }
@@ -212,87 +272,89 @@ static size_t block_bytes(const packed_type *type)   // of a panel
 static block_at strip_at(const block *b, int64_t strip, int64_t at)
 {
     const packed_type *type = b->type;
-    const uint8_t *w = b->p->w + (size_t)(b->panels.begin + strip / HALVES) * b->p->w_stride +
+    const uint8_t *w = b->p->w + (size_t)(b->panels.begin + strip / PANEL_STRIPS) * b->p->w_stride +
                        (size_t)(at / type->block_elems) * block_bytes(type);
-    const int half = (int)(strip % HALVES);
-    return (block_at){w + 4 * LANES * half, w + 64 * type->n_words + LANES * type->rest_bytes * half};
+    const int part = (int)(strip % PANEL_STRIPS);
+    return (block_at){w + 4 * LANES * part, w + 64 * type->n_words + LANES * type->rest_bytes * part};
 }
 
-// Panels that are multiplied side by side: twice as many where a register holds half of one (docs/log/memory.md).
-static int64_t streams_of(const frit_product *p, const packed_type *type)
+// Panels that are multiplied side by side (docs/log/memory.md).
+static int64_t panels_at_once(const frit_product *p, const packed_type *type)
 {
-    if (!p->in_order || p->n_x > DIRECT_TOKENS) return STREAMS;
-    return HALVES * (block_bytes(type) * (size_t)(256 / type->block_elems) >= TWO_BYTES ? 2 : 1);
+    if (!p->in_order || p->n_x > DIRECT_TOKENS) return MAX_PANELS;
+    return PANEL_STRIPS * (block_bytes(type) * (size_t)(256 / type->block_elems) >= WIDE_PANEL_BYTES ? 2 : 1);
 }
 
-// The columns after the 256 from `at`; after the last ones, the first of so many panels more, if these are wanted.
-static ahead look_ahead(const block *b, int64_t at)
+// Plans the prefetch of the 256 columns after the ones at `at`. After the last columns, that is the start of the next
+// group of panels.
+static prefetch_plan plan_prefetch(const block *b, int64_t at)
 {
     const frit_product *p = b->p;
     const size_t bytes = block_bytes(b->type) * (size_t)(256 / b->type->block_elems), stride = p->w_stride;
     const uintptr_t panel = (uintptr_t)p->w + (size_t)b->panels.begin * stride;
     const bool is_last = at + 256 >= p->n;
     if (p->in_order && b->panels.n == 1)
-        return parts_ahead(panel + (size_t)(at / 256) * bytes + AHEAD, stride, 1, bytes / UNITS / HALVES);
-    const int64_t n_more = n_shares(p->n_w + p->n_ahead, FRIT_PANEL_ROWS) - b->panels.begin - b->panels.n;
+        return make_prefetch_plan(panel + (size_t)(at / 256) * bytes + PREFETCH_DISTANCE, stride, 1,
+                                  bytes / UNITS / PANEL_STRIPS);
+    const int64_t n_more = count_parts(p->n_w + p->n_ahead, FRIT_PANEL_ROWS) - b->panels.begin - b->panels.n;
     const int64_t n = is_last && n_more < b->panels.n ? n_more : b->panels.n;
-    if (n == 0) return parts_ahead(panel, stride, 1, bytes / UNITS / HALVES);
-    return parts_ahead(is_last ? panel + (size_t)b->panels.n * stride : panel + (size_t)(at / 256 + 1) * bytes, stride,
-                       n, bytes / UNITS / HALVES);
+    if (n == 0) return make_prefetch_plan(panel, stride, 1, bytes / UNITS / PANEL_STRIPS);
+    return make_prefetch_plan(is_last ? panel + (size_t)b->panels.n * stride : panel + (size_t)(at / 256 + 1) * bytes,
+                              stride, n, bytes / UNITS / PANEL_STRIPS);
 }
 
-// Registers of sums for n_x tokens.
+// Registers of sums for n_x tokens: n_x rounded up to TOKEN_GROUP.
 static int64_t sums_of(int64_t n_x)
 {
-    return n_shares(n_x, GRAIN) * GRAIN;
+    return count_parts(n_x, TOKEN_GROUP) * TOKEN_GROUP;
 }
 
-// Strips that are multiplied side by side.
+// Strips that a tile of this block multiplies side by side.
 static int strips_at_once(const block *b)
 {
-    return b->tokens.n > DIRECT_TOKENS && (b->p->in_order || !PAIRS_ONLY_IN_ORDER) ? STRIPS : 1;
+    return b->tokens.n > DIRECT_TOKENS && (b->p->in_order || !PAIRS_ONLY_IN_ORDER) ? TILE_STRIPS : 1;
 }
 
-// Adds the products of so many strips from the i-th on: codes are unpacked once for all tokens.
-static void add_strips_from(const block *b, int64_t i, int n_strips, int64_t at, int n_units, rows r, kept_rows kept,
-                            vec_f *sums, ahead *next)
+// Adds the products of n_strips strips from strip i on. Codes are unpacked once for all tokens.
+static void add_strips_from(const block *b, int64_t i, int n_strips, int64_t at, int n_units, rows r, tile_input input,
+                            vec_f *sums, prefetch_plan *next)
 {
     const packed_type *type = b->type;
     const int64_t n_x = b->tokens.n, stride = sums_of(n_x);
-    const int64_t n_tiles = n_shares(n_x, n_strips == 1 ? most_tokens[type->kind] : pair_tokens(type->kind));
-    unit units[STRIPS][UNITS];
+    const int64_t n_tiles = count_parts(n_x, n_strips == 1 ? most_tokens[type->kind] : pair_tokens(type->kind));
+    unit units[TILE_STRIPS][UNITS];
     for (int s = 0; s < n_strips; s++) type->walk[0](strip_at(b, i + s, at), n_units, units[s], r, NULL, NULL);
     for (int64_t t = 0; t < n_tiles; t++) {
-        share tokens = share_of(n_shares(n_x, GRAIN), n_tiles, t);
-        tokens.begin *= GRAIN;
-        tokens.n = tokens.n * GRAIN < n_x - tokens.begin ? tokens.n * GRAIN : n_x - tokens.begin;
-        tiles[type->kind][n_strips - 1][tokens.n](units[0], n_units, kept_from(kept, tokens.begin),
+        range tokens = part_of(count_parts(n_x, TOKEN_GROUP), n_tiles, t);
+        tokens.begin *= TOKEN_GROUP;
+        tokens.n = tokens.n * TOKEN_GROUP < n_x - tokens.begin ? tokens.n * TOKEN_GROUP : n_x - tokens.begin;
+        tiles[type->kind][n_strips - 1][tokens.n](units[0], n_units, input_from(input, tokens.begin),
                                                   sums + i * stride + tokens.begin * n_strips, t == 0 ? next : NULL);
     }
 }
 
-// Adds the products of 256 columns from `at`.
+// Adds the products of the 256 columns from `at` on.
 static void add_columns(const block *b, int64_t at, vec_f *sums)
 {
     const frit_product *p = b->p;
     const packed_type *type = b->type;
     const int n_units = (int)((p->n - at < 256 ? p->n - at : 256) / 32);
-    const int64_t n_strips = b->panels.n * HALVES, n_x = b->tokens.n;
+    const int64_t n_strips = b->panels.n * PANEL_STRIPS, n_x = b->tokens.n;
     rows r = {p->x + (size_t)b->tokens.begin * p->x_stride + (size_t)at / 32 * sizeof(frit_q8_line), p->x_stride};
-    ahead next = look_ahead(b, at);
+    prefetch_plan next = plan_prefetch(b, at);
     if (n_x <= DIRECT_TOKENS) {
         for (int64_t i = 0; i < n_strips; i++)
             type->walk[n_x](strip_at(b, i, at), n_units, NULL, r, sums + i * sums_of(n_x), &next);
         return;
     }
-    kept_room room;
-    const kept_rows kept = keep_rows(&room, r, n_x, n_units);
+    tile_buffer buffer;
+    const tile_input input = arrange_tokens(&buffer, r, n_x, n_units);
     const int most = strips_at_once(b);
     for (int64_t i = 0; i < n_strips; i += most)
-        add_strips_from(b, i, n_strips - i < most ? (int)(n_strips - i) : most, at, n_units, r, kept, sums, &next);
+        add_strips_from(b, i, n_strips - i < most ? (int)(n_strips - i) : most, at, n_units, r, input, sums, &next);
 }
 
-// Sums of so many strips, [token][strip], to their places: rows from `row` on.
+// Writes the sums of n_strips strips, [token][strip], to the result: rows from `row` on.
 static void put_sums(const block *b, const vec_f *sums, int n_strips, int64_t row)
 {
     const frit_product *p = b->p;
@@ -307,34 +369,35 @@ static void put_sums(const block *b, const vec_f *sums, int n_strips, int64_t ro
 
 static void run_block(const block *b)
 {
-    vec_f sums[BLOCK_SUMS];   // of STRIPS strips, [token][strip], then of the next ones; of few tokens strip by strip
+    // For each tile of TILE_STRIPS strips [token][strip]; up to DIRECT_TOKENS tokens, [strip][token].
+    vec_f sums[BLOCK_SUMS];
     const frit_product *p = b->p;
-    const int64_t n_strips = b->panels.n * HALVES, n_x = b->tokens.n, stride = sums_of(n_x);
+    const int64_t n_strips = b->panels.n * PANEL_STRIPS, n_x = b->tokens.n, stride = sums_of(n_x);
     const int at_once = strips_at_once(b);
     for (int64_t i = 0; i < n_strips * stride; i++) sums[i] = zero_f();
     for (int64_t at = 0; at < p->n; at += 256) add_columns(b, at, sums);
     for (int64_t i = 0; i < n_strips; i += at_once) {
         const int n = n_strips - i < at_once ? (int)(n_strips - i) : at_once;
-        if (n_x > DIRECT_TOKENS) settle(sums + i * stride, n_x);
+        if (n_x > DIRECT_TOKENS) deinterleave_sums(sums + i * stride, n_x);
         put_sums(b, sums + i * stride, n, b->panels.begin * FRIT_PANEL_ROWS + i * LANES);
     }
 }
 
 static void product(const frit_product *p, const packed_type *type)
 {
-    const int64_t n_panels = n_shares(p->n_w, FRIT_PANEL_ROWS), n_blocks = n_shares(p->n_x, BLOCK_TOKENS);
-    const int64_t room = BLOCK_SUMS / HALVES / sums_of(n_shares(p->n_x, n_blocks));
-    const int64_t streams = streams_of(p, type), n_groups = n_shares(n_panels, room < streams ? room : streams);
+    const int64_t n_panels = count_parts(p->n_w, FRIT_PANEL_ROWS), n_blocks = count_parts(p->n_x, BLOCK_TOKENS);
+    const int64_t room = BLOCK_SUMS / PANEL_STRIPS / sums_of(count_parts(p->n_x, n_blocks));
+    const int64_t most = panels_at_once(p, type), n_groups = count_parts(n_panels, room < most ? room : most);
     for (int64_t i = 0; i < n_blocks; i++)
         for (int64_t g = 0; g < n_groups; g++)
-            run_block(&(block){p, type, share_of(n_panels, n_groups, g), share_of(p->n_x, n_blocks, i)});
+            run_block(&(block){p, type, part_of(n_panels, n_groups, g), part_of(p->n_x, n_blocks, i)});
 }
 
-// What a row of packed.def becomes.
-#define WALK(name, elems, n, ...)                                                                                 \
-    static void walk_##name##_##n(block_at from, int n_units, unit *to, rows r, vec_f *totals, ahead *next)       \
-    {                                                                                                             \
-        if (n <= DIRECT_TOKENS) walk_##elems(from, (type_##elems){__VA_ARGS__}, n_units, to, r, n, totals, next); \
+// A row of packed.def becomes a function for each count of direct tokens, and the product.
+#define WALK(name, elems, n, ...)                                                                                   \
+    static void walk_##name##_##n(block_at from, int n_units, unit *to, rows r, vec_f *totals, prefetch_plan *next) \
+    {                                                                                                               \
+        if (n <= DIRECT_TOKENS) walk_##elems(from, (type_##elems){__VA_ARGS__}, n_units, to, r, n, totals, next);   \
     }
 #define PRODUCT(name, elems, ...)                                                                                      \
     WALK(name, elems, 0, __VA_ARGS__)                                                                                  \
@@ -355,23 +418,23 @@ static void product(const frit_product *p, const packed_type *type)
 #define PACKED_32(name, dtype, at, words, rest_at, rest, recode, from, to, units, bits, ...) \
     PRODUCT(name, 32, words, rest, units, bits, codes_##name, __VA_ARGS__)
 #define PACKED_256(name, dtype, at, words, rest_at, rest, recode, from, to, group, bits, bias, ...) \
-    PRODUCT(name, 256, words, rest, group, bits, bias, open_##name, __VA_ARGS__)
-#define TURNED_256 PACKED_256
-#include PACKED_ROWS
+    PRODUCT(name, 256, words, rest, group, bits, bias, unpack_##name, __VA_ARGS__)
+#define TRANSPOSED_256 PACKED_256
+#include PACKED_TYPES
 #undef PACKED_32
 #undef PACKED_256
-#undef TURNED_256
+#undef TRANSPOSED_256
 
 static void install(frit_kernels *k)
 {
 #define INSTALL(name, dtype, form) \
     k->packed[FRIT_DTYPE_##dtype] = (frit_product_kernel){product_##name, form, isa, PACKED_LAYOUT(FRIT_DTYPE_##dtype)};
-#define PACKED_32(name, dtype, ...)  INSTALL(name, dtype, FRIT_FORM_Q8_LINES)
-#define PACKED_256(name, dtype, ...) INSTALL(name, dtype, FRIT_FORM_Q8_LINES)
-#define TURNED_256(name, dtype, ...) INSTALL(name, dtype, FRIT_FORM_Q8_TURNED)
-#include PACKED_ROWS
+#define PACKED_32(name, dtype, ...)      INSTALL(name, dtype, FRIT_FORM_Q8_LINES)
+#define PACKED_256(name, dtype, ...)     INSTALL(name, dtype, FRIT_FORM_Q8_LINES)
+#define TRANSPOSED_256(name, dtype, ...) INSTALL(name, dtype, FRIT_FORM_Q8_TRANSPOSED)
+#include PACKED_TYPES
 #undef PACKED_32
 #undef PACKED_256
-#undef TURNED_256
+#undef TRANSPOSED_256
 #undef INSTALL
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Conversion of activations to the forms Q8, Q8_LINES and Q8_TURNED for AVX2: the same bits as the scalar conversion.
+// Conversion of activations to the forms Q8, Q8_LINES and Q8_TRANSPOSED for AVX2: the same bits as the scalar conversion.
 #include "backend/cpu/x86/vec/avx2.h"
 
 // Lane i: the largest magnitude of numbers i, i + 8, i + 16, i + 24.
@@ -70,7 +70,7 @@ static void convert_q8_lines(const float *x, uint8_t *out, int64_t n)
     }
 }
 
-static void convert_q8_turned(const float *x, uint8_t *out, int64_t n)
+static void convert_q8_transposed(const float *x, uint8_t *out, int64_t n)
 {
     convert_q8_lines(x, out, n);
     frit_turn_q8_lines((void *)out, n);
@@ -80,5 +80,5 @@ void frit_install_avx2_convert(frit_kernels *k)
 {
     k->convert[FRIT_FORM_Q8] = convert_q8;
     k->convert[FRIT_FORM_Q8_LINES] = convert_q8_lines;
-    k->convert[FRIT_FORM_Q8_TURNED] = convert_q8_turned;
+    k->convert[FRIT_FORM_Q8_TRANSPOSED] = convert_q8_transposed;
 }

@@ -3,18 +3,16 @@
 #pragma once
 #include "backend/cpu/x86/vec/vec_avx512vnni.h"
 
-enum {
-    MAX_TOKENS = 12,
-    MAX_TOKENS_HALVES = 8,
-    BLOCK_SUMS = 512,
-    GRAIN = 1,
-    DIRECT_TOKENS = 4,
-    CHAINS = 2,   // of one tile
-    PAIRS_ONLY_IN_ORDER = true,
-};
+#define MAX_TOKENS          12
+#define MAX_TOKENS_G16      8
+#define BLOCK_SUMS          512
+#define TOKEN_GROUP         1
+#define DIRECT_TOKENS       4
+#define ACCUMULATORS        2
+#define PAIRS_ONLY_IN_ORDER 1
 
-// The word at p in all words, by an instruction of its own: compilers would make it a part of each product.
-FRIT_INLINE vec loaded_words(const int8_t *p)
+// The word at p in all words, by a separate instruction: compilers would make the broadcast a part of each product.
+FRIT_INLINE vec broadcast_by_load(const int8_t *p)
 {
     const int32_t *word = (const void *)p;
     vec words;
@@ -27,7 +25,7 @@ FRIT_INLINE vec dot_loaded(vec sum, vec codes, vec x)
     return _mm512_dpbusd_epi32(sum, codes, x);
 }
 
-// The broadcast of x is part of the instruction: compilers load it first, and the loads are as many as the products.
+// The broadcast of x is part of the instruction. Compilers would load x first, with one more instruction a product.
 FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)
 {
     const int32_t *word = (const void *)(x + 4 * i);
@@ -35,17 +33,17 @@ FRIT_INLINE vec dot(vec sum, vec codes, x_quads x, int i)
     return sum;
 }
 
-FRIT_INLINE vec open_wide(vec codes)
+FRIT_INLINE vec bias_to_signed(vec codes)
 {
     return codes;
 }
 
-FRIT_INLINE vec start_wide(const int32_t *minus_128)
+FRIT_INLINE vec start_int8(const int32_t *minus_128)
 {
-    return all_words(minus_128);
+    return broadcast_word(minus_128);
 }
 
-FRIT_INLINE vec dot_wide(vec sum, vec codes, x_quads x, int i)
+FRIT_INLINE vec dot_int8(vec sum, vec codes, x_quads x, int i)
 {
     return dot(sum, codes, x, i);
 }

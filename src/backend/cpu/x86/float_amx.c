@@ -89,9 +89,9 @@ static void fill_f16(const frit_product *p, int64_t row, int64_t first, int64_t 
     for (int64_t k = 0; k < n; k += FRIT_TILE_COLUMNS, steps += 2 * STEP_BYTES) {
         __m512i numbers[16], rests[16];
         for (int i = 0; i < 16; i++) {
-            const __m512i halves = i < n_rows ? load_row(p, row + i, first + k, n - k) : _mm512_setzero_si512();
-            const parts s = split(_mm512_cvtph_ps(_mm512_castsi512_si256(halves)),
-                                  _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1)));
+            const __m512i f16s = i < n_rows ? load_row(p, row + i, first + k, n - k) : _mm512_setzero_si512();
+            const parts s = split(_mm512_cvtph_ps(_mm512_castsi512_si256(f16s)),
+                                  _mm512_cvtph_ps(_mm512_extracti64x4_epi64(f16s, 1)));
             numbers[i] = s.number;
             rests[i] = s.rest;
         }
@@ -108,9 +108,9 @@ static void fill_coarse_f16(const frit_product *p, int64_t row, int64_t first, i
     for (int64_t k = 0; k < n; k += FRIT_TILE_COLUMNS, steps += STEP_BYTES) {
         __m512i rows[16];
         for (int i = 0; i < 16; i++) {
-            const __m512i halves = i < n_rows ? load_row(p, row + i, first + k, n - k) : _mm512_setzero_si512();
-            rows[i] = (__m512i)_mm512_cvtne2ps_pbh(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1)),
-                                                   _mm512_cvtph_ps(_mm512_castsi512_si256(halves)));
+            const __m512i f16s = i < n_rows ? load_row(p, row + i, first + k, n - k) : _mm512_setzero_si512();
+            rows[i] = (__m512i)_mm512_cvtne2ps_pbh(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(f16s, 1)),
+                                                   _mm512_cvtph_ps(_mm512_castsi512_si256(f16s)));
         }
         store_tile(steps, rows);
         after_step(m, k / FRIT_TILE_COLUMNS, 1);

@@ -45,12 +45,12 @@ enum {
 _Static_assert((int)GROUP_ROWS / BLOCK * (int)WEIGHT_BYTES + EDGE_BYTES <= (int)FRIT_PRODUCT_SCRATCH, "scratch");
 
 // Two places of memory that are read next, as lines of 64 bytes, and how many of each a step requests.
-typedef struct ahead_lines {
+typedef struct line_prefetch {
     const uint8_t *at[2];
     int64_t n, part;
-} ahead_lines;
+} line_prefetch;
 
-FRIT_INLINE void bring_lines(ahead_lines *a)
+FRIT_INLINE void prefetch_lines(line_prefetch *a)
 {
     for (int64_t i = 0; i < a->part && a->n > 0; i++, a->n--) {
         for (int k = 0; k < 2; k++) {
@@ -67,7 +67,7 @@ typedef struct block {
     const uint8_t *b;   // steps of weights
     float *sums;        // of the first token, others follow at a stride of floats
     size_t sum_stride;
-    ahead_lines *ahead;
+    line_prefetch *prefetch;
     int64_t n_steps;
     int n_a, n_b;      // tiles
     bool multiplies;   // while weights are unpacked; else they are only unpacked
@@ -150,7 +150,7 @@ FRIT_INLINE void multiply_written(const block *m, int64_t step, int parts)
 // What goes on while weights are unpacked; `step` has just been written. parts is a constant where this is inlined.
 FRIT_INLINE void after_step(const block *m, int64_t step, int parts)
 {
-    bring_lines(m->ahead);
+    prefetch_lines(m->prefetch);
     if (m->multiplies && step > 0) multiply_written(m, step - 1, parts);
 }
 
@@ -183,7 +183,7 @@ FRIT_INLINE void multiply(const block *m, bool fresh, int n_a, int n_b, int part
 {
     begin_sums(m, fresh);
     for (int64_t k = 0; k < m->n_steps; k++) {
-        bring_lines(m->ahead);
+        prefetch_lines(m->prefetch);
         multiply_step(m, k, n_a, n_b, parts);
     }
     store_sums(m);
@@ -212,7 +212,7 @@ typedef struct stretch {
     uint8_t *weights;   // as tiles
     float *edge;        // EDGE_BYTES
     bool stays;         // sums stay in tiles until all columns are done
-    ahead_lines ahead;
+    line_prefetch prefetch;
 } stretch;
 
 // A block of tokens, while the weights are unpacked.
@@ -264,21 +264,21 @@ FRIT_INLINE void add_stretch(const frit_product *p, fill_fn fill, int parts, str
                    .b = s->weights,
                    .sums = p->y + (size_t)t * p->y_stride + s->o,
                    .sum_stride = p->y_stride,
-                   .ahead = &s->ahead,
+                   .prefetch = &s->prefetch,
                    .n_steps = n_steps,
                    .n_a = n_tokens > 16 ? 2 : 1,
                    .n_b = s->n_w > 16 ? 2 : 1};
-        const bool is_whole = n_tokens % 16 == 0 && s->n_w % 16 == 0;
+        const bool whole_tiles = n_tokens % 16 == 0 && s->n_w % 16 == 0;
         if (t == 0)
-            is_whole ? multiply_block(p, fill, parts, s, &m) : multiply_edge(p, fill, parts, s, &m, n_tokens);
+            whole_tiles ? multiply_block(p, fill, parts, s, &m) : multiply_edge(p, fill, parts, s, &m, n_tokens);
         else
-            is_whole ? multiply_block(p, NULL, parts, s, &m) : multiply_edge(p, NULL, parts, s, &m, n_tokens);
+            whole_tiles ? multiply_block(p, NULL, parts, s, &m) : multiply_edge(p, NULL, parts, s, &m, n_tokens);
     }
 }
 
 // The weights that are unpacked after those of s, of panels (w_stride is the bytes of 16 rows), a part with each step.
 // Rows of floats lie one after the other: processors guess where the next ones are.
-static inline ahead_lines lines_after(const frit_product *p, const stretch *s, int64_t begin, int64_t end, int64_t n)
+static inline line_prefetch lines_after(const frit_product *p, const stretch *s, int64_t begin, int64_t end, int64_t n)
 {
     const int64_t next_row = s->o + BLOCK < end ? s->o + BLOCK : begin;
     int64_t row = next_row, first = next_row > s->o ? s->first : s->first + s->n;
@@ -286,12 +286,12 @@ static inline ahead_lines lines_after(const frit_product *p, const stretch *s, i
         row = end;
         first = 0;
     }
-    if (row >= p->n_w + p->n_ahead) return (ahead_lines){{NULL, NULL}, 0, 0};
+    if (row >= p->n_w + p->n_ahead) return (line_prefetch){{NULL, NULL}, 0, 0};
     const uint8_t *at =
         p->w + (size_t)(row / FRIT_PANEL_ROWS) * p->w_stride + (size_t)first * p->w_stride / (size_t)p->n;
     const int64_t n_lines = (int64_t)p->w_stride * least(n, p->n - first) / p->n / 64 + 1;
     const int64_t n_steps = s->n / FRIT_TILE_COLUMNS * (2 + (least(p->n_x, GROUP_TOKENS) - 1) / BLOCK);
-    return (ahead_lines){{at, at + p->w_stride}, n_lines, n_lines / n_steps + 1};
+    return (line_prefetch){{at, at + p->w_stride}, n_lines, n_lines / n_steps + 1};
 }
 
 // The rows [o, end) by all tokens, over the columns [first, first + n).
@@ -306,7 +306,7 @@ FRIT_INLINE void add_group(const frit_product *p, fill_fn fill, int parts, bool 
             s.weights = p->scratch + (i - o) / BLOCK * WEIGHT_BYTES;
             s.edge = (float *)(void *)edge;
             s.stays = p->n_x <= BLOCK;
-            if (has_panels && t == 0) s.ahead = lines_after(p, &s, o, end, n);
+            if (has_panels && t == 0) s.prefetch = lines_after(p, &s, o, end, n);
             add_stretch(p, fill, parts, &s, t, t_end);
         }
     }

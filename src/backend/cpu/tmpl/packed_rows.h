@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: MIT
-// backend/cpu/tmpl/packed_rows.h: the types of packed.def, for packed_tmpl.h.
-#pragma once
-#define PACKED_ROWS          "backend/cpu/pack/packed.def"
-#define PACKED_LAYOUT(dtype) frit_interleave_get(dtype)
