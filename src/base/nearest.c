@@ -2,26 +2,22 @@
 // Edit distances, and the names with the smallest.
 #include "base/nearest.h"
 #include "frit_tools.h"
+#include "base/minmax.h"
 
 #include <limits.h>
 #include <string.h>
 
 enum { MAX_NAME = 48, MAX_NEAREST = 3 };
 
-static int min_int(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 // The Levenshtein distance of the first MAX_NAME characters, one row at a time.
 static int edit_distance(const char *a, const char *b)
 {
-    int row[MAX_NAME + 1], n = min_int((int)strlen(b), MAX_NAME);
+    int row[MAX_NAME + 1], n = frit_min_int((int)strlen(b), MAX_NAME);
     for (int k = 0; k <= n; k++) row[k] = k;
     for (int i = 0; a[i] && i < MAX_NAME; i++) {
         int diagonal = row[0]++;
         for (int k = 1; k <= n; k++) {
-            int best = min_int(diagonal + (a[i] != b[k - 1]), min_int(row[k], row[k - 1]) + 1);
+            int best = frit_min_int(diagonal + (a[i] != b[k - 1]), frit_min_int(row[k], row[k - 1]) + 1);
             diagonal = row[k];
             row[k] = best;
         }
@@ -37,8 +33,9 @@ const char *frit_name_nearest(const char *name, const char *const *candidates, s
     int most = MAX_NAME;
     for (size_t i = 0; i < n; i++) {
         const int distance = edit_distance(candidates[i], name);
-        const int n_least = min_int((int)strlen(name), (int)strlen(candidates[i]));
-        if (distance > min_int(most, 1 + min_int(n_least, MAX_NAME) / 3)) continue;   // of short words little is left
+        const int n_least = frit_min_int((int)strlen(name), (int)strlen(candidates[i]));
+        if (distance > frit_min_int(most, 1 + frit_min_int(n_least, MAX_NAME) / 3))
+            continue;   // of short words little is left
         best = candidates[i];
         most = distance - 1;   // of equals, the first
     }

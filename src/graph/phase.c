@@ -10,6 +10,7 @@
 //      the stage of their products. The chains of a stage are a phase.
 #include "graph/phase.h"
 #include "graph/node.h"
+#include "base/minmax.h"
 
 #include <stdlib.h>
 
@@ -64,11 +65,6 @@ static frit_status find_live(grouping *p)
 }
 
 // ------------------------------------------------------------------------------- chains
-
-static int max_int(int a, int b)
-{
-    return a > b ? a : b;
-}
 
 typedef struct join_row {
     frit_op op;
@@ -264,12 +260,12 @@ static bool set_stage(grouping *p, int c)
     const frit_chain *chain = &p->chains[c];
     int ready = 0, level = 0, root = NONE;
     bool follows = chain->n_nodes == 1 && !p->is_prologue[c] && works_by_heads(chain->nodes[0]);
-    for (reading r = before_all; next_reading(p, c, &r);) ready = max_int(ready, p->stages[r.from]);
+    for (reading r = before_all; next_reading(p, c, &r);) ready = frit_max_int(ready, p->stages[r.from]);
     for (reading r = before_all; follows && next_reading(p, c, &r);) {
         const frit_chain *from = &p->chains[r.from];
         const bool is_product = from->nodes[0]->op == FRIT_OP_LINEAR && from->n_products == 1;
         follows = (is_product || p->levels[r.from] > 0) && p->stages[r.from] == ready && !p->is_prologue[r.from];
-        level = max_int(level, p->levels[r.from] + 1);
+        level = frit_max_int(level, p->levels[r.from] + 1);
         root = r.from;
     }
     follows = follows && level < FRIT_MAX_LEVELS && root != NONE &&

@@ -3,6 +3,7 @@
 #include "quantize/covariance.h"
 #include "backend/cpu/pack/memory.h"
 #include "base/time.h"
+#include "base/minmax.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,6 @@ enum {
     GAP = 32,                // between columns, so that neighbours do not compete for a place in the cache
     TILES_FROM = 1024,       // below, making the forms takes as long as is won
 };
-
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 frit_status frit_covariance_new(frit_covariance **out, const frit_covariance_options *options)
 {
@@ -184,8 +180,8 @@ double frit_covariance_error(const frit_covariance *covariance, const frit_covar
     for (int64_t i = 0; i < n_rows; i += TILE)
         for (int64_t j = 0; j < width; j += TILE) {
             float tile[TILE][TILE];
-            const frit_dense_rows rows = {errors + i * width, min(TILE, n_rows - i), width};
-            const frit_dense_rows columns = {sums + j * width, min(TILE, width - j), width};
+            const frit_dense_rows rows = {errors + i * width, frit_min_i64(TILE, n_rows - i), width};
+            const frit_dense_rows columns = {sums + j * width, frit_min_i64(TILE, width - j), width};
             frit_dense_dots(&covariance->dense, rows, columns, width, tile[0], TILE);
             for (int64_t k = 0; k < rows.n; k++)
                 for (int64_t l = 0; l < columns.n; l++)
@@ -227,7 +223,7 @@ static void turn_part(void *ctx, int part, int parts)
     const turning *t = ctx;
     const int64_t n_blocks = (t->to.width + 15) / 16;
     for (int64_t b = n_blocks * part / parts; b < n_blocks * (part + 1) / parts; b++) {
-        const int64_t begin = 16 * b, end = min(begin + 16, t->to.width);
+        const int64_t begin = 16 * b, end = frit_min_i64(begin + 16, t->to.width);
         turn(t, begin, end);
         if (t->z) turn_differences(t, begin, end);
     }
@@ -241,7 +237,7 @@ typedef struct adding {
 static frit_dense_rows turned_rows(const adding *a, const float *turned, int64_t begin)
 {
     const frit_covariance_columns *c = &a->columns;
-    return (frit_dense_rows){turned + begin * c->stride, min(TILE, c->width - begin), c->stride};
+    return (frit_dense_rows){turned + begin * c->stride, frit_min_i64(TILE, c->width - begin), c->stride};
 }
 
 static void add_tile(const adding *a, int64_t i, int64_t j)
@@ -378,7 +374,7 @@ static frit_status add_rows(frit_covariance *covariance, int64_t index, int64_t 
     frit_covariance_entry *entry = &covariance->entries[index];
     for (int64_t i = 0, n_now; i < n; i += n_now) {
         FRIT_TRY(begin_rows(covariance, index, each, pool));
-        n_now = min(n - i, most_rows(covariance) - covariance->rest.n);
+        n_now = frit_min_i64(n - i, most_rows(covariance) - covariance->rest.n);
         turning t = {.x = rows ? x : x + i * entry->width,
                      .z = z ? z + i * entry->width : NULL,
                      .rows = rows ? rows + i : NULL,

@@ -7,6 +7,7 @@
 //
 // The sums of a wide matrix fit no cache, so rows are rounded as they come, and added up when there are many.
 #include "quantize/covariance.h"
+#include "base/minmax.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -24,11 +25,6 @@ typedef struct adding {
     size_t own_bytes;
     _Atomic int64_t next;   // what no thread has taken yet
 } adding;
-
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static uint8_t *aligned(uint8_t *at)
 {
@@ -102,7 +98,7 @@ static void add_own(const adding *a, frit_dense_block rows, frit_dense_block col
     const int64_t width = a->columns->width;
     frit_dense_tile_dots(a->dense, a->x, rows, a->x, columns, y, COLUMNS, scratch);
     for (int64_t i = rows.first; i < rows.first + rows.n; i++) {
-        const int64_t n = min(columns.n, i + 1 - columns.first);
+        const int64_t n = frit_min_i64(columns.n, i + 1 - columns.first);
         float *sums = a->columns->sums + i * width + columns.first;
         const float *own = y + (i - rows.first) * COLUMNS;
         for (int64_t j = 0; j < n; j++) sums[j] += own[j];
@@ -129,7 +125,8 @@ static void add_part(void *ctx, int part, int parts)
     float *y = (float *)(void *)(scratch + frit_dense_tile_scratch_bytes());
     for (int64_t n; (n = atomic_fetch_add(&a->next, 1)) < n_blocks;) {
         const int64_t i = n / n_columns * ROWS, j = n % n_columns * COLUMNS;
-        const frit_dense_block rows = {i, min(ROWS, width - i)}, columns = {j, min(COLUMNS, width - j)};
+        const frit_dense_block rows = {i, frit_min_i64(ROWS, width - i)},
+                               columns = {j, frit_min_i64(COLUMNS, width - j)};
         if (j < i + rows.n) add_own(a, rows, columns, y, scratch);
         if (a->columns->z) add_cross(a, rows, columns, y, scratch);
     }
@@ -159,8 +156,8 @@ static void mirror_part(void *ctx, int part, int parts)
     mirroring *m = ctx;
     for (int64_t r; (r = SQUARE * atomic_fetch_add(&m->next, 1)) < m->width;)
         for (int64_t c = 0; c <= r; c += SQUARE)
-            for (int64_t j = c; j < min(c + SQUARE, m->width); j++)
-                for (int64_t i = r > j ? r : j + 1; i < min(r + SQUARE, m->width); i++)
+            for (int64_t j = c; j < frit_min_i64(c + SQUARE, m->width); j++)
+                for (int64_t i = r > j ? r : j + 1; i < frit_min_i64(r + SQUARE, m->width); i++)
                     m->sums[j * m->width + i] = m->sums[i * m->width + j];
 }
 

@@ -2,6 +2,7 @@
 // Attention of few queries: pages are read as they are, some of them side by side; scores of all queries lie in the
 // first cache.
 #include "backend/cpu/ops/attend.h"
+#include "base/minmax.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -54,16 +55,6 @@ static queries gather(const frit_attend_item *item, float *workspace)
     return q;
 }
 
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void lose_by_distance(float *scores, float slope, int64_t distance, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) scores[i] -= slope * (float)llabs(distance - i);
@@ -80,7 +71,8 @@ static void weigh(const frit_attend_item *item, queries *q, int64_t i, int64_t b
     const frit_kernels *k = item->kernels;
     const frit_attend *attend = &item->task->node->attend;
     float *scores = q->scores + i * FRIT_ATTEND_ROWS, *acc = q->acc + i * item->shape->v_dim;
-    const int64_t low = min(n, max(0, q->begin[i] - begin)), high = max(low, min(n, q->end[i] - begin));
+    const int64_t low = frit_min_i64(n, frit_max_i64(0, q->begin[i] - begin)),
+                  high = frit_max_i64(low, frit_min_i64(n, q->end[i] - begin));
     if (low == high) {
         memset(scores, 0, (size_t)n * sizeof(float));
         return;
@@ -98,7 +90,7 @@ static void weigh(const frit_attend_item *item, queries *q, int64_t i, int64_t b
 static frit_range page_range(frit_range positions, int64_t i)
 {
     const int64_t begin = positions.begin + i;
-    return (frit_range){begin, min(frit_page_begin(begin) + FRIT_PAGE_TOKENS, positions.end)};
+    return (frit_range){begin, frit_min_i64(frit_page_begin(begin) + FRIT_PAGE_TOKENS, positions.end)};
 }
 
 static void list_neighbours(const void *first, uint64_t row_bytes, int64_t n, const uint8_t **rows)
@@ -153,7 +145,7 @@ static void score_pages(const frit_attend_item *item, frit_range positions, quer
     for (int64_t p = frit_page_begin(positions.begin); p < positions.end; p += FRIT_PAGE_TOKENS) {
         const frit_attend_keys page = {
             frit_cache_at(keys, item->pages, p, item->head),
-            {frit_cache_at(keys, item->pages, min(p + 2 * FRIT_PAGE_TOKENS, q->last), item->head),
+            {frit_cache_at(keys, item->pages, frit_min_i64(p + 2 * FRIT_PAGE_TOKENS, q->last), item->head),
              frit_cache_at(values, item->pages, p, item->head)}};
         item->kernels->attend_page[keys->dtype](q->scores + p % FRIT_ATTEND_SPAN, q->q, q->n, &page, keys->dim);
     }
@@ -203,7 +195,7 @@ static void run(const frit_attend_item *item, frit_range positions, float *works
     queries q = gather(item, workspace);
     q.last = positions.end - 1;
     for (frit_range now = positions; now.begin < positions.end; now.begin = now.end) {
-        now.end = min(frit_attend_span_end(now.begin), positions.end);
+        now.end = frit_min_i64(frit_attend_span_end(now.begin), positions.end);
         attend(item, now, &q);
     }
     *sums = (frit_attend_sums){q.max, q.sum, q.acc, item->shape->v_dim};

@@ -2,6 +2,7 @@
 // Attention of many queries: in panels, numbers of neighbouring queries lie side by side: number d of query i is at
 // (i / lanes * dim + d) * lanes + i % lanes.
 #include "backend/cpu/ops/attend.h"
+#include "base/minmax.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,11 +18,6 @@ typedef struct panels {
     float *total, *total_max, *total_sum;   // of the chunks before, as acc, max and sum
     float *scratch;
 } panels;
-
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
 {
@@ -171,8 +167,8 @@ static void run(const frit_attend_item *item, frit_range positions, float *works
     const bool several = begin_totals(&p, positions, v_dim);
     int64_t chunk_end = frit_attend_chunk_begin(frit_attend_chunk_at(positions.begin) + 1);
     for (frit_range now = positions; now.begin < positions.end; now.begin = now.end) {
-        now.end = min(frit_attend_span_end(now.begin), positions.end);
-        attend(item, now, (frit_range){now.end, min(now.end + FRIT_ATTEND_SPAN, positions.end)}, &p);
+        now.end = frit_min_i64(frit_attend_span_end(now.begin), positions.end);
+        attend(item, now, (frit_range){now.end, frit_min_i64(now.end + FRIT_ATTEND_SPAN, positions.end)}, &p);
         if (!several || (now.end < chunk_end && now.end < positions.end)) continue;
         for (int64_t panel = 0; panel < p.n_padded / p.lanes; panel++) fold_panel(item->kernels, &p, panel, v_dim);
         chunk_end = frit_attend_chunk_begin(frit_attend_chunk_at(now.end) + 1);

@@ -5,6 +5,7 @@
 #include "backend/cpu/ops/adapt.h"
 #include "backend/cpu/ops/fast.h"
 #include "backend/cpu/ops/act_input.h"
+#include "base/minmax.h"
 
 #include <string.h>
 
@@ -15,11 +16,6 @@ enum {
     UP_COLUMNS = 128,
     NEAR_RANKS = 64,   // rows of b, together
 };
-
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static int64_t pieces_of(int64_t n, int64_t size)
 {
@@ -96,7 +92,7 @@ static void down_rows(const frit_task *task, const float *x, int64_t t, int64_t 
     const frit_adapted *adapted = &task->node->adapted[0];
     const int64_t n_in = frit_node_width(task->node->src[0]);
     for (frit_adapt_walk p = {0}; frit_adapt_next(task->env, scales, adapted->matrix, &p);) {
-        const int64_t j = first > p.first ? first - p.first : 0, n_j = min(p.part->rank, last - p.first) - j;
+        const int64_t j = first > p.first ? first - p.first : 0, n_j = frit_min_i64(p.part->rank, last - p.first) - j;
         if (n_j > 0)
             multiply(task, &p, 0, j, n_j, x + t * n_in, end - t, task->y + t * adapted->n_h + p.first + j, share);
     }
@@ -139,9 +135,9 @@ void frit_fast_adapt_down(const frit_task *task, frit_share share)
     const frit_range r = frit_split(pieces_of(n_rows, PIECE_TOKENS) * n_ranks, 1, share);
     const float *x = NULL;
     for (int64_t i = r.begin, next; i < r.end; i = next) {
-        next = min((i / n_ranks + 1) * n_ranks, r.end);
+        next = frit_min_i64((i / n_ranks + 1) * n_ranks, r.end);
         const int64_t first = i % n_ranks * PIECE_RANKS, last = first + (next - i) * PIECE_RANKS;
-        const int64_t until = min((i / n_ranks + 1) * PIECE_TOKENS, n_rows);
+        const int64_t until = frit_min_i64((i / n_ranks + 1) * PIECE_TOKENS, n_rows);
         for (int64_t t = i / n_ranks * PIECE_TOKENS, end; t < until; t = end) {
             const float *scales = frit_adapt_scales(task, t);
             end = same_until(task, t, until, scales);
@@ -179,7 +175,7 @@ static void sum_part(const frit_task *task, const frit_adapt_walk *p, const rows
     float weights[UP_ROWS * FRIT_ATTEND_ROWS], decoded[UP_COLUMNS];
     const uint8_t *rows[NEAR_RANKS];
     for (int64_t j = 0; j < rank; j += n_at_once) {
-        const int64_t n_j = min(n_at_once, rank - j);
+        const int64_t n_j = frit_min_i64(n_at_once, rank - j);
         for (int64_t i = 0; i < n_j; i++) rows[i] = b + (size_t)(j + i) * b_bytes;
         for (int64_t i = 0; i < n_rows; i++)
             memcpy(weights + i * FRIT_ATTEND_ROWS, u->h + (first + i) * u->adapted->n_h + p->first + j,
@@ -214,9 +210,9 @@ static void add_rows(const frit_task *task, const rows_up *u, int64_t o, int64_t
     const frit_kernels *k = task->env->decode_kernels;
     float sums[UP_ROWS * UP_COLUMNS], factor[UP_COLUMNS], shift[UP_COLUMNS];
     for (int64_t first = 0; first < u->n_rows; first += UP_ROWS) {
-        const int64_t n_rows = min(UP_ROWS, u->n_rows - first);
+        const int64_t n_rows = frit_min_i64(UP_ROWS, u->n_rows - first);
         for (int64_t c = 0; c < n; c += UP_COLUMNS) {
-            const int64_t n_c = min(UP_COLUMNS, n - c);
+            const int64_t n_c = frit_min_i64(UP_COLUMNS, n - c);
             memset(sums, 0, (size_t)(n_rows * n_c) * sizeof *sums);
             for (frit_adapt_walk p = {0}; frit_adapt_next(task->env, u->scales, u->adapted->matrix, &p);)
                 sum_part(task, &p, u, first, n_rows, o + c, n_c, sums);

@@ -14,6 +14,7 @@
 #include "backend/cpu/ops/attend.h"
 #include "backend/cpu/ops/fast.h"
 #include "quant/hadamard.h"
+#include "base/minmax.h"
 
 #include <string.h>
 
@@ -31,16 +32,6 @@ enum {
     LESS_TILED = 16,           // a part of that where vectors multiply, which are slower than what makes tiles
     TILED_BYTES = 256 << 20,   // the same, at most
 };
-
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 // ------------------------------------------------------------------------------- blocks
 
@@ -128,10 +119,10 @@ static const frit_attend_way *way_of(const walk *w, const frit_seq *seq)
 // pairs of panels: half as many queries again as TILE_QUERIES at most.
 static int64_t even_block_rows(const frit_seq *seq, int64_t group)
 {
-    const int64_t n_blocks = max(1, (seq->n_rows * group + TILE_QUERIES / 2) / TILE_QUERIES);
+    const int64_t n_blocks = frit_max_i64(1, (seq->n_rows * group + TILE_QUERIES / 2) / TILE_QUERIES);
     const int64_t n_rows = (seq->n_rows + n_blocks - 1) / n_blocks;
-    const int64_t step = max(1, 2 * FRIT_ATTEND_LANES / (group & -group));   // rows that fill pairs of panels
-    return min((n_rows + step - 1) / step * step, max(1, MOST_TILE_QUERIES / group));
+    const int64_t step = frit_max_i64(1, 2 * FRIT_ATTEND_LANES / (group & -group));   // rows that fill pairs of panels
+    return frit_min_i64((n_rows + step - 1) / step * step, frit_max_i64(1, MOST_TILE_QUERIES / group));
 }
 
 static int64_t block_rows_of(const walk *w, const frit_seq *seq)
@@ -139,7 +130,7 @@ static int64_t block_rows_of(const walk *w, const frit_seq *seq)
     const frit_attend_way *way = way_of(w, seq);
     if (is_some(w, seq)) return 1;
     if (way == &frit_attend_by_tiles) return even_block_rows(seq, w->shape.group);
-    return max(1, (way == &frit_attend_by_bf16 ? BF16_QUERIES : ROW_QUERIES) / w->shape.group);
+    return frit_max_i64(1, (way == &frit_attend_by_bf16 ? BF16_QUERIES : ROW_QUERIES) / w->shape.group);
 }
 
 static int64_t blocks_of(const walk *w, const frit_seq *seq)
@@ -152,9 +143,9 @@ static void cut_for_bf16(const walk *w, block *b)
 {
     const int64_t n = b->span.end - frit_page_begin(b->span.begin);
     const int64_t n_items = blocks_of(w, b->seq) * w->shape.layer->spec.n_head_kv;   // of the sequence, with one chunk
-    const int64_t most = max(1, min(BF16_CHUNKS, PREFILL_ITEMS / n_items));
+    const int64_t most = frit_max_i64(1, frit_min_i64(BF16_CHUNKS, PREFILL_ITEMS / n_items));
     const int64_t share = (n + most - 1) / most;
-    b->chunk = most > 1 ? max(FRIT_CHUNK, (share + CHUNK_STEP - 1) / CHUNK_STEP * CHUNK_STEP) : n;
+    b->chunk = most > 1 ? frit_max_i64(FRIT_CHUNK, (share + CHUNK_STEP - 1) / CHUNK_STEP * CHUNK_STEP) : n;
     b->n_chunks = (n + b->chunk - 1) / b->chunk;
 }
 
@@ -181,7 +172,7 @@ static int64_t tiled_room(const frit_node *node, const frit_kernels *kernels)
     const int64_t part = kernels->attend_bf16_if_long ? LESS_TILED : 1;
     const int64_t n_pages = node->shape[0] * node->src[0]->shape[1] / 4 * PAGES_OF_ROW / part;
     const size_t page_bytes = frit_bf16_page_bytes(frit_node_width(node->src[0]), frit_node_width(node));
-    return min(n_pages, (int64_t)(TILED_BYTES / page_bytes));
+    return frit_min_i64(n_pages, (int64_t)(TILED_BYTES / page_bytes));
 }
 
 static void place_tiles(walk *w, const frit_seq *seq)
@@ -195,7 +186,7 @@ static void place_tiles(walk *w, const frit_seq *seq)
     w->tiled.seen.end = frit_attend_span(attend, seq, seq->n_past + seq->n_rows - 1).end;
     const int64_t begin = w->tiled.seen.begin / FRIT_PAGE_TOKENS;
     const int64_t end = (w->tiled.seen.end + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS;
-    w->tiled.pages = (frit_range){begin, min(end, begin + room)};
+    w->tiled.pages = (frit_range){begin, frit_min_i64(end, begin + room)};
     w->n_tiled += n_head * (w->tiled.pages.end - begin);
 }
 
@@ -208,10 +199,11 @@ static bool next_block(walk *w)
     const frit_seq *seq = &batch->seqs[w->seq];
     w->block_rows = block_rows_of(w, seq);
     if (w->first == 0) place_tiles(w, seq);
-    block b = {.seq = seq, .first = w->first, .n_rows = min(w->block_rows, seq->n_rows - w->first), .sums = -1};
+    block b = {
+        .seq = seq, .first = w->first, .n_rows = frit_min_i64(w->block_rows, seq->n_rows - w->first), .sums = -1};
     b.span.begin = frit_attend_span(attend, seq, seq->n_past + b.first).begin;
     b.span.end = frit_attend_span(attend, seq, seq->n_past + b.first + b.n_rows - 1).end;
-    if (is_some(w, seq)) b.span = (frit_range){0, min(b.span.end, w->task->node->src[2]->shape[1])};
+    if (is_some(w, seq)) b.span = (frit_range){0, frit_min_i64(b.span.end, w->task->node->src[2]->shape[1])};
     cut_positions(w, &b);
     if (shares_chunks(w, &b)) {
         b.sums = w->n_sums;
@@ -228,7 +220,7 @@ static frit_range chunk_of(const block *b, int64_t i)
     const int64_t begin =
         b->chunk ? frit_page_begin(b->span.begin) + i * b->chunk : frit_attend_chunk_begin(b->first_chunk + i);
     const int64_t end = b->chunk ? begin + b->chunk : frit_attend_chunk_begin(b->first_chunk + i + 1);
-    return (frit_range){max(begin, b->span.begin), min(end, b->span.end)};
+    return (frit_range){frit_max_i64(begin, b->span.begin), frit_min_i64(end, b->span.end)};
 }
 
 // ------------------------------------------------------------------------------- sums
@@ -251,7 +243,7 @@ static sums *sums_at(float *first, int64_t i, int64_t v_dim)
 
 static size_t all_sums_bytes(const frit_node *node)
 {
-    const int64_t n = min(node->shape[0] * MAX_CHUNKS, CHUNKED_ROWS) * node->src[0]->shape[1];
+    const int64_t n = frit_min_i64(node->shape[0] * MAX_CHUNKS, CHUNKED_ROWS) * node->src[0]->shape[1];
     return (size_t)(n * sums_floats(frit_node_width(node))) * sizeof(float);
 }
 
@@ -360,7 +352,7 @@ void frit_attend_decode_positions(const frit_attend_item *item, const frit_cache
                                   float *y)
 {
     for (int64_t p = positions.begin, next; p < positions.end; p = next) {
-        next = min(frit_page_begin(p) + FRIT_PAGE_TOKENS, positions.end);
+        next = frit_min_i64(frit_page_begin(p) + FRIT_PAGE_TOKENS, positions.end);
         // Values that lie in keys have other numbers between them.
         if (side->row_bytes != frit_dtype_row_bytes(side->dtype, side->dim)) next = p + 1;
         if (side->transposed)
@@ -374,7 +366,7 @@ void frit_attend_decode_positions(const frit_attend_item *item, const frit_cache
 // Queries of a block; at least as many as one row has in a group.
 static int64_t most_queries(const frit_node *node)
 {
-    return max(MOST_TILE_QUERIES, node->src[0]->shape[1]);
+    return frit_max_i64(MOST_TILE_QUERIES, node->src[0]->shape[1]);
 }
 
 size_t frit_attend_workspace_bytes(const frit_node *node)
@@ -454,7 +446,7 @@ int frit_kv_to_tiles_pieces(const frit_task *task)
     int64_t n = 0;
     if (!task->env->kernels->pack_kv_page) return 0;
     for (walk w = begin_walk(task); next_block(&w);) n += n_to_tile(&w);
-    return (int)min(n, FRIT_MAX_PIECES);
+    return (int)frit_min_i64(n, FRIT_MAX_PIECES);
 }
 
 void frit_fast_kv_to_tiles(const frit_task *task, frit_share share)
@@ -465,7 +457,7 @@ void frit_fast_kv_to_tiles(const frit_task *task, frit_share share)
     int64_t first = 0;
     for (walk w = begin_walk(task); first < mine.end && next_block(&w); first += n_to_tile(&w)) {
         const int64_t n_pages = w.tiled.pages.end - w.tiled.pages.begin;
-        for (int64_t i = max(mine.begin, first); i < min(mine.end, first + n_to_tile(&w)); i++) {
+        for (int64_t i = frit_max_i64(mine.begin, first); i < frit_min_i64(mine.end, first + n_to_tile(&w)); i++) {
             const int64_t head = (i - first) / n_pages, page = w.tiled.pages.begin + (i - first) % n_pages;
             const frit_attend_item item = item_of(&w, head);
             frit_kv_page_to_tiles(&item, page, w.tiled.seen, frit_task_workspace(task, share),
@@ -478,7 +470,7 @@ int frit_attend_pieces(const frit_task *task)
 {
     int64_t n = 0;
     for (walk w = begin_walk(task); next_block(&w);) n += w.b.n_items;
-    return (int)min(n, FRIT_MAX_PIECES);
+    return (int)frit_min_i64(n, FRIT_MAX_PIECES);
 }
 
 static bool next_of_run(walk *w)
@@ -500,7 +492,8 @@ static void attend_run(const walk *start, frit_range items, int64_t n_of_head, f
         walk w = *start;
         do {
             const int64_t n = items_of_head(&w);
-            for (int64_t chunk = max(items.begin - first, 0); chunk < min(n, items.end - first); chunk++)
+            for (int64_t chunk = frit_max_i64(items.begin - first, 0); chunk < frit_min_i64(n, items.end - first);
+                 chunk++)
                 attend_item(&w, head, chunk, workspace);
             first += n;
         } while (first < items.end && next_of_run(&w));
@@ -519,8 +512,8 @@ void frit_fast_attend(const frit_task *task, frit_share share)
         while (next_of_run(&w)) n_of_head += items_of_head(&w);
         const int64_t end = first + n_of_head * w.shape.layer->spec.n_head_kv;
         if (mine.begin < end)
-            attend_run(&start, (frit_range){max(mine.begin - first, 0), min(mine.end, end) - first}, n_of_head,
-                       frit_task_workspace(task, share));
+            attend_run(&start, (frit_range){frit_max_i64(mine.begin - first, 0), frit_min_i64(mine.end, end) - first},
+                       n_of_head, frit_task_workspace(task, share));
         first = end;
     }
 }
@@ -539,7 +532,7 @@ int frit_attend_merge_pieces(const frit_task *task)
 {
     int64_t n = 0;
     for (walk w = begin_walk(task); next_block(&w);) n += n_merges(&w);
-    return (int)min(n, FRIT_MAX_PIECES);
+    return (int)frit_min_i64(n, FRIT_MAX_PIECES);
 }
 
 static void merge(const walk *w, int64_t row, int64_t head, sums *total)
@@ -560,7 +553,7 @@ void frit_fast_attend_merge(const frit_task *task, frit_share share)
     const frit_range mine = frit_split(n, 1, share);
     int64_t first = 0;
     for (walk w = begin_walk(task); first < mine.end && next_block(&w); first += n_merges(&w))
-        for (int64_t i = max(mine.begin, first); i < min(mine.end, first + n_merges(&w)); i++)
+        for (int64_t i = frit_max_i64(mine.begin, first); i < frit_min_i64(mine.end, first + n_merges(&w)); i++)
             merge(&w, (i - first) / w.shape.n_head, (i - first) % w.shape.n_head, frit_task_workspace(task, share));
 }
 
@@ -617,8 +610,8 @@ void frit_fast_kv_write(const frit_task *task, frit_share share)
     for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
         const frit_seq *seq = &batch->seqs[i_seq];
         const int32_t *pages = frit_layer_pages(task, layer, seq);
-        const int64_t first = seq->first_row * n_head, end = min(mine.end, first + seq->n_rows * n_head);
-        for (int64_t i = max(mine.begin, first); i < end; i++) {
+        const int64_t first = seq->first_row * n_head, end = frit_min_i64(mine.end, first + seq->n_rows * n_head);
+        for (int64_t i = frit_max_i64(mine.begin, first); i < end; i++) {
             const int64_t p = seq->n_past + i / n_head - seq->first_row, h = i % n_head;
             store(task, &layer->k, pages, p, h, task->x[0] + i * k_dim, mixed);
             if (task->x[1]) store(task, &layer->v, pages, p, h, task->x[1] + i * v_dim, mixed);
@@ -635,8 +628,8 @@ void frit_fast_index_write(const frit_task *task, frit_share share)
     for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
         const frit_seq *seq = &batch->seqs[i_seq];
         const int32_t *pages = frit_layer_pages(task, layer, seq);
-        const int64_t end = min(mine.end, seq->first_row + seq->n_rows);
-        for (int64_t t = max(mine.begin, seq->first_row); t < end; t++)
+        const int64_t end = frit_min_i64(mine.end, seq->first_row + seq->n_rows);
+        for (int64_t t = frit_max_i64(mine.begin, seq->first_row); t < end; t++)
             store(task, side, pages, seq->n_past + t - seq->first_row, 0, task->x[0] + t * side->dim,
                   frit_task_workspace(task, share));
     }

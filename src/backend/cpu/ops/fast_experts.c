@@ -13,6 +13,7 @@
 #include "backend/cpu/ops/fast.h"
 #include "backend/cpu/pack/matrix.h"
 #include "backend/cpu/pack/pack.h"
+#include "base/minmax.h"
 
 #include <string.h>
 
@@ -51,14 +52,9 @@ static void multiply(const stack *s, int64_t matrix, bool prefill, int64_t o, in
                          n_x, y, y_stride);
 }
 
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t block_tokens(const stack *s, bool prefill)
 {
-    return min(frit_matrix_block_tokens(&s->matrix[prefill]), PREFILL_TOKENS);
+    return frit_min_i64(frit_matrix_block_tokens(&s->matrix[prefill]), PREFILL_TOKENS);
 }
 
 static int64_t tile_rows(const stack *s, bool prefill, int64_t n_x)
@@ -207,8 +203,8 @@ static void walk_groups(const frit_task *task, const stack *stacks, group_fn fn,
     const frit_range r = frit_split(dispatch->n_groups * n_pieces, 1, share);
     for (int64_t i = r.begin, next; i < r.end; i = next) {
         const int64_t g = i / n_pieces, first = i % n_pieces;
-        next = min((g + 1) * n_pieces, r.end);
-        fn(task, stacks, &dispatch->groups[g], first * PIECE_ROWS, min((first + next - i) * PIECE_ROWS, n_out),
+        next = frit_min_i64((g + 1) * n_pieces, r.end);
+        fn(task, stacks, &dispatch->groups[g], first * PIECE_ROWS, frit_min_i64((first + next - i) * PIECE_ROWS, n_out),
            frit_matrix_results(frit_task_workspace(task, share)));
     }
 }
@@ -231,9 +227,9 @@ static void multiply_group(const frit_task *task, const stack *s, const frit_exp
     const int64_t n_out = frit_node_width(task->node), n_used = task->node->shape[1];
     const int64_t n_block = block_tokens(s, group->prefill);
     for (int64_t t = 0; t < group->n; t += n_block) {
-        const int64_t n_x = min(n_block, group->n - t), n_tile = tile_rows(s, group->prefill, n_x);
+        const int64_t n_x = frit_min_i64(n_block, group->n - t), n_tile = tile_rows(s, group->prefill, n_x);
         for (int64_t at = o, n_w; at < end; at += n_w) {
-            n_w = min(n_tile, end - at);
+            n_w = frit_min_i64(n_tile, end - at);
             multiply(s, group->expert, group->prefill, at, n_w, group->first + t, n_x, results, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
                 const int64_t assignment = dispatch->assignments[group->first + t + i];
@@ -261,13 +257,14 @@ static void multiply_group_glu(const frit_task *task, const stack *s, const frit
     const frit_dispatch *dispatch = task->dispatch;
     const frit_experts_glu *glu = &task->node->experts_glu;
     const int64_t n_out = frit_node_width(task->node), n_used = task->node->shape[1];
-    const int64_t n_block = min(block_tokens(&s[0], group->prefill), block_tokens(&s[1], group->prefill));
+    const int64_t n_block = frit_min_i64(block_tokens(&s[0], group->prefill), block_tokens(&s[1], group->prefill));
     float *ups = gates + PREFILL_TOKENS * FRIT_MATRIX_UNPACKED_ROWS;
     for (int64_t t = 0; t < group->n; t += n_block) {
-        const int64_t n_x = min(n_block, group->n - t);
-        const int64_t n_tile = min(tile_rows(&s[0], group->prefill, n_x), tile_rows(&s[1], group->prefill, n_x));
+        const int64_t n_x = frit_min_i64(n_block, group->n - t);
+        const int64_t n_tile =
+            frit_min_i64(tile_rows(&s[0], group->prefill, n_x), tile_rows(&s[1], group->prefill, n_x));
         for (int64_t at = o, n_w; at < end; at += n_w) {
-            n_w = min(n_tile, end - at);
+            n_w = frit_min_i64(n_tile, end - at);
             multiply(&s[0], group->expert, group->prefill, at, n_w, group->first + t, n_x, gates, (size_t)n_w);
             multiply(&s[1], group->expert, group->prefill, at, n_w, group->first + t, n_x, ups, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
@@ -308,9 +305,9 @@ static void mix_group(const frit_task *task, const stack *s, const frit_expert_g
     const int64_t n_out = frit_node_width(task->node), n_used = task->node->src[0]->shape[1];
     const int64_t n_block = block_tokens(s, group->prefill);
     for (int64_t t = 0; t < group->n; t += n_block) {
-        const int64_t n_x = min(n_block, group->n - t), n_tile = tile_rows(s, group->prefill, n_x);
+        const int64_t n_x = frit_min_i64(n_block, group->n - t), n_tile = tile_rows(s, group->prefill, n_x);
         for (int64_t at = o, n_w; at < end; at += n_w) {
-            n_w = min(n_tile, end - at);
+            n_w = frit_min_i64(n_tile, end - at);
             multiply(s, group->expert, group->prefill, at, n_w, group->first + t, n_x, results, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
                 const int64_t assignment = dispatch->assignments[group->first + t + i];
@@ -351,7 +348,7 @@ static void multiply_head(const frit_task *task, const stack *s, int64_t h, bool
     const int64_t n_block = frit_matrix_block_tokens(&s->matrix[prefill]);
     for (int64_t t = rows.begin; t < rows.end; t += n_block)
         multiply(s, h, prefill, columns.begin, columns.end - columns.begin, head_row(task->node, h) + t - rows.begin,
-                 min(n_block, rows.end - t), task->y + (t * n_head + h) * n_out + columns.begin,
+                 frit_min_i64(n_block, rows.end - t), task->y + (t * n_head + h) * n_out + columns.begin,
                  (size_t)(n_head * n_out));
 }
 
@@ -365,8 +362,8 @@ void frit_fast_heads(const frit_task *task, frit_share share)
     const frit_range r = frit_split(n_head * n_pieces, 1, share);
     for (int64_t i = r.begin, next; i < r.end; i = next) {
         const int64_t h = i / n_pieces, first = i % n_pieces;
-        next = min((h + 1) * n_pieces, r.end);
-        const int64_t o = first * PIECE_ROWS, end = min((first + next - i) * PIECE_ROWS, n_out);
+        next = frit_min_i64((h + 1) * n_pieces, r.end);
+        const int64_t o = first * PIECE_ROWS, end = frit_min_i64((first + next - i) * PIECE_ROWS, n_out);
         multiply_head(task, &s, h, true, (frit_range){n_few, n_rows}, (frit_range){o, end});
         multiply_head(task, &s, h, false, (frit_range){0, n_few}, (frit_range){o, end});
     }

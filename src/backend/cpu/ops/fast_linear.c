@@ -18,6 +18,7 @@
 #include "backend/cpu/ops/act_input.h"
 #include "backend/cpu/pack/matrix.h"
 #include "backend/cpu/pack/pack.h"
+#include "base/minmax.h"
 
 enum {
     UNIT_ROWS = FRIT_PANEL_ROWS,
@@ -115,16 +116,11 @@ static operand open_operand(const frit_task *task, const frit_kernels *kernels, 
     return (operand){m, frit_act_input_rows(input, share.thread), frit_act_input_range(input).begin};
 }
 
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static rows_of_kind open_kind(const frit_task *task, const frit_kernels *kernels, frit_range rows, frit_share share)
 {
     rows_of_kind k = {.a = open_operand(task, kernels, share), .begin = rows.begin, .end = rows.end};
     k.b = task->up ? open_operand(task->up, kernels, share) : k.a;
-    k.n_block = min(frit_matrix_block_tokens(&k.a.matrix), frit_matrix_block_tokens(&k.b.matrix));
+    k.n_block = frit_min_i64(frit_matrix_block_tokens(&k.a.matrix), frit_matrix_block_tokens(&k.b.matrix));
     return k;
 }
 
@@ -187,15 +183,15 @@ static void compute_tile(const frit_task *task, const rows_of_kind *k, int64_t o
 
 static int64_t tile_of(const rows_of_kind *k, int64_t n_x)
 {
-    return min(tile_rows(&k->a, n_x), tile_rows(&k->b, n_x));
+    return frit_min_i64(tile_rows(&k->a, n_x), tile_rows(&k->b, n_x));
 }
 
 static void multiply_kind(const frit_task *task, const rows_of_kind *k, frit_range rows, const results *to)
 {
     for (int64_t t = k->begin; t < k->end; t += k->n_block) {
-        const int64_t n_x = min(k->n_block, k->end - t), n_tile = tile_of(k, n_x);
+        const int64_t n_x = frit_min_i64(k->n_block, k->end - t), n_tile = tile_of(k, n_x);
         for (int64_t o = rows.begin; o < rows.end; o += n_tile)
-            compute_tile(task, k, o, min(n_tile, rows.end - o), t, n_x, to);
+            compute_tile(task, k, o, frit_min_i64(n_tile, rows.end - o), t, n_x, to);
     }
 }
 
@@ -203,11 +199,11 @@ static void multiply_kind(const frit_task *task, const rows_of_kind *k, frit_ran
 static void multiply_both(const frit_task *task, rows_of_kind *many, rows_of_kind *few, frit_range rows,
                           const results *to)
 {
-    const int64_t n_x = min(many->n_block, many->end - many->begin);
-    const int64_t n_tile = min(tile_of(many, n_x), tile_of(few, min(few->n_block, few->end)));
+    const int64_t n_x = frit_min_i64(many->n_block, many->end - many->begin);
+    const int64_t n_tile = frit_min_i64(tile_of(many, n_x), tile_of(few, frit_min_i64(few->n_block, few->end)));
     few->a.matrix.end = few->b.matrix.end = 0;
     for (int64_t o = rows.begin, n_w; o < rows.end; o += n_w) {
-        n_w = min(n_tile, rows.end - o);
+        n_w = frit_min_i64(n_tile, rows.end - o);
         compute_tile(task, many, o, n_w, many->begin, n_x, to);
         multiply_kind(task, few, (frit_range){o, o + n_w}, to);
     }
@@ -222,12 +218,12 @@ static void multiply_parts(const frit_task *task, rows_of_kind *k, int64_t n_par
     const frit_range mine = frit_split((n_out + n_rows - 1) / n_rows * n_parts, 1, share);
     for (int64_t i = mine.begin, n; i < mine.end; i += n) {
         const int64_t o = i / n_parts * n_rows, part = i % n_parts;
-        n = min(n_parts - part, mine.end - i);
+        n = frit_min_i64(n_parts - part, mine.end - i);
         const frit_share tokens = {(int)part, (int)(part + n), (int)n_parts, share.thread};
         const frit_range range = frit_split(n_tokens, FRIT_TILE_ROWS, tokens);
         k->begin = range.begin;
         k->end = range.end;
-        multiply_kind(task, k, (frit_range){o, min(o + n_rows, n_out)}, to);
+        multiply_kind(task, k, (frit_range){o, frit_min_i64(o + n_rows, n_out)}, to);
     }
 }
 

@@ -13,6 +13,7 @@
 // sixteen, four from the others. Values lie in the same order.
 #pragma once
 #include "backend/cpu/x86/vec/math_avx512.h"
+#include "base/minmax.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -78,16 +79,6 @@ typedef struct bf16_products {
     void (*add)(const panel *p, int begin, int end);   // values of these steps, and weights
 } bf16_products;
 
-static inline int smaller(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static inline int larger(int a, int b)
-{
-    return a > b ? a : b;
-}
-
 // The steps of 32 positions that queries of the panel see.
 static inline void find_steps(panel *p)
 {
@@ -96,12 +87,12 @@ static inline void find_steps(panel *p)
     for (int64_t i = p->first; i < p->first + FRIT_BF16_QUERIES; i += 16) {
         const __m512i from = _mm512_loadu_si512(t->seen_begin + i), to = _mm512_loadu_si512(t->seen_end + i);
         const __mmask16 any = _mm512_cmplt_epi32_mask(from, to);
-        begin = smaller(begin, _mm512_mask_reduce_min_epi32(any, from));
-        end = larger(end, _mm512_mask_reduce_max_epi32(any, to));
-        whole_begin = larger(whole_begin, _mm512_reduce_max_epi32(from));
-        whole_end = smaller(whole_end, _mm512_reduce_min_epi32(to));
+        begin = frit_min_int(begin, _mm512_mask_reduce_min_epi32(any, from));
+        end = frit_max_int(end, _mm512_mask_reduce_max_epi32(any, to));
+        whole_begin = frit_max_int(whole_begin, _mm512_reduce_max_epi32(from));
+        whole_end = frit_min_int(whole_end, _mm512_reduce_min_epi32(to));
     }
-    begin = larger(begin, t->begin), end = smaller(end, t->end);
+    begin = frit_max_int(begin, t->begin), end = frit_min_int(end, t->end);
     p->begin = (begin - t->first) / STEP;
     p->end = begin < end ? (end - t->first + STEP - 1) / STEP : p->begin;
     p->whole_begin = (whole_begin - t->first + STEP - 1) / STEP;
@@ -221,7 +212,7 @@ static inline void attend_panels(const frit_attend_bf16 *t, const bf16_products 
         panel p = {.t = t, .r = &r, .q = t->q + first / TILE * r.k_steps * FRIT_TILE_BYTES, .first = first};
         find_steps(&p);
         for (int step = p.begin, end; step < p.end; step = end) {
-            end = smaller(p.end, (step / BLOCK_STEPS + 1) * BLOCK_STEPS);
+            end = frit_min_int(p.end, (step / BLOCK_STEPS + 1) * BLOCK_STEPS);
             attend_block(products, &p, step, end);
         }
     }

@@ -27,6 +27,7 @@
 //     parts 3     the same + rest of the weights * activations; rest times rest is too small to matter
 #pragma once
 #include "backend/cpu/x86/vec/amx.h"
+#include "base/minmax.h"
 
 #include <immintrin.h>
 #include <stdatomic.h>
@@ -189,11 +190,6 @@ FRIT_INLINE void multiply(const block *m, bool fresh, int n_a, int n_b, int part
     store_sums(m);
 }
 
-static inline int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 // Up to 32 numbers of each row.
 static inline void copy_rows(float *to, size_t to_stride, const float *from, size_t from_stride, int64_t n,
                              int64_t n_rows)
@@ -258,7 +254,7 @@ FRIT_INLINE void add_stretch(const frit_product *p, fill_fn fill, int parts, str
     const int64_t a_bytes = parts > 1 ? 2 * FRIT_TILE_BYTES : FRIT_TILE_BYTES;
     const int64_t n_steps = (s->n + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS;
     for (; t < end; t += BLOCK) {
-        const int64_t n_tokens = least(end - t, BLOCK);
+        const int64_t n_tokens = frit_min_i64(end - t, BLOCK);
         block m = {.a = p->x + (size_t)t * p->x_stride + s->first / FRIT_TILE_COLUMNS * a_bytes,
                    .a_stride = FRIT_TILE_ROWS * p->x_stride,
                    .b = s->weights,
@@ -289,8 +285,8 @@ static inline line_prefetch lines_after(const frit_product *p, const stretch *s,
     if (row >= p->n_w + p->n_ahead) return (line_prefetch){{NULL, NULL}, 0, 0};
     const uint8_t *at =
         p->w + (size_t)(row / FRIT_PANEL_ROWS) * p->w_stride + (size_t)first * p->w_stride / (size_t)p->n;
-    const int64_t n_lines = (int64_t)p->w_stride * least(n, p->n - first) / p->n / 64 + 1;
-    const int64_t n_steps = s->n / FRIT_TILE_COLUMNS * (2 + (least(p->n_x, GROUP_TOKENS) - 1) / BLOCK);
+    const int64_t n_lines = (int64_t)p->w_stride * frit_min_i64(n, p->n - first) / p->n / 64 + 1;
+    const int64_t n_steps = s->n / FRIT_TILE_COLUMNS * (2 + (frit_min_i64(p->n_x, GROUP_TOKENS) - 1) / BLOCK);
     return (line_prefetch){{at, at + p->w_stride}, n_lines, n_lines / n_steps + 1};
 }
 
@@ -300,9 +296,10 @@ FRIT_INLINE void add_group(const frit_product *p, fill_fn fill, int parts, bool 
 {
     uint8_t *edge = p->scratch + GROUP_ROWS / BLOCK * WEIGHT_BYTES;
     for (int64_t t = 0; t < p->n_x; t += GROUP_TOKENS) {
-        const int64_t t_end = least(t + GROUP_TOKENS, p->n_x);
+        const int64_t t_end = frit_min_i64(t + GROUP_TOKENS, p->n_x);
         for (int64_t i = o; i < end; i += BLOCK) {
-            stretch s = {.o = i, .n_w = least(end - i, BLOCK), .first = first, .n = least(n, p->n - first)};
+            stretch s = {
+                .o = i, .n_w = frit_min_i64(end - i, BLOCK), .first = first, .n = frit_min_i64(n, p->n - first)};
             s.weights = p->scratch + (i - o) / BLOCK * WEIGHT_BYTES;
             s.edge = (float *)(void *)edge;
             s.stays = p->n_x <= BLOCK;
@@ -319,7 +316,7 @@ FRIT_INLINE void product_in_tiles(const frit_product *p, fill_fn fill, int parts
     const int64_t n_rows = is_block ? BLOCK : GROUP_ROWS;
     open_tiles();
     for (int64_t o = 0; o < p->n_w; o += n_rows) {
-        const int64_t end = least(o + n_rows, p->n_w);
+        const int64_t end = frit_min_i64(o + n_rows, p->n_w);
         for (int64_t first = 0; first < p->n; first += n) add_group(p, fill, parts, has_panels, o, end, first, n);
     }
     close_tiles();
