@@ -34,7 +34,7 @@ enum {
 
     // From so many rows of a sequence on, or where more than FRIT_DECODE_GROUP heads share a head of the cache,
     // attention decodes keys and values once for all queries that look at them. With fewer, decoding costs more than
-    // reading the cache as it lies (fast_attend.c).
+    // reading the cache as it lies (attend_plan.c).
     FRIT_PREFILL_ATTEND_ROWS = 32,
     FRIT_DECODE_GROUP = 4,
 

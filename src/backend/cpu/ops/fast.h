@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/ops/fast.h: the kernels of ops.c that run on frit_kernels, and what exec.c must know of them.
+// backend/cpu/ops/fast.h: the kernels of ops.c that run on frit_kernels, and the sizes and pieces that exec.c needs.
 #pragma once
 #include "backend/cpu/task.h"
 
-// Of ops that have them (ops.c): the kernel, and how it is applied to what another op has computed (frit_part_fn).
+// The kernel of an op, and its form that is applied to another op's result (frit_part_fn). ops.c lists which ops have
+// which.
 #define OP(NAME, name, ...)                                                                                   \
     void frit_fast_##name(const frit_task *task, frit_share share);                                           \
     void frit_part_##name(const frit_kernels *k, const frit_task_part *part, int64_t at, int64_t o, float *y, \
@@ -13,27 +14,27 @@
 
 // fast_linear.c
 int frit_linear_pieces(const frit_task *task);
-// Rows of source 0 in task->form, to task->shared.
+// Converts rows of source 0 to task->form, in task->shared.
 void frit_fast_convert(const frit_task *task, frit_share share);
-// The form in which a linear op wants its source 0 for matrix source `i`.
+// The form of source 0 that a linear op reads for matrix source `i`.
 frit_form frit_linear_form(const frit_kernels *kernels, const frit_node *node, int i);
 size_t frit_linear_workspace_bytes(const frit_node *node);
-size_t frit_glu_workspace_bytes(const frit_node *node);   // of a product with another one (task->up)
+size_t frit_glu_workspace_bytes(const frit_node *node);   // for a product with a second matrix (task->up)
 
 // fast_experts.c
 int frit_experts_pieces(const frit_task *task);
 int frit_experts_mix_pieces(const frit_task *task);
 int frit_heads_pieces(const frit_task *task);
 bool frit_experts_fit(const frit_node *node);
-// Rows of source 0, in the kernels' forms, sorted by expert in task->forms: of stacked ops. What a node needs at most.
+// Stacked ops: the most rows of source 0 that are sorted by expert into task->forms, in the kernels' forms.
 int64_t frit_sorted_rows(const frit_node *node);
 size_t frit_dispatch_node_bytes(const frit_node *node);
 void frit_fast_convert_sorted(const frit_task *task, frit_share share);
 int frit_convert_sorted_pieces(const frit_task *task);
-int frit_dispatch_and_convert_pieces(const frit_task *task);   // makes task->dispatch first
+int frit_dispatch_and_convert_pieces(const frit_task *task);   // fills task->dispatch first
 void frit_fast_convert_heads(const frit_task *task, frit_share share);
 
-// fast_attend.c
+// attend.c
 void frit_fast_kv_to_tiles(const frit_task *task, frit_share share);
 void frit_fast_attend_merge(const frit_task *task, frit_share share);
 int frit_kv_to_tiles_pieces(const frit_task *task);
@@ -57,9 +58,9 @@ size_t frit_state_workspace_bytes(const frit_node *node);
 
 // fast_vector.c
 void frit_fast_rows(const frit_task *task, frit_share share);   // a node and its parts, row by row
-// Cosines and sines of every row's position, times magnitude, to task->shared; before all nodes that rotate alike.
+// Writes cosines and sines of every row's position, times magnitude, to task->shared, for all nodes with one rotation.
 void frit_fast_rope_table(const frit_task *task, frit_share share);
-// The results of the step, x[0]: copied and checked for values that are not finite.
+// Copies the results of the step, x[0], and checks that they are finite.
 void frit_fast_results(const frit_task *task, frit_share share);
 int frit_results_pieces(const frit_task *task);
 size_t frit_rope_table_bytes(const frit_node *node);
