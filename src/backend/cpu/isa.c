@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The instruction sets of this build: the rows of isa.def that are for its processors.
+// The instruction sets of this build: the rows of isa.def for its processors.
 #include "backend/cpu/kernels.h"
 #include "base/machine/cpu.h"
 
@@ -33,12 +33,19 @@ bool frit_isa_is_usable(const frit_isa *isa)
     return (isa->features & ~frit_cpu_features()) == 0;
 }
 
-// Whether this processor reads one stream of memory faster than several side by side: by its name.
+// True if this processor reads weights faster in the order of memory (processors.def).
 static bool reads_in_order(void)
 {
-    static const char *const makers[] = {"AMD "};
-    for (size_t i = 0; i < FRIT_COUNT(makers); i++)
-        if (strncmp(frit_cpu_name(), makers[i], strlen(makers[i])) == 0) return true;
+#define PROCESSOR(name, in_order) {name, in_order},
+    static const struct {
+        const char *name;
+        bool in_order;
+    } processors[] = {
+#include "backend/cpu/processors.def"
+    };
+    for (size_t i = 0; i < FRIT_COUNT(processors); i++)
+        if (strncmp(frit_cpu_name(), processors[i].name, strlen(processors[i].name)) == 0)
+            return processors[i].in_order;
     return false;
 }
 

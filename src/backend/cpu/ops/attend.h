@@ -106,8 +106,8 @@ static inline int64_t frit_attend_span_end(int64_t position)
     return (position / FRIT_ATTEND_SPAN + 1) * FRIT_ATTEND_SPAN;
 }
 
-// The chunks of a text: FRIT_CHUNK_LEVEL chunks of FRIT_CHUNK positions, then FRIT_CHUNK_LEVEL chunks of twice the length,
-// and so on. They depend on positions only, so a result is the same however a text is cut into steps.
+// The chunks of a text: FRIT_CHUNK_LEVEL chunks of FRIT_CHUNK positions, then FRIT_CHUNK_LEVEL chunks of twice the
+// length, and so on. They depend on positions only, so a result is the same however a text is cut into steps.
 enum { FRIT_CHUNK = 256, FRIT_CHUNK_LEVEL = 16 };
 
 static inline int64_t frit_attend_chunk_begin(int64_t i)   // first position of chunk i
