@@ -7,8 +7,8 @@
 
 #define ROW(name, NAME, words_at, n_words, rest_at, rest_bytes, recode, n_from, n_to, ...) \
     [FRIT_DTYPE_##NAME] = {#name, FRIT_DTYPE_##NAME, words_at, n_words, rest_at, rest_bytes, recode, n_from, n_to},
-#define PACKED_32  ROW
-#define PACKED_256 ROW
+#define PACKED_32      ROW
+#define PACKED_256     ROW
 #define TRANSPOSED_256 ROW
 static const frit_interleave rows[FRIT_DTYPE_COUNT] = {
 #include "backend/cpu/pack/packed.def"

@@ -35,8 +35,10 @@ size_t frit_form_bytes_of_rows(frit_form form, int64_t n_rows, int64_t n)
 size_t frit_form_column_bytes(frit_form form)
 {
     static const size_t bytes[FRIT_FORM_COUNT] = {
-        [FRIT_FORM_F32] = 32 * sizeof(float),         [FRIT_FORM_Q8_LINES] = sizeof(frit_q8_line),
-        [FRIT_FORM_Q8_TRANSPOSED] = sizeof(frit_q8_line), [FRIT_FORM_BF16_TILES] = FRIT_TILE_BYTES,
+        [FRIT_FORM_F32] = 32 * sizeof(float),
+        [FRIT_FORM_Q8_LINES] = sizeof(frit_q8_line),
+        [FRIT_FORM_Q8_TRANSPOSED] = sizeof(frit_q8_line),
+        [FRIT_FORM_BF16_TILES] = FRIT_TILE_BYTES,
         [FRIT_FORM_BF16_PAIRS] = 2 * FRIT_TILE_BYTES,
     };
     return bytes[form];
