@@ -430,7 +430,9 @@ static void check_directive(const file *f, const char *line, const char *code)
     if (starts(p, "pragma GCC unroll"))
         fault(f, f->n_lines, "clang unrolls no loop by GCC's pragma: FRIT_UNROLL is for both");
     bool condition = starts(p, "if") || starts(p, "elif");
-    if (condition && f->in_kernels) fault(f, f->n_lines, "a condition in a kernel file: the file is the condition");
+    bool requires = starts(p, "if !defined");   // a macro that the including file must define: an #error follows
+    if (condition && !requires && f->in_kernels)
+        fault(f, f->n_lines, "a condition in a kernel file: the file is the condition");
     if (!condition || !f->in_src || starts(f->path, "src/base/")) return;
     for (size_t i = 0; i < COUNT(system_macros); i++)
         if (has_word(p, system_macros[i], false))

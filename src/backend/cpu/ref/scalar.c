@@ -94,7 +94,7 @@ static void convert_q8_lines(const float *x, uint8_t *out, int64_t n)
     }
 }
 
-void frit_turn_q8_lines(frit_q8_line *lines, int64_t n)
+void frit_transpose_q8_lines(frit_q8_line *lines, int64_t n)
 {
     for (frit_q8_line *line = lines; line < lines + n / 32; line++) {
         int8_t transposed[32];
@@ -106,7 +106,7 @@ void frit_turn_q8_lines(frit_q8_line *lines, int64_t n)
 static void convert_q8_transposed(const float *x, uint8_t *out, int64_t n)
 {
     convert_q8_lines(x, out, n);
-    frit_turn_q8_lines((void *)out, n);
+    frit_transpose_q8_lines((void *)out, n);
 }
 
 // Rounded to the nearest, ties to even; what is too small to be normal becomes zero, as AVX-512 does it.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Conversion of activations to the forms Q8, Q8_LINES and Q8_TRANSPOSED for AVX2: the same bits as the scalar conversion.
+// Conversion of activations to the forms Q8, Q8_LINES and Q8_TRANSPOSED for AVX2: the same bits as the scalar
+// conversion.
 #include "backend/cpu/x86/vec/avx2.h"
 
 // Lane i: the largest magnitude of numbers i, i + 8, i + 16, i + 24.
@@ -73,7 +74,7 @@ static void convert_q8_lines(const float *x, uint8_t *out, int64_t n)
 static void convert_q8_transposed(const float *x, uint8_t *out, int64_t n)
 {
     convert_q8_lines(x, out, n);
-    frit_turn_q8_lines((void *)out, n);
+    frit_transpose_q8_lines((void *)out, n);
 }
 
 void frit_install_avx2_convert(frit_kernels *k)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/vec/vec_avx2.h: the plain operations of packed_tmpl.h on words of eight rows, without products of bytes.
+// backend/cpu/x86/vec/vec_avx2.h: the plain operations of packed_tmpl.h on words of eight rows, without products of
+// bytes.
 #pragma once
 #include "backend/cpu/kernels.h"
 

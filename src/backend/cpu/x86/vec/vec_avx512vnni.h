@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/vec/vec_avx512vnni.h: the plain operations of packed_tmpl.h on words of sixteen rows, without products
-// of bytes.
+// backend/cpu/x86/vec/vec_avx512vnni.h: the plain operations of packed_tmpl.h on words of sixteen rows, without
+// products of bytes.
 #pragma once
 #include "backend/cpu/kernels.h"
 
