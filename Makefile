@@ -17,7 +17,7 @@ NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 PLATFORMS = $(shell grep -v '^\#' packaging/platforms.tsv | cut -f 1)
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-ray test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured page test-page setup dist deb check-packages check-twice release format lint check bench load fuzz asan tsan install clean help
+.PHONY: all run test check-deploy test-ray test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui setup dist deb check-packages check-twice release format lint check bench load fuzz asan tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -111,7 +111,7 @@ asan-python:
 ## make wheels     builds wheels into build/wheels, by zig (WHEELS="linux-x86_64 macos-aarch64"), or for this machine (WHEELS=native)
 wheels:
 	@tools/setup zig
-	@tools/setup page
+	@tools/setup web-ui
 	@bindings/python/wheel.sh build/wheels $(or $(WHEELS),$(PLATFORMS))
 
 ## make check-deploy  validates what is in deploy/, with validators from PyPI (into build/check-deploy)
@@ -122,18 +122,18 @@ check-deploy: all
 test-ray: all
 	@tests/deploy/ray.sh build/release/frit
 
-## make page       builds frit with the web page, whose libraries come from npm into build/tools/page
-page:
-	@tools/setup page
+## make web-ui     builds frit with the web UI, whose libraries come from npm into build/tools/web-ui
+web-ui:
+	@tools/setup web-ui
 	@$(CONFIGURE) release
 	@$(BUILD) release --target frit
 
-## make test-page  uses the web page in a browser (Chromium): chats, branches, panels, keyboard, accessibility
-test-page:
+## make test-web-ui  uses the web UI in a browser (Chromium): chats, branches, panels, keyboard, accessibility
+test-web-ui:
 	@tools/setup browser
 	@$(CONFIGURE) release -DFRIT_TESTS=ON
 	@$(BUILD) release --target frit test_server_tools
-	@node tests/server/page/run.mjs build/release/frit
+	@node tests/server/web_ui/run.mjs build/release/frit
 
 ## make test-structured  answers from random logits: 200 in each format of tool calls, under schemas, read by other programs
 test-structured:
@@ -146,13 +146,13 @@ test-structured:
 ## make dist       writes a release into build/dist: source, archives and wheels for Linux, macOS and Windows, SBOMs, recipes, sums
 dist:
 	@tools/setup zig
-	@tools/setup page
+	@tools/setup web-ui
 	@packaging/dist build/dist $(DIST_NAMES)
 
 ## make deb        builds the Debian packages, into build/dist
 deb:
 	@tools/setup deb
-	@tools/setup page
+	@tools/setup web-ui
 	@packaging/deb build/dist
 
 ## make check-packages  checks what both wrote: runs archives, validates SBOMs and recipes, installs in a bare root

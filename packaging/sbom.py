@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """sbom.py VERSION FILE...: writes FILE.cdx.json for each archive and wheel: its parts, versions and licences (CycloneDX 1.5).
 
-The parts are the rows of libraries.tsv for the file's system, which platforms.tsv tells, and what the web page consists of
-where the server is; a source tarball has the page alone. The document's number comes from the file's hash, its time from
+The parts are the rows of libraries.tsv for the file's system, which platforms.tsv tells, and what the web UI consists of
+where the server is; a source tarball has the web UI alone. The document's number comes from the file's hash, its time from
 SOURCE_DATE_EPOCH: the same file gives the same document.
 """
 import hashlib
@@ -25,9 +25,9 @@ def table(name, folder=FOLDER):
         return [dict(zip(COLUMNS[name], line.rstrip("\n").split("\t"))) for line in file if not line.startswith("#")]
 
 
-def page_table():
-    """The rows of the libraries of the web page, which packaging/page builds if need be."""
-    folder = subprocess.run([os.path.join(FOLDER, "page")], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+def web_ui_table():
+    """The rows of the libraries of the web UI, which packaging/web_ui builds if need be."""
+    folder = subprocess.run([os.path.join(FOLDER, "web_ui")], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     return table("libraries.tsv", folder)
 
 
@@ -53,7 +53,7 @@ def document(version, file):
         digest = hashlib.sha256(content.read()).hexdigest()
     parts = [component(row) for row in table("libraries.tsv") if system_of(name) in row["systems"].split()]
     if system_of(name) != "windows":   # where the server is
-        parts += [component(row, "npm") for row in page_table()]
+        parts += [component(row, "npm") for row in web_ui_table()]
     if not name.endswith(".whl"):
         parts.append({"type": "machine-learning-model", "bom-ref": "fable.gguf", "name": "fable-30m",
                       "licenses": [{"license": {"id": "CC0-1.0"}}]})

@@ -98,12 +98,12 @@ static const server_route routes[] = {
      "Turns messages into the model's prompt", "object"},
     {"GET",  "/health",           NULL,                      server_show_health,    false, &server_openai,
      "Says that the server is there, and its load", "object"},
-    {"GET",  "/",                 NULL,                      server_show_page,      true,  &server_openai,
-     "Gives the web page", "page"},
+    {"GET",  "/",                 NULL,                      server_show_web_ui,      true,  &server_openai,
+     "Gives the web UI", "html"},
     {"GET",  "/docs",             NULL,                      server_show_docs,      true,  &server_openai,
-     "Gives a page that shows /openapi.json", "page"},
+     "Gives an HTML document that shows /openapi.json", "html"},
     {"GET",  "/assets/*",         NULL,                      server_show_asset,     true,  &server_openai,
-     "Gives a file of the pages", "file"},
+     "Gives a file of the web UI", "file"},
 };
 // clang-format on
 
@@ -156,7 +156,7 @@ const server_route *server_route_find(const char *method, const char *path, cons
 
 const char *server_route_challenge(const server_route *route)
 {
-    return route && strcmp(route->reply, "page") == 0 ? "Basic realm=\"frit\", charset=\"UTF-8\"" : "Bearer";
+    return route && strcmp(route->reply, "html") == 0 ? "Basic realm=\"frit\", charset=\"UTF-8\"" : "Bearer";
 }
 
 // A name that is no text is refused when the fields are parsed.

@@ -13,7 +13,7 @@
 typedef struct server_site {   // what handlers know of the server; never changes
     server_models *models;     // the first is that of requests that name none
     bool strict_fields;        // unknown fields are refused
-    bool no_page;              // the web page is turned off
+    bool no_web_ui;            // the web UI is turned off
     int64_t started;           // seconds since 1970
     int32_t keep_alive_s;      // of streams that say nothing; 0: never
     struct server_store *responses;
@@ -41,7 +41,7 @@ typedef struct server_exchange {   // one request and its answer
     size_t key;                         // server_key_id of it
     char *reply;                        // malloc'd, of status 200
     const char *type;                   // of the reply; NULL: JSON
-    const struct server_asset *asset;   // instead of a reply: a file of the page
+    const struct server_asset *asset;   // instead of a reply: a file of the web UI
     server_problem problem;
     server_job *job;   // not submitted yet, or by `submit`
     // Submits the job before the handler is done: it runs while the handler prepares the rest. False with a problem,
@@ -68,7 +68,7 @@ typedef struct server_route {
     bool needs_key;
     const server_protocol *protocol;
     const char *summary;
-    const char *reply;   // what it answers with: "object", "array", "text"; "page", "file" of the web page
+    const char *reply;   // what it answers with: "object", "array", "text"; "html", "file" of the web UI
 } server_route;
 
 // All rows.
@@ -79,7 +79,7 @@ const server_route *server_route_find(const char *method, const char *path, cons
                                       server_problem *problem);
 // The model of that name, or NULL. No name, "" and "default": the first.
 const server_model *server_site_find(const server_site *site, const char *name);
-// What WWW-Authenticate says: a browser that opens a page asks for a password. NULL: of a path that is not there.
+// What WWW-Authenticate says: a browser that opens the web UI asks for a password. NULL: of a path that is not there.
 const char *server_route_challenge(const server_route *route);
 // Finds the model that the body names, parses the body, and lets the route handle it. False: the model has to be
 // loaded first, and exchange->waiter is called; the exchange is not the caller's until then, and the route is to be run

@@ -64,8 +64,8 @@ const frit_option *server_option_rows(size_t *n_rows)
             .help = "folder for what POST /slots/ID saves and restores; sessions keep their texts then"),
         ROW(strict_fields, .name = "strict-fields", .type = FRIT_OPTION_FLAG,
             .help = "refuse requests with fields that frit does not know, instead of ignoring these"),
-        ROW(no_page, .name = "no-page", .type = FRIT_OPTION_FLAG,
-            .help = "answer / and /docs with status 404 instead of the web page and the description of the interface"),
+        ROW(no_web_ui, .name = "no-page", .type = FRIT_OPTION_FLAG,
+            .help = "answer / and /docs with status 404 instead of the web UI and the description of the interface"),
         ROW(cors, .name = "cors", .type = FRIT_OPTION_LIST, .metavar = "ORIGIN",
             .help = "web pages of this origin may use the server; '*': all (may be given several times)"),
         ROW(access_log, .name = "access-log", .type = FRIT_OPTION_TEXT, .metavar = "FILE",
@@ -153,7 +153,7 @@ static bool start(app_server *server, const server_config *config, server_proble
     site->strict_fields = options->strict_fields;
     site->slot_folder = options->slot_folder;
     if (!check_folder(options->slot_folder, problem)) return false;
-    site->no_page = options->no_page;
+    site->no_web_ui = options->no_web_ui;
     site->replays = server_replays_new();
     if (!site->replays) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     site->keep_alive_s = options->keep_alive_s;

@@ -20,7 +20,7 @@ typedef struct server_options {
     bool no_auth;
     int32_t parallel, max_queue;
     frit_option_list aliases;
-    bool strict_fields, no_page;
+    bool strict_fields, no_web_ui;
     frit_option_list cors;   // origins; "*": all
     int32_t drain_s;
     const char *responses_dir;   // where responses are stored; NULL: in memory

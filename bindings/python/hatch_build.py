@@ -51,9 +51,9 @@ class CustomBuildHook(BuildHookInterface[Any]):
             folder = self.build_here(root)
         library, command = FILES[system]
         inside[str(root / "LICENSE")] = "frit/licences/frit.txt"
-        notices = [one / "licenses.txt" for one in (folder / "generated/page", root / "apps/server/page/built")]
-        if system != "windows" and (found := [one for one in notices if one.exists()]):   # of the server's web page
-            inside[str(found[0])] = "frit/licences/web-page.txt"
+        notices = [one / "licenses.txt" for one in (folder / "generated/web_ui", root / "apps/server/web_ui/built")]
+        if system != "windows" and (found := [one for one in notices if one.exists()]):   # of the server's web UI
+            inside[str(found[0])] = "frit/licences/web-ui.txt"
         inside[str((folder / library).resolve())] = f"frit/lib/{library}"
         inside[str(folder / command)] = f"frit/bin/{command}"
         build_data["pure_python"] = False

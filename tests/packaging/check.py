@@ -26,7 +26,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 FOLDER = sys.argv.pop(1)
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "packaging"))
-from sbom import page_table, table  # noqa: E402
+from sbom import web_ui_table, table  # noqa: E402
 
 PYTHONS = os.path.join(ROOT, "build", "check-packages", "python")
 PLATFORMS = {row["name"]: row for row in table("platforms.tsv")}
@@ -206,19 +206,19 @@ def served(command, *arguments):
 
 
 class Page(unittest.TestCase):
-    """The web page is in everything that has a server, with the licences of its libraries."""
+    """The web UI is in everything that has a server, with the licences of its libraries."""
 
     def whole(self, texts):
         self.assertIn("assets/app.js", texts["/"])
         self.assertGreater(len(texts["/assets/app.js"]), 50_000)
         self.assertGreater(len(texts["/assets/worker.js"]), 100_000)
-        for row in page_table():
+        for row in web_ui_table():
             self.assertIn(f"{row['name']} {row['version']}", texts["/assets/licenses.txt"])
 
     def test_the_source_tarball_has_it_built(self):
         name = f"frit-{version()}"
         with tarfile.open(os.path.join(FOLDER, name + ".tar.gz")) as packed:
-            found = {os.path.basename(path) for path in packed.getnames() if path.startswith(f"{name}/apps/server/page/built/")}
+            found = {os.path.basename(path) for path in packed.getnames() if path.startswith(f"{name}/apps/server/web_ui/built/")}
         self.assertLessEqual({"index.html.gz", "app.js.gz", "app.css.gz", "worker.js.gz", "licenses.txt", "libraries.tsv"}, found)
 
     def test_archives_serve_it(self):
@@ -228,7 +228,7 @@ class Page(unittest.TestCase):
         for name, archive in found:
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
                 top = unpack(archive, folder)
-                self.assertTrue(os.path.exists(os.path.join(top, "share/doc/frit/web-page-notices.txt")))
+                self.assertTrue(os.path.exists(os.path.join(top, "share/doc/frit/web-ui-notices.txt")))
                 self.whole(served([*emulator(self, name), os.path.join(top, "bin/frit")]))
 
     def test_wheels_serve_it(self):
@@ -237,7 +237,7 @@ class Page(unittest.TestCase):
         for name, path in wheels("linux"):
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
                 unpack(os.path.basename(path), folder)
-                self.assertTrue(os.path.exists(os.path.join(folder, "frit/licences/web-page.txt")))
+                self.assertTrue(os.path.exists(os.path.join(folder, "frit/licences/web-ui.txt")))
                 command = os.path.join(folder, "frit/bin/frit")
                 os.chmod(command, 0o755)
                 self.whole(served([*emulator(self, name), command], MODEL))
@@ -248,7 +248,7 @@ class Page(unittest.TestCase):
             self.skipTest("no Debian package, or no dpkg-deb")
         with tempfile.TemporaryDirectory() as folder:
             output(self, "dpkg-deb", "-x", found[0], folder)
-            self.assertTrue(glob.glob(os.path.join(folder, "usr/share/doc/frit/web-page-notices.txt*")))
+            self.assertTrue(glob.glob(os.path.join(folder, "usr/share/doc/frit/web-ui-notices.txt*")))
             self.whole(served([os.path.join(folder, "usr/bin/frit")]))
 
 
@@ -403,7 +403,7 @@ class Materials(unittest.TestCase):
             if name != f"frit-{version()}.tar.gz":
                 self.assertIn("pcre2", parts)
             if "win" not in name:
-                self.assertLessEqual({row["name"] for row in page_table()}, set(parts), name)
+                self.assertLessEqual({row["name"] for row in web_ui_table()}, set(parts), name)
             with open(os.path.join(FOLDER, name), "rb") as content:
                 digest = hashlib.sha256(content.read()).hexdigest()
             self.assertEqual(json.loads(text)["metadata"]["component"]["hashes"][0]["content"], digest)

@@ -68,7 +68,7 @@ void server_ollama_show_version(server_exchange *exchange);
 // openapi.c
 void server_show_openapi(server_exchange *exchange);
 // web_ui.c
-void server_show_page(server_exchange *exchange);
+void server_show_web_ui(server_exchange *exchange);
 void server_show_docs(server_exchange *exchange);
 void server_show_asset(server_exchange *exchange);
 void server_list_sampling(server_exchange *exchange);

@@ -61,7 +61,7 @@ static const struct {
 // Answers that are no JSON.
 static const struct {
     const char *reply, *media;
-} texts[] = {{"text", "text/plain"}, {"page", "text/html"}, {"file", "*/*"}};
+} texts[] = {{"text", "text/plain"}, {"html", "text/html"}, {"file", "*/*"}};
 
 static json_t *custom_json(const char *name)
 {

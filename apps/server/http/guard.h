@@ -4,7 +4,7 @@
 // Host    A server on the loopback address answers only to loopback names, so that a web page cannot reach it under a
 //         name of its own that it has pointed at 127.0.0.1.
 // Origin  A request that a browser sends for another site is refused unless --cors allows that site.
-// Key     One of the server's (keys.h) as "Authorization: Bearer KEY" or "X-Api-Key: KEY"; for the web page also as the
+// Key     One of the server's (keys.h) as "Authorization: Bearer KEY" or "X-Api-Key: KEY"; for the web UI also as the
 //         password of "Authorization: Basic". Browsers send a password by themselves, also for other sites' pages:
 //         those are refused then, with and without --cors.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The web page and the page of the interface: files, their types, and headers that forbid them everything else.
+// The files of the web UI and of the description of the API, their types, and headers that restrict what they may load.
 #include "server/http/web_ui.h"
 
 #include "server/api/answer.h"
@@ -13,8 +13,9 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-// The page may load its own files and ask its own server, and nothing else: no script or style within HTML, no other
-// host, no frame around it. Only what the sanitizer made is taken as HTML, and one script (render.js) runs as a worker.
+// The web UI may load its own files and send requests to its own server, and nothing else: no script or style within
+// HTML, no other host, no frame around it. Only the output of the sanitizer becomes HTML, and one script (render.js)
+// runs as a worker.
 #define POLICY                                                                                                 \
     "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data: blob:; " \
     "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; "                        \
@@ -117,14 +118,14 @@ struct MHD_Response *server_asset_response(const server_asset *asset, const char
 
 static void show(server_exchange *exchange, const char *name)
 {
-    exchange->asset = exchange->site->no_page ? NULL : server_asset_find(name);
+    exchange->asset = exchange->site->no_web_ui ? NULL : server_asset_find(name);
     if (exchange->asset) return;
-    server_refuse(&exchange->problem, 404, "not_found", NULL,
-                  exchange->site->no_page ? "the page is turned off by --no-page" : "the page has no file '%.200s'",
-                  name);
+    server_refuse(
+        &exchange->problem, 404, "not_found", NULL,
+        exchange->site->no_web_ui ? "the web UI is turned off by --no-page" : "the web UI has no file '%.200s'", name);
 }
 
-void server_show_page(server_exchange *exchange)
+void server_show_web_ui(server_exchange *exchange)
 {
     show(exchange, "index.html");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// server/http/web_ui.h: the files of the web page, which travel in the program. cmake/FritPage.cmake makes the table:
-// of the bundle that apps/server/page/build.mjs writes, or, where Node.js or the page's libraries are absent, of a
-// plain page.
+// server/http/web_ui.h: the files of the web UI, which are embedded in the program. cmake/FritWebUi.cmake writes the
+// table from the bundle of apps/server/web_ui/build.mjs, or from apps/server/web_ui/plain if Node.js or the libraries
+// of the web UI are absent.
 #pragma once
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The files of the web page over a socket: types, encodings, tags, headers; who may see it, and with which password.
+// The files of the web UI over a socket: types, encodings, tags, headers; who may see it, and with which password.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -16,7 +16,7 @@ static served s;
 static int start_server(void **state)
 {
     (void)state;
-    s = serve(tiny_model("page.gguf", &(tiny_options){0}), "--threads 1 --api-key secret --cors http://page.example");
+    s = serve(tiny_model("web_ui.gguf", &(tiny_options){0}), "--threads 1 --api-key secret --cors http://page.example");
     return 0;
 }
 
@@ -74,8 +74,8 @@ static void files_have_their_types_and_a_strict_policy(void **state)
     expect_status("POST", "/", GZIP PASSWORD, 405);
 }
 
-// All that a browser fetches for the page, as it comes: 500 kB at most. A build without Node.js has a short page.
-static void the_page_is_small(void **state)
+// All that a browser fetches for the web UI: 500 kB at most. A build without Node.js has a short text.
+static void the_web_ui_is_small(void **state)
 {
     (void)state;
     static const char *const paths[] = {"/", "/assets/app.js", "/assets/worker.js", "/assets/app.css",
@@ -104,7 +104,7 @@ static void a_file_that_did_not_change_is_not_sent_again(void **state)
     expect_status("GET", "/", GZIP PASSWORD "If-None-Match: \"other\"\r\n", 200);
 }
 
-// A page that is not compressed (of a build without Node.js) can be read by all.
+// A file that is not compressed (of a build without Node.js) can be read by all.
 static void clients_that_cannot_read_gzip_are_told(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void the_browser_asks_for_the_key_as_a_password(void **state)
     free(headers);
 }
 
-// Browsers send a password by themselves, whichever page asks.
+// Browsers send a password by themselves, whichever site asks.
 static void pages_of_other_sites_cannot_use_the_password(void **state)
 {
     (void)state;
@@ -194,29 +194,29 @@ static void sampling_options_come_from_their_rows(void **state)
     reply_free(&r);
 }
 
-static void the_page_can_be_turned_off(void **state)
+static void the_web_ui_can_be_turned_off(void **state)
 {
     (void)state;
-    const served with_page = s;
-    s = serve(tiny_model("page.gguf", &(tiny_options){0}), "--threads 1 --no-page");
+    const served with_web_ui = s;
+    s = serve(tiny_model("web_ui.gguf", &(tiny_options){0}), "--threads 1 --no-page");
     static const char *const paths[] = {"/", "/docs", "/assets/docs.js"};
     for (size_t i = 0; i < FRIT_COUNT(paths); i++) expect_status("GET", paths[i], GZIP, 404);
     expect_status("GET", "/openapi.json", HOST, 200);
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
-    s = with_page;
+    s = with_web_ui;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_have_their_types_and_a_strict_policy),
-        cmocka_unit_test(the_page_is_small),
+        cmocka_unit_test(the_web_ui_is_small),
         cmocka_unit_test(a_file_that_did_not_change_is_not_sent_again),
         cmocka_unit_test(clients_that_cannot_read_gzip_are_told),
         cmocka_unit_test(the_browser_asks_for_the_key_as_a_password),
         cmocka_unit_test(pages_of_other_sites_cannot_use_the_password),
         cmocka_unit_test(sampling_options_come_from_their_rows),
-        cmocka_unit_test(the_page_can_be_turned_off),
+        cmocka_unit_test(the_web_ui_can_be_turned_off),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bundles the web page: node build.mjs TOOLS OUT. TOOLS has the libraries of package.json in node_modules; OUT gets each
+// Bundles the web UI: node build.mjs TOOLS OUT. TOOLS has the libraries of package.json in node_modules; OUT gets each
 // file compressed with gzip, licenses.txt and libraries.tsv as they are too, index.html.gz last: it stands for all of them.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";

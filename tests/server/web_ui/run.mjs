@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Uses the web page of a running `frit serve` in Chromium:
+// Uses the web UI of a running `frit serve` in Chromium:
 //
-//     node tests/server/page/run.mjs build/release/frit [NAME]     NAME: only the tests with this in their names
+//     node tests/server/web_ui/run.mjs build/release/frit [NAME]     NAME: only the tests with this in their names
 //
 // Each *_test.mjs exports tests, { name, server, options, run }: a name, which server (servers.mjs), options of the
 // browser's context, and what is done with the page. After each, the page must have had no error, no violation of its

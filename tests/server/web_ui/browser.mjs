@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
-const tools = createRequire(new URL("../../../build/tools/page/package.json", import.meta.url));
+const tools = createRequire(new URL("../../../build/tools/web-ui/package.json", import.meta.url));
 const { chromium } = tools("playwright-core");
 
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

@@ -12,7 +12,7 @@ const ANSWERS = ["--port", "0", "--threads", "2", "--parallel", "2", "--ctx", "1
 export class Servers {
     constructor(frit) {
         this.frit = frit;
-        this.folder = mkdtempSync(join(tmpdir(), "frit-page-"));
+        this.folder = mkdtempSync(join(tmpdir(), "frit-web-ui-"));
         this.running = new Map();
     }
 
