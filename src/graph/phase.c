@@ -2,12 +2,12 @@
 // Makes phases of a graph (phase.h):
 //
 //   1. what the output and the cache need is alive, and how often its results are read;
-//   2. chains: a node joins the chain of what it reads by a row of `joins`, if nothing else reads that and the device
+//   2. fusions: a node joins the fusion of what it reads by a row of `joins`, if nothing else reads that and the device
 //      takes it; otherwise it begins one;
 //   3. prologues: norms that only products read, and sums of a residual and a norm that are read before anything else
 //      reads them;
-//   4. stages: a chain runs one stage after the latest of what it reads. A prologue adds no stage, and epilogues have
-//      the stage of their products. The chains of a stage are a phase.
+//   4. stages: a fusion runs one stage after the latest of what it reads. A prologue adds no stage, and epilogues have
+//      the stage of their products. The fusions of a stage are a phase.
 #include "graph/phase.h"
 #include "graph/node.h"
 #include "base/minmax.h"
@@ -22,13 +22,13 @@ typedef struct grouping {
     frit_arena *arena;   // for the time of the grouping
     frit_takes_fn takes;
     const void *device;
-    frit_chain *chains;     // in the order in which they were begun; those that joined another have no nodes
-    int *stages, *levels;   // [n_chains]
-    bool *is_prologue;      // [n_chains]
-    int n_chains;
+    frit_fusion *fusions;   // in the order in which they were begun; those that joined another have no nodes
+    int *stages, *levels;   // [n_fusions]
+    bool *is_prologue;      // [n_fusions]
+    int n_fusions;
     bool *is_alive;   // [n_nodes]
     int *n_reads;     // [n_nodes]: of results, by live nodes and as the output
-    int *chain_of;    // [n_nodes]; NONE for leaves and aliases
+    int *fusion_of;   // [n_nodes]; NONE for leaves and aliases
 } grouping;
 
 // ------------------------------------------------------------------------------- what is alive
@@ -39,11 +39,11 @@ static frit_status find_live(grouping *p)
     frit_node **stack = frit_arena_new(p->arena, frit_node *, n * (FRIT_MAX_SOURCES + 2) + 1);
     p->is_alive = frit_arena_new(p->arena, bool, n);
     p->n_reads = frit_arena_new(p->arena, int, n);
-    p->chain_of = frit_arena_new(p->arena, int, n);
-    if (!stack || !p->is_alive || !p->n_reads || !p->chain_of) return frit_fail_memory(n * sizeof *stack, "planning");
+    p->fusion_of = frit_arena_new(p->arena, int, n);
+    if (!stack || !p->is_alive || !p->n_reads || !p->fusion_of) return frit_fail_memory(n * sizeof *stack, "planning");
     int top = 0;
     for (size_t i = 0; i < n; i++) {
-        p->chain_of[i] = NONE;
+        p->fusion_of[i] = NONE;
         if (p->g->nodes[i]->op == FRIT_OP_KV_WRITE) stack[top++] = p->g->nodes[i];
     }
     for (int i = -1; i < p->g->n_results; i++) {
@@ -64,14 +64,14 @@ static frit_status find_live(grouping *p)
     return FRIT_OK;
 }
 
-// ------------------------------------------------------------------------------- chains
+// ------------------------------------------------------------------------------- fusions
 
 typedef struct join_row {
     frit_op op;
     frit_join join;
-    unsigned sources;   // bit i: source i may be what the chain computes
+    unsigned sources;   // bit i: source i may be what the fusion computes
     bool is_shared;     // others may read that too
-    bool (*fits)(const grouping *p, const frit_node *node, const frit_chain *chain);   // NULL: always
+    bool (*fits)(const grouping *p, const frit_node *node, const frit_fusion *fusion);   // NULL: always
 } join_row;
 
 static bool is_one_row(const frit_node *pair)
@@ -84,17 +84,17 @@ static bool is_norm(const frit_node *node)
     return node->op == FRIT_OP_RMS_NORM || node->op == FRIT_OP_LAYER_NORM;
 }
 
-static bool is_residual(const grouping *p, const frit_node *node, const frit_chain *chain)
+static bool is_residual(const grouping *p, const frit_node *node, const frit_fusion *fusion)
 {
     (void)p;
-    return node->n_dims == 2 && !is_one_row(node) && chain->n_nodes == 1 && is_norm(chain->nodes[0]);
+    return node->n_dims == 2 && !is_one_row(node) && fusion->n_nodes == 1 && is_norm(fusion->nodes[0]);
 }
 
 // A sum that is read beside its norm. One that only its norm reads stays: products may take the norm into their phase.
-static bool is_norm_of_sum(const grouping *p, const frit_node *node, const frit_chain *chain)
+static bool is_norm_of_sum(const grouping *p, const frit_node *node, const frit_fusion *fusion)
 {
-    const frit_node *sum = chain->nodes[0];
-    return chain->n_nodes == 1 && sum->op == FRIT_OP_ADD && !is_one_row(sum) && p->n_reads[sum->id] > 1 &&
+    const frit_node *sum = fusion->nodes[0];
+    return fusion->n_nodes == 1 && sum->op == FRIT_OP_ADD && !is_one_row(sum) && p->n_reads[sum->id] > 1 &&
            node->src[0] == sum;
 }
 
@@ -116,12 +116,12 @@ static bool takes(const grouping *p, frit_join join, const frit_node *node, cons
     return !p->takes || p->takes(p->device, join, node, other);
 }
 
-// The chain that ends in source i, read as it is.
-static frit_chain *chain_at(const grouping *p, const frit_node *node, int i)
+// The fusion that ends in source i, read as it is.
+static frit_fusion *fusion_at(const grouping *p, const frit_node *node, int i)
 {
-    const int c = i < node->n_src ? p->chain_of[node->src[i]->id] : NONE;
-    frit_chain *chain = c == NONE ? NULL : &p->chains[c];
-    return chain && frit_chain_result(chain) == node->src[i] ? chain : NULL;
+    const int c = i < node->n_src ? p->fusion_of[node->src[i]->id] : NONE;
+    frit_fusion *fusion = c == NONE ? NULL : &p->fusions[c];
+    return fusion && frit_fusion_result(fusion) == node->src[i] ? fusion : NULL;
 }
 
 static bool is_lone(const grouping *p, const frit_node *node)
@@ -137,67 +137,69 @@ static bool makes_elements(const frit_node *first, const frit_node *node)
 
 static bool can_join(const grouping *p, const join_row *row, const frit_node *node, int i)
 {
-    const frit_chain *chain = chain_at(p, node, i);
-    if (row->op != node->op || !(row->sources >> i & 1) || !chain || chain->n_nodes == FRIT_CHAIN_NODES) return false;
-    if (row->join == FRIT_JOIN_ELEMENTS && !makes_elements(chain->nodes[0], node)) return false;
+    const frit_fusion *fusion = fusion_at(p, node, i);
+    if (row->op != node->op || !(row->sources >> i & 1) || !fusion || fusion->n_nodes == FRIT_FUSION_NODES)
+        return false;
+    if (row->join == FRIT_JOIN_ELEMENTS && !makes_elements(fusion->nodes[0], node)) return false;
     if (!row->is_shared && !is_lone(p, node->src[i])) return false;
-    return (!row->fits || row->fits(p, node, chain)) && takes(p, row->join, node, chain->nodes[0]);
+    return (!row->fits || row->fits(p, node, fusion)) && takes(p, row->join, node, fusion->nodes[0]);
 }
 
-static bool join_chain(grouping *p, frit_node *node)
+static bool join_fusion(grouping *p, frit_node *node)
 {
     for (size_t r = 0; r < FRIT_COUNT(joins); r++)
         for (int i = node->n_src < 2 ? 0 : 1; i >= 0; i--) {
             if (!can_join(p, &joins[r], node, i)) continue;
-            frit_chain *chain = chain_at(p, node, i);
-            chain->nodes[chain->n_nodes++] = node;
-            p->chain_of[node->id] = (int)(chain - p->chains);
+            frit_fusion *fusion = fusion_at(p, node, i);
+            fusion->nodes[fusion->n_nodes++] = node;
+            p->fusion_of[node->id] = (int)(fusion - p->fusions);
             return true;
         }
     return false;
 }
 
-// Gate and up become one chain, if they are products of the same rows and nothing else.
+// Gate and up become one fusion, if they are products of the same rows and nothing else.
 static bool join_glu(grouping *p, frit_node *node)
 {
-    frit_chain *gate = node->op == FRIT_OP_GLU ? chain_at(p, node, 0) : NULL, *up = gate ? chain_at(p, node, 1) : NULL;
+    frit_fusion *gate = node->op == FRIT_OP_GLU ? fusion_at(p, node, 0) : NULL,
+                *up = gate ? fusion_at(p, node, 1) : NULL;
     if (!up || gate == up || gate->n_nodes != 1 || up->n_nodes != 1) return false;
     if (!is_lone(p, node->src[0]) || !is_lone(p, node->src[1]) || node->src[0]->src[0] != node->src[1]->src[0])
         return false;
     for (int i = 0; i < 2; i++)
         if (node->src[i]->op != FRIT_OP_LINEAR || !takes(p, FRIT_JOIN_ELEMENTS, node, node->src[i])) return false;
-    *gate = (frit_chain){.nodes = {gate->nodes[0], up->nodes[0], node}, .n_nodes = 3, .n_products = 2};
+    *gate = (frit_fusion){.nodes = {gate->nodes[0], up->nodes[0], node}, .n_nodes = 3, .n_products = 2};
     up->n_nodes = 0;
-    p->chain_of[node->src[1]->id] = p->chain_of[node->id] = (int)(gate - p->chains);
+    p->fusion_of[node->src[1]->id] = p->fusion_of[node->id] = (int)(gate - p->fusions);
     return true;
 }
 
 // Constructors number nodes after their sources, but for rows that are taken early (fuse.c), which nothing joins.
-static frit_status make_chains(grouping *p)
+static frit_status make_fusions(grouping *p)
 {
     const size_t n = (size_t)p->g->n_nodes;
-    p->chains = frit_arena_new(p->arena, frit_chain, n);
+    p->fusions = frit_arena_new(p->arena, frit_fusion, n);
     p->stages = frit_arena_new(p->arena, int, n);
     p->levels = frit_arena_new(p->arena, int, n);
     p->is_prologue = frit_arena_new(p->arena, bool, n);
-    if (!p->chains || !p->stages || !p->levels || !p->is_prologue)
-        return frit_fail_memory(n * sizeof *p->chains, "planning");
+    if (!p->fusions || !p->stages || !p->levels || !p->is_prologue)
+        return frit_fail_memory(n * sizeof *p->fusions, "planning");
     for (size_t i = 0; i < n; i++) {
         frit_node *node = p->g->nodes[i];
         if (!p->is_alive[i] || frit_node_is_leaf(node) || node->op == FRIT_OP_RESHAPE) continue;
-        if (join_glu(p, node) || join_chain(p, node)) continue;
-        p->chain_of[i] = p->n_chains;
-        p->chains[p->n_chains++] = (frit_chain){.nodes = {node}, .n_nodes = 1, .n_products = 1};
+        if (join_glu(p, node) || join_fusion(p, node)) continue;
+        p->fusion_of[i] = p->n_fusions;
+        p->fusions[p->n_fusions++] = (frit_fusion){.nodes = {node}, .n_nodes = 1, .n_products = 1};
     }
     return FRIT_OK;
 }
 
-// ------------------------------------------------------------------------------- walking what chains read
+// ------------------------------------------------------------------------------- walking what fusions read
 
-// A result that a chain reads from another.
+// A result that a fusion reads from another.
 typedef struct reading {
-    int node, source;   // places: in the chain, and among the node's sources
-    int from;           // the other chain
+    int node, source;   // places: in the fusion, and among the node's sources
+    int from;           // the other fusion
     const frit_node *node_read;
 } reading;
 
@@ -205,12 +207,12 @@ static const reading before_all = {.source = NONE};
 
 static bool next_reading(const grouping *p, int c, reading *r)
 {
-    const frit_chain *chain = &p->chains[c];
-    for (; r->node < chain->n_nodes; r->node++, r->source = NONE) {
-        const frit_node *node = chain->nodes[r->node];
+    const frit_fusion *fusion = &p->fusions[c];
+    for (; r->node < fusion->n_nodes; r->node++, r->source = NONE) {
+        const frit_node *node = fusion->nodes[r->node];
         while (++r->source < node->n_src) {
             r->node_read = frit_node_storage(node->src[r->source]);
-            r->from = p->chain_of[r->node_read->id];
+            r->from = p->fusion_of[r->node_read->id];
             if (r->from != NONE && r->from != c) return true;
         }
     }
@@ -222,20 +224,20 @@ static int64_t width(const frit_node *node)
     return node->shape[node->n_dims - 1];
 }
 
-// Whether it reads whole rows that chain r->from results in, as source 0.
+// Whether it reads whole rows that fusion r->from results in, as source 0.
 static bool reads_rows(const grouping *p, int c, const reading *r)
 {
-    const frit_node *node = p->chains[c].nodes[r->node];
+    const frit_node *node = p->fusions[c].nodes[r->node];
     return r->source == 0 && width(node->src[0]) == width(r->node_read) &&
-           r->node_read == frit_chain_result(&p->chains[r->from]);
+           r->node_read == frit_fusion_result(&p->fusions[r->from]);
 }
 
 // Whether these rows are what a product multiplies.
 static bool is_input(const grouping *p, int c, const reading *r)
 {
-    const frit_node *node = p->chains[c].nodes[r->node];
+    const frit_node *node = p->fusions[c].nodes[r->node];
     const bool is_product = node->op == FRIT_OP_LINEAR || (node->op == FRIT_OP_ADAPT_DOWN && node->n_src == 1);
-    return is_product && reads_rows(p, c, r) && takes(p, FRIT_JOIN_PROLOGUE, p->chains[r->from].nodes[0], node);
+    return is_product && reads_rows(p, c, r) && takes(p, FRIT_JOIN_PROLOGUE, p->fusions[r->from].nodes[0], node);
 }
 
 // ------------------------------------------------------------------------------- stages
@@ -253,23 +255,23 @@ static bool works_by_heads(const frit_node *node)
     return node->n_dims == 3 && is_computed(node->src[0]) && (is_norm(node) || node->op == FRIT_OP_ROPE);
 }
 
-// A chain's stage is that at whose end its result is there; while stages are set, that of a prologue is the one at
+// A fusion's stage is that at whose end its result is there; while stages are set, that of a prologue is the one at
 // whose end it can be computed.
 static bool set_stage(grouping *p, int c)
 {
-    const frit_chain *chain = &p->chains[c];
+    const frit_fusion *fusion = &p->fusions[c];
     int ready = 0, level = 0, root = NONE;
-    bool follows = chain->n_nodes == 1 && !p->is_prologue[c] && works_by_heads(chain->nodes[0]);
+    bool follows = fusion->n_nodes == 1 && !p->is_prologue[c] && works_by_heads(fusion->nodes[0]);
     for (reading r = before_all; next_reading(p, c, &r);) ready = frit_max_int(ready, p->stages[r.from]);
     for (reading r = before_all; follows && next_reading(p, c, &r);) {
-        const frit_chain *from = &p->chains[r.from];
+        const frit_fusion *from = &p->fusions[r.from];
         const bool is_product = from->nodes[0]->op == FRIT_OP_LINEAR && from->n_products == 1;
         follows = (is_product || p->levels[r.from] > 0) && p->stages[r.from] == ready && !p->is_prologue[r.from];
         level = frit_max_int(level, p->levels[r.from] + 1);
         root = r.from;
     }
     follows = follows && level < FRIT_MAX_LEVELS && root != NONE &&
-              takes(p, FRIT_JOIN_HEADS, chain->nodes[0], p->chains[root].nodes[0]);
+              takes(p, FRIT_JOIN_HEADS, fusion->nodes[0], p->fusions[root].nodes[0]);
     const int stage = follows || p->is_prologue[c] ? ready : ready + 1;
     const bool changed = p->stages[c] != stage || p->levels[c] != (follows ? level : 0);
     p->stages[c] = stage;
@@ -277,19 +279,19 @@ static bool set_stage(grouping *p, int c)
     return changed;
 }
 
-// Most chains come after what they read, so few rounds do.
+// Most fusions come after what they read, so few rounds do.
 static void set_stages(grouping *p)
 {
     for (bool changed = true; changed;) {
         changed = false;
-        for (int c = 0; c < p->n_chains; c++)
-            if (p->chains[c].n_nodes > 0) changed = set_stage(p, c) || changed;
+        for (int c = 0; c < p->n_fusions; c++)
+            if (p->fusions[c].n_nodes > 0) changed = set_stage(p, c) || changed;
     }
 }
 
 // ------------------------------------------------------------------------------- prologues
 
-typedef struct first_reads {   // stages of the first chains that read a prologue
+typedef struct first_reads {   // stages of the first fusions that read a prologue
     int input;                 // products, and norms in a prologue
     int other;
 } first_reads;
@@ -299,60 +301,60 @@ static void note(int *first, int stage)
     if (stage < *first) *first = stage;
 }
 
-// What chain c reads at this stage.
+// What fusion c reads at this stage.
 static void note_reads(const grouping *p, int c, int stage, first_reads *first)
 {
-    const bool is_norm_of_rows = p->is_prologue[c] && p->chains[c].n_nodes == 1;
+    const bool is_norm_of_rows = p->is_prologue[c] && p->fusions[c].n_nodes == 1;
     for (reading r = before_all; next_reading(p, c, &r);) {
         const bool is_first = is_norm_of_rows ? reads_rows(p, c, &r) : is_input(p, c, &r);
         note(is_first ? &first[r.from].input : &first[r.from].other, stage);
     }
 }
 
-// Ordinary chains first, then norms, whose stage these tell, then sums.
+// Ordinary fusions first, then norms, whose stage these tell, then sums.
 static void find_first_reads(const grouping *p, first_reads *first)
 {
-    for (int c = 0; c < p->n_chains; c++) first[c] = (first_reads){INT32_MAX, INT32_MAX};
-    for (int c = 0; c < p->n_chains; c++)
+    for (int c = 0; c < p->n_fusions; c++) first[c] = (first_reads){INT32_MAX, INT32_MAX};
+    for (int c = 0; c < p->n_fusions; c++)
         if (!p->is_prologue[c]) note_reads(p, c, p->stages[c], first);
     for (int n_nodes = 1; n_nodes <= 2; n_nodes++)
-        for (int c = p->n_chains - 1; c >= 0; c--)
-            if (p->is_prologue[c] && p->chains[c].n_nodes == n_nodes) note_reads(p, c, first[c].input, first);
+        for (int c = p->n_fusions - 1; c >= 0; c--)
+            if (p->is_prologue[c] && p->fusions[c].n_nodes == n_nodes) note_reads(p, c, first[c].input, first);
 }
 
 // Norms that only products read, however often; sums of a residual and a norm, for now.
 static void find_candidates(grouping *p, int *n_inputs)
 {
-    for (int c = 0; c < p->n_chains; c++)
+    for (int c = 0; c < p->n_fusions; c++)
         for (reading r = before_all; next_reading(p, c, &r);) n_inputs[r.from] += is_input(p, c, &r);
-    for (int c = 0; c < p->n_chains; c++) {
-        const frit_chain *chain = &p->chains[c];
-        if (chain->n_nodes == 0 || !is_norm(chain->nodes[0])) continue;
-        const int n_reads = p->n_reads[frit_chain_result(chain)->id];
-        p->is_prologue[c] = chain->n_nodes > 1 || (n_reads > 0 && n_reads == n_inputs[c]);
+    for (int c = 0; c < p->n_fusions; c++) {
+        const frit_fusion *fusion = &p->fusions[c];
+        if (fusion->n_nodes == 0 || !is_norm(fusion->nodes[0])) continue;
+        const int n_reads = p->n_reads[frit_fusion_result(fusion)->id];
+        p->is_prologue[c] = fusion->n_nodes > 1 || (n_reads > 0 && n_reads == n_inputs[c]);
     }
 }
 
-// Sums must be read as inputs, and by no other chain as early as that: these find them in memory. Prologues get the
+// Sums must be read as inputs, and by no other fusion as early as that: these find them in memory. Prologues get the
 // stage of their first readers.
 static frit_status place_prologues(grouping *p)
 {
-    first_reads *first = frit_arena_new(p->arena, first_reads, (size_t)p->n_chains + 1);
-    int *n_inputs = frit_arena_new(p->arena, int, (size_t)p->n_chains + 1);
-    if (!first || !n_inputs) return frit_fail_memory((size_t)p->n_chains * sizeof *first, "planning");
+    first_reads *first = frit_arena_new(p->arena, first_reads, (size_t)p->n_fusions + 1);
+    int *n_inputs = frit_arena_new(p->arena, int, (size_t)p->n_fusions + 1);
+    if (!first || !n_inputs) return frit_fail_memory((size_t)p->n_fusions * sizeof *first, "planning");
     find_candidates(p, n_inputs);
     for (bool again = true; again;) {
         again = false;
         set_stages(p);
         find_first_reads(p, first);
-        for (int c = 0; c < p->n_chains; c++) {
-            const bool is_sum = p->is_prologue[c] && p->chains[c].n_nodes > 1;
+        for (int c = 0; c < p->n_fusions; c++) {
+            const bool is_sum = p->is_prologue[c] && p->fusions[c].n_nodes > 1;
             if (!is_sum || first[c].input < first[c].other) continue;
             p->is_prologue[c] = false;
             again = true;
         }
     }
-    for (int c = 0; c < p->n_chains; c++)
+    for (int c = 0; c < p->n_fusions; c++)
         if (p->is_prologue[c]) p->stages[c] = first[c].input;
     return FRIT_OK;
 }
@@ -362,7 +364,7 @@ static frit_status place_prologues(grouping *p)
 enum { PROLOGUE, PRODUCTS, EPILOGUE, N_ROLES };
 
 typedef struct place {
-    int stage, role, level, id, chain;
+    int stage, role, level, id, fusion;
 } place;
 
 static int in_order(const void *a, const void *b)
@@ -379,47 +381,47 @@ static int role_of(const grouping *p, int c)
     return p->is_prologue[c] ? PROLOGUE : p->levels[c] > 0 ? EPILOGUE : PRODUCTS;
 }
 
-static void add_to_phase(frit_phase *phase, frit_chain *chain, int role)
+static void add_to_phase(frit_phase *phase, frit_fusion *fusion, int role)
 {
-    frit_chain **first[N_ROLES] = {&phase->prologue, &phase->products, &phase->epilogue};
+    frit_fusion **first[N_ROLES] = {&phase->prologue, &phase->products, &phase->epilogue};
     int *const n[N_ROLES] = {&phase->n_prologue, &phase->n_products, &phase->n_epilogue};
-    if (*n[role] == 0) *first[role] = chain;
+    if (*n[role] == 0) *first[role] = fusion;
     ++*n[role];
 }
 
 static frit_status list_phases(grouping *p)
 {
     frit_phases *out = p->phases;
-    place *places = frit_arena_new(p->arena, place, (size_t)p->n_chains + 1);
-    out->chains = frit_arena_new(p->g->arena, frit_chain, (size_t)p->n_chains + 1);
-    out->list = frit_arena_new(p->g->arena, frit_phase, (size_t)p->n_chains + 1);
-    out->chain_of = frit_arena_new(p->g->arena, int, (size_t)p->g->n_nodes);
-    if (!places || !out->chains || !out->list || !out->chain_of)
-        return frit_fail_memory((size_t)p->n_chains * sizeof *places, "a plan");
-    for (int c = 0; c < p->n_chains; c++)
-        if (p->chains[c].n_nodes > 0)
-            places[out->n_chains++] =
-                (place){p->stages[c], role_of(p, c), p->levels[c], frit_chain_result(&p->chains[c])->id, c};
-    qsort(places, (size_t)out->n_chains, sizeof *places, in_order);
-    for (int i = 0; i < p->g->n_nodes; i++) out->chain_of[i] = NONE;
-    for (int k = 0; k < out->n_chains; k++) {
+    place *places = frit_arena_new(p->arena, place, (size_t)p->n_fusions + 1);
+    out->fusions = frit_arena_new(p->g->arena, frit_fusion, (size_t)p->n_fusions + 1);
+    out->list = frit_arena_new(p->g->arena, frit_phase, (size_t)p->n_fusions + 1);
+    out->fusion_of = frit_arena_new(p->g->arena, int, (size_t)p->g->n_nodes);
+    if (!places || !out->fusions || !out->list || !out->fusion_of)
+        return frit_fail_memory((size_t)p->n_fusions * sizeof *places, "a plan");
+    for (int c = 0; c < p->n_fusions; c++)
+        if (p->fusions[c].n_nodes > 0)
+            places[out->n_fusions++] =
+                (place){p->stages[c], role_of(p, c), p->levels[c], frit_fusion_result(&p->fusions[c])->id, c};
+    qsort(places, (size_t)out->n_fusions, sizeof *places, in_order);
+    for (int i = 0; i < p->g->n_nodes; i++) out->fusion_of[i] = NONE;
+    for (int k = 0; k < out->n_fusions; k++) {
         if (k == 0 || places[k].stage != places[k - 1].stage) out->n++;
-        frit_chain *chain = &out->chains[k];
-        *chain = p->chains[places[k].chain];
-        chain->phase = out->n - 1;
-        chain->level = places[k].level;
-        add_to_phase(&out->list[chain->phase], chain, places[k].role);
-        for (int i = 0; i < chain->n_nodes; i++) out->chain_of[chain->nodes[i]->id] = k;
+        frit_fusion *fusion = &out->fusions[k];
+        *fusion = p->fusions[places[k].fusion];
+        fusion->phase = out->n - 1;
+        fusion->level = places[k].level;
+        add_to_phase(&out->list[fusion->phase], fusion, places[k].role);
+        for (int i = 0; i < fusion->n_nodes; i++) out->fusion_of[fusion->nodes[i]->id] = k;
     }
     for (int i = 0; i < p->g->n_nodes; i++)
-        if (p->is_alive[i]) out->chain_of[i] = out->chain_of[frit_node_storage(p->g->nodes[i])->id];
+        if (p->is_alive[i]) out->fusion_of[i] = out->fusion_of[frit_node_storage(p->g->nodes[i])->id];
     return FRIT_OK;
 }
 
 static frit_status make(grouping *p)
 {
     FRIT_TRY(find_live(p));
-    FRIT_TRY(make_chains(p));
+    FRIT_TRY(make_fusions(p));
     FRIT_TRY(place_prologues(p));
     return list_phases(p);
 }
@@ -434,8 +436,8 @@ frit_status frit_phases_make(frit_phases *out, frit_graph *graph, frit_takes_fn 
     return status;
 }
 
-bool frit_phases_is_prologue(const frit_phases *phases, int chain)
+bool frit_phases_is_prologue(const frit_phases *phases, int fusion)
 {
-    const frit_phase *phase = &phases->list[phases->chains[chain].phase];
-    return phase->n_prologue > 0 && &phases->chains[chain] < phase->prologue + phase->n_prologue;
+    const frit_phase *phase = &phases->list[phases->fusions[fusion].phase];
+    return phase->n_prologue > 0 && &phases->fusions[fusion] < phase->prologue + phase->n_prologue;
 }

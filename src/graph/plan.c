@@ -47,14 +47,14 @@ static frit_status add_buffer(planner *p, const frit_node *node, int phase)
     return buffer_size(node, &b->size);
 }
 
-// The chain that computes what source i of the node reads, if that is not `chain` itself; or NONE.
-static int other_chain(const planner *p, int chain, const frit_node *node, int i)
+// The fusion that computes what source i of the node reads, if that is not `fusion` itself; or NONE.
+static int other_fusion(const planner *p, int fusion, const frit_node *node, int i)
 {
-    const int from = p->plan->phases.chain_of[node->src[i]->id];
-    return from == chain ? NONE : from;
+    const int from = p->plan->phases.fusion_of[node->src[i]->id];
+    return from == fusion ? NONE : from;
 }
 
-// Results of chains, and results within chains that others read.
+// Results of fusions, and results within fusions that others read.
 static frit_status add_buffers(planner *p)
 {
     const frit_phases *phases = &p->plan->phases;
@@ -65,32 +65,32 @@ static frit_status add_buffers(planner *p)
     if (!is_read || !p->buffers || !p->buffer_of) return frit_fail_memory(n * sizeof *p->buffers, "planning");
     if (p->g->output) is_read[frit_node_storage(p->g->output)->id] = true;
     for (int i = 0; i < p->g->n_results; i++) is_read[frit_node_storage(p->g->results[i])->id] = true;
-    for (int k = 0; k < phases->n_chains; k++)
-        for (int i = 0; i < phases->chains[k].n_nodes; i++) {
-            const frit_node *node = phases->chains[k].nodes[i];
+    for (int k = 0; k < phases->n_fusions; k++)
+        for (int i = 0; i < phases->fusions[k].n_nodes; i++) {
+            const frit_node *node = phases->fusions[k].nodes[i];
             for (int s = 0; s < node->n_src; s++)
-                if (other_chain(p, k, node, s) != NONE) is_read[frit_node_storage(node->src[s])->id] = true;
+                if (other_fusion(p, k, node, s) != NONE) is_read[frit_node_storage(node->src[s])->id] = true;
         }
-    for (int k = 0; k < phases->n_chains; k++) {
-        const frit_chain *chain = &phases->chains[k];
-        for (int i = 0; i < chain->n_nodes; i++) {
-            const frit_node *node = chain->nodes[i];
-            if (frit_node_is_write(node) || (i < chain->n_nodes - 1 && !is_read[node->id])) continue;
-            FRIT_TRY(add_buffer(p, node, chain->phase));
+    for (int k = 0; k < phases->n_fusions; k++) {
+        const frit_fusion *fusion = &phases->fusions[k];
+        for (int i = 0; i < fusion->n_nodes; i++) {
+            const frit_node *node = fusion->nodes[i];
+            if (frit_node_is_write(node) || (i < fusion->n_nodes - 1 && !is_read[node->id])) continue;
+            FRIT_TRY(add_buffer(p, node, fusion->phase));
         }
     }
     return FRIT_OK;
 }
 
-// What chain k reads is needed in this phase; so is what prologues that it reads are computed from.
+// What fusion k reads is needed in this phase; so is what prologues that it reads are computed from.
 static void extend_sources(planner *p, int k, int phase)
 {
     const frit_phases *phases = &p->plan->phases;
-    const frit_chain *chain = &phases->chains[k];
-    for (int i = 0; i < chain->n_nodes; i++) {
-        const frit_node *node = chain->nodes[i];
+    const frit_fusion *fusion = &phases->fusions[k];
+    for (int i = 0; i < fusion->n_nodes; i++) {
+        const frit_node *node = fusion->nodes[i];
         for (int s = 0; s < node->n_src; s++) {
-            const int from = other_chain(p, k, node, s);
+            const int from = other_fusion(p, k, node, s);
             buffer *b = from == NONE ? NULL : p->buffer_of[frit_node_storage(node->src[s])->id];
             if (b && b->last < phase) b->last = phase;
             if (from != NONE && frit_phases_is_prologue(phases, from)) extend_sources(p, from, phase);
@@ -102,11 +102,12 @@ static void extend_sources(planner *p, int k, int phase)
 static void extend_for_prologue(planner *p, int k)
 {
     const frit_phases *phases = &p->plan->phases;
-    const frit_chain *chain = &phases->chains[k];
-    for (int i = 0; i < chain->n_nodes; i++)
-        for (int s = 0; s < chain->nodes[i]->n_src; s++) {
-            const int from = other_chain(p, k, chain->nodes[i], s);
-            if (from != NONE && phases->chains[from].phase == chain->phase - 1) extend_sources(p, from, chain->phase);
+    const frit_fusion *fusion = &phases->fusions[k];
+    for (int i = 0; i < fusion->n_nodes; i++)
+        for (int s = 0; s < fusion->nodes[i]->n_src; s++) {
+            const int from = other_fusion(p, k, fusion->nodes[i], s);
+            if (from != NONE && phases->fusions[from].phase == fusion->phase - 1)
+                extend_sources(p, from, fusion->phase);
         }
 }
 
@@ -114,8 +115,8 @@ static frit_status set_lifetimes(planner *p, bool early_prologues)
 {
     const frit_phases *phases = &p->plan->phases;
     FRIT_TRY(add_buffers(p));
-    for (int k = 0; k < phases->n_chains; k++) {
-        extend_sources(p, k, phases->chains[k].phase);
+    for (int k = 0; k < phases->n_fusions; k++) {
+        extend_sources(p, k, phases->fusions[k].phase);
         if (early_prologues && frit_phases_is_prologue(phases, k)) extend_for_prologue(p, k);
     }
     for (int i = -1; i < p->g->n_results; i++) {

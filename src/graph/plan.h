@@ -2,16 +2,17 @@
 // graph/plan.h: a graph made executable: rewritten (fuse.c), grouped into phases (phase.h), every result that is kept
 // at an offset of one scratch buffer.
 //
-// A result is kept if another chain reads it. Buffers are placed by lifetime: a result needs its bytes from the phase
+// A result is kept if another fusion reads it. Buffers are placed by lifetime: a result needs its bytes from the phase
 // that makes it to the last phase that reads it,
 //
 //     offset ^  [ a ........ ]      [ e .... ]
 //            |        [ b ... ][ d ...... ]            first fit, largest first
 //            +------------------------------> phases
 //
-// A result never overlaps what its phase reads, so kernels may treat them as distinct memory, and the chains of a phase
-// may run at once, but for those that read each other: a prologue runs before the products that read it, an epilogue
-// after them. What a prologue reads stays as long as what it makes, so that products may compute it for themselves.
+// A result never overlaps what its phase reads, so kernels may treat them as distinct memory, and the fusions of a
+// phase may run at once, but for those that read each other: a prologue runs before the products that read it, an
+// epilogue after them. What a prologue reads stays as long as what it makes, so that products may compute it for
+// themselves.
 //
 // Results of other graphs that it reads lie in memory of their own, its inputs: those are there before it runs.
 //

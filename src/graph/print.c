@@ -4,7 +4,7 @@
 //     %7 = linear(%4, blk.0.attn_q.weight) [T, 64]
 //
 // A line of a plan begins with the offset of the result, if it is kept; "-" is a barrier between two phases. "<" begins
-// a chain of the prologue, ">" one of the epilogue, indented by its level; "|" continues the chain of the line
+// a fusion of the prologue, ">" one of the epilogue, indented by its level; "|" continues the fusion of the line
 // above.
 #include "graph/node.h"
 #include "graph/plan.h"
@@ -169,15 +169,15 @@ void frit_graph_print(const frit_graph *graph, frit_buf *out)
     if (graph->output) frit_buf_printf(out, "output %%%d\n", graph->output->id);
 }
 
-static void print_chain(const frit_plan *plan, const frit_chain *chain, char role, frit_buf *out)
+static void print_fusion(const frit_plan *plan, const frit_fusion *fusion, char role, frit_buf *out)
 {
-    for (int i = 0; i < chain->n_nodes; i++) {
-        const frit_node *node = chain->nodes[i];
+    for (int i = 0; i < fusion->n_nodes; i++) {
+        const frit_node *node = fusion->nodes[i];
         if (plan->offsets[node->id] == UINT64_MAX)
             frit_buf_printf(out, "%10s", "");
         else
             frit_buf_printf(out, "%10llu", (unsigned long long)plan->offsets[node->id]);
-        frit_buf_printf(out, " %c %*s", i > 0 ? '|' : role, 2 * chain->level, "");
+        frit_buf_printf(out, " %c %*s", i > 0 ? '|' : role, 2 * fusion->level, "");
         print_node(node, true, out);
     }
 }
@@ -188,9 +188,9 @@ void frit_plan_print(const frit_plan *plan, frit_buf *out)
     for (int i = 0; i < phases->n; i++) {
         const frit_phase *phase = &phases->list[i];
         if (i > 0) frit_buf_text(out, "-\n");
-        for (int k = 0; k < phase->n_prologue; k++) print_chain(plan, &phase->prologue[k], '<', out);
-        for (int k = 0; k < phase->n_products; k++) print_chain(plan, &phase->products[k], ' ', out);
-        for (int k = 0; k < phase->n_epilogue; k++) print_chain(plan, &phase->epilogue[k], '>', out);
+        for (int k = 0; k < phase->n_prologue; k++) print_fusion(plan, &phase->prologue[k], '<', out);
+        for (int k = 0; k < phase->n_products; k++) print_fusion(plan, &phase->products[k], ' ', out);
+        for (int k = 0; k < phase->n_epilogue; k++) print_fusion(plan, &phase->epilogue[k], '>', out);
     }
     for (int i = 0; i < plan->graph->n_results; i++) {
         frit_buf_text(out, "result ");
@@ -202,6 +202,6 @@ void frit_plan_print(const frit_plan *plan, frit_buf *out)
         print_source(plan->graph->output, true, out);
     else
         frit_buf_text(out, "none");
-    frit_buf_printf(out, ", %d phases, %d chains, %llu bytes\n", phases->n, phases->n_chains,
+    frit_buf_printf(out, ", %d phases, %d fusions, %llu bytes\n", phases->n, phases->n_fusions,
                     (unsigned long long)plan->scratch_bytes);
 }

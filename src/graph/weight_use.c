@@ -21,10 +21,10 @@ static frit_status add(frit_weight_uses *uses, const frit_node *node, int source
 
 frit_status frit_weight_uses_add(frit_weight_uses *uses, const frit_plan *plan)
 {
-    for (int k = 0; k < plan->phases.n_chains; k++) {
-        const frit_chain *chain = &plan->phases.chains[k];
-        for (int i = 0; i < chain->n_nodes; i++)
-            for (int s = 0; s < chain->nodes[i]->n_src; s++) FRIT_TRY(add(uses, chain->nodes[i], s));
+    for (int k = 0; k < plan->phases.n_fusions; k++) {
+        const frit_fusion *fusion = &plan->phases.fusions[k];
+        for (int i = 0; i < fusion->n_nodes; i++)
+            for (int s = 0; s < fusion->nodes[i]->n_src; s++) FRIT_TRY(add(uses, fusion->nodes[i], s));
     }
     return FRIT_OK;
 }

@@ -24,9 +24,9 @@ static void run_on_gpu(world *w, float *result)
     frit_exec *exec;
     assert_ok(backend->open(&device, &(frit_device_options){.n_threads = 1}));
     world_plan_for(w, backend->takes, device);
-    for (int k = 0; k < w->plan->phases.n_chains; k++)
-        for (int i = 0; i < w->plan->phases.chains[k].n_nodes; i++)
-            assert_true(backend->runs(device, w->plan->phases.chains[k].nodes[i]));
+    for (int k = 0; k < w->plan->phases.n_fusions; k++)
+        for (int i = 0; i < w->plan->phases.fusions[k].n_nodes; i++)
+            assert_true(backend->runs(device, w->plan->phases.fusions[k].nodes[i]));
     assert_ok(backend->prepare(device, w->plan, &w->cache, &exec));
     for (int i = 0; i < 3; i++)   // later as a recorded graph
         memcpy(result, world_step(w, device, exec), world_result_size(w) * sizeof(float));

@@ -98,8 +98,8 @@ static void check_layer(world *w, const layer *l, bool fuse)
     const double tolerance = layer_tolerance(l->dtype);
     compare_rounded(w, fuse, tolerance, AMX_SHARE * tolerance, what);
     int n_fused = 0;
-    for (int k = 0; k < w->plan->phases.n_chains; k++) {
-        const frit_op op = w->plan->phases.chains[k].nodes[0]->op;
+    for (int k = 0; k < w->plan->phases.n_fusions; k++) {
+        const frit_op op = w->plan->phases.fusions[k].nodes[0]->op;
         n_fused += op == FRIT_OP_EXPERTS_GLU || op == FRIT_OP_EXPERTS_MIX;
     }
     assert_int_equal(n_fused, !fuse ? 0 : l->apart ? 1 : 2);

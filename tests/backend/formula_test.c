@@ -289,7 +289,7 @@ static void fused_products_compute_the_formulas(void **state)
     frit_node *h = frit_glu(&w.graph, a, b, FRIT_ACT_RELU);                         // (18, 0)
     w.graph.output = frit_add(&w.graph, frit_matmul(&w.graph, down, h, NULL), x);   // (18, 18) + (3, 1)
     world_plan(&w, true);
-    assert_int_equal(w.plan->phases.n_chains, 3);   // embed; linear, linear, glu; linear, add
+    assert_int_equal(w.plan->phases.n_fusions, 3);   // embed; linear, linear, glu; linear, add
     world_run(&w, "reference", 1, result);
     assert_float_equal(result[0], 21, 1e-6f);
     assert_float_equal(result[1], 19, 1e-6f);
@@ -307,7 +307,7 @@ static void fused_add_and_norm_gives_both_results(void **state)
     frit_node *norm = frit_rms_norm(&w.graph, sum, given_vector(&w, (float[]){1, 2}, 2), 0);
     w.graph.output = frit_mul(&w.graph, sum, norm);
     world_plan(&w, true);
-    assert_int_equal(w.plan->phases.n_chains, 4);   // two embed; add, rms_norm; mul
+    assert_int_equal(w.plan->phases.n_fusions, 4);   // two embed; add, rms_norm; mul
     world_run(&w, "reference", 2, result);
     assert_float_equal(result[0], 3 * 3 / sqrtf(12.5f), 1e-5f);
     assert_float_equal(result[1], -4 * -8 / sqrtf(12.5f), 1e-5f);
@@ -324,7 +324,7 @@ static void fused_norm_and_add_compute_the_formula(void **state)
     frit_node *norm = frit_rms_norm(&w.graph, x, given_vector(&w, (float[]){1, 2}, 2), 0);   // mean square 12.5
     w.graph.output = frit_add(&w.graph, norm, r);
     world_plan(&w, true);
-    assert_int_equal(w.plan->phases.n_chains, 3);   // two embed; rms_norm, add
+    assert_int_equal(w.plan->phases.n_fusions, 3);   // two embed; rms_norm, add
     world_run(&w, "reference", 2, result);
     assert_float_equal(result[0], 10 + 3 / sqrtf(12.5f), 1e-5f);
     assert_float_equal(result[1], 20 - 8 / sqrtf(12.5f), 1e-5f);

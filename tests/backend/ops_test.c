@@ -360,10 +360,10 @@ static void products_of_all_types_agree_with_the_reference(void **state)
 }
 
 // Of a device that takes everything.
-static int n_chains_of(world *w)
+static int n_fusions_of(world *w)
 {
     world_plan(w, true);
-    return w->plan->phases.n_chains;
+    return w->plan->phases.n_fusions;
 }
 
 static void fused_products_agree_with_the_reference(void **state)
@@ -381,7 +381,7 @@ static void fused_products_agree_with_the_reference(void **state)
         frit_node *up = frit_matmul(&w.graph, any_matrix(&w, dtype, n_ff, n), x, NULL);
         w.graph.output = frit_glu(&w.graph, gate, up, FRIT_ACT_SILU);
         compare_rounded(&w, true, product_tolerance(dtype), 10 * product_tolerance(dtype), "linear_glu");
-        assert_int_equal(n_chains_of(&w), 2);
+        assert_int_equal(n_fusions_of(&w), 2);
         world_close(&w);
 
         open_any(&w, seed + 1);
@@ -390,7 +390,7 @@ static void fused_products_agree_with_the_reference(void **state)
         frit_node *down = frit_matmul(&w.graph, any_matrix(&w, dtype, n, n_ff), h, bias);
         w.graph.output = frit_add(&w.graph, down, r);
         compare(&w, true, product_tolerance(dtype), "linear_add");
-        assert_int_equal(n_chains_of(&w), 3);
+        assert_int_equal(n_fusions_of(&w), 3);
         world_close(&w);
     }
 }
@@ -406,7 +406,7 @@ static frit_node *any_product(world *w, int64_t n_out, frit_node *x, bool bias, 
 
 // What is done to a product's numbers, in any order; gate and up of any types, with biases and factors; and what a
 // product reads next in another form.
-static void chains_of_any_parts_agree_with_the_reference(void **state)
+static void fusions_of_any_parts_agree_with_the_reference(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 40; seed += FRIT_TEST_STRIDE) {
@@ -449,9 +449,9 @@ static void chains_of_any_parts_agree_with_the_reference(void **state)
         const frit_node *result = y;
         g->output = seed % 3 ? y : any_product(&w, 64, y, false, 1);
         world_plan(&w, true);
-        const frit_chain *chain = &w.plan->phases.chains[w.plan->phases.chain_of[result->id]];
-        assert_int_equal(chain->n_nodes, 1 + n_parts);
-        compare(&w, true, 2e-2, "chain");
+        const frit_fusion *fusion = &w.plan->phases.fusions[w.plan->phases.fusion_of[result->id]];
+        assert_int_equal(fusion->n_nodes, 1 + n_parts);
+        compare(&w, true, 2e-2, "fusion");
         world_close(&w);
     }
 }
@@ -468,7 +468,7 @@ static void norms_of_any_kind_join_a_residual(void **state)
                                    : frit_rms_norm(&w.graph, x, weight, 1e-6f);
         w.graph.output = seed & 4 ? frit_add(&w.graph, norm, r) : frit_add(&w.graph, r, norm);
         compare(&w, true, 1e-11, "norm and residual");
-        assert_int_equal(n_chains_of(&w), 3);
+        assert_int_equal(n_fusions_of(&w), 3);
         world_close(&w);
     }
 }
@@ -515,7 +515,7 @@ static void fused_add_and_norm_agrees_with_the_reference(void **state)
         frit_node *norm = frit_rms_norm(&w.graph, sum, world_vector(&w, n), 1e-6f);
         w.graph.output = frit_mul(&w.graph, norm, sum);
         compare(&w, true, 1e-12, "add_norm");
-        assert_int_equal(n_chains_of(&w), 4);
+        assert_int_equal(n_fusions_of(&w), 4);
         world_close(&w);
     }
 }
@@ -530,7 +530,7 @@ static void fused_norm_and_add_agrees_with_the_reference(void **state)
         frit_node *norm = frit_rms_norm(&w.graph, world_rows(&w, n), world_vector(&w, n), 1e-6f);
         w.graph.output = frit_add(&w.graph, world_rows(&w, n), norm);
         compare(&w, true, 1e-12, "norm_add");
-        assert_int_equal(n_chains_of(&w), 3);
+        assert_int_equal(n_fusions_of(&w), 3);
         world_close(&w);
     }
 }
@@ -572,7 +572,7 @@ int main(void)
         cmocka_unit_test(embeddings_of_all_types_are_decoded_exactly),
         cmocka_unit_test(products_of_all_types_agree_with_the_reference),
         cmocka_unit_test(fused_products_agree_with_the_reference),
-        cmocka_unit_test(chains_of_any_parts_agree_with_the_reference),
+        cmocka_unit_test(fusions_of_any_parts_agree_with_the_reference),
         cmocka_unit_test(norms_of_any_kind_join_a_residual),
         cmocka_unit_test(no_number_depends_on_the_threads),
         cmocka_unit_test(fused_add_and_norm_agrees_with_the_reference),

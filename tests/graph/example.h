@@ -114,7 +114,7 @@ static inline void example_model(example *e, int n_layer)
 static inline int count_ops(const frit_plan *plan, frit_op op)
 {
     int n = 0;
-    for (int k = 0; k < plan->phases.n_chains; k++)
-        for (int i = 0; i < plan->phases.chains[k].n_nodes; i++) n += plan->phases.chains[k].nodes[i]->op == op;
+    for (int k = 0; k < plan->phases.n_fusions; k++)
+        for (int i = 0; i < plan->phases.fusions[k].n_nodes; i++) n += plan->phases.fusions[k].nodes[i]->op == op;
     return n;
 }

@@ -21,13 +21,13 @@ static void a_layer_reads_as_it_should(void **state)
     example_end(&e);
 }
 
-// The names of a chain's ops: "linear add".
-static const char *chain_text(const frit_plan *plan, const frit_node *node, char text[128])
+// The names of a fusion's ops: "linear add".
+static const char *fusion_text(const frit_plan *plan, const frit_node *node, char text[128])
 {
-    const frit_chain *chain = &plan->phases.chains[plan->phases.chain_of[node->id]];
+    const frit_fusion *fusion = &plan->phases.fusions[plan->phases.fusion_of[node->id]];
     size_t at = 0;
-    for (int i = 0; i < chain->n_nodes; i++)
-        at += (size_t)snprintf(text + at, 128 - at, "%s%s", i > 0 ? " " : "", frit_op_get(chain->nodes[i]->op)->name);
+    for (int i = 0; i < fusion->n_nodes; i++)
+        at += (size_t)snprintf(text + at, 128 - at, "%s%s", i > 0 ? " " : "", frit_op_get(fusion->nodes[i]->op)->name);
     return text;
 }
 
@@ -38,11 +38,11 @@ static frit_plan *plan_of(example *e, frit_takes_fn takes)
     return plan;
 }
 
-// The chain that computes the graph's output.
-static void expect_chain(example *e, const char *expected)
+// The fusion that computes the graph's output.
+static void expect_fusion(example *e, const char *expected)
 {
     char text[128];
-    assert_string_equal(chain_text(plan_of(e, NULL), e->g.output, text), expected);
+    assert_string_equal(fusion_text(plan_of(e, NULL), e->g.output, text), expected);
     example_end(e);
 }
 
@@ -58,18 +58,18 @@ static void a_product_takes_what_is_done_to_its_numbers(void **state)
     for (int bias = 0; bias < 2; bias++) {
         example_start(&e);
         e.g.output = frit_activate(&e.g, product(&e, example_rows(&e, 16), bias), FRIT_ACT_GELU);
-        expect_chain(&e, "linear act");
+        expect_fusion(&e, "linear act");
         example_start(&e);
         frit_node *y = frit_activate(&e.g, product(&e, example_rows(&e, 16), bias), FRIT_ACT_GELU);
         e.g.output = frit_add(&e.g, example_rows(&e, 16), frit_scale(&e.g, y, 0.5f));
-        expect_chain(&e, "linear act scale add");
+        expect_fusion(&e, "linear act scale add");
         example_start(&e);
         e.g.output = frit_softcap(&e.g, product(&e, example_rows(&e, 16), bias), 30);
-        expect_chain(&e, "linear softcap");
+        expect_fusion(&e, "linear softcap");
         example_start(&e);
         y = frit_mul(&e.g, product(&e, example_rows(&e, 16), bias), example_weight(&e, "row", 16, 0));
         e.g.output = frit_add(&e.g, y, example_weight(&e, "row2", 16, 0));
-        expect_chain(&e, "linear mul add");
+        expect_fusion(&e, "linear mul add");
     }
 }
 
@@ -81,7 +81,7 @@ static void a_residual_joins_on_either_side(void **state)
         example_start(&e);
         frit_node *x = example_rows(&e, 16), *y = product(&e, x, side);
         e.g.output = side ? frit_add(&e.g, y, x) : frit_add(&e.g, x, y);
-        expect_chain(&e, "linear add");
+        expect_fusion(&e, "linear add");
     }
 }
 
@@ -92,7 +92,7 @@ static void what_others_read_stays(void **state)
     example_start(&e);
     frit_node *y = product(&e, example_rows(&e, 16), false);
     e.g.output = frit_mul(&e.g, frit_activate(&e.g, y, FRIT_ACT_RELU), y);
-    expect_chain(&e, "mul");
+    expect_fusion(&e, "mul");
 }
 
 static void gate_and_up_join_whatever_their_bias_factor_and_type(void **state)
@@ -100,14 +100,14 @@ static void gate_and_up_join_whatever_their_bias_factor_and_type(void **state)
     (void)state;
     static const struct {
         bool bias, factor, other_rows, other_type, read_again;
-        const char *chain;
+        const char *fusion;
     } rows[] = {
-        {.chain = "linear linear glu"},
-        {.bias = true, .chain = "linear linear glu"},
-        {.factor = true, .chain = "linear linear glu"},
-        {.other_type = true, .chain = "linear linear glu"},
-        {.other_rows = true, .chain = "glu"},
-        {.read_again = true, .chain = "glu"},
+        {.fusion = "linear linear glu"},
+        {.bias = true, .fusion = "linear linear glu"},
+        {.factor = true, .fusion = "linear linear glu"},
+        {.other_type = true, .fusion = "linear linear glu"},
+        {.other_rows = true, .fusion = "glu"},
+        {.read_again = true, .fusion = "glu"},
     };
     example e;
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
@@ -124,7 +124,7 @@ static void gate_and_up_join_whatever_their_bias_factor_and_type(void **state)
         frit_node *y = frit_glu(g, gate, rows[i].factor ? frit_scale(g, up, 2) : up, FRIT_ACT_GELU);
         g->output = rows[i].read_again ? frit_add(g, y, frit_add(g, gate, gate)) : y;
         char text[128];
-        assert_string_equal(chain_text(plan_of(&e, NULL), y, text), rows[i].read_again ? "glu" : rows[i].chain);
+        assert_string_equal(fusion_text(plan_of(&e, NULL), y, text), rows[i].read_again ? "glu" : rows[i].fusion);
         example_end(&e);
     }
 }
@@ -140,14 +140,14 @@ static void sums_and_norms_of_rows_join(void **state)
     frit_node *normed = frit_rms_norm(g, sum, example_weight(&e, "w", 16, 0), 1e-5f);
     g->output = frit_mul(g, normed, sum);
     frit_plan *plan = plan_of(&e, NULL);
-    assert_string_equal(chain_text(plan, normed, text), "add rms_norm");
+    assert_string_equal(fusion_text(plan, normed, text), "add rms_norm");
     assert_true(plan->offsets[sum->id] != UINT64_MAX && plan->offsets[sum->id] != plan->offsets[normed->id]);
     example_end(&e);
 
     example_start(&e);   // one that only its norm reads
     sum = frit_add(&e.g, example_rows(&e, 16), example_rows(&e, 16));
     e.g.output = frit_rms_norm(&e.g, sum, example_weight(&e, "w", 16, 0), 1e-5f);
-    expect_chain(&e, "rms_norm");
+    expect_fusion(&e, "rms_norm");
 
     for (int variant = 0; variant < 3; variant++) {   // a residual and a norm
         example_start(&e);
@@ -156,14 +156,14 @@ static void sums_and_norms_of_rows_join(void **state)
         sum = variant == 1 ? frit_add(&e.g, normed, r) : frit_add(&e.g, r, normed);
         e.g.output = variant == 2 ? frit_mul(&e.g, sum, normed) : sum;   // who else reads the norm keeps it
         plan = plan_of(&e, NULL);
-        assert_string_equal(chain_text(plan, sum, text), variant == 2 ? "add" : "rms_norm add");
+        assert_string_equal(fusion_text(plan, sum, text), variant == 2 ? "add" : "rms_norm add");
         example_end(&e);
     }
 }
 
 static const frit_phase *phase_of(const frit_plan *plan, const frit_node *node)
 {
-    return &plan->phases.list[plan->phases.chains[plan->phases.chain_of[node->id]].phase];
+    return &plan->phases.list[plan->phases.fusions[plan->phases.fusion_of[node->id]].phase];
 }
 
 static void norms_that_only_products_read_are_a_prologue(void **state)
@@ -178,7 +178,7 @@ static void norms_that_only_products_read_are_a_prologue(void **state)
         frit_node *a = product(&e, normed, false), *b = product(&e, normed, false);
         g->output = frit_mul(g, frit_softmax(g, a), frit_softmax(g, variant ? normed : b));
         const frit_plan *plan = plan_of(&e, NULL);
-        assert_int_equal(frit_phases_is_prologue(&plan->phases, plan->phases.chain_of[normed->id]), variant == 0);
+        assert_int_equal(frit_phases_is_prologue(&plan->phases, plan->phases.fusion_of[normed->id]), variant == 0);
         if (variant == 0) assert_ptr_equal(phase_of(plan, normed), phase_of(plan, b));
         example_end(&e);
     }
@@ -199,9 +199,9 @@ static void a_sum_joins_the_prologue_if_products_read_it_first(void **state)
         if (variant == 1) y = frit_mul(g, y, frit_softmax(g, sum));   // reads it as early as the product
         g->output = frit_add(g, sum, y);
         const frit_plan *plan = plan_of(&e, NULL);
-        const int chain = plan->phases.chain_of[sum->id];
-        assert_int_equal(frit_phases_is_prologue(&plan->phases, chain), variant == 0);
-        assert_true(frit_phases_is_prologue(&plan->phases, plan->phases.chain_of[normed->id]));
+        const int fusion = plan->phases.fusion_of[sum->id];
+        assert_int_equal(frit_phases_is_prologue(&plan->phases, fusion), variant == 0);
+        assert_true(frit_phases_is_prologue(&plan->phases, plan->phases.fusion_of[normed->id]));
         assert_int_equal(plan->phases.n, variant == 0 ? 5 : 7);
         example_end(&e);
     }
@@ -229,7 +229,7 @@ static void heads_are_continued_in_any_order_of_norm_and_rope(void **state)
         const frit_plan *plan = plan_of(&e, NULL);
         assert_int_equal(phase_of(plan, written)->n_epilogue, 3);
         assert_int_equal(phase_of(plan, written)->n_products, 3);
-        assert_int_equal(plan->phases.chains[plan->phases.chain_of[written->id]].level, 3);
+        assert_int_equal(plan->phases.fusions[plan->phases.fusion_of[written->id]].level, 3);
         example_end(&e);
     }
 }

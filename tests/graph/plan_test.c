@@ -27,74 +27,74 @@ static range result_range(const frit_plan *plan, const frit_node *node)
     return (range){from, from + result_bytes(node)};
 }
 
-// The chain that source s of a node of chain k comes from; -1 for leaves and the chain itself.
+// The fusion that source s of a node of fusion k comes from; -1 for leaves and the fusion itself.
 static int source_of(const frit_plan *plan, int k, const frit_node *node, int s)
 {
-    const int from = plan->phases.chain_of[node->src[s]->id];
+    const int from = plan->phases.fusion_of[node->src[s]->id];
     return from == k ? -1 : from;
 }
 
 static int role_of(const frit_plan *plan, int k)
 {
-    const frit_chain *chain = &plan->phases.chains[k];
-    const frit_phase *phase = &plan->phases.list[chain->phase];
-    if (phase->n_prologue > 0 && chain >= phase->prologue && chain < phase->prologue + phase->n_prologue) return 0;
-    return chain >= phase->products && chain < phase->products + phase->n_products ? 1 : 2;
+    const frit_fusion *fusion = &plan->phases.fusions[k];
+    const frit_phase *phase = &plan->phases.list[fusion->phase];
+    if (phase->n_prologue > 0 && fusion >= phase->prologue && fusion < phase->prologue + phase->n_prologue) return 0;
+    return fusion >= phase->products && fusion < phase->products + phase->n_products ? 1 : 2;
 }
 
-// Every live node is in one chain; sources come before their readers, and within a phase prologue, products, epilogue.
+// Every live node is in one fusion; sources come before their readers, and within a phase prologue, products, epilogue.
 static void check_order(const frit_plan *plan)
 {
     int n_nodes = 0, n_live = 0;
-    for (int k = 0; k < plan->phases.n_chains; k++) {
-        const frit_chain *chain = &plan->phases.chains[k];
+    for (int k = 0; k < plan->phases.n_fusions; k++) {
+        const frit_fusion *fusion = &plan->phases.fusions[k];
         assert_int_equal(frit_phases_is_prologue(&plan->phases, k), role_of(plan, k) == 0);
-        assert_true(chain->n_nodes >= 1 && chain->n_nodes <= FRIT_CHAIN_NODES);
-        assert_int_equal(chain->level > 0, role_of(plan, k) == 2);
-        for (int i = 0; i < chain->n_nodes; i++) {
-            const frit_node *node = chain->nodes[i];
+        assert_true(fusion->n_nodes >= 1 && fusion->n_nodes <= FRIT_FUSION_NODES);
+        assert_int_equal(fusion->level > 0, role_of(plan, k) == 2);
+        for (int i = 0; i < fusion->n_nodes; i++) {
+            const frit_node *node = fusion->nodes[i];
             assert_false(frit_node_is_leaf(node) || node->op == FRIT_OP_RESHAPE);
-            assert_int_equal(plan->phases.chain_of[node->id], k);
+            assert_int_equal(plan->phases.fusion_of[node->id], k);
             n_nodes++;
             for (int s = 0; s < node->n_src; s++) {
                 const int from = source_of(plan, k, node, s);
                 if (from < 0) continue;
-                const frit_chain *source = &plan->phases.chains[from];
-                assert_true(from < k && source->phase <= chain->phase);
-                if (source->phase < chain->phase) continue;
+                const frit_fusion *source = &plan->phases.fusions[from];
+                assert_true(from < k && source->phase <= fusion->phase);
+                if (source->phase < fusion->phase) continue;
                 assert_true(role_of(plan, from) == 0 || role_of(plan, k) == 2);
-                assert_true(role_of(plan, k) != 2 || source->level < chain->level);
+                assert_true(role_of(plan, k) != 2 || source->level < fusion->level);
             }
         }
     }
     for (int i = 0; i < plan->graph->n_nodes; i++) {
         const frit_node *node = plan->graph->nodes[i];
-        n_live += plan->phases.chain_of[i] >= 0 && node->op != FRIT_OP_RESHAPE;
+        n_live += plan->phases.fusion_of[i] >= 0 && node->op != FRIT_OP_RESHAPE;
     }
     assert_int_equal(n_nodes, n_live);
 }
 
-// The last phase in which chain k needs what it reads: that of its readers where it is a prologue.
+// The last phase in which fusion k needs what it reads: that of its readers where it is a prologue.
 static int last_phase(const frit_plan *plan, int k)
 {
-    int last = plan->phases.chains[k].phase;
-    for (int r = k + 1; role_of(plan, k) == 0 && r < plan->phases.n_chains; r++)
-        for (int i = 0; i < plan->phases.chains[r].n_nodes; i++) {
-            const frit_node *node = plan->phases.chains[r].nodes[i];
+    int last = plan->phases.fusions[k].phase;
+    for (int r = k + 1; role_of(plan, k) == 0 && r < plan->phases.n_fusions; r++)
+        for (int i = 0; i < plan->phases.fusions[r].n_nodes; i++) {
+            const frit_node *node = plan->phases.fusions[r].nodes[i];
             for (int s = 0; s < node->n_src; s++)
                 if (source_of(plan, r, node, s) == k && last_phase(plan, r) > last) last = last_phase(plan, r);
         }
     return last;
 }
 
-// The last phase that reads the result of a node; the number of phases for the output. -1: nobody but its chain does.
+// The last phase that reads the result of a node; the number of phases for the output. -1: nobody but its fusion does.
 static int last_reader(const frit_plan *plan, const frit_node *result)
 {
     if (frit_node_storage(plan->graph->output) == result) return plan->phases.n;
     int last = -1;
-    for (int k = 0; k < plan->phases.n_chains; k++)
-        for (int i = 0; i < plan->phases.chains[k].n_nodes; i++) {
-            const frit_node *node = plan->phases.chains[k].nodes[i];
+    for (int k = 0; k < plan->phases.n_fusions; k++)
+        for (int i = 0; i < plan->phases.fusions[k].n_nodes; i++) {
+            const frit_node *node = plan->phases.fusions[k].nodes[i];
             for (int s = 0; s < node->n_src; s++)
                 if (frit_node_storage(node->src[s]) == result && source_of(plan, k, node, s) >= 0 &&
                     last_phase(plan, k) > last)
@@ -108,19 +108,19 @@ static void check_memory(const frit_plan *plan)
     const frit_graph *g = plan->graph;
     for (int i = 0; i < g->n_nodes; i++) {
         const frit_node *a = g->nodes[i];
-        const int k = plan->phases.chain_of[i];
+        const int k = plan->phases.fusion_of[i];
         if (!is_kept(plan, a)) {
             assert_true(k < 0 || frit_node_is_write(frit_node_storage(a)) ||
                         last_reader(plan, frit_node_storage(a)) < 0 || a != frit_node_storage(a));
             continue;
         }
-        const int first = plan->phases.chains[k].phase, last = last_reader(plan, a);
+        const int first = plan->phases.fusions[k].phase, last = last_reader(plan, a);
         const range mine = result_range(plan, a);
         assert_int_equal(mine.from % 64, 0);
         assert_true(mine.to <= plan->scratch_bytes);
         for (int b = 0; b < g->n_nodes; b++) {
             if (b == i || !is_kept(plan, g->nodes[b])) continue;
-            const int other = plan->phases.chains[plan->phases.chain_of[b]].phase;
+            const int other = plan->phases.fusions[plan->phases.fusion_of[b]].phase;
             if (first <= other && other <= last) assert_false(overlaps(mine, result_range(plan, g->nodes[b])));
         }
     }
@@ -130,12 +130,12 @@ static void check_memory(const frit_plan *plan)
 static int latest_source(const frit_plan *plan, int k)
 {
     int latest = -1;
-    for (int i = 0; i < plan->phases.chains[k].n_nodes; i++) {
-        const frit_node *node = plan->phases.chains[k].nodes[i];
+    for (int i = 0; i < plan->phases.fusions[k].n_nodes; i++) {
+        const frit_node *node = plan->phases.fusions[k].nodes[i];
         for (int s = 0; s < node->n_src; s++) {
             const int from = source_of(plan, k, node, s);
             if (from < 0) continue;
-            const int phase = role_of(plan, from) == 0 ? latest_source(plan, from) : plan->phases.chains[from].phase;
+            const int phase = role_of(plan, from) == 0 ? latest_source(plan, from) : plan->phases.fusions[from].phase;
             if (phase > latest) latest = phase;
         }
     }
@@ -144,8 +144,8 @@ static int latest_source(const frit_plan *plan, int k)
 
 static void check_barriers(const frit_plan *plan)
 {
-    for (int k = 0; k < plan->phases.n_chains; k++)
-        if (role_of(plan, k) == 1) assert_int_equal(latest_source(plan, k), plan->phases.chains[k].phase - 1);
+    for (int k = 0; k < plan->phases.n_fusions; k++)
+        if (role_of(plan, k) == 1) assert_int_equal(latest_source(plan, k), plan->phases.fusions[k].phase - 1);
 }
 
 static void check_offsets(const frit_plan *plan)
@@ -153,7 +153,7 @@ static void check_offsets(const frit_plan *plan)
     for (int i = 0; i < plan->graph->n_nodes; i++) {
         const frit_node *node = plan->graph->nodes[i], *storage = frit_node_storage(node);
         assert_true(plan->offsets[i] == plan->offsets[storage->id]);
-        if (plan->phases.chain_of[storage->id] < 0) assert_true(plan->offsets[i] == UINT64_MAX);
+        if (plan->phases.fusion_of[storage->id] < 0) assert_true(plan->offsets[i] == UINT64_MAX);
     }
 }
 
@@ -165,11 +165,11 @@ static void check_plan(const frit_plan *plan)
     check_offsets(plan);
 }
 
-// What chain c reads does not lie where `made` does.
+// What fusion c reads does not lie where `made` does.
 static void check_apart(const frit_plan *plan, int c, range made)
 {
-    for (int i = 0; i < plan->phases.chains[c].n_nodes; i++) {
-        const frit_node *node = plan->phases.chains[c].nodes[i];
+    for (int i = 0; i < plan->phases.fusions[c].n_nodes; i++) {
+        const frit_node *node = plan->phases.fusions[c].nodes[i];
         for (int s = 0; s < node->n_src; s++) {
             const frit_node *read = frit_node_storage(node->src[s]);
             if (source_of(plan, c, node, s) >= 0 && is_kept(plan, read))
@@ -183,14 +183,14 @@ static void check_apart(const frit_plan *plan, int c, range made)
 static int check_early_prologues(const frit_plan *plan)
 {
     int n = 0;
-    for (int k = 0; k < plan->phases.n_chains; k++) {
-        const frit_chain *chain = &plan->phases.chains[k];
-        const frit_node *result = chain->nodes[chain->n_nodes - 1];
+    for (int k = 0; k < plan->phases.n_fusions; k++) {
+        const frit_fusion *fusion = &plan->phases.fusions[k];
+        const frit_node *result = fusion->nodes[fusion->n_nodes - 1];
         if (role_of(plan, k) != 0 || !is_kept(plan, result)) continue;
-        for (int i = 0; i < chain->n_nodes; i++)
-            for (int s = 0; s < chain->nodes[i]->n_src; s++) {
-                const int from = source_of(plan, k, chain->nodes[i], s);
-                if (from < 0 || plan->phases.chains[from].phase != chain->phase - 1) continue;
+        for (int i = 0; i < fusion->n_nodes; i++)
+            for (int s = 0; s < fusion->nodes[i]->n_src; s++) {
+                const int from = source_of(plan, k, fusion->nodes[i], s);
+                if (from < 0 || plan->phases.fusions[from].phase != fusion->phase - 1) continue;
                 check_apart(plan, from, result_range(plan, result));
                 n++;
             }
@@ -292,7 +292,7 @@ static void plans_of_random_graphs_are_sound(void **state)
         e.g.output = seed % 2 ? frit_take_rows(&e.g, last, frit_input_node(&e.g, FRIT_INPUT_OUT_ROWS)) : last;
         frit_plan *plan;
         assert_ok(frit_plan_new(&plan, &e.g, &(frit_plan_options){.no_fuse = seed % 3 == 0}));
-        for (int k = 0; k < plan->phases.n_chains; k++) n_joined += plan->phases.chains[k].n_nodes > 1;
+        for (int k = 0; k < plan->phases.n_fusions; k++) n_joined += plan->phases.fusions[k].n_nodes > 1;
         for (int k = 0; k < plan->phases.n; k++) n_prologues += plan->phases.list[k].n_prologue;
         check_plan(plan);
         example_end(&e);
@@ -310,7 +310,7 @@ static void nodes_that_the_output_does_not_need_are_no_steps(void **state)
     e.g.output = frit_scale(&e.g, x, 3);
     frit_plan *plan;
     assert_ok(frit_plan_new(&plan, &e.g, NULL));
-    assert_int_equal(plan->phases.n_chains, 2);
+    assert_int_equal(plan->phases.n_fusions, 2);
     example_end(&e);
 }
 
@@ -360,7 +360,7 @@ static void a_graph_may_write_to_the_cache_alone(void **state)
     frit_kv_write(&e.g, x, x, 0);
     frit_plan *plan;
     assert_ok(frit_plan_new(&plan, &e.g, &(frit_plan_options){.is_fused = true}));
-    assert_int_equal(plan->phases.n_chains, 2);   // the rows, and the write
+    assert_int_equal(plan->phases.n_fusions, 2);   // the rows, and the write
     example_end(&e);
 }
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ACTIONS = 8 };   // of one chain: four conversions, three parts; both sides of KV_WRITE
+enum { MAX_ACTIONS = 8 };   // of one fusion: four conversions, three parts; both sides of KV_WRITE
 
 // A node has one set of kernels, whatever the rows of a sequence: what it reads was converted for them.
 const frit_task_env *frit_lower_env(const lowering *l, const frit_node *node)
@@ -85,12 +85,12 @@ bool frit_cpu_takes(const void *base, frit_join join, const frit_node *node, con
 
 static bool find_root(lowering *l, int k, int i)
 {
-    const frit_node *node = frit_lower_chain(l, k)->nodes[0], *read = node->src[i];
-    const int producer = l->plan->phases.chain_of[read->id];
-    const int root = frit_lower_chain(l, producer)->level > 0 ? l->infos[producer].root[0] : producer;
-    const frit_node *product = frit_lower_chain(l, root)->nodes[0];
+    const frit_node *node = frit_lower_fusion(l, k)->nodes[0], *read = node->src[i];
+    const int producer = l->plan->phases.fusion_of[read->id];
+    const int root = frit_lower_fusion(l, producer)->level > 0 ? l->infos[producer].root[0] : producer;
+    const frit_node *product = frit_lower_fusion(l, root)->nodes[0];
     const int64_t n = frit_node_width(read);
-    chain_info *info = &l->infos[root];
+    fusion_info *info = &l->infos[root];
     l->infos[k].root[i] = root;
     if (!frit_lower_runs_fast(l, node) || !frit_lower_runs_fast(l, product)) return false;
     const bool fits =
@@ -99,9 +99,9 @@ static bool find_root(lowering *l, int k, int i)
     return fits;
 }
 
-static int index_of(const lowering *l, const frit_chain *chain)
+static int index_of(const lowering *l, const frit_fusion *fusion)
 {
-    return (int)(chain - l->plan->phases.chains);
+    return (int)(fusion - l->plan->phases.fusions);
 }
 
 // Whether the epilogue continues its products head by head: there are enough heads for all threads.
@@ -169,25 +169,25 @@ static frit_task task_of_node(lowering *l, const frit_node *node)
     return task;
 }
 
-static frit_task_part part_of(const lowering *l, const frit_chain *chain, int i)
+static frit_task_part part_of(const lowering *l, const frit_fusion *fusion, int i)
 {
-    const frit_node *node = chain->nodes[i];
+    const frit_node *node = fusion->nodes[i];
     frit_task_part part = {.node = node, .y = result_of(l, node)};
     for (int s = 0; s < node->n_src; s++) {
         bool is_own = false;
-        for (int k = 0; k < i; k++) is_own = is_own || node->src[s] == chain->nodes[k];
+        for (int k = 0; k < i; k++) is_own = is_own || node->src[s] == fusion->nodes[k];
         if (!is_own) part.x[s] = frit_lower_activations(l, node->src[s]);
     }
     return part;
 }
 
-// The first node of a chain, and the others as its parts.
+// The first node of a fusion, and the others as its parts.
 static frit_task task_of(lowering *l, int k)
 {
-    const frit_chain *chain = frit_lower_chain(l, k);
-    frit_task task = task_of_node(l, chain->nodes[0]);
-    for (int i = chain->n_products; i < chain->n_nodes; i++) task.parts[task.n_parts++] = part_of(l, chain, i);
-    if (frit_lower_is_product(l, task.node)) task.y = result_of(l, frit_chain_result(chain));
+    const frit_fusion *fusion = frit_lower_fusion(l, k);
+    frit_task task = task_of_node(l, fusion->nodes[0]);
+    for (int i = fusion->n_products; i < fusion->n_nodes; i++) task.parts[task.n_parts++] = part_of(l, fusion, i);
+    if (frit_lower_is_product(l, task.node)) task.y = result_of(l, frit_fusion_result(fusion));
     return task;
 }
 
@@ -247,7 +247,7 @@ static void note_sorting(lowering *l, const frit_task *task)
 
 static void add_epilogue(lowering *l, frit_task task, int root)
 {
-    chain_info *info = &l->infos[root];
+    fusion_info *info = &l->infos[root];
     task.by_heads = true;
     const int k = add_action(l, (frit_action){frit_cpu_ops[task.node->op].fast, NULL, 0, 0, task}, false);
     l->exec->actions[info->last_action].follower = k;
@@ -256,7 +256,7 @@ static void add_epilogue(lowering *l, frit_task task, int root)
 
 static void add_epilogues(lowering *l, int k)
 {
-    const chain_info *info = &l->infos[k];
+    const fusion_info *info = &l->infos[k];
     frit_task task = task_of(l, k);
     if (task.node->op != FRIT_OP_KV_WRITE) {
         add_epilogue(l, task, info->root[0]);
@@ -271,19 +271,19 @@ static void add_epilogues(lowering *l, int k)
 // GLU's other product.
 static void set_up(lowering *l, int k, frit_task *task)
 {
-    const frit_chain *chain = frit_lower_chain(l, k);
-    if (chain->n_products < 2) return;
+    const frit_fusion *fusion = frit_lower_fusion(l, k);
+    if (fusion->n_products < 2) return;
     frit_task *up = &l->exec->ups[l->n_ups++];
-    *up = task_of_node(l, chain->nodes[1]);
+    *up = task_of_node(l, fusion->nodes[1]);
     frit_lower_set_inputs(l, k, up);
     up->unit = task->unit;
     task->up = up;
 }
 
-static void add_chain(lowering *l, int k, bool barrier)
+static void add_fusion(lowering *l, int k, bool barrier)
 {
-    const frit_chain *chain = frit_lower_chain(l, k);
-    const frit_cpu_op *op = &frit_cpu_ops[chain->nodes[0]->op];
+    const frit_fusion *fusion = frit_lower_fusion(l, k);
+    const frit_cpu_op *op = &frit_cpu_ops[fusion->nodes[0]->op];
     frit_task task = task_of(l, k);
     if (!frit_lower_runs_fast(l, task.node)) {
         add_action(l, (frit_action){frit_cpu_references[task.node->op], frit_pieces_of_reference, 0, 0, task}, barrier);
@@ -342,8 +342,8 @@ static bool add_conversions(lowering *l, const frit_phase *phase, bool barrier)
 
 static bool reads_prologue(const lowering *l, const frit_phase *phase, int k)
 {
-    const frit_node *node = frit_lower_chain(l, k)->nodes[0];
-    const int from = l->plan->phases.chain_of[node->src[0]->id];
+    const frit_node *node = frit_lower_fusion(l, k)->nodes[0];
+    const int from = l->plan->phases.fusion_of[node->src[0]->id];
     return phase->n_prologue > 0 && from >= index_of(l, phase->prologue) && from < k;
 }
 
@@ -355,23 +355,23 @@ static void add_phase(lowering *l, const frit_phase *phase)
     const bool converts = add_conversions(l, phase, barrier);
     for (int i = 0; i < phase->n_prologue; i++) {
         const int k = index_of(l, &phase->prologue[i]);
-        add_chain(l, k, (barrier && i == 0 && !converts) || reads_prologue(l, phase, k));
+        add_fusion(l, k, (barrier && i == 0 && !converts) || reads_prologue(l, phase, k));
     }
     barrier = barrier || converts || phase->n_prologue > 0;
-    for (int i = 0; i < phase->n_products; i++) add_chain(l, index_of(l, &phase->products[i]), barrier && i == 0);
+    for (int i = 0; i < phase->n_products; i++) add_fusion(l, index_of(l, &phase->products[i]), barrier && i == 0);
     for (int i = 0, level = 0; i < phase->n_epilogue; i++) {
         const int k = index_of(l, &phase->epilogue[i]);
         if (by_heads)
             add_epilogues(l, k);
         else
-            add_chain(l, k, phase->epilogue[i].level != level);
+            add_fusion(l, k, phase->epilogue[i].level != level);
         level = phase->epilogue[i].level;
     }
 }
 
 static void add_rope(lowering *l, const rope_table *rope)
 {
-    const frit_task task = task_of(l, rope->chain);
+    const frit_task task = task_of(l, rope->fusion);
     add_action(l, (frit_action){frit_fast_rope_table, frit_pieces_by_row, 0, 0, task}, false);
     l->ropes_busy = true;
 }
@@ -385,7 +385,7 @@ static bool is_fine(const frit_plan *plan)
     for (int i = 0; i < plan->graph->n_nodes; i++) {
         const frit_node *node = plan->graph->nodes[i];
         const frit_cpu_op *op = &frit_cpu_ops[node->op];
-        if (plan->phases.chain_of[i] == FRIT_NONE) continue;
+        if (plan->phases.fusion_of[i] == FRIT_NONE) continue;
         for (int s = 0; (op->linear || op->stacked) && s < node->n_src; s++) {
             const frit_node *root = is_matrix(node, s) ? frit_node_storage(node->src[s]) : NULL;
             if (!root || root->op != FRIT_OP_WEIGHT) continue;
@@ -412,7 +412,7 @@ static frit_status lower(lowering *l)
 
 static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, const frit_cache *cache, size_t n_actions)
 {
-    const size_t n_chains = (size_t)plan->phases.n_chains;
+    const size_t n_fusions = (size_t)plan->phases.n_fusions;
     frit_exec *exec = calloc(1, sizeof *exec);
     if (!exec) return NULL;
     exec->plan = plan;
@@ -424,8 +424,8 @@ static frit_exec *exec_new(frit_cpu_device *device, frit_plan *plan, const frit_
     exec->decode.decode_kernels = exec->prefill.decode_kernels = &device->decode_kernels;
     exec->actions = calloc(n_actions, sizeof *exec->actions);
     exec->phases = calloc(n_actions, sizeof *exec->phases);
-    exec->inputs = calloc(4 * n_chains + 1, sizeof *exec->inputs);
-    exec->ups = calloc(n_chains + 1, sizeof *exec->ups);
+    exec->inputs = calloc(4 * n_fusions + 1, sizeof *exec->inputs);
+    exec->ups = calloc(n_fusions + 1, sizeof *exec->ups);
     const bool has_all = exec->actions && exec->phases && exec->inputs && exec->ups;
     if (has_all && frit_cpu_cache_bind(&exec->cache, &exec->layers, cache) == FRIT_OK) return exec;
     frit_cpu_exec_free(&device->base, exec);
@@ -445,13 +445,13 @@ static frit_status load_weights(frit_cpu_device *device, const frit_plan *plan)
 static frit_status begin(lowering *l, frit_arena *arena, frit_cpu_device *device, frit_plan *plan,
                          const frit_cache *cache)
 {
-    const size_t n_chains = (size_t)plan->phases.n_chains, n_actions = n_chains * MAX_ACTIONS + 2;
+    const size_t n_fusions = (size_t)plan->phases.n_fusions, n_actions = n_fusions * MAX_ACTIONS + 2;
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
     *l = (lowering){.device = device, .plan = plan};
-    l->infos = frit_arena_new(arena, chain_info, n_chains + 1);
-    l->inputs = frit_arena_new(arena, input_info, 4 * n_chains + 1);
-    l->slots = frit_arena_new(arena, input_slot, 4 * n_chains + 1);
-    l->ropes = frit_arena_new(arena, rope_table, n_chains + 1);
+    l->infos = frit_arena_new(arena, fusion_info, n_fusions + 1);
+    l->inputs = frit_arena_new(arena, input_info, 4 * n_fusions + 1);
+    l->slots = frit_arena_new(arena, input_slot, 4 * n_fusions + 1);
+    l->ropes = frit_arena_new(arena, rope_table, n_fusions + 1);
     l->exec = exec_new(device, plan, cache, n_actions);
     if (!l->exec || frit_arena_failed(arena))
         return frit_fail_memory(n_actions * sizeof(frit_action), "the list of actions");

@@ -13,7 +13,7 @@ enum { FRIT_NONE = -1 };
 
 typedef struct input_info {   // what only lowering needs to know of an activation input
     int first, last;          // phases in which its slot is used
-    int producer;             // the chain that computes it along with its result, or FRIT_NONE
+    int producer;             // the fusion that computes it along with its result, or FRIT_NONE
     int slot;
 } input_info;
 
@@ -23,13 +23,13 @@ typedef struct input_slot {   // memory of inputs that are not needed at the sam
     int last;   // phase
 } input_slot;
 
-typedef struct chain_info {
-    int n_reads, n_produced;   // of the result: all, and those of products in a form that the chain computes
+typedef struct fusion_info {
+    int n_reads, n_produced;   // of the result: all, and those of products in a form that the fusion computes
     int root[2];               // epilogues: the products that they continue
     int last_action;           // products: theirs, or that of their last epilogue so far
     int64_t unit;              // products that are continued: the elements of a head
     bool stores_sum;           // a sum in a prologue, until a product that stores it for others is found
-} chain_info;
+} fusion_info;
 
 // Rows sorted by expert, or the dispatch of a route. Written and read from phase to phase.
 typedef struct sorted_rows {
@@ -40,7 +40,7 @@ typedef struct sorted_rows {
 
 typedef struct rope_table {   // cosines and sines of every row, for all ROPE nodes that rotate alike
     const frit_node *first;
-    int chain;   // of the first
+    int fusion;   // of the first
     uint64_t offset, n_bytes;
 } rope_table;
 
@@ -48,7 +48,7 @@ typedef struct lowering {
     frit_cpu_device *device;
     frit_plan *plan;
     frit_exec *exec;
-    chain_info *infos;    // [n_chains]
+    fusion_info *infos;   // [n_fusions]
     input_info *inputs;   // [exec->n_inputs]
     input_slot *slots;
     rope_table *ropes;
@@ -61,9 +61,9 @@ typedef struct lowering {
     sorted_rows sorted[FRIT_FORM_COUNT], dispatch;
 } lowering;
 
-static inline const frit_chain *frit_lower_chain(const lowering *l, int k)
+static inline const frit_fusion *frit_lower_fusion(const lowering *l, int k)
 {
-    return &l->plan->phases.chains[k];
+    return &l->plan->phases.fusions[k];
 }
 
 static inline uint64_t frit_align(uint64_t n_bytes)
@@ -95,7 +95,7 @@ void frit_lower_point_inputs(lowering *l);   // when all memory has its place
 int frit_lower_forms(const lowering *l, const frit_node *node, int i, frit_form forms[2]);
 // The input of a product in such a form; NULL: it reads its rows as they are.
 const frit_act_input *frit_lower_find_input(const lowering *l, const frit_node *node, frit_form form);
-// What a task of chain k reads as products do, and what it computes for those that read it.
+// What a task of fusion k reads as products do, and what it computes for those that read it.
 void frit_lower_set_inputs(const lowering *l, int k, frit_task *task);
 
 // lower_memory.c

@@ -4,7 +4,7 @@
 
 static int producer_of(const lowering *l, const frit_node *read)
 {
-    return l->plan->phases.chain_of[read->id];
+    return l->plan->phases.fusion_of[read->id];
 }
 
 static bool is_prologue(const lowering *l, int k)
@@ -18,23 +18,23 @@ static bool is_norm(const frit_node *node)
 }
 
 // Products whose results are computed in other forms as well, 32 columns at a time.
-static bool makes_columns(const lowering *l, const frit_chain *chain)
+static bool makes_columns(const lowering *l, const frit_fusion *fusion)
 {
-    return chain->n_nodes > 1 && frit_lower_is_product(l, chain->nodes[0]);
+    return fusion->n_nodes > 1 && frit_lower_is_product(l, fusion->nodes[0]);
 }
 
 // Whether what computes `source` can give it in this form as well, a row or 32 columns at a time.
 static bool makes_form(const lowering *l, const frit_node *source, frit_form form)
 {
     const int k = producer_of(l, source);
-    const frit_chain *chain = k == FRIT_NONE ? NULL : frit_lower_chain(l, k);
+    const frit_fusion *fusion = k == FRIT_NONE ? NULL : frit_lower_fusion(l, k);
     const int64_t n = frit_node_width(source);
-    if (!chain || frit_chain_result(chain) != frit_node_storage(source)) return false;
-    if (!frit_lower_runs_fast(l, chain->nodes[0]) || frit_node_width(frit_chain_result(chain)) != n ||
+    if (!fusion || frit_fusion_result(fusion) != frit_node_storage(source)) return false;
+    if (!frit_lower_runs_fast(l, fusion->nodes[0]) || frit_node_width(frit_fusion_result(fusion)) != n ||
         form == FRIT_FORM_F32)
         return false;
-    if (makes_columns(l, chain)) return frit_form_column_bytes(form) > 0 && n % 32 == 0;
-    return is_norm(chain->nodes[0]) || chain->n_nodes > 1;
+    if (makes_columns(l, fusion)) return frit_form_column_bytes(form) > 0 && n % 32 == 0;
+    return is_norm(fusion->nodes[0]) || fusion->n_nodes > 1;
 }
 
 int frit_lower_forms(const lowering *l, const frit_node *node, int i, frit_form forms[2])
@@ -56,14 +56,14 @@ static void count_read(lowering *l, int reader, const frit_node *node, int i)
 {
     const int k = producer_of(l, node->src[i]);
     if (k == FRIT_NONE || k == reader) return;
-    const frit_chain *chain = frit_lower_chain(l, k);
-    if (frit_chain_result(chain) != frit_node_storage(node->src[i])) return;
-    chain_info *info = &l->infos[k];
-    const bool whole = frit_node_width(node->src[i]) == frit_node_width(frit_chain_result(chain));
+    const frit_fusion *fusion = frit_lower_fusion(l, k);
+    if (frit_fusion_result(fusion) != frit_node_storage(node->src[i])) return;
+    fusion_info *info = &l->infos[k];
+    const bool whole = frit_node_width(node->src[i]) == frit_node_width(frit_fusion_result(fusion));
     const bool is_input = i == 0 && whole && frit_lower_is_product(l, node);
     info->n_reads++;
-    const bool is_norm_of_sum = is_prologue(l, reader) && frit_lower_chain(l, reader)->n_nodes == 1;
-    if (is_prologue(l, k) && chain->n_nodes > 1 && !is_input && !is_norm_of_sum) info->stores_sum = true;
+    const bool is_norm_of_sum = is_prologue(l, reader) && frit_lower_fusion(l, reader)->n_nodes == 1;
+    if (is_prologue(l, k) && fusion->n_nodes > 1 && !is_input && !is_norm_of_sum) info->stores_sum = true;
     if (!is_input) return;
     bool produced = true;
     for (int m = 0; m < node->n_src; m++)
@@ -80,11 +80,11 @@ static void count_reads(lowering *l)
         const int k = read ? producer_of(l, read) : FRIT_NONE;
         if (k == FRIT_NONE) continue;
         l->infos[k].n_reads++;
-        l->infos[k].stores_sum = is_prologue(l, k) && phases->chains[k].n_nodes > 1;
+        l->infos[k].stores_sum = is_prologue(l, k) && phases->fusions[k].n_nodes > 1;
     }
-    for (int k = 0; k < phases->n_chains; k++)
-        for (int n = 0; n < phases->chains[k].n_nodes; n++) {
-            const frit_node *node = phases->chains[k].nodes[n];
+    for (int k = 0; k < phases->n_fusions; k++)
+        for (int n = 0; n < phases->fusions[k].n_nodes; n++) {
+            const frit_node *node = phases->fusions[k].nodes[n];
             for (int i = 0; i < node->n_src; i++) count_read(l, k, node, i);
         }
 }
@@ -110,11 +110,11 @@ static void set_prologue(const lowering *l, frit_act_input *input)
 {
     const int k = producer_of(l, input->source);
     if (!is_prologue(l, k)) return;
-    const frit_chain *chain = frit_lower_chain(l, k), *sum = chain;
-    if (chain->n_nodes == 1) {
-        input->norm.node = chain->nodes[0];
-        const int from = producer_of(l, chain->nodes[0]->src[0]);
-        sum = is_prologue(l, from) ? frit_lower_chain(l, from) : NULL;
+    const frit_fusion *fusion = frit_lower_fusion(l, k), *sum = fusion;
+    if (fusion->n_nodes == 1) {
+        input->norm.node = fusion->nodes[0];
+        const int from = producer_of(l, fusion->nodes[0]->src[0]);
+        sum = is_prologue(l, from) ? frit_lower_fusion(l, from) : NULL;
     }
     if (sum) input->sum.node = sum->nodes[0];
 }
@@ -123,7 +123,7 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form,
 {
     const frit_node *source = node->src[0];
     const frit_task_env *env = frit_lower_env(l, node);
-    const int producer = producer_of(l, source), phase = frit_lower_chain(l, k)->phase;
+    const int producer = producer_of(l, source), phase = frit_lower_fusion(l, k)->phase;
     if (form == FRIT_FORM_F32 && !is_prologue(l, producer)) return;   // read as it is
     frit_act_input *input = find(l, source, env, form);
     if (!input) {
@@ -137,7 +137,7 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form,
                                                    !frit_form_is_tiled(form),
                                   .id = (uint32_t)l->exec->n_inputs + 1};
         set_prologue(l, input);
-        l->inputs[l->exec->n_inputs++] = (input_info){.first = produced ? frit_lower_chain(l, producer)->phase : phase,
+        l->inputs[l->exec->n_inputs++] = (input_info){.first = produced ? frit_lower_fusion(l, producer)->phase : phase,
                                                       .last = phase,
                                                       .producer = produced ? producer : FRIT_NONE,
                                                       .slot = FRIT_NONE};
@@ -190,9 +190,9 @@ void frit_lower_list_inputs(lowering *l)
 {
     const frit_phases *phases = &l->plan->phases;
     count_reads(l);
-    for (int k = 0; k < phases->n_chains; k++)
-        for (int n = 0; n < phases->chains[k].n_products; n++) {
-            const frit_node *node = phases->chains[k].nodes[n];
+    for (int k = 0; k < phases->n_fusions; k++)
+        for (int n = 0; n < phases->fusions[k].n_products; n++) {
+            const frit_node *node = phases->fusions[k].nodes[n];
             for (int i = 0; frit_lower_is_product(l, node) && i < node->n_src; i++)
                 if (frit_lower_asks_form(node, i)) add_inputs(l, k, node, i);
         }
@@ -222,8 +222,8 @@ void frit_lower_point_inputs(lowering *l)
         point_norm(l, &input->norm);
         point_norm(l, &input->sum);
         if (input->sum.node) {
-            const frit_chain *chain = frit_lower_chain(l, producer_of(l, input->sum.node));
-            const frit_node *add = frit_chain_result(chain);
+            const frit_fusion *fusion = frit_lower_fusion(l, producer_of(l, input->sum.node));
+            const frit_node *add = frit_fusion_result(fusion);
             input->summand = frit_lower_activations(l, input->sum.node->src[0]);
             input->residual = frit_lower_activations(l, add->src[add->src[0] == input->sum.node]);
             input->stored = (float *)(void *)(l->exec->scratch.bytes + l->plan->offsets[add->id]);
@@ -241,9 +241,9 @@ static void set_stored_sum(const lowering *l, int k, frit_task *task)
 {
     for (int form = 0; frit_lower_is_product(l, task->node) && form < FRIT_FORM_COUNT; form++) {
         const frit_act_input *input = task->inputs[form];
-        chain_info *info = input && input->sum.node ? &l->infos[producer_of(l, input->sum.node)] : NULL;
+        fusion_info *info = input && input->sum.node ? &l->infos[producer_of(l, input->sum.node)] : NULL;
         if (!info || !info->stores_sum) continue;
-        if (frit_lower_chain(l, producer_of(l, input->sum.node))->phase != frit_lower_chain(l, k)->phase) continue;
+        if (frit_lower_fusion(l, producer_of(l, input->sum.node))->phase != frit_lower_fusion(l, k)->phase) continue;
         info->stores_sum = false;
         task->stores = input;
         return;
@@ -253,8 +253,8 @@ static void set_stored_sum(const lowering *l, int k, frit_task *task)
 void frit_lower_set_inputs(const lowering *l, int k, frit_task *task)
 {
     const frit_node *node = task->node;
-    const frit_chain *chain = frit_lower_chain(l, k);
-    const chain_info *info = &l->infos[k];
+    const frit_fusion *fusion = frit_lower_fusion(l, k);
+    const fusion_info *info = &l->infos[k];
     for (int i = 0; frit_lower_is_product(l, node) && i < node->n_src; i++) {
         frit_form forms[2];
         const int n = frit_lower_asks_form(node, i) ? frit_lower_forms(l, node, i, forms) : 0;
@@ -266,7 +266,7 @@ void frit_lower_set_inputs(const lowering *l, int k, frit_task *task)
         }
     }
     set_stored_sum(l, k, task);
-    if (node != chain->nodes[0]) return;   // the product of the other matrix
+    if (node != fusion->nodes[0]) return;   // the product of the other matrix
     bool makes_f32 = false;
     for (int i = 0; i < l->exec->n_inputs; i++) {
         const frit_act_input *input = &l->exec->inputs[i];
@@ -277,9 +277,9 @@ void frit_lower_set_inputs(const lowering *l, int k, frit_task *task)
         else
             task->produced[input->form] = input;
         if (is_prologue(l, k)) task->inputs[input->form] = input;
-        if (makes_columns(l, chain)) task->unit = 32;
+        if (makes_columns(l, fusion)) task->unit = 32;
     }
     const bool is_read = makes_f32 || info->n_reads > info->n_produced;
-    float **result = task->n_parts > 0 && !makes_columns(l, chain) ? &task->parts[task->n_parts - 1].y : &task->y;
+    float **result = task->n_parts > 0 && !makes_columns(l, fusion) ? &task->parts[task->n_parts - 1].y : &task->y;
     if (info->n_produced > 0 && !is_read) *result = NULL;
 }

@@ -30,7 +30,7 @@ static void measure_node(lowering *l, int k, const frit_node *node, uint64_t *wo
     if (op->shared_bytes) frit_widen(&l->shared_bytes, op->shared_bytes(node, frit_lower_env(l, node)->kernels));
     if (op->stacked) measure_stack(l, node);
     if (node->op == FRIT_OP_ROPE && !frit_lower_find_rope(l, node))
-        l->ropes[l->n_ropes++] = (rope_table){.first = node, .chain = k, .n_bytes = frit_rope_table_bytes(node)};
+        l->ropes[l->n_ropes++] = (rope_table){.first = node, .fusion = k, .n_bytes = frit_rope_table_bytes(node)};
 }
 
 // What survives a task in a workspace.
@@ -47,10 +47,10 @@ static uint64_t measure_thread_inputs(lowering *l)
 void frit_lower_measure(lowering *l)
 {
     uint64_t workspace_bytes = 0;
-    for (int k = 0; k < l->plan->phases.n_chains; k++) {
-        const frit_chain *chain = frit_lower_chain(l, k);
-        for (int i = 0; i < chain->n_nodes; i++) measure_node(l, k, chain->nodes[i], &workspace_bytes);
-        if (chain->n_products == 2) frit_widen(&workspace_bytes, frit_glu_workspace_bytes(chain->nodes[0]));
+    for (int k = 0; k < l->plan->phases.n_fusions; k++) {
+        const frit_fusion *fusion = frit_lower_fusion(l, k);
+        for (int i = 0; i < fusion->n_nodes; i++) measure_node(l, k, fusion->nodes[i], &workspace_bytes);
+        if (fusion->n_products == 2) frit_widen(&workspace_bytes, frit_glu_workspace_bytes(fusion->nodes[0]));
     }
     reserve(l, l->plan->scratch_bytes);
     for (int i = 0; i < l->n_slots; i++) l->slots[i].offset = reserve(l, l->slots[i].n_bytes);

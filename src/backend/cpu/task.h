@@ -62,7 +62,7 @@ typedef struct frit_task {
     float *y;                             // the result of the node; of products, that of the last part
     const float *x[FRIT_MAX_SOURCES];     // sources that are activations or vectors of the model; else NULL
     const uint8_t *w[FRIT_MAX_SOURCES];   // sources that are matrices of the model: their bytes; else NULL
-    frit_task_part parts[FRIT_CHAIN_NODES - 1];
+    frit_task_part parts[FRIT_FUSION_NODES - 1];
     int n_parts;
     const struct frit_task *up;   // before GLU: the product of the other matrix
     // Linear ops: x[0] as the matrices' kernels want it, for all threads. Stacked ops: rows brought together by matrix.

@@ -329,7 +329,7 @@ typedef struct frit_cuda_heads_phase {
     int n_heads, n_kv_heads, head_size;
 } frit_cuda_heads_phase;
 bool frit_cuda_is_heads(const frit_exec *exec, const frit_phase *phase, frit_cuda_heads_phase *heads);
-bool frit_cuda_is_of_heads(const frit_cuda_heads_phase *heads, const frit_chain *chain);
+bool frit_cuda_is_of_heads(const frit_cuda_heads_phase *heads, const frit_fusion *fusion);
 // The products of the phase with this norm.
 void frit_cuda_describe_heads(const frit_exec *exec, const frit_cuda_heads_phase *heads, const frit_node *norm,
                               frit_cuda_products *out);

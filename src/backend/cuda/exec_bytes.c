@@ -42,9 +42,9 @@ static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
     uint64_t n_bytes = 0, n = 0, k = 0, n_rows = 0, partial = 0;
     bool is_many = false;
     for (int i = 0; i < phase->n_products; i++) {
-        const frit_chain *chain = &phase->products[i];
-        for (int j = 0; j < chain->n_nodes; j++) {
-            const frit_node *node = chain->nodes[j];
+        const frit_fusion *fusion = &phase->products[i];
+        for (int j = 0; j < fusion->n_nodes; j++) {
+            const frit_node *node = fusion->nodes[j];
             if (node->op != FRIT_OP_LINEAR || !frit_cuda_linear_fits(node)) continue;
             const uint64_t columns = (uint64_t)matrix_of(node)->shape[1], rows = (uint64_t)node->shape[0];
             n += ((uint64_t)frit_cuda_width(node) + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS;

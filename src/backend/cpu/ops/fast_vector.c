@@ -109,7 +109,7 @@ static const float *apply(const frit_task *task, const frit_task_part *part, flo
     return y;
 }
 
-static void chain_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
+static void fused_rows(const frit_task *task, int thread, int64_t begin, int64_t end)
 {
     const frit_task_part first = first_part(task);
     const int64_t n = frit_node_width(task->node);
@@ -124,17 +124,17 @@ static void chain_rows(const frit_task *task, int thread, int64_t begin, int64_t
 
 void frit_fast_rows(const frit_task *task, frit_share share)
 {
-    frit_by_rows(task, share, chain_rows);
+    frit_by_rows(task, share, fused_rows);
 }
 
 void frit_fast_rms_norm(const frit_task *task, frit_share share)
 {
-    frit_by_rows(task, share, chain_rows);
+    frit_by_rows(task, share, fused_rows);
 }
 
 void frit_fast_layer_norm(const frit_task *task, frit_share share)
 {
-    frit_by_rows(task, share, chain_rows);
+    frit_by_rows(task, share, fused_rows);
 }
 
 // Elements are split in portions of a cache line, so that no two threads write to the same one.

@@ -208,7 +208,7 @@ static void product_bf16(const frit_product *p)
     product(p, (source){load_bf16, load_tail_bf16, 2});
 }
 
-// Twelve chains: enough for two products a cycle that take four to six.
+// Twelve accumulators keep two products a cycle busy, with a latency of four to six cycles.
 static double probe_float(int64_t n_rounds, int32_t *sink)
 {
     float numbers[2 * LANES] = {(float)(*sink % 16)};

@@ -61,7 +61,8 @@ static uint64_t probe_read_in_order(const void *bytes, size_t n)
     return sum_words(_mm256_add_epi64(sums[0], sums[1]));
 }
 
-// Six chains of vpmaddubsw, vpmaddwd, vpaddd; the two factors that change keep a compiler from hoisting the products.
+// Six independent accumulators of vpmaddubsw, vpmaddwd and vpaddd. The two factors that change keep a compiler from
+// hoisting the products.
 static double probe_int8(int64_t n_rounds, int32_t *sink)
 {
     const __m256i one = _mm256_set1_epi16(1), step = _mm256_set1_epi8((char)*sink);

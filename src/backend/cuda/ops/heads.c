@@ -145,9 +145,9 @@ static bool fits_products(const frit_cuda_heads_phase *h)
     return matrix_of(h->products[QUERIES])->dtype == matrix_of(h->products[KEYS])->dtype;
 }
 
-bool frit_cuda_is_of_heads(const frit_cuda_heads_phase *h, const frit_chain *chain)
+bool frit_cuda_is_of_heads(const frit_cuda_heads_phase *h, const frit_fusion *fusion)
 {
-    return is_known(h, chain->nodes[0]);
+    return is_known(h, fusion->nodes[0]);
 }
 
 bool frit_cuda_is_heads(const frit_exec *exec, const frit_phase *phase, frit_cuda_heads_phase *h)

@@ -99,7 +99,7 @@ static const frit_node *other_source(const frit_node *pair, const frit_node *one
     return pair->src[0] == one ? pair->src[1] : pair->src[0];
 }
 
-// The last node adds something to the chain's results so far.
+// The last node adds something to the fusion's results so far.
 static frit_status add_more(frit_exec *exec, const frit_node *result, const frit_node *more)
 {
     frit_cuda_launch *l;
@@ -111,35 +111,36 @@ static frit_status add_more(frit_exec *exec, const frit_node *result, const frit
 }
 
 // A sum over experts, and what is added to it.
-static frit_status lower_mix(frit_exec *exec, const frit_chain *chain)
+static frit_status lower_mix(frit_exec *exec, const frit_fusion *fusion)
 {
-    const frit_node *result = frit_chain_result(chain);
-    FRIT_TRY(frit_cuda_lower_experts_to(exec, chain->nodes[0], other_source(chain->nodes[1], chain->nodes[0]), result));
-    for (int i = 2; i < chain->n_nodes; i++)
-        FRIT_TRY(add_more(exec, result, other_source(chain->nodes[i], chain->nodes[i - 1])));
+    const frit_node *result = frit_fusion_result(fusion);
+    FRIT_TRY(
+        frit_cuda_lower_experts_to(exec, fusion->nodes[0], other_source(fusion->nodes[1], fusion->nodes[0]), result));
+    for (int i = 2; i < fusion->n_nodes; i++)
+        FRIT_TRY(add_more(exec, result, other_source(fusion->nodes[i], fusion->nodes[i - 1])));
     return FRIT_OK;
 }
 
-static frit_status lower_chain(frit_exec *exec, const frit_chain *chain, const frit_node *norm)
+static frit_status lower_fusion(frit_exec *exec, const frit_fusion *fusion, const frit_node *norm)
 {
-    const frit_node *first = chain->nodes[0];
-    if (first->op == FRIT_OP_EXPERTS_MIX && chain->n_nodes > 1) return lower_mix(exec, chain);
-    if (first->op != FRIT_OP_LINEAR || (chain->n_nodes == 1 && !is_plain(first))) return frit_cuda_lower(exec, first);
-    products p = {.node = first, .result = frit_chain_result(chain)};
+    const frit_node *first = fusion->nodes[0];
+    if (first->op == FRIT_OP_EXPERTS_MIX && fusion->n_nodes > 1) return lower_mix(exec, fusion);
+    if (first->op != FRIT_OP_LINEAR || (fusion->n_nodes == 1 && !is_plain(first))) return frit_cuda_lower(exec, first);
+    products p = {.node = first, .result = frit_fusion_result(fusion)};
     if (norm && first->src[0] == norm) p.norm = norm;
     int next = 1;
-    if (chain->n_products == 2) {
-        const frit_node *glu = chain->nodes[2];
+    if (fusion->n_products == 2) {
+        const frit_node *glu = fusion->nodes[2];
         p.node = glu->src[0];
         p.second = glu->src[1];
         next = 3;
-    } else if (chain->n_nodes > 1) {
-        p.residual = other_source(chain->nodes[1], first);
+    } else if (fusion->n_nodes > 1) {
+        p.residual = other_source(fusion->nodes[1], first);
         next = 2;
     }
     FRIT_TRY(lower_products(exec, &p));
-    for (; next < chain->n_nodes; next++)
-        FRIT_TRY(add_more(exec, p.result, other_source(chain->nodes[next], chain->nodes[next - 1])));
+    for (; next < fusion->n_nodes; next++)
+        FRIT_TRY(add_more(exec, p.result, other_source(fusion->nodes[next], fusion->nodes[next - 1])));
     return FRIT_OK;
 }
 
@@ -155,13 +156,13 @@ static const frit_node *folded_norm(const frit_exec *exec, const frit_phase *pha
         if (!frit_cuda_can_few(exec, &wanted, norm->shape[0])) return NULL;
     }
     for (int i = 0; i < phase->n_products; i++) {
-        const frit_chain *chain = &phase->products[i];
-        if (heads && frit_cuda_is_of_heads(heads, chain)) continue;
-        if (chain->nodes[0]->op == FRIT_OP_TAKE_ROWS && frit_node_storage(chain->nodes[0]->src[0]) != norm) continue;
-        for (int k = 0; k < chain->n_products; k++)
-            if (!is_plain(chain->nodes[k]) || chain->nodes[k]->src[0] != norm) return NULL;
+        const frit_fusion *fusion = &phase->products[i];
+        if (heads && frit_cuda_is_of_heads(heads, fusion)) continue;
+        if (fusion->nodes[0]->op == FRIT_OP_TAKE_ROWS && frit_node_storage(fusion->nodes[0]->src[0]) != norm) continue;
+        for (int k = 0; k < fusion->n_products; k++)
+            if (!is_plain(fusion->nodes[k]) || fusion->nodes[k]->src[0] != norm) return NULL;
         const products p = {
-            .node = chain->nodes[0], .second = chain->n_products == 2 ? chain->nodes[1] : NULL, .norm = norm};
+            .node = fusion->nodes[0], .second = fusion->n_products == 2 ? fusion->nodes[1] : NULL, .norm = norm};
         const frit_cuda_products wanted = describe(&p);
         if (!frit_cuda_can_few(exec, &wanted, norm->shape[0])) return NULL;
     }
@@ -173,13 +174,13 @@ frit_status frit_cuda_lower_phase(frit_exec *exec, const frit_phase *phase)
     frit_cuda_heads_phase heads;
     const bool is_heads = frit_cuda_is_heads(exec, phase, &heads);
     const frit_node *norm = folded_norm(exec, phase, is_heads ? &heads : NULL);
-    for (int i = 0; i < phase->n_prologue && !norm; i++) FRIT_TRY(lower_chain(exec, &phase->prologue[i], NULL));
+    for (int i = 0; i < phase->n_prologue && !norm; i++) FRIT_TRY(lower_fusion(exec, &phase->prologue[i], NULL));
     if (is_heads) FRIT_TRY(frit_cuda_lower_heads(exec, &heads, norm));
     for (int i = 0; i < phase->n_products; i++)
         if (!is_heads || !frit_cuda_is_of_heads(&heads, &phase->products[i]))
-            FRIT_TRY(lower_chain(exec, &phase->products[i], norm));
+            FRIT_TRY(lower_fusion(exec, &phase->products[i], norm));
     if (is_heads) return FRIT_OK;
-    for (int i = 0; i < phase->n_epilogue; i++) FRIT_TRY(lower_chain(exec, &phase->epilogue[i], NULL));
+    for (int i = 0; i < phase->n_epilogue; i++) FRIT_TRY(lower_fusion(exec, &phase->epilogue[i], NULL));
     return FRIT_OK;
 }
 
