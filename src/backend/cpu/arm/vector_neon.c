@@ -54,8 +54,8 @@ static uint64_t probe_read_in_order(const void *bytes, size_t n)
     return vaddvq_u64(vaddq_u64(vaddq_u64(sums[0], sums[1]), vaddq_u64(sums[2], sums[3])));
 }
 
-// Six independent accumulators of products, pairs and sums. The two factors that change keep a compiler from hoisting the
-// products.
+// Six independent accumulators of products, pairs and sums. The two factors that change keep a compiler from hoisting
+// the products.
 static double probe_int8(int64_t n_rounds, int32_t *sink)
 {
     const int8x16_t step = vdupq_n_s8((int8_t)*sink);
