@@ -411,7 +411,7 @@ static frit_status read_rope_style(reader *r)
     if (!halves && !frit_str_is(name, "neighbours"))
         return frit_fail(FRIT_E_FORMAT, "frit.rope.style is '%.*s', expected 'neighbours' or 'halves'",
                          (int)(name.len < 64 ? name.len : 64), name.ptr);
-    r->hp->rope_style = halves ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS;
+    r->hp->rope_style = halves ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED;
     return FRIT_OK;
 }
 

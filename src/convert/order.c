@@ -72,7 +72,7 @@ frit_row_order frit_row_order_of(const frit_hparams *hp, const frit_arch *arch, 
         if (strcmp(part, permuted[i]) != 0) continue;
         return (frit_row_order){.head = hp->layers[layer].k_dim,
                                 .permuted = hp->rope.dim,
-                                .to_neighbours = arch->rope_style == FRIT_ROPE_NEIGHBOURS,
+                                .to_neighbours = arch->rope_style == FRIT_ROPE_INTERLEAVED,
                                 .of_numbers = strstr(part, ".bias") != NULL};
     }
     return (frit_row_order){0};

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { TOKENS, POSITIONS, OUT_ROWS, RUNS, PAGES, SCALES, PICKS, BIASES, COUNTS, MASKS, SAVED, N_ARRAYS };
+enum { TOKENS, POSITIONS, OUT_ROWS, SEQS, PAGES, SCALES, PICKS, BIASES, COUNTS, MASKS, SAVED, N_ARRAYS };
 
 typedef struct array {
     const void *at;
@@ -20,7 +20,7 @@ static void list_arrays(const frit_batch *b, array arrays[N_ARRAYS])
     arrays[TOKENS] = (array){b->tokens, n_rows * sizeof *b->tokens};
     arrays[POSITIONS] = (array){b->positions, n_rows * sizeof *b->positions};
     arrays[OUT_ROWS] = (array){b->out_rows, (uint64_t)b->n_outs * sizeof *b->out_rows};
-    arrays[RUNS] = (array){b->seqs, n_seqs * sizeof *b->seqs};
+    arrays[SEQS] = (array){b->seqs, n_seqs * sizeof *b->seqs};
     arrays[PAGES] = (array){b->pages, n_pages * sizeof *b->pages};
     arrays[SCALES] = (array){b->scales, b->scales ? n_seqs * (uint64_t)b->n_adapters * sizeof *b->scales : 0};
     arrays[PICKS] = (array){b->picks, (uint64_t)b->n_picks * sizeof *b->picks};
@@ -80,7 +80,7 @@ frit_batch frit_batch_view(void *block)
     b.tokens = found[TOKENS];
     b.positions = found[POSITIONS];
     b.out_rows = found[OUT_ROWS];
-    b.seqs = found[RUNS];
+    b.seqs = found[SEQS];
     b.pages = found[PAGES];
     b.scales = has_scales ? found[SCALES] : NULL;
     b.picks = found[PICKS];

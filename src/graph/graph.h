@@ -60,8 +60,8 @@ typedef enum frit_act {
     FRIT_ACT_COUNT,
 } frit_act;
 
-// How rope pairs the elements of a head: neighbours (2i, 2i+1), or halves (i, i + dim/2).
-typedef enum frit_rope_style { FRIT_ROPE_NEIGHBOURS, FRIT_ROPE_HALVES } frit_rope_style;
+// Which elements of a head rope rotates as a pair: interleaved (2i, 2i + 1), or NeoX style (i, i + dim / 2).
+typedef enum frit_rope_style { FRIT_ROPE_INTERLEAVED, FRIT_ROPE_NEOX } frit_rope_style;
 
 // angle(position, pair i) = position * inv_freq[i] / factor[i]. Source 2 are the frequencies, a constant of the model
 // that arch/rope.c computes from the file's scaling rules; source 3, if it is there, are the factors. Results are

@@ -89,10 +89,10 @@ static void the_file_may_turn_the_rope_style(void **state)
     (void)state;
     tiny_model m;
     assert_ok(tiny_open(&m, &(tiny_change){0}));
-    assert_int_equal(m.hp.rope_style, FRIT_ROPE_NEIGHBOURS);
+    assert_int_equal(m.hp.rope_style, FRIT_ROPE_INTERLEAVED);
     tiny_close(&m);
     assert_ok(tiny_open(&m, &(tiny_change){.key = "frit.rope.style", .kind = TINY_TEXT, .text = "halves"}));
-    assert_int_equal(m.hp.rope_style, FRIT_ROPE_HALVES);
+    assert_int_equal(m.hp.rope_style, FRIT_ROPE_NEOX);
     tiny_close(&m);
 }
 

@@ -285,8 +285,8 @@ static void kernels_of_many_rows_compile_without_spills(void **state)
     };
     const frit_cuda_heads_rows after[] = {
         {.heads = heads, .order = FRIT_ROWS_ADJACENT, .rotated = 128},
-        {.heads = heads, .order = FRIT_ROWS_HALVES, .rotated = 128, .style = FRIT_ROPE_HALVES, .has_norm = true},
-        {.heads = heads, .rotated = 32, .style = FRIT_ROPE_HALVES, .has_bias = true, .has_f32_queries = true},
+        {.heads = heads, .order = FRIT_ROWS_HALVES, .rotated = 128, .style = FRIT_ROPE_NEOX, .has_norm = true},
+        {.heads = heads, .rotated = 32, .style = FRIT_ROPE_NEOX, .has_bias = true, .has_f32_queries = true},
     };
     machine m;
     frit_cuda_kernel kernel;

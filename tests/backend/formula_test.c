@@ -202,7 +202,7 @@ static void rope_turns_by_known_angles_in_both_styles(void **state)
         open_rows(&w, 3);
         w.positions[1] = 0;
         frit_node *x = given_heads(&w, (float[]){1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5}, 1, 5);
-        const frit_rope rope = {.style = style ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS, .dim = 4, .magnitude = 1};
+        const frit_rope rope = {.style = style ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED, .dim = 4, .magnitude = 1};
         w.graph.output = frit_rotate(&w.graph, x, w.position_node, given_vector(&w, inv_freq, 2), NULL, rope);
         expect(&w, style ? halves : neighbours, 15);
     }
@@ -217,7 +217,7 @@ static void rope_divides_frequencies_by_factors_and_multiplies_by_magnitude(void
     frit_node *x = given_heads(&w, (float[]){0, 0, 1, 0}, 1, 2);
     frit_node *factors = given_vector(&w, (float[]){3}, 1);   // 90 / 3 degrees at position 1
     w.graph.output = frit_rotate(&w.graph, x, w.position_node, given_vector(&w, inv_freq, 1), factors,
-                                 (frit_rope){.style = FRIT_ROPE_HALVES, .dim = 2, .magnitude = 10});
+                                 (frit_rope){.style = FRIT_ROPE_NEOX, .dim = 2, .magnitude = 10});
     expect(&w, (float[]){0, 0, 8.660254f, 5}, 4);
 }
 

@@ -134,7 +134,7 @@ static layer any_layer(uint64_t seed, const frit_dtype *dtypes, size_t n_dtypes)
     l.plain_act = random_between(&rng, 0, 3) == 0;
     l.residual_scale = random_between(&rng, 0, 3) == 0 ? 0.25f : 1;
     if (l.post_norms) l.n_layer = 2;   // what one leaves to the next
-    l.rope = (frit_rope){.style = random_between(&rng, 0, 1) ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS,
+    l.rope = (frit_rope){.style = random_between(&rng, 0, 1) ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED,
                          .dim = l.dim / 8 * 4,
                          .magnitude = 1};
     return l;

@@ -289,7 +289,7 @@ static void rope_agrees_with_the_reference(void **state)
         open_any(&w, seed / 2);
         for (int i = 0; i < w.batch.n_rows; i++) w.positions[i] += 5000;
         const frit_rope rope = {
-            .style = seed % 2 ? FRIT_ROPE_HALVES : FRIT_ROPE_NEIGHBOURS, .dim = (int32_t)dim[1], .magnitude = 1.1f};
+            .style = seed % 2 ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED, .dim = (int32_t)dim[1], .magnitude = 1.1f};
         frit_tensor *inv_freq = world_tensor(&w, FRIT_DTYPE_F32, 0, dim[1] / 2, 0);
         for (int i = 0; i < dim[1] / 2; i++)
             ((float *)world_bytes(inv_freq))[i] = powf(10000, -2.0f * (float)i / (float)dim[1]);

@@ -95,7 +95,7 @@ static inline void evaluate_rope(const frit_node *node, const double *x, const d
         for (int64_t h = 0; h < n_heads; h++) {
             double *head = y + (t * n_heads + h) * n;
             for (int i = 0; i < rope->dim / 2; i++) {
-                bool halves = rope->style == FRIT_ROPE_HALVES;
+                bool halves = rope->style == FRIT_ROPE_NEOX;
                 int a = halves ? i : 2 * i, b = halves ? i + rope->dim / 2 : 2 * i + 1;
                 double angle = (double)t * inv_freq[i] / (factors ? factors[i] : 1);
                 double c = cos(angle) * (double)rope->magnitude, s = sin(angle) * (double)rope->magnitude;

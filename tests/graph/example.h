@@ -76,7 +76,7 @@ static inline frit_node *example_heads(example *e, frit_node *x, int64_t n_head)
 static inline frit_node *example_layer(example *e, int layer, frit_node *x, frit_node *positions)
 {
     frit_graph *g = &e->g;
-    const frit_rope rope = {.style = FRIT_ROPE_HALVES, .dim = EXAMPLE_HEAD, .magnitude = 1};
+    const frit_rope rope = {.style = FRIT_ROPE_NEOX, .dim = EXAMPLE_HEAD, .magnitude = 1};
     frit_node *inv_freq = example_frequencies(e, EXAMPLE_HEAD / 2);
     const int64_t n = EXAMPLE_EMBD;
     frit_node *h = frit_rms_norm(g, x, example_weight(e, example_name(e, layer, "attn_norm"), n, 0), 1e-5f);

@@ -210,7 +210,7 @@ static void a_sum_joins_the_prologue_if_products_read_it_first(void **state)
 static void heads_are_continued_in_any_order_of_norm_and_rope(void **state)
 {
     (void)state;
-    const frit_rope rope = {.style = FRIT_ROPE_HALVES, .dim = EXAMPLE_HEAD, .magnitude = 1};
+    const frit_rope rope = {.style = FRIT_ROPE_NEOX, .dim = EXAMPLE_HEAD, .magnitude = 1};
     example e;
     for (int norm_last = 0; norm_last < 2; norm_last++) {
         example_start(&e);

@@ -22,7 +22,7 @@ const frit_arch frit_arch_arcee = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .act = FRIT_ACT_RELU2,
     .layer = frit_layer_sequential,
 };

@@ -32,7 +32,7 @@ const frit_arch frit_arch_arctic = {
     .title = "Arctic",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .expert_normalize = true,
     .layer = layer,
 };

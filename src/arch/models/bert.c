@@ -23,7 +23,7 @@ const frit_arch frit_arch_bert = {
     .title = "BERT, RoBERTa, XLM-RoBERTa, MiniLM, BGE, E5",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .norm = FRIT_NORM_LAYER,
     .act = FRIT_ACT_GELU,
     .attention = {.no_rope = true},

@@ -25,7 +25,7 @@ const frit_arch frit_arch_bloom = {
     .title = "BLOOM",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .norm = FRIT_NORM_LAYER,
     .act = FRIT_ACT_GELU_TANH,
     .attention = {.no_rope = true},

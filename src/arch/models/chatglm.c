@@ -18,6 +18,6 @@ const frit_arch frit_arch_chatglm = {
     .title = "ChatGLM 3, GLM-4 9B",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .layer = frit_layer_sequential,
 };

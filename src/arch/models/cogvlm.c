@@ -23,7 +23,7 @@ const frit_arch frit_arch_cogvlm = {
     .title = "CogVLM",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .qkv_in_thirds = true,
     .layer = frit_layer_sequential,
 };

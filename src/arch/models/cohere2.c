@@ -27,7 +27,7 @@ const frit_arch frit_arch_cohere2 = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .norm = FRIT_NORM_LAYER,
     .windows = {.period = 4},
     .layer = frit_layer_parallel,

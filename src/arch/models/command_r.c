@@ -24,7 +24,7 @@ const frit_arch frit_arch_command_r = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .norm = FRIT_NORM_LAYER,
     .attention = {.qk_norm = FRIT_QK_NORM_HEADS},
     .layer = frit_layer_parallel,

@@ -24,6 +24,6 @@ const frit_arch frit_arch_deepseek = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .layer = frit_layer_sequential,
 };

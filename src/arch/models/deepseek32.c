@@ -8,7 +8,7 @@ static const char *const keys[] = {FRIT_KEYS_MLA_EXPERTS, FRIT_KEYS_INDEXER};
 
 static frit_status adjust(frit_hparams *hp)
 {
-    hp->index.rope_style = FRIT_ROPE_HALVES;
+    hp->index.rope_style = FRIT_ROPE_NEOX;
     for (int32_t i = 0; i < hp->n_layer; i++) hp->layers[i].has_index = true;
     return frit_indexer_adjust(hp);
 }
@@ -20,7 +20,7 @@ const frit_arch frit_arch_deepseek32 = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .layer = frit_layer_sequential,
     .adjust = adjust,
 };

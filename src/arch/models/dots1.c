@@ -25,6 +25,6 @@ const frit_arch frit_arch_dots1 = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .layer = frit_layer_sequential,
 };

@@ -26,7 +26,7 @@ const frit_arch frit_arch_dream = {
     .title = "Dream",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .layer = frit_layer_sequential,
     .adjust = adjust,
 };

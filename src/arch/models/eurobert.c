@@ -19,7 +19,7 @@ const frit_arch frit_arch_eurobert = {
     .title = "EuroBERT",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .is_encoder = true,
     .layer = frit_layer_sequential,
 };

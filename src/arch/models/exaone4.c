@@ -32,7 +32,7 @@ const frit_arch frit_arch_exaone4 = {
     .title = "EXAONE 4",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .windows = {.period = 4, .size = 4096},
     .layer = frit_layer_post_norm,
     .adjust = adjust,

@@ -42,7 +42,7 @@ const frit_arch frit_arch_gemma2 = {
     .n_keys = FRIT_COUNT(keys),
     .defaults = defaults,
     .n_defaults = FRIT_COUNT(defaults),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .act = FRIT_ACT_GELU_TANH,
     .windows = {.period = 2, .size = 4096},
     .layer = frit_layer_sequential,

@@ -38,7 +38,7 @@ const frit_arch frit_arch_gemma3 = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .act = FRIT_ACT_GELU_TANH,
     .windows = {.period = 6, .plain_rope = true, .rope_base = 10000},
     .layer = frit_layer_sequential,

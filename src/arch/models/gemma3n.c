@@ -166,7 +166,7 @@ const frit_arch frit_arch_gemma3n = {
     .n_keys = FRIT_COUNT(keys),
     .defaults = defaults,
     .n_defaults = FRIT_COUNT(defaults),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .act = FRIT_ACT_GELU_TANH,
     .attention = {.norm_values = true},
     .windows = {.period = 5, .plain_rope = true, .rope_base = 10000},

@@ -18,7 +18,7 @@ static const frit_weight_row rows[] = {
 
 static frit_status adjust(frit_hparams *hp)
 {
-    if (hp->rope_sections[0] > 0 && hp->rope_sections[1] > 0) hp->rope_style = FRIT_ROPE_HALVES;
+    if (hp->rope_sections[0] > 0 && hp->rope_sections[1] > 0) hp->rope_style = FRIT_ROPE_NEOX;
     return FRIT_OK;
 }
 
@@ -27,7 +27,7 @@ const frit_arch frit_arch_glm4 = {
     .title = "GLM-4 0414",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .layer = frit_layer_sequential,
     .adjust = adjust,
 };

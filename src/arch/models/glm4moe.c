@@ -26,7 +26,7 @@ const frit_arch frit_arch_glm4moe = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .gating = FRIT_GATING_SIGMOID,
     .layer = frit_layer_sequential,
 };

@@ -15,7 +15,7 @@ static bool has_own(const frit_hparams *hp, int32_t layer)
 
 static frit_status adjust(frit_hparams *hp)
 {
-    hp->index.rope_style = FRIT_ROPE_NEIGHBOURS;
+    hp->index.rope_style = FRIT_ROPE_INTERLEAVED;
     for (int32_t i = 0; i < hp->n_layer; i++) {
         frit_layer_hparams *lhp = &hp->layers[i];
         lhp->has_index = lhp->index_type < 0 ? has_own(hp, i) : lhp->index_type > 0;
@@ -30,7 +30,7 @@ const frit_arch frit_arch_glm_dsa = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .gating = FRIT_GATING_SIGMOID,
     .layer = frit_layer_sequential,
     .adjust = adjust,

@@ -19,7 +19,7 @@ const frit_arch frit_arch_gpt2 = {
     .title = "GPT-2",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .norm = FRIT_NORM_LAYER,
     .act = FRIT_ACT_GELU_TANH,
     .attention = {.no_rope = true},

@@ -31,7 +31,7 @@ const frit_arch frit_arch_gpt_oss = {
     .title = "gpt-oss",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .windows = {.period = 2},
     .gating = FRIT_GATING_SOFTMAX_SELECTED,
     .glu = glu,

@@ -20,7 +20,7 @@ const frit_arch frit_arch_hunyuan_moe = {
     .title = "Hunyuan-A13B",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .attention = {.norm_after_rope = true},
     .expert_normalize = true,
     .layer = frit_layer_sequential,

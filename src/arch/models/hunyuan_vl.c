@@ -19,7 +19,7 @@ const frit_arch frit_arch_hunyuan_vl = {
     .title = "Hunyuan VL",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .attention = {.norm_after_rope = true},
     .layer = frit_layer_sequential,
 };

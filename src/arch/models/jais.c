@@ -28,7 +28,7 @@ const frit_arch frit_arch_jais = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .norm = FRIT_NORM_LAYER,
     .attention = {.no_rope = true},
     .layer = frit_layer_sequential,

@@ -24,7 +24,7 @@ const frit_arch frit_arch_llada = {
     .title = "LLaDA",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .layer = frit_layer_sequential,
     .adjust = adjust,
 };

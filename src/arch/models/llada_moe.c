@@ -25,7 +25,7 @@ const frit_arch frit_arch_llada_moe = {
     .title = "LLaDA MoE",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .layer = frit_layer_sequential,
     .adjust = adjust,
 };

@@ -24,7 +24,7 @@ const frit_arch frit_arch_llama = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .expert_normalize = true,
     .layer = frit_layer_sequential,
 };

@@ -67,7 +67,7 @@ const frit_arch frit_arch_llama4 = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .windows = {.period = 4, .size = CHUNK},
     .gating = FRIT_GATING_SIGMOID,
     .layer = layer,

@@ -19,7 +19,7 @@ const frit_arch frit_arch_maincoder = {
     .title = "Maincoder",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .attention = {.norm_after_rope = true},
     .layer = frit_layer_sequential,
 };

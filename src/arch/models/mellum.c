@@ -23,7 +23,7 @@ const frit_arch frit_arch_mellum = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .windows = {.period = 4, .plain_rope = true},
     .expert_normalize = true,
     .layer = frit_layer_sequential,

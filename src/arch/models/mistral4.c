@@ -14,7 +14,7 @@ const frit_arch frit_arch_mistral4 = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .layer = frit_layer_sequential,
     .adjust = frit_mla_adjust,
 };

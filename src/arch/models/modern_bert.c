@@ -28,7 +28,7 @@ const frit_arch frit_arch_modern_bert = {
     .title = "ModernBERT",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .norm = FRIT_NORM_LAYER,
     .act = FRIT_ACT_GELU,
     .windows = {.period = 3, .first_is_full = true},

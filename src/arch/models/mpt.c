@@ -37,7 +37,7 @@ const frit_arch frit_arch_mpt = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .norm = FRIT_NORM_LAYER,
     .act = FRIT_ACT_GELU_TANH,
     .attention = {.no_rope = true, .qk_norm = FRIT_QK_NORM_WHOLE},

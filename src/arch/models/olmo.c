@@ -21,7 +21,7 @@ const frit_arch frit_arch_olmo = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_NEIGHBOURS,
+    .rope_style = FRIT_ROPE_INTERLEAVED,
     .norm = FRIT_NORM_LAYER,
     .layer = frit_layer_sequential,
 };

@@ -21,7 +21,7 @@ const frit_arch frit_arch_olmo2 = {
     .title = "OLMo 2, OLMo 3",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .attention = {.qk_norm = FRIT_QK_NORM_WHOLE},
     .windows = {.period = 4, .plain_rope = true},
     .layer = frit_layer_post_norm,

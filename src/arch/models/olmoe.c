@@ -20,7 +20,7 @@ const frit_arch frit_arch_olmoe = {
     .title = "OLMoE",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .attention = {.qk_norm = FRIT_QK_NORM_WHOLE},
     .layer = frit_layer_sequential,
 };

@@ -18,7 +18,7 @@ const frit_arch frit_arch_orion = {
     .title = "Orion",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .norm = FRIT_NORM_LAYER,
     .layer = frit_layer_sequential,
 };

@@ -18,6 +18,6 @@ const frit_arch frit_arch_paddleocr = {
     .title = "PaddleOCR-VL",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .layer = frit_layer_sequential,
 };

@@ -19,6 +19,6 @@ const frit_arch frit_arch_phi3 = {
     .title = "Phi-3, Phi-4",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .layer = frit_layer_sequential,
 };

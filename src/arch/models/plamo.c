@@ -17,6 +17,6 @@ const frit_arch frit_arch_plamo = {
     .title = "PLaMo",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .layer = frit_layer_parallel,
 };

@@ -75,7 +75,7 @@ const frit_arch frit_arch_plamo2 = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .attention = {.qk_norm = FRIT_QK_NORM_HEADS},
     .layer = frit_layer_sequential,
     .recurrent = scan,

@@ -20,6 +20,6 @@ const frit_arch frit_arch_qwen2vl = {
     .title = "Qwen2-VL, Qwen2.5-VL",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .layer = frit_layer_sequential,
 };

@@ -63,7 +63,7 @@ const frit_arch frit_arch_qwen3next = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .attention = {.is_gated = true},
     .expert_normalize = true,
     .layer = frit_layer_sequential,

@@ -19,7 +19,7 @@ const frit_arch frit_arch_qwen3vlmoe = {
     .title = "Qwen3-VL MoE",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .expert_normalize = true,
     .layer = frit_layer_sequential,
 };

@@ -38,7 +38,7 @@ const frit_arch frit_arch_refact = {
     .title = "Refact",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .attention = {.no_rope = true},
     .layer = layer,
     .adjust = adjust,

@@ -35,7 +35,7 @@ const frit_arch frit_arch_smallthinker = {
     .title = "SmallThinker",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .act = FRIT_ACT_RELU,
     .windows = {.period = 4, .first_is_full = true},
     .expert_normalize = true,

@@ -25,7 +25,7 @@ const frit_arch frit_arch_stablelm = {
     .title = "StableLM",
     .rows = rows,
     .n_rows = FRIT_COUNT(rows),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .norm = FRIT_NORM_LAYER,
     .attention = {.qk_norm = FRIT_QK_NORM_HEADS},
     .layer = layer,

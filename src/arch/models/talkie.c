@@ -32,7 +32,7 @@ const frit_arch frit_arch_talkie = {
     .n_rows = FRIT_COUNT(rows),
     .keys = keys,
     .n_keys = FRIT_COUNT(keys),
-    .rope_style = FRIT_ROPE_HALVES,
+    .rope_style = FRIT_ROPE_NEOX,
     .attention = {.norm_after_rope = true, .bare_qk_norm = true, .qk_norm = FRIT_QK_NORM_HEADS},
     .norm_embedding = true,
     .layer = layer,

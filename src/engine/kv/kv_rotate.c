@@ -84,7 +84,7 @@ static void rotate_head(const frit_kv_rotating *r, const frit_key_rotation *by, 
                         const frit_cache_side *side)
 {
     const int32_t half = by->rope.dim / 2;
-    const bool neighbours = by->rope.style == FRIT_ROPE_NEIGHBOURS;
+    const bool neighbours = by->rope.style == FRIT_ROPE_INTERLEAVED;
     const size_t by_number = side->transposed ? FRIT_PAGE_TOKENS : 1;
     const size_t by_position = side->transposed ? 1 : (size_t)side->dim;
     for (int32_t i = 0; i < half; i++) {

@@ -21,8 +21,8 @@ void frit_ref_rope(const frit_task *task, frit_share share)
         for (int64_t i = 0; i < half; i++) {
             const double angle = (double)positions[row / n_heads] * inv_freq[i] / (factors ? factors[i] : 1);
             const double c = cos(angle) * rope->magnitude, s = sin(angle) * rope->magnitude;
-            const int64_t a = rope->offset + (rope->style == FRIT_ROPE_NEIGHBOURS ? 2 * i : i);
-            const int64_t b = rope->offset + (rope->style == FRIT_ROPE_NEIGHBOURS ? 2 * i + 1 : i + half);
+            const int64_t a = rope->offset + (rope->style == FRIT_ROPE_INTERLEAVED ? 2 * i : i);
+            const int64_t b = rope->offset + (rope->style == FRIT_ROPE_INTERLEAVED ? 2 * i + 1 : i + half);
             y[a] = (float)(x[a] * c - x[b] * s);
             y[b] = (float)(x[a] * s + x[b] * c);
         }

@@ -401,7 +401,7 @@ void frit_install_scalar(frit_kernels *k)
                 [FRIT_ACT_TANH] = act_tanh,
                 [FRIT_ACT_SOFTPLUS] = softplus},
         .xielu = xielu,
-        .rope = {[FRIT_ROPE_NEIGHBOURS] = rope_neighbours, [FRIT_ROPE_HALVES] = rope_halves},
+        .rope = {[FRIT_ROPE_INTERLEAVED] = rope_neighbours, [FRIT_ROPE_NEOX] = rope_halves},
         .encode[FRIT_DTYPE_F32] = encode_f32,
         .decode[FRIT_DTYPE_F32] = decode_f32,
         .attend_scores[FRIT_DTYPE_F32] = scores_f32,

@@ -203,6 +203,6 @@ FRIT_INLINE void install_vectors(frit_kernels *k)
     k->act[FRIT_ACT_TANH] = act_tanh;
     k->act[FRIT_ACT_SOFTPLUS] = softplus;
     k->xielu = xielu;
-    k->rope[FRIT_ROPE_NEIGHBOURS] = rope_neighbours;
-    k->rope[FRIT_ROPE_HALVES] = rope_halves;
+    k->rope[FRIT_ROPE_INTERLEAVED] = rope_neighbours;
+    k->rope[FRIT_ROPE_NEOX] = rope_halves;
 }

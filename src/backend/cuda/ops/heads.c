@@ -107,7 +107,7 @@ static frit_cuda_heads shape_of(const frit_exec *exec, const frit_cuda_heads_pha
     return (frit_cuda_heads){.n_heads = h->n_heads,
                              .n_kv_heads = h->n_kv_heads,
                              .head_size = h->head_size,
-                             .has_halves = h->ropes[0] && h->ropes[0]->rope.style == FRIT_ROPE_HALVES,
+                             .has_halves = h->ropes[0] && h->ropes[0]->rope.style == FRIT_ROPE_NEOX,
                              .page_bytes = (int64_t)layer->k.page_bytes,
                              .keys = frit_cuda_cache_kind(layer->k.dtype),
                              .values = frit_cuda_cache_kind(layer->v.dtype)};
@@ -187,7 +187,7 @@ static bool can_rotate(const frit_exec *exec, const frit_cuda_heads_phase *h)
 static frit_cuda_row_order order_of(const frit_exec *exec, const frit_cuda_heads_phase *h)
 {
     if (!can_rotate(exec, h)) return FRIT_ROWS_NATURAL;
-    return h->ropes[0]->rope.style == FRIT_ROPE_HALVES ? FRIT_ROWS_HALVES : FRIT_ROWS_ADJACENT;
+    return h->ropes[0]->rope.style == FRIT_ROPE_NEOX ? FRIT_ROWS_HALVES : FRIT_ROWS_ADJACENT;
 }
 
 void frit_cuda_describe_heads(const frit_exec *exec, const frit_cuda_heads_phase *h, const frit_node *norm,
@@ -303,7 +303,7 @@ static frit_status lower_rest(frit_exec *exec, const frit_cuda_heads_phase *h, f
     const frit_cuda_heads_rows rows = {.heads = shape_of(exec, h),
                                        .order = order_of(exec, h),
                                        .rotated = h->ropes[0] ? h->ropes[0]->rope.dim : 0,
-                                       .style = h->ropes[0] ? h->ropes[0]->rope.style : FRIT_ROPE_NEIGHBOURS,
+                                       .style = h->ropes[0] ? h->ropes[0]->rope.style : FRIT_ROPE_INTERLEAVED,
                                        .has_bias = bias_of(h->products[0]) || bias_of(h->products[1]) ||
                                                    bias_of(h->products[2]),
                                        .has_norm = h->norms[0],

@@ -285,7 +285,7 @@ static frit_status lower_rope(frit_exec *exec, const frit_node *node)
     l->plain.size[1] = (int)frit_cuda_width(node);
     l->plain.size[2] = rope->dim;
     l->plain.size[3] = rope->offset;
-    l->plain.size[4] = rope->style == FRIT_ROPE_HALVES;
+    l->plain.size[4] = rope->style == FRIT_ROPE_NEOX;
     l->plain.factor[0] = rope->magnitude;
     return FRIT_OK;
 }

@@ -89,7 +89,7 @@ frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *h, frit_cuda_kern
     define_cache(kernel, &h->heads);
     frit_cuda_define(kernel, "ORDER", h->order);
     frit_cuda_define(kernel, "ROTATED", h->rotated);
-    frit_cuda_define(kernel, "HAS_HALVES", h->style == FRIT_ROPE_HALVES);
+    frit_cuda_define(kernel, "HAS_HALVES", h->style == FRIT_ROPE_NEOX);
     frit_cuda_define(kernel, "HAS_BIAS", h->has_bias);
     frit_cuda_define(kernel, "HAS_NORM", h->has_norm);
     frit_cuda_define(kernel, "QUERIES", h->has_f32_queries ? FRIT_CUDA_F32 : FRIT_CUDA_F16);
