@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The cache's memory on each device, and its pages and slots: taken, shared, given back.
+// The cache: memory on each device, and the pages, states and snapshots of maps.
 #include "engine/kv/kv.h"
 
 #include "base/check.h"
@@ -78,8 +78,7 @@ static frit_status allocate_memory(frit_kv *kv, frit_device *const *devices, int
     kv->layers = calloc((size_t)kv->n_layers + 1, sizeof *kv->layers);
     kv->free_states = calloc((size_t)kv->n_states + 1, sizeof *kv->free_states);
     if (!kv->layers || !kv->free_states) return frit_fail_memory((size_t)kv->n_states, "the cache's layers and states");
-    for (int32_t i = 0; i < kv->n_states; i++)
-        kv->free_states[i] = kv->n_states - i;   // from 1 on, which goes out first
+    for (int32_t i = 0; i < kv->n_states; i++) kv->free_states[i] = kv->n_states - i;   // state 1 is taken first
     FRIT_TRY(make_snapshots(kv));
     for (int i = 0; i < n_devices; i++) FRIT_TRY(make_part(kv, i, devices[i], shape));
     if (!room->prefixes) return FRIT_OK;
@@ -133,7 +132,7 @@ static void unref_table(frit_kv_group *group, frit_kv_table *table)
     table->begin = table->end = 0;
 }
 
-// Pages [begin, end) of another table, which keeps them.
+// References pages [begin, end) of another table.
 static void ref_pages(frit_kv_group *group, frit_kv_table *to, const frit_kv_table *from, int32_t begin, int32_t end)
 {
     to->begin = begin;
@@ -149,13 +148,13 @@ static int32_t first_page(int32_t window, int32_t position)
     return frit_kv_first_position(window, position) / FRIT_PAGE_TOKENS;
 }
 
-// Whether the next position comes into a page that other tables have too.
+// True if the next position lies in a page that other tables reference.
 static bool must_copy(const frit_kv_group *group, const frit_kv_table *table, int32_t n_done)
 {
     return n_done % FRIT_PAGE_TOKENS != 0 && group->refs[table->pages[n_done / FRIT_PAGE_TOKENS]] > 1;
 }
 
-// Or into one that only the prefix cache has too.
+// True if the next position lies in a page that the prefix cache owns.
 static bool is_cached(const frit_kv_group *group, const frit_kv_table *table, int32_t n_done)
 {
     return n_done % FRIT_PAGE_TOKENS != 0 && group->owners[table->pages[n_done / FRIT_PAGE_TOKENS]] >= 0;
@@ -226,7 +225,7 @@ static frit_status fail_full(const frit_kv_group *group, int32_t n, int32_t n_pa
                      n_pages, FRIT_PAGE_TOKENS, frit_kv_available(group), group->n_pages);
 }
 
-// A copy of the page that n_done lies in, which others keep.
+// Replaces the page of position n_done by a copy, which only this table references.
 static frit_status replace_by_copy(frit_kv *kv, int32_t g, frit_kv_table *table, int32_t n_done)
 {
     frit_kv_group *group = &kv->groups[g];
@@ -238,8 +237,8 @@ static frit_status replace_by_copy(frit_kv *kv, int32_t g, frit_kv_table *table,
     return status;
 }
 
-// The page that n_done lies in is the table's alone, and so are those up to `end`. What only the prefix cache keeps is
-// copied where there are more pages than that, and forgotten otherwise.
+// Makes the page of position n_done and all pages up to `end` the table's own. A page that only the prefix cache shares
+// is copied if enough pages are available, else the prefix cache drops it.
 static frit_status own_pages(frit_kv *kv, int32_t g, frit_kv_table *table, int32_t n_done, int32_t end)
 {
     frit_kv_group *group = &kv->groups[g];
@@ -419,7 +418,7 @@ static void shrink_map(frit_kv *kv, frit_kv_map *map, int32_t n_positions)
     frit_kv_trim_page_list(kv, map, n_positions);
 }
 
-// Whether rows from this position on find all that they look at.
+// True if rows from this position on find all positions inside their windows.
 static bool has_windows(const frit_kv *kv, const frit_kv_map *map, int32_t position)
 {
     for (int32_t g = 0; g < kv->n_groups; g++)
@@ -427,8 +426,8 @@ static bool has_windows(const frit_kv *kv, const frit_kv_map *map, int32_t posit
     return true;
 }
 
-// The states of a snapshot become the map's. Those of drafts are of no more use then, so the two change places, unless
-// others have the snapshot.
+// Restores the recurrent states of a snapshot. A snapshot for drafts is not needed again, so it exchanges states with
+// the map, unless other maps or the prefix cache use it.
 static frit_status restore_states(frit_kv *kv, frit_kv_map *map, frit_kv_snapshot *snapshot)
 {
     const int32_t state = snapshot->state;
@@ -487,7 +486,7 @@ frit_status frit_kv_share(frit_kv *kv, frit_kv_map *to, const frit_kv_map *from,
     }
     to->page_list = from->page_list;
     frit_kv_trim_page_list(kv, to, n_done);
-    // A step that failed may have left a snapshot of a later place.
+    // A step that failed may have left snapshots of later positions, which are left out.
     for (int32_t i = 0; i < from->n_snapshots && from->snapshots[i]->at <= n_done; i++) {
         to->snapshots[to->n_snapshots++] = from->snapshots[i];
         from->snapshots[i]->n_refs++;

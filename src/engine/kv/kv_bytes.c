@@ -52,8 +52,8 @@ frit_status frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to)
 
 // ------------------------------------------------------------------------------- visits
 
-// Some bytes of a device, as the host sees them: where they lie, or a copy. Heads of a page that
-// files have in another order are a copy.
+// Bytes of a device for the host: mapped if the host sees the memory, else a copy. Also a copy if files have the other
+// order of dimensions.
 typedef struct view {
     frit_device *device;
     frit_address place;
@@ -83,7 +83,7 @@ static frit_status close_view(view *v, frit_status status, bool writes)
     return status;
 }
 
-// A head of a page from [positions, dim] to [dim, positions], or back.
+// Transposes a head of a page between [positions, dim] and [dim, positions].
 static frit_status transpose_head(const frit_cache_side *side, uint8_t *bytes, uint64_t n_bytes, bool to_file)
 {
     const size_t elem_bytes = (size_t)side->row_bytes / (size_t)side->dim, dim = (size_t)side->dim,
@@ -101,7 +101,7 @@ static frit_status transpose_head(const frit_cache_side *side, uint8_t *bytes, u
     return FRIT_OK;
 }
 
-// Rows of one head's first n positions in a page, or of each dimension these.
+// Visits the first n positions of a head: whole rows, or n numbers of each dimension if files are transposed.
 static frit_status visit_head(const frit_cache_side *side, uint8_t *bytes, int32_t n, const frit_kv_visitor *visitor)
 {
     if (!side->file_transposed) return visitor->visit(visitor->ctx, bytes, (size_t)n * side->row_bytes);
@@ -117,7 +117,7 @@ typedef struct visited_side {
     const frit_cache_side *side;
     int32_t n_heads;
     const frit_kv_table *table;
-    int32_t begin, end;   // positions; begin is that of a page
+    int32_t begin, end;   // positions; `begin` is a multiple of FRIT_PAGE_TOKENS
 } visited_side;
 
 static frit_status visit_side(const visited_side *s, const frit_kv_visitor *visitor)

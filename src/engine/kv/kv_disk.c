@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The prefix cache on disk: pages that leave memory go to files, and come back when a text begins with their tokens.
+// The prefix cache on disk. Pages that leave memory go to files, and are read when a text begins with their tokens.
 //
-// A thread reads and writes. What it has to do lies here:
+// A background thread reads and writes. The engine's thread passes work to it through:
 //
-//     ring      pages to be written; the engine's thread copies a page to the next free place and goes on. Where there
-//               is no free place the page is not kept.
-//     request   pages to be read after a place in a text. The session that asks runs no rows until they are there, the
-//               others do. They become idle pages of the prefix cache, where the session then finds them.
+//     ring      pages to be written. The engine's thread copies a page to the next free entry and continues. If the
+//     ring is
+//               full, the page is not saved.
+//     request   pages to be read after a position of a text. The session that requests them runs no rows until they are
+//               read; others do. They become idle pages of the prefix cache, where the session then finds them.
 //
-// What is in memory at the end is written then. Pages of texts that depend on adapters are not kept: what an adapter is
-// called differs from process to process.
+// At the end all pages in memory are written. Pages of texts that depend on adapters are not saved, because numbers of
+// adapters differ between processes.
 #include "engine/kv/kv_disk.h"
 
 #include "base/thread/background.h"
@@ -25,16 +26,16 @@ typedef enum request_state { NOTHING, ASKED, READ } request_state;
 
 typedef struct request {
     _Atomic int state;
-    // The engine's thread writes this before it asks, the other one after that:
+    // Written by the engine's thread before it sets ASKED, and by the background thread after that:
     frit_kv_key parent;
     int32_t *tokens;   // [n_ctx]
     int32_t depth, n;
     frit_kv_disk_page *pages;   // [room]
     int32_t room, n_read;
-    // The engine's thread's own:
+    // Used by the engine's thread only:
     frit_kv_root *root;
-    int32_t entry;    // the pages come after this one; -1: after the root
-    uint64_t stamp;   // its
+    int32_t entry;    // the pages follow this entry; -1: the root
+    uint64_t stamp;   // of `entry`
 } request;
 
 typedef struct frit_kv_disk {
@@ -44,13 +45,13 @@ typedef struct frit_kv_disk {
     frit_kv_key *keys;   // [n_entries] of the prefix cache
     frit_kv_disk_page *ring;
     uint32_t ring_size;
-    _Atomic uint32_t n_given, n_taken;   // pages that came into the ring, and left it
+    _Atomic uint32_t n_given, n_taken;   // pages that were put into the ring, and that were written
     request request;
 } frit_kv_disk;
 
 // ------------------------------------------------------------------------------- the thread
 
-// Those in the ring are not files yet.
+// Pages in the ring have no files yet.
 static bool read_from_ring(const frit_kv_disk *disk, frit_kv_disk_page *page)
 {
     for (uint32_t i = atomic_load(&disk->n_taken); i != atomic_load(&disk->n_given); i++) {
@@ -232,7 +233,7 @@ static int32_t depth_of(const frit_kv *kv, int32_t i)
 
 // ------------------------------------------------------------------------------- to files
 
-// One group of a page, on whichever side of the host and the devices it is.
+// Reads one group of a page from the devices or from host memory.
 static frit_status read_group(const frit_kv *kv, const frit_kv_entry *entry, int32_t g, uint8_t *bytes)
 {
     for (int p = 0; p < kv->n_parts; p++) {
@@ -278,10 +279,10 @@ bool frit_kv_disk_look(frit_kv *kv, const frit_kv_text *text, int32_t *n_known)
     frit_kv_disk *disk = kv->disk;
     if (!disk || !text->root->is_named) return false;
     request *r = &disk->request;
-    if (atomic_load(&r->state) != NOTHING) return true;   // one after another
+    if (atomic_load(&r->state) != NOTHING) return true;   // one request at a time
     int32_t entry;
     const int32_t n = frit_kv_find_pages(kv, text, &entry), n_missing = text->n / FRIT_PAGE_TOKENS - n;
-    if (n_missing <= 0 || n <= *n_known) return false;   // the last time nothing came of it
+    if (n_missing <= 0 || n <= *n_known) return false;   // the last request did not find more
     *n_known = n;
     r->n = n_missing < r->room ? n_missing : r->room;
     r->depth = n;
@@ -314,7 +315,7 @@ static bool has_room(const frit_kv *kv, uint32_t groups)
     return true;
 }
 
-// The page as an idle one of the prefix cache; -1: there is no room.
+// Adds a page that was read to the prefix cache as an idle page. Returns its entry; -1: there is no room.
 static int32_t land_page(frit_kv *kv, const request *r, int32_t parent, uint64_t stamp, const frit_kv_disk_page *page)
 {
     int32_t pages[FRIT_MAX_GROUPS], i = -1;
@@ -323,7 +324,7 @@ static int32_t land_page(frit_kv *kv, const request *r, int32_t parent, uint64_t
         pages[g] = status == FRIT_OK && page->groups >> g & 1 ? frit_kv_alloc_page(kv, g) : -1;
         if (pages[g] >= 0) status = write_group(kv, g, pages[g], page->bytes + kv->disk->files.group_at[g]);
     }
-    const bool is_there = parent < 0 || kv->prefix.entries[parent].stamp == stamp;   // another page may have taken its
+    const bool is_there = parent < 0 || kv->prefix.entries[parent].stamp == stamp;   // allocating may have evicted it
     if (status == FRIT_OK && is_there) i = frit_kv_add_page(kv, r->root, parent, page->tokens, pages);
     for (int32_t g = 0; g < kv->n_groups; g++)
         if (pages[g] >= 0) frit_kv_unref_page(&kv->groups[g], pages[g]);
@@ -338,7 +339,7 @@ static void land(frit_kv *kv)
     uint64_t stamp = r->stamp;
     for (int32_t k = 0; k < r->n_read; k++) {
         if (at >= 0 && kv->prefix.entries[at].stamp != stamp) break;
-        int32_t next = frit_kv_find_page(kv, r->root, at, r->pages[k].tokens);   // may have run meanwhile
+        int32_t next = frit_kv_find_page(kv, r->root, at, r->pages[k].tokens);   // may have been computed meanwhile
         if (next < 0) next = land_page(kv, r, at, stamp, &r->pages[k]);
         if (next < 0) break;
         at = next;

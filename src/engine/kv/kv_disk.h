@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// engine/kv/kv_disk.h: files of the prefix cache's pages (kv_disk_file.c), and what kv_disk.c asks of them.
+// engine/kv/kv_disk.h: files with pages of the prefix cache (kv_disk_file.c), for kv_disk.c.
 //
-// A file holds one whole page: of each group that it was kept of, the parts of all devices. Its name is its key, a
-// SHA-256 of the key before it and the page's tokens; the first key is of all that pages depend on beside tokens: the
-// model, types and layout of the cache, kernels, the salt. So equal names are equal texts, in all processes.
+// A file holds one whole page: the parts of all devices, for each group that was saved. Its name is its key: a SHA-256
+// of the previous page's key and the page's tokens. The first key is a hash of all that pages depend on beside tokens:
+// model, types and layout of the cache, kernels, salt. Equal names mean equal texts, in all processes.
 //
-//     head (magic, version, key, key before, tokens, groups, bytes, checksum of all) | bytes of each group
+//     head (magic, version, key, previous key, tokens, groups, bytes, checksum of all) | bytes of each group
 //
-// A file is written under another name and renamed when it is whole, so processes may share the folder. Damaged files
-// are removed. Where all are more than may be, those that were used least lately go; of those used in the same minute
-// the ones that are further from the beginning of their text.
+// A file is written under another name and then renamed, so processes may share the folder. Damaged files are removed.
+// If all files together exceed the limit, the least recently used ones are removed. Among files used in the same
+// minute, the ones further from the beginning of their text go first.
 #pragma once
 #include "base/log.h"
 #include "base/sha256.h"
@@ -19,27 +19,27 @@ typedef struct frit_kv_key {
     uint8_t bytes[FRIT_SHA256_BYTES];
 } frit_kv_key;
 
-typedef struct frit_kv_disk_page {   // on its way to a file or from one
+typedef struct frit_kv_disk_page {   // a page on its way to or from a file
     frit_kv_key key, parent;
     int32_t tokens[FRIT_PAGE_TOKENS];
-    int32_t depth;     // pages before it in its text
-    uint32_t groups;   // those that it has
+    int32_t depth;     // number of pages before it in its text
+    uint32_t groups;   // bit set of groups that the page has
     uint8_t *bytes;    // [page_bytes]
 } frit_kv_disk_page;
 
 typedef struct frit_kv_disk_files {
     char *folder;
     frit_log log;
-    uint64_t max_bytes, n_bytes, n_unseen;   // of all files: at most, when they were counted, written since then
+    uint64_t max_bytes, n_bytes, n_unseen;   // bytes of all files: limit, at the last count, written since
     uint64_t page_bytes, group_at[FRIT_MAX_GROUPS], group_bytes[FRIT_MAX_GROUPS];
-    bool fails;   // to write: has been said
+    bool fails;   // the last write failed, and a warning was given
 } frit_kv_disk_files;
 
-// The key of a page.
+// Returns the key of a page after the page with key `parent`.
 frit_kv_key frit_kv_key_after(const frit_kv_key *parent, const int32_t tokens[FRIT_PAGE_TOKENS]);
-// What fails costs a warning.
+// Failures are only logged.
 void frit_kv_disk_write(frit_kv_disk_files *files, const frit_kv_disk_page *page);
-// Fills groups and bytes in; false if there is no such page.
+// Sets the page's groups and bytes. False if there is no such file.
 bool frit_kv_disk_read(frit_kv_disk_files *files, frit_kv_disk_page *page);
-// Removes files until the others are within max_bytes.
+// Removes files until the rest is within max_bytes.
 void frit_kv_disk_trim(frit_kv_disk_files *files);

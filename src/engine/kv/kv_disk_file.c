@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pages of the prefix cache in files: written, read, and removed where there are too many bytes of them.
+// Files with pages of the prefix cache: writing, reading, and removing them when they exceed their limit.
 #include "engine/kv/kv_disk.h"
 
 #include "base/buf.h"
@@ -23,7 +23,7 @@ typedef struct head {
     frit_kv_key key, parent;
     int32_t tokens[FRIT_PAGE_TOKENS];
     uint64_t groups, n_bytes;
-    uint64_t sum;   // of all before it, and of the bytes
+    uint64_t sum;   // checksum of the head and the bytes
 } head;
 
 frit_kv_key frit_kv_key_after(const frit_kv_key *parent, const int32_t tokens[FRIT_PAGE_TOKENS])
@@ -37,7 +37,7 @@ frit_kv_key frit_kv_key_after(const frit_kv_key *parent, const int32_t tokens[FR
     return key;
 }
 
-// malloc'd: "KEY.DEPTH.page"
+// Returns the path "FOLDER/KEY.DEPTH.page", malloc'd.
 static char *path_of(const frit_kv_disk_files *files, const frit_kv_disk_page *page)
 {
     frit_buf path = {0};
@@ -95,19 +95,19 @@ void frit_kv_disk_write(frit_kv_disk_files *files, const frit_kv_disk_page *page
     char *path = n_bytes <= files->max_bytes ? path_of(files, page) : NULL;
     if (!path) return;
     const frit_status status = write_page(files, path, page);
-    if (status != FRIT_OK && !files->fails)   // a full disk is full for the next page too
+    if (status != FRIT_OK && !files->fails)   // a full disk fails for the next page too: one warning is enough
         frit_log_say(&files->log, FRIT_LOG_WARNING, "%s; the prefix cache keeps no prompts there", frit_error());
     files->fails = status != FRIT_OK;
     free(path);
     if (files->fails) return;
-    files->n_unseen += n_bytes;   // others write too, so they are counted again now and then
+    files->n_unseen += n_bytes;   // other processes write too, so files are counted again at times
     if (files->n_bytes + files->n_unseen > files->max_bytes || files->n_unseen > files->max_bytes / 16)
         frit_kv_disk_trim(files);
 }
 
 // ------------------------------------------------------------------------------- reading
 
-// What is wrong with a file; NULL: nothing.
+// Returns what is wrong with a file; NULL: nothing.
 static const char *check(const frit_kv_disk_files *files, const frit_kv_disk_page *page, const uint8_t *bytes,
                          uint64_t n_file, head *h)
 {
@@ -183,7 +183,7 @@ static void remove_name(const frit_kv_disk_files *files, const char *name)
     frit_buf_free(&path);
 }
 
-// Whether the file is a page's, or one that is being written; only these are ours.
+// True for a page's file, whole or being written. Other files in the folder are never touched.
 static bool is_ours(const char *name, bool *is_whole)
 {
     size_t n = strspn(name, "0123456789abcdef");
@@ -200,7 +200,7 @@ static void add(void *ctx, const char *name, uint64_t n_bytes, int64_t changed)
     listing *l = ctx;
     bool is_whole;
     if (!is_ours(name, &is_whole)) return;
-    if (!is_whole) {   // of a process that ended in the middle
+    if (!is_whole) {   // left by a process that ended early
         if (changed < l->now - OLD_SECONDS) remove_name(l->files, name);
         return;
     }
@@ -232,7 +232,8 @@ void frit_kv_disk_trim(frit_kv_disk_files *files)
     listing l = {.files = files, .now = (int64_t)time(NULL)};
     frit_folder_each(files->folder, add, &l);
     if (l.n_bytes > files->max_bytes) {
-        const uint64_t most = files->max_bytes - files->max_bytes / 10;   // not again for the next page
+        // A margin, so that the next page does not trim again.
+        const uint64_t most = files->max_bytes - files->max_bytes / 10;
         qsort(l.items, l.n, sizeof *l.items, compare);
         for (size_t i = 0; i < l.n && l.n_bytes > most; i++) {
             remove_name(files, l.items[i].name);

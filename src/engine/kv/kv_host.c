@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Pages of the prefix cache in the host's memory: where a device has no room for one, its contents wait here until a
-// session takes them again. A slot has room for a page of each group, with the parts of all devices.
+// Pages of the prefix cache that were evicted to host memory, where they stay until a session needs them. A host page
+// holds one page of each group, with the parts of all devices.
 #include "engine/kv/kv.h"
 
 #include <stdlib.h>
 
-// Where the parts of a slot's pages lie.
+// Sets the offsets of the parts within a host page.
 static void lay_out(const frit_kv *kv, frit_kv_host *host)
 {
     uint64_t at = 0;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Where keys, values and states of each layer lie in the cache's memory.
+// Layout of keys, values and states in the cache's memory.
 //
-// One allocation on each device holds the pages of each group: page by page, the keys and values of all its layers at
-// these positions; each part starts at a multiple of 64:
+// One allocation on each device holds the pages of all groups. A page holds the keys and values of all layers of its
+// group; each part starts at a multiple of 64:
 //
 //     memory  [ group 0, page 0: layer 0 K | layer 0 V | layer 0 index | layer 6 K | ... ][ page 1: ... ] ...
 //             [ group 1, page 0: layer 1 K | ... ] ...
-//             [ layer 0: state of slot 1 | of slot 2 | ... ][ layer 1: ... ]
+//             [ layer 0: state 1 | state 2 | ... ][ layer 1: ... ]
 //
-// So a short text touches little memory, however long the context may become and however large the system's pages are:
-// layer by layer it would touch two huge pages of 2 MiB in every layer.
+// A short text touches little memory, even with huge pages: a layout layer by layer would touch two pages of 2 MiB in
+// every layer.
 #include "engine/kv/kv_layout.h"
 
 #include "base/check.h"
@@ -18,7 +18,7 @@
 
 enum { ALIGNMENT = 64, ALIASING = 4096, APART = 9 * ALIGNMENT };
 
-// Types in blocks share one scale between neighbours, which an outlier spoils for all of them.
+// Block types share a scale between neighbours. A Hadamard transform spreads outliers, which would spoil it.
 static int32_t hadamard_of(frit_dtype dtype, int32_t dim)
 {
     if (frit_dtype_get(dtype)->block_elems == 1) return 1;
@@ -38,7 +38,8 @@ static bool lay_out(frit_cache_side *side, const frit_cache_spec *spec, int32_t 
            frit_align_u64(side->page_bytes, ALIGNMENT, &side->page_bytes);
 }
 
-// Values that lie in the keys take no room of their own, and are mixed with them: in blocks that end where they end.
+// Values that are a part of the keys take no room of their own. The Hadamard blocks of the keys end where the values
+// end.
 static void lay_out_values_in_keys(frit_cache_layer *layer, const frit_cache_spec *spec)
 {
     if (layer->k.hadamard > 1) layer->k.hadamard = hadamard_of(layer->k.dtype, spec->k_dim | spec->v_dim);
@@ -66,14 +67,14 @@ int frit_kv_device_of(const frit_kv_shape *shape, int32_t layer)
 
 // ------------------------------------------------------------------------------- groups
 
-enum { MAX_WINDOWS = FRIT_MAX_GROUPS - 2 };   // beside full attention and source
+enum { MAX_WINDOWS = FRIT_MAX_GROUPS - 2 };   // besides full attention and source
 
 static bool is_in(const frit_kv_group_size *group, const frit_cache_spec *spec, int32_t window)
 {
     return group->window == window && group->of_source == spec->of_source;
 }
 
-// The group of a layer, added if it is the first one. Windows of a third size keep all positions.
+// Returns the group of a layer and adds it if it is new. From the third window size on, layers keep all positions.
 static int32_t find_group(frit_kv_sizes *sizes, const frit_cache_spec *spec, bool full_windows)
 {
     int32_t window = full_windows || spec->window < 0 ? 0 : spec->window, n_windows = 0;
@@ -95,7 +96,7 @@ static bool layer_bytes(const frit_kv_shape *shape, int32_t i, uint64_t *n_bytes
            frit_add_u64(*n_bytes, layer.index.page_bytes, n_bytes);
 }
 
-// Of the layers of one group on one device.
+// Bytes of a page: layers of one group on one device.
 static uint64_t page_bytes_on(const frit_kv_shape *shape, int device, int32_t group)
 {
     uint64_t n_bytes = 0, more;
@@ -106,12 +107,12 @@ static uint64_t page_bytes_on(const frit_kv_shape *shape, int device, int32_t gr
             continue;
         if (!layer_bytes(shape, i, &more) || !frit_add_u64(n_bytes, more, &n_bytes)) return UINT64_MAX;
     }
-    // Attention reads some pages side by side: a power of two apart, they would compete for the same places in caches.
+    // Attention reads several pages side by side. With a distance of a power of two they would share cache sets.
     if (n_bytes > 0 && n_bytes % ALIASING == 0 && !frit_add_u64(n_bytes, APART, &n_bytes)) return UINT64_MAX;
     return n_bytes;
 }
 
-// Of one layer, rounded up so that what follows is aligned.
+// Bytes of a layer's state, rounded up to the alignment.
 static uint64_t layer_state_bytes(const frit_cache_spec *spec)
 {
     const uint64_t n_bytes = (uint64_t)spec->n_state * sizeof(float);
@@ -153,7 +154,7 @@ int64_t frit_kv_n_pages(const frit_kv_group_size *group, const frit_kv_room *roo
 {
     const int64_t n_sessions = room->n_sessions, all = n_sessions * frit_kv_pages_of(room->n_ctx);
     if (group->window == 0) return all;
-    // Between steps a session has its window, which may begin and end within pages; in a step, its rows besides.
+    // Between steps a session has its window, which may begin and end within pages. A step adds its rows.
     const int64_t window = frit_kv_pages_of(group->window);
     const int64_t of_session = window + FRIT_WINDOW_SLACK + 2 + room->n_snapshots * window;
     const int64_t n = n_sessions * of_session + frit_kv_pages_of(room->n_rows);
@@ -239,7 +240,7 @@ frit_status frit_kv_check(const frit_kv_shape *shape)
 
 // ------------------------------------------------------------------------------- layout
 
-// Sides of a layer in page 0 of its group, from `at` on; returns where the next layer begins.
+// Places the sides of a layer in page 0 of its group, from `at` on. Returns where the next layer begins.
 static uint64_t place_layer(frit_cache_layer *layer, uint64_t at, uint64_t page_bytes)
 {
     layer->k.offset = at;
@@ -255,7 +256,7 @@ static void swap_order(frit_cache_side *side)
     if (frit_dtype_get(side->dtype)->block_elems == 1) side->transposed = !side->file_transposed;
 }
 
-// The layers of a device, by the rest of what frit_kv_lay_out was given.
+// Fills in the layers of a device.
 static void place_layers(const frit_kv_shape *shape, int device, bool values_by_dim, int32_t n_states,
                          frit_cache_layer *layers, const frit_kv_layout *layout, uint64_t states)
 {

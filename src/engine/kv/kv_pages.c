@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pages of a group: free, idle (only the prefix cache has them) or held by tables.
+// Pages of a group: free, idle (only the prefix cache owns them), or referenced by tables.
 #include "engine/kv/kv.h"
 
 static void add_idle(frit_kv_group *group, int32_t page)

@@ -61,7 +61,7 @@ static bool is_same(const frit_key_rotation *a, const frit_key_rotation *b)
     return a->inv_freq == b->inv_freq && a->factors == b->factors && a->rope.dim == b->rope.dim;
 }
 
-// Neighbours that move by one distance share its angles.
+// Computes cos and sin. Neighbours that move by the same distance share angles.
 static void find_angles(frit_kv_rotating *r, const frit_key_rotation *by)
 {
     if (r->of && is_same(r->of, by) && memcmp(r->of_distances, r->distances, sizeof r->distances) == 0) return;
@@ -72,14 +72,14 @@ static void find_angles(frit_kv_rotating *r, const frit_key_rotation *by)
             const double angle = (double)r->distances[p] * (double)inv_freq[i] / (factors ? (double)factors[i] : 1);
             const bool is_new = p == 0 || r->distances[p] != r->distances[p - 1];
             c[p] = is_new ? (float)cos(angle) : c[p - 1];
-            s[p] = is_new ? (float)-sin(angle) : s[p - 1];   // backwards
+            s[p] = is_new ? (float)-sin(angle) : s[p - 1];   // rotates backwards
         }
     }
     r->of = by;
     memcpy(r->of_distances, r->distances, sizeof r->distances);
 }
 
-// Number d of the key at position p is keys[d * by_number + p * by_position].
+// Rotates a head. Number d of the key at position p is keys[d * by_number + p * by_position].
 static void rotate_head(const frit_kv_rotating *r, const frit_key_rotation *by, float *keys,
                         const frit_cache_side *side)
 {
@@ -99,7 +99,7 @@ static void rotate_head(const frit_kv_rotating *r, const frit_key_rotation *by, 
     }
 }
 
-// Encoded rows are mixed where their type has blocks; the transform undoes itself.
+// Block types store keys after a Hadamard transform, which is its own inverse.
 static void rotate_keys(const frit_kv_rotating *r, const frit_cache_layer *layer, const frit_key_rotation *by,
                         uint8_t *bytes)
 {
@@ -153,7 +153,7 @@ static frit_status copy_page(frit_kv *kv, int32_t g, int32_t *page)
     return status;
 }
 
-// What other maps have comes first: it cannot do without a copy.
+// Pages that other maps share come first, because they must be copied.
 frit_status frit_kv_own_pages(frit_kv *kv, int32_t group, frit_kv_table *table, int32_t first, int32_t end)
 {
     frit_kv_group *g = &kv->groups[group];

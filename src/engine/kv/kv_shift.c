@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Positions that leave the middle of a text, and keys that move to earlier positions.
+// Context shift: drops positions in the middle of a text and moves the later ones down.
 //
 //     pages   [ kept | dropped | moved ... ]  ->  [ kept | moved ... ]
 //
-// Pages are taken out of the table as they are; only the keys of those that move change, for they are rotated by their
-// position (kv_rotate.h). All of them move by the same distance.
+// Pages leave the table unchanged. Only keys of moved pages change, because keys are rotated by their position
+// (kv_rotate.h). All keys move by the same distance.
 //
-// A page that moves must be the map's alone. What others have too, and what only the prefix cache has too, is copied.
+// A moved page must belong to this map alone. Pages that other maps or the prefix cache share are copied.
 #include "engine/kv/kv_rotate.h"
 
 typedef struct page_range {
@@ -26,7 +26,7 @@ static page_range dropped(const frit_kv_table *table, const frit_kv_shift *shift
     return r;
 }
 
-// Where the table begins after the shift.
+// Returns the first page of the table after the shift.
 static int32_t new_begin(const frit_kv_table *table, const frit_kv_shift *shift)
 {
     const int32_t first = shift->n_keep / FRIT_PAGE_TOKENS, n = shift->n_drop / FRIT_PAGE_TOKENS;
@@ -44,7 +44,8 @@ bool frit_kv_can_shift(const frit_kv *kv, const frit_kv_map *map, const frit_kv_
     return true;
 }
 
-// Whether there are pages to copy those that move and that other maps have too, once those that go were given back.
+// Fails if too few pages are available, after the dropped ones are unreferenced, to copy the moved pages that are
+// shared.
 static frit_status check_room(const frit_kv *kv, const frit_kv_map *map, const frit_kv_shift *shift)
 {
     for (int32_t g = 0; g < kv->n_groups; g++) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What sessions take from the prefix cache (prefix_cache.c), and what they leave in it.
+// What sessions read from the prefix cache (prefix_cache.c) and add to it.
 //
-// A session that has nothing in the cache takes the longest beginning of its tokens that is there, when it is about to
-// run (schedule.c): not when tokens are pushed, for until then adapters may change, and what it finds may go. At least
-// one token runs, and all from the first one on that has a result. It leaves whole pages as steps land, and the last
-// part of one when it ends.
+// A session without pages looks for the longest cached beginning of its tokens when it is about to run (schedule.c). It
+// does not look when tokens are pushed, because adapters may change and pages may be evicted until then. At least one
+// token runs, and all tokens from the first one that has a result. A session adds whole pages when steps have landed,
+// and its partial last page when it ends.
 //
-// What a session computes depends on its tokens and adapters. Texts of others, with another salt, are in trees of their
-// own; so are those with other adapters or scales. A session whose keys and values come from elsewhere (a file, other
-// adapters before) neither takes nor leaves anything until it begins anew.
+// Keys and values depend on tokens, adapters and salt. Each choice of adapters, scales and salt has a tree of its own.
+// A session whose keys and values come from elsewhere (a file, or other adapters before) does not use the prefix cache
+// until it begins anew.
 #include "engine/engine.h"
 #include "engine/session/saved.h"
 
@@ -29,7 +29,7 @@ static void lower(size_t *limit, size_t n)
     if (n < *limit) *limit = n;
 }
 
-// So many tokens need not run.
+// Returns how many of the first tokens need not run.
 static size_t limit_of(const frit_session *session)
 {
     size_t limit = session->n_tokens > 0 ? session->n_tokens - 1 : 0;
@@ -77,7 +77,7 @@ bool frit_prefix_begin(frit_session *session)
     return true;
 }
 
-// Drafts that may not be accepted are no text yet.
+// Returns how many tokens are final. Drafts that may be rejected are not.
 static size_t n_settled(const frit_session *session)
 {
     size_t n = session->n_done - session->n_flying;
@@ -103,7 +103,7 @@ void frit_prefix_forget(frit_session *session)
 
 // ------------------------------------------------------------------------------- what texts depend on
 
-// Slots of adapters are used again: a number for each adapter that came into one.
+// Numbers the adapters: an index is used again for another adapter, which gets a new number.
 frit_status frit_prefix_note_adapters(frit_engine *engine)
 {
     const frit_adapter_slots *slots = &engine->adapters;
@@ -152,7 +152,7 @@ static frit_status make_root(const frit_session *session, const void *salt, size
     return status;
 }
 
-// The salt of a root is the end of its key.
+// Changes the salt. The salt is the end of a root's key.
 static frit_status move_to_root(frit_session *session, const void *salt, size_t n_salt)
 {
     frit_kv_root *root;
@@ -204,12 +204,12 @@ size_t frit_session_cached(const frit_session *session)
 
 // ------------------------------------------------------------------------------- on disk
 
-// What the same tokens may give other keys and values by: the model, the cache, the kernels.
+// Describes what keys and values depend on beside tokens: model, cache, kernels.
 static frit_status identify(const frit_engine *engine, frit_buf *out)
 {
     frit_saved_header model;
     FRIT_TRY(frit_engine_describe(engine, &model));
-    model.n_ctx = 0;   // only by the rotation, which it has too
+    model.n_ctx = 0;   // matters only for the rotation, which the header has too
     frit_buf_printf(out, "frit %s, pages of %d, many rows from %d on, long prompts from %d\n", frit_version(),
                     FRIT_PAGE_TOKENS, engine->prefill_rows, engine->long_rows);
     frit_buf_append(out, (const char *)&model, sizeof model);
@@ -226,7 +226,7 @@ static frit_status identify(const frit_engine *engine, frit_buf *out)
     return out->failed ? frit_fail_memory(out->len, "the prefix cache on disk") : FRIT_OK;
 }
 
-// "FOLDER:SIZE" or "FOLDER". A colon before the last part of a path belongs to the folder.
+// Splits "FOLDER:SIZE" or "FOLDER". A colon before the last part of a path belongs to the folder.
 static frit_status split_size(const char *text, size_t *n_folder, uint64_t *max_bytes)
 {
     static const uint64_t usual = UINT64_C(4000000000);

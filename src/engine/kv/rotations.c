@@ -3,7 +3,7 @@
 // self-extend.
 #include "engine/engine.h"
 
-// What stands in the way, as a sentence of its own; NULL: nothing, or the graph says it.
+// Returns why keys cannot move, as a clause; NULL if only the graph can tell.
 static const char *why_not(const frit_engine *engine)
 {
     const frit_arch *arch = engine->model->arch;
