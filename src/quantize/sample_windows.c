@@ -29,7 +29,7 @@ typedef struct writer {
 } writer;
 
 typedef struct writing {
-    frit_allocation *a;
+    frit_type_choice *a;
     frit_engine *engine;
     frit_importance *sums;   // of what matrices read; NULL: not wanted
     frit_token start;        // of a text; -1: none
@@ -187,13 +187,13 @@ static frit_status write_tokens(const writing *w, writer *writers, size_t n, boo
 
 static frit_status write_windows(writing *w, size_t first, size_t n)
 {
-    frit_allocation *a = w->a;
+    frit_type_choice *a = w->a;
     bool more = true;
     for (size_t i = 0; i < n; i++) FRIT_TRY(begin_window(w, &w->writers[i], first + i));
     while (more) {
         FRIT_TRY(write_tokens(w, w->writers, n, &more));
         const double share = (double)frit_session_length(w->writers[n - 1].session) / (double)a->n_ctx;
-        FRIT_TRY(frit_allocation_report(a, ((double)first + share * (double)n) / (double)a->n_windows));
+        FRIT_TRY(frit_type_choice_report(a, ((double)first + share * (double)n) / (double)a->n_windows));
     }
     for (size_t i = 0; i < n; i++)
         memcpy(a->tokens + (first + i) * a->n_ctx, frit_session_tokens(w->writers[i].session),
@@ -205,7 +205,7 @@ static frit_status write_windows(writing *w, size_t first, size_t n)
 
 // A step reads all weights, however many windows it continues: the cache may take 1 GiB, of a large model a third
 // of what its weights do. All rounds are of about the same number.
-static size_t windows_at_a_time(const frit_allocation *a, const char *type)   // NULL: f16
+static size_t windows_at_a_time(const frit_type_choice *a, const char *type)   // NULL: f16
 {
     const uint64_t of_window = frit_model_kv_bytes(a->model, type, type) * (a->n_ctx + 32) + 1;
     uint64_t room = UINT64_C(1) << 30, of_weights = 0;
@@ -218,7 +218,7 @@ static size_t windows_at_a_time(const frit_allocation *a, const char *type)   //
 
 static frit_status open_engine(writing *w, const char *type)
 {
-    frit_allocation *a = w->a;
+    frit_type_choice *a = w->a;
     w->n_writers = windows_at_a_time(a, type);
     const frit_engine_options options = {.n_ctx = (int32_t)a->n_ctx + 32,
                                          .n_batch = 2 * AT_ONCE,
@@ -256,7 +256,7 @@ static frit_status write_all(writing *w)
     return FRIT_OK;
 }
 
-frit_status frit_allocation_write_samples(frit_allocation *a, frit_importance *sums)
+frit_status frit_type_choice_write_samples(frit_type_choice *a, frit_importance *sums)
 {
     writing *w = calloc(1, sizeof *w);
     if (!w) return frit_fail_memory(sizeof *w, "windows of text");
@@ -264,7 +264,7 @@ frit_status frit_allocation_write_samples(frit_allocation *a, frit_importance *s
     w->sums = sums;
     find_marks(w);
     find_start(w);
-    frit_allocation_begin(a, "writing samples");
+    frit_type_choice_begin(a, "writing samples");
     frit_status status = FRIT_OK;
     if (w->start < 0)
         status =
@@ -298,16 +298,16 @@ frit_status frit_samples_write(frit_model *model, const frit_samples_options *op
     const frit_convert_options convert = {
         .n_threads = options->n_threads, .progress = options->progress, .progress_ctx = options->progress_ctx};
     const frit_allocate_options none = {0};
-    frit_allocation a = {.source = model->info.path,
-                         .convert = &convert,
-                         .options = &none,
-                         .model = model,
-                         .tokens = tokens,
-                         .n_windows = options->n_windows,
-                         .n_ctx = options->n_ctx};
+    frit_type_choice a = {.source = model->info.path,
+                          .convert = &convert,
+                          .options = &none,
+                          .model = model,
+                          .tokens = tokens,
+                          .n_windows = options->n_windows,
+                          .n_ctx = options->n_ctx};
     const bool was_in_place = model->floats_in_place;   // a copy of them would be as large as the model
     model->floats_in_place = true;
-    const frit_status status = frit_allocation_write_samples(&a, NULL);
+    const frit_status status = frit_type_choice_write_samples(&a, NULL);
     model->floats_in_place = was_in_place;
     return status;
 }

@@ -6,7 +6,7 @@
 
 enum { WINDOW_TOKENS = 512, WINDOWS = 256 };
 
-static frit_status tokenize(frit_allocation *a, size_t *n_tokens)
+static frit_status tokenize(frit_type_choice *a, size_t *n_tokens)
 {
     const frit_allocate_options *o = a->options;
     const frit_status status = frit_tokenize(a->model, o->text, o->n_text, FRIT_TEXT_SPECIAL, NULL, 0, n_tokens);
@@ -16,7 +16,7 @@ static frit_status tokenize(frit_allocation *a, size_t *n_tokens)
     return frit_tokenize(a->model, o->text, o->n_text, FRIT_TEXT_SPECIAL, a->tokens, *n_tokens, n_tokens);
 }
 
-static frit_status cut_text(frit_allocation *a, size_t most)
+static frit_status cut_text(frit_type_choice *a, size_t most)
 {
     size_t n_tokens, n_bos = 0;
     frit_token bos;
@@ -30,12 +30,12 @@ static frit_status cut_text(frit_allocation *a, size_t most)
     return FRIT_OK;
 }
 
-static frit_status write_text(frit_allocation *a, size_t n_windows)
+static frit_status write_text(frit_type_choice *a, size_t n_windows)
 {
     a->n_windows = n_windows;
     a->tokens = calloc(n_windows * a->n_ctx, sizeof *a->tokens);
     if (!a->tokens) return frit_fail_memory(n_windows * a->n_ctx * sizeof *a->tokens, "the tokens of samples");
-    const frit_status status = frit_allocation_write_samples(a, a->importance ? NULL : &a->measured);
+    const frit_status status = frit_type_choice_write_samples(a, a->importance ? NULL : &a->measured);
     if (status == FRIT_OK) return FRIT_OK;
     frit_importance_deinit(&a->measured);
     free(a->tokens);   // half a text is of no use
@@ -43,19 +43,19 @@ static frit_status write_text(frit_allocation *a, size_t n_windows)
     return status;
 }
 
-frit_status frit_allocation_set_windows(frit_allocation *a)
+frit_status frit_type_choice_set_windows(frit_type_choice *a)
 {
     const size_t most = a->options->n_windows > 0 ? (size_t)a->options->n_windows : WINDOWS;
     const int32_t n_train = a->model->hp.n_ctx_train;
     a->n_ctx = n_train > 0 && n_train < WINDOW_TOKENS ? (size_t)n_train : WINDOW_TOKENS;
-    FRIT_TRY(frit_allocation_load(a));
+    FRIT_TRY(frit_type_choice_load(a));
     if (!a->tokens) FRIT_TRY(a->options->text ? cut_text(a, most) : write_text(a, most));
     frit_sha256_of(a->tokens, a->n_windows * a->n_ctx * sizeof *a->tokens, a->sha256);
     return FRIT_OK;
 }
 
 // A window is one step, so the kernels for prompts give the same numbers every time.
-frit_status frit_allocation_engine(frit_allocation *a, frit_engine **out)
+frit_status frit_type_choice_open_engine(frit_type_choice *a, frit_engine **out)
 {
     const frit_engine_options options = {.n_ctx = (int32_t)a->n_ctx,
                                          .n_batch = (int32_t)a->n_ctx,
@@ -67,8 +67,8 @@ frit_status frit_allocation_engine(frit_allocation *a, frit_engine **out)
     return frit_engine_new(out, a->model, &options);
 }
 
-frit_status frit_allocation_run(frit_engine *engine, frit_session *session, const frit_token *tokens, size_t n,
-                                const frit_push_options *push)
+frit_status frit_type_choice_run_window(frit_engine *engine, frit_session *session, const frit_token *tokens, size_t n,
+                                        const frit_push_options *push)
 {
     frit_status status = frit_session_truncate(session, 0);
     if (status == FRIT_OK) status = frit_session_push(session, tokens, n, push);
@@ -86,7 +86,7 @@ static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
     (void)ctx, (void)i, (void)values, (void)n;
 }
 
-static frit_status observe(frit_allocation *a, frit_engine *engine)
+static frit_status observe(frit_type_choice *a, frit_engine *engine)
 {
     const frit_push_options push = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = ignore_row};
     frit_session *session;
@@ -94,21 +94,21 @@ static frit_status observe(frit_allocation *a, frit_engine *engine)
     FRIT_TRY(frit_session_new(&session, engine));
     frit_status status = FRIT_OK;
     for (size_t w = 0; w < a->n_windows && status == FRIT_OK; w++) {
-        status = frit_allocation_run(engine, session, a->tokens + w * a->n_ctx, a->n_ctx, &push);
-        if (status == FRIT_OK) status = frit_allocation_report(a, (double)(w + 1) / (double)a->n_windows);
+        status = frit_type_choice_run_window(engine, session, a->tokens + w * a->n_ctx, a->n_ctx, &push);
+        if (status == FRIT_OK) status = frit_type_choice_report(a, (double)(w + 1) / (double)a->n_windows);
     }
     frit_session_free(session);
     return status;
 }
 
-frit_status frit_allocation_observe(frit_allocation *a)
+frit_status frit_type_choice_measure_importance(frit_type_choice *a)
 {
     a->importance = &a->measured;
     if (a->measured.n > 0) return FRIT_OK;   // a state had it, or it came with the samples
     frit_engine *engine;
-    frit_allocation_begin(a, "measuring importance");
+    frit_type_choice_begin(a, "measuring importance");
     a->model->floats_coarse = true;
-    frit_status status = frit_allocation_engine(a, &engine);
+    frit_status status = frit_type_choice_open_engine(a, &engine);
     a->model->floats_coarse = false;
     FRIT_TRY(status);
     status = observe(a, engine);

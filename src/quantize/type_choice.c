@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-void frit_allocation_begin(const frit_allocation *a, const char *phase)
+void frit_type_choice_begin(const frit_type_choice *a, const char *phase)
 {
     if (a->options->phase) a->options->phase(a->options->phase_ctx, phase);
 }
 
-frit_status frit_allocation_report(const frit_allocation *a, double done)
+frit_status frit_type_choice_report(const frit_type_choice *a, double done)
 {
     const frit_convert_options *o = a->convert;
     if (!o->progress || o->progress(o->progress_ctx, done)) return FRIT_OK;
@@ -25,7 +25,7 @@ frit_status frit_allocation_report(const frit_allocation *a, double done)
 
 // The tensors of the file that will be written, in the types of the source, and the model in floats, with the same
 // tensors.
-static frit_status open_source(frit_allocation *a)
+static frit_status open_source(frit_type_choice *a)
 {
     FRIT_TRY(frit_checkpoint_open(&a->ckpt, a->source, &(frit_checkpoint_options){.log = &a->log}));
     const bool is_gguf = strncmp(a->ckpt->format, "GGUF", 4) == 0;
@@ -51,7 +51,7 @@ static frit_status open_source(frit_allocation *a)
                      a->source);
 }
 
-static frit_status read_importance(frit_allocation *a)
+static frit_status read_importance(frit_type_choice *a)
 {
     if (!a->quantize.importance) return FRIT_OK;
     FRIT_TRY(frit_importance_open(&a->read, a->quantize.importance));
@@ -61,7 +61,7 @@ static frit_status read_importance(frit_allocation *a)
 
 // ------------------------------------------------------------------------------------- size
 
-static frit_status file_bytes(frit_allocation *a, const frit_meta *labels, uint64_t *n_bytes)
+static frit_status file_bytes(frit_type_choice *a, const frit_meta *labels, uint64_t *n_bytes)
 {
     const frit_convert_choice choice = {&a->types, a->importance, labels, n_bytes, NULL};
     frit_convert_options options = *a->convert;
@@ -74,7 +74,7 @@ static frit_status file_bytes(frit_allocation *a, const frit_meta *labels, uint6
 }
 
 // The bytes that were asked for.
-static frit_status read_size(const frit_allocation *a, uint64_t *n_bytes)
+static frit_status read_size(const frit_type_choice *a, uint64_t *n_bytes)
 {
     const frit_allocate_options *o = a->options;
     double n_elems = 0;
@@ -93,7 +93,7 @@ static frit_status read_size(const frit_allocation *a, uint64_t *n_bytes)
 
 // The least types give what a file has beside its matrices: header, padding, and tensors that are not quantized. With
 // bits, only tensors count.
-static frit_status bytes_of_rest(frit_allocation *a, const frit_meta *labels, uint64_t *n_rest)
+static frit_status bytes_of_rest(frit_type_choice *a, const frit_meta *labels, uint64_t *n_rest)
 {
     uint64_t n_bytes, n_matrices = 0;
     for (size_t k = 0; k < a->n; k++) {
@@ -122,7 +122,7 @@ static frit_status bytes_of_rest(frit_allocation *a, const frit_meta *labels, ui
 
 // ------------------------------------------------------------------------------------- labels
 
-static frit_status add_labels(frit_allocation *a, uint64_t target, frit_meta *labels)
+static frit_status add_labels(frit_type_choice *a, uint64_t target, frit_meta *labels)
 {
     char hash[2 * sizeof a->sha256 + 1];
     for (size_t i = 0; i < sizeof a->sha256; i++) frit_format(hash + 2 * i, 3, "%02x", a->sha256[i]);
@@ -135,7 +135,7 @@ static frit_status add_labels(frit_allocation *a, uint64_t target, frit_meta *la
 
 // ------------------------------------------------------------------------------------- plans and files
 
-static void plan_tensor(const frit_allocation *a, const frit_tensor *tensor)
+static void plan_tensor(const frit_type_choice *a, const frit_tensor *tensor)
 {
     int64_t type = (int64_t)tensor->dtype;
     frit_map_get(&a->types, frit_str_of(tensor->name), &type);
@@ -154,7 +154,7 @@ static void plan_tensor(const frit_allocation *a, const frit_tensor *tensor)
     a->options->plan(a->options->plan_ctx, &planned, kl);
 }
 
-static frit_status write_file(frit_allocation *a, const char *target, const frit_meta *labels)
+static frit_status write_file(frit_type_choice *a, const char *target, const frit_meta *labels)
 {
     const frit_convert_choice choice = {&a->types, a->importance, labels, NULL, a->options->reuse};
     const frit_quantize_options quantize = {.importance = a->quantize.importance};
@@ -163,11 +163,11 @@ static frit_status write_file(frit_allocation *a, const char *target, const frit
     options.type = NULL;
     frit_model_free(a->model);
     a->model = NULL;
-    frit_allocation_begin(a, "quantizing");
+    frit_type_choice_begin(a, "quantizing");
     return frit_convert_chosen(a->source, target, &options, &choice);
 }
 
-static void say_prediction(const frit_allocation *a)
+static void say_prediction(const frit_type_choice *a)
 {
     char error[32] = "";
     if (a->kl_error > 0) frit_format(error, sizeof error, " +- %.5f", a->kl_error);
@@ -178,7 +178,7 @@ static void say_prediction(const frit_allocation *a)
         a->kl, error);
 }
 
-static void say_unchanged(const frit_allocation *a)
+static void say_unchanged(const frit_type_choice *a)
 {
     for (size_t i = 0; i < a->ckpt->n_tensors; i++) {
         int64_t type;
@@ -189,7 +189,7 @@ static void say_unchanged(const frit_allocation *a)
     frit_log_say(&a->log, FRIT_LOG_INFO, "no matrix needs quantizing: there is room for all as they are");
 }
 
-static frit_status plan_file(frit_allocation *a, const frit_meta *labels, uint64_t n_target)
+static frit_status plan_file(frit_type_choice *a, const frit_meta *labels, uint64_t n_target)
 {
     uint64_t n_bytes;
     for (size_t i = 0; i < a->ckpt->n_tensors; i++) plan_tensor(a, &a->ckpt->tensors[i]);
@@ -203,7 +203,7 @@ static frit_status plan_file(frit_allocation *a, const frit_meta *labels, uint64
     return FRIT_OK;
 }
 
-static frit_status finish(frit_allocation *a, const char *target)
+static frit_status finish(frit_type_choice *a, const char *target)
 {
     uint64_t n_target, n_rest;
     frit_meta labels;
@@ -211,7 +211,7 @@ static frit_status finish(frit_allocation *a, const char *target)
     frit_status status = read_size(a, &n_target);
     if (status == FRIT_OK) status = add_labels(a, n_target, &labels);
     if (status == FRIT_OK) status = bytes_of_rest(a, &labels, &n_rest);
-    if (status == FRIT_OK) status = frit_allocation_choose(a, n_target > n_rest ? n_target - n_rest : 0);
+    if (status == FRIT_OK) status = frit_type_choice_search(a, n_target > n_rest ? n_target - n_rest : 0);
     if (status == FRIT_OK) status = a->options->plan ? plan_file(a, &labels, n_target) : write_file(a, target, &labels);
     if (status == FRIT_OK) say_prediction(a);
     if (status == FRIT_OK) say_unchanged(a);
@@ -219,20 +219,20 @@ static frit_status finish(frit_allocation *a, const char *target)
     return status;
 }
 
-static frit_status measure(frit_allocation *a)
+static frit_status measure(frit_type_choice *a)
 {
     FRIT_TRY(read_importance(a));
-    FRIT_TRY(frit_allocation_set_windows(a));
-    FRIT_TRY(frit_allocation_save(a));
-    if (!a->importance) FRIT_TRY(frit_allocation_observe(a));
-    FRIT_TRY(frit_allocation_save(a));
-    FRIT_TRY(frit_allocation_measure_prices(a));
-    FRIT_TRY(frit_allocation_save(a));
-    return frit_allocation_measure_errors(a);
+    FRIT_TRY(frit_type_choice_set_windows(a));
+    FRIT_TRY(frit_type_choice_save(a));
+    if (!a->importance) FRIT_TRY(frit_type_choice_measure_importance(a));
+    FRIT_TRY(frit_type_choice_save(a));
+    FRIT_TRY(frit_type_choice_measure_prices(a));
+    FRIT_TRY(frit_type_choice_save(a));
+    return frit_type_choice_measure_errors(a);
 }
 
 // Before the long work.
-static frit_status check_reuse(const frit_allocation *a)
+static frit_status check_reuse(const frit_type_choice *a)
 {
     frit_checkpoint *earlier;
     if (!a->options->reuse) return FRIT_OK;
@@ -242,17 +242,17 @@ static frit_status check_reuse(const frit_allocation *a)
 }
 
 // NaN among the weights would be measured for hours, and the file refused at the end.
-static frit_status check_numbers(const frit_allocation *a)
+static frit_status check_numbers(const frit_type_choice *a)
 {
     for (size_t i = 0; i < a->ckpt->n_tensors; i++) {
         const frit_status status = frit_convert_check_finite(&a->ckpt->tensors[i], a->pool);
         if (status != FRIT_OK) return frit_fail(status, "%s: %s", a->source, frit_error());
-        FRIT_TRY(frit_allocation_report(a, 0));
+        FRIT_TRY(frit_type_choice_report(a, 0));
     }
     return FRIT_OK;
 }
 
-static frit_status allocate(frit_allocation *a, const char *target)
+static frit_status choose_types(frit_type_choice *a, const char *target)
 {
     uint64_t n_target;
     FRIT_TRY(check_reuse(a));
@@ -261,12 +261,12 @@ static frit_status allocate(frit_allocation *a, const char *target)
     if (target && frit_checkpoint_reads(a->ckpt, target))   // before the long work
         return frit_fail(FRIT_E_INVALID, "%s: the target is the source file, expected another name", target);
     FRIT_TRY(read_size(a, &n_target));
-    FRIT_TRY(frit_allocation_list(a));
-    FRIT_TRY(frit_allocation_check_size(a, n_target));   // before the long work; what else a file has is little
+    FRIT_TRY(frit_type_choice_list(a));
+    FRIT_TRY(frit_type_choice_check_size(a, n_target));   // before the long work; what else a file has is little
     FRIT_TRY(check_numbers(a));
     frit_status status = measure(a);
     if (a->tokens && (status == FRIT_OK || status == FRIT_E_CANCELLED)) {
-        const frit_status saved = frit_allocation_save(a);
+        const frit_status saved = frit_type_choice_save(a);
         if (status == FRIT_OK) status = saved;
     }
     const frit_allocate_options *o = a->options;
@@ -274,7 +274,7 @@ static frit_status allocate(frit_allocation *a, const char *target)
     return status == FRIT_OK ? finish(a, target) : status;
 }
 
-static void allocation_free(frit_allocation *a)
+static void free_choice(frit_type_choice *a)
 {
     frit_model_free(a->model);
     frit_importance_deinit(&a->read);
@@ -298,10 +298,10 @@ frit_status frit_allocate(const char *source, const char *target, const frit_con
     FRIT_REQUIRE_UNUSED(options);
     if (convert->type || (convert->quantize && (convert->quantize->mix || convert->quantize->pure)))
         return frit_fail(FRIT_E_INVALID, "type, mix and pure choose types, expected none of them beside a size");
-    frit_allocation a = {.source = source, .convert = convert, .options = options, .has_text = options->text != NULL};
+    frit_type_choice a = {.source = source, .convert = convert, .options = options, .has_text = options->text != NULL};
     a.log = (frit_log){convert->log, convert->log_ctx};
     if (convert->quantize) a.quantize = *convert->quantize;
-    const frit_status status = allocate(&a, target);
-    allocation_free(&a);
+    const frit_status status = choose_types(&a, target);
+    free_choice(&a);
     return status;
 }

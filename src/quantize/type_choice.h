@@ -17,7 +17,7 @@
 #include "convert/convert.h"
 #include "engine/engine.h"
 
-enum { FRIT_ALLOCATE_TYPES = 24, FRIT_PRICED_WINDOWS = 8 };
+enum { FRIT_TYPE_CHOICE_TYPES = 24, FRIT_PRICED_WINDOWS = 8 };
 
 // A type that a matrix may get.
 typedef struct frit_type_price {
@@ -28,17 +28,17 @@ typedef struct frit_type_price {
 } frit_type_price;
 
 // A matrix whose type is chosen.
-typedef struct frit_allocated {
+typedef struct frit_type_choice_matrix {
     size_t i;           // in the checkpoint
     const char *name;   // borrowed from it
     frit_dtype probe;
     double probe_kl, probe_error;
-    frit_type_price types[FRIT_ALLOCATE_TYPES];   // by bytes
+    frit_type_price types[FRIT_TYPE_CHOICE_TYPES];   // by bytes
     int n_types, chosen;
     bool is_kept;   // its type was given: it is not measured, and what a state says of it stays for others
-} frit_allocated;
+} frit_type_choice_matrix;
 
-typedef struct frit_allocation {
+typedef struct frit_type_choice {
     const char *source;
     const frit_convert_options *convert;
     const frit_allocate_options *options;
@@ -47,7 +47,7 @@ typedef struct frit_allocation {
     frit_arena arena;
     frit_checkpoint *ckpt;   // the tensors of the file, in the types of the source
     frit_hparams hp;
-    frit_allocated *list;
+    frit_type_choice_matrix *list;
     size_t n;
     frit_map types;   // name -> type, of all tensors that are quantized
     frit_pool *pool;
@@ -64,43 +64,43 @@ typedef struct frit_allocation {
     double *errors;        // [n][FRIT_DTYPE_COUNT], below 0: not measured
     double *window_kl;     // [n][FRIT_PRICED_WINDOWS]: probe_kl in each window, below 0: not measured; may be NULL
     double kl, kl_error;   // predicted, and the error of the mean of windows; 0: not known
-} frit_allocation;
+} frit_type_choice;
 
 // What progress is shown of from now on.
-void frit_allocation_begin(const frit_allocation *a, const char *phase);
-frit_status frit_allocation_report(const frit_allocation *a, double done);   // FRIT_E_CANCELLED
+void frit_type_choice_begin(const frit_type_choice *a, const char *phase);
+frit_status frit_type_choice_report(const frit_type_choice *a, double done);   // FRIT_E_CANCELLED
 
-frit_status frit_allocation_list(frit_allocation *a);          // the matrices, their types, and what is kept
-frit_status frit_allocation_set_windows(frit_allocation *a);   // of the text, or of samples
+frit_status frit_type_choice_list(frit_type_choice *a);          // the matrices, their types, and what is kept
+frit_status frit_type_choice_set_windows(frit_type_choice *a);   // of the text, or of samples
 // sample_text.txt: passages of many kinds, in the public domain or written for it.
 extern const char frit_sample_text[];
 extern const size_t frit_sample_text_bytes;
 // n_windows of n_ctx tokens, every second one of frit_sample_text as long as that lasts, and the sums of what matrices
 // read meanwhile; NULL: not wanted.
-frit_status frit_allocation_write_samples(frit_allocation *a, frit_importance *sums);
-frit_status frit_allocation_engine(frit_allocation *a, frit_engine **out);
+frit_status frit_type_choice_write_samples(frit_type_choice *a, frit_importance *sums);
+frit_status frit_type_choice_open_engine(frit_type_choice *a, frit_engine **out);
 // Empties the session and runs a window.
-frit_status frit_allocation_run(frit_engine *engine, frit_session *session, const frit_token *tokens, size_t n,
-                                const frit_push_options *push);
-frit_status frit_allocation_observe(frit_allocation *a);   // the importance of columns
+frit_status frit_type_choice_run_window(frit_engine *engine, frit_session *session, const frit_token *tokens, size_t n,
+                                        const frit_push_options *push);
+frit_status frit_type_choice_measure_importance(frit_type_choice *a);   // the importance of columns
 // The importance of a tensor's columns [n_matrices, width], malloc'd; NULL where none is known.
-frit_status frit_allocation_means(const frit_allocation *a, const frit_tensor *tensor, float **means);
-frit_status frit_allocation_measure_prices(frit_allocation *a);
+frit_status frit_type_choice_column_means(const frit_type_choice *a, const frit_tensor *tensor, float **means);
+frit_status frit_type_choice_measure_prices(frit_type_choice *a);
 // What prices are measured over: windows, tokens that are read of each, and the last rows of these, which count.
 typedef struct frit_priced_text {
     size_t n_windows, n_tokens, n_rows;
 } frit_priced_text;
 // `operations`: of a token, for all prices.
-frit_priced_text frit_allocation_priced(double operations, size_t n_windows, size_t n_ctx, size_t n_vocab);
-frit_status frit_allocation_measure_errors(frit_allocation *a);
+frit_priced_text frit_type_choice_priced_text(double operations, size_t n_windows, size_t n_ctx, size_t n_vocab);
+frit_status frit_type_choice_measure_errors(frit_type_choice *a);
 
 // type_state.c: what was measured, in a file, so that a run that was stopped goes on, and other sizes need no
 // measuring. It is an importance file with the text, prices and errors as metadata.
-frit_status frit_allocation_load(frit_allocation *a);   // nothing where there is no file, or it is of something else
-frit_status frit_allocation_save(frit_allocation *a);
-frit_status frit_allocation_save_sometimes(frit_allocation *a);   // once a minute
+frit_status frit_type_choice_load(frit_type_choice *a);   // nothing where there is no file, or it is of something else
+frit_status frit_type_choice_save(frit_type_choice *a);
+frit_status frit_type_choice_save_sometimes(frit_type_choice *a);   // once a minute
 
 // FRIT_E_INVALID if the smallest types have more bytes together.
-frit_status frit_allocation_check_size(const frit_allocation *a, uint64_t n_bytes);
+frit_status frit_type_choice_check_size(const frit_type_choice *a, uint64_t n_bytes);
 // Chooses types whose bytes are at most n_bytes together. FRIT_E_INVALID if the smallest have more.
-frit_status frit_allocation_choose(frit_allocation *a, uint64_t n_bytes);
+frit_status frit_type_choice_search(frit_type_choice *a, uint64_t n_bytes);

@@ -12,7 +12,7 @@
 
 // A matrix that no prediction depends on was not reached by the text: an expert that was never chosen, a layer that
 // guesses. What it is worth is not known, so it gets about four bits, or stays as it is.
-static void keep_unreached(frit_allocated *m)
+static void keep_unreached(frit_type_choice_matrix *m)
 {
     int kept = m->n_types - 1;
     for (int t = 0; t < m->n_types; t++) {
@@ -24,17 +24,17 @@ static void keep_unreached(frit_allocated *m)
     m->n_types = 1;
 }
 
-static uint64_t bytes_of(const frit_allocation *a)
+static uint64_t bytes_of(const frit_type_choice *a)
 {
     uint64_t n = 0;
     for (size_t k = 0; k < a->n; k++) n += a->list[k].types[a->list[k].chosen].n_bytes;
     return n;
 }
 
-static void choose_by_price(frit_allocation *a, double price)
+static void choose_by_price(frit_type_choice *a, double price)
 {
     for (size_t k = 0; k < a->n; k++) {
-        frit_allocated *m = &a->list[k];
+        frit_type_choice_matrix *m = &a->list[k];
         m->chosen = 0;
         for (int t = 1; t < m->n_types; t++) {
             const double cost = m->types[t].kl + price * (double)m->types[t].n_bytes;
@@ -45,7 +45,7 @@ static void choose_by_price(frit_allocation *a, double price)
 }
 
 // The type of fewer bytes wins among equals, so a price of 0 has the least bytes at the least kl.
-static void choose_by_best_price(frit_allocation *a, uint64_t n_bytes)
+static void choose_by_best_price(frit_type_choice *a, uint64_t n_bytes)
 {
     double low = 0, high = 1e-12;   // kl for a byte
     choose_by_price(a, 0);
@@ -65,18 +65,18 @@ typedef struct exchange {
     double gain;
 } exchange;
 
-static double gain_of(const frit_allocated *m, int t)
+static double gain_of(const frit_type_choice_matrix *m, int t)
 {
     return m->types[m->chosen].kl - m->types[t].kl;
 }
 
-static int64_t growth_of(const frit_allocated *m, int t)
+static int64_t growth_of(const frit_type_choice_matrix *m, int t)
 {
     return (int64_t)(m->types[t].n_bytes - m->types[m->chosen].n_bytes);
 }
 
 // The single change that lowers kl most and fits into `left` bytes.
-static void find_change(const frit_allocation *a, int64_t left, exchange *best)
+static void find_change(const frit_type_choice *a, int64_t left, exchange *best)
 {
     for (size_t k = 0; k < a->n; k++)
         for (int t = 0; t < a->list[k].n_types; t++) {
@@ -86,7 +86,7 @@ static void find_change(const frit_allocation *a, int64_t left, exchange *best)
 }
 
 // Of a matrix k that becomes larger or smaller, beside another one.
-static void find_exchange(const frit_allocation *a, int64_t left, size_t k, int t, exchange *best)
+static void find_exchange(const frit_type_choice *a, int64_t left, size_t k, int t, exchange *best)
 {
     const double gain = gain_of(&a->list[k], t);
     const int64_t rest = left - growth_of(&a->list[k], t);
@@ -96,7 +96,7 @@ static void find_exchange(const frit_allocation *a, int64_t left, size_t k, int 
                 *best = (exchange){k, j, t, u, gain + gain_of(&a->list[j], u)};
 }
 
-static bool improve(frit_allocation *a, uint64_t n_bytes, bool pairs)
+static bool improve(frit_type_choice *a, uint64_t n_bytes, bool pairs)
 {
     const int64_t left = (int64_t)(n_bytes - bytes_of(a));
     exchange best = {.gain = 1e-15};
@@ -112,14 +112,14 @@ static bool improve(frit_allocation *a, uint64_t n_bytes, bool pairs)
 }
 
 // Prices of a window predict what it loses; how windows differ says how far other text may be off.
-static double error_of(const frit_allocation *a)
+static double error_of(const frit_type_choice *a)
 {
     double kl[FRIT_PRICED_WINDOWS] = {0}, mean = 0, variance = 0;
     int n = 0;
     for (bool is_known = a->window_kl != NULL; is_known && n < FRIT_PRICED_WINDOWS; n += is_known)
         for (size_t k = 0; k < a->n && is_known; k++) {
             const double in_window = a->window_kl[k * FRIT_PRICED_WINDOWS + (size_t)n];
-            const frit_allocated *m = &a->list[k];
+            const frit_type_choice_matrix *m = &a->list[k];
             is_known = in_window >= 0 || m->is_kept;
             if (m->probe_kl > 0 && !m->is_kept) kl[n] += m->types[m->chosen].kl * in_window / m->probe_kl;
         }
@@ -129,12 +129,12 @@ static double error_of(const frit_allocation *a)
     return sqrt(variance / n);
 }
 
-static frit_status keep_choice(frit_allocation *a)
+static frit_status keep_choice(frit_type_choice *a)
 {
     a->kl = 0;
     a->kl_error = error_of(a);
     for (size_t k = 0; k < a->n; k++) {
-        const frit_allocated *m = &a->list[k];
+        const frit_type_choice_matrix *m = &a->list[k];
         a->kl += m->types[m->chosen].kl;
         if (!frit_map_put(&a->types, frit_str_of(m->name), (int64_t)m->types[m->chosen].type))
             return frit_fail_memory(a->n * sizeof m->chosen, "the types of matrices");
@@ -142,7 +142,7 @@ static frit_status keep_choice(frit_allocation *a)
     return FRIT_OK;
 }
 
-frit_status frit_allocation_check_size(const frit_allocation *a, uint64_t n_bytes)
+frit_status frit_type_choice_check_size(const frit_type_choice *a, uint64_t n_bytes)
 {
     uint64_t least = 0;
     for (size_t k = 0; k < a->n; k++) least += a->list[k].types[0].n_bytes;
@@ -154,11 +154,11 @@ frit_status frit_allocation_check_size(const frit_allocation *a, uint64_t n_byte
                      a->source, (unsigned long long)least, (unsigned long long)n_bytes, all ? "" : ", or types all");
 }
 
-frit_status frit_allocation_choose(frit_allocation *a, uint64_t n_bytes)
+frit_status frit_type_choice_search(frit_type_choice *a, uint64_t n_bytes)
 {
     enum { MOST_EXCHANGES = 2000, MOST_PAIRED = 1000 };
     for (size_t k = 0; k < a->n; k++) keep_unreached(&a->list[k]);
-    FRIT_TRY(frit_allocation_check_size(a, n_bytes));
+    FRIT_TRY(frit_type_choice_check_size(a, n_bytes));
     choose_by_best_price(a, n_bytes);
     for (int i = 0; i < MOST_EXCHANGES && improve(a, n_bytes, a->n <= MOST_PAIRED); i++) continue;
     return keep_choice(a);

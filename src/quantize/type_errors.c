@@ -12,7 +12,7 @@ enum { SAMPLED_ROWS = 1024, FEWEST_ROWS = 256, SAMPLED_NUMBERS = 2 << 20 };
 typedef struct sampling {
     const frit_tensor *tensor;
     const float *means;   // [n_matrices, width], NULL: columns count alike
-    frit_dtype types[FRIT_ALLOCATE_TYPES + 1];
+    frit_dtype types[FRIT_TYPE_CHOICE_TYPES + 1];
     int n_types;
     int64_t n_rows, n_sampled, height;
     double *errors;   // [n_sampled][n_types]
@@ -83,7 +83,7 @@ static void sample_rows(void *ctx, int part, int parts)
     room_close(&r);
 }
 
-frit_status frit_allocation_means(const frit_allocation *a, const frit_tensor *tensor, float **means)
+frit_status frit_type_choice_column_means(const frit_type_choice *a, const frit_tensor *tensor, float **means)
 {
     const frit_importance_entry *entry = frit_importance_find(a->importance, tensor->name);
     const int64_t n_matrices = tensor->n_dims > 2 ? tensor->shape[tensor->n_dims - 3] : 1;
@@ -95,12 +95,12 @@ frit_status frit_allocation_means(const frit_allocation *a, const frit_tensor *t
     return FRIT_OK;
 }
 
-static frit_status measure(const frit_allocation *a, const frit_allocated *m, double *errors)
+static frit_status measure(const frit_type_choice *a, const frit_type_choice_matrix *m, double *errors)
 {
     const frit_tensor *tensor = &a->ckpt->tensors[m->i];
     float *means;
     sampling s = {.tensor = tensor, .n_types = m->n_types + 1, .n_rows = frit_tensor_n_rows(tensor)};
-    FRIT_TRY(frit_allocation_means(a, tensor, &means));
+    FRIT_TRY(frit_type_choice_column_means(a, tensor, &means));
     s.means = means;
     s.n_sampled = SAMPLED_NUMBERS / frit_tensor_width(tensor);
     s.n_sampled = s.n_sampled < FEWEST_ROWS ? FEWEST_ROWS : s.n_sampled > SAMPLED_ROWS ? SAMPLED_ROWS : s.n_sampled;
@@ -120,7 +120,7 @@ static frit_status measure(const frit_allocation *a, const frit_allocated *m, do
     return failed ? frit_fail_memory((size_t)s.n_sampled * sizeof(double), tensor->name) : FRIT_OK;
 }
 
-static bool is_measured(const frit_allocated *m, const double *errors)
+static bool is_measured(const frit_type_choice_matrix *m, const double *errors)
 {
     bool is = errors[m->probe] >= 0;
     for (int t = 0; t < m->n_types; t++) is &= errors[m->types[t].type] >= 0;
@@ -128,11 +128,11 @@ static bool is_measured(const frit_allocated *m, const double *errors)
 }
 
 // A matrix whose probe type loses nothing costs nothing in any type that has an error of 0.
-frit_status frit_allocation_measure_errors(frit_allocation *a)
+frit_status frit_type_choice_measure_errors(frit_type_choice *a)
 {
-    frit_allocation_begin(a, "encoding");
+    frit_type_choice_begin(a, "encoding");
     for (size_t k = 0; k < a->n; k++) {
-        frit_allocated *m = &a->list[k];
+        frit_type_choice_matrix *m = &a->list[k];
         double *errors = a->errors + k * FRIT_DTYPE_COUNT;
         if (m->is_kept) continue;
         if (!is_measured(m, errors)) FRIT_TRY(measure(a, m, errors));
@@ -140,8 +140,8 @@ frit_status frit_allocation_measure_errors(frit_allocation *a)
         for (int t = 0; t < m->n_types; t++) m->types[t].error = errors[m->types[t].type];
         for (int t = 0; t < m->n_types; t++)
             m->types[t].kl = m->probe_error > 0 ? m->probe_kl * (m->types[t].error / m->probe_error) : 0;
-        FRIT_TRY(frit_allocation_save_sometimes(a));
-        FRIT_TRY(frit_allocation_report(a, (double)(k + 1) / (double)a->n));
+        FRIT_TRY(frit_type_choice_save_sometimes(a));
+        FRIT_TRY(frit_type_choice_report(a, (double)(k + 1) / (double)a->n));
     }
     return FRIT_OK;
 }

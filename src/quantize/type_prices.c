@@ -19,7 +19,7 @@ enum { FEWEST_TOKENS = 128, FIRST_POSITION = 64, MOST_KEPT = 512 << 20 };
 static const double most_operations = 5e14;
 
 typedef struct pricing {
-    frit_allocation *a;
+    frit_type_choice *a;
     size_t n_vocab, n_windows;
     size_t n_tokens, n_rows;   // of a window: those that are read, and the last ones, which count
     size_t step;               // between the windows that are used
@@ -85,7 +85,7 @@ static frit_status run_each(pricing *p, frit_engine *engine, int32_t first, frit
 static frit_status run_windows(pricing *p, int32_t first, frit_pool_fn then)
 {
     frit_engine *engine;
-    FRIT_TRY(frit_allocation_engine(p->a, &engine));
+    FRIT_TRY(frit_type_choice_open_engine(p->a, &engine));
     const frit_status status = run_each(p, engine, first, then);
     frit_engine_free(engine);
     return status;
@@ -103,7 +103,7 @@ static frit_status run_layer(pricing *p)
 // The rows that the next layer reads. No engine stays while others have another matrix.
 static frit_status advance(pricing *p)
 {
-    FRIT_TRY(frit_allocation_engine(p->a, &p->stream.engine));
+    FRIT_TRY(frit_type_choice_open_engine(p->a, &p->stream.engine));
     const frit_status status = run_layer(p);
     frit_engine_free(p->stream.engine);
     p->stream.engine = NULL;
@@ -121,16 +121,17 @@ static double mean_of(const double *values, size_t n)
 
 // The matrix as it comes back from its probe type, in the type that the model has it in; rows are made when an engine
 // loads them.
-static frit_status make_probe(pricing *p, frit_allocated *m, frit_arena *arena, frit_tensor *probe, float **means)
+static frit_status make_probe(pricing *p, frit_type_choice_matrix *m, frit_arena *arena, frit_tensor *probe,
+                              float **means)
 {
     const frit_dtype type = probe->dtype;
     const int64_t n_matrices = probe->n_dims > 2 ? probe->shape[probe->n_dims - 3] : 1;
-    FRIT_TRY(frit_allocation_means(p->a, probe, means));
+    FRIT_TRY(frit_type_choice_column_means(p->a, probe, means));
     FRIT_TRY(frit_encode_weighted(arena, probe, m->probe, *means, n_matrices));
     return frit_encode(arena, probe, type);
 }
 
-static frit_status measure_one(pricing *p, frit_allocated *m, int32_t first)
+static frit_status measure_one(pricing *p, frit_type_choice_matrix *m, int32_t first)
 {
     frit_model *model = p->a->model;
     const frit_tensor *found = frit_checkpoint_find(model->ckpt, m->name);
@@ -151,7 +152,7 @@ static frit_status measure_one(pricing *p, frit_allocated *m, int32_t first)
 }
 
 // The layer of a matrix; 0 where the model must run from the tokens on.
-static int32_t layer_of(const pricing *p, const frit_allocated *m)
+static int32_t layer_of(const pricing *p, const frit_type_choice_matrix *m)
 {
     int layer = 0;
     if (!p->stream.rows || sscanf(m->name, "blk.%d.", &layer) != 1) return 0;
@@ -159,19 +160,19 @@ static int32_t layer_of(const pricing *p, const frit_allocated *m)
 }
 
 // Not where a state had it.
-static bool is_missing(const frit_allocated *m)
+static bool is_missing(const frit_type_choice_matrix *m)
 {
     return m->probe_kl < 0 && !m->is_kept;
 }
 
 static frit_status measure_layer(pricing *p, int32_t layer)
 {
-    frit_allocation *a = p->a;
+    frit_type_choice *a = p->a;
     for (size_t k = 0; k < a->n; k++) {
         if (layer_of(p, &a->list[k]) != layer || !is_missing(&a->list[k])) continue;
-        FRIT_TRY(frit_allocation_report(a, p->done / p->all));
+        FRIT_TRY(frit_type_choice_report(a, p->done / p->all));
         FRIT_TRY(measure_one(p, &a->list[k], layer));
-        FRIT_TRY(frit_allocation_save_sometimes(a));
+        FRIT_TRY(frit_type_choice_save_sometimes(a));
         p->done += a->model->hp.n_layer - layer;
     }
     return FRIT_OK;
@@ -179,7 +180,7 @@ static frit_status measure_layer(pricing *p, int32_t layer)
 
 static frit_status measure_all(pricing *p)
 {
-    frit_allocation *a = p->a;
+    frit_type_choice *a = p->a;
     int32_t last = 0;
     FRIT_TRY(run_windows(p, 0, keep_rows));
     for (size_t k = 0; k < a->n; k++) {
@@ -205,7 +206,7 @@ static bool wants_none(void *ctx, const char *name)
 // The tokens; rows of layers where the model may begin with a later one.
 static frit_status open_text(pricing *p)
 {
-    const frit_allocation *a = p->a;
+    const frit_type_choice *a = p->a;
     const frit_covariance_options none = {.wants = wants_none};
     p->tokens = calloc(p->n_windows * p->n_tokens, sizeof *p->tokens);
     if (!p->tokens) return frit_fail_memory(p->n_windows * p->n_tokens * sizeof *p->tokens, "windows of text");
@@ -226,7 +227,7 @@ static void close_text(pricing *p)
 }
 
 // Of all prices, for one token.
-static double operations_of(const frit_allocation *a)
+static double operations_of(const frit_type_choice *a)
 {
     double n = 0;
     for (size_t i = 0; i < a->ckpt->n_tensors; i++) {
@@ -238,7 +239,7 @@ static double operations_of(const frit_allocation *a)
     return n * (double)a->n;
 }
 
-frit_priced_text frit_allocation_priced(double operations, size_t n_windows, size_t n_ctx, size_t n_vocab)
+frit_priced_text frit_type_choice_priced_text(double operations, size_t n_windows, size_t n_ctx, size_t n_vocab)
 {
     const double most_tokens = most_operations / operations;
     frit_priced_text text = {n_windows < FRIT_PRICED_WINDOWS ? n_windows : FRIT_PRICED_WINDOWS, n_ctx, n_ctx};
@@ -252,18 +253,18 @@ frit_priced_text frit_allocation_priced(double operations, size_t n_windows, siz
     return text;
 }
 
-frit_status frit_allocation_measure_prices(frit_allocation *a)
+frit_status frit_type_choice_measure_prices(frit_type_choice *a)
 {
     size_t n_missing = 0;
     for (size_t k = 0; k < a->n; k++) n_missing += is_missing(&a->list[k]);
     if (n_missing == 0) return FRIT_OK;
     pricing p = {.a = a, .n_vocab = (size_t)a->model->info.n_vocab};
-    const frit_priced_text text = frit_allocation_priced(operations_of(a), a->n_windows, a->n_ctx, p.n_vocab);
+    const frit_priced_text text = frit_type_choice_priced_text(operations_of(a), a->n_windows, a->n_ctx, p.n_vocab);
     p.n_windows = text.n_windows;
     p.n_tokens = text.n_tokens;
     p.n_rows = text.n_rows;
     p.step = a->n_windows / p.n_windows;   // they lie evenly in the text
-    frit_allocation_begin(a, "measuring prices");
+    frit_type_choice_begin(a, "measuring prices");
     p.base = malloc(p.n_windows * p.n_rows * p.n_vocab * sizeof *p.base);
     p.logits = malloc(p.n_rows * p.n_vocab * sizeof *p.logits);
     p.kl = calloc(p.n_windows * p.n_rows, sizeof *p.kl);

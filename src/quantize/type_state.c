@@ -24,7 +24,7 @@ static void add_tensor(frit_sha256 *sum, const frit_tensor *tensor)
 }
 
 // With n_text bytes of a text, and the windows that are read of it or sampled.
-static void make_key(const frit_allocation *a, const char *text, size_t n_text, int32_t n_windows, char key[65])
+static void make_key(const frit_type_choice *a, const char *text, size_t n_text, int32_t n_windows, char key[65])
 {
     const uint64_t numbers[] = {VERSION, a->n_ctx, (uint64_t)n_windows, text ? n_text + 1 : 0, a->n};
     uint8_t hash[FRIT_SHA256_BYTES];
@@ -40,7 +40,7 @@ static void make_key(const frit_allocation *a, const char *text, size_t n_text, 
     for (size_t i = 0; i < sizeof hash; i++) frit_format(key + 2 * i, 3, "%02x", hash[i]);
 }
 
-static void make_keys(frit_allocation *a)
+static void make_keys(frit_type_choice *a)
 {
     const frit_allocate_options *o = a->options;
     make_key(a, NULL, 0, 0, a->model_key);
@@ -54,7 +54,7 @@ static frit_value numbers_of(frit_value_type type, size_t n, const void *items)
     return (frit_value){.type = FRIT_VALUE_ARRAY, .array = {type, n, items}};
 }
 
-frit_status frit_allocation_save(frit_allocation *a)
+frit_status frit_type_choice_save(frit_type_choice *a)
 {
     if (!a->options->state) return FRIT_OK;
     frit_arena arena = {0};
@@ -81,9 +81,9 @@ frit_status frit_allocation_save(frit_allocation *a)
     return status;
 }
 
-frit_status frit_allocation_save_sometimes(frit_allocation *a)
+frit_status frit_type_choice_save_sometimes(frit_type_choice *a)
 {
-    return frit_time_ns() - a->saved_ns < SAVE_SECONDS * UINT64_C(1000000000) ? FRIT_OK : frit_allocation_save(a);
+    return frit_time_ns() - a->saved_ns < SAVE_SECONDS * UINT64_C(1000000000) ? FRIT_OK : frit_type_choice_save(a);
 }
 
 // ------------------------------------------------------------------------------------- loading
@@ -96,7 +96,7 @@ static const void *find_items(const frit_meta *meta, const char *key, frit_value
     return is ? value->array.items : NULL;
 }
 
-static frit_status take_tokens(frit_allocation *a, const frit_meta *meta)
+static frit_status take_tokens(frit_type_choice *a, const frit_meta *meta)
 {
     const frit_value *value = frit_meta_find(meta, "prices.tokens");
     const uint64_t n = value && value->type == FRIT_VALUE_ARRAY ? value->array.n : 0;
@@ -124,7 +124,7 @@ static double checked(double x)
 
 // Whether what the state has may be taken. Its text serves where no other one is named: only it could be meant, and a
 // text that is lost is measured with no more. Then its key stays.
-static frit_status check_key(frit_allocation *a, const frit_meta *meta, bool *fits)
+static frit_status check_key(frit_type_choice *a, const frit_meta *meta, bool *fits)
 {
     const char *path = a->options->state;
     frit_str key = {0}, text_of = {0};
@@ -145,7 +145,7 @@ static frit_status check_key(frit_allocation *a, const frit_meta *meta, bool *fi
     return FRIT_OK;
 }
 
-static frit_status take(frit_allocation *a, const frit_checkpoint *ckpt, bool *has_importance)
+static frit_status take(frit_type_choice *a, const frit_checkpoint *ckpt, bool *has_importance)
 {
     const size_t n_errors = a->n * FRIT_DTYPE_COUNT, n_windows = a->n * FRIT_PRICED_WINDOWS;
     const void *kl = find_items(&ckpt->meta, "prices.kl", FRIT_VALUE_F64, a->n),
@@ -168,7 +168,7 @@ static frit_status take(frit_allocation *a, const frit_checkpoint *ckpt, bool *h
     return FRIT_OK;
 }
 
-static frit_status load(frit_allocation *a, const frit_file *file, const char *path)
+static frit_status load(frit_type_choice *a, const frit_file *file, const char *path)
 {
     frit_checkpoint *ckpt;
     bool has_importance = false;
@@ -182,7 +182,7 @@ static frit_status load(frit_allocation *a, const frit_file *file, const char *p
     return status;
 }
 
-frit_status frit_allocation_load(frit_allocation *a)
+frit_status frit_type_choice_load(frit_type_choice *a)
 {
     const size_t n = a->n * FRIT_DTYPE_COUNT, n_windows = a->n * FRIT_PRICED_WINDOWS;
     const char *path = a->options->state;

@@ -23,12 +23,12 @@ static bool fits(frit_dtype type, int64_t width)
     return width % frit_dtype_get(type)->block_elems == 0;
 }
 
-static void add(frit_allocated *m, const frit_tensor *tensor, frit_dtype type, uint64_t most)
+static void add(frit_type_choice_matrix *m, const frit_tensor *tensor, frit_dtype type, uint64_t most)
 {
     const int64_t width = frit_tensor_width(tensor);
     for (int i = 0; i < m->n_types; i++)
         if (m->types[i].type == type) return;
-    if (!fits(type, width) || m->n_types == FRIT_ALLOCATE_TYPES) return;
+    if (!fits(type, width) || m->n_types == FRIT_TYPE_CHOICE_TYPES) return;
     const uint64_t n_bytes = (uint64_t)frit_tensor_n_rows(tensor) * frit_dtype_row_bytes(type, width);
     if (n_bytes >= most) return;
     m->types[m->n_types++] = (frit_type_price){.type = type, .n_bytes = n_bytes};
@@ -42,7 +42,7 @@ static int smaller_first(const void *a, const void *b)
 }
 
 // What is larger than the source, or needs importance that cannot be measured, is left out.
-static void add_types(frit_allocated *m, const frit_tensor *tensor, bool all)
+static void add_types(frit_type_choice_matrix *m, const frit_tensor *tensor, bool all)
 {
     const bool is_table = strstr(tensor->name, "token_embd.weight") != NULL;
     add(m, tensor, tensor->dtype, UINT64_MAX);
@@ -55,7 +55,7 @@ static void add_types(frit_allocated *m, const frit_tensor *tensor, bool all)
     qsort(m->types, (size_t)m->n_types, sizeof *m->types, smaller_first);
 }
 
-static frit_status put(frit_allocation *a, const frit_tensor *tensor, frit_dtype type)
+static frit_status put(frit_type_choice *a, const frit_tensor *tensor, frit_dtype type)
 {
     if (frit_map_put(&a->types, frit_str_of(tensor->name), (int64_t)type)) return FRIT_OK;
     return frit_fail_memory(sizeof type, tensor->name);
@@ -70,12 +70,12 @@ static frit_status read_type(const char *option, const char *name, frit_dtype *t
 
 // A matrix with a single candidate has nothing to choose. One that is kept has a single type, and its place in the
 // list: so what is measured serves other rules.
-static frit_status list_one(frit_allocation *a, size_t i, frit_dtype kept, bool all)
+static frit_status list_one(frit_type_choice *a, size_t i, frit_dtype kept, bool all)
 {
     const frit_tensor *tensor = &a->ckpt->tensors[i];
-    frit_allocated *m = &a->list[a->n];
+    frit_type_choice_matrix *m = &a->list[a->n];
     if (!frit_convert_is_mixed(tensor)) return FRIT_OK;
-    *m = (frit_allocated){.i = i, .name = tensor->name, .probe_kl = -1, .is_kept = kept != FRIT_DTYPE_COUNT};
+    *m = (frit_type_choice_matrix){.i = i, .name = tensor->name, .probe_kl = -1, .is_kept = kept != FRIT_DTYPE_COUNT};
     m->probe = frit_convert_fit(FRIT_DTYPE_Q3_K, frit_tensor_width(tensor), true);
     const frit_dtype type = m->is_kept ? frit_convert_fit(kept, frit_tensor_width(tensor), true) : tensor->dtype;
     add_types(m, tensor, all);
@@ -86,20 +86,20 @@ static frit_status list_one(frit_allocation *a, size_t i, frit_dtype kept, bool 
     return FRIT_OK;
 }
 
-static bool can_choose(const frit_allocation *a)
+static bool can_choose(const frit_type_choice *a)
 {
     for (size_t k = 0; k < a->n; k++)
         if (!a->list[k].is_kept) return true;
     return false;
 }
 
-frit_status frit_allocation_list(frit_allocation *a)
+frit_status frit_type_choice_list(frit_type_choice *a)
 {
     const size_t n = a->ckpt->n_tensors;
     const frit_map none = {0};
     frit_mix_options mix = {.mix = &frit_mix_chosen, .keep = &a->quantize.keep, .chosen = &none};
     frit_dtype *kept = frit_arena_new(&a->arena, frit_dtype, n + 1);
-    a->list = frit_arena_new(&a->arena, frit_allocated, n + 1);
+    a->list = frit_arena_new(&a->arena, frit_type_choice_matrix, n + 1);
     if (!kept || !a->list) return frit_fail_memory(n * sizeof *a->list, "the list of matrices");
     const char *name = a->options->types ? a->options->types : "k";
     const bool all = strcmp(name, "all") == 0;

@@ -99,18 +99,18 @@ static void a_model_without_a_vocabulary_gets_a_size(void **state)
 static void large_models_are_priced_with_fewer_tokens(void **state)
 {
     (void)state;
-    const frit_priced_text small = frit_allocation_priced(1e9, 256, 512, 4096),
-                           wide = frit_allocation_priced(1e9, 256, 512, 128256),
-                           large = frit_allocation_priced(1e11, 256, 512, 32000),
-                           larger = frit_allocation_priced(3.5e12, 256, 512, 32000),
-                           huge = frit_allocation_priced(1e15, 256, 512, 32000),
-                           brief = frit_allocation_priced(1e15, 2, 32, 32000);
+    const frit_priced_text small = frit_type_choice_priced_text(1e9, 256, 512, 4096),
+                           wide = frit_type_choice_priced_text(1e9, 256, 512, 128256),
+                           large = frit_type_choice_priced_text(1e11, 256, 512, 32000),
+                           larger = frit_type_choice_priced_text(3.5e12, 256, 512, 32000),
+                           huge = frit_type_choice_priced_text(1e15, 256, 512, 32000),
+                           brief = frit_type_choice_priced_text(1e15, 2, 32, 32000);
     assert_int_equal(small.n_windows, 8);
     assert_int_equal(small.n_tokens, 512);
     assert_int_equal(small.n_rows, 448);
     assert_int_equal(wide.n_windows, 2);   // the predictions to compare with are 230 MB a window
     assert_int_equal(large.n_windows, 8);
-    assert_int_equal(frit_allocation_priced(2.5e11, 256, 512, 32000).n_windows, 3);
+    assert_int_equal(frit_type_choice_priced_text(2.5e11, 256, 512, 32000).n_windows, 3);
     assert_int_equal(larger.n_windows, 1);
     assert_int_equal(larger.n_tokens, 142);
     assert_int_equal(huge.n_tokens, 128);
