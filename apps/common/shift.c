@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The context shift and self-extend of a session.
+// The context shift of a session.
 #include "common/shift.h"
-
-frit_status app_extend(frit_session *session, const app_shift_options *options)
-{
-    const frit_extend_options extend = {.n_group = options->n_group, .width = options->width};
-    return options->n_group > 1 ? frit_session_set_extend(session, &extend) : FRIT_OK;
-}
 
 frit_status app_shift(frit_session *session, const app_shift_options *options, size_t n_prompt, int32_t n_ctx)
 {

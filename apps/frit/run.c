@@ -332,7 +332,6 @@ static int make_session(const run_args *args, frit_model *model, frit_engine *en
 {
     frit_status status = frit_session_new(&r->session, engine);
     if (status == FRIT_OK) status = cli_use_adapters(adapters, r->session);
-    if (status == FRIT_OK) status = app_extend(r->session, &args->shift);
     if (status != FRIT_OK) return cli_report(status);
     int code = CLI_DONE;
     if (args->logprobs.n_answer < 0)   // those of several tokens of a step would not be known

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// --context-shift and --grp-attn-n: texts longer than the context, or than the model has learned.
+// --context-shift: texts longer than the context.
 #include "frit/cli/cli.h"
 
 const frit_option *cli_shift_rows(size_t *n_rows)
@@ -16,26 +16,6 @@ const frit_option *cli_shift_rows(size_t *n_rows)
          .max = 1 << 27,
          .metavar = "N",
          .help = "with --context-shift: tokens at the beginning that stay, 32 at least; -1: the whole prompt"},
-        {.name = "grp-attn-n",
-         .letters = "gan",
-         .type = FRIT_OPTION_INT,
-         .offset = offsetof(app_shift_options, n_group),
-         .min = 1,
-         .max = 1 << 20,
-         .fallback = "1",
-         .metavar = "N",
-         .help = "self-extend: texts up to about N times as long as the model was trained for; older tokens share "
-                 "positions in groups of N"},
-        {.name = "grp-attn-w",
-         .letters = "gaw",
-         .type = FRIT_OPTION_INT,
-         .offset = offsetof(app_shift_options, width),
-         .min = 32,
-         .max = 1 << 27,
-         .fallback = "512",
-         .metavar = "N",
-         .help =
-             "with --grp-attn-n: tokens of a window, after which they share positions; a multiple of that and of 32"},
     };
     *n_rows = CLI_COUNT(rows);
     return rows;
@@ -43,8 +23,6 @@ const frit_option *cli_shift_rows(size_t *n_rows)
 
 int cli_check_shift(const app_shift_options *options)
 {
-    if (options->on && options->n_group > 1)
-        return cli_usage("--context-shift and --grp-attn-n %d are given; expected one", (int)options->n_group);
     if (options->on || options->n_keep == 0) return CLI_DONE;
     return cli_usage("--keep %d: says what a context shift keeps; give --context-shift too", (int)options->n_keep);
 }

@@ -165,24 +165,13 @@ typedef struct frit_shift_info {
 } frit_shift_info;
 FRIT_API frit_status frit_session_get_shift(const frit_session *session, frit_shift_info *info);
 
-// Self-extend (group attention): texts several times as long as those that the model was trained for, without training.
-// The positions that rotations turn by stay small: when a window of `width` tokens is full, its keys move to the
-// positions of groups of n_group tokens, and those of later tokens follow. A text of n tokens has positions up to about
-// n / n_group + width. The context (frit_engine_options.n_ctx) must hold all tokens. What llama.cpp calls --grp-attn-n
-// and --grp-attn-w.
-//
-//     frit_session_set_extend(session, &(frit_extend_options){.n_group = 4, .width = 512});
-//
-// Forks have it too, saved sessions load into sessions with the same numbers, and the prefix cache has whole windows of
-// such texts. Going back to within a window that is grouped runs the window's tokens again.
+// Self-extend (group attention) is no longer supported. YaRN (frit_model_options.rope_scaling) makes contexts longer than
+// those that the model was trained for. The function and its options are removed in the next minor version.
 typedef struct frit_extend_options {
-    int32_t n_group;   // 1: every token has a position of its own
-    int32_t width;     // a multiple of n_group, and of 32
+    int32_t n_group, width;
     uint64_t reserved[8];
 } frit_extend_options;
-// Of a session without tokens that ran. NULL: without it. FRIT_E_UNSUPPORTED with what stands in the way for models
-// that cannot: those without a context shift, with windows, and without rotated keys. FRIT_E_INVALID with a context
-// shift.
+// FRIT_E_UNSUPPORTED for groups of more than one token. FRIT_OK, and nothing changes, for NULL and smaller groups.
 FRIT_API frit_status frit_session_set_extend(frit_session *session, const frit_extend_options *options);
 
 typedef struct frit_logprob {   // never grows

@@ -25,7 +25,7 @@ enum { FRIT_PAGE_TOKENS = 32 };
 
 typedef struct frit_seq {
     int32_t first_row, n_rows;
-    int32_t n_past;     // tokens already in the cache; its first row is at place n_past
+    int32_t n_past;     // tokens already in the cache; its first row is at position n_past
     int32_t state;      // index of the session's states in every recurrent layer
     int32_t n_copied;   // after so many of its rows the states are also written to index copy_state; 0: they are not
     int32_t copy_state;
@@ -35,11 +35,9 @@ typedef struct frit_seq {
 
 typedef struct frit_batch {
     int32_t n_rows, n_outs, n_seqs;
-    const int32_t *tokens;   // [n_rows]: ids, or ~i: the token that pick i of the step before chose
-    // [n_rows]: what rotations and learned positions read. Where a row's key lies, and what it looks back at, its
-    // sequence says: row k of it is at place n_past + k. The two differ with self-extend (engine/session/extend.c).
-    const int32_t *positions;
-    const int32_t *out_rows;   // [n_outs]: the rows whose logits are wanted, ascending
+    const int32_t *tokens;      // [n_rows]: ids, or ~i: the token that pick i of the step before chose
+    const int32_t *positions;   // [n_rows]: row k of a sequence has position n_past + k
+    const int32_t *out_rows;    // [n_outs]: the rows whose logits are wanted, ascending
     // In plans for many rows (frit_plan.decode_kernels): the first n_few rows, of which the first n_few_outs results
     // are, are computed by the kernels for few rows, whole sequences (frit_device_info.mixes_rows).
     int32_t n_few, n_few_outs;

@@ -159,50 +159,6 @@ static void a_context_shift_is_that_of_the_cpu(void **state)
     frit_model_free(model);
 }
 
-// Prompts and single rows whose positions are not their places.
-static void run_extended(frit_engine *engine, float *logits, size_t n_vocab)
-{
-    enum { N = 80, N_NEXT = 3 };
-    frit_token tokens[N + N_NEXT];
-    frit_session *session;
-    for (int i = 0; i < N + N_NEXT; i++) tokens[i] = (i * 37 + 11) % (int)n_vocab;
-    assert_ok(frit_session_new(&session, engine));
-    assert_ok(frit_session_set_extend(session, &(frit_extend_options){.n_group = 4, .width = 32}));
-    for (int i = 0; i <= N_NEXT; i++) {
-        assert_ok(frit_session_push(session, i ? &tokens[N + i - 1] : tokens, i ? 1 : N, NULL));
-        while (frit_session_pending(session) > 0) assert_ok(frit_engine_step(engine, NULL));
-    }
-    memcpy(logits, frit_session_logits(session), n_vocab * sizeof *logits);
-    frit_session_free(session);
-}
-
-static void self_extend_is_that_of_the_cpu(void **state)
-{
-    (void)state;
-    require_gpu();
-    if (!shared_has("goldens/arch/llama-dense.gguf")) skip_because("the reference model llama-dense is not here");
-    static const char *const devices[] = {"cpu", "cuda"}, *const caches[] = {"f32", "f16"};
-    frit_model *model;
-    frit_model_info info = {0};
-    assert_ok(frit_model_open(&model, shared_path("goldens/arch/llama-dense.gguf"), NULL));
-    assert_ok(frit_model_get_info(model, &info));
-    const size_t n = (size_t)info.n_vocab;
-    for (size_t c = 0; c < FRIT_COUNT(caches); c++) {
-        float *logits[2];
-        for (int i = 0; i < 2; i++) {
-            logits[i] = malloc(n * sizeof *logits[i]);
-            frit_engine *engine = new_engine(model, devices[i], caches[c], 96);
-            run_extended(engine, logits[i], n);
-            frit_engine_free(engine);
-        }
-        const double error = nmse(logits[1], logits[0], n);
-        print_message("%s: %.1e\n", caches[c], error);
-        assert_true(error <= (c ? 1e-5 : 1e-6));
-        for (int i = 0; i < 2; i++) free(logits[i]);
-    }
-    frit_model_free(model);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,7 +166,6 @@ int main(void)
         cmocka_unit_test(long_texts_give_the_logits_of_the_cpu),
         cmocka_unit_test(a_session_moves_between_gpu_and_cpu),
         cmocka_unit_test(a_context_shift_is_that_of_the_cpu),
-        cmocka_unit_test(self_extend_is_that_of_the_cpu),
     };
     return cmocka_run_group_tests(tests, use_emulator, use_no_emulator);
 }

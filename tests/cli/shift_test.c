@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// --context-shift and --grp-attn-n of run and chat: texts go on past the context, and what is refused says what to do.
+// --context-shift of run and chat: texts go on past the context, and what is refused says what to do.
 #include "support/command_posix.h"
 
 static void run_continues_past_the_context(void **state)
@@ -53,9 +53,7 @@ static void what_cannot_be_is_refused(void **state)
         {"run -p a -c 128 --context-shift --keep 100", 2, "that keeps 128 tokens needs a context of 192 at least"},
         {"run -p a --context-shift --beams 2", 2, "not with --beams"},
         {"run -p a --context-shift --keep -2", 2, "whole number from -1"},
-        {"run -p a --context-shift --grp-attn-n 4", 2, "--context-shift and --grp-attn-n 4 are given; expected one"},
-        {"run -p a --grp-attn-n 3", 2, "groups of 3 tokens in a window of 512; expected 1 or more, and a window"},
-        {"chat -gan 4 -gaw 48", 2, "groups of 4 tokens in a window of 48; expected 1 or more, and a window"},
+        {"run -p a --grp-attn-n 4", 2, "--rope-scaling yarn makes contexts longer"},
         {"chat --context-shift --no-context-shift", 2, "expected one"},
         {"run -p 'More words than there is any room for in a context as short as this one' -c 8", 1,
          "-c 512 gives more room"},
@@ -66,32 +64,6 @@ static void what_cannot_be_is_refused(void **state)
         assert_int_equal(o.code, rows[i].code);
         outcome_free(&o);
     }
-}
-
-// The same alone, without drafts, and in a chat; another text than without groups.
-static void a_text_with_groups_is_the_same_however_it_runs(void **state)
-{
-    (void)state;
-    static const char run[] = "run -p 'Tell me the tale of Rapunzel.' --temp 0 -n 200 -c 512 -t 2 --deterministic -q";
-    char command[2048];
-    outcome plain = frit(run, NULL);
-    snprintf(command, sizeof command, "%s -gan 4 -gaw 64", run);
-    outcome grouped = frit(command, NULL);
-    assert_int_equal(grouped.code, 0);
-    assert_true(strlen(grouped.out) > 100);
-    assert_string_not_equal(grouped.out, plain.out);
-    snprintf(command, sizeof command, "%s --grp-attn-n 4 --grp-attn-w 64 --speculate none -b 16", run);
-    expect(command, NULL, 0, grouped.out, NULL);
-    const char *path = temp_path("grouped.frit");
-    snprintf(command, sizeof command, "%s -gan 4 -gaw 64 --session '%s'", run, path);
-    for (int i = 0; i < 2; i++) expect(command, NULL, 0, grouped.out, NULL);
-    snprintf(command, sizeof command, "%s --session '%s'", run, path);
-    outcome other = frit(command, NULL);
-    assert_int_equal(other.code, 1);
-    assert_non_null(strstr(other.err, "was saved with groups of 4 tokens in a window of 64, the session has 0 and 0"));
-    outcome_free(&other);
-    outcome_free(&grouped);
-    outcome_free(&plain);
 }
 
 // Drops tokens within the answer, and no turn: it runs nothing again.
@@ -116,7 +88,6 @@ int main(void)
         cmocka_unit_test(run_continues_past_the_context),
         cmocka_unit_test(a_saved_answer_that_was_shifted_loads),
         cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(a_text_with_groups_is_the_same_however_it_runs),
         cmocka_unit_test(an_answer_of_a_chat_continues),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

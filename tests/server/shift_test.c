@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit serve --context-shift: answers longer than the context, alone and side by side; without it they end there. With
-// --grp-attn-n answers are those of a text alone, and a second request finds what the first one ran.
+// frit serve --context-shift: answers longer than the context, alone and side by side; without it they end there.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -53,25 +52,6 @@ static void answers_are_longer_than_the_context(void **state)
     assert_int_equal(stop_serving(&shifts, SIGTERM), 0);
 }
 
-static void answers_in_groups_are_the_same_side_by_side_and_again(void **state)
-{
-    (void)state;
-    char model[1024];
-    snprintf(model, sizeof model, "%s", tiny_model("tiny.gguf", &(tiny_options){.n_ctx = 128}));
-    served plain = serve(model, "-c 512 --parallel 2 --threads 1 --deterministic"),
-           groups = serve(model, "-c 512 --parallel 2 --threads 1 --deterministic --grp-attn-n 4 --grp-attn-w 64");
-    json_t *without = ask(&plain, ", \"max_tokens\": 300"), *one = ask(&groups, ", \"max_tokens\": 300"),
-           *two = ask(&groups, ", \"max_tokens\": 300, \"n\": 2");
-    assert_int_equal(n_tokens_of(one), 300);
-    assert_string_not_equal(text_of(one, 0, "text"), text_of(without, 0, "text"));
-    for (size_t i = 0; i < 2; i++) assert_string_equal(text_of(two, i, "text"), text_of(one, 0, "text"));
-    json_decref(without);
-    json_decref(one);
-    json_decref(two);
-    assert_int_equal(stop_serving(&plain, SIGTERM), 0);
-    assert_int_equal(stop_serving(&groups, SIGTERM), 0);
-}
-
 static void a_server_that_cannot_shift_does_not_start(void **state)
 {
     (void)state;
@@ -86,7 +66,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_longer_than_the_context),
-        cmocka_unit_test(answers_in_groups_are_the_same_side_by_side_and_again),
         cmocka_unit_test(a_server_that_cannot_shift_does_not_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,15 +153,14 @@ static int converse(chat *c)
     return code == CLI_DONE && (cli_ends() || !cli_flush()) ? CLI_INTERRUPTED : code;
 }
 
-static int open_session(chat *c, const cli_adapters *adapters, const app_shift_options *shift)
+static int open_session(chat *c, const cli_adapters *adapters)
 {
     frit_model_info info;
     frit_model_get_info(c->model, &info);
     if (strcmp(info.tokenizer, "none") == 0)
         return cli_fail("%s has no vocabulary, so it cannot be talked to", info.path);
     if (frit_session_new(&c->session, c->engine) != FRIT_OK) return cli_report(FRIT_E_MEMORY);
-    frit_status status = cli_use_adapters(adapters, c->session);
-    if (status == FRIT_OK) status = app_extend(c->session, shift);
+    const frit_status status = cli_use_adapters(adapters, c->session);
     return status == FRIT_OK ? CLI_DONE : cli_report(status);
 }
 
@@ -180,7 +179,7 @@ static int open_chat(chat *c, const chat_args *args)
     cli_adapters adapters = {0};
     if (code == CLI_DONE) code = cli_open_adapters(&adapters, c->model, &args->common, &args->adapters);
     if (code == CLI_DONE) code = cli_open_engine(&c->engine, &args->common, c->model, &args->engine);
-    if (code == CLI_DONE) code = open_session(c, &adapters, &args->shift);
+    if (code == CLI_DONE) code = open_session(c, &adapters);
     cli_close_adapters(&adapters);
     if (code == CLI_DONE)
         code = cli_use_speculation(&c->drafter, &args->speculate, c->model, &args->common, &args->engine, c->session);

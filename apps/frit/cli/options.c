@@ -123,6 +123,7 @@ static const struct {
     {"-mu --model-url", "an address is a name of a model: give it in place of the file"},
     {"--keepalive --keep-alive", "'frit serve --idle-unload SECONDS' frees models without requests"},
     {"-o --output --outfile --output-file", "the file to write is an argument"},
+    {"-gan --grp-attn-n -gaw --grp-attn-w", "--rope-scaling yarn makes contexts longer than the model was trained for"},
     {"--outtype", "--type has the type of the matrices"},
 };
 

@@ -26,7 +26,6 @@ frit_status server_slots_init(server_slots *slots, frit_engine *engine, int32_t 
         slot->keeps = keeps;
         frit_status status = slot->scales ? frit_session_new(&slot->session, engine) : FRIT_E_MEMORY;
         if (status == FRIT_OK) status = app_speculate(slot->session, speculate);
-        if (status == FRIT_OK) status = app_extend(slot->session, shift);   // refused at the start
         if (status == FRIT_OK) status = app_shift(slot->session, shift, 0, info.n_ctx);
         if (status != FRIT_OK) {
             frit_session_free(slot->session);

@@ -273,8 +273,8 @@ class Session(Unique):
         self._do(lib.frit_session_set_shift, options)
 
     def set_extend(self, n_group: int | None, width: int = 512) -> None:
-        """Self-extend: older tokens share positions in groups of n_group, after windows of `width` tokens. None or 1:
-        every token has its own. InvalidError if tokens have run."""
+        """No longer supported: UnsupportedError if n_group is above 1. Model(rope_scaling="yarn") makes contexts longer
+        than the model was trained for."""
         options = None if n_group is None else byref(options_of(c.frit_extend_options, n_group=n_group, width=width))
         self._do(lib.frit_session_set_extend, options)
 

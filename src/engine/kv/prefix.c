@@ -44,10 +44,8 @@ static size_t limit_of(const frit_session *session)
 
 static frit_kv_found find(const frit_session *session)
 {
-    frit_kv_text text = {session->root, session->tokens, (int32_t)limit_of(session)};
-    const frit_kv_found found = frit_kv_find(&session->engine->kv, &text);
-    text.n = (int32_t)frit_extend_whole(session, (size_t)found.n);
-    return text.n == found.n ? found : frit_kv_find(&session->engine->kv, &text);
+    const frit_kv_text text = {session->root, session->tokens, (int32_t)limit_of(session)};
+    return frit_kv_find(&session->engine->kv, &text);
 }
 
 bool frit_prefix_has_room(const frit_session *session)
@@ -72,7 +70,6 @@ bool frit_prefix_begin(frit_session *session)
     const frit_kv_found found = find(session);
     if (found.n == 0 || frit_kv_ref_found(kv, &session->map, &found) != FRIT_OK) return true;
     session->n_done = (size_t)found.n;
-    if (session->extend.n_group > 0) session->extend.n_grouped = found.n / session->extend.width;
     if (session->n_handed == 0) session->n_cached = session->n_done;
     return true;
 }
@@ -83,7 +80,6 @@ static size_t n_settled(const frit_session *session)
     size_t n = session->n_done - session->n_flying;
     if (session->n_asks > 0 && session->asks[0].n > 1) lower(&n, session->asks[0].at + 1);
     while (n > 0 && session->tokens[n - 1] < 0) n--;
-    if (session->extend.n_group > 0) lower(&n, (size_t)session->extend.n_grouped * (size_t)session->extend.width);
     return n;
 }
 
@@ -126,19 +122,16 @@ static void add_bytes(uint8_t *key, size_t *n, const void *bytes, size_t n_bytes
     *n += n_bytes;
 }
 
-// Self-extend's numbers, adapters with a scale, and then the salt.
+// A root's key: the adapters that have a scale, then the salt.
 static frit_status make_root(const frit_session *session, const void *salt, size_t n_salt, frit_kv_root **out)
 {
     const frit_engine *engine = session->engine;
     const size_t n_slots = session->scales ? (size_t)engine->adapters.n : 0;
-    const int32_t extend[2] = {session->extend.n_group, session->extend.width};
-    const size_t n_extend = session->extend.n_group > 0 ? sizeof extend : 0;
-    const size_t most = sizeof n_salt + n_extend + n_slots * (sizeof(uint64_t) + sizeof(float)) + n_salt;
+    const size_t most = sizeof n_salt + n_slots * (sizeof(uint64_t) + sizeof(float)) + n_salt;
     uint8_t *key = malloc(most);
     size_t n = 0;
     if (!key) return frit_fail_memory(most, "a session's place in the prefix cache");
     add_bytes(key, &n, &n_salt, sizeof n_salt);
-    add_bytes(key, &n, extend, n_extend);
     for (size_t i = 0; i < n_slots; i++) {
         if (session->scales[i] == 0) continue;
         add_bytes(key, &n, &engine->noted[i].number, sizeof engine->noted[i].number);
@@ -146,7 +139,7 @@ static frit_status make_root(const frit_session *session, const void *salt, size
     }
     add_bytes(key, &n, salt, n_salt);
     const frit_status status = frit_kv_root_get(&session->engine->kv, key, n, out);
-    // Numbers of adapters are this engine's own, and keys in groups not those of the text's beginning.
+    // Numbers of adapters mean something to this engine only, so roots with adapters are not stored on disk.
     if (status == FRIT_OK && n == sizeof n_salt + n_salt) frit_kv_disk_name_root(&session->engine->kv, *out);
     free(key);
     return status;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether a model's cached keys can be moved to other positions, and by which rotations: for context shifts and
-// self-extend.
+// Finds the rotations that move a model's cached keys to other positions, for context shifts.
 #include "engine/engine.h"
 
 // Returns why keys cannot move, as a clause; NULL if only the graph can tell.

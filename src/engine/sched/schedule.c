@@ -40,8 +40,7 @@ static size_t end_of_known(const frit_session *session)
 static size_t count_ready(const frit_session *session)
 {
     if (session->source_waits || session->reads || session->status != FRIT_OK) return 0;   // it looks at the source
-    const size_t n = end_of_known(session) - session->n_done, room = frit_extend_room(session);
-    return n < room ? n : room;
+    return end_of_known(session) - session->n_done;
 }
 
 // Of tokens that could run in the step that is being made, those that it has not.
@@ -135,7 +134,6 @@ static size_t fitting(const frit_engine *engine, const frit_session *session, si
     if (n > pending(session)) n = pending(session);
     if (n > (size_t)engine->n_batch) n = (size_t)engine->n_batch;
     if (n_done == 0 && !frit_prefix_has_room(session)) return 0;
-    if (!frit_extend_is_ready(session)) return 0;
     const int32_t fits = frit_kv_fitting(&engine->kv, &session->map, n_done, n_taken + (int32_t)n);
     return fits > n_taken ? (size_t)(fits - n_taken) : 0;
 }
@@ -235,7 +233,7 @@ static void lay_out_rows(frit_engine *engine, frit_session *session)
     step->owners[step->n_seqs++] = session;
     for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
         step->tokens[row] = token_at(session, i);
-        step->positions[row] = frit_extend_position(session, i);
+        step->positions[row] = (int32_t)i;
         if (step->given) frit_hidden_give(session, i, step->given + (size_t)row * (size_t)engine->hp.n_embd);
         if (frit_session_result(session, i) == FRIT_RESULT_NONE) continue;
         lay_out_pick(step, session, i);
@@ -472,7 +470,6 @@ static void pick(frit_engine *engine)
         s->reads = false;
         if (s->n_done > 0) s->n_known = -1;
         if (s->n_done == 0 && count_ready(s) > 0) s->reads = !frit_prefix_begin(s);
-        frit_extend_begin(s);
         s->n_ready = count_ready(s);
         s->prefill = s->status == FRIT_OK && s->n_ready >= (size_t)engine->prefill_rows;
         note_long(engine, s);

@@ -71,11 +71,10 @@ static frit_status check_model(const parsing *p)
                          !b->adapters  ? "none"
                          : a->adapters ? "others, or other scales of them"
                                        : "some");
-    if (a->n_group != b->n_group || a->width != b->width)
-        return frit_fail(FRIT_E_INVALID,
-                         "%s: was saved with groups of %u tokens in a window of %u, the session has %u and %u (0: no "
-                         "self-extend)",
-                         p->name, a->n_group, a->width, b->n_group, b->width);
+    for (size_t i = 0; i < FRIT_COUNT(a->self_extend); i++)
+        if (a->self_extend[i] != 0)
+            return frit_fail(FRIT_E_UNSUPPORTED, "%s: was saved with self-extend, which frit no longer supports",
+                             p->name);
     if (!is_same(a->type_k, b->type_k, sizeof a->type_k) || !is_same(a->type_v, b->type_v, sizeof a->type_v))
         return frit_fail(FRIT_E_INVALID, "%s: keys and values are %.15s and %.15s there, %.15s and %.15s here", p->name,
                          a->type_k, a->type_v, b->type_k, b->type_v);
@@ -138,21 +137,12 @@ static uint64_t snapshot_bytes(const frit_saved_header *h, const uint8_t *places
     return total;
 }
 
-// All windows that have run, but for the last one where no token after it has.
-static bool suits_windows(const frit_saved_header *h)
-{
-    if (h->width == 0) return h->n_grouped == 0;
-    const uint32_t n_whole = h->n_done / h->width;
-    return h->n_grouped == n_whole || (h->n_done % h->width == 0 && n_whole > 0 && h->n_grouped == n_whole - 1);
-}
-
 static frit_status check_counts(const parsing *p)
 {
     const frit_saved_header *h = p->found;
     const bool has_source = frit_saved_bytes(h, FRIT_SAVED_SOURCE, 1) > 0;
     const bool has_places = (h->state_bytes > 0 || has_window(h)) && h->n_done > 0;
     if (h->n_tokens > INT32_MAX || h->n_done > h->n_tokens) return fail_damaged(p, "more tokens ran than there are");
-    if (!suits_windows(h)) return fail_damaged(p, "the number of grouped windows does not suit its tokens");
     if (has_places != (h->n_places > 0) || h->n_places > MAX_PLACES)
         return fail_damaged(p, "the number of states does not suit its model");
     if (h->n_logits != 0 && (h->n_logits != h->n_vocab || h->n_done != h->n_tokens || h->n_tokens == 0))

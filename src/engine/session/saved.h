@@ -36,8 +36,8 @@ typedef struct frit_saved_header {
     uint32_t n_source, n_encoded;                    // n_encoded: 0 or n_source
     uint64_t n_note_bytes;
     uint64_t n_dropped;   // tokens that left the text before (shift.c)
-    // Self-extend: tokens of a group and of a window, 0 without; and windows whose keys are in groups (extend.c).
-    uint32_t n_group, width, n_grouped;
+    // Versions of frit with self-extend wrote its group, its window and a count here. It was removed: all are 0.
+    uint32_t self_extend[3];
     uint32_t unused;
 } frit_saved_header;
 

@@ -140,7 +140,6 @@ void frit_session_run_again(frit_session *session)
     if (session->n_handed < session->n_done) session->n_handed = session->n_done;
     frit_prefix_cache(session, true);
     session->n_done = 0;
-    frit_extend_go_back(session);
     frit_kv_release(&session->engine->kv, &session->map);
 }
 
@@ -292,10 +291,8 @@ static frit_status go_back(frit_session *session, size_t n_keep)
     frit_engine *engine = session->engine;
     int32_t n_done = (int32_t)session->n_done;
     if (engine->hp.is_bidirectional && n_keep < session->n_done) n_keep = 0;
-    n_keep = frit_extend_kept(session, n_keep);
     const frit_status status = frit_kv_truncate(&engine->kv, &session->map, (int32_t)n_keep, &n_done);
     session->n_done = (size_t)n_done;
-    frit_extend_go_back(session);
     return status;
 }
 

@@ -37,11 +37,6 @@ typedef struct frit_session_shift {   // shift.c
     size_t n_dropped;
 } frit_session_shift;
 
-typedef struct frit_session_extend {   // extend.c
-    int32_t n_group, width;            // tokens; n_group 0: off
-    int32_t n_grouped;                 // windows whose keys have the positions of their groups
-} frit_session_extend;
-
 // The last hidden states of a session's tokens (hidden.c), for layers of multi-token prediction.
 typedef struct frit_hidden {
     float *rows;       // [capacity, width]
@@ -90,7 +85,6 @@ struct frit_session {
     frit_ask asks[FRIT_MAX_ASKS];   // oldest first; those after n_asks only have memory
     int32_t n_asks;
     frit_session_shift shift;
-    frit_session_extend extend;
     frit_share share;
     struct frit_speculation *speculation;   // NULL: none (speculate.h)
     frit_hidden *hidden;                    // NULL: not kept
@@ -127,17 +121,6 @@ frit_result frit_session_result(const frit_session *session, size_t i);
 
 // Room for n tokens more, by a shift if the session has one (shift.c). FRIT_E_LIMIT.
 frit_status frit_session_make_room(frit_session *session, size_t n);
-
-// Self-extend (extend.c). Before rows of a session are chosen: groups the last window, where its tokens have run and
-// others wait, if there are pages for it and nothing of the session is in flight.
-void frit_extend_begin(frit_session *session);
-bool frit_extend_is_ready(const frit_session *session);                // its rows may run
-size_t frit_extend_room(const frit_session *session);                  // rows up to the end of the window
-int32_t frit_extend_position(const frit_session *session, size_t i);   // of token i, which is about to run
-size_t frit_extend_whole(const frit_session *session, size_t n);       // whole windows of n tokens
-// To where the session can go back of n_keep tokens, and then, once n_done says so, what is grouped.
-size_t frit_extend_kept(const frit_session *session, size_t n_keep);
-void frit_extend_go_back(frit_session *session);
 
 // The prefix cache (prefix.c). A session that is about to run from its first token on takes what is there of it.
 // False if it has to wait for pages that are being read.

@@ -140,12 +140,10 @@ frit_status frit_engine_describe(const frit_engine *engine, frit_saved_header *h
     return FRIT_OK;
 }
 
-// What the file of this session begins with.
+// Fills in the part of the header that a file must share with the session that loads it.
 static frit_status describe(const frit_session *session, frit_saved_header *h)
 {
     FRIT_TRY(frit_engine_describe(session->engine, h));
-    h->n_group = (uint32_t)session->extend.n_group;
-    h->width = (uint32_t)session->extend.width;
     return sum_adapters(session, &h->adapters);
 }
 
@@ -232,7 +230,6 @@ static frit_status prepare(const frit_session *session, frit_saved_header *out)
     h.n_encoded = session->source_waits ? 0 : h.n_source;
     h.n_note_bytes = session->n_note_bytes;
     h.n_dropped = session->shift.n_dropped;
-    h.n_grouped = (uint32_t)session->extend.n_grouped;
     const uint64_t n_snapshot_bytes = count_snapshots(session, &h);
     h.n_bytes = sizeof h + UINT64_C(4) * h.n_tokens + UINT64_C(4) * h.n_source + UINT64_C(4) * h.n_places +
                 UINT64_C(4) * h.n_logits + frit_saved_bytes(&h, FRIT_SAVED_TEXT, h.n_done) +
@@ -352,7 +349,6 @@ static frit_status restore(frit_session *session, const frit_saved *saved)
     session->n_tokens = h->n_tokens;
     session->n_done = h->n_done;
     session->shift.n_dropped = (size_t)h->n_dropped;
-    session->extend.n_grouped = (int32_t)h->n_grouped;
     session->is_foreign = h->n_done > 0;   // a file may say anything
     session->n_cached = 0;
     session->logits_at = h->n_logits > 0 ? h->n_tokens : 0;

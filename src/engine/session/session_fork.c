@@ -43,7 +43,6 @@ static frit_status copy_session(frit_session *to, const frit_session *from)
     }
     to->is_foreign = from->is_foreign;
     to->shift = from->shift;
-    to->extend = from->extend;
     to->share = (frit_share){.weight = from->share.weight, .priority = from->share.priority};
     to->n_cached = from->n_cached;
     to->n_tokens = from->n_tokens;

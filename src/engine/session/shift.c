@@ -7,7 +7,7 @@
 // Only tokens that ran, and whose results were taken, leave. When that happens depends on the number of tokens alone:
 // the text is the same with other sessions beside it, with drafts, and however its prompt was cut.
 //
-// A position is a number of a page table and the angle of a rotation: both are that of a shorter text after the shift.
+// After the shift the remaining tokens have the positions of a shorter text, in the page table and in rotations.
 #include "engine/engine.h"
 #include "engine/spec/speculate.h"
 
@@ -125,10 +125,20 @@ frit_status frit_session_set_shift(frit_session *session, const frit_shift_optio
     FRIT_TRY(frit_session_check_usable(session));
     session->shift.on = false;
     if (!options) return FRIT_OK;
-    if (session->extend.n_group > 0)
-        return frit_fail(FRIT_E_INVALID, "the session has self-extend, which a context shift cannot be combined with");
     FRIT_TRY(prepare(session->engine));
     return choose(session->engine, options, &session->shift);
+}
+
+frit_status frit_session_set_extend(frit_session *session, const frit_extend_options *options)
+{
+    FRIT_REQUIRE(session);
+    FRIT_REQUIRE_UNUSED(options);
+    FRIT_TRY(frit_session_check_usable(session));
+    if (!options || options->n_group <= 1) return FRIT_OK;
+    return frit_fail(FRIT_E_UNSUPPORTED,
+                     "self-extend with groups of %d tokens is no longer supported: extend the context with YaRN "
+                     "(frit_model_options.rope_scaling)",
+                     options->n_group);
 }
 
 frit_status frit_session_get_shift(const frit_session *session, frit_shift_info *info)
@@ -144,7 +154,7 @@ frit_status frit_session_get_shift(const frit_session *session, frit_shift_info 
 
 // ------------------------------------------------------------------------------- shifting
 
-// A place in the text, after the shift; what was within the tokens that left is at their beginning.
+// The index of token `at` after the shift. An index among the dropped tokens becomes n_keep.
 static size_t moved(size_t at, size_t n_keep, size_t n_drop)
 {
     if (at <= n_keep) return at;

@@ -217,11 +217,10 @@ static int32_t room_of(const frit_session *session, size_t most)
     const frit_engine *engine = session->engine;
     const int32_t n_step = engine->n_batch < engine->prefill_rows ? engine->n_batch : engine->prefill_rows - 1;
     const size_t n_waiting = session->n_tokens - session->n_done;
-    const size_t n_window = frit_extend_room(session), n_rows = (size_t)n_step < n_window ? (size_t)n_step : n_window;
-    const size_t n_left = n_rows > n_waiting ? n_rows - n_waiting : 0;
+    const size_t n_left = (size_t)n_step > n_waiting ? (size_t)n_step - n_waiting : 0;
     if (most > n_left) most = n_left;
     const size_t n_ctx = (size_t)engine->n_ctx, n = session->n_tokens;
-    const size_t room = n + 1 < n_ctx ? n_ctx - n - 1 : 0;   // what follows the drafts has a place too
+    const size_t room = n + 1 < n_ctx ? n_ctx - n - 1 : 0;   // the token after the drafts needs a position too
     if (most > room) most = room;
     const size_t wanted = (size_t)session->speculation->most;
     return (int32_t)(most < wanted ? most : wanted);

@@ -665,6 +665,18 @@ static void a_refusal_says_what_a_longer_context_takes(void **state)
 
 // ------------------------------------------------------------------------------- what a shift costs
 
+static void self_extend_is_refused_with_what_to_use(void **state)
+{
+    (void)state;
+    fixture f = open_tiny(&(tiny_options){0}, (frit_engine_options){.n_ctx = 128});
+    frit_session *session = make_session(&f);
+    for (int32_t n = 0; n <= 1; n++) assert_ok(frit_session_set_extend(session, &(frit_extend_options){.n_group = n}));
+    assert_fails(frit_session_set_extend(session, &(frit_extend_options){.n_group = 2, .width = 64}),
+                 FRIT_E_UNSUPPORTED, "no longer supported: extend the context with YaRN");
+    frit_session_free(session);
+    close_model(&f);
+}
+
 static double nll(const fixture *f, const frit_session *session, frit_token next)
 {
     frit_logprob logprob = {.token = next};
@@ -726,6 +738,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(windows_shift_with_the_rest),
         cmocka_unit_test(what_does_not_fit_is_refused_with_numbers),
         cmocka_unit_test(a_refusal_says_what_a_longer_context_takes),
+        cmocka_unit_test(self_extend_is_refused_with_what_to_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
