@@ -55,7 +55,7 @@ typedef struct frit_device_options {
     // files that they come from.
     const char *weights_cache;
     uint64_t weights_source;
-    // Results do not depend on how many rows a step has; then prefill_rows and long_rows (below) are 0.
+    // Results do not depend on how many rows a step has; then least_rows (below) are 0.
     bool deterministic;
     bool in_place;         // floats are read where files are mapped, and not copied for speed
     bool coarse;           // products with floats may round what they read to bfloat16, where that is faster
@@ -66,14 +66,12 @@ typedef struct frit_device_options {
 typedef struct frit_device_info {
     const char *isa;                      // instruction set, or kind of machine
     int32_t n_threads, n_threads_batch;   // for steps of few and of many rows
-    // Rows of a session from which other kernels pay, which round differently; 0: there are none.
-    int32_t prefill_rows;
-    bool mixes_rows;   // and a step may have rows of both kinds (frit_batch.n_few)
-    // With so many sequences, a step of single tokens and drafts computes each as if it were alone; with more, products
-    // round differently (frit_plan_options.joins_sequences). 0: any number.
-    int32_t few_sequences;
-    // Queued rows of a session from which kernels for sequences (frit_seq.is_long) round differently; 0: they do not.
-    int32_t long_rows;
+    // Queued tokens of a session from which its rows are of a class; 0: the device has no kernels of its own for the
+    // class. least_rows[FRIT_ROWS_DECODE] is unused.
+    int32_t least_rows[FRIT_ROW_CLASSES];
+    bool mixes_classes;   // a step may have decode rows beside prefill rows (frit_batch.n_decode_rows)
+    // A decode step with more sequences may round differently (frit_plan_options.joins_sequences). 0: none does.
+    int32_t joins_above;
     uint64_t free_bytes;   // of memory of its own; 0: it has none, and uses the host's
 } frit_device_info;
 

@@ -54,9 +54,9 @@ static void set_batch(frit_engine *engine, int32_t n_batch)
 
 void frit_engine_only_prefill(frit_engine *engine)
 {
-    engine->only_prefill = true;
-    engine->mixes_rows = false;
-    engine->prefill_rows = INT32_MAX;   // there is one kind of steps
+    engine->rows.only_prefill = true;
+    engine->rows.mixes_classes = false;
+    engine->rows.least[FRIT_ROWS_PREFILL] = INT32_MAX;   // there is one kind of steps
 }
 
 void frit_engine_allow_outs(frit_engine *engine, int32_t n_rows)
@@ -118,23 +118,25 @@ static frit_status place(frit_engine *engine, const frit_engine_options *options
     return frit_engine_load_weights(engine, &needs->plans, (frit_progress){options->progress, options->progress_ctx});
 }
 
-// From how many rows on some device has other kernels, and whether all can run both in one step.
-static void find_kinds_of_rows(frit_engine *engine)
+// Reads from the devices at which row count they switch to prefill kernels, and whether they can mix both in one step.
+static void find_row_rules(frit_engine *engine)
 {
-    int32_t prefill = 0, is_long = 0, few = INT32_MAX;
+    int32_t prefill = 0, long_prefill = 0, joins_above = INT32_MAX;
     bool mixes = true;
     for (int i = 0; i < engine->n_devices; i++) {
         frit_device_info info;
         engine->devices[i]->backend->info(engine->devices[i], &info);
-        if (info.prefill_rows > prefill) prefill = info.prefill_rows;
-        if (info.long_rows > is_long) is_long = info.long_rows;
-        if (info.few_sequences > 0 && info.few_sequences < few) few = info.few_sequences;
-        mixes = mixes && info.mixes_rows;
+        const int32_t *least = info.least_rows;
+        if (least[FRIT_ROWS_PREFILL] > prefill) prefill = least[FRIT_ROWS_PREFILL];
+        if (least[FRIT_ROWS_LONG_PREFILL] > long_prefill) long_prefill = least[FRIT_ROWS_LONG_PREFILL];
+        if (info.joins_above > 0 && info.joins_above < joins_above) joins_above = info.joins_above;
+        mixes = mixes && info.mixes_classes;
     }
-    engine->prefill_rows = prefill > 0 && engine->n_batch >= 2 * prefill ? prefill : INT32_MAX;
-    engine->mixes_rows = mixes && engine->prefill_rows < INT32_MAX && !engine->hp.is_bidirectional;
-    engine->long_rows = is_long > 0 ? is_long : INT32_MAX;
-    engine->few_sequences = few;
+    engine->rows.least[FRIT_ROWS_PREFILL] = prefill > 0 && engine->n_batch >= 2 * prefill ? prefill : INT32_MAX;
+    engine->rows.mixes_classes =
+        mixes && engine->rows.least[FRIT_ROWS_PREFILL] < INT32_MAX && !engine->hp.is_bidirectional;
+    engine->rows.least[FRIT_ROWS_LONG_PREFILL] = long_prefill > 0 ? long_prefill : INT32_MAX;
+    engine->rows.joins_above = joins_above;
 }
 
 // Devices with much memory of their own read their weights faster than they compute: more rows for each reading.
@@ -156,7 +158,7 @@ static frit_status measure(frit_engine *engine, const frit_engine_options *optio
     engine->prompt_budget = options->prompt_budget;
     FRIT_TRY(frit_engine_open_devices(engine, options));
     set_batch(engine, options->n_batch > 0 ? options->n_batch : batch_rows_of(engine));
-    find_kinds_of_rows(engine);
+    find_row_rules(engine);
     return frit_engine_measure(engine, options, needs);
 }
 
@@ -169,7 +171,7 @@ static frit_status finish(frit_engine *engine, const frit_engine_options *option
     if (engine->model->loads_late) return FRIT_OK;
     // The plans that every run needs, here rather than at the first token.
     frit_plan_class *c;
-    const bool has_prefill = engine->prefill_rows < INT32_MAX;
+    const bool has_prefill = engine->rows.least[FRIT_ROWS_PREFILL] < INT32_MAX;
     if (options->prefix_disk) FRIT_TRY(frit_prefix_open_disk(engine, options->prefix_disk));
     const frit_plan_kind kind = engine->hp.is_next ? FRIT_PLAN_NEXT : FRIT_PLAN_LOGITS;
     FRIT_TRY(

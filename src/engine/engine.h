@@ -19,6 +19,15 @@ typedef struct frit_noted_adapter {
     uint64_t number;               // 1, 2, ...: of each that came into the slot
 } frit_noted_adapter;
 
+// When rows are of which class (frit_row_class), by what all devices of the engine can.
+typedef struct frit_row_rules {
+    int32_t
+        least[FRIT_ROW_CLASSES];   // queued tokens of a session from which its rows are of a class; INT32_MAX: never
+    bool mixes_classes;            // a step may have decode rows beside prefill rows
+    bool only_prefill;             // all steps run prefill kernels (frit_engine_only_prefill)
+    int32_t joins_above;           // decode steps of more sequences multiply their rows together; INT32_MAX: none
+} frit_row_rules;
+
 struct frit_engine {
     frit_model *model;
     frit_arena arena;
@@ -47,12 +56,8 @@ struct frit_engine {
     frit_session *ahead;                     // whose last token runs already (ahead.h); NULL: none
     frit_session *sessions;                  // a queue: a session with rows in a step goes to the end
     int32_t n_ctx, n_batch;
-    int32_t prefill_rows;    // from so many queued tokens on a session runs in steps of its kind; INT32_MAX: never
-    bool mixes_rows;         // and these may have rows of other sessions, which are computed by their own kernels
-    int32_t few_sequences;   // with more, a step of single tokens and drafts joins their rows; INT32_MAX: never
+    frit_row_rules rows;
     bool prompt_first;       // the prompt whose turn it was did not suit the last step (schedule.c)
-    int32_t long_rows;       // from so many queued tokens on a session's rows are of a long prompt; INT32_MAX: never
-    bool only_prefill;       // frit_engine_only_prefill
     int32_t prompt_budget;   // prompt rows of one step while other sessions generate; 0: by the pace, -1: any number
     double share_time;       // of the prompt that was last begun (prompt_share.c)
     frit_pace pace;

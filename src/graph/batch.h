@@ -23,14 +23,27 @@
 
 enum { FRIT_PAGE_TOKENS = 32 };
 
+// The arithmetic of a sequence's rows. Kernels for prompts are faster with many rows and round differently from the
+// kernels for decoding, so a row's class depends on its own session alone, never on what else runs in the step: results
+// do not change with other sessions. A session is of a class while it has frit_device_info.least_rows[class] queued
+// tokens or more; a long prompt stays one until all of it has run, however it is cut into steps. Steps have decode rows
+// or prefill rows (long or not) or, where every device can mix the classes, decode rows first and prefill rows after
+// them.
+typedef enum frit_row_class {
+    FRIT_ROWS_DECODE,         // single tokens, drafts and short prompts
+    FRIT_ROWS_PREFILL,        // prompts: products by other kernels
+    FRIT_ROWS_LONG_PREFILL,   // long prompts: attention by other kernels too
+    FRIT_ROW_CLASSES
+} frit_row_class;
+
 typedef struct frit_seq {
     int32_t first_row, n_rows;
     int32_t n_past;     // tokens already in the cache; its first row is at position n_past
     int32_t state;      // index of the session's states in every recurrent layer
     int32_t n_copied;   // after so many of its rows the states are also written to index copy_state; 0: they are not
     int32_t copy_state;
-    int32_t n_source;   // of encoder-decoders: positions of the encoded source that cross attention looks at
-    int32_t is_long;    // its rows are of a long prompt, whatever part of it they are (frit_device_info.long_rows)
+    int32_t n_source;    // of encoder-decoders: positions of the encoded source that cross attention looks at
+    int32_t row_class;   // frit_row_class
 } frit_seq;
 
 typedef struct frit_batch {
@@ -38,9 +51,9 @@ typedef struct frit_batch {
     const int32_t *tokens;      // [n_rows]: ids, or ~i: the token that pick i of the step before chose
     const int32_t *positions;   // [n_rows]: row k of a sequence has position n_past + k
     const int32_t *out_rows;    // [n_outs]: the rows whose logits are wanted, ascending
-    // In plans for many rows (frit_plan.decode_kernels): the first n_few rows, of which the first n_few_outs results
-    // are, are computed by the kernels for few rows, whole sequences (frit_device_info.mixes_rows).
-    int32_t n_few, n_few_outs;
+    // In steps that mix row classes: the first n_decode_rows rows, whole sequences, are decode rows, and the first
+    // n_decode_outs outputs are theirs. 0 in other steps, whose rows are all of the plan's class.
+    int32_t n_decode_rows, n_decode_outs;
     const frit_seq *seqs;   // [n_seqs]
     // [n_groups, n_seqs, page_stride]: page numbers; -1: no page, of positions that no row of the step looks at.
     const int32_t *pages;

@@ -37,8 +37,8 @@ typedef struct frit_plan {
 typedef struct frit_plan_options {
     bool no_fuse;           // every node by itself
     bool is_fused;          // frit_fuse has rewritten the graph before
-    bool decode_kernels;    // for few rows, however many there are: results do not depend on other sessions of a step
-    bool joins_sequences;   // with these, for many sequences: their rows are multiplied as if they were one's
+    bool decode_kernels;    // all rows are decode rows (frit_row_class), however many there are
+    bool joins_sequences;   // with decode_kernels: products may multiply the rows of all sequences by prefill kernels
     bool streams;           // matrices come with each step, and do not stay on the device (frit_backend.streams)
     bool early_prologues;   // what a phase reads stays while the next one's prologues run (frit_backend)
     frit_takes_fn takes;    // what the device that runs the plan takes; NULL: everything

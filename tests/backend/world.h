@@ -77,8 +77,11 @@ static inline void world_open(world *w, int n_seqs, int (*seqs)[2], uint64_t see
     memset(w->tables, 0xff, (size_t)(2 * n_seqs * stride) * sizeof *w->tables);
     n_rows = 0;
     for (int i = 0; i < n_seqs; i++) {
-        w->seqs[i] = (frit_seq){
-            .first_row = n_rows, .n_rows = seqs[i][1], .n_past = seqs[i][0], .state = i, .is_long = seqs[i][1] >= 32};
+        w->seqs[i] = (frit_seq){.first_row = n_rows,
+                                .n_rows = seqs[i][1],
+                                .n_past = seqs[i][0],
+                                .state = i,
+                                .row_class = seqs[i][1] >= 32 ? FRIT_ROWS_LONG_PREFILL : FRIT_ROWS_DECODE};
         w->first_page[i] = page;
         page += world_pages_of(seqs[i]);
         for (int r = 0; r < seqs[i][1]; r++, n_rows++)

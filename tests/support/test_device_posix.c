@@ -558,7 +558,7 @@ static void device_info(const frit_device *base, frit_device_info *info)
     *info = (frit_device_info){.isa = "test",
                                .n_threads = 1,
                                .n_threads_batch = 1,
-                               .prefill_rows = traits->prefill_rows,
+                               .least_rows = {[FRIT_ROWS_PREFILL] = traits->prefill_rows},
                                .free_bytes = traits->free_bytes > 0 ? n_left : 0};
 }
 

@@ -116,32 +116,34 @@ static void cpu_close(frit_device *base)
 }
 
 // Whether products of both are the same, or read rows in forms that tell them apart; then they count as the same.
-static bool reconcile(frit_product_kernel *many, const frit_product_kernel *few)
+static bool reconcile(frit_product_kernel *prefill, const frit_product_kernel *decode)
 {
-    const bool fits = !frit_form_is_tiled(few->form) && (many->run == few->run || frit_form_is_tiled(many->form));
-    memcpy(many, few, sizeof *many);
+    const bool fits =
+        !frit_form_is_tiled(decode->form) && (prefill->run == decode->run || frit_form_is_tiled(prefill->form));
+    memcpy(prefill, decode, sizeof *prefill);
     return fits;
 }
 
-// Kernels for many rows differ from those for few in products and in attention of a sequence alone: all other ops do
-// not ask whose rows they are.
-static bool mixes_rows(const frit_cpu_device *device)
+// True if prefill kernels differ from decode kernels only in products and in attention, the ops that know the class of
+// each row.
+static bool can_mix_classes(const frit_cpu_device *device)
 {
-    const frit_kernels *few = &device->decode_kernels;
-    frit_kernels many = device->prefill_kernels;
+    const frit_kernels *decode = &device->decode_kernels;
+    frit_kernels prefill = device->prefill_kernels;
     bool fits = true;
     for (int i = 0; i < FRIT_DTYPE_COUNT; i++)
-        fits = reconcile(&many.product[i], &few->product[i]) && reconcile(&many.packed[i], &few->packed[i]) && fits;
+        fits = reconcile(&prefill.product[i], &decode->product[i]) &&
+               reconcile(&prefill.packed[i], &decode->packed[i]) && fits;
     for (int form = 0; form < FRIT_FORM_COUNT; form++)
-        if (frit_form_is_tiled((frit_form)form)) many.convert[form] = few->convert[form];
-    memcpy(many.coarse, few->coarse, sizeof many.coarse);
-    many.is_coarse = few->is_coarse;
-    many.attend_bf16 = few->attend_bf16;
-    many.attend_bf16_if_long = few->attend_bf16_if_long;
-    many.pack_kv_page = few->pack_kv_page;
-    many.probe_int8 = few->probe_int8;
-    many.probe_float = few->probe_float;
-    return fits && memcmp(&many, few, sizeof many) == 0;
+        if (frit_form_is_tiled((frit_form)form)) prefill.convert[form] = decode->convert[form];
+    memcpy(prefill.coarse, decode->coarse, sizeof prefill.coarse);
+    prefill.is_coarse = decode->is_coarse;
+    prefill.attend_bf16 = decode->attend_bf16;
+    prefill.attend_bf16_if_long = decode->attend_bf16_if_long;
+    prefill.pack_kv_page = decode->pack_kv_page;
+    prefill.probe_int8 = decode->probe_int8;
+    prefill.probe_float = decode->probe_float;
+    return fits && memcmp(&prefill, decode, sizeof prefill) == 0;
 }
 
 static frit_status cpu_open(frit_device **out, const frit_device_options *options)
@@ -175,7 +177,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
     device->isa = frit_isa_install(&device->prefill_kernels, cap, options->deterministic ? FRIT_FOR_ANY : FRIT_FOR_ALL);
     device->has_prefill_kernels = !reference && strcmp(decode_isa, device->isa) != 0;
     device->prefill_kernels.is_coarse = options->coarse && !options->deterministic;
-    device->mixes_rows = device->has_prefill_kernels && mixes_rows(device);
+    device->mixes_classes = device->has_prefill_kernels && can_mix_classes(device);
     if (reference) device->isa = reference_name;
     *out = &device->base;
     return FRIT_OK;
@@ -184,13 +186,15 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
 static void cpu_info(const frit_device *base, frit_device_info *info)
 {
     const frit_cpu_device *device = (const frit_cpu_device *)base;
-    *info = (frit_device_info){.isa = device->isa,
-                               .n_threads = frit_pool_size(device->decode_pool),
-                               .n_threads_batch = frit_pool_size(device->prefill_pool),
-                               .prefill_rows = device->has_prefill_kernels ? FRIT_PREFILL_ROWS / 2 : 0,
-                               .mixes_rows = device->mixes_rows,
-                               .few_sequences = device->has_prefill_kernels ? FRIT_FEW_SEQUENCES : 0,
-                               .long_rows = device->decode_kernels.attend_bf16_if_long ? FRIT_LONG_ROWS : 0};
+    *info =
+        (frit_device_info){.isa = device->isa,
+                           .n_threads = frit_pool_size(device->decode_pool),
+                           .n_threads_batch = frit_pool_size(device->prefill_pool),
+                           .least_rows = {[FRIT_ROWS_PREFILL] = device->has_prefill_kernels ? FRIT_PREFILL_ROWS / 2 : 0,
+                                          [FRIT_ROWS_LONG_PREFILL] =
+                                              device->decode_kernels.attend_bf16_if_long ? FRIT_LONG_PREFILL_ROWS : 0},
+                           .mixes_classes = device->mixes_classes,
+                           .joins_above = device->has_prefill_kernels ? FRIT_JOINS_ABOVE : 0};
 }
 
 // ------------------------------------------------------------------------------- memory

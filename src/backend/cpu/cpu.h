@@ -20,13 +20,13 @@ typedef struct frit_cpu_device {
     // Intermediate results of whichever executable runs. Those that need more than this have memory of their own.
     frit_cpu_memory scratch;
     int n_sharing;                                  // executables that use it
-    frit_pool *decode_pool, *prefill_pool;          // for steps of few and of many rows; may be one
-    bool probes;                                    // the threads for few rows are still to be chosen by a probe
+    frit_pool *decode_pool, *prefill_pool;          // of the row classes; may be one
+    bool probes;                                    // the threads for decode rows are still to be chosen by a probe
     bool reference;                                 // all ops run on their reference kernels
     const char *isa;                                // "reference", or the best instruction set installed
-    frit_kernels decode_kernels, prefill_kernels;   // for nodes of few and of many rows
-    bool has_prefill_kernels;                       // an instruction set is only for many rows
-    bool mixes_rows;                                // and a step may have rows of both kinds
+    frit_kernels decode_kernels, prefill_kernels;   // of the row classes
+    bool has_prefill_kernels;                       // an instruction set is for prefill rows only
+    bool mixes_classes;                             // a step may have rows of both
     frit_stores *stores;                            // the model's, or its own
     bool owns_stores;
     frit_packs *packs;        // its store of weights
@@ -59,7 +59,7 @@ void frit_cpu_run_picks(frit_cpu_device *device, frit_pool *pool, const frit_bat
 int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const uint8_t *bytes, uint64_t n_bytes);
 // Threads stay on their parts' nodes. All but the first, which is the caller's: it may have to run elsewhere later.
 void frit_cpu_place_threads(frit_cpu_device *device, frit_pool *pool);
-// Chooses the threads for steps of few rows, once there are packed matrices to read (probe.c).
+// Chooses the threads for decode steps, once there are packed matrices to read (probe.c).
 frit_status frit_cpu_choose_threads(frit_cpu_device *device);
 // frit_takes_fn: what lower.c makes one action of.
 bool frit_cpu_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other);

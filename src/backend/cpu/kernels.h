@@ -329,7 +329,7 @@ enum { FRIT_PANEL_ROWS = 16 };   // rows of a panel of a packed matrix (pack.h)
 // Nodes that an instruction set computes (isa.def).
 enum {
     FRIT_FOR_ANY = 0,
-    FRIT_FOR_LONG_PROMPTS = 1,   // sequences of long prompts (FRIT_LONG_ROWS), which may be in any step
+    FRIT_FOR_LONG_PROMPTS = 1,   // sequences of long prompts (FRIT_LONG_PREFILL_ROWS), which may be in any step
     FRIT_FOR_PREFILL = 2,        // nodes of at least FRIT_PREFILL_ROWS
     FRIT_FOR_ALL = FRIT_FOR_LONG_PROMPTS | FRIT_FOR_PREFILL,
 };

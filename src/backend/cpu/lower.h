@@ -90,8 +90,8 @@ void frit_lower_stack_forms(const lowering *l, const frit_node *node, frit_form 
 // lower_inputs.c
 void frit_lower_list_inputs(lowering *l);
 void frit_lower_point_inputs(lowering *l);   // when all memory has its place
-// The forms that a product's matrix source i asks for: of many rows or of all, then, where it is another one, that of
-// the few rows that a step of many may have. Returns how many.
+// The forms in which a product reads the rows that its matrix source i multiplies: of the plan's class, then, if it
+// differs, of decode rows in a step that mixes row classes. Returns the number of forms.
 int frit_lower_forms(const lowering *l, const frit_node *node, int i, frit_form forms[2]);
 // The input of a product in such a form; NULL: it reads its rows as they are.
 const frit_act_input *frit_lower_find_input(const lowering *l, const frit_node *node, frit_form form);

@@ -42,7 +42,7 @@ int frit_lower_forms(const lowering *l, const frit_node *node, int i, frit_form 
     const frit_task_env *env = frit_lower_env(l, node);
     forms[0] = frit_linear_form(env->kernels, node, i);
     forms[1] = frit_linear_form(env->decode_kernels, node, i);
-    return l->device->mixes_rows && forms[0] != forms[1] ? 2 : 1;
+    return l->device->mixes_classes && forms[0] != forms[1] ? 2 : 1;
 }
 
 static bool makes_forms(const lowering *l, const frit_node *node, int i)
@@ -119,7 +119,7 @@ static void set_prologue(const lowering *l, frit_act_input *input)
     if (sum) input->sum.node = sum->nodes[0];
 }
 
-static void add_input(lowering *l, int k, const frit_node *node, frit_form form, frit_row_kind kind)
+static void add_input(lowering *l, int k, const frit_node *node, frit_form form, frit_act_rows kind)
 {
     const frit_node *source = node->src[0];
     const frit_task_env *env = frit_lower_env(l, node);
@@ -132,7 +132,7 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form,
         *input = (frit_act_input){.source = source,
                                   .env = env,
                                   .form = form,
-                                  .kind = form == FRIT_FORM_F32 ? FRIT_ALL_ROWS : kind,
+                                  .kind = form == FRIT_FORM_F32 ? FRIT_ACT_ALL : kind,
                                   .is_per_thread = env == &l->exec->decode && (in_prologue || !produced) &&
                                                    !frit_form_is_tiled(form),
                                   .id = (uint32_t)l->exec->n_inputs + 1};
@@ -143,7 +143,7 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form,
                                                       .slot = FRIT_NONE};
     }
     // One product may read few rows in a form, and another one all.
-    if (input->kind != kind) input->kind = FRIT_ALL_ROWS;
+    if (input->kind != kind) input->kind = FRIT_ACT_ALL;
     input->is_per_thread = input->is_per_thread && frit_cpu_ops[node->op].own_input;
     l->inputs[input - l->exec->inputs].last = phase;
 }
@@ -182,8 +182,8 @@ static void add_inputs(lowering *l, int k, const frit_node *node, int i)
 {
     frit_form forms[2];
     const int n = frit_lower_forms(l, node, i, forms);
-    add_input(l, k, node, forms[0], n > 1 ? FRIT_MANY_ROWS : FRIT_ALL_ROWS);
-    if (n > 1) add_input(l, k, node, forms[1], FRIT_FEW_ROWS);
+    add_input(l, k, node, forms[0], n > 1 ? FRIT_ACT_PREFILL : FRIT_ACT_ALL);
+    if (n > 1) add_input(l, k, node, forms[1], FRIT_ACT_DECODE);
 }
 
 void frit_lower_list_inputs(lowering *l)

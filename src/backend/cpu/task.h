@@ -33,7 +33,7 @@ typedef struct frit_cpu_adapters {
 // What all tasks of one run of the plan share.
 typedef struct frit_task_env {
     const frit_kernels *kernels;
-    const frit_kernels *decode_kernels;   // for few rows; may be the same
+    const frit_kernels *decode_kernels;   // of decode rows; may be the same
     const frit_batch *batch;
     frit_out_row *taken;   // as in frit_step_output
     const frit_cache *cache;
@@ -167,24 +167,24 @@ static inline int64_t frit_node_height(const frit_node *node)   // product of th
     return n;
 }
 
-// How many of the step's rows that a node has are computed by the kernels for few rows: the first ones.
-static inline int64_t frit_few_rows(const frit_task_env *env, const frit_node *node)
+// How many of a node's rows are decode rows in a step that mixes row classes: the first ones.
+static inline int64_t frit_n_decode_rows(const frit_task_env *env, const frit_node *node)
 {
     if (env->kernels == env->decode_kernels || node->rows == FRIT_ROWS_FIXED) return 0;
-    return node->rows == FRIT_ROWS_BATCH ? env->batch->n_few : env->batch->n_few_outs;
+    return node->rows == FRIT_ROWS_BATCH ? env->batch->n_decode_rows : env->batch->n_decode_outs;
 }
 
-// The same in rows of its last dimension.
-static inline int64_t frit_few_height(const frit_task_env *env, const frit_node *node)
+// The height (frit_node_height) of a node's decode rows in a step that mixes row classes.
+static inline int64_t frit_decode_height(const frit_task_env *env, const frit_node *node)
 {
-    const int64_t n = frit_few_rows(env, node);
+    const int64_t n = frit_n_decode_rows(env, node);
     return n > 0 ? n * (frit_node_height(node) / node->shape[0]) : 0;
 }
 
 // The kernels for the rows of a sequence.
 static inline const frit_kernels *frit_seq_kernels(const frit_task_env *env, const frit_seq *seq)
 {
-    return seq->first_row < env->batch->n_few ? env->decode_kernels : env->kernels;
+    return seq->first_row < env->batch->n_decode_rows ? env->decode_kernels : env->kernels;
 }
 
 // Of stacked ops of experts: the source after their matrices.

@@ -43,14 +43,14 @@ enum {
     // sessions in the step run by, so that its kernels do not depend on these (engine/sched/schedule.c).
     FRIT_PREFILL_ROWS = 64,
 
-    // Up to so many sequences of a step of single tokens and drafts, products are computed by the kernels for few rows,
-    // and what a session computes does not depend on how many others there are. With more, unpacking weights into tiles
-    // pays, though each sequence has one row (docs/log/amx.md).
-    FRIT_FEW_SEQUENCES = 24,
+    // A decode step with more sequences than this multiplies their rows by prefill kernels: unpacking weights into
+    // tiles pays, though each sequence has one row (docs/log/amx.md). Up to here a session's results do not depend on
+    // how many others there are.
+    FRIT_JOINS_ABOVE = 24,
 
     // From so many queued rows of a session on attention multiplies bfloat16 where vectors do (avx512bf16 in isa.def):
     // as many as fill a panel of queries with one head for each of the cache.
-    FRIT_LONG_ROWS = 32,
+    FRIT_LONG_PREFILL_ROWS = 32,
 
     // The same for the rows of one sequence that one expert multiplies: as many as a tile has (FRIT_TILE_ROWS). Fewer
     // leave parts of a tile empty (dispatch.h).

@@ -204,7 +204,8 @@ static frit_status identify(const frit_engine *engine, frit_buf *out)
     FRIT_TRY(frit_engine_describe(engine, &model));
     model.n_ctx = 0;   // matters only for the rotation, which the header has too
     frit_buf_printf(out, "frit %s, pages of %d, many rows from %d on, long prompts from %d\n", frit_version(),
-                    FRIT_PAGE_TOKENS, engine->prefill_rows, engine->long_rows);
+                    FRIT_PAGE_TOKENS, engine->rows.least[FRIT_ROWS_PREFILL],
+                    engine->rows.least[FRIT_ROWS_LONG_PREFILL]);
     frit_buf_append(out, (const char *)&model, sizeof model);
     for (int i = 0; i < engine->n_devices; i++) {
         const frit_device *device = engine->devices[i];

@@ -42,11 +42,11 @@ static frit_status open_all(frit_engine *engine, const char *name, const frit_de
         if (!device) continue;
         engine->devices[engine->n_devices++] = device;
         backend->info(device, &info);
-        if (options->deterministic && info.prefill_rows > 0)
+        if (options->deterministic && info.least_rows[FRIT_ROWS_PREFILL] > 0)
             return frit_fail(
                 FRIT_E_UNSUPPORTED,
                 "deterministic: device %s computes other numbers from %d rows on; leave it out with --device",
-                backend->name, (int)info.prefill_rows);
+                backend->name, (int)info.least_rows[FRIT_ROWS_PREFILL]);
     }
     if (!name || frit_place_find_device(engine, frit_str_of(name)) >= 0) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID, "device: '%s' is no device that frit can use here; the CPU is 'cpu'", name);

@@ -129,8 +129,8 @@ frit_status frit_plans_exec_bytes(frit_device *device, frit_plan *plan, frit_exe
 // Steps run no plans of a class whose predecessor is as large, nor those of many rows where no kernels are for these.
 static bool is_used(const frit_engine *engine, int i)
 {
-    if (i == PREFILL_CLASS) return engine->prefill_rows < INT32_MAX;
-    if (i == JOINED_CLASS) return engine->few_sequences < engine->n_batch;
+    if (i == PREFILL_CLASS) return engine->rows.least[FRIT_ROWS_PREFILL] < INT32_MAX;
+    if (i == JOINED_CLASS) return engine->rows.joins_above < engine->n_batch;
     return i == 0 || rows_of(engine, i) > rows_of(engine, i - 1);
 }
 

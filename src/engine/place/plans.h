@@ -40,8 +40,8 @@ typedef struct frit_plan_cache {
 // The plan for the rows that were scheduled; made on first use.
 typedef struct frit_plan_key {
     int32_t n_rows;
-    bool prefill;   // sequences of many rows each
-    bool joins;     // many sequences of few rows each (frit_plan_options.joins_sequences)
+    bool prefill;   // the step has prefill rows (frit_row_class)
+    bool joins;     // frit_plan_options.joins_sequences
     bool streams;   // so that layers on the CPU run where matrices are streamed to
     frit_plan_kind kind;
     frit_adapter_class adapted;

@@ -73,8 +73,9 @@ frit_status frit_streaming_decide(frit_engine *engine, bool is_deterministic)
     s->placement = (frit_placement){
         .n_devices = engine->n_devices + 1, .ctx = engine, .wanted = wanted, .runs = runs, .cache_devices = devices};
     s->is_on = true;
-    engine->mixes_rows = false;   // layers on the CPU run elsewhere
-    if (engine->prefill_rows == INT32_MAX || engine->prefill_rows < rows) engine->prefill_rows = rows;
+    engine->rows.mixes_classes = false;   // layers on the CPU run elsewhere
+    int32_t *least = &engine->rows.least[FRIT_ROWS_PREFILL];
+    if (*least == INT32_MAX || *least < rows) *least = rows;
     return FRIT_OK;
 }
 

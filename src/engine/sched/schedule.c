@@ -83,11 +83,12 @@ static void average(double *of, double now)
 void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns)
 {
     frit_pace *pace = &engine->pace;
+    const int32_t least = engine->rows.least[FRIT_ROWS_PREFILL];
     frit_pace_measure_few(engine, step, step_ns);
     if (step->n_seqs == step->n_rows)
         average(&pace->decode_ns, (double)step_ns);
-    else if (step->n_few > 0)
-        average(&pace->mixed_row_ns, (double)step_ns / (step->n_rows - step->n_few + fixed_rows(engine->prefill_rows)));
+    else if (step->n_decode_rows > 0)
+        average(&pace->mixed_row_ns, (double)step_ns / (step->n_rows - step->n_decode_rows + fixed_rows(least)));
     else if (step->n_rows >= LEAST_BUDGET)   // not too few to say anything
         average(&pace->prompt_row_ns, (double)step_ns / step->n_rows);
 }
@@ -115,13 +116,13 @@ static int32_t prompt_room(const frit_engine *engine)
 {
     // Twice the least part of a prompt: it takes little longer than that, and gives prompts twice the rows. Where rows
     // are mixed, sessions that generate have no steps of their own between these, so the least part may do.
-    const int32_t least = engine->prefill_rows == INT32_MAX ? 0 : (engine->mixes_rows ? 1 : 2) * engine->prefill_rows,
-                  named = engine->prompt_budget;
+    const int32_t part = engine->rows.least[FRIT_ROWS_PREFILL], named = engine->prompt_budget;
+    const int32_t least = part == INT32_MAX ? 0 : (engine->rows.mixes_classes ? 1 : 2) * part;
     if (named < 0) return engine->n_batch;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
         if (!generates(s)) continue;
         if (named > 0) return named > least ? named : least;
-        if (engine->mixes_rows) return frit_schedule_mixed_budget(&engine->pace, least);
+        if (engine->rows.mixes_classes) return frit_schedule_mixed_budget(&engine->pace, least);
         return frit_schedule_budget(&engine->pace, least > 0 ? least : LEAST_BUDGET);
     }
     return engine->n_batch;
@@ -215,6 +216,19 @@ static void widen_adapted(frit_step *step, const frit_session *session)
     step->adapted.steers = step->adapted.steers || session->adapted.steers;
 }
 
+static frit_row_class class_of(const frit_session *session)
+{
+    if (session->n_done < session->n_long) return FRIT_ROWS_LONG_PREFILL;
+    return session->prefill || session->engine->rows.only_prefill ? FRIT_ROWS_PREFILL : FRIT_ROWS_DECODE;
+}
+
+static frit_row_class class_of_source(const frit_session *session)
+{
+    const frit_row_rules *rules = &session->engine->rows;
+    if (session->n_taken >= rules->least[FRIT_ROWS_LONG_PREFILL]) return FRIT_ROWS_LONG_PREFILL;
+    return session->engine->step->prefill ? FRIT_ROWS_PREFILL : FRIT_ROWS_DECODE;
+}
+
 // Writes the rows that the session has been given as one sequence of the batch.
 static void lay_out_rows(frit_engine *engine, frit_session *session)
 {
@@ -225,7 +239,7 @@ static void lay_out_rows(frit_engine *engine, frit_session *session)
                                           .n_past = (int32_t)session->n_done,
                                           .state = session->map.state - 1,
                                           .n_source = (int32_t)session->n_source,
-                                          .is_long = session->n_done < session->n_long};
+                                          .row_class = class_of(session)};
     lay_out_snapshot(engine, session, &step->seqs[step->n_seqs]);
     widen_adapted(step, session);
     step->keeps_hidden = step->keeps_hidden || session->hidden;
@@ -247,8 +261,8 @@ static void lay_out_source(const frit_engine *engine, frit_session *session)
 {
     frit_step *step = engine->step;
     int32_t row = step->n_rows;
-    step->seqs[step->n_seqs] = (frit_seq){
-        .first_row = row, .n_rows = session->n_taken, .state = -1, .is_long = session->n_taken >= engine->long_rows};
+    step->seqs[step->n_seqs] =
+        (frit_seq){.first_row = row, .n_rows = session->n_taken, .state = -1, .row_class = class_of_source(session)};
     widen_adapted(step, session);
     step->decodes = false;
     step->owners[step->n_seqs++] = session;
@@ -273,14 +287,14 @@ static void lay_out(frit_engine *engine, frit_session *session)
 static void lay_out_all(frit_engine *engine)
 {
     frit_step *step = engine->step;
-    const bool mixes = engine->mixes_rows && !step->encodes;
+    const bool mixes = engine->rows.mixes_classes && !step->encodes;
     if (mixes) step->prefill = false;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         if (!mixes || !s->prefill) lay_out(engine, s);
         if (mixes) step->prefill = step->prefill || (s->prefill && s->n_taken > 0);
     }
-    step->n_few = mixes && step->prefill ? step->n_rows : 0;
-    step->n_few_outs = mixes && step->prefill ? step->n_outs : 0;
+    step->n_decode_rows = mixes && step->prefill ? step->n_rows : 0;
+    step->n_decode_outs = mixes && step->prefill ? step->n_outs : 0;
     for (frit_session *s = engine->sessions; s && mixes; s = s->next)
         if (s->prefill) lay_out(engine, s);
 }
@@ -338,9 +352,9 @@ static bool suits(const frit_engine *engine, const frit_session *session, size_t
 static bool take_part(frit_engine *engine, frit_session *session, int32_t room)
 {
     const int32_t in_step = engine->n_batch - engine->step->n_rows, most = room < in_step ? room : in_step;
-    if (most < engine->prefill_rows) return false;
+    if (most < engine->rows.least[FRIT_ROWS_PREFILL]) return false;
     const size_t n = frit_schedule_part(pending(session), (size_t)most, fitting(engine, session, (size_t)in_step),
-                                        (size_t)engine->prefill_rows);
+                                        (size_t)engine->rows.least[FRIT_ROWS_PREFILL]);
     if (n == 0) return true;
     const bool has_results = suits(engine, session, n);
     if (has_results) take(engine, session, n);
@@ -350,7 +364,7 @@ static bool take_part(frit_engine *engine, frit_session *session, int32_t room)
 // Whether the next step may have rows of the session.
 static bool is_of_step(const frit_engine *engine, const frit_session *session)
 {
-    return engine->mixes_rows || engine->only_prefill || session->prefill == engine->step->prefill;
+    return engine->rows.mixes_classes || engine->rows.only_prefill || session->prefill == engine->step->prefill;
 }
 
 // The same of any prompt. What it takes is no longer room.
@@ -392,12 +406,12 @@ static void take_rows(frit_engine *engine)
     bool is_first = !s;
     if (s) take_prompt(engine, s, &room);
     engine->prompt_first = false;
-    if (engine->mixes_rows && has_prefill && is_first) step->most_rows -= engine->prefill_rows;
+    if (engine->rows.mixes_classes && has_prefill && is_first) step->most_rows -= engine->rows.least[FRIT_ROWS_PREFILL];
     take_single(engine, &room);
     step->most_rows = engine->n_batch;
     for (; (s = frit_share_next(engine)) != NULL; is_first = false) {
         const bool suited = take_prompt(engine, s, &room);
-        if (is_first && !suited) engine->prompt_first = engine->mixes_rows;
+        if (is_first && !suited) engine->prompt_first = engine->rows.mixes_classes;
     }
 }
 
@@ -433,7 +447,7 @@ static void take_sources(frit_engine *engine)
 {
     frit_step *step = engine->step;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        const bool prefill = s->n_source >= (size_t)engine->prefill_rows;
+        const bool prefill = s->n_source >= (size_t)engine->rows.least[FRIT_ROWS_PREFILL];
         if (!s->source_waits || s->status != FRIT_OK || s->n_source > (size_t)(engine->n_batch - step->n_rows))
             continue;
         if (step->encodes && prefill != step->prefill) continue;
@@ -455,7 +469,8 @@ static void note_long(const frit_engine *engine, frit_session *session)
 {
     const size_t n = session->n_tokens - session->n_done;
     if (session->n_long > session->n_tokens) session->n_long = session->n_tokens;
-    if (n >= (size_t)engine->long_rows && !is_decode(session)) session->n_long = session->n_tokens;
+    if (n >= (size_t)engine->rows.least[FRIT_ROWS_LONG_PREFILL] && !is_decode(session))
+        session->n_long = session->n_tokens;
 }
 
 // Picks rows: how many of each session.
@@ -471,14 +486,14 @@ static void pick(frit_engine *engine)
         if (s->n_done > 0) s->n_known = -1;
         if (s->n_done == 0 && count_ready(s) > 0) s->reads = !frit_prefix_begin(s);
         s->n_ready = count_ready(s);
-        s->prefill = s->status == FRIT_OK && s->n_ready >= (size_t)engine->prefill_rows;
+        s->prefill = s->status == FRIT_OK && s->n_ready >= (size_t)engine->rows.least[FRIT_ROWS_PREFILL];
         note_long(engine, s);
     }
     frit_share_update(engine, is_prompt);
     step->encodes = false;
     step->decodes = true;
     take_sources(engine);
-    if (!step->encodes) step->prefill = engine->only_prefill || is_turn_of_prefill(engine);
+    if (!step->encodes) step->prefill = engine->rows.only_prefill || is_turn_of_prefill(engine);
     if (step->encodes)
         step->result = FRIT_RESULT_HIDDEN;
     else if (engine->hp.is_bidirectional)

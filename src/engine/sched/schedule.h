@@ -22,15 +22,15 @@ typedef struct frit_step {                    // the batch and whose it is
     frit_pick_lists lists;                    // of picks
     frit_step_tables tables;
     int32_t n_rows, n_outs, n_seqs, n_picks;
-    int32_t most_rows;            // while it is made
-    frit_result result;           // the kind that this step gives; NONE while open
-    bool prefill;                 // its sequences have many rows each, but for the first n_few rows
-    int32_t n_few, n_few_outs;    // rows and results of other sequences, where devices mix them with those; else 0
-    frit_adapter_class adapted;   // room for what its sequences have
-    bool keeps_hidden;            // a sequence's hidden states are kept
-    float *given;                 // [n_batch, n_embd] that a layer for multi-token prediction reads; otherwise NULL
-    bool encodes;                 // its rows are those of sources
-    bool decodes;                 // its rows are single tokens, and drafts that follow them
+    int32_t most_rows;                      // while it is made
+    frit_result result;                     // the kind that this step gives; NONE while open
+    bool prefill;                           // it has prefill rows (frit_row_class)
+    int32_t n_decode_rows, n_decode_outs;   // as in frit_batch
+    frit_adapter_class adapted;             // room for what its sequences have
+    bool keeps_hidden;                      // a sequence's hidden states are kept
+    float *given;   // [n_batch, n_embd] that a layer for multi-token prediction reads; otherwise NULL
+    bool encodes;   // its rows are those of sources
+    bool decodes;   // its rows are single tokens, and drafts that follow them
 } frit_step;
 
 // How long steps take, as moving averages; 0: not measured yet.

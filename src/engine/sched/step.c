@@ -162,7 +162,7 @@ static frit_plan_key key_of(const frit_engine *engine, const frit_step *step)
 {
     return (frit_plan_key){.n_rows = step->n_rows,
                            .prefill = step->prefill,
-                           .joins = !step->prefill && step->n_seqs > engine->few_sequences,
+                           .joins = !step->prefill && step->n_seqs > engine->rows.joins_above,
                            .kind = step->encodes                        ? FRIT_PLAN_ENCODE
                                    : step->result == FRIT_RESULT_HIDDEN ? FRIT_PLAN_HIDDEN
                                    : step->keeps_hidden                 ? FRIT_PLAN_NEXT
@@ -309,8 +309,8 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
         .tokens = step->tokens,
         .positions = step->positions,
         .out_rows = step->out_rows,
-        .n_few = step->n_few,
-        .n_few_outs = step->n_few_outs,
+        .n_decode_rows = step->n_decode_rows,
+        .n_decode_outs = step->n_decode_outs,
         .seqs = step->seqs,
         .pages = step->tables.pages,
         .n_groups = engine->kv.n_groups,

@@ -13,8 +13,8 @@ static bool has_room(const frit_session *session)
     const frit_engine *engine = session->engine;
     const size_t n = session->n_tokens, n_queued = n - session->n_done;
     const bool is_full = n == (size_t)engine->n_ctx && !session->shift.on;
-    return !is_full && n_queued > 0 && n_queued + 1 < (size_t)engine->prefill_rows && n_queued < MOST &&
-           n_queued < (size_t)engine->n_batch;
+    const size_t prefill = (size_t)engine->rows.least[FRIT_ROWS_PREFILL];
+    return !is_full && n_queued > 0 && n_queued + 1 < prefill && n_queued < MOST && n_queued < (size_t)engine->n_batch;
 }
 
 static bool may_be_forced(const frit_session *session, const frit_sampler *sampler)

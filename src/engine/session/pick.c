@@ -217,7 +217,8 @@ static frit_status forget_drafts(frit_session *session, size_t n_keep)
 {
     FRIT_TRY(frit_session_truncate(session, n_keep));
     const size_t n_waiting = session->n_tokens - session->n_done;
-    const bool is_few = n_waiting + 1 < (size_t)session->engine->prefill_rows && n_waiting <= FRIT_MAX_DRAFTS;
+    const size_t prefill = (size_t)session->engine->rows.least[FRIT_ROWS_PREFILL];
+    const bool is_few = n_waiting + 1 < prefill && n_waiting <= FRIT_MAX_DRAFTS;
     session->n_forced = is_few ? (int32_t)n_waiting : 0;
     return FRIT_OK;
 }

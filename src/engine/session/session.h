@@ -91,7 +91,7 @@ struct frit_session {
     frit_next_text next_text;
     int32_t n_forced;                 // of its queued tokens at most, that a grammar forced (forced.c)
     size_t n_ready;                   // tokens that may run in the step that is being made (schedule.c)
-    bool prefill;                     // they are so many that kernels for many rows compute them
+    bool prefill;                     // so many that they are prefill rows (frit_row_class)
     int32_t n_taken;                  // rows that they have in it
     bool waited;                      // had something to run and no row in the last step
     float *scales;                    // [engine->adapters.n]; NULL: no adapters

@@ -72,7 +72,8 @@ static frit_status start(frit_session *session, const frit_speculate_options *op
     s->always = options->always;
     s->most = options->max_drafts > 0 ? options->max_drafts : DEFAULT_MOST;
     if (s->most > engine->n_batch - 1) s->most = engine->n_batch - 1;
-    if (s->most > engine->prefill_rows - 2) s->most = engine->prefill_rows - 2;   // steps of decode
+    const int32_t prefill = engine->rows.least[FRIT_ROWS_PREFILL];
+    if (s->most > prefill - 2) s->most = prefill - 2;   // the rows stay decode rows
     frit_status status = frit_ngrams_init(&s->ngrams, (size_t)engine->n_ctx);
     if (status == FRIT_OK && drafts) status = frit_drafter_init(&s->drafter, session, options->draft, options->min_p);
     for (int k = 0; status == FRIT_OK && k < FRIT_MAX_ASKS; k++)   // a step allocates nothing
@@ -215,7 +216,8 @@ static bool is_ready(const frit_session *session)
 static int32_t room_of(const frit_session *session, size_t most)
 {
     const frit_engine *engine = session->engine;
-    const int32_t n_step = engine->n_batch < engine->prefill_rows ? engine->n_batch : engine->prefill_rows - 1;
+    const int32_t prefill = engine->rows.least[FRIT_ROWS_PREFILL];
+    const int32_t n_step = engine->n_batch < prefill ? engine->n_batch : prefill - 1;
     const size_t n_waiting = session->n_tokens - session->n_done;
     const size_t n_left = (size_t)n_step > n_waiting ? (size_t)n_step - n_waiting : 0;
     if (most > n_left) most = n_left;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Many sequences in a step of single tokens: up to engine->few_sequences of them each computes what it does alone, to
-// the bit; the rows of more are multiplied together, where kernels for many rows differ, and stay near.
+// Many sequences in a step of single tokens: up to engine->rows.joins_above of them each computes what it does alone,
+// to the bit; the rows of more are multiplied together, where kernels for many rows differ, and stay near.
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -66,14 +66,14 @@ static void sessions_compute_as_alone_or_near(void **state)
     for (size_t t = 0; t < FRIT_COUNT(types); t++) {
         frit_model *model;
         frit_engine *engine = open_engine(&model, types[t].name);
-        const int counts[] = {2, engine->few_sequences < N_MOST ? engine->few_sequences : 24, 25, 33, N_MOST};
+        const int counts[] = {2, engine->rows.joins_above < N_MOST ? engine->rows.joins_above : 24, 25, 33, N_MOST};
         for (int i = 0; i < N_MOST; i++) run(engine, i, 1, alone + i * TINY_VOCAB);
         for (size_t c = 0; c < FRIT_COUNT(counts); c++) {
             const int n = counts[c];
             run(engine, 0, n, together);
             for (int i = 0; i < n; i++) {
                 const float *a = together + i * TINY_VOCAB, *b = alone + i * TINY_VOCAB;
-                if (n <= engine->few_sequences)
+                if (n <= engine->rows.joins_above)
                     assert_memory_equal(a, b, TINY_VOCAB * sizeof *a);
                 else
                     assert_true(distance(a, b) < types[t].most);

@@ -44,9 +44,9 @@ static void close_all(fixture *f)
 
 static void skip_without_tiles(fixture *f)
 {
-    const bool mixes = f->engine->mixes_rows;
+    const bool mixes = f->engine->rows.mixes_classes;
     if (mixes) return;
-    assert_true(f->engine->prefill_rows == INT32_MAX);   // tiles of a CPU alone can always be mixed
+    assert_true(f->engine->rows.least[FRIT_ROWS_PREFILL] == INT32_MAX);   // tiles of a CPU alone can always be mixed
     close_all(f);
     skip_because("this processor has one set of kernels for few rows and for many");
 }
@@ -62,10 +62,10 @@ static void step(fixture *f)
 {
     assert_ok(frit_engine_step(f->engine, NULL));
     const frit_step *last = &f->engine->flights[f->engine->n_submitted % FRIT_MAX_FLIGHTS].step;
-    assert_true(last->n_few == 0 || last->prefill);
+    assert_true(last->n_decode_rows == 0 || last->prefill);
     for (int32_t i = 0; i < last->n_seqs; i++)
-        if (last->prefill && last->seqs[i].first_row >= last->n_few) assert_true(last->seqs[i].n_rows >= 32);
-    f->n_mixed += last->n_few > 0;
+        if (last->prefill && last->seqs[i].first_row >= last->n_decode_rows) assert_true(last->seqs[i].n_rows >= 32);
+    f->n_mixed += last->n_decode_rows > 0;
 }
 
 // ------------------------------------------------------------------------------- logits
@@ -226,7 +226,7 @@ static size_t write_text(fixture *f, const way *w, frit_session *const *others, 
             assert_ok(frit_session_push(others[i], prompt, PROMPT, NULL));
         }
         assert_ok(frit_session_next_tokens(session, sampler, tokens + n, N_TEXT - n, &n_more));
-        f->n_mixed += f->engine->flights[f->engine->n_submitted % FRIT_MAX_FLIGHTS].step.n_few > 0;
+        f->n_mixed += f->engine->flights[f->engine->n_submitted % FRIT_MAX_FLIGHTS].step.n_decode_rows > 0;
     }
     frit_sampler_free(sampler);
     frit_session_free(session);

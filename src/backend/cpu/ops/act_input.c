@@ -20,8 +20,8 @@ bool frit_act_input_is_per_thread(const frit_act_input *input)
 frit_range frit_act_input_range(const frit_act_input *input)
 {
     const int64_t height = frit_node_height(input->source);
-    const int64_t n_few = input->kind == FRIT_ALL_ROWS ? 0 : frit_few_height(input->env, input->source);
-    return input->kind == FRIT_FEW_ROWS ? (frit_range){0, n_few} : (frit_range){n_few, height};
+    const int64_t n_decode = input->kind == FRIT_ACT_ALL ? 0 : frit_decode_height(input->env, input->source);
+    return input->kind == FRIT_ACT_DECODE ? (frit_range){0, n_decode} : (frit_range){n_decode, height};
 }
 
 uint8_t *frit_act_input_row(const frit_act_input *input, int64_t t)

@@ -22,9 +22,9 @@ typedef struct frit_act_norm {   // a norm, and where it lies
     const float *w, *b;          // its weight and bias, or NULL
 } frit_act_norm;
 
-// Rows that the kernels for few rows multiply, and those for many, are inputs of their own where these read other
-// forms. The row that comes first is the first one of its kind.
-typedef enum frit_row_kind { FRIT_ALL_ROWS, FRIT_FEW_ROWS, FRIT_MANY_ROWS } frit_row_kind;
+// Which rows of its source an input has. Decode rows and prefill rows have an input each if their kernels read
+// different forms; row 0 of an input is the first one of its class.
+typedef enum frit_act_rows { FRIT_ACT_ALL, FRIT_ACT_DECODE, FRIT_ACT_PREFILL } frit_act_rows;
 
 struct frit_act_input {
     const frit_node *source;   // the product's source 0: its rows and their width
@@ -34,7 +34,7 @@ struct frit_act_input {
     const float *x, *summand, *residual;
     float *stored;   // where the sum lies for those that read x
     frit_form form;
-    frit_row_kind kind;         // of the rows that it has
+    frit_act_rows kind;
     uint8_t *rows;              // for all threads
     bool is_per_thread;         // threads compute few rows for themselves
     size_t per_thread_offset;   // after frit_thread_inputs

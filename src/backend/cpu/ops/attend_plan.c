@@ -58,7 +58,7 @@ static bool is_in_bf16(const frit_attend_walk *w, const frit_seq *seq)
     if (!kernels->attend_bf16 || !adds_little_error(env, layer) || layer->v.dim % 16 != 0) return false;
     if (attend->cross || attend->reach > 0 || frit_attend_is_sparse(w, seq))
         return false;   // the bf16 kernels begin at the score of the query's own position
-    return kernels->attend_bf16_if_long ? seq->is_long : is_prefill(w, seq);
+    return kernels->attend_bf16_if_long ? seq->row_class == FRIT_ROWS_LONG_PREFILL : is_prefill(w, seq);
 }
 
 const frit_attend_way *frit_attend_way_of(const frit_attend_walk *w, const frit_seq *seq)

@@ -6,11 +6,11 @@
 
 typedef struct count {   // of one expert
     int32_t run;         // assignments of the run at hand
-    int32_t n[2];        // assignments that are multiplied by the kernels for few and for many rows
+    int32_t n[2];        // assignments that decode kernels and prefill kernels multiply
     int32_t next[2];     // the next sorted row of each
 } count;
 
-// A group for few rows and one for many for each expert, but no more than there are assignments.
+// Two groups for each expert, one for each kind of kernels, but no more than there are assignments.
 static int64_t max_groups(int64_t n_assignments, int64_t n_experts)
 {
     return 2 * n_experts < n_assignments ? 2 * n_experts : n_assignments;
@@ -94,10 +94,10 @@ void frit_dispatch_make(const frit_task *task, int64_t n_experts)
     dispatch->prefill = (bool *)(dispatch->sorted + n_assignments);
 
     memset(counts, 0, (size_t)n_experts * sizeof *counts);
-    const int64_t n_few = frit_few_rows(task->env, route);
+    const int64_t n_decode = frit_n_decode_rows(task->env, route);
     for (int64_t t = 0, end; t < n_rows; t = end) {
         end = run_end(task, route, t, n_rows);
-        count_run(task->x[source], n_used, t * n_used, end * n_used, may_prefill && t >= n_few, dispatch, counts);
+        count_run(task->x[source], n_used, t * n_used, end * n_used, may_prefill && t >= n_decode, dispatch, counts);
     }
     lay_out_groups(dispatch, counts, n_experts);
     for (int32_t s = 0; s < n_assignments; s++) {

@@ -9,10 +9,10 @@
 //     groups         expert 0: 1, 4      expert 1: 3      expert 2: 0, 2, 5
 //     sorted rows              0  1                2                3  4  5
 //
-// In nodes of many rows an expert may have two groups. What a sequence of the batch gives to an expert is multiplied by
-// the kernels for many rows where it is FRIT_PREFILL_ASSIGNMENTS or more, by those for few rows otherwise: so it does
-// not depend on the other sequences. The first rows of a batch, frit_batch.n_few, are always multiplied by those for
-// few. Groups come in the order of their experts, and a row's sum over its experts is made in this order.
+// With prefill kernels an expert may have two groups. A sequence's assignments to an expert are multiplied by prefill
+// kernels if there are FRIT_PREFILL_ASSIGNMENTS or more of them, otherwise by decode kernels, so they do not depend on
+// the other sequences. Decode rows of a step that mixes row classes are always multiplied by decode kernels. Groups
+// come in the order of their experts, and a row's sum over its experts is made in this order.
 #pragma once
 #include "backend/cpu/task.h"
 

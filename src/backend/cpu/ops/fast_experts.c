@@ -23,7 +23,7 @@ enum {
     PREFILL_TOKENS = 256,   // for two tiles of results side by side
 };
 
-// A matrix stack of a task for groups of few rows and of many, with their activations.
+// A matrix stack of a task, as decode kernels and as prefill kernels read it, with their activations.
 typedef struct stack {
     frit_matrix matrix[2];
     const uint8_t *rows[2];
@@ -166,27 +166,27 @@ static int64_t head_row(const frit_node *node, int64_t head)
     return head * ((node->shape[0] + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS);
 }
 
-// The first rows of a node, where kernels for few rows read another form than those for many.
-static int64_t few_rows(const frit_task *task, bool forms_differ)
+// How many of a node's rows are decode rows, if decode kernels and prefill kernels read different forms.
+static int64_t count_decode_rows(const frit_task *task, bool forms_differ)
 {
-    return forms_differ ? frit_few_rows(task->env, task->node) : 0;
+    return forms_differ ? frit_n_decode_rows(task->env, task->node) : 0;
 }
 
-// Rows of each kind are neighbours, from the first row of the head on.
+// Stores the rows of each class one after another.
 void frit_fast_convert_heads(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node;
     const int64_t n = frit_node_width(node->src[0]), n_head = node->shape[1];
-    const frit_form many = frit_matrix_form(task->env->kernels, node->src[1]->tensor);
-    const frit_form few = frit_matrix_form(task->env->decode_kernels, node->src[1]->tensor);
-    const int64_t n_few = few_rows(task, few != many);
+    const frit_form prefill = frit_matrix_form(task->env->kernels, node->src[1]->tensor);
+    const frit_form decode = frit_matrix_form(task->env->decode_kernels, node->src[1]->tensor);
+    const int64_t n_decode = count_decode_rows(task, decode != prefill);
     const frit_range r = frit_split(node->shape[0] * n_head, 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
         const int64_t t = i / n_head, first = head_row(node, i % n_head);
-        if (t < n_few)
-            convert_row(task, few, task->x[0] + i * n, first + t, n);
+        if (t < n_decode)
+            convert_row(task, decode, task->x[0] + i * n, first + t, n);
         else
-            convert_row(task, many, task->x[0] + i * n, first + t - n_few, n);
+            convert_row(task, prefill, task->x[0] + i * n, first + t - n_decode, n);
     }
 }
 
@@ -358,13 +358,13 @@ void frit_fast_heads(const frit_task *task, frit_share share)
     const int64_t n_rows = node->shape[0], n_head = node->shape[1], n_out = node->shape[2];
     const int64_t n_pieces = pieces_of(n_out);
     const stack s = open_stack(task, 1, 0, frit_task_workspace(task, share));
-    const int64_t n_few = few_rows(task, s.matrix[0].form != s.matrix[1].form);
+    const int64_t n_decode = count_decode_rows(task, s.matrix[0].form != s.matrix[1].form);
     const frit_range r = frit_split(n_head * n_pieces, 1, share);
     for (int64_t i = r.begin, next; i < r.end; i = next) {
         const int64_t h = i / n_pieces, first = i % n_pieces;
         next = frit_min_i64((h + 1) * n_pieces, r.end);
         const int64_t o = first * PIECE_ROWS, end = frit_min_i64((first + next - i) * PIECE_ROWS, n_out);
-        multiply_head(task, &s, h, true, (frit_range){n_few, n_rows}, (frit_range){o, end});
-        multiply_head(task, &s, h, false, (frit_range){0, n_few}, (frit_range){o, end});
+        multiply_head(task, &s, h, true, (frit_range){n_decode, n_rows}, (frit_range){o, end});
+        multiply_head(task, &s, h, false, (frit_range){0, n_decode}, (frit_range){o, end});
     }
 }

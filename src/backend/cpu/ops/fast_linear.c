@@ -11,8 +11,8 @@
 // With few tokens a kernel is bound by memory, and faster the more panels it may read side by side.
 // Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves. With many tokens
 // their pieces are of tokens as well: a piece of 32 rows and 512 tokens would read four times as many activations for
-// the same work as one of 128 rows and tokens. Where a step has rows of both kinds (frit_batch.n_few), each tile of
-// weights is multiplied by those of prompts, then by the others.
+// the same work as one of 128 rows and tokens. In a step that mixes row classes (frit_row_class), each tile of weights
+// is multiplied by the prefill rows, then by the decode rows.
 #include "backend/cpu/ops/adapt.h"
 #include "backend/cpu/ops/fast.h"
 #include "backend/cpu/ops/act_input.h"
@@ -35,10 +35,10 @@ typedef struct operand {   // a matrix of a task, and the activations in the for
     int64_t first;   // the row of the task that x begins with
 } operand;
 
-typedef struct rows_of_kind {   // rows of a task, and the kernels that multiply them
-    operand a, b;               // b: the other one before GLU, or a
+typedef struct class_rows {   // rows of one class, and the kernels that multiply them
+    operand a, b;             // b: the other one before GLU, or a
     int64_t begin, end, n_block;
-} rows_of_kind;
+} class_rows;
 
 typedef struct results {   // places in a workspace
     float *near, *ups;     // of a task that stores none; of the other product, or NULL
@@ -53,7 +53,7 @@ static bool unpacks(const frit_task *task)
 static int64_t token_parts(const frit_task *task)
 {
     const int64_t n = frit_node_height(task->node) / PART_TOKENS;
-    if (n < 2 || task->continued || !unpacks(task) || frit_few_height(task->env, task->node) > 0) return 1;
+    if (n < 2 || task->continued || !unpacks(task) || frit_decode_height(task->env, task->node) > 0) return 1;
     return n < MOST_PARTS ? n : MOST_PARTS;
 }
 
@@ -116,9 +116,9 @@ static operand open_operand(const frit_task *task, const frit_kernels *kernels, 
     return (operand){m, frit_act_input_rows(input, share.thread), frit_act_input_range(input).begin};
 }
 
-static rows_of_kind open_kind(const frit_task *task, const frit_kernels *kernels, frit_range rows, frit_share share)
+static class_rows open_class(const frit_task *task, const frit_kernels *kernels, frit_range rows, frit_share share)
 {
-    rows_of_kind k = {.a = open_operand(task, kernels, share), .begin = rows.begin, .end = rows.end};
+    class_rows k = {.a = open_operand(task, kernels, share), .begin = rows.begin, .end = rows.end};
     k.b = task->up ? open_operand(task->up, kernels, share) : k.a;
     k.n_block = frit_min_i64(frit_matrix_block_tokens(&k.a.matrix), frit_matrix_block_tokens(&k.b.matrix));
     return k;
@@ -171,7 +171,7 @@ static void finish(const frit_task *task, int64_t t, int64_t o, float *y, const 
 
 // Rows [o, o + n_w) of the matrices by tokens [t, t + n_x). Without y the results are needed in other forms only, and
 // do not leave the cache.
-static void compute_tile(const frit_task *task, const rows_of_kind *k, int64_t o, int64_t n_w, int64_t t, int64_t n_x,
+static void compute_tile(const frit_task *task, const class_rows *k, int64_t o, int64_t n_w, int64_t t, int64_t n_x,
                          const results *to)
 {
     const int64_t n_out = frit_node_width(task->node), stride = task->y ? n_out : n_w;
@@ -181,12 +181,12 @@ static void compute_tile(const frit_task *task, const rows_of_kind *k, int64_t o
     for (int64_t i = 0; i < n_x; i++) finish(task, t + i, o, y + i * stride, to->ups ? to->ups + i * n_w : NULL, n_w);
 }
 
-static int64_t tile_of(const rows_of_kind *k, int64_t n_x)
+static int64_t tile_of(const class_rows *k, int64_t n_x)
 {
     return frit_min_i64(tile_rows(&k->a, n_x), tile_rows(&k->b, n_x));
 }
 
-static void multiply_kind(const frit_task *task, const rows_of_kind *k, frit_range rows, const results *to)
+static void multiply_class(const frit_task *task, const class_rows *k, frit_range rows, const results *to)
 {
     for (int64_t t = k->begin; t < k->end; t += k->n_block) {
         const int64_t n_x = frit_min_i64(k->n_block, k->end - t), n_tile = tile_of(k, n_x);
@@ -195,24 +195,25 @@ static void multiply_kind(const frit_task *task, const rows_of_kind *k, frit_ran
     }
 }
 
-// Of both kinds: the kernels for many rows read the weights, those for few find each tile of them in the cache.
-static void multiply_both(const frit_task *task, rows_of_kind *many, rows_of_kind *few, frit_range rows,
+// Multiplies rows of both classes: prefill kernels read the weights, decode kernels find each tile in the cache.
+static void multiply_both(const frit_task *task, class_rows *prefill, class_rows *decode, frit_range rows,
                           const results *to)
 {
-    const int64_t n_x = frit_min_i64(many->n_block, many->end - many->begin);
-    const int64_t n_tile = frit_min_i64(tile_of(many, n_x), tile_of(few, frit_min_i64(few->n_block, few->end)));
-    few->a.matrix.end = few->b.matrix.end = 0;
+    const int64_t n_x = frit_min_i64(prefill->n_block, prefill->end - prefill->begin);
+    const int64_t n_tile =
+        frit_min_i64(tile_of(prefill, n_x), tile_of(decode, frit_min_i64(decode->n_block, decode->end)));
+    decode->a.matrix.end = decode->b.matrix.end = 0;
     for (int64_t o = rows.begin, n_w; o < rows.end; o += n_w) {
         n_w = frit_min_i64(n_tile, rows.end - o);
-        compute_tile(task, many, o, n_w, many->begin, n_x, to);
-        multiply_kind(task, few, (frit_range){o, o + n_w}, to);
+        compute_tile(task, prefill, o, n_w, prefill->begin, n_x, to);
+        multiply_class(task, decode, (frit_range){o, o + n_w}, to);
     }
-    many->begin += n_x;
-    multiply_kind(task, many, rows, to);
+    prefill->begin += n_x;
+    multiply_class(task, prefill, rows, to);
 }
 
 // Pieces of parts of the tokens: those of the same rows lie one after the other, and are multiplied as one.
-static void multiply_parts(const frit_task *task, rows_of_kind *k, int64_t n_parts, frit_share share, const results *to)
+static void multiply_parts(const frit_task *task, class_rows *k, int64_t n_parts, frit_share share, const results *to)
 {
     const int64_t n_out = frit_node_width(task->node), n_tokens = k->end, n_rows = n_parts * PIECE_ROWS;
     const frit_range mine = frit_split((n_out + n_rows - 1) / n_rows * n_parts, 1, share);
@@ -223,11 +224,11 @@ static void multiply_parts(const frit_task *task, rows_of_kind *k, int64_t n_par
         const frit_range range = frit_split(n_tokens, FRIT_TILE_ROWS, tokens);
         k->begin = range.begin;
         k->end = range.end;
-        multiply_kind(task, k, (frit_range){o, frit_min_i64(o + n_rows, n_out)}, to);
+        multiply_class(task, k, (frit_range){o, frit_min_i64(o + n_rows, n_out)}, to);
     }
 }
 
-static bool reads_same(const rows_of_kind *x, const rows_of_kind *y)
+static bool reads_same(const class_rows *x, const class_rows *y)
 {
     return x->a.matrix.form == y->a.matrix.form && x->b.matrix.form == y->b.matrix.form;
 }
@@ -237,21 +238,21 @@ void frit_fast_linear(const frit_task *task, frit_share share)
     uint8_t *workspace = frit_task_workspace(task, share);
     const results to = {.near = task->up ? second_results(task, workspace) : frit_matrix_results(workspace),
                         .ups = task->up ? frit_matrix_results(workspace) : NULL};
-    const int64_t n_tokens = frit_node_height(task->node), n_few = frit_few_height(task->env, task->node);
+    const int64_t n_tokens = frit_node_height(task->node), n_decode = frit_decode_height(task->env, task->node);
     const int64_t n_parts = token_parts(task);
     const frit_range rows = rows_of(task, share);
-    rows_of_kind many = open_kind(task, task->env->kernels, (frit_range){n_few, n_tokens}, share);
-    rows_of_kind few = many;
-    if (n_few > 0) few = open_kind(task, task->env->decode_kernels, (frit_range){0, n_few}, share);
+    class_rows prefill = open_class(task, task->env->kernels, (frit_range){n_decode, n_tokens}, share);
+    class_rows decode = prefill;
+    if (n_decode > 0) decode = open_class(task, task->env->decode_kernels, (frit_range){0, n_decode}, share);
     if (n_parts > 1) {
-        multiply_parts(task, &many, n_parts, share, &to);
-    } else if (reads_same(&many, &few)) {
-        many.begin = 0;
-        multiply_kind(task, &many, rows, &to);
-    } else if (n_few < n_tokens) {
-        multiply_both(task, &many, &few, rows, &to);
+        multiply_parts(task, &prefill, n_parts, share, &to);
+    } else if (reads_same(&prefill, &decode)) {
+        prefill.begin = 0;
+        multiply_class(task, &prefill, rows, &to);
+    } else if (n_decode < n_tokens) {
+        multiply_both(task, &prefill, &decode, rows, &to);
     } else {
-        multiply_kind(task, &few, rows, &to);
+        multiply_class(task, &decode, rows, &to);
     }
 }
 
