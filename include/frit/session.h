@@ -165,8 +165,8 @@ typedef struct frit_shift_info {
 } frit_shift_info;
 FRIT_API frit_status frit_session_get_shift(const frit_session *session, frit_shift_info *info);
 
-// Self-extend (group attention) is no longer supported. YaRN (frit_model_options.rope_scaling) makes contexts longer than
-// those that the model was trained for. The function and its options are removed in the next minor version.
+// Self-extend (group attention) is no longer supported: YaRN (frit_model_options.rope_scaling) makes contexts longer
+// than the model was trained for. The next minor version removes the function and its options.
 typedef struct frit_extend_options {
     int32_t n_group, width;
     uint64_t reserved[8];

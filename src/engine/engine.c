@@ -39,7 +39,7 @@ static void make_step(frit_engine *engine, frit_step *step, size_t n)
 static frit_status make_step_buffers(frit_engine *engine)
 {
     const size_t n = (size_t)engine->n_batch;
-    for (int i = 0; i < FRIT_MAX_FLIGHTS; i++) make_step(engine, &engine->flights[i].step, n);
+    for (int i = 0; i < FRIT_MAX_FLIGHTS; i++) make_step(engine, &engine->flights.ring[i].step, n);
     return frit_arena_failed(&engine->arena) ? frit_fail_memory(n * sizeof(frit_seq), "a step's rows") : FRIT_OK;
 }
 
@@ -49,7 +49,7 @@ static void set_batch(frit_engine *engine, int32_t n_batch)
     const int64_t row_bytes = (int64_t)engine->hp.n_vocab * (int64_t)sizeof(float);
     int64_t max_outs = engine->hp.is_bidirectional ? n_batch : LOGITS_BYTES / row_bytes;
     engine->n_batch = n_batch;
-    engine->max_outs = max_outs < 1 ? 1 : max_outs > n_batch ? n_batch : (int32_t)max_outs;
+    engine->schedule.max_outs = max_outs < 1 ? 1 : max_outs > n_batch ? n_batch : (int32_t)max_outs;
 }
 
 void frit_engine_only_prefill(frit_engine *engine)
@@ -62,17 +62,17 @@ void frit_engine_only_prefill(frit_engine *engine)
 void frit_engine_allow_outs(frit_engine *engine, int32_t n_rows)
 {
     if (n_rows > engine->n_batch) n_rows = engine->n_batch;
-    if (n_rows <= engine->max_outs) return;
-    frit_flight_land_all(engine);
+    if (n_rows <= engine->schedule.max_outs) return;
+    frit_flight_wait_all(engine);
     frit_plans_free(engine);   // steps make others
-    engine->max_outs = n_rows;
+    engine->schedule.max_outs = n_rows;
 }
 
 frit_status frit_engine_grow(frit_engine *engine, size_t n_rows)
 {
     const int32_t before = engine->n_batch;
     if (n_rows <= (size_t)before) return FRIT_OK;
-    frit_flight_land_all(engine);   // its plans are in use
+    frit_flight_wait_all(engine);   // its plans are in use
     int64_t n = before;
     while (n < (int64_t)n_rows) n *= 2;
     set_batch(engine, n < engine->n_ctx ? (int32_t)n : engine->n_ctx);
@@ -155,7 +155,7 @@ static frit_status measure(frit_engine *engine, const frit_engine_options *optio
 {
     engine->hp = engine->model->hp;
     engine->no_fuse = options->no_fuse;
-    engine->prompt_budget = options->prompt_budget;
+    engine->schedule.prompt_budget = options->prompt_budget;
     FRIT_TRY(frit_engine_open_devices(engine, options));
     set_batch(engine, options->n_batch > 0 ? options->n_batch : batch_rows_of(engine));
     find_row_rules(engine);
@@ -235,11 +235,11 @@ void frit_engine_free(frit_engine *engine)
     frit_plans_free(engine);
     frit_adapter_slots_deinit(&engine->adapters);
     frit_kv_deinit(&engine->kv);
-    free(engine->noted);
+    free(engine->adapter_numbers.items);
     for (int i = 0; i < FRIT_MAX_FLIGHTS; i++) {
-        frit_step_free_tables(&engine->flights[i].step.tables);
-        frit_pick_lists_free(&engine->flights[i].step.lists);
-        free(engine->flights[i].hidden);
+        frit_step_free_tables(&engine->flights.ring[i].step.tables);
+        frit_pick_lists_free(&engine->flights.ring[i].step.lists);
+        free(engine->flights.ring[i].hidden);
     }
     frit_pick_run_free(engine->pick_run);
     frit_observer_free(engine->observer);
@@ -279,7 +279,7 @@ frit_status frit_engine_get_info(const frit_engine *engine, frit_engine_info *in
 frit_status frit_engine_profile(frit_engine *engine, bool on)
 {
     FRIT_REQUIRE(engine);
-    frit_flight_land_all(engine);
+    frit_flight_wait_all(engine);
     for (int i = 0; i < engine->n_devices; i++) {
         const frit_backend *backend = engine->devices[i]->backend;
         if (!backend->profile)

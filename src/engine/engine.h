@@ -1,37 +1,69 @@
 // SPDX-License-Identifier: MIT
-// engine/engine.h: an engine places a model on devices: a KV cache in pages, plans by shape class, its sessions.
+// engine/engine.h: a model placed on devices: its weights, a KV cache in pages, plans by shape class, and sessions.
 //
-// The headers of this folder include each other in one order, which tools/check.c knows: model.h, adapter.h; kv.h;
-// session.h; schedule.h; plans.h; flight.h; engine.h. fit.h, classifier.h and saved.h stand beside it.
+// The life of a step: sched/schedule.c chooses rows of sessions -> sched/step.c takes the plan of its shape class
+// (place/plans.c) and submits it -> sched/flight.c waits for it -> its results go to the logits, picks and row
+// functions of sessions.
 //
-// The life of a step: schedule.c chooses rows of sessions -> step.c takes the plan of its shape class (plans.c) and
-// submits it -> flight.c waits for it -> results go to the sessions' logits, picks and row functions.
+// Memory for steps is allocated when the engine, its sessions and its plans are made. A step allocates nothing.
 //
-// What a steady step needs is allocated when the engine, its sessions and its plans are made; the step itself allocates
-// nothing.
+// Headers of the engine include each other in one order, which tools/check.c knows: model.h, adapter.h; kv.h;
+// session.h; schedule.h; plans.h; flight.h; engine.h.
 #pragma once
-#include "engine/sched/flight.h"
 #include "engine/place/place.h"
 #include "engine/place/weight_stream.h"
+#include "engine/sched/flight.h"
+#include "engine/spec/draft_budget.h"
 
-typedef struct frit_noted_adapter {
+// Adapters numbered in the order in which they came into the engine, for the prefix cache (kv/prefix.c): an index is
+// used again when its adapter is gone, a number is not.
+typedef struct frit_adapter_number {
     const frit_adapter *adapter;   // only compared
-    uint64_t number;               // 1, 2, ...: of each that came into the slot
-} frit_noted_adapter;
+    uint64_t number;               // from 1 on
+} frit_adapter_number;
+typedef struct frit_adapter_numbers {
+    frit_adapter_number *items;   // [n]: of engine->adapters
+    int32_t n;
+    uint64_t n_seen;
+} frit_adapter_numbers;
 
 // When rows are of which class (frit_row_class), by what all devices of the engine can.
 typedef struct frit_row_rules {
-    int32_t
-        least[FRIT_ROW_CLASSES];   // queued tokens of a session from which its rows are of a class; INT32_MAX: never
-    bool mixes_classes;            // a step may have decode rows beside prefill rows
-    bool only_prefill;             // all steps run prefill kernels (frit_engine_only_prefill)
-    int32_t joins_above;           // decode steps of more sequences multiply their rows together; INT32_MAX: none
+    int32_t least[FRIT_ROW_CLASSES];   // queued tokens from which a session's rows are of a class; INT32_MAX: never
+    bool mixes_classes;                // a step may have decode rows beside prefill rows
+    bool only_prefill;                 // all steps run prefill kernels (frit_engine_only_prefill)
+    int32_t joins_above;               // decode steps of more sequences multiply their rows together; INT32_MAX: none
 } frit_row_rules;
+
+// What the scheduler knows beside its sessions (sched/schedule.c).
+typedef struct frit_schedule_state {
+    int32_t
+        prompt_budget;    // prompt rows of a step while other sessions generate; 0: by measured times, -1: any number
+    bool prompt_first;    // the first prompt got no part of the last step and goes first in the next one
+    double prompt_time;   // frit_session_prompt.time of the prompt that began last (sched/prompt_share.c)
+    int32_t max_outs;     // rows of a step with logits, so that these stay within a few MiB
+} frit_schedule_state;
+
+// Steps in flight (sched/flight.c): numbers n_completed + 1 to n_submitted.
+typedef struct frit_flights {
+    frit_flight ring[FRIT_MAX_FLIGHTS];   // step number i is in ring[i % FRIT_MAX_FLIGHTS]
+    uint64_t n_submitted, n_completed;
+    uint64_t completed_ns;   // when the last step completed
+} frit_flights;
+
+// Drafts of all sessions (spec/speculate.c, spec/drafter.c).
+typedef struct frit_engine_drafts {
+    int32_t n_queued;           // since the last step was submitted
+    double n_expected;          // of n_queued: how many are right on average
+    frit_draft_budget budget;   // what draft models may cost
+} frit_engine_drafts;
 
 struct frit_engine {
     frit_model *model;
     frit_arena arena;
-    frit_hparams hp;                          // the model's, with the rotation frequencies of n_ctx
+    frit_hparams hp;   // the model's, with the rotation frequencies of n_ctx
+    int32_t n_ctx, n_batch;
+    // Devices, and what lies on them (place/).
     frit_device *devices[FRIT_MAX_DEVICES];   // the last one is the CPU
     int n_devices;
     frit_placement placement;
@@ -39,68 +71,54 @@ struct frit_engine {
     frit_streaming streaming;
     int8_t *cache_devices;                         // [layers of the cache]
     frit_weight_bytes weights[FRIT_MAX_DEVICES];   // [n_devices]
-    bool reads_files;   // steps may read mapped weights: not where devices with memory of their own have all of them
+    bool reads_files;   // steps may read mapped files: false if devices with memory of their own have all weights
+    frit_plan_cache plans;
+    bool no_fuse;   // plans fuse no nodes
     frit_kv kv;
     uint64_t kv_token_bytes;
-    frit_plan_cache plans;
-    frit_key_rotation *rotations;   // [layers of the cache], of cached keys; NULL: not found yet (rotations.c)
+    frit_key_rotation *rotations;   // [layers of the cache], of cached keys; NULL: not found yet (kv/rotations.c)
     frit_adapter_slots adapters;
-    frit_noted_adapter *noted;   // [n_noted]: what is in the slots of adapters, for the prefix cache
-    int32_t n_noted;
-    uint64_t n_adapters_seen;
-    frit_flight flights[FRIT_MAX_FLIGHTS];   // step number i is in flights[i % FRIT_MAX_FLIGHTS]
-    uint64_t n_submitted, n_landed;          // steps; those between are in flight
-    uint64_t landed_ns;                      // when the last one did
-    frit_step *step;                         // the one that is being made
-    frit_pick_run *pick_run;                 // for devices that run no picks; NULL: all do
-    frit_session *ahead;                     // whose last token runs already (ahead.h); NULL: none
-    frit_session *sessions;                  // a queue: a session with rows in a step goes to the end
-    int32_t n_ctx, n_batch;
+    frit_adapter_numbers adapter_numbers;
+    // Steps and their sessions.
+    frit_session *sessions;   // a queue: sessions with rows in a step go to its end
+    frit_session *ahead;      // the session whose last token runs ahead of the caller (sched/ahead.h); NULL: none
+    frit_step *step;          // the step that is being made
+    bool in_step;             // row functions are being called, and may not start another step
+    frit_flights flights;
     frit_row_rules rows;
-    bool prompt_first;       // the prompt whose turn it was did not suit the last step (schedule.c)
-    int32_t prompt_budget;   // prompt rows of one step while other sessions generate; 0: by the pace, -1: any number
-    double share_time;       // of the prompt that was last begun (prompt_share.c)
-    frit_pace pace;
-    double few_ns[FRIT_PACE_FEW + 1];   // a step of so many single tokens and drafts, on average; 0, -1: not known
-    int32_t n_drafts;                   // queued since the last step was submitted
-    double n_expected;                  // of these, how many are right on average
-    frit_draft_budget drafts;           // of draft models
-    int32_t max_outs;                   // rows with logits of one step, so that they stay within a few MiB
-    struct frit_observer *observer;     // of importance (observe.h); NULL: none
-    bool no_fuse;
-    bool in_step;   // row functions are called from inside a step and may not start another
+    frit_schedule_state schedule;
+    frit_step_cost cost;
+    frit_engine_drafts drafts;
+    frit_pick_run *pick_run;          // for devices that run no picks; NULL: all do
+    struct frit_observer *observer;   // what steps are observed for (observe.h); NULL: nothing
 };
 
-// Fills in engine->rotations. FRIT_E_UNSUPPORTED with what stands in the way, as a part of a sentence.
+// Fills in engine->rotations. FRIT_E_UNSUPPORTED with the reason, as a part of a sentence.
 frit_status frit_engine_find_rotations(frit_engine *engine);
-// Whether plans of many rows stream, with adapters of this class: these lie where the layers are (weight_stream.c).
+// True if prefill plans stream weights, with adapters of this class: adapters lie where the layers are
+// (place/weight_stream.c).
 bool frit_engine_streams(const frit_engine *engine, const frit_adapter_class *adapted);
-// Opens and closes the devices that options ask for (devices.c).
+// Opens and closes the devices that options name (place/devices.c).
 frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options);
 void frit_engine_close_devices(frit_engine *engine);
 static inline frit_device *frit_engine_cpu(const frit_engine *engine)
 {
     return engine->devices[engine->n_devices - 1];
 }
-// Each device's weights: their bytes into engine->weights, and loading them (devices.c).
+// Counts the bytes of each device's weights in engine->weights, and loads them (place/devices.c).
 frit_status frit_engine_count_weights(frit_engine *engine, const frit_plan_needs *needs);
 frit_status frit_engine_load_weights(frit_engine *engine, const frit_plan_needs *needs, frit_progress progress);
 
-// What its sessions' files begin with, without adapters (session_file.c).
+// Fills in the header of its sessions' files, but for adapters and sizes (session/session_file.c).
 struct frit_saved_header;
 frit_status frit_engine_describe(const frit_engine *engine, struct frit_saved_header *h);
 
-// The folder for the prefix cache that options name, if they do (prefix.c). FRIT_E_INVALID.
-frit_status frit_prefix_open_disk(frit_engine *engine, const char *prefix_disk);
-
-// From now on all steps run by the kernels for prompts, however few rows a session has: for many sessions that go on
-// together, which no caller waits for one by one.
+// From now on all steps run prefill kernels, however few rows a session has. For many sessions that generate together.
 void frit_engine_only_prefill(frit_engine *engine);
 
-// Steps may give logits of as many rows, where the model knows so many tokens that they would be cut for the sake of
-// memory. Each step reads all weights.
+// Lets steps give logits of n_rows rows, for callers that want more than the few MiB of logits that are usual.
 void frit_engine_allow_outs(frit_engine *engine, int32_t n_rows);
 
-// Where all rows of a session run in one step: makes room for steps of n_rows, and forgets the plans. FRIT_E_MEMORY if
-// that is not there.
+// Makes room for steps of n_rows, for models that run all rows of a session in one step, and frees the plans.
+// FRIT_E_MEMORY if there is not enough memory.
 frit_status frit_engine_grow(frit_engine *engine, size_t n_rows);

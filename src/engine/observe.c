@@ -294,7 +294,7 @@ void frit_observer_free(struct frit_observer *observer)
 
 static frit_status set_observer(frit_engine *engine, frit_importance *importance, frit_input_observer inputs)
 {
-    FRIT_TRY(frit_flight_land_all(engine));
+    FRIT_TRY(frit_flight_wait_all(engine));
     frit_plans_free(engine);   // steps make new ones
     frit_observer_free(engine->observer);
     engine->observer = NULL;

@@ -388,7 +388,7 @@ static void ranks_that_no_plan_has_room_for_are_refused(void **state)
     assert_ok(frit_session_set_adapters(session, adapters, scales, 2));
     assert_fails(frit_session_set_adapters(session, adapters, scales, N), FRIT_E_LIMIT,
                  "have a rank of 16500 together, expected at most 16384");
-    assert_true(session->scales[0] == 1 && session->adapted.ranks == 4);
+    assert_true(session->adapters.scales[0] == 1 && session->adapters.plan_class.ranks == 4);
     frit_session_free(session);
     for (int i = 0; i < N; i++) frit_adapter_free(adapters[i]);
     close_world(&w);

@@ -126,9 +126,9 @@ static void take_row(void *ctx, size_t i, const float *values, size_t n)
 static uint64_t run_window(frit_engine *engine, const frit_refine_text *text, int64_t first, taken *out)
 {
     const frit_push_options push = {.output = FRIT_OUTPUT_ALL, .row = take_row, .row_ctx = out};
-    const uint64_t before = engine->n_submitted;
+    const uint64_t before = engine->flights.n_submitted;
     assert_ok(frit_refine_text_run(text, engine, 0, N_TOKENS, first, &push));
-    return engine->n_submitted - before;
+    return engine->flights.n_submitted - before;
 }
 
 // However many tokens the model knows, where as many rows of logits are allowed.
@@ -146,7 +146,7 @@ static void a_window_is_one_step(void **state)
     const frit_engine_options options = {
         .n_ctx = N_TOKENS, .n_batch = N_TOKENS, .n_threads = 2, .device = "cpu", .no_prefix_cache = true};
     assert_ok(frit_engine_new(&engine, model, &options));
-    engine->max_outs = 2;
+    engine->schedule.max_outs = 2;
     taken all = {.rows = calloc(N_TOKENS * n_vocab, sizeof(float))}, last = all;
     last.rows = calloc(N_TOKENS * n_vocab, sizeof(float));
     assert_non_null(all.rows);

@@ -19,7 +19,8 @@
 
 static bool takes_part(const frit_session *session)
 {
-    return session->root && !session->is_foreign && session->status == FRIT_OK && session->n_source == 0;
+    return session->prefix.root && !session->prefix.is_foreign && session->failure.status == FRIT_OK &&
+           session->source.n == 0;
 }
 
 // ------------------------------------------------------------------------------- taking and leaving
@@ -33,18 +34,18 @@ static void lower(size_t *limit, size_t n)
 static size_t limit_of(const frit_session *session)
 {
     size_t limit = session->n_tokens > 0 ? session->n_tokens - 1 : 0;
-    for (size_t q = 0; q < session->n_queue; q++) {
-        const frit_queue_item *item = &session->queue[q];
-        if (session->n_handed < item->first + item->n)
-            lower(&limit, item->first > session->n_handed ? item->first : session->n_handed);
+    for (size_t q = 0; q < session->results.n_pushes; q++) {
+        const frit_row_push *item = &session->results.pushes[q];
+        if (session->results.n_delivered < item->first + item->n)
+            lower(&limit, item->first > session->results.n_delivered ? item->first : session->results.n_delivered);
     }
-    for (int32_t k = 0; k < session->n_asks; k++) lower(&limit, session->asks[k].at);
+    for (int32_t k = 0; k < session->pick.n; k++) lower(&limit, session->pick.requests[k].at);
     return limit;
 }
 
 static frit_kv_found find(const frit_session *session)
 {
-    const frit_kv_text text = {session->root, session->tokens, (int32_t)limit_of(session)};
+    const frit_kv_text text = {session->prefix.root, session->tokens, (int32_t)limit_of(session)};
     return frit_kv_find(&session->engine->kv, &text);
 }
 
@@ -61,16 +62,16 @@ bool frit_prefix_has_room(const frit_session *session)
 bool frit_prefix_begin(frit_session *session)
 {
     frit_kv *kv = &session->engine->kv;
-    session->is_foreign = false;
-    if (session->n_handed == 0) session->n_cached = 0;
+    session->prefix.is_foreign = false;
+    if (session->results.n_delivered == 0) session->prefix.n_cached = 0;
     if (!takes_part(session)) return true;
-    const frit_kv_text text = {session->root, session->tokens, (int32_t)limit_of(session)};
-    if (frit_kv_disk_look(kv, &text, &session->n_known)) return false;
+    const frit_kv_text text = {session->prefix.root, session->tokens, (int32_t)limit_of(session)};
+    if (frit_kv_disk_look(kv, &text, &session->prefix.n_known)) return false;
     if (!frit_prefix_has_room(session)) return true;
     const frit_kv_found found = find(session);
     if (found.n == 0 || frit_kv_ref_found(kv, &session->map, &found) != FRIT_OK) return true;
     session->n_done = (size_t)found.n;
-    if (session->n_handed == 0) session->n_cached = session->n_done;
+    if (session->results.n_delivered == 0) session->prefix.n_cached = session->n_done;
     return true;
 }
 
@@ -78,7 +79,7 @@ bool frit_prefix_begin(frit_session *session)
 static size_t n_settled(const frit_session *session)
 {
     size_t n = session->n_done - session->n_flying;
-    if (session->n_asks > 0 && session->asks[0].n > 1) lower(&n, session->asks[0].at + 1);
+    if (session->pick.n > 0 && session->pick.requests[0].n > 1) lower(&n, session->pick.requests[0].at + 1);
     while (n > 0 && session->tokens[n - 1] < 0) n--;
     return n;
 }
@@ -86,33 +87,33 @@ static size_t n_settled(const frit_session *session)
 void frit_prefix_cache(frit_session *session, bool ends)
 {
     if (!takes_part(session)) return;
-    const frit_kv_text text = {session->root, session->tokens, (int32_t)n_settled(session)};
+    const frit_kv_text text = {session->prefix.root, session->tokens, (int32_t)n_settled(session)};
     if (!ends && text.n / FRIT_PAGE_TOKENS == session->map.page_list.n) return;
     frit_kv_cache_text(&session->engine->kv, &session->map, &text, ends);
 }
 
 void frit_prefix_forget(frit_session *session)
 {
-    if (session->root && !session->is_foreign) frit_kv_forget_text(&session->engine->kv, &session->map);
-    session->is_foreign = true;
+    if (session->prefix.root && !session->prefix.is_foreign) frit_kv_forget_text(&session->engine->kv, &session->map);
+    session->prefix.is_foreign = true;
 }
 
 // ------------------------------------------------------------------------------- what texts depend on
 
 // Numbers the adapters: an index is used again for another adapter, which gets a new number.
-frit_status frit_prefix_note_adapters(frit_engine *engine)
+frit_status frit_prefix_number_adapters(frit_engine *engine)
 {
     const frit_adapter_slots *slots = &engine->adapters;
-    if (engine->n_noted < slots->n) {
-        frit_noted_adapter *noted = realloc(engine->noted, (size_t)slots->n * sizeof *noted);
-        if (!noted) return frit_fail_memory((size_t)slots->n * sizeof *noted, "an engine's adapters");
-        for (int32_t i = engine->n_noted; i < slots->n; i++) noted[i] = (frit_noted_adapter){0};
-        engine->noted = noted;
-        engine->n_noted = slots->n;
+    if (engine->adapter_numbers.n < slots->n) {
+        frit_adapter_number *items = realloc(engine->adapter_numbers.items, (size_t)slots->n * sizeof *items);
+        if (!items) return frit_fail_memory((size_t)slots->n * sizeof *items, "an engine's adapters");
+        for (int32_t i = engine->adapter_numbers.n; i < slots->n; i++) items[i] = (frit_adapter_number){0};
+        engine->adapter_numbers.items = items;
+        engine->adapter_numbers.n = slots->n;
     }
     for (int32_t i = 0; i < slots->n; i++)
-        if (engine->noted[i].adapter != slots->items[i])
-            engine->noted[i] = (frit_noted_adapter){slots->items[i], ++engine->n_adapters_seen};
+        if (engine->adapter_numbers.items[i].adapter != slots->items[i])
+            engine->adapter_numbers.items[i] = (frit_adapter_number){slots->items[i], ++engine->adapter_numbers.n_seen};
     return FRIT_OK;
 }
 
@@ -126,16 +127,16 @@ static void add_bytes(uint8_t *key, size_t *n, const void *bytes, size_t n_bytes
 static frit_status make_root(const frit_session *session, const void *salt, size_t n_salt, frit_kv_root **out)
 {
     const frit_engine *engine = session->engine;
-    const size_t n_slots = session->scales ? (size_t)engine->adapters.n : 0;
+    const size_t n_slots = session->adapters.scales ? (size_t)engine->adapters.n : 0;
     const size_t most = sizeof n_salt + n_slots * (sizeof(uint64_t) + sizeof(float)) + n_salt;
     uint8_t *key = malloc(most);
     size_t n = 0;
     if (!key) return frit_fail_memory(most, "a session's place in the prefix cache");
     add_bytes(key, &n, &n_salt, sizeof n_salt);
     for (size_t i = 0; i < n_slots; i++) {
-        if (session->scales[i] == 0) continue;
-        add_bytes(key, &n, &engine->noted[i].number, sizeof engine->noted[i].number);
-        add_bytes(key, &n, &session->scales[i], sizeof session->scales[i]);
+        if (session->adapters.scales[i] == 0) continue;
+        add_bytes(key, &n, &engine->adapter_numbers.items[i].number, sizeof engine->adapter_numbers.items[i].number);
+        add_bytes(key, &n, &session->adapters.scales[i], sizeof session->adapters.scales[i]);
     }
     add_bytes(key, &n, salt, n_salt);
     const frit_status status = frit_kv_root_get(&session->engine->kv, key, n, out);
@@ -150,19 +151,19 @@ static frit_status move_to_root(frit_session *session, const void *salt, size_t 
 {
     frit_kv_root *root;
     FRIT_TRY(make_root(session, salt, n_salt, &root));
-    frit_kv_root_unref(&session->engine->kv, session->root);
-    session->root = root;
+    frit_kv_root_unref(&session->engine->kv, session->prefix.root);
+    session->prefix.root = root;
     return FRIT_OK;
 }
 
 frit_status frit_prefix_adapt(frit_session *session)
 {
-    if (!session->root) return FRIT_OK;
+    if (!session->prefix.root) return FRIT_OK;
     size_t n_salt;
-    const frit_kv_root *before = session->root;
+    const frit_kv_root *before = session->prefix.root;
     memcpy(&n_salt, before->key, sizeof n_salt);
     FRIT_TRY(move_to_root(session, before->key + before->n_bytes - n_salt, n_salt));
-    if (session->root != before && session->n_done > 0) session->is_foreign = true;
+    if (session->prefix.root != before && session->n_done > 0) session->prefix.is_foreign = true;
     return FRIT_OK;
 }
 
@@ -174,8 +175,8 @@ frit_status frit_prefix_join(frit_session *session)
 
 void frit_prefix_leave(frit_session *session)
 {
-    frit_kv_root_unref(&session->engine->kv, session->root);
-    session->root = NULL;
+    frit_kv_root_unref(&session->engine->kv, session->prefix.root);
+    session->prefix.root = NULL;
 }
 
 frit_status frit_session_set_salt(frit_session *session, const char *salt, size_t n_bytes)
@@ -186,13 +187,13 @@ frit_status frit_session_set_salt(frit_session *session, const char *salt, size_
     if (session->n_done > 0)
         return frit_fail(FRIT_E_INVALID, "%zu tokens of the session ran with another salt: truncate it to 0 first",
                          session->n_done);
-    return session->root ? move_to_root(session, salt, n_bytes) : FRIT_OK;
+    return session->prefix.root ? move_to_root(session, salt, n_bytes) : FRIT_OK;
 }
 
 size_t frit_session_cached(const frit_session *session)
 {
     FRIT_REQUIRE_OR(0, session);
-    return session->n_cached;
+    return session->prefix.n_cached;
 }
 
 // ------------------------------------------------------------------------------- on disk

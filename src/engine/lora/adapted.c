@@ -83,7 +83,7 @@ static int32_t slot_of(const frit_adapter_slots *slots, const frit_adapter *adap
 static bool is_in_use(const frit_engine *engine, int32_t slot)
 {
     for (const frit_session *s = engine->sessions; s; s = s->next)
-        if (s->scales && s->scales[slot] != 0) return true;
+        if (s->adapters.scales && s->adapters.scales[slot] != 0) return true;
     return false;
 }
 
@@ -96,10 +96,10 @@ static frit_status grow(frit_engine *engine)
     for (const frit_session *s = engine->sessions; s; s = s->next) n_sessions++;
     FRIT_TRY(frit_step_reserve_tables(engine, n_sessions, more));
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        float *scales = s->scales ? realloc(s->scales, more * sizeof *scales) : NULL;
-        if (s->scales && !scales) return frit_fail_memory(more * sizeof *scales, "a session's adapters");
+        float *scales = s->adapters.scales ? realloc(s->adapters.scales, more * sizeof *scales) : NULL;
+        if (s->adapters.scales && !scales) return frit_fail_memory(more * sizeof *scales, "a session's adapters");
         for (size_t i = n; scales && i < more; i++) scales[i] = 0;
-        s->scales = scales;
+        s->adapters.scales = scales;
     }
     frit_adapter **items = realloc(slots->items, more * sizeof(frit_adapter *));
     if (!items) return frit_fail_memory(more * sizeof(frit_adapter *), "an engine's adapters");
@@ -202,7 +202,7 @@ frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const
     if (changed) {
         sweep(engine, adapters, n_adapters);
         FRIT_TRY(place(engine, adapters, n_adapters));
-        FRIT_TRY(frit_prefix_note_adapters(engine));
+        FRIT_TRY(frit_prefix_number_adapters(engine));
     }
     frit_prefix_cache(session, false);
     frit_adapter_class adapted;
@@ -213,8 +213,8 @@ frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const
     const bool any = status == FRIT_OK && (adapted.ranks > 0 || adapted.steers);
     if (!any) free(chosen);
     FRIT_TRY(status);
-    free(session->scales);
-    session->scales = any ? chosen : NULL;
-    session->adapted = adapted;
+    free(session->adapters.scales);
+    session->adapters.scales = any ? chosen : NULL;
+    session->adapters.plan_class = adapted;
     return frit_prefix_adapt(session);
 }

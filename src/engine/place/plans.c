@@ -23,7 +23,7 @@ static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key k
     const bool logits = key.kind == FRIT_PLAN_LOGITS || key.kind == FRIT_PLAN_NEXT;
     const bool all_rows = !logits || engine->model->arch->is_encoder;   // results as long as rows
     int32_t n_rows = rows_of(engine, i);
-    int32_t n_outs = all_rows || n_rows < engine->max_outs ? n_rows : engine->max_outs;
+    int32_t n_outs = all_rows || n_rows < engine->schedule.max_outs ? n_rows : engine->schedule.max_outs;
     frit_graph_init(&c->graph, &c->arena, n_rows, n_outs);
     const frit_model *model = engine->model;
     const frit_adapters adapters = {

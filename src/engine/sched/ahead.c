@@ -12,7 +12,7 @@
 // The device that runs all of the last step works through a queue, and picks.
 static bool has_queue(const frit_engine *engine)
 {
-    const frit_plan_class *plan = engine->flights[engine->n_submitted % FRIT_MAX_FLIGHTS].plan;
+    const frit_plan_class *plan = engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS].plan;
     return plan && plan->segments.n == 1 && frit_flight_runs_picks(plan) && plan->parts[0].device->backend->queues;
 }
 
@@ -34,32 +34,32 @@ static bool may_run(frit_session *session, const frit_sampler *sampler)
 {
     const frit_engine *engine = session->engine;
     return suits(sampler) && has_queue(engine) && !engine->hp.is_bidirectional && engine->kv.state_bytes == 0 &&
-           !engine->observer && !session->hidden && !session->next_text.of && session->n_queue == 0 &&
+           !engine->observer && !session->hidden && !session->mtp.of && session->results.n_pushes == 0 &&
            session->n_tokens + 1 < (size_t)engine->n_ctx && is_alone(session) && !frit_speculation_waits(session);
 }
 
 // The sampler may be another one than that of the call before.
 static bool picks_the_same(frit_session *session, frit_sampler *sampler)
 {
-    const frit_ask *ask = &session->asks[0];
-    frit_ask *now = &session->asks[1];   // only its memory is used
+    const frit_pick_request *request = &session->pick.requests[0];
+    frit_pick_request *now = &session->pick.requests[1];   // only its memory is used
     const uint64_t position = sampler->position;
     frit_pick pick;
     frit_pick_lists_clear(&now->lists);
     now->lists.n_vocab = session->engine->hp.n_vocab;
-    frit_sampler_set_position(sampler, ask->position);
+    frit_sampler_set_position(sampler, request->position);
     const frit_status status = frit_sampler_add_pick(sampler, &now->lists, &pick);
     frit_sampler_set_position(sampler, position);
     const size_t n_bytes = (size_t)now->lists.n_biases * sizeof *now->lists.biases;
-    return status == FRIT_OK && memcmp(&pick, &ask->picks[0], sizeof pick) == 0 &&
-           (n_bytes == 0 || memcmp(now->lists.biases, ask->lists.biases, n_bytes) == 0);
+    return status == FRIT_OK && memcmp(&pick, &request->picks[0], sizeof pick) == 0 &&
+           (n_bytes == 0 || memcmp(now->lists.biases, request->lists.biases, n_bytes) == 0);
 }
 
-bool frit_ahead_goes_on(frit_session *session, frit_sampler *sampler)
+bool frit_ahead_continues(frit_session *session, frit_sampler *sampler)
 {
     const frit_engine *engine = session->engine;
-    return engine && !engine->in_step && engine->ahead == session && session->status == FRIT_OK &&
-           session->n_asks == 1 && suits(sampler) && sampler->n_vocab == engine->hp.n_vocab &&
+    return engine && !engine->in_step && engine->ahead == session && session->failure.status == FRIT_OK &&
+           session->pick.n == 1 && suits(sampler) && sampler->n_vocab == engine->hp.n_vocab &&
            picks_the_same(session, sampler);
 }
 
@@ -72,16 +72,16 @@ static bool submit(frit_session *session, frit_sampler *sampler)
     uint64_t step = 0;
     if (frit_session_pick(session, sampler, NULL) != FRIT_OK) return false;
     if (frit_engine_submit(engine, &step, NULL) == FRIT_OK && step > 0) {
-        engine->flights[step % FRIT_MAX_FLIGHTS].is_ahead = true;
+        engine->flights.ring[step % FRIT_MAX_FLIGHTS].is_ahead = true;
         return true;
     }
-    if (session->n_asks > 0) session->n_asks--;
+    if (session->pick.n > 0) session->pick.n--;
     return false;
 }
 
 void frit_ahead_begin(frit_session *session, frit_sampler *sampler)
 {
-    const bool is_ready = session->n_asks == 0 && session->n_flying == 0 && session->wants_logits &&
+    const bool is_ready = session->pick.n == 0 && session->n_flying == 0 && session->results.wants_logits &&
                           session->n_tokens == session->n_done + 1;
     if (is_ready && may_run(session, sampler) && submit(session, sampler)) session->engine->ahead = session;
 }
@@ -97,17 +97,18 @@ static bool submit_next(frit_session *session, frit_sampler *sampler)
 // The token that is not needed, whatever became of its step; the session's status stays.
 static void forget_last(frit_session *session)
 {
-    const frit_status status = session->status;
+    const frit_status status = session->failure.status;
     frit_session_truncate(session, session->n_tokens - 1);
-    session->status = status;
+    session->failure.status = status;
 }
 
 static frit_status land(frit_session *session)
 {
     frit_engine *engine = session->engine;
-    const frit_ask *ask = &session->asks[0];
-    while (session->n_asks > 0 && ask->n_run < ask->n && engine->n_landed < engine->n_submitted)
-        FRIT_TRY(frit_flight_land(engine));
+    const frit_pick_request *request = &session->pick.requests[0];
+    while (session->pick.n > 0 && request->n_run < request->n &&
+           engine->flights.n_completed < engine->flights.n_submitted)
+        FRIT_TRY(frit_flight_wait(engine));
     return frit_session_status(session);
 }
 
@@ -122,7 +123,7 @@ frit_status frit_ahead_next(frit_session *session, frit_sampler *sampler, frit_t
     if (status == FRIT_OK && !goes_on) status = frit_session_push(session, &picked.token, 1, NULL);
     if (status != FRIT_OK) {
         if (goes_on) forget_last(session);
-        frit_session_drop_asks(session);
+        frit_session_drop_picks(session);
         return status;
     }
     *token = picked.token;
@@ -133,13 +134,13 @@ frit_status frit_ahead_next(frit_session *session, frit_sampler *sampler, frit_t
 
 // ------------------------------------------------------------------------------- back
 
-void frit_engine_take_back(frit_engine *engine)
+void frit_ahead_cancel(frit_engine *engine)
 {
     frit_session *session = engine->ahead;
     if (!session) return;
     engine->ahead = NULL;
-    frit_flight_land_all(engine);   // if the step fails, the token is queued again
-    if (session->status != FRIT_OK) return;
+    frit_flight_wait_all(engine);   // if the step fails, the token is queued again
+    if (session->failure.status != FRIT_OK) return;
     const frit_token last = session->tokens[session->n_tokens - 1];
     if (frit_session_truncate(session, session->n_tokens - 1) == FRIT_OK) frit_session_push(session, &last, 1, NULL);
 }

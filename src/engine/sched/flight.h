@@ -25,11 +25,11 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight);
 frit_status frit_step_wait(const frit_flight *flight);
 bool frit_step_poll(const frit_flight *flight);
 // Hands the results of a step out that has run.
-void frit_step_hand_out(frit_engine *engine, const frit_flight *flight);
+void frit_step_deliver(frit_engine *engine, const frit_flight *flight);
 
 // flight.c: waits for the oldest step and hands out its results, or for all of them; their status stays with them too.
-frit_status frit_flight_land(frit_engine *engine);
-frit_status frit_flight_land_all(frit_engine *engine);
+frit_status frit_flight_wait(frit_engine *engine);
+frit_status frit_flight_wait_all(frit_engine *engine);
 void frit_flight_drop_all(frit_engine *engine);   // waits, and hands nothing out
 static inline bool frit_flight_runs_picks(const frit_plan_class *plan)
 {

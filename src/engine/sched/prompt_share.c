@@ -7,6 +7,7 @@
 // starts at the time of those that wait with its priority, or, where there are none, at that of the prompt that was
 // last begun: a session saves no rows up while it waits for none, and rows that no other one wanted do not count.
 #include "engine/engine.h"
+#include "engine/sched/prompt_share.h"
 
 enum { MAX_WEIGHT = 1000 };
 
@@ -16,9 +17,9 @@ frit_status frit_session_set_share(frit_session *session, int32_t weight, int32_
     FRIT_TRY(frit_session_check_usable(session));
     if (weight < 1 || weight > MAX_WEIGHT)
         return frit_fail(FRIT_E_INVALID, "a session's weight is %d; expected 1 to %d", weight, MAX_WEIGHT);
-    if (priority != session->share.priority) session->share.waits = false;   // it begins to wait among others
-    session->share.weight = weight;
-    session->share.priority = priority;
+    if (priority != session->prompt.priority) session->prompt.waits = false;   // it begins to wait among others
+    session->prompt.weight = weight;
+    session->prompt.priority = priority;
     return FRIT_OK;
 }
 
@@ -26,44 +27,44 @@ static double first_time(const frit_engine *engine, const frit_session *session)
 {
     const frit_session *least = NULL;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
-        if (!s->share.waits || s->share.priority != session->share.priority) continue;
-        if (!least || s->share.time < least->share.time) least = s;
+        if (!s->prompt.waits || s->prompt.priority != session->prompt.priority) continue;
+        if (!least || s->prompt.time < least->prompt.time) least = s;
     }
-    return least ? least->share.time : engine->share_time;
+    return least ? least->prompt.time : engine->schedule.prompt_time;
 }
 
-void frit_share_update(frit_engine *engine, bool (*is_prompt)(const frit_session *session))
+void frit_prompt_share_update(frit_engine *engine, bool (*is_prompt)(const frit_session *session))
 {
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        s->share.passed = false;
-        if (!is_prompt(s)) s->share.waits = false;
+        s->prompt.passed = false;
+        if (!is_prompt(s)) s->prompt.waits = false;
     }
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        if (s->share.waits || !is_prompt(s)) continue;
+        if (s->prompt.waits || !is_prompt(s)) continue;
         const double first = first_time(engine, s);
-        if (s->share.time < first) s->share.time = first;
-        s->share.waits = true;
+        if (s->prompt.time < first) s->prompt.time = first;
+        s->prompt.waits = true;
     }
 }
 
-static bool comes_before(const frit_share *a, const frit_share *b)
+static bool comes_before(const frit_session_prompt *a, const frit_session_prompt *b)
 {
     return a->priority != b->priority ? a->priority > b->priority : a->time < b->time;
 }
 
-frit_session *frit_share_next(frit_engine *engine)
+frit_session *frit_prompt_share_next(frit_engine *engine)
 {
     frit_session *next = NULL;
     for (frit_session *s = engine->sessions; s; s = s->next)
-        if (s->share.waits && !s->share.passed && (!next || comes_before(&s->share, &next->share))) next = s;
-    if (next) next->share.passed = true;
+        if (s->prompt.waits && !s->prompt.passed && (!next || comes_before(&s->prompt, &next->prompt))) next = s;
+    if (next) next->prompt.passed = true;
     return next;
 }
 
-void frit_share_count(frit_session *session)
+void frit_prompt_share_count(frit_session *session)
 {
-    frit_share *share = &session->share;
+    frit_session_prompt *share = &session->prompt;
     if (!share->waits) return;
-    if (session->engine->share_time < share->time) session->engine->share_time = share->time;
-    share->time += (double)session->n_taken / share->weight;
+    if (session->engine->schedule.prompt_time < share->time) session->engine->schedule.prompt_time = share->time;
+    share->time += (double)session->step.n_rows / share->weight;
 }

@@ -25,35 +25,38 @@
 // Sessions form a queue; a session that had rows goes to its end, so that equal ones take turns. A step gives either
 // logits or hidden states: the first row with a result decides, and rows of the other kind wait.
 #include "engine/engine.h"
+#include "engine/sched/prompt_share.h"
+#include "engine/sched/step_cost.h"
 
 // Up to here the session's tokens are known, or picks of the step before this one.
 static size_t end_of_known(const frit_session *session)
 {
-    const size_t n = session->n_tokens, first = n > FRIT_MAX_ASKS ? n - FRIT_MAX_ASKS : 0;
+    const size_t n = session->n_tokens, first = n > FRIT_MAX_PICK_REQUESTS ? n - FRIT_MAX_PICK_REQUESTS : 0;
     for (size_t i = first > session->n_done ? first : session->n_done; i < n; i++) {
-        const frit_ask *ask = session->tokens[i] < 0 ? frit_session_ask_after(session, i - 1) : NULL;
-        if (ask && ask->n_sent == 0) return i;
+        const frit_pick_request *request = session->tokens[i] < 0 ? frit_session_find_pick(session, i - 1) : NULL;
+        if (request && request->n_submitted == 0) return i;
     }
     return n;
 }
 
 static size_t count_ready(const frit_session *session)
 {
-    if (session->source_waits || session->reads || session->status != FRIT_OK) return 0;   // it looks at the source
+    if (session->source.waits || session->prefix.is_reading || session->failure.status != FRIT_OK)
+        return 0;   // it looks at the source
     return end_of_known(session) - session->n_done;
 }
 
 // Of tokens that could run in the step that is being made, those that it has not.
 static size_t pending(const frit_session *session)
 {
-    const size_t n_taken = (size_t)session->n_taken;   // of its source, where that runs
-    return session->status == FRIT_OK && session->n_ready > n_taken ? session->n_ready - n_taken : 0;
+    const size_t n_taken = (size_t)session->step.n_rows;   // of its source, where that runs
+    return session->failure.status == FRIT_OK && session->step.n_ready > n_taken ? session->step.n_ready - n_taken : 0;
 }
 
 enum { LEAST_BUDGET = 16, FIRST_BUDGET = 64, TILE = 16 };
 static const double gap = 2.75, mixed_gap = 3.5;
 
-int32_t frit_schedule_budget(const frit_pace *pace, int32_t least)
+int32_t frit_schedule_budget(const frit_step_cost *pace, int32_t least)
 {
     if (pace->decode_ns <= 0 || pace->prompt_row_ns <= 0) return FIRST_BUDGET > least ? FIRST_BUDGET : least;
     const double n = gap * pace->decode_ns / pace->prompt_row_ns;
@@ -66,7 +69,7 @@ static int32_t fixed_rows(int32_t least)
     return 2 * least;
 }
 
-int32_t frit_schedule_mixed_budget(const frit_pace *pace, int32_t least)
+int32_t frit_schedule_mixed_budget(const frit_step_cost *pace, int32_t least)
 {
     if (pace->decode_ns <= 0 || pace->mixed_row_ns <= 0) return FIRST_BUDGET > least ? FIRST_BUDGET : least;
     const double n = mixed_gap * pace->decode_ns / pace->mixed_row_ns - fixed_rows(least);
@@ -82,9 +85,9 @@ static void average(double *of, double now)
 
 void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns)
 {
-    frit_pace *pace = &engine->pace;
+    frit_step_cost *pace = &engine->cost;
     const int32_t least = engine->rows.least[FRIT_ROWS_PREFILL];
-    frit_pace_measure_few(engine, step, step_ns);
+    frit_step_cost_measure(engine, step, step_ns);
     if (step->n_seqs == step->n_rows)
         average(&pace->decode_ns, (double)step_ns);
     else if (step->n_decode_rows > 0)
@@ -96,9 +99,9 @@ void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t 
 // What waits is one token, after those that a grammar forced, or that and drafts that a pick verifies.
 static bool is_decode(const frit_session *session)
 {
-    const frit_ask *ask = session->n_asks > 0 ? &session->asks[session->n_asks - 1] : NULL;
-    const size_t n = pending(session), n_forced = (size_t)session->n_forced;
-    return n > 0 && (n <= 1 + n_forced || (ask && ask->n > 1 && ask->at - session->n_done <= n_forced));
+    const frit_pick_request *request = session->pick.n > 0 ? &session->pick.requests[session->pick.n - 1] : NULL;
+    const size_t n = pending(session), n_forced = (size_t)session->pick.n_forced;
+    return n > 0 && (n <= 1 + n_forced || (request && request->n > 1 && request->at - session->n_done <= n_forced));
 }
 
 static bool generates(const frit_session *session)
@@ -116,14 +119,14 @@ static int32_t prompt_room(const frit_engine *engine)
 {
     // Twice the least part of a prompt: it takes little longer than that, and gives prompts twice the rows. Where rows
     // are mixed, sessions that generate have no steps of their own between these, so the least part may do.
-    const int32_t part = engine->rows.least[FRIT_ROWS_PREFILL], named = engine->prompt_budget;
+    const int32_t part = engine->rows.least[FRIT_ROWS_PREFILL], named = engine->schedule.prompt_budget;
     const int32_t least = part == INT32_MAX ? 0 : (engine->rows.mixes_classes ? 1 : 2) * part;
     if (named < 0) return engine->n_batch;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
         if (!generates(s)) continue;
         if (named > 0) return named > least ? named : least;
-        if (engine->rows.mixes_classes) return frit_schedule_mixed_budget(&engine->pace, least);
-        return frit_schedule_budget(&engine->pace, least > 0 ? least : LEAST_BUDGET);
+        if (engine->rows.mixes_classes) return frit_schedule_mixed_budget(&engine->cost, least);
+        return frit_schedule_budget(&engine->cost, least > 0 ? least : LEAST_BUDGET);
     }
     return engine->n_batch;
 }
@@ -131,7 +134,7 @@ static int32_t prompt_room(const frit_engine *engine)
 // How many rows more of the session find pages, of n.
 static size_t fitting(const frit_engine *engine, const frit_session *session, size_t n)
 {
-    const int32_t n_done = (int32_t)session->n_done, n_taken = session->n_taken;
+    const int32_t n_done = (int32_t)session->n_done, n_taken = session->step.n_rows;
     if (n > pending(session)) n = pending(session);
     if (n > (size_t)engine->n_batch) n = (size_t)engine->n_batch;
     if (n_done == 0 && !frit_prefix_has_room(session)) return 0;
@@ -147,39 +150,39 @@ static void take(frit_engine *engine, frit_session *session, size_t n)
     n = fitting(engine, session, n < room ? n : room);
     if (n == 0) return;
     const frit_status status =
-        frit_kv_extend(&engine->kv, &session->map, (int32_t)session->n_done, session->n_taken + (int32_t)n);
+        frit_kv_extend(&engine->kv, &session->map, (int32_t)session->n_done, session->step.n_rows + (int32_t)n);
     if (status != FRIT_OK) {   // the device failed
         frit_session_fail(session, status);
         return;
     }
     for (; n > 0; n--) {
-        frit_result result = frit_session_result(session, session->n_done + (size_t)session->n_taken);
+        frit_result result = frit_session_result(session, session->n_done + (size_t)session->step.n_rows);
         if (result != FRIT_RESULT_NONE) {
             if (step->result != FRIT_RESULT_NONE && step->result != result) return;
-            if (result == FRIT_RESULT_LOGITS && step->n_outs == engine->max_outs) return;
+            if (result == FRIT_RESULT_LOGITS && step->n_outs == engine->schedule.max_outs) return;
             step->result = result;
             step->n_outs++;
         }
-        session->n_taken++;
+        session->step.n_rows++;
         step->n_rows++;
     }
 }
 
-// Drafts that the session verifies are the rows after token ask->at; a state that has seen them cannot forget them.
-static const frit_ask *verified(const frit_session *session)
+// Drafts that the session verifies are the rows after token request->at; a state that has seen them cannot forget them.
+static const frit_pick_request *verified(const frit_session *session)
 {
-    const frit_ask *ask = session->n_asks > 0 ? &session->asks[session->n_asks - 1] : NULL;
-    return ask && ask->n > 1 && session->engine->kv.state_bytes > 0 ? ask : NULL;
+    const frit_pick_request *request = session->pick.n > 0 ? &session->pick.requests[session->pick.n - 1] : NULL;
+    return request && request->n > 1 && session->engine->kv.state_bytes > 0 ? request : NULL;
 }
 
 // A snapshot within these rows, where the session wants one. One that a failed step left is not good.
 static void lay_out_snapshot(frit_engine *engine, frit_session *session, frit_seq *seq)
 {
-    const frit_ask *ask = verified(session);
-    const size_t at = ask ? ask->at + 1 : session->snapshot_at;
-    if (at <= session->n_done || at > session->n_done + (size_t)session->n_taken) return;
+    const frit_pick_request *request = verified(session);
+    const size_t at = request ? request->at + 1 : session->snapshot_at;
+    if (at <= session->n_done || at > session->n_done + (size_t)session->step.n_rows) return;
     frit_kv_drop_snapshots(&engine->kv, &session->map, (int32_t)session->n_done);
-    const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(&engine->kv, &session->map, (int32_t)at, ask != NULL);
+    const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(&engine->kv, &session->map, (int32_t)at, request != NULL);
     if (!snapshot || snapshot->state == 0) return;
     seq->n_copied = (int32_t)(at - session->n_done);
     seq->copy_state = snapshot->state - 1;
@@ -188,44 +191,46 @@ static void lay_out_snapshot(frit_engine *engine, frit_session *session, frit_se
 // What the row's logits are wanted for, where that is a token. The pick's row is one of the output.
 static void lay_out_pick(frit_step *step, frit_session *session, size_t i)
 {
-    frit_ask *ask = frit_session_ask_after(session, i);
-    if (!ask) return;
+    frit_pick_request *request = frit_session_find_pick(session, i);
+    if (!request) return;
     frit_pick *pick = &step->picks[step->n_picks];
-    *pick = frit_pick_append(&step->lists, &ask->lists, &ask->picks[i - ask->at]);
+    *pick = frit_pick_append(&step->lists, &request->lists, &request->picks[i - request->at]);
     pick->row = step->n_outs;
-    ask->index = step->n_picks++;   // only where the step is submitted does it count as sent
+    request->index = step->n_picks++;   // only where the step is submitted does it count as sent
 }
 
 static int32_t token_at(const frit_session *session, size_t i)
 {
     if (session->tokens[i] >= 0) return session->tokens[i];
-    return ~frit_session_ask_after(session, i - 1)->index;
+    return ~frit_session_find_pick(session, i - 1)->index;
 }
 
 static bool is_verified(const frit_session *session)
 {
-    const frit_ask *ask = session->n_asks > 0 ? &session->asks[session->n_asks - 1] : NULL;
-    const size_t n_forced = ask ? ask->at - session->n_done : 0;
-    return ask && n_forced <= (size_t)session->n_forced && (size_t)session->n_taken == n_forced + (size_t)ask->n;
+    const frit_pick_request *request = session->pick.n > 0 ? &session->pick.requests[session->pick.n - 1] : NULL;
+    const size_t n_forced = request ? request->at - session->n_done : 0;
+    return request && n_forced <= (size_t)session->pick.n_forced &&
+           (size_t)session->step.n_rows == n_forced + (size_t)request->n;
 }
 
 static void widen_adapted(frit_step *step, const frit_session *session)
 {
-    if (!session->scales) return;
-    if (step->adapted.ranks < session->adapted.ranks) step->adapted.ranks = session->adapted.ranks;
-    step->adapted.steers = step->adapted.steers || session->adapted.steers;
+    if (!session->adapters.scales) return;
+    if (step->adapted.ranks < session->adapters.plan_class.ranks)
+        step->adapted.ranks = session->adapters.plan_class.ranks;
+    step->adapted.steers = step->adapted.steers || session->adapters.plan_class.steers;
 }
 
 static frit_row_class class_of(const frit_session *session)
 {
-    if (session->n_done < session->n_long) return FRIT_ROWS_LONG_PREFILL;
-    return session->prefill || session->engine->rows.only_prefill ? FRIT_ROWS_PREFILL : FRIT_ROWS_DECODE;
+    if (session->n_done < session->prompt.n_long) return FRIT_ROWS_LONG_PREFILL;
+    return session->step.prefill || session->engine->rows.only_prefill ? FRIT_ROWS_PREFILL : FRIT_ROWS_DECODE;
 }
 
 static frit_row_class class_of_source(const frit_session *session)
 {
     const frit_row_rules *rules = &session->engine->rows;
-    if (session->n_taken >= rules->least[FRIT_ROWS_LONG_PREFILL]) return FRIT_ROWS_LONG_PREFILL;
+    if (session->step.n_rows >= rules->least[FRIT_ROWS_LONG_PREFILL]) return FRIT_ROWS_LONG_PREFILL;
     return session->engine->step->prefill ? FRIT_ROWS_PREFILL : FRIT_ROWS_DECODE;
 }
 
@@ -235,20 +240,20 @@ static void lay_out_rows(frit_engine *engine, frit_session *session)
     frit_step *step = engine->step;
     int32_t row = step->n_rows;
     step->seqs[step->n_seqs] = (frit_seq){.first_row = row,
-                                          .n_rows = session->n_taken,
+                                          .n_rows = session->step.n_rows,
                                           .n_past = (int32_t)session->n_done,
                                           .state = session->map.state - 1,
-                                          .n_source = (int32_t)session->n_source,
+                                          .n_source = (int32_t)session->source.n,
                                           .row_class = class_of(session)};
     lay_out_snapshot(engine, session, &step->seqs[step->n_seqs]);
     widen_adapted(step, session);
     step->keeps_hidden = step->keeps_hidden || session->hidden;
-    step->decodes = step->decodes && (session->n_taken <= 1 + session->n_forced || is_verified(session));
+    step->decodes = step->decodes && (session->step.n_rows <= 1 + session->pick.n_forced || is_verified(session));
     step->owners[step->n_seqs++] = session;
-    for (size_t i = session->n_done; i < session->n_done + (size_t)session->n_taken; i++, row++) {
+    for (size_t i = session->n_done; i < session->n_done + (size_t)session->step.n_rows; i++, row++) {
         step->tokens[row] = token_at(session, i);
         step->positions[row] = (int32_t)i;
-        if (step->given) frit_hidden_give(session, i, step->given + (size_t)row * (size_t)engine->hp.n_embd);
+        if (step->given) frit_hidden_copy(session, i, step->given + (size_t)row * (size_t)engine->hp.n_embd);
         if (frit_session_result(session, i) == FRIT_RESULT_NONE) continue;
         lay_out_pick(step, session, i);
         step->out_rows[step->n_outs++] = row;
@@ -261,22 +266,22 @@ static void lay_out_source(const frit_engine *engine, frit_session *session)
 {
     frit_step *step = engine->step;
     int32_t row = step->n_rows;
-    step->seqs[step->n_seqs] =
-        (frit_seq){.first_row = row, .n_rows = session->n_taken, .state = -1, .row_class = class_of_source(session)};
+    step->seqs[step->n_seqs] = (frit_seq){
+        .first_row = row, .n_rows = session->step.n_rows, .state = -1, .row_class = class_of_source(session)};
     widen_adapted(step, session);
     step->decodes = false;
     step->owners[step->n_seqs++] = session;
-    for (int32_t i = 0; i < session->n_taken; i++, row++) {
-        step->tokens[row] = session->source[i];
+    for (int32_t i = 0; i < session->step.n_rows; i++, row++) {
+        step->tokens[row] = session->source.tokens[i];
         step->positions[row] = i;
-        if (session->source_options.output == FRIT_OUTPUT_EMBEDDINGS) step->out_rows[step->n_outs++] = row;
+        if (session->source.options.output == FRIT_OUTPUT_EMBEDDINGS) step->out_rows[step->n_outs++] = row;
     }
     step->n_rows = row;
 }
 
 static void lay_out(frit_engine *engine, frit_session *session)
 {
-    if (session->n_taken == 0) return;
+    if (session->step.n_rows == 0) return;
     if (engine->step->encodes)
         lay_out_source(engine, session);
     else
@@ -290,13 +295,13 @@ static void lay_out_all(frit_engine *engine)
     const bool mixes = engine->rows.mixes_classes && !step->encodes;
     if (mixes) step->prefill = false;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        if (!mixes || !s->prefill) lay_out(engine, s);
-        if (mixes) step->prefill = step->prefill || (s->prefill && s->n_taken > 0);
+        if (!mixes || !s->step.prefill) lay_out(engine, s);
+        if (mixes) step->prefill = step->prefill || (s->step.prefill && s->step.n_rows > 0);
     }
     step->n_decode_rows = mixes && step->prefill ? step->n_rows : 0;
     step->n_decode_outs = mixes && step->prefill ? step->n_outs : 0;
     for (frit_session *s = engine->sessions; s && mixes; s = s->next)
-        if (s->prefill) lay_out(engine, s);
+        if (s->step.prefill) lay_out(engine, s);
 }
 
 // Moves the sessions with rows after those without; both keep their order.
@@ -304,7 +309,7 @@ static void rotate(frit_engine *engine)
 {
     frit_session *waiting = NULL, **waiting_end = &waiting, *served = NULL, **served_end = &served;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        frit_session ***end = s->n_taken > 0 ? &served_end : &waiting_end;
+        frit_session ***end = s->step.n_rows > 0 ? &served_end : &waiting_end;
         **end = s;
         *end = &s->next;
     }
@@ -318,8 +323,8 @@ static bool is_turn_of_prefill(const frit_engine *engine)
 {
     bool has_prefill = false, has_decode = false;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
-        has_prefill = has_prefill || (pending(s) > 0 && s->prefill);
-        has_decode = has_decode || (pending(s) > 0 && !s->prefill);
+        has_prefill = has_prefill || (pending(s) > 0 && s->step.prefill);
+        has_decode = has_decode || (pending(s) > 0 && !s->step.prefill);
     }
     return has_prefill && (!has_decode || !engine->step->prefill);
 }
@@ -343,7 +348,8 @@ static bool suits(const frit_engine *engine, const frit_session *session, size_t
     for (size_t i = 0; i < n && step->n_outs > 0; i++) {
         const frit_result result = frit_session_result(session, session->n_done + i);
         if (result == FRIT_RESULT_NONE) continue;
-        if (result != step->result || (result == FRIT_RESULT_LOGITS && n_outs++ == engine->max_outs)) return false;
+        if (result != step->result || (result == FRIT_RESULT_LOGITS && n_outs++ == engine->schedule.max_outs))
+            return false;
     }
     return true;
 }
@@ -364,20 +370,20 @@ static bool take_part(frit_engine *engine, frit_session *session, int32_t room)
 // Whether the next step may have rows of the session.
 static bool is_of_step(const frit_engine *engine, const frit_session *session)
 {
-    return engine->rows.mixes_classes || engine->rows.only_prefill || session->prefill == engine->step->prefill;
+    return engine->rows.mixes_classes || engine->rows.only_prefill || session->step.prefill == engine->step->prefill;
 }
 
 // The same of any prompt. What it takes is no longer room.
 static bool take_prompt(frit_engine *engine, frit_session *session, int32_t *room)
 {
-    const int32_t before = session->n_taken;
+    const int32_t before = session->step.n_rows;
     bool suited = true;
     if (!is_of_step(engine, session)) return true;
-    if (session->prefill)
+    if (session->step.prefill)
         suited = take_part(engine, session, *room);
     else if (*room > 0)
         take(engine, session, (size_t)*room);
-    *room -= session->n_taken - before;
+    *room -= session->step.n_rows - before;
     return suited;
 }
 
@@ -386,12 +392,12 @@ static void take_single(frit_engine *engine, int32_t *room)
 {
     for (frit_session *s = engine->sessions; s; s = s->next) {
         const bool is_prompt = !is_decode(s);
-        if (!s->waited || s->prefill || s->n_taken > 0 || !is_of_step(engine, s)) continue;
+        if (!s->step.waited || s->step.prefill || s->step.n_rows > 0 || !is_of_step(engine, s)) continue;
         take(engine, s, 1);
-        if (is_prompt) *room -= s->n_taken;
+        if (is_prompt) *room -= s->step.n_rows;
     }
     for (frit_session *s = engine->sessions; s; s = s->next)
-        if (s->n_taken == 0 && !s->prefill && is_decode(s) && is_of_step(engine, s)) take(engine, s, SIZE_MAX);
+        if (s->step.n_rows == 0 && !s->step.prefill && is_decode(s) && is_of_step(engine, s)) take(engine, s, SIZE_MAX);
 }
 
 // A prompt comes before single tokens after a step that could have given it no row, or not the results that it wants.
@@ -401,17 +407,17 @@ static void take_rows(frit_engine *engine)
     frit_step *step = engine->step;
     int32_t room = prompt_room(engine);
     bool has_prefill = false;
-    for (const frit_session *s = engine->sessions; s; s = s->next) has_prefill = has_prefill || s->prefill;
-    frit_session *s = engine->prompt_first ? frit_share_next(engine) : NULL;
+    for (const frit_session *s = engine->sessions; s; s = s->next) has_prefill = has_prefill || s->step.prefill;
+    frit_session *s = engine->schedule.prompt_first ? frit_prompt_share_next(engine) : NULL;
     bool is_first = !s;
     if (s) take_prompt(engine, s, &room);
-    engine->prompt_first = false;
+    engine->schedule.prompt_first = false;
     if (engine->rows.mixes_classes && has_prefill && is_first) step->most_rows -= engine->rows.least[FRIT_ROWS_PREFILL];
     take_single(engine, &room);
     step->most_rows = engine->n_batch;
-    for (; (s = frit_share_next(engine)) != NULL; is_first = false) {
+    for (; (s = frit_prompt_share_next(engine)) != NULL; is_first = false) {
         const bool suited = take_prompt(engine, s, &room);
-        if (is_first && !suited) engine->prompt_first = engine->rows.mixes_classes;
+        if (is_first && !suited) engine->schedule.prompt_first = engine->rows.mixes_classes;
     }
 }
 
@@ -431,13 +437,13 @@ static size_t count_results(const frit_session *session, frit_result *kind)
 static void take_whole(frit_engine *engine)
 {
     const frit_step *step = engine->step;
-    for (frit_session *s; (s = frit_share_next(engine)) != NULL;) {
+    for (frit_session *s; (s = frit_prompt_share_next(engine)) != NULL;) {
         frit_result kind;
         const size_t n_outs = count_results(s, &kind);
-        const bool suits = s->prefill == step->prefill &&
+        const bool suits = s->step.prefill == step->prefill &&
                            (kind == FRIT_RESULT_NONE || step->result == FRIT_RESULT_NONE || kind == step->result);
         const bool fits = pending(s) <= (size_t)(engine->n_batch - step->n_rows) &&
-                          (kind != FRIT_RESULT_LOGITS || n_outs <= (size_t)(engine->max_outs - step->n_outs));
+                          (kind != FRIT_RESULT_LOGITS || n_outs <= (size_t)(engine->schedule.max_outs - step->n_outs));
         if (suits && fits && fitting(engine, s, SIZE_MAX) == pending(s)) take(engine, s, SIZE_MAX);
     }
 }
@@ -447,20 +453,20 @@ static void take_sources(frit_engine *engine)
 {
     frit_step *step = engine->step;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        const bool prefill = s->n_source >= (size_t)engine->rows.least[FRIT_ROWS_PREFILL];
-        if (!s->source_waits || s->status != FRIT_OK || s->n_source > (size_t)(engine->n_batch - step->n_rows))
+        const bool prefill = s->source.n >= (size_t)engine->rows.least[FRIT_ROWS_PREFILL];
+        if (!s->source.waits || s->failure.status != FRIT_OK || s->source.n > (size_t)(engine->n_batch - step->n_rows))
             continue;
         if (step->encodes && prefill != step->prefill) continue;
-        if (!frit_kv_source_fits(&engine->kv, &s->map, (int32_t)s->n_source)) continue;
-        const frit_status status = frit_kv_extend_source(&engine->kv, &s->map, (int32_t)s->n_source);
+        if (!frit_kv_source_fits(&engine->kv, &s->map, (int32_t)s->source.n)) continue;
+        const frit_status status = frit_kv_extend_source(&engine->kv, &s->map, (int32_t)s->source.n);
         if (status != FRIT_OK) {
             frit_session_fail(s, status);
             continue;
         }
         step->encodes = true;
         step->prefill = prefill;
-        s->n_taken = (int32_t)s->n_source;
-        step->n_rows += s->n_taken;
+        s->step.n_rows = (int32_t)s->source.n;
+        step->n_rows += s->step.n_rows;
     }
 }
 
@@ -468,9 +474,9 @@ static void take_sources(frit_engine *engine)
 static void note_long(const frit_engine *engine, frit_session *session)
 {
     const size_t n = session->n_tokens - session->n_done;
-    if (session->n_long > session->n_tokens) session->n_long = session->n_tokens;
+    if (session->prompt.n_long > session->n_tokens) session->prompt.n_long = session->n_tokens;
     if (n >= (size_t)engine->rows.least[FRIT_ROWS_LONG_PREFILL] && !is_decode(session))
-        session->n_long = session->n_tokens;
+        session->prompt.n_long = session->n_tokens;
 }
 
 // Picks rows: how many of each session.
@@ -480,16 +486,17 @@ static void pick(frit_engine *engine)
     step->n_rows = step->n_outs = step->n_seqs = 0;
     step->result = FRIT_RESULT_NONE;
     step->most_rows = engine->n_batch;
-    for (frit_session *s = engine->sessions; s; s = s->next) s->n_taken = 0;
+    for (frit_session *s = engine->sessions; s; s = s->next) s->step.n_rows = 0;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        s->reads = false;
-        if (s->n_done > 0) s->n_known = -1;
-        if (s->n_done == 0 && count_ready(s) > 0) s->reads = !frit_prefix_begin(s);
-        s->n_ready = count_ready(s);
-        s->prefill = s->status == FRIT_OK && s->n_ready >= (size_t)engine->rows.least[FRIT_ROWS_PREFILL];
+        s->prefix.is_reading = false;
+        if (s->n_done > 0) s->prefix.n_known = -1;
+        if (s->n_done == 0 && count_ready(s) > 0) s->prefix.is_reading = !frit_prefix_begin(s);
+        s->step.n_ready = count_ready(s);
+        s->step.prefill =
+            s->failure.status == FRIT_OK && s->step.n_ready >= (size_t)engine->rows.least[FRIT_ROWS_PREFILL];
         note_long(engine, s);
     }
-    frit_share_update(engine, is_prompt);
+    frit_prompt_share_update(engine, is_prompt);
     step->encodes = false;
     step->decodes = true;
     take_sources(engine);
@@ -504,8 +511,8 @@ static void pick(frit_engine *engine)
 
 static bool waits(const frit_session *session)
 {
-    const bool has_rows = pending(session) > 0 || (session->source_waits && session->status == FRIT_OK);
-    return has_rows && session->n_taken == 0;
+    const bool has_rows = pending(session) > 0 || (session->source.waits && session->failure.status == FRIT_OK);
+    return has_rows && session->step.n_rows == 0;
 }
 
 // After a context shift keys have seen tokens that left: run again, they would be others.
@@ -514,7 +521,7 @@ static bool gives_way(const frit_session *session, const frit_session *least)
     if (!least) return true;
     const bool is_shifted = session->shift.n_dropped > 0, least_is = least->shift.n_dropped > 0;
     if (is_shifted != least_is) return least_is;
-    if (session->share.priority != least->share.priority) return session->share.priority < least->share.priority;
+    if (session->prompt.priority != least->prompt.priority) return session->prompt.priority < least->prompt.priority;
     return session->n_done < least->n_done;
 }
 
@@ -528,7 +535,7 @@ static bool evict(frit_engine *engine)
         if (s->n_flying > 0) return false;   // it may give pages back
         if (!waits(s) || s->n_done == 0) continue;
         n_begun++;
-        if (s->n_source == 0 && gives_way(s, least)) least = s;
+        if (s->source.n == 0 && gives_way(s, least)) least = s;
     }
     if (n_begun < 2 || !least) return false;
     frit_session_run_again(least);
@@ -572,8 +579,8 @@ void frit_schedule(frit_engine *engine)
     step->adapted = (frit_adapter_class){0};
     step->keeps_hidden = false;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        s->waited = s->n_taken == 0 && pending(s) > 0;
-        frit_share_count(s);
+        s->step.waited = s->step.n_rows == 0 && pending(s) > 0;
+        frit_prompt_share_count(s);
     }
     lay_out_all(engine);
     frit_step_fill_tables(engine);

@@ -11,8 +11,8 @@
 // Whether the session keeps the logits of token i.
 static bool keeps(const frit_session *session, size_t i, frit_result result)
 {
-    return result == FRIT_RESULT_LOGITS && i + 1 == session->n_tokens && session->wants_logits &&
-           !frit_session_ask_after(session, i);
+    return result == FRIT_RESULT_LOGITS && i + 1 == session->n_tokens && session->results.wants_logits &&
+           !frit_session_find_pick(session, i);
 }
 
 // Where an observer wants what layers leave of token i of the step's sequence r.
@@ -31,14 +31,14 @@ static void address_results(frit_flight *flight)
     for (int32_t r = 0; r < step->n_seqs; r++) {
         const frit_seq *seq = &step->seqs[r];
         frit_session *session = step->owners[r];
-        flight->output.wants_rows = flight->output.wants_rows || step->encodes || session->n_queue > 0;
+        flight->output.wants_rows = flight->output.wants_rows || step->encodes || session->results.n_pushes > 0;
         for (; o < step->n_outs && step->out_rows[o] < seq->first_row + seq->n_rows; o++) {
             const bool kept = !step->encodes &&
                               keeps(session, (size_t)(seq->n_past + step->out_rows[o] - seq->first_row), step->result);
-            if (kept) session->logits_at = 0;   // until they are known to be good
+            if (kept) session->results.logits_at = 0;   // until they are known to be good
             const size_t i = (size_t)(seq->n_past + step->out_rows[o] - seq->first_row);
             float *observed = taken_row(session->engine, r, i);
-            step->taken[o] = (frit_out_row){.copy = kept ? session->logits : observed};
+            step->taken[o] = (frit_out_row){.copy = kept ? session->results.logits : observed};
         }
     }
 }
@@ -49,13 +49,13 @@ static frit_status fail_not_finite(const frit_session *session, size_t i, frit_r
     const char *what = result == FRIT_RESULT_HIDDEN ? "hidden states" : "logits";
     const frit_adapter_slots *slots = &session->engine->adapters;
     const char *path = session->engine->model->info.path;
-    for (int32_t k = 0; k < slots->n && session->scales; k++)
-        if (session->scales[k] != 0)
+    for (int32_t k = 0; k < slots->n && session->adapters.scales; k++)
+        if (session->adapters.scales[k] != 0)
             return frit_fail(
                 FRIT_E_FORMAT,
                 "%s: with %s, times %g, the model's %s after token %zu are not finite (NaN or infinity): the "
                 "adapter's numbers or its scale are too large",
-                path, slots->items[k]->info.path, (double)session->scales[k], what, i);
+                path, slots->items[k]->info.path, (double)session->adapters.scales[k], what, i);
     return frit_fail(FRIT_E_FORMAT,
                      "%s: the model's %s after token %zu are not finite (NaN or infinity): its weights are damaged",
                      path, what, i);
@@ -76,28 +76,28 @@ static void keep_failed(frit_session *session, size_t i, const result_row *row)
 {
     if (row->picked->status == FRIT_PICK_DONE || !row->values || !row->keeps_failed || i + 1 < session->n_tokens)
         return;
-    memcpy(session->logits, row->values, row->n * sizeof *session->logits);
-    session->logits_at = i + 1;
+    memcpy(session->results.logits, row->values, row->n * sizeof *session->results.logits);
+    session->results.logits_at = i + 1;
 }
 
 // Gives the results of token i to the session. Fails for values that are not finite.
 static frit_status deliver(frit_session *session, size_t i, const frit_step *step, const result_row *row)
 {
-    const frit_push_options *source = &session->source_options;
+    const frit_push_options *source = &session->source.options;
     if (atomic_load(&row->taken->bad)) return fail_not_finite(session, i, step->result);
     if (step->encodes) {
         source->row(source->row_ctx, i, row->values, row->n);
         return FRIT_OK;
     }
-    if (row->taken->copy && row->taken->copy == session->logits) session->logits_at = i + 1;
-    for (size_t q = 0; q < session->n_queue && i >= session->n_handed; q++) {
-        const frit_queue_item *item = &session->queue[q];
+    if (row->taken->copy && row->taken->copy == session->results.logits) session->results.logits_at = i + 1;
+    for (size_t q = 0; q < session->results.n_pushes && i >= session->results.n_delivered; q++) {
+        const frit_row_push *item = &session->results.pushes[q];
         if (i - item->first < item->n) item->options.row(item->options.row_ctx, i - item->first, row->values, row->n);
     }
     if (!row->pick) return FRIT_OK;
     keep_failed(session, i, row);
     const frit_logprob *tops = row->pick->n_top > 0 ? step->lists.tops + row->pick->first_top : NULL;
-    frit_session_take_pick(session, i, row->picked, tops);
+    frit_session_store_pick(session, i, row->picked, tops);
     return FRIT_OK;
 }
 
@@ -105,10 +105,12 @@ static void drop_finished(frit_session *session)
 {
     size_t n = 0;
     const size_t n_run = session->n_done - session->n_flying;
-    while (n < session->n_queue && session->queue[n].first + session->queue[n].n <= n_run) n++;
+    while (n < session->results.n_pushes && session->results.pushes[n].first + session->results.pushes[n].n <= n_run)
+        n++;
     if (n == 0) return;
-    session->n_queue -= n;
-    memmove(session->queue, session->queue + n, session->n_queue * sizeof *session->queue);
+    session->results.n_pushes -= n;
+    memmove(session->results.pushes, session->results.pushes + n,
+            session->results.n_pushes * sizeof *session->results.pushes);
 }
 
 // Where the device runs no picks.
@@ -123,12 +125,12 @@ static void hand_out_hidden(const frit_flight *flight, const frit_seq *seq, cons
 {
     if (!session->hidden || !flight->plan->segments.kept) return;
     const float *rows = flight->hidden + (size_t)seq->first_row * session->hidden->width;
-    frit_hidden_take(session->hidden, (size_t)seq->n_past, rows, (size_t)seq->n_rows);
+    frit_hidden_store(session->hidden, (size_t)seq->n_past, rows, (size_t)seq->n_rows);
 }
 
 // Row out_rows[o] of the batch has its values at output[o]. A session that fails gets no further results; the others
 // do.
-void frit_step_hand_out(frit_engine *engine, const frit_flight *flight)
+void frit_step_deliver(frit_engine *engine, const frit_flight *flight)
 {
     const frit_step *step = &flight->step;
     const size_t n = (size_t)flight->plan->graph.output->shape[1];
@@ -147,9 +149,9 @@ void frit_step_hand_out(frit_engine *engine, const frit_flight *flight)
                                     .taken = &step->taken[o],
                                     .pick = is_picked ? &step->picks[p] : NULL,
                                     .picked = &step->picked[p],
-                                    .keeps_failed = flight->number == engine->n_submitted};
+                                    .keeps_failed = flight->number == engine->flights.n_submitted};
             p += is_picked;
-            if (session->status != FRIT_OK) continue;
+            if (session->failure.status != FRIT_OK) continue;
             const size_t i = (size_t)(seq->n_past + step->out_rows[o] - seq->first_row);
             frit_status status = deliver(session, i, step, &row);
             if (status != FRIT_OK) frit_session_fail(session, status);
@@ -274,13 +276,13 @@ bool frit_step_poll(const frit_flight *flight)
 static frit_status find_tokens(frit_engine *engine, const frit_plan_class *c)
 {
     frit_step *step = engine->step;
-    const frit_flight *before = &engine->flights[engine->n_submitted % FRIT_MAX_FLIGHTS];
+    const frit_flight *before = &engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS];
     bool known = true;
     for (int32_t i = 0; i < step->n_rows; i++) known = known && step->tokens[i] >= 0;
     if (known || (c->segments.n == 1 && before->plan->segments.n == 1 && frit_flight_runs_picks(c) &&
                   c->parts[0].device == before->plan->parts[0].device))
         return FRIT_OK;
-    FRIT_TRY(frit_flight_land_all(engine));
+    FRIT_TRY(frit_flight_wait_all(engine));
     for (int32_t r = 0; r < step->n_seqs; r++) {
         const frit_seq *seq = &step->seqs[r];
         const frit_token *tokens = step->owners[r]->tokens + seq->n_past;

@@ -1,59 +1,62 @@
 // SPDX-License-Identifier: MIT
 // How long steps of few rows take, by their rows.
 #include "engine/engine.h"
+#include "engine/sched/step_cost.h"
 
 enum { MEMORY = 4, FORGETS = 512 };   // steps that averages remember
 
 // One row more. The first prompt touches new memory, so it may say too much.
 static double row_ns(const frit_engine *engine, double least)
 {
-    const double of_prompts = engine->pace.prompt_row_ns, most = least / 2;
+    const double of_prompts = engine->cost.prompt_row_ns, most = least / 2;
     return of_prompts > 0 && of_prompts < most ? of_prompts : most;
 }
 
-double frit_pace_few(const frit_engine *engine, int32_t n_rows)
+double frit_step_cost_decode(const frit_engine *engine, int32_t n_rows)
 {
-    int32_t below = n_rows < FRIT_PACE_FEW ? n_rows : FRIT_PACE_FEW, above = n_rows;
-    while (below > 0 && engine->few_ns[below] <= 0) below--;
-    while (above <= FRIT_PACE_FEW && engine->few_ns[above] <= 0) above++;
-    if (below == n_rows) return engine->few_ns[n_rows];
-    const double low = below > 0 ? engine->few_ns[below] : 0;
-    if (above > FRIT_PACE_FEW) return below > 0 ? low + (n_rows - below) * row_ns(engine, low / below) : 0;
-    const double high = engine->few_ns[above];
+    int32_t below = n_rows < FRIT_COST_ROWS ? n_rows : FRIT_COST_ROWS, above = n_rows;
+    while (below > 0 && engine->cost.decode_rows_ns[below] <= 0) below--;
+    while (above <= FRIT_COST_ROWS && engine->cost.decode_rows_ns[above] <= 0) above++;
+    if (below == n_rows) return engine->cost.decode_rows_ns[n_rows];
+    const double low = below > 0 ? engine->cost.decode_rows_ns[below] : 0;
+    if (above > FRIT_COST_ROWS) return below > 0 ? low + (n_rows - below) * row_ns(engine, low / below) : 0;
+    const double high = engine->cost.decode_rows_ns[above];
     if (below > 0) return low + (high - low) * (n_rows - below) / (above - below);
     return high - (above - n_rows) * row_ns(engine, high / above) / 2;
 }
 
-void frit_pace_next(const frit_engine *engine, int32_t *n_rows, double *n_tokens)
+void frit_step_cost_next(const frit_engine *engine, int32_t *n_rows, double *n_tokens)
 {
-    const frit_step *last = &engine->flights[engine->n_submitted % FRIT_MAX_FLIGHTS].step;
+    const frit_step *last = &engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS].step;
     const int32_t n = last->decodes && last->n_seqs > 1 ? last->n_seqs : 1;
-    *n_rows = n + engine->n_drafts;
-    *n_tokens = n + engine->n_expected;
+    *n_rows = n + engine->drafts.n_queued;
+    *n_tokens = n + engine->drafts.n_expected;
 }
 
 // One step that took long, because others had the processor, says little; and what was measured long ago is forgotten.
 static void measure_few(frit_engine *engine, int32_t n_rows, double ns)
 {
-    double *average = &engine->few_ns[n_rows];
+    double *average = &engine->cost.decode_rows_ns[n_rows];
     if (*average == 0) {   // the first one touches new memory
         *average = -1;
         return;
     }
-    const double expected = frit_pace_few(engine, n_rows);
+    const double expected = frit_step_cost_decode(engine, n_rows);
     if (expected > 0 && ns > 2 * expected) ns = 2 * expected;
     *average += *average > 0 ? (ns - *average) / MEMORY : ns;
-    for (int32_t i = 1; i <= FRIT_PACE_FEW; i++) {
-        if (i == n_rows || engine->few_ns[i] <= 0) continue;
+    for (int32_t i = 1; i <= FRIT_COST_ROWS; i++) {
+        if (i == n_rows || engine->cost.decode_rows_ns[i] <= 0) continue;
         const double by_rows = *average + (i - n_rows) * row_ns(engine, *average / n_rows);
-        if (by_rows > 0) engine->few_ns[i] += (by_rows - engine->few_ns[i]) / FORGETS;
+        if (by_rows > 0) engine->cost.decode_rows_ns[i] += (by_rows - engine->cost.decode_rows_ns[i]) / FORGETS;
     }
 }
 
-void frit_pace_measure_few(frit_engine *engine, const frit_step *step, uint64_t step_ns)
+void frit_step_cost_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns)
 {
-    const bool is_first = step->n_rows <= FRIT_PACE_FEW && engine->few_ns[step->n_rows] == 0;   // of so many rows
-    if (engine->drafts.awaits_step && step->decodes && !is_first) engine->drafts.round.step_ns = (double)step_ns;
-    engine->drafts.awaits_step = false;
-    if (step->decodes && step->n_rows <= FRIT_PACE_FEW) measure_few(engine, step->n_rows, (double)step_ns);
+    const bool is_first =
+        step->n_rows <= FRIT_COST_ROWS && engine->cost.decode_rows_ns[step->n_rows] == 0;   // of so many rows
+    if (engine->drafts.budget.awaits_step && step->decodes && !is_first)
+        engine->drafts.budget.round.step_ns = (double)step_ns;
+    engine->drafts.budget.awaits_step = false;
+    if (step->decodes && step->n_rows <= FRIT_COST_ROWS) measure_few(engine, step->n_rows, (double)step_ns);
 }

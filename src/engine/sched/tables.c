@@ -29,7 +29,7 @@ frit_status frit_step_reserve_tables(frit_engine *engine, size_t n_sessions, siz
 {
     const size_t n_pages = n_sessions * (size_t)engine->kv.n_groups * (size_t)frit_kv_pages_of(engine->n_ctx);
     for (int i = 0; i < FRIT_MAX_FLIGHTS; i++)
-        FRIT_TRY(reserve(&engine->flights[i].step.tables, n_pages, n_sessions * n_adapters));
+        FRIT_TRY(reserve(&engine->flights.ring[i].step.tables, n_pages, n_sessions * n_adapters));
     return FRIT_OK;
 }
 
@@ -38,8 +38,8 @@ frit_status frit_step_reserve_picks(frit_engine *engine)
     frit_step *step = engine->step;
     frit_pick_room room = {0};
     for (const frit_session *s = engine->sessions; s; s = s->next)
-        for (int32_t k = 0; k < s->n_asks; k++) {
-            const frit_pick_lists *lists = &s->asks[k].lists;
+        for (int32_t k = 0; k < s->pick.n; k++) {
+            const frit_pick_lists *lists = &s->pick.requests[k].lists;
             room.n_biases += lists->n_biases;
             room.n_counts += lists->n_counts;
             room.n_masks += lists->n_masks;
@@ -87,7 +87,7 @@ void frit_step_fill_tables(frit_engine *engine)
     fill_pages(engine);
     const bool adapted = step->adapted.ranks > 0 || step->adapted.steers;
     for (int32_t r = 0; adapted && r < step->n_seqs; r++) {
-        const float *scales = step->owners[r]->scales;
+        const float *scales = step->owners[r]->adapters.scales;
         float *row = step->tables.scales + (size_t)r * n;
         for (size_t i = 0; i < n; i++) row[i] = scales ? scales[i] : 0;
     }

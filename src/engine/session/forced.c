@@ -20,8 +20,8 @@ static bool has_room(const frit_session *session)
 static bool may_be_forced(const frit_session *session, const frit_sampler *sampler)
 {
     return sampler->constraint && sampler->is_pick && sampler->n_biases == 0 &&
-           sampler->n_vocab == session->engine->hp.n_vocab && session->status == FRIT_OK && session->n_asks == 0 &&
-           session->wants_logits && !session->engine->hp.is_bidirectional &&
+           sampler->n_vocab == session->engine->hp.n_vocab && session->failure.status == FRIT_OK &&
+           session->pick.n == 0 && session->results.wants_logits && !session->engine->hp.is_bidirectional &&
            session->tokens[session->n_tokens - 1] >= 0;
 }
 
@@ -36,9 +36,9 @@ frit_status frit_session_push_forced(frit_session *session, frit_sampler *sample
     if (!has_room(session) || !may_be_forced(session, sampler)) return FRIT_OK;
     FRIT_TRY(frit_constraint_only(sampler->constraint, &only));
     if (only < 0) return FRIT_OK;
-    if (session->n_tokens - session->n_done == 1) session->n_forced = 0;
+    if (session->n_tokens - session->n_done == 1) session->pick.n_forced = 0;
     FRIT_TRY(frit_session_push(session, &only, 1, NULL));
-    session->n_forced++;
+    session->pick.n_forced++;
     *token = only;
     return FRIT_OK;
 }

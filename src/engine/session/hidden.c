@@ -13,14 +13,14 @@ static frit_status reserve_flights(frit_engine *engine)
 {
     const size_t n = (size_t)engine->n_batch * (size_t)engine->hp.n_embd;
     for (int i = 0; i < FRIT_MAX_FLIGHTS; i++) {
-        frit_flight *flight = &engine->flights[i];
+        frit_flight *flight = &engine->flights.ring[i];
         if (!flight->hidden) flight->hidden = calloc(n, sizeof *flight->hidden);
         if (!flight->hidden) return frit_fail_memory(n * sizeof *flight->hidden, "hidden states");
     }
     return FRIT_OK;
 }
 
-frit_status frit_hidden_begin(frit_session *session)
+frit_status frit_hidden_acquire(frit_session *session)
 {
     frit_engine *engine = session->engine;
     const size_t width = (size_t)engine->hp.n_embd, capacity = (size_t)engine->n_batch + MORE;
@@ -40,7 +40,7 @@ frit_status frit_hidden_begin(frit_session *session)
     return FRIT_OK;
 }
 
-void frit_hidden_end(frit_session *session)
+void frit_hidden_release(frit_session *session)
 {
     if (!session->hidden || --session->hidden->n_users > 0) return;
     free(session->hidden->rows);
@@ -48,7 +48,7 @@ void frit_hidden_end(frit_session *session)
     session->hidden = NULL;
 }
 
-void frit_hidden_take(frit_hidden *hidden, size_t at, const float *rows, size_t n)
+void frit_hidden_store(frit_hidden *hidden, size_t at, const float *rows, size_t n)
 {
     const size_t width = hidden->width, capacity = hidden->capacity;
     if (n > capacity) {
@@ -91,9 +91,9 @@ const float *frit_hidden_row(const frit_hidden *hidden, size_t at)
 }
 
 // States that are not there any more, which only a session that runs again needs, are zeros: its drafts are worse.
-void frit_hidden_give(const frit_session *session, size_t i, float *row)
+void frit_hidden_copy(const frit_session *session, size_t i, float *row)
 {
-    const frit_next_text *text = &session->next_text;
+    const frit_mtp_text *text = &session->mtp;
     const size_t width = (size_t)session->engine->hp.n_embd;
     const float *state = NULL;
     if (text->of && i < text->n_true)

@@ -12,18 +12,19 @@
 
 // ------------------------------------------------------------------------------- what was asked
 
-frit_ask *frit_session_ask_after(const frit_session *session, size_t i)
+frit_pick_request *frit_session_find_pick(const frit_session *session, size_t i)
 {
-    for (int32_t k = 0; k < session->n_asks; k++) {
-        const frit_ask *ask = &session->asks[k];
-        if (i - ask->at < (size_t)ask->n) return (frit_ask *)(uintptr_t)ask;   // wraps around for tokens before it
+    for (int32_t k = 0; k < session->pick.n; k++) {
+        const frit_pick_request *request = &session->pick.requests[k];
+        if (i - request->at < (size_t)request->n)
+            return (frit_pick_request *)(uintptr_t)request;   // wraps around for tokens before it
     }
     return NULL;
 }
 
 bool frit_session_knows(const frit_session *session, size_t n)
 {
-    for (size_t i = n > FRIT_MAX_ASKS ? n - FRIT_MAX_ASKS : 0; i < n; i++)
+    for (size_t i = n > FRIT_MAX_PICK_REQUESTS ? n - FRIT_MAX_PICK_REQUESTS : 0; i < n; i++)
         if (session->tokens[i] < 0) return false;
     return true;
 }
@@ -35,27 +36,27 @@ frit_status frit_session_check_known(const frit_session *session)
                      "the session's last token is not known yet: the step that picks it must run first");
 }
 
-void frit_session_drop_asks(frit_session *session)
+void frit_session_drop_picks(frit_session *session)
 {
-    session->n_asks = 0;
+    session->pick.n = 0;
 }
 
-void frit_session_free_asks(frit_session *session)
+void frit_session_free_picks(frit_session *session)
 {
-    for (int32_t k = 0; k < FRIT_MAX_ASKS; k++) {
-        free(session->asks[k].picks);
-        free(session->asks[k].picked);
-        frit_pick_lists_free(&session->asks[k].lists);
+    for (int32_t k = 0; k < FRIT_MAX_PICK_REQUESTS; k++) {
+        free(session->pick.requests[k].picks);
+        free(session->pick.requests[k].picked);
+        frit_pick_lists_free(&session->pick.requests[k].lists);
     }
 }
 
 // The oldest one becomes the last: its results live until something is asked for again.
 static void drop_oldest(frit_session *session)
 {
-    const frit_ask oldest = session->asks[0];
-    for (int32_t k = 1; k < FRIT_MAX_ASKS; k++) session->asks[k - 1] = session->asks[k];
-    session->asks[FRIT_MAX_ASKS - 1] = oldest;
-    session->n_asks--;
+    const frit_pick_request oldest = session->pick.requests[0];
+    for (int32_t k = 1; k < FRIT_MAX_PICK_REQUESTS; k++) session->pick.requests[k - 1] = session->pick.requests[k];
+    session->pick.requests[FRIT_MAX_PICK_REQUESTS - 1] = oldest;
+    session->pick.n--;
 }
 
 // ------------------------------------------------------------------------------- asking
@@ -90,57 +91,58 @@ static frit_status check(const frit_session *session, const frit_sampler *sample
         if (frit_session_result(session, i) == FRIT_RESULT_HIDDEN)
             return frit_fail(FRIT_E_INVALID,
                              "the push of token %zu asked for hidden states: there is nothing to pick from", i);
-        if (frit_session_ask_after(session, i))
+        if (frit_session_find_pick(session, i))
             return frit_fail(FRIT_E_INVALID, "what follows token %zu is asked for already", i);
         if (i > session->n_tokens - n_drafts - 1 && session->tokens[i] < 0)
             return frit_fail(FRIT_E_INVALID, "token %zu is no draft: it is not known yet", i);
     }
-    if (session->n_asks == FRIT_MAX_ASKS)
+    if (session->pick.n == FRIT_MAX_PICK_REQUESTS)
         return frit_fail(FRIT_E_LIMIT, "%d picks of the session wait already: frit_session_picked takes them",
-                         FRIT_MAX_ASKS);
+                         FRIT_MAX_PICK_REQUESTS);
     return FRIT_OK;
 }
 
-static frit_status reserve(frit_ask *ask, const frit_pick_options *options)
+static frit_status reserve(frit_pick_request *request, const frit_pick_options *options)
 {
     const int32_t n = (int32_t)options->n_drafts + 1;
-    if (n > ask->capacity) {
-        frit_pick *picks = realloc(ask->picks, (size_t)n * sizeof *picks);
-        if (picks) ask->picks = picks;
-        frit_picked_token *picked = picks ? realloc(ask->picked, (size_t)n * sizeof *picked) : NULL;
+    if (n > request->capacity) {
+        frit_pick *picks = realloc(request->picks, (size_t)n * sizeof *picks);
+        if (picks) request->picks = picks;
+        frit_picked_token *picked = picks ? realloc(request->picked, (size_t)n * sizeof *picked) : NULL;
         if (!picked) return frit_fail_memory((size_t)n * (sizeof *picks + sizeof *picked), "picks");
-        ask->picked = picked;
-        ask->capacity = n;
+        request->picked = picked;
+        request->capacity = n;
     }
-    frit_pick_lists_clear(&ask->lists);
-    return frit_pick_lists_reserve(&ask->lists, &(frit_pick_room){.n_drafts = n - 1, .n_tops = n * options->n_top});
+    frit_pick_lists_clear(&request->lists);
+    return frit_pick_lists_reserve(&request->lists, &(frit_pick_room){.n_drafts = n - 1, .n_tops = n * options->n_top});
 }
 
-static frit_status add_pick(frit_ask *ask, int32_t k, frit_sampler *sampler, const frit_pick_options *options)
+static frit_status add_pick(frit_pick_request *request, int32_t k, frit_sampler *sampler,
+                            const frit_pick_options *options)
 {
-    frit_pick *pick = &ask->picks[k];
-    frit_sampler_set_position(sampler, ask->position + (uint64_t)k);
-    FRIT_TRY(frit_sampler_add_pick(sampler, &ask->lists, pick));
+    frit_pick *pick = &request->picks[k];
+    frit_sampler_set_position(sampler, request->position + (uint64_t)k);
+    FRIT_TRY(frit_sampler_add_pick(sampler, &request->lists, pick));
     if (!options->logprobs) return FRIT_OK;
     pick->n_top = options->n_top;
-    pick->first_top = ask->lists.n_tops;
-    ask->lists.n_tops += options->n_top;
+    pick->first_top = request->lists.n_tops;
+    request->lists.n_tops += options->n_top;
     return FRIT_OK;
 }
 
 // One pick after another, each as if the drafts before it had been accepted. What follows a draft that does not fit the
 // grammar is never used, for no pick gives that draft.
-static frit_status add_picks(frit_ask *ask, frit_sampler *sampler, const frit_pick_options *options)
+static frit_status add_picks(frit_pick_request *request, frit_sampler *sampler, const frit_pick_options *options)
 {
     frit_sampler_mark marks[FRIT_MAX_DRAFTS];
     const uint64_t position = sampler->position;
     int32_t n_tried = 0;
     bool fits = true;
-    frit_status status = add_pick(ask, 0, sampler, options);
-    for (int32_t k = 1; status == FRIT_OK && k < ask->n; k++) {
-        fits = fits && frit_sampler_try(sampler, ask->lists.drafts[k - 1], &marks[n_tried]);
+    frit_status status = add_pick(request, 0, sampler, options);
+    for (int32_t k = 1; status == FRIT_OK && k < request->n; k++) {
+        fits = fits && frit_sampler_try(sampler, request->lists.drafts[k - 1], &marks[n_tried]);
         n_tried += fits;
-        status = add_pick(ask, k, sampler, options);
+        status = add_pick(request, k, sampler, options);
     }
     while (n_tried-- > 0) frit_sampler_go_back(sampler, &marks[n_tried]);
     sampler->position = position;
@@ -156,22 +158,23 @@ frit_status frit_session_pick(frit_session *session, frit_sampler *sampler, cons
     FRIT_TRY(frit_session_check_usable(session));
     FRIT_TRY(frit_session_status(session));
     FRIT_TRY(check(session, sampler, &chosen));
-    frit_ask *ask = &session->asks[session->n_asks];
+    frit_pick_request *request = &session->pick.requests[session->pick.n];
     const int32_t n_drafts = (int32_t)chosen.n_drafts;
-    FRIT_TRY(reserve(ask, &chosen));
-    ask->at = session->n_tokens - chosen.n_drafts - 1;
-    ask->position = session->shift.n_dropped + ask->at + 1;
-    ask->n = n_drafts + 1;
-    ask->n_sent = ask->n_run = 0;
-    ask->lists.n_vocab = session->engine->hp.n_vocab;
-    ask->lists.n_drafts = n_drafts;
+    FRIT_TRY(reserve(request, &chosen));
+    request->at = session->n_tokens - chosen.n_drafts - 1;
+    request->position = session->shift.n_dropped + request->at + 1;
+    request->n = n_drafts + 1;
+    request->n_submitted = request->n_run = 0;
+    request->lists.n_vocab = session->engine->hp.n_vocab;
+    request->lists.n_drafts = n_drafts;
     if (n_drafts > 0)
-        memcpy(ask->lists.drafts, session->tokens + ask->at + 1, chosen.n_drafts * sizeof *ask->lists.drafts);
+        memcpy(request->lists.drafts, session->tokens + request->at + 1,
+               chosen.n_drafts * sizeof *request->lists.drafts);
     const uint64_t start = sampler->constraint ? frit_time_ns() : 0;
-    FRIT_TRY(add_picks(ask, sampler, &chosen));
-    if (sampler->constraint) frit_speculation_note_masks(session, n_drafts, (double)(frit_time_ns() - start));
-    ask->picks[0].n_drafts = n_drafts;
-    session->n_asks++;
+    FRIT_TRY(add_picks(request, sampler, &chosen));
+    if (sampler->constraint) frit_speculation_measure_masks(session, n_drafts, (double)(frit_time_ns() - start));
+    request->picks[0].n_drafts = n_drafts;
+    session->pick.n++;
     return FRIT_OK;
 }
 
@@ -181,16 +184,17 @@ frit_status frit_session_push_picked(frit_session *session)
     FRIT_TRY(frit_session_check_usable(session));
     FRIT_TRY(frit_session_status(session));
     if (session->shift.on) FRIT_TRY(frit_session_make_room(session, 1));   // the token may be known after that
-    const frit_ask *ask = session->n_tokens > 0 ? frit_session_ask_after(session, session->n_tokens - 1) : NULL;
-    if (!ask) return frit_fail(FRIT_E_INVALID, "no token was asked for after the session's last one");
-    if (ask->n > 1)
+    const frit_pick_request *request =
+        session->n_tokens > 0 ? frit_session_find_pick(session, session->n_tokens - 1) : NULL;
+    if (!request) return frit_fail(FRIT_E_INVALID, "no token was asked for after the session's last one");
+    if (request->n > 1)
         return frit_fail(FRIT_E_INVALID, "the last pick verifies drafts: what follows them is not known yet");
     if (session->engine->hp.is_bidirectional)
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: every token sees all others, so none can run before it is known",
                          session->engine->model->info.path);
-    const bool is_known = ask->n_run == ask->n;
-    if (is_known) FRIT_TRY(frit_pick_check(ask->picked[0].status));
-    const frit_token token = is_known ? ask->picked[0].token : 0;
+    const bool is_known = request->n_run == request->n;
+    if (is_known) FRIT_TRY(frit_pick_check(request->picked[0].status));
+    const frit_token token = is_known ? request->picked[0].token : 0;
     FRIT_TRY(frit_session_push(session, &token, 1, NULL));
     if (!is_known) session->tokens[session->n_tokens - 1] = -1;
     return FRIT_OK;
@@ -198,14 +202,14 @@ frit_status frit_session_push_picked(frit_session *session)
 
 // ------------------------------------------------------------------------------- results
 
-void frit_session_take_pick(frit_session *session, size_t i, const frit_picked_token *picked, const frit_logprob *tops)
+void frit_session_store_pick(frit_session *session, size_t i, const frit_picked_token *picked, const frit_logprob *tops)
 {
-    frit_ask *ask = frit_session_ask_after(session, i);
-    if (!ask) return;
-    const frit_pick *pick = &ask->picks[i - ask->at];
-    ask->picked[i - ask->at] = *picked;
-    ask->n_run++;
-    if (pick->n_top > 0) memcpy(ask->lists.tops + pick->first_top, tops, (size_t)pick->n_top * sizeof *tops);
+    frit_pick_request *request = frit_session_find_pick(session, i);
+    if (!request) return;
+    const frit_pick *pick = &request->picks[i - request->at];
+    request->picked[i - request->at] = *picked;
+    request->n_run++;
+    if (pick->n_top > 0) memcpy(request->lists.tops + pick->first_top, tops, (size_t)pick->n_top * sizeof *tops);
     if (i + 1 >= session->n_tokens || session->tokens[i + 1] >= 0) return;
     const frit_status status = frit_pick_check(picked->status);
     session->tokens[i + 1] = status == FRIT_OK ? picked->token : 0;
@@ -219,7 +223,7 @@ static frit_status forget_drafts(frit_session *session, size_t n_keep)
     const size_t n_waiting = session->n_tokens - session->n_done;
     const size_t prefill = (size_t)session->engine->rows.least[FRIT_ROWS_PREFILL];
     const bool is_few = n_waiting + 1 < prefill && n_waiting <= FRIT_MAX_DRAFTS;
-    session->n_forced = is_few ? (int32_t)n_waiting : 0;
+    session->pick.n_forced = is_few ? (int32_t)n_waiting : 0;
     return FRIT_OK;
 }
 
@@ -230,24 +234,24 @@ frit_status frit_session_picked(frit_session *session, frit_picked *picked)
     *picked = (frit_picked){0};
     FRIT_TRY(frit_session_check_usable(session));
     FRIT_TRY(frit_session_status(session));
-    frit_ask *ask = &session->asks[0];
-    if (session->n_asks == 0)
+    frit_pick_request *request = &session->pick.requests[0];
+    if (session->pick.n == 0)
         return frit_fail(FRIT_E_INVALID, "no pick of the session waits: frit_session_pick asks for one");
-    if (ask->n_run < ask->n)
-        return frit_fail(FRIT_E_INVALID, "the token has not been picked yet: %d of %d rows have run", ask->n_run,
-                         ask->n);
-    frit_pick_verify(ask->picks, ask->n, &ask->lists, ask->picked);
-    const frit_picked_token *result = &ask->picked[0];
-    const frit_pick *pick = &ask->picks[result->n_accepted];
-    const size_t n_keep = ask->at + 1 + (size_t)result->n_accepted;
-    const bool all = result->n_accepted == ask->n - 1;
+    if (request->n_run < request->n)
+        return frit_fail(FRIT_E_INVALID, "the token has not been picked yet: %d of %d rows have run", request->n_run,
+                         request->n);
+    frit_pick_verify(request->picks, request->n, &request->lists, request->picked);
+    const frit_picked_token *result = &request->picked[0];
+    const frit_pick *pick = &request->picks[result->n_accepted];
+    const size_t n_keep = request->at + 1 + (size_t)result->n_accepted;
+    const bool all = result->n_accepted == request->n - 1;
     const frit_picked given = {.token = result->token,
                                .n_accepted = result->n_accepted,
                                .logprob = result->logprob,
-                               .top = pick->n_top > 0 ? ask->lists.tops + pick->first_top : NULL,
+                               .top = pick->n_top > 0 ? request->lists.tops + pick->first_top : NULL,
                                .n_top = (size_t)pick->n_top};
     const frit_pick_status status = result->status;
-    frit_speculation_note(session, ask->n - 1, result->n_accepted);
+    frit_speculation_count(session, request->n - 1, result->n_accepted);
     drop_oldest(session);
     if (all) frit_kv_drop_draft_snapshot(&session->engine->kv, &session->map);
     if (!all && n_keep < session->n_tokens) FRIT_TRY(forget_drafts(session, n_keep));

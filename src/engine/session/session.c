@@ -32,12 +32,12 @@ frit_status frit_session_new(frit_session **out, frit_engine *engine)
     size_t n_vocab = (size_t)engine->hp.n_vocab;
     size_t n_sessions = 1;
     for (const frit_session *s = engine->sessions; s; s = s->next) n_sessions++;
-    session->n_known = -1;
-    session->share.weight = 1;
+    session->prefix.n_known = -1;
+    session->prompt.weight = 1;
     session->tokens = calloc((size_t)engine->n_ctx, sizeof *session->tokens);
-    session->logits = calloc(n_vocab, sizeof *session->logits);
+    session->results.logits = calloc(n_vocab, sizeof *session->results.logits);
     frit_status status =
-        session->tokens && session->logits
+        session->tokens && session->results.logits
             ? frit_kv_map_reserve(&engine->kv, &session->map, engine->n_ctx)
             : frit_fail_memory((size_t)engine->n_ctx * sizeof(frit_token) + n_vocab * sizeof(float), "a session");
     if (status == FRIT_OK) status = frit_step_reserve_tables(engine, n_sessions, (size_t)engine->adapters.n);
@@ -63,9 +63,9 @@ void frit_session_free(frit_session *session)
 {
     if (!session) return;
     if (session->engine) {
-        session->n_queue = 0;   // its row functions are called no more
+        session->results.n_pushes = 0;   // its row functions are called no more
         if (session->engine->ahead == session) session->engine->ahead = NULL;
-        frit_flight_land_all(session->engine);
+        frit_flight_wait_all(session->engine);
         frit_prefix_cache(session, true);
         frit_prefix_leave(session);
         frit_session **at = &session->engine->sessions;
@@ -75,15 +75,15 @@ void frit_session_free(frit_session *session)
         frit_kv_release_source(&session->engine->kv, &session->map);
     }
     frit_kv_map_free(&session->map);
-    free(session->source);
+    free(session->source.tokens);
     free(session->tokens);
-    frit_session_free_asks(session);
+    frit_session_free_picks(session);
     frit_speculation_free(session->speculation);
-    frit_hidden_end(session);
-    free(session->queue);
-    free(session->logits);
-    free(session->note);
-    free(session->scales);
+    frit_hidden_release(session);
+    free(session->results.pushes);
+    free(session->results.logits);
+    free(session->note.text);
+    free(session->adapters.scales);
     free(session);
 }
 
@@ -92,7 +92,7 @@ frit_status frit_session_check_usable(const frit_session *session)
     if (!session->engine) return frit_fail(FRIT_E_INVALID, "the session's engine was freed");
     if (session->engine->in_step)
         return frit_fail(FRIT_E_INVALID, "a session cannot be used from within a row function");
-    frit_engine_take_back(session->engine);
+    frit_ahead_cancel(session->engine);
     return FRIT_OK;
 }
 
@@ -100,7 +100,7 @@ frit_status frit_session_check_usable(const frit_session *session)
 frit_status frit_session_settle(const frit_session *session)
 {
     FRIT_TRY(frit_session_check_usable(session));
-    frit_flight_land_all(session->engine);
+    frit_flight_wait_all(session->engine);
     return FRIT_OK;
 }
 
@@ -109,17 +109,17 @@ frit_status frit_session_settle(const frit_session *session)
 frit_status frit_session_status(const frit_session *session)
 {
     FRIT_REQUIRE(session);
-    if (session->status != FRIT_OK) frit_fail_say("%s", session->failure);
-    return session->status;
+    if (session->failure.status != FRIT_OK) frit_fail_say("%s", session->failure.sentence);
+    return session->failure.status;
 }
 
 void frit_session_fail(frit_session *session, frit_status status)
 {
-    snprintf(session->failure, sizeof session->failure, "%s", frit_error());
-    session->status = status;
-    session->n_queue = 0;
-    session->logits_at = 0;
-    frit_session_drop_asks(session);
+    snprintf(session->failure.sentence, sizeof session->failure.sentence, "%s", frit_error());
+    session->failure.status = status;
+    session->results.n_pushes = 0;
+    session->results.logits_at = 0;
+    frit_session_drop_picks(session);
     frit_prefix_forget(session);
 }
 
@@ -137,7 +137,7 @@ static frit_status check_tokens(frit_session *session, const frit_token *tokens,
 
 void frit_session_run_again(frit_session *session)
 {
-    if (session->n_handed < session->n_done) session->n_handed = session->n_done;
+    if (session->results.n_delivered < session->n_done) session->results.n_delivered = session->n_done;
     frit_prefix_cache(session, true);
     session->n_done = 0;
     frit_kv_release(&session->engine->kv, &session->map);
@@ -149,7 +149,7 @@ static frit_status prepare_whole(const frit_session *session, size_t n, frit_out
     const bool hidden = output == FRIT_OUTPUT_EMBEDDINGS;
     for (size_t i = session->n_done; i < session->n_tokens && output != FRIT_OUTPUT_NONE; i++) {
         const frit_result result = frit_session_result(session, i);
-        if (i + 1 == session->n_tokens && session->n_queue == 0)
+        if (i + 1 == session->n_tokens && session->results.n_pushes == 0)
             break;   // logits after what was last, no longer wanted
         if (result != FRIT_RESULT_NONE && (result == FRIT_RESULT_HIDDEN) != hidden)
             return frit_fail(FRIT_E_INVALID, "tokens that wait want %s, and all must run in one step",
@@ -160,12 +160,12 @@ static frit_status prepare_whole(const frit_session *session, size_t n, frit_out
 
 static frit_status reserve_item(frit_session *session)
 {
-    if (session->n_queue < session->queue_capacity) return FRIT_OK;
-    size_t capacity = session->queue_capacity ? 2 * session->queue_capacity : 4;
-    frit_queue_item *queue = realloc(session->queue, capacity * sizeof *queue);
+    if (session->results.n_pushes < session->results.capacity) return FRIT_OK;
+    size_t capacity = session->results.capacity ? 2 * session->results.capacity : 4;
+    frit_row_push *queue = realloc(session->results.pushes, capacity * sizeof *queue);
     if (!queue) return frit_fail_memory(capacity * sizeof *queue, "a queue of pushes");
-    session->queue = queue;
-    session->queue_capacity = capacity;
+    session->results.pushes = queue;
+    session->results.capacity = capacity;
     return FRIT_OK;
 }
 
@@ -196,20 +196,21 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
         return frit_fail(FRIT_E_UNSUPPORTED, "%s: an encoder has no logits: it gives embeddings and generates no text",
                          session->engine->model->info.path);
     if (n_tokens == 0) return FRIT_OK;
-    if (session->engine->model->arch->is_encoder_decoder && session->n_source == 0)
+    if (session->engine->model->arch->is_encoder_decoder && session->source.n == 0)
         return frit_fail(FRIT_E_INVALID, "the decoder has no source to look at: frit_session_encode comes first");
     FRIT_TRY(check_tokens(session, tokens, n_tokens));
     const bool is_whole = session->engine->hp.is_bidirectional;
     if (is_whole) FRIT_TRY(frit_session_settle(session));   // what ran runs again
     if (is_whole) FRIT_TRY(prepare_whole(session, n_tokens, chosen.output));
     if (has_rows) FRIT_TRY(reserve_item(session));
-    if (has_rows) session->queue[session->n_queue++] = (frit_queue_item){session->n_tokens, n_tokens, chosen};
+    if (has_rows)
+        session->results.pushes[session->results.n_pushes++] = (frit_row_push){session->n_tokens, n_tokens, chosen};
     note_snapshot(session, n_tokens);
     memcpy(session->tokens + session->n_tokens, tokens, n_tokens * sizeof *tokens);
     if (is_whole) frit_session_run_again(session);
     session->n_tokens += n_tokens;
-    if (n_tokens > 1) session->n_forced = 0;
-    session->wants_logits = wants_logits;
+    if (n_tokens > 1) session->pick.n_forced = 0;
+    session->results.wants_logits = wants_logits;
     return FRIT_OK;
 }
 
@@ -218,18 +219,20 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
 void frit_session_drop_source(frit_session *session)
 {
     if (session->engine) frit_kv_release_source(&session->engine->kv, &session->map);
-    session->n_source = 0;
-    session->source_waits = false;
+    session->source.n = 0;
+    session->source.waits = false;
 }
 
 frit_status frit_session_set_source(frit_session *session, const void *tokens, size_t n)
 {
-    if (!session->source) session->source = calloc((size_t)session->engine->n_ctx, sizeof *session->source);
-    if (!session->source) return frit_fail_memory((size_t)session->engine->n_ctx * sizeof(frit_token), "a source");
-    memcpy(session->source, tokens, n * sizeof *session->source);
-    session->n_source = n;
-    session->source_waits = true;
-    session->source_options = (frit_push_options){.output = FRIT_OUTPUT_NONE};
+    if (!session->source.tokens)
+        session->source.tokens = calloc((size_t)session->engine->n_ctx, sizeof *session->source.tokens);
+    if (!session->source.tokens)
+        return frit_fail_memory((size_t)session->engine->n_ctx * sizeof(frit_token), "a source");
+    memcpy(session->source.tokens, tokens, n * sizeof *session->source.tokens);
+    session->source.n = n;
+    session->source.waits = true;
+    session->source.options = (frit_push_options){.output = FRIT_OUTPUT_NONE};
     return FRIT_OK;
 }
 
@@ -267,7 +270,7 @@ frit_status frit_session_encode(frit_session *session, const frit_token *tokens,
     FRIT_TRY(frit_session_truncate(session, 0));
     frit_session_drop_source(session);
     FRIT_TRY(frit_session_set_source(session, tokens, n_tokens));
-    session->source_options = chosen;
+    session->source.options = chosen;
     return FRIT_OK;
 }
 
@@ -275,12 +278,13 @@ frit_status frit_session_encode(frit_session *session, const frit_token *tokens,
 
 frit_result frit_session_result(const frit_session *session, size_t i)
 {
-    for (size_t q = 0; q < session->n_queue && i >= session->n_handed; q++) {
-        const frit_queue_item *item = &session->queue[q];
+    for (size_t q = 0; q < session->results.n_pushes && i >= session->results.n_delivered; q++) {
+        const frit_row_push *item = &session->results.pushes[q];
         if (i - item->first < item->n)   // wraps around for tokens before the item
             return item->options.output == FRIT_OUTPUT_ALL ? FRIT_RESULT_LOGITS : FRIT_RESULT_HIDDEN;
     }
-    const bool wanted = (i + 1 == session->n_tokens && session->wants_logits) || frit_session_ask_after(session, i);
+    const bool wanted =
+        (i + 1 == session->n_tokens && session->results.wants_logits) || frit_session_find_pick(session, i);
     return wanted ? FRIT_RESULT_LOGITS : FRIT_RESULT_NONE;
 }
 
@@ -307,24 +311,26 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
         return frit_fail(FRIT_E_INVALID, "the first %zu tokens cannot be kept: the last of them is not known yet",
                          n_keep);
     frit_prefix_cache(session, n_keep == 0);
-    session->status = FRIT_OK;
-    frit_session_drop_asks(session);
+    session->failure.status = FRIT_OK;
+    frit_session_drop_picks(session);
     if (n_keep == 0) session->shift.n_dropped = 0;
     if (n_keep == session->n_tokens) return FRIT_OK;
     session->n_tokens = n_keep;
-    if (session->n_long > n_keep) session->n_long = n_keep;
-    session->n_known = -1;
-    if (session->n_handed < session->n_done) session->n_handed = session->n_done;
-    if (session->n_handed > n_keep) session->n_handed = n_keep;
+    if (session->prompt.n_long > n_keep) session->prompt.n_long = n_keep;
+    session->prefix.n_known = -1;
+    if (session->results.n_delivered < session->n_done) session->results.n_delivered = session->n_done;
+    if (session->results.n_delivered > n_keep) session->results.n_delivered = n_keep;
     const frit_status status = go_back(session, n_keep);
-    while (session->n_queue > 0 && session->queue[session->n_queue - 1].first >= n_keep) session->n_queue--;
-    if (session->n_queue > 0) {
-        frit_queue_item *last = &session->queue[session->n_queue - 1];
+    while (session->results.n_pushes > 0 && session->results.pushes[session->results.n_pushes - 1].first >= n_keep)
+        session->results.n_pushes--;
+    if (session->results.n_pushes > 0) {
+        frit_row_push *last = &session->results.pushes[session->results.n_pushes - 1];
         if (last->n > n_keep - last->first) last->n = n_keep - last->first;
     }
-    session->wants_logits = !session->engine->model->arch->is_encoder;   // after what is still queued, if anything
-    if (session->n_cached > n_keep) session->n_cached = n_keep;
-    if (session->logits_at > n_keep) session->logits_at = 0;
+    session->results.wants_logits =
+        !session->engine->model->arch->is_encoder;   // after what is still queued, if anything
+    if (session->prefix.n_cached > n_keep) session->prefix.n_cached = n_keep;
+    if (session->results.logits_at > n_keep) session->results.logits_at = 0;
     if (session->snapshot_at > n_keep) session->snapshot_at = 0;
     return status;
 }
@@ -332,10 +338,10 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
 size_t frit_session_pending(const frit_session *session)
 {
     FRIT_REQUIRE_OR(0, session);
-    if (session->status != FRIT_OK) return 0;
+    if (session->failure.status != FRIT_OK) return 0;
     const bool is_ahead = session->engine && session->engine->ahead == session;
     if (is_ahead && session->n_flying == 0 && session->n_done == session->n_tokens) return 1;   // it will be taken back
-    return session->n_tokens - session->n_done + session->n_flying + (session->source_waits ? session->n_source : 0);
+    return session->n_tokens - session->n_done + session->n_flying + (session->source.waits ? session->source.n : 0);
 }
 
 size_t frit_session_length(const frit_session *session)
@@ -355,16 +361,16 @@ const frit_token *frit_session_source(const frit_session *session, size_t *n_tok
     FRIT_REQUIRE_OR(NULL, n_tokens);
     *n_tokens = 0;
     FRIT_REQUIRE_OR(NULL, session);
-    *n_tokens = session->n_source;
-    return session->n_source > 0 ? session->source : NULL;
+    *n_tokens = session->source.n;
+    return session->source.n > 0 ? session->source.tokens : NULL;
 }
 
 const float *frit_session_logits(const frit_session *session)
 {
     FRIT_REQUIRE_OR(NULL, session);
-    const bool there = session->logits_at > 0 && session->logits_at == session->n_tokens &&
+    const bool there = session->results.logits_at > 0 && session->results.logits_at == session->n_tokens &&
                        session->n_done == session->n_tokens && session->n_flying == 0;
-    return there ? session->logits : NULL;
+    return there ? session->results.logits : NULL;
 }
 
 static bool is_full(const frit_session *session)
@@ -373,11 +379,12 @@ static bool is_full(const frit_session *session)
 }
 
 // Asks for the token in the step that runs the last one, where it is queued and the sampler is of this kind.
-static bool ask(frit_session *session, frit_sampler *sampler)
+static bool request_pick(frit_session *session, frit_sampler *sampler)
 {
     const size_t n = session->n_tokens;
-    return frit_session_pending(session) > 0 && sampler->is_pick && session->wants_logits && !is_full(session) &&
-           session->n_asks == 0 && n > session->n_done && frit_session_pick(session, sampler, NULL) == FRIT_OK;
+    return frit_session_pending(session) > 0 && sampler->is_pick && session->results.wants_logits &&
+           !is_full(session) && session->pick.n == 0 && n > session->n_done &&
+           frit_session_pick(session, sampler, NULL) == FRIT_OK;
 }
 
 static frit_status run_pending(frit_session *session)
@@ -415,7 +422,7 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
     FRIT_REQUIRE(session);
     FRIT_REQUIRE(sampler);
     FRIT_REQUIRE(token);
-    if (frit_ahead_goes_on(session, sampler)) return frit_ahead_next(session, sampler, token);
+    if (frit_ahead_continues(session, sampler)) return frit_ahead_next(session, sampler, token);
     FRIT_TRY(frit_session_settle(session));
     frit_picked picked = {0};
     frit_token forced;
@@ -424,9 +431,9 @@ frit_status frit_session_next(frit_session *session, frit_sampler *sampler, frit
         *token = forced;
         return accept_last(session, sampler, forced);
     }
-    const bool asked = ask(session, sampler);
+    const bool asked = request_pick(session, sampler);
     frit_status status = run_pending(session);
-    if (asked && status != FRIT_OK) frit_session_drop_asks(session);
+    if (asked && status != FRIT_OK) frit_session_drop_picks(session);
     FRIT_TRY(status);
     if (asked)
         FRIT_TRY(frit_session_picked(session, &picked));

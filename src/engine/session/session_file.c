@@ -82,11 +82,11 @@ static frit_status sum_adapters(const frit_session *session, uint64_t *sums)
 {
     const frit_adapter_slots *slots = &session->engine->adapters;
     *sums = 0;
-    for (int32_t i = 0; i < slots->n && session->scales; i++) {
+    for (int32_t i = 0; i < slots->n && session->adapters.scales; i++) {
         const frit_adapter *adapter = slots->items[i];
         frit_checksum sum = {0};
-        if (session->scales[i] == 0 || !adapter) continue;
-        frit_checksum_add(&sum, &session->scales[i], sizeof session->scales[i]);
+        if (session->adapters.scales[i] == 0 || !adapter) continue;
+        frit_checksum_add(&sum, &session->adapters.scales[i], sizeof session->adapters.scales[i]);
         frit_checksum_add(&sum, &adapter->file.alpha, sizeof adapter->file.alpha);
         for (size_t k = 0; k < adapter->file.ckpt->n_tensors; k++)
             FRIT_TRY(add_tensor(&sum, &adapter->file.ckpt->tensors[k]));
@@ -181,10 +181,11 @@ static frit_status write_session(writing *w, const frit_session *session, const 
     const int32_t n_done = (int32_t)session->n_done, n_snapshots = (int32_t)h->n_places - 1;
     FRIT_TRY(put_const(w, h, sizeof *h));
     FRIT_TRY(put_const(w, session->tokens, session->n_tokens * sizeof *session->tokens));
-    if (h->n_source > 0) FRIT_TRY(put_const(w, session->source, session->n_source * sizeof *session->source));
+    if (h->n_source > 0)
+        FRIT_TRY(put_const(w, session->source.tokens, session->source.n * sizeof *session->source.tokens));
     for (int32_t i = 0; i < n_snapshots; i++) FRIT_TRY(put_const(w, &map->snapshots[i]->at, sizeof n_done));
     if (h->n_places > 0) FRIT_TRY(put_const(w, &n_done, sizeof n_done));
-    FRIT_TRY(put_const(w, session->logits, h->n_logits * sizeof *session->logits));
+    FRIT_TRY(put_const(w, session->results.logits, h->n_logits * sizeof *session->results.logits));
     const frit_kv_visitor puts = {.visit = put, .ctx = w};
     FRIT_TRY(frit_kv_visit(kv, map->tables, FRIT_KV_TEXT, n_done, &puts));
     FRIT_TRY(frit_kv_visit(kv, map->tables, FRIT_KV_SOURCE, (int32_t)h->n_encoded, &puts));
@@ -194,7 +195,7 @@ static frit_status write_session(writing *w, const frit_session *session, const 
         FRIT_TRY(frit_kv_visit_states(kv, snapshot->state, &puts));
     }
     if (h->n_places > 0) FRIT_TRY(frit_kv_visit_states(kv, map->state, &puts));
-    FRIT_TRY(put_const(w, session->note ? session->note : "", session->n_note_bytes));
+    FRIT_TRY(put_const(w, session->note.text ? session->note.text : "", session->note.n_bytes));
     const uint64_t sum = frit_checksum_value(&w->sum);
     return write_bytes(w, &sum, sizeof sum);
 }
@@ -226,9 +227,9 @@ static frit_status prepare(const frit_session *session, frit_saved_header *out)
     h.n_tokens = (uint32_t)session->n_tokens;
     h.n_done = (uint32_t)session->n_done;
     h.n_logits = frit_session_logits(session) ? h.n_vocab : 0;
-    h.n_source = (uint32_t)session->n_source;
-    h.n_encoded = session->source_waits ? 0 : h.n_source;
-    h.n_note_bytes = session->n_note_bytes;
+    h.n_source = (uint32_t)session->source.n;
+    h.n_encoded = session->source.waits ? 0 : h.n_source;
+    h.n_note_bytes = session->note.n_bytes;
     h.n_dropped = session->shift.n_dropped;
     const uint64_t n_snapshot_bytes = count_snapshots(session, &h);
     h.n_bytes = sizeof h + UINT64_C(4) * h.n_tokens + UINT64_C(4) * h.n_source + UINT64_C(4) * h.n_places +
@@ -322,8 +323,8 @@ static frit_status take_source(frit_session *session, const frit_saved *saved)
     frit_kv *kv = &session->engine->kv;
     const uint8_t *at = saved->source_positions;
     FRIT_TRY(frit_session_set_source(session, saved->source, h->n_source));
-    session->source_waits = h->n_encoded < h->n_source;
-    if (session->source_waits) return FRIT_OK;
+    session->source.waits = h->n_encoded < h->n_source;
+    if (session->source.waits) return FRIT_OK;
     FRIT_TRY(frit_kv_alloc_source(kv, &session->map, (int32_t)h->n_encoded));
     return frit_kv_visit(kv, session->map.tables, FRIT_KV_SOURCE, (int32_t)h->n_encoded,
                          &(frit_kv_visitor){take, &at, true});
@@ -345,14 +346,14 @@ static frit_status restore(frit_session *session, const frit_saved *saved)
         return status;
     }
     memcpy(session->tokens, saved->tokens, h->n_tokens * sizeof *session->tokens);
-    memcpy(session->logits, saved->logits, h->n_logits * sizeof *session->logits);
+    memcpy(session->results.logits, saved->logits, h->n_logits * sizeof *session->results.logits);
     session->n_tokens = h->n_tokens;
     session->n_done = h->n_done;
     session->shift.n_dropped = (size_t)h->n_dropped;
-    session->is_foreign = h->n_done > 0;   // a file may say anything
-    session->n_cached = 0;
-    session->logits_at = h->n_logits > 0 ? h->n_tokens : 0;
-    session->wants_logits = true;
+    session->prefix.is_foreign = h->n_done > 0;   // a file may say anything
+    session->prefix.n_cached = 0;
+    session->results.logits_at = h->n_logits > 0 ? h->n_tokens : 0;
+    session->results.wants_logits = true;
     return FRIT_OK;
 }
 
@@ -419,9 +420,9 @@ frit_status frit_session_set_note(frit_session *session, const char *note, size_
     if (!copy) return frit_fail_memory(n_bytes, "a session's note");
     if (n_bytes > 0) memcpy(copy, note, n_bytes);
     copy[n_bytes] = 0;
-    free(session->note);
-    session->note = copy;
-    session->n_note_bytes = n_bytes;
+    free(session->note.text);
+    session->note.text = copy;
+    session->note.n_bytes = n_bytes;
     return FRIT_OK;
 }
 
@@ -430,6 +431,6 @@ const char *frit_session_note(const frit_session *session, size_t *n_bytes)
     FRIT_REQUIRE_OR(NULL, n_bytes);
     *n_bytes = 0;
     FRIT_REQUIRE_OR(NULL, session);
-    *n_bytes = session->n_note_bytes;
-    return session->note ? session->note : "";
+    *n_bytes = session->note.n_bytes;
+    return session->note.text ? session->note.text : "";
 }

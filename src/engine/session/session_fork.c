@@ -9,10 +9,10 @@
 // Pages are shared, and copied by the session that writes into one first.
 static frit_status share_cache(frit_session *to, const frit_session *from)
 {
-    const bool is_encoded = from->n_source > 0 && !from->source_waits;
-    if (from->n_source > 0) {
-        FRIT_TRY(frit_session_set_source(to, from->source, from->n_source));
-        to->source_waits = from->source_waits;
+    const bool is_encoded = from->source.n > 0 && !from->source.waits;
+    if (from->source.n > 0) {
+        FRIT_TRY(frit_session_set_source(to, from->source.tokens, from->source.n));
+        to->source.waits = from->source.waits;
     }
     return frit_kv_share(&from->engine->kv, &to->map, &from->map, (int32_t)from->n_done, is_encoded);
 }
@@ -20,36 +20,36 @@ static frit_status share_cache(frit_session *to, const frit_session *from)
 static frit_status copy_scales(frit_session *to, const frit_session *from)
 {
     const size_t n = (size_t)from->engine->adapters.n;
-    if (!from->scales) return FRIT_OK;
-    to->adapted = from->adapted;
-    to->scales = calloc(n + 1, sizeof *to->scales);
-    if (!to->scales) return frit_fail_memory(n * sizeof *to->scales, "a session's adapters");
-    memcpy(to->scales, from->scales, n * sizeof *to->scales);
+    if (!from->adapters.scales) return FRIT_OK;
+    to->adapters.plan_class = from->adapters.plan_class;
+    to->adapters.scales = calloc(n + 1, sizeof *to->adapters.scales);
+    if (!to->adapters.scales) return frit_fail_memory(n * sizeof *to->adapters.scales, "a session's adapters");
+    memcpy(to->adapters.scales, from->adapters.scales, n * sizeof *to->adapters.scales);
     return FRIT_OK;
 }
 
 static frit_status copy_session(frit_session *to, const frit_session *from)
 {
     FRIT_TRY(copy_scales(to, from));
-    if (from->note) FRIT_TRY(frit_session_set_note(to, from->note, from->n_note_bytes));
+    if (from->note.text) FRIT_TRY(frit_session_set_note(to, from->note.text, from->note.n_bytes));
     FRIT_TRY(frit_speculation_fork(to, from));
     FRIT_TRY(share_cache(to, from));
     memcpy(to->tokens, from->tokens, from->n_tokens * sizeof *to->tokens);
-    memcpy(to->logits, from->logits, (size_t)from->engine->hp.n_vocab * sizeof *to->logits);
-    if (from->root) {
-        frit_kv_root_ref(from->root);
+    memcpy(to->results.logits, from->results.logits, (size_t)from->engine->hp.n_vocab * sizeof *to->results.logits);
+    if (from->prefix.root) {
+        frit_kv_root_ref(from->prefix.root);
         frit_prefix_leave(to);
-        to->root = from->root;
+        to->prefix.root = from->prefix.root;
     }
-    to->is_foreign = from->is_foreign;
+    to->prefix.is_foreign = from->prefix.is_foreign;
     to->shift = from->shift;
-    to->share = (frit_share){.weight = from->share.weight, .priority = from->share.priority};
-    to->n_cached = from->n_cached;
+    to->prompt = (frit_session_prompt){.weight = from->prompt.weight, .priority = from->prompt.priority};
+    to->prefix.n_cached = from->prefix.n_cached;
     to->n_tokens = from->n_tokens;
     to->n_done = from->n_done;
-    to->n_handed = from->n_handed;
-    to->logits_at = from->logits_at;
-    to->wants_logits = from->wants_logits;
+    to->results.n_delivered = from->results.n_delivered;
+    to->results.logits_at = from->results.logits_at;
+    to->results.wants_logits = from->results.wants_logits;
     to->snapshot_at = from->snapshot_at;
     return FRIT_OK;
 }

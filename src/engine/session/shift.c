@@ -167,17 +167,17 @@ static void move_tokens(frit_session *session, size_t n_keep, size_t n_drop)
     memmove(session->tokens + n_keep, session->tokens + n_keep + n_drop, n_after * sizeof *session->tokens);
     session->n_tokens -= n_drop;
     session->shift.n_dropped += n_drop;
-    session->n_handed = moved(session->n_handed, n_keep, n_drop);
-    session->n_cached = moved(session->n_cached, n_keep, n_drop);
-    session->n_long = moved(session->n_long, n_keep, n_drop);
+    session->results.n_delivered = moved(session->results.n_delivered, n_keep, n_drop);
+    session->prefix.n_cached = moved(session->prefix.n_cached, n_keep, n_drop);
+    session->prompt.n_long = moved(session->prompt.n_long, n_keep, n_drop);
     session->snapshot_at = session->snapshot_at > n_keep + n_drop ? session->snapshot_at - n_drop : 0;
-    session->logits_at = session->logits_at > n_keep + n_drop ? session->logits_at - n_drop : 0;
-    for (size_t q = 0; q < session->n_queue; q++) session->queue[q].first -= n_drop;
-    for (int32_t k = 0; k < session->n_asks; k++) session->asks[k].at -= n_drop;
-    session->is_foreign = true;   // its keys have seen what left
-    session->n_known = -1;
+    session->results.logits_at = session->results.logits_at > n_keep + n_drop ? session->results.logits_at - n_drop : 0;
+    for (size_t q = 0; q < session->results.n_pushes; q++) session->results.pushes[q].first -= n_drop;
+    for (int32_t k = 0; k < session->pick.n; k++) session->pick.requests[k].at -= n_drop;
+    session->prefix.is_foreign = true;   // its keys have seen what left
+    session->prefix.n_known = -1;
     frit_hidden_shift(session->hidden, n_keep, n_drop);
-    if (session->speculation) session->speculation->guess.n = session->speculation->drafter.n = 0;
+    if (session->speculation) session->speculation->draft.n = session->speculation->drafter.n = 0;
 }
 
 // Tokens after those kept that may leave.
@@ -185,8 +185,8 @@ static size_t n_droppable(const frit_session *session)
 {
     const size_t n_keep = (size_t)session->shift.n_keep;
     size_t end = session->n_done;
-    if (session->n_queue > 0 && session->queue[0].first < end) end = session->queue[0].first;
-    if (session->n_asks > 0 && session->asks[0].at < end) end = session->asks[0].at;
+    if (session->results.n_pushes > 0 && session->results.pushes[0].first < end) end = session->results.pushes[0].first;
+    if (session->pick.n > 0 && session->pick.requests[0].at < end) end = session->pick.requests[0].at;
     return end > n_keep ? (end - n_keep) / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS : 0;
 }
 
@@ -196,7 +196,8 @@ static frit_status drop(frit_session *session, const frit_kv_shift *shift)
     const size_t n_keep = (size_t)shift->n_keep, n_drop = (size_t)shift->n_drop;
     frit_prefix_cache(session, false);
     const frit_status status = frit_kv_shift_map(&session->engine->kv, &session->map, shift, &n_done);
-    if (n_done == 0 && session->n_handed < session->n_done) session->n_handed = session->n_done;   // all runs again
+    if (n_done == 0 && session->results.n_delivered < session->n_done)
+        session->results.n_delivered = session->n_done;   // all runs again
     session->n_done = (size_t)n_done;
     if (status == FRIT_OK) move_tokens(session, n_keep, n_drop);
     return status;

@@ -2,7 +2,7 @@
 // What draft models may cost. Whether drafts pay is expected from times of steps that were measured apart; here is
 // counted what rounds of drafts took in fact. Where that is more than they saved, rounds wait until the steps without
 // drafts have taken so long that the loss is a small part of it.
-#include "engine/sched/schedule.h"
+#include "engine/spec/draft_budget.h"
 
 enum { MEMORY = 50 };   // drafts of a class that its average remembers
 
@@ -18,7 +18,7 @@ static double least_of(double a, double b)
     return a < b ? a : b;
 }
 
-void frit_draft_budget_note(frit_draft_budget *budget, const frit_draft_round *round)
+void frit_draft_budget_count(frit_draft_budget *budget, const frit_draft_round *round)
 {
     const double step = round->without_ns;
     if (step <= 0) return;
@@ -33,7 +33,7 @@ void frit_draft_budget_note(frit_draft_budget *budget, const frit_draft_round *r
     budget->all_ns = least_of(budget->all_ns + gained - round->follow_ns, most_of_all * step);
 }
 
-bool frit_draft_budget_bears(const frit_draft_budget *budget, double loss_ns, double follow_ns)
+bool frit_draft_budget_allows(const frit_draft_budget *budget, double loss_ns, double follow_ns)
 {
     return budget->round_ns > loss_ns && budget->all_ns > loss_ns + follow_ns;
 }
@@ -46,7 +46,7 @@ double frit_draft_rate(const frit_draft_rates *own, const frit_draft_rates *all,
     return (own->n_right[c] + WEIGHT_OF_ALL * known) / (own->n_tried[c] + WEIGHT_OF_ALL);
 }
 
-void frit_draft_rates_learn(frit_draft_rates *rates, int c, bool right)
+void frit_draft_rates_count(frit_draft_rates *rates, int c, bool right)
 {
     rates->n_tried[c] += 1 - rates->n_tried[c] / MEMORY;
     rates->n_right[c] += (right ? 1 : 0) - rates->n_right[c] / MEMORY;

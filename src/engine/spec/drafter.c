@@ -3,6 +3,7 @@
 #include "engine/spec/drafter.h"
 #include "base/time.h"
 #include "engine/engine.h"
+#include "engine/sched/step_cost.h"
 
 #include <math.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static frit_status run_first_steps(frit_session *session)
         }
         FRIT_TRY(frit_session_status(session));
         FRIT_TRY(frit_session_truncate(session, 0));
-        if (i == 0) session->engine->pace.prompt_row_ns = 0;
+        if (i == 0) session->engine->cost.prompt_row_ns = 0;
     }
     return FRIT_OK;
 }
@@ -56,7 +57,7 @@ static frit_status run_first_steps(frit_session *session)
 // The plans of steps that verify drafts, which the first draft would wait for otherwise.
 static frit_status make_plans(frit_session *session, bool keeps_hidden)
 {
-    static const int32_t rows[] = {2, FRIT_PACE_FEW};
+    static const int32_t rows[] = {2, FRIT_COST_ROWS};
     frit_engine *engine = session->engine;
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         const frit_plan_key key = {.n_rows = rows[i] < engine->n_batch ? rows[i] : engine->n_batch,
@@ -89,11 +90,12 @@ static void measure_verifying(frit_engine *engine)
     frit_session *session;
     for (const frit_session *s = engine->sessions; s; s = s->next)
         if (frit_session_pending(s) > 0) return;
-    if (engine->few_ns[2] > 0 || engine->n_batch < 2 || frit_session_new(&session, engine) != FRIT_OK) return;
+    if (engine->cost.decode_rows_ns[2] > 0 || engine->n_batch < 2 || frit_session_new(&session, engine) != FRIT_OK)
+        return;
     for (size_t n = 1; n <= 2; n++) {
         double least = INFINITY, ns = 0;
         for (int i = 0; i < TIMES && run_rows(session, n, &ns) == FRIT_OK; i++) least = ns < least ? ns : least;
-        if (least < INFINITY) engine->few_ns[n] = least;
+        if (least < INFINITY) engine->cost.decode_rows_ns[n] = least;
     }
     frit_session_free(session);
 }
@@ -101,9 +103,9 @@ static void measure_verifying(frit_engine *engine)
 // The draft session is of the layer for multi-token prediction of the session's model.
 static frit_status read_hidden(frit_session *draft, frit_session *session)
 {
-    FRIT_TRY(frit_hidden_begin(draft));
-    FRIT_TRY(frit_hidden_begin(session));
-    draft->next_text.of = session;
+    FRIT_TRY(frit_hidden_acquire(draft));
+    FRIT_TRY(frit_hidden_acquire(session));
+    draft->mtp.of = session;
     return FRIT_OK;
 }
 
@@ -119,7 +121,7 @@ frit_status frit_drafter_init(frit_drafter *drafter, frit_session *session, frit
         return frit_fail(FRIT_E_INVALID, "%s: its layer for multi-token prediction guesses for that model alone", path);
     FRIT_TRY(check_vocab(session->engine->model, engine->model));
     FRIT_TRY(frit_session_new(&drafter->session, engine));
-    if (engine->n_submitted == 0) FRIT_TRY(run_first_steps(drafter->session));
+    if (engine->flights.n_submitted == 0) FRIT_TRY(run_first_steps(drafter->session));
     FRIT_TRY(make_plans(session, engine->model->of != NULL));
     measure_verifying(session->engine);
     return engine->model->of ? read_hidden(drafter->session, session) : FRIT_OK;
@@ -127,7 +129,7 @@ frit_status frit_drafter_init(frit_drafter *drafter, frit_session *session, frit
 
 void frit_drafter_free(frit_drafter *drafter)
 {
-    if (drafter->session && drafter->session->next_text.of) frit_hidden_end(drafter->session->next_text.of);
+    if (drafter->session && drafter->session->mtp.of) frit_hidden_release(drafter->session->mtp.of);
     frit_session_free(drafter->session);
     *drafter = (frit_drafter){0};
 }
@@ -147,7 +149,7 @@ static int8_t class_of(float logprob)
 // What is counted of all sessions that the drafter's session shares steps with.
 static frit_draft_budget *budget_of(const frit_drafter *d)
 {
-    return &d->job.session->engine->drafts;
+    return &d->job.session->engine->drafts.budget;
 }
 
 static double right_of(const frit_drafter *d, int c)
@@ -166,11 +168,11 @@ static double right_of_next(const frit_drafter *d)
     return n_right / n;
 }
 
-void frit_drafter_learn(frit_drafter *d, int32_t n_right)
+void frit_drafter_count_right(frit_drafter *d, int32_t n_right)
 {
     for (int32_t i = 0; i < d->n && i <= n_right; i++) {
-        frit_draft_rates_learn(&d->rates, d->classes[i], i < n_right);
-        frit_draft_rates_learn(&budget_of(d)->rates, d->classes[i], i < n_right);
+        frit_draft_rates_count(&d->rates, d->classes[i], i < n_right);
+        frit_draft_rates_count(&budget_of(d)->rates, d->classes[i], i < n_right);
     }
     if (d->n > 0) budget_of(d)->round.n_right += n_right;
     if (d->n > 0) budget_of(d)->has_verified = true;
@@ -199,7 +201,7 @@ static int32_t count_going(const group *g)
 static bool pays(const group *g, double times)
 {
     const int32_t n_going = count_going(g);
-    const double round = frit_pace_few(g->draft, n_going);
+    const double round = frit_step_cost_decode(g->draft, n_going);
     double n_tokens = g->n_tokens, n_more = 0;
     int32_t n_drafts = 0;
     if (g->without_ns <= 0) return false;
@@ -209,8 +211,8 @@ static bool pays(const group *g, double times)
         n_tokens += d->n_tokens;
         n_more += d->goes_on ? d->reached * right_of_next(d) : 0;
     }
-    const double now = frit_pace_few(g->engine, g->n_rows + n_drafts) + g->spent_ns;
-    const double next = frit_pace_few(g->engine, g->n_rows + n_drafts + n_going) + g->spent_ns + round;
+    const double now = frit_step_cost_decode(g->engine, g->n_rows + n_drafts) + g->spent_ns;
+    const double next = frit_step_cost_decode(g->engine, g->n_rows + n_drafts + n_going) + g->spent_ns + round;
     return (n_tokens + n_more) * now > times * n_tokens * next;
 }
 
@@ -222,14 +224,14 @@ typedef struct draft_text {   // that the draft model's session is to have
 static draft_text text_of(const frit_drafter *d)
 {
     const frit_session *session = d->job.session;
-    const size_t n_skipped = d->session->next_text.of ? d->session->next_text.base + 1 : d->n_skipped;
+    const size_t n_skipped = d->session->mtp.of ? d->session->mtp.base + 1 : d->n_skipped;
     if (n_skipped >= session->n_tokens) return (draft_text){session->tokens, 0};
     return (draft_text){session->tokens + n_skipped, session->n_tokens - n_skipped};
 }
 
 static size_t n_common(const frit_drafter *d)
 {
-    const frit_next_text *next = &d->session->next_text;
+    const frit_mtp_text *next = &d->session->mtp;
     const draft_text text = text_of(d);
     const frit_token *own = frit_session_tokens(d->session), *tokens = text.tokens;
     const size_t n = text.n, n_all = frit_session_length(d->session);
@@ -250,7 +252,7 @@ static bool is_behind(const frit_drafter *d)
 // Of all that the draft model's session lacks, but for one token.
 static double follow_ns(const group *g, const frit_drafter *d)
 {
-    return (double)(text_of(d).n - n_common(d) - 1) * g->draft->pace.prompt_row_ns;
+    return (double)(text_of(d).n - n_common(d) - 1) * g->draft->cost.prompt_row_ns;
 }
 
 // What one draft more of each session that goes on costs if all drafts are wrong.
@@ -258,12 +260,12 @@ static double loss_of_more(const group *g, int32_t n_more)
 {
     int32_t n = g->n_rows + n_more;
     for (const frit_drafter *d = g->first; d; d = d->next) n += d->n;
-    return g->spent_ns + frit_pace_few(g->draft, n_more) + frit_pace_few(g->engine, n) - g->without_ns;
+    return g->spent_ns + frit_step_cost_decode(g->draft, n_more) + frit_step_cost_decode(g->engine, n) - g->without_ns;
 }
 
 static bool affords(const group *g, int32_t n_more)
 {
-    return frit_draft_budget_bears(g->budget, loss_of_more(g, n_more), g->follow_ns);
+    return frit_draft_budget_allows(g->budget, loss_of_more(g, n_more), g->follow_ns);
 }
 
 // Whether it drafts for the next step: where drafts are expected to pay, as soon as the budget bears that they do not.
@@ -275,7 +277,7 @@ static bool may_begin(const group *g, const frit_drafter *d, bool pays)
     if (d->job.always) return true;
     if (d->follows) return pays;
     if (g->without_ns <= 0) return false;
-    return frit_draft_budget_bears(g->budget, (pays ? 1 : reserve) * loss_of_more(g, 1), follow_ns(g, d));
+    return frit_draft_budget_allows(g->budget, (pays ? 1 : reserve) * loss_of_more(g, 1), follow_ns(g, d));
 }
 
 // Of a text that is longer than the budget bears, the draft model gets the end at first: enough to see whether its
@@ -284,8 +286,8 @@ static void skip_beginning(const group *g, frit_drafter *d)
 {
     enum { LEAST = 8 };
     const size_t n = d->job.session->n_tokens;
-    const double row = g->draft->pace.prompt_row_ns, left = g->budget->all_ns - loss_of_more(g, 1);
-    if (d->session->next_text.of || d->follows) return;
+    const double row = g->draft->cost.prompt_row_ns, left = g->budget->all_ns - loss_of_more(g, 1);
+    if (d->session->mtp.of || d->follows) return;
     const double most = row > 0 && !d->job.always ? left / row : INFINITY;
     if (d->n_skipped > 0 && (d->n_skipped + 1 >= n || most >= (double)n || n_common(d) == 0)) d->n_skipped = 0;
     if (d->n_skipped == 0 && is_behind(d) && most >= LEAST && most < (double)(text_of(d).n - n_common(d)))
@@ -298,7 +300,7 @@ static void skip_beginning(const group *g, frit_drafter *d)
 static size_t prompt_room(const group *g)
 {
     enum { FIRST = 64, LEAST = 32 };
-    const double row = g->draft->pace.prompt_row_ns, n = row > 0 ? g->without_ns / row : FIRST;
+    const double row = g->draft->cost.prompt_row_ns, n = row > 0 ? g->without_ns / row : FIRST;
     return n < LEAST ? LEAST : n < g->draft->n_batch ? (size_t)n : (size_t)g->draft->n_batch;
 }
 
@@ -306,7 +308,7 @@ static size_t prompt_room(const group *g)
 // Its text begins anew with those that are there, where it does not go on in them.
 static bool has_hidden(const frit_drafter *d)
 {
-    frit_next_text *next = &d->session->next_text;
+    frit_mtp_text *next = &d->session->mtp;
     const frit_session *session = d->job.session;
     const frit_hidden *hidden = session->hidden;
     if (!next->of) return true;
@@ -331,7 +333,7 @@ static frit_status follow(frit_drafter *d, size_t *room)
     d->follows = n < n_missing;
     if (d->follows) d->goes_on = false;
     *room -= n < *room ? n : *room;
-    d->session->next_text.n_true = n_same + n;
+    d->session->mtp.n_true = n_same + n;
     return frit_session_push(d->session, text.tokens + n_same, n, NULL);
 }
 
@@ -373,23 +375,23 @@ static frit_status take(frit_drafter *d)
     d->classes[d->n] = class_of(picked.logprob);
     d->reached *= right_of(d, d->classes[d->n]);
     d->n_tokens += d->reached;
-    d->job.guess[d->n++] = picked.token;
+    d->job.tokens[d->n++] = picked.token;
     d->goes_on = d->n < d->job.most;
     return FRIT_OK;
 }
 
-static frit_status ask(frit_drafter *d)
+static frit_status request_pick(frit_drafter *d)
 {
-    if (d->n > 0) FRIT_TRY(frit_session_push(d->session, &d->job.guess[d->n - 1], 1, NULL));
+    if (d->n > 0) FRIT_TRY(frit_session_push(d->session, &d->job.tokens[d->n - 1], 1, NULL));
     return frit_session_pick(d->session, d->job.sampler, &(frit_pick_options){.logprobs = true});
 }
 
 // A draft more of each session that goes on.
 static void run_round(group *g)
 {
-    g->spent_ns += frit_pace_few(g->draft, count_going(g));
+    g->spent_ns += frit_step_cost_decode(g->draft, count_going(g));
     for (frit_drafter *d = g->first; d; d = d->next) {
-        const frit_status status = d->goes_on ? ask(d) : FRIT_OK;
+        const frit_status status = d->goes_on ? request_pick(d) : FRIT_OK;
         if (status != FRIT_OK) stop(d, status);
     }
     run(g);
@@ -422,7 +424,7 @@ static void begin(group *g)
     for (frit_drafter *d = g->first; d; d = d->next) {
         const size_t before = room;
         const frit_status status = d->goes_on ? follow(d, &room) : FRIT_OK;
-        if (before - room > 1) g->follow_ns += (double)(before - room - 1) * g->draft->pace.prompt_row_ns;
+        if (before - room > 1) g->follow_ns += (double)(before - room - 1) * g->draft->cost.prompt_row_ns;
         if (status != FRIT_OK) stop(d, status);
     }
 }
@@ -450,13 +452,13 @@ static void end(const group *g, double ns)
     g->budget->awaits_step = true;
 }
 
-void frit_drafters_guess(frit_drafter *first)
+void frit_drafters_run(frit_drafter *first)
 {
     frit_engine *engine = first->job.session->engine;
-    group g = {.first = first, .engine = engine, .draft = first->session->engine, .budget = &engine->drafts};
-    frit_draft_budget_note(g.budget, &g.budget->round);
-    frit_pace_next(engine, &g.n_rows, &g.n_tokens);
-    g.without_ns = frit_pace_few(engine, g.n_rows);
+    group g = {.first = first, .engine = engine, .draft = first->session->engine, .budget = &engine->drafts.budget};
+    frit_draft_budget_count(g.budget, &g.budget->round);
+    frit_step_cost_next(engine, &g.n_rows, &g.n_tokens);
+    g.without_ns = frit_step_cost_decode(engine, g.n_rows);
     const uint64_t start = frit_time_ns();
     begin(&g);
     bool goes_on = count_going(&g) > 0;

@@ -5,11 +5,12 @@
 #pragma once
 #include "engine/spec/ngrams.h"
 #include "engine/sched/schedule.h"
+#include "engine/spec/draft_budget.h"
 
 typedef struct frit_drafting {   // what a drafter is asked for
     const frit_session *session;
     frit_sampler *sampler;   // is left as it was
-    frit_token *guess;
+    frit_token *tokens;
     int32_t most;
     bool always;   // whether it pays or not
 } frit_drafting;
@@ -38,6 +39,6 @@ frit_status frit_drafter_init(frit_drafter *drafter, frit_session *session, frit
 void frit_drafter_free(frit_drafter *drafter);
 // All drafters in the list, with sessions of one engine and draft models on one engine, do their jobs in shared steps:
 // drafts after the session's last token, fewer where they do not pay. Each has its number in `n`, and a status.
-void frit_drafters_guess(frit_drafter *first);
+void frit_drafters_run(frit_drafter *first);
 // So many of the last drafts were right, of those that a step verified.
-void frit_drafter_learn(frit_drafter *drafter, int32_t n_right);
+void frit_drafter_count_right(frit_drafter *drafter, int32_t n_right);

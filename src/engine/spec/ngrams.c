@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLACES = 32 };   // that one lookup compares
+enum { MOST_COMPARED = 32 };   // that one lookup compares
 
 frit_status frit_ngrams_init(frit_ngrams *ngrams, size_t capacity)
 {
@@ -31,7 +31,7 @@ void frit_ngrams_free(frit_ngrams *ngrams)
     *ngrams = (frit_ngrams){0};
 }
 
-// Of the pair that ends at place i.
+// Of the pair that ends at end i.
 static int32_t *bucket_of(const frit_ngrams *ngrams, size_t i)
 {
     const uint32_t a = (uint32_t)ngrams->tokens[i - 1], b = (uint32_t)ngrams->tokens[i];
@@ -50,18 +50,18 @@ static void add(frit_ngrams *ngrams, const frit_token *tokens, size_t n)
     }
 }
 
-// To the first n tokens: each is the last place of its bucket when its turn comes.
+// To the first n tokens: each is the last end of its bucket when its turn comes.
 static void shorten(frit_ngrams *ngrams, size_t n)
 {
     for (; ngrams->n > n; ngrams->n--)
         if (ngrams->n > 1) *bucket_of(ngrams, ngrams->n - 1) = ngrams->before[ngrams->n - 1];
-    ngrams->guess_n = 0;
+    ngrams->drafted_n = 0;
 }
 
-frit_status frit_ngrams_set_head(frit_ngrams *ngrams, const frit_token *head, size_t n)
+frit_status frit_ngrams_set_prediction(frit_ngrams *ngrams, const frit_token *head, size_t n)
 {
     shorten(ngrams, 0);
-    ngrams->n_head = 0;
+    ngrams->n_predicted = 0;
     if (n == 0) return FRIT_OK;
     const size_t room = n + ngrams->capacity;
     frit_token *tokens = realloc(ngrams->tokens, room * sizeof *tokens);
@@ -70,24 +70,24 @@ frit_status frit_ngrams_set_head(frit_ngrams *ngrams, const frit_token *head, si
     if (!before) return frit_fail_memory(room * sizeof *before, "a session's index of n-grams");
     ngrams->before = before;
     add(ngrams, head, n);
-    ngrams->n_head = n;
+    ngrams->n_predicted = n;
     return FRIT_OK;
 }
 
 void frit_ngrams_follow(frit_ngrams *ngrams, const frit_token *tokens, size_t n)
 {
-    const frit_token *own = ngrams->tokens + ngrams->n_head;
-    const size_t n_own = ngrams->n - ngrams->n_head;
+    const frit_token *own = ngrams->tokens + ngrams->n_predicted;
+    const size_t n_own = ngrams->n - ngrams->n_predicted;
     size_t n_same = n_own < n ? n_own : n;
     if (memcmp(own, tokens, n_same * sizeof *tokens) != 0) {
         n_same = 0;
         while (own[n_same] == tokens[n_same]) n_same++;
     }
-    if (n_same < n_own) shorten(ngrams, ngrams->n_head + n_same);
+    if (n_same < n_own) shorten(ngrams, ngrams->n_predicted + n_same);
     add(ngrams, tokens + n_same, n - n_same);
 }
 
-// How many tokens up to place i are those at the end.
+// How many tokens up to end i are those at the end.
 static int32_t match(const frit_ngrams *ngrams, size_t i)
 {
     const frit_token *end = ngrams->tokens + ngrams->n - 1, *at = ngrams->tokens + i;
@@ -96,38 +96,38 @@ static int32_t match(const frit_ngrams *ngrams, size_t i)
     return n;
 }
 
-// The place before the end with the longest match; of equally long ones that where the head goes on after the last
+// The end before the end with the longest match; of equally long ones that where the head goes on after the last
 // guess, and then the latest.
 static size_t find(const frit_ngrams *ngrams, int32_t *n_match)
 {
     size_t best = 0;
     *n_match = 0;
-    if (ngrams->guess_n > 0) {
-        const size_t next = ngrams->guess + ngrams->n - ngrams->guess_n;
+    if (ngrams->drafted_n > 0) {
+        const size_t next = ngrams->drafted + ngrams->n - ngrams->drafted_n;
         const int32_t n = next + 1 < ngrams->n ? match(ngrams, next) : 0;
         if (n >= 2) *n_match = n, best = next;
     }
-    int32_t place = ngrams->before[ngrams->n - 1];
-    for (int k = 0; k < MOST_PLACES && place > 0 && *n_match < FRIT_LONGEST_MATCH; k++) {
-        const int32_t n = match(ngrams, (size_t)place);
-        if (n >= 2 && n > *n_match) *n_match = n, best = (size_t)place;
-        place = ngrams->before[place];
+    int32_t end = ngrams->before[ngrams->n - 1];
+    for (int k = 0; k < MOST_COMPARED && end > 0 && *n_match < FRIT_LONGEST_MATCH; k++) {
+        const int32_t n = match(ngrams, (size_t)end);
+        if (n >= 2 && n > *n_match) *n_match = n, best = (size_t)end;
+        end = ngrams->before[end];
     }
     return best;
 }
 
-int32_t frit_ngrams_guess(frit_ngrams *ngrams, frit_token *guess, int32_t most, int32_t *n_match)
+int32_t frit_ngrams_draft(frit_ngrams *ngrams, frit_token *guess, int32_t most, int32_t *n_match)
 {
     *n_match = 0;
-    if (ngrams->n < ngrams->n_head + 3) return 0;
+    if (ngrams->n < ngrams->n_predicted + 3) return 0;
     const size_t best = find(ngrams, n_match);
-    const bool in_head = *n_match > 0 && best < ngrams->n_head;
-    ngrams->guess_n = in_head ? ngrams->n : 0;
-    ngrams->guess = best;
+    const bool in_predicted = *n_match > 0 && best < ngrams->n_predicted;
+    ngrams->drafted_n = in_predicted ? ngrams->n : 0;
+    ngrams->drafted = best;
     if (*n_match == 0) return 0;
     // Nothing is known of what follows the head. Past the end of the text the guess repeats itself.
-    const size_t n_known = (in_head ? ngrams->n_head : ngrams->n) - 1 - best;
-    if (in_head && n_known < (size_t)most) most = (int32_t)n_known;
+    const size_t n_known = (in_predicted ? ngrams->n_predicted : ngrams->n) - 1 - best;
+    if (in_predicted && n_known < (size_t)most) most = (int32_t)n_known;
     for (int32_t i = 0; i < most; i++)
         guess[i] = (size_t)i < n_known ? ngrams->tokens[best + 1 + (size_t)i] : guess[(size_t)i - n_known];
     return most;

@@ -8,21 +8,21 @@
 enum { FRIT_LONGEST_MATCH = 16 };   // tokens that are compared
 
 typedef struct frit_ngrams {
-    frit_token *tokens;   // [n_head + capacity]: the head, and the text as it was indexed
-    int32_t *before;      // [n_head + capacity]: the place before with a pair of the same bucket; -1: none
-    int32_t *last;        // [n_buckets]: the last place; -1: none
-    size_t n, n_head;     // tokens indexed, the head's too; those of the head
-    size_t capacity;      // of the text
-    size_t guess_n,
-        guess;            // when n was guess_n, the head after the place `guess` was guessed; guess_n is 0: it was not
+    frit_token *tokens;      // [n_predicted + capacity]: the head, and the text as it was indexed
+    int32_t *before;         // [n_predicted + capacity]: the place before with a pair of the same bucket; -1: none
+    int32_t *last;           // [n_buckets]: the last place; -1: none
+    size_t n, n_predicted;   // tokens indexed, the head's too; those of the head
+    size_t capacity;         // of the text
+    size_t drafted_n,
+        drafted;          // when n was drafted_n, tokens of the prediction after index `drafted` were drafted; 0: none
     uint32_t n_buckets;   // a power of two
 } frit_ngrams;
 
 frit_status frit_ngrams_init(frit_ngrams *ngrams, size_t capacity);
 void frit_ngrams_free(frit_ngrams *ngrams);
 // Puts these tokens in front, in the place of those before. FRIT_E_MEMORY, and there is no head then.
-frit_status frit_ngrams_set_head(frit_ngrams *ngrams, const frit_token *head, size_t n);
+frit_status frit_ngrams_set_prediction(frit_ngrams *ngrams, const frit_token *head, size_t n);
 // Makes the index that of these tokens; what it has of their beginning stays. No more than `capacity`.
 void frit_ngrams_follow(frit_ngrams *ngrams, const frit_token *tokens, size_t n);
 // Guesses up to `most` tokens; returns how many. *n_match: so many tokens at the end of the text were found before.
-int32_t frit_ngrams_guess(frit_ngrams *ngrams, frit_token *guess, int32_t most, int32_t *n_match);
+int32_t frit_ngrams_draft(frit_ngrams *ngrams, frit_token *guess, int32_t most, int32_t *n_match);

@@ -2,6 +2,7 @@
 // Speculation in sessions: guessing drafts, queueing them, and learning from what became of them.
 #include "engine/spec/speculate.h"
 #include "engine/sched/ahead.h"
+#include "engine/sched/step_cost.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,17 +50,17 @@ static frit_status check(const frit_session *session, const frit_speculate_optio
     return FRIT_OK;
 }
 
-static void *reserve_ask(frit_ask *ask, int32_t n, int32_t n_vocab)
+static void *reserve_request(frit_pick_request *request, int32_t n, int32_t n_vocab)
 {
-    if (ask->capacity >= n) return ask->picks;
-    frit_pick *picks = realloc(ask->picks, (size_t)n * sizeof *picks);
-    if (picks) ask->picks = picks;
-    frit_picked_token *picked = picks ? realloc(ask->picked, (size_t)n * sizeof *picked) : NULL;
+    if (request->capacity >= n) return request->picks;
+    frit_pick *picks = realloc(request->picks, (size_t)n * sizeof *picks);
+    if (picks) request->picks = picks;
+    frit_picked_token *picked = picks ? realloc(request->picked, (size_t)n * sizeof *picked) : NULL;
     if (!picked) return NULL;
-    ask->picked = picked;
-    ask->capacity = n;
-    ask->lists.n_vocab = n_vocab;
-    return frit_pick_lists_reserve(&ask->lists, &(frit_pick_room){.n_drafts = n - 1}) == FRIT_OK ? picks : NULL;
+    request->picked = picked;
+    request->capacity = n;
+    request->lists.n_vocab = n_vocab;
+    return frit_pick_lists_reserve(&request->lists, &(frit_pick_room){.n_drafts = n - 1}) == FRIT_OK ? picks : NULL;
 }
 
 static frit_status start(frit_session *session, const frit_speculate_options *options)
@@ -76,8 +77,8 @@ static frit_status start(frit_session *session, const frit_speculate_options *op
     if (s->most > prefill - 2) s->most = prefill - 2;   // the rows stay decode rows
     frit_status status = frit_ngrams_init(&s->ngrams, (size_t)engine->n_ctx);
     if (status == FRIT_OK && drafts) status = frit_drafter_init(&s->drafter, session, options->draft, options->min_p);
-    for (int k = 0; status == FRIT_OK && k < FRIT_MAX_ASKS; k++)   // a step allocates nothing
-        if (!reserve_ask(&session->asks[k], s->most + 1, engine->hp.n_vocab))
+    for (int k = 0; status == FRIT_OK && k < FRIT_MAX_PICK_REQUESTS; k++)   // a step allocates nothing
+        if (!reserve_request(&session->pick.requests[k], s->most + 1, engine->hp.n_vocab))
             status = frit_fail_memory((size_t)s->most * sizeof(frit_pick), "picks");
     if (status != FRIT_OK) {
         frit_speculation_free(s);
@@ -133,15 +134,15 @@ frit_status frit_speculation_fork(frit_session *to, const frit_session *from)
 // Longer matches are right more often, so each class of lengths has its own average.
 static int class_of(int32_t n_match)
 {
-    static const int32_t first[FRIT_GUESS_CLASSES] = {2, 3, 4, 6, 10, FRIT_GUESS_FORCED};
-    int c = FRIT_GUESS_CLASSES - 1;
+    static const int32_t first[FRIT_MATCH_CLASSES] = {2, 3, 4, 6, 10, FRIT_MATCH_FORCED};
+    int c = FRIT_MATCH_CLASSES - 1;
     while (c > 0 && n_match < first[c]) c--;
     return c;
 }
 
 static double right_of(const struct frit_speculation *s, int c)
 {
-    static const double expected[FRIT_GUESS_CLASSES] = {0.3, 0.45, 0.6, 0.75, 0.85, 0.85};   // before anything is known
+    static const double expected[FRIT_MATCH_CLASSES] = {0.3, 0.45, 0.6, 0.75, 0.85, 0.85};   // before anything is known
     enum { WEIGHT = 2 };
     return (s->n_right[c] + WEIGHT * expected[c]) / (s->n_tried[c] + WEIGHT);
 }
@@ -149,21 +150,21 @@ static double right_of(const struct frit_speculation *s, int c)
 // Compares the last guess with the tokens that came, as far as they did: also what was guessed and not run.
 static void learn(struct frit_speculation *s, const frit_token *tokens, size_t n)
 {
-    const frit_guess *guess = &s->guess;
+    const frit_drafted *draft = &s->draft;
     bool right = true;
     int32_t n_right = 0;
-    while (s->by_drafter && n_right < guess->n && guess->at + (size_t)n_right < n &&
-           guess->tokens[n_right] == tokens[guess->at + (size_t)n_right])
+    while (s->by_drafter && n_right < draft->n && draft->at + (size_t)n_right < n &&
+           draft->tokens[n_right] == tokens[draft->at + (size_t)n_right])
         n_right++;
-    if (s->drafter.session) frit_drafter_learn(&s->drafter, n_right);
-    if (s->by_drafter) s->guess.n = 0;
-    for (int32_t i = 0; right && i < guess->n && guess->at + (size_t)i < n; i++) {
-        const int c = class_of(guess->n_match + i);
-        right = guess->tokens[i] == tokens[guess->at + (size_t)i];
+    if (s->drafter.session) frit_drafter_count_right(&s->drafter, n_right);
+    if (s->by_drafter) s->draft.n = 0;
+    for (int32_t i = 0; right && i < draft->n && draft->at + (size_t)i < n; i++) {
+        const int c = class_of(draft->n_match + i);
+        right = draft->tokens[i] == tokens[draft->at + (size_t)i];
         s->n_tried[c] += 1 - s->n_tried[c] / MEMORY;
         s->n_right[c] += (right ? 1 : 0) - s->n_right[c] / MEMORY;
     }
-    s->guess.n = 0;
+    s->draft.n = 0;
 }
 
 // The number of drafts with which a step gives the most tokens for its time, of all sessions in it. Others may have
@@ -172,13 +173,13 @@ static int32_t choose(struct frit_speculation *s, const frit_engine *engine, int
 {
     int32_t n_rows, n_best = 0;
     double n_tokens, reached = 1, n_right = 0, n_best_right = 0;
-    frit_pace_next(engine, &n_rows, &n_tokens);
-    const double without = frit_pace_few(engine, n_rows);
+    frit_step_cost_next(engine, &n_rows, &n_tokens);
+    const double without = frit_step_cost_decode(engine, n_rows);
     double best = without > 0 ? worth * n_tokens / without : INFINITY;
     for (int32_t n = 1; n <= most; n++) {
-        reached *= right_of(s, class_of(s->guess.n_match + n - 1));
+        reached *= right_of(s, class_of(s->draft.n_match + n - 1));
         n_right += reached;
-        const double rate = (n_tokens + n_right) / (frit_pace_few(engine, n_rows + n) + n * s->mask_ns);
+        const double rate = (n_tokens + n_right) / (frit_step_cost_decode(engine, n_rows + n) + n * s->mask_ns);
         if (rate <= best && !s->always) continue;
         best = rate;
         n_best = n;
@@ -191,8 +192,8 @@ static int32_t choose(struct frit_speculation *s, const frit_engine *engine, int
 // Others that draft for the next step see it.
 static void note_drafts(const struct frit_speculation *s, frit_engine *engine)
 {
-    engine->n_drafts += s->n_drafts;
-    engine->n_expected += s->n_drafts > 0 ? s->n_expected : 0;
+    engine->drafts.n_queued += s->n_drafts;
+    engine->drafts.n_expected += s->n_drafts > 0 ? s->n_expected : 0;
 }
 
 // ------------------------------------------------------------------------------- drafts
@@ -207,8 +208,9 @@ static const char *why_not(const frit_session *session, const frit_sampler *samp
 static bool is_ready(const frit_session *session)
 {
     const size_t n = session->n_tokens;
-    return session->status == FRIT_OK && n > session->n_done && n - session->n_done <= 1 + (size_t)session->n_forced &&
-           session->n_flying == 0 && session->n_asks == 0 && session->n_queue == 0 && session->wants_logits &&
+    return session->failure.status == FRIT_OK && n > session->n_done &&
+           n - session->n_done <= 1 + (size_t)session->pick.n_forced && session->n_flying == 0 &&
+           session->pick.n == 0 && session->results.n_pushes == 0 && session->results.wants_logits &&
            session->tokens[n - 1] >= 0;
 }
 
@@ -229,10 +231,10 @@ static int32_t room_of(const frit_session *session, size_t most)
 }
 
 // The answer ends with such a token, so nothing is to be guessed from there on.
-static int32_t until_end(const frit_model *model, const frit_guess *guess)
+static int32_t until_end(const frit_model *model, const frit_drafted *draft)
 {
     int32_t n = 0;
-    while (n < guess->n && !frit_token_is_end(model, guess->tokens[n])) n++;
+    while (n < draft->n && !frit_token_is_end(model, draft->tokens[n])) n++;
     return n;
 }
 
@@ -249,24 +251,24 @@ static int32_t n_fitting(frit_sampler *sampler, const frit_token *tokens, int32_
 
 // What a grammar forces, or what came before in the text; at most `most` that are to run. Where there is a draft model,
 // and the guess is not better than its drafts, it is to be asked.
-static void guess_next(frit_session *session, frit_sampler *sampler, int32_t most)
+static void draft_next(frit_session *session, frit_sampler *sampler, int32_t most)
 {
     enum { LONG_MATCH = 4, LEAST_FORCED = 2 };   // better than what a model says
     struct frit_speculation *s = session->speculation;
-    frit_guess *guess = &s->guess;
-    guess->at = session->n_tokens;
-    guess->n = s->n_drafts = s->wants = 0;
+    frit_drafted *draft = &s->draft;
+    draft->at = session->n_tokens;
+    draft->n = s->n_drafts = s->wants = 0;
     s->by_drafter = false;
     if (!sampler->constraint) s->mask_ns = 0;
     if (s->looks_up) {
-        if (sampler->constraint) guess->n = frit_constraint_forced(sampler->constraint, guess->tokens, s->most);
-        guess->n_match = FRIT_GUESS_FORCED;
+        if (sampler->constraint) draft->n = frit_constraint_forced(sampler->constraint, draft->tokens, s->most);
+        draft->n_match = FRIT_MATCH_FORCED;
         frit_ngrams_follow(&s->ngrams, session->tokens, session->n_tokens);
-        if (guess->n < LEAST_FORCED) guess->n = frit_ngrams_guess(&s->ngrams, guess->tokens, s->most, &guess->n_match);
-        guess->n = n_fitting(sampler, guess->tokens, until_end(session->engine->model, guess));
-        s->n_drafts = choose(s, session->engine, guess->n < most ? guess->n : most);
+        if (draft->n < LEAST_FORCED) draft->n = frit_ngrams_draft(&s->ngrams, draft->tokens, s->most, &draft->n_match);
+        draft->n = n_fitting(sampler, draft->tokens, until_end(session->engine->model, draft));
+        s->n_drafts = choose(s, session->engine, draft->n < most ? draft->n : most);
     }
-    if (s->drafter.session && (s->n_drafts == 0 || guess->n_match < LONG_MATCH))
+    if (s->drafter.session && (s->n_drafts == 0 || draft->n_match < LONG_MATCH))
         s->wants = most;
     else
         note_drafts(s, session->engine);
@@ -279,15 +281,15 @@ bool frit_speculation_waits(frit_session *session)
     if (s->drafter.session) return true;
     if (!s->looks_up) return false;
     learn(s, session->tokens, session->n_tokens);
-    frit_guess *guess = &s->guess;
-    guess->at = session->n_tokens;
+    frit_drafted *draft = &s->draft;
+    draft->at = session->n_tokens;
     frit_ngrams_follow(&s->ngrams, session->tokens, session->n_tokens);
-    guess->n = frit_ngrams_guess(&s->ngrams, guess->tokens, s->most, &guess->n_match);
-    return choose(s, session->engine, until_end(session->engine->model, guess)) > 0;
+    draft->n = frit_ngrams_draft(&s->ngrams, draft->tokens, s->most, &draft->n_match);
+    return choose(s, session->engine, until_end(session->engine->model, draft)) > 0;
 }
 
 // Those of the sessions whose draft models are on the same engine draft together.
-static void ask_drafters(frit_draft_item *items, size_t n_items, size_t i)
+static void run_drafters(frit_draft_item *items, size_t n_items, size_t i)
 {
     frit_drafter *first = NULL, **end = &first;
     const frit_engine *engine = items[i].session->engine;
@@ -296,19 +298,19 @@ static void ask_drafters(frit_draft_item *items, size_t n_items, size_t i)
         struct frit_speculation *s = items[i].session->speculation;
         if (!s || s->wants == 0 || items[i].session->engine != engine || s->drafter.session->engine != draft) continue;
         frit_drafter *d = &s->drafter;
-        d->job = (frit_drafting){items[i].session, items[i].sampler, s->guess.tokens, s->wants, s->always};
+        d->job = (frit_drafting){items[i].session, items[i].sampler, s->draft.tokens, s->wants, s->always};
         d->next = NULL;
         *end = d;
         end = &d->next;
         s->wants = 0;
     }
-    if (draft) frit_drafters_guess(first);   // otherwise it was freed
+    if (draft) frit_drafters_run(first);   // otherwise it was freed
     for (frit_drafter *d = first, *next; d; d = next) {
         next = d->next;
         const frit_session *session = d->job.session;
         struct frit_speculation *s = session->speculation;
         s->by_drafter = draft && (d->n > 0 || d->status != FRIT_OK);
-        if (s->by_drafter) s->guess.n = s->n_drafts = d->n;
+        if (s->by_drafter) s->draft.n = s->n_drafts = d->n;
         if (s->by_drafter) s->n_expected = d->n_tokens;
         note_drafts(s, session->engine);
         if (draft && d->status != FRIT_OK) frit_drafter_free(d);   // the text goes on without the draft model
@@ -335,16 +337,16 @@ frit_status frit_sessions_draft(frit_draft_item *items, size_t n_items)
         s->info.why_not = why_not(session, items[i].sampler);
         if (s->info.why_not || !is_ready(session)) continue;
         learn(s, session->tokens, session->n_tokens);
-        guess_next(session, items[i].sampler, room_of(session, items[i].max_drafts));
+        draft_next(session, items[i].sampler, room_of(session, items[i].max_drafts));
     }
     for (size_t i = 0; i < n_items; i++)
-        if (items[i].session->speculation && items[i].session->speculation->wants > 0) ask_drafters(items, n_items, i);
+        if (items[i].session->speculation && items[i].session->speculation->wants > 0) run_drafters(items, n_items, i);
     for (size_t i = 0; i < n_items; i++) {
         frit_session *session = items[i].session;
         const struct frit_speculation *s = session->speculation;
         if (!s || s->n_drafts == 0) continue;
         const size_t n = (size_t)s->n_drafts;
-        memcpy(session->tokens + session->n_tokens, s->guess.tokens, n * sizeof *session->tokens);
+        memcpy(session->tokens + session->n_tokens, s->draft.tokens, n * sizeof *session->tokens);
         session->n_tokens += n;
         items[i].n_drafts = n;
     }
@@ -370,20 +372,20 @@ frit_status frit_session_predict(frit_session *session, const frit_token *tokens
     FRIT_REQUIRE_ITEMS(tokens, n_tokens);
     FRIT_TRY(frit_session_check_usable(session));
     struct frit_speculation *s = session->speculation;
-    if (!s || !s->looks_up || (n_tokens == 0 && s->ngrams.n_head == 0)) return FRIT_OK;
-    if (n_tokens == 0) return frit_ngrams_set_head(&s->ngrams, NULL, 0);
+    if (!s || !s->looks_up || (n_tokens == 0 && s->ngrams.n_predicted == 0)) return FRIT_OK;
+    if (n_tokens == 0) return frit_ngrams_set_prediction(&s->ngrams, NULL, 0);
     const size_t n_ctx = (size_t)session->engine->n_ctx, n = n_tokens < n_ctx ? n_tokens : n_ctx;
     const size_t n_before = session->n_tokens < BEFORE ? session->n_tokens : BEFORE;
     frit_token *head = malloc((n_before + n) * sizeof *head);
     if (!head) return frit_fail_memory((n_before + n) * sizeof *head, "a prediction");
     if (n_before > 0) memcpy(head, session->tokens + session->n_tokens - n_before, n_before * sizeof *head);
     memcpy(head + n_before, tokens, n * sizeof *head);
-    const frit_status status = frit_ngrams_set_head(&s->ngrams, head, n_before + n);
+    const frit_status status = frit_ngrams_set_prediction(&s->ngrams, head, n_before + n);
     free(head);
     return status;
 }
 
-void frit_speculation_note_masks(frit_session *session, int32_t n, double ns)
+void frit_speculation_measure_masks(frit_session *session, int32_t n, double ns)
 {
     enum { MASKS = 8 };   // that the average remembers
     struct frit_speculation *s = session->speculation;
@@ -391,7 +393,7 @@ void frit_speculation_note_masks(frit_session *session, int32_t n, double ns)
     s->mask_ns += s->mask_ns > 0 ? (ns / n - s->mask_ns) / MASKS : ns / n;
 }
 
-void frit_speculation_note(frit_session *session, int32_t n_drafted, int32_t n_accepted)
+void frit_speculation_count(frit_session *session, int32_t n_drafted, int32_t n_accepted)
 {
     struct frit_speculation *s = session->speculation;
     if (!s) return;
@@ -473,7 +475,7 @@ frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sample
     size_t n_drafts = 0;
     frit_picked picked;
     if (capacity == 0) return FRIT_OK;
-    if (frit_ahead_goes_on(session, sampler)) {
+    if (frit_ahead_continues(session, sampler)) {
         FRIT_TRY(frit_ahead_next(session, sampler, tokens));
         *n_tokens = 1;
         return FRIT_OK;
@@ -486,7 +488,7 @@ frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sample
     const frit_status status = n_drafts > 0 ? verify(session, sampler, n_drafts, &picked) : FRIT_E_LIMIT;
     if (status == FRIT_OK) return take(session, sampler, &picked, tokens, n_tokens);
     // Without drafts, which may have found no room in the cache, or the session says why it failed.
-    if (n_drafts > 0 && session->status == FRIT_OK) FRIT_TRY(forget_drafts(session, n_before));
+    if (n_drafts > 0 && session->failure.status == FRIT_OK) FRIT_TRY(forget_drafts(session, n_before));
     FRIT_TRY(frit_session_next(session, sampler, tokens));
     *n_tokens = 1;
     return FRIT_OK;

@@ -8,27 +8,27 @@
 #pragma once
 #include "engine/spec/drafter.h"
 
-enum { FRIT_GUESS_CLASSES = 6 };   // by the length of the match; the last: of what a grammar forces
+enum { FRIT_MATCH_CLASSES = 6 };   // by the length of the match; the last: of what a grammar forces
 
-enum { FRIT_GUESS_FORCED = 1 << 16 };
-typedef struct frit_guess {
+enum { FRIT_MATCH_FORCED = 1 << 16 };
+typedef struct frit_drafted {
     size_t at;            // guessed after so many tokens of the session
-    int32_t n, n_match;   // n_match: FRIT_GUESS_FORCED of what a grammar forces
+    int32_t n, n_match;   // n_match: FRIT_MATCH_FORCED of what a grammar forces
     frit_token tokens[FRIT_MAX_DRAFTS];
-} frit_guess;
+} frit_drafted;
 
 struct frit_speculation {
     bool looks_up, always;
     int32_t most;   // drafts of a step
     frit_ngrams ngrams;
     frit_drafter drafter;   // its session is NULL: none
-    frit_guess guess;
+    frit_drafted draft;
     int32_t n_drafts;                                                  // of the guess that run
     int32_t wants;                                                     // so many from the draft model
     double n_expected;                                                 // drafts that are right on average
     double mask_ns;                                                    // of each draft, where a grammar constrains
     bool by_drafter;                                                   // the guess
-    double n_right[FRIT_GUESS_CLASSES], n_tried[FRIT_GUESS_CLASSES];   // older ones count less
+    double n_right[FRIT_MATCH_CLASSES], n_tried[FRIT_MATCH_CLASSES];   // older ones count less
     frit_speculation_info info;
 };
 
@@ -37,6 +37,6 @@ frit_status frit_speculation_fork(frit_session *to, const frit_session *from);
 // Whether the next token is to be known before anything runs after it: drafts will probably follow it.
 bool frit_speculation_waits(frit_session *session);
 // To pick after so many drafts took so long, for the masks of a grammar.
-void frit_speculation_note_masks(frit_session *session, int32_t n, double ns);
+void frit_speculation_measure_masks(frit_session *session, int32_t n, double ns);
 // Drafts of the session were verified.
-void frit_speculation_note(frit_session *session, int32_t n_drafted, int32_t n_accepted);
+void frit_speculation_count(frit_session *session, int32_t n_drafted, int32_t n_accepted);

@@ -48,7 +48,7 @@ static uint64_t in_flight(frit_engine *engine, const frit_sampler_options *optio
     frit_session *session = make_session(engine, 3, 4);
     frit_sampler *sampler = make_sampler(options);
     for (int i = 0; i < n_calls; i++) assert_ok(frit_session_next(session, sampler, &(frit_token){0}));
-    const uint64_t n = engine->n_submitted - engine->n_landed;
+    const uint64_t n = engine->flights.n_submitted - engine->flights.n_completed;
     assert_true((n > 0) == (engine->ahead == session));
     assert_int_equal(frit_session_pending(session), 1);
     assert_null(frit_session_logits(session));
@@ -227,11 +227,11 @@ static void a_caller_that_thinks_makes_no_step_slow(void **state)
     frit_session *session = make_session(engine, 3, 4);
     frit_sampler *sampler = make_sampler(&(frit_sampler_options){0});
     for (int i = 0; i < 8; i++) assert_ok(frit_session_next(session, sampler, &(frit_token){0}));
-    const double before = engine->pace.decode_ns;
+    const double before = engine->cost.decode_ns;
     assert_true(before > 0);
     nanosleep(&(struct timespec){.tv_nsec = 400 * 1000 * 1000}, NULL);
     assert_ok(frit_session_push(session, &(frit_token){5}, 1, NULL));
-    assert_true(engine->pace.decode_ns == before);
+    assert_true(engine->cost.decode_ns == before);
     frit_sampler_free(sampler);
     frit_session_free(session);
     frit_engine_free(engine);

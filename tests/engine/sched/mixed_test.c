@@ -61,7 +61,7 @@ static frit_session *make_session(fixture *f)
 static void step(fixture *f)
 {
     assert_ok(frit_engine_step(f->engine, NULL));
-    const frit_step *last = &f->engine->flights[f->engine->n_submitted % FRIT_MAX_FLIGHTS].step;
+    const frit_step *last = &f->engine->flights.ring[f->engine->flights.n_submitted % FRIT_MAX_FLIGHTS].step;
     assert_true(last->n_decode_rows == 0 || last->prefill);
     for (int32_t i = 0; i < last->n_seqs; i++)
         if (last->prefill && last->seqs[i].first_row >= last->n_decode_rows) assert_true(last->seqs[i].n_rows >= 32);
@@ -226,7 +226,7 @@ static size_t write_text(fixture *f, const way *w, frit_session *const *others, 
             assert_ok(frit_session_push(others[i], prompt, PROMPT, NULL));
         }
         assert_ok(frit_session_next_tokens(session, sampler, tokens + n, N_TEXT - n, &n_more));
-        f->n_mixed += f->engine->flights[f->engine->n_submitted % FRIT_MAX_FLIGHTS].step.n_decode_rows > 0;
+        f->n_mixed += f->engine->flights.ring[f->engine->flights.n_submitted % FRIT_MAX_FLIGHTS].step.n_decode_rows > 0;
     }
     frit_sampler_free(sampler);
     frit_session_free(session);
@@ -303,11 +303,12 @@ static void nobody_starves(void **state)
 static void the_budget_counts_the_whole_step(void **state)
 {
     (void)state;
-    assert_int_equal(frit_schedule_mixed_budget(&(frit_pace){0}, 32), 64);
-    assert_int_equal(frit_schedule_mixed_budget(&(frit_pace){.decode_ns = 7e6, .mixed_row_ns = 0.22e6}, 32), 48);
-    assert_int_equal(frit_schedule_mixed_budget(&(frit_pace){.decode_ns = 7e6, .mixed_row_ns = 0.29e6}, 32), 32);
-    assert_int_equal(frit_schedule_mixed_budget(&(frit_pace){.decode_ns = 7e6, .mixed_row_ns = 1e6}, 32), 32);
-    assert_int_equal(frit_schedule_mixed_budget(&(frit_pace){.decode_ns = 1e9, .mixed_row_ns = 1e-3}, 32), INT32_MAX);
+    assert_int_equal(frit_schedule_mixed_budget(&(frit_step_cost){0}, 32), 64);
+    assert_int_equal(frit_schedule_mixed_budget(&(frit_step_cost){.decode_ns = 7e6, .mixed_row_ns = 0.22e6}, 32), 48);
+    assert_int_equal(frit_schedule_mixed_budget(&(frit_step_cost){.decode_ns = 7e6, .mixed_row_ns = 0.29e6}, 32), 32);
+    assert_int_equal(frit_schedule_mixed_budget(&(frit_step_cost){.decode_ns = 7e6, .mixed_row_ns = 1e6}, 32), 32);
+    assert_int_equal(frit_schedule_mixed_budget(&(frit_step_cost){.decode_ns = 1e9, .mixed_row_ns = 1e-3}, 32),
+                     INT32_MAX);
 }
 
 int main(void)

@@ -161,11 +161,11 @@ static void forks_share_alike_and_bad_weights_are_refused(void **state)
     frit_session *session = make_session(engine, 7, -3), *fork;
     push(session, 1, 5);
     assert_ok(frit_session_fork(&fork, session));
-    assert_int_equal(fork->share.weight, 7);
-    assert_int_equal(fork->share.priority, -3);
+    assert_int_equal(fork->prompt.weight, 7);
+    assert_int_equal(fork->prompt.priority, -3);
     assert_fails(frit_session_set_share(fork, 0, 0), FRIT_E_INVALID, "a session's weight is 0; expected 1 to 1000");
     assert_fails(frit_session_set_share(fork, 1001, 0), FRIT_E_INVALID, "a session's weight is 1001");
-    assert_int_equal(fork->share.priority, -3);
+    assert_int_equal(fork->prompt.priority, -3);
     frit_session_free(fork);
     frit_session_free(session);
     frit_engine_free(engine);

@@ -67,7 +67,7 @@ static void write_text(const frit_model *model, frit_engine *engine, const char 
 {
     frit_session *session = begin(engine, w);
     frit_sampler *sampler = make_sampler(model, regex, w);
-    const uint64_t n_before = engine->n_submitted;
+    const uint64_t n_before = engine->flights.n_submitted;
     out->n = 0;
     while (!frit_sampler_is_over(sampler) && out->n < MOST) {
         size_t n = 1;
@@ -79,7 +79,7 @@ static void write_text(const frit_model *model, frit_engine *engine, const char 
             assert_ok(frit_session_next(session, sampler, &out->tokens[out->n]));
         out->n += n;
     }
-    out->n_steps = engine->n_submitted - n_before;
+    out->n_steps = engine->flights.n_submitted - n_before;
     frit_sampler_free(sampler);
     frit_session_free(session);
 }

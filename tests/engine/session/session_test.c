@@ -325,7 +325,7 @@ static void many_logits_come_in_small_steps(void **state)
 {
     (void)state;
     frit_engine *engine = tiny_engine(engines[0]);
-    engine->max_outs = 3;   // what a large vocabulary would allow
+    engine->schedule.max_outs = 3;   // what a large vocabulary would allow
     frit_token tokens[N];
     make_tokens(7, tokens, N);
     frit_session *session = make_session(engine);
@@ -459,7 +459,7 @@ static void prompts_keep_to_a_budget_while_others_generate(void **state)
     enum { LONG = 250 };
     static const struct {
         int32_t budget;
-        frit_pace pace;
+        frit_step_cost pace;
         int32_t n_rows;   // with prompts
     } rows[] = {
         {40, {.decode_ns = 0, .prompt_row_ns = 0}, 1 + 40},     {5, {.decode_ns = 0, .prompt_row_ns = 0}, 1 + 5},
@@ -480,7 +480,7 @@ static void prompts_keep_to_a_budget_while_others_generate(void **state)
         for (int k = 0; k < 2; k++) push(prompts[k], tokens, LONG);
         for (int32_t n_left = 2 * LONG, n_rows; n_left > 0; n_left -= n_rows - 1) {
             push(decode, tokens, 1);
-            engine->pace = rows[i].pace;
+            engine->cost = rows[i].pace;
             assert_ok(frit_engine_step(engine, &n_rows));
             assert_int_equal(frit_session_pending(decode), 0);   // every step runs it
             assert_int_equal(n_rows, 1 + n_left < rows[i].n_rows ? 1 + n_left : rows[i].n_rows);
@@ -494,11 +494,11 @@ static void prompts_keep_to_a_budget_while_others_generate(void **state)
 static void the_budget_of_prompts_follows_the_pace_of_steps(void **state)
 {
     (void)state;
-    assert_int_equal(frit_schedule_budget(&(frit_pace){0}, 32), 64);
-    assert_int_equal(frit_schedule_budget(&(frit_pace){.decode_ns = 5e6, .prompt_row_ns = 1e5}, 32), 137);
-    assert_int_equal(frit_schedule_budget(&(frit_pace){.decode_ns = 5e6, .prompt_row_ns = 1e6}, 32), 32);
-    assert_int_equal(frit_schedule_budget(&(frit_pace){.decode_ns = 5e6, .prompt_row_ns = 1e6}, 64), 64);
-    assert_int_equal(frit_schedule_budget(&(frit_pace){.decode_ns = 1e9, .prompt_row_ns = 1e-3}, 64), INT32_MAX);
+    assert_int_equal(frit_schedule_budget(&(frit_step_cost){0}, 32), 64);
+    assert_int_equal(frit_schedule_budget(&(frit_step_cost){.decode_ns = 5e6, .prompt_row_ns = 1e5}, 32), 137);
+    assert_int_equal(frit_schedule_budget(&(frit_step_cost){.decode_ns = 5e6, .prompt_row_ns = 1e6}, 32), 32);
+    assert_int_equal(frit_schedule_budget(&(frit_step_cost){.decode_ns = 5e6, .prompt_row_ns = 1e6}, 64), 64);
+    assert_int_equal(frit_schedule_budget(&(frit_step_cost){.decode_ns = 1e9, .prompt_row_ns = 1e-3}, 64), INT32_MAX);
 }
 
 static void nobody_starves_in_a_batch_of_one(void **state)

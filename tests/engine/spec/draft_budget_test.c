@@ -2,7 +2,7 @@
 // The budget of drafts: those that do not pay cost little, those that do are not held back.
 #include "support/support.h"
 
-#include "engine/sched/schedule.h"
+#include "engine/spec/draft_budget.h"
 
 enum { N_SEQS = 4 };
 static const double step_ns = 1e6;
@@ -14,14 +14,14 @@ static double run(frit_draft_budget *budget, int n_steps, int32_t n_right, doubl
     double taken = 0, n_tokens = 0;
     *n_rounds = 0;
     for (int i = 0; i < n_steps; i++) {
-        const bool drafts = !budget->is_open || frit_draft_budget_bears(budget, 0, 0);
+        const bool drafts = !budget->is_open || frit_draft_budget_allows(budget, 0, 0);
         const frit_draft_round round = {.without_ns = step_ns,
                                         .n_seqs = N_SEQS,
                                         .n_drafts = drafts ? N_SEQS : 0,
                                         .n_right = drafts ? n_right : 0,
                                         .draft_ns = drafts ? 0.3 * step_ns : 0,
                                         .step_ns = step_ns * (drafts ? 1 + longer : 1)};
-        frit_draft_budget_note(budget, &round);
+        frit_draft_budget_count(budget, &round);
         taken += round.draft_ns + round.step_ns;
         n_tokens += N_SEQS + round.n_right;
         *n_rounds += drafts;
@@ -68,12 +68,12 @@ static void a_text_in_the_draft_model_does_not_stop_drafts_that_pay(void **state
     (void)state;
     int n_rounds;
     frit_draft_budget budget = {0};
-    frit_draft_budget_note(&budget,
-                           &(frit_draft_round){.without_ns = step_ns, .n_seqs = 1, .follow_ns = 0.8 * step_ns});
-    assert_false(frit_draft_budget_bears(&budget, 0, 0.2 * step_ns));   // no second one
+    frit_draft_budget_count(&budget,
+                            &(frit_draft_round){.without_ns = step_ns, .n_seqs = 1, .follow_ns = 0.8 * step_ns});
+    assert_false(frit_draft_budget_allows(&budget, 0, 0.2 * step_ns));   // no second one
     run(&budget, 500, 4, 0.2, &n_rounds);
     assert_int_equal(n_rounds, 500);
-    assert_true(frit_draft_budget_bears(&budget, 0, 100 * step_ns));
+    assert_true(frit_draft_budget_allows(&budget, 0, 100 * step_ns));
 }
 
 // What drafts lost in all steps, beyond what they saved, in steps.
@@ -91,8 +91,8 @@ static void what_drafts_saved_is_spent_once(void **state)
     double all = lost(run(&budget, GOOD, 4, 0.4, &n_rounds), GOOD, 2);   // two tokens of each session
     assert_true(all < -80);
     const double text = budget.all_ns - 0.1 * step_ns;
-    assert_true(text > 80 * step_ns && frit_draft_budget_bears(&budget, 0, text));
-    frit_draft_budget_note(&budget, &(frit_draft_round){.without_ns = step_ns, .n_seqs = N_SEQS, .follow_ns = text});
+    assert_true(text > 80 * step_ns && frit_draft_budget_allows(&budget, 0, text));
+    frit_draft_budget_count(&budget, &(frit_draft_round){.without_ns = step_ns, .n_seqs = N_SEQS, .follow_ns = text});
     all += text / step_ns + lost(run(&budget, BAD, 0, 0.4, &n_rounds), BAD, 1);
     assert_true(all < 0.9 + 0.005 * (GOOD + BAD) + 0.7);   // and the round that ended it
 }
@@ -105,14 +105,14 @@ static void a_few_tokens_before_each_round_count_too(void **state)
     frit_draft_budget budget = {0};
     double spent = 0;
     for (int i = 0; i < STEPS; i++) {
-        const bool drafts = budget.is_open && frit_draft_budget_bears(&budget, each * step_ns, few * step_ns);
+        const bool drafts = budget.is_open && frit_draft_budget_allows(&budget, each * step_ns, few * step_ns);
         const frit_draft_round round = {.without_ns = step_ns,
                                         .n_seqs = 1,
                                         .n_drafts = drafts,
                                         .draft_ns = drafts ? each * step_ns : 0,
                                         .follow_ns = drafts ? few * step_ns : 0,
                                         .step_ns = step_ns};
-        frit_draft_budget_note(&budget, &round);
+        frit_draft_budget_count(&budget, &round);
         spent += round.draft_ns + round.follow_ns;
     }
     assert_true(spent > 5 * step_ns);   // it tries now and then
@@ -123,19 +123,19 @@ static void useless_drafts_cost_two_percent_of_sixty_tokens(void **state)
 {
     (void)state;
     frit_draft_budget budget = {0};
-    frit_draft_budget_note(&budget, &(frit_draft_round){.without_ns = step_ns, .n_seqs = N_SEQS});
+    frit_draft_budget_count(&budget, &(frit_draft_round){.without_ns = step_ns, .n_seqs = N_SEQS});
     const double loss = 0.3 * step_ns;   // of a round
     double spent = 0;
     for (int i = 1; i < 60; i++) {
         const double follow = i == 1 ? budget.all_ns - loss - 1 : 0;   // as much of the prompt as it bears
-        const bool drafts = frit_draft_budget_bears(&budget, loss, follow);
+        const bool drafts = frit_draft_budget_allows(&budget, loss, follow);
         const frit_draft_round round = {.without_ns = step_ns,
                                         .n_seqs = N_SEQS,
                                         .n_drafts = drafts ? N_SEQS : 0,
                                         .draft_ns = drafts ? loss : 0,
                                         .follow_ns = drafts ? follow : 0,
                                         .step_ns = step_ns};
-        frit_draft_budget_note(&budget, &round);
+        frit_draft_budget_count(&budget, &round);
         spent += round.draft_ns + round.follow_ns;
     }
     assert_true(spent > 0.8 * step_ns && spent <= 0.02 * 60 * step_ns);
@@ -146,10 +146,10 @@ static void what_sessions_learn_counts_for_others(void **state)
     (void)state;
     frit_draft_rates own = {0}, all = {0};
     const double at_first = frit_draft_rate(&own, &all, 2);
-    for (int i = 0; i < 40; i++) frit_draft_rates_learn(&all, 2, false);
+    for (int i = 0; i < 40; i++) frit_draft_rates_count(&all, 2, false);
     const double by_others = frit_draft_rate(&own, &all, 2);
     assert_true(at_first > 0.5 && by_others < 0.1);
-    for (int i = 0; i < 40; i++) frit_draft_rates_learn(&own, 2, true);
+    for (int i = 0; i < 40; i++) frit_draft_rates_count(&own, 2, true);
     assert_true(frit_draft_rate(&own, &all, 2) > 0.7);   // its own text is easier
     assert_true(frit_draft_rate(&own, &all, 3) > 0.7);   // a class of its own
 }
@@ -158,11 +158,11 @@ static void one_slow_step_says_little(void **state)
 {
     (void)state;
     frit_draft_budget budget = {0};
-    frit_draft_budget_note(&budget, &(frit_draft_round){.without_ns = step_ns,
-                                                        .n_seqs = 1,
-                                                        .n_drafts = 1,
-                                                        .draft_ns = 1000 * step_ns,
-                                                        .expected_ns = 0.4 * step_ns});
+    frit_draft_budget_count(&budget, &(frit_draft_round){.without_ns = step_ns,
+                                                         .n_seqs = 1,
+                                                         .n_drafts = 1,
+                                                         .draft_ns = 1000 * step_ns,
+                                                         .expected_ns = 0.4 * step_ns});
     assert_true(budget.round_ns > -step_ns);
 }
 

@@ -174,12 +174,12 @@ static void check_definition(const tiny_options *tiny, const frit_engine_options
                           &(frit_push_options){.output = FRIT_OUTPUT_EMBEDDINGS, .row = keep_row, .row_ctx = &hidden}));
     run(states);
     assert_ok(frit_session_new(&text, engine));
-    assert_ok(frit_hidden_begin(text));
+    assert_ok(frit_hidden_acquire(text));
     assert_ok(frit_session_push(text, tokens, N, NULL));
     run(text);
     assert_ok(frit_session_new(&layer, next));
-    assert_ok(frit_hidden_begin(layer));
-    layer->next_text = (frit_next_text){.of = text, .base = 0, .n_true = N - 1};
+    assert_ok(frit_hidden_acquire(layer));
+    layer->mtp = (frit_mtp_text){.of = text, .base = 0, .n_true = N - 1};
     const frit_push_options all = {.output = FRIT_OUTPUT_ALL, .row = keep_row, .row_ctx = &logits};
     assert_ok(frit_session_push(layer, tokens + 1, N - 1, &all));
     run(layer);
@@ -289,10 +289,10 @@ static void drafts_of_a_layer_that_is_right_are_accepted(void **state)
     frit_speculation_info info;
     frit_session *a = begin(engine, NULL, 0), *b = begin(engine, &speculate, 0);
     generate(a, &(frit_sampler_options){.temp = 0}, 1, plain);
-    const uint64_t n_before = engine->n_submitted;
+    const uint64_t n_before = engine->flights.n_submitted;
     generate(b, &(frit_sampler_options){.temp = 0}, 16, drafted);
     assert_memory_equal(plain, drafted, sizeof plain);
-    assert_true(engine->n_submitted - n_before < N_TEXT / 3);
+    assert_true(engine->flights.n_submitted - n_before < N_TEXT / 3);
     assert_ok(frit_session_get_speculation(b, &info));
     assert_true(info.n_drafted >= N_TEXT / 2);
     assert_int_equal(info.n_accepted, info.n_drafted);
@@ -418,9 +418,9 @@ static void sessions_draft_together_and_may_stop(void **state)
     uint64_t n_steps = 0;
     for (int k = 0; k < 4; k++) {   // the layer runs prompts in parts
         for (int i = 0; i < MANY; i++) assert_ok(frit_session_truncate(sessions[i], N_PROMPT + 1));
-        n_steps = next->n_submitted;
+        n_steps = next->flights.n_submitted;
         assert_ok(frit_sessions_draft(items, MANY));
-        n_steps = next->n_submitted - n_steps;
+        n_steps = next->flights.n_submitted - n_steps;
     }
     for (int i = 0; i < MANY; i++) assert_int_equal(items[i].n_drafts, 2);
     assert_int_equal(n_steps, 2);   // one for each round

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// engine/session/pick.h: picks that a session requests from its steps. A request is made of the sampler when the caller
+// asks for the pick; a step that runs the token copies it into its own lists (sched/schedule.c) and leaves the picked
+// token in the request.
+#pragma once
+#include "sample/sampler.h"
+
+enum { FRIT_MAX_PICK_REQUESTS = 2, FRIT_MAX_DRAFTS = 64 };
+
+// Requests a pick after the session's token `at` and, with drafts, one after each draft that follows it.
+typedef struct frit_pick_request {
+    size_t at;
+    uint64_t position;               // of the first pick's draw
+    int32_t n, n_submitted, n_run;   // picks: all, in steps that were submitted, in steps that have run
+    int32_t index;                   // of the last submitted pick, among the picks of its step
+    frit_pick *picks;                // [n]
+    frit_picked_token *picked;
+    int32_t capacity;
+    frit_pick_lists lists;
+} frit_pick_request;
+
+typedef struct frit_pick_requests {                       // tokens that steps pick, and tokens that need no pick
+    frit_pick_request requests[FRIT_MAX_PICK_REQUESTS];   // [n] in use, oldest first; the rest only holds memory
+    int32_t n;
+    int32_t n_forced;   // the last queued tokens of which at most so many were forced by a grammar (forced.c)
+} frit_pick_requests;
+
+frit_pick_request *frit_session_find_pick(const frit_session *session, size_t i);   // after token i, or NULL
+bool frit_session_knows(const frit_session *session, size_t n);                     // true if the first n are known
+frit_status frit_session_check_known(const frit_session *session);   // FRIT_E_INVALID if a token is not known yet
+void frit_session_drop_picks(frit_session *session);                 // keeps the requests' memory
+void frit_session_free_picks(frit_session *session);
+// Stores the result of the pick after token i. `tops` are its step's likeliest tokens.
+void frit_session_store_pick(frit_session *session, size_t i, const frit_picked_token *picked,
+                             const frit_logprob *tops);
