@@ -10,10 +10,10 @@
 
 enum {
     TILE = 64,               // rows and columns of H at a time
-    COVARIANCE_ROWS = 512,   // added up by themselves
-    MANY_ROWS = 2048,        // the same, where rows are gathered: the sums of a wide matrix do not fit a cache
-    GAP = 32,                // between columns, so that neighbours do not compete for a place in the cache
-    TILES_FROM = 1024,       // below, making the forms takes as long as is won
+    COVARIANCE_ROWS = 512,   // summed at a time
+    MANY_ROWS = 2048,        // summed at a time if rows are gathered: sums of a wide matrix do not fit a cache
+    GAP = 32,                // between columns, so that neighbours do not share cache sets
+    TILES_FROM = 1024,       // for narrower matrices making the forms costs more than tiles gain
 };
 
 frit_status frit_covariance_new(frit_covariance **out, const frit_covariance_options *options)
@@ -92,7 +92,7 @@ void frit_covariance_forget(frit_covariance *covariance)
     for (int64_t i = 0; i < covariance->n; i++) covariance->entries[i].n_kept = covariance->entries[i].n_taken = 0;
 }
 
-static frit_status grow(frit_covariance *covariance)
+static frit_status grow_entries(frit_covariance *covariance)
 {
     if (covariance->n < covariance->capacity) return FRIT_OK;
     const int64_t capacity = covariance->capacity > 0 ? 2 * covariance->capacity : 64;
@@ -103,7 +103,7 @@ static frit_status grow(frit_covariance *covariance)
     return FRIT_OK;
 }
 
-static frit_status allocate(frit_covariance *covariance, frit_covariance_entry *entry)
+static frit_status allocate_sums(frit_covariance *covariance, frit_covariance_entry *entry)
 {
     const bool has_cross = covariance->against && entry->n_each == 1;
     const uint64_t n_bytes = (has_cross ? 2 : 1) * sums_bytes(entry), limit = covariance->options.max_bytes;
@@ -113,7 +113,7 @@ static frit_status allocate(frit_covariance *covariance, frit_covariance_entry *
                          "%llu are allowed: take fewer matrices at a time",
                          entry->name, (unsigned long long)(covariance->n_bytes + n_bytes), (unsigned long long)limit);
     entry->counts = frit_arena_new(&covariance->arena, int64_t, (size_t)entry->n_each);
-    entry->sums = entry->counts ? frit_cpu_memory_new(sums_bytes(entry)) : NULL;   // huge pages, zeros
+    entry->sums = entry->counts ? frit_cpu_memory_new(sums_bytes(entry)) : NULL;   // huge pages, zeroed
     entry->cross = entry->sums && has_cross ? frit_cpu_memory_new(sums_bytes(entry)) : NULL;
     if (!entry->sums || (has_cross && !entry->cross)) {
         free_sums(entry);
@@ -136,13 +136,13 @@ frit_status frit_covariance_enter(frit_covariance *covariance, const char *name,
         return frit_fail(FRIT_E_INVALID, "covariance of '%s' has %lld columns of %lld matrices, expected %lld of %lld",
                          name, (long long)known->width, (long long)known->n_each, (long long)width, (long long)n_each);
     }
-    FRIT_TRY(grow(covariance));
+    FRIT_TRY(grow_entries(covariance));
     frit_covariance_entry entry = {.name = frit_arena_text(&covariance->arena, name, strlen(name)),
                                    .width = width,
                                    .n_each = n_each,
                                    .source = same >= 0 ? covariance->entries[same].source : covariance->n};
     if (!entry.name) return frit_fail_memory(strlen(name), "the entries of covariance");
-    if (same < 0 && !covariance->keeps_rows) FRIT_TRY(allocate(covariance, &entry));
+    if (same < 0 && !covariance->keeps_rows) FRIT_TRY(allocate_sums(covariance, &entry));
     *index = covariance->n;
     covariance->entries[covariance->n++] = entry;
     if (!frit_map_put(&covariance->index, frit_str_of(entry.name), *index))
@@ -166,7 +166,7 @@ bool frit_covariance_get_info(const frit_covariance *covariance, size_t i, frit_
     return true;
 }
 
-// Some rows and columns of E H at a time, each times E.
+// Sums (E H) * E over tiles of rows and columns.
 double frit_covariance_error(const frit_covariance *covariance, const frit_covariance_info *info, int64_t each,
                              const float *errors, int64_t n_rows)
 {
@@ -194,12 +194,12 @@ double frit_covariance_error(const frit_covariance *covariance, const frit_covar
 
 typedef struct turning {
     const float *x, *z;
-    const int64_t *rows;   // of x; NULL: all in sequence
-    int64_t first, n;      // column of the result of the first one
+    const int64_t *rows;   // of x; NULL: all rows in sequence
+    int64_t first, n;      // column of the first row in the result
     frit_covariance_columns to;
-} turning;
+} transposing;
 
-static void turn(const turning *t, int64_t begin, int64_t end)
+static void transpose_rows(const transposing *t, int64_t begin, int64_t end)
 {
     for (int64_t i = 0; i < t->n; i++) {
         const float *row = t->x + (t->rows ? t->rows[i] : i) * t->to.width;
@@ -208,7 +208,7 @@ static void turn(const turning *t, int64_t begin, int64_t end)
     }
 }
 
-static void turn_differences(const turning *t, int64_t begin, int64_t end)
+static void transpose_differences(const transposing *t, int64_t begin, int64_t end)
 {
     for (int64_t i = 0; i < t->n; i++) {
         const float *x = t->x + i * t->to.width, *z = t->z + i * t->to.width;
@@ -217,15 +217,15 @@ static void turn_differences(const turning *t, int64_t begin, int64_t end)
     }
 }
 
-// Sixteen columns at a time, so that what is written stays in the cache.
-static void turn_part(void *ctx, int part, int parts)
+// Transposes sixteen columns at a time, so that writes stay in the cache.
+static void transpose_part(void *ctx, int part, int parts)
 {
-    const turning *t = ctx;
+    const transposing *t = ctx;
     const int64_t n_blocks = (t->to.width + 15) / 16;
     for (int64_t b = n_blocks * part / parts; b < n_blocks * (part + 1) / parts; b++) {
         const int64_t begin = 16 * b, end = frit_min_i64(begin + 16, t->to.width);
-        turn(t, begin, end);
-        if (t->z) turn_differences(t, begin, end);
+        transpose_rows(t, begin, end);
+        if (t->z) transpose_differences(t, begin, end);
     }
 }
 
@@ -234,17 +234,17 @@ typedef struct adding {
     frit_covariance_columns columns;
 } adding;
 
-static frit_dense_rows turned_rows(const adding *a, const float *turned, int64_t begin)
+static frit_dense_rows column_rows(const adding *a, const float *columns_at, int64_t begin)
 {
     const frit_covariance_columns *c = &a->columns;
-    return (frit_dense_rows){turned + begin * c->stride, frit_min_i64(TILE, c->width - begin), c->stride};
+    return (frit_dense_rows){columns_at + begin * c->stride, frit_min_i64(TILE, c->width - begin), c->stride};
 }
 
 static void add_tile(const adding *a, int64_t i, int64_t j)
 {
     float tile[TILE][TILE];
     const frit_covariance_columns *c = &a->columns;
-    const frit_dense_rows rows = turned_rows(a, c->x, i), columns = turned_rows(a, c->x, j);
+    const frit_dense_rows rows = column_rows(a, c->x, i), columns = column_rows(a, c->x, j);
     frit_dense_dots(a->dense, rows, columns, c->n, tile[0], TILE);
     for (int64_t k = 0; k < rows.n; k++)
         for (int64_t l = 0; l < columns.n && j + l <= i + k; l++) {
@@ -258,7 +258,7 @@ static void add_cross_tile(const adding *a, int64_t i, int64_t j)
 {
     float tile[TILE][TILE];
     const frit_covariance_columns *c = &a->columns;
-    const frit_dense_rows rows = turned_rows(a, c->x, i), columns = turned_rows(a, c->z, j);
+    const frit_dense_rows rows = column_rows(a, c->x, i), columns = column_rows(a, c->z, j);
     frit_dense_dots(a->dense, rows, columns, c->n, tile[0], TILE);
     for (int64_t k = 0; k < rows.n; k++)
         for (int64_t l = 0; l < columns.n; l++) c->cross[(i + k) * c->width + j + l] += tile[k][l];
@@ -276,7 +276,7 @@ static void add_part(void *ctx, int part, int parts)
         }
 }
 
-static frit_status reserve(frit_covariance *covariance, size_t n)
+static frit_status reserve_scratch(frit_covariance *covariance, size_t n)
 {
     if (n <= covariance->n_scratch) return FRIT_OK;
     float *scratch = realloc(covariance->scratch, n * sizeof *scratch);
@@ -286,18 +286,18 @@ static frit_status reserve(frit_covariance *covariance, size_t n)
     return FRIT_OK;
 }
 
-static bool in_tiles(const frit_covariance *covariance, int64_t index)
+static bool uses_tiles(const frit_covariance *covariance, int64_t index)
 {
     return covariance->dense.run_tiles && covariance->entries[index].width >= covariance->tiles_from;
 }
 
-// Of the rest; in tiles many rows take less memory.
+// Returns how many rows are summed at a time; in tiles many rows take less memory.
 static int64_t most_rows(const frit_covariance *covariance)
 {
-    return covariance->gathers && !in_tiles(covariance, covariance->rest.entry) ? MANY_ROWS : COVARIANCE_ROWS;
+    return covariance->gathers && !uses_tiles(covariance, covariance->rest.entry) ? MANY_ROWS : COVARIANCE_ROWS;
 }
 
-// Where the rest lies.
+// Returns the gathered rows as columns.
 static frit_covariance_columns columns_of(const frit_covariance *covariance)
 {
     const frit_covariance_rest *rest = &covariance->rest;
@@ -312,12 +312,12 @@ static frit_covariance_columns columns_of(const frit_covariance *covariance)
                                      .cross = entry->cross};
 }
 
-// To the sums, or to the rows in tiles.
+// Adds the gathered rows to the sums, or to the rows in tiles.
 static frit_status add_rest(frit_covariance *covariance, frit_pool *pool)
 {
     if (covariance->rest.n == 0) return FRIT_OK;
     adding a = {.dense = &covariance->dense, .columns = columns_of(covariance)};
-    if (in_tiles(covariance, covariance->rest.entry))
+    if (uses_tiles(covariance, covariance->rest.entry))
         FRIT_TRY(frit_covariance_form_tiles(covariance, &a.columns, pool));
     else
         frit_pool_run(pool, add_part, &a);
@@ -325,7 +325,7 @@ static frit_status add_rest(frit_covariance *covariance, frit_pool *pool)
     return FRIT_OK;
 }
 
-// All of one expert or head that came so far.
+// Adds all rows of the current expert or head.
 static frit_status add_all(frit_covariance *covariance, frit_pool *pool)
 {
     FRIT_TRY(add_rest(covariance, pool));
@@ -340,7 +340,7 @@ static void mirror_all(const frit_covariance *covariance, frit_pool *pool)
 {
     for (int64_t i = 0; i < covariance->n; i++) {
         const frit_covariance_entry *entry = &covariance->entries[i];
-        for (int64_t k = 0; k < entry->n_each && entry->source == i && in_tiles(covariance, i); k++)
+        for (int64_t k = 0; k < entry->n_each && entry->source == i && uses_tiles(covariance, i); k++)
             frit_covariance_mirror(entry->sums + k * entry->width * entry->width, entry->width, pool);
     }
 }
@@ -357,7 +357,7 @@ frit_status frit_covariance_finish(frit_covariance *covariance, frit_pool *pool)
     return FRIT_OK;
 }
 
-// Makes room for rows of one expert or head.
+// Makes room for rows of an expert or head.
 static frit_status begin_rows(frit_covariance *covariance, int64_t index, int64_t each, frit_pool *pool)
 {
     frit_covariance_rest *rest = &covariance->rest;
@@ -365,7 +365,7 @@ static frit_status begin_rows(frit_covariance *covariance, int64_t index, int64_
     if (rest->n > 0 && is_same && rest->n < most_rows(covariance)) return FRIT_OK;
     FRIT_TRY(is_same ? add_rest(covariance, pool) : add_all(covariance, pool));
     *rest = (frit_covariance_rest){index, each, 0};
-    return reserve(covariance, (size_t)(2 * covariance->entries[index].width * (most_rows(covariance) + GAP)));
+    return reserve_scratch(covariance, (size_t)(2 * covariance->entries[index].width * (most_rows(covariance) + GAP)));
 }
 
 static frit_status add_rows(frit_covariance *covariance, int64_t index, int64_t each, const float *x, const float *z,
@@ -375,20 +375,20 @@ static frit_status add_rows(frit_covariance *covariance, int64_t index, int64_t 
     for (int64_t i = 0, n_now; i < n; i += n_now) {
         FRIT_TRY(begin_rows(covariance, index, each, pool));
         n_now = frit_min_i64(n - i, most_rows(covariance) - covariance->rest.n);
-        turning t = {.x = rows ? x : x + i * entry->width,
-                     .z = z ? z + i * entry->width : NULL,
-                     .rows = rows ? rows + i : NULL,
-                     .first = covariance->rest.n,
-                     .n = n_now,
-                     .to = columns_of(covariance)};
-        frit_pool_run(pool, turn_part, &t);
+        transposing t = {.x = rows ? x : x + i * entry->width,
+                         .z = z ? z + i * entry->width : NULL,
+                         .rows = rows ? rows + i : NULL,
+                         .first = covariance->rest.n,
+                         .n = n_now,
+                         .to = columns_of(covariance)};
+        frit_pool_run(pool, transpose_part, &t);
         covariance->rest.n += n_now;
     }
     entry->counts[each] += n;
     return covariance->gathers ? FRIT_OK : add_all(covariance, pool);
 }
 
-static frit_status keep_rows(frit_covariance_entry *entry, const float *x, int64_t n, frit_pool *pool)
+static frit_status store_rows(frit_covariance_entry *entry, const float *x, int64_t n, frit_pool *pool)
 {
     const int64_t n_kept = entry->n_kept + n;
     if (n_kept > entry->kept_capacity) {
@@ -402,9 +402,9 @@ static frit_status keep_rows(frit_covariance_entry *entry, const float *x, int64
     return FRIT_OK;
 }
 
-// The other engine's rows of the same tokens.
-static frit_status take_rows(const frit_covariance *covariance, frit_covariance_entry *entry, int64_t n,
-                             const float **z)
+// Finds the other engine's rows of the same tokens.
+static frit_status find_other_rows(const frit_covariance *covariance, frit_covariance_entry *entry, int64_t n,
+                                   const float **z)
 {
     const frit_covariance_entry *other = frit_covariance_find(covariance->against, entry->name);
     if (!other || other->width != entry->width || other->n_kept < entry->n_taken + n)
@@ -415,13 +415,14 @@ static frit_status take_rows(const frit_covariance *covariance, frit_covariance_
     return FRIT_OK;
 }
 
-static frit_status add(frit_covariance *covariance, int64_t index, const frit_input_rows *rows, frit_pool *pool)
+static frit_status add_input_rows(frit_covariance *covariance, int64_t index, const frit_input_rows *rows,
+                                  frit_pool *pool)
 {
     frit_covariance_entry *entry = &covariance->entries[index];
     if (!rows->each) {
         const float *z = NULL;
-        if (covariance->keeps_rows) return keep_rows(entry, rows->x, rows->n, pool);
-        if (entry->cross) FRIT_TRY(take_rows(covariance, entry, rows->n, &z));
+        if (covariance->keeps_rows) return store_rows(entry, rows->x, rows->n, pool);
+        if (entry->cross) FRIT_TRY(find_other_rows(covariance, entry, rows->n, &z));
         return add_rows(covariance, index, 0, rows->x, z, NULL, rows->n, pool);
     }
     if (covariance->keeps_rows) return FRIT_OK;
@@ -441,9 +442,9 @@ static frit_status add(frit_covariance *covariance, int64_t index, const frit_in
 frit_status frit_covariance_add(frit_covariance *covariance, int64_t index, const frit_input_rows *rows,
                                 frit_pool *pool)
 {
-    if (covariance->entries[index].source != index) return FRIT_OK;   // another matrix reads the same
+    if (covariance->entries[index].source != index) return FRIT_OK;   // another matrix has the same input
     const uint64_t start = frit_time_ns();
-    const frit_status status = add(covariance, index, rows, pool);
+    const frit_status status = add_input_rows(covariance, index, rows, pool);
     covariance->spent_ns += frit_time_ns() - start;
     return status;
 }

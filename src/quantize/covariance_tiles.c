@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Sums of x x^T and x z^T in tiles of bfloat16.
 //
-// Of H the lower triangle is computed, and copied to the upper one at the end. Both factors are the same rounded
-// numbers, so H is what it is for inputs that are a little different: no less positive. What rounding adds has no
-// direction, and cancels over the rows that are added up; the model's products round what they read as coarsely.
+// Only the lower triangle of H is computed; it is copied to the upper one at the end. Both factors are the same rounded
+// numbers, so H is the exact covariance of slightly different inputs and stays positive. Rounding errors cancel in the
+// sum over rows. The model's own products round their inputs as coarsely.
 //
-// The sums of a wide matrix fit no cache, so rows are rounded as they come, and added up when there are many.
+// Sums of a wide matrix do not fit a cache, so rows are rounded as they come and added when there are many.
 #include "quantize/covariance.h"
 #include "base/minmax.h"
 
@@ -13,17 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 512, COLUMNS = 128, SQUARE = 16 };   // of a block of sums; what is copied at once
-enum { MOST = 4096, FEW = 512 };                   // rows that are added up at once, where they are gathered and else
+enum { ROWS = 512, COLUMNS = 128, SQUARE = 16 };   // of a block of sums; of a square that is copied at once
+enum { MOST = 4096, FEW = 512 };                   // rows that are added at once: gathered, and otherwise
 
 typedef struct adding {
     const frit_covariance_columns *columns;
     const frit_dense *dense;
     frit_dense_forms x, z;
-    int64_t first, n;   // columns of the forms that become of those
-    uint8_t *own;       // of each thread: own_bytes
+    int64_t first, n;   // columns of the forms that the rows become
+    uint8_t *own;       // own_bytes for each thread
     size_t own_bytes;
-    _Atomic int64_t next;   // what no thread has taken yet
+    _Atomic int64_t next;   // next block that no thread has claimed
 } adding;
 
 static uint8_t *aligned(uint8_t *at)
@@ -31,16 +31,16 @@ static uint8_t *aligned(uint8_t *at)
     return at + (64 - (uintptr_t)at % 64) % 64;
 }
 
-// Where rows and results lie, in memory that is reserved for them.
-static frit_status prepare(frit_covariance *covariance, const frit_covariance_columns *columns, frit_pool *pool,
-                           adding *a)
+// Sets where rows and results lie in the reserved memory.
+static frit_status prepare_forms(frit_covariance *covariance, const frit_covariance_columns *columns, frit_pool *pool,
+                                 adding *a)
 {
     const frit_dense *dense = &covariance->dense;
     const int64_t width = columns->width, most = covariance->gathers ? MOST : FEW;
     const size_t tiled = frit_dense_tiled_bytes(dense, width, most), plain = frit_dense_plain_bytes(width, most),
                  own = frit_dense_tile_scratch_bytes() + ROWS * COLUMNS * sizeof(float),
                  n_bytes = tiled + 2 * plain + (size_t)frit_pool_size(pool) * own + 64;
-    if (n_bytes > covariance->tiles_bytes) {   // before the first rows
+    if (n_bytes > covariance->tiles_bytes) {   // first call only
         free(covariance->tiles);
         covariance->tiles_bytes = 0;
         covariance->tiles = malloc(n_bytes);
@@ -82,7 +82,7 @@ frit_status frit_covariance_form_tiles(frit_covariance *covariance, const frit_c
     adding a;
     if (covariance->n_formed + n > (covariance->gathers ? MOST : FEW))
         frit_covariance_add_tiles(covariance, columns, pool);
-    FRIT_TRY(prepare(covariance, columns, pool, &a));
+    FRIT_TRY(prepare_forms(covariance, columns, pool, &a));
     a.first = covariance->n_formed;
     a.n = n;
     frit_pool_run(pool, form_part, &a);
@@ -92,7 +92,7 @@ frit_status frit_covariance_form_tiles(frit_covariance *covariance, const frit_c
 
 // ------------------------------------------------------------------------------------- sums
 
-// Rows that lie above the triangle have no part in it.
+// Adds a block to the lower triangle. Parts above the diagonal are left out.
 static void add_own(const adding *a, frit_dense_block rows, frit_dense_block columns, float *y, uint8_t *scratch)
 {
     const int64_t width = a->columns->width;
@@ -114,7 +114,7 @@ static void add_cross(const adding *a, frit_dense_block rows, frit_dense_block c
             a->columns->cross[(rows.first + i) * width + columns.first + j] += y[i * COLUMNS + j];
 }
 
-// Threads take blocks one by one: none waits for long for one whose core others use too.
+// Threads claim blocks one by one, so that none waits long for a slow core.
 static void add_part(void *ctx, int part, int parts)
 {
     (void)parts;
@@ -135,7 +135,8 @@ static void add_part(void *ctx, int part, int parts)
 void frit_covariance_add_tiles(frit_covariance *covariance, const frit_covariance_columns *columns, frit_pool *pool)
 {
     adding a;
-    if (covariance->n_formed == 0 || prepare(covariance, columns, pool, &a) != FRIT_OK) return;   // there is room
+    // Memory was reserved before.
+    if (covariance->n_formed == 0 || prepare_forms(covariance, columns, pool, &a) != FRIT_OK) return;
     a.x.n = a.z.n = covariance->n_formed;
     frit_pool_run(pool, add_part, &a);
     covariance->n_formed = 0;
@@ -149,7 +150,7 @@ typedef struct mirroring {
     _Atomic int64_t next;
 } mirroring;
 
-// Squares, so that what is written stays in the cache.
+// Copies squares, so that writes stay in the cache.
 static void mirror_part(void *ctx, int part, int parts)
 {
     (void)part, (void)parts;

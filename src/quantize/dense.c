@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { TILE = 64 };   // rows of both at a time
+enum { TILE = 64 };   // rows of both factors at a time
 
 _Static_assert((int)FRIT_DENSE_TILE_ROWS == (int)FRIT_TILE_ROWS, "rows of a tile");
 
@@ -42,7 +42,7 @@ void frit_dense_init(frit_dense *dense)
     frit_isa_install(&kernels, NULL, FRIT_FOR_ANY);
     dense->run = kernels.product[FRIT_DTYPE_F32].run;
     frit_isa_install(&kernels, NULL, FRIT_FOR_ALL);
-    set_tiles(dense, &kernels, &kernels.coarse[FRIT_DTYPE_BF16]);   // without tiles none gains by it
+    set_tiles(dense, &kernels, &kernels.coarse[FRIT_DTYPE_BF16]);   // without tiles bfloat16 gains nothing
 }
 
 void frit_dense_dots(const frit_dense *dense, frit_dense_rows a, frit_dense_rows b, int64_t width, float *y,

@@ -21,7 +21,7 @@ enum { MEASURED_WINDOWS = 16 };
 // Makes a key of everything that the result depends on.
 static void make_key(const frit_refining *r, uint8_t key[FRIT_SHA256_BYTES])
 {
-    const uint64_t version = 4;   // of the search: what another one began is not gone on with
+    const uint64_t version = 4;   // version of the search: results of another version are not continued
     frit_sha256 sum;
     frit_sha256_init(&sum);
     frit_sha256_add(&sum, &version, sizeof version);
@@ -194,7 +194,7 @@ static frit_status write_result(frit_refining *r, double before)
                      "0 of %lld matrices are refined: over text that is held out the KL divergence would go from %.5f "
                      "to %.5f",
                      (long long)r->n_matrices, before, after);
-        FRIT_TRY(open_copy(r));   // as it was
+        FRIT_TRY(open_copy(r));   // restores the original
     } else
         frit_refine_report_result(r, before, after);
     r->labels.kl = is_worse ? before : after;
@@ -207,8 +207,8 @@ static frit_status refine_file(frit_refining *r, const char *source)
     double before;
     bool has_any;
     FRIT_TRY(frit_model_open(&r->source, source, NULL));
-    r->source->floats_in_place = r->source->loads_late = true;   // layers run one after the other
-    r->source->floats_coarse = true;   // what products round has no direction, and cancels in sums over many rows
+    r->source->floats_in_place = r->source->loads_late = true;   // layers run one after another
+    r->source->floats_coarse = true;   // rounding errors of products cancel in sums over many rows
     FRIT_TRY(check_source(r));
     label_text(r);
     FRIT_TRY(open_copy(r));

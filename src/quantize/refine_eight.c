@@ -11,8 +11,8 @@ typedef struct finder {
     const frit_refine_eight *in;
     const frit_grid_search *search;
     float signs[8];      // +-1
-    uint8_t levels[8];   // of the numbers
-    float steps[8];      // that lead from `now` to these
+    uint8_t levels[8];   // of each number
+    float steps[8];      // from `now` to the levels
 } finder;
 
 static float value_of(const finder *f, int k)
@@ -28,8 +28,8 @@ static uint8_t nearest_level(const frit_grid_search *search, float magnitude)
     return (uint8_t)level;
 }
 
-// Each number in turn, as if all rows were in the grid.
-static void round_in_turn(finder *f)
+// Rounds the numbers one by one, as if the grid had all rows.
+static void round_one_by_one(finder *f)
 {
     const frit_refine_eight *in = f->in;
     float gradient[8];
@@ -50,7 +50,7 @@ static bool is_odd(const finder *f)
     return odd;
 }
 
-// Gradient of number k after the steps.
+// Returns the gradient of number k after the steps.
 static float gradient_of(const finder *f, int k)
 {
     float sum = f->in->gradient[k];
@@ -58,17 +58,16 @@ static float gradient_of(const finder *f, int k)
     return sum;
 }
 
-// What turning the sign of the number x, of gradient g and curvature h, costs.
-static float cost_of_turn(float x, float g, float h)
+// Returns the cost of flipping the sign of number x, with gradient g and curvature h.
+static float cost_of_flip(float x, float g, float h)
 {
     return 2 * x * (h * x - g);
 }
 
-// Rows [first, first + LANES) of those near run `from`, beside the steps of other runs: what each costs, and which sign
-// should turn for that, or -1.
+// Nearby rows [first, first + LANES) for the numbers from `from` on: steps, costs, and the sign to flip or -1.
 typedef struct lanes {
     float steps[8][LANES], costs[LANES];
-    int turned[LANES];
+    int flipped[LANES];
 } lanes;
 
 static void take_steps(const finder *f, const frit_grid_near *near, int first, int from, lanes *l)
@@ -81,10 +80,10 @@ static void take_steps(const finder *f, const frit_grid_near *near, int first, i
     }
 }
 
-static inline void find_costs(const finder *f, int from, int size, bool is_turned, lanes *l)
+static inline void find_costs(const finder *f, int from, int size, bool flips_sign, lanes *l)
 {
     float least[LANES];
-    for (int i = 0; i < LANES; i++) l->costs[i] = 0, l->turned[i] = -1, least[i] = INFINITY;
+    for (int i = 0; i < LANES; i++) l->costs[i] = 0, l->flipped[i] = -1, least[i] = INFINITY;
     for (int k = 0; k < size; k++) {
         float base = f->in->gradient[from + k], slopes[LANES];
         const float *row = f->in->curvature[from + k], *steps = l->steps[k];
@@ -93,56 +92,56 @@ static inline void find_costs(const finder *f, int from, int size, bool is_turne
         for (int j = 0; j < size; j++)
             for (int i = 0; i < LANES; i++) slopes[i] += row[from + j] * l->steps[j][i];
         for (int i = 0; i < LANES; i++) l->costs[i] += steps[i] * (base + 0.5f * slopes[i]);
-        for (int i = 0; i < LANES && is_turned; i++) {
+        for (int i = 0; i < LANES && flips_sign; i++) {
             const float x = f->in->now[from + k] + steps[i];
-            const float turn = cost_of_turn(x, base + slopes[i], row[from + k]);
-            l->turned[i] = turn < least[i] ? k : l->turned[i];
-            least[i] = turn < least[i] ? turn : least[i];
+            const float flip = cost_of_flip(x, base + slopes[i], row[from + k]);
+            l->flipped[i] = flip < least[i] ? k : l->flipped[i];
+            least[i] = flip < least[i] ? flip : least[i];
         }
     }
-    for (int i = 0; i < LANES && is_turned; i++) l->costs[i] += least[i];
+    for (int i = 0; i < LANES && flips_sign; i++) l->costs[i] += least[i];
 }
 
-static void take_row(finder *f, const frit_grid_near *near, int row, int from, int turned)
+static void take_row(finder *f, const frit_grid_near *near, int row, int from, int flipped)
 {
-    if (turned >= 0) f->signs[from + turned] = -f->signs[from + turned];
+    if (flipped >= 0) f->signs[from + flipped] = -f->signs[from + flipped];
     for (int k = from; k < from + f->search->size; k++) {
         f->levels[k] = frit_grid_level(near->levels[row], k - from);
         f->steps[k] = value_of(f, k) - f->in->now[k];
     }
 }
 
-// The numbers from `from` on become a row of the grid.
-static void choose_row(finder *f, int from, bool is_turned)
+// Replaces the numbers from `from` on by the best row of the grid.
+static void choose_row(finder *f, int from, bool flips_sign)
 {
     frit_grid_near near;
     if (frit_grid_find(f->search, f->levels + from, &near) >= 0) return;
     float best = INFINITY;
-    int row = 0, turned = -1;
+    int row = 0, flipped = -1;
     for (int first = 0; first < near.n; first += LANES) {
         lanes l;
         take_steps(f, &near, first, from, &l);
         if (f->search->size == 8)
-            find_costs(f, from, 8, is_turned, &l);
+            find_costs(f, from, 8, flips_sign, &l);
         else
             find_costs(f, from, 4, false, &l);
         for (int i = 0; i < LANES && first + i < near.n; i++) {
             if (!(l.costs[i] < best)) continue;
             best = l.costs[i];
             row = first + i;
-            turned = l.turned[i];
+            flipped = l.flipped[i];
         }
     }
-    take_row(f, &near, row, from, turned);
+    take_row(f, &near, row, from, flipped);
 }
 
-// Turns the sign that costs least.
-static void turn_one(finder *f, bool is_needed)
+// Flips the sign that costs least.
+static void flip_sign(finder *f, bool is_needed)
 {
     float least = is_needed ? INFINITY : 0;
     int best = -1;
     for (int k = 0; k < 8; k++) {
-        const float cost = cost_of_turn(f->in->now[k] + f->steps[k], gradient_of(f, k), f->in->curvature[k][k]);
+        const float cost = cost_of_flip(f->in->now[k] + f->steps[k], gradient_of(f, k), f->in->curvature[k][k]);
         if (cost < least) least = cost, best = k;
     }
     if (best < 0) return;
@@ -168,9 +167,9 @@ float frit_refine_eight_find(const frit_refine_eight *eight, int8_t codes[8])
     float steps[8];
     for (int k = 0; k < 8; k++) steps[k] = eight->scale * (float)codes[k] - eight->now[k];
     const float before = cost_of(eight, steps);
-    round_in_turn(&f);
+    round_one_by_one(&f);
     for (int from = 0; from < 8; from += f.search->size) choose_row(&f, from, must_be_even && is_odd(&f));
-    if (!must_be_even || is_odd(&f)) turn_one(&f, must_be_even);
+    if (!must_be_even || is_odd(&f)) flip_sign(&f, must_be_even);
     const float after = cost_of(eight, f.steps);
     if (!(after < before)) return before;
     for (int k = 0; k < 8; k++) codes[k] = (int8_t)((int)f.signs[k] * f.search->values[f.levels[k]]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// H = U D U^T, blocks of columns from the last to the first.
+// Factors H = U D U^T in blocks of columns, from the last to the first.
 //
 // With R = U sqrt(D), column k of R is (H[:, k] - sum of R[:, j] R[k, j] over j > k) / R[k, k]. The sum over later
-// blocks is a product of rows, that within a block is done column by column.
+// blocks is a product of rows; within a block it is computed column by column.
 #include "quantize/refine_rows.h"
 #include "backend/cpu/pack/memory.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 128, ROWS = 32 };   // of a block; that a thread takes at a time
+enum { COLUMNS = 128, ROWS = 32 };   // columns of a block; rows that a thread claims at a time
 
 typedef struct factoring {
     const frit_refine_input *input;
@@ -18,14 +18,14 @@ typedef struct factoring {
     int64_t begin, end;
 } factoring;
 
-static void share(int64_t n, int part, int parts, int64_t *begin, int64_t *end)
+static void divide_rows(int64_t n, int part, int parts, int64_t *begin, int64_t *end)
 {
     *begin = n * part / parts;
     *end = n * (part + 1) / parts;
 }
 
-// What later blocks leave of columns [begin, end), of rows [first, last).
-static void take_off_rows(const factoring *f, int64_t first, int64_t last)
+// Subtracts the part of later blocks from columns [begin, end) of rows [first, last).
+static void subtract_later_rows(const factoring *f, int64_t first, int64_t last)
 {
     const frit_refine_input *in = f->input;
     const int64_t n = in->width, n_columns = f->end - f->begin, n_after = n - f->end;
@@ -40,33 +40,33 @@ static void take_off_rows(const factoring *f, int64_t first, int64_t last)
     }
 }
 
-static void take_off(void *ctx, int part, int parts)
+static void subtract_later_part(void *ctx, int part, int parts)
 {
     const factoring *f = ctx;
     for (int64_t first = (int64_t)part * ROWS; first < f->end; first += (int64_t)parts * ROWS)
-        take_off_rows(f, first, first + ROWS < f->end ? first + ROWS : f->end);
+        subtract_later_rows(f, first, first + ROWS < f->end ? first + ROWS : f->end);
 }
 
-// Row i of the block's columns, given those of the block's own rows.
+// Finishes row i of the block's columns, after the block's own rows.
 static void finish_row(const factoring *f, int64_t i)
 {
     const int64_t n = f->input->width, n_columns = f->end - f->begin;
     float *row = f->r + i * n + f->begin;
     for (int64_t k = n_columns; k-- > 0;) {
-        const float *column = f->r + (f->begin + k) * n + f->begin;   // stored in rows: see finish_block
+        const float *column = f->r + (f->begin + k) * n + f->begin;   // stored as rows (finish_block)
         row[k] /= column[k];
         for (int64_t j = 0; j < k; j++) row[j] -= row[k] * column[j];
     }
 }
 
-// R of the block's own rows. Its columns are stored in the lower triangle, as rows.
+// Computes R of the block's own rows. Its columns are stored as rows in the lower triangle.
 static void finish_block(const factoring *f)
 {
     const int64_t n = f->input->width, n_columns = f->end - f->begin;
     float *block = f->r + f->begin * n + f->begin;
     for (int64_t k = n_columns; k-- > 0;) {
         float *own = block + k * n;
-        const float pivot = own[k] > f->input->damping ? own[k] : f->input->damping;   // what it is at least
+        const float pivot = own[k] > f->input->damping ? own[k] : f->input->damping;   // a lower bound
         own[k] = sqrtf(pivot);
         for (int64_t i = 0; i < k; i++) own[i] = block[i * n + k] /= own[k];
         for (int64_t i = 0; i < k; i++)
@@ -78,27 +78,27 @@ static void finish_rows(void *ctx, int part, int parts)
 {
     const factoring *f = ctx;
     int64_t first, last;
-    share(f->begin, part, parts, &first, &last);
+    divide_rows(f->begin, part, parts, &first, &last);
     for (int64_t i = first; i < last; i++) finish_row(f, i);
 }
 
-// U in the upper triangle, its transpose in the lower one.
-static void mirror(void *ctx, int part, int parts)
+// Copies U from the upper triangle to the lower one.
+static void mirror_rows(void *ctx, int part, int parts)
 {
     const factoring *f = ctx;
     const int64_t n = f->input->width;
     int64_t first, last;
-    share(n, part, parts, &first, &last);
+    divide_rows(n, part, parts, &first, &last);
     for (int64_t i = first; i < last; i++)
         for (int64_t j = 0; j < i; j++) f->r[i * n + j] = f->r[j * n + i];
 }
 
-static void scale(void *ctx, int part, int parts)
+static void scale_rows(void *ctx, int part, int parts)
 {
     const factoring *f = ctx;
     const int64_t n = f->input->width;
     int64_t first, last;
-    share(n, part, parts, &first, &last);
+    divide_rows(n, part, parts, &first, &last);
     for (int64_t i = first; i < last; i++)
         for (int64_t j = i + 1; j < n; j++) f->r[i * n + j] /= f->input->diagonal[j];
 }
@@ -124,7 +124,7 @@ static void make_tiles(void *ctx, int part, int parts)
     const int64_t n = t->input->width;
     const frit_dense_forms forms = {.tiled = t->to, .width = n};
     int64_t first, last;
-    share(n, part, parts, &first, &last);
+    divide_rows(n, part, parts, &first, &last);
     for (int64_t i = first; i < last; i++) frit_dense_make_tiled(&t->input->dense, forms, i, t->from + i * n, 0, n);
 }
 
@@ -163,20 +163,20 @@ frit_status frit_refine_factor(frit_refine_input *input, frit_pool *pool)
     if (!(input->damping > 0) || !isfinite(input->damping))
         return frit_fail(FRIT_E_INVALID, "a covariance has a mean diagonal of %g, expected a positive number",
                          100 * (double)input->damping);
-    FRIT_TRY(add_tiles(input, pool));   // before the factor: what is dropped makes room for it
+    FRIT_TRY(add_tiles(input, pool));   // before the factor: dropped matrices make room for it
     input->factor = frit_cpu_memory_new((uint64_t)(n * n) * sizeof(float));
     input->diagonal = malloc((size_t)n * sizeof(float));
     if (!input->factor || !input->diagonal) return frit_fail_memory((size_t)(n * n) * sizeof(float), "a factor");
     factoring f = {.input = input, .r = input->factor, .end = n};
     for (; f.end > 0; f.end = f.begin) {
         f.begin = f.end > COLUMNS ? f.end - COLUMNS : 0;
-        frit_pool_run(pool, take_off, &f);
+        frit_pool_run(pool, subtract_later_part, &f);
         finish_block(&f);
         frit_pool_run(pool, finish_rows, &f);
     }
     for (int64_t i = 0; i < n; i++) input->diagonal[i] = f.r[i * n + i];
-    frit_pool_run(pool, scale, &f);
-    frit_pool_run(pool, mirror, &f);
+    frit_pool_run(pool, scale_rows, &f);
+    frit_pool_run(pool, mirror_rows, &f);
     for (int64_t i = 0; i < n; i++) input->diagonal[i] *= input->diagonal[i];
     return FRIT_OK;
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// quantize/refine_file.h: what a refined file says about itself.
+// quantize/refine_file.h: metadata of a refined file.
 //
-//     quantize.kl.mean          the KL divergence of its predictions from the model's, over windows that are held out
-//     quantize.kl.windows       how many of these were measured
-//     quantize.refine.sha256    of the tokens that it was refined with; they have no other name
-//     quantize.refine.tokens    how many these are
-//     quantize.refine.matrices  that were rounded again; 0: none, as that did not help
+//     quantize.kl.mean          KL divergence of its predictions from the model's, over held-out windows
+//     quantize.kl.windows       number of held-out windows that were measured
+//     quantize.refine.sha256    of the tokens that it was refined with
+//     quantize.refine.tokens    number of these tokens
+//     quantize.refine.matrices  number of matrices that were rounded again; 0 if that did not help
 #pragma once
 #include "base/map.h"
 #include "base/sha256.h"
 #include "base/status.h"
 
-enum { FRIT_REFINE_LABEL_BYTES = 300 };   // that a file grows by at most
+enum { FRIT_REFINE_LABEL_BYTES = 300 };   // upper bound of the metadata's bytes
 
 typedef struct frit_refine_labels {
     double kl;
@@ -19,7 +19,7 @@ typedef struct frit_refine_labels {
     uint8_t sha256[FRIT_SHA256_BYTES];
 } frit_refine_labels;
 
-// Writes the GGUF file `bytes` under `path`, with these pairs in place of those that it has. changed: names of tensors
-// that are no longer what they were encoded to, which its origins (convert/reuse.c) forget; NULL: none.
+// Writes the GGUF file `bytes` to `path` with these labels instead of its own. `changed` has the names of tensors whose
+// blocks changed; their origins (convert/reuse.c) are dropped. NULL: none.
 frit_status frit_refine_write(const char *path, const char *bytes, size_t n, const frit_refine_labels *labels,
                               const frit_map *changed);

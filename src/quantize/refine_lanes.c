@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Descent of sixteen rows side by side.
+// Coordinate descent for sixteen rows side by side.
 #include "quantize/refine_lanes.h"
 #include "quantize/refine_eight.h"
 
 #include <string.h>
 
 enum { COLUMNS = FRIT_REFINE_COLUMNS, LANES = FRIT_REFINE_LANES, MAX_GROUP = 32 };
-enum { SWEEPS = 2, MOST_STEPS = 2 };   // over the codes of a group that is tried; of its scale and min in a round
+// Sweeps over the codes of a tried group; steps of its scale and min in a round.
+enum { SWEEPS = 2, MOST_STEPS = 2 };
 
-// Of eight columns from k on.
+// Returns columns k to k + 7 of a lane.
 static frit_refine_eight eight_of(const frit_descent *d, const frit_block_format *format, int k, int lane)
 {
     frit_refine_eight eight = {.format = format, .scale = d->scales[k / d->group * LANES + lane]};
@@ -20,7 +21,7 @@ static frit_refine_eight eight_of(const frit_descent *d, const frit_block_format
     return eight;
 }
 
-// The same as the kernel's, of codes that are rows of a grid.
+// Like the kernel `descend`, for codes that are rows of a grid.
 static void descend_in_eights(const frit_kernels *kernels, const frit_descent *d, const frit_block_format *format)
 {
     for (int i = 0; i < d->n_sweeps * d->n; i += 8) {
@@ -82,14 +83,14 @@ static void improve_codes(frit_refine_lanes *l)
 
 // ------------------------------------------------------------------------------------- scales that are integers
 
-// A group with other scales and mins, and the codes that suit these.
+// A group with another scale or min, and the codes that fit it.
 typedef struct trial {
     frit_lanes scales, mins;
     frit_lanes now[MAX_GROUP], codes[MAX_GROUP];
-    frit_lanes gains;   // of the squared error: below 0 is better
+    frit_lanes gains;   // change of the squared error: below 0 is better
 } trial;
 
-// Lanes that are not allowed to are not looked for in grids, which takes long.
+// Tries the scales and mins of a trial. Lanes that are not allowed are skipped in grids, whose search is slow.
 static void try_group(const frit_refine_lanes *l, int g, const frit_lanes is_allowed, trial *t)
 {
     const int n = l->format->group, first = g * n;
@@ -116,7 +117,7 @@ static void try_group(const frit_refine_lanes *l, int g, const frit_lanes is_all
             t->gains[i] += 0.5f * (t->now[k][i] - l->now[first + k][i]) * (gradient[k][i] + l->gradient[first + k][i]);
 }
 
-// Lanes for which the trial is better.
+// Takes over lanes for which the trial is better.
 static void take_better(const frit_refine_lanes *l, const trial *t, const frit_lanes is_allowed, trial *best)
 {
     frit_lanes is_better;
@@ -133,7 +134,7 @@ static void take_better(const frit_refine_lanes *l, const trial *t, const frit_l
         }
 }
 
-// The best of the group's neighbours: scale or min may change by one step. Only lanes of which `goes_on` is 1.
+// Finds the best neighbour of a group: scale or min changes by one step. Only lanes with `goes_on` 1.
 static void find_neighbours(const frit_refine_lanes *l, int g, const frit_lanes goes_on, trial *best)
 {
     const frit_block_format *format = l->format;
@@ -157,7 +158,7 @@ static void find_neighbours(const frit_refine_lanes *l, int g, const frit_lanes 
         }
 }
 
-// Lanes that have a better neighbour take it; those whose scale or min it changes go on. False: none does.
+// Takes the better neighbours. Lanes whose scale or min changes continue; false: none does.
 static bool take_neighbours(frit_refine_lanes *l, int g, const trial *best, frit_lanes goes_on)
 {
     const int n = l->format->group, first = g * n;
@@ -182,7 +183,7 @@ static bool take_neighbours(frit_refine_lanes *l, int g, const trial *best, frit
     return any;
 }
 
-// One step at a time while there is a better neighbour.
+// Takes steps as long as there is a better neighbour.
 static void improve_integers(frit_refine_lanes *l, int g)
 {
     frit_lanes goes_on;
@@ -197,7 +198,7 @@ static void improve_integers(frit_refine_lanes *l, int g)
 
 // ------------------------------------------------------------------------------------- scales in half precision
 
-// How far to go along the directions, over the group's columns.
+// Computes the best steps along the directions, over the group's columns.
 static void find_steps(const frit_refine_lanes *l, int g, const frit_lanes *directions, frit_lanes steps)
 {
     const int n = l->format->group, first = g * n;
@@ -223,7 +224,7 @@ static void take_step(frit_refine_lanes *l, int g, const frit_lanes *directions,
     l->kernels->follow(l->gradient[0], changes[0], n, l->h + first * COLUMNS, COLUMNS, l->n);
 }
 
-// The scale, then the min of a block of one group, to any number in half precision.
+// Improves the scale, then the min of a block of one group, to any f16 number.
 static void improve_factors(frit_refine_lanes *l, int g)
 {
     const frit_block_format *format = l->format;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// quantize/refine_lanes.h: codes and scales of some columns of sixteen rows side by side: what the descent of
-// refine_rows.h changes while all other columns stay.
+// quantize/refine_lanes.h: the descent of refine_rows.h for some columns of sixteen rows, while all other columns stay.
 //
-// Each row is a lane. Rows do not depend on each other, so a column of all lanes is a vector or two, and what one row
-// waits for, a division or a rounding, it waits for together with fifteen others.
+// Each row is a lane of a vector. Rows are independent, so a column of all lanes is one or two vectors, and the latency
+// of divisions and roundings is shared by sixteen rows.
 #pragma once
 #include "backend/cpu/kernels.h"
 #include "quant/block_format.h"
@@ -16,12 +15,12 @@ typedef struct frit_refine_lanes {
     const frit_block_format *format;
     const frit_kernels *kernels;
     int n;   // columns: a multiple of the format's group
-    // [n, FRIT_REFINE_COLUMNS]: what a step of a column adds to the gradients of all, damping included.
+    // [n, FRIT_REFINE_COLUMNS]: change of all gradients per step of a column, damping included.
     const float *h;
     frit_lanes now[FRIT_REFINE_COLUMNS], gradient[FRIT_REFINE_COLUMNS], codes[FRIT_REFINE_COLUMNS];
-    frit_lanes d[FRIT_REFINE_GROUPS], dmin[FRIT_REFINE_GROUPS];   // each group has those of its block
+    frit_lanes d[FRIT_REFINE_GROUPS], dmin[FRIT_REFINE_GROUPS];   // of each group's block
     frit_lanes scales[FRIT_REFINE_GROUPS], mins[FRIT_REFINE_GROUPS];
 } frit_refine_lanes;
 
-// Each code in turn, then each group's scale and min, with codes that suit these. Lanes whose factors are 0 stay 0.
+// Improves each code, then each group's scale and min with matching codes. Lanes whose factors are 0 stay 0.
 void frit_refine_lanes_improve(frit_refine_lanes *lanes);

@@ -146,7 +146,7 @@ static frit_status find_matrices(frit_refining *r)
     for (int64_t i = 0; i < r->kept->n; i++)
         if (r->kept->entries[i].source == i)
             n_bytes += (uint64_t)r->options->n_tokens * (uint64_t)r->kept->entries[i].width * sizeof(float);
-    r->keeps_all = n_bytes <= r->most_kept / 2;   // room grows twofold
+    r->keeps_all = n_bytes <= r->most_kept / 2;   // arrays grow by doubling
     return FRIT_OK;
 }
 
@@ -161,7 +161,7 @@ frit_engine_options frit_refine_engine_options(const frit_refining *r)
                                  .cache_type_k = "f16",
                                  .cache_type_v = "f16",
                                  .device = "cpu",
-                                 .no_prefix_cache = true};   // windows are steps: kernels for prompts run all
+                                 .no_prefix_cache = true};   // a window is a step, so prefill kernels run it
 }
 
 void frit_refine_close_quantized(frit_refining *r)
@@ -199,7 +199,7 @@ static frit_status check_target(const frit_refining *r)
 frit_status frit_refine_open_quantized(frit_refining *r)
 {
     FRIT_TRY(frit_model_open_memory(&r->quantized, r->bytes, r->n_bytes, NULL));
-    r->quantized->loads_late = true;   // an engine for each group of matrices, of a layer
+    r->quantized->loads_late = true;   // each engine loads only the layer of a group of matrices
     r->quantized->floats_coarse = true;
     return check_target(r);
 }

@@ -28,7 +28,7 @@ frit_status frit_refine_measure(const frit_refine_stream *model, const frit_refi
                                 int64_t step, int64_t most, double *kl)
 {
     const frit_refine_text *text = model->text;
-    const int64_t n = text->window, begin = n / 2;   // those before it have seen little text
+    const int64_t n = text->window, begin = n / 2;   // earlier tokens have little context
     const size_t n_bytes = (size_t)((n - begin) * model->engine->model->info.n_vocab) * sizeof(float);
     comparing c = {.base = malloc(n_bytes)};
     frit_engine_allow_outs(model->engine, (int32_t)(n - begin));   // a window is one step

@@ -13,7 +13,7 @@ enum {
     COLUMNS = FRIT_REFINE_COLUMNS,
     TILED_COLUMNS = 256,
     ROWS = 32
-};   // of a block, of a product in tiles; rows of a thread
+};   // columns of a block, columns of a product in tiles, rows of a thread
 
 typedef struct job {
     const frit_refine_input *in;
@@ -22,12 +22,12 @@ typedef struct job {
     frit_refine_rows *rows;
     size_t row_bytes;
     int64_t n_blocks;   // of a row
-    double *changes;    // of each ROWS rows
+    double *changes;    // per ROWS rows
     _Atomic bool failed;
-    _Atomic int64_t next;   // row that no thread has taken
+    _Atomic int64_t next;   // first row that no thread has claimed
 } job;
 
-// Memory of a thread: ROWS rows.
+// Buffers of a thread for ROWS rows.
 typedef struct batch {
     const job *job;
     int64_t first, n;
@@ -36,9 +36,9 @@ typedef struct batch {
     frit_unpacked_block *blocks;   // [ROWS, n_blocks]
     frit_refine_lanes lanes;
     float curvature[COLUMNS][COLUMNS];
-    // For products in tiles: rows in bfloat16, results turned around, and the kernel's own.
+    // For products in tiles: rows in bfloat16, transposed results, and the kernel's scratch.
     uint8_t *plain;   // [ROWS, width]
-    float turned[TILED_COLUMNS][ROWS];
+    float transposed[TILED_COLUMNS][ROWS];
     uint8_t *scratch;
 } batch;
 
@@ -68,7 +68,7 @@ static float value_of(const batch *b, int64_t row, int64_t column)
 
 // ------------------------------------------------------------------------------------- products
 
-// What rows are multiplied by: as they are, and in tiles, which may be NULL.
+// A factor of row products: f32 and in tiles; either may be NULL.
 typedef struct multiplier {
     const float *at;
     const uint8_t *tiled;
@@ -79,7 +79,7 @@ static bool is_there(multiplier m)
     return m.at || m.tiled;
 }
 
-// Columns [begin, end) of the rows that `multiply` gets next.
+// Rounds columns [begin, end) of the rows for the next calls of multiply.
 static void set_columns(const batch *b, const float *x, int64_t begin, int64_t end)
 {
     const int64_t n = b->job->in->width;
@@ -94,12 +94,12 @@ static void multiply_in_tiles(batch *b, const uint8_t *tiled, int64_t begin, int
     const int64_t n = in->width;
     const frit_dense_forms m = {.tiled = (uint8_t *)(uintptr_t)tiled, .width = n}, x = {.plain = b->plain, .width = n};
     frit_dense_tile_dots(&in->dense, m, (frit_dense_block){begin, n_columns}, x, (frit_dense_block){0, b->n},
-                         b->turned[0], ROWS, b->scratch);
+                         b->transposed[0], ROWS, b->scratch);
     for (int64_t r = 0; r < b->n; r++)
-        for (int64_t k = 0; k < n_columns; k++) out[r * n + begin + k] = b->turned[k][r];
+        for (int64_t k = 0; k < n_columns; k++) out[r * n + begin + k] = b->transposed[k][r];
 }
 
-// Columns [begin, end) of out: the rows x times the multiplier's rows. set_columns has had all of x.
+// Computes columns [begin, end) of `out`: rows x times the multiplier's rows. set_columns was called for all of x.
 static void multiply(batch *b, multiplier m, const float *x, int64_t begin, int64_t end, float *out)
 {
     const frit_refine_input *in = b->job->in;
@@ -123,7 +123,7 @@ static void multiply_all(batch *b, multiplier m, const float *x, float *out)
 
 // ------------------------------------------------------------------------------------- the target
 
-// Columns [begin, end) of y, y U^T = b: from the last block to the first.
+// Solves y U^T = b for columns [begin, end) of y. Blocks are called from the last to the first.
 static void solve_upper(batch *b, float *y, int64_t begin, int64_t end)
 {
     const frit_refine_input *in = b->job->in;
@@ -139,7 +139,7 @@ static void solve_upper(batch *b, float *y, int64_t begin, int64_t end)
     }
 }
 
-// The same for x U = z: from the first block to the last.
+// Solves x U = z for columns [begin, end) of x. Blocks are called from the first to the last.
 static void solve_lower(batch *b, float *x, int64_t begin, int64_t end)
 {
     const frit_refine_input *in = b->job->in;
@@ -155,8 +155,8 @@ static void solve_lower(batch *b, float *x, int64_t begin, int64_t end)
     }
 }
 
-// rows (alpha D) of a matrix of weights, into `out`.
-static void mixed_products(batch *b, multiplier cross, float *out)
+// Computes alpha D w for the rows.
+static void multiply_cross(batch *b, multiplier cross, float *out)
 {
     const int64_t n = b->job->in->width;
     multiply_all(b, cross, b->job->rows->weights + b->first * n, out);
@@ -171,7 +171,7 @@ static void find_target(batch *b)
     const multiplier cross = {in->cross, in->tiles.cross};
     if (!is_there(cross)) return;
     float *x = b->error;
-    mixed_products(b, cross, x);
+    multiply_cross(b, cross, x);
     for (int64_t end = n; end > 0; end -= end % COLUMNS ? end % COLUMNS : COLUMNS)
         solve_upper(b, x, end - (end % COLUMNS ? end % COLUMNS : COLUMNS), end);
     for (int64_t r = 0; r < b->n; r++)
@@ -183,7 +183,7 @@ static void find_target(batch *b)
 
 // ------------------------------------------------------------------------------------- column by column
 
-// The code for `wanted`; returns what it stands for.
+// Sets the code nearest to `wanted` and returns its value.
 static float round_to_level(const batch *b, int64_t row, int64_t column, float wanted)
 {
     const frit_block_format *format = b->job->format;
@@ -195,7 +195,7 @@ static float round_to_level(const batch *b, int64_t row, int64_t column, float w
     return scale * frit_block_format_level(format, *code) - min;
 }
 
-// Eight columns from k on, which became the nearest: what the next ones make up for follows from the factor of these.
+// Rounds eight columns from k on together. `made_up` is the compensation of earlier errors.
 static void round_eight(const batch *b, int64_t row, int64_t k, const float *made_up)
 {
     const frit_refine_input *in = b->job->in;
@@ -219,7 +219,7 @@ static void round_eight(const batch *b, int64_t row, int64_t k, const float *mad
     for (int i = 0; i < 8; i++) b->error[row * n + k + i] = target[i] - eight.scale * (float)codes[i];
 }
 
-// error: what the target is above what it became.
+// Rounds columns [begin, end). `error` is the target minus the result.
 static void round_columns(batch *b, int64_t begin, int64_t end)
 {
     const frit_refine_input *in = b->job->in;
@@ -245,7 +245,7 @@ static void round_columns(batch *b, int64_t begin, int64_t end)
 
 // ------------------------------------------------------------------------------------- descent
 
-// Sixteen rows from row `first` on, as lanes; there may be fewer.
+// Loads sixteen rows, or the rest, from row `first` on as lanes.
 static void load_lanes(batch *b, int64_t first, int64_t begin, int64_t end)
 {
     const frit_block_format *format = b->job->format;
@@ -271,7 +271,7 @@ static void load_lanes(batch *b, int64_t first, int64_t begin, int64_t end)
     }
 }
 
-// `other` gets what the numbers have changed by.
+// Stores the lanes. `other` gets the changes of the numbers.
 static void store_lanes(batch *b, int64_t first, int64_t begin, int64_t end)
 {
     const frit_block_format *format = b->job->format;
@@ -307,7 +307,7 @@ static void load_curvature(batch *b, int64_t begin, int64_t end)
     }
 }
 
-// What the squared error changes by for each step of columns [begin, end): of all that the error is now.
+// Computes the gradient of the squared error in columns [begin, end).
 static void find_gradient(batch *b, int64_t begin, int64_t end)
 {
     const frit_refine_input *in = b->job->in;
@@ -317,7 +317,8 @@ static void find_gradient(batch *b, int64_t begin, int64_t end)
         for (int64_t k = begin; k < end; k++) b->gradient[r * n + k] += in->damping * b->error[r * n + k];
 }
 
-// Codes, scales and mins of columns [begin, end) of a unit. `other` has their changes, which the rest of the unit sees.
+// Improves codes, scales and mins of columns [begin, end) of a unit, and updates the gradient of the unit's other
+// columns.
 static void improve_columns(batch *b, int64_t begin, int64_t end, int64_t unit, int64_t unit_end)
 {
     const frit_refine_input *in = b->job->in;
@@ -330,7 +331,7 @@ static void improve_columns(batch *b, int64_t begin, int64_t end, int64_t unit, 
     }
     for (int64_t first = unit; first < unit_end; first += COLUMNS) {
         const int64_t last = first + COLUMNS < unit_end ? first + COLUMNS : unit_end;
-        if (first == begin) continue;   // is up to date
+        if (first == begin) continue;   // already updated
         frit_dense_dots(&in->dense, rows_of(b->other, b->n, COLUMNS),
                         rows_of(in->sums + first * n + begin, last - first, n), end - begin, b->tile[0], COLUMNS);
         for (int64_t r = 0; r < b->n; r++)
@@ -338,7 +339,7 @@ static void improve_columns(batch *b, int64_t begin, int64_t end, int64_t unit, 
     }
 }
 
-// What d (or dmin) of the super-block at `first` is multiplied by.
+// Computes the derivative of the numbers with respect to d (or dmin) of the super-block at `first`.
 static void find_direction(const batch *b, int64_t row, int64_t first, bool of_mins, float *direction)
 {
     const frit_block_format *format = b->job->format;
@@ -350,7 +351,7 @@ static void find_direction(const batch *b, int64_t row, int64_t first, bool of_m
     }
 }
 
-// How far d (or dmin) of each row should go along its direction: -slope / curve.
+// Computes the best step of d (or dmin) of each row: -slope / curve.
 static void find_steps(batch *b, int64_t first, float *steps)
 {
     const frit_refine_input *in = b->job->in;
@@ -371,7 +372,7 @@ static void find_steps(batch *b, int64_t first, float *steps)
     for (int64_t r = 0; r < b->n; r++) steps[r] = curves[r] > 0 ? -slopes[r] / curves[r] : 0;
 }
 
-// Directions become what the numbers of the super-blocks at `first` change by.
+// Takes the steps. Directions become the changes of the numbers.
 static void take_steps(batch *b, int64_t first, bool of_mins, const float *steps)
 {
     const int64_t n = b->job->in->width;
@@ -379,7 +380,7 @@ static void take_steps(batch *b, int64_t first, bool of_mins, const float *steps
         frit_unpacked_block *block = block_of(b, r, first);
         float *factor = of_mins ? &block->dmin : &block->d;
         const float next = frit_block_format_nearest_d(b->job->format, *factor + steps[r]);
-        const bool is_allowed = next * *factor > 0 && isfinite(next);   // signs belong to the codes
+        const bool is_allowed = next * *factor > 0 && isfinite(next);   // codes keep their signs
         const float step = is_allowed ? next - *factor : 0;
         if (is_allowed) *factor = next;
         for (int i = 0; i < b->job->format->block; i++) {
@@ -389,7 +390,7 @@ static void take_steps(batch *b, int64_t first, bool of_mins, const float *steps
     }
 }
 
-// The super-blocks' own columns of the gradient, after directions.
+// Updates the gradient in the super-blocks' own columns.
 static void follow_directions(batch *b, int64_t first)
 {
     const frit_refine_input *in = b->job->in;
@@ -403,7 +404,7 @@ static void follow_directions(batch *b, int64_t first)
     }
 }
 
-// d of the super-blocks at `first`, then dmin.
+// Improves d, then dmin of the super-blocks at `first`.
 static void improve_super_blocks(batch *b, int64_t first)
 {
     const bool has_mins = b->job->format->min_high > 0;
@@ -421,7 +422,7 @@ static bool has_integers(const frit_block_format *format)
     return format->scale_low < format->scale_high;
 }
 
-// All of a super-block, or of a few blocks: what the other columns have become is seen once.
+// Improves a super-block, or several small blocks. The gradient is computed once for the unit.
 static void improve_unit(batch *b, int64_t begin, int64_t end)
 {
     const frit_block_format *format = b->job->format;
@@ -433,10 +434,10 @@ static void improve_unit(batch *b, int64_t begin, int64_t end)
     set_columns(b, b->error, begin, end);
 }
 
-static void descend(batch *b)
+static void descend_rows(batch *b)
 {
     const int64_t n = b->job->in->width, unit = b->job->format->block < COLUMNS ? COLUMNS : b->job->format->block;
-    for (int64_t i = 0; i < b->n * n; i++) b->error[i] = -b->error[i];   // what the result is above the target
+    for (int64_t i = 0; i < b->n * n; i++) b->error[i] = -b->error[i];   // result minus target
     set_columns(b, b->error, 0, n);
     for (int round = 0; round < b->job->in->rounds; round++)
         for (int64_t begin = 0; begin < n; begin += unit) improve_unit(b, begin, begin + unit < n ? begin + unit : n);
@@ -444,9 +445,9 @@ static void descend(batch *b)
 
 // ------------------------------------------------------------------------------------- rows
 
-// Whether results are nearer to the model's than those of the encoder's rows: of tokens that are held out, with x their
-// inputs and z the mixture of them and the model's, |W z - A x|^2 - |W z - B x|^2 = (A - B) (H (A + B) - 2 T W)^T.
-static double compare(batch *b)
+// Returns the change of the squared error on held-out tokens from the encoder's rows A to the new rows B. With x the
+// inputs and z the mixture of them and the model's: |W z - A x|^2 - |W z - B x|^2 = (A - B) (H (A + B) - 2 T W)^T.
+static double compare_results(batch *b)
 {
     const frit_refine_input *in = b->job->in;
     const int64_t n = in->width;
@@ -463,7 +464,7 @@ static double compare(batch *b)
         }
     }
     const multiplier cross = {in->held_cross, in->tiles.held_cross};
-    if (is_there(cross)) mixed_products(b, cross, b->gradient);
+    if (is_there(cross)) multiply_cross(b, cross, b->gradient);
     multiply_all(b, (multiplier){in->held, in->tiles.held}, sum, b->other);
     for (int64_t i = 0; i < b->n * n; i++)
         change += (double)before[i] * ((double)b->other[i] - (is_there(cross) ? 2 * (double)b->gradient[i] : 0));
@@ -481,10 +482,10 @@ static void refine_batch(batch *b)
     find_target(b);
     for (int64_t begin = 0; begin < n; begin += COLUMNS)
         round_columns(b, begin, begin + COLUMNS < n ? begin + COLUMNS : n);
-    descend(b);
+    descend_rows(b);
     for (int64_t i = 0; i < b->n * j->n_blocks; i++)
         format->pack(&b->blocks[i], j->rows->blocks + (size_t)b->first * j->row_bytes + (size_t)i * block_bytes);
-    if (is_there((multiplier){j->in->held, j->in->tiles.held})) j->changes[b->first / ROWS] = compare(b);
+    if (is_there((multiplier){j->in->held, j->in->tiles.held})) j->changes[b->first / ROWS] = compare_results(b);
 }
 
 static uint8_t *aligned(uint8_t *at)

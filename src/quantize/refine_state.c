@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The state of refining: records of groups of matrices.
+// The state file of refining: records of groups of matrices.
 #include "quantize/refine_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Before each record: of the bytes that follow. They are a frit_refine_progress, and of each tensor two numbers, the
-// bytes of its name and of its blocks, then these.
+// Head of a record: size and hash of what follows. A frit_refine_progress follows, and for each tensor the sizes of its
+// name and blocks, its name and its blocks.
 typedef struct record_head {
     uint64_t n_bytes;
     uint8_t sha256[FRIT_SHA256_BYTES];
@@ -34,8 +34,8 @@ typedef struct reading {
     const uint8_t *at, *end;
 } reading;
 
-// The next n bytes; NULL: there are fewer.
-static const uint8_t *next(reading *r, uint64_t n)
+// Returns the next n bytes; NULL: there are fewer.
+static const uint8_t *next_bytes(reading *r, uint64_t n)
 {
     if (n > (uint64_t)(r->end - r->at)) return NULL;
     r->at += n;
@@ -45,27 +45,27 @@ static const uint8_t *next(reading *r, uint64_t n)
 static bool next_blocks(reading *r, frit_refine_blocks *out)
 {
     uint64_t sizes[2];
-    const uint8_t *at = next(r, sizeof sizes);
+    const uint8_t *at = next_bytes(r, sizeof sizes);
     if (!at) return false;
     memcpy(sizes, at, sizeof sizes);
-    out->name = (const char *)next(r, sizes[0]);
+    out->name = (const char *)next_bytes(r, sizes[0]);
     out->name_bytes = sizes[0];
-    out->blocks = out->name ? next(r, sizes[1]) : NULL;
+    out->blocks = out->name ? next_bytes(r, sizes[1]) : NULL;
     out->n_bytes = sizes[1];
     return out->blocks != NULL;
 }
 
-static bool take_record(reading *all, frit_refine_take_fn take, void *ctx)
+static bool read_record(reading *all, frit_refine_take_fn take, void *ctx)
 {
     record_head head;
     frit_refine_progress progress;
     frit_refine_blocks blocks;
     frit_sha256 sum;
     uint8_t hash[FRIT_SHA256_BYTES];
-    const uint8_t *at = next(all, sizeof head);
+    const uint8_t *at = next_bytes(all, sizeof head);
     if (!at) return false;
     memcpy(&head, at, sizeof head);
-    const uint8_t *bytes = next(all, head.n_bytes);
+    const uint8_t *bytes = next_bytes(all, head.n_bytes);
     if (!bytes || head.n_bytes < sizeof progress) return false;
     frit_sha256_init(&sum);
     frit_sha256_add(&sum, bytes, (size_t)head.n_bytes);
@@ -78,8 +78,8 @@ static bool take_record(reading *all, frit_refine_take_fn take, void *ctx)
     return true;
 }
 
-// *n_kept: the bytes that were read.
-static frit_status take_records(const char *path, const uint8_t key[FRIT_PART_KEY_BYTES], frit_refine_take_fn take,
+// *n_kept: bytes of valid records.
+static frit_status read_records(const char *path, const uint8_t key[FRIT_PART_KEY_BYTES], frit_refine_take_fn take,
                                 void *ctx, uint64_t *n_kept)
 {
     frit_file *file;
@@ -88,9 +88,9 @@ static frit_status take_records(const char *path, const uint8_t key[FRIT_PART_KE
     FRIT_TRY(frit_file_open(&file, path, true));
     const uint8_t *bytes = frit_file_data(file);
     reading all = {bytes, bytes + frit_file_size(file)};
-    const uint8_t *found = next(&all, FRIT_PART_KEY_BYTES);
+    const uint8_t *found = next_bytes(&all, FRIT_PART_KEY_BYTES);
     const bool is_same = found && memcmp(found, key, FRIT_PART_KEY_BYTES) == 0;
-    while (is_same && take_record(&all, take, ctx)) *n_kept = (uint64_t)(all.at - bytes);
+    while (is_same && read_record(&all, take, ctx)) *n_kept = (uint64_t)(all.at - bytes);
     frit_file_close(file);
     return FRIT_OK;
 }
@@ -103,7 +103,7 @@ frit_status frit_refine_state_open(frit_refine_state *state, const char *target,
     char *path = path_of(target, ".refine"), *part = path_of(target, ".refine.part");
     frit_status status = path && part ? FRIT_OK : frit_fail_memory(strlen(target), "a path");
     make_key(key, first);
-    if (status == FRIT_OK) status = take_records(part, first, take, ctx, &n_read);
+    if (status == FRIT_OK) status = read_records(part, first, take, ctx, &n_read);
     if (status == FRIT_OK) status = frit_file_part_open(&state->writer, path, first, &n_kept);
     if (status == FRIT_OK && n_kept > 0) status = frit_file_part_keep(state->writer, n_read);
     free(path);
@@ -113,7 +113,7 @@ frit_status frit_refine_state_open(frit_refine_state *state, const char *target,
 
 // ------------------------------------------------------------------------------------- writing
 
-// Gives each piece of the record to `put`.
+// Passes each piece of the record to `put`.
 static frit_status each_piece(const frit_refine_progress *progress, const frit_refine_blocks *tensors, size_t n,
                               frit_status (*put)(void *ctx, const void *bytes, size_t n), void *ctx)
 {

@@ -39,28 +39,28 @@ frit_status frit_refine_stream_begin(frit_refine_stream *stream, frit_covariance
     return FRIT_OK;
 }
 
-// All threads have copied it (frit_observe_rows).
-static void take_nothing(void *ctx, size_t i, const float *values, size_t n)
+// Ignores a row: threads have copied it already (frit_observe_rows).
+static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
 {
     (void)ctx, (void)i, (void)values, (void)n;
 }
 
-static frit_status run(frit_engine *engine, frit_session **sessions, int64_t n)
+static frit_status step_windows(frit_engine *engine, frit_session **sessions, int64_t n)
 {
     while (frit_session_pending(sessions[n - 1]) > 0) {
         int32_t n_rows;
         FRIT_TRY(frit_engine_step(engine, &n_rows));
         for (int64_t i = 0; i < n; i++) {
             FRIT_TRY(frit_session_status(sessions[i]));
-            if (n > 1 && frit_session_pending(sessions[i]) > 0)   // rows of an observer are those of whole windows
+            if (n > 1 && frit_session_pending(sessions[i]) > 0)   // an observer needs rows of whole windows
                 return frit_fail(FRIT_E_INTERNAL, "%lld windows find no room in a step", (long long)n);
         }
     }
     return FRIT_OK;
 }
 
-static frit_status push(const frit_refine_text *text, frit_session *session, int64_t w, int64_t n, int64_t first,
-                        const frit_push_options *options)
+static frit_status push_window(const frit_refine_text *text, frit_session *session, int64_t w, int64_t n, int64_t first,
+                               const frit_push_options *options)
 {
     const frit_push_options none = {.output = FRIT_OUTPUT_NONE};
     frit_token window[FRIT_REFINE_WINDOW];
@@ -77,9 +77,10 @@ static frit_status run_windows(const frit_refine_text *text, frit_engine *engine
     frit_status status = FRIT_OK;
     for (int64_t i = 0; i < windows.n && status == FRIT_OK; i++) {
         status = frit_session_new(&sessions[i], engine);
-        if (status == FRIT_OK) status = push(text, sessions[i], windows.first + i * windows.apart, n, first, options);
+        if (status == FRIT_OK)
+            status = push_window(text, sessions[i], windows.first + i * windows.apart, n, first, options);
     }
-    if (status == FRIT_OK) status = run(engine, sessions, windows.n);
+    if (status == FRIT_OK) status = step_windows(engine, sessions, windows.n);
     for (int64_t i = 0; i < windows.n; i++) frit_session_free(sessions[i]);
     return status;
 }
@@ -94,7 +95,7 @@ frit_status frit_refine_stream_run(const frit_refine_stream *stream, frit_refine
 {
     const int64_t of_window = stream->text->window * stream->engine->hp.n_embd;
     float *rows = stream->rows ? stream->rows + windows.first * of_window : NULL;
-    const frit_push_options options = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = take_nothing};
+    const frit_push_options options = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = ignore_row};
     const frit_observed_rows observed = {.given = stream->layer > 0 ? rows : NULL,
                                          .taken = stream->advances ? rows : NULL,
                                          .apart = windows.apart * of_window};

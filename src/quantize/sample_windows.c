@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What a model is measured with where no text is given. Every second window is of frit_sample_text, which has passages
-// of many kinds, as long as it lasts. The model writes the others, sampled at temperature 1, many at a time. Where it
-// has a chat template, every second one of its own is a conversation, in which it writes the user's turns too; others
-// begin with nothing. A window whose text ends continues with another one.
+// The calibration text if none is given. Every second window is from frit_sample_text, as long as it lasts. The model
+// writes the others at temperature 1, many at a time. If it has a chat template, every second one of its own windows is
+// a conversation in which it also writes the user's messages. A window whose text ends continues with another text.
 //
-// Draws are functions of the window's number and the position, and logits do not depend on what else runs in a step, so
-// the text is the same for any number of threads and of windows at a time. All steps run by the kernels for prompts,
-// which with AMX multiply many rows faster. What matrices read can be added up on the way, so that the text need not be
-// read once more: of all tokens but the last of each window, which no step runs.
+// Draws are functions of the window's number and the position, and logits do not depend on other rows of a step, so the
+// text is the same for any number of threads and any number of windows at a time. All steps run by prefill kernels,
+// which are faster with AMX. Inputs of matrices can be summed meanwhile, of all tokens but the last of each window,
+// which no step runs.
 #include "quantize/type_choice.h"
 
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 
 enum { AT_ONCE = 128, MOST_MARKS = 256 };
 
-// Tokens that the model does not write: before and after what a user says.
+// Tokens that the template writes before and after a user's message.
 typedef struct marks {
     frit_token before[MOST_MARKS], after[MOST_MARKS];
     size_t n_before, n_after;
@@ -25,17 +24,17 @@ typedef struct writer {
     frit_session *session;
     frit_sampler *sampler;
     const marks *chat;   // NULL: no conversation
-    bool is_user;        // the user speaks
+    bool is_user;        // the next text is the user's
 } writer;
 
 typedef struct writing {
     frit_type_choice *a;
     frit_engine *engine;
-    frit_importance *sums;   // of what matrices read; NULL: not wanted
-    frit_token start;        // of a text; -1: none
+    frit_importance *sums;   // of inputs of matrices; NULL: not wanted
+    frit_token start;        // first token of a text; -1: none
     marks chat;
     bool has_chat;
-    frit_token *text;   // frit_sample_text, in windows; NULL: the model has no tokenizer
+    frit_token *text;   // frit_sample_text in windows; NULL: the model has no tokenizer
     size_t n_text_windows;
     writer writers[AT_ONCE];
     size_t n_writers;
@@ -49,14 +48,13 @@ static bool read_chat(const frit_model *model, const char *content, frit_token *
     return frit_chat_tokenize(model, &message, 1, NULL, tokens, MOST_MARKS, n) == FRIT_OK && *n <= MOST_MARKS;
 }
 
-// What two prompts that differ in the message have in common at their beginning and at their end.
+// Finds what two prompts with different messages have in common at both ends.
 static void find_marks(writing *w)
 {
     frit_token one[MOST_MARKS], other[MOST_MARKS];
     size_t n_one, n_other, n = 0, m = 0;
     const frit_model *model = w->a->model;
-    if (model->chats->n == 0 || !model->chat)
-        return;   // another template takes its place, which the model does not know
+    if (model->chats->n == 0 || !model->chat) return;   // the model does not know a template of another model
     if (!read_chat(model, "Q", one, &n_one) || !read_chat(model, "7", other, &n_other)) return;
     while (n < n_one && n < n_other && one[n] == other[n]) n++;
     while (m < n_one - n && m < n_other - n && one[n_one - 1 - m] == other[n_other - 1 - m]) m++;
@@ -71,7 +69,7 @@ static void find_start(writing *w)
 {
     const frit_vocab *vocab = &w->a->model->vocab;
     w->start = vocab->bos >= 0 ? vocab->bos : vocab->eos;
-    if (!w->a->model->tokenizer && w->start < 0) w->start = 0;   // tokens without texts: any will do
+    if (!w->a->model->tokenizer && w->start < 0) w->start = 0;   // tokens without texts: any token will do
 }
 
 // ------------------------------------------------------------------------------------- the text
@@ -82,26 +80,27 @@ static frit_status read_text(writing *w)
     size_t n_tokens, n_bos = 0;
     frit_token bos;
     if (!model->tokenizer) return FRIT_OK;
-    const size_t most = frit_sample_text_bytes + 2;   // no token is less than a byte
+    const size_t most = frit_sample_text_bytes + 2;   // every token has at least a byte
     w->text = calloc(most, sizeof *w->text);
     if (!w->text) return frit_fail_memory(most * sizeof *w->text, "the tokens of a text");
     const frit_status status =
         frit_tokenize(model, frit_sample_text, frit_sample_text_bytes, FRIT_TEXT_SPECIAL, w->text, most, &n_tokens);
     if (status == FRIT_E_MEMORY) return status;
-    if (status != FRIT_OK) return FRIT_OK;   // a vocabulary that lacks characters of it: the model writes all windows
+    // The vocabulary lacks characters of the text: the model writes all windows.
+    if (status != FRIT_OK) return FRIT_OK;
     w->n_text_windows = n_tokens / w->a->n_ctx;
     const bool has_bos = frit_tokenize(model, "", 0, FRIT_TEXT_SPECIAL, &bos, 1, &n_bos) == FRIT_OK && n_bos == 1;
     for (size_t i = 0; i < w->n_text_windows && has_bos; i++) w->text[i * w->a->n_ctx] = bos;
     return FRIT_OK;
 }
 
-// The window of the text that window `number` is, NULL: the model writes it.
+// Returns the tokens of window `number`; NULL: the model writes it.
 static const frit_token *text_window(const writing *w, size_t number)
 {
     return number % 2 == 0 && number / 2 < w->n_text_windows ? w->text + number / 2 * w->a->n_ctx : NULL;
 }
 
-// Which of the windows that the model writes window `number` is.
+// Returns the index of window `number` among those that the model writes.
 static size_t own_number(const writing *w, size_t number)
 {
     return number / 2 < w->n_text_windows ? number / 2 : number - w->n_text_windows;
@@ -109,8 +108,8 @@ static size_t own_number(const writing *w, size_t number)
 
 // ------------------------------------------------------------------------------------- windows
 
-// As many of the tokens as have room.
-static frit_status push(const writing *w, writer *x, const frit_token *tokens, size_t n)
+// Pushes as many of the tokens as fit.
+static frit_status push_fitting(const writing *w, writer *x, const frit_token *tokens, size_t n)
 {
     const size_t room = w->a->n_ctx - frit_session_length(x->session);
     return frit_session_push(x->session, tokens, n < room ? n : room, NULL);
@@ -119,17 +118,17 @@ static frit_status push(const writing *w, writer *x, const frit_token *tokens, s
 static frit_status begin_text(const writing *w, writer *x)
 {
     x->is_user = true;
-    if (x->chat) return push(w, x, x->chat->before, x->chat->n_before);
-    return push(w, x, &w->start, 1);
+    if (x->chat) return push_fitting(w, x, x->chat->before, x->chat->n_before);
+    return push_fitting(w, x, &w->start, 1);
 }
 
-// After a token that ends a text or a turn, which the marks may begin with.
-static frit_status go_on(const writing *w, writer *x, frit_token end)
+// Continues after a token that ends a text or a message. The marks may begin with that token.
+static frit_status continue_text(const writing *w, writer *x, frit_token end)
 {
     if (!x->chat || !x->is_user) return begin_text(w, x);
     const bool has_end = x->chat->after[0] == end;
     x->is_user = false;
-    return push(w, x, x->chat->after + has_end, x->chat->n_after - has_end);
+    return push_fitting(w, x, x->chat->after + has_end, x->chat->n_after - has_end);
 }
 
 static frit_status begin_window(const writing *w, writer *x, size_t number)
@@ -160,16 +159,16 @@ static frit_status run_queued(const writing *w, const writer *x)
     return frit_session_status(x->session);
 }
 
-static frit_status take_token(const writing *w, writer *x)
+static frit_status accept_token(const writing *w, writer *x)
 {
     frit_picked picked;
     FRIT_TRY(frit_session_picked(x->session, &picked));
     FRIT_TRY(frit_session_push(x->session, &picked.token, 1, NULL));
     FRIT_TRY(frit_sampler_accept(x->sampler, picked.token));
-    return frit_token_is_end(w->a->model, picked.token) ? go_on(w, x, picked.token) : FRIT_OK;
+    return frit_token_is_end(w->a->model, picked.token) ? continue_text(w, x, picked.token) : FRIT_OK;
 }
 
-// One token of every window, picked by all threads in the step that runs what is queued.
+// Writes one token of every window. The step that runs queued tokens also picks.
 static frit_status write_tokens(const writing *w, writer *writers, size_t n, bool *more)
 {
     bool asked[AT_ONCE];
@@ -181,7 +180,7 @@ static frit_status write_tokens(const writing *w, writer *writers, size_t n, boo
     }
     for (size_t i = 0; i < n; i++) FRIT_TRY(run_queued(w, &writers[i]));   // long marks take several steps
     for (size_t i = 0; i < n; i++)
-        if (asked[i]) FRIT_TRY(take_token(w, &writers[i]));
+        if (asked[i]) FRIT_TRY(accept_token(w, &writers[i]));
     return FRIT_OK;
 }
 
@@ -203,8 +202,8 @@ static frit_status write_windows(writing *w, size_t first, size_t n)
 
 // ------------------------------------------------------------------------------------- engine
 
-// A step reads all weights, however many windows it continues: the cache may take 1 GiB, of a large model a third
-// of what its weights do. All rounds are of about the same number.
+// Chooses how many windows are written at once. A step reads all weights, however many windows it continues. The cache
+// may take 1 GiB, or a third of the weights if that is more. All rounds have about the same number of windows.
 static size_t windows_at_a_time(const frit_type_choice *a, const char *type)   // NULL: f16
 {
     const uint64_t of_window = frit_model_kv_bytes(a->model, type, type) * (a->n_ctx + 32) + 1;
@@ -229,13 +228,13 @@ static frit_status open_engine(writing *w, const char *type)
                                          .cache_type_v = type,
                                          .device = "cpu",
                                          .no_prefix_cache = true};
-    a->model->floats_coarse = true;   // draws that differ a little are as good a text
+    a->model->floats_coarse = true;   // small differences do not harm a sampled text
     const frit_status status = frit_engine_new(&w->engine, a->model, &options);
     a->model->floats_coarse = false;
     return status;
 }
 
-// Where more windows find room in a cache of q8_0, it has this type; not all models can.
+// Uses a cache of q8_0 if more windows fit then. Not all models can use it.
 static frit_status open_writers(writing *w)
 {
     const bool is_small = windows_at_a_time(w->a, "q8_0") > windows_at_a_time(w->a, NULL);
@@ -305,7 +304,7 @@ frit_status frit_samples_write(frit_model *model, const frit_samples_options *op
                           .tokens = tokens,
                           .n_windows = options->n_windows,
                           .n_ctx = options->n_ctx};
-    const bool was_in_place = model->floats_in_place;   // a copy of them would be as large as the model
+    const bool was_in_place = model->floats_in_place;   // a copy would be as large as the model
     model->floats_in_place = true;
     const frit_status status = frit_type_choice_write_samples(&a, NULL);
     model->floats_in_place = was_in_place;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The text to measure with, in windows that begin with BOS; running them, and the importance of columns.
+// The calibration text: in windows that begin with BOS; running windows; measuring importance.
 #include "quantize/type_choice.h"
 
 #include <stdlib.h>
 
 enum { WINDOW_TOKENS = 512, WINDOWS = 256 };
 
-static frit_status tokenize(frit_type_choice *a, size_t *n_tokens)
+static frit_status tokenize_text(frit_type_choice *a, size_t *n_tokens)
 {
     const frit_allocate_options *o = a->options;
     const frit_status status = frit_tokenize(a->model, o->text, o->n_text, FRIT_TEXT_SPECIAL, NULL, 0, n_tokens);
-    if (status != FRIT_OK && status != FRIT_E_LIMIT) return status;   // E_LIMIT: there is no room for them yet
+    if (status != FRIT_OK && status != FRIT_E_LIMIT) return status;   // E_LIMIT: no room for tokens was given yet
     a->tokens = calloc(*n_tokens + 1, sizeof *a->tokens);
     if (!a->tokens) return frit_fail_memory(*n_tokens * sizeof *a->tokens, "the tokens of a text");
     return frit_tokenize(a->model, o->text, o->n_text, FRIT_TEXT_SPECIAL, a->tokens, *n_tokens, n_tokens);
@@ -20,7 +20,7 @@ static frit_status cut_text(frit_type_choice *a, size_t most)
 {
     size_t n_tokens, n_bos = 0;
     frit_token bos;
-    FRIT_TRY(tokenize(a, &n_tokens));
+    FRIT_TRY(tokenize_text(a, &n_tokens));
     a->n_windows = n_tokens / a->n_ctx;
     if (a->n_windows > most) a->n_windows = most;
     if (a->n_windows == 0)
@@ -38,7 +38,7 @@ static frit_status write_text(frit_type_choice *a, size_t n_windows)
     const frit_status status = frit_type_choice_write_samples(a, a->importance ? NULL : &a->measured);
     if (status == FRIT_OK) return FRIT_OK;
     frit_importance_deinit(&a->measured);
-    free(a->tokens);   // half a text is of no use
+    free(a->tokens);   // a part of a text is not used
     a->tokens = NULL;
     return status;
 }
@@ -54,7 +54,7 @@ frit_status frit_type_choice_set_windows(frit_type_choice *a)
     return FRIT_OK;
 }
 
-// A window is one step, so the kernels for prompts give the same numbers every time.
+// Makes an engine whose steps have a whole window, so that prefill kernels give the same numbers every time.
 frit_status frit_type_choice_open_engine(frit_type_choice *a, frit_engine **out)
 {
     const frit_engine_options options = {.n_ctx = (int32_t)a->n_ctx,
@@ -86,7 +86,7 @@ static void ignore_row(void *ctx, size_t i, const float *values, size_t n)
     (void)ctx, (void)i, (void)values, (void)n;
 }
 
-static frit_status observe(frit_type_choice *a, frit_engine *engine)
+static frit_status observe_windows(frit_type_choice *a, frit_engine *engine)
 {
     const frit_push_options push = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = ignore_row};
     frit_session *session;
@@ -104,15 +104,15 @@ static frit_status observe(frit_type_choice *a, frit_engine *engine)
 frit_status frit_type_choice_measure_importance(frit_type_choice *a)
 {
     a->importance = &a->measured;
-    if (a->measured.n > 0) return FRIT_OK;   // a state had it, or it came with the samples
+    if (a->measured.n > 0) return FRIT_OK;   // from a state file, or from writing samples
     frit_engine *engine;
     frit_type_choice_begin(a, "measuring importance");
     a->model->floats_coarse = true;
     frit_status status = frit_type_choice_open_engine(a, &engine);
     a->model->floats_coarse = false;
     FRIT_TRY(status);
-    status = observe(a, engine);
+    status = observe_windows(a, engine);
     frit_engine_free(engine);
-    if (status != FRIT_OK) frit_importance_deinit(&a->measured);   // half a text says nothing
+    if (status != FRIT_OK) frit_importance_deinit(&a->measured);   // a part of a text is not used
     return status;
 }

@@ -23,8 +23,7 @@ frit_status frit_type_choice_report(const frit_type_choice *a, double done)
 
 // ------------------------------------------------------------------------------------- the source
 
-// The tensors of the file that will be written, in the types of the source, and the model in floats, with the same
-// tensors.
+// Opens the tensors of the file to write, in the types of the source, and the model in floats, with the same tensors.
 static frit_status open_source(frit_type_choice *a)
 {
     FRIT_TRY(frit_checkpoint_open(&a->ckpt, a->source, &(frit_checkpoint_options){.log = &a->log}));
@@ -43,9 +42,9 @@ static frit_status open_source(frit_type_choice *a)
         .type = is_gguf && is_float ? NULL
                 : is_float          ? frit_dtype_get(main)->name
                                     : "bf16",
-    };   // what is said is said when the file is written
+    };   // warnings come when the file is written
     FRIT_TRY(frit_model_open(&a->model, a->source, &options));
-    a->model->floats_in_place = a->model->loads_late = true;   // an engine for each price
+    a->model->floats_in_place = a->model->loads_late = true;   // one engine per price
     if (a->model->info.kind == FRIT_KIND_DECODER) return FRIT_OK;
     return frit_fail(FRIT_E_UNSUPPORTED, "%s: is no decoder, and has no predictions to measure; expected a mix",
                      a->source);
@@ -68,12 +67,12 @@ static frit_status file_bytes(frit_type_choice *a, const frit_meta *labels, uint
     const frit_quantize_options quantize = {.importance = a->quantize.importance};
     options.quantize = &quantize;
     options.progress = NULL;
-    options.log = NULL;   // what is said is said when the file is written
+    options.log = NULL;   // messages come when the file is written
     options.type = NULL;
     return frit_convert_chosen(a->source, NULL, &options, &choice);
 }
 
-// The bytes that were asked for.
+// Reads the requested size in bytes.
 static frit_status read_size(const frit_type_choice *a, uint64_t *n_bytes)
 {
     const frit_allocate_options *o = a->options;
@@ -91,8 +90,8 @@ static frit_status read_size(const frit_type_choice *a, uint64_t *n_bytes)
     return FRIT_OK;
 }
 
-// The least types give what a file has beside its matrices: header, padding, and tensors that are not quantized. With
-// bits, only tensors count.
+// Finds the bytes of a file beside its matrices, from the smallest types: header, padding, and tensors that are not
+// quantized. If the size is given in bits, only tensors count.
 static frit_status bytes_of_rest(frit_type_choice *a, const frit_meta *labels, uint64_t *n_rest)
 {
     uint64_t n_bytes, n_matrices = 0;
@@ -105,7 +104,7 @@ static frit_status bytes_of_rest(frit_type_choice *a, const frit_meta *labels, u
     *n_rest = n_bytes - n_matrices;
     if (a->options->size) {
         *n_rest += (uint64_t)a->n * 31;       // padding that other types may need
-        *n_rest += FRIT_REFINE_LABEL_BYTES;   // what refining says
+        *n_rest += FRIT_REFINE_LABEL_BYTES;   // labels of a refined file
         return FRIT_OK;
     }
     *n_rest = 0;
@@ -203,7 +202,7 @@ static frit_status plan_file(frit_type_choice *a, const frit_meta *labels, uint6
     return FRIT_OK;
 }
 
-static frit_status finish(frit_type_choice *a, const char *target)
+static frit_status write_chosen(frit_type_choice *a, const char *target)
 {
     uint64_t n_target, n_rest;
     frit_meta labels;
@@ -219,7 +218,7 @@ static frit_status finish(frit_type_choice *a, const char *target)
     return status;
 }
 
-static frit_status measure(frit_type_choice *a)
+static frit_status measure_all(frit_type_choice *a)
 {
     FRIT_TRY(read_importance(a));
     FRIT_TRY(frit_type_choice_set_windows(a));
@@ -231,7 +230,7 @@ static frit_status measure(frit_type_choice *a)
     return frit_type_choice_measure_errors(a);
 }
 
-// Before the long work.
+// Checks the earlier file before the long measurement.
 static frit_status check_reuse(const frit_type_choice *a)
 {
     frit_checkpoint *earlier;
@@ -241,7 +240,7 @@ static frit_status check_reuse(const frit_type_choice *a)
     return FRIT_OK;
 }
 
-// NaN among the weights would be measured for hours, and the file refused at the end.
+// Checks all weights first. With a NaN the measurement takes hours and the file is refused at the end.
 static frit_status check_numbers(const frit_type_choice *a)
 {
     for (size_t i = 0; i < a->ckpt->n_tensors; i++) {
@@ -258,20 +257,20 @@ static frit_status choose_types(frit_type_choice *a, const char *target)
     FRIT_TRY(check_reuse(a));
     FRIT_TRY(frit_pool_new(&a->pool, a->convert->n_threads));
     FRIT_TRY(open_source(a));
-    if (target && frit_checkpoint_reads(a->ckpt, target))   // before the long work
+    if (target && frit_checkpoint_reads(a->ckpt, target))   // before the long measurement
         return frit_fail(FRIT_E_INVALID, "%s: the target is the source file, expected another name", target);
     FRIT_TRY(read_size(a, &n_target));
     FRIT_TRY(frit_type_choice_list(a));
-    FRIT_TRY(frit_type_choice_check_size(a, n_target));   // before the long work; what else a file has is little
+    FRIT_TRY(frit_type_choice_check_size(a, n_target));   // before the long measurement; the rest of a file is small
     FRIT_TRY(check_numbers(a));
-    frit_status status = measure(a);
+    frit_status status = measure_all(a);
     if (a->tokens && (status == FRIT_OK || status == FRIT_E_CANCELLED)) {
         const frit_status saved = frit_type_choice_save(a);
         if (status == FRIT_OK) status = saved;
     }
     const frit_allocate_options *o = a->options;
     if (status == FRIT_OK && o->tokens) o->tokens(o->tokens_ctx, a->tokens, a->n_windows * a->n_ctx);
-    return status == FRIT_OK ? finish(a, target) : status;
+    return status == FRIT_OK ? write_chosen(a, target) : status;
 }
 
 static void free_choice(frit_type_choice *a)

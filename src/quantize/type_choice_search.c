@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The choice of types: the sum of predicted KL is to be as small as it can for the bytes that there are.
+// Searches types with the smallest sum of predicted KL within a number of bytes.
 //
-// Every price of a byte gives a choice: for each matrix the type with the smallest kl + price x bytes. The lowest price
-// whose choice fits is found by bisection. What is left of the bytes is spent one step at a time, each time on the
-// type that lowers kl most for its bytes, as long as one fits; then on exchanges: one matrix gives bytes up for
-// another that makes more of them.
+// A price per byte gives a choice: for each matrix the type with the smallest kl + price x bytes. Bisection finds the
+// lowest price whose choice fits. The bytes that are left are spent step by step: each step takes the type that lowers
+// KL most, as long as one fits. Then pairs are exchanged: one matrix gives up bytes for another one that gains more
+// from them.
 #include "quantize/type_choice.h"
 
 #include <math.h>
 #include <string.h>
 
-// A matrix that no prediction depends on was not reached by the text: an expert that was never chosen, a layer that
-// guesses. What it is worth is not known, so it gets about four bits, or stays as it is.
+// A matrix whose KL is 0 was not reached by the text, such as an expert that was never chosen. Its value is unknown, so
+// it gets about four bits, or stays as it is.
 static void keep_unreached(frit_type_choice_matrix *m)
 {
     int kept = m->n_types - 1;
@@ -44,10 +44,10 @@ static void choose_by_price(frit_type_choice *a, double price)
     }
 }
 
-// The type of fewer bytes wins among equals, so a price of 0 has the least bytes at the least kl.
+// With equal costs the type of fewer bytes wins, so a price of 0 gives the least bytes at the least KL.
 static void choose_by_best_price(frit_type_choice *a, uint64_t n_bytes)
 {
-    double low = 0, high = 1e-12;   // kl for a byte
+    double low = 0, high = 1e-12;   // KL per byte
     choose_by_price(a, 0);
     if (bytes_of(a) <= n_bytes) return;
     for (choose_by_price(a, high); bytes_of(a) > n_bytes && high < 1e12; choose_by_price(a, high)) high *= 4;
@@ -75,7 +75,7 @@ static int64_t growth_of(const frit_type_choice_matrix *m, int t)
     return (int64_t)(m->types[t].n_bytes - m->types[m->chosen].n_bytes);
 }
 
-// The single change that lowers kl most and fits into `left` bytes.
+// Finds the single change that lowers KL most and fits into `left` bytes.
 static void find_change(const frit_type_choice *a, int64_t left, exchange *best)
 {
     for (size_t k = 0; k < a->n; k++)
@@ -85,7 +85,7 @@ static void find_change(const frit_type_choice *a, int64_t left, exchange *best)
         }
 }
 
-// Of a matrix k that becomes larger or smaller, beside another one.
+// Finds the best pair: matrix k gets type t, another matrix another type.
 static void find_exchange(const frit_type_choice *a, int64_t left, size_t k, int t, exchange *best)
 {
     const double gain = gain_of(&a->list[k], t);
@@ -96,7 +96,7 @@ static void find_exchange(const frit_type_choice *a, int64_t left, size_t k, int
                 *best = (exchange){k, j, t, u, gain + gain_of(&a->list[j], u)};
 }
 
-static bool improve(frit_type_choice *a, uint64_t n_bytes, bool pairs)
+static bool improve_choice(frit_type_choice *a, uint64_t n_bytes, bool pairs)
 {
     const int64_t left = (int64_t)(n_bytes - bytes_of(a));
     exchange best = {.gain = 1e-15};
@@ -111,8 +111,8 @@ static bool improve(frit_type_choice *a, uint64_t n_bytes, bool pairs)
     return true;
 }
 
-// Prices of a window predict what it loses; how windows differ says how far other text may be off.
-static double error_of(const frit_type_choice *a)
+// Estimates the standard error of the prediction from the differences between windows.
+static double estimate_error(const frit_type_choice *a)
 {
     double kl[FRIT_PRICED_WINDOWS] = {0}, mean = 0, variance = 0;
     int n = 0;
@@ -129,10 +129,10 @@ static double error_of(const frit_type_choice *a)
     return sqrt(variance / n);
 }
 
-static frit_status keep_choice(frit_type_choice *a)
+static frit_status store_choice(frit_type_choice *a)
 {
     a->kl = 0;
-    a->kl_error = error_of(a);
+    a->kl_error = estimate_error(a);
     for (size_t k = 0; k < a->n; k++) {
         const frit_type_choice_matrix *m = &a->list[k];
         a->kl += m->types[m->chosen].kl;
@@ -160,6 +160,6 @@ frit_status frit_type_choice_search(frit_type_choice *a, uint64_t n_bytes)
     for (size_t k = 0; k < a->n; k++) keep_unreached(&a->list[k]);
     FRIT_TRY(frit_type_choice_check_size(a, n_bytes));
     choose_by_best_price(a, n_bytes);
-    for (int i = 0; i < MOST_EXCHANGES && improve(a, n_bytes, a->n <= MOST_PAIRED); i++) continue;
-    return keep_choice(a);
+    for (int i = 0; i < MOST_EXCHANGES && improve_choice(a, n_bytes, a->n <= MOST_PAIRED); i++) continue;
+    return store_choice(a);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The error that each type makes in a matrix's output, weighed by what the matrix reads. Some rows of each matrix stand
-// for all: what counts are ratios.
+// Measures the error of each type in a matrix's output, weighted by the matrix's input. Sampled rows are enough,
+// because only ratios count.
 #include "quantize/type_choice.h"
 #include "format/rows.h"
 
@@ -11,7 +11,7 @@ enum { SAMPLED_ROWS = 1024, FEWEST_ROWS = 256, SAMPLED_NUMBERS = 2 << 20 };
 
 typedef struct sampling {
     const frit_tensor *tensor;
-    const float *means;   // [n_matrices, width], NULL: columns count alike
+    const float *means;   // [n_matrices, width]; NULL: equal weights
     frit_dtype types[FRIT_TYPE_CHOICE_TYPES + 1];
     int n_types;
     int64_t n_rows, n_sampled, height;
@@ -29,23 +29,23 @@ static double error_of(const float *values, const float *again, const float *wei
     return sum;
 }
 
-typedef struct room {   // of a thread
+typedef struct row_buffers {   // buffers of a thread
     float *values, *again;
     uint8_t *blocks, *row, *scratch;
-} room;
+} row_buffers;
 
-static bool room_open(room *r, const sampling *s)
+static bool open_buffers(row_buffers *r, const sampling *s)
 {
     const size_t width = (size_t)frit_tensor_width(s->tensor);
-    *r = (room){.values = malloc(width * sizeof(float)),
-                .again = malloc(width * sizeof(float)),
-                .blocks = malloc(width * sizeof(float) + 64),
-                .row = malloc((size_t)frit_tensor_row_bytes(s->tensor)),
-                .scratch = malloc(frit_tensor_scratch_bytes(s->tensor) + 16)};
+    *r = (row_buffers){.values = malloc(width * sizeof(float)),
+                       .again = malloc(width * sizeof(float)),
+                       .blocks = malloc(width * sizeof(float) + 64),
+                       .row = malloc((size_t)frit_tensor_row_bytes(s->tensor)),
+                       .scratch = malloc(frit_tensor_scratch_bytes(s->tensor) + 16)};
     return r->values && r->again && r->blocks && r->row && r->scratch;
 }
 
-static void room_close(room *r)
+static void close_buffers(row_buffers *r)
 {
     free(r->values);
     free(r->again);
@@ -54,7 +54,7 @@ static void room_close(room *r)
     free(r->scratch);
 }
 
-static void sample_row(const sampling *s, room *r, int64_t i)
+static void sample_row(const sampling *s, row_buffers *r, int64_t i)
 {
     const int64_t width = frit_tensor_width(s->tensor), row = i * s->n_rows / s->n_sampled;
     const float *weights = s->means ? s->means + row / s->height * width : NULL;
@@ -75,12 +75,12 @@ static void sample_row(const sampling *s, room *r, int64_t i)
 static void sample_rows(void *ctx, int part, int parts)
 {
     sampling *s = ctx;
-    room r;
-    if (room_open(&r, s))
+    row_buffers r;
+    if (open_buffers(&r, s))
         for (int64_t i = part; i < s->n_sampled; i += parts) sample_row(s, &r, i);
     else
         s->failed = true;
-    room_close(&r);
+    close_buffers(&r);
 }
 
 frit_status frit_type_choice_column_means(const frit_type_choice *a, const frit_tensor *tensor, float **means)
@@ -95,7 +95,7 @@ frit_status frit_type_choice_column_means(const frit_type_choice *a, const frit_
     return FRIT_OK;
 }
 
-static frit_status measure(const frit_type_choice *a, const frit_type_choice_matrix *m, double *errors)
+static frit_status measure_types(const frit_type_choice *a, const frit_type_choice_matrix *m, double *errors)
 {
     const frit_tensor *tensor = &a->ckpt->tensors[m->i];
     float *means;
@@ -127,7 +127,7 @@ static bool is_measured(const frit_type_choice_matrix *m, const double *errors)
     return is;
 }
 
-// A matrix whose probe type loses nothing costs nothing in any type that has an error of 0.
+// If the probe type has no error, neither has any type with a predicted KL.
 frit_status frit_type_choice_measure_errors(frit_type_choice *a)
 {
     frit_type_choice_begin(a, "encoding");
@@ -135,7 +135,7 @@ frit_status frit_type_choice_measure_errors(frit_type_choice *a)
         frit_type_choice_matrix *m = &a->list[k];
         double *errors = a->errors + k * FRIT_DTYPE_COUNT;
         if (m->is_kept) continue;
-        if (!is_measured(m, errors)) FRIT_TRY(measure(a, m, errors));
+        if (!is_measured(m, errors)) FRIT_TRY(measure_types(a, m, errors));
         m->probe_error = errors[m->probe];
         for (int t = 0; t < m->n_types; t++) m->types[t].error = errors[m->types[t].type];
         for (int t = 0; t < m->n_types; t++)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Prices: how far the model's predictions move when one matrix alone is in its probe type. The matrix is encoded,
-// decoded again and put in its place, so the same kernels run and nothing else changes. What comes before its layer
-// stays as it was: what the layer reads is kept, and the model runs from there.
+// Prices: the KL divergence of predictions when a single matrix is in its probe type. The matrix is encoded, decoded
+// and replaced, so the same kernels run. Layers before it do not change: the input of its layer is stored and the model
+// runs from there.
 #include "quantize/type_choice.h"
 #include "quantize/refine_stream.h"
 #include "format/rows.h"
@@ -11,27 +11,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Positions that see little text do not count. The base's predictions are kept: 512 MiB at most.
+// Early positions with little context do not count. The base predictions are stored, in 512 MiB at most.
 enum { FEWEST_TOKENS = 128, FIRST_POSITION = 64, MOST_KEPT = 512 << 20 };
 
-// Operations for all prices together: large models read fewer tokens for each, a single short window at last. All
-// prices are of the same positions, so what is chosen differs little.
+// Limit of operations for all prices: large models read fewer tokens for each price, at least one short window. All
+// prices use the same positions, so the choice differs little.
 static const double most_operations = 5e14;
 
 typedef struct pricing {
     frit_type_choice *a;
     size_t n_vocab, n_windows;
-    size_t n_tokens, n_rows;   // of a window: those that are read, and the last ones, which count
-    size_t step;               // between the windows that are used
-    float *base;               // log-probabilities [n_windows][n_rows][n_vocab]
-    float *logits;             // [n_rows][n_vocab], of a window
+    size_t n_tokens, n_rows;   // tokens that are read of a window, and the last rows of them, which count
+    size_t step;               // distance between used windows
+    float *base;               // log-probabilities [n_windows][n_rows][n_vocab] of the model
+    float *logits;             // [n_rows][n_vocab] of one window
     double *kl;                // [n_windows][n_rows]
     size_t window;
     frit_token *tokens;          // [n_windows][n_tokens]
-    frit_refine_text text;       // these
-    frit_refine_stream stream;   // the model's, as far as the layer whose matrices are measured
+    frit_refine_text text;       // of `tokens`
+    frit_refine_stream stream;   // the model's, up to the layer whose matrices are measured
     frit_covariance *none;
-    double done, all;   // layers that ran for matrices, and will
+    double done, all;   // layers that ran for matrices, and all that will run
 } pricing;
 
 // ------------------------------------------------------------------------------------- divergence
@@ -41,8 +41,8 @@ static float *base_of(const pricing *p, size_t row)
     return p->base + (p->window * p->n_rows + row) * p->n_vocab;
 }
 
-// Rows [n_rows] of a window, shared out among the threads.
-static void keep_rows(void *ctx, int part, int parts)
+// Stores the log-probabilities of a window's rows.
+static void store_base_rows(void *ctx, int part, int parts)
 {
     const pricing *p = ctx;
     for (size_t r = (size_t)part; r < p->n_rows; r += (size_t)parts)
@@ -58,20 +58,20 @@ static void compare_rows(void *ctx, int part, int parts)
 
 // ------------------------------------------------------------------------------------- windows
 
-static void take_row(void *ctx, size_t i, const float *logits, size_t n)
+static void copy_logits(void *ctx, size_t i, const float *logits, size_t n)
 {
     const pricing *p = ctx;
     memcpy(p->logits + i * n, logits, n * sizeof *logits);
 }
 
-// From a layer on, whose rows the stream has; 0: from the tokens on.
+// Runs all windows from layer `first` on with the stored rows; 0: from the tokens on.
 static frit_status run_each(pricing *p, frit_engine *engine, int32_t first, frit_pool_fn then)
 {
-    const frit_push_options push = {.output = FRIT_OUTPUT_ALL, .row = take_row, .row_ctx = p};
+    const frit_push_options push = {.output = FRIT_OUTPUT_ALL, .row = copy_logits, .row_ctx = p};
     const int64_t n = (int64_t)p->n_tokens, n_rows = (int64_t)p->n_rows;
     if (first > 0) FRIT_TRY(frit_engine_observe_covariance(engine, p->none));
     frit_observe_layers(engine, (frit_observed_layers){.first = first});
-    frit_engine_allow_outs(engine, (int32_t)n_rows);   // a window is one step, however many tokens the model knows
+    frit_engine_allow_outs(engine, (int32_t)n_rows);   // a window is one step, for any vocabulary
     for (size_t w = 0; w < p->n_windows; w++) {
         p->window = w;
         const frit_observed_rows rows = {.given = p->stream.rows + w * p->n_tokens * (size_t)p->a->model->hp.n_embd};
@@ -100,8 +100,8 @@ static frit_status run_layer(pricing *p)
     return FRIT_OK;
 }
 
-// The rows that the next layer reads. No engine stays while others have another matrix.
-static frit_status advance(pricing *p)
+// Advances the stored rows by one layer. Its engine is freed before others get another matrix.
+static frit_status advance_rows(pricing *p)
 {
     FRIT_TRY(frit_type_choice_open_engine(p->a, &p->stream.engine));
     const frit_status status = run_layer(p);
@@ -119,7 +119,7 @@ static double mean_of(const double *values, size_t n)
 
 // ------------------------------------------------------------------------------------- probes
 
-// The matrix as it comes back from its probe type, in the type that the model has it in; rows are made when an engine
+// Replaces a tensor by what its probe type makes of it, in the tensor's own type. Rows are computed when an engine
 // loads them.
 static frit_status make_probe(pricing *p, frit_type_choice_matrix *m, frit_arena *arena, frit_tensor *probe,
                               float **means)
@@ -151,7 +151,7 @@ static frit_status measure_one(pricing *p, frit_type_choice_matrix *m, int32_t f
     return status;
 }
 
-// The layer of a matrix; 0 where the model must run from the tokens on.
+// Returns the layer of a matrix; 0: the model must run from the tokens on.
 static int32_t layer_of(const pricing *p, const frit_type_choice_matrix *m)
 {
     int layer = 0;
@@ -159,7 +159,7 @@ static int32_t layer_of(const pricing *p, const frit_type_choice_matrix *m)
     return layer > 0 && layer < p->a->model->hp.n_layer ? layer : 0;
 }
 
-// Not where a state had it.
+// True if neither a state file nor this run has its price.
 static bool is_missing(const frit_type_choice_matrix *m)
 {
     return m->probe_kl < 0 && !m->is_kept;
@@ -182,7 +182,7 @@ static frit_status measure_all(pricing *p)
 {
     frit_type_choice *a = p->a;
     int32_t last = 0;
-    FRIT_TRY(run_windows(p, 0, keep_rows));
+    FRIT_TRY(run_windows(p, 0, store_base_rows));
     for (size_t k = 0; k < a->n; k++) {
         const int32_t layer = layer_of(p, &a->list[k]);
         if (!is_missing(&a->list[k])) continue;
@@ -192,7 +192,7 @@ static frit_status measure_all(pricing *p)
     for (int32_t layer = 0; layer <= last; layer++) {
         FRIT_TRY(measure_layer(p, layer));
         FRIT_TRY(frit_model_bind_again(a->model, &a->arena));
-        if (layer < last) FRIT_TRY(advance(p));
+        if (layer < last) FRIT_TRY(advance_rows(p));
     }
     return FRIT_OK;
 }
@@ -203,7 +203,7 @@ static bool wants_none(void *ctx, const char *name)
     return false;
 }
 
-// The tokens; rows of layers where the model may begin with a later one.
+// Copies the tokens, and opens a stream of layer inputs if the model can begin with a later layer.
 static frit_status open_text(pricing *p)
 {
     const frit_type_choice *a = p->a;
@@ -212,8 +212,10 @@ static frit_status open_text(pricing *p)
     if (!p->tokens) return frit_fail_memory(p->n_windows * p->n_tokens * sizeof *p->tokens, "windows of text");
     for (size_t w = 0; w < p->n_windows; w++)
         memcpy(p->tokens + w * p->n_tokens, a->tokens + w * p->step * a->n_ctx, p->n_tokens * sizeof *p->tokens);
-    p->text = (frit_refine_text){
-        .tokens = p->tokens, .n_windows = (int64_t)p->n_windows, .window = (int64_t)p->n_tokens};   // they have BOS
+    p->text = (frit_refine_text){// BOS is in the tokens.
+                                 .tokens = p->tokens,
+                                 .n_windows = (int64_t)p->n_windows,
+                                 .window = (int64_t)p->n_tokens};
     p->stream.text = &p->text;
     FRIT_TRY(frit_covariance_new(&p->none, &none));
     return frit_refine_stream_open(&p->stream, a->model, MOST_KEPT);
@@ -226,7 +228,7 @@ static void close_text(pricing *p)
     free(p->tokens);
 }
 
-// Of all prices, for one token.
+// Estimates the operations of one token for all prices.
 static double operations_of(const frit_type_choice *a)
 {
     double n = 0;
@@ -263,7 +265,7 @@ frit_status frit_type_choice_measure_prices(frit_type_choice *a)
     p.n_windows = text.n_windows;
     p.n_tokens = text.n_tokens;
     p.n_rows = text.n_rows;
-    p.step = a->n_windows / p.n_windows;   // they lie evenly in the text
+    p.step = a->n_windows / p.n_windows;   // even distances in the text
     frit_type_choice_begin(a, "measuring prices");
     p.base = malloc(p.n_windows * p.n_rows * p.n_vocab * sizeof *p.base);
     p.logits = malloc(p.n_rows * p.n_vocab * sizeof *p.logits);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What was measured, in a file.
+// The state file of a choice of types: saving and loading.
 #include "quantize/type_choice.h"
 #include "base/number.h"
 #include "base/sha256.h"
@@ -23,7 +23,7 @@ static void add_tensor(frit_sha256 *sum, const frit_tensor *tensor)
     if (n > 0) frit_sha256_add(sum, (const uint8_t *)tensor->data + (n - n_sample) / 2, (size_t)n_sample);
 }
 
-// With n_text bytes of a text, and the windows that are read of it or sampled.
+// Hashes the model, importance, and n_text bytes of a text in n_windows.
 static void make_key(const frit_type_choice *a, const char *text, size_t n_text, int32_t n_windows, char key[65])
 {
     const uint64_t numbers[] = {VERSION, a->n_ctx, (uint64_t)n_windows, text ? n_text + 1 : 0, a->n};
@@ -88,7 +88,7 @@ frit_status frit_type_choice_save_sometimes(frit_type_choice *a)
 
 // ------------------------------------------------------------------------------------- loading
 
-// The items of an array of n; NULL: there is no such array.
+// Returns the items of an array of n; NULL if there is no such array.
 static const void *find_items(const frit_meta *meta, const char *key, frit_value_type type, uint64_t n)
 {
     const frit_value *value = frit_meta_find(meta, key);
@@ -96,7 +96,7 @@ static const void *find_items(const frit_meta *meta, const char *key, frit_value
     return is ? value->array.items : NULL;
 }
 
-static frit_status take_tokens(frit_type_choice *a, const frit_meta *meta)
+static frit_status load_tokens(frit_type_choice *a, const frit_meta *meta)
 {
     const frit_value *value = frit_meta_find(meta, "prices.tokens");
     const uint64_t n = value && value->type == FRIT_VALUE_ARRAY ? value->array.n : 0;
@@ -116,14 +116,14 @@ static frit_status take_tokens(frit_type_choice *a, const frit_meta *meta)
     return FRIT_OK;
 }
 
-// NaN is as good as not measured.
+// Reads NaN as not measured.
 static double checked(double x)
 {
     return x >= 0 && x < 1e30 ? x : -1;
 }
 
-// Whether what the state has may be taken. Its text serves where no other one is named: only it could be meant, and a
-// text that is lost is measured with no more. Then its key stays.
+// Decides if the file's measurements fit. If no text is named, the file's own text is used: it may be all that is left
+// of the text. The file's key is then kept.
 static frit_status check_key(frit_type_choice *a, const frit_meta *meta, bool *fits)
 {
     const char *path = a->options->state;
@@ -145,7 +145,7 @@ static frit_status check_key(frit_type_choice *a, const frit_meta *meta, bool *f
     return FRIT_OK;
 }
 
-static frit_status take(frit_type_choice *a, const frit_checkpoint *ckpt, bool *has_importance)
+static frit_status load_measurements(frit_type_choice *a, const frit_checkpoint *ckpt, bool *has_importance)
 {
     const size_t n_errors = a->n * FRIT_DTYPE_COUNT, n_windows = a->n * FRIT_PRICED_WINDOWS;
     const void *kl = find_items(&ckpt->meta, "prices.kl", FRIT_VALUE_F64, a->n),
@@ -155,7 +155,7 @@ static frit_status take(frit_type_choice *a, const frit_checkpoint *ckpt, bool *
     *has_importance = false;
     FRIT_TRY(check_key(a, &ckpt->meta, &fits));
     if (!fits) return FRIT_OK;
-    FRIT_TRY(take_tokens(a, &ckpt->meta));
+    FRIT_TRY(load_tokens(a, &ckpt->meta));
     *has_importance = ckpt->n_tensors > 0;
     if (errors) memcpy(a->errors, errors, n_errors * sizeof *a->errors);
     for (size_t i = 0; i < n_errors; i++) a->errors[i] = checked(a->errors[i]);
@@ -168,7 +168,7 @@ static frit_status take(frit_type_choice *a, const frit_checkpoint *ckpt, bool *
     return FRIT_OK;
 }
 
-static frit_status load(frit_type_choice *a, const frit_file *file, const char *path)
+static frit_status load_file(frit_type_choice *a, const frit_file *file, const char *path)
 {
     frit_checkpoint *ckpt;
     bool has_importance = false;
@@ -176,7 +176,7 @@ static frit_status load(frit_type_choice *a, const frit_file *file, const char *
     const uint8_t *bytes = frit_file_data(file);
     const uint64_t n_bytes = frit_file_size(file);
     frit_status status = frit_gguf_parse(ckpt, path, bytes, n_bytes);
-    if (status == FRIT_OK) status = take(a, ckpt, &has_importance);
+    if (status == FRIT_OK) status = load_measurements(a, ckpt, &has_importance);
     if (status == FRIT_OK && has_importance) status = frit_importance_parse(&a->measured, path, bytes, (size_t)n_bytes);
     frit_checkpoint_close(ckpt);
     return status;
@@ -195,7 +195,7 @@ frit_status frit_type_choice_load(frit_type_choice *a)
     make_keys(a);
     if (!path || frit_path_get_kind(path) == FRIT_PATH_NONE) return FRIT_OK;
     FRIT_TRY(frit_file_open(&file, path, true));
-    const frit_status status = load(a, file, path);
+    const frit_status status = load_file(a, file, path);
     frit_file_close(file);
     return status;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The matrices whose types are chosen, and the types that each may get.
+// Lists the matrices whose types are chosen, and the types that each may get.
 #include "quantize/type_choice.h"
 #include "format/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// Types of k are fast on every device; the others take time to read where a kernel for them is missing.
+// K types are fast on every device. The others are slow where a kernel is missing.
 static const struct {
     frit_dtype type;
     bool only_all;
@@ -23,7 +23,7 @@ static bool fits(frit_dtype type, int64_t width)
     return width % frit_dtype_get(type)->block_elems == 0;
 }
 
-static void add(frit_type_choice_matrix *m, const frit_tensor *tensor, frit_dtype type, uint64_t most)
+static void add_type(frit_type_choice_matrix *m, const frit_tensor *tensor, frit_dtype type, uint64_t most)
 {
     const int64_t width = frit_tensor_width(tensor);
     for (int i = 0; i < m->n_types; i++)
@@ -41,21 +41,21 @@ static int smaller_first(const void *a, const void *b)
     return (x->type > y->type) - (x->type < y->type);
 }
 
-// What is larger than the source, or needs importance that cannot be measured, is left out.
+// Adds types that are smaller than the source and need no importance that cannot be measured.
 static void add_types(frit_type_choice_matrix *m, const frit_tensor *tensor, bool all)
 {
     const bool is_table = strstr(tensor->name, "token_embd.weight") != NULL;
-    add(m, tensor, tensor->dtype, UINT64_MAX);
+    add_type(m, tensor, tensor->dtype, UINT64_MAX);
     const uint64_t most = m->types[0].n_bytes;
     for (size_t i = 0; i < FRIT_COUNT(types); i++) {
         const bool needs = frit_mix_needs_importance(&frit_mix_chosen, "blk", types[i].type);
         if ((types[i].only_all && !all) || (needs && is_table)) continue;
-        add(m, tensor, types[i].type, most);
+        add_type(m, tensor, types[i].type, most);
     }
     qsort(m->types, (size_t)m->n_types, sizeof *m->types, smaller_first);
 }
 
-static frit_status put(frit_type_choice *a, const frit_tensor *tensor, frit_dtype type)
+static frit_status set_type(frit_type_choice *a, const frit_tensor *tensor, frit_dtype type)
 {
     if (frit_map_put(&a->types, frit_str_of(tensor->name), (int64_t)type)) return FRIT_OK;
     return frit_fail_memory(sizeof type, tensor->name);
@@ -68,8 +68,8 @@ static frit_status read_type(const char *option, const char *name, frit_dtype *t
     return frit_fail(FRIT_E_INVALID, "%s is '%.40s', expected a type like q6_k or f16", option, name);
 }
 
-// A matrix with a single candidate has nothing to choose. One that is kept has a single type, and its place in the
-// list: so what is measured serves other rules.
+// Lists a matrix with two types or more. A matrix with a given type stays in the list, so that a state file also serves
+// other options.
 static frit_status list_one(frit_type_choice *a, size_t i, frit_dtype kept, bool all)
 {
     const frit_tensor *tensor = &a->ckpt->tensors[i];
@@ -79,9 +79,9 @@ static frit_status list_one(frit_type_choice *a, size_t i, frit_dtype kept, bool
     m->probe = frit_convert_fit(FRIT_DTYPE_Q3_K, frit_tensor_width(tensor), true);
     const frit_dtype type = m->is_kept ? frit_convert_fit(kept, frit_tensor_width(tensor), true) : tensor->dtype;
     add_types(m, tensor, all);
-    if (m->n_types < 2 || frit_tensor_n_elems(tensor) == 0) return put(a, tensor, type);
+    if (m->n_types < 2 || frit_tensor_n_elems(tensor) == 0) return set_type(a, tensor, type);
     if (m->is_kept) m->n_types = 0;
-    if (m->is_kept) add(m, tensor, type, UINT64_MAX);
+    if (m->is_kept) add_type(m, tensor, type, UINT64_MAX);
     a->n++;
     return FRIT_OK;
 }
