@@ -105,13 +105,13 @@ static char *path_of(const frit_store_cache *cache, frit_store_key key)
     return NULL;
 }
 
-static void warn(const frit_store_cache *cache, const char *path, const char *what)
+static void warn_about(const frit_store_cache *cache, const char *path, const char *what)
 {
     frit_log_say(&cache->log, FRIT_LOG_WARNING, "%s: %s; the weights are packed anew", path, what);
 }
 
-static const uint8_t *check(const frit_store_cache *cache, frit_pool *pool, const frit_file *file, frit_store_key key,
-                            uint64_t n_bytes)
+static const uint8_t *check_file(const frit_store_cache *cache, frit_pool *pool, const frit_file *file,
+                                 frit_store_key key, uint64_t n_bytes)
 {
     const uint8_t *bytes = frit_file_data(file);
     const char *path = frit_file_path(file);
@@ -119,7 +119,7 @@ static const uint8_t *check(const frit_store_cache *cache, frit_pool *pool, cons
     const char *problem = frit_store_file_check(bytes, frit_file_size(file), key, n_bytes, &weights_at);
     if (!problem && !frit_file_is_mapped(file)) problem = "cannot be mapped";
     if (problem) {
-        warn(cache, path, problem);
+        warn_about(cache, path, problem);
         return NULL;
     }
     sections s = {.weights = bytes + weights_at,
@@ -129,7 +129,7 @@ static const uint8_t *check(const frit_store_cache *cache, frit_pool *pool, cons
     atomic_init(&s.damaged, s.n);
     frit_pool_run(pool, hash_some, &s);
     if (atomic_load(&s.damaged) == s.n) return s.weights;
-    warn(cache, path, "is damaged");
+    warn_about(cache, path, "is damaged");
     return NULL;
 }
 
@@ -142,7 +142,7 @@ const uint8_t *frit_store_cache_read(const frit_store_cache *cache, frit_pool *p
     const frit_status status = frit_file_open(file, path, false);
     if (status != FRIT_OK && status != FRIT_E_NOT_FOUND)
         frit_log_say(&cache->log, FRIT_LOG_WARNING, "%s; the weights are packed anew", frit_error());
-    const uint8_t *weights = *file ? check(cache, pool, *file, key, n_bytes) : NULL;
+    const uint8_t *weights = *file ? check_file(cache, pool, *file, key, n_bytes) : NULL;
     if (weights) frit_log_say(&cache->log, FRIT_LOG_INFO, "%s: packed weights of an earlier start", path);
     if (!weights && *file) {
         frit_file_close(*file);

@@ -30,7 +30,7 @@ static void list_arrays(const frit_batch *b, array arrays[N_ARRAYS])
     arrays[SAVED] = (array){NULL, ((uint64_t)l->n_biases + (uint64_t)l->n_counts) * sizeof *l->saved};   // only room
 }
 
-static uint64_t align(uint64_t n_bytes)
+static uint64_t align_array(uint64_t n_bytes)
 {
     return (n_bytes + FRIT_BATCH_ALIGN - 1) / FRIT_BATCH_ALIGN * FRIT_BATCH_ALIGN;
 }
@@ -38,9 +38,9 @@ static uint64_t align(uint64_t n_bytes)
 uint64_t frit_batch_bytes(const frit_batch *batch)
 {
     array arrays[N_ARRAYS];
-    uint64_t n_bytes = align(sizeof *batch);
+    uint64_t n_bytes = align_array(sizeof *batch);
     list_arrays(batch, arrays);
-    for (int i = 0; i < N_ARRAYS; i++) n_bytes += align(arrays[i].n_bytes);
+    for (int i = 0; i < N_ARRAYS; i++) n_bytes += align_array(arrays[i].n_bytes);
     return n_bytes;
 }
 
@@ -60,9 +60,9 @@ void frit_batch_pack(void *block, const frit_batch *batch)
                                      .n_masks = batch->lists.n_masks,
                                      .n_tops = batch->lists.n_tops};
     memcpy(at, &header, sizeof header);
-    at += align(sizeof header);
+    at += align_array(sizeof header);
     list_arrays(batch, arrays);
-    for (int i = 0; i < N_ARRAYS; at += align(arrays[i++].n_bytes))
+    for (int i = 0; i < N_ARRAYS; at += align_array(arrays[i++].n_bytes))
         if (arrays[i].at && arrays[i].n_bytes > 0) memcpy(at, arrays[i].at, (size_t)arrays[i].n_bytes);
 }
 
@@ -72,11 +72,11 @@ frit_batch frit_batch_view(void *block)
     void *found[N_ARRAYS];
     frit_batch b;
     memcpy(&b, block, sizeof b);
-    uint8_t *at = (uint8_t *)block + align(sizeof b);
+    uint8_t *at = (uint8_t *)block + align_array(sizeof b);
     const bool has_scales = b.n_adapters > 0;
     b.scales = has_scales ? block : NULL;   // there are some
     list_arrays(&b, arrays);
-    for (int i = 0; i < N_ARRAYS; at += align(arrays[i++].n_bytes)) found[i] = at;
+    for (int i = 0; i < N_ARRAYS; at += align_array(arrays[i++].n_bytes)) found[i] = at;
     b.tokens = found[TOKENS];
     b.positions = found[POSITIONS];
     b.out_rows = found[OUT_ROWS];

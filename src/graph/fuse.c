@@ -68,7 +68,7 @@ static void replace_uses(frit_graph *g, frit_node *old, frit_node *by)
 }
 
 // Gives `node` another op and sources; shape and rows stay as they are.
-static void become(frit_node *node, frit_op op, int n_src, frit_node *const *src)
+static void replace_op(frit_node *node, frit_op op, int n_src, frit_node *const *src)
 {
     node->op = op;
     node->n_src = n_src;
@@ -161,7 +161,7 @@ static bool fuse_adapted(rewrite *r, frit_node *node)
         node->experts = product->experts;
     else
         node->factor = product->factor;
-    become(node, product->op, product->n_src + 1, src);
+    replace_op(node, product->op, product->n_src + 1, src);
     node->adapts = 1;
     return true;
 }
@@ -190,7 +190,7 @@ static bool fuse_linear_scale(rewrite *r, frit_node *node)
     node->adapted[0] = product->adapted[0];
     frit_node *src[FRIT_MAX_SOURCES];
     memcpy(src, product->src, sizeof src);
-    become(node, FRIT_OP_LINEAR, product->n_src, src);
+    replace_op(node, FRIT_OP_LINEAR, product->n_src, src);
     return true;
 }
 
@@ -209,7 +209,7 @@ static bool fuse_experts_glu(rewrite *r, frit_node *node)
                                            .n = gate->experts.n,
                                            .weigh = gate->experts.weigh};
     frit_node *src[FRIT_MAX_SOURCES] = {gate->src[0], gate->src[1], up->src[1], gate->src[2]};
-    become(node, FRIT_OP_EXPERTS_GLU, take_adapts(node, gate, up, 4, src), src);
+    replace_op(node, FRIT_OP_EXPERTS_GLU, take_adapts(node, gate, up, 4, src), src);
     return true;
 }
 
@@ -224,7 +224,7 @@ static bool fuse_experts_mix(rewrite *r, frit_node *node)
     node->experts = product->experts;
     node->experts.weigh = weigh;
     frit_node *src[FRIT_MAX_SOURCES] = {product->src[0], product->src[1], node->src[1]};
-    become(node, FRIT_OP_EXPERTS_MIX, take_adapts(node, product, NULL, 3, src), src);
+    replace_op(node, FRIT_OP_EXPERTS_MIX, take_adapts(node, product, NULL, 3, src), src);
     return true;
 }
 

@@ -33,7 +33,7 @@ frit_status frit_graph_check(const frit_graph *graph)
 }
 
 // Keeps the first failure; the calling thread's sentence says what it was.
-static frit_node *remember(frit_graph *g, frit_status status)
+static frit_node *record_failure(frit_graph *g, frit_status status)
 {
     g->status = status;
     snprintf(g->failure, sizeof g->failure, "%s", frit_error());
@@ -77,7 +77,7 @@ frit_node *frit_node_new(frit_graph *g, frit_node node)
     for (int i = node.n_dims; i < FRIT_MAX_DIMS; i++) node.shape[i] = 1;
     frit_status status = count_sources(&node);
     if (status == FRIT_OK) status = rules[node.op](&node);
-    if (status != FRIT_OK) return remember(g, status);
+    if (status != FRIT_OK) return record_failure(g, status);
     node.depth = g->depth;
     return frit_node_copy(g, &node);
 }
@@ -86,9 +86,9 @@ frit_node *frit_node_copy(frit_graph *g, const frit_node *node)
 {
     if (g->status != FRIT_OK) return NULL;
     frit_node *kept = frit_arena_new(g->arena, frit_node, 1);
-    if (!kept) return remember(g, frit_fail_memory(sizeof *node, "a node of the graph"));
+    if (!kept) return record_failure(g, frit_fail_memory(sizeof *node, "a node of the graph"));
     *kept = *node;
-    if (!append(g, kept)) return remember(g, frit_fail_memory((size_t)g->n_nodes * 16, "the nodes of the graph"));
+    if (!append(g, kept)) return record_failure(g, frit_fail_memory((size_t)g->n_nodes * 16, "the nodes of the graph"));
     return kept;
 }
 

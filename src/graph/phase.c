@@ -111,7 +111,7 @@ static const join_row joins[] = {
     {FRIT_OP_RMS_NORM, FRIT_JOIN_ROWS, 1, true, is_norm_of_sum},
 };
 
-static bool takes(const grouping *p, frit_join join, const frit_node *node, const frit_node *other)
+static bool device_takes(const grouping *p, frit_join join, const frit_node *node, const frit_node *other)
 {
     return !p->takes || p->takes(p->device, join, node, other);
 }
@@ -142,7 +142,7 @@ static bool can_join(const grouping *p, const join_row *row, const frit_node *no
         return false;
     if (row->join == FRIT_JOIN_ELEMENTS && !makes_elements(fusion->nodes[0], node)) return false;
     if (!row->is_shared && !is_lone(p, node->src[i])) return false;
-    return (!row->fits || row->fits(p, node, fusion)) && takes(p, row->join, node, fusion->nodes[0]);
+    return (!row->fits || row->fits(p, node, fusion)) && device_takes(p, row->join, node, fusion->nodes[0]);
 }
 
 static bool join_fusion(grouping *p, frit_node *node)
@@ -167,7 +167,8 @@ static bool join_glu(grouping *p, frit_node *node)
     if (!is_lone(p, node->src[0]) || !is_lone(p, node->src[1]) || node->src[0]->src[0] != node->src[1]->src[0])
         return false;
     for (int i = 0; i < 2; i++)
-        if (node->src[i]->op != FRIT_OP_LINEAR || !takes(p, FRIT_JOIN_ELEMENTS, node, node->src[i])) return false;
+        if (node->src[i]->op != FRIT_OP_LINEAR || !device_takes(p, FRIT_JOIN_ELEMENTS, node, node->src[i]))
+            return false;
     *gate = (frit_fusion){.nodes = {gate->nodes[0], up->nodes[0], node}, .n_nodes = 3, .n_products = 2};
     up->n_nodes = 0;
     p->fusion_of[node->src[1]->id] = p->fusion_of[node->id] = (int)(gate - p->fusions);
@@ -237,7 +238,7 @@ static bool is_input(const grouping *p, int c, const reading *r)
 {
     const frit_node *node = p->fusions[c].nodes[r->node];
     const bool is_product = node->op == FRIT_OP_LINEAR || (node->op == FRIT_OP_ADAPT_DOWN && node->n_src == 1);
-    return is_product && reads_rows(p, c, r) && takes(p, FRIT_JOIN_PROLOGUE, p->fusions[r->from].nodes[0], node);
+    return is_product && reads_rows(p, c, r) && device_takes(p, FRIT_JOIN_PROLOGUE, p->fusions[r->from].nodes[0], node);
 }
 
 // ------------------------------------------------------------------------------- stages
@@ -271,7 +272,7 @@ static bool set_stage(grouping *p, int c)
         root = r.from;
     }
     follows = follows && level < FRIT_MAX_LEVELS && root != NONE &&
-              takes(p, FRIT_JOIN_HEADS, fusion->nodes[0], p->fusions[root].nodes[0]);
+              device_takes(p, FRIT_JOIN_HEADS, fusion->nodes[0], p->fusions[root].nodes[0]);
     const int stage = follows || p->is_prologue[c] ? ready : ready + 1;
     const bool changed = p->stages[c] != stage || p->levels[c] != (follows ? level : 0);
     p->stages[c] = stage;

@@ -20,12 +20,12 @@ typedef struct walk {
     int32_t n_layers, n_ctx;
 } walk;
 
-static value bound(const char *why)
+static value bound_by(const char *why)
 {
     return (value){.kind = BOUND, .why = why};
 }
 
-static const value *source(const walk *w, const frit_node *node, int i)
+static const value *source_value(const walk *w, const frit_node *node, int i)
 {
     return &w->values[node->src[i]->id];
 }
@@ -49,8 +49,8 @@ static value of_rope(const walk *w, const frit_node *node)
     const frit_node *positions = node->src[1], *factors = node->n_src > 3 ? node->src[3] : NULL;
     const bool plain = positions->op == FRIT_OP_INPUT && positions->input == FRIT_INPUT_POSITIONS &&
                        node->src[2]->op == FRIT_OP_WEIGHT && (!factors || factors->op == FRIT_OP_WEIGHT);
-    if (source(w, node, 0)->kind == BOUND) return *source(w, node, 0);
-    if (source(w, node, 0)->kind == ROTATED || !plain) return bound("more than one rotation");
+    if (source_value(w, node, 0)->kind == BOUND) return *source_value(w, node, 0);
+    if (source_value(w, node, 0)->kind == ROTATED || !plain) return bound_by("more than one rotation");
     return (value){.kind = ROTATED,
                    .by = {.is_rotated = true,
                           .rope = node->rope,
@@ -60,21 +60,21 @@ static value of_rope(const walk *w, const frit_node *node)
 
 static value of_slice(const walk *w, const frit_node *node)
 {
-    value x = *source(w, node, 0);
+    value x = *source_value(w, node, 0);
     if (x.kind != ROTATED) return x;
     const int64_t begin = x.by.rope.offset, end = begin + x.by.rope.dim, n = width(node);
     if (end <= node->begin || begin >= node->begin + n) return (value){.kind = FREE};
-    if (begin < node->begin || end > node->begin + n) return bound("a part of a rotation");
+    if (begin < node->begin || end > node->begin + n) return bound_by("a part of a rotation");
     x.by.rope.offset -= (int32_t)node->begin;
     return x;
 }
 
 static value of_concat(const walk *w, const frit_node *node)
 {
-    const value *a = source(w, node, 0), *b = source(w, node, 1);
+    const value *a = source_value(w, node, 0), *b = source_value(w, node, 1);
     if (a->kind == BOUND || b->kind == FREE) return *a;
     if (b->kind == BOUND) return *b;
-    if (a->kind == ROTATED) return bound("more than one rotation");
+    if (a->kind == ROTATED) return bound_by("more than one rotation");
     value y = *b;
     y.by.rope.offset += (int32_t)width(node->src[0]);
     return y;
@@ -93,16 +93,16 @@ static const char *why_not_relative(const frit_attend *attend, int32_t n_ctx)
 
 static value of_attend(const walk *w, const frit_node *node)
 {
-    const value *q = source(w, node, 0);
+    const value *q = source_value(w, node, 0);
     const frit_attend *attend = &node->attend;
     const char *why = why_not_relative(attend, w->n_ctx);
     if (q->kind == BOUND) return *q;
-    if (why) return bound(why);
-    if (attend->layer < 0 || attend->layer >= w->n_layers) return bound("a cache of another graph");
+    if (why) return bound_by(why);
+    if (attend->layer < 0 || attend->layer >= w->n_layers) return bound_by("a cache of another graph");
     const frit_key_rotation *k = &w->rotations[attend->layer];
-    if (!is_same(&q->by, k)) return bound("queries that are rotated otherwise than keys");
+    if (!is_same(&q->by, k)) return bound_by("queries that are rotated otherwise than keys");
     if (k->is_rotated && w->values_in_keys[attend->layer] && k->rope.offset < width(node))
-        return bound("values that are rotated with keys");
+        return bound_by("values that are rotated with keys");
     return (value){.kind = FREE};
 }
 
@@ -124,12 +124,12 @@ static bool commutes(const frit_node *node)
 static value of_others(const walk *w, const frit_node *node)
 {
     for (int i = 0; i < node->n_src; i++) {
-        const value *x = source(w, node, i);
+        const value *x = source_value(w, node, i);
         if (x->kind == BOUND) return *x;
         if (x->kind == ROTATED && commutes(node)) return *x;
         if (x->kind == ROTATED && (node->op == FRIT_OP_RMS_NORM || node->op == FRIT_OP_LAYER_NORM))
-            return bound("a norm with weights after the rotation");
-        if (x->kind == ROTATED) return bound("what is computed from rotated vectors");
+            return bound_by("a norm with weights after the rotation");
+        if (x->kind == ROTATED) return bound_by("what is computed from rotated vectors");
     }
     return (value){.kind = FREE};
 }
@@ -138,7 +138,7 @@ static value value_of(const walk *w, const frit_node *node)
 {
     switch (node->op) {
     case FRIT_OP_INPUT:
-        return node->input == FRIT_INPUT_POSITIONS ? bound("learned positions") : (value){.kind = FREE};
+        return node->input == FRIT_INPUT_POSITIONS ? bound_by("learned positions") : (value){.kind = FREE};
     case FRIT_OP_ROPE:
         return of_rope(w, node);
     case FRIT_OP_SLICE:
@@ -154,24 +154,24 @@ static value value_of(const walk *w, const frit_node *node)
 
 // ------------------------------------------------------------------------------- layers
 
-static frit_status refuse(int32_t layer, const char *what, const char *why)
+static frit_status refuse_layer(int32_t layer, const char *what, const char *why)
 {
     return frit_fail(FRIT_E_UNSUPPORTED, "the %s of layer %d contain %s", what, layer, why);
 }
 
 static frit_status note_write(walk *w, const frit_node *node)
 {
-    const value *k = source(w, node, 0), *v = node->n_src > 1 ? source(w, node, 1) : NULL;
+    const value *k = source_value(w, node, 0), *v = node->n_src > 1 ? source_value(w, node, 1) : NULL;
     if (node->layer < 0 || node->layer >= w->n_layers)
         return frit_fail(FRIT_E_INTERNAL, "the graph writes to layer %d of a cache of %d", node->layer, w->n_layers);
-    if (k->kind == BOUND) return refuse(node->layer, "keys", k->why);
-    if (v && v->kind != FREE) return refuse(node->layer, "values", v->kind == BOUND ? v->why : "rotated vectors");
+    if (k->kind == BOUND) return refuse_layer(node->layer, "keys", k->why);
+    if (v && v->kind != FREE) return refuse_layer(node->layer, "values", v->kind == BOUND ? v->why : "rotated vectors");
     w->rotations[node->layer] = k->by;
     w->values_in_keys[node->layer] = !v;
     return FRIT_OK;
 }
 
-static frit_status visit(walk *w, const frit_node *node)
+static frit_status visit_node(walk *w, const frit_node *node)
 {
     switch (node->op) {
     case FRIT_OP_KV_WRITE:
@@ -203,7 +203,7 @@ frit_status frit_graph_find_rotations(const frit_graph *graph, int32_t n_ctx, fr
                              ? FRIT_OK
                              : frit_fail_memory((size_t)graph->n_nodes * sizeof *w.values, "a walk of a graph");
     for (int32_t i = 0; i < n_layers; i++) rotations[i] = (frit_key_rotation){0};
-    for (int i = 0; status == FRIT_OK && i < graph->n_nodes; i++) status = visit(&w, graph->nodes[i]);
+    for (int i = 0; status == FRIT_OK && i < graph->n_nodes; i++) status = visit_node(&w, graph->nodes[i]);
     free(w.values);
     free(w.values_in_keys);
     return status;

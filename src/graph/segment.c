@@ -23,7 +23,7 @@ typedef struct cutting {
 
 // ------------------------------------------------------------------------------- order
 
-static bool computes(const frit_node *node)
+static bool is_computed(const frit_node *node)
 {
     return !frit_node_is_leaf(node) && node->op != FRIT_OP_RESHAPE;
 }
@@ -45,7 +45,7 @@ static frit_status add_in_order(cutting *c, frit_node *root, bool *is_done, frit
         top--;
         if (is_done[node->id]) continue;
         is_done[node->id] = true;
-        if (computes(node)) c->order[c->n++] = node;
+        if (is_computed(node)) c->order[c->n++] = node;
     }
     return FRIT_OK;
 }
@@ -99,7 +99,7 @@ static bool is_ready(const cutting *c, const frit_node *node)
 {
     for (int i = 0; i < node->n_src; i++) {
         const frit_node *read = frit_node_storage(node->src[i]);
-        if (computes(read) && c->segment_of[read->id] == NONE) return false;
+        if (is_computed(read) && c->segment_of[read->id] == NONE) return false;
     }
     return true;
 }
@@ -175,11 +175,11 @@ static frit_status copy_node(cutting *c, frit_segment *to, frit_node *node)
 }
 
 // Makes what stands for a source: a leaf, an alias with what it is of, or what another segment made.
-static frit_status need(cutting *c, const frit_segments *segments, frit_segment *to, frit_node *node)
+static frit_status copy_source(cutting *c, const frit_segments *segments, frit_segment *to, frit_node *node)
 {
     if (c->here[node->id]) return FRIT_OK;
-    if (computes(node)) return add_input(c, segments, to, node);
-    if (node->op == FRIT_OP_RESHAPE) FRIT_TRY(need(c, segments, to, node->src[0]));
+    if (is_computed(node)) return add_input(c, segments, to, node);
+    if (node->op == FRIT_OP_RESHAPE) FRIT_TRY(copy_source(c, segments, to, node->src[0]));
     return copy_node(c, to, node);
 }
 
@@ -191,12 +191,12 @@ static frit_status make_graph(cutting *c, const frit_segments *segments, int i)
     for (int k = 0; k < c->n; k++) {
         frit_node *node = c->order[k];
         if (c->segment_of[node->id] != i) continue;
-        for (int s = 0; s < node->n_src; s++) FRIT_TRY(need(c, segments, segment, node->src[s]));
+        for (int s = 0; s < node->n_src; s++) FRIT_TRY(copy_source(c, segments, segment, node->src[s]));
         FRIT_TRY(copy_node(c, segment, node));
         c->copies[node->id] = c->here[node->id];
     }
     if (!c->g->output || c->segment_of[frit_node_storage(c->g->output)->id] != i) return FRIT_OK;
-    FRIT_TRY(need(c, segments, segment, c->g->output));
+    FRIT_TRY(copy_source(c, segments, segment, c->g->output));
     segment->graph.output = c->here[c->g->output->id];
     return FRIT_OK;
 }
@@ -222,7 +222,7 @@ static frit_status keep_result(const cutting *c, frit_segments *out)
     return add_result(&out->list[out->kept_in].graph, c->copies[kept->id], (size_t)c->n);
 }
 
-static frit_status make(cutting *c, frit_segments *out)
+static frit_status make_segments(cutting *c, frit_segments *out)
 {
     FRIT_TRY(set_order(c));
     FRIT_TRY(list_segments(c, out));
@@ -240,7 +240,7 @@ frit_status frit_segments_make(frit_segments *out, frit_graph *graph, const frit
 {
     *out = (frit_segments){0};
     frit_arena arena = {0};
-    const frit_status status = make(&(cutting){.placement = placement, .g = graph, .arena = &arena}, out);
+    const frit_status status = make_segments(&(cutting){.placement = placement, .g = graph, .arena = &arena}, out);
     frit_arena_free(&arena);
     return status;
 }

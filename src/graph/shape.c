@@ -5,7 +5,7 @@
 #include <math.h>
 
 // "op linear: x is [T, 64] and w is [96, 32]; expected ..."
-static frit_status mismatch(const frit_node *node, int a, int b, const char *expected)
+static frit_status fail_shape(const frit_node *node, int a, int b, const char *expected)
 {
     char shape_a[96], shape_b[96];
     return frit_fail(FRIT_E_INVALID, "op %s (%s): found %s and %s, expected %s", frit_op_get(node->op)->name,
@@ -13,7 +13,7 @@ static frit_status mismatch(const frit_node *node, int a, int b, const char *exp
                      frit_node_shape_text(node->src[b], shape_b), expected);
 }
 
-static frit_status wrong(const frit_node *node, int i, const char *expected)
+static frit_status fail_value(const frit_node *node, int i, const char *expected)
 {
     char shape[96];
     return frit_fail(FRIT_E_INVALID, "op %s (%s): source %d is %s, expected %s", frit_op_get(node->op)->name,
@@ -64,7 +64,7 @@ frit_status frit_shape_leaf(frit_node *node)
 
 frit_status frit_shape_like_0(frit_node *node)
 {
-    if (!is_f32(node->src[0])) return wrong(node, 0, "f32 values");
+    if (!is_f32(node->src[0])) return fail_value(node, 0, "f32 values");
     copy_shape(node, node->src[0]);
     return FRIT_OK;
 }
@@ -73,7 +73,7 @@ frit_status frit_shape_same(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
     bool fits = is_f32(node->src[1]) && same_shape(node->src[0], node->src[1]);
-    return fits ? FRIT_OK : mismatch(node, 0, 1, "the same shape");
+    return fits ? FRIT_OK : fail_shape(node, 0, 1, "the same shape");
 }
 
 frit_status frit_shape_pair(frit_node *node)
@@ -81,14 +81,14 @@ frit_status frit_shape_pair(frit_node *node)
     FRIT_TRY(frit_shape_like_0(node));
     bool fits = is_f32(node->src[1]) && same_shape(node->src[0], node->src[1]);
     fits = fits || (node->src[0]->n_dims > 0 && is_vector(node->src[1], last_dim(node->src[0])));
-    return fits ? FRIT_OK : mismatch(node, 0, 1, "the same shape, or one row [n] of the last dimension");
+    return fits ? FRIT_OK : fail_shape(node, 0, 1, "the same shape, or one row [n] of the last dimension");
 }
 
 frit_status frit_shape_embed(frit_node *node)
 {
     const frit_node *table = node->src[0], *ids = node->src[1];
-    if (!is_matrix(table)) return wrong(node, 0, "a matrix of the model");
-    if (!frit_node_is_ids(ids)) return wrong(node, 1, "token ids or positions");
+    if (!is_matrix(table)) return fail_value(node, 0, "a matrix of the model");
+    if (!frit_node_is_ids(ids)) return fail_value(node, 1, "token ids or positions");
     node->rows = ids->rows;
     node->n_dims = 2;
     node->shape[0] = ids->shape[0];
@@ -100,9 +100,9 @@ frit_status frit_shape_embed(frit_node *node)
 static frit_status multiply(frit_node *node, int i_w)
 {
     const frit_node *x = node->src[0], *w = node->src[i_w];
-    if (!is_f32(x) || x->n_dims < 1) return wrong(node, 0, "rows of f32 values");
+    if (!is_f32(x) || x->n_dims < 1) return fail_value(node, 0, "rows of f32 values");
     if (!is_matrix(w) || last_dim(x) != w->shape[1])
-        return mismatch(node, 0, i_w, "a matrix with as many columns as x has");
+        return fail_shape(node, 0, i_w, "a matrix with as many columns as x has");
     copy_shape(node, x);
     node->shape[node->n_dims - 1] = w->shape[0];
     return FRIT_OK;
@@ -111,7 +111,7 @@ static frit_status multiply(frit_node *node, int i_w)
 static frit_status check_bias(const frit_node *node, int i)
 {
     if (i >= node->n_src || is_vector(node->src[i], last_dim(node))) return FRIT_OK;
-    return mismatch(node, 1, i, "an f32 bias with one value for each row of w");
+    return fail_shape(node, 1, i, "an f32 bias with one value for each row of w");
 }
 
 frit_status frit_shape_linear(frit_node *node)
@@ -133,7 +133,7 @@ frit_status frit_shape_norm(frit_node *node)
     FRIT_TRY(check_eps(node));
     for (int i = 1; i < node->n_src; i++) {
         if (!is_vector(node->src[i], last_dim(node)))
-            return mismatch(node, 0, i, "a vector in f32, as long as the last dimension");
+            return fail_shape(node, 0, i, "a vector in f32, as long as the last dimension");
     }
     return FRIT_OK;
 }
@@ -162,7 +162,7 @@ frit_status frit_shape_slice(frit_node *node)
     int64_t n = last_dim(node);
     node->rows = x->rows;
     if (is_f32(x) && x->n_dims >= 1 && node->begin >= 0 && n >= 1 && node->begin <= last_dim(x) - n) return FRIT_OK;
-    return wrong(node, 0, "a last dimension that the slice fits into");
+    return fail_value(node, 0, "a last dimension that the slice fits into");
 }
 
 frit_status frit_shape_concat(frit_node *node)
@@ -172,7 +172,7 @@ frit_status frit_shape_concat(frit_node *node)
     bool fits = is_f32(b) && a->n_dims == b->n_dims && a->rows == b->rows && a->shape[0] == b->shape[0];
     for (int i = 1; fits && i < a->n_dims - 1; i++)
         fits = a->shape[i] == b->shape[i] || (b->shape[i] == 1 && a->n_dims == 3);
-    if (!fits) return mismatch(node, 0, 1, "the same shape but for the last dimension");
+    if (!fits) return fail_shape(node, 0, 1, "the same shape but for the last dimension");
     node->shape[node->n_dims - 1] += last_dim(b);
     return FRIT_OK;
 }
@@ -183,7 +183,7 @@ frit_status frit_shape_scale_rows(frit_node *node)
     const frit_node *s = node->src[1];
     bool fits = is_f32(s) && s->n_dims == node->n_dims && s->rows == node->rows && last_dim(s) == 1;
     for (int i = 0; fits && i < node->n_dims - 1; i++) fits = s->shape[i] == node->shape[i];
-    return fits ? FRIT_OK : mismatch(node, 0, 1, "one scale for each row");
+    return fits ? FRIT_OK : fail_shape(node, 0, 1, "one scale for each row");
 }
 
 frit_status frit_shape_rms_match(frit_node *node)
@@ -198,7 +198,7 @@ frit_status frit_shape_mix_streams(frit_node *node)
     const frit_node *x = node->src[0], *c = node->src[1];
     const bool fits = is_f32(c) && x->n_dims == 3 && c->n_dims == 3 && c->rows == x->rows &&
                       c->shape[0] == x->shape[0] && c->shape[2] == x->shape[1];
-    if (!fits) return mismatch(node, 0, 1, "[rows, n, size] and [rows, m, n]");
+    if (!fits) return fail_shape(node, 0, 1, "[rows, n, size] and [rows, m, n]");
     node->shape[1] = c->shape[1];
     return FRIT_OK;
 }
@@ -213,7 +213,7 @@ frit_status frit_shape_heads(frit_node *node)
     FRIT_TRY(frit_shape_like_0(node));
     const frit_node *w = node->src[1];
     bool fits = node->n_dims == 3 && is_stack(w) && w->shape[0] == node->shape[1] && w->shape[2] == node->shape[2];
-    if (!fits) return mismatch(node, 0, 1, "a matrix for each head with as many columns as x has");
+    if (!fits) return fail_shape(node, 0, 1, "a matrix for each head with as many columns as x has");
     node->shape[2] = w->shape[1];
     return FRIT_OK;
 }
@@ -222,9 +222,9 @@ frit_status frit_shape_route(frit_node *node)
 {
     const frit_node *x = node->src[0];
     const frit_route *r = &node->route;
-    if (!is_f32(x) || x->n_dims != 2) return wrong(node, 0, "a score for each expert");
+    if (!is_f32(x) || x->n_dims != 2) return fail_value(node, 0, "a score for each expert");
     if (node->n_src == 2 && !is_vector(node->src[1], x->shape[1]))
-        return mismatch(node, 0, 1, "one bias for each expert");
+        return fail_shape(node, 0, 1, "one bias for each expert");
     bool grouped = r->n_groups > 1;
     if (r->n_used < 1 || r->n_used > x->shape[1] || r->gating <= FRIT_GATING_NONE || r->gating >= FRIT_GATING_COUNT)
         return frit_fail(FRIT_E_INVALID, "op route: %d of %lld experts are to be used", (int)r->n_used,
@@ -249,17 +249,17 @@ static bool is_route_for(const frit_node *route, const frit_node *x)
 frit_status frit_shape_experts(frit_node *node)
 {
     const frit_node *x = node->src[0], *w = node->src[1], *route = node->src[2];
-    if (!is_f32(x) || x->n_dims < 2 || x->n_dims > 3) return wrong(node, 0, "rows, or rows for each expert used");
+    if (!is_f32(x) || x->n_dims < 2 || x->n_dims > 3) return fail_value(node, 0, "rows, or rows for each expert used");
     if (!is_route_for(route, x) || (x->n_dims == 3 && x->shape[1] != route->shape[2]))
-        return mismatch(node, 0, 2, "the route of these rows");
+        return fail_shape(node, 0, 2, "the route of these rows");
     if (!is_stack(w) || w->shape[2] != last_dim(x))
-        return mismatch(node, 0, 1, "a matrix for each expert with as many columns as x has");
+        return fail_shape(node, 0, 1, "a matrix for each expert with as many columns as x has");
     const frit_experts *e = &node->experts;
     if (e->begin < 0 || e->n < 1 || e->begin + (int64_t)e->n > w->shape[1])
-        return wrong(node, 1, "the rows that are asked for");
+        return fail_value(node, 1, "the rows that are asked for");
     const int64_t divisor = route->route.divisor > 0 ? route->route.divisor : 1;
     if ((route->src[0]->shape[1] - 1) / divisor >= w->shape[0])
-        return mismatch(node, 1, 2, "a matrix for each expert that may be chosen");
+        return fail_shape(node, 1, 2, "a matrix for each expert that may be chosen");
     node->rows = x->rows;
     node->n_dims = 3;
     node->shape[0] = x->shape[0];
@@ -283,7 +283,7 @@ frit_status frit_shape_experts_glu(frit_node *node)
 frit_status frit_shape_experts_mix(frit_node *node)
 {
     FRIT_TRY(frit_shape_experts(node));
-    if (node->src[0]->n_dims != 3) return wrong(node, 0, "rows for each expert used");
+    if (node->src[0]->n_dims != 3) return fail_value(node, 0, "rows for each expert used");
     node->n_dims = 2;
     node->shape[1] = node->shape[2];
     node->shape[2] = 1;
@@ -293,8 +293,8 @@ frit_status frit_shape_experts_mix(frit_node *node)
 frit_status frit_shape_gather_experts(frit_node *node)
 {
     const frit_node *w = node->src[0], *route = node->src[1];
-    if (!is_f32(w) || w->op != FRIT_OP_WEIGHT || w->n_dims > 2) return wrong(node, 0, "f32 for each expert");
-    if (route->op != FRIT_OP_ROUTE) return wrong(node, 1, "a route");
+    if (!is_f32(w) || w->op != FRIT_OP_WEIGHT || w->n_dims > 2) return fail_value(node, 0, "f32 for each expert");
+    if (route->op != FRIT_OP_ROUTE) return fail_value(node, 1, "a route");
     node->rows = route->rows;
     node->n_dims = 3;
     node->shape[0] = route->shape[0];
@@ -307,7 +307,7 @@ frit_status frit_shape_mix(frit_node *node)
 {
     const frit_node *x = node->src[0], *route = node->src[1];
     bool fits = is_f32(x) && x->n_dims == 3 && is_route_for(route, x) && x->shape[1] == route->shape[2];
-    if (!fits) return mismatch(node, 0, 1, "rows for each expert used, and their route");
+    if (!fits) return fail_shape(node, 0, 1, "rows for each expert used, and their route");
     node->rows = x->rows;
     node->n_dims = 2;
     node->shape[0] = x->shape[0];
@@ -318,17 +318,17 @@ frit_status frit_shape_mix(frit_node *node)
 frit_status frit_shape_rope(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
-    if (node->n_dims != 3) return wrong(node, 0, "[rows, heads, head size]");
+    if (node->n_dims != 3) return fail_value(node, 0, "[rows, heads, head size]");
     if (!frit_node_is_ids(node->src[1]) || node->src[1]->rows != node->rows)
-        return mismatch(node, 0, 1, "one position for each row");
+        return fail_shape(node, 0, 1, "one position for each row");
     int32_t dim = node->rope.dim;
     if (dim < 2 || dim % 2 != 0 || node->rope.offset < 0 || dim + (int64_t)node->rope.offset > node->shape[2])
         return frit_fail(FRIT_E_INVALID,
                          "op rope: %d elements of a head of %lld rotate, expected an even number up to the head size",
                          (int)dim, (long long)node->shape[2]);
-    if (!is_vector(node->src[2], dim / 2)) return mismatch(node, 0, 2, "one frequency for each rotating pair");
+    if (!is_vector(node->src[2], dim / 2)) return fail_shape(node, 0, 2, "one frequency for each rotating pair");
     if (node->n_src == 4 && !is_vector(node->src[3], dim / 2))
-        return mismatch(node, 0, 3, "one factor for each rotating pair");
+        return fail_shape(node, 0, 3, "one factor for each rotating pair");
     return FRIT_OK;
 }
 
@@ -339,25 +339,25 @@ frit_status frit_shape_kv_write(frit_node *node)
     bool fits = is_f32(v) && k->n_dims == 3 && v->n_dims == 3 && k->rows == v->rows && k->shape[0] == v->shape[0];
     return fits && k->shape[1] == v->shape[1]
                ? FRIT_OK
-               : mismatch(node, 0, node->n_src - 1, "[rows, heads, head size] with the same rows and heads");
+               : fail_shape(node, 0, node->n_src - 1, "[rows, heads, head size] with the same rows and heads");
 }
 
 frit_status frit_shape_index_write(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
-    return node->n_dims == 3 && node->shape[1] == 1 ? FRIT_OK : wrong(node, 0, "[rows, 1, size]");
+    return node->n_dims == 3 && node->shape[1] == 1 ? FRIT_OK : fail_value(node, 0, "[rows, 1, size]");
 }
 
 frit_status frit_shape_choose(frit_node *node)
 {
     const frit_node *q = node->src[0], *w = node->src[1], *written = node->src[2];
-    if (!is_f32(q) || q->n_dims != 3) return wrong(node, 0, "[rows, heads, size]");
+    if (!is_f32(q) || q->n_dims != 3) return fail_value(node, 0, "[rows, heads, size]");
     if (written->op != FRIT_OP_INDEX_WRITE || written->layer != node->choose.layer)
-        return wrong(node, 2, "what index_write gives, of the same layer");
+        return fail_value(node, 2, "what index_write gives, of the same layer");
     if (q->rows != written->rows || q->shape[2] != written->shape[2])
-        return mismatch(node, 0, 2, "the same rows and size");
+        return fail_shape(node, 0, 2, "the same rows and size");
     if (!is_f32(w) || w->n_dims != 2 || w->rows != q->rows || w->shape[1] != q->shape[1])
-        return mismatch(node, 0, 1, "one weight for each head");
+        return fail_shape(node, 0, 1, "one weight for each head");
     if (node->choose.n < 1)
         return frit_fail(FRIT_E_INVALID, "op choose: %d positions are to be chosen", (int)node->choose.n);
     node->rows = q->rows;
@@ -370,7 +370,7 @@ frit_status frit_shape_choose(frit_node *node)
 static frit_status check_attend(frit_node *node)
 {
     const frit_node *q = node->src[0], *written = node->src[1];
-    if (!is_f32(q) || q->n_dims != 3) return wrong(node, 0, "[rows, heads, head size]");
+    if (!is_f32(q) || q->n_dims != 3) return fail_value(node, 0, "[rows, heads, head size]");
     if (node->attend.cross != (node->n_src == 1))
         return frit_fail(FRIT_E_INVALID, "op attend: %s",
                          written ? "nothing is written before attention to a source"
@@ -379,12 +379,12 @@ static frit_status check_attend(frit_node *node)
     node->shape[0] = q->shape[0];
     node->shape[1] = q->shape[1];
     if (node->attend.cross) return FRIT_OK;
-    if (written->op != FRIT_OP_KV_WRITE) return wrong(node, 1, "what kv_write gives");
+    if (written->op != FRIT_OP_KV_WRITE) return fail_value(node, 1, "what kv_write gives");
     if (written->layer != node->attend.layer)
         return frit_fail(FRIT_E_INVALID, "op attend: layer %d reads what was written for layer %d",
                          (int)node->attend.layer, (int)written->layer);
     bool fits = q->rows == written->rows && q->shape[2] == written->shape[2] && q->shape[1] % written->shape[1] == 0;
-    if (!fits) return mismatch(node, 0, 1, "the same rows and head size, and a multiple of the heads");
+    if (!fits) return fail_shape(node, 0, 1, "the same rows and head size, and a multiple of the heads");
     const bool apart = written->n_src == 2;   // values are not in the keys
     const int64_t v_dim = apart ? written->src[1]->shape[2] : written->shape[2];
     if (apart ? node->shape[2] != v_dim : node->shape[2] < 1 || node->shape[2] > v_dim)
@@ -399,7 +399,7 @@ frit_status frit_shape_attend(frit_node *node)
     const frit_node *more = node->n_src == 3 ? node->src[2] : NULL;
     const int32_t reach = node->attend.reach;
     if (reach == 0)
-        return !more || is_vector(more, node->shape[1]) ? FRIT_OK : mismatch(node, 0, 2, "one sink for each head");
+        return !more || is_vector(more, node->shape[1]) ? FRIT_OK : fail_shape(node, 0, 2, "one sink for each head");
     const bool fits = more && is_f32(more) && more->rows == FRIT_ROWS_FIXED && more->n_dims == 2 && reach > 0 &&
                       more->shape[0] == node->shape[1] && more->shape[1] == 2 * (int64_t)reach + 1;
     if (fits) return FRIT_OK;
@@ -412,7 +412,7 @@ frit_status frit_shape_attend_sparse(frit_node *node)
     FRIT_TRY(check_attend(node));
     const frit_attend *attend = &node->attend;
     if (node->src[2]->op != FRIT_OP_CHOOSE || node->src[2]->rows != node->rows)
-        return wrong(node, 2, "what choose gives");
+        return fail_value(node, 2, "what choose gives");
     if (attend->window > 0 || attend->chunk > 0 || attend->alibi != 0 || attend->bidirectional || attend->reach != 0)
         return frit_fail(FRIT_E_INVALID, "op attend_sparse: positions are chosen, so no window can cut them");
     return FRIT_OK;
@@ -422,7 +422,7 @@ frit_status frit_shape_take_rows(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
     const frit_node *rows = node->src[1];
-    if (!frit_node_is_ids(rows) || node->n_dims < 1) return mismatch(node, 0, 1, "rows, and indices of some of them");
+    if (!frit_node_is_ids(rows) || node->n_dims < 1) return fail_shape(node, 0, 1, "rows, and indices of some of them");
     node->rows = rows->rows;
     node->shape[0] = rows->shape[0];
     return FRIT_OK;
@@ -439,9 +439,9 @@ frit_status frit_shape_adapt_down(frit_node *node)
                          "op adapt_down: room for ranks up to %d at matrix %d, expected at least 1 at 0",
                          (int)adapted->n_h, (int)adapted->matrix);
     if (!frit_node_is_ids(x) && (!is_f32(x) || x->n_dims < 2 || (x->n_dims > 2 && !route)))
-        return wrong(node, 0, "rows of a matrix's product, or ids");
+        return fail_value(node, 0, "rows of a matrix's product, or ids");
     if (route && (!is_route_for(route, x) || (x->n_dims == 3 && x->shape[1] != route->shape[2])))
-        return mismatch(node, 0, 1, "the route of these rows");
+        return fail_shape(node, 0, 1, "the route of these rows");
     node->rows = x->rows;
     node->n_dims = 0;
     node->shape[node->n_dims++] = x->shape[0];
@@ -456,13 +456,13 @@ frit_status frit_shape_adapt_up(frit_node *node)
     const frit_node *h = node->src[1];
     bool fits = is_f32(h) && h->n_dims == node->n_dims && h->rows == node->rows && last_dim(h) == node->adapted[0].n_h;
     for (int i = 0; fits && i < node->n_dims - 1; i++) fits = h->shape[i] == node->shape[i];
-    if (!fits) return mismatch(node, 0, 1, "the rows that adapt_down makes for this matrix");
-    if (node->n_src == 3 && !is_route_for(node->src[2], h)) return mismatch(node, 1, 2, "the route of these rows");
+    if (!fits) return fail_shape(node, 0, 1, "the rows that adapt_down makes for this matrix");
+    if (node->n_src == 3 && !is_route_for(node->src[2], h)) return fail_shape(node, 1, 2, "the route of these rows");
     return FRIT_OK;
 }
 
 frit_status frit_shape_steer(frit_node *node)
 {
     FRIT_TRY(frit_shape_like_0(node));
-    return node->n_dims == 2 ? FRIT_OK : wrong(node, 0, "rows of hidden states");
+    return node->n_dims == 2 ? FRIT_OK : fail_value(node, 0, "rows of hidden states");
 }

@@ -2,7 +2,7 @@
 // The shape rules of recurrent ops.
 #include "graph/node.h"
 
-static frit_status mismatch(const frit_node *node, int a, int b, const char *expected)
+static frit_status fail_shape(const frit_node *node, int a, int b, const char *expected)
 {
     char shape_a[96], shape_b[96];
     return frit_fail(FRIT_E_INVALID, "op %s (%s): found %s and %s, expected %s", frit_op_get(node->op)->name,
@@ -17,7 +17,7 @@ static frit_status check_sources(const frit_node *node, unsigned weights)
         const frit_node *x = node->src[i];
         const bool is_weight = x->op == FRIT_OP_WEIGHT, wanted = weights >> i & 1;
         if (is_weight ? wanted && x->tensor->dtype == FRIT_DTYPE_F32 : !wanted && x->rows == FRIT_ROWS_BATCH) continue;
-        return mismatch(node, 0, i, wanted ? "a vector of the model in f32" : "rows of the step");
+        return fail_shape(node, 0, i, wanted ? "a vector of the model in f32" : "rows of the step");
     }
     return FRIT_OK;
 }
@@ -35,9 +35,9 @@ frit_status frit_shape_conv(frit_node *node)
     FRIT_TRY(check_sources(node, 1 << 1 | 1 << 2));
     const int64_t n_taps = frit_node_n_elems(w);
     if (x->n_dims != 2 || n_taps % x->shape[1] != 0 || n_taps < x->shape[1])
-        return mismatch(node, 0, 1, "[T, C], and as many weights for each of C");
+        return fail_shape(node, 0, 1, "[T, C], and as many weights for each of C");
     if (node->n_src == 3 && frit_node_n_elems(node->src[2]) != x->shape[1])
-        return mismatch(node, 0, 2, "one bias for each channel");
+        return fail_shape(node, 0, 2, "one bias for each channel");
     shape_as(node, x);
     return FRIT_OK;
 }
@@ -52,9 +52,9 @@ static frit_status check_groups(const frit_node *node, int first)
 {
     const frit_node *x = node->src[0], *k = node->src[first], *q = node->src[first + 1];
     if (x->n_dims != 3 || k->n_dims != 3 || q->n_dims != 3 || x->shape[1] % k->shape[1] != 0)
-        return mismatch(node, 0, first, "[T, heads, size], and a divisor of the heads");
+        return fail_shape(node, 0, first, "[T, heads, size], and a divisor of the heads");
     return memcmp(k->shape, q->shape, sizeof k->shape) == 0 ? FRIT_OK
-                                                            : mismatch(node, first, first + 1, "the same shape");
+                                                            : fail_shape(node, first, first + 1, "the same shape");
 }
 
 frit_status frit_shape_scan(frit_node *node)
@@ -62,10 +62,10 @@ frit_status frit_shape_scan(frit_node *node)
     const frit_node *x = node->src[0], *a = node->src[2];
     FRIT_TRY(check_sources(node, 1 << 2));
     FRIT_TRY(check_groups(node, 3));
-    if (!are_numbers_of_heads(node->src[1], x->shape[1])) return mismatch(node, 0, 1, "one step for each head");
+    if (!are_numbers_of_heads(node->src[1], x->shape[1])) return fail_shape(node, 0, 1, "one step for each head");
     const int64_t n = frit_node_n_elems(a), n_head = x->shape[1];
     if (n != n_head && n != n_head * node->src[3]->shape[2])
-        return mismatch(node, 0, 2, "one decay for each head, or for each element of b");
+        return fail_shape(node, 0, 2, "one decay for each head, or for each element of b");
     shape_as(node, x);
     return FRIT_OK;
 }
@@ -80,9 +80,9 @@ frit_status frit_shape_delta(frit_node *node)
     bool fits = fixed ? frit_node_n_elems(g) == n_head
                       : are_numbers_of_heads(g, n_head) ||
                             (g->n_dims == 3 && g->shape[1] == n_head && g->shape[2] == k->shape[2]);
-    if (!fits) return mismatch(node, 0, 3, "one decay for each head, or for each element of k");
+    if (!fits) return fail_shape(node, 0, 3, "one decay for each head, or for each element of k");
     if (node->n_src == 5 && !are_numbers_of_heads(node->src[4], n_head))
-        return mismatch(node, 0, 4, "one value for each head");
+        return fail_shape(node, 0, 4, "one value for each head");
     shape_as(node, v);
     return FRIT_OK;
 }
@@ -90,7 +90,7 @@ frit_status frit_shape_delta(frit_node *node)
 frit_status frit_shape_shift(frit_node *node)
 {
     FRIT_TRY(check_sources(node, 0));
-    if (node->src[0]->n_dims != 2) return mismatch(node, 0, 0, "[T, C]");
+    if (node->src[0]->n_dims != 2) return fail_shape(node, 0, 0, "[T, C]");
     shape_as(node, node->src[0]);
     return FRIT_OK;
 }
@@ -100,9 +100,9 @@ frit_status frit_shape_wkv(frit_node *node)
     const frit_node *k = node->src[0];
     FRIT_TRY(check_sources(node, 1 << 2 | 1 << 3));
     if (k->n_dims != 2 || memcmp(k->shape, node->src[1]->shape, sizeof k->shape) != 0)
-        return mismatch(node, 0, 1, "[T, C], both alike");
+        return fail_shape(node, 0, 1, "[T, C], both alike");
     for (int i = 2; i < 4; i++)
-        if (frit_node_n_elems(node->src[i]) != k->shape[1]) return mismatch(node, 0, i, "one value for each channel");
+        if (frit_node_n_elems(node->src[i]) != k->shape[1]) return fail_shape(node, 0, i, "one value for each channel");
     shape_as(node, k);
     return FRIT_OK;
 }

@@ -63,7 +63,7 @@ static frit_status allocate(frit_sampler *sampler)
     return frit_fail_memory(n * (sizeof *sampler->candidates + sizeof *sampler->counts), "a sampler");
 }
 
-static bool learns(const frit_sampler *sampler)
+static bool learns_picks(const frit_sampler *sampler)
 {
     return sampler->n_stages > 0 && sampler->stages[sampler->n_stages - 1]->learn;
 }
@@ -73,7 +73,7 @@ static frit_status allocate_for_stages(frit_sampler *sampler)
 {
     const size_t n = (size_t)sampler->n_vocab;
     FRIT_TRY(frit_dry_new(sampler));
-    if (!learns(sampler)) return FRIT_OK;
+    if (!learns_picks(sampler)) return FRIT_OK;
     sampler->probabilities = calloc(n, sizeof *sampler->probabilities);
     return sampler->probabilities ? FRIT_OK : frit_fail_memory(n * sizeof *sampler->probabilities, "a sampler");
 }
@@ -139,9 +139,9 @@ bool frit_sampler_counts(const frit_sampler *sampler, frit_token token)
     return token >= texts->vocab->n || !frit_str_is(texts->pieces[token], "\n");
 }
 
-static void learn(frit_sampler *sampler, frit_token token)
+static void learn_pick(frit_sampler *sampler, frit_token token)
 {
-    if (learns(sampler) && token == sampler->sampled)
+    if (learns_picks(sampler) && token == sampler->sampled)
         sampler->stages[sampler->n_stages - 1]->learn(sampler, sampler->probabilities[token]);
     sampler->sampled = -1;
 }
@@ -155,7 +155,7 @@ frit_status frit_sampler_accept(frit_sampler *sampler, frit_token token)
     if (sampler->constraint) FRIT_TRY(frit_constraint_accept(sampler->constraint, token));
     if (sampler->forced_left.len > 0) frit_forced_accept(sampler, token);
     FRIT_TRY(frit_dry_accept(sampler, token));
-    learn(sampler, token);
+    learn_pick(sampler, token);
     sampler->position++;
     sampler->counts[token] += frit_sampler_counts(sampler, token);
     if (!sampler->history) return FRIT_OK;

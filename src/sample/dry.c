@@ -48,7 +48,7 @@ static void find_borders(breaker *b)
 }
 
 // Whether the breaker ends within the text; *n_matched goes on from before it.
-static bool follow(const breaker *b, frit_str text, size_t *n_matched)
+static bool follow_match(const breaker *b, frit_str text, size_t *n_matched)
 {
     bool ends = false;
     size_t n = *n_matched;
@@ -93,7 +93,7 @@ static frit_option_list breakers_of(const frit_sampler *sampler)
 
 // ------------------------------------------------------------------------------- life
 
-static frit_status reserve(struct frit_dry *dry, int32_t capacity)
+static frit_status reserve_matches(struct frit_dry *dry, int32_t capacity)
 {
     frit_token *tokens = realloc(dry->tokens, (size_t)capacity * sizeof *tokens);
     if (tokens) dry->tokens = tokens;
@@ -119,7 +119,7 @@ frit_status frit_dry_new(frit_sampler *sampler)
     if (!dry->longest) return frit_fail_memory((size_t)sampler->n_vocab * sizeof *dry->longest, "DRY");
     for (; dry->n_breakers < (int32_t)list.n; dry->n_breakers++)
         FRIT_TRY(read_breaker(list.items[dry->n_breakers], &dry->breakers[dry->n_breakers]));
-    return reserve(dry, dry->window > 0 ? 2 * dry->window : 1024);
+    return reserve_matches(dry, dry->window > 0 ? 2 * dry->window : 1024);
 }
 
 void frit_dry_free(struct frit_dry *dry)
@@ -150,14 +150,14 @@ frit_status frit_dry_accept(frit_sampler *sampler, frit_token token)
     if (!dry) return FRIT_OK;
     if (dry->n == dry->capacity && dry->window < 0) {
         if (dry->capacity > INT32_MAX / 4) return frit_fail(FRIT_E_LIMIT, "DRY: %d tokens are too many", dry->n);
-        FRIT_TRY(reserve(dry, 2 * dry->capacity));
+        FRIT_TRY(reserve_matches(dry, 2 * dry->capacity));
     } else if (dry->n == dry->capacity) {
         memmove(dry->tokens, dry->tokens + dry->n - dry->window, (size_t)dry->window * sizeof *dry->tokens);
         dry->n = dry->window;
     }
     bool breaks = false;
     for (int32_t i = 0; i < dry->n_breakers; i++)
-        breaks |= follow(&dry->breakers[i], piece_of(sampler, token), &dry->breakers[i].n_matched);
+        breaks |= follow_match(&dry->breakers[i], piece_of(sampler, token), &dry->breakers[i].n_matched);
     dry->tokens[dry->n++] = token;
     dry->n_unbroken = breaks ? 0 : dry->n_unbroken < INT32_MAX ? dry->n_unbroken + 1 : INT32_MAX;
     return FRIT_OK;
@@ -185,7 +185,7 @@ static bool has_breaker(const frit_sampler *sampler, frit_token token)
 {
     for (int32_t i = 0; i < sampler->dry->n_breakers; i++) {
         size_t n_matched = 0;
-        if (follow(&sampler->dry->breakers[i], piece_of(sampler, token), &n_matched)) return true;
+        if (follow_match(&sampler->dry->breakers[i], piece_of(sampler, token), &n_matched)) return true;
     }
     return false;
 }

@@ -27,7 +27,7 @@ static double sum_exp(const float *logits, int64_t n, float max)
     return sum;
 }
 
-static frit_status measure(const float *logits, size_t n_vocab, softmax *out)
+static frit_status measure_logits(const float *logits, size_t n_vocab, softmax *out)
 {
     bool good = n_vocab > 0 && n_vocab <= INT32_MAX;
     out->max = -INFINITY;
@@ -92,7 +92,7 @@ frit_status frit_logprobs_top(const float *logits, size_t n_vocab, frit_logprob 
     softmax s;
     FRIT_REQUIRE(logits);
     FRIT_REQUIRE_ITEMS(top, n_top);
-    FRIT_TRY(measure(logits, n_vocab, &s));
+    FRIT_TRY(measure_logits(logits, n_vocab, &s));
     if (n_top > n_vocab)
         return frit_fail(FRIT_E_INVALID, "the %zu likeliest of %zu tokens are asked for; expected at most %zu", n_top,
                          n_vocab, n_vocab);
@@ -107,7 +107,7 @@ frit_status frit_logprobs_of(const float *logits, size_t n_vocab, frit_logprob *
     softmax s;
     FRIT_REQUIRE(logits);
     FRIT_REQUIRE_ITEMS(tokens, n_tokens);
-    FRIT_TRY(measure(logits, n_vocab, &s));
+    FRIT_TRY(measure_logits(logits, n_vocab, &s));
     for (size_t i = 0; i < n_tokens; i++)
         if (tokens[i].token < 0 || (size_t)tokens[i].token >= n_vocab)
             return frit_fail(FRIT_E_INVALID, "token %zu of %zu is %d; expected 0 to %zu", i, n_tokens, tokens[i].token,

@@ -72,7 +72,7 @@ typedef struct stage_order {
     bool has[FRIT_MAX_STAGES];
 } stage_order;
 
-static bool choose(stage_order *order, size_t i)
+static bool choose_pivot(stage_order *order, size_t i)
 {
     if (order->has[i]) return false;
     order->has[i] = true;
@@ -87,7 +87,7 @@ static frit_status read_names(const char *names, stage_order *order)
         size_t i = 0;
         while (i < N_STAGES && !has_name(&all_stages[i], name)) i++;
         if (i == N_STAGES) return fail_stage(name, "is not the name of a stage");
-        if (!choose(order, i)) return fail_stage(name, "occurs twice");
+        if (!choose_pivot(order, i)) return fail_stage(name, "occurs twice");
         at = at[name.len] ? at + name.len + 1 : NULL;
     }
     return FRIT_OK;
@@ -105,12 +105,12 @@ static frit_status read_letters(const char *letters, stage_order *order)
         size_t i = 0;
         while (i < N_STAGES && all_stages[i].letter != *letters) i++;
         if (i == N_STAGES) return fail_letter(*letters, "is not the letter of a stage");
-        if (!choose(order, i)) return fail_letter(*letters, "occurs twice");
+        if (!choose_pivot(order, i)) return fail_letter(*letters, "occurs twice");
     }
     return FRIT_OK;
 }
 
-static void add(frit_sampler *sampler, const frit_stage *stage)
+static void add_candidate(frit_sampler *sampler, const frit_stage *stage)
 {
     const frit_sampler_options *options = &sampler->options;
     if (frit_mirostat_is_on(options) && !(stage->flags & WITH_MIROSTAT)) return;
@@ -129,13 +129,14 @@ frit_status frit_sampler_order(frit_sampler *sampler)
     if (!is_listed || frit_mirostat_is_on(options)) {
         order = (stage_order){.n = 0};
         for (size_t i = 0; i < N_STAGES; i++)
-            if (!(all_stages[i].flags & BY_NAME)) choose(&order, i);
+            if (!(all_stages[i].flags & BY_NAME)) choose_pivot(&order, i);
     }
     for (size_t i = 0; i < N_STAGES; i++)
-        if (!order.has[i] && all_stages[i].flags & FIRST) add(sampler, &all_stages[i]);
+        if (!order.has[i] && all_stages[i].flags & FIRST) add_candidate(sampler, &all_stages[i]);
     for (unsigned late = 0; late <= LAST; late += LAST)
         for (size_t i = 0; i < order.n; i++)
-            if ((all_stages[order.chosen[i]].flags & LAST) == late) add(sampler, &all_stages[order.chosen[i]]);
+            if ((all_stages[order.chosen[i]].flags & LAST) == late)
+                add_candidate(sampler, &all_stages[order.chosen[i]]);
     if (order.has[FRIT_STAGE_infill] && !sampler->texts.vocab)
         return frit_fail(FRIT_E_INVALID, "samplers: 'infill' needs a vocabulary; this model has none");
     return FRIT_OK;

@@ -57,7 +57,7 @@ void frit_pick_lists_free(frit_pick_lists *lists)
     *lists = (frit_pick_lists){0};
 }
 
-static void append(void *to, int32_t *n_to, const void *from, int32_t *first, int32_t n, size_t size)
+static void append_entry(void *to, int32_t *n_to, const void *from, int32_t *first, int32_t n, size_t size)
 {
     if (n > 0) memcpy((char *)to + (size_t)*n_to * size, (const char *)from + (size_t)*first * size, (size_t)n * size);
     *first = *n_to;
@@ -68,9 +68,9 @@ frit_pick frit_pick_append(frit_pick_lists *to, const frit_pick_lists *from, con
 {
     frit_pick copy = *pick;
     const size_t mask_bytes = (size_t)frit_pick_mask_words(to->n_vocab) * sizeof *to->masks;
-    append(to->biases, &to->n_biases, from->biases, &copy.first_bias, pick->n_biases, sizeof *to->biases);
-    append(to->counts, &to->n_counts, from->counts, &copy.first_count, pick->n_counts, sizeof *to->counts);
-    if (pick->mask >= 0) append(to->masks, &to->n_masks, from->masks, &copy.mask, 1, mask_bytes);
+    append_entry(to->biases, &to->n_biases, from->biases, &copy.first_bias, pick->n_biases, sizeof *to->biases);
+    append_entry(to->counts, &to->n_counts, from->counts, &copy.first_count, pick->n_counts, sizeof *to->counts);
+    if (pick->mask >= 0) append_entry(to->masks, &to->n_masks, from->masks, &copy.mask, 1, mask_bytes);
     if (pick->first_top >= 0) copy.first_top = to->n_tops;
     to->n_tops += pick->n_top;
     copy.first_draft = copy.n_drafts = 0;

@@ -157,7 +157,7 @@ static void scan_spread(work *w, int block, int thread)
 }
 
 // The weights of a chunk: 0 for what does not stay.
-static void weigh(const work *w, int32_t i, uint32_t weights[FRIT_CHUNK])
+static void weigh_logits(const work *w, int32_t i, uint32_t weights[FRIT_CHUNK])
 {
     float copy[FRIT_CHUNK], x[FRIT_CHUNK];
     const float *chunk = chunk_at(w, i, copy);
@@ -176,7 +176,7 @@ static void scan_sum(work *w, int block, int thread)
     uint64_t sum = 0;
     for (int32_t i = r.begin; i < r.end; i += FRIT_CHUNK) {
         uint32_t weights[FRIT_CHUNK];
-        weigh(w, i, weights);
+        weigh_logits(w, i, weights);
         for (int j = 0; j < FRIT_CHUNK; j++) sum += weights[j];
     }
     w->block_sum[block] = sum;
@@ -272,14 +272,14 @@ static void restore_row(work *w)
     for (int32_t i = p->first_bias + p->n_biases; i-- > p->first_bias;) w->row[w->lists->biases[i].token] = saved[i];
 }
 
-static pass fail(work *w, frit_pick_status status)
+static pass fail_pick(work *w, frit_pick_status status)
 {
     if (w->changed) restore_row(w);
     w->out->status = status;
     return DONE;
 }
 
-static pass finish(work *w, frit_token token)
+static pass finish_pick(work *w, frit_token token)
 {
     restore_row(w);
     w->out->token = token;
@@ -337,8 +337,8 @@ static pass end_begin(work *w)
 static pass end_log_max(work *w)
 {
     w->max = take_max(w);
-    if (any_bad(w)) return fail(w, FRIT_PICK_NOT_FINITE);
-    if (w->max == -INFINITY) return fail(w, FRIT_PICK_EMPTY);
+    if (any_bad(w)) return fail_pick(w, FRIT_PICK_NOT_FINITE);
+    if (w->max == -INFINITY) return fail_pick(w, FRIT_PICK_EMPTY);
     return w->pick->n_top > 0 ? begin_list(w, w->pick->n_top, LOG_TOP) : LOG_SUM;
 }
 
@@ -362,7 +362,7 @@ static pass end_log_sum(work *w)
 }
 
 // Everything below (least, last) goes too.
-static void narrow(work *w, float least, frit_token last)
+static void narrow_candidates(work *w, float least, frit_token last)
 {
     if (least < w->least || (least == w->least && last > w->last)) return;
     w->least = least;
@@ -381,7 +381,7 @@ static float least_within(float max, double limit)
 
 static pass after_top_p(work *w)
 {
-    if (w->pick->min_p > 0) narrow(w, w->max + logf(w->pick->min_p), INT32_MAX);
+    if (w->pick->min_p > 0) narrow_candidates(w, w->max + logf(w->pick->min_p), INT32_MAX);
     w->temp = w->pick->temp;
     return SUM;
 }
@@ -481,14 +481,14 @@ static pass finish_list(work *w, frit_candidates best)
     frit_top_p_keep(&best, p->top_p);
     if (p->min_p > 0) frit_min_p_keep(&best, p->min_p);
     if (p->temp != 1) frit_temperature_divide(&best, p->temp);
-    return finish(w, frit_candidates_draw(&best, w->n_vocab, frit_philox_draw(p->seed, p->position)));
+    return finish_pick(w, frit_candidates_draw(&best, w->n_vocab, frit_philox_draw(p->seed, p->position)));
 }
 
 static pass end_top(work *w)
 {
     const frit_candidates best = take_list(w);
-    if (any_bad(w)) return fail(w, FRIT_PICK_NOT_FINITE);
-    if (best.n == 0) return fail(w, FRIT_PICK_EMPTY);
+    if (any_bad(w)) return fail_pick(w, FRIT_PICK_NOT_FINITE);
+    if (best.n == 0) return fail_pick(w, FRIT_PICK_EMPTY);
     w->max = best.items[0].logit;
     w->n_list[0] = best.n;
     return w->pick->top_n_sigma > 0 ? SPREAD : finish_list(w, best);
@@ -511,9 +511,9 @@ static frit_token first_with(const work *w, float logit)
 static pass end_max(work *w)
 {
     w->max = take_max(w);
-    if (any_bad(w)) return fail(w, FRIT_PICK_NOT_FINITE);
-    if (w->max == -INFINITY) return fail(w, FRIT_PICK_EMPTY);
-    if (!(w->pick->temp > 0)) return finish(w, first_with(w, w->max));
+    if (any_bad(w)) return fail_pick(w, FRIT_PICK_NOT_FINITE);
+    if (w->max == -INFINITY) return fail_pick(w, FRIT_PICK_EMPTY);
+    if (!(w->pick->temp > 0)) return finish_pick(w, first_with(w, w->max));
     w->n_best = 0;
     return w->pick->top_n_sigma > 0 ? SPREAD : after_sigma(w);
 }
@@ -522,7 +522,7 @@ static pass end_spread(work *w)
 {
     frit_spread_sums sums = {0};
     for (int b = 0; b < FRIT_BLOCKS; b++) frit_spread_sums_add(&sums, &w->block_spread[b]);
-    narrow(w, least_within(w->max, frit_spread_limit(&sums, w->pick->top_n_sigma)), INT32_MAX);
+    narrow_candidates(w, least_within(w->max, frit_spread_limit(&sums, w->pick->top_n_sigma)), INT32_MAX);
     if (w->n_best == 0) return after_sigma(w);
     return finish_list(w, (frit_candidates){.items = w->list, .n = w->n_list[0], .sorted = true});
 }
@@ -537,13 +537,13 @@ static pass end_sum(work *w)
     const range r = range_of(w, block);
     for (int32_t i = r.begin; i < r.end; i += FRIT_CHUNK) {
         uint32_t weights[FRIT_CHUNK];
-        weigh(w, i, weights);
+        weigh_logits(w, i, weights);
         for (int j = 0; j < FRIT_CHUNK; j++) {
-            if (at < weights[j]) return finish(w, i + j);
+            if (at < weights[j]) return finish_pick(w, i + j);
             at -= weights[j];
         }
     }
-    return finish(w, r.begin);
+    return finish_pick(w, r.begin);
 }
 
 // ------------------------------------------------------------------------------- phases

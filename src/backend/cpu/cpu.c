@@ -116,7 +116,7 @@ static void cpu_close(frit_device *base)
 }
 
 // Whether products of both are the same, or read rows in forms that tell them apart; then they count as the same.
-static bool reconcile(frit_product_kernel *prefill, const frit_product_kernel *decode)
+static bool reconcile_kernels(frit_product_kernel *prefill, const frit_product_kernel *decode)
 {
     const bool fits =
         !frit_form_is_tiled(decode->form) && (prefill->run == decode->run || frit_form_is_tiled(prefill->form));
@@ -132,8 +132,8 @@ static bool can_mix_classes(const frit_cpu_device *device)
     frit_kernels prefill = device->prefill_kernels;
     bool fits = true;
     for (int i = 0; i < FRIT_DTYPE_COUNT; i++)
-        fits = reconcile(&prefill.product[i], &decode->product[i]) &&
-               reconcile(&prefill.packed[i], &decode->packed[i]) && fits;
+        fits = reconcile_kernels(&prefill.product[i], &decode->product[i]) &&
+               reconcile_kernels(&prefill.packed[i], &decode->packed[i]) && fits;
     for (int form = 0; form < FRIT_FORM_COUNT; form++)
         if (frit_form_is_tiled((frit_form)form)) prefill.convert[form] = decode->convert[form];
     memcpy(prefill.coarse, decode->coarse, sizeof prefill.coarse);
@@ -226,7 +226,7 @@ static void *cpu_map(const frit_memory *memory)
     return ((const frit_cpu_memory *)memory)->bytes;
 }
 
-static uint8_t *at(frit_address place)
+static uint8_t *address_of(frit_address place)
 {
     return ((frit_cpu_memory *)place.memory)->bytes + place.offset;
 }
@@ -234,21 +234,21 @@ static uint8_t *at(frit_address place)
 static frit_status cpu_read(frit_device *base, frit_address from, void *to, uint64_t n_bytes)
 {
     (void)base;
-    memcpy(to, at(from), (size_t)n_bytes);
+    memcpy(to, address_of(from), (size_t)n_bytes);
     return FRIT_OK;
 }
 
 static frit_status cpu_write(frit_device *base, frit_address to, const void *from, uint64_t n_bytes)
 {
     (void)base;
-    memcpy(at(to), from, (size_t)n_bytes);
+    memcpy(address_of(to), from, (size_t)n_bytes);
     return FRIT_OK;
 }
 
 static frit_status cpu_copy(frit_device *base, frit_address to, frit_address from, uint64_t n_bytes)
 {
     (void)base;
-    memmove(at(to), at(from), (size_t)n_bytes);
+    memmove(address_of(to), address_of(from), (size_t)n_bytes);
     return FRIT_OK;
 }
 

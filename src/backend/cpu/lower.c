@@ -396,7 +396,7 @@ static bool is_fine(const frit_plan *plan)
     return any;
 }
 
-static frit_status lower(lowering *l)
+static frit_status lower_plan(lowering *l)
 {
     frit_exec *exec = l->exec;
     exec->decode.fine = exec->prefill.fine = is_fine(l->plan);
@@ -442,8 +442,8 @@ static frit_status load_weights(frit_cpu_device *device, const frit_plan *plan)
 }
 
 // The executable, with its inputs listed and nothing lowered yet.
-static frit_status begin(lowering *l, frit_arena *arena, frit_cpu_device *device, frit_plan *plan,
-                         const frit_cache *cache)
+static frit_status begin_lowering(lowering *l, frit_arena *arena, frit_cpu_device *device, frit_plan *plan,
+                                  const frit_cache *cache)
 {
     const size_t n_fusions = (size_t)plan->phases.n_fusions, n_actions = n_fusions * MAX_ACTIONS + 2;
     frit_plan_set_rows(plan, plan->graph->max_rows, plan->graph->max_outs);
@@ -464,7 +464,7 @@ frit_status frit_cpu_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_by
     frit_cpu_device *device = (frit_cpu_device *)base;
     frit_arena arena = {0};   // for the time of the lowering
     lowering l;
-    const frit_status status = begin(&l, &arena, device, plan, &(frit_cache){0});
+    const frit_status status = begin_lowering(&l, &arena, device, plan, &(frit_cache){0});
     *out = (frit_exec_bytes){0};
     if (status == FRIT_OK) {
         frit_lower_measure(&l);
@@ -486,8 +486,8 @@ frit_status frit_cpu_prepare(frit_device *base, frit_plan *plan, const frit_cach
 
     frit_arena arena = {0};
     lowering l;
-    frit_status status = begin(&l, &arena, device, plan, cache);
-    if (status == FRIT_OK) status = lower(&l);
+    frit_status status = begin_lowering(&l, &arena, device, plan, cache);
+    if (status == FRIT_OK) status = lower_plan(&l);
     frit_arena_free(&arena);
     if (status == FRIT_OK)
         *out = l.exec;

@@ -89,7 +89,7 @@ static void count_reads(lowering *l)
         }
 }
 
-static frit_act_input *find(const lowering *l, const frit_node *source, const frit_task_env *env, frit_form form)
+static frit_act_input *find_input(const lowering *l, const frit_node *source, const frit_task_env *env, frit_form form)
 {
     for (int i = 0; i < l->exec->n_inputs; i++) {
         frit_act_input *input = &l->exec->inputs[i];
@@ -102,7 +102,7 @@ static frit_act_input *find(const lowering *l, const frit_node *source, const fr
 
 const frit_act_input *frit_lower_find_input(const lowering *l, const frit_node *node, frit_form form)
 {
-    return find(l, node->src[0], frit_lower_env(l, node), form);
+    return find_input(l, node->src[0], frit_lower_env(l, node), form);
 }
 
 // What the prologue of a phase computes of an input: a norm, a sum of a residual and a norm, or the norm of such a sum.
@@ -125,7 +125,7 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form,
     const frit_task_env *env = frit_lower_env(l, node);
     const int producer = producer_of(l, source), phase = frit_lower_fusion(l, k)->phase;
     if (form == FRIT_FORM_F32 && !is_prologue(l, producer)) return;   // read as it is
-    frit_act_input *input = find(l, source, env, form);
+    frit_act_input *input = find_input(l, source, env, form);
     if (!input) {
         const bool in_prologue = is_prologue(l, producer), produced = in_prologue || makes_form(l, source, form);
         input = &l->exec->inputs[l->exec->n_inputs];

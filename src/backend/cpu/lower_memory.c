@@ -5,7 +5,7 @@
 #include "backend/cpu/lower.h"
 #include "backend/cpu/pack/memory.h"
 
-static uint64_t reserve(lowering *l, uint64_t n_bytes)
+static uint64_t reserve_bytes(lowering *l, uint64_t n_bytes)
 {
     const uint64_t offset = l->n_bytes;
     l->n_bytes += frit_align(n_bytes);
@@ -52,12 +52,13 @@ void frit_lower_measure(lowering *l)
         for (int i = 0; i < fusion->n_nodes; i++) measure_node(l, k, fusion->nodes[i], &workspace_bytes);
         if (fusion->n_products == 2) frit_widen(&workspace_bytes, frit_glu_workspace_bytes(fusion->nodes[0]));
     }
-    reserve(l, l->plan->scratch_bytes);
-    for (int i = 0; i < l->n_slots; i++) l->slots[i].offset = reserve(l, l->slots[i].n_bytes);
-    for (int i = 0; i < l->n_ropes; i++) l->ropes[i].offset = reserve(l, l->ropes[i].n_bytes);
-    for (int form = 0; form < FRIT_FORM_COUNT; form++) l->sorted[form].offset = reserve(l, l->sorted[form].n_bytes);
-    l->dispatch.offset = reserve(l, l->dispatch.n_bytes);
-    l->shared_offset = reserve(l, l->shared_bytes);
+    reserve_bytes(l, l->plan->scratch_bytes);
+    for (int i = 0; i < l->n_slots; i++) l->slots[i].offset = reserve_bytes(l, l->slots[i].n_bytes);
+    for (int i = 0; i < l->n_ropes; i++) l->ropes[i].offset = reserve_bytes(l, l->ropes[i].n_bytes);
+    for (int form = 0; form < FRIT_FORM_COUNT; form++)
+        l->sorted[form].offset = reserve_bytes(l, l->sorted[form].n_bytes);
+    l->dispatch.offset = reserve_bytes(l, l->dispatch.n_bytes);
+    l->shared_offset = reserve_bytes(l, l->shared_bytes);
     frit_task_env *env = &l->exec->decode;
     env->inputs_offset = (size_t)frit_align(workspace_bytes);
     env->workspace_bytes = env->inputs_offset + (size_t)measure_thread_inputs(l);
@@ -65,7 +66,7 @@ void frit_lower_measure(lowering *l)
     l->exec->prefill.workspace_bytes = env->workspace_bytes;
 }
 
-static frit_status allocate(frit_cpu_memory *memory, uint64_t n_bytes, const char *what)
+static frit_status allocate_bytes(frit_cpu_memory *memory, uint64_t n_bytes, const char *what)
 {
     memory->base.n_bytes = 0;
     memory->bytes = n_bytes > 0 ? frit_cpu_memory_new(n_bytes) : NULL;
@@ -82,12 +83,12 @@ static frit_status share_scratch(const lowering *l)
     frit_exec *exec = l->exec;
     if (l->n_bytes > device->scratch.base.n_bytes && device->n_sharing == 0) {
         frit_cpu_memory_free(device->scratch.bytes, device->scratch.base.n_bytes);
-        FRIT_TRY(allocate(&device->scratch, l->n_bytes, "intermediate results"));
+        FRIT_TRY(allocate_bytes(&device->scratch, l->n_bytes, "intermediate results"));
         frit_nodes_spread(&device->topology.nodes, device->scratch.bytes, l->n_bytes);
     }
     exec->shares_scratch = l->n_bytes <= device->scratch.base.n_bytes;
     if (!exec->shares_scratch) {
-        FRIT_TRY(allocate(&exec->scratch, l->n_bytes, "intermediate results"));
+        FRIT_TRY(allocate_bytes(&exec->scratch, l->n_bytes, "intermediate results"));
         frit_nodes_spread(&device->topology.nodes, exec->scratch.bytes, l->n_bytes);
         return FRIT_OK;
     }
@@ -102,8 +103,8 @@ frit_status frit_lower_memory(lowering *l, int n_threads)
     frit_exec *exec = l->exec;
     frit_lower_measure(l);
     FRIT_TRY(share_scratch(l));
-    FRIT_TRY(allocate(&exec->given, l->plan->input_bytes, "results of other devices"));
-    FRIT_TRY(allocate(&exec->workspaces, exec->decode.workspace_bytes * (uint64_t)n_threads, "workspaces"));
+    FRIT_TRY(allocate_bytes(&exec->given, l->plan->input_bytes, "results of other devices"));
+    FRIT_TRY(allocate_bytes(&exec->workspaces, exec->decode.workspace_bytes * (uint64_t)n_threads, "workspaces"));
     if (l->plan->graph->max_rows < FRIT_SPARSE_MEMORY_ROWS)
         frit_cpu_memory_sparse(exec->workspaces.bytes, exec->workspaces.base.n_bytes);
     exec->decode.workspaces = exec->prefill.workspaces = exec->workspaces.bytes;

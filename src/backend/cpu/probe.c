@@ -57,7 +57,7 @@ static void read_share(void *ctx, int part, int parts)
 }
 
 // Counts millions of operations.
-static void multiply(void *ctx, int part, int parts)
+static void count_multiplications(void *ctx, int part, int parts)
 {
     enum { ROUNDS = 1000000 };
     probe *p = ctx;
@@ -95,7 +95,7 @@ static double read_rate(probe *p, frit_pool *pool)
 static double multiply_rate(probe *p, frit_pool *pool, double (*run)(int64_t n_rounds, int32_t *sink))
 {
     p->multiply = run;
-    return 1e3 * best_rate(p, pool, multiply);
+    return 1e3 * best_rate(p, pool, count_multiplications);
 }
 
 frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)

@@ -22,7 +22,7 @@ FRIT_INLINE int8x16_t round_16(const float *x, float inverse)
 }
 
 // Codes of 32 numbers, the sums of 16 of them; returns the scale.
-static float quantize(const float *x, int8_t *codes, int sums[2])
+static float quantize_line(const float *x, int8_t *codes, int sums[2])
 {
     const float top = max_abs_32(x), inverse = top > 0x1p-100f ? 127 / top : 0;
     for (int i = 0; i < 2; i++) {
@@ -38,7 +38,7 @@ static void convert_q8(const float *x, uint8_t *out, int64_t n)
     float *scales = (float *)(void *)(out + n), *factors = scales + n / 32;
     for (int64_t b = 0; b < n / 32; b++) {
         int sums[2];
-        scales[b] = quantize(x + b * 32, (int8_t *)out + b * 32, sums);
+        scales[b] = quantize_line(x + b * 32, (int8_t *)out + b * 32, sums);
         for (int i = 0; i < 2; i++) factors[2 * b + i] = scales[b] * (float)sums[i];
     }
 }
@@ -48,7 +48,7 @@ static void convert_q8_lines(const float *x, uint8_t *out, int64_t n)
     frit_q8_line *line = (void *)out;
     for (int64_t b = 0; b < n / 32; b++, line++) {
         int sums[2];
-        line->scale = quantize(x + b * 32, line->codes, sums);
+        line->scale = quantize_line(x + b * 32, line->codes, sums);
         line->sum = line->scale * (float)(sums[0] + sums[1]);
         for (int i = 0; i < 2; i++) {
             line->sums_16[i] = line->scale * (float)sums[i];

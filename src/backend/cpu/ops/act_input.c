@@ -56,7 +56,7 @@ void frit_act_input_store_sum(const frit_act_input *input)
         compute_sum(input, t, input->stored + t * n);
 }
 
-static void compute(const frit_act_input *input, int thread, uint8_t *rows)
+static void compute_input(const frit_act_input *input, int thread, uint8_t *rows)
 {
     const frit_kernels *k = input->env->kernels;
     const int64_t n = frit_node_width(input->source), height = frit_node_height(input->source);
@@ -84,7 +84,7 @@ const uint8_t *frit_act_input_rows(const frit_act_input *input, int thread)
     uint8_t *rows = (uint8_t *)own + input->per_thread_offset;
     const uint64_t wanted = (uint64_t)input->env->run << 32 | input->id;
     if (own->computed[input->form] == wanted) return rows;
-    compute(input, thread, rows);
+    compute_input(input, thread, rows);
     own->computed[input->form] = wanted;
     return rows;
 }

@@ -57,7 +57,7 @@ static queries take_room(const frit_attend_item *item, float *workspace)
 }
 
 // To bfloat16 and back.
-static float rounded(float x)
+static float round_bytes(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -72,12 +72,12 @@ static float own_score(const float *query, const float *key, int64_t n, float so
 {
     float sums[8] = {0}, score = 0;
     for (int64_t d = 0; d < n; d += 8)
-        for (int i = 0; i < 8; i++) sums[i] += rounded(query[d + i]) * rounded(key[d + i]);
+        for (int i = 0; i < 8; i++) sums[i] += round_bytes(query[d + i]) * round_bytes(key[d + i]);
     for (int i = 0; i < 8; i++) score += sums[i];
     return softcap != 0 ? softcap * tanhf(score / softcap) : score;
 }
 
-static queries gather(const frit_attend_item *item, float *workspace)
+static queries gather_queries(const frit_attend_item *item, float *workspace)
 {
     const frit_attend_shape *s = item->shape;
     const frit_attend *attend = &item->task->node->attend;
@@ -152,7 +152,7 @@ static frit_range pages_of(frit_range positions)
 }
 
 // The tiles of these pages, if there are any.
-static const uint8_t *tiled(const frit_attend_item *item, frit_range pages)
+static const uint8_t *load_page_tiles(const frit_attend_item *item, frit_range pages)
 {
     if (item->tiled.begin > pages.begin || item->tiled.end < pages.end) return NULL;
     const size_t page_bytes = frit_bf16_page_bytes(item->shape->k_dim, item->shape->v_dim);
@@ -164,7 +164,7 @@ static const uint8_t *tiles_of(const frit_attend_item *item, frit_range position
 {
     const size_t page_bytes = frit_bf16_page_bytes(item->shape->k_dim, item->shape->v_dim);
     const frit_range pages = pages_of(positions);
-    const uint8_t *there = tiled(item, pages);
+    const uint8_t *there = load_page_tiles(item, pages);
     if (there) return there;
     for (int64_t page = pages.begin; page < pages.end; page++)
         frit_kv_page_to_tiles(item, page, positions, q->page, q->tiles + (size_t)(page - pages.begin) * page_bytes);
@@ -180,7 +180,7 @@ static frit_range span_from(int64_t p, int64_t end)
     return (frit_range){p, next < end ? next : end};
 }
 
-static void attend(const frit_attend_item *item, frit_range positions, frit_range next, queries *q)
+static void attend_pages(const frit_attend_item *item, frit_range positions, frit_range next, queries *q)
 {
     const frit_attend_shape *s = item->shape;
     const frit_attend *attend = &item->task->node->attend;
@@ -190,7 +190,7 @@ static void attend(const frit_attend_item *item, frit_range positions, frit_rang
                                                    .k_dim = s->k_dim,
                                                    .v_dim = s->v_dim,
                                                    .tiles = tiles_of(item, positions, q),
-                                                   .ahead = tiled(item, ahead),
+                                                   .ahead = load_page_tiles(item, ahead),
                                                    .n_ahead = (size_t)(ahead.end - ahead.begin) * page_bytes,
                                                    .first = (int32_t)frit_page_begin(positions.begin),
                                                    .begin = (int32_t)positions.begin,
@@ -208,10 +208,10 @@ static void attend(const frit_attend_item *item, frit_range positions, frit_rang
 
 static void run(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)
 {
-    queries q = gather(item, workspace);
+    queries q = gather_queries(item, workspace);
     for (int64_t p = positions.begin; p < positions.end;) {
         const frit_range now = span_from(p, positions.end);
-        attend(item, now, span_from(now.end, positions.end), &q);
+        attend_pages(item, now, span_from(now.end, positions.end), &q);
         p = now.end;
     }
     for (int64_t i = 0; i < q.n; i++) {

@@ -28,7 +28,7 @@ static size_t workspace_bytes(int64_t n, int64_t k_dim, int64_t v_dim)
            sizeof(float);
 }
 
-static queries gather(const frit_attend_item *item, float *workspace)
+static queries gather_rows(const frit_attend_item *item, float *workspace)
 {
     const frit_attend_shape *s = item->shape;
     const frit_attend *attend = &item->task->node->attend;
@@ -66,7 +66,7 @@ static void gain_by_distance(float *scores, const frit_task *task, int64_t head,
 }
 
 // Turns query i's scores of positions [begin, begin + n) into weights, and rescales what it has so far.
-static void weigh(const frit_attend_item *item, queries *q, int64_t i, int64_t begin, int64_t n)
+static void weigh_scores(const frit_attend_item *item, queries *q, int64_t i, int64_t begin, int64_t n)
 {
     const frit_kernels *k = item->kernels;
     const frit_attend *attend = &item->task->node->attend;
@@ -130,7 +130,7 @@ static void decode_chosen(const frit_attend_item *item, const frit_cache_side *s
 }
 
 // Positions of one page as they lie in the cache, or so many of those chosen.
-static void decode(const frit_attend_item *item, const frit_cache_side *side, frit_range page, float *y)
+static void decode_rows(const frit_attend_item *item, const frit_cache_side *side, frit_range page, float *y)
 {
     if (item->chosen)
         decode_chosen(item, side, page, y);
@@ -152,7 +152,7 @@ static void score_pages(const frit_attend_item *item, frit_range positions, quer
 }
 
 // Positions of one span.
-static void attend(const frit_attend_item *item, frit_range positions, queries *q)
+static void attend_positions(const frit_attend_item *item, frit_range positions, queries *q)
 {
     const frit_attend_shape *s = item->shape;
     const frit_kernels *k = item->kernels;
@@ -172,11 +172,11 @@ static void attend(const frit_attend_item *item, frit_range positions, queries *
     for (int64_t i = 0, next; !direct_k && !by_page && i < n; i = next) {
         const frit_range page = page_range(positions, i);
         next = page.end - positions.begin;
-        decode(item, keys, page, q->decoded);
+        decode_rows(item, keys, page, q->decoded);
         list_neighbours(q->decoded, (uint64_t)s->k_dim * sizeof(float), next - i, rows);
         k->attend_scores[FRIT_DTYPE_F32](scores + i, q->q, q->n, rows, next - i, s->k_dim);
     }
-    for (int64_t i = 0; i < q->n; i++) weigh(item, q, i, positions.begin - first, first + n);
+    for (int64_t i = 0; i < q->n; i++) weigh_scores(item, q, i, positions.begin - first, first + n);
     if (direct_v) {
         list_rows(item, values, positions, rows);
         k->attend_values[values->dtype](q->acc, scores, q->n, rows, n, s->v_dim);
@@ -184,7 +184,7 @@ static void attend(const frit_attend_item *item, frit_range positions, queries *
     for (int64_t i = 0, next; !direct_v && i < n; i = next) {
         const frit_range page = page_range(positions, i);
         next = page.end - positions.begin;
-        decode(item, values, page, q->decoded);
+        decode_rows(item, values, page, q->decoded);
         list_neighbours(q->decoded, (uint64_t)s->v_dim * sizeof(float), next - i, rows);
         k->attend_values[FRIT_DTYPE_F32](q->acc, scores + i, q->n, rows, next - i, s->v_dim);
     }
@@ -192,11 +192,11 @@ static void attend(const frit_attend_item *item, frit_range positions, queries *
 
 static void run(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)
 {
-    queries q = gather(item, workspace);
+    queries q = gather_rows(item, workspace);
     q.last = positions.end - 1;
     for (frit_range now = positions; now.begin < positions.end; now.begin = now.end) {
         now.end = frit_min_i64(frit_attend_span_end(now.begin), positions.end);
-        attend(item, now, &q);
+        attend_positions(item, now, &q);
     }
     *sums = (frit_attend_sums){q.max, q.sum, q.acc, item->shape->v_dim};
 }

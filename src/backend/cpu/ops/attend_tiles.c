@@ -61,7 +61,7 @@ static void list_bias(const frit_attend_item *item, frit_range positions, panels
         p->bias[i] = frit_attend_gain(item->task, item->head, -(first + i));
 }
 
-static panels gather(const frit_attend_item *item, float *workspace)
+static panels gather_queries(const frit_attend_item *item, float *workspace)
 {
     const frit_attend_shape *s = item->shape;
     const frit_attend *attend = &item->task->node->attend;
@@ -95,7 +95,7 @@ static void look_ahead(const frit_attend_item *item, frit_range next, frit_atten
 }
 
 // FRIT_ATTEND_SPAN positions at most.
-static void attend(const frit_attend_item *item, frit_range positions, frit_range next, panels *p)
+static void attend_span(const frit_attend_item *item, frit_range positions, frit_range next, panels *p)
 {
     const frit_attend_shape *s = item->shape;
     const frit_attend *attend = &item->task->node->attend;
@@ -160,15 +160,15 @@ static bool begin_totals(panels *p, frit_range positions, int64_t v_dim)
     return true;
 }
 
-static void run(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)
+static void run_tiles(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)
 {
     const int64_t v_dim = item->shape->v_dim;
-    panels p = gather(item, workspace);
+    panels p = gather_queries(item, workspace);
     const bool several = begin_totals(&p, positions, v_dim);
     int64_t chunk_end = frit_attend_chunk_begin(frit_attend_chunk_at(positions.begin) + 1);
     for (frit_range now = positions; now.begin < positions.end; now.begin = now.end) {
         now.end = frit_min_i64(frit_attend_span_end(now.begin), positions.end);
-        attend(item, now, (frit_range){now.end, frit_min_i64(now.end + FRIT_ATTEND_SPAN, positions.end)}, &p);
+        attend_span(item, now, (frit_range){now.end, frit_min_i64(now.end + FRIT_ATTEND_SPAN, positions.end)}, &p);
         if (!several || (now.end < chunk_end && now.end < positions.end)) continue;
         for (int64_t panel = 0; panel < p.n_padded / p.lanes; panel++) fold_panel(item->kernels, &p, panel, v_dim);
         chunk_end = frit_attend_chunk_begin(frit_attend_chunk_at(now.end) + 1);
@@ -181,4 +181,4 @@ static void run(const frit_attend_item *item, frit_range positions, float *works
     *sums = (frit_attend_sums){several ? p.total_max : p.max, several ? p.total_sum : p.sum, p.results, v_dim};
 }
 
-const frit_attend_way frit_attend_by_tiles = {workspace_bytes, run, true};
+const frit_attend_way frit_attend_by_tiles = {workspace_bytes, run_tiles, true};

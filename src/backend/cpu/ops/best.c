@@ -2,45 +2,45 @@
 // The best of many scores: best.h.
 #include "backend/cpu/ops/best.h"
 
-static void put(frit_best *best, int64_t i, float score, int32_t id)
+static void put_entry(frit_best *best, int64_t i, float score, int32_t id)
 {
     best->scores[i] = score;
     best->ids[i] = id;
 }
 
-static void move(frit_best *best, int64_t to, int64_t from)
+static void move_entry(frit_best *best, int64_t to, int64_t from)
 {
-    put(best, to, best->scores[from], best->ids[from]);
+    put_entry(best, to, best->scores[from], best->ids[from]);
 }
 
 // Puts an entry into the heap below `top`, whose own place is free: the hole goes down to a leaf along the worse
 // children, the right one of equals, and then up again past what is better than the entry.
-static void sift(frit_best *best, int64_t top, float score, int32_t id)
+static void sift_down(frit_best *best, int64_t top, float score, int32_t id)
 {
     int64_t hole = top, child;
     while ((child = 2 * hole + 2) < best->n) {
         if (best->scores[child] > best->scores[child - 1]) child--;
-        move(best, hole, child);
+        move_entry(best, hole, child);
         hole = child;
     }
     if (child == best->n) {   // a left child without a right one
-        move(best, hole, child - 1);
+        move_entry(best, hole, child - 1);
         hole = child - 1;
     }
     for (int64_t parent; hole > top && best->scores[parent = (hole - 1) / 2] > score; hole = parent)
-        move(best, hole, parent);
-    put(best, hole, score, id);
+        move_entry(best, hole, parent);
+    put_entry(best, hole, score, id);
 }
 
 void frit_best_offer(frit_best *best, float score, int32_t id)
 {
     if (best->n == best->most) {
-        if (score > best->scores[0]) sift(best, 0, score, id);
+        if (score > best->scores[0]) sift_down(best, 0, score, id);
         return;
     }
-    put(best, best->n++, score, id);
+    put_entry(best, best->n++, score, id);
     if (best->n < best->most) return;
-    for (int64_t i = best->n / 2 - 1; i >= 0; i--) sift(best, i, best->scores[i], best->ids[i]);
+    for (int64_t i = best->n / 2 - 1; i >= 0; i--) sift_down(best, i, best->scores[i], best->ids[i]);
 }
 
 // By bytes, the lowest first. Ids are not negative.

@@ -53,8 +53,8 @@ int frit_adapt_down_pieces(const frit_task *task)
 
 // Rows [j, j + n_j) of an adapter's matrix by n_x rows. The kernels for few rows read f32 as it is, whatever the rows
 // of the step.
-static void multiply(const frit_task *task, const frit_adapt_walk *p, int64_t matrix, int64_t j, int64_t n_j,
-                     const float *x, int64_t n_x, float *y, frit_share share)
+static void multiply_low_rank(const frit_task *task, const frit_adapt_walk *p, int64_t matrix, int64_t j, int64_t n_j,
+                              const float *x, int64_t n_x, float *y, frit_share share)
 {
     const frit_kernels *k = task->env->decode_kernels;
     const frit_tensor *tensor = p->part->a;
@@ -94,7 +94,8 @@ static void down_rows(const frit_task *task, const float *x, int64_t t, int64_t 
     for (frit_adapt_walk p = {0}; frit_adapt_next(task->env, scales, adapted->matrix, &p);) {
         const int64_t j = first > p.first ? first - p.first : 0, n_j = frit_min_i64(p.part->rank, last - p.first) - j;
         if (n_j > 0)
-            multiply(task, &p, 0, j, n_j, x + t * n_in, end - t, task->y + t * adapted->n_h + p.first + j, share);
+            multiply_low_rank(task, &p, 0, j, n_j, x + t * n_in, end - t, task->y + t * adapted->n_h + p.first + j,
+                              share);
     }
 }
 
@@ -117,7 +118,8 @@ static void down_assignments(const frit_task *task, frit_share share)
         const float *x = task->x[0] + (node->src[0]->n_dims == 3 ? assignment : assignment / n_used) * n_in;
         const int64_t expert = (int64_t)task->x[1][assignment / n_used * 2 * n_used + assignment % n_used];
         for (frit_adapt_walk p = {0}; frit_adapt_next(task->env, scales, adapted->matrix, &p);)
-            multiply(task, &p, expert, 0, p.part->rank, x, 1, task->y + assignment * adapted->n_h + p.first, share);
+            multiply_low_rank(task, &p, expert, 0, p.part->rank, x, 1, task->y + assignment * adapted->n_h + p.first,
+                              share);
     }
 }
 

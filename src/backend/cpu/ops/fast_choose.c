@@ -85,7 +85,7 @@ static frit_dtype list_keys(const frit_task *task, const frit_seq *seq, frit_ran
 }
 
 // FRIT_ATTEND_ROWS positions at most; queries are loaded.
-static void score(const frit_task *task, const row *at, frit_range positions, room *r, float *scores)
+static void score_positions(const frit_task *task, const row *at, frit_range positions, room *r, float *scores)
 {
     const int64_t n_head = task->node->src[0]->shape[1], n = positions.end - positions.begin;
     const float *w = task->x[1] + at->t * n_head;
@@ -99,12 +99,12 @@ static void score(const frit_task *task, const row *at, frit_range positions, ro
     }
 }
 
-static void offer(room *r, const float *scores, int64_t begin, int64_t n)
+static void offer_position(room *r, const float *scores, int64_t begin, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) frit_best_offer(&r->best, scores[i], (int32_t)(begin + i));
 }
 
-static void give(const frit_task *task, const row *at, room *r)
+static void write_chosen(const frit_task *task, const row *at, room *r)
 {
     const int64_t n = task->node->shape[1];
     float *y = task->y + at->t * n;
@@ -125,10 +125,10 @@ static void choose_row(const frit_task *task, const row *at, room *r)
     load_queries(task, at, r);
     for (int64_t p = 0, next; p < at->n_seen; p = next) {
         next = p + FRIT_ATTEND_ROWS < at->n_seen ? p + FRIT_ATTEND_ROWS : at->n_seen;
-        score(task, at, (frit_range){p, next}, r, r->scores);
-        offer(r, r->scores, p, next - p);
+        score_positions(task, at, (frit_range){p, next}, r, r->scores);
+        offer_position(r, r->scores, p, next - p);
     }
-    give(task, at, r);
+    write_chosen(task, at, r);
 }
 
 // ------------------------------------------------------------------------------- items
@@ -180,7 +180,7 @@ static void score_part(const frit_task *task, const row *at, int64_t part, room 
     load_queries(task, at, r);
     for (int64_t p = part * PART, next; p < end; p = next) {
         next = p + FRIT_ATTEND_ROWS < end ? p + FRIT_ATTEND_ROWS : end;
-        score(task, at, (frit_range){p, next}, r, scores_of(task, at->t) + p);
+        score_positions(task, at, (frit_range){p, next}, r, scores_of(task, at->t) + p);
     }
 }
 
@@ -219,7 +219,7 @@ void frit_fast_choose_finish(const frit_task *task, frit_share share)
             const row at = row_at(&batch->seqs[i_seq], i);
             if (at.n_seen <= task->node->shape[1] || !frit_share_has(share, at.t)) continue;
             r.best.n = 0;
-            offer(&r, scores_of(task, at.t), 0, at.n_seen);
-            give(task, &at, &r);
+            offer_position(&r, scores_of(task, at.t), 0, at.n_seen);
+            write_chosen(task, &at, &r);
         }
 }

@@ -44,8 +44,8 @@ static stack open_stack(const frit_task *task, int source, int64_t begin, uint8_
 }
 
 // n_x rows from `at_row` on by n_w rows of a matrix.
-static void multiply(const stack *s, int64_t matrix, bool prefill, int64_t o, int64_t n_w, int64_t at_row, int64_t n_x,
-                     float *y, size_t y_stride)
+static void multiply_rows(const stack *s, int64_t matrix, bool prefill, int64_t o, int64_t n_w, int64_t at_row,
+                          int64_t n_x, float *y, size_t y_stride)
 {
     const frit_matrix *m = &s->matrix[prefill];
     frit_matrix_multiply(m, matrix * s->height + s->begin + o, n_w, s->rows[prefill] + (size_t)at_row * m->x_stride,
@@ -230,7 +230,7 @@ static void multiply_group(const frit_task *task, const stack *s, const frit_exp
         const int64_t n_x = frit_min_i64(n_block, group->n - t), n_tile = tile_rows(s, group->prefill, n_x);
         for (int64_t at = o, n_w; at < end; at += n_w) {
             n_w = frit_min_i64(n_tile, end - at);
-            multiply(s, group->expert, group->prefill, at, n_w, group->first + t, n_x, results, (size_t)n_w);
+            multiply_rows(s, group->expert, group->prefill, at, n_w, group->first + t, n_x, results, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
                 const int64_t assignment = dispatch->assignments[group->first + t + i];
                 float *y = task->y + assignment * n_out + at;
@@ -265,8 +265,8 @@ static void multiply_group_glu(const frit_task *task, const stack *s, const frit
             frit_min_i64(tile_rows(&s[0], group->prefill, n_x), tile_rows(&s[1], group->prefill, n_x));
         for (int64_t at = o, n_w; at < end; at += n_w) {
             n_w = frit_min_i64(n_tile, end - at);
-            multiply(&s[0], group->expert, group->prefill, at, n_w, group->first + t, n_x, gates, (size_t)n_w);
-            multiply(&s[1], group->expert, group->prefill, at, n_w, group->first + t, n_x, ups, (size_t)n_w);
+            multiply_rows(&s[0], group->expert, group->prefill, at, n_w, group->first + t, n_x, gates, (size_t)n_w);
+            multiply_rows(&s[1], group->expert, group->prefill, at, n_w, group->first + t, n_x, ups, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
                 const int64_t assignment = dispatch->assignments[group->first + t + i];
                 float *gate = gates + i * n_w, *up = ups + i * n_w;
@@ -308,7 +308,7 @@ static void mix_group(const frit_task *task, const stack *s, const frit_expert_g
         const int64_t n_x = frit_min_i64(n_block, group->n - t), n_tile = tile_rows(s, group->prefill, n_x);
         for (int64_t at = o, n_w; at < end; at += n_w) {
             n_w = frit_min_i64(n_tile, end - at);
-            multiply(s, group->expert, group->prefill, at, n_w, group->first + t, n_x, results, (size_t)n_w);
+            multiply_rows(s, group->expert, group->prefill, at, n_w, group->first + t, n_x, results, (size_t)n_w);
             for (int64_t i = 0; i < n_x; i++) {
                 const int64_t assignment = dispatch->assignments[group->first + t + i];
                 float *sum = results + i * n_w, *y = task->y + assignment / n_used * n_out + at;
@@ -347,9 +347,9 @@ static void multiply_head(const frit_task *task, const stack *s, int64_t h, bool
     const int64_t n_head = task->node->shape[1], n_out = task->node->shape[2];
     const int64_t n_block = frit_matrix_block_tokens(&s->matrix[prefill]);
     for (int64_t t = rows.begin; t < rows.end; t += n_block)
-        multiply(s, h, prefill, columns.begin, columns.end - columns.begin, head_row(task->node, h) + t - rows.begin,
-                 frit_min_i64(n_block, rows.end - t), task->y + (t * n_head + h) * n_out + columns.begin,
-                 (size_t)(n_head * n_out));
+        multiply_rows(s, h, prefill, columns.begin, columns.end - columns.begin,
+                      head_row(task->node, h) + t - rows.begin, frit_min_i64(n_block, rows.end - t),
+                      task->y + (t * n_head + h) * n_out + columns.begin, (size_t)(n_head * n_out));
 }
 
 void frit_fast_heads(const frit_task *task, frit_share share)

@@ -44,7 +44,7 @@ typedef struct results {   // places in a workspace
     float *near, *ups;     // of a task that stores none; of the other product, or NULL
 } results;
 
-static bool unpacks(const frit_task *task)
+static bool unpacks_weights(const frit_task *task)
 {
     return frit_form_is_tiled(frit_matrix_form(task->env->kernels, task->node->src[1]->tensor));
 }
@@ -53,7 +53,7 @@ static bool unpacks(const frit_task *task)
 static int64_t token_parts(const frit_task *task)
 {
     const int64_t n = frit_node_height(task->node) / PART_TOKENS;
-    if (n < 2 || task->continued || !unpacks(task) || frit_decode_height(task->env, task->node) > 0) return 1;
+    if (n < 2 || task->continued || !unpacks_weights(task) || frit_decode_height(task->env, task->node) > 0) return 1;
     return n < MOST_PARTS ? n : MOST_PARTS;
 }
 
@@ -142,8 +142,8 @@ static void make_forms(const frit_task *task, int64_t t, int64_t o, const float 
 }
 
 // Tokens [t, t + n_x) by rows [o, o + n_w) of the matrix, with bias, adapters and factor. y is the first result.
-static void compute(const frit_task *task, const operand *a, int64_t o, int64_t n_w, int64_t t, int64_t n_x, float *y,
-                    int64_t stride)
+static void compute_columns(const frit_task *task, const operand *a, int64_t o, int64_t n_w, int64_t t, int64_t n_x,
+                            float *y, int64_t stride)
 {
     const frit_kernels *k = task->env->kernels;
     const float *bias = frit_node_n_own(task->node) > 2 ? task->x[2] : NULL;
@@ -176,8 +176,8 @@ static void compute_tile(const frit_task *task, const class_rows *k, int64_t o, 
 {
     const int64_t n_out = frit_node_width(task->node), stride = task->y ? n_out : n_w;
     float *y = task->y ? task->y + t * n_out + o : to->near;
-    compute(task, &k->a, o, n_w, t, n_x, y, stride);
-    if (to->ups) compute(task->up, &k->b, o, n_w, t, n_x, to->ups, n_w);
+    compute_columns(task, &k->a, o, n_w, t, n_x, y, stride);
+    if (to->ups) compute_columns(task->up, &k->b, o, n_w, t, n_x, to->ups, n_w);
     for (int64_t i = 0; i < n_x; i++) finish(task, t + i, o, y + i * stride, to->ups ? to->ups + i * n_w : NULL, n_w);
 }
 

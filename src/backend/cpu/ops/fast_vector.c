@@ -101,7 +101,8 @@ static frit_task_part first_part(const frit_task *task)
 
 // To where it is stored; otherwise to where the last part's result goes: it is not needed there yet, and if that is
 // stored nowhere either, to the thread's own row.
-static const float *apply(const frit_task *task, const frit_task_part *part, float *last, int64_t t, const float *x)
+static const float *apply_part(const frit_task *task, const frit_task_part *part, float *last, int64_t t,
+                               const float *x)
 {
     const int64_t n = frit_node_width(task->node);
     float *y = part->y ? part->y + t * n : last;
@@ -116,8 +117,8 @@ static void fused_rows(const frit_task *task, int thread, int64_t begin, int64_t
     float *result = task->n_parts > 0 ? task->parts[task->n_parts - 1].y : task->y;
     for (int64_t t = begin; t < end; t++) {
         float *last = result ? result + t * n : frit_thread_row(task->env, thread);
-        const float *y = apply(task, &first, last, t, task->x[0] + t * n);
-        for (int i = 0; i < task->n_parts; i++) y = apply(task, &task->parts[i], last, t, y);
+        const float *y = apply_part(task, &first, last, t, task->x[0] + t * n);
+        for (int i = 0; i < task->n_parts; i++) y = apply_part(task, &task->parts[i], last, t, y);
         make_forms(task, t, y);
     }
 }
@@ -142,7 +143,7 @@ enum { LINE = 16 };
 
 typedef void (*binary_fn)(float *y, const float *a, const float *b, int64_t n);
 
-static void binary(const frit_task *task, binary_fn fn, frit_share share)
+static void apply_binary(const frit_task *task, binary_fn fn, frit_share share)
 {
     const int64_t n = frit_node_elems(task->node), n1 = frit_node_elems(task->node->src[1]);
     const float *a = task->x[0], *b = task->x[1];
@@ -157,12 +158,12 @@ static void binary(const frit_task *task, binary_fn fn, frit_share share)
 
 void frit_fast_add(const frit_task *task, frit_share share)
 {
-    binary(task, task->env->kernels->add, share);
+    apply_binary(task, task->env->kernels->add, share);
 }
 
 void frit_fast_mul(const frit_task *task, frit_share share)
 {
-    binary(task, task->env->kernels->mul, share);
+    apply_binary(task, task->env->kernels->mul, share);
 }
 
 void frit_fast_scale(const frit_task *task, frit_share share)

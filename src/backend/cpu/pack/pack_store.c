@@ -72,7 +72,7 @@ static const pack *find_in(const pack_block *block, const frit_tensor *tensor, b
     return NULL;
 }
 
-static const uint8_t *find(const frit_packs *packs, const frit_tensor *tensor, bool as_rows)
+static const uint8_t *find_matrix(const frit_packs *packs, const frit_tensor *tensor, bool as_rows)
 {
     for (const pack_block *b = blocks_of(packs); b; b = b->next) {
         const pack *p = find_in(b, tensor, as_rows);
@@ -83,12 +83,12 @@ static const uint8_t *find(const frit_packs *packs, const frit_tensor *tensor, b
 
 const uint8_t *frit_packs_find(const frit_packs *packs, const frit_tensor *tensor)
 {
-    return find(packs, tensor, false);
+    return find_matrix(packs, tensor, false);
 }
 
 const uint8_t *frit_packs_rows(const frit_packs *packs, const frit_tensor *tensor)
 {
-    const uint8_t *rows = find(packs, tensor, true);
+    const uint8_t *rows = find_matrix(packs, tensor, true);
     return rows ? rows : tensor->data;
 }
 
@@ -184,7 +184,7 @@ static frit_status list_missing(frit_packs *packs, const frit_weight_uses *uses,
         const frit_interleave *layout = packs->layouts[tensor->dtype];
         const bool as_rows = !is_product(use) || !fills_panels(tensor, layout);
         if (as_rows && is_in_memory(tensor) && !(copies && may_copy(use))) continue;
-        if (find(packs, tensor, as_rows) || find_in(block, tensor, as_rows)) continue;
+        if (find_matrix(packs, tensor, as_rows) || find_in(block, tensor, as_rows)) continue;
         FRIT_TRY(add(block, tensor, as_rows ? NULL : layout));
     }
     return FRIT_OK;
@@ -213,7 +213,7 @@ frit_status frit_packs_measure(frit_packs *packs, const frit_weight_uses *uses, 
     out->stored += block.n_bytes;
     for (size_t i = 0; i < uses->n; i++) {
         const frit_tensor *tensor = uses->list[i].tensor;
-        bool counts = !is_in(&block, tensor) && !find(packs, tensor, false) && !find(packs, tensor, true);
+        bool counts = !is_in(&block, tensor) && !find_matrix(packs, tensor, false) && !find_matrix(packs, tensor, true);
         for (size_t k = 0; k < i && counts; k++) counts = !frit_tensor_is_same(uses->list[k].tensor, tensor);
         if (counts) out->in_place += mapped_bytes(tensor);
     }
@@ -287,7 +287,7 @@ static void pack_part(void *ctx, int part, int parts)
                   j->buffers + (size_t)part * j->buffer_bytes);
 }
 
-static frit_status tell(frit_progress progress, double done)
+static frit_status report_progress(frit_progress progress, double done)
 {
     if (!progress.fn || progress.fn(progress.ctx, done)) return FRIT_OK;
     return frit_fail(FRIT_E_CANCELLED, "packing the weights was cancelled");
@@ -298,7 +298,7 @@ static frit_status tell_all(frit_packs *packs, frit_progress progress, double do
 {
     atomic_store(&packs->n_millionths, (uint32_t)(done * 1e6));
     frit_lock_news(packs->lock);
-    return tell(progress, done);
+    return report_progress(progress, done);
 }
 
 // Some matrices at a time; progress is told in between.
@@ -384,7 +384,7 @@ static frit_status fill(frit_packs *packs, frit_pool *pool, frit_progress progre
     if (packs->cache.folder && !is_kept)
         frit_log_say(&packs->cache.log, FRIT_LOG_WARNING,
                      "weights cache: only weights that lie in mapped files are kept, and these do not");
-    if (is_kept && read_cache(packs, pool, key, block)) return tell(progress, 1);
+    if (is_kept && read_cache(packs, pool, key, block)) return report_progress(progress, 1);
     block->bytes = block->made = frit_cpu_memory_new(block->n_bytes);
     if (!block->made) return frit_fail_memory((size_t)block->n_bytes, "the packed weights");
     FRIT_TRY(pack_all(packs, block, pool, progress));
@@ -426,7 +426,8 @@ frit_status frit_packs_load(frit_packs *packs, frit_pool *pool, const frit_weigh
     free(missing.list);
     if (status != FRIT_OK || is_whole) return status;
     uint32_t seen = 0;
-    while (!frit_lock_wait(packs->lock, &seen)) FRIT_TRY(tell(progress, 1e-6 * atomic_load(&packs->n_millionths)));
+    while (!frit_lock_wait(packs->lock, &seen))
+        FRIT_TRY(report_progress(progress, 1e-6 * atomic_load(&packs->n_millionths)));
     status = load(packs, pool, uses, progress);
     atomic_store(&packs->n_millionths, 0);
     frit_lock_give(packs->lock);
@@ -479,7 +480,7 @@ static char *form_of(const frit_packs_options *options)
     return NULL;
 }
 
-static frit_status make(frit_store **out, void *ctx)
+static frit_status make_store(frit_store **out, void *ctx)
 {
     const frit_packs_options *options = ctx;
     frit_packs *packs = calloc(1, sizeof *packs);
@@ -508,7 +509,7 @@ frit_status frit_packs_open(frit_packs **out, frit_stores *stores, const frit_pa
     char *form = form_of(options);
     if (!form) return frit_fail_memory(1, "the name of a store of weights");
     frit_store *store;
-    const frit_status status = frit_stores_take(stores, form, make, (void *)(uintptr_t)options, &store);
+    const frit_status status = frit_stores_take(stores, form, make_store, (void *)(uintptr_t)options, &store);
     free(form);
     *out = (frit_packs *)store;
     return status;

@@ -74,8 +74,8 @@ void frit_ref_adapt_down(const frit_task *task, frit_share share)
     }
 }
 
-static double added(const frit_task *task, int i_h, const frit_adapted *adapted, int64_t row, int64_t t, int64_t expert,
-                    int64_t o, double y)
+static double adapter_term(const frit_task *task, int i_h, const frit_adapted *adapted, int64_t row, int64_t t,
+                           int64_t expert, int64_t o, double y)
 {
     const float *scales = frit_adapt_scales(task, t), *h = task->x[i_h] + row * adapted->n_h;
     double sum = 0;
@@ -92,7 +92,7 @@ static double added(const frit_task *task, int i_h, const frit_adapted *adapted,
 double frit_ref_adapt(const frit_task *task, int i, int64_t row, int64_t t, int64_t expert, int64_t o, double y)
 {
     const int i_h = frit_node_adapts(task->node, i);
-    return i_h < 0 ? 0 : added(task, i_h, &task->node->adapted[i], row, t, expert, o, y);
+    return i_h < 0 ? 0 : adapter_term(task, i_h, &task->node->adapted[i], row, t, expert, o, y);
 }
 
 void frit_ref_adapt_up(const frit_task *task, frit_share share)
@@ -103,7 +103,7 @@ void frit_ref_adapt_up(const frit_task *task, frit_share share)
     for (int64_t at = r.begin; at < r.end; at++) {
         const int64_t row = at / n, expert = node->n_src == 3 ? expert_of(task, 2, row) : 0;
         const double y = task->x[0][at];
-        task->y[at] = (float)(y + added(task, 1, &node->adapted[0], row, row / n_used, expert, at % n, y));
+        task->y[at] = (float)(y + adapter_term(task, 1, &node->adapted[0], row, row / n_used, expert, at % n, y));
     }
 }
 

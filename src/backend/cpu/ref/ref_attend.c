@@ -19,7 +19,7 @@ typedef struct head_view {   // the keys and values that one query head of one r
     float *q, *row;
 } head_view;
 
-static const float *cached(const head_view *view, const frit_cache_side *side, int64_t p)
+static const float *decode_cached(const head_view *view, const frit_cache_side *side, int64_t p)
 {
     frit_cache_read(&(frit_cache_row){side, view->pages, p, view->head}, view->row);
     return view->row;
@@ -31,11 +31,11 @@ static int64_t position_at(const head_view *view, int64_t i)
     return view->chosen ? (int64_t)view->chosen[i] : i;
 }
 
-static double score(const head_view *view, const frit_task *task, int64_t p)
+static double score_position(const head_view *view, const frit_task *task, int64_t p)
 {
     const frit_attend *attend = &task->node->attend;
     const frit_cache_side *side = &view->layer->k;
-    const float *k = cached(view, side, p);
+    const float *k = decode_cached(view, side, p);
     double sum = view->scale * frit_ref_dot(view->q, k, side->dim);
     if (attend->softcap != 0) sum = attend->softcap * tanh(sum / attend->softcap);
     if (attend->reach > 0) sum += frit_attend_gain(task, view->query_head, p - view->own_position);
@@ -46,7 +46,7 @@ static void attend_head(const head_view *view, const frit_task *task, const floa
 {
     const frit_cache_side *side = &view->layer->v;
     double max = -INFINITY, total = 0;
-    for (int64_t p = span.begin; p < span.end; p++) max = fmax(max, score(view, task, position_at(view, p)));
+    for (int64_t p = span.begin; p < span.end; p++) max = fmax(max, score_position(view, task, position_at(view, p)));
     if (sink) {
         max = fmax(max, *sink);
         total = exp(*sink - max);
@@ -54,8 +54,8 @@ static void attend_head(const head_view *view, const frit_task *task, const floa
 
     for (int64_t i = 0; i < side->dim; i++) view->acc[i] = 0;
     for (int64_t p = span.begin; p < span.end; p++) {
-        const double weight = exp(score(view, task, position_at(view, p)) - max);
-        const float *v = cached(view, side, position_at(view, p));
+        const double weight = exp(score_position(view, task, position_at(view, p)) - max);
+        const float *v = decode_cached(view, side, position_at(view, p));
         for (int64_t i = 0; i < side->dim; i++) view->acc[i] += weight * v[i];
         total += weight;
     }

@@ -38,7 +38,7 @@ static void to_probabilities(frit_gating gating, double *p, int64_t n)
 }
 
 // The largest of s, the first of equals.
-static int64_t best(const double *s, int64_t n)
+static int64_t best_expert(const double *s, int64_t n)
 {
     int64_t top = 0;
     for (int64_t i = 1; i < n; i++)
@@ -48,7 +48,7 @@ static int64_t best(const double *s, int64_t n)
 
 static double best_two(const double *s, int64_t n)
 {
-    const int64_t first = best(s, n);
+    const int64_t first = best_expert(s, n);
     double second = -INFINITY;
     for (int64_t i = 0; i < n; i++)
         if (i != first) second = fmax(second, s[i]);
@@ -60,12 +60,12 @@ static void keep_best_groups(const frit_route *r, double *s, int64_t n, double *
 {
     const int64_t size = n / r->n_groups;
     for (int32_t g = 0; g < r->n_groups; g++) sums[g] = best_two(s + g * size, size);
-    for (int32_t i = 0; i < r->n_groups_used; i++) sums[best(sums, r->n_groups)] = -INFINITY;
+    for (int32_t i = 0; i < r->n_groups_used; i++) sums[best_expert(sums, r->n_groups)] = -INFINITY;
     for (int32_t g = 0; g < r->n_groups; g++)
         for (int64_t i = 0; i < size && sums[g] != -INFINITY; i++) s[g * size + i] = -INFINITY;
 }
 
-static void weigh(const frit_route *r, double *weights)
+static void weigh_experts(const frit_route *r, double *weights)
 {
     double sum = 0;
     if (r->gating == FRIT_GATING_SOFTMAX_SELECTED) softmax(weights, r->n_used);
@@ -98,12 +98,12 @@ static void route_row(const frit_route *r, const float *x, const float *bias, in
     }
     if (r->n_groups > 1) keep_best_groups(r, s, n, weights);
     for (int32_t k = 0; k < r->n_used; k++) {
-        const int64_t e = best(s, n);
+        const int64_t e = best_expert(s, n);
         y[k] = (float)(e / divisor);
         weights[k] = r->gating == FRIT_GATING_NEAR_BEST ? weigh_near_best(r, s, e, n) : p[e / divisor];
         s[e] = -INFINITY;
     }
-    weigh(r, weights);
+    weigh_experts(r, weights);
     for (int32_t k = 0; k < r->n_used; k++) y[r->n_used + k] = (float)weights[k];
 }
 
@@ -120,7 +120,7 @@ void frit_ref_route(const frit_task *task, frit_share share)
 // ------------------------------------------------------------------------------- products
 
 // What the adapters of matrix i add to output o of assignment tk.
-static double adapt(const frit_task *task, int i, int64_t tk, int64_t n_used, int64_t expert, int64_t o)
+static double add_adapters(const frit_task *task, int i, int64_t tk, int64_t n_used, int64_t expert, int64_t o)
 {
     return task->node->adapts ? frit_ref_adapt(task, i, tk, tk / n_used, expert, o, 0) : 0;   // a stack has no gains
 }
@@ -153,7 +153,7 @@ void frit_ref_experts(const frit_task *task, frit_share share)
             if (!decoded) decode_row(task, 1, e, node->experts.begin + o, w);
             decoded = true;
             const float *row = task->x[0] + (own_rows ? tk : tk / n_used) * n_in;
-            const double sum = frit_ref_dot(row, w, n_in) + adapt(task, 0, tk, n_used, e, o);
+            const double sum = frit_ref_dot(row, w, n_in) + add_adapters(task, 0, tk, n_used, e, o);
             task->y[tk * n_out + o] = (float)(sum * (node->experts.weigh ? route[n_used] : 1));
         }
     }
@@ -178,8 +178,8 @@ void frit_ref_experts_glu(const frit_task *task, frit_share share)
             decoded = true;
             const float *row = task->x[0] + (x->n_dims == 3 ? tk : tk / n_used) * n_in;
             const double weight = glu->weigh ? route[n_used] : 1;
-            const double g = weight * (frit_ref_dot(row, gate, n_in) + adapt(task, 0, tk, n_used, e, o));
-            const double u = weight * (frit_ref_dot(row, up, n_in) + adapt(task, 1, tk, n_used, e, o));
+            const double g = weight * (frit_ref_dot(row, gate, n_in) + add_adapters(task, 0, tk, n_used, e, o));
+            const double u = weight * (frit_ref_dot(row, up, n_in) + add_adapters(task, 1, tk, n_used, e, o));
             task->y[tk * n_out + o] = (float)(frit_ref_act_value(glu->act, g) * u);
         }
     }
@@ -209,7 +209,8 @@ void frit_ref_experts_mix(const frit_task *task, frit_share share)
                 if ((int64_t)route[0] != e) continue;
                 if (!decoded) decode_row(task, 1, e, node->experts.begin + o, w);
                 decoded = true;
-                const double sum = frit_ref_dot(task->x[0] + tk * n_in, w, n_in) + adapt(task, 0, tk, n_used, e, o);
+                const double sum =
+                    frit_ref_dot(task->x[0] + tk * n_in, w, n_in) + add_adapters(task, 0, tk, n_used, e, o);
                 sums[tk / n_used] += sum * (node->experts.weigh ? route[n_used] : 1);
             }
         }

@@ -48,8 +48,8 @@ void frit_ref_take_rows(const frit_task *task, frit_share share)
         memcpy(task->y + i * n, task->x[0] + rows[i] * n, (size_t)n * sizeof(float));
 }
 
-static void store(const frit_cache_side *side, const int32_t *pages, int64_t p, int64_t head, const float *from,
-                  float *mixed)
+static void store_row(const frit_cache_side *side, const int32_t *pages, int64_t p, int64_t head, const float *from,
+                      float *mixed)
 {
     memcpy(mixed, from, (size_t)side->dim * sizeof(float));
     frit_hadamard(mixed, side->dim, side->hadamard);
@@ -76,8 +76,8 @@ void frit_ref_kv_write(const frit_task *task, frit_share share)
         for (int64_t i = r.begin; i < r.end; i++) {
             const int64_t t = seq->first_row + i, p = seq->n_past + i;
             for (int64_t h = 0; h < n_head; h++) {
-                store(&layer->k, pages, p, h, task->x[0] + (t * n_head + h) * layer->k.dim, mixed);
-                if (task->x[1]) store(&layer->v, pages, p, h, task->x[1] + (t * n_head + h) * layer->v.dim, mixed);
+                store_row(&layer->k, pages, p, h, task->x[0] + (t * n_head + h) * layer->k.dim, mixed);
+                if (task->x[1]) store_row(&layer->v, pages, p, h, task->x[1] + (t * n_head + h) * layer->v.dim, mixed);
             }
         }
     }
@@ -94,7 +94,7 @@ void frit_ref_index_write(const frit_task *task, frit_share share)
         const int32_t *pages = frit_layer_pages(task, layer, seq);
         frit_range r = frit_split(seq->n_rows, 1, share);
         for (int64_t i = r.begin; i < r.end; i++)
-            store(side, pages, seq->n_past + i, 0, task->x[0] + (seq->first_row + i) * side->dim, mixed);
+            store_row(side, pages, seq->n_past + i, 0, task->x[0] + (seq->first_row + i) * side->dim, mixed);
     }
 }
 

@@ -8,7 +8,7 @@
 // ------------------------------------------------------------------------------- conv
 
 // Row t of a seq, which may be before its first one: kept as [n - 1, C].
-static double earlier(const float *x, const float *kept, int64_t n_kept, int64_t n_channels, int64_t t, int64_t c)
+static double earlier_value(const float *x, const float *kept, int64_t n_kept, int64_t n_channels, int64_t t, int64_t c)
 {
     return t >= 0 ? x[t * n_channels + c] : kept[(n_kept + t) * n_channels + c];
 }
@@ -29,13 +29,15 @@ void frit_ref_conv(const frit_task *task, frit_share share)
             for (int64_t t = 0; t < seq->n_rows; t++) {
                 double sum = task->x[2] ? task->x[2][c] : 0;
                 for (int64_t i = 0; i < n; i++)
-                    sum += task->x[1][c * n + i] * earlier(x, kept, n - 1, n_channels, t - n + 1 + i, c);
+                    sum += task->x[1][c * n + i] * earlier_value(x, kept, n - 1, n_channels, t - n + 1 + i, c);
                 y[t * n_channels + c] = (float)sum;
             }
             for (int64_t i = 0; seq->n_copied > 0 && i < n - 1; i++)
-                copy[i * n_channels + c] = (float)earlier(x, kept, n - 1, n_channels, seq->n_copied - (n - 1) + i, c);
+                copy[i * n_channels + c] =
+                    (float)earlier_value(x, kept, n - 1, n_channels, seq->n_copied - (n - 1) + i, c);
             for (int64_t i = 0; i < n - 1; i++)   // a row that is read comes after the one that is written
-                kept[i * n_channels + c] = (float)earlier(x, kept, n - 1, n_channels, seq->n_rows - (n - 1) + i, c);
+                kept[i * n_channels + c] =
+                    (float)earlier_value(x, kept, n - 1, n_channels, seq->n_rows - (n - 1) + i, c);
         }
     }
 }
@@ -168,7 +170,7 @@ typedef struct weighed {   // sums that are to be multiplied by exp(max)
 } weighed;
 
 // With v weighed by exp(k) added; so no exponent is above 0.
-static weighed weigh(weighed w, double k, double v)
+static weighed weigh_decay(weighed w, double k, double v)
 {
     const double max = w.max > k ? w.max : k, old = exp(w.max - max), now = exp(k - max);
     return (weighed){old * w.sum + now * v, old * w.weight + now, max};
@@ -202,10 +204,10 @@ void frit_ref_wkv(const frit_task *task, frit_share share)
         for (int64_t t = 0; t < seq->n_rows; t++) {
             const int64_t at = (seq->first_row + t) * n_channels + c;
             const double k = task->x[0][at], v = task->x[1][at];
-            const weighed seen = weigh(w, (double)first[c] + k, v);
+            const weighed seen = weigh_decay(w, (double)first[c] + k, v);
             task->y[at] = (float)(seen.sum / seen.weight);
             w.max += decay[c];
-            w = weigh(w, k, v);
+            w = weigh_decay(w, k, v);
             if (t + 1 == seq->n_copied) put_weighed(frit_state_in(task, seq->copy_state), n_channels, c, w);
         }
         put_weighed(state, n_channels, c, w);

@@ -52,7 +52,7 @@ uint8_t *frit_form_row(frit_form form, uint8_t *rows, int64_t i, int64_t n)
 }
 
 // Codes and scale of 32 numbers. A block so small that the reciprocal of its scale is not finite becomes zero.
-static float quantize(const float *x, int8_t *codes)
+static float quantize_block(const float *x, int8_t *codes)
 {
     float top = 0;
     for (int i = 0; i < 32; i++) top = fmaxf(top, fabsf(x[i]));
@@ -73,7 +73,7 @@ static void convert_q8(const float *x, uint8_t *out, int64_t n)
     float *scales = (float *)(void *)(out + n), *sums = scales + n / 32;
     for (int64_t b = 0; b < n / 32; b++) {
         int8_t *codes = (int8_t *)out + b * 32;
-        scales[b] = quantize(x + b * 32, codes);
+        scales[b] = quantize_block(x + b * 32, codes);
         for (int i = 0; i < 2; i++) sums[2 * b + i] = scales[b] * (float)sum_16(codes + 16 * i);
     }
 }
@@ -82,7 +82,7 @@ static void convert_q8_lines(const float *x, uint8_t *out, int64_t n)
 {
     frit_q8_line *line = (void *)out;
     for (int64_t b = 0; b < n / 32; b++, line++) {
-        line->scale = quantize(x + b * 32, line->codes);
+        line->scale = quantize_block(x + b * 32, line->codes);
         const int sums[2] = {sum_16(line->codes), sum_16(line->codes + 16)}, sum = sums[0] + sums[1];
         for (int i = 0; i < 2; i++) {
             line->sums_16[i] = line->scale * (float)sums[i];

@@ -50,8 +50,8 @@ FRIT_INLINE void score_rows(float *s, const float *q, int n_q, const uint8_t *co
     score_tile(s + p, q, n_q, last, n_p - p, dim, load, load_tail);
 }
 
-FRIT_INLINE void scores(float *s, const float *q, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
-                        load_fn load, load_tail_fn load_tail)
+FRIT_INLINE void score_queries(float *s, const float *q, int64_t n_q, const uint8_t *const *rows, int64_t n_p,
+                               int64_t dim, load_fn load, load_tail_fn load_tail)
 {
     int64_t i = 0;
     for (; i + 4 <= n_q; i += 4) score_rows(s + i * FRIT_ATTEND_ROWS, q + i * dim, 4, rows, n_p, dim, load, load_tail);
@@ -61,17 +61,17 @@ FRIT_INLINE void scores(float *s, const float *q, int64_t n_q, const uint8_t *co
 
 static void scores_f32(float *s, const float *q, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim)
 {
-    scores(s, q, n_q, rows, n_p, dim, load_f32, load_tail_f32);
+    score_queries(s, q, n_q, rows, n_p, dim, load_f32, load_tail_f32);
 }
 
 static void scores_bf16(float *s, const float *q, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim)
 {
-    scores(s, q, n_q, rows, n_p, dim, load_bf16, load_tail_bf16);
+    score_queries(s, q, n_q, rows, n_p, dim, load_bf16, load_tail_bf16);
 }
 
 static void scores_f16(float *s, const float *q, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim)
 {
-    scores(s, q, n_q, rows, n_p, dim, load_f16, load_tail_f16);
+    score_queries(s, q, n_q, rows, n_p, dim, load_f16, load_tail_f16);
 }
 
 // Some vectors of a page of transposed keys: FRIT_PAGE_TOKENS of each dimension side by side.
@@ -176,8 +176,8 @@ FRIT_INLINE void value_rows(float *acc, const float *s, int64_t n_q, const uint8
 }
 
 // Each value is read once for every few of its numbers: a few rows at a time stay in the first cache.
-FRIT_INLINE void values(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
-                        load_fn load, load_tail_fn load_tail)
+FRIT_INLINE void add_values(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows, int64_t n_p,
+                            int64_t dim, load_fn load, load_tail_fn load_tail)
 {
     for (int64_t p = 0; p < n_p; p += NEAR_ROWS)
         value_rows(acc, s + p, n_q, rows + p, n_p - p < NEAR_ROWS ? n_p - p : NEAR_ROWS, dim, load, load_tail);
@@ -185,17 +185,17 @@ FRIT_INLINE void values(float *acc, const float *s, int64_t n_q, const uint8_t *
 
 static void values_f32(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim)
 {
-    values(acc, s, n_q, rows, n_p, dim, load_f32, load_tail_f32);
+    add_values(acc, s, n_q, rows, n_p, dim, load_f32, load_tail_f32);
 }
 
 static void values_bf16(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim)
 {
-    values(acc, s, n_q, rows, n_p, dim, load_bf16, load_tail_bf16);
+    add_values(acc, s, n_q, rows, n_p, dim, load_bf16, load_tail_bf16);
 }
 
 static void values_f16(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim)
 {
-    values(acc, s, n_q, rows, n_p, dim, load_f16, load_tail_f16);
+    add_values(acc, s, n_q, rows, n_p, dim, load_f16, load_tail_f16);
 }
 
 // ------------------------------------------------------------------------------- softmax
@@ -228,7 +228,7 @@ static float exp_sum(float *x, float top, int64_t n)
     return sum_lanes(sum);
 }
 
-static float weigh(float *s, int64_t begin, int64_t end, int64_t n, float *top, float *sum)
+static float weigh_scores(float *s, int64_t begin, int64_t end, int64_t n, float *top, float *sum)
 {
     const float now = max(s + begin, end - begin), larger = now > *top ? now : *top;
     float lanes[FLOATS] = {1};
@@ -250,7 +250,7 @@ static float weigh(float *s, int64_t begin, int64_t end, int64_t n, float *top, 
 
 // ------------------------------------------------------------------------------- numbers as they are cached
 
-FRIT_INLINE void decode(const uint8_t *x, float *y, int64_t n, load_fn load, load_tail_fn load_tail)
+FRIT_INLINE void decode_rows(const uint8_t *x, float *y, int64_t n, load_fn load, load_tail_fn load_tail)
 {
     int64_t i = 0;
     for (; i + FLOATS <= n; i += FLOATS) store_f(y + i, load(x, i));
@@ -259,12 +259,12 @@ FRIT_INLINE void decode(const uint8_t *x, float *y, int64_t n, load_fn load, loa
 
 static void decode_f16(const uint8_t *x, float *y, int64_t n)
 {
-    decode(x, y, n, load_f16, load_tail_f16);
+    decode_rows(x, y, n, load_f16, load_tail_f16);
 }
 
 static void decode_bf16(const uint8_t *x, float *y, int64_t n)
 {
-    decode(x, y, n, load_bf16, load_tail_bf16);
+    decode_rows(x, y, n, load_bf16, load_tail_bf16);
 }
 
 FRIT_INLINE void install_attend(frit_kernels *k)
@@ -280,7 +280,7 @@ FRIT_INLINE void install_attend(frit_kernels *k)
     k->attend_page[FRIT_DTYPE_F32] = page_scores_f32;
     k->attend_page[FRIT_DTYPE_F16] = page_scores_f16;
     k->attend_page[FRIT_DTYPE_BF16] = page_scores_bf16;
-    k->attend_weigh = weigh;
+    k->attend_weigh = weigh_scores;
     k->max = max;
     k->exp_sum = exp_sum;
 }

@@ -41,7 +41,7 @@ FRIT_INLINE void multiply_rows(const factors *f, int64_t row, int n_rows, int n_
         for (int j = 0; j < n_panels; j++) store(y + j * f->y_panel + i * LANES, sums[i][j]);
 }
 
-FRIT_INLINE void multiply(const factors *f, int64_t begin, int64_t end, int n_panels, bool add)
+FRIT_INLINE void multiply_panels(const factors *f, int64_t begin, int64_t end, int n_panels, bool add)
 {
     const int n_rows = ROWS * PANELS / n_panels;   // a panel alone takes as many sums from more rows
     int64_t row = begin;
@@ -72,8 +72,8 @@ static void adjust(const frit_attend_tile *t, const lanes_of *l, float *s, int64
 
 // Replaces scores by weights and adds these to sums of positions LANES apart, as few queries have them in lanes. `cut`
 // is a constant where this is inlined.
-FRIT_INLINE void exponentials(const frit_attend_tile *t, const lanes_of *l, float *s, int64_t begin, int64_t end,
-                              vec base, bool cut, vec parts[LANES])
+FRIT_INLINE void exponentiate_scores(const frit_attend_tile *t, const lanes_of *l, float *s, int64_t begin, int64_t end,
+                                     vec base, bool cut, vec parts[LANES])
 {
     for (int i = 0; i < LANES; i++) parts[i] = same(0);
     for (int64_t p = begin; p < end; p++) {
@@ -109,9 +109,9 @@ static void weigh_panel(const frit_attend_tile *t, int64_t panel, float *s, int6
     }
     vec parts[LANES];
     if (t->cut)
-        exponentials(t, &l, s, begin, end, base, true, parts);
+        exponentiate_scores(t, &l, s, begin, end, base, true, parts);
     else
-        exponentials(t, &l, s, begin, end, base, false, parts);
+        exponentiate_scores(t, &l, s, begin, end, base, false, parts);
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) parts[i] = add_vec(parts[i], parts[i + half]);
     sum = add_vec(sum, parts[0]);
@@ -148,14 +148,14 @@ FRIT_INLINE void attend_panels(const frit_attend_tile *t, int64_t panel, int n_p
                       .y = s,
                       .y_panel = FRIT_ATTEND_SPAN * LANES,
                       .n = t->k_dim};
-    if (!t->k_transposed) multiply(&scores, begin, end, n_panels, false);
+    if (!t->k_transposed) multiply_panels(&scores, begin, end, n_panels, false);
     scores.a_row = 1, scores.a_step = FRIT_PAGE_TOKENS;
     for (int64_t p = begin, next; t->k_transposed && p < end; p = next) {   // page by page
         const int64_t place = t->first % FRIT_PAGE_TOKENS + p, in_page = place % FRIT_PAGE_TOKENS;
         next = p + FRIT_PAGE_TOKENS - in_page < end ? p + FRIT_PAGE_TOKENS - in_page : end;
         scores.a = t->k + (place - in_page) * t->k_dim + in_page;
         scores.y = s + p * LANES;
-        multiply(&scores, 0, next - p, n_panels, false);
+        multiply_panels(&scores, 0, next - p, n_panels, false);
     }
     for (int j = 0; j < n_panels; j++) weigh_panel(t, panel + j, s + j * FRIT_ATTEND_SPAN * LANES, begin, end);
     const factors sums = {.a = t->v + begin * t->v_dim,
@@ -166,7 +166,7 @@ FRIT_INLINE void attend_panels(const frit_attend_tile *t, int64_t panel, int n_p
                           .y = t->acc + panel * t->v_dim * LANES,
                           .y_panel = t->v_dim * LANES,
                           .n = end - begin};
-    multiply(&sums, 0, t->v_dim, n_panels, true);
+    multiply_panels(&sums, 0, t->v_dim, n_panels, true);
 }
 
 static void fold(float *total, float *acc, const float *before, const float *now, int64_t n)

@@ -40,7 +40,7 @@ FRIT_INLINE vec_f step_of(const frit_descent *d, bool has_levels, int k, int at)
     return sub_f(next, now);
 }
 
-FRIT_INLINE void sweep(const frit_descent *d, bool has_levels)
+FRIT_INLINE void sweep_columns(const frit_descent *d, bool has_levels)
 {
     for (int k = 0; k < d->n; k++) {
         const float *h = d->h + k * d->stride;
@@ -56,7 +56,7 @@ FRIT_INLINE void sweep(const frit_descent *d, bool has_levels)
 
 static void descend(const frit_descent *d)
 {
-    for (int i = 0; i < d->n_sweeps; i++) d->levels ? sweep(d, true) : sweep(d, false);
+    for (int i = 0; i < d->n_sweeps; i++) d->levels ? sweep_columns(d, true) : sweep_columns(d, false);
 }
 
 // n is a multiple of FEW, for groups are.

@@ -38,8 +38,8 @@ FRIT_INLINE void recall(const frit_state_rows *r, const float *state, const floa
         for (int b = 0; b < n_block; b++) known[b] += state[b * r->n + i] * (one ? e[0] : e[i]) * k[i];
 }
 
-FRIT_INLINE void update(const frit_state_rows *r, float *state, const float *e, bool one, const float *k,
-                        const float *q, int n_block, const float *u, float *y)
+FRIT_INLINE void update_rows(const frit_state_rows *r, float *state, const float *e, bool one, const float *k,
+                             const float *q, int n_block, const float *u, float *y)
 {
     vec_f sums[BLOCK];
     const vec_f all = all_f(e[0]);
@@ -64,7 +64,7 @@ FRIT_INLINE void update(const frit_state_rows *r, float *state, const float *e, 
 }
 
 // Rows [p, p + n_block) of the state through rows [first, first + n_rows) of the step.
-FRIT_INLINE void walk(const frit_state_rows *r, int64_t p, int n_block, bool one, int64_t first, int64_t n_rows)
+FRIT_INLINE void walk_rows(const frit_state_rows *r, int64_t p, int n_block, bool one, int64_t first, int64_t n_rows)
 {
     float *state = r->state + p * r->n;
     for (int64_t t = first; t < first + n_rows; t++) {
@@ -77,7 +77,7 @@ FRIT_INLINE void walk(const frit_state_rows *r, int64_t p, int n_block, bool one
             recall(r, state, e, one, k, n_block, known);
             for (int b = 0; b < n_block; b++) u[b] = (u[b] - known[b]) * r->beta[t * r->head_row];
         }
-        update(r, state, e, one, k, r->q + t * r->k_row, n_block, u, r->y + t * r->x_row + p);
+        update_rows(r, state, e, one, k, r->q + t * r->k_row, n_block, u, r->y + t * r->x_row + p);
     }
 }
 
@@ -87,10 +87,10 @@ static void all_rows(const frit_state_rows *r)
         const int64_t left = r->n_rows - first, n_rows = left < FRIT_STATE_CHUNK ? left : FRIT_STATE_CHUNK;
         int64_t p = 0;
         decays(r, first, n_rows);
-        for (; r->n_g == 1 && p + BLOCK <= r->dim; p += BLOCK) walk(r, p, BLOCK, true, first, n_rows);
-        for (; r->n_g == 1 && p < r->dim; p++) walk(r, p, 1, true, first, n_rows);
-        for (; p + BLOCK <= r->dim; p += BLOCK) walk(r, p, BLOCK, false, first, n_rows);
-        for (; p < r->dim; p++) walk(r, p, 1, false, first, n_rows);
+        for (; r->n_g == 1 && p + BLOCK <= r->dim; p += BLOCK) walk_rows(r, p, BLOCK, true, first, n_rows);
+        for (; r->n_g == 1 && p < r->dim; p++) walk_rows(r, p, 1, true, first, n_rows);
+        for (; p + BLOCK <= r->dim; p += BLOCK) walk_rows(r, p, BLOCK, false, first, n_rows);
+        for (; p < r->dim; p++) walk_rows(r, p, 1, false, first, n_rows);
     }
 }
 

@@ -38,7 +38,7 @@ typedef struct weighing {   // of the scores of 32 positions
 } weighing;
 
 // Queries [from, to).
-FRIT_INLINE void weigh(weighing *w, int64_t from, int64_t to)
+FRIT_INLINE void weigh_scores(weighing *w, int64_t from, int64_t to)
 {
     const __m512i table = _mm512_load_si512(bends);
     const float *lift = w->p->t->lift + w->p->first;
@@ -80,13 +80,13 @@ FRIT_INLINE void multiply_short(const panel *p, int step, float *scores, weighin
         _tile_loadd(2, keys, 64);
         if (k_steps > 1) _tile_loadd(3, keys + TILE_WORDS, 64);
         _tile_dpbf16ps(0, 4, 2);
-        if (w) weigh(w, i, i + 4);
+        if (w) weigh_scores(w, i, i + 4);
         _tile_dpbf16ps(1, 5, 2);
-        if (w) weigh(w, i + 4, i + 8);
+        if (w) weigh_scores(w, i + 4, i + 8);
         if (k_steps > 1) _tile_dpbf16ps(0, 6, 3);
-        if (w) weigh(w, i + 8, i + 12);
+        if (w) weigh_scores(w, i + 8, i + 12);
         if (k_steps > 1) _tile_dpbf16ps(1, 7, 3);
-        if (w) weigh(w, i + 12, i + 16);
+        if (w) weigh_scores(w, i + 12, i + 16);
         _tile_stored(0, scores, 64);
         _tile_stored(1, scores + TILE * 16, 64);
     }
@@ -110,7 +110,7 @@ FRIT_INLINE void multiply_long(const panel *p, int step, float *scores, weighing
         _tile_dpbf16ps(1, 5, 6);
         _tile_dpbf16ps(2, 4, 7);
         _tile_dpbf16ps(3, 5, 7);
-        if (w) weigh(w, FRIT_BF16_QUERIES * s / k_steps, FRIT_BF16_QUERIES * (s + 1) / k_steps);
+        if (w) weigh_scores(w, FRIT_BF16_QUERIES * s / k_steps, FRIT_BF16_QUERIES * (s + 1) / k_steps);
     }
     _tile_stored(0, scores, 64);
     _tile_stored(1, scores + TILE * 16, 64);
@@ -144,7 +144,7 @@ FRIT_INLINE bool weigh_steps(const panel *p, int begin, int end, bool cut)
         if (step + 1 < end)
             multiply_scores(p, step + 1, p->r->scores[(step - begin + 1) & 1], &w);
         else
-            weigh(&w, 0, FRIT_BF16_QUERIES);
+            weigh_scores(&w, 0, FRIT_BF16_QUERIES);
     }
     fence();
     return _mm512_test_epi16_mask(w.all, _mm512_set1_epi16((short)TOO_LARGE)) != 0;

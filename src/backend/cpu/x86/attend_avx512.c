@@ -123,7 +123,7 @@ FRIT_INLINE __m512 load_q5_1(const uint8_t *elems, int64_t i, __mmask16 mask)
 // ------------------------------------------------------------------------------- scores
 
 // Rows become columns.
-FRIT_INLINE void transpose(__m512 v[16])
+FRIT_INLINE void transpose_16(__m512 v[16])
 {
     __m512 t[16];
     for (int i = 0; i < 16; i += 2) {
@@ -162,7 +162,7 @@ FRIT_INLINE void score_tile(float *s, const float *q, int n_q, const uint8_t *co
     int64_t d = 0;
     for (; d + 16 <= dim; d += 16) {
         for (int p = 0; p < 16; p++) keys[p] = load(rows[p], d, 0xffff);
-        transpose(keys);
+        transpose_16(keys);
         FRIT_UNROLL(16)
         for (int k = 0; k < 16; k++)
             for (int i = 0; i < n_q; i++)
@@ -170,7 +170,7 @@ FRIT_INLINE void score_tile(float *s, const float *q, int n_q, const uint8_t *co
     }
     if (d < dim) {
         for (int p = 0; p < 16; p++) keys[p] = load(rows[p], d, first_lanes(dim - d));
-        transpose(keys);
+        transpose_16(keys);
         for (int k = 0; d + k < dim; k++)
             for (int i = 0; i < n_q; i++)
                 sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(q[i * dim + d + k]), keys[k], sums[i]);
@@ -300,7 +300,7 @@ static float exp_sum(float *x, float top, int64_t n)
     return _mm512_reduce_add_ps(sum);
 }
 
-static float weigh(float *s, int64_t begin, int64_t end, int64_t n, float *top, float *sum)
+static float weigh_scores(float *s, int64_t begin, int64_t end, int64_t n, float *top, float *sum)
 {
     __m512 most = _mm512_set1_ps(-INFINITY);
     for (int64_t i = begin; i < end; i += 16)
@@ -360,7 +360,7 @@ void frit_install_avx512_attend(frit_kernels *k)
     k->attend_page[FRIT_DTYPE_F32] = page_scores_f32;
     k->attend_page[FRIT_DTYPE_F16] = page_scores_f16;
     k->attend_page[FRIT_DTYPE_BF16] = page_scores_bf16;
-    k->attend_weigh = weigh;
+    k->attend_weigh = weigh_scores;
     k->max = max;
     k->exp_sum = exp_sum;
 }

@@ -29,7 +29,7 @@ FRIT_INLINE uint32_t word_at(const uint8_t *p)
 }
 
 // Eight bytes as int16, each twice: scales of groups of 32.
-FRIT_INLINE __m256i twice(uint32_t low, uint32_t high)
+FRIT_INLINE __m256i broadcast_twice(uint32_t low, uint32_t high)
 {
     const __m256i v = _mm256_cvtepu8_epi32(_mm_set_epi32(0, 0, (int)high, (int)low));
     return _mm256_or_si256(v, _mm256_slli_epi32(v, 16));
@@ -94,8 +94,8 @@ FRIT_INLINE block_256 scales_q4_k(const uint8_t *block)
     const uint8_t *packed = block + offsetof(frit_block_q4_k, scales);
     const uint32_t a = word_at(packed), b = word_at(packed + 4), c = word_at(packed + 8);
     const uint32_t six = 0x3f3f3f3f, four = 0x0f0f0f0f, two = 0x03030303;
-    return (block_256){twice(a & six, (c & four) | (a >> 6 & two) << 4),
-                       twice(b & six, (c >> 4 & four) | (b >> 6 & two) << 4),
+    return (block_256){broadcast_twice(a & six, (c & four) | (a >> 6 & two) << 4),
+                       broadcast_twice(b & six, (c >> 4 & four) | (b >> 6 & two) << 4),
                        half_at(block + offsetof(frit_block_q4_k, d)), half_at(block + offsetof(frit_block_q4_k, dmin))};
 }
 
@@ -177,8 +177,8 @@ FRIT_INLINE __m256 scaled_half(__m256i v, int half, float factor)
 // One row of weights by n_x rows of activations; n_x and is_signed are constants where this is inlined. Signed codes
 // have no offsets, all others do. The order of additions does not depend on n_x: a sum that differs in its last bit
 // rounds some 8-bit activation of the next layer otherwise, and soon the logits of one chunk and of two are unalike.
-FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_t block_bytes, scales_fn read_scales,
-                     codes_fn unpack, bool is_signed)
+FRIT_INLINE void dot_row(const frit_product *p, int64_t i, int64_t j, int n_x, size_t block_bytes,
+                         scales_fn read_scales, codes_fn unpack, bool is_signed)
 {
     const uint8_t *w = p->w + (size_t)i * p->w_stride, *x = p->x + (size_t)j * p->x_stride;
     __m256 sums[4];
@@ -217,44 +217,44 @@ FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_
     for (int t = 0; t < n_x; t++) p->y[(size_t)(j + t) * p->y_stride + (size_t)i] = sum_8(sums[t]);
 }
 
-FRIT_INLINE void product(const frit_product *p, size_t block_bytes, scales_fn read_scales, codes_fn unpack,
-                         bool is_signed)
+FRIT_INLINE void multiply_rows(const frit_product *p, size_t block_bytes, scales_fn read_scales, codes_fn unpack,
+                               bool is_signed)
 {
     int64_t j = 0;
     for (; j + 4 <= p->n_x; j += 4)
-        for (int64_t i = 0; i < p->n_w; i++) row(p, i, j, 4, block_bytes, read_scales, unpack, is_signed);
+        for (int64_t i = 0; i < p->n_w; i++) dot_row(p, i, j, 4, block_bytes, read_scales, unpack, is_signed);
     for (; j < p->n_x; j++)
-        for (int64_t i = 0; i < p->n_w; i++) row(p, i, j, 1, block_bytes, read_scales, unpack, is_signed);
+        for (int64_t i = 0; i < p->n_w; i++) dot_row(p, i, j, 1, block_bytes, read_scales, unpack, is_signed);
 }
 
 static void product_q2_k(const frit_product *p)
 {
-    product(p, sizeof(frit_block_q2_k), scales_q2_k, codes_q2_k, false);
+    multiply_rows(p, sizeof(frit_block_q2_k), scales_q2_k, codes_q2_k, false);
 }
 
 static void product_q3_k(const frit_product *p)
 {
-    product(p, sizeof(frit_block_q3_k), scales_q3_k, codes_q3_k, false);
+    multiply_rows(p, sizeof(frit_block_q3_k), scales_q3_k, codes_q3_k, false);
 }
 
 static void product_q4_k(const frit_product *p)
 {
-    product(p, sizeof(frit_block_q4_k), scales_q4_k, codes_q4_k, false);
+    multiply_rows(p, sizeof(frit_block_q4_k), scales_q4_k, codes_q4_k, false);
 }
 
 static void product_q5_k(const frit_product *p)
 {
-    product(p, sizeof(frit_block_q5_k), scales_q4_k, codes_q5_k, false);
+    multiply_rows(p, sizeof(frit_block_q5_k), scales_q4_k, codes_q5_k, false);
 }
 
 static void product_q6_k(const frit_product *p)
 {
-    product(p, sizeof(frit_block_q6_k), scales_q6_k, codes_q6_k, false);
+    multiply_rows(p, sizeof(frit_block_q6_k), scales_q6_k, codes_q6_k, false);
 }
 
 static void product_iq4_xs(const frit_product *p)
 {
-    product(p, sizeof(frit_block_iq4_xs), scales_iq4_xs, codes_iq4_xs, true);
+    multiply_rows(p, sizeof(frit_block_iq4_xs), scales_iq4_xs, codes_iq4_xs, true);
 }
 
 void frit_install_avx2_block256(frit_kernels *k)

@@ -37,7 +37,7 @@ FRIT_INLINE __m256i fifth_bits(const uint8_t qh[4])   // 16 where bit i of the w
     return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit), _mm256_set1_epi8(16));
 }
 
-FRIT_INLINE __m256i levels(const int8_t table[16], const uint8_t qs[16])
+FRIT_INLINE __m256i look_up_levels(const int8_t table[16], const uint8_t qs[16])
 {
     const __m256i t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));
     return _mm256_shuffle_epi8(t, nibbles(qs));
@@ -77,13 +77,13 @@ FRIT_INLINE block_32 unpack_q8_0(const uint8_t *block)
 
 FRIT_INLINE block_32 unpack_iq4_nl(const uint8_t *block)
 {
-    return (block_32){levels(frit_iq4_levels, block + offsetof(frit_block_iq4_nl, qs)),
+    return (block_32){look_up_levels(frit_iq4_levels, block + offsetof(frit_block_iq4_nl, qs)),
                       half_at(block + offsetof(frit_block_iq4_nl, d)), 0};
 }
 
 FRIT_INLINE block_32 unpack_mxfp4(const uint8_t *block)
 {
-    return (block_32){levels(frit_fp4_levels, block + offsetof(frit_block_mxfp4, qs)),
+    return (block_32){look_up_levels(frit_fp4_levels, block + offsetof(frit_block_mxfp4, qs)),
                       frit_e8m0_half(block[offsetof(frit_block_mxfp4, e)]), 0};
 }
 
@@ -113,8 +113,8 @@ FRIT_INLINE void add_block(sums *s, const frit_product *p, block_32 block, int64
 
 // One row of weights by n_x rows of activations. A single token has two sets of sums: its additions would wait for
 // each other.
-FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_t block_bytes, unpack_fn unpack,
-                     bool is_signed)
+FRIT_INLINE void dot_row(const frit_product *p, int64_t i, int64_t j, int n_x, size_t block_bytes, unpack_fn unpack,
+                         bool is_signed)
 {
     const uint8_t *w = p->w + (size_t)i * p->w_stride, *x = p->x + (size_t)j * p->x_stride;
     const int64_t n_blocks = p->n / 32;
@@ -134,53 +134,53 @@ FRIT_INLINE void row(const frit_product *p, int64_t i, int64_t j, int n_x, size_
             sum_8(_mm256_add_ps(even.products[t], odd.products[t])) + (even.shifts[t] + odd.shifts[t]);
 }
 
-FRIT_INLINE void product(const frit_product *p, size_t block_bytes, unpack_fn unpack, bool is_signed)
+FRIT_INLINE void multiply_rows(const frit_product *p, size_t block_bytes, unpack_fn unpack, bool is_signed)
 {
     int64_t j = 0;
     for (; j + 4 <= p->n_x; j += 4)
-        for (int64_t i = 0; i < p->n_w; i++) row(p, i, j, 4, block_bytes, unpack, is_signed);
+        for (int64_t i = 0; i < p->n_w; i++) dot_row(p, i, j, 4, block_bytes, unpack, is_signed);
     for (; j < p->n_x; j++)
-        for (int64_t i = 0; i < p->n_w; i++) row(p, i, j, 1, block_bytes, unpack, is_signed);
+        for (int64_t i = 0; i < p->n_w; i++) dot_row(p, i, j, 1, block_bytes, unpack, is_signed);
 }
 
 static void product_q4_0(const frit_product *p)
 {
-    product(p, sizeof(frit_block_q4_0), unpack_q4_0, true);
+    multiply_rows(p, sizeof(frit_block_q4_0), unpack_q4_0, true);
 }
 
 static void product_q4_1(const frit_product *p)
 {
-    product(p, sizeof(frit_block_q4_1), unpack_q4_1, false);
+    multiply_rows(p, sizeof(frit_block_q4_1), unpack_q4_1, false);
 }
 
 static void product_q5_0(const frit_product *p)
 {
-    product(p, sizeof(frit_block_q5_0), unpack_q5_0, true);
+    multiply_rows(p, sizeof(frit_block_q5_0), unpack_q5_0, true);
 }
 
 static void product_q5_1(const frit_product *p)
 {
-    product(p, sizeof(frit_block_q5_1), unpack_q5_1, false);
+    multiply_rows(p, sizeof(frit_block_q5_1), unpack_q5_1, false);
 }
 
 static void product_q8_0(const frit_product *p)
 {
-    product(p, sizeof(frit_block_q8_0), unpack_q8_0, true);
+    multiply_rows(p, sizeof(frit_block_q8_0), unpack_q8_0, true);
 }
 
 static void product_iq4_nl(const frit_product *p)
 {
-    product(p, sizeof(frit_block_iq4_nl), unpack_iq4_nl, true);
+    multiply_rows(p, sizeof(frit_block_iq4_nl), unpack_iq4_nl, true);
 }
 
 static void product_mxfp4(const frit_product *p)
 {
-    product(p, sizeof(frit_block_mxfp4), unpack_mxfp4, true);
+    multiply_rows(p, sizeof(frit_block_mxfp4), unpack_mxfp4, true);
 }
 
 // ------------------------------------------------------------------------------- numbers
 
-FRIT_INLINE void decode(const uint8_t *x, float *y, int64_t n, size_t block_bytes, unpack_fn unpack)
+FRIT_INLINE void decode_row(const uint8_t *x, float *y, int64_t n, size_t block_bytes, unpack_fn unpack)
 {
     for (int64_t i = 0; i < n; i += 32, x += block_bytes) {
         const block_32 block = unpack(x);
@@ -196,32 +196,32 @@ FRIT_INLINE void decode(const uint8_t *x, float *y, int64_t n, size_t block_byte
 
 static void decode_q4_0(const uint8_t *x, float *y, int64_t n)
 {
-    decode(x, y, n, sizeof(frit_block_q4_0), unpack_q4_0);
+    decode_row(x, y, n, sizeof(frit_block_q4_0), unpack_q4_0);
 }
 
 static void decode_q4_1(const uint8_t *x, float *y, int64_t n)
 {
-    decode(x, y, n, sizeof(frit_block_q4_1), unpack_q4_1);
+    decode_row(x, y, n, sizeof(frit_block_q4_1), unpack_q4_1);
 }
 
 static void decode_q5_0(const uint8_t *x, float *y, int64_t n)
 {
-    decode(x, y, n, sizeof(frit_block_q5_0), unpack_q5_0);
+    decode_row(x, y, n, sizeof(frit_block_q5_0), unpack_q5_0);
 }
 
 static void decode_q5_1(const uint8_t *x, float *y, int64_t n)
 {
-    decode(x, y, n, sizeof(frit_block_q5_1), unpack_q5_1);
+    decode_row(x, y, n, sizeof(frit_block_q5_1), unpack_q5_1);
 }
 
 static void decode_q8_0(const uint8_t *x, float *y, int64_t n)
 {
-    decode(x, y, n, sizeof(frit_block_q8_0), unpack_q8_0);
+    decode_row(x, y, n, sizeof(frit_block_q8_0), unpack_q8_0);
 }
 
 static void decode_iq4_nl(const uint8_t *x, float *y, int64_t n)
 {
-    decode(x, y, n, sizeof(frit_block_iq4_nl), unpack_iq4_nl);
+    decode_row(x, y, n, sizeof(frit_block_iq4_nl), unpack_iq4_nl);
 }
 
 void frit_install_avx2_block32(frit_kernels *k)

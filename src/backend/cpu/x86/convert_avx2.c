@@ -30,7 +30,7 @@ typedef struct quantized {
     float scale;
 } quantized;
 
-FRIT_INLINE quantized quantize(const float *x)
+FRIT_INLINE quantized quantize_line(const float *x)
 {
     const float top = max_8(max_abs_32(x)), inverse = top > 0x1p-100f ? 127 / top : 0;
     quantized q = {.codes = round_32(x, _mm256_set1_ps(inverse)), .scale = inverse > 0 ? top / 127 : 0};
@@ -44,7 +44,7 @@ static void convert_q8(const float *x, uint8_t *out, int64_t n)
 {
     float *scales = (float *)(void *)(out + n), *sums = scales + n / 32;
     for (int64_t b = 0; b < n / 32; b++) {
-        const quantized q = quantize(x + b * 32);
+        const quantized q = quantize_line(x + b * 32);
         const __m256 s = _mm256_mul_ps(_mm256_cvtepi32_ps(q.sums), _mm256_set1_ps(q.scale));
         _mm256_storeu_si256((__m256i *)(void *)(out + b * 32), q.codes);
         scales[b] = q.scale;
@@ -57,7 +57,7 @@ static void convert_q8_lines(const float *x, uint8_t *out, int64_t n)
 {
     frit_q8_line *line = (void *)out;
     for (int64_t b = 0; b < n / 32; b++, line++) {
-        const quantized q = quantize(x + b * 32);
+        const quantized q = quantize_line(x + b * 32);
         const int sums[2] = {_mm256_cvtsi256_si32(q.sums), _mm256_extract_epi32(q.sums, 4)}, sum = sums[0] + sums[1];
         _mm256_storeu_si256((__m256i *)(void *)line->codes, q.codes);
         line->scale = q.scale;

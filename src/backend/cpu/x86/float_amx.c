@@ -4,7 +4,7 @@
 #include "backend/cpu/x86/tiles_amx.h"
 
 // Rows of words to columns of words: word j of row i goes to word i of row j.
-static void transpose(__m512i r[16])
+static void transpose_rows(__m512i r[16])
 {
     __m512i s[16];
     for (int i = 0; i < 16; i += 2) {   // pairs of words
@@ -33,7 +33,7 @@ static void transpose(__m512i r[16])
 
 static void store_tile(uint8_t *tile, __m512i rows[16])
 {
-    transpose(rows);
+    transpose_rows(rows);
     for (int i = 0; i < 16; i++) _mm512_storeu_si512(tile + 64 * i, rows[i]);
 }
 
@@ -73,7 +73,7 @@ typedef struct parts {
     __m512i number, rest;
 } parts;
 
-static parts split(__m512 low, __m512 high)
+static parts split_f32(__m512 low, __m512 high)
 {
     const __m512i number = (__m512i)_mm512_cvtne2ps_pbh(high, low);
     const __m512i lows = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(number)), 16);
@@ -90,8 +90,8 @@ static void fill_f16(const frit_product *p, int64_t row, int64_t first, int64_t 
         __m512i numbers[16], rests[16];
         for (int i = 0; i < 16; i++) {
             const __m512i f16s = i < n_rows ? load_row(p, row + i, first + k, n - k) : _mm512_setzero_si512();
-            const parts s = split(_mm512_cvtph_ps(_mm512_castsi512_si256(f16s)),
-                                  _mm512_cvtph_ps(_mm512_extracti64x4_epi64(f16s, 1)));
+            const parts s = split_f32(_mm512_cvtph_ps(_mm512_castsi512_si256(f16s)),
+                                      _mm512_cvtph_ps(_mm512_extracti64x4_epi64(f16s, 1)));
             numbers[i] = s.number;
             rests[i] = s.rest;
         }
@@ -142,8 +142,8 @@ static void convert_bf16_pairs(const float *x, uint8_t *out, int64_t n)
 {
     for (int64_t i = 0; i < n; i += FRIT_TILE_COLUMNS, out += 2 * FRIT_TILE_BYTES) {
         const uint32_t mask = n - i < 32 ? (1u << (n - i)) - 1 : 0xffffffff;
-        const parts s = split(_mm512_maskz_loadu_ps((__mmask16)mask, x + i),
-                              _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + i + 16));
+        const parts s = split_f32(_mm512_maskz_loadu_ps((__mmask16)mask, x + i),
+                                  _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + i + 16));
         _mm512_storeu_si512(out, s.number);
         _mm512_storeu_si512(out + FRIT_TILE_BYTES, s.rest);
     }

@@ -48,7 +48,7 @@ FRIT_INLINE __m512i load_pairs(frit_dtype type, const uint8_t *const rows[2], in
 }
 
 // Sixteen rows of sixteen words, transposed.
-FRIT_INLINE void transpose(__m512i v[16])
+FRIT_INLINE void transpose_keys(__m512i v[16])
 {
     __m512i w[16];
     for (int i = 0; i < 16; i += 2) {
@@ -112,7 +112,7 @@ FRIT_INLINE void pack_keys_of(const frit_bf16_page *page, frit_dtype type)
                 const uint8_t *row = row_at(page, page->k, page->k_bytes, p + i, &may);
                 rows[i] = load_32(type, row, d, may ? mask : 0);
             }
-            transpose(rows);
+            transpose_keys(rows);
             for (int i = 0; i < TILE; i++) _mm512_store_si512(tile + i * 16, rows[i]);
         }
     }

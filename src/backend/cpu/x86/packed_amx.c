@@ -23,14 +23,14 @@ FRIT_INLINE line make_line(vec_f scale, vec_f shift)
     return (line){_mm512_add_ps(scale, scale), mul_sub_from(scale, splat_f(256), shift)};
 }
 
-FRIT_INLINE vec number(vec shifted_codes, line l)
+FRIT_INLINE vec code_to_float(vec shifted_codes, line l)
 {
     const vec biased = _mm512_ternarylogic_epi32(shifted_codes, splat_words(0x007f8000), splat_words(0x43000000), 0xea);
     return _mm512_castps_si512(mul_add(as_float(biased), l.twice_scale, l.shift));
 }
 
 // Both numbers rounded to bf16; `first` is in the lower 16 bits.
-FRIT_INLINE vec pair(vec first, vec second)
+FRIT_INLINE vec round_pair(vec first, vec second)
 {
     const vec round = splat_words(0x8000);
     return masked_or(shift_right(_mm512_add_epi32(first, round), 16), _mm512_add_epi32(second, round),
@@ -39,8 +39,10 @@ FRIT_INLINE vec pair(vec first, vec second)
 
 FRIT_INLINE void put_quad(vec codes, line l, uint8_t *tile)   // two rows of the tile
 {
-    _mm512_storeu_si512(tile, pair(number(shift_left(codes, 15), l), number(shift_left(codes, 7), l)));
-    _mm512_storeu_si512(tile + 64, pair(number(shift_right(codes, 1), l), number(shift_right(codes, 9), l)));
+    _mm512_storeu_si512(tile,
+                        round_pair(code_to_float(shift_left(codes, 15), l), code_to_float(shift_left(codes, 7), l)));
+    _mm512_storeu_si512(tile + 64,
+                        round_pair(code_to_float(shift_right(codes, 1), l), code_to_float(shift_right(codes, 9), l)));
 }
 
 FRIT_INLINE vec byte_up(vec codes, int i)   // byte i of each word, shifted to the bits that `number` reads
@@ -55,8 +57,9 @@ FRIT_INLINE void put_transposed(const vec *codes, line l, uint8_t *tile)
     for (int span = 0; span < 4; span++) {
         FRIT_UNROLL(4)
         for (int k = 0; k < 4; k++)
-            _mm512_storeu_si512(tile + 64 * (4 * span + k), pair(number(byte_up(codes[2 * k], span), l),
-                                                                 number(byte_up(codes[2 * k + 1], span), l)));
+            _mm512_storeu_si512(tile + 64 * (4 * span + k),
+                                round_pair(code_to_float(byte_up(codes[2 * k], span), l),
+                                           code_to_float(byte_up(codes[2 * k + 1], span), l)));
     }
 }
 
