@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Placing a model on this machine: device, context that fits, cache, the first plans.
-#include "engine/place/needs.h"
+#include "engine/placement/needs.h"
 #include "engine/observe.h"
 
 #include "base/check.h"
@@ -233,7 +233,7 @@ void frit_engine_free(frit_engine *engine)
     frit_flight_drop_all(engine);
     for (frit_session *s = engine->sessions; s; s = s->next) s->engine = NULL;   // they can only be freed now
     frit_plans_free(engine);
-    frit_adapter_slots_deinit(&engine->adapters);
+    frit_engine_adapters_deinit(&engine->adapters);
     frit_kv_deinit(&engine->kv);
     free(engine->adapter_numbers.items);
     for (int i = 0; i < FRIT_MAX_FLIGHTS; i++) {
@@ -243,7 +243,7 @@ void frit_engine_free(frit_engine *engine)
     }
     frit_pick_run_free(engine->pick_run);
     frit_observer_free(engine->observer);
-    frit_places_deinit(&engine->places);
+    frit_device_map_deinit(&engine->device_map);
     frit_engine_close_devices(engine);
     frit_arena_free(&engine->arena);
     frit_model_free(engine->model);

@@ -10,8 +10,8 @@
 // Headers of the engine include each other in one order, which tools/check.c knows: model.h, adapter.h; kv.h;
 // session.h; schedule.h; plans.h; flight.h; engine.h.
 #pragma once
-#include "engine/place/place.h"
-#include "engine/place/weight_stream.h"
+#include "engine/placement/placement.h"
+#include "engine/placement/weight_stream.h"
 #include "engine/sched/flight.h"
 #include "engine/spec/draft_budget.h"
 
@@ -67,7 +67,7 @@ struct frit_engine {
     frit_device *devices[FRIT_MAX_DEVICES];   // the last one is the CPU
     int n_devices;
     frit_placement placement;
-    frit_places places;
+    frit_device_map device_map;
     frit_streaming streaming;
     int8_t *cache_devices;                         // [layers of the cache]
     frit_weight_bytes weights[FRIT_MAX_DEVICES];   // [n_devices]
@@ -77,7 +77,7 @@ struct frit_engine {
     frit_kv kv;
     uint64_t kv_token_bytes;
     frit_key_rotation *rotations;   // [layers of the cache], of cached keys; NULL: not found yet (kv/rotations.c)
-    frit_adapter_slots adapters;
+    frit_engine_adapters adapters;
     frit_adapter_numbers adapter_numbers;
     // Steps and their sessions.
     frit_session *sessions;   // a queue: sessions with rows in a step go to its end

@@ -8,7 +8,7 @@
 #pragma once
 #include "base/thread/thread.h"
 #include "convert/importance.h"
-#include "engine/place/plans.h"
+#include "engine/placement/plans.h"
 
 // Rows that a matrix read in a step: row i is x + rows[i] * width, read by expert or head each[i]. With `rows` and
 // `each` NULL, row i is x + i * width and the tensor is one matrix.

@@ -2,7 +2,7 @@
 // The choice of a context, with made-up machines.
 #include "support/support.h"
 
-#include "engine/place/fit.h"
+#include "engine/placement/fit.h"
 
 static char last[FRIT_ERROR_BYTES];
 static frit_log_level last_level;
@@ -140,7 +140,7 @@ static void every_memory_must_have_room(void **state)
     fit.parts[0].device = "gpu";
     fit.parts[0].available = (100 + 128) << 20;
     fit.n_parts = 2;
-    fit.places = true;
+    fit.places_auto = true;
     assert_int_equal(context_of(fit), 2048);
     assert_non_null(strstr(last,
                            "12 layers run on gpu and 12 on cpu: gpu needs 164.0 MiB of 228.0 MiB that are free, cpu "

@@ -103,17 +103,17 @@ void frit_prefix_forget(frit_session *session)
 // Numbers the adapters: an index is used again for another adapter, which gets a new number.
 frit_status frit_prefix_number_adapters(frit_engine *engine)
 {
-    const frit_adapter_slots *slots = &engine->adapters;
-    if (engine->adapter_numbers.n < slots->n) {
-        frit_adapter_number *items = realloc(engine->adapter_numbers.items, (size_t)slots->n * sizeof *items);
-        if (!items) return frit_fail_memory((size_t)slots->n * sizeof *items, "an engine's adapters");
-        for (int32_t i = engine->adapter_numbers.n; i < slots->n; i++) items[i] = (frit_adapter_number){0};
+    const frit_engine_adapters *table = &engine->adapters;
+    if (engine->adapter_numbers.n < table->n) {
+        frit_adapter_number *items = realloc(engine->adapter_numbers.items, (size_t)table->n * sizeof *items);
+        if (!items) return frit_fail_memory((size_t)table->n * sizeof *items, "an engine's adapters");
+        for (int32_t i = engine->adapter_numbers.n; i < table->n; i++) items[i] = (frit_adapter_number){0};
         engine->adapter_numbers.items = items;
-        engine->adapter_numbers.n = slots->n;
+        engine->adapter_numbers.n = table->n;
     }
-    for (int32_t i = 0; i < slots->n; i++)
-        if (engine->adapter_numbers.items[i].adapter != slots->items[i])
-            engine->adapter_numbers.items[i] = (frit_adapter_number){slots->items[i], ++engine->adapter_numbers.n_seen};
+    for (int32_t i = 0; i < table->n; i++)
+        if (engine->adapter_numbers.items[i].adapter != table->items[i])
+            engine->adapter_numbers.items[i] = (frit_adapter_number){table->items[i], ++engine->adapter_numbers.n_seen};
     return FRIT_OK;
 }
 
@@ -127,13 +127,13 @@ static void add_bytes(uint8_t *key, size_t *n, const void *bytes, size_t n_bytes
 static frit_status make_root(const frit_session *session, const void *salt, size_t n_salt, frit_kv_root **out)
 {
     const frit_engine *engine = session->engine;
-    const size_t n_slots = session->adapters.scales ? (size_t)engine->adapters.n : 0;
-    const size_t most = sizeof n_salt + n_slots * (sizeof(uint64_t) + sizeof(float)) + n_salt;
+    const size_t n_adapters = session->adapters.scales ? (size_t)engine->adapters.n : 0;
+    const size_t most = sizeof n_salt + n_adapters * (sizeof(uint64_t) + sizeof(float)) + n_salt;
     uint8_t *key = malloc(most);
     size_t n = 0;
     if (!key) return frit_fail_memory(most, "a session's place in the prefix cache");
     add_bytes(key, &n, &n_salt, sizeof n_salt);
-    for (size_t i = 0; i < n_slots; i++) {
+    for (size_t i = 0; i < n_adapters; i++) {
         if (session->adapters.scales[i] == 0) continue;
         add_bytes(key, &n, &engine->adapter_numbers.items[i].number, sizeof engine->adapter_numbers.items[i].number);
         add_bytes(key, &n, &session->adapters.scales[i], sizeof session->adapters.scales[i]);

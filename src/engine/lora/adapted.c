@@ -10,7 +10,7 @@
 // ------------------------------------------------------------------------------- tables of devices
 
 // The part of an adapter that device d reads.
-static frit_status give_part(const frit_engine *engine, const frit_adapter *adapter, int32_t slot, int d)
+static frit_status set_on_device(const frit_engine *engine, const frit_adapter *adapter, int32_t index, int d)
 {
     const frit_backend *backend = engine->devices[d]->backend;
     const frit_adapter_table *all = &adapter->table;
@@ -24,7 +24,7 @@ static frit_status give_part(const frit_engine *engine, const frit_adapter *adap
             if (devices[i] >> d & 1) part.matrices[i] = all->matrices[i];
         for (int32_t i = 0; i < all->n_layers; i++)
             if (devices[all->n_matrices + i] >> d & 1) part.directions[i] = all->directions[i];
-        if (backend->set_adapter) status = backend->set_adapter(engine->devices[d], slot, &part);
+        if (backend->set_adapter) status = backend->set_adapter(engine->devices[d], index, &part);
     } else {
         status = frit_fail_memory((size_t)all->n_matrices * sizeof *part.matrices, "the table of an adapter");
     }
@@ -33,11 +33,11 @@ static frit_status give_part(const frit_engine *engine, const frit_adapter *adap
     return status;
 }
 
-static void take_back(const frit_engine *engine, int32_t slot)
+static void clear_devices(const frit_engine *engine, int32_t index)
 {
     for (int d = 0; d < engine->n_devices; d++) {
         frit_device *device = engine->devices[d];
-        if (device->backend->set_adapter) (void)device->backend->set_adapter(device, slot, NULL);
+        if (device->backend->set_adapter) (void)device->backend->set_adapter(device, index, NULL);
     }
 }
 
@@ -53,45 +53,45 @@ static frit_status check_room(const frit_engine *engine, const frit_adapter *ada
                      (unsigned long long)n_bytes, backend->name, (unsigned long long)info.free_bytes);
 }
 
-static frit_status give(frit_engine *engine, const frit_adapter *adapter, int32_t slot)
+static frit_status set_on_devices(frit_engine *engine, const frit_adapter *adapter, int32_t index)
 {
-    frit_adapter_slots *slots = &engine->adapters;
+    frit_engine_adapters *table = &engine->adapters;
     frit_status status = FRIT_OK;
-    if (!slots->devices) {
+    if (!table->devices) {
         uint8_t *devices = calloc((size_t)adapter->table.n_matrices + (size_t)adapter->table.n_layers, 1);
         if (!devices) return frit_fail_memory((size_t)adapter->table.n_matrices, "the devices of adapters");
         status = frit_plans_find_adapted(engine, devices);
         if (status != FRIT_OK) free(devices);
         FRIT_TRY(status);
-        slots->devices = devices;
+        table->devices = devices;
     }
     for (int d = 0; d < engine->n_devices; d++) FRIT_TRY(check_room(engine, adapter, d));
-    for (int d = 0; d < engine->n_devices && status == FRIT_OK; d++) status = give_part(engine, adapter, slot, d);
-    if (status != FRIT_OK) take_back(engine, slot);
+    for (int d = 0; d < engine->n_devices && status == FRIT_OK; d++) status = set_on_device(engine, adapter, index, d);
+    if (status != FRIT_OK) clear_devices(engine, index);
     return status;
 }
 
 // ------------------------------------------------------------------------------- slots
 
-static int32_t slot_of(const frit_adapter_slots *slots, const frit_adapter *adapter)
+static int32_t index_of(const frit_engine_adapters *table, const frit_adapter *adapter)
 {
-    for (int32_t i = 0; i < slots->n; i++)
-        if (slots->items[i] == adapter) return i;
+    for (int32_t i = 0; i < table->n; i++)
+        if (table->items[i] == adapter) return i;
     return -1;
 }
 
-static bool is_in_use(const frit_engine *engine, int32_t slot)
+static bool is_in_use(const frit_engine *engine, int32_t index)
 {
     for (const frit_session *s = engine->sessions; s; s = s->next)
-        if (s->adapters.scales && s->adapters.scales[slot] != 0) return true;
+        if (s->adapters.scales && s->adapters.scales[index] != 0) return true;
     return false;
 }
 
 // Sessions' scales have a number for each slot.
-static frit_status grow(frit_engine *engine)
+static frit_status grow_table(frit_engine *engine)
 {
-    frit_adapter_slots *slots = &engine->adapters;
-    const size_t n = (size_t)slots->n, more = n > 0 ? 2 * n : 4;
+    frit_engine_adapters *table = &engine->adapters;
+    const size_t n = (size_t)table->n, more = n > 0 ? 2 * n : 4;
     size_t n_sessions = 0;
     for (const frit_session *s = engine->sessions; s; s = s->next) n_sessions++;
     FRIT_TRY(frit_step_reserve_tables(engine, n_sessions, more));
@@ -101,59 +101,60 @@ static frit_status grow(frit_engine *engine)
         for (size_t i = n; scales && i < more; i++) scales[i] = 0;
         s->adapters.scales = scales;
     }
-    frit_adapter **items = realloc(slots->items, more * sizeof(frit_adapter *));
+    frit_adapter **items = realloc(table->items, more * sizeof(frit_adapter *));
     if (!items) return frit_fail_memory(more * sizeof(frit_adapter *), "an engine's adapters");
     for (size_t i = n; i < more; i++) items[i] = NULL;
-    slots->items = items;
-    slots->n = (int32_t)more;
+    table->items = items;
+    table->n = (int32_t)more;
     return FRIT_OK;
 }
 
 // Gives every adapter a slot.
-static frit_status place(frit_engine *engine, frit_adapter *const *adapters, size_t n)
+static frit_status add_adapters(frit_engine *engine, frit_adapter *const *adapters, size_t n)
 {
-    frit_adapter_slots *slots = &engine->adapters;
+    frit_engine_adapters *table = &engine->adapters;
     for (size_t i = 0; i < n; i++) {
-        if (slot_of(slots, adapters[i]) >= 0) continue;
-        int32_t slot = slot_of(slots, NULL);
-        if (slot < 0) {
-            slot = slots->n;
-            FRIT_TRY(grow(engine));
+        if (index_of(table, adapters[i]) >= 0) continue;
+        int32_t index = index_of(table, NULL);
+        if (index < 0) {
+            index = table->n;
+            FRIT_TRY(grow_table(engine));
         }
-        FRIT_TRY(give(engine, adapters[i], slot));
+        FRIT_TRY(set_on_devices(engine, adapters[i], index));
         frit_adapter_retain(adapters[i]);
-        slots->items[slot] = adapters[i];
+        table->items[index] = adapters[i];
     }
     return FRIT_OK;
 }
 
 // Slots of adapters that no session has, but for these: free.
-static void sweep(frit_engine *engine, frit_adapter *const *adapters, size_t n)
+static void remove_unused(frit_engine *engine, frit_adapter *const *adapters, size_t n)
 {
-    frit_adapter_slots *slots = &engine->adapters;
-    for (int32_t i = 0; i < slots->n; i++) {
-        bool stays = !slots->items[i] || is_in_use(engine, i);
-        for (size_t k = 0; k < n; k++) stays = stays || slots->items[i] == adapters[k];
+    frit_engine_adapters *table = &engine->adapters;
+    for (int32_t i = 0; i < table->n; i++) {
+        bool stays = !table->items[i] || is_in_use(engine, i);
+        for (size_t k = 0; k < n; k++) stays = stays || table->items[i] == adapters[k];
         if (stays) continue;
-        take_back(engine, i);
-        frit_adapter_free(slots->items[i]);
-        slots->items[i] = NULL;
+        clear_devices(engine, i);
+        frit_adapter_free(table->items[i]);
+        table->items[i] = NULL;
     }
 }
 
-void frit_adapter_slots_deinit(frit_adapter_slots *slots)
+void frit_engine_adapters_deinit(frit_engine_adapters *table)
 {
-    for (int32_t i = 0; i < slots->n; i++) frit_adapter_free(slots->items[i]);
-    free(slots->items);
-    free(slots->devices);
-    *slots = (frit_adapter_slots){0};
+    for (int32_t i = 0; i < table->n; i++) frit_adapter_free(table->items[i]);
+    free(table->items);
+    free(table->devices);
+    *table = (frit_engine_adapters){0};
 }
 
 // ------------------------------------------------------------------------------- sessions
 
 static const float MAX_SCALE = 1e6f;   // useful ones are below 10
 
-static frit_status check(const frit_session *session, frit_adapter *const *adapters, const float *scales, size_t n)
+static frit_status check_adapters(const frit_session *session, frit_adapter *const *adapters, const float *scales,
+                                  size_t n)
 {
     FRIT_TRY(frit_session_settle(session));
     for (size_t i = 0; i < n; i++) {
@@ -167,19 +168,19 @@ static frit_status check(const frit_session *session, frit_adapter *const *adapt
 }
 
 // The class of plans for these scales of all slots.
-static frit_status find_class(const frit_adapter_slots *slots, const float *scales, frit_adapter_class *out)
+static frit_status find_class(const frit_engine_adapters *table, const float *scales, frit_adapter_class *out)
 {
     const frit_adapter *first = NULL;
     *out = (frit_adapter_class){0};
-    for (int32_t i = 0; i < slots->n; i++) {
+    for (int32_t i = 0; i < table->n; i++) {
         if (scales[i] == 0) continue;
-        first = slots->items[i];
+        first = table->items[i];
         out->steers = out->steers || first->steers;
     }
     for (int32_t m = 0; first && m < first->table.n_matrices; m++) {
         int64_t ranks = 0;
-        for (int32_t i = 0; i < slots->n; i++)
-            if (scales[i] != 0) ranks += slots->items[i]->table.matrices[m].rank;
+        for (int32_t i = 0; i < table->n; i++)
+            if (scales[i] != 0) ranks += table->items[i]->table.matrices[m].rank;
         while (out->ranks < FRIT_N_RANKS && frit_adapter_class_ranks(out->ranks) < ranks) out->ranks++;
         if (out->ranks == FRIT_N_RANKS)
             return frit_fail(FRIT_E_LIMIT, "a session's adapters have a rank of %lld together, expected at most %d",
@@ -194,22 +195,22 @@ frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const
     FRIT_REQUIRE(session);
     FRIT_REQUIRE_ITEMS(adapters, n_adapters);
     FRIT_REQUIRE_ITEMS(scales, n_adapters);
-    FRIT_TRY(check(session, adapters, scales, n_adapters));
+    FRIT_TRY(check_adapters(session, adapters, scales, n_adapters));
     frit_engine *engine = session->engine;
-    frit_adapter_slots *slots = &engine->adapters;
+    frit_engine_adapters *table = &engine->adapters;
     bool changed = false;
-    for (size_t i = 0; i < n_adapters; i++) changed = changed || slot_of(slots, adapters[i]) < 0;
+    for (size_t i = 0; i < n_adapters; i++) changed = changed || index_of(table, adapters[i]) < 0;
     if (changed) {
-        sweep(engine, adapters, n_adapters);
-        FRIT_TRY(place(engine, adapters, n_adapters));
+        remove_unused(engine, adapters, n_adapters);
+        FRIT_TRY(add_adapters(engine, adapters, n_adapters));
         FRIT_TRY(frit_prefix_number_adapters(engine));
     }
     frit_prefix_cache(session, false);
     frit_adapter_class adapted;
-    float *chosen = calloc((size_t)slots->n + 1, sizeof *chosen);
-    if (!chosen) return frit_fail_memory((size_t)slots->n * sizeof *chosen, "a session's adapters");
-    for (size_t i = 0; i < n_adapters; i++) chosen[slot_of(slots, adapters[i])] += scales[i];
-    const frit_status status = find_class(slots, chosen, &adapted);
+    float *chosen = calloc((size_t)table->n + 1, sizeof *chosen);
+    if (!chosen) return frit_fail_memory((size_t)table->n * sizeof *chosen, "a session's adapters");
+    for (size_t i = 0; i < n_adapters; i++) chosen[index_of(table, adapters[i])] += scales[i];
+    const frit_status status = find_class(table, chosen, &adapted);
     const bool any = status == FRIT_OK && (adapted.ranks > 0 || adapted.steers);
     if (!any) free(chosen);
     FRIT_TRY(status);

@@ -31,12 +31,12 @@ static inline int32_t frit_adapter_class_ranks(int i)   // 0, 32, 256, 2048, 163
 
 // The adapters that sessions of an engine have, each in a slot: a sequence's scales are in their order. Devices have a
 // table of them.
-typedef struct frit_adapter_slots {
+typedef struct frit_engine_adapters {
     frit_adapter **items;   // [n]; NULL: free
     int32_t n;
     uint8_t
         *devices;   // [n_matrices + n_layers]: bit i: device i reads those of this matrix, or layer; NULL: not known
-} frit_adapter_slots;
+} frit_engine_adapters;
 
 // adapter_norms.c: how much more each row of the result is, with magnitudes (DoRA), of what it would be, [n_out] in the
 // model's order of rows: `order` leads from there to the adapter's. `w` is the model's matrix.
@@ -47,4 +47,4 @@ void frit_adapter_retain(frit_adapter *adapter);
 // Bytes of those tensors that device d reads: what the adapter takes in memory of the device's own. `devices` is that
 // of the slots; NULL: of all tensors, which is what it takes of the host's memory since it was opened.
 uint64_t frit_adapter_bytes(const frit_adapter *adapter, const uint8_t *devices, int d);
-void frit_adapter_slots_deinit(frit_adapter_slots *slots);
+void frit_engine_adapters_deinit(frit_engine_adapters *table);

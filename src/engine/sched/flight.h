@@ -2,7 +2,7 @@
 // engine/sched/flight.h: a step from when it is submitted until it has landed: its devices are done, and its results
 // were handed out to sessions. Two may be in flight, in order.
 #pragma once
-#include "engine/place/plans.h"
+#include "engine/placement/plans.h"
 #include "engine/sched/schedule.h"
 
 enum { FRIT_MAX_FLIGHTS = 2 };

@@ -47,15 +47,15 @@ static void address_results(frit_flight *flight)
 static frit_status fail_not_finite(const frit_session *session, size_t i, frit_result result)
 {
     const char *what = result == FRIT_RESULT_HIDDEN ? "hidden states" : "logits";
-    const frit_adapter_slots *slots = &session->engine->adapters;
+    const frit_engine_adapters *all = &session->engine->adapters;
     const char *path = session->engine->model->info.path;
-    for (int32_t k = 0; k < slots->n && session->adapters.scales; k++)
+    for (int32_t k = 0; k < all->n && session->adapters.scales; k++)
         if (session->adapters.scales[k] != 0)
             return frit_fail(
                 FRIT_E_FORMAT,
                 "%s: with %s, times %g, the model's %s after token %zu are not finite (NaN or infinity): the "
                 "adapter's numbers or its scale are too large",
-                path, slots->items[k]->info.path, (double)session->adapters.scales[k], what, i);
+                path, all->items[k]->info.path, (double)session->adapters.scales[k], what, i);
     return frit_fail(FRIT_E_FORMAT,
                      "%s: the model's %s after token %zu are not finite (NaN or infinity): its weights are damaged",
                      path, what, i);

@@ -80,10 +80,10 @@ static void add_rotation(frit_checksum *sum, const frit_rope_table *table, const
 // In whatever order they were chosen.
 static frit_status sum_adapters(const frit_session *session, uint64_t *sums)
 {
-    const frit_adapter_slots *slots = &session->engine->adapters;
+    const frit_engine_adapters *all = &session->engine->adapters;
     *sums = 0;
-    for (int32_t i = 0; i < slots->n && session->adapters.scales; i++) {
-        const frit_adapter *adapter = slots->items[i];
+    for (int32_t i = 0; i < all->n && session->adapters.scales; i++) {
+        const frit_adapter *adapter = all->items[i];
         frit_checksum sum = {0};
         if (session->adapters.scales[i] == 0 || !adapter) continue;
         frit_checksum_add(&sum, &session->adapters.scales[i], sizeof session->adapters.scales[i]);

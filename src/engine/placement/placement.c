@@ -11,7 +11,7 @@
 enum { ALL = INT32_MAX, AUTO = -1 };
 
 typedef struct placing {
-    const frit_place_options *options;
+    const frit_placement_options *options;
     int32_t n_wanted;      // layers beside the CPU at most; AUTO: what fits
     uint64_t *bytes;       // [places.n]: weights and cache of each layer
     uint64_t scratch;      // of a step
@@ -42,17 +42,17 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
 }
 
-bool frit_place_is_name(const char *device, frit_str name)
+bool frit_device_has_name(const char *device, frit_str name)
 {
     size_t i = 0;
     while (i < name.len && lower(name.ptr[i]) == device[i]) i++;
     return i == name.len && !device[i];
 }
 
-int frit_place_find_device(const frit_engine *engine, frit_str name)
+int frit_engine_find_device(const frit_engine *engine, frit_str name)
 {
     for (int i = 0; i < engine->n_devices; i++)
-        if (frit_place_is_name(engine->devices[i]->backend->name, name)) return i;
+        if (frit_device_has_name(engine->devices[i]->backend->name, name)) return i;
     return -1;
 }
 
@@ -82,8 +82,8 @@ static frit_status place_matches(frit_engine *engine, frit_matcher *matcher, con
         frit_matcher_allow(matcher, name.len);
         FRIT_TRY(frit_matcher_next(matcher, regex, name, 0, &start, &end, &found));
         *n += found;
-        if (!found || frit_map_get(&engine->places.tensors, name, &placed)) continue;
-        if (!frit_map_put(&engine->places.tensors, name, device))
+        if (!found || frit_map_get(&engine->device_map.tensors, name, &placed)) continue;
+        if (!frit_map_put(&engine->device_map.tensors, name, device))
             return frit_fail_memory(sizeof(int64_t), "the places of tensors");
     }
     return FRIT_OK;
@@ -97,7 +97,7 @@ static frit_status place_rule(frit_engine *engine, frit_matcher *matcher, frit_s
         return frit_fail(FRIT_E_INVALID, "override-tensor: '%.*s' is no rule, expected PATTERN=DEVICE", (int)rule.len,
                          rule.ptr);
     const frit_str name = {rule.ptr + at, rule.len - at};
-    const int device = frit_place_find_device(engine, name);
+    const int device = frit_engine_find_device(engine, name);
     if (device < 0) return fail_device(engine, rule, name);
     frit_regex *regex;
     size_t n = 0;
@@ -127,14 +127,14 @@ static frit_status place_tensors(frit_engine *engine, const char *rules)
 
 // ------------------------------------------------------------------------------- what layers need
 
-static void add(uint64_t *sum, uint64_t n_bytes)
+static void add_bytes(uint64_t *sum, uint64_t n_bytes)
 {
     if (!frit_add_u64(*sum, n_bytes, sum)) *sum = UINT64_MAX;
 }
 
 static void add_cache(const placing *p, const frit_node *node)
 {
-    const frit_place_options *o = p->options;
+    const frit_placement_options *o = p->options;
     const int32_t layer = frit_node_cache_layer(node);
     if (layer < 0 || p->is_cache_seen[layer]) return;
     p->is_cache_seen[layer] = true;
@@ -142,17 +142,17 @@ static void add_cache(const placing *p, const frit_node *node)
         .specs = &o->shape.specs[layer], .n_layers = 1, .types = o->shape.types, .full_windows = o->shape.full_windows};
     frit_kv_sizes sizes;
     frit_kv_measure(&shape, &sizes);
-    add(&p->bytes[node->depth + 1], frit_kv_bytes(&sizes, &o->room));
+    add_bytes(&p->bytes[node->depth + 1], frit_kv_bytes(&sizes, &o->room));
 }
 
 // Whether an option says where what reads its tensors runs.
 static bool is_placed(const frit_engine *engine, const frit_node *node, int *device)
 {
     int64_t placed;
-    for (int i = 0; i < node->n_src && engine->places.tensors.n > 0; i++) {
+    for (int i = 0; i < node->n_src && engine->device_map.tensors.n > 0; i++) {
         const frit_node *read = frit_node_storage(node->src[i]);
         if (read->op != FRIT_OP_WEIGHT ||
-            !frit_map_get(&engine->places.tensors, frit_str_of(read->tensor->name), &placed))
+            !frit_map_get(&engine->device_map.tensors, frit_str_of(read->tensor->name), &placed))
             continue;
         *device = (int)placed;
         return true;
@@ -180,10 +180,11 @@ static frit_status add_weights(const frit_engine *engine, const placing *p, cons
             some->list[some->n++] = uses->list[i];
     }
     if (backend->weight_bytes) FRIT_TRY(backend->weight_bytes(device, some, &bytes));
-    for (size_t i = 0; i < some->n && !backend->weight_bytes; i++) add(&bytes.missing, some->list[i].tensor->n_bytes);
-    add(&p->bytes[depth + 1], bytes.missing);
-    add(&p->bytes[depth + 1], bytes.in_place);
-    if (crosses) add(&p->bytes[depth + 1], 2 * p->crossing);   // rows leave the layer, and results come back
+    for (size_t i = 0; i < some->n && !backend->weight_bytes; i++)
+        add_bytes(&bytes.missing, some->list[i].tensor->n_bytes);
+    add_bytes(&p->bytes[depth + 1], bytes.missing);
+    add_bytes(&p->bytes[depth + 1], bytes.in_place);
+    if (crosses) add_bytes(&p->bytes[depth + 1], 2 * p->crossing);   // rows leave the layer, and results come back
     return FRIT_OK;
 }
 
@@ -193,7 +194,7 @@ static frit_status add_all_weights(const frit_engine *engine, const placing *p, 
     frit_status status = frit_weight_uses_add(&uses, plan);
     if (status == FRIT_OK && !(some.list = calloc(uses.n + 1, sizeof *some.list)))
         status = frit_fail_memory(uses.n * sizeof *some.list, "the places of layers");
-    for (int i = 0; status == FRIT_OK && i < engine->places.n; i++)
+    for (int i = 0; status == FRIT_OK && i < engine->device_map.n; i++)
         status = add_weights(engine, p, &uses, i - 1, &some);
     frit_weight_uses_free(&uses);
     frit_weight_uses_free(&some);
@@ -201,7 +202,7 @@ static frit_status add_all_weights(const frit_engine *engine, const placing *p, 
 }
 
 // As the first device would run all of the graph.
-static frit_status measure(frit_engine *engine, frit_graph *graph, void *ctx)
+static frit_status measure_graph(frit_engine *engine, frit_graph *graph, void *ctx)
 {
     placing *p = ctx;
     frit_device *device = engine->devices[0];
@@ -218,8 +219,8 @@ static frit_status measure(frit_engine *engine, frit_graph *graph, void *ctx)
     FRIT_TRY(frit_plans_exec_bytes(device, plan, &bytes));
     // Executables of smaller classes take less. And the residual of the layers before, and what is added.
     uint64_t scratch = 2 * p->crossing;
-    add(&scratch, bytes.shared);
-    for (int i = 0; i < FRIT_N_CLASSES; i++) add(&scratch, bytes.own);
+    add_bytes(&scratch, bytes.shared);
+    for (int i = 0; i < FRIT_N_CLASSES; i++) add_bytes(&scratch, bytes.own);
     if (scratch > p->scratch) p->scratch = scratch;
     return FRIT_OK;
 }
@@ -236,51 +237,51 @@ static uint64_t room_of(const frit_device *device, uint64_t scratch)
 }
 
 // A number that was asked for is kept, whether it fits or not: then the last device has to hold the rest.
-static void give_layers(frit_engine *engine, const placing *p)
+static void assign_layers(frit_engine *engine, const placing *p)
 {
     const int cpu = engine->n_devices - 1;
     const int last = p->n_wanted == AUTO ? cpu : cpu - 1;
     int32_t left = p->n_wanted == AUTO ? ALL : p->n_wanted;
     uint64_t room = room_of(engine->devices[0], p->scratch), all = 0, most = 0;
-    for (int32_t i = 0; i < engine->places.n; i++) {
-        add(&all, p->bytes[i]);
-        if (i > 0 && i + 1 < engine->places.n && p->bytes[i] > most) most = p->bytes[i];
+    for (int32_t i = 0; i < engine->device_map.n; i++) {
+        add_bytes(&all, p->bytes[i]);
+        if (i > 0 && i + 1 < engine->device_map.n && p->bytes[i] > most) most = p->bytes[i];
     }
     // The others stream theirs for prompts: two layers at a time.
     if (all > room && engine->devices[0]->backend->streams) room -= 2 * most < room ? 2 * most : room;
-    for (int32_t i = engine->places.n - 1, device = 0; i >= 0; i--) {
+    for (int32_t i = engine->device_map.n - 1, device = 0; i >= 0; i--) {
         while (device < last && left > 0 && p->bytes[i] > room) {
             device++;
             room = device < cpu ? room_of(engine->devices[device], p->scratch) : UINT64_MAX;
         }
-        engine->places.layers[i] = (int8_t)(left > 0 ? device : cpu);
+        engine->device_map.layers[i] = (int8_t)(left > 0 ? device : cpu);
         left -= left > 0 && left < ALL;
         room -= p->bytes[i] < room ? p->bytes[i] : room;
     }
 }
 
-static frit_status give(frit_engine *engine, placing *p)
+static frit_status assign_by_size(frit_engine *engine, placing *p)
 {
-    const size_t n = (size_t)engine->places.n, n_caches = (size_t)p->options->shape.n_layers;
+    const size_t n = (size_t)engine->device_map.n, n_caches = (size_t)p->options->shape.n_layers;
     frit_arena arena = {0};
     p->bytes = frit_arena_new(&arena, uint64_t, n);
     p->is_cache_seen = frit_arena_new(&arena, bool, n_caches + 1);
     frit_status status = frit_arena_failed(&arena) ? frit_fail_memory(n * sizeof *p->bytes, "the places of layers")
-                                                   : frit_plans_each_graph(engine, measure, p);
-    if (status == FRIT_OK) give_layers(engine, p);
+                                                   : frit_plans_each_graph(engine, measure_graph, p);
+    if (status == FRIT_OK) assign_layers(engine, p);
     frit_arena_free(&arena);
     return status;
 }
 
-static void tell(const frit_engine *engine, const char *asked, int32_t n_wanted)
+static void log_placement(const frit_engine *engine, const char *asked, int32_t n_wanted)
 {
     const frit_log *log = &engine->model->log;
     int32_t n = 0;
-    for (int32_t i = 0; i < engine->places.n; i++) n += engine->places.layers[i] < engine->n_devices - 1;
+    for (int32_t i = 0; i < engine->device_map.n; i++) n += engine->device_map.layers[i] < engine->n_devices - 1;
     if (engine->n_devices > 1)
         frit_log_say(log, FRIT_LOG_INFO,
                      "%d of %d layers, embedding and output counted, run on %s; the rest on the CPU", (int)n,
-                     (int)engine->places.n, engine->devices[0]->backend->name);
+                     (int)engine->device_map.n, engine->devices[0]->backend->name);
     else if (n_wanted > 0)
         frit_log_say(log, FRIT_LOG_WARNING,
                      "gpu-layers %s: there is no GPU that frit can use, so all layers run on the CPU", asked);
@@ -293,17 +294,17 @@ static frit_status place_cache(frit_engine *engine, frit_graph *graph, void *ctx
                                      frit_arch_n_cache_layers(&engine->hp));
 }
 
-frit_status frit_place_layers(frit_engine *engine, const frit_place_options *options)
+frit_status frit_place_layers(frit_engine *engine, const frit_placement_options *options)
 {
     const int32_t n_caches = options->shape.n_layers;
     placing p = {.options = options};
-    engine->places.n = engine->hp.n_layer + 2;
-    engine->places.layers = frit_arena_new(&engine->arena, int8_t, (size_t)engine->places.n);
-    if (!engine->places.layers) return frit_fail_memory((size_t)engine->places.n, "the places of layers");
+    engine->device_map.n = engine->hp.n_layer + 2;
+    engine->device_map.layers = frit_arena_new(&engine->arena, int8_t, (size_t)engine->device_map.n);
+    if (!engine->device_map.layers) return frit_fail_memory((size_t)engine->device_map.n, "the places of layers");
     FRIT_TRY(parse_count(options->gpu_layers, &p.n_wanted));
     FRIT_TRY(place_tensors(engine, options->override_tensor));
-    if (engine->n_devices > 1) FRIT_TRY(give(engine, &p));
-    tell(engine, options->gpu_layers, p.n_wanted);
+    if (engine->n_devices > 1) FRIT_TRY(assign_by_size(engine, &p));
+    log_placement(engine, options->gpu_layers, p.n_wanted);
     memset(engine->cache_devices, engine->n_devices > 1 ? -1 : 0, (size_t)n_caches);
     if (engine->n_devices > 1) FRIT_TRY(frit_plans_each_graph(engine, place_cache, NULL));
     for (int32_t i = 0; i < n_caches; i++)
@@ -311,15 +312,15 @@ frit_status frit_place_layers(frit_engine *engine, const frit_place_options *opt
     return FRIT_OK;
 }
 
-void frit_places_deinit(frit_places *places)
+void frit_device_map_deinit(frit_device_map *places)
 {
     frit_map_free(&places->tensors);
-    *places = (frit_places){0};
+    *places = (frit_device_map){0};
 }
 
-int frit_place_wanted(const void *ctx, const frit_node *node)
+int frit_placement_wanted(const void *ctx, const frit_node *node)
 {
     const frit_engine *engine = ctx;
     int device;
-    return is_placed(engine, node, &device) ? device : engine->places.layers[node->depth + 1];
+    return is_placed(engine, node, &device) ? device : engine->device_map.layers[node->depth + 1];
 }

@@ -160,8 +160,8 @@ static frit_status measure_class(const frit_engine *engine, int i, frit_plan_key
 
 // All classes are made while an engine lives. The plan of the last one, where each device has its own layers, lists the
 // weights, which all read.
-static frit_status measure(const frit_engine *engine, frit_plan_kind kind, frit_plan_class *last,
-                           frit_plan_needs *needs)
+static frit_status measure_kind(const frit_engine *engine, frit_plan_kind kind, frit_plan_class *last,
+                                frit_plan_needs *needs)
 {
     uint64_t shared[FRIT_MAX_DEVICES] = {0};
     const frit_adapter_class none = {0};
@@ -182,9 +182,9 @@ static frit_status measure(const frit_engine *engine, frit_plan_kind kind, frit_
 frit_status frit_plans_measure(const frit_engine *engine, frit_plan_needs *needs)
 {
     *needs = (frit_plan_needs){0};
-    FRIT_TRY(measure(engine, FRIT_PLAN_LOGITS, &needs->logits, needs));
+    FRIT_TRY(measure_kind(engine, FRIT_PLAN_LOGITS, &needs->logits, needs));
     if (!engine->model->arch->is_encoder_decoder) return FRIT_OK;
-    return measure(engine, FRIT_PLAN_ENCODE, &needs->source, needs);
+    return measure_kind(engine, FRIT_PLAN_ENCODE, &needs->source, needs);
 }
 
 void frit_plan_needs_free(frit_plan_needs *needs)
@@ -229,7 +229,7 @@ void frit_plans_free(frit_engine *engine)
 }
 
 // What nodes of this device read of adapters.
-static void note_adapted(const frit_graph *graph, int32_t n_matrices, unsigned device, uint8_t *devices)
+static void mark_adapted(const frit_graph *graph, int32_t n_matrices, unsigned device, uint8_t *devices)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
         const frit_node *node = graph->nodes[i];
@@ -253,7 +253,7 @@ frit_status frit_plans_find_adapted(const frit_engine *engine, uint8_t *devices)
         frit_status status = build_graph(engine, PREFILL_CLASS, key, &c);
         if (status == FRIT_OK) status = frit_segments_make(&c.segments, &c.graph, &engine->placement);
         for (int k = 0; k < c.segments.n && status == FRIT_OK; k++)
-            note_adapted(&c.segments.list[k].graph, n_matrices, (unsigned)c.segments.list[k].device, devices);
+            mark_adapted(&c.segments.list[k].graph, n_matrices, (unsigned)c.segments.list[k].device, devices);
         frit_arena_free(&c.arena);
         FRIT_TRY(status);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which prompts stream, and where the segments of their plans run.
-#include "engine/place/weight_stream.h"
+#include "engine/placement/weight_stream.h"
 #include "engine/engine.h"
 
 // The devices of frit_streaming.placement, beside the engine's own.
@@ -17,7 +17,7 @@ static int cpu(const frit_engine *engine)
 static int wanted(const void *ctx, const frit_node *node)
 {
     const frit_engine *engine = ctx;
-    const int device = frit_place_wanted(ctx, node);
+    const int device = frit_placement_wanted(ctx, node);
     if (device < streamed(engine)) return device;
     // The rows of a table are few, and so are those with results.
     return node->depth >= 0 && node->depth < engine->hp.n_layer ? streamed(engine) : cpu(engine);
@@ -53,8 +53,8 @@ static int32_t least_rows(const frit_hparams *hp)
 static bool any_layer_on_cpu(const frit_engine *engine)
 {
     for (int32_t i = 0; i < engine->hp.n_layer; i++)
-        if (engine->places.layers[i + 1] == engine->n_devices - 1) return true;
-    return engine->places.tensors.n > 0;   // some perhaps
+        if (engine->device_map.layers[i + 1] == engine->n_devices - 1) return true;
+    return engine->device_map.tensors.n > 0;   // some perhaps
 }
 
 frit_status frit_streaming_decide(frit_engine *engine, bool is_deterministic)

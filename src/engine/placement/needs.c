@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Measures what an engine will need: its cache, where its layers go, its plans, its weights as devices store them.
-#include "engine/place/needs.h"
+#include "engine/placement/needs.h"
 
 #include "base/machine/cpu.h"
 
@@ -61,10 +61,10 @@ static int32_t context_to_place(const frit_engine *engine, const frit_engine_opt
 
 static frit_status place_layers(frit_engine *engine, const frit_engine_options *options, const frit_engine_needs *needs)
 {
-    frit_place_options place = {.gpu_layers = options->gpu_layers,
-                                .override_tensor = options->override_tensor,
-                                .shape = needs->shape,
-                                .room = needs->fit.room};
+    frit_placement_options place = {.gpu_layers = options->gpu_layers,
+                                    .override_tensor = options->override_tensor,
+                                    .shape = needs->shape,
+                                    .room = needs->fit.room};
     place.room.n_ctx = context_to_place(engine, options);
     return frit_place_layers(engine, &place);
 }
@@ -102,7 +102,7 @@ static frit_fit_part part_of(const frit_engine *engine, const frit_engine_needs 
             shape.types = needs->fit.types[t];
             frit_kv_measure_on(&shape, d, &part.sizes[t]);
         }
-        for (int32_t k = 0; k < engine->places.n; k++) part.n_layers += engine->places.layers[k] == d;
+        for (int32_t k = 0; k < engine->device_map.n; k++) part.n_layers += engine->device_map.layers[k] == d;
         part.weight_bytes += engine->weights[d].missing;
         part.mapped_bytes += engine->weights[d].in_place;
         part.scratch_bytes += needs->plans.scratch_bytes[d];
@@ -122,7 +122,7 @@ static void list_types(const frit_engine *engine, const frit_engine_options *opt
     if (engine->n_devices == 1 && frit_kv_can(&narrow)) fit->types[fit->n_types++] = narrow.types;
 }
 
-static void describe(const frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
+static void describe_fit(const frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
 {
     frit_fit *fit = &needs->fit;
     const int host = engine->n_devices - 1;
@@ -135,7 +135,7 @@ static void describe(const frit_engine *engine, const frit_engine_options *optio
     for (int i = 0; i < host; i++)
         if (own_memory(engine, i) > 0) fit->parts[fit->n_parts++] = part_of(engine, needs, i);
     fit->parts[fit->n_parts++] = part_of(engine, needs, host);
-    fit->places = !options->gpu_layers || strcmp(options->gpu_layers, "auto") == 0;
+    fit->places_auto = !options->gpu_layers || strcmp(options->gpu_layers, "auto") == 0;
 }
 
 frit_status frit_engine_measure(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
@@ -146,7 +146,7 @@ frit_status frit_engine_measure(frit_engine *engine, const frit_engine_options *
     FRIT_TRY(frit_streaming_decide(engine, options->deterministic));
     FRIT_TRY(frit_plans_measure(engine, &needs->plans));
     FRIT_TRY(frit_engine_count_weights(engine, &needs->plans));
-    describe(engine, options, needs);
+    describe_fit(engine, options, needs);
     return FRIT_OK;
 }
 

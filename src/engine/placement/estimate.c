@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The public estimate of what an engine would need.
-#include "engine/place/needs.h"
+#include "engine/placement/needs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -98,10 +98,10 @@ static int n_on_device(const frit_engine *engine)
 {
     int n = 0;
     for (int i = 0; i < N_PLACES; i++) {
-        n += engine->places.layers[i] != CPU;
+        n += engine->device_map.layers[i] != CPU;
         // From the output on; and the cache lies with its layer.
-        if (i > 0) assert_true(engine->places.layers[i] <= engine->places.layers[i - 1]);
-        if (i > 0 && i <= N_LAYERS) assert_int_equal(engine->cache_devices[i - 1], engine->places.layers[i]);
+        if (i > 0) assert_true(engine->device_map.layers[i] <= engine->device_map.layers[i - 1]);
+        if (i > 0 && i <= N_LAYERS) assert_int_equal(engine->cache_devices[i - 1], engine->device_map.layers[i]);
     }
     return n;
 }

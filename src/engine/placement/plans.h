@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/place/plans.h: plans by shape class, and where their segments run.
+// engine/placement/plans.h: plans by shape class, and where their segments run.
 #pragma once
 #include "engine/lora/adapter.h"
 #include "graph/segment.h"

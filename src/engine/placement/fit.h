@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/place/fit.h: chooses the context and the types of the cache that memory allows, before anything is loaded.
+// engine/placement/fit.h: chooses the context and the types of the cache that memory allows, before anything is loaded.
 #pragma once
 #include "base/log.h"
 #include "engine/kv/kv_layout.h"
@@ -28,7 +28,7 @@ typedef struct frit_fit {
     frit_kv_room room;   // but for n_ctx
     frit_fit_part parts[FRIT_MAX_DEVICES];
     int n_parts;
-    bool places;   // as many layers run on the devices as fit, not as many as were asked for
+    bool places_auto;   // as many layers run on the devices as fit, not as many as were asked for
 } frit_fit;
 
 typedef struct frit_fit_choice {

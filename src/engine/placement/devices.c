@@ -31,7 +31,7 @@ static frit_status open_all(frit_engine *engine, const char *name, const frit_de
     frit_device_info info;
     for (int i = 0; (backend = frit_backend_get(i)) != NULL; i++) {
         const bool is_cpu = !frit_backend_get(i + 1);
-        if (name && !is_cpu && !frit_place_is_name(backend->name, frit_str_of(name))) continue;
+        if (name && !is_cpu && !frit_device_has_name(backend->name, frit_str_of(name))) continue;
         if (!name && backend->by_name) continue;
         frit_device *device;
         frit_status status = backend->open(&device, options);
@@ -48,7 +48,7 @@ static frit_status open_all(frit_engine *engine, const char *name, const frit_de
                 "deterministic: device %s computes other numbers from %d rows on; leave it out with --device",
                 backend->name, (int)info.least_rows[FRIT_ROWS_PREFILL]);
     }
-    if (!name || frit_place_find_device(engine, frit_str_of(name)) >= 0) return FRIT_OK;
+    if (!name || frit_engine_find_device(engine, frit_str_of(name)) >= 0) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID, "device: '%s' is no device that frit can use here; the CPU is 'cpu'", name);
 }
 
@@ -76,7 +76,7 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
     if (!engine->cache_devices) return frit_fail_memory((size_t)n_layers, "the layers' devices");
     engine->placement = (frit_placement){.n_devices = engine->n_devices,
                                          .ctx = engine,
-                                         .wanted = frit_place_wanted,
+                                         .wanted = frit_placement_wanted,
                                          .runs = runs,
                                          .cache_devices = engine->cache_devices};
     return FRIT_OK;

@@ -5,7 +5,7 @@
 //
 // Asked for: everything must fit. Left to the engine: scratch, keys and values get half of what the weights leave.
 // Types of fewer bits are taken where the first ones leave no context of ENOUGH tokens, or not the one asked for.
-#include "engine/place/fit.h"
+#include "engine/placement/fit.h"
 
 #include "base/buf.h"
 #include "base/check.h"
@@ -15,7 +15,7 @@ enum { STEP = 1024, ENOUGH = 4 * STEP };   // STEP: what a chosen context is a m
 
 static const double mib = 1024 * 1024;
 
-static uint64_t sum(uint64_t a, uint64_t b)
+static uint64_t add_saturated(uint64_t a, uint64_t b)
 {
     uint64_t n_bytes;
     return frit_add_u64(a, b, &n_bytes) ? n_bytes : UINT64_MAX;
@@ -25,18 +25,18 @@ uint64_t frit_fit_cache_bytes(const frit_fit *fit, const frit_fit_part *part, fr
 {
     frit_kv_room room = fit->room;
     room.n_ctx = choice.n_ctx;
-    return sum(frit_kv_bytes(&part->sizes[choice.types], &room), part->evicted_bytes[choice.types]);
+    return add_saturated(frit_kv_bytes(&part->sizes[choice.types], &room), part->evicted_bytes[choice.types]);
 }
 
 // Beside the weights.
-static uint64_t needed(const frit_fit *fit, const frit_fit_part *part, frit_fit_choice choice)
+static uint64_t needed_bytes(const frit_fit *fit, const frit_fit_part *part, frit_fit_choice choice)
 {
-    return sum(frit_fit_cache_bytes(fit, part, choice), part->scratch_bytes);
+    return add_saturated(frit_fit_cache_bytes(fit, part, choice), part->scratch_bytes);
 }
 
 static uint64_t weights_of(const frit_fit_part *part)
 {
-    return sum(part->weight_bytes, part->mapped_bytes);
+    return add_saturated(part->weight_bytes, part->mapped_bytes);
 }
 
 static uint64_t budget_of(const frit_fit_part *part)
@@ -49,12 +49,13 @@ static uint64_t budget_of(const frit_fit_part *part)
 static const frit_fit_part *find_full(const frit_fit *fit, frit_fit_choice choice, uint64_t share)
 {
     for (const frit_fit_part *part = fit->parts; part < fit->parts + fit->n_parts; part++)
-        if (needed(fit, part, choice) > budget_of(part) / share || weights_of(part) > part->available) return part;
+        if (needed_bytes(fit, part, choice) > budget_of(part) / share || weights_of(part) > part->available)
+            return part;
     return NULL;
 }
 
 // The largest multiple of `step` up to `most` that fits; 0 without one.
-static int32_t largest(const frit_fit *fit, int types, int32_t most, int32_t step, uint64_t share)
+static int32_t find_largest(const frit_fit *fit, int types, int32_t most, int32_t step, uint64_t share)
 {
     int32_t low = 0, high = most / step;
     while (low < high) {
@@ -77,12 +78,12 @@ static int32_t step_below(int32_t most)
     return most < FRIT_PAGE_TOKENS ? most : FRIT_PAGE_TOKENS;
 }
 
-static int32_t comfortable(const frit_fit *fit, int types)
+static int32_t find_comfortable(const frit_fit *fit, int types)
 {
     const int32_t most = most_of(fit);
     if (!find_full(fit, (frit_fit_choice){most, types}, 2)) return most;
-    const int32_t n = largest(fit, types, most, STEP, 2);
-    return n > 0 ? n : largest(fit, types, most < STEP ? most : STEP, FRIT_PAGE_TOKENS, 2);
+    const int32_t n = find_largest(fit, types, most, STEP, 2);
+    return n > 0 ? n : find_largest(fit, types, most < STEP ? most : STEP, FRIT_PAGE_TOKENS, 2);
 }
 
 static const char *plural(int32_t n)
@@ -90,10 +91,10 @@ static const char *plural(int32_t n)
     return n == 1 ? "" : "s";
 }
 
-static void advise(const frit_fit *fit, frit_buf *text)
+static void write_advice(const frit_fit *fit, frit_buf *text)
 {
     const int types = fit->n_types - 1;
-    const int32_t n = largest(fit, types, most_of(fit), step_below(most_of(fit)), 1);
+    const int32_t n = find_largest(fit, types, most_of(fit), step_below(most_of(fit)), 1);
     const char *name = frit_dtype_get(fit->types[types].k)->name;
     if (n > 0)
         frit_buf_printf(text, "a context of %d tokens fits with cached keys in %s; types of fewer bits leave more", n,
@@ -122,13 +123,13 @@ static frit_status fail_fit(const frit_fit *fit, frit_fit_choice choice)
     const frit_fit_part *part = find_full(fit, choice, 1);
     const uint64_t cache = frit_fit_cache_bytes(fit, part, choice);
     frit_buf advice = {0};
-    advise(fit, &advice);
+    write_advice(fit, &advice);
     const frit_status status = frit_fail(
         FRIT_E_MEMORY,
         "%s: does not fit into the memory of %s: a context of %d tokens for %d session%s needs %s (weights %s, "
         "cache %s, scratch %s), %s are free; %s",
         fit->path, part->device, choice.n_ctx, fit->room.n_sessions, plural(fit->room.n_sessions),
-        size_of(sum(weights_of(part), needed(fit, part, choice))).text, size_of(weights_of(part)).text,
+        size_of(add_saturated(weights_of(part), needed_bytes(fit, part, choice))).text, size_of(weights_of(part)).text,
         size_of(cache).text, size_of(part->scratch_bytes).text, size_of(part->available).text,
         advice.data ? advice.data : "");
     frit_buf_free(&advice);
@@ -139,14 +140,16 @@ static void add_needs(const frit_fit *fit, frit_fit_choice choice, frit_buf *tex
 {
     for (const frit_fit_part *part = fit->parts; part < fit->parts + fit->n_parts; part++)
         frit_buf_printf(text, "%s %s needs %s of %s that are free", part == fit->parts ? ":" : ",", part->device,
-                        size_of(sum(weights_of(part), needed(fit, part, choice))).text, size_of(part->available).text);
+                        size_of(add_saturated(weights_of(part), needed_bytes(fit, part, choice))).text,
+                        size_of(part->available).text);
 }
 
 void frit_fit_tell(const frit_fit *fit, frit_fit_choice choice)
 {
     frit_buf text = {0};
     const frit_fit_part *host = &fit->parts[fit->n_parts - 1], *first = fit->parts;
-    const bool is_short = choice.n_ctx < most_of(fit), is_placed = fit->places && host > first && host->n_layers > 0;
+    const bool is_short = choice.n_ctx < most_of(fit),
+               is_placed = fit->places_auto && host > first && host->n_layers > 0;
     const bool differs = is_short || choice.types > 0 || is_placed;
     frit_buf_printf(&text, "%s: %sthe context is %d tokens", fit->path, differs ? "to fit into memory, " : "",
                     choice.n_ctx);
@@ -177,12 +180,12 @@ frit_status frit_fit_choose(const frit_fit *fit, frit_fit_choice *choice)
     }
     choice->n_ctx = 0;
     for (int i = 0; i < fit->n_types && choice->n_ctx < enough; i++) {
-        const int32_t n_ctx = comfortable(fit, i);
+        const int32_t n_ctx = find_comfortable(fit, i);
         if (n_ctx > choice->n_ctx) *choice = (frit_fit_choice){n_ctx, i};
     }
     if (choice->n_ctx > 0) return FRIT_OK;
     const int types = fit->n_types - 1,
-              n_ctx = largest(fit, types, most, step_below(most), 1);   // with nothing to spare
+              n_ctx = find_largest(fit, types, most, step_below(most), 1);   // with nothing to spare
     *choice = (frit_fit_choice){n_ctx > 0 ? n_ctx : step_below(most), types};
     return n_ctx > 0 ? FRIT_OK : fail_fit(fit, *choice);
 }

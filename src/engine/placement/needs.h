@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// engine/place/needs.h: what an engine needs of its devices, measured before anything is loaded.
+// engine/placement/needs.h: what an engine needs of its devices, measured before anything is loaded.
 #pragma once
 #include "engine/engine.h"
-#include "engine/place/fit.h"
+#include "engine/placement/fit.h"
 
 typedef struct frit_engine_needs {
     frit_kv_shape shape;   // of the cache; its types are the first of fit.types

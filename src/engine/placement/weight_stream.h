@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/place/weight_stream.h: prompts of layers on the CPU. A device that has memory for some layers only still
+// engine/placement/weight_stream.h: prompts of layers on the CPU. A device that has memory for some layers only still
 // computes steps of many rows faster than the CPU does, if it is given the matrices of the other layers for each step
 // (frit_backend.streams). What touches the cache stays where that lies. So a plan of such steps has segments of the
 // first device with its own weights, segments of the same device whose matrices are streamed, and segments of the CPU.
