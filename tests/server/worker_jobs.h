@@ -35,17 +35,18 @@ static inline int close_worker(void **state)
 }
 
 // Greedy, and nobody's: its client cannot leave.
-static inline server_job *new_job(const char *prompt, const server_voice *voice, int max_tokens)
+static inline server_job *new_job(const char *prompt, const server_reply_writer *voice, int max_tokens)
 {
     enum { MOST = 512 };
     server_job *job = server_job_new();
-    job->prompt = malloc(MOST * sizeof *job->prompt);
-    assert_ok(frit_tokenize(model, prompt, strlen(prompt), FRIT_TEXT_SPECIAL, job->prompt, MOST, &job->n_prompt));
-    assert_ok(frit_sampler_new(&job->sampler, model, &(frit_sampler_options){.temp = 0}));
-    job->voice = voice;
-    job->n_top = -1;
-    job->max_tokens = max_tokens;
-    job->socket = -1;
+    job->request.prompt = malloc(MOST * sizeof *job->request.prompt);
+    assert_ok(frit_tokenize(model, prompt, strlen(prompt), FRIT_TEXT_SPECIAL, job->request.prompt, MOST,
+                            &job->request.n_prompt));
+    assert_ok(frit_sampler_new(&job->request.sampler, model, &(frit_sampler_options){.temp = 0}));
+    job->reply.writer = voice;
+    job->report.n_top = -1;
+    job->request.max_tokens = max_tokens;
+    job->client.socket = -1;
     return job;
 }
 

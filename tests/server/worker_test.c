@@ -28,12 +28,12 @@ static void put_failure(server_job *job, const server_problem *problem)
     server_job_put(job, "?", 1);
 }
 
-static const server_voice voice = {.text = put_text, .finish = put_end, .fail = put_failure};
+static const server_reply_writer voice = {.text = put_text, .finish = put_end, .fail = put_failure};
 
 static server_job *submit_prompt(const char *prompt)
 {
     server_job *job = new_job(prompt, &voice, 40);
-    job->awaits_grammar = true;
+    job->grammar.is_awaited = true;
     submit(job);
     return job;
 }
@@ -46,9 +46,9 @@ typedef struct probe {   // looks at another job on the engine's thread
 static frit_status look(server_job *job, frit_engine *e, bool *ended)
 {
     (void)e;
-    probe *p = job->ctx;
+    probe *p = job->reply.ctx;
     p->has_run = p->job->slot && frit_session_pending(p->job->slot->session) == 0 &&
-                 frit_session_length(p->job->slot->session) == p->job->n_prompt;
+                 frit_session_length(p->job->slot->session) == p->job->request.n_prompt;
     *ended = true;
     return FRIT_OK;
 }
@@ -62,9 +62,9 @@ static bool wait_for_prompt(const server_job *awaited)
         char text[8];
         server_job *job = server_job_new();
         job->work = look;
-        job->ctx = &p;
-        job->voice = &voice;
-        job->socket = -1;
+        job->reply.ctx = &p;
+        job->reply.writer = &voice;
+        job->client.socket = -1;
         assert_true(server_worker_submit(worker, job, &problem));
         read_job(job, &problem, text, sizeof text);
         server_job_release(worker, job);
@@ -153,9 +153,9 @@ static void a_grammar_that_is_too_ambiguous_is_the_clients_mistake(void **state)
     server_problem problem;
     char text[1024];
     assert_ok(frit_grammar_new(&grammar, model, rules, strlen(rules), &options));
-    const server_voice telling = {.text = put_text, .finish = put_end, .fail = put_status};
+    const server_reply_writer telling = {.text = put_text, .finish = put_end, .fail = put_status};
     server_job *job = new_job("once upon a time", &telling, 60);
-    job->awaits_grammar = true;
+    job->grammar.is_awaited = true;
     submit(job);
     server_worker_give_grammar(worker, job, grammar, NULL);
     read_job(job, &problem, text, sizeof text);
@@ -199,7 +199,7 @@ static void a_fast_stream_wakes_its_client_seldom(void **state)
     char text[4096];
     size_t at = 0, n = 0;
     server_job *job = submit_prompt("Once upon a time");
-    job->max_tokens = 200;
+    job->request.max_tokens = 200;
     server_job_listen(worker, job, count_wake, &client);
     const double begin = seconds_now();
     server_worker_give_grammar(worker, job, NULL, NULL);
@@ -231,7 +231,7 @@ typedef struct labour {   // of a job that generates nothing
 static frit_status labour_on(server_job *job, frit_engine *e, bool *ended)
 {
     (void)e;
-    labour *l = job->ctx;
+    labour *l = job->reply.ctx;
     sleep_ms(10);
     *ended = atomic_fetch_add(&l->n_parts, 1) + 1 == l->most;
     return FRIT_OK;
@@ -241,8 +241,8 @@ static server_job *submit_labour(labour *l)
 {
     server_job *job = server_job_new();
     job->work = labour_on;
-    job->ctx = l;
-    job->voice = &voice;
+    job->reply.ctx = l;
+    job->reply.writer = &voice;
     submit(job);
     return job;
 }

@@ -68,11 +68,11 @@ json_t *server_answer_join(const server_answer *answer, frit_part_kind kind)
 
 static void take_part(server_job *job, const frit_part *part)
 {
-    server_answer *answer = job->ctx;
+    server_answer *answer = job->reply.ctx;
     const server_protocol *protocol = answer->protocol;
     const bool streams = answer->request.stream;
     const bool good = (streams && !protocol->keeps_parts) || keep_part(answer, part);
-    if (!good) job->outbox.failed = true;
+    if (!good) job->reply.queue.failed = true;
     if (!streams || !good) return;
     if (!answer->begun) protocol->begin(job);
     answer->begun = true;
@@ -82,35 +82,35 @@ static void take_part(server_job *job, const frit_part *part)
 // The parts that are there. With parallel_tool_calls false the first call is the last part.
 static void take_parts(server_job *job)
 {
-    server_answer *answer = job->ctx;
+    server_answer *answer = job->reply.ctx;
     frit_part part;
     bool thinks = false;
-    while (!job->is_over && frit_turn_next(job->turn, &part)) {
+    while (!job->reply.is_over && frit_turn_next(job->request.turn, &part)) {
         thinks = part.kind == FRIT_PART_REASONING;
         take_part(job, &part);
         if (part.kind != FRIT_PART_CALL) continue;
         answer->n_calls++;
-        job->is_over = !answer->request.parallel_calls;
+        job->reply.is_over = !answer->request.parallel_calls;
     }
     job->usage.n_reasoning += thinks;
 }
 
 static void take_text(server_job *job, app_text text)
 {
-    if (!job->turn) {
+    if (!job->request.turn) {
         take_part(job, &(frit_part){.kind = FRIT_PART_TEXT, .text = text.ptr, .n_bytes = text.n});
         return;
     }
-    if (job->is_over) return;
-    if (frit_turn_push(job->turn, text.ptr, text.n) != FRIT_OK) job->outbox.failed = true;
+    if (job->reply.is_over) return;
+    if (frit_turn_push(job->request.turn, text.ptr, text.n) != FRIT_OK) job->reply.queue.failed = true;
     take_parts(job);
 }
 
 static void finish(server_job *job, server_finish how)
 {
-    server_answer *answer = job->ctx;
-    if (job->turn && !job->is_over) {
-        if (frit_turn_end(job->turn) != FRIT_OK) job->outbox.failed = true;
+    server_answer *answer = job->reply.ctx;
+    if (job->request.turn && !job->reply.is_over) {
+        if (frit_turn_end(job->request.turn) != FRIT_OK) job->reply.queue.failed = true;
         take_parts(job);
     }
     answer->finish = how;
@@ -125,29 +125,29 @@ static void finish(server_job *job, server_finish how)
 // Of a whole answer nothing has begun before its end.
 static void fail(server_job *job, const server_problem *problem)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     if (answer->request.stream || answer->request.is_background) answer->protocol->fail(job, problem);
 }
 
 static void keep_alive(server_job *job)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     answer->protocol->keep_alive(job);
 }
 
 static void progress(server_job *job, const server_progress *so_far)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     if (answer->protocol->progress) answer->protocol->progress(job, so_far);
 }
 
-static const server_voice voice = {take_text, finish, fail, keep_alive, progress};
+static const server_reply_writer voice = {take_text, finish, fail, keep_alive, progress};
 
 // ---------------------------------------------------------------------------------------- for protocols
 
 bool server_answer_is_last(server_job *job)
 {
-    server_answer *first = server_job_first(job)->ctx;
+    server_answer *first = server_job_first(job)->reply.ctx;
     return --first->n_left == 0;
 }
 
@@ -155,7 +155,7 @@ void server_answer_put(server_job *job, const char *before, json_t *json, const 
 {
     char *text = server_json_text(json);
     if (!text) {
-        job->outbox.failed = true;
+        job->reply.queue.failed = true;
         return;
     }
     server_job_put(job, before, strlen(before));
@@ -180,9 +180,9 @@ void server_answer_put_event(server_job *job, const char *name, json_t *json)
 {
     char before[128];
     server_job *first = server_job_first(job);
-    server_answer *answer = first->ctx;
+    server_answer *answer = first->reply.ctx;
     int n = 0;
-    if (first->replay) n = snprintf(before, sizeof before, "id: %llu\n", (unsigned long long)answer->n_events);
+    if (first->reply.replay) n = snprintf(before, sizeof before, "id: %llu\n", (unsigned long long)answer->n_events);
     if (name) n += snprintf(before + n, sizeof before - (size_t)n, "event: %s\n", name);
     snprintf(before + n, sizeof before - (size_t)n, "data: ");
     answer->n_events++;
@@ -223,10 +223,10 @@ static void free_answer(void *ctx)
 
 static void attach(server_job *job, server_answer *answer)
 {
-    job->voice = &voice;
-    job->stop = answer->request.stop;
-    job->ctx = answer;
-    job->free_ctx = free_answer;
+    job->reply.writer = &voice;
+    job->request.stop = answer->request.stop;
+    job->reply.ctx = answer;
+    job->reply.free_ctx = free_answer;
 }
 
 void server_make_id(char *id, size_t size, const char *prefix)
@@ -254,7 +254,7 @@ bool server_answer_attach(server_job *job, const server_protocol *protocol, bool
     for (int32_t i = 0; i < request->n_choices; i++) json_array_append_new(answer->choices, json_null());
     answer->request = *request;
     memset(request, 0, sizeof *request);
-    job->turn = answer->request.turn;   // the job's from here on
+    job->request.turn = answer->request.turn;   // the job's from here on
     answer->request.turn = NULL;
     attach(job, answer);
     return true;
@@ -262,7 +262,7 @@ bool server_answer_attach(server_job *job, const server_protocol *protocol, bool
 
 bool server_answer_attach_part(server_job *job, server_job *first, int index)
 {
-    const server_answer *of = first->ctx;
+    const server_answer *of = first->reply.ctx;
     server_answer *answer = calloc(1, sizeof *answer);
     if (!answer) return false;
     answer->request = of->request;

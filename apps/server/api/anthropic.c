@@ -22,7 +22,7 @@ static json_t *usage_json(const server_job *job, size_t n_answer)
 
 static const char *stop_reason(const server_job *job)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     if (answer->finish == SERVER_FINISH_LENGTH) return "max_tokens";
     if (answer->n_calls > 0) return "tool_use";
     return job->answer.stopped ? "stop_sequence" : "end_turn";
@@ -74,10 +74,10 @@ static void put_event(server_job *job, const char *name, json_t *members)
 
 static void begin(server_job *job)
 {
-    server_answer *answer = job->ctx;
+    server_answer *answer = job->reply.ctx;
     answer->state = calloc(1, sizeof(block));
     answer->free_state = free;
-    if (!answer->state) job->outbox.failed = true;
+    if (!answer->state) job->reply.queue.failed = true;
     put_event(job, "message_start",
               json_pack("{s:o}", "message", message_json(answer, json_array(), NULL, NULL, usage_json(job, 0))));
     put_event(job, "ping", json_object());
@@ -104,7 +104,7 @@ static void put_part(server_job *job, const frit_part *part)
                                         [FRIT_PART_CALL] = "input_json_delta"};
     static const char *const keys[] = {
         [FRIT_PART_TEXT] = "text", [FRIT_PART_REASONING] = "thinking", [FRIT_PART_CALL] = "partial_json"};
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     block *b = answer->state;
     if (!b) return;
     if (b->kind != part->kind || part->kind == FRIT_PART_CALL) close_block(job, b);
@@ -119,7 +119,7 @@ static void put_part(server_job *job, const frit_part *part)
 
 static void end(server_job *job)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     if (!answer->state) return;
     close_block(job, answer->state);
     put_event(job, "message_delta",
@@ -132,7 +132,7 @@ static void end(server_job *job)
 
 static void put_whole(server_job *job)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     json_t *content = json_array();
     for (size_t i = 0; i < answer->n_parts; i++) {
         const server_part *part = &answer->parts[i];

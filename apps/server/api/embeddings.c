@@ -89,7 +89,7 @@ static void put_json(server_job *job, json_t *json)
     if (text)
         server_job_put(job, text, strlen(text));
     else
-        job->outbox.failed = true;
+        job->reply.queue.failed = true;
     free(text);
 }
 
@@ -104,13 +104,13 @@ static void put_members(server_job *job, json_t *json)
     char *text = server_json_text(json);
     if (text) text[0] = ',';   // instead of '{'
     if (text) put_text(job, text);
-    if (!text) job->outbox.failed = true;
+    if (!text) job->reply.queue.failed = true;
     free(text);
 }
 
 static void finish_openai(server_job *job, server_finish how)
 {
-    const embeddings *e = job->ctx;
+    const embeddings *e = job->reply.ctx;
     (void)how;
     put_text(job, "{\"object\":\"list\",\"data\":[");
     for (size_t i = 0; i < e->n; i++) {
@@ -128,7 +128,7 @@ static void finish_openai(server_job *job, server_finish how)
 // Ollama's: the vectors alone.
 static void finish_ollama(server_job *job, server_finish how)
 {
-    const embeddings *e = job->ctx;
+    const embeddings *e = job->reply.ctx;
     (void)how;
     put_text(job, "{\"embeddings\":[");
     for (size_t i = 0; i < e->n; i++) {
@@ -144,14 +144,14 @@ static void finish_ollama(server_job *job, server_finish how)
 static void finish_single(server_job *job, server_finish how)
 {
     (void)how;
-    server_json_reply_put(job, json_pack("{s:o}", "embedding", vector_json(job->ctx, 0)));
+    server_json_reply_put(job, json_pack("{s:o}", "embedding", vector_json(job->reply.ctx, 0)));
 }
 
-static const server_voice single_voice = {
+static const server_reply_writer single_voice = {
     .text = server_json_reply_text, .finish = finish_single, .fail = server_json_reply_fail};
-static const server_voice openai_voice = {
+static const server_reply_writer openai_voice = {
     .text = server_json_reply_text, .finish = finish_openai, .fail = server_json_reply_fail};
-static const server_voice ollama_voice = {
+static const server_reply_writer ollama_voice = {
     .text = server_json_reply_text, .finish = finish_ollama, .fail = server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- on the engine thread
@@ -166,7 +166,7 @@ static void keep(void *ctx, size_t item, size_t i, const float *values, size_t n
 static frit_status work(server_job *job, frit_engine *engine, bool *ended)
 {
     enum { MOST = 64 };
-    embeddings *e = job->ctx;
+    embeddings *e = job->reply.ctx;
     frit_embed_item items[MOST];
     size_t n = 0, n_tokens = 0;
     while (n < MOST && e->next + n < e->n && (n == 0 || n_tokens + e->inputs[e->next + n].n_tokens <= e->n_batch)) {
@@ -300,13 +300,13 @@ static server_job *make_embeddings_job(server_exchange *exchange, const server_e
     }
     e->name = model->name;
     e->n_batch = 512;
-    job->ctx = e;
-    job->free_ctx = free_embeddings;
-    job->voice = request->is_single                     ? &single_voice
-                 : exchange->protocol == &server_ollama ? &ollama_voice
-                                                        : &openai_voice;
+    job->reply.ctx = e;
+    job->reply.free_ctx = free_embeddings;
+    job->reply.writer = request->is_single                     ? &single_voice
+                        : exchange->protocol == &server_ollama ? &ollama_voice
+                                                               : &openai_voice;
     job->work = work;
-    job->ends_on_finisher = true;   // other answers do not wait for the text
+    job->reply.ends_on_finisher = true;   // other answers do not wait for the text
     if (choose(model, request, e, problem) && read_inputs(exchange, request->input, e, job, problem)) return job;
     server_job_release(NULL, job);
     return NULL;

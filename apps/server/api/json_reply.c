@@ -13,7 +13,7 @@ void server_json_reply_put(server_job *job, json_t *json)
         server_job_put(job, text, strlen(text));
         server_job_put(job, "\n", 1);
     } else {
-        job->outbox.failed = true;
+        job->reply.queue.failed = true;
     }
     free(text);
 }

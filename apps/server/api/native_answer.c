@@ -41,10 +41,10 @@ static json_t *pick_json(const frit_model *model, frit_logprob found)
 // Of the tokens whose text begins before byte `end` of the answer, as far as they have not been written.
 static json_t *take_picks(server_job *job, size_t end)
 {
-    server_answer *answer = job->ctx;
+    server_answer *answer = job->reply.ctx;
     json_t *list = json_array();
-    for (; answer->n_picks < job->n_picks && job->picks[answer->n_picks].at < end; answer->n_picks++) {
-        const server_pick *pick = &job->picks[answer->n_picks];
+    for (; answer->n_picks < job->report.n_picks && job->report.picks[answer->n_picks].at < end; answer->n_picks++) {
+        const server_pick *pick = &job->report.picks[answer->n_picks];
         json_t *json = pick_json(answer->model, pick->picked), *top = json_array();
         for (int32_t i = 0; i < pick->n_top; i++) json_array_append_new(top, pick_json(answer->model, pick->top[i]));
         json_object_set_new(json, "top_logprobs", top);
@@ -56,10 +56,10 @@ static json_t *take_picks(server_job *job, size_t end)
 // Tokens that have not been written.
 static json_t *take_ids(server_job *job)
 {
-    server_answer *answer = job->ctx;
+    server_answer *answer = job->reply.ctx;
     json_t *list = json_array();
-    for (; answer->n_ids < job->n_ids; answer->n_ids++)
-        json_array_append_new(list, json_integer(job->ids[answer->n_ids]));
+    for (; answer->n_ids < job->report.n_ids; answer->n_ids++)
+        json_array_append_new(list, json_integer(job->report.ids[answer->n_ids]));
     return list;
 }
 
@@ -72,7 +72,7 @@ static json_t *seed_json(uint64_t seed)
 // Takes the text over.
 static json_t *piece_json(server_job *job, json_t *text, bool stop, size_t end)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     json_t *json = json_pack("{s:i, s:o, s:o, s:b, s:I, s:I}", "index", 0, "content", text, "tokens", take_ids(job),
                              "stop", stop, "tokens_predicted", (json_int_t)job->usage.n_answer, "tokens_evaluated",
                              (json_int_t)job->usage.n_prompt);
@@ -121,7 +121,7 @@ static json_t *choose_members(json_t *json, const json_t *paths)
 
 static json_t *last_json(server_job *job, json_t *text)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     const bool is_cut = answer->finish == SERVER_FINISH_LENGTH, stopped = job->answer.stopped;
     json_t *json = piece_json(job, text, true, stopped ? job->answer.n : SIZE_MAX);
     json_t *more = json_pack("{s:s, s:o, s:s%, s:b, s:b, s:s, s:s, s:I, s:o}", "model", answer->name,
@@ -146,7 +146,7 @@ static void begin(server_job *job)
 
 static void put_part(server_job *job, const frit_part *part)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     json_t *json = piece_json(job, json_stringn(part->text, part->n_bytes), false, job->answer.n_shown);
     if (answer->request.wants_timings) json_object_set_new(json, "timings", server_timings_json(job));
     server_answer_put_event(job, NULL, json);

@@ -54,7 +54,7 @@ static json_t *line_json(const server_answer *answer, json_t *text, json_t *thin
 
 static void add_end(const server_job *job, json_t *json)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     const server_times *t = &job->times;
     const server_usage usage = server_answer_usage(job);
     json_object_set_new(json, "done_reason", json_string(answer->finish == SERVER_FINISH_LENGTH ? "length" : "stop"));
@@ -80,20 +80,21 @@ static void put_part(server_job *job, const frit_part *part)
         parts[FRIT_PART_CALL] = json_pack("[o]", call_json(part->id, part->name, part->text));
     }
     server_answer_put(
-        job, "", line_json(job->ctx, parts[FRIT_PART_TEXT], parts[FRIT_PART_REASONING], parts[FRIT_PART_CALL], false),
+        job, "",
+        line_json(job->reply.ctx, parts[FRIT_PART_TEXT], parts[FRIT_PART_REASONING], parts[FRIT_PART_CALL], false),
         "\n");
 }
 
 static void end(server_job *job)
 {
-    json_t *json = line_json(job->ctx, NULL, NULL, NULL, true);
+    json_t *json = line_json(job->reply.ctx, NULL, NULL, NULL, true);
     add_end(job, json);
     server_answer_put(job, "", json, "\n");
 }
 
 static void put_whole(server_job *job)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     json_t *calls = answer->n_calls > 0 ? json_array() : NULL;
     for (size_t i = 0; i < answer->n_parts; i++) {
         const server_part *part = &answer->parts[i];
@@ -123,7 +124,7 @@ static void fail(server_job *job, const server_problem *problem)
 // Each line is an object, so there are no comments: this one adds no text to the answer.
 static void keep_alive(server_job *job)
 {
-    server_answer_put(job, "", line_json(job->ctx, json_string(""), NULL, NULL, false), "\n");
+    server_answer_put(job, "", line_json(job->reply.ctx, json_string(""), NULL, NULL, false), "\n");
 }
 
 #define EVENTS                                                                                                   \

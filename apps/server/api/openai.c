@@ -91,26 +91,26 @@ static void add_text_pick(server_answer *answer, const char *text, const server_
 // The prompt's text: as it came, or that of its tokens. Where its tokens begin is known by the texts of these.
 static void add_prompt(server_job *job, json_t *lists)
 {
-    server_answer *answer = job->ctx;
+    server_answer *answer = job->reply.ctx;
     frit_text_stream *stream;
-    if (frit_text_stream_new(&stream, answer->model, 0) != FRIT_OK) job->outbox.failed = true;
-    for (size_t i = 0; i <= job->n_prompt && !job->outbox.failed; i++) {
+    if (frit_text_stream_new(&stream, answer->model, 0) != FRIT_OK) job->reply.queue.failed = true;
+    for (size_t i = 0; i <= job->request.n_prompt && !job->reply.queue.failed; i++) {
         const char *text = "";
         size_t n = 0;
         frit_status status = FRIT_OK;
-        if (i < job->n_prompt && lists) {
-            const server_pick first = {.picked.token = job->prompt[0]};
-            append_pick(answer, i == 0 ? &first : &job->prompt_picks[i], i > 0, lists);
+        if (i < job->request.n_prompt && lists) {
+            const server_pick first = {.picked.token = job->request.prompt[0]};
+            append_pick(answer, i == 0 ? &first : &job->report.prompt_picks[i], i > 0, lists);
         }
-        status = i < job->n_prompt ? frit_text_stream_push(stream, job->prompt[i], &text, &n)
-                                   : frit_text_stream_flush(stream, &text, &n);
-        if (status != FRIT_OK || !server_text_add(&answer->prompt, text, n)) job->outbox.failed = true;
+        status = i < job->request.n_prompt ? frit_text_stream_push(stream, job->request.prompt[i], &text, &n)
+                                           : frit_text_stream_flush(stream, &text, &n);
+        if (status != FRIT_OK || !server_text_add(&answer->prompt, text, n)) job->reply.queue.failed = true;
         answer->n_chars += count_chars(text, n);
     }
     frit_text_stream_free(stream);
     if (!answer->request.text) return;
     answer->prompt.n = 0;
-    if (!server_text_add(&answer->prompt, answer->request.text, answer->request.n_text)) job->outbox.failed = true;
+    if (!server_text_add(&answer->prompt, answer->request.text, answer->request.n_text)) job->reply.queue.failed = true;
     answer->n_chars = count_chars(answer->prompt.ptr, answer->prompt.n);
 }
 
@@ -118,7 +118,7 @@ static void add_prompt(server_job *job, json_t *lists)
 // the request did not ask for them.
 static json_t *take_picks(server_job *job, size_t end)
 {
-    server_answer *answer = job->ctx;
+    server_answer *answer = job->reply.ctx;
     const bool echoes = answer->request.echo && !answer->echoed;
     answer->echoed = true;
     if (!answer->request.wants_logprobs) {
@@ -129,8 +129,8 @@ static json_t *take_picks(server_job *job, size_t end)
         answer->chat ? json_pack("{s:[], s:n}", "content", "refusal")
                      : json_pack("{s:[], s:[], s:[], s:[]}", "tokens", "token_logprobs", "top_logprobs", "text_offset");
     if (echoes) add_prompt(job, json);
-    for (; answer->n_picks < job->n_picks && job->picks[answer->n_picks].at < end; answer->n_picks++) {
-        const server_pick *pick = &job->picks[answer->n_picks];
+    for (; answer->n_picks < job->report.n_picks && job->report.picks[answer->n_picks].at < end; answer->n_picks++) {
+        const server_pick *pick = &job->report.picks[answer->n_picks];
         if (answer->chat)
             add_chat_pick(answer, pick, json_object_get(json, "content"));
         else
@@ -158,14 +158,14 @@ static void add_rank(const server_answer *answer, frit_logprob found, int32_t ra
 
 static void add_prompt_picks(const server_job *job, json_t *to)
 {
-    const server_answer *answer = job->ctx;
-    if (!job->prompt_picks || !job->wants_prompt_picks) return;
+    const server_answer *answer = job->reply.ctx;
+    if (!job->report.prompt_picks || !job->report.wants_prompt_picks) return;
     json_t *list = json_pack("[n]");
-    for (size_t i = 1; i < job->n_prompt; i++) {
-        const server_pick *pick = &job->prompt_picks[i];
+    for (size_t i = 1; i < job->request.n_prompt; i++) {
+        const server_pick *pick = &job->report.prompt_picks[i];
         json_t *row = json_object();
         add_rank(answer, pick->picked, pick->rank, row);
-        for (int32_t k = 0; k < job->n_prompt_top && k < pick->n_top; k++)
+        for (int32_t k = 0; k < job->report.n_prompt_top && k < pick->n_top; k++)
             if (pick->top[k].token != pick->picked.token) add_rank(answer, pick->top[k], k + 1, row);
         json_array_append_new(list, row);
     }
@@ -176,7 +176,7 @@ static void add_prompt_picks(const server_job *job, json_t *to)
 
 static void put_chunk(server_job *job, json_t *choice, bool is_last)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     json_t *chunk =
         envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_pack("[o]", choice));
     if (answer->request.include_usage) json_object_set_new(chunk, "usage", json_null());
@@ -193,7 +193,7 @@ static json_t *choice_of(const server_answer *answer, json_t *content, json_t *p
 // The role has an event of its own, before all others.
 static void begin_stream(server_job *job)
 {
-    server_answer *answer = job->ctx;
+    server_answer *answer = job->reply.ctx;
     if (answer->request.echo) {
         json_t *picks = take_picks(job, 0);   // which makes the prompt's text
         put_chunk(job, choice_of(answer, json_stringn(answer->prompt.ptr, answer->prompt.n), picks, NULL), false);
@@ -205,7 +205,7 @@ static void begin_stream(server_job *job)
 
 static void put_delta(server_job *job, json_t *delta)
 {
-    put_chunk(job, choice_of(job->ctx, delta, take_picks(job, job->answer.n_shown), NULL), false);
+    put_chunk(job, choice_of(job->reply.ctx, delta, take_picks(job, job->answer.n_shown), NULL), false);
 }
 
 // A call has two events: what is called, then the arguments.
@@ -219,7 +219,7 @@ static void put_call(server_job *job, const frit_part *part, int index)
 
 static void put_part(server_job *job, const frit_part *part)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     if (part->kind == FRIT_PART_CALL) {
         put_call(job, part, answer->n_calls);
         return;
@@ -231,7 +231,7 @@ static void put_part(server_job *job, const frit_part *part)
 
 static void end_stream(server_job *job)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     put_chunk(
         job,
         choice_of(answer, answer->chat ? json_object() : json_string(""), take_last_picks(job), finish_text(answer)),
@@ -249,7 +249,7 @@ static void end_stream(server_job *job)
 // The role comes before, as it comes before everything.
 static void put_progress(server_job *job, const server_progress *progress)
 {
-    server_answer *answer = job->ctx;
+    server_answer *answer = job->reply.ctx;
     if (answer->chat && !answer->begun) {
         answer->begun = true;
         begin_stream(job);
@@ -296,9 +296,9 @@ static json_t *message_json(const server_answer *answer)
 
 static json_t *text_choice(server_job *job)
 {
-    server_answer *answer = job->ctx;
+    server_answer *answer = job->reply.ctx;
     json_t *picks = take_last_picks(job);   // which makes the prompt's text
-    if (!server_text_add(&answer->prompt, job->answer.text, job->answer.n)) job->outbox.failed = true;
+    if (!server_text_add(&answer->prompt, job->answer.text, job->answer.n)) job->reply.queue.failed = true;
     const char *text = answer->prompt.ptr ? answer->prompt.ptr : "";
     return choice_of(answer, json_stringn(text, answer->prompt.n), picks, finish_text(answer));
 }
@@ -307,24 +307,25 @@ static json_t *text_choice(server_job *job)
 static double likelihood(const server_job *job)
 {
     double sum = 0;
-    for (size_t i = 0; i < job->n_picks; i++) sum += (double)job->picks[i].picked.logprob;
-    return job->n_picks > 0 ? sum / (double)job->n_picks : 0;
+    for (size_t i = 0; i < job->report.n_picks; i++) sum += (double)job->report.picks[i].picked.logprob;
+    return job->report.n_picks > 0 ? sum / (double)job->report.n_picks : 0;
 }
 
 // The likeliest ones of all that were made, in order; of equals the first.
 static void keep_best(server_job *first)
 {
-    const server_answer *answer = first->ctx;
+    const server_answer *answer = first->reply.ctx;
     json_t *best = json_array();
     for (int32_t k = 0; k < answer->request.n_given; k++) {
         const server_job *found = NULL;
-        for (const server_job *job = first; job; job = job == first ? first->parts : job->next_part) {
-            const json_t *made = json_array_get(answer->choices, (size_t)((const server_answer *)job->ctx)->index);
+        for (const server_job *job = first; job; job = job == first ? first->group.parts : job->group.next) {
+            const json_t *made =
+                json_array_get(answer->choices, (size_t)((const server_answer *)job->reply.ctx)->index);
             if (json_is_null(made)) continue;   // taken
             if (!found || likelihood(job) > likelihood(found)) found = job;
         }
         if (!found) break;
-        const size_t i = (size_t)((const server_answer *)found->ctx)->index;
+        const size_t i = (size_t)((const server_answer *)found->reply.ctx)->index;
         json_t *choice = json_copy(json_array_get(answer->choices, i));
         json_object_set_new(choice, "index", json_integer(k));
         json_array_append_new(best, choice);
@@ -337,7 +338,7 @@ static void keep_best(server_job *first)
 
 static void put_whole(server_job *job)
 {
-    const server_answer *answer = job->ctx, *first = server_job_first(job)->ctx;
+    const server_answer *answer = job->reply.ctx, *first = server_job_first(job)->reply.ctx;
     json_t *choice;
     if (answer->chat)
         choice = json_pack("{s:i, s:o, s:o, s:s}", "index", answer->index, "message", message_json(answer), "logprobs",
@@ -345,7 +346,7 @@ static void put_whole(server_job *job)
     else
         choice = text_choice(job);
     if (!answer->chat) add_prompt_picks(job, choice);
-    if (json_array_set_new(first->choices, (size_t)answer->index, choice) != 0) job->outbox.failed = true;
+    if (json_array_set_new(first->choices, (size_t)answer->index, choice) != 0) job->reply.queue.failed = true;
     if (!server_answer_is_last(job)) return;
     if (first->request.n_given < first->request.n_choices) keep_best(server_job_first(job));
     json_t *json = envelope(answer, answer->chat ? "chat.completion" : "text_completion", json_incref(first->choices));

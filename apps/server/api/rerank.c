@@ -53,7 +53,7 @@ static json_t *results_json(const reranking *r, const app_ranked *best)
 
 static void finish(server_job *job, server_finish how)
 {
-    const reranking *r = job->ctx;
+    const reranking *r = job->reply.ctx;
     (void)how;
     app_ranked *best = calloc(r->n, sizeof *best);
     for (size_t i = 0; best && i < r->n; i++) best[i] = (app_ranked){i, r->documents[i].score};
@@ -66,14 +66,15 @@ static void finish(server_job *job, server_finish how)
     free(best);
 }
 
-static const server_voice voice = {.text = server_json_reply_text, .finish = finish, .fail = server_json_reply_fail};
+static const server_reply_writer voice = {
+    .text = server_json_reply_text, .finish = finish, .fail = server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- on the engine thread
 
 static frit_status work(server_job *job, frit_engine *engine, bool *ended)
 {
     enum { MOST = 64 };
-    reranking *r = job->ctx;
+    reranking *r = job->reply.ctx;
     frit_embed_item items[MOST];
     float scores[MOST];
     size_t n = 0, n_tokens = 0;
@@ -189,9 +190,9 @@ static server_job *make_rerank_job(server_exchange *exchange, const server_reran
     r->name = model->name;
     r->n_batch = 512;
     r->raw_scores = request->raw_scores;
-    job->ctx = r;
-    job->free_ctx = free_reranking;
-    job->voice = &voice;
+    job->reply.ctx = r;
+    job->reply.free_ctx = free_reranking;
+    job->reply.writer = &voice;
     job->work = work;
     if (check(model, request, problem) && read_documents(exchange, request, r, job, problem)) return job;
     server_job_release(NULL, job);

@@ -77,7 +77,7 @@ static json_t *usage_json(const server_job *job)
 // "in_progress": nothing has come yet.
 static json_t *response_json(const server_job *job, const char *status)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     const state *s = answer->request.extra;
     const bool is_over = strcmp(status, "in_progress") != 0;
     json_t *output = json_array();
@@ -127,13 +127,13 @@ static void show_lost(server_job *job, json_t *response)
             response, "error",
             json_pack("{s:s, s:s}", "code", "server_error", "message", "the server could not store the response"));
     }
-    server_replay_set_snapshot(job->replay, server_json_text(json_incref(response)));
+    server_replay_set_snapshot(job->reply.replay, server_json_text(json_incref(response)));
 }
 
 // What could not be stored says so: "store" is false in it.
 static void keep(server_job *job, json_t *response)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     state *s = answer->request.extra;
     if (!answer->request.is_stored) return;
     if (!s->history) {   // it is too long
@@ -149,7 +149,7 @@ static void keep(server_job *job, json_t *response)
     const bool good = server_store_put(s->store, answer->id, s->key, &stored);
     if (!good) json_object_set_new(response, "store", json_false());
     if (answer->request.is_background && good)
-        server_replay_set_snapshot(job->replay, NULL);
+        server_replay_set_snapshot(job->reply.replay, NULL);
     else if (answer->request.is_background)
         show_lost(job, response);
 }
@@ -159,7 +159,7 @@ static void keep(server_job *job, json_t *response)
 // Takes the members over.
 static void put_event(server_job *job, const char *name, json_t *members)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     state *s = answer->request.extra;
     json_t *json = members ? json_pack("{s:s, s:i}", "type", name, "sequence_number", s->sequence++) : NULL;
     json_object_update(json, members);
@@ -176,7 +176,7 @@ static void begin(server_job *job)
 // An event within the item that has begun last, with its place.
 static void put_in_item(server_job *job, const char *name, json_t *members)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     const size_t i = ((const state *)answer->request.extra)->n_items - 1;
     json_t *item = item_json(answer, i, false, "in_progress");
     if (members) json_object_set(members, "item_id", json_object_get(item, "id"));
@@ -187,8 +187,9 @@ static void put_in_item(server_job *job, const char *name, json_t *members)
 
 static void put_item(server_job *job, const char *name, size_t i, bool whole, const char *status)
 {
-    put_event(job, name,
-              json_pack("{s:I, s:o}", "output_index", (json_int_t)i, "item", item_json(job->ctx, i, whole, status)));
+    put_event(
+        job, name,
+        json_pack("{s:I, s:o}", "output_index", (json_int_t)i, "item", item_json(job->reply.ctx, i, whole, status)));
 }
 
 static const struct {
@@ -201,7 +202,7 @@ static const struct {
 
 static void open_item(server_job *job, frit_part_kind kind)
 {
-    server_answer *answer = job->ctx;
+    server_answer *answer = job->reply.ctx;
     state *s = answer->request.extra;
     put_item(job, "response.output_item.added", s->n_items++, false, "in_progress");
     if (kind != FRIT_PART_CALL)
@@ -211,7 +212,7 @@ static void open_item(server_job *job, frit_part_kind kind)
 
 static void close_item(server_job *job, const char *status)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     const state *s = answer->request.extra;
     if (s->n_items == 0) return;
     const server_part *part = &answer->parts[s->n_items - 1];
@@ -230,7 +231,7 @@ static void close_item(server_job *job, const char *status)
 
 static void put_part(server_job *job, const frit_part *part)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     const state *s = answer->request.extra;
     if (s->n_items < answer->n_parts) {
         close_item(job, "completed");
@@ -244,7 +245,7 @@ static void put_part(server_job *job, const frit_part *part)
 
 static void end(server_job *job)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     const char *status = status_of(answer);
     close_item(job, status);
     json_t *response = response_json(job, status);
@@ -257,7 +258,7 @@ static void end(server_job *job)
 // Clients want response.created before all others.
 static void fail(server_job *job, const server_problem *problem)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     const bool is_cancelled = problem->status == 499;
     json_t *response = response_json(job, is_cancelled ? "cancelled" : "failed");
     if (!is_cancelled)
@@ -274,7 +275,7 @@ static void fail(server_job *job, const server_problem *problem)
 
 static void put_whole(server_job *job)
 {
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     json_t *response = response_json(job, status_of(answer));
     keep(job, response);
     server_answer_put(job, "", response, "\n");
@@ -284,7 +285,7 @@ static void put_whole(server_job *job)
 static void show(server_job *job)
 {
     json_t *response = response_json(job, "in_progress");
-    server_replay_set_snapshot(job->replay, server_json_text(response));
+    server_replay_set_snapshot(job->reply.replay, server_json_text(response));
 }
 
 const server_protocol server_openai_responses = {.problem = server_problem_json,
@@ -439,7 +440,7 @@ static void run_in_background(server_exchange *exchange, bool streams)
 {
     server_job *job = exchange->job;
     if (streams || !exchange->submit(exchange)) return;
-    exchange->reply = server_replay_snapshot(job->replay);
+    exchange->reply = server_replay_snapshot(job->reply.replay);
     exchange->job = NULL;
     server_job_release(exchange->model->worker, job);
     if (!exchange->reply) server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);

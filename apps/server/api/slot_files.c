@@ -149,7 +149,7 @@ static const slot_action actions[] = {{"save", "n_saved", "n_written", "save_ms"
 
 static frit_status work(server_job *job, frit_engine *engine, bool *ended)
 {
-    change *c = job->ctx;
+    change *c = job->reply.ctx;
     const double begun = server_now();
     (void)engine;
     const frit_status status = c->action->run(c, job->slot);
@@ -160,14 +160,14 @@ static frit_status work(server_job *job, frit_engine *engine, bool *ended)
 
 static void finish(server_job *job, server_finish how)
 {
-    const change *c = job->ctx;
+    const change *c = job->reply.ctx;
     (void)how;
     if (c->problem.status) {
-        job->problem = c->problem;
+        job->reply.problem = c->problem;
         return;
     }
-    json_t *json =
-        json_pack("{s:i, s:I}", "id_slot", (int)job->wanted_slot - 1, c->action->n_tokens, (json_int_t)c->n_tokens);
+    json_t *json = json_pack("{s:i, s:I}", "id_slot", (int)job->request.wanted_slot - 1, c->action->n_tokens,
+                             (json_int_t)c->n_tokens);
     if (c->action->has_file) {
         json_object_set_new(json, "filename", json_string(c->name));
         json_object_set_new(json, c->action->n_bytes, json_integer((json_int_t)c->n_bytes));
@@ -176,7 +176,8 @@ static void finish(server_job *job, server_finish how)
     server_json_reply_put(job, json);
 }
 
-static const server_voice voice = {.text = server_json_reply_text, .finish = finish, .fail = server_json_reply_fail};
+static const server_reply_writer voice = {
+    .text = server_json_reply_text, .finish = finish, .fail = server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- the request
 
@@ -232,7 +233,7 @@ static bool fill(server_exchange *exchange, const slot_action *action, server_jo
     c->name = strdup(request->filename ? request->filename : "");
     if (!c->name || !server_set_salt(exchange, request->cache_salt, job))
         return server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
-    c->salt = job->salt;
+    c->salt = job->request.salt;
     if (!action->has_file) return true;
     if (!request->filename)
         return server_refuse(&exchange->problem, 400, "missing_required_parameter", "filename", "filename: is missing");
@@ -260,12 +261,12 @@ void server_change_slot(server_exchange *exchange)
         server_refuse_status(&exchange->problem, 500, NULL, FRIT_E_MEMORY);
         return;
     }
-    job->ctx = c;
-    job->free_ctx = free_change;
-    job->voice = &voice;
+    job->reply.ctx = c;
+    job->reply.free_ctx = free_change;
+    job->reply.writer = &voice;
     job->work = work;
-    job->wanted_slot = id + 1;
-    job->keeps_slot = true;
+    job->request.wanted_slot = id + 1;
+    job->request.keeps_slot = true;
     if (fill(exchange, action, job, c))
         exchange->job = job;
     else

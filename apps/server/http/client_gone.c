@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Clients that went away.
-#include "server/sched/worker.h"
+#include "server/http/client_gone.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -37,7 +37,8 @@ bool server_socket_is_left(int socket, bool is_tls, bool may_probe, bool *probed
 bool server_client_is_gone(server_job *job)
 {
     job = server_job_first(job);
-    if (job->replay) return server_replay_is_cancelled(job->replay);
-    if (job->abandoned) return true;
-    return server_socket_is_left(job->socket, job->is_tls, job->may_probe && !job->begun, &job->probed);
+    if (job->reply.replay) return server_replay_is_cancelled(job->reply.replay);
+    if (job->client.has_left) return true;
+    return server_socket_is_left(job->client.socket, job->client.is_tls, job->client.may_probe && !job->reply.begun,
+                                 &job->client.was_probed);
 }

@@ -9,6 +9,7 @@
 #include "server/ops/trim_memory.h"
 #include "server/http/web_ui.h"
 #include "server/http/body_readers.h"
+#include "server/http/client_gone.h"
 #include "server/sched/fair_queue.h"
 
 #include <math.h>
@@ -376,7 +377,7 @@ static ssize_t read_replay(void *ctx, uint64_t position, char *bytes, size_t siz
 
 static enum MHD_Result send_stream(request *r)
 {
-    server_replay *replay = r->exchange.replay ? r->exchange.replay : r->exchange.job->replay;
+    server_replay *replay = r->exchange.replay ? r->exchange.replay : r->exchange.job->reply.replay;
     const bool is_head = strcmp(r->method, "HEAD") == 0;   // libmicrohttpd would send the end of a chunked body
     struct MHD_Response *response =
         is_head ? MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT)
@@ -401,7 +402,7 @@ static enum MHD_Result send_stream(request *r)
 static enum MHD_Result send_whole(request *r)
 {
     server_job *job = r->exchange.job;
-    size_t n = 0, size = job->outbox.n;
+    size_t n = 0, size = job->reply.queue.n;
     char *text = malloc(size + 1);
     if (text && size > 0) server_job_read(r->exchange.model->worker, job, text, size, &n, suspend, r);
     r->is_large |= n >= LARGE_BYTES;
@@ -448,7 +449,7 @@ static bool is_gone(void *ctx)
     request *r = ctx;
     const server_job *job = r->exchange.job;
     if (atomic_load(&r->http->cut)) return true;
-    if (job && job->replay) return server_replay_is_cancelled(job->replay);
+    if (job && job->reply.replay) return server_replay_is_cancelled(job->reply.replay);
     return server_socket_is_left(r->socket, r->http->options.tls != NULL, !r->http_1_0, &r->is_probed);
 }
 
@@ -459,20 +460,20 @@ static bool submit(server_exchange *exchange)
     server_worker *worker = r->exchange.model->worker;
     server_job *job = exchange->job;
     if (r->is_submitted) return true;
-    job->socket = r->socket;
+    job->client.socket = r->socket;
     server_job_set_caller(job, exchange->caller);
-    job->may_probe = !r->http_1_0 && !r->http->options.tls;
-    job->max_seconds = r->http->options.answer_s;
-    job->is_tls = r->http->options.tls != NULL;
+    job->client.may_probe = !r->http_1_0 && !r->http->options.tls;
+    job->request.max_seconds = r->http->options.answer_s;
+    job->client.is_tls = r->http->options.tls != NULL;
     r->is_submitted = true;
-    job->is_counted = r->is_counted && job->replay;   // it may outlive its connection
+    job->caller.is_counted = r->is_counted && job->reply.replay;   // it may outlive its connection
     if (server_job_reserve(job, server_job_most_tokens(worker, job), &exchange->problem) &&
         server_worker_submit(worker, job, &exchange->problem)) {
-        if (job->replay) r->is_counted = false;
-        if (job->replay) server_replay_publish(job->replay);
+        if (job->reply.replay) r->is_counted = false;
+        if (job->reply.replay) server_replay_publish(job->reply.replay);
         return true;
     }
-    job->is_counted = false;
+    job->caller.is_counted = false;
     server_job_settle(job);
     server_job_release(worker, job);
     exchange->job = NULL;

@@ -7,20 +7,20 @@
 
 enum { FIRST_CAPACITY = 1024 };
 
-static bool reserve(server_outbox *outbox, size_t n)
+static bool reserve(server_send_queue *outbox, size_t n)
 {
     size_t capacity = outbox->capacity ? outbox->capacity : FIRST_CAPACITY;
     while (capacity - outbox->n < n) capacity *= 2;
     if (capacity == outbox->capacity) return true;
     char *data = malloc(capacity);
     if (!data) return false;
-    size_t kept = server_outbox_take(outbox, data, outbox->n);
+    size_t kept = server_send_queue_take(outbox, data, outbox->n);
     free(outbox->data);
-    *outbox = (server_outbox){.data = data, .n = kept, .capacity = capacity};
+    *outbox = (server_send_queue){.data = data, .n = kept, .capacity = capacity};
     return true;
 }
 
-void server_outbox_put(server_outbox *outbox, const char *bytes, size_t n)
+void server_send_queue_put(server_send_queue *outbox, const char *bytes, size_t n)
 {
     if (outbox->failed || !reserve(outbox, n)) {
         outbox->failed = true;
@@ -33,7 +33,7 @@ void server_outbox_put(server_outbox *outbox, const char *bytes, size_t n)
     outbox->n += n;
 }
 
-size_t server_outbox_take(server_outbox *outbox, char *bytes, size_t size)
+size_t server_send_queue_take(server_send_queue *outbox, char *bytes, size_t size)
 {
     size_t n = outbox->n < size ? outbox->n : size;
     if (n == 0) return 0;
@@ -46,8 +46,8 @@ size_t server_outbox_take(server_outbox *outbox, char *bytes, size_t size)
     return n;
 }
 
-void server_outbox_free(server_outbox *outbox)
+void server_send_queue_free(server_send_queue *outbox)
 {
     free(outbox->data);
-    *outbox = (server_outbox){0};
+    *outbox = (server_send_queue){0};
 }

@@ -2,25 +2,25 @@
 // server/http/send_queue.h: bytes on their way from the engine thread to a connection: a ring that says when it is
 // full.
 //
-// An event is never split or refused: the writer asks server_outbox_is_full before it makes one, and an event that
+// An event is never split or refused: the writer asks server_send_queue_is_full before it makes one, and an event that
 // begins below the limit may go over it. So memory stays below the limit and one event.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef struct server_outbox {
+typedef struct server_send_queue {
     char *data;   // ring of `capacity` bytes, a power of two
     size_t start, n, capacity;
     bool failed;   // out of memory: bytes are missing
-} server_outbox;
+} server_send_queue;
 
-enum { SERVER_OUTBOX_LIMIT = 64 << 10 };
+enum { SERVER_SEND_QUEUE_LIMIT = 64 << 10 };
 
-static inline bool server_outbox_is_full(const server_outbox *outbox)
+static inline bool server_send_queue_is_full(const server_send_queue *outbox)
 {
-    return outbox->n >= SERVER_OUTBOX_LIMIT;
+    return outbox->n >= SERVER_SEND_QUEUE_LIMIT;
 }
 
-void server_outbox_put(server_outbox *outbox, const char *bytes, size_t n);
-size_t server_outbox_take(server_outbox *outbox, char *bytes, size_t size);
-void server_outbox_free(server_outbox *outbox);
+void server_send_queue_put(server_send_queue *outbox, const char *bytes, size_t n);
+size_t server_send_queue_take(server_send_queue *outbox, char *bytes, size_t size);
+void server_send_queue_free(server_send_queue *outbox);

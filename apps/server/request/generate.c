@@ -42,9 +42,9 @@ bool server_set_salt(const server_exchange *exchange, const char *salt, server_j
     const char *caller = server_key_salt(exchange->caller);
     const size_t n = strlen(caller) + (salt ? strlen(salt) : 0) + 2;
     if (!exchange->caller && !salt) return true;
-    job->salt = malloc(n);
-    if (job->salt) snprintf(job->salt, n, "%s:%s", caller, salt ? salt : "");
-    return job->salt != NULL;
+    job->request.salt = malloc(n);
+    if (job->request.salt) snprintf(job->request.salt, n, "%s:%s", caller, salt ? salt : "");
+    return job->request.salt != NULL;
 }
 
 // A key's own priority is the most urgent that its requests may ask for.
@@ -52,8 +52,8 @@ static bool set_priority(const server_exchange *exchange, const server_generatio
                          server_problem *problem)
 {
     const int32_t most_urgent = server_key_priority(exchange->caller);
-    job->priority = request->priority;
-    job->has_priority = request->has_priority;
+    job->caller.priority = request->priority;
+    job->caller.has_priority = request->has_priority;
     if (!request->has_priority || !exchange->caller || request->priority >= most_urgent) return true;
     return server_refuse(problem, 400, "invalid_value", "priority",
                          "priority: %d is more urgent than this key may ask for; expected %d or more",
@@ -120,7 +120,7 @@ static bool check_grammar(const server_generation *request, bool chat, server_jo
     if (request->min_tokens > 0 && request->heals)
         return server_refuse(problem, 400, "unsupported_parameter", "min_tokens",
                              "min_tokens: is not supported together with heal");
-    job->awaits_grammar = request->format_param || (chat && json_object_get(request->body.root, "tools"));
+    job->grammar.is_awaited = request->format_param || (chat && json_object_get(request->body.root, "tools"));
     return true;
 }
 
@@ -153,12 +153,13 @@ static bool make_samplers(const server_model *model, server_generation *request,
     const frit_option_list *others = &model->sampling.logit_bias;
     const bool is_late = request->min_tokens > 0 && !request->ignores_end;
     if (!server_make_biases(model->model, request, others, request->ignores_end, problem)) return false;
-    if (!make_sampler(model, &request->sampler, index, is_late ? &job->late_sampler : &job->sampler, problem))
+    if (!make_sampler(model, &request->sampler, index, is_late ? &job->request.late_sampler : &job->request.sampler,
+                      problem))
         return false;
     if (!is_late) return true;
-    job->min_tokens = request->min_tokens;
+    job->request.min_tokens = request->min_tokens;
     return server_make_biases(model->model, request, others, true, problem) &&
-           make_sampler(model, &request->sampler, index, &job->sampler, problem);
+           make_sampler(model, &request->sampler, index, &job->request.sampler, problem);
 }
 
 // How many answers are made, and given.
@@ -189,22 +190,22 @@ static bool choose_number(server_generation *request, server_problem *problem)
 static bool copy_prompt(server_exchange *exchange, const server_generation *request, server_job *job, int32_t index)
 {
     server_problem *problem = &exchange->problem;
-    const server_job *first = job->first;
+    const server_job *first = job->group.first;
     const int32_t per_prompt = request->n_prompts > 1 ? request->n_choices / request->n_prompts : request->n_choices;
     if (index < per_prompt) {
-        job->n_prompt = first->n_prompt;
-        job->prompt = malloc((first->n_prompt + 1) * sizeof *job->prompt);
-        if (!job->prompt) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
-        memcpy(job->prompt, first->prompt, first->n_prompt * sizeof *job->prompt);
+        job->request.n_prompt = first->request.n_prompt;
+        job->request.prompt = malloc((first->request.n_prompt + 1) * sizeof *job->request.prompt);
+        if (!job->request.prompt) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+        memcpy(job->request.prompt, first->request.prompt, first->request.n_prompt * sizeof *job->request.prompt);
         return true;
     }
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->model->n_ctx - 1);
     server_generation own = *request;
-    const bool good =
-        server_choose_prompt(&own, (size_t)(index / per_prompt), problem) &&
-        server_prompt_tokens(exchange->model->model, &own, false, &limits, &job->prompt, &job->n_prompt, problem);
+    const bool good = server_choose_prompt(&own, (size_t)(index / per_prompt), problem) &&
+                      server_prompt_tokens(exchange->model->model, &own, false, &limits, &job->request.prompt,
+                                           &job->request.n_prompt, problem);
     free(own.ids);
-    job->has_own_prompt = index % per_prompt == 0;
+    job->request.has_own_prompt = index % per_prompt == 0;
     return good;
 }
 
@@ -214,24 +215,25 @@ static bool make_part(server_exchange *exchange, server_generation *request, ser
     server_problem *problem = &exchange->problem;
     server_job *job = server_job_new();
     if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
-    job->first = first;
-    job->next_part = first->parts;
-    first->parts = job;
-    job->continues = first->continues;
-    job->heals = first->heals;
-    job->echoes = first->echoes;
-    job->wants_prompt_picks = first->wants_prompt_picks && !request->turn;   // chats have them once
-    job->n_prompt_top = first->n_prompt_top;
-    job->max_tokens = first->max_tokens;
-    job->n_top = first->n_top;
-    job->wants_ids = first->wants_ids;
-    job->max_ms = first->max_ms;
-    job->awaits_grammar = first->awaits_grammar;
+    job->group.first = first;
+    job->group.next = first->group.parts;
+    first->group.parts = job;
+    job->request.continues = first->request.continues;
+    job->request.heals = first->request.heals;
+    job->report.echoes = first->report.echoes;
+    job->report.wants_prompt_picks = first->report.wants_prompt_picks && !request->turn;   // chats have them once
+    job->report.n_prompt_top = first->report.n_prompt_top;
+    job->request.max_tokens = first->request.max_tokens;
+    job->report.n_top = first->report.n_top;
+    job->report.wants_ids = first->report.wants_ids;
+    job->request.max_ms = first->request.max_ms;
+    job->grammar.is_awaited = first->grammar.is_awaited;
     if (!copy_prompt(exchange, request, job, index)) return false;
-    if (first->scales) job->scales = malloc((model->adapters.n + 1) * sizeof *job->scales);
-    if (first->scales && !job->scales) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
-    if (first->scales) memcpy(job->scales, first->scales, (model->adapters.n + 1) * sizeof *job->scales);
-    if (request->turn && !(job->turn = server_turn(model->model, &request->body, problem))) return false;
+    if (first->request.scales) job->request.scales = malloc((model->adapters.n + 1) * sizeof *job->request.scales);
+    if (first->request.scales && !job->request.scales) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (first->request.scales)
+        memcpy(job->request.scales, first->request.scales, (model->adapters.n + 1) * sizeof *job->request.scales);
+    if (request->turn && !(job->request.turn = server_turn(model->model, &request->body, problem))) return false;
     const int32_t n_prompts = request->n_prompts > 1 ? request->n_prompts : 1;
     return make_samplers(model, request, job, index % (request->n_choices / n_prompts), problem);
 }
@@ -240,8 +242,8 @@ static bool make_part(server_exchange *exchange, server_generation *request, ser
 static bool check_reported(const server_job *first, const char *field, server_problem *problem)
 {
     size_t n = 0;
-    for (const server_job *job = first; job; job = job == first ? first->parts : job->next_part)
-        if (server_job_has_rows(job)) n += job->n_prompt * (size_t)(1 + server_job_prompt_top(job));
+    for (const server_job *job = first; job; job = job == first ? first->group.parts : job->group.next)
+        if (server_job_has_rows(job)) n += job->request.n_prompt * (size_t)(1 + server_job_prompt_top(job));
     return n <= SERVER_MAX_OF_PROMPTS ||
            server_refuse(problem, 400, "invalid_value", field,
                          "%s: %zu log-probabilities of prompts, at most %d are possible in one request", field, n,
@@ -252,9 +254,9 @@ static bool check_reported(const server_job *first, const char *field, server_pr
 static bool attach_parts(server_job *first)
 {
     int index = 1;
-    for (server_job *job = first->parts; job; job = job->next_part, index++) {
+    for (server_job *job = first->group.parts; job; job = job->group.next, index++) {
         if (!server_answer_attach_part(job, first, index)) return false;
-        server_generation *request = &((server_answer *)job->ctx)->request;
+        server_generation *request = &((server_answer *)job->reply.ctx)->request;
         if (request->n_prompts <= 1) continue;
         const json_t *prompt =
             json_array_get(request->prompts, (size_t)(index / (request->n_choices / request->n_prompts)));
@@ -277,17 +279,17 @@ static bool is_name(const char *name)
 static bool keep_stream(server_exchange *exchange, bool is_background)
 {
     server_job *job = exchange->job;
-    const server_answer *answer = job->ctx;
+    const server_answer *answer = job->reply.ctx;
     const char *name = is_background ? answer->id : exchange->stream ? exchange->conversation : NULL;
     if (!name) return true;
     if (!is_name(name))
         return server_refuse(&exchange->problem, 400, "invalid_value", NULL,
                              "X-Conversation-Id: expected 1 to %d letters, digits and signs", SERVER_MAX_NAME);
-    job->replay = server_replay_new(exchange->site->replays, name, exchange->key,
-                                    exchange->stream ? exchange->protocol->stream_type : NULL);
-    if (!job->replay) return false;
+    job->reply.replay = server_replay_new(exchange->site->replays, name, exchange->key,
+                                          exchange->stream ? exchange->protocol->stream_type : NULL);
+    if (!job->reply.replay) return false;
     if (is_background) answer->protocol->show(job);
-    job->begun = is_background;   // nothing is refused any more: what goes wrong is in the response
+    job->reply.begun = is_background;   // nothing is refused any more: what goes wrong is in the response
     return true;
 }
 
@@ -314,35 +316,36 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     server_problem *problem = &exchange->problem;
     server_job *job = exchange->job = server_job_new();
     if (!job) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
-    job->continues = !chat;
-    job->scales = choose_adapters(model, request, problem);
+    job->request.continues = !chat;
+    job->request.scales = choose_adapters(model, request, problem);
     if (problem->status) return false;
     if (!server_set_salt(exchange, request->cache_salt, job))
         return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     if (!set_priority(exchange, request, job, problem)) return false;
-    job->heals = request->heals;
-    job->echoes = request->echo;
-    job->wanted_slot = request->wanted_slot;
-    job->wants_prompt_picks = request->wants_prompt_logprobs;
-    job->n_prompt_top = request->n_prompt_top;
+    job->request.heals = request->heals;
+    job->report.echoes = request->echo;
+    job->request.wanted_slot = request->wanted_slot;
+    job->report.wants_prompt_picks = request->wants_prompt_logprobs;
+    job->report.n_prompt_top = request->n_prompt_top;
     if (!check_prompt_rows(model, request, problem)) return false;
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)model->n_ctx - 1);
-    if (!server_prompt_tokens(model->model, request, chat, &limits, &job->prompt, &job->n_prompt, problem))
+    if (!server_prompt_tokens(model->model, request, chat, &limits, &job->request.prompt, &job->request.n_prompt,
+                              problem))
         return false;
-    job->prediction = server_prediction_tokens(model->model, request, &limits, &job->n_prediction);
+    job->request.prediction = server_prediction_tokens(model->model, request, &limits, &job->request.n_prediction);
     request->sampler.seed = request->has_seed ? request->seed : next_seed(model->sampling.seed);
     if (!make_samplers(model, request, job, 0, problem)) return false;
     if (!check_grammar(request, chat, job, problem) || !choose_number(request, problem)) return false;
     const bool is_set = request->max_completion_tokens != SERVER_UNSET;
-    job->max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
-    job->wants_ids = request->wants_ids;
-    job->n_top = request->wants_logprobs ? request->n_top : request->n_given < request->n_choices ? 0 : -1;
-    job->max_ms = request->max_ms;
+    job->request.max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
+    job->report.wants_ids = request->wants_ids;
+    job->report.n_top = request->wants_logprobs ? request->n_top : request->n_given < request->n_choices ? 0 : -1;
+    job->request.max_ms = request->max_ms;
     exchange->stream = request->stream;
     if (request->stream && request->keep_alive_s >= 0)
-        job->keep_alive_s = request->keep_alive_s > 0 ? request->keep_alive_s : exchange->site->keep_alive_s;
-    job->ends_on_finisher = request->ends_on_finisher;
-    job->wants_progress = request->stream && request->wants_progress;
+        job->reply.keep_alive_s = request->keep_alive_s > 0 ? request->keep_alive_s : exchange->site->keep_alive_s;
+    job->reply.ends_on_finisher = request->ends_on_finisher;
+    job->reply.wants_progress = request->stream && request->wants_progress;
     for (int32_t i = request->n_choices - 1; i > 0; i--)
         if (!make_part(exchange, request, job, i)) return false;
     if (!check_reported(job, request->wants_prompt_logprobs ? "prompt_logprobs" : "logprobs", problem)) return false;
@@ -408,8 +411,8 @@ void server_generate(server_exchange *exchange, bool chat)
         exchange->job = NULL;
         return;
     }
-    if (!exchange->job->awaits_grammar || !exchange->submit(exchange)) return;
-    kept.turn = exchange->job->turn;
+    if (!exchange->job->grammar.is_awaited || !exchange->submit(exchange)) return;
+    kept.turn = exchange->job->request.turn;
     give_grammar(exchange, &kept, chat);
 }
 

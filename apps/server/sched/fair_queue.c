@@ -6,7 +6,7 @@
 
 static const server_job *first_of(const server_job *job)
 {
-    return job->first ? job->first : job;
+    return job->group.first ? job->group.first : job;
 }
 
 typedef struct place {   // of a job in the order
@@ -16,17 +16,17 @@ typedef struct place {   // of a job in the order
 
 static place place_of(const server_job *job)
 {
-    return (place){job, server_key_served(first_of(job)->caller)};
+    return (place){job, server_key_served(first_of(job)->caller.key)};
 }
 
 static bool goes_before(const place *a, const place *b, bool parts_first)
 {
     const server_job *x = first_of(a->job), *y = first_of(b->job);
-    if (x->priority != y->priority) return x->priority < y->priority;
+    if (x->caller.priority != y->caller.priority) return x->caller.priority < y->caller.priority;
     if (a->served < b->served || a->served > b->served) return a->served < b->served;
-    const bool is_part = a->job->first != NULL;
-    if (is_part != (b->job->first != NULL)) return is_part == parts_first;
-    return is_part && x->n_begun < y->n_begun;
+    const bool is_part = a->job->group.first != NULL;
+    if (is_part != (b->job->group.first != NULL)) return is_part == parts_first;
+    return is_part && x->group.n_begun < y->group.n_begun;
 }
 
 server_job **server_shares_next(server_job **first, bool parts_first)
@@ -44,9 +44,9 @@ server_job **server_shares_next(server_job **first, bool parts_first)
 
 bool server_shares_is_first(const server_job *first, const server_job *job)
 {
-    for (; first && job->caller; first = first->next)
-        if (first_of(first)->caller == job->caller) return false;
-    return job->caller != NULL;
+    for (; first && job->caller.key; first = first->next)
+        if (first_of(first)->caller.key == job->caller.key) return false;
+    return job->caller.key != NULL;
 }
 
 typedef struct others {
@@ -57,9 +57,9 @@ typedef struct others {
 static void look_at(others *o, const server_job *job, const server_key *caller)
 {
     job = first_of(job);
-    if (!job->caller) return;
-    const double served = server_key_served(job->caller);
-    if (job->caller == caller)
+    if (!job->caller.key) return;
+    const double served = server_key_served(job->caller.key);
+    if (job->caller.key == caller)
         o->has_own = true;
     else if (o->least < 0 || served < o->least)
         o->least = served;
@@ -68,45 +68,46 @@ static void look_at(others *o, const server_job *job, const server_key *caller)
 void server_shares_join(const server_slots *slots, const server_job *first, server_job *job, double level)
 {
     others o = {.least = -1};
-    if (!job->caller) return;
+    if (!job->caller.key) return;
     for (const server_job *other = first; other; other = other->next)
-        if (other != job) look_at(&o, other, job->caller);
+        if (other != job) look_at(&o, other, job->caller.key);
     for (int32_t i = 0; i < slots->n; i++)
-        if (slots->items[i].job) look_at(&o, slots->items[i].job, job->caller);
+        if (slots->items[i].job) look_at(&o, slots->items[i].job, job->caller.key);
     // A token less than the others: it goes before those that have a session already.
-    if (!o.has_own) server_key_raise(job->caller, o.least < 0 ? level : o.least - 1);
+    if (!o.has_own) server_key_raise(job->caller.key, o.least < 0 ? level : o.least - 1);
 }
 
 void server_job_set_caller(server_job *job, server_key *caller)
 {
-    job->caller = server_key_retain(caller);
-    if (!job->has_priority) job->priority = server_key_priority(caller);
+    job->caller.key = server_key_retain(caller);
+    if (!job->caller.has_priority) job->caller.priority = server_key_priority(caller);
 }
 
 void server_shares_apply(const server_job *job, frit_session *session)
 {
     job = first_of(job);
-    frit_session_set_share(session, server_key_weight(job->caller), -job->priority);   // which goes from high to low
+    frit_session_set_share(session, server_key_weight(job->caller.key),
+                           -job->caller.priority);   // which goes from high to low
 }
 
 void server_job_charge(server_job *job, size_t n_prompt, size_t n_answer)
 {
     server_job *first = server_job_first(job);
-    const double n = (double)(n_prompt + n_answer), kept = first->reserved < n ? first->reserved : n;
-    first->reserved -= kept;
-    server_key_charge(first->caller, n_prompt, n_answer);
-    server_key_unreserve(first->caller, kept);
+    const double n = (double)(n_prompt + n_answer), kept = first->caller.reserved < n ? first->caller.reserved : n;
+    first->caller.reserved -= kept;
+    server_key_charge(first->caller.key, n_prompt, n_answer);
+    server_key_unreserve(first->caller.key, kept);
 }
 
 bool server_job_reserve(server_job *job, size_t n_tokens, server_problem *problem)
 {
-    return server_key_reserve(job->caller, server_now(), (double)n_tokens, &job->reserved, problem);
+    return server_key_reserve(job->caller.key, server_now(), (double)n_tokens, &job->caller.reserved, problem);
 }
 
 void server_job_settle(server_job *job)
 {
-    server_key_unreserve(job->caller, job->reserved);
-    if (job->is_counted) server_key_leave(job->caller);
-    job->reserved = 0;
-    job->is_counted = false;
+    server_key_unreserve(job->caller.key, job->caller.reserved);
+    if (job->caller.is_counted) server_key_leave(job->caller.key);
+    job->caller.reserved = 0;
+    job->caller.is_counted = false;
 }

@@ -23,10 +23,10 @@ static void *work(void *ctx)
         while (!finisher->first && !finisher->stop) pthread_cond_wait(&finisher->news, &finisher->lock);
         server_job *job = finisher->first;
         if (!job) break;
-        finisher->first = job->next_finished;
+        finisher->first = job->final.next;
         if (!finisher->first) finisher->end = &finisher->first;
         pthread_mutex_unlock(&finisher->lock);
-        job->voice->finish(job, job->finish);
+        job->reply.writer->finish(job, job->final.finish);
         finisher->done(finisher->ctx, job);
         pthread_mutex_lock(&finisher->lock);
     }
@@ -52,12 +52,12 @@ server_finisher *server_finisher_new(void (*done)(void *ctx, server_job *job), v
 
 void server_finisher_add(server_finisher *finisher, server_job *job, server_finish finish)
 {
-    job->is_aside = true;
-    job->finish = finish;
-    job->next_finished = NULL;
+    job->final.is_pending = true;
+    job->final.finish = finish;
+    job->final.next = NULL;
     pthread_mutex_lock(&finisher->lock);
     *finisher->end = job;
-    finisher->end = &job->next_finished;
+    finisher->end = &job->final.next;
     pthread_cond_signal(&finisher->news);
     pthread_mutex_unlock(&finisher->lock);
 }

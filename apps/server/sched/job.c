@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Making and freeing a job, and what it notes of its tokens.
-#include "server/sched/worker.h"
+#include "server/sched/job.h"
 
 #include <stdlib.h>
 
@@ -9,35 +9,35 @@ server_job *server_job_new(void)
     server_job *job = calloc(1, sizeof *job);
     if (!job) return NULL;
     job->n_owners = 1;
-    job->n_top = job->max_tokens = -1;
-    job->socket = -1;
+    job->report.n_top = job->request.max_tokens = -1;
+    job->client.socket = -1;
     return job;
 }
 
 void server_job_free(server_job *job)
 {
-    while (job->parts) {
-        server_job *part = job->parts;
-        job->parts = part->next_part;
+    while (job->group.parts) {
+        server_job *part = job->group.parts;
+        job->group.parts = part->group.next;
         server_job_free(part);
     }
-    if (job->free_ctx) job->free_ctx(job->ctx);
-    server_key_release(job->caller);
+    if (job->reply.free_ctx) job->reply.free_ctx(job->reply.ctx);
+    server_key_release(job->caller.key);
     app_answer_free(&job->answer);
-    server_outbox_free(&job->outbox);
-    server_outbox_free(&job->last_words);
-    server_replay_release(job->replay);
-    frit_sampler_free(job->sampler);
-    frit_sampler_free(job->late_sampler);
-    frit_grammar_free(job->grammar);
-    frit_turn_free(job->turn);
-    free(job->picks);
-    free(job->ids);
-    free(job->prompt_picks);
-    free(job->scales);
-    free(job->salt);
-    free(job->prediction);
-    free(job->prompt);
+    server_send_queue_free(&job->reply.queue);
+    server_send_queue_free(&job->final.queue);
+    server_replay_release(job->reply.replay);
+    frit_sampler_free(job->request.sampler);
+    frit_sampler_free(job->request.late_sampler);
+    frit_grammar_free(job->grammar.rules);
+    frit_turn_free(job->request.turn);
+    free(job->report.picks);
+    free(job->report.ids);
+    free(job->report.prompt_picks);
+    free(job->request.scales);
+    free(job->request.salt);
+    free(job->request.prediction);
+    free(job->request.prompt);
     free(job);
 }
 
@@ -51,12 +51,13 @@ static frit_status note(server_pick *pick, const float *logits, size_t n_vocab, 
 
 bool server_job_has_rows(const server_job *job)
 {
-    return (job->echoes && job->n_top >= 0) || job->wants_prompt_picks;
+    return (job->report.echoes && job->report.n_top >= 0) || job->report.wants_prompt_picks;
 }
 
 int32_t server_job_prompt_top(const server_job *job)
 {
-    return job->echoes && job->n_top > job->n_prompt_top ? job->n_top : job->n_prompt_top;
+    return job->report.echoes && job->report.n_top > job->report.n_prompt_top ? job->report.n_top
+                                                                              : job->report.n_prompt_top;
 }
 
 static int32_t rank_of(const float *logits, size_t n_vocab, frit_token token)
@@ -70,22 +71,22 @@ static int32_t rank_of(const float *logits, size_t n_vocab, frit_token token)
 void server_job_note_row(void *ctx, size_t i, const float *values, size_t n)
 {
     server_job *job = ctx;
-    if (i + 1 >= job->n_prompt) return;
-    server_pick *pick = &job->prompt_picks[i + 1];
-    note(pick, values, n, server_job_prompt_top(job), job->prompt[i + 1]);
-    if (job->wants_prompt_picks) pick->rank = rank_of(values, n, job->prompt[i + 1]);
+    if (i + 1 >= job->request.n_prompt) return;
+    server_pick *pick = &job->report.prompt_picks[i + 1];
+    note(pick, values, n, server_job_prompt_top(job), job->request.prompt[i + 1]);
+    if (job->report.wants_prompt_picks) pick->rank = rank_of(values, n, job->request.prompt[i + 1]);
 }
 
 frit_status server_job_note_pick(server_job *job, const frit_picked *picked)
 {
-    if (job->n_picks == job->picks_capacity) {
-        size_t capacity = job->picks_capacity ? 2 * job->picks_capacity : 64;
-        server_pick *picks = realloc(job->picks, capacity * sizeof *picks);
+    if (job->report.n_picks == job->report.picks_capacity) {
+        size_t capacity = job->report.picks_capacity ? 2 * job->report.picks_capacity : 64;
+        server_pick *picks = realloc(job->report.picks, capacity * sizeof *picks);
         if (!picks) return FRIT_E_MEMORY;
-        job->picks = picks;
-        job->picks_capacity = capacity;
+        job->report.picks = picks;
+        job->report.picks_capacity = capacity;
     }
-    server_pick *pick = &job->picks[job->n_picks++];
+    server_pick *pick = &job->report.picks[job->report.n_picks++];
     pick->picked = (frit_logprob){picked->token, picked->logprob};
     pick->n_top = (int32_t)picked->n_top;
     for (size_t i = 0; i < picked->n_top; i++) pick->top[i] = picked->top[i];
@@ -95,13 +96,41 @@ frit_status server_job_note_pick(server_job *job, const frit_picked *picked)
 
 frit_status server_job_note_id(server_job *job, frit_token token)
 {
-    if (job->n_ids == job->ids_capacity) {
-        const size_t capacity = job->ids_capacity ? 2 * job->ids_capacity : 64;
-        frit_token *ids = realloc(job->ids, capacity * sizeof *ids);
+    if (job->report.n_ids == job->report.ids_capacity) {
+        const size_t capacity = job->report.ids_capacity ? 2 * job->report.ids_capacity : 64;
+        frit_token *ids = realloc(job->report.ids, capacity * sizeof *ids);
         if (!ids) return FRIT_E_MEMORY;
-        job->ids = ids;
-        job->ids_capacity = capacity;
+        job->report.ids = ids;
+        job->report.ids_capacity = capacity;
     }
-    job->ids[job->n_ids++] = token;
+    job->report.ids[job->report.n_ids++] = token;
     return FRIT_OK;
+}
+
+void server_job_put(server_job *job, const char *bytes, size_t n)
+{
+    job = server_job_first(job);
+    if (job->final.is_pending) {
+        server_send_queue_put(&job->final.queue, bytes, n);
+        return;
+    }
+    if (!job->reply.replay)
+        server_send_queue_put(&job->reply.queue, bytes, n);
+    else if (!server_replay_put(job->reply.replay, bytes, n))
+        job->reply.queue.failed = true;
+    job->reply.begun = job->reply.said = true;
+}
+
+server_usage server_answer_usage(const server_job *job)
+{
+    const server_job *first = job->group.first ? job->group.first : job;
+    server_usage all = first->usage;
+    for (const server_job *part = first->group.parts; part; part = part->group.next) {
+        all.n_answer += part->usage.n_answer;
+        if (part->request.has_own_prompt) all.n_prompt += part->usage.n_prompt, all.n_cached += part->usage.n_cached;
+        all.n_reasoning += part->usage.n_reasoning;
+        all.n_accepted += part->usage.n_accepted;
+        all.n_rejected += part->usage.n_rejected;
+    }
+    return all;
 }

@@ -1,40 +1,34 @@
 // SPDX-License-Identifier: MIT
 // A job's samplers: until the answer has its least number of tokens one that picks none that ends it; then the other.
-#include "server/sched/worker.h"
+#include "server/sched/job_sampler.h"
 
 #include <string.h>
 
 static bool has_two(const server_job *job)
 {
-    return job->late_sampler && job->min_tokens > 0;
+    return job->request.late_sampler && job->request.min_tokens > 0;
 }
 
 frit_status server_job_accept(server_job *job, frit_token token)
 {
-    const frit_status status = frit_sampler_accept(job->sampler, token);
-    return status == FRIT_OK && has_two(job) ? frit_sampler_accept(job->late_sampler, token) : status;
+    const frit_status status = frit_sampler_accept(job->request.sampler, token);
+    return status == FRIT_OK && has_two(job) ? frit_sampler_accept(job->request.late_sampler, token) : status;
 }
 
 frit_status server_job_set_grammar(server_job *job)
 {
-    const frit_status status = frit_sampler_set_grammar(job->sampler, job->grammar);
-    return status == FRIT_OK && has_two(job) ? frit_sampler_set_grammar(job->late_sampler, job->grammar) : status;
+    const frit_status status = frit_sampler_set_grammar(job->request.sampler, job->grammar.rules);
+    return status == FRIT_OK && has_two(job) ? frit_sampler_set_grammar(job->request.late_sampler, job->grammar.rules)
+                                             : status;
 }
 
 void server_job_change_sampler(server_job *job)
 {
-    if (!has_two(job) || job->usage.n_answer < (size_t)job->min_tokens) return;
-    frit_sampler *first = job->sampler;   // lives as long as the job: the session may still know it
-    job->sampler = job->late_sampler;
-    job->late_sampler = first;
-    job->min_tokens = 0;
-}
-
-bool server_job_is_late(const server_job *job, double now)
-{
-    if (server_job_is_overdue(job, now)) return true;
-    return job->max_ms > 0 && 1e3 * (now - job->times.first) > job->max_ms &&
-           memchr(job->answer.text, '\n', job->answer.n) != NULL;
+    if (!has_two(job) || job->usage.n_answer < (size_t)job->request.min_tokens) return;
+    frit_sampler *first = job->request.sampler;   // lives as long as the job: the session may still know it
+    job->request.sampler = job->request.late_sampler;
+    job->request.late_sampler = first;
+    job->request.min_tokens = 0;
 }
 
 void server_refuse_step(server_problem *problem, frit_status status)

@@ -2,8 +2,12 @@
 // The engine thread.
 #include "server/sched/worker_state.h"
 
+#include "server/http/client_gone.h"
+#include "server/http/keep_alive.h"
 #include "server/ops/clock.h"
 #include "server/sched/fair_queue.h"
+#include "server/sched/job_metrics.h"
+#include "server/sched/job_sampler.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,8 +24,8 @@ static void leave(server_job *job)
 // The worker is done with the job.
 static void end_job(server_job *job)
 {
-    job->begun = job->ended = true;
-    if (job->replay) server_replay_end(job->replay);
+    job->reply.begun = job->reply.ended = true;
+    if (job->reply.replay) server_replay_end(job->reply.replay);
     server_job_settle(job);
     server_job_wake(job);
     leave(job);
@@ -29,10 +33,10 @@ static void end_job(server_job *job)
 
 static void fail_job(server_job *job, const server_problem *problem)
 {
-    if (job->begun)
-        job->voice->fail(job, problem);
+    if (job->reply.begun)
+        job->reply.writer->fail(job, problem);
     else
-        job->problem = *problem;
+        job->reply.problem = *problem;
     end_job(job);
 }
 
@@ -41,7 +45,7 @@ static void unlink_waiting(server_worker *worker, server_job **at)
     server_job *job = *at;
     *at = job->next;
     if (worker->end == &job->next) worker->end = at;
-    (*(job->first ? &worker->n_parts : &worker->n_waiting))--;
+    (*(job->group.first ? &worker->n_parts : &worker->n_waiting))--;
 }
 
 static void link_waiting(server_worker *worker, server_job *job)
@@ -49,7 +53,7 @@ static void link_waiting(server_worker *worker, server_job *job)
     job->next = NULL;
     *worker->end = job;
     worker->end = &job->next;
-    (*(job->first ? &worker->n_parts : &worker->n_waiting))++;
+    (*(job->group.first ? &worker->n_parts : &worker->n_waiting))++;
 }
 
 static void refuse_unavailable(server_problem *problem)
@@ -65,7 +69,7 @@ static void fail_waiting(server_worker *worker)
     refuse_unavailable(&problem);
     for (server_job **at = &worker->first; *at;) {
         server_job *job = *at;
-        if (job->first || job->n_open > 0) {
+        if (job->group.first || job->group.n_open > 0) {
             at = &job->next;
             continue;
         }
@@ -77,10 +81,10 @@ static void fail_waiting(server_worker *worker)
 static void leave_slot(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
-    server_slot_rest(slot, job->n_drafts);
+    server_slot_rest(slot, job->pick.n_drafts);
     worker->n_running--;
     job->slot = NULL;
-    const double served = server_key_served(server_job_first(job)->caller);
+    const double served = server_key_served(server_job_first(job)->caller.key);
     if (served > worker->level) worker->level = served;
 }
 
@@ -88,7 +92,7 @@ static void rest_slot(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
     leave_slot(worker, slot);
-    if (server_job_first(job)->begun) server_job_wake(job);
+    if (server_job_first(job)->reply.begun) server_job_wake(job);
     worker->mean_seconds += (server_now() - job->times.started - worker->mean_seconds) / 8;
 }
 
@@ -99,7 +103,7 @@ static void drop_parts(server_worker *worker, const server_job *first)
         if (slot->job && server_job_first(slot->job) == first) rest_slot(worker, slot);
     }
     for (server_job **at = &worker->first; *at;)
-        if ((*at)->first == first)
+        if ((*at)->group.first == first)
             unlink_waiting(worker, at);
         else
             at = &(*at)->next;
@@ -109,9 +113,9 @@ static void drop_parts(server_worker *worker, const server_job *first)
 static void end_part(server_worker *worker, server_job *job, const server_problem *problem)
 {
     server_job *first = server_job_first(job);
-    first->n_open--;
-    if (!problem && first->n_open > 0) return;
-    if (first->n_open > 0) drop_parts(worker, first);
+    first->group.n_open--;
+    if (!problem && first->group.n_open > 0) return;
+    if (first->group.n_open > 0) drop_parts(worker, first);
     if (problem && problem->status != 499) server_metrics_count(worker->metrics, SERVER_COUNT_FAILED, 1);
     if (problem)
         fail_job(first, problem);
@@ -137,7 +141,7 @@ static void cut_all(server_worker *worker)
     while (worker->first) {
         server_job *job = worker->first;
         unlink_waiting(worker, &worker->first);
-        if (job->first)
+        if (job->group.first)
             end_part(worker, job, &problem);
         else
             fail_job(job, &problem);
@@ -156,11 +160,11 @@ static void drop_gone(server_worker *worker)
         if (server_client_is_gone(job)) {
             server_job *first = server_job_first(job);
             unlink_waiting(worker, at);
-            first->problem = gone;
-            if (job->first) {
-                end_part(worker, job, first->replay ? &cancelled : NULL);
+            first->reply.problem = gone;
+            if (job->group.first) {
+                end_part(worker, job, first->reply.replay ? &cancelled : NULL);
                 at = &worker->first;   // others of the queue may be gone now, too
-            } else if (job->replay)
+            } else if (job->reply.replay)
                 fail_job(job, &cancelled);
             else
                 end_job(job);
@@ -172,8 +176,8 @@ static void drop_gone(server_worker *worker)
         server_slot *slot = &worker->slots.items[i];
         if (!slot->job || !server_client_is_gone(slot->job)) continue;
         server_metrics_count(worker->metrics, SERVER_COUNT_ABORTED, 1);
-        const server_problem *told = server_job_first(slot->job)->replay ? &cancelled : NULL;   // its readers
-        server_job_first(slot->job)->problem = gone;
+        const server_problem *told = server_job_first(slot->job)->reply.replay ? &cancelled : NULL;   // its readers
+        server_job_first(slot->job)->reply.problem = gone;
         finish_slot(worker, slot, told);
     }
 }
@@ -192,7 +196,7 @@ static void keep_alive(server_worker *worker)
 
 static const float *scales_of(const server_worker *worker, const server_job *job)
 {
-    return job->scales ? job->scales : worker->slots.scales;
+    return job->request.scales ? job->request.scales : worker->slots.scales;
 }
 
 // Has the token after the session's last one picked in the step that runs that one, and verifies so many drafts at the
@@ -200,15 +204,16 @@ static const float *scales_of(const server_worker *worker, const server_job *job
 static void ask(const server_worker *worker, server_job *job, size_t n_drafts)
 {
     frit_session *session = job->slot->session;
-    const frit_pick_options options = {
-        .n_drafts = n_drafts, .logprobs = job->n_top >= 0, .n_top = job->n_top > 0 ? job->n_top : 0};
-    job->wants_pick = false;
-    job->n_drafts = n_drafts;
-    job->is_asked = server_worker_room(worker, job) > job->usage.n_answer &&
-                    frit_session_pick(session, job->sampler, &options) == FRIT_OK;
-    if (job->is_asked || n_drafts == 0) return;
+    const frit_pick_options options = {.n_drafts = n_drafts,
+                                       .logprobs = job->report.n_top >= 0,
+                                       .n_top = job->report.n_top > 0 ? job->report.n_top : 0};
+    job->pick.is_wanted = false;
+    job->pick.n_drafts = n_drafts;
+    job->pick.is_requested = server_worker_room(worker, job) > job->usage.n_answer &&
+                             frit_session_pick(session, job->request.sampler, &options) == FRIT_OK;
+    if (job->pick.is_requested || n_drafts == 0) return;
     frit_session_truncate(session, frit_session_length(session) - n_drafts);
-    job->n_drafts = 0;
+    job->pick.n_drafts = 0;
 }
 
 // All that have taken a token. Log-probabilities of drafts are not known, so there are none where they are asked for.
@@ -217,16 +222,16 @@ static void ask_all(server_worker *worker)
     size_t n = 0, k = 0;
     for (int32_t i = 0; i < worker->slots.n; i++) {
         const server_job *job = worker->slots.items[i].job;
-        if (!job || !job->wants_pick || job->n_top >= 0) continue;
+        if (!job || !job->pick.is_wanted || job->report.n_top >= 0) continue;
         worker->drafts[n++] =
             (frit_draft_item){.session = job->slot->session,
-                              .sampler = job->sampler,
+                              .sampler = job->request.sampler,
                               .max_drafts = server_worker_room(worker, job) - job->usage.n_answer - 1};
     }
     frit_sessions_draft(worker->drafts, n);   // without drafts if it fails
     for (int32_t i = 0; i < worker->slots.n; i++) {
         server_job *job = worker->slots.items[i].job;
-        if (job && job->wants_pick) ask(worker, job, job->n_top < 0 ? worker->drafts[k++].n_drafts : 0);
+        if (job && job->pick.is_wanted) ask(worker, job, job->report.n_top < 0 ? worker->drafts[k++].n_drafts : 0);
     }
 }
 
@@ -234,15 +239,15 @@ static frit_status load_prompt(server_worker *worker, server_slot *slot, server_
 {
     const frit_push_options rows = {.output = FRIT_OUTPUT_ALL, .row = server_job_note_row, .row_ctx = job};
     const bool wants_rows = server_job_has_rows(job);
-    if (wants_rows) job->prompt_picks = calloc(job->n_prompt, sizeof *job->prompt_picks);
-    if (wants_rows && !job->prompt_picks) return FRIT_E_MEMORY;
+    if (wants_rows) job->report.prompt_picks = calloc(job->request.n_prompt, sizeof *job->report.prompt_picks);
+    if (wants_rows && !job->report.prompt_picks) return FRIT_E_MEMORY;
     const server_job *first = server_job_first(job);
-    const server_prompt prompt = {.tokens = job->prompt,
+    const server_prompt prompt = {.tokens = job->request.prompt,
                                   .n = n_kept,
                                   .scales = scales_of(worker, job),
-                                  .salt = first->salt,
-                                  .prediction = first->prediction,
-                                  .n_prediction = first->n_prediction};
+                                  .salt = first->request.salt,
+                                  .prediction = first->request.prediction,
+                                  .n_prediction = first->request.n_prediction};
     return server_slot_load(&worker->slots, slot, &prompt, wants_rows ? &rows : NULL);
 }
 
@@ -253,32 +258,35 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     worker->n_running++;
     job->times.resumed = server_now();
     if (job->times.started <= 0) job->times.started = job->times.resumed;
-    if (!job->first) job->n_open = 1;
-    server_job_first(job)->n_begun++;
-    worker->had_part = job->first != NULL;
+    if (!job->group.first) job->group.n_open = 1;
+    server_job_first(job)->group.n_begun++;
+    worker->had_part = job->group.first != NULL;
     server_shares_apply(job, slot->session);
-    if (job->work && !job->keeps_slot) server_slot_clear(slot);
+    if (job->work && !job->request.keeps_slot) server_slot_clear(slot);
     if (job->work) return;
-    if (!job->first || job->has_own_prompt) server_job_charge(job, job->n_prompt, 0);
-    job->usage.n_prompt = job->n_prompt;
-    size_t n_kept = job->n_prompt;   // without what is healed
-    for (size_t i = 0; i < job->n_prompt && !worker->reads; i++) server_job_accept(job, job->prompt[i]);
-    frit_status status = app_answer_init(&job->answer, worker->model, job->stop);
-    if (status == FRIT_OK && job->grammar && !job->awaits_grammar) status = server_job_set_grammar(job);
-    if (status == FRIT_OK && job->heals)
-        status = frit_sampler_heal(job->sampler, worker->model, job->prompt, job->n_prompt, &n_kept);
-    if (status == FRIT_OK && job->turn) status = app_answer_show_marks(&job->answer, job->turn);
-    if (status == FRIT_OK && job->continues && !worker->reads)
-        status = app_answer_follow(&job->answer, job->prompt, job->n_prompt, job->n_prompt - n_kept);
+    if (!job->group.first || job->request.has_own_prompt) server_job_charge(job, job->request.n_prompt, 0);
+    job->usage.n_prompt = job->request.n_prompt;
+    size_t n_kept = job->request.n_prompt;   // without what is healed
+    for (size_t i = 0; i < job->request.n_prompt && !worker->reads; i++) server_job_accept(job, job->request.prompt[i]);
+    frit_status status = app_answer_init(&job->answer, worker->model, job->request.stop);
+    if (status == FRIT_OK && job->grammar.rules && !job->grammar.is_awaited) status = server_job_set_grammar(job);
+    if (status == FRIT_OK && job->request.heals)
+        status =
+            frit_sampler_heal(job->request.sampler, worker->model, job->request.prompt, job->request.n_prompt, &n_kept);
+    if (status == FRIT_OK && job->request.turn) status = app_answer_show_marks(&job->answer, job->request.turn);
+    if (status == FRIT_OK && job->request.continues && !worker->reads)
+        status =
+            app_answer_follow(&job->answer, job->request.prompt, job->request.n_prompt, job->request.n_prompt - n_kept);
     if (status == FRIT_OK && worker->reads)
-        status = server_slot_read(
-            &worker->slots, slot,
-            &(server_prompt){.tokens = job->prompt, .n = job->n_prompt, .scales = scales_of(worker, job)},
-            worker->decoder_start);
+        status = server_slot_read(&worker->slots, slot,
+                                  &(server_prompt){.tokens = job->request.prompt,
+                                                   .n = job->request.n_prompt,
+                                                   .scales = scales_of(worker, job)},
+                                  worker->decoder_start);
     else if (status == FRIT_OK)
         status = load_prompt(worker, slot, job, n_kept);
     if (status == FRIT_OK) {
-        if (!job->awaits_grammar) ask(worker, job, 0);
+        if (!job->grammar.is_awaited) ask(worker, job, 0);
         return;
     }
     server_problem problem;
@@ -290,16 +298,16 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
 static bool take_grammar(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
-    if (!job->awaits_grammar) return true;
+    if (!job->grammar.is_awaited) return true;
     pthread_mutex_lock(&worker->lock);
-    const bool is_given = job->has_grammar;
-    server_problem problem = job->no_grammar;
-    job->has_grammar = false;
-    if (is_given) job->awaits_grammar = false;
+    const bool is_given = job->grammar.is_given;
+    server_problem problem = job->grammar.problem;
+    job->grammar.is_given = false;
+    if (is_given) job->grammar.is_awaited = false;
     pthread_mutex_unlock(&worker->lock);
     if (!is_given) return true;
     frit_status status = FRIT_OK;
-    if (!problem.status && job->grammar) status = server_job_set_grammar(job);
+    if (!problem.status && job->grammar.rules) status = server_job_set_grammar(job);
     if (status != FRIT_OK) server_refuse_status(&problem, 500, NULL, status);
     if (!problem.status) {
         if (frit_session_pending(slot->session) > 0) ask(worker, job, 0);   // else its logits are there already
@@ -314,21 +322,23 @@ static bool take_grammar(server_worker *worker, server_slot *slot)
 // The one that it asks for, or that has its prompt. NULL: it needs one that is busy.
 static server_slot *choose_slot(const server_worker *worker, server_slot *idle, const server_job *job)
 {
-    server_slot *wanted =
-        job->wanted_slot > 0 && job->wanted_slot <= worker->slots.n ? &worker->slots.items[job->wanted_slot - 1] : NULL;
+    server_slot *wanted = job->request.wanted_slot > 0 && job->request.wanted_slot <= worker->slots.n
+                              ? &worker->slots.items[job->request.wanted_slot - 1]
+                              : NULL;
     if (wanted && !wanted->job) return wanted;
-    if (job->keeps_slot) return NULL;
-    const server_prompt prompt = {.tokens = job->prompt,
-                                  .n = job->n_prompt,
+    if (job->request.keeps_slot) return NULL;
+    const server_prompt prompt = {.tokens = job->request.prompt,
+                                  .n = job->request.n_prompt,
                                   .scales = scales_of(worker, job),
-                                  .salt = server_job_first((server_job *)job)->salt};
+                                  .salt = server_job_first((server_job *)job)->request.salt};
     return server_slots_best(&worker->slots, idle, &prompt);
 }
 
 static void refuse_busy(server_job *job)
 {
     server_problem problem;
-    server_refuse(&problem, 409, "slot_busy", NULL, "slot %d has a request that runs", (int)job->wanted_slot - 1);
+    server_refuse(&problem, 409, "slot_busy", NULL, "slot %d has a request that runs",
+                  (int)job->request.wanted_slot - 1);
     problem.retry_after = 1;
     fail_job(job, &problem);
 }
@@ -351,7 +361,8 @@ static void admit(server_worker *worker)
 static bool is_paused(server_job *job)
 {
     if (frit_session_pending(job->slot->session) > 0) return false;
-    return job->awaits_grammar ? !job->has_grammar : server_outbox_is_full(&server_job_first(job)->outbox);
+    return job->grammar.is_awaited ? !job->grammar.is_given
+                                   : server_send_queue_is_full(&server_job_first(job)->reply.queue);
 }
 
 // Wakes clients whose news came in an earlier turn: if it is time, or if this turn may last. A turn is short if it has
@@ -367,7 +378,7 @@ static void wake_clients(server_worker *worker)
     }
     for (int32_t i = 0; i < worker->slots.n; i++) {
         server_job *job = worker->slots.items[i].job;
-        if (job && server_job_first(job)->owes_wake) server_job_wake_later(job, worker->may_defer);
+        if (job && server_job_first(job)->client.owes_wake) server_job_wake_later(job, worker->may_defer);
     }
 }
 
@@ -390,10 +401,10 @@ static void wait_for_work(server_worker *worker)
 static void queue_parts(server_worker *worker, server_job *job)
 {
     pthread_mutex_lock(&worker->lock);
-    for (server_job *part = job->parts; part; part = part->next_part) {
+    for (server_job *part = job->group.parts; part; part = part->group.next) {
         part->times.submitted = job->times.submitted;
         link_waiting(worker, part);
-        job->n_open++;
+        job->group.n_open++;
     }
     pthread_mutex_unlock(&worker->lock);
 }
@@ -402,7 +413,7 @@ static void queue_parts(server_worker *worker, server_job *job)
 static bool yields(const server_worker *worker, const server_job *job)
 {
     static const double slice_seconds = 0.25;
-    return job->work && !job->keeps_slot && worker->first && !server_slots_idle(&worker->slots) &&
+    return job->work && !job->request.keeps_slot && worker->first && !server_slots_idle(&worker->slots) &&
            server_now() - job->times.resumed >= slice_seconds;
 }
 
@@ -410,21 +421,22 @@ static void advance(server_worker *worker, server_slot *slot)
 {
     server_job *job = slot->job;
     bool ended = false;
-    if (job->parts && job->usage.n_answer == 0) queue_parts(worker, job);
+    if (job->group.parts && job->usage.n_answer == 0) queue_parts(worker, job);
     server_finish finish = SERVER_FINISH_STOP;
     frit_status status =
         job->work ? job->work(job, worker->engine, &ended) : server_worker_pick(worker, job, &ended, &finish);
     pthread_mutex_lock(&worker->lock);
     if (status == FRIT_OK && ended && !job->work) server_job_note_end(job, worker->metrics, finish);
-    if (status == FRIT_OK && ended && job->ends_on_finisher) {
+    if (status == FRIT_OK && ended && job->reply.ends_on_finisher) {
         rest_slot(worker, slot);
         worker->n_ending++;
         server_finisher_add(worker->finisher, job, finish);
         pthread_mutex_unlock(&worker->lock);
         return;
     }
-    if (status == FRIT_OK && ended) job->voice->finish(job, finish);
-    if (status == FRIT_OK && (job->outbox.failed || server_job_first(job)->outbox.failed)) status = FRIT_E_MEMORY;
+    if (status == FRIT_OK && ended) job->reply.writer->finish(job, finish);
+    if (status == FRIT_OK && (job->reply.queue.failed || server_job_first(job)->reply.queue.failed))
+        status = FRIT_E_MEMORY;
     server_problem problem;
     if (status != FRIT_OK) server_refuse_step(&problem, status);
     if (status != FRIT_OK || ended) {
@@ -443,13 +455,13 @@ static void end_on_finisher(void *ctx, server_job *job)
     server_problem problem;
     pthread_mutex_lock(&worker->lock);
     worker->n_ending--;
-    job->is_aside = false;
-    job->outbox.failed |= job->last_words.failed;
-    if (job->last_words.n > 0 && !job->outbox.failed)
-        server_job_put(job, job->last_words.data, job->last_words.n);   // nothing was taken
-    server_outbox_free(&job->last_words);
-    if (job->outbox.failed) server_refuse_status(&problem, 500, NULL, FRIT_E_MEMORY);
-    end_part(worker, job, job->outbox.failed ? &problem : NULL);
+    job->final.is_pending = false;
+    job->reply.queue.failed |= job->final.queue.failed;
+    if (job->final.queue.n > 0 && !job->reply.queue.failed)
+        server_job_put(job, job->final.queue.data, job->final.queue.n);   // nothing was taken
+    server_send_queue_free(&job->final.queue);
+    if (job->reply.queue.failed) server_refuse_status(&problem, 500, NULL, FRIT_E_MEMORY);
+    end_part(worker, job, job->reply.queue.failed ? &problem : NULL);
     pthread_mutex_unlock(&worker->lock);
 }
 
@@ -687,9 +699,9 @@ void server_job_release(server_worker *worker, server_job *job)
         return;
     }
     pthread_mutex_lock(&worker->lock);
-    job->abandoned = !job->replay;
-    job->wake = NULL;
-    job->socket = -1;
+    job->client.has_left = !job->reply.replay;
+    job->client.wake = NULL;
+    job->client.socket = -1;
     leave(job);
     pthread_cond_signal(&worker->news);
     pthread_mutex_unlock(&worker->lock);
@@ -699,14 +711,14 @@ void server_worker_give_grammar(server_worker *worker, server_job *job, frit_gra
                                 const server_problem *problem)
 {
     pthread_mutex_lock(&worker->lock);
-    for (server_job *part = job->parts; part; part = part->next_part) {
-        part->awaits_grammar = false;   // parts begin after the first answer
-        part->grammar = grammar;
+    for (server_job *part = job->group.parts; part; part = part->group.next) {
+        part->grammar.is_awaited = false;   // parts begin after the first answer
+        part->grammar.rules = grammar;
         if (grammar) frit_grammar_retain(grammar);
     }
-    job->grammar = grammar;
-    job->has_grammar = true;
-    if (problem) job->no_grammar = *problem;
+    job->grammar.rules = grammar;
+    job->grammar.is_given = true;
+    if (problem) job->grammar.problem = *problem;
     pthread_cond_signal(&worker->news);
     pthread_mutex_unlock(&worker->lock);
 }
@@ -714,8 +726,8 @@ void server_worker_give_grammar(server_worker *worker, server_job *job, frit_gra
 void server_job_listen(server_worker *worker, server_job *job, void (*wake_up)(void *ctx), void *ctx)
 {
     pthread_mutex_lock(&worker->lock);
-    job->wake = wake_up;
-    job->wake_ctx = ctx;
+    job->client.wake = wake_up;
+    job->client.wake_ctx = ctx;
     pthread_mutex_unlock(&worker->lock);
 }
 
@@ -723,12 +735,12 @@ server_read server_job_read(server_worker *worker, server_job *job, char *bytes,
                             void (*suspend)(void *ctx), void *ctx)
 {
     pthread_mutex_lock(&worker->lock);
-    bool was_full = server_outbox_is_full(&job->outbox);
-    *n = server_outbox_take(&job->outbox, bytes, size);
-    if (was_full && !server_outbox_is_full(&job->outbox)) pthread_cond_signal(&worker->news);
-    server_read result = *n > 0 ? SERVER_READ_BYTES : job->ended ? SERVER_READ_END : SERVER_READ_NOTHING;
-    job->sleeps = result == SERVER_READ_NOTHING;
-    if (job->sleeps) suspend(ctx);
+    bool was_full = server_send_queue_is_full(&job->reply.queue);
+    *n = server_send_queue_take(&job->reply.queue, bytes, size);
+    if (was_full && !server_send_queue_is_full(&job->reply.queue)) pthread_cond_signal(&worker->news);
+    server_read result = *n > 0 ? SERVER_READ_BYTES : job->reply.ended ? SERVER_READ_END : SERVER_READ_NOTHING;
+    job->client.sleeps = result == SERVER_READ_NOTHING;
+    if (job->client.sleeps) suspend(ctx);
     pthread_mutex_unlock(&worker->lock);
     return result;
 }
@@ -736,7 +748,7 @@ server_read server_job_read(server_worker *worker, server_job *job, char *bytes,
 bool server_job_used(server_worker *worker, server_job *job, server_usage *usage)
 {
     pthread_mutex_lock(&worker->lock);
-    const bool ended = job->ended;
+    const bool ended = job->reply.ended;
     if (ended) *usage = server_answer_usage(job);
     pthread_mutex_unlock(&worker->lock);
     return ended;
@@ -746,24 +758,10 @@ bool server_job_begun(server_worker *worker, server_job *job, server_problem *pr
                       void *ctx)
 {
     pthread_mutex_lock(&worker->lock);
-    bool begun = job->begun;
-    *problem = job->problem;
-    job->sleeps = !begun;
+    bool begun = job->reply.begun;
+    *problem = job->reply.problem;
+    job->client.sleeps = !begun;
     if (!begun) suspend(ctx);
     pthread_mutex_unlock(&worker->lock);
     return begun;
-}
-
-void server_job_put(server_job *job, const char *bytes, size_t n)
-{
-    job = server_job_first(job);
-    if (job->is_aside) {
-        server_outbox_put(&job->last_words, bytes, n);
-        return;
-    }
-    if (!job->replay)
-        server_outbox_put(&job->outbox, bytes, n);
-    else if (!server_replay_put(job->replay, bytes, n))
-        job->outbox.failed = true;
-    job->begun = job->said = true;
 }

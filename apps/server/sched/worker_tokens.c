@@ -3,6 +3,8 @@
 #include "server/sched/worker_state.h"
 
 #include "server/ops/clock.h"
+#include "server/sched/job_metrics.h"
+#include "server/sched/job_sampler.h"
 
 // Each time that a client is woken its connection's thread and itself take a core from the step that runs. So tokens
 // that come faster than this are sent together, each as an event of its own.
@@ -10,12 +12,12 @@ static const double wake_seconds = 0.005;
 
 static void wake_at(server_job *first, double now)
 {
-    first->woke_at = now;
-    first->owes_wake = false;
-    if (first->replay) server_replay_wake(first->replay);
-    if (!first->sleeps || !first->wake || first->abandoned) return;
-    first->sleeps = false;
-    first->wake(first->wake_ctx);
+    first->client.woke_at = now;
+    first->client.owes_wake = false;
+    if (first->reply.replay) server_replay_wake(first->reply.replay);
+    if (!first->client.sleeps || !first->client.wake || first->client.has_left) return;
+    first->client.sleeps = false;
+    first->client.wake(first->client.wake_ctx);
 }
 
 void server_job_wake(server_job *job)
@@ -27,26 +29,28 @@ void server_job_wake_later(server_job *job, bool may_wait)
 {
     server_job *first = server_job_first(job);
     const double now = server_now();
-    if (!first->begun) return;
-    first->owes_wake = true;
-    if (!may_wait || now - first->woke_at >= wake_seconds || server_outbox_is_full(&first->outbox)) wake_at(first, now);
+    if (!first->reply.begun) return;
+    first->client.owes_wake = true;
+    if (!may_wait || now - first->client.woke_at >= wake_seconds || server_send_queue_is_full(&first->reply.queue))
+        wake_at(first, now);
 }
 
 // With context shifts, where a request names no number, as many as the model was trained for: some texts never end.
 size_t server_worker_room(const server_worker *worker, const server_job *job)
 {
-    size_t room = (size_t)worker->n_ctx - (worker->reads ? 1 : job->n_prompt);
-    if (worker->slots.shift.on && job->max_tokens >= 0) return (size_t)job->max_tokens;
+    size_t room = (size_t)worker->n_ctx - (worker->reads ? 1 : job->request.n_prompt);
+    if (worker->slots.shift.on && job->request.max_tokens >= 0) return (size_t)job->request.max_tokens;
     if (worker->slots.shift.on && (size_t)worker->n_ctx_train > room) room = (size_t)worker->n_ctx_train;
-    return job->max_tokens >= 0 && (size_t)job->max_tokens < room ? (size_t)job->max_tokens : room;
+    return job->request.max_tokens >= 0 && (size_t)job->request.max_tokens < room ? (size_t)job->request.max_tokens
+                                                                                  : room;
 }
 
 size_t server_job_most_tokens(const server_worker *worker, const server_job *job)
 {
-    size_t n = job->n_prompt + server_worker_room(worker, job);
+    size_t n = job->request.n_prompt + server_worker_room(worker, job);
     if (job->work) return job->usage.n_prompt;
-    for (const server_job *part = job->parts; part; part = part->next_part)
-        n += (part->has_own_prompt ? part->n_prompt : 0) + server_worker_room(worker, part);
+    for (const server_job *part = job->group.parts; part; part = part->group.next)
+        n += (part->request.has_own_prompt ? part->request.n_prompt : 0) + server_worker_room(worker, part);
     return n;
 }
 
@@ -54,7 +58,7 @@ static void say(server_worker *worker, server_job *job, app_text text)
 {
     if (text.n == 0) return;
     pthread_mutex_lock(&worker->lock);
-    job->voice->text(job, text);
+    job->reply.writer->text(job, text);
     server_job_wake_later(job, worker->may_defer);
     pthread_mutex_unlock(&worker->lock);
 }
@@ -67,12 +71,12 @@ static frit_status sample(const server_worker *worker, server_job *job, frit_log
     frit_shift_info shift;
     frit_session_get_shift(job->slot->session, &shift);
     frit_status status =
-        frit_sampler_set_position(job->sampler, frit_session_length(job->slot->session) + shift.n_dropped);
-    if (status == FRIT_OK) status = frit_sampler_sample(job->sampler, logits, &picked->token);
-    if (status != FRIT_OK || job->n_top < 0) return status;
+        frit_sampler_set_position(job->request.sampler, frit_session_length(job->slot->session) + shift.n_dropped);
+    if (status == FRIT_OK) status = frit_sampler_sample(job->request.sampler, logits, &picked->token);
+    if (status != FRIT_OK || job->report.n_top < 0) return status;
     frit_logprob likely = {.token = picked->token};
     picked->top = top;
-    picked->n_top = (size_t)job->n_top;
+    picked->n_top = (size_t)job->report.n_top;
     status = frit_logprobs_top(logits, n_vocab, top, picked->n_top);
     if (status == FRIT_OK) status = frit_logprobs_of(logits, n_vocab, &likely, 1);
     picked->logprob = likely.logprob;
@@ -83,11 +87,11 @@ static frit_status sample(const server_worker *worker, server_job *job, frit_log
 static frit_status take_picked(const server_worker *worker, server_job *job, frit_logprob *top, frit_picked *picked)
 {
     const frit_status status =
-        job->is_asked ? frit_session_picked(job->slot->session, picked) : sample(worker, job, top, picked);
-    if (status == FRIT_OK) job->usage.n_rejected += job->n_drafts - (size_t)picked->n_accepted;
-    if (job->n_drafts > 0) server_metrics_count(worker->metrics, SERVER_COUNT_DRAFTED_STEPS, 1);
-    job->is_asked = false;
-    job->n_drafts = 0;
+        job->pick.is_requested ? frit_session_picked(job->slot->session, picked) : sample(worker, job, top, picked);
+    if (status == FRIT_OK) job->usage.n_rejected += job->pick.n_drafts - (size_t)picked->n_accepted;
+    if (job->pick.n_drafts > 0) server_metrics_count(worker->metrics, SERVER_COUNT_DRAFTED_STEPS, 1);
+    job->pick.is_requested = false;
+    job->pick.n_drafts = 0;
     return status;
 }
 
@@ -105,12 +109,12 @@ static frit_status take_token(server_worker *worker, server_job *job, const frit
     *ended = frit_token_is_end(worker->model, picked->token);
     *finish = SERVER_FINISH_STOP;
     if (*ended) return FRIT_OK;
-    if (job->n_top >= 0) status = server_job_note_pick(job, picked);
-    if (status == FRIT_OK && job->wants_ids) status = server_job_note_id(job, picked->token);
+    if (job->report.n_top >= 0) status = server_job_note_pick(job, picked);
+    if (status == FRIT_OK && job->report.wants_ids) status = server_job_note_id(job, picked->token);
     if (status == FRIT_OK) status = app_answer_push(&job->answer, picked->token, &shown);
     if (status != FRIT_OK) return status;
     say(worker, job, shown);
-    *ended = job->answer.stopped || job->is_over || frit_sampler_is_over(job->sampler);
+    *ended = job->answer.stopped || job->reply.is_over || frit_sampler_is_over(job->request.sampler);
     if (*ended || (job->usage.n_answer < server_worker_room(worker, job) && !server_job_is_late(job, now)))
         return FRIT_OK;
     *ended = true;
@@ -122,8 +126,8 @@ static frit_status take_token(server_worker *worker, server_job *job, const frit
 static frit_status take_forced(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
 {
     frit_status status = FRIT_OK;
-    for (frit_picked forced = {0}; job->n_top < 0 && status == FRIT_OK && forced.token >= 0 && !*ended;) {
-        status = frit_session_push_forced(job->slot->session, job->sampler, &forced.token);
+    for (frit_picked forced = {0}; job->report.n_top < 0 && status == FRIT_OK && forced.token >= 0 && !*ended;) {
+        status = frit_session_push_forced(job->slot->session, job->request.sampler, &forced.token);
         if (status == FRIT_OK && forced.token >= 0) status = take_token(worker, job, &forced, ended, finish);
     }
     return status;
@@ -150,7 +154,7 @@ frit_status server_worker_pick(server_worker *worker, server_job *job, bool *end
     if (status == FRIT_OK && !*ended) {
         status = frit_session_push(session, &picked.token, 1, NULL);
         if (status == FRIT_OK) status = take_forced(worker, job, ended, finish);
-        job->wants_pick = status == FRIT_OK && !*ended;
+        job->pick.is_wanted = status == FRIT_OK && !*ended;
         if (!*ended) return status;
         frit_session_truncate(session, frit_session_length(session) - frit_session_pending(session));
     }

@@ -405,8 +405,8 @@ static void callers_are_served_by_weight(void **state)
     int n_of[3] = {0};
     for (int turn = 0; turn < 12; turn++) {
         server_job **at = server_shares_next(&first, false), *job = *at;
-        for (int i = 0; i < 3; i++) n_of[i] += job->caller == callers[i];
-        server_key_charge(job->caller, 50, 50);
+        for (int i = 0; i < 3; i++) n_of[i] += job->caller.key == callers[i];
+        server_key_charge(job->caller.key, 50, 50);
         *at = job->next;
     }
     assert_int_equal(n_of[0], 3);   // of 12, as 1 is to 3; nothing of c before both are served

@@ -20,18 +20,18 @@ static int set_up(void **state)
 
 static bool waits(const server_job *job)
 {
-    return !job->slot && !job->ended;
+    return !job->slot && !job->reply.ended;
 }
 
 static bool runs_its_prompt(const server_job *job)
 {
     const size_t n_pending = job->slot ? frit_session_pending(job->slot->session) : 0;
-    return n_pending > 8 && n_pending < job->n_prompt;
+    return n_pending > 8 && n_pending < job->request.n_prompt;
 }
 
 static bool awaits_its_grammar(const server_job *job)
 {
-    return job->slot && job->awaits_grammar && frit_session_pending(job->slot->session) == 0;
+    return job->slot && job->grammar.is_awaited && frit_session_pending(job->slot->session) == 0;
 }
 
 static bool answers(const server_job *job)
@@ -41,7 +41,7 @@ static bool answers(const server_job *job)
 
 static bool verifies_guesses(const server_job *job)
 {
-    return job->slot && job->usage.n_answer > 1 && job->n_drafts > 0;
+    return job->slot && job->usage.n_answer > 1 && job->pick.n_drafts > 0;
 }
 
 typedef struct phase {
@@ -74,7 +74,7 @@ static void watch(scene *s)
     if (!s->job || s->looked) return;
     if (s->peer < 0) {
         s->looked = true;
-        s->is_free = s->job->ended && !s->job->slot && s->job->problem.status == 499 &&
+        s->is_free = s->job->reply.ended && !s->job->slot && s->job->reply.problem.status == 499 &&
                      (!s->session || frit_session_length(s->session) == 0);
     } else if (s->phase->is_in(s->job)) {
         s->session = s->job->slot ? s->job->slot->session : NULL;
@@ -86,7 +86,7 @@ static void watch(scene *s)
 static void put_text(server_job *job, app_text text)
 {
     server_job_put(job, text.ptr, text.n);
-    if (job->ctx) watch(job->ctx);
+    if (job->reply.ctx) watch(job->reply.ctx);
 }
 
 static void put_end(server_job *job, server_finish finish)
@@ -100,7 +100,7 @@ static void put_failure(server_job *job, const server_problem *problem)
     (void)job, (void)problem;
 }
 
-static const server_voice voice = {.text = put_text, .finish = put_end, .fail = put_failure};
+static const server_reply_writer voice = {.text = put_text, .finish = put_end, .fail = put_failure};
 
 // ---------------------------------------------------------------------------------------- jobs
 
@@ -110,13 +110,14 @@ static server_job *new_leaver(const phase *p, int socket, const char *prediction
     char prompt[1024] = "";
     for (int i = 0; i < 20; i++) strcat(prompt, "The king and the queen said. ");
     server_job *job = new_job(prompt, &voice, N_ANSWER);
-    assert_in_range(job->n_prompt, 100, CTX - N_ANSWER - 1);
-    job->socket = socket;
-    job->awaits_grammar = p->awaits_grammar;
+    assert_in_range(job->request.n_prompt, 100, CTX - N_ANSWER - 1);
+    job->client.socket = socket;
+    job->grammar.is_awaited = p->awaits_grammar;
     if (!prediction) return job;
     const size_t n_bytes = strlen(prediction);
-    job->prediction = malloc(n_bytes * sizeof *job->prediction);
-    assert_ok(frit_tokenize(model, prediction, n_bytes, 0, job->prediction, n_bytes, &job->n_prediction));
+    job->request.prediction = malloc(n_bytes * sizeof *job->request.prediction);
+    assert_ok(
+        frit_tokenize(model, prediction, n_bytes, 0, job->request.prediction, n_bytes, &job->request.n_prediction));
     return job;
 }
 
@@ -124,7 +125,7 @@ static server_job *new_leaver(const phase *p, int socket, const char *prediction
 static server_job *new_neighbour(void)
 {
     server_job *job = new_job("Once upon a time", &voice, N_ANSWER);
-    job->n_top = 0;
+    job->report.n_top = 0;
     return job;
 }
 
@@ -148,9 +149,9 @@ static void leave_in(const phase *p, const char *alone)
     server_job *neighbour = new_neighbour(), *other = p->is_crowded ? new_job("A wolf", &voice, N_ANSWER) : NULL;
     server_job *leaver = new_leaver(p, ends[0], p->has_prediction ? answer : NULL);
     scene s = {.phase = p, .job = leaver, .peer = ends[1]};
-    neighbour->ctx = &s;
+    neighbour->reply.ctx = &s;
     // It answers once the others are there: its tokens see all that they do.
-    neighbour->awaits_grammar = true;
+    neighbour->grammar.is_awaited = true;
     submit(neighbour);
     if (other) submit(other);
     submit(leaver);

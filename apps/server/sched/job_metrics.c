@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What the metrics learn from a job.
+#include "server/sched/job_metrics.h"
+
 #include "server/sched/fair_queue.h"
+
+#include <string.h>
 
 static void note_first(const server_job *job, server_metrics *metrics)
 {
@@ -45,20 +49,13 @@ void server_job_note_end(const server_job *job, server_metrics *metrics, server_
 
 bool server_job_is_overdue(const server_job *job, double now)
 {
-    const int32_t most = job->first ? job->first->max_seconds : job->max_seconds;
+    const int32_t most = job->group.first ? job->group.first->request.max_seconds : job->request.max_seconds;
     return most > 0 && now - job->times.started >= most;
 }
 
-server_usage server_answer_usage(const server_job *job)
+bool server_job_is_late(const server_job *job, double now)
 {
-    const server_job *first = job->first ? job->first : job;
-    server_usage all = first->usage;
-    for (const server_job *part = first->parts; part; part = part->next_part) {
-        all.n_answer += part->usage.n_answer;
-        if (part->has_own_prompt) all.n_prompt += part->usage.n_prompt, all.n_cached += part->usage.n_cached;
-        all.n_reasoning += part->usage.n_reasoning;
-        all.n_accepted += part->usage.n_accepted;
-        all.n_rejected += part->usage.n_rejected;
-    }
-    return all;
+    if (server_job_is_overdue(job, now)) return true;
+    return job->request.max_ms > 0 && 1e3 * (now - job->times.first) > job->request.max_ms &&
+           memchr(job->answer.text, '\n', job->answer.n) != NULL;
 }
