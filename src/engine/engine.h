@@ -2,7 +2,7 @@
 // engine/engine.h: a model placed on devices: its weights, a KV cache in pages, plans by shape class, and sessions.
 //
 // The life of a step: sched/schedule.c chooses rows of sessions -> sched/step.c takes the plan of its shape class
-// (place/plans.c) and submits it -> sched/flight.c waits for it -> its results go to the logits, picks and row
+// (placement/plans.c) and submits it -> sched/flight.c waits for it -> its results go to the logits, picks and row
 // functions of sessions.
 //
 // Memory for steps is allocated when the engine, its sessions and its plans are made. A step allocates nothing.
@@ -96,16 +96,16 @@ struct frit_engine {
 // Fills in engine->rotations. FRIT_E_UNSUPPORTED with the reason, as a part of a sentence.
 frit_status frit_engine_find_rotations(frit_engine *engine);
 // True if prefill plans stream weights, with adapters of this class: adapters lie where the layers are
-// (place/weight_stream.c).
+// (placement/weight_stream.c).
 bool frit_engine_streams(const frit_engine *engine, const frit_adapter_class *adapted);
-// Opens and closes the devices that options name (place/devices.c).
+// Opens and closes the devices that options name (placement/devices.c).
 frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options);
 void frit_engine_close_devices(frit_engine *engine);
 static inline frit_device *frit_engine_cpu(const frit_engine *engine)
 {
     return engine->devices[engine->n_devices - 1];
 }
-// Counts the bytes of each device's weights in engine->weights, and loads them (place/devices.c).
+// Counts the bytes of each device's weights in engine->weights, and loads them (placement/devices.c).
 frit_status frit_engine_count_weights(frit_engine *engine, const frit_plan_needs *needs);
 frit_status frit_engine_load_weights(frit_engine *engine, const frit_plan_needs *needs, frit_progress progress);
 

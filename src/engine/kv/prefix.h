@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/kv/prefix.h: how sessions use the prefix cache (prefix_cache.c): before a session's first token runs it takes the
+// engine/kv/prefix.h: how sessions use the prefix cache (prefix_cache.c): before its first token runs, a session takes the
 // pages that the cache has of its text, and what it has run is stored for other sessions.
 #pragma once
 #include "engine/kv/kv.h"
