@@ -11,13 +11,16 @@ export PATH := $(CURDIR)/build/tools/bin:$(PATH)
 CONFIGURE = cmake --log-level=WARNING --preset
 BUILD = cmake --build --preset
 CTEST = tools/run_tests
+# Options of ctest for `make test`, as in TESTS="-R engine/", and those of tests/backend that `make test-arm64` runs.
+TESTS ?=
+ARM64_TESTS ?= $(patsubst tests/backend/%_test.c,%,$(wildcard tests/backend/*_test.c))
 SOURCES = find apps bench examples include src tests tools -name '*.[ch]' 2>/dev/null
 NVRTC = $(if $(wildcard build/tools/nvrtc),--nvrtc build/tools/nvrtc)
 # Some kernels place a program's memory where the thread sanitizer of older compilers does not expect it.
 PLATFORMS = $(shell grep -v '^\#' packaging/platforms.tsv | cut -f 1)
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all run test check-deploy test-ray test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui setup dist deb check-packages check-twice release format lint check bench load fuzz asan tsan install clean help
+.PHONY: all run test check-deploy test-ray test-gpu bench-gpu bench-memory test-arm64 test-agreement test-clients test-python test-frameworks asan-python wheels test-pull test-structured web-ui test-web-ui setup dist deb check-packages check-twice release format lint check bench load fuzz asan nightly tsan install clean help
 .DEFAULT_GOAL := all
 
 ## make            builds build/release/frit
@@ -39,7 +42,7 @@ test:
 	@tools/setup test
 	@$(CONFIGURE) release -DFRIT_TESTS=ON
 	@$(BUILD) release
-	@$(CTEST) build/release -j $(JOBS)
+	@$(CTEST) build/release -j $(JOBS) $(TESTS)
 
 ## make test-gpu   compiles all kernels for NVIDIA GPUs and, where there is one, compares them with plain C
 test-gpu:
@@ -60,9 +63,8 @@ test-arm64:
 	@tools/setup arm64
 	@tools/arm64_root
 	@$(CONFIGURE) arm64
-	@$(BUILD) arm64 --target frit test_base_cpu \
-	    $(patsubst tests/backend/%_test.c,test_backend_%,$(wildcard tests/backend/*_test.c))
-	@$(CTEST) build/arm64 -j $(JOBS) -R '^(backend|emulated|base/cpu)'
+	@$(BUILD) arm64 --target frit test_base_cpu $(ARM64_TESTS:%=test_backend_%)
+	@$(CTEST) build/arm64 -j $(JOBS) -R "^(emulated/|base/cpu|backend/($$(echo $(ARM64_TESTS) | tr ' ' '|'))$$)"
 
 ## make test-agreement  compares tokenizers with the tokenizers and sentencepiece packages (from PyPI) on random strings
 test-agreement:
@@ -230,9 +232,21 @@ fuzz:
 ## make asan       runs the tests under the address and undefined-behaviour sanitizers
 asan:
 	@tools/setup test
-	@$(CONFIGURE) asan
+	@$(CONFIGURE) asan -DFRIT_SANITIZE_ALL=OFF
 	@$(BUILD) asan
 	@$(CTEST) build/asan -j $(JOBS)
+
+## make nightly    what takes too long for every change: all of clang's build, all tests on ARM, and under all sanitizers
+nightly:
+	@$(MAKE) --no-print-directory lint test test-arm64
+	@$(CONFIGURE) clang
+	@$(BUILD) clang
+	@$(CTEST) build/clang -j $(JOBS) -LE nightly
+	@$(MAKE) --no-print-directory asan-python
+	@$(CONFIGURE) asan -DFRIT_SANITIZE_ALL=ON
+	@$(BUILD) asan
+	@$(CTEST) build/asan -j $(JOBS)
+	@$(MAKE) --no-print-directory tsan
 
 ## make tsan       runs the tests under the thread sanitizer
 tsan:
