@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The input of a step as one block: the batch without its pointers, then its arrays one after the other.
+// The input of a step as one block: the batch without its pointers, then its arrays.
 #include "graph/batch.h"
 
 #include <string.h>
@@ -27,7 +27,8 @@ static void list_arrays(const frit_batch *b, array arrays[N_ARRAYS])
     arrays[BIASES] = (array){l->biases, (uint64_t)l->n_biases * sizeof *l->biases};
     arrays[COUNTS] = (array){l->counts, (uint64_t)l->n_counts * sizeof *l->counts};
     arrays[MASKS] = (array){l->masks, n_masks * sizeof *l->masks};
-    arrays[SAVED] = (array){NULL, ((uint64_t)l->n_biases + (uint64_t)l->n_counts) * sizeof *l->saved};   // only room
+    arrays[SAVED] =
+        (array){NULL, ((uint64_t)l->n_biases + (uint64_t)l->n_counts) * sizeof *l->saved};   // scratch, not copied
 }
 
 static uint64_t align_array(uint64_t n_bytes)
@@ -74,7 +75,7 @@ frit_batch frit_batch_view(void *block)
     memcpy(&b, block, sizeof b);
     uint8_t *at = (uint8_t *)block + align_array(sizeof b);
     const bool has_scales = b.n_adapters > 0;
-    b.scales = has_scales ? block : NULL;   // there are some
+    b.scales = has_scales ? block : NULL;   // any pointer that is not NULL: list_arrays needs the size only
     list_arrays(&b, arrays);
     for (int i = 0; i < N_ARRAYS; at += align_array(arrays[i++].n_bytes)) found[i] = at;
     b.tokens = found[TOKENS];

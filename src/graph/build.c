@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The constructors: one per op, each a template handed to frit_node_new.
+// The constructors: one per op. Each passes a template to frit_node_new.
 #include "graph/node.h"
 
 frit_node *frit_input_node(frit_graph *g, frit_input input)
@@ -24,7 +24,7 @@ frit_node *frit_given_node(frit_graph *g, int64_t n)
 void frit_graph_keep(frit_graph *g, frit_node *node)
 {
     g->results = node ? frit_arena_new(g->arena, frit_node *, 1) : NULL;
-    if (!g->results) return;   // the graph remembers why there is no node
+    if (!g->results) return;   // the graph has the error
     g->results[0] = node;
     g->n_results = 1;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The rewriting table: patterns that rewrite a graph in place, into another that computes the same. A pattern looks at
-// one node and what it is made from; it may change the node, change which nodes use it, and add nodes. No pattern
-// changes a result beyond rounding. Which nodes run together is not decided here (phase.h).
+// The rewriting table: patterns that rewrite a graph in place without changing a result beyond rounding. A pattern
+// looks at a node and its sources. It may change the node, change which nodes use it, and add nodes. phase.c decides
+// which nodes run together.
 //
-// The rows are tried in order, each over all nodes.
+// The patterns are applied in order, each to all nodes.
 #include "graph/node.h"
 #include "graph/plan.h"
 
@@ -11,7 +11,7 @@
 
 typedef struct rewrite {
     frit_graph *g;
-    frit_arena *arena;   // for the time of the rewriting
+    frit_arena *arena;   // freed after the rewriting
     int *n_uses;         // [capacity]: how often each node is a source of living nodes, or the output
     frit_node **stack;   // [capacity]
     int capacity;
@@ -22,7 +22,7 @@ typedef struct pattern {
     bool (*apply)(rewrite *r, frit_node *node);
 } pattern;
 
-// Uses by nodes that the output needs, or that the cache does: whatever else is in the graph is dead.
+// Counts uses by live nodes, which the output or the cache needs. Other nodes are dead.
 static bool count_uses(rewrite *r)
 {
     frit_graph *g = r->g;
@@ -86,8 +86,9 @@ static bool is_row_wise(const frit_node *node)
     return frit_op_get(node->op)->is_row_wise && node->rows == FRIT_ROWS_BATCH && !is_lookup;
 }
 
-// The wanted rows of `node`: it is reduced to them itself, needs no rows, or is read through a new TAKE_ROWS.
-static frit_node *wanted_rows(rewrite *r, frit_node *node, frit_node *rows, const bool *reduced, frit_node **taken)
+// The node that has the wanted rows of `node`: itself if it is reduced or has no rows of the batch, else a new
+// TAKE_ROWS.
+static frit_node *taken_rows(rewrite *r, frit_node *node, frit_node *rows, const bool *reduced, frit_node **taken)
 {
     if (node->rows != FRIT_ROWS_BATCH || reduced[node->id]) return node;
     if (!taken[node->id]) {
@@ -97,15 +98,16 @@ static frit_node *wanted_rows(rewrite *r, frit_node *node, frit_node *rows, cons
     return taken[node->id];
 }
 
-// take_rows(f(x)) becomes f(take_rows(x)), back to where all rows are needed: after the attention of the last layer.
-// Constructors number nodes after their sources, so one walk downwards sees every use of a node before the node.
+// take_rows(f(x)) becomes f(take_rows(x)), as far up as only the taken rows are needed, which is after the attention of
+// the last layer. Constructors number nodes after their sources, so a walk in descending order sees every use of a node
+// first.
 static bool take_rows_early(rewrite *r, frit_node *take)
 {
     if (take->op != FRIT_OP_TAKE_ROWS || !is_row_wise(take->src[0])) return false;
     frit_graph *g = r->g;
     frit_node *last = take->src[0], *rows = take->src[1];
     size_t n = (size_t)g->n_nodes;
-    int *claims = frit_arena_new(r->arena, int, n);   // uses by what is narrowed
+    int *claims = frit_arena_new(r->arena, int, n);   // uses by reduced nodes
     bool *reduced = frit_arena_new(r->arena, bool, n);
     frit_node **taken = frit_arena_new(r->arena, frit_node *, n);
     if (!claims || !reduced || !taken) return false;
@@ -120,8 +122,8 @@ static bool take_rows_early(rewrite *r, frit_node *take)
         frit_node *node = g->nodes[id];
         if (!reduced[id]) continue;
         for (int s = 0; s < node->n_src; s++) {
-            node->src[s] = wanted_rows(r, node->src[s], rows, reduced, taken);
-            if (!node->src[s]) return false;   // out of memory, which the graph remembers
+            node->src[s] = taken_rows(r, node->src[s], rows, reduced, taken);
+            if (!node->src[s]) return false;   // out of memory; the graph has the error
         }
         node->rows = take->rows;
         node->shape[0] = take->shape[0];
@@ -147,7 +149,7 @@ static bool fold_reshapes(rewrite *r, frit_node *node)
 }
 
 // adapt_up(linear(x, w, b), h) and adapt_up(experts(x, w, route), h, route): the thread that computes the product adds
-// to them.
+// the adapters' term.
 static bool fuse_adapted(rewrite *r, frit_node *node)
 {
     if (node->op != FRIT_OP_ADAPT_UP || node->src[1]->op != FRIT_OP_ADAPT_DOWN) return false;
@@ -166,7 +168,7 @@ static bool fuse_adapted(rewrite *r, frit_node *node)
     return true;
 }
 
-// Moves the adapters' terms of two products after the n sources of their common node.
+// Appends the ADAPT_DOWN sources of two products to the n sources of their common node.
 static int take_adapts(frit_node *node, const frit_node *first, const frit_node *second, int n, frit_node **src)
 {
     const frit_node *const products[] = {first, second};

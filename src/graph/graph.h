@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 // graph/graph.h: what a step computes: nodes over the op table. A graph executes nothing.
 //
-// Nodes are made in order by the constructors below, each after its sources, and live in the graph's arena. Every
-// activation is f32, contiguous, shape outermost first. The first dimension of most nodes counts rows of the batch,
-// which differ from step to step: such a node says so in `rows`, and its shape[0] holds the most rows that the plan
-// is made for; a step's batch says how many there are. Weights that are vectors (norms, biases, factors) are
-// f32 and aligned; matrices have any type and any alignment.
+// The constructors below make nodes in order, each after its sources, in the graph's arena. Every activation is f32,
+// contiguous, shape outermost first. The first dimension of most nodes is the rows of the batch, which differ from step
+// to step: `rows` of the node says so, and shape[0] is the maximum that the plan is made for. Weights that are vectors
+// (norms, biases, factors) are f32 and aligned; matrices have any type and any alignment.
 //
-// A constructor that fails (shapes that do not fit, out of memory) remembers the first failure in the graph and returns
-// NULL; constructors accept NULL sources, so building code needs no branches. Ask frit_graph_check at the end.
+// A constructor that fails (wrong shapes, out of memory) stores the first failure in the graph and returns NULL.
+// Constructors accept NULL sources, so building code needs no branches. Call frit_graph_check at the end.
 #pragma once
 #include "base/arena.h"
 #include "format/checkpoint.h"
@@ -29,22 +28,22 @@ typedef struct frit_op_row {
     int min_sources, max_sources;
     const char *sources;   // "x w [b]": their names, in the order of src
     const char *formula;
-    bool is_row_wise;   // a row of the result needs the same row of the sources alone
+    bool is_row_wise;   // row t of the result needs only row t of the sources
 } frit_op_row;
 const frit_op_row *frit_op_get(frit_op op);
 
 typedef enum frit_rows {
-    FRIT_ROWS_FIXED,   // shape[0] is what it says
-    FRIT_ROWS_BATCH,   // shape[0] counts the rows of the step
-    FRIT_ROWS_OUTS,    // shape[0] counts the rows whose logits are wanted
+    FRIT_ROWS_FIXED,   // shape[0] does not depend on the step
+    FRIT_ROWS_BATCH,   // shape[0] is the rows of the step
+    FRIT_ROWS_OUTS,    // shape[0] is the output rows of the step
 } frit_rows;
 
 typedef enum frit_input {
     FRIT_INPUT_TOKENS,
     FRIT_INPUT_POSITIONS,
     FRIT_INPUT_OUT_ROWS,
-    FRIT_INPUT_RESULT,    // a result of another graph (segment.h): its values lie in the plan's inputs
-    FRIT_INPUT_WRITTEN,   // what another graph wrote to the cache before; no values
+    FRIT_INPUT_RESULT,    // a result of another graph (segment.h); its values are in the plan's inputs
+    FRIT_INPUT_WRITTEN,   // stands for another graph's write to the cache; has no values
 } frit_input;
 
 typedef enum frit_act {
@@ -60,34 +59,34 @@ typedef enum frit_act {
     FRIT_ACT_COUNT,
 } frit_act;
 
-// Which elements of a head rope rotates as a pair: interleaved (2i, 2i + 1), or NeoX style (i, i + dim / 2).
+// The elements of a head that rope rotates as a pair: interleaved (2i, 2i + 1), or NeoX style (i, i + dim / 2).
 typedef enum frit_rope_style { FRIT_ROPE_INTERLEAVED, FRIT_ROPE_NEOX } frit_rope_style;
 
-// angle(position, pair i) = position * inv_freq[i] / factor[i]. Source 2 are the frequencies, a constant of the model
-// that arch/rope.c computes from the file's scaling rules; source 3, if it is there, are the factors. Results are
-// multiplied by `magnitude`: 1, but for YaRN.
+// angle(position, pair i) = position * inv_freq[i] / factor[i]. Source 2 has the frequencies, a constant of the model
+// that arch/rope.c computes from the file's scaling rules. Source 3, if present, has the factors. Results are
+// multiplied by `magnitude`, which is 1 except with YaRN.
 typedef struct frit_rope {
     frit_rope_style style;
     int32_t dim;      // elements of each head that rotate
-    int32_t offset;   // where they begin
+    int32_t offset;   // first rotated element of a head
     float magnitude;
 } frit_rope;
 
-// Two branches that meet at zero, a parabola and an exponential, beside a straight line.
+// xIELU: a parabola for positive x, an exponential for negative x, plus beta * x.
 typedef struct frit_xielu {
     float positive, negative, beta, eps;
 } frit_xielu;
 
 typedef struct frit_attend {
-    int32_t layer;   // in the cache
+    int32_t layer;   // layer of the cache
     float scale;
     float softcap;        // 0: none; otherwise scores become softcap * tanh(score / softcap), after the scale
     int32_t window;       // 0: none; otherwise positions p with position - p < window
     int32_t chunk;        // 0: none; otherwise positions p with p / chunk == position / chunk
     float alibi;          // 0: none; otherwise the largest slope's exponent: scores lose slope[h] * distance
-    bool bidirectional;   // later positions of the sequence are seen too; a window reaches half as far to either side
-    bool cross;           // all positions of the sequence's source are seen, whose keys and values lie in this layer
-    // 0: none; otherwise source 2 is what scores gain by distance, [n_head, 2 * reach + 1]: the value at
+    bool bidirectional;   // rows see later positions too; a window extends window / 2 to either side
+    bool cross;           // rows see all positions of the encoded source, whose keys and values are in this layer
+    // 0: none; otherwise source 2 [n_head, 2 * reach + 1] is added to scores by distance: the value at
     // clamp(p - position, -reach, reach) + reach.
     int32_t reach;
     // Attention temperature: the scale is multiplied by
@@ -97,12 +96,12 @@ typedef struct frit_attend {
 } frit_attend;
 
 typedef struct frit_choose {
-    int32_t layer;   // in the cache
-    int32_t n;       // positions of each row
-    int32_t n_ctx;   // that a session may have
+    int32_t layer;   // layer of the cache
+    int32_t n;       // positions that each row chooses
+    int32_t n_ctx;   // most positions of a session
 } frit_choose;
 
-// What a recurrent op keeps of earlier rows: f32 values from `offset` on in its session's state of a layer.
+// The state of a recurrent op: f32 values from `offset` on in the session's state of a layer.
 typedef struct frit_state {
     int32_t layer, offset;
     bool interleaved;   // DELTA: head h of v uses head h % groups of k and q; otherwise neighbours share one
@@ -111,12 +110,12 @@ typedef struct frit_state {
 // How router scores become weights.
 typedef enum frit_gating {
     FRIT_GATING_NONE,
-    FRIT_GATING_SOFTMAX,   // over all experts, then the best are taken
+    FRIT_GATING_SOFTMAX,   // softmax over all experts, then the best are chosen
     FRIT_GATING_SIGMOID,
-    FRIT_GATING_SOFTMAX_SELECTED,   // the best are taken, then softmax over them
+    FRIT_GATING_SOFTMAX_SELECTED,   // the best are chosen, then softmax over them
     FRIT_GATING_SQRT_SOFTPLUS,
-    // The best are taken in turn; the weight of each is its share of a softmax over those left that are not further
-    // below it than 2 * jitter of the larger magnitude.
+    // The best are chosen one after the other. The weight of each is its probability in a softmax over the remaining
+    // experts that are at most 2 * jitter of the larger magnitude below it.
     FRIT_GATING_NEAR_BEST,
     FRIT_GATING_COUNT,
 } frit_gating;
@@ -125,17 +124,17 @@ typedef struct frit_route {
     frit_gating gating;
     int32_t n_used;
     int32_t n_groups, n_groups_used;   // experts come from the groups whose two best scores have the largest sums
-    bool by_sigmoid;                   // chosen by sigmoid(x), whatever weighs them
-    bool by_logit;                     // chosen by x
+    bool by_sigmoid;                   // experts are chosen by sigmoid(x), whatever the gating
+    bool by_logit;                     // experts are chosen by x
     bool normalize;                    // weights are divided by their sum
     float scale;                       // weights are multiplied by it
     float jitter;
-    int32_t divisor;   // experts stand for groups of so many: e / divisor is used; 0: 1
+    int32_t divisor;   // expert e / divisor is used; 0 means 1
 } frit_route;
 
 typedef struct frit_experts {
     int32_t begin, n;   // rows of each expert's matrix
-    bool weigh;         // x[t,:] * route[t,1,k] is multiplied
+    bool weigh;         // multiplies x[t,:] by route[t,1,k] first
 } frit_experts;
 
 typedef struct frit_experts_glu {
@@ -149,17 +148,17 @@ enum { FRIT_MAX_SOURCES = 6 };
 typedef struct frit_node {
     frit_op op;
     int id;          // index in graph->nodes
-    int32_t depth;   // the layer of the model that it is part of; -1: before the first, n_layer: after the last
+    int32_t depth;   // layer of the model; -1: before the first layer, n_layer: after the last
     frit_rows rows;
     int n_dims;
     int64_t shape[FRIT_MAX_DIMS];   // outermost first; unused entries are 1
     struct frit_node *src[FRIT_MAX_SOURCES];
     int n_src;
     const frit_tensor *tensor;   // WEIGHT
-    // Products: bit i says that adapters add to that of matrix i. For each such bit there is one source more, at the
-    // end: an ADAPT_DOWN.
+    // Products: bit i is set if adapters add to the product of matrix i. Each set bit has one more source at the end,
+    // an ADAPT_DOWN.
     unsigned adapts;
-    frit_adapted adapted[2];   // of these; ADAPT_DOWN, ADAPT_UP: the first
+    frit_adapted adapted[2];   // by bit of `adapts`; ADAPT_DOWN and ADAPT_UP use the first
     union {
         frit_input input;   // INPUT
         float eps;          // *_NORM
@@ -175,7 +174,7 @@ typedef struct frit_node {
         bool plain;                     // MIX: a sum without weights
         frit_act act;                   // ACT, GLU
         frit_rope rope;                 // ROPE
-        int32_t layer;                  // KV_WRITE, INDEX_WRITE: of the cache; STEER: of the model
+        int32_t layer;                  // KV_WRITE, INDEX_WRITE: layer of the cache; STEER: layer of the model
         frit_attend attend;             // ATTEND, ATTEND_SPARSE
         frit_choose choose;             // CHOOSE
         frit_state state;               // CONV, SCAN, DELTA, SHIFT, WKV
@@ -187,11 +186,11 @@ typedef struct frit_graph {
     frit_node **nodes;
     int n_nodes, capacity;
     int64_t max_rows, max_outs;
-    int32_t depth;         // of the nodes that are made next
+    int32_t depth;         // depth of the next nodes
     frit_node *output;     // [n_outs, n] logits or hidden states; NULL in a segment without them
-    frit_node **results;   // [n_results]: what is read after the graph has run, beside the output
+    frit_node **results;   // [n_results]: read after the graph has run, like the output
     int n_results;
-    frit_status status;   // of the first failure
+    frit_status status;   // first failure
     char failure[256];
 } frit_graph;
 
@@ -199,11 +198,12 @@ void frit_graph_init(frit_graph *graph, frit_arena *arena, int64_t max_rows, int
 // FRIT_OK, or the first failure of a constructor with its sentence.
 frit_status frit_graph_check(const frit_graph *graph);
 
-// The node is a result of the graph, beside the output; one at most.
+// Makes the node a result of the graph in addition to the output. At most one.
 void frit_graph_keep(frit_graph *g, frit_node *node);
 
 frit_node *frit_input_node(frit_graph *g, frit_input input);
-frit_node *frit_given_node(frit_graph *g, int64_t n);   // [T, n]: f32 numbers that come with the step's rows, one node
+frit_node *frit_given_node(frit_graph *g,
+                           int64_t n);   // [T, n]: f32 values that the step brings for its rows; at most one node
 frit_node *frit_weight_node(frit_graph *g, const frit_tensor *tensor);
 frit_node *frit_embed(frit_graph *g, frit_node *table, frit_node *ids);               // [T, n]
 frit_node *frit_matmul(frit_graph *g, frit_node *w, frit_node *x, frit_node *bias);   // bias may be NULL: LINEAR
@@ -226,10 +226,10 @@ frit_node *frit_scale_rows(frit_graph *g, frit_node *x, frit_node *scales);
 frit_node *frit_heads(frit_graph *g, frit_node *w, frit_node *x);
 frit_node *frit_softmax(frit_graph *g, frit_node *x);
 frit_node *frit_gaussian_topk(frit_graph *g, frit_node *x,
-                              float factor);   // what lies so many deviations above the mean
-frit_node *frit_rms_match(frit_graph *g, frit_node *x, frit_node *like, float eps);   // x as large as `like`
+                              float factor);   // values above mean + factor * deviation
+frit_node *frit_rms_match(frit_graph *g, frit_node *x, frit_node *like, float eps);   // x with the RMS of `like`
 frit_node *frit_mix_streams(frit_graph *g, frit_node *x, frit_node *c);   // x [T, n, D], c [T, m, n]. Result [T, m, D]
-// Mixtures of experts: scores [T, E], bias [E] or NULL is added where experts are chosen. Result [T, 2, k].
+// Mixtures of experts: scores [T, E]; bias [E] or NULL is added to choose experts. Result [T, 2, k].
 frit_node *frit_route_node(frit_graph *g, frit_node *scores, frit_node *bias, frit_route route);
 // w [E, rows, i]; x [T, i] or [T, k, i]. Result [T, k, experts.n].
 frit_node *frit_experts_node(frit_graph *g, frit_node *w, frit_node *x, frit_node *route, frit_experts experts);
@@ -240,8 +240,8 @@ frit_node *frit_rotate(frit_graph *g, frit_node *x, frit_node *positions, frit_n
                        frit_rope rope);
 // v may be NULL: values are the first elements of keys.
 frit_node *frit_kv_write(frit_graph *g, frit_node *k, frit_node *v, int32_t layer);
-// q [T, H, k_dim]; `written` orders it after frit_kv_write of the same layer; NULL for cross attention, which reads
-// what another graph wrote. Result [T, H, v_dim].
+// q [T, H, k_dim]; `written` orders it after frit_kv_write of the same layer. NULL for cross attention, which reads
+// keys and values of another graph. Result [T, H, v_dim].
 frit_node *frit_attend_node(frit_graph *g, frit_node *q, frit_node *written, frit_attend attend, int64_t v_dim);
 frit_node *frit_attend_with_sinks(frit_graph *g, frit_node *q, frit_node *written, frit_node *sinks, frit_attend attend,
                                   int64_t v_dim);   // sinks [H], or NULL
@@ -257,30 +257,31 @@ frit_node *frit_conv(frit_graph *g, frit_node *x, frit_node *w, frit_node *b, fr
 // x [T, H, P], dt [T, H], a [H] or [H * N], b and c [T, G, N] with G groups of heads. The state has H * P * N values.
 frit_node *frit_scan(frit_graph *g, frit_node *x, frit_node *dt, frit_node *a, frit_node *b, frit_node *c,
                      frit_state state);
-// v [T, H, P], k and q [T, G, N], g [T, H], [T, H, N] or, for all rows, [H]; beta [T, H] or NULL. The same state.
+// v [T, H, P], k and q [T, G, N], g [T, H], [T, H, N] or, for all rows, [H]; beta [T, H] or NULL. The state has H * P *
+// N values.
 frit_node *frit_delta(frit_graph *g, frit_node *v, frit_node *k, frit_node *q, frit_node *decay, frit_node *beta,
                       frit_state state);
-// The row before, of x [T, C]. The state has C values.
+// y[t] = x[t - 1], x [T, C]. The state has C values.
 frit_node *frit_shift(frit_graph *g, frit_node *x, frit_state state);
 // k and v [T, C], w and u [C]. The state has 3 C values.
 frit_node *frit_wkv(frit_graph *g, frit_node *k, frit_node *v, frit_node *w, frit_node *u, frit_state state);
 frit_node *frit_take_rows(frit_graph *g, frit_node *x, frit_node *rows);
-// x [T, n_in], of experts [T, k, n_in] too, or the ids of a table; route: of experts, else NULL. Result [T, n_h], of
-// experts [T, k, n_h].
+// x [T, n_in], for experts also [T, k, n_in], or the ids of a table. route: for experts, else NULL. Result [T, n_h],
+// for experts [T, k, n_h].
 frit_node *frit_adapt_down(frit_graph *g, frit_node *x, frit_node *route, frit_adapted adapted);
-// y [T, n_out] or [T, k, n_out], and what the node above gives.
+// y [T, n_out] or [T, k, n_out]; h is the result of frit_adapt_down.
 frit_node *frit_adapt_up(frit_graph *g, frit_node *y, frit_node *h, frit_adapted adapted);
 frit_node *frit_steer(frit_graph *g, frit_node *x, int32_t layer);
 
-// Integers of the step: token ids, positions, output rows.
+// True for integer inputs of the step: token ids, positions, output rows.
 bool frit_node_is_ids(const frit_node *node);
-// Sources of a node without those that adapters bring.
+// Number of sources of a node without the ADAPT_DOWN sources.
 int frit_node_n_own(const frit_node *node);
-// The ADAPT_DOWN whose result is added to the product of matrix i: its index among the sources, or -1.
+// Index among the sources of the ADAPT_DOWN for matrix i, or -1.
 int frit_node_adapts(const frit_node *node, int i);
 // The layer of the cache that the op reads or writes; -1: none.
 int32_t frit_node_cache_layer(const frit_node *node);
-// The node whose bytes these are: RESHAPE is an alias of its source, all others are themselves.
+// The node that stores the values: the source of a RESHAPE, which is an alias, otherwise the node itself.
 const frit_node *frit_node_storage(const frit_node *node);
 
 // One line per node, for people and golden tests.

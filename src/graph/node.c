@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The op table as rows, and nodes: every constructor ends in frit_node_new, which checks and keeps what it made.
+// The op table as rows, and nodes. Every constructor ends in frit_node_new, which checks the node and stores it.
 #include "graph/node.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ frit_status frit_graph_check(const frit_graph *graph)
     return graph->status == FRIT_OK ? FRIT_OK : frit_fail(graph->status, "%s", graph->failure);
 }
 
-// Keeps the first failure; the calling thread's sentence says what it was.
+// Stores the first failure with the thread's error sentence.
 static frit_node *record_failure(frit_graph *g, frit_status status)
 {
     g->status = status;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// graph/node.h: for graph/ alone: how nodes are made, and the shape rules that check them.
+// graph/node.h: private to graph/: making nodes, and the shape rules that check them.
 #pragma once
 #include "graph/graph.h"
 
-// A shape rule looks at a node's sources and attributes, and sets its rows and shape. Nodes whose shape is an attribute
-// (RESHAPE, ATTEND) come with it and have it checked. Failures are sentences: op, what was found, what was expected.
+// A shape rule sets the rows and shape of a node from its sources and attributes. If the shape is an attribute
+// (RESHAPE, ATTEND), the rule checks it. An error names the op, what was found and what is expected.
 typedef frit_status (*frit_shape_rule)(frit_node *node);
 
 #define OP(NAME, name, min_src, max_src, sources, attr, shape, rows, formula) \
@@ -12,13 +12,13 @@ typedef frit_status (*frit_shape_rule)(frit_node *node);
 #include "graph/ops.def"
 #undef OP
 
-// Checks the template `node` (op, sources, attributes) and copies it into the graph; NULL after a failure, also an
-// earlier one.
+// Checks the template `node` (op, sources, attributes) and copies it into the graph. NULL if the graph has failed now
+// or before.
 frit_node *frit_node_new(frit_graph *g, frit_node node);
-// The same without the check, for a node that was checked in another graph. Its sources are those of this one.
+// Copies a node that was checked in another graph. Its sources must be nodes of `g`.
 frit_node *frit_node_copy(frit_graph *g, const frit_node *node);
 // "[T, 64]": T stands for the rows of the step, O for its output rows. Returns `text`.
 const char *frit_node_shape_text(const frit_node *node, char text[96]);
 int64_t frit_node_n_elems(const frit_node *node);
 bool frit_node_is_leaf(const frit_node *node);
-bool frit_node_is_write(const frit_node *node);   // to the cache: there is no result
+bool frit_node_is_write(const frit_node *node);   // writes to the cache, has no result

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Makes phases of a graph (phase.h):
 //
-//   1. what the output and the cache need is alive, and how often its results are read;
-//   2. fusions: a node joins the fusion of what it reads by a row of `joins`, if nothing else reads that and the device
-//      takes it; otherwise it begins one;
-//   3. prologues: norms that only products read, and sums of a residual and a norm that are read before anything else
-//      reads them;
-//   4. stages: a fusion runs one stage after the latest of what it reads. A prologue adds no stage, and epilogues have
-//      the stage of their products. The fusions of a stage are a phase.
+//   1. Live nodes: the nodes that the output and the cache need, and how often each result is read.
+//   2. Fusions: a node joins the fusion of its source by a row of `joins`, if nothing else reads the source and the
+// device
+//      supports the join. Otherwise it begins a fusion.
+//   3. Prologues: norms that only products read, and sums of a residual and a norm that products read first.
+//   4. Stages: a fusion runs one stage after its latest source. A prologue adds no stage, and an epilogue has the stage
+// of
+//      its products. The fusions of a stage are a phase.
 #include "graph/phase.h"
 #include "graph/node.h"
 #include "base/minmax.h"
@@ -19,19 +20,19 @@ enum { NONE = -1 };
 typedef struct grouping {
     frit_phases *phases;
     frit_graph *g;
-    frit_arena *arena;   // for the time of the grouping
+    frit_arena *arena;   // freed after the grouping
     frit_takes_fn takes;
     const void *device;
-    frit_fusion *fusions;   // in the order in which they were begun; those that joined another have no nodes
+    frit_fusion *fusions;   // in the order in which they began; n_nodes 0: it joined another
     int *stages, *levels;   // [n_fusions]
     bool *is_prologue;      // [n_fusions]
     int n_fusions;
     bool *is_alive;   // [n_nodes]
-    int *n_reads;     // [n_nodes]: of results, by live nodes and as the output
+    int *n_reads;     // [n_nodes]: how often live nodes and the output read the result
     int *fusion_of;   // [n_nodes]; NONE for leaves and aliases
 } grouping;
 
-// ------------------------------------------------------------------------------- what is alive
+// ------------------------------------------------------------------------------- live nodes
 
 static frit_status find_live(grouping *p)
 {
@@ -69,8 +70,8 @@ static frit_status find_live(grouping *p)
 typedef struct join_row {
     frit_op op;
     frit_join join;
-    unsigned sources;   // bit i: source i may be what the fusion computes
-    bool is_shared;     // others may read that too
+    unsigned sources;   // bit i: source i may be the result of the fusion
+    bool is_shared;     // other nodes may read that source too
     bool (*fits)(const grouping *p, const frit_node *node, const frit_fusion *fusion);   // NULL: always
 } join_row;
 
@@ -90,7 +91,8 @@ static bool is_residual(const grouping *p, const frit_node *node, const frit_fus
     return node->n_dims == 2 && !is_one_row(node) && fusion->n_nodes == 1 && is_norm(fusion->nodes[0]);
 }
 
-// A sum that is read beside its norm. One that only its norm reads stays: products may take the norm into their phase.
+// A norm joins a sum that others read too. If only the norm reads the sum, the norm stays alone: products may take it
+// into their prologue.
 static bool is_norm_of_sum(const grouping *p, const frit_node *node, const frit_fusion *fusion)
 {
     const frit_node *sum = fusion->nodes[0];
@@ -98,7 +100,7 @@ static bool is_norm_of_sum(const grouping *p, const frit_node *node, const frit_
            node->src[0] == sum;
 }
 
-// Tried in order: a residual joins the product where there is one, for each worker adds it to its own columns.
+// The rows are tried in order. A residual prefers to join a product: each worker adds it to its own columns.
 static const join_row joins[] = {
     {FRIT_OP_ACT, FRIT_JOIN_ELEMENTS, 1, false, NULL},
     {FRIT_OP_XIELU, FRIT_JOIN_ELEMENTS, 1, false, NULL},
@@ -116,7 +118,7 @@ static bool device_takes(const grouping *p, frit_join join, const frit_node *nod
     return !p->takes || p->takes(p->device, join, node, other);
 }
 
-// The fusion that ends in source i, read as it is.
+// The fusion whose result is source i, without a reshape between; or NULL.
 static frit_fusion *fusion_at(const grouping *p, const frit_node *node, int i)
 {
     const int c = i < node->n_src ? p->fusion_of[node->src[i]->id] : NONE;
@@ -129,7 +131,7 @@ static bool is_lone(const grouping *p, const frit_node *node)
     return p->n_reads[node->id] == 1;
 }
 
-// Whether `first` is a product to whose results `node` can be applied element by element.
+// True if `first` is a product, and `node` can be applied to its results element by element.
 static bool makes_elements(const frit_node *first, const frit_node *node)
 {
     return first->op == FRIT_OP_LINEAR || (first->op == FRIT_OP_EXPERTS_MIX && node->op == FRIT_OP_ADD);
@@ -158,7 +160,7 @@ static bool join_fusion(grouping *p, frit_node *node)
     return false;
 }
 
-// Gate and up become one fusion, if they are products of the same rows and nothing else.
+// Gate, up and their GLU become one fusion if gate and up are plain products of the same rows.
 static bool join_glu(grouping *p, frit_node *node)
 {
     frit_fusion *gate = node->op == FRIT_OP_GLU ? fusion_at(p, node, 0) : NULL,
@@ -175,7 +177,8 @@ static bool join_glu(grouping *p, frit_node *node)
     return true;
 }
 
-// Constructors number nodes after their sources, but for rows that are taken early (fuse.c), which nothing joins.
+// Constructors number nodes after their sources. The exception is TAKE_ROWS that moved up (fuse.c), which nothing
+// joins.
 static frit_status make_fusions(grouping *p)
 {
     const size_t n = (size_t)p->g->n_nodes;
@@ -195,11 +198,11 @@ static frit_status make_fusions(grouping *p)
     return FRIT_OK;
 }
 
-// ------------------------------------------------------------------------------- walking what fusions read
+// ------------------------------------------------------------------------------- sources of fusions
 
-// A result that a fusion reads from another.
+// One source that a fusion reads from another fusion.
 typedef struct reading {
-    int node, source;   // places: in the fusion, and among the node's sources
+    int node, source;   // index in the fusion, and among the node's sources
     int from;           // the other fusion
     const frit_node *node_read;
 } reading;
@@ -225,7 +228,7 @@ static int64_t width(const frit_node *node)
     return node->shape[node->n_dims - 1];
 }
 
-// Whether it reads whole rows that fusion r->from results in, as source 0.
+// True if source 0 of the reading node is the result of fusion r->from, in whole rows.
 static bool reads_rows(const grouping *p, int c, const reading *r)
 {
     const frit_node *node = p->fusions[c].nodes[r->node];
@@ -233,7 +236,7 @@ static bool reads_rows(const grouping *p, int c, const reading *r)
            r->node_read == frit_fusion_result(&p->fusions[r->from]);
 }
 
-// Whether these rows are what a product multiplies.
+// True if the reading node is a product, and multiplies the rows.
 static bool is_input(const grouping *p, int c, const reading *r)
 {
     const frit_node *node = p->fusions[c].nodes[r->node];
@@ -243,12 +246,12 @@ static bool is_input(const grouping *p, int c, const reading *r)
 
 // ------------------------------------------------------------------------------- stages
 
-static bool is_computed(const frit_node *node)   // by this graph
+static bool is_computed(const frit_node *node)   // in this graph
 {
     return !frit_node_is_leaf(frit_node_storage(node));
 }
 
-// Whether the node works on the heads of products, one by one.
+// True if the node works on single heads of products.
 static bool works_by_heads(const frit_node *node)
 {
     if (node->n_src == 0 || node->src[0]->n_dims != 3) return false;
@@ -256,8 +259,8 @@ static bool works_by_heads(const frit_node *node)
     return node->n_dims == 3 && is_computed(node->src[0]) && (is_norm(node) || node->op == FRIT_OP_ROPE);
 }
 
-// A fusion's stage is that at whose end its result is there; while stages are set, that of a prologue is the one at
-// whose end it can be computed.
+// Sets the stage at whose end the result of fusion c exists; for a prologue, the stage after which it can be computed.
+// Returns true if the stage or level changed.
 static bool set_stage(grouping *p, int c)
 {
     const frit_fusion *fusion = &p->fusions[c];
@@ -280,7 +283,7 @@ static bool set_stage(grouping *p, int c)
     return changed;
 }
 
-// Most fusions come after what they read, so few rounds do.
+// Most fusions come after their sources, so a few iterations suffice.
 static void set_stages(grouping *p)
 {
     for (bool changed = true; changed;) {
@@ -297,22 +300,22 @@ typedef struct first_reads {   // stages of the first fusions that read a prolog
     int other;
 } first_reads;
 
-static void note(int *first, int stage)
+static void lower_to(int *first, int stage)
 {
     if (stage < *first) *first = stage;
 }
 
-// What fusion c reads at this stage.
+// Records that fusion c reads its sources at this stage.
 static void note_reads(const grouping *p, int c, int stage, first_reads *first)
 {
     const bool is_norm_of_rows = p->is_prologue[c] && p->fusions[c].n_nodes == 1;
     for (reading r = before_all; next_reading(p, c, &r);) {
         const bool is_first = is_norm_of_rows ? reads_rows(p, c, &r) : is_input(p, c, &r);
-        note(is_first ? &first[r.from].input : &first[r.from].other, stage);
+        lower_to(is_first ? &first[r.from].input : &first[r.from].other, stage);
     }
 }
 
-// Ordinary fusions first, then norms, whose stage these tell, then sums.
+// Ordinary fusions come first. They determine the stages of norms, which determine the stages of sums.
 static void find_first_reads(const grouping *p, first_reads *first)
 {
     for (int c = 0; c < p->n_fusions; c++) first[c] = (first_reads){INT32_MAX, INT32_MAX};
@@ -323,7 +326,7 @@ static void find_first_reads(const grouping *p, first_reads *first)
             if (p->is_prologue[c] && p->fusions[c].n_nodes == n_nodes) note_reads(p, c, first[c].input, first);
 }
 
-// Norms that only products read, however often; sums of a residual and a norm, for now.
+// Marks norms that only products read, and all sums of a residual and a norm; place_prologues unmarks some sums.
 static void find_candidates(grouping *p, int *n_inputs)
 {
     for (int c = 0; c < p->n_fusions; c++)
@@ -336,8 +339,8 @@ static void find_candidates(grouping *p, int *n_inputs)
     }
 }
 
-// Sums must be read as inputs, and by no other fusion as early as that: these find them in memory. Prologues get the
-// stage of their first readers.
+// A sum stays in a prologue only if products or norms read it before any other fusion: the others find it in memory.
+// Prologues get the stage of their first readers.
 static frit_status place_prologues(grouping *p)
 {
     first_reads *first = frit_arena_new(p->arena, first_reads, (size_t)p->n_fusions + 1);

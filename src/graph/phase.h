@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // graph/phase.h: which nodes of a graph run together.
 //
-// A graph runs phase by phase, with a barrier before each. A phase has products (or ops of another kind) that do not
-// depend on each other; before them what every worker may compute for itself, and after them what is done to their
-// results while these are near:
+// A graph runs phase by phase, with a barrier before each phase. A phase has products (or ops of another kind) that do
+// not depend on each other, a prologue that every worker may compute for itself, and an epilogue that is applied to
+// results of the products while they are in the cache:
 //
 //     prologue     h = rms_norm(x, w)                                       row by row
 //     products     q = linear(h, wq)    k = linear(h, wk)    v = linear(h, wv)
 //     epilogue     rope(q)              rope(k)              kv_write       head by head
 //
-// Each of these is a fusion: nodes that run as one. The first node of a fusion computes rows or columns of values, and
-// every other one is applied to them before they leave the cache:
+// Each entry is a fusion: nodes that run as one. The first node of a fusion computes rows or columns of values, and
+// every other node is applied to them before they leave the cache:
 //
 //     linear, act                   y = f(x w^T)
 //     linear, linear, glu           y = f(x w0^T) * (x w1^T)
@@ -18,8 +18,8 @@
 //     rms_norm, add                 y = r + rms_norm(x)
 //     add, rms_norm                 s = x + r, y = rms_norm(s); both are read later
 //
-// What a fusion computes is what its nodes compute one after the other: the formulas of ops.def, in order. Which nodes
-// join is a table (phase.c), and a device says which of its rows it takes. What it does not take runs by itself.
+// A fusion computes the formulas of ops.def in the order of its nodes. A table (phase.c) lists which nodes may join,
+// and a device says which rows of the table it supports. A node that does not join is a fusion by itself.
 #pragma once
 #include "graph/graph.h"
 
@@ -30,24 +30,24 @@ typedef enum frit_join {
     FRIT_JOIN_PROLOGUE,   // only products read the rows: every worker may compute them for itself
 } frit_join;
 
-// Whether the device runs `node` together with `other`: the fusion's first node; of FRIT_JOIN_PROLOGUE a product that
-// reads the node's rows.
+// True if the device runs `node` together with `other`, which is the fusion's first node, or, with FRIT_JOIN_PROLOGUE,
+// a product that reads the node's rows.
 typedef bool (*frit_takes_fn)(const void *device, frit_join join, const frit_node *node, const frit_node *other);
 
 enum { FRIT_FUSION_NODES = 6, FRIT_MAX_LEVELS = 4 };   // levels: product, norm, rope, kv_write
 
 typedef struct frit_fusion {
-    frit_node *nodes[FRIT_FUSION_NODES];   // each after those that it reads
+    frit_node *nodes[FRIT_FUSION_NODES];   // each after its sources
     int n_nodes;
-    int n_products;   // the first nodes, of which the next one makes one result: 2 before GLU, otherwise 1
+    int n_products;   // leading nodes that are products: 2 before GLU, otherwise 1
     int phase;
-    int level;   // epilogue: 1 above the highest level of the phase that it reads; otherwise 0
+    int level;   // epilogue: 1 above the highest level that it reads in its phase; otherwise 0
 } frit_fusion;
 
 typedef struct frit_phase {
-    frit_fusion *prologue;   // each may read those before it
+    frit_fusion *prologue;   // each may read earlier ones
     frit_fusion *products;
-    frit_fusion *epilogue;   // by level
+    frit_fusion *epilogue;   // in the order of levels
     int n_prologue, n_products, n_epilogue;
 } frit_phase;
 
@@ -56,10 +56,10 @@ typedef struct frit_phases {
     int n;
     frit_fusion *fusions;   // of all phases in order: prologue, products, epilogue
     int n_fusions;
-    int *fusion_of;   // [graph->n_nodes]: what computes the node; aliases as their source; -1: leaves and dead nodes
+    int *fusion_of;   // [graph->n_nodes]: the fusion that computes the node or its source if it is an alias; -1: none
 } frit_phases;
 
-// Allocates in the graph's arena. takes NULL: all is taken.
+// Allocates in the graph's arena. takes NULL: the device supports every join.
 frit_status frit_phases_make(frit_phases *out, frit_graph *graph, frit_takes_fn takes, const void *device);
 
 static inline frit_node *frit_fusion_result(const frit_fusion *fusion)
@@ -67,5 +67,5 @@ static inline frit_node *frit_fusion_result(const frit_fusion *fusion)
     return fusion->nodes[fusion->n_nodes - 1];
 }
 
-// The phase's prologue has this fusion.
+// True if the fusion is in the prologue of its phase.
 bool frit_phases_is_prologue(const frit_phases *phases, int fusion);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes a plan of a graph: rewriting (fuse.c), phases (phase.c), offsets. A buffer lives from the phase that writes it
-// to the last phase that reads it, and bytes are used again from the next phase on: no barrier is there for the sake of
-// memory alone.
+// to the last phase that reads it. Its bytes are reused from the next phase on, so memory alone never needs a barrier.
 #include "graph/plan.h"
 
 #include "base/check.h"
@@ -21,9 +20,9 @@ typedef struct buffer {
 typedef struct planner {
     frit_plan *plan;
     frit_graph *g;
-    frit_arena *arena;   // for the time of the planning
+    frit_arena *arena;   // freed after planning
     buffer *buffers;
-    buffer **buffer_of;   // [n_nodes]; NULL: the result is not kept
+    buffer **buffer_of;   // [n_nodes]; NULL: the result is not stored
     int n_buffers;
 } planner;
 
@@ -47,14 +46,14 @@ static frit_status add_buffer(planner *p, const frit_node *node, int phase)
     return buffer_size(node, &b->size);
 }
 
-// The fusion that computes what source i of the node reads, if that is not `fusion` itself; or NONE.
+// The fusion that computes source i of the node, or NONE if it is `fusion` itself or a leaf.
 static int other_fusion(const planner *p, int fusion, const frit_node *node, int i)
 {
     const int from = p->plan->phases.fusion_of[node->src[i]->id];
     return from == fusion ? NONE : from;
 }
 
-// Results of fusions, and results within fusions that others read.
+// Adds a buffer for each result of a fusion, and for each result within a fusion that another fusion reads.
 static frit_status add_buffers(planner *p)
 {
     const frit_phases *phases = &p->plan->phases;
@@ -82,7 +81,7 @@ static frit_status add_buffers(planner *p)
     return FRIT_OK;
 }
 
-// What fusion k reads is needed in this phase; so is what prologues that it reads are computed from.
+// Extends the lifetime of the sources of fusion k, and of the sources of prologues that it reads, to `phase`.
 static void extend_sources(planner *p, int k, int phase)
 {
     const frit_phases *phases = &p->plan->phases;
@@ -98,7 +97,7 @@ static void extend_sources(planner *p, int k, int phase)
     }
 }
 
-// What the phase before reads for what prologue k is computed from.
+// Extends the sources of the previous phase's fusions that prologue k reads, to the phase of k.
 static void extend_for_prologue(planner *p, int k)
 {
     const frit_phases *phases = &p->plan->phases;
@@ -136,7 +135,7 @@ static int larger_first(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// The lowest place beside all placed buffers that live at the same time; `placed` is kept in order of offsets.
+// Gives b the lowest offset that no buffer of an overlapping lifetime uses. `placed` is sorted by offset.
 static void place(planner *p, buffer **placed, int n_placed, buffer *b)
 {
     uint64_t offset = 0;
@@ -154,7 +153,7 @@ static void place(planner *p, buffer **placed, int n_placed, buffer *b)
     if (p->plan->scratch_bytes < offset + b->size) p->plan->scratch_bytes = offset + b->size;
 }
 
-// Side by side: another graph may write them at any time before this one runs.
+// Inputs never share bytes: another graph may write them at any time before this one runs.
 static frit_status set_input_offsets(frit_plan *plan)
 {
     const frit_graph *g = plan->graph;
@@ -197,7 +196,7 @@ static frit_status make_plan(planner *p, const frit_plan_options *options)
     return set_offsets(p);
 }
 
-// What it computes is read later: a segment may do nothing but write to the cache.
+// True if something the graph computes is read later. A segment may only write to the cache.
 static bool has_purpose(const frit_graph *graph)
 {
     bool writes = false;

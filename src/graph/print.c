@@ -3,8 +3,8 @@
 //
 //     %7 = linear(%4, blk.0.attn_q.weight) [T, 64]
 //
-// A line of a plan begins with the offset of the result, if it is kept; "-" is a barrier between two phases. "<" begins
-// a fusion of the prologue, ">" one of the epilogue, indented by its level; "|" continues the fusion of the line
+// A line of a plan begins with the offset of the result, if it is stored; "-" is a barrier between two phases. "<"
+// begins a fusion of the prologue, ">" one of the epilogue, indented by its level; "|" continues the fusion of the line
 // above.
 #include "graph/node.h"
 #include "graph/plan.h"
@@ -133,7 +133,7 @@ static void (*const print_attributes[])(const frit_node *node, frit_buf *out) = 
 #undef OP
 };
 
-// In a plan, aliases are no steps, so what they stand for is named.
+// Plans have no lines for aliases, so their source is named.
 static void print_source(const frit_node *node, bool in_plan, frit_buf *out)
 {
     if (in_plan) node = frit_node_storage(node);

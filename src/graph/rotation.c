@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Walks the graph and notes of each value whether positions change it: not at all, by one rotation, or otherwise.
+// Walks the graph and finds for each value if it depends on positions: not at all, by one rotation, or otherwise.
 #include "graph/rotation.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ typedef enum dependence { FREE, ROTATED, BOUND } dependence;
 typedef struct value {
     dependence kind;
     frit_key_rotation by;   // ROTATED
-    const char *why;        // BOUND: what it is of positions, for the sentence
+    const char *why;        // BOUND: the dependence, for the error sentence
 } value;
 
 typedef struct walk {
@@ -80,7 +80,7 @@ static value of_concat(const walk *w, const frit_node *node)
     return y;
 }
 
-// Whether rows see others by the distance alone, in a text of n_ctx positions.
+// NULL if attention depends on distances only, in texts of n_ctx positions; otherwise the reason.
 static const char *why_not_relative(const frit_attend *attend, int32_t n_ctx)
 {
     if (attend->bidirectional || attend->cross) return "attention that sees all tokens";
@@ -106,7 +106,7 @@ static value of_attend(const walk *w, const frit_node *node)
     return (value){.kind = FREE};
 }
 
-// Ops that do the same to a vector and to the rotated vector.
+// True if the op gives the rotated result for a rotated vector.
 static bool commutes(const frit_node *node)
 {
     switch (node->op) {
@@ -159,7 +159,7 @@ static frit_status refuse_layer(int32_t layer, const char *what, const char *why
     return frit_fail(FRIT_E_UNSUPPORTED, "the %s of layer %d contain %s", what, layer, why);
 }
 
-static frit_status note_write(walk *w, const frit_node *node)
+static frit_status record_write(walk *w, const frit_node *node)
 {
     const value *k = source_value(w, node, 0), *v = node->n_src > 1 ? source_value(w, node, 1) : NULL;
     if (node->layer < 0 || node->layer >= w->n_layers)
@@ -175,7 +175,7 @@ static frit_status visit_node(walk *w, const frit_node *node)
 {
     switch (node->op) {
     case FRIT_OP_KV_WRITE:
-        FRIT_TRY(note_write(w, node));
+        FRIT_TRY(record_write(w, node));
         w->values[node->id] = (value){.kind = FREE};
         return FRIT_OK;
     case FRIT_OP_INDEX_WRITE:

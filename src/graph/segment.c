@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Cuts a graph into segments:
 //
-//   1. what the output and the cache need, each node after its sources;
-//   2. a device for each;
-//   3. again and again: all nodes of one device whose sources are there, which make a segment;
-//   4. a graph of each segment: copies of its nodes, of the leaves and aliases that they read, and inputs for the rest.
+//   1. The order: the nodes that the output and the cache need, each after its sources.
+//   2. A device for each node.
+//   3. Segments: all nodes of one device whose sources are computed, until no node is left.
+//   4. A graph for each segment: copies of its nodes and of the leaves and aliases that they read, and inputs for
+// results
+//      of other segments.
 #include "graph/segment.h"
 #include "graph/node.h"
 
@@ -13,11 +15,11 @@ enum { NONE = -1 };
 typedef struct cutting {
     const frit_placement *placement;
     frit_graph *g;
-    frit_arena *arena;    // for the time of the cutting
-    frit_node **order;    // [n]: nodes that compute, each after its sources
+    frit_arena *arena;    // freed after the cutting
+    frit_node **order;    // [n]: computing nodes, each after its sources
     int *segment_of;      // [n_nodes]; NONE: not yet
-    frit_node **copies;   // [n_nodes]: of nodes that compute, in their own segment
-    frit_node **here;     // [n_nodes]: what stands for a node in the segment that is being made
+    frit_node **copies;   // [n_nodes]: copies of computing nodes in their own segment
+    frit_node **here;     // [n_nodes]: the copy or input for a node in the current segment
     int n;
 } cutting;
 
@@ -104,7 +106,7 @@ static bool is_ready(const cutting *c, const frit_node *node)
     return true;
 }
 
-// Nodes of the device whose sources are there join segment i. Returns the first node that is left, or NULL.
+// Adds to segment i the nodes of the device whose sources are computed. Returns the first remaining node, or NULL.
 static const frit_node *fill_segment(cutting *c, int i, int device)
 {
     const frit_node *left = NULL;
@@ -133,7 +135,7 @@ static frit_status list_segments(cutting *c, frit_segments *out)
 
 // ------------------------------------------------------------------------------- graphs
 
-// A result that another segment reads, once.
+// Makes a node a result of its segment, once.
 static frit_status add_result(frit_graph *g, frit_node *node, size_t capacity)
 {
     if (!g->results) g->results = frit_arena_new(g->arena, frit_node *, capacity);
@@ -144,7 +146,7 @@ static frit_status add_result(frit_graph *g, frit_node *node, size_t capacity)
     return FRIT_OK;
 }
 
-// Stands for a node of an earlier segment.
+// Adds an input that stands for a node of an earlier segment.
 static frit_status add_input(cutting *c, const frit_segments *segments, frit_segment *to, frit_node *node)
 {
     const int from = c->segment_of[node->id];
@@ -174,7 +176,7 @@ static frit_status copy_node(cutting *c, frit_segment *to, frit_node *node)
     return frit_graph_check(&to->graph);
 }
 
-// Makes what stands for a source: a leaf, an alias with what it is of, or what another segment made.
+// Makes the source available in the segment: copies leaves and aliases, adds an input for results of other segments.
 static frit_status copy_source(cutting *c, const frit_segments *segments, frit_segment *to, frit_node *node)
 {
     if (c->here[node->id]) return FRIT_OK;
@@ -201,7 +203,7 @@ static frit_status make_graph(cutting *c, const frit_segments *segments, int i)
     return FRIT_OK;
 }
 
-// All on one device: the graph as it is.
+// One device runs all nodes: the segment is the graph itself.
 static void take_whole(const cutting *c, frit_segments *out)
 {
     out->list[0].graph = *c->g;

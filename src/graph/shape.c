@@ -30,7 +30,7 @@ static bool is_matrix(const frit_node *node)
     return node->op == FRIT_OP_WEIGHT && node->n_dims == 2;
 }
 
-// [n], f32: a norm's weight, a bias, rope factors.
+// A vector [n] of f32: a norm's weight, a bias, rope factors.
 static bool is_vector(const frit_node *node, int64_t n)
 {
     return is_f32(node) && node->rows == FRIT_ROWS_FIXED && node->n_dims == 1 && node->shape[0] == n;
@@ -96,7 +96,7 @@ frit_status frit_shape_embed(frit_node *node)
     return FRIT_OK;
 }
 
-// What x w^T is: x with its last dimension replaced by w's first.
+// The shape of x w^T: x with its last dimension replaced by the first of w.
 static frit_status multiply(frit_node *node, int i_w)
 {
     const frit_node *x = node->src[0], *w = node->src[i_w];
@@ -203,7 +203,7 @@ frit_status frit_shape_mix_streams(frit_node *node)
     return FRIT_OK;
 }
 
-static bool is_stack(const frit_node *node)   // of matrices
+static bool is_stack(const frit_node *node)   // a stack of matrices
 {
     return node->op == FRIT_OP_WEIGHT && node->n_dims == 3;
 }

@@ -10,7 +10,7 @@ static frit_status fail_shape(const frit_node *node, int a, int b, const char *e
                      frit_node_shape_text(node->src[b], shape_b), expected);
 }
 
-// Weights are vectors of the model, everything else is rows of the step.
+// Vectors are weights of the model; all other sources are rows of the step.
 static frit_status check_sources(const frit_node *node, unsigned weights)
 {
     for (int i = 0; i < node->n_src; i++) {
@@ -47,7 +47,7 @@ static bool are_numbers_of_heads(const frit_node *node, int64_t n_head)
     return node->shape[1] == n_head && (node->n_dims == 2 || (node->n_dims == 3 && node->shape[2] == 1));
 }
 
-// Keys, or what is written beside values: [T, G, N], both alike, for heads [T, H, P].
+// Two sources of the same shape [T, G, N], for heads [T, H, P].
 static frit_status check_groups(const frit_node *node, int first)
 {
     const frit_node *x = node->src[0], *k = node->src[first], *q = node->src[first + 1];
