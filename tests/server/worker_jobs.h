@@ -2,7 +2,7 @@
 // server/worker_jobs.h: an engine's thread without HTTP before it, and jobs for it.
 //
 //     open_worker(&(frit_engine_options){...}, &(server_worker_options){...});
-//     server_job *job = new_job("The king said", &voice, 40);
+//     server_job *job = new_job("The king said", &writer, 40);
 //     submit(job);
 //     read_job(job, &problem, text, sizeof text);
 //     server_job_release(worker, job);
@@ -35,7 +35,7 @@ static inline int close_worker(void **state)
 }
 
 // Greedy, and nobody's: its client cannot leave.
-static inline server_job *new_job(const char *prompt, const server_reply_writer *voice, int max_tokens)
+static inline server_job *new_job(const char *prompt, const server_reply_writer *writer, int max_tokens)
 {
     enum { MOST = 512 };
     server_job *job = server_job_new();
@@ -43,7 +43,7 @@ static inline server_job *new_job(const char *prompt, const server_reply_writer 
     assert_ok(frit_tokenize(model, prompt, strlen(prompt), FRIT_TEXT_SPECIAL, job->request.prompt, MOST,
                             &job->request.n_prompt));
     assert_ok(frit_sampler_new(&job->request.sampler, model, &(frit_sampler_options){.temp = 0}));
-    job->reply.writer = voice;
+    job->reply.writer = writer;
     job->report.n_top = -1;
     job->request.max_tokens = max_tokens;
     job->client.socket = -1;

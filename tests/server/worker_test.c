@@ -28,11 +28,11 @@ static void put_failure(server_job *job, const server_problem *problem)
     server_job_put(job, "?", 1);
 }
 
-static const server_reply_writer voice = {.text = put_text, .finish = put_end, .fail = put_failure};
+static const server_reply_writer writer = {.text = put_text, .finish = put_end, .fail = put_failure};
 
 static server_job *submit_prompt(const char *prompt)
 {
-    server_job *job = new_job(prompt, &voice, 40);
+    server_job *job = new_job(prompt, &writer, 40);
     job->grammar.is_awaited = true;
     submit(job);
     return job;
@@ -63,7 +63,7 @@ static bool wait_for_prompt(const server_job *awaited)
         server_job *job = server_job_new();
         job->work = look;
         job->reply.ctx = &p;
-        job->reply.writer = &voice;
+        job->reply.writer = &writer;
         job->client.socket = -1;
         assert_true(server_worker_submit(worker, job, &problem));
         read_job(job, &problem, text, sizeof text);
@@ -242,7 +242,7 @@ static server_job *submit_labour(labour *l)
     server_job *job = server_job_new();
     job->work = labour_on;
     job->reply.ctx = l;
-    job->reply.writer = &voice;
+    job->reply.writer = &writer;
     submit(job);
     return job;
 }
@@ -257,7 +257,7 @@ static void long_work_leaves_sessions_to_others_in_between(void **state)
     char text[256];
     for (int i = 0; i < 3; i++) jobs[i] = submit_labour(&all[i]);   // one more than there are sessions
     for (int i = 0; i < 3; i++) {
-        server_job *job = new_job("The king said", &voice, 4);
+        server_job *job = new_job("The king said", &writer, 4);
         submit(job);
         read_job(job, &problem, text, sizeof text);
         assert_true(strlen(text) > 1);

@@ -64,7 +64,7 @@ json_t *server_answer_join(const server_answer *answer, frit_part_kind kind)
     return json;
 }
 
-// ---------------------------------------------------------------------------------------- the voice
+// ---------------------------------------------------------------------------------------- the writer
 
 static void take_part(server_job *job, const frit_part *part)
 {
@@ -141,7 +141,7 @@ static void progress(server_job *job, const server_progress *so_far)
     if (answer->protocol->progress) answer->protocol->progress(job, so_far);
 }
 
-static const server_reply_writer voice = {take_text, finish, fail, keep_alive, progress};
+static const server_reply_writer writer = {take_text, finish, fail, keep_alive, progress};
 
 // ---------------------------------------------------------------------------------------- for protocols
 
@@ -223,7 +223,7 @@ static void free_answer(void *ctx)
 
 static void attach(server_job *job, server_answer *answer)
 {
-    job->reply.writer = &voice;
+    job->reply.writer = &writer;
     job->request.stop = answer->request.stop;
     job->reply.ctx = answer;
     job->reply.free_ctx = free_answer;

@@ -2,7 +2,8 @@
 // Embeddings as OpenAI gives them, from the request to the answer.
 //
 // Texts become tokens on the thread that reads the body. The job then holds an idle session, whose room in the cache it
-// uses, and embeds a batch of texts at each turn of the engine thread, so that answers of others continue meanwhile.
+// uses, and embeds a batch of texts in each iteration of the engine thread, so that answers of others continue
+// meanwhile.
 #include "server/api/handlers.h"
 #include "server/request/request.h"
 #include "server/sched/fair_queue.h"
@@ -147,11 +148,11 @@ static void finish_single(server_job *job, server_finish how)
     server_json_reply_put(job, json_pack("{s:o}", "embedding", vector_json(job->reply.ctx, 0)));
 }
 
-static const server_reply_writer single_voice = {
+static const server_reply_writer single_writer = {
     .text = server_json_reply_text, .finish = finish_single, .fail = server_json_reply_fail};
-static const server_reply_writer openai_voice = {
+static const server_reply_writer openai_writer = {
     .text = server_json_reply_text, .finish = finish_openai, .fail = server_json_reply_fail};
-static const server_reply_writer ollama_voice = {
+static const server_reply_writer ollama_writer = {
     .text = server_json_reply_text, .finish = finish_ollama, .fail = server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- on the engine thread
@@ -302,9 +303,9 @@ static server_job *make_embeddings_job(server_exchange *exchange, const server_e
     e->n_batch = 512;
     job->reply.ctx = e;
     job->reply.free_ctx = free_embeddings;
-    job->reply.writer = request->is_single                     ? &single_voice
-                        : exchange->protocol == &server_ollama ? &ollama_voice
-                                                               : &openai_voice;
+    job->reply.writer = request->is_single                     ? &single_writer
+                        : exchange->protocol == &server_ollama ? &ollama_writer
+                                                               : &openai_writer;
     job->work = work;
     job->reply.ends_on_finisher = true;   // other answers do not wait for the text
     if (choose(model, request, e, problem) && read_inputs(exchange, request->input, e, job, problem)) return job;

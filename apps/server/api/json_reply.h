@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// server/api/json_reply.h: what voices of answers share that are one JSON object at the end: embeddings, reranking.
+// server/api/json_reply.h: helpers of reply writers whose reply is one JSON object at the end:
+// embeddings, reranking.
 #pragma once
 #include "server/sched/worker.h"
 
 #include <jansson.h>
 
-// Puts the object and a line feed into the job's outbox. Owns json; NULL, or no memory: the outbox fails.
+// Puts the object and a line feed into the job's send queue. Takes over `json`. NULL, or no memory: the queue fails.
 void server_json_reply_put(server_job *job, json_t *json);
 
 // Nothing is said before the end, so there is nothing to add to, and nothing to take back.

@@ -66,7 +66,7 @@ static void finish(server_job *job, server_finish how)
     free(best);
 }
 
-static const server_reply_writer voice = {
+static const server_reply_writer writer = {
     .text = server_json_reply_text, .finish = finish, .fail = server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- on the engine thread
@@ -192,7 +192,7 @@ static server_job *make_rerank_job(server_exchange *exchange, const server_reran
     r->raw_scores = request->raw_scores;
     job->reply.ctx = r;
     job->reply.free_ctx = free_reranking;
-    job->reply.writer = &voice;
+    job->reply.writer = &writer;
     job->work = work;
     if (check(model, request, problem) && read_documents(exchange, request, r, job, problem)) return job;
     server_job_release(NULL, job);

@@ -176,7 +176,7 @@ static void finish(server_job *job, server_finish how)
     server_json_reply_put(job, json);
 }
 
-static const server_reply_writer voice = {
+static const server_reply_writer writer = {
     .text = server_json_reply_text, .finish = finish, .fail = server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- the request
@@ -263,7 +263,7 @@ void server_change_slot(server_exchange *exchange)
     }
     job->reply.ctx = c;
     job->reply.free_ctx = free_change;
-    job->reply.writer = &voice;
+    job->reply.writer = &writer;
     job->work = work;
     job->request.wanted_slot = id + 1;
     job->request.keeps_slot = true;

@@ -53,8 +53,8 @@ struct server_link {
     bool reserve, cut;
 };
 
-struct server_front {
-    server_front_options options;
+struct server_acceptor {
+    server_acceptor_options options;
     pthread_t thread;
     int wake[2];
     pthread_mutex_t lock;
@@ -95,9 +95,9 @@ static void close_gently(int fd)
     close(fd);
 }
 
-static void send_problem(const server_front *front, int fd, const server_problem *problem)
+static void send_problem(const server_acceptor *acceptor, int fd, const server_problem *problem)
 {
-    if (front->options.is_tls) return;   // there is no session to say it in
+    if (acceptor->options.is_tls) return;   // there is no session to say it in
     char *body = server_problem_json(problem), head[512], retry[40] = "";
     if (problem->retry_after > 0) snprintf(retry, sizeof retry, "Retry-After: %d\r\n", problem->retry_after);
     const int n =
@@ -112,9 +112,9 @@ static void send_problem(const server_front *front, int fd, const server_problem
     free(body);
 }
 
-static void refuse(const server_front *front, int fd, const server_problem *problem)
+static void refuse(const server_acceptor *acceptor, int fd, const server_problem *problem)
 {
-    send_problem(front, fd, problem);
+    send_problem(acceptor, fd, problem);
     close_gently(fd);
 }
 
@@ -138,10 +138,10 @@ static void say_ending(server_problem *problem)
 
 // ---------------------------------------------------------------------------------------- open connections, lock held
 
-static int count_links(const server_front *front, const address *from)
+static int count_links(const server_acceptor *acceptor, const address *from)
 {
     int n = 0;
-    for (const server_link *link = front->links; link; link = link->next) n += same_address(&link->from, from);
+    for (const server_link *link = acceptor->links; link; link = link->next) n += same_address(&link->from, from);
     return n;
 }
 
@@ -154,10 +154,10 @@ static void cut(server_link *link)
 }
 
 // Closes the connection that has been between two requests longest. `from`: of this address; NULL: of any.
-static bool cut_idle(server_front *front, const address *from)
+static bool cut_idle(server_acceptor *acceptor, const address *from)
 {
     server_link *oldest = NULL;
-    for (server_link *link = front->links; link; link = link->next) {
+    for (server_link *link = acceptor->links; link; link = link->next) {
         if (link->phase != SERVER_PHASE_IDLE || link->cut || (from && !same_address(&link->from, from))) continue;
         if (!oldest || link->since < oldest->since) oldest = link;
     }
@@ -165,102 +165,102 @@ static bool cut_idle(server_front *front, const address *from)
     return oldest != NULL;
 }
 
-static void cut_late(server_front *front)
+static void cut_late(server_acceptor *acceptor)
 {
     const double now = server_now();
-    for (server_link *link = front->links; link; link = link->next) {
+    for (server_link *link = acceptor->links; link; link = link->next) {
         const bool is_idle = link->phase == SERVER_PHASE_IDLE;
-        const int most = is_idle ? front->options.idle_s : front->options.arrival_s;
+        const int most = is_idle ? acceptor->options.idle_s : acceptor->options.arrival_s;
         if (link->phase == SERVER_PHASE_ANSWER || link->cut || now - link->since < most) continue;
         server_problem problem;
         say_late(&problem, "body", most);
-        if (link->phase == SERVER_PHASE_BODY) send_problem(front, link->fd, &problem);
+        if (link->phase == SERVER_PHASE_BODY) send_problem(acceptor, link->fd, &problem);
         cut(link);
     }
 }
 
-static void wake_all(server_front *front)
+static void wake_all(server_acceptor *acceptor)
 {
-    for (server_link *link = front->links; link; link = link->next)
-        if (link->phase == SERVER_PHASE_ANSWER && link->owner) front->options.wake(link->owner);
+    for (server_link *link = acceptor->links; link; link = link->next)
+        if (link->phase == SERVER_PHASE_ANSWER && link->owner) acceptor->options.wake(link->owner);
 }
 
 // ---------------------------------------------------------------------------------------- waiting connections
 
-static waiting take_waiting(server_front *front, int i)
+static waiting take_waiting(server_acceptor *acceptor, int i)
 {
-    waiting taken = front->waiting[i];
-    front->waiting[i] = front->waiting[--front->n_waiting];
+    waiting taken = acceptor->waiting[i];
+    acceptor->waiting[i] = acceptor->waiting[--acceptor->n_waiting];
     return taken;
 }
 
-static void refuse_waiting(server_front *front, int i, const server_problem *problem)
+static void refuse_waiting(server_acceptor *acceptor, int i, const server_problem *problem)
 {
-    refuse(front, take_waiting(front, i).fd, problem);
+    refuse(acceptor, take_waiting(acceptor, i).fd, problem);
 }
 
 // Drops what is known of a socket with this number.
-static void forget(server_front *front, server_link *link)
+static void forget(server_acceptor *acceptor, server_link *link)
 {
     *link->at = link->next;
     if (link->next) link->next->at = link->at;
-    front->n_links--;
+    acceptor->n_links--;
     free(link);
 }
 
-static server_link *find(const server_front *front, int fd)
+static server_link *find(const server_acceptor *acceptor, int fd)
 {
-    server_link *link = front->links;
+    server_link *link = acceptor->links;
     while (link && link->fd != fd) link = link->next;
     return link;
 }
 
-static bool add_link(server_front *front, const waiting *w, bool reserve)
+static bool add_link(server_acceptor *acceptor, const waiting *w, bool reserve)
 {
-    server_link *stale = find(front, w->fd), *link = calloc(1, sizeof *link);
-    if (stale) forget(front, stale);
+    server_link *stale = find(acceptor, w->fd), *link = calloc(1, sizeof *link);
+    if (stale) forget(acceptor, stale);
     if (!link) return false;
-    *link = (server_link){.next = front->links, .at = &front->links, .fd = w->fd, .from = w->from};
+    *link = (server_link){.next = acceptor->links, .at = &acceptor->links, .fd = w->fd, .from = w->from};
     link->since = server_now();
     link->reserve = reserve;
     if (link->next) link->next->at = &link->next;
-    front->links = link;
-    front->n_links++;
+    acceptor->links = link;
+    acceptor->n_links++;
     return true;
 }
 
 // Adds a link if one more from this address may be opened. /health may take the places that are kept for it.
-static bool take_place(server_front *front, const waiting *w, bool is_health)
+static bool take_place(server_acceptor *acceptor, const waiting *w, bool is_health)
 {
     const address *from = &w->from;
-    const int quarter = front->options.max_links / 4, kept = quarter < RESERVE ? quarter : RESERVE;
-    const int most = front->options.max_links - kept, most_of_one = most - most / 4;
-    pthread_mutex_lock(&front->lock);
-    const bool all = front->n_links >= most, one = count_links(front, from) >= most_of_one;
+    const int quarter = acceptor->options.max_links / 4, kept = quarter < RESERVE ? quarter : RESERVE;
+    const int most = acceptor->options.max_links - kept, most_of_one = most - most / 4;
+    pthread_mutex_lock(&acceptor->lock);
+    const bool all = acceptor->n_links >= most, one = count_links(acceptor, from) >= most_of_one;
     bool good = !all && !one;
-    const bool has_room = front->n_links < front->options.max_links;
-    if (!good) good = cut_idle(front, all ? NULL : from) && has_room;   // whose place is free in a moment
+    const bool has_room = acceptor->n_links < acceptor->options.max_links;
+    if (!good) good = cut_idle(acceptor, all ? NULL : from) && has_room;   // whose place is free in a moment
     const bool reserve = !good && is_health && has_room;
-    good = (good || reserve) && add_link(front, w, reserve);
-    pthread_mutex_unlock(&front->lock);
+    good = (good || reserve) && add_link(acceptor, w, reserve);
+    pthread_mutex_unlock(&acceptor->lock);
     return good;
 }
 
 // False: it waits on.
-static bool hand_over(server_front *front, int i, bool is_health)
+static bool hand_over(server_acceptor *acceptor, int i, bool is_health)
 {
-    waiting w = take_waiting(front, i);
+    waiting w = take_waiting(acceptor, i);
     const int one = 1;
     setsockopt(w.fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);
-    if (!take_place(front, &w, is_health)) {
+    if (!take_place(acceptor, &w, is_health)) {
         w.held = is_health;
-        if (is_health) front->waiting[front->n_waiting++] = w;
+        if (is_health) acceptor->waiting[acceptor->n_waiting++] = w;
         if (is_health) return false;
         server_problem problem;
         say_full(&problem);
-        refuse(front, w.fd, &problem);
-    } else if (!front->options.admit(front->options.ctx, w.fd, (const struct sockaddr *)&w.name, w.n_name)) {
-        server_front_close(front, server_front_find(front, w.fd));   // the socket is closed already
+        refuse(acceptor, w.fd, &problem);
+    } else if (!acceptor->options.admit(acceptor->options.ctx, w.fd, (const struct sockaddr *)&w.name, w.n_name)) {
+        server_acceptor_close(acceptor, server_acceptor_find(acceptor, w.fd));   // the socket is closed already
     }
     return true;
 }
@@ -273,28 +273,28 @@ static bool sends_no_more(int fd)
 }
 
 // Looks at what has come on waiting connection i. True if it waits on.
-static bool look(server_front *front, int i)
+static bool look(server_acceptor *acceptor, int i)
 {
     char head[SERVER_MAX_HEAD + 1];
-    const int fd = front->waiting[i].fd;
+    const int fd = acceptor->waiting[i].fd;
     const bool is_all = sends_no_more(fd);   // asked first: the rest of a head may come with the end
     const ssize_t n = recv(fd, head, SERVER_MAX_HEAD, MSG_PEEK | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
     if (n <= 0) {
-        close(take_waiting(front, i).fd);
+        close(take_waiting(acceptor, i).fd);
         return false;
     }
     head[n] = 0;
     server_problem problem = {0};
     bool is_health = false;
-    if (front->options.is_tls) {   // libmicrohttpd reads the head
-        hand_over(front, i, false);
+    if (acceptor->options.is_tls) {   // libmicrohttpd reads the head
+        hand_over(acceptor, i, false);
         return false;
     }
-    const size_t length = server_head_length(head, (size_t)n);
-    if (length > 0 && server_head_read(head, length, &is_health, &problem)) {
-        if (hand_over(front, i, is_health)) return false;
-        i = front->n_waiting - 1;
+    const size_t length = server_request_head_length(head, (size_t)n);
+    if (length > 0 && server_request_head_read(head, length, &is_health, &problem)) {
+        if (hand_over(acceptor, i, is_health)) return false;
+        i = acceptor->n_waiting - 1;
     }
     if (length == 0 && n == SERVER_MAX_HEAD)
         server_refuse(&problem, 431, "headers_too_large", NULL, "the request's headers are larger than %d KiB",
@@ -302,206 +302,208 @@ static bool look(server_front *front, int i)
     if (length == 0 && !problem.status && is_all)
         server_refuse(&problem, 400, "invalid_http", NULL, "the request ends within its headers");
     if (problem.status) {
-        refuse_waiting(front, i, &problem);
+        refuse_waiting(acceptor, i, &problem);
         return false;
     }
     const int more = (int)n + 1;   // nothing to look at before there is more
     setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &more, sizeof more);
-    front->waiting[i].dozes = front->waiting[i].name.ss_family == AF_UNIX;
+    acceptor->waiting[i].dozes = acceptor->waiting[i].name.ss_family == AF_UNIX;
     return true;
 }
 
 // Requests for /health count as the youngest.
-static int oldest_waiting(const server_front *front)
+static int oldest_waiting(const server_acceptor *acceptor)
 {
     int oldest = -1;
-    for (int i = 0; i < front->n_waiting; i++) {
-        const waiting *w = &front->waiting[i], *than = oldest < 0 ? NULL : &front->waiting[oldest];
+    for (int i = 0; i < acceptor->n_waiting; i++) {
+        const waiting *w = &acceptor->waiting[i], *than = oldest < 0 ? NULL : &acceptor->waiting[oldest];
         if (!than || w->held < than->held || (w->held == than->held && w->since < than->since)) oldest = i;
     }
     return oldest;
 }
 
 // Room for one more, by closing the connection that has waited longest.
-static void make_room(server_front *front, bool always)
+static void make_room(server_acceptor *acceptor, bool always)
 {
-    pthread_mutex_lock(&front->lock);
-    const int n = front->n_waiting + front->n_links;
-    pthread_mutex_unlock(&front->lock);
-    if (front->n_waiting == 0 || (!always && n < front->options.max_links)) return;
+    pthread_mutex_lock(&acceptor->lock);
+    const int n = acceptor->n_waiting + acceptor->n_links;
+    pthread_mutex_unlock(&acceptor->lock);
+    if (acceptor->n_waiting == 0 || (!always && n < acceptor->options.max_links)) return;
     server_problem problem;
     say_full(&problem);
-    refuse_waiting(front, oldest_waiting(front), &problem);
+    refuse_waiting(acceptor, oldest_waiting(acceptor), &problem);
 }
 
 // False: none is there, or there is no room.
-static bool accept_one(server_front *front)
+static bool accept_one(server_acceptor *acceptor)
 {
     waiting w = {.n_name = sizeof w.name, .since = server_now()};
-    w.fd = accept(front->options.socket, (struct sockaddr *)&w.name, &w.n_name);
+    w.fd = accept(acceptor->options.socket, (struct sockaddr *)&w.name, &w.n_name);
     if (w.fd < 0) {
         const bool no_room = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-        if (no_room) make_room(front, true);
-        if (no_room && front->n_waiting == 0) nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+        if (no_room) make_room(acceptor, true);
+        if (no_room && acceptor->n_waiting == 0) nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
         return false;
     }
     fcntl(w.fd, F_SETFL, fcntl(w.fd, F_GETFL) | O_NONBLOCK);
     fcntl(w.fd, F_SETFD, FD_CLOEXEC);
     w.from = address_of(&w.name);
-    make_room(front, false);
-    if (front->n_waiting == front->options.max_links) {
+    make_room(acceptor, false);
+    if (acceptor->n_waiting == acceptor->options.max_links) {
         server_problem problem;
         say_full(&problem);
-        refuse(front, w.fd, &problem);
+        refuse(acceptor, w.fd, &problem);
         return true;
     }
-    front->waiting[front->n_waiting++] = w;
-    look(front, front->n_waiting - 1);   // mostly the request is there already
+    acceptor->waiting[acceptor->n_waiting++] = w;
+    look(acceptor, acceptor->n_waiting - 1);   // mostly the request is there already
     return true;
 }
 
-static void refuse_late(server_front *front)
+static void refuse_late(server_acceptor *acceptor)
 {
     const double now = server_now();
     server_problem problem;
-    say_late(&problem, "headers", front->options.arrival_s);
-    for (int i = front->n_waiting - 1; i >= 0; i--)
-        if (now - front->waiting[i].since >= front->options.arrival_s) refuse_waiting(front, i, &problem);
+    say_late(&problem, "headers", acceptor->options.arrival_s);
+    for (int i = acceptor->n_waiting - 1; i >= 0; i--)
+        if (now - acceptor->waiting[i].since >= acceptor->options.arrival_s) refuse_waiting(acceptor, i, &problem);
 }
 
 // ---------------------------------------------------------------------------------------- the thread
 
-static void wait_for_news(server_front *front, bool listens)
+static void wait_for_news(server_acceptor *acceptor, bool listens)
 {
-    struct pollfd *polls = front->polls;
-    polls[0] = (struct pollfd){.fd = front->wake[0], .events = POLLIN};
-    polls[1] = (struct pollfd){.fd = listens ? front->options.socket : -1, .events = POLLIN};
-    for (int i = 0; i < front->n_waiting; i++)
-        polls[2 + i] = (struct pollfd){.fd = front->waiting[i].dozes ? -1 : front->waiting[i].fd, .events = POLLIN};
-    const int n = front->n_waiting;
+    struct pollfd *polls = acceptor->polls;
+    polls[0] = (struct pollfd){.fd = acceptor->wake[0], .events = POLLIN};
+    polls[1] = (struct pollfd){.fd = listens ? acceptor->options.socket : -1, .events = POLLIN};
+    for (int i = 0; i < acceptor->n_waiting; i++)
+        polls[2 + i] =
+            (struct pollfd){.fd = acceptor->waiting[i].dozes ? -1 : acceptor->waiting[i].fd, .events = POLLIN};
+    const int n = acceptor->n_waiting;
     bool holds = false;
-    for (int i = 0; i < n; i++) holds = holds || front->waiting[i].held || front->waiting[i].dozes;
+    for (int i = 0; i < n; i++) holds = holds || acceptor->waiting[i].held || acceptor->waiting[i].dozes;
     poll(polls, (nfds_t)(2 + n), holds ? HELD_MS : LOOK_MS);
     char bytes[64];
-    if (polls[0].revents) (void)!read(front->wake[0], bytes, sizeof bytes);
+    if (polls[0].revents) (void)!read(acceptor->wake[0], bytes, sizeof bytes);
     for (int i = n - 1; i >= 0; i--)   // from the end: the last takes the place of one that leaves
-        if (polls[2 + i].revents || front->waiting[i].held || front->waiting[i].dozes) look(front, i);
+        if (polls[2 + i].revents || acceptor->waiting[i].held || acceptor->waiting[i].dozes) look(acceptor, i);
     // Several, as polling thousands takes longer than accepting one.
-    for (int i = 0; (polls[1].revents & POLLIN) && i < MAX_ACCEPTS && accept_one(front); i++) {
+    for (int i = 0; (polls[1].revents & POLLIN) && i < MAX_ACCEPTS && accept_one(acceptor); i++) {
     }
 }
 
 static void *run(void *ctx)
 {
-    server_front *front = ctx;
+    server_acceptor *acceptor = ctx;
     bool listens = true;
     for (;;) {
-        wait_for_news(front, listens);
-        refuse_late(front);
-        pthread_mutex_lock(&front->lock);
-        cut_late(front);
-        if (atomic_exchange(&front->wakes, false)) wake_all(front);
-        const bool draining = front->draining, stop = front->stop;
-        pthread_mutex_unlock(&front->lock);
+        wait_for_news(acceptor, listens);
+        refuse_late(acceptor);
+        pthread_mutex_lock(&acceptor->lock);
+        cut_late(acceptor);
+        if (atomic_exchange(&acceptor->wakes, false)) wake_all(acceptor);
+        const bool draining = acceptor->draining, stop = acceptor->stop;
+        pthread_mutex_unlock(&acceptor->lock);
         if (draining && listens) {
-            close(front->options.socket);
+            close(acceptor->options.socket);
             listens = false;
         }
         server_problem problem;
         say_ending(&problem);
-        while ((draining || stop) && front->n_waiting > 0) refuse_waiting(front, front->n_waiting - 1, &problem);
+        while ((draining || stop) && acceptor->n_waiting > 0)
+            refuse_waiting(acceptor, acceptor->n_waiting - 1, &problem);
         if (stop) return NULL;
     }
 }
 
-static void tell(server_front *front, bool *flag)
+static void tell(server_acceptor *acceptor, bool *flag)
 {
-    pthread_mutex_lock(&front->lock);
+    pthread_mutex_lock(&acceptor->lock);
     *flag = true;
-    pthread_mutex_unlock(&front->lock);
-    (void)!write(front->wake[1], "", 1);
+    pthread_mutex_unlock(&acceptor->lock);
+    (void)!write(acceptor->wake[1], "", 1);
 }
 
-static void release(server_front *front)
+static void release(server_acceptor *acceptor)
 {
     for (int i = 0; i < 2; i++)
-        if (front->wake[i] >= 0) close(front->wake[i]);
-    pthread_mutex_destroy(&front->lock);
-    free(front->waiting);
-    free(front->polls);
-    free(front);
+        if (acceptor->wake[i] >= 0) close(acceptor->wake[i]);
+    pthread_mutex_destroy(&acceptor->lock);
+    free(acceptor->waiting);
+    free(acceptor->polls);
+    free(acceptor);
 }
 
-bool server_front_start(server_front **out, const server_front_options *options, server_problem *problem)
+bool server_acceptor_start(server_acceptor **out, const server_acceptor_options *options, server_problem *problem)
 {
     *out = NULL;
-    server_front *front = calloc(1, sizeof *front);
-    if (!front) return server_refuse_status(problem, 500, NULL, -1);
+    server_acceptor *acceptor = calloc(1, sizeof *acceptor);
+    if (!acceptor) return server_refuse_status(problem, 500, NULL, -1);
     const size_t n = (size_t)options->max_links;
-    *front = (server_front){.options = *options, .wake = {-1, -1}};
-    pthread_mutex_init(&front->lock, NULL);
-    front->waiting = calloc(n, sizeof *front->waiting);
-    front->polls = calloc(n + 2, sizeof *front->polls);
+    *acceptor = (server_acceptor){.options = *options, .wake = {-1, -1}};
+    pthread_mutex_init(&acceptor->lock, NULL);
+    acceptor->waiting = calloc(n, sizeof *acceptor->waiting);
+    acceptor->polls = calloc(n + 2, sizeof *acceptor->polls);
     fcntl(options->socket, F_SETFL, fcntl(options->socket, F_GETFL) | O_NONBLOCK);
-    *out = front;   // before the thread, whose first connection needs it
-    const bool good = front->waiting && front->polls && pipe(front->wake) == 0 &&
-                      pthread_create(&front->thread, NULL, run, front) == 0;
+    *out = acceptor;   // before the thread, whose first connection needs it
+    const bool good = acceptor->waiting && acceptor->polls && pipe(acceptor->wake) == 0 &&
+                      pthread_create(&acceptor->thread, NULL, run, acceptor) == 0;
     if (!good) {
         *out = NULL;
-        release(front);
+        release(acceptor);
         return server_refuse(problem, 500, NULL, NULL, "the thread that accepts connections cannot be started");
     }
-    for (int i = 0; i < 2; i++) fcntl(front->wake[i], F_SETFD, FD_CLOEXEC);
+    for (int i = 0; i < 2; i++) fcntl(acceptor->wake[i], F_SETFD, FD_CLOEXEC);
     return true;
 }
 
-void server_front_drain(server_front *front)
+void server_acceptor_drain(server_acceptor *acceptor)
 {
-    tell(front, &front->draining);
+    tell(acceptor, &acceptor->draining);
 }
 
-void server_front_stop(server_front *front)
+void server_acceptor_stop(server_acceptor *acceptor)
 {
-    tell(front, &front->draining);
-    tell(front, &front->stop);
-    pthread_join(front->thread, NULL);
+    tell(acceptor, &acceptor->draining);
+    tell(acceptor, &acceptor->stop);
+    pthread_join(acceptor->thread, NULL);
 }
 
-void server_front_free(server_front *front)
+void server_acceptor_free(server_acceptor *acceptor)
 {
-    release(front);
+    release(acceptor);
 }
 
 // ---------------------------------------------------------------------------------------- for the owner
 
-server_link *server_front_find(server_front *front, int fd)
+server_link *server_acceptor_find(server_acceptor *acceptor, int fd)
 {
-    pthread_mutex_lock(&front->lock);
-    server_link *link = find(front, fd);
-    pthread_mutex_unlock(&front->lock);
+    pthread_mutex_lock(&acceptor->lock);
+    server_link *link = find(acceptor, fd);
+    pthread_mutex_unlock(&acceptor->lock);
     return link;
 }
 
-void server_front_set(server_front *front, server_link *link, server_phase phase)
+void server_acceptor_set(server_acceptor *acceptor, server_link *link, server_phase phase)
 {
     if (!link) return;
-    pthread_mutex_lock(&front->lock);
+    pthread_mutex_lock(&acceptor->lock);
     link->phase = phase;
     link->since = server_now();
-    pthread_mutex_unlock(&front->lock);
+    pthread_mutex_unlock(&acceptor->lock);
 }
 
-void server_front_own(server_front *front, server_link *link, void *owner)
+void server_acceptor_own(server_acceptor *acceptor, server_link *link, void *owner)
 {
     if (!link) return;
-    pthread_mutex_lock(&front->lock);
+    pthread_mutex_lock(&acceptor->lock);
     link->owner = owner;
-    pthread_mutex_unlock(&front->lock);
+    pthread_mutex_unlock(&acceptor->lock);
 }
 
-void server_front_wake(server_front *front)
+void server_acceptor_wake(server_acceptor *acceptor)
 {
-    atomic_store(&front->wakes, true);
+    atomic_store(&acceptor->wakes, true);
 }
 
 bool server_link_is_reserve(const server_link *link)
@@ -509,10 +511,10 @@ bool server_link_is_reserve(const server_link *link)
     return link && link->reserve;
 }
 
-void server_front_close(server_front *front, server_link *link)
+void server_acceptor_close(server_acceptor *acceptor, server_link *link)
 {
     if (!link) return;
-    pthread_mutex_lock(&front->lock);
-    forget(front, link);
-    pthread_mutex_unlock(&front->lock);
+    pthread_mutex_lock(&acceptor->lock);
+    forget(acceptor, link);
+    pthread_mutex_unlock(&acceptor->lock);
 }

@@ -7,7 +7,7 @@
 
 enum { MAX_THREADS = 8 };
 
-struct server_pool {
+struct server_body_readers {
     pthread_mutex_t lock;
     pthread_cond_t news;
     pthread_t threads[MAX_THREADS];
@@ -17,14 +17,14 @@ struct server_pool {
 };
 
 // The first task that may run now. Long ones leave a thread to the others, where there are two.
-static server_task *take(server_pool *pool)
+static server_task *take(server_body_readers *readers)
 {
-    const bool may_be_long = pool->n_long == 0 || pool->n_long + 1 < pool->n_threads;
-    for (server_task **at = &pool->first, *task; (task = *at) != NULL; at = &task->next) {
+    const bool may_be_long = readers->n_long == 0 || readers->n_long + 1 < readers->n_threads;
+    for (server_task **at = &readers->first, *task; (task = *at) != NULL; at = &task->next) {
         if (task->is_long && !may_be_long) continue;
         *at = task->next;
-        if (!*at) pool->end = at;
-        pool->n_waiting--;
+        if (!*at) readers->end = at;
+        readers->n_waiting--;
         return task;
     }
     return NULL;
@@ -32,86 +32,86 @@ static server_task *take(server_pool *pool)
 
 static void *work(void *ctx)
 {
-    server_pool *pool = ctx;
-    pthread_mutex_lock(&pool->lock);
-    while (!pool->stop || pool->first) {
-        server_task *task = take(pool);
+    server_body_readers *readers = ctx;
+    pthread_mutex_lock(&readers->lock);
+    while (!readers->stop || readers->first) {
+        server_task *task = take(readers);
         if (!task) {
-            pthread_cond_wait(&pool->news, &pool->lock);
+            pthread_cond_wait(&readers->news, &readers->lock);
             continue;
         }
         const bool is_long = task->is_long;
-        pool->n_running++;
-        pool->n_long += is_long;
-        pthread_mutex_unlock(&pool->lock);
+        readers->n_running++;
+        readers->n_long += is_long;
+        pthread_mutex_unlock(&readers->lock);
         task->run(task);
-        pthread_mutex_lock(&pool->lock);
-        pool->n_running--;
-        pool->n_long -= is_long;
-        if (pool->stop) pthread_cond_broadcast(&pool->news);
+        pthread_mutex_lock(&readers->lock);
+        readers->n_running--;
+        readers->n_long -= is_long;
+        if (readers->stop) pthread_cond_broadcast(&readers->news);
     }
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&readers->lock);
     return NULL;
 }
 
-bool server_pool_new(server_pool **out, int n_threads, int max_waiting, server_problem *problem)
+bool server_body_readers_new(server_body_readers **out, int n_threads, int max_waiting, server_problem *problem)
 {
     *out = NULL;
-    server_pool *pool = calloc(1, sizeof *pool);
-    if (!pool) return server_refuse(problem, 500, NULL, NULL, "out of memory");
-    pool->end = &pool->first;
-    pool->max_waiting = max_waiting;
-    pthread_mutex_init(&pool->lock, NULL);
-    pthread_cond_init(&pool->news, NULL);
-    pthread_mutex_lock(&pool->lock);   // the threads read their number
-    while (pool->n_threads < n_threads && pool->n_threads < MAX_THREADS &&
-           pthread_create(&pool->threads[pool->n_threads], NULL, work, pool) == 0)
-        pool->n_threads++;
-    pthread_mutex_unlock(&pool->lock);
-    if (pool->n_threads == 0) {
-        server_pool_free(pool);
+    server_body_readers *readers = calloc(1, sizeof *readers);
+    if (!readers) return server_refuse(problem, 500, NULL, NULL, "out of memory");
+    readers->end = &readers->first;
+    readers->max_waiting = max_waiting;
+    pthread_mutex_init(&readers->lock, NULL);
+    pthread_cond_init(&readers->news, NULL);
+    pthread_mutex_lock(&readers->lock);   // the threads read their number
+    while (readers->n_threads < n_threads && readers->n_threads < MAX_THREADS &&
+           pthread_create(&readers->threads[readers->n_threads], NULL, work, readers) == 0)
+        readers->n_threads++;
+    pthread_mutex_unlock(&readers->lock);
+    if (readers->n_threads == 0) {
+        server_body_readers_free(readers);
         return server_refuse(problem, 500, NULL, NULL, "the threads that read requests cannot be started");
     }
-    *out = pool;
+    *out = readers;
     return true;
 }
 
-bool server_pool_submit(server_pool *pool, server_task *task, server_problem *problem)
+bool server_body_readers_submit(server_body_readers *readers, server_task *task, server_problem *problem)
 {
-    pthread_mutex_lock(&pool->lock);
-    const bool full = pool->n_waiting >= pool->max_waiting;
+    pthread_mutex_lock(&readers->lock);
+    const bool full = readers->n_waiting >= readers->max_waiting;
     if (!full) {
         task->next = NULL;
-        *pool->end = task;
-        pool->end = &task->next;
-        pool->n_waiting++;
-        pthread_cond_signal(&pool->news);
+        *readers->end = task;
+        readers->end = &task->next;
+        readers->n_waiting++;
+        pthread_cond_signal(&readers->news);
     }
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&readers->lock);
     if (!full) return true;
     server_refuse(problem, 429, "queue_full", NULL, "the server is busy: %d requests wait to be read",
-                  pool->max_waiting);
+                  readers->max_waiting);
     problem->retry_after = 1;
     return false;
 }
 
-bool server_pool_is_idle(server_pool *pool)
+bool server_body_readers_is_idle(server_body_readers *readers)
 {
-    pthread_mutex_lock(&pool->lock);
-    const bool idle = pool->n_running + pool->n_waiting == 0;
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_lock(&readers->lock);
+    const bool idle = readers->n_running + readers->n_waiting == 0;
+    pthread_mutex_unlock(&readers->lock);
     return idle;
 }
 
-void server_pool_free(server_pool *pool)
+void server_body_readers_free(server_body_readers *readers)
 {
-    if (!pool) return;
-    pthread_mutex_lock(&pool->lock);
-    pool->stop = true;
-    pthread_cond_broadcast(&pool->news);
-    pthread_mutex_unlock(&pool->lock);
-    for (int i = 0; i < pool->n_threads; i++) pthread_join(pool->threads[i], NULL);
-    pthread_cond_destroy(&pool->news);
-    pthread_mutex_destroy(&pool->lock);
-    free(pool);
+    if (!readers) return;
+    pthread_mutex_lock(&readers->lock);
+    readers->stop = true;
+    pthread_cond_broadcast(&readers->news);
+    pthread_mutex_unlock(&readers->lock);
+    for (int i = 0; i < readers->n_threads; i++) pthread_join(readers->threads[i], NULL);
+    pthread_cond_destroy(&readers->news);
+    pthread_mutex_destroy(&readers->lock);
+    free(readers);
 }

@@ -4,16 +4,16 @@
 #pragma once
 #include "server/api/problem.h"
 
-typedef struct server_pool server_pool;
+typedef struct server_body_readers server_body_readers;
 
 typedef struct server_task {
     void (*run)(struct server_task *task);   // on one of the threads; may free the task at its end
     bool is_long;                            // all threads but one may run such tasks
-    struct server_task *next;                // the pool's
+    struct server_task *next;                // the readers's
 } server_task;
 
-bool server_pool_new(server_pool **out, int n_threads, int max_waiting, server_problem *problem);
+bool server_body_readers_new(server_body_readers **out, int n_threads, int max_waiting, server_problem *problem);
 // False with 429 if too many wait.
-bool server_pool_submit(server_pool *pool, server_task *task, server_problem *problem);
-bool server_pool_is_idle(server_pool *pool);
-void server_pool_free(server_pool *pool);   // runs what waits
+bool server_body_readers_submit(server_body_readers *readers, server_task *task, server_problem *problem);
+bool server_body_readers_is_idle(server_body_readers *readers);
+void server_body_readers_free(server_body_readers *readers);   // runs what waits

@@ -42,8 +42,8 @@ static const double SLOW_S = 0.1;   // of a grammar, whose memory goes back like
 
 struct server_http {
     struct MHD_Daemon *daemon;
-    server_front *front;
-    server_pool *readers;
+    server_acceptor *acceptor;
+    server_body_readers *readers;
     pthread_mutex_t lock;   // of is_reading of all requests
     server_http_options options;
     _Atomic int n_open;
@@ -71,14 +71,14 @@ typedef struct request {
     int socket;        // -1: unknown
     double came_at;    // monotonic seconds
     unsigned status;   // that was sent
-    bool is_reading;   // the pool has it
+    bool is_reading;   // a body reader has it
     bool is_submitted;
     bool is_probed;   // whether its client is still there, while it waits for its model
     bool is_preflight, bad_path, has_space, http_1_0, is_large;
     char traceparent[64];                      // of the header; "": none
     bool is_counted;                           // among the requests of its key
     bool ends;                                 // the connection is closed after the answer
-    void (*rest)(server_exchange *exchange);   // of the handler's work: a long task of the pool; NULL: none
+    void (*rest)(server_exchange *exchange);   // of the handler's work: a long task of a body reader; NULL: none
     server_replay_reader reader;
 } request;
 
@@ -398,7 +398,7 @@ static enum MHD_Result send_stream(request *r)
     return queue(r, 200, response);
 }
 
-// The whole answer lies in the outbox.
+// The whole reply is in the send queue.
 static enum MHD_Result send_whole(request *r)
 {
     server_job *job = r->exchange.job;
@@ -453,7 +453,7 @@ static bool is_gone(void *ctx)
     return server_socket_is_left(r->socket, r->http->options.tls != NULL, !r->http_1_0, &r->is_probed);
 }
 
-// On a thread of the pool, too: the connection is not resumed before the pool is done with the request.
+// On a thread of a body reader, too: the connection is not resumed before a body reader is done with the request.
 static bool submit(server_exchange *exchange)
 {
     request *r = exchange->ctx;
@@ -513,7 +513,7 @@ static void do_rest(server_task *task)
     end_reading(r);
 }
 
-// On a thread of the pool.
+// On a thread of a body reader.
 static void read_body(server_task *task)
 {
     request *r = (request *)task;
@@ -526,7 +526,7 @@ static void read_body(server_task *task)
         server_problem full;
         task->run = do_rest;
         task->is_long = true;
-        if (server_pool_submit(r->http->readers, task, &full)) return;
+        if (server_body_readers_submit(r->http->readers, task, &full)) return;
         r->rest(&r->exchange);
     }
     end_reading(r);
@@ -549,12 +549,13 @@ static void take_model(server_waiter *waiter, const server_problem *problem)
     request *r = waiting_request(waiter);
     server_problem full;
     r->exchange.is_held = !problem;
-    if (!problem && server_pool_submit(r->http->readers, &r->task, &full)) return;
+    if (!problem && server_body_readers_submit(r->http->readers, &r->task, &full)) return;
     r->exchange.problem = problem ? *problem : full;
     end_reading(r);
 }
 
-// Suspends the connection while the pool reads the body. A wake that was meant for an earlier request may come too.
+// Suspends the connection while a body reader reads the body. A wake that was meant for an earlier request may come
+// too.
 static bool waits_for_reader(request *r)
 {
     pthread_mutex_lock(&r->http->lock);
@@ -564,10 +565,10 @@ static bool waits_for_reader(request *r)
     return waits;
 }
 
-// The request is complete: the pool reads its body, if it has one.
+// The request is complete: a body reader reads its body, if it has one.
 static void take_request(request *r)
 {
-    server_front_set(r->http->front, r->link, SERVER_PHASE_ANSWER);
+    server_acceptor_set(r->http->acceptor, r->link, SERVER_PHASE_ANSWER);
     r->stage = STAGE_READ;
     if (r->exchange.problem.status || r->is_preflight) return;
     if (!r->route->parser) {
@@ -576,8 +577,8 @@ static void take_request(request *r)
     }
     r->is_reading = true;
     r->task.is_long = r->n_body >= LONG_BODY;
-    server_problem full;   // the request is the pool's from here on
-    if (server_pool_submit(r->http->readers, &r->task, &full)) return;
+    server_problem full;   // the request is a body reader's from here on
+    if (server_body_readers_submit(r->http->readers, &r->task, &full)) return;
     r->is_reading = false;
     r->exchange.problem = full;
 }
@@ -621,7 +622,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
         if (!r->path) return MHD_NO;
         snprintf(r->method, sizeof r->method, "%s", method);
         open_request(r, method, url, version);
-        server_front_set(r->http->front, r->link, SERVER_PHASE_BODY);
+        server_acceptor_set(r->http->acceptor, r->link, SERVER_PHASE_BODY);
         return r->ends ? send_problem(r) : MHD_YES;   // the body is not waited for
     }
     if (*n_bytes > 0) {
@@ -699,7 +700,7 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **st
     server_http *http = ctx;
     log_request(r, code != MHD_REQUEST_TERMINATED_COMPLETED_OK);
     const bool is_large = r->is_large;
-    server_front_set(http->front, r->link, SERVER_PHASE_IDLE);
+    server_acceptor_set(http->acceptor, r->link, SERVER_PHASE_IDLE);
     server_replay_leave(&r->reader);
     server_replay_release(r->exchange.replay);
     const server_exchange *exchange = &r->exchange;
@@ -722,10 +723,10 @@ static void on_connection(void *ctx, struct MHD_Connection *connection, void **s
     server_http *http = ctx;
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (code == MHD_CONNECTION_NOTIFY_CLOSED)
-        server_front_close(http->front, *socket_context);
+        server_acceptor_close(http->acceptor, *socket_context);
     else
-        *socket_context = info ? server_front_find(http->front, info->connect_fd) : NULL;
-    if (code != MHD_CONNECTION_NOTIFY_CLOSED) server_front_own(http->front, *socket_context, connection);
+        *socket_context = info ? server_acceptor_find(http->acceptor, info->connect_fd) : NULL;
+    if (code != MHD_CONNECTION_NOTIFY_CLOSED) server_acceptor_own(http->acceptor, *socket_context, connection);
 }
 
 // Resumes it again. One that is not suspended does not mind.
@@ -739,7 +740,7 @@ static void on_failure(void *ctx, const char *format, va_list arguments)
 {
     (void)format, (void)arguments;
     const server_http *http = ctx;
-    if (http->front) server_front_wake(http->front);
+    if (http->acceptor) server_acceptor_wake(http->acceptor);
 }
 
 static bool admit(void *ctx, int fd, const struct sockaddr *address, socklen_t n_address)
@@ -783,14 +784,14 @@ bool server_http_start(server_http **out, const server_http_options *options, se
     *out = NULL;
     server_http *http = calloc(1, sizeof *http);
     const unsigned max_links = connection_limit();
-    const server_front_options front = {.socket = options->socket,
-                                        .is_tls = options->tls != NULL,
-                                        .max_links = (int)max_links,
-                                        .arrival_s = options->arrival_s,
-                                        .idle_s = options->idle_s,
-                                        .admit = admit,
-                                        .wake = wake_connection,
-                                        .ctx = http};
+    const server_acceptor_options acceptor = {.socket = options->socket,
+                                              .is_tls = options->tls != NULL,
+                                              .max_links = (int)max_links,
+                                              .arrival_s = options->arrival_s,
+                                              .idle_s = options->idle_s,
+                                              .admit = admit,
+                                              .wake = wake_connection,
+                                              .ctx = http};
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     server_memory_prepare();
@@ -799,16 +800,16 @@ bool server_http_start(server_http **out, const server_http_options *options, se
         http->options = *options;
         pthread_mutex_init(&http->lock, NULL);
         http->started_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-        good = server_pool_new(&http->readers, N_READERS, options->max_waiting, problem);
+        good = server_body_readers_new(&http->readers, N_READERS, options->max_waiting, problem);
     }
     if (good && !start_daemon(http, max_links))
         good = server_refuse(problem, 500, NULL, NULL, "libmicrohttpd could not start");
-    if (good && server_front_start(&http->front, &front, problem)) {
+    if (good && server_acceptor_start(&http->acceptor, &acceptor, problem)) {
         *out = http;
         return true;
     }
     if (http && http->daemon) MHD_stop_daemon(http->daemon);
-    if (http) server_pool_free(http->readers);
+    if (http) server_body_readers_free(http->readers);
     close(options->socket);
     free(http);
     return false;
@@ -816,7 +817,7 @@ bool server_http_start(server_http **out, const server_http_options *options, se
 
 void server_http_drain(server_http *http)
 {
-    if (!atomic_exchange(&http->draining, true)) server_front_drain(http->front);
+    if (!atomic_exchange(&http->draining, true)) server_acceptor_drain(http->acceptor);
 }
 
 void server_http_cut(server_http *http)
@@ -826,7 +827,7 @@ void server_http_cut(server_http *http)
 
 bool server_http_is_reading(server_http *http)
 {
-    return !server_pool_is_idle(http->readers);
+    return !server_body_readers_is_idle(http->readers);
 }
 
 int server_http_open_requests(server_http *http)
@@ -838,10 +839,10 @@ void server_http_stop(server_http *http)
 {
     if (!http) return;
     server_http_drain(http);
-    server_front_stop(http->front);
+    server_acceptor_stop(http->acceptor);
     MHD_stop_daemon(http->daemon);
-    server_front_free(http->front);
-    server_pool_free(http->readers);
+    server_acceptor_free(http->acceptor);
+    server_body_readers_free(http->readers);
     pthread_mutex_destroy(&http->lock);
     free(http);
 }

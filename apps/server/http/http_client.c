@@ -105,7 +105,7 @@ static int read_status(int fd)
     return strncmp(line, "HTTP/1.", 7) == 0 ? (int)strtol(line + 9, NULL, 10) : 0;
 }
 
-int server_post_json(const server_target *target, const char *text, size_t n)
+int server_http_client_post(const server_target *target, const char *text, size_t n)
 {
     char head[1024];
     const bool is_v6 = strchr(target->host, ':') != NULL;

@@ -11,4 +11,4 @@ typedef struct server_target {
 bool server_target_parse(const char *option, const char *url, const char *port, const char *path, server_target *out,
                          server_problem *problem);
 // Waits some seconds at most for each part of it. The status of the reply; 0: there was no reply.
-int server_post_json(const server_target *target, const char *text, size_t n);
+int server_http_client_post(const server_target *target, const char *text, size_t n);

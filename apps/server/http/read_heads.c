@@ -10,7 +10,7 @@ typedef struct walk {
     uintptr_t expected;   // where the next header begins; 0: somewhere else
     size_t n_headers;
     bool has_control;
-    server_head head;
+    server_request_head head;
 } walk;
 
 static bool has_control(const char *text, size_t n)
@@ -26,7 +26,7 @@ static enum MHD_Result add_header(void *ctx, enum MHD_ValueKind kind, const char
     (void)kind;
     walk *w = ctx;
     const server_header header = {name, value ? value : "", n_name, value ? n_value : 0};
-    server_head_add(&w->head, &header);
+    server_request_head_add(&w->head, &header);
     w->n_headers++;
     w->has_control |= has_control(name, n_name) || has_control(header.value, header.n_value);
     w->expected = value && w->expected == (uintptr_t)name ? (uintptr_t)value + n_value + 2 : 0;   // CR LF
@@ -61,7 +61,7 @@ bool server_later_head_check(struct MHD_Connection *connection, const char *meth
     const bool is_whole =
         (uintptr_t)url == (uintptr_t)method + strlen(method) + 1 && w.expected + 2 == (uintptr_t)method + n_head;
     if (is_in_place && !is_whole) return refuse(problem, "a header line is broken");
-    return server_head_check(&w.head, problem);
+    return server_request_head_check(&w.head, problem);
 }
 
 int server_later_head_strictness(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // server/http/replay.h: streams that outlive their connections.
 //
-//     POST ..., X-Conversation-Id: a    --> the job's bytes go into a replay instead of its outbox
+//     POST ..., X-Conversation-Id: a    --> the job's bytes go into a replay instead of its send queue
 //     (the connection breaks)               the job continues
 //     GET /v1/stream/a?from=1234        --> the bytes from there on, and those that come
 //     DELETE /v1/stream/a               --> the job ends

@@ -32,7 +32,7 @@ static bool is_named(const server_header *header, const char *name)
     return strlen(name) == header->n_name && strncasecmp(header->name, name, header->n_name) == 0;
 }
 
-void server_head_add(server_head *head, const server_header *header)
+void server_request_head_add(server_request_head *head, const server_header *header)
 {
     const char *value = header->value ? header->value : "";
     if (!is_token(header->name, header->n_name)) head->bad_name = true;
@@ -49,7 +49,7 @@ void server_head_add(server_head *head, const server_header *header)
     }
 }
 
-bool server_head_check(const server_head *head, server_problem *problem)
+bool server_request_head_check(const server_request_head *head, server_problem *problem)
 {
     const char *why = NULL;
     if (head->bad_name)
@@ -73,7 +73,7 @@ bool server_head_check(const server_head *head, server_problem *problem)
 
 // ---------------------------------------------------------------------------------------- raw heads
 
-size_t server_head_length(const char *text, size_t n)
+size_t server_request_head_length(const char *text, size_t n)
 {
     for (size_t i = 0; i + 1 < n; i++) {
         if (text[i] != '\n') continue;
@@ -112,7 +112,7 @@ static bool is_path(const char *target, size_t n, const char *path)
 }
 
 // METHOD TARGET HTTP/1.x
-static bool read_first(line first, server_head *head, bool *is_health, server_problem *problem)
+static bool read_first(line first, server_request_head *head, bool *is_health, server_problem *problem)
 {
     const char *end = first.text + first.n, *space = memchr(first.text, ' ', first.n);
     const char *target = space ? space + 1 : end, *after = memchr(target, ' ', (size_t)(end - target));
@@ -139,10 +139,10 @@ static bool read_first(line first, server_head *head, bool *is_health, server_pr
     return true;
 }
 
-bool server_head_read(const char *text, size_t n, bool *is_health, server_problem *problem)
+bool server_request_head_read(const char *text, size_t n, bool *is_health, server_problem *problem)
 {
     const char *at = text, *end = text + n;
-    server_head head = {0};
+    server_request_head head = {0};
     line next;
     *is_health = false;
     while (end - at >= 2 && at[0] == '\r' && at[1] == '\n') at += 2;   // empty lines before a request
@@ -153,13 +153,13 @@ bool server_head_read(const char *text, size_t n, bool *is_health, server_proble
         if (i > SERVER_MAX_HEADERS)
             return server_refuse(problem, 431, "headers_too_large", NULL, "the request has more than %d headers",
                                  SERVER_MAX_HEADERS);
-        if (next.n == 0) return server_head_check(&head, problem);
+        if (next.n == 0) return server_request_head_check(&head, problem);
         const char *colon = memchr(next.text, ':', next.n);
         if (!colon) return refuse_line(problem, "a header line has no colon");
         const char *value = colon + 1, *stop = next.text + next.n;
         while (value < stop && (*value == ' ' || *value == '\t')) value++;
         while (stop > value && (stop[-1] == ' ' || stop[-1] == '\t')) stop--;
         const server_header header = {next.text, value, (size_t)(colon - next.text), (size_t)(stop - value)};
-        server_head_add(&head, &header);
+        server_request_head_add(&head, &header);
     }
 }

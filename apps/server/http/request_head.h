@@ -14,18 +14,18 @@ typedef struct server_header {
     size_t n_name, n_value;
 } server_header;
 
-typedef struct server_head {
+typedef struct server_request_head {
     bool is_http_1_0;
     int n_host, n_length, n_coding;
     bool bad_name, bad_host, bad_length, bad_coding;
-} server_head;
+} server_request_head;
 
-// For each header, in any order; then server_head_check says false with a problem of status 400.
-void server_head_add(server_head *head, const server_header *header);
-bool server_head_check(const server_head *head, server_problem *problem);
+// For each header, in any order; then server_request_head_check says false with a problem of status 400.
+void server_request_head_add(server_request_head *head, const server_header *header);
+bool server_request_head_check(const server_request_head *head, server_problem *problem);
 
 // Bytes of the head at the start of `text`, its empty line included; 0: it is not complete.
-size_t server_head_length(const char *text, size_t n);
+size_t server_request_head_length(const char *text, size_t n);
 // Checks a complete head from its first byte on; a problem has status 400, 431 or 505. *is_health: it asks for /health,
 // for which places are kept.
-bool server_head_read(const char *text, size_t n, bool *is_health, server_problem *problem);
+bool server_request_head_read(const char *text, size_t n, bool *is_health, server_problem *problem);

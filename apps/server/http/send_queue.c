@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ring of an outbox.
+// The ring of an queue.
 #include "server/http/send_queue.h"
 
 #include <stdlib.h>
@@ -7,47 +7,47 @@
 
 enum { FIRST_CAPACITY = 1024 };
 
-static bool reserve(server_send_queue *outbox, size_t n)
+static bool reserve(server_send_queue *queue, size_t n)
 {
-    size_t capacity = outbox->capacity ? outbox->capacity : FIRST_CAPACITY;
-    while (capacity - outbox->n < n) capacity *= 2;
-    if (capacity == outbox->capacity) return true;
+    size_t capacity = queue->capacity ? queue->capacity : FIRST_CAPACITY;
+    while (capacity - queue->n < n) capacity *= 2;
+    if (capacity == queue->capacity) return true;
     char *data = malloc(capacity);
     if (!data) return false;
-    size_t kept = server_send_queue_take(outbox, data, outbox->n);
-    free(outbox->data);
-    *outbox = (server_send_queue){.data = data, .n = kept, .capacity = capacity};
+    size_t kept = server_send_queue_take(queue, data, queue->n);
+    free(queue->data);
+    *queue = (server_send_queue){.data = data, .n = kept, .capacity = capacity};
     return true;
 }
 
-void server_send_queue_put(server_send_queue *outbox, const char *bytes, size_t n)
+void server_send_queue_put(server_send_queue *queue, const char *bytes, size_t n)
 {
-    if (outbox->failed || !reserve(outbox, n)) {
-        outbox->failed = true;
+    if (queue->failed || !reserve(queue, n)) {
+        queue->failed = true;
         return;
     }
-    size_t end = (outbox->start + outbox->n) & (outbox->capacity - 1), first = outbox->capacity - end;
+    size_t end = (queue->start + queue->n) & (queue->capacity - 1), first = queue->capacity - end;
     if (first > n) first = n;
-    memcpy(outbox->data + end, bytes, first);
-    memcpy(outbox->data, bytes + first, n - first);
-    outbox->n += n;
+    memcpy(queue->data + end, bytes, first);
+    memcpy(queue->data, bytes + first, n - first);
+    queue->n += n;
 }
 
-size_t server_send_queue_take(server_send_queue *outbox, char *bytes, size_t size)
+size_t server_send_queue_take(server_send_queue *queue, char *bytes, size_t size)
 {
-    size_t n = outbox->n < size ? outbox->n : size;
+    size_t n = queue->n < size ? queue->n : size;
     if (n == 0) return 0;
-    size_t first = outbox->capacity - outbox->start;
+    size_t first = queue->capacity - queue->start;
     if (first > n) first = n;
-    memcpy(bytes, outbox->data + outbox->start, first);
-    memcpy(bytes + first, outbox->data, n - first);
-    outbox->start = (outbox->start + n) & (outbox->capacity - 1);
-    outbox->n -= n;
+    memcpy(bytes, queue->data + queue->start, first);
+    memcpy(bytes + first, queue->data, n - first);
+    queue->start = (queue->start + n) & (queue->capacity - 1);
+    queue->n -= n;
     return n;
 }
 
-void server_send_queue_free(server_send_queue *outbox)
+void server_send_queue_free(server_send_queue *queue)
 {
-    free(outbox->data);
-    *outbox = (server_send_queue){0};
+    free(queue->data);
+    *queue = (server_send_queue){0};
 }

@@ -16,11 +16,11 @@ typedef struct server_send_queue {
 
 enum { SERVER_SEND_QUEUE_LIMIT = 64 << 10 };
 
-static inline bool server_send_queue_is_full(const server_send_queue *outbox)
+static inline bool server_send_queue_is_full(const server_send_queue *queue)
 {
-    return outbox->n >= SERVER_SEND_QUEUE_LIMIT;
+    return queue->n >= SERVER_SEND_QUEUE_LIMIT;
 }
 
-void server_send_queue_put(server_send_queue *outbox, const char *bytes, size_t n);
-size_t server_send_queue_take(server_send_queue *outbox, char *bytes, size_t size);
-void server_send_queue_free(server_send_queue *outbox);
+void server_send_queue_put(server_send_queue *queue, const char *bytes, size_t n);
+size_t server_send_queue_take(server_send_queue *queue, char *bytes, size_t size);
+void server_send_queue_free(server_send_queue *queue);

@@ -189,7 +189,7 @@ static char *batch_text(const entry *items, size_t n)
 static bool send_batch(const server_traces *traces, size_t n)
 {
     char *text = batch_text(traces->batch, n);
-    const int status = text ? server_post_json(&traces->target, text, strlen(text)) : 0;
+    const int status = text ? server_http_client_post(&traces->target, text, strlen(text)) : 0;
     free(text);
     return status / 100 == 2;
 }

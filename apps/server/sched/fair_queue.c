@@ -29,7 +29,7 @@ static bool goes_before(const place *a, const place *b, bool parts_first)
     return is_part && x->group.n_begun < y->group.n_begun;
 }
 
-server_job **server_shares_next(server_job **first, bool parts_first)
+server_job **server_fair_queue_next(server_job **first, bool parts_first)
 {
     server_job **best = first;
     place least = place_of(*first);
@@ -42,7 +42,7 @@ server_job **server_shares_next(server_job **first, bool parts_first)
     return best;
 }
 
-bool server_shares_is_first(const server_job *first, const server_job *job)
+bool server_fair_queue_is_first(const server_job *first, const server_job *job)
 {
     for (; first && job->caller.key; first = first->next)
         if (first_of(first)->caller.key == job->caller.key) return false;
@@ -65,7 +65,7 @@ static void look_at(others *o, const server_job *job, const server_key *caller)
         o->least = served;
 }
 
-void server_shares_join(const server_slots *slots, const server_job *first, server_job *job, double level)
+void server_fair_queue_join(const server_slots *slots, const server_job *first, server_job *job, double level)
 {
     others o = {.least = -1};
     if (!job->caller.key) return;
@@ -83,7 +83,7 @@ void server_job_set_caller(server_job *job, server_key *caller)
     if (!job->caller.has_priority) job->caller.priority = server_key_priority(caller);
 }
 
-void server_shares_apply(const server_job *job, frit_session *session)
+void server_fair_queue_apply(const server_job *job, frit_session *session)
 {
     job = first_of(job);
     frit_session_set_share(session, server_key_weight(job->caller.key),

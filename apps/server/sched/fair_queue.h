@@ -11,13 +11,13 @@
 
 // The link to the next job in a queue that is not empty. parts_first: among equals further answers go first, else
 // requests that wait.
-server_job **server_shares_next(server_job **first, bool parts_first);
+server_job **server_fair_queue_next(server_job **first, bool parts_first);
 // Its caller has a key, and no request in the queue.
-bool server_shares_is_first(const server_job *first, const server_job *job);
+bool server_fair_queue_is_first(const server_job *first, const server_job *job);
 // `job` joins the queue: for its caller. `level`: the most that any caller was served; it holds without other callers.
-void server_shares_join(const server_slots *slots, const server_job *first, server_job *job, double level);
+void server_fair_queue_join(const server_slots *slots, const server_job *first, server_job *job, double level);
 // Gives the session, within steps that all share, the weight and priority of the job, which begins.
-void server_shares_apply(const server_job *job, frit_session *session);
+void server_fair_queue_apply(const server_job *job, frit_session *session);
 // Counts tokens that the job has used for its caller.
 void server_job_charge(server_job *job, size_t n_prompt, size_t n_answer);
 // The most tokens that the request may use, so that others of its caller leave them to it; given back when it is

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/sched/finisher.h: a thread that ends jobs whose end takes long, such as one that is written to a disk, while
-// the engine runs others.
+// server/sched/finisher.h: a thread that writes the end of replies for which that takes long, such as storing the
+// answer on a disk, while the engine runs other jobs.
 #pragma once
 #include "server/sched/worker.h"
 
@@ -8,6 +8,6 @@ typedef struct server_finisher server_finisher;
 
 // NULL: no memory, or no thread. `done` is called on that thread after each job.
 server_finisher *server_finisher_new(void (*done)(void *ctx, server_job *job), void *ctx);
-// The job is the thread's until `done`; its voice writes to its last words.
+// The thread owns the job until `done`; its reply writer writes into job->final.queue.
 void server_finisher_add(server_finisher *finisher, server_job *job, server_finish finish);
-void server_finisher_free(server_finisher *finisher);   // ends what is there
+void server_finisher_free(server_finisher *finisher);   // ends the jobs in its list first

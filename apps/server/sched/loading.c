@@ -37,7 +37,7 @@ struct server_models {
     server_model *models;   // [n]
     entry *entries;         // [n]
     size_t n;
-    server_turns *turns;   // NULL: there is one model
+    server_step_lock *step_lock;   // NULL: there is one model
     int32_t max_models, idle_s, max_waiting, n_waiting;
     server_waiter *first, **end;   // requests that wait, in order
     uint64_t n_numbers;
@@ -146,7 +146,7 @@ static bool fill(server_models *m, const entry *e, const server_loaded *loaded, 
     server_worker_options worker = loaded->worker;
     worker.adapters = loaded->adapters;
     worker.metrics = out->metrics;
-    worker.turns = m->turns;
+    worker.step_lock = m->step_lock;
     out->grammars = server_grammars_new();
     if (!out->grammars) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     if (server_worker_new(&out->worker, loaded->model, loaded->engine, &worker, problem)) return true;
@@ -566,7 +566,7 @@ void server_models_free(server_models *m)
         free(m->models[i].stem);
     }
     pthread_mutex_unlock(&m->lock);
-    server_turns_free(m->turns);
+    server_step_lock_free(m->step_lock);
     pthread_cond_destroy(&m->work);
     pthread_cond_destroy(&m->watch);
     pthread_mutex_destroy(&m->lock);
@@ -611,8 +611,8 @@ static bool start(server_models *m, const server_models_options *options, server
     server_model filled;
     m->models = calloc(options->n, sizeof *m->models);
     m->entries = calloc(options->n, sizeof *m->entries);
-    if (options->n > 1) m->turns = server_turns_new();
-    if (!m->models || !m->entries || (options->n > 1 && !m->turns))
+    if (options->n > 1) m->step_lock = server_step_lock_new();
+    if (!m->models || !m->entries || (options->n > 1 && !m->step_lock))
         return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     m->n = options->n;
     if (!name_models(m, options->sources, problem) || !fill(m, &m->entries[0], options->first, &filled, problem))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A lock that goes to the one that had it for the shortest time.
+// A lock that goes to the user that had it for the shortest time.
 #include "server/sched/step_lock.h"
 
 #include "server/ops/clock.h"
@@ -7,80 +7,80 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-struct server_turns {
-    pthread_mutex_t lock;
+struct server_step_lock {
+    pthread_mutex_t mutex;
     pthread_cond_t news;
-    server_turn *first;   // those that are here
-    server_turn *now;     // that has the turn
-    double level;         // what the one that had it last has used
+    server_step_user *first;    // the users that are here
+    server_step_user *holder;   // NULL: the lock is free
+    double level;               // `used` of the last holder
 };
 
-server_turns *server_turns_new(void)
+server_step_lock *server_step_lock_new(void)
 {
-    server_turns *turns = calloc(1, sizeof *turns);
-    if (!turns) return NULL;
-    pthread_mutex_init(&turns->lock, NULL);
-    pthread_cond_init(&turns->news, NULL);
-    return turns;
+    server_step_lock *lock = calloc(1, sizeof *lock);
+    if (!lock) return NULL;
+    pthread_mutex_init(&lock->mutex, NULL);
+    pthread_cond_init(&lock->news, NULL);
+    return lock;
 }
 
-void server_turns_free(server_turns *turns)
+void server_step_lock_free(server_step_lock *lock)
 {
-    if (!turns) return;
-    pthread_cond_destroy(&turns->news);
-    pthread_mutex_destroy(&turns->lock);
-    free(turns);
+    if (!lock) return;
+    pthread_cond_destroy(&lock->news);
+    pthread_mutex_destroy(&lock->mutex);
+    free(lock);
 }
 
-static void join(server_turns *turns, server_turn *turn)
+static void add_user(server_step_lock *lock, server_step_user *user)
 {
-    double least = turns->level;
-    for (const server_turn *other = turns->first; other; other = other->next)
+    double least = lock->level;
+    for (const server_step_user *other = lock->first; other; other = other->next)
         if (other->used < least) least = other->used;
-    if (turn->used < least) turn->used = least;
-    turn->is_here = true;
-    turn->next = turns->first;
-    turns->first = turn;
+    if (user->used < least) user->used = least;
+    user->is_here = true;
+    user->next = lock->first;
+    lock->first = user;
 }
 
-// No other had less, but for equals that are not waiting.
-static bool is_next(const server_turns *turns, const server_turn *turn)
+// True if the lock is free and no other user had it for a shorter time, whether it waits now or not.
+static bool is_next(const server_step_lock *lock, const server_step_user *user)
 {
-    for (const server_turn *other = turns->first; other; other = other->next)
-        if (other != turn && other->used < turn->used) return false;
-    return !turns->now;
+    for (const server_step_user *other = lock->first; other; other = other->next)
+        if (other != user && other->used < user->used) return false;
+    return !lock->holder;
 }
 
-void server_turns_begin(server_turns *turns, server_turn *turn)
+void server_step_lock_acquire(server_step_lock *lock, server_step_user *user)
 {
-    if (!turns) return;
-    pthread_mutex_lock(&turns->lock);
-    if (!turn->is_here) join(turns, turn);
-    while (!is_next(turns, turn)) pthread_cond_wait(&turns->news, &turns->lock);
-    turns->now = turn;
-    turn->began = server_now();
-    pthread_mutex_unlock(&turns->lock);
+    if (!lock) return;
+    pthread_mutex_lock(&lock->mutex);
+    if (!user->is_here) add_user(lock, user);
+    while (!is_next(lock, user)) pthread_cond_wait(&lock->news, &lock->mutex);
+    lock->holder = user;
+    user->acquired_at = server_now();
+    pthread_mutex_unlock(&lock->mutex);
 }
 
-void server_turns_end(server_turns *turns, server_turn *turn)
+void server_step_lock_release(server_step_lock *lock, server_step_user *user)
 {
-    if (!turns) return;
-    pthread_mutex_lock(&turns->lock);
-    turn->used += server_now() - turn->began;
-    turns->level = turn->used;
-    turns->now = NULL;
-    pthread_cond_broadcast(&turns->news);
-    pthread_mutex_unlock(&turns->lock);
+    if (!lock) return;
+    pthread_mutex_lock(&lock->mutex);
+    user->used += server_now() - user->acquired_at;
+    lock->level = user->used;
+    lock->holder = NULL;
+    pthread_cond_broadcast(&lock->news);
+    pthread_mutex_unlock(&lock->mutex);
 }
 
-void server_turns_leave(server_turns *turns, server_turn *turn)
+void server_step_lock_leave(server_step_lock *lock, server_step_user *user)
 {
-    if (!turns || !turn->is_here) return;
-    pthread_mutex_lock(&turns->lock);
-    server_turn **at = &turns->first;
-    while (*at != turn) at = &(*at)->next;
-    *at = turn->next;
-    turn->is_here = false;
-    pthread_cond_broadcast(&turns->news);
-    pthread_mutex_unlock(&turns->lock);
+    if (!lock || !user->is_here) return;
+    pthread_mutex_lock(&lock->mutex);
+    server_step_user **at = &lock->first;
+    while (*at != user) at = &(*at)->next;
+    *at = user->next;
+    user->is_here = false;
+    pthread_cond_broadcast(&lock->news);
+    pthread_mutex_unlock(&lock->mutex);
 }

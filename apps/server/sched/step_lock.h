@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT
-// server/sched/step_lock.h: workers of several models take turns: one step at a time has all cores.
+// server/sched/step_lock.h: a lock that the workers of several models share: one step at a time has all cores.
 //
-// Turns are fair by time: next is the worker that had least of it, so a model that reads a long prompt in slow steps
-// does not take more than its half from one that writes in quick ones. A worker with work that is between two of its
-// turns is waited for, as it comes back at once; one that has nothing to do leaves, and has no credit for that time.
+// The lock is fair by time. It goes to the user that had it for the shortest time, so a model that reads a long prompt
+// in slow steps gets no more than half of the time beside a model that writes in quick ones. A user that has work and
+// is between two steps keeps its claim, as it comes back at once. A user without work leaves, and gets no credit for
+// the time away.
 #pragma once
 #include <stdbool.h>
 
-typedef struct server_turns server_turns;
+typedef struct server_step_lock server_step_lock;
 
-typedef struct server_turn {   // a worker's place
-    double used;               // seconds that it had, and those that it was not there for
+typedef struct server_step_user {   // one for each worker; zero at first; belongs to one thread
+    double used;                    // seconds with the lock, and credit for the time away
     bool is_here;
-    double began;
-    struct server_turn *next;
-} server_turn;
+    double acquired_at;
+    struct server_step_user *next;
+} server_step_user;
 
-server_turns *server_turns_new(void);   // NULL: no memory
-void server_turns_free(server_turns *turns);
-// All of these do nothing where turns is NULL. Waits for a turn; `turn` is zero at first, and belongs to one thread.
-void server_turns_begin(server_turns *turns, server_turn *turn);
-void server_turns_end(server_turns *turns, server_turn *turn);
-void server_turns_leave(server_turns *turns, server_turn *turn);   // it has nothing to do for a while
+server_step_lock *server_step_lock_new(void);   // NULL: no memory
+void server_step_lock_free(server_step_lock *lock);
+// These functions do nothing if `lock` is NULL.
+void server_step_lock_acquire(server_step_lock *lock, server_step_user *user);
+void server_step_lock_release(server_step_lock *lock, server_step_user *user);
+void server_step_lock_leave(server_step_lock *lock, server_step_user *user);   // the user has no work for now

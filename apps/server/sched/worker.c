@@ -261,7 +261,7 @@ static void start_job(server_worker *worker, server_slot *slot, server_job *job)
     if (!job->group.first) job->group.n_open = 1;
     server_job_first(job)->group.n_begun++;
     worker->had_part = job->group.first != NULL;
-    server_shares_apply(job, slot->session);
+    server_fair_queue_apply(job, slot->session);
     if (job->work && !job->request.keeps_slot) server_slot_clear(slot);
     if (job->work) return;
     if (!job->group.first || job->request.has_own_prompt) server_job_charge(job, job->request.n_prompt, 0);
@@ -348,7 +348,7 @@ static void admit(server_worker *worker)
     while (worker->first) {
         server_slot *slot = server_slots_idle(&worker->slots);
         if (!slot) return;
-        server_job **at = server_shares_next(&worker->first, !worker->had_part), *job = *at;
+        server_job **at = server_fair_queue_next(&worker->first, !worker->had_part), *job = *at;
         unlink_waiting(worker, at);
         slot = choose_slot(worker, slot, job);
         if (slot)
@@ -370,7 +370,7 @@ static bool is_paused(server_job *job)
 static void wake_clients(server_worker *worker)
 {
     enum { FEW_TOKENS = 32 };   // guesses too
-    worker->may_defer = !worker->turns;
+    worker->may_defer = !worker->step_lock;
     for (int32_t i = 0; i < worker->slots.n; i++) {
         const server_slot *slot = &worker->slots.items[i];
         if (slot->job && (slot->job->work || frit_session_pending(slot->session) > FEW_TOKENS))
@@ -385,7 +385,7 @@ static void wake_clients(server_worker *worker)
 static void wait_for_work(server_worker *worker)
 {
     if (worker->n_running == 0) {
-        server_turns_leave(worker->turns, &worker->turn);
+        server_step_lock_leave(worker->step_lock, &worker->step_user);
         pthread_cond_wait(&worker->news, &worker->lock);
         return;
     }
@@ -393,7 +393,7 @@ static void wait_for_work(server_worker *worker)
         if (worker->slots.items[i].job && !is_paused(worker->slots.items[i].job)) return;
     // All clients read slowly, or their grammars are not there yet. Look again soon, for clients that go away in the
     // meantime.
-    server_turns_leave(worker->turns, &worker->turn);
+    server_step_lock_leave(worker->step_lock, &worker->step_user);
     (void)server_wait_until(&worker->news, &worker->lock, server_now() + 0.05);
 }
 
@@ -527,12 +527,12 @@ static void *work(void *ctx)
         wait_for_work(worker);
         bool runs = worker->n_running > 0;
         pthread_mutex_unlock(&worker->lock);
-        if (runs) server_turns_begin(worker->turns, &worker->turn);
+        if (runs) server_step_lock_acquire(worker->step_lock, &worker->step_user);
         if (runs) run_turn(worker);
-        if (runs) server_turns_end(worker->turns, &worker->turn);
+        if (runs) server_step_lock_release(worker->step_lock, &worker->step_user);
         pthread_mutex_lock(&worker->lock);
     }
-    server_turns_leave(worker->turns, &worker->turn);
+    server_step_lock_leave(worker->step_lock, &worker->step_user);
     pthread_mutex_unlock(&worker->lock);
     return NULL;
 }
@@ -560,7 +560,7 @@ bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engi
     worker->max_waiting = options->max_waiting;
     worker->mean_seconds = 1;
     worker->metrics = options->metrics;
-    worker->turns = options->turns;
+    worker->step_lock = options->step_lock;
     if (info.kv_token_bytes > 0) worker->cache_room = (size_t)(info.kv_bytes / info.kv_token_bytes);
     worker->drafts = calloc((size_t)options->n_sessions, sizeof *worker->drafts);
     worker->finisher = server_finisher_new(end_on_finisher, worker);
@@ -670,7 +670,8 @@ bool server_worker_submit(server_worker *worker, server_job *job, server_problem
 {
     pthread_mutex_lock(&worker->lock);
     const int32_t n_jobs = worker->n_running + worker->n_waiting;
-    const bool full = n_jobs >= worker->slots.n + worker->max_waiting && !server_shares_is_first(worker->first, job);
+    const bool full =
+        n_jobs >= worker->slots.n + worker->max_waiting && !server_fair_queue_is_first(worker->first, job);
     if (worker->draining) {
         refuse_unavailable(problem);
     } else if (full) {
@@ -683,7 +684,7 @@ bool server_worker_submit(server_worker *worker, server_job *job, server_problem
         job->n_owners++;
         job->times.submitted = server_now();
         link_waiting(worker, job);
-        server_shares_join(&worker->slots, worker->first, job, worker->level);
+        server_fair_queue_join(&worker->slots, worker->first, job, worker->level);
         pthread_cond_signal(&worker->news);
     }
     bool taken = !worker->draining && !full;

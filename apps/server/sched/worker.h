@@ -20,9 +20,9 @@ typedef struct server_worker_options {
     server_adapters adapters;
     frit_speculate_options speculate;
     app_shift_options shift;
-    server_metrics *metrics;      // of the model; NULL: nothing is counted
-    bool keeps_texts;             // sessions keep their texts after their jobs
-    struct server_turns *turns;   // shared with the workers of other models; NULL: there are none
+    server_metrics *metrics;              // of the model; NULL: nothing is counted
+    bool keeps_texts;                     // sessions keep their texts after their jobs
+    struct server_step_lock *step_lock;   // shared with the workers of other models; NULL: there are none
 } server_worker_options;
 
 bool server_worker_new(server_worker **out, frit_model *model, frit_engine *engine,

@@ -26,8 +26,8 @@ struct server_worker {
     double mean_seconds;   // of a job, lately
     double level;          // the most that a caller was served
     server_metrics *metrics;
-    server_turns *turns;
-    server_turn turn;
+    server_step_lock *step_lock;
+    server_step_user step_user;
     size_t n_cached, cache_room;   // tokens of running jobs after the last step, and how many there may be; 0: unknown
     bool may_defer;                // the turn is short: clients may be woken in the next one
     bool draining, cut, stop;

@@ -404,7 +404,7 @@ static void callers_are_served_by_weight(void **state)
     }
     int n_of[3] = {0};
     for (int turn = 0; turn < 12; turn++) {
-        server_job **at = server_shares_next(&first, false), *job = *at;
+        server_job **at = server_fair_queue_next(&first, false), *job = *at;
         for (int i = 0; i < 3; i++) n_of[i] += job->caller.key == callers[i];
         server_key_charge(job->caller.key, 50, 50);
         *at = job->next;
@@ -431,16 +431,16 @@ static void time_away_is_no_credit(void **state)
     server_job_set_caller(waits, a);
     server_job_set_caller(comes, b);
     server_job_set_caller(again, b);
-    server_shares_join(&slots, waits, waits, 700);   // nobody else is there
+    server_fair_queue_join(&slots, waits, waits, 700);   // nobody else is there
     assert_true(server_key_served(a) == 700);
     server_key_charge(a, 300, 0);
     waits->next = comes;
-    server_shares_join(&slots, waits, comes, 0);
+    server_fair_queue_join(&slots, waits, comes, 0);
     assert_true(server_key_served(b) == 999);   // so b is next
-    assert_ptr_equal(*server_shares_next(&waits, false), comes);
+    assert_ptr_equal(*server_fair_queue_next(&waits, false), comes);
     server_key_charge(a, 500, 0);
     comes->next = again;
-    server_shares_join(&slots, waits, again, 0);   // b was there already
+    server_fair_queue_join(&slots, waits, again, 0);   // b was there already
     assert_true(server_key_served(b) == 999);
     server_job_release(NULL, waits);
     server_job_release(NULL, comes);

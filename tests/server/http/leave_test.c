@@ -100,7 +100,7 @@ static void put_failure(server_job *job, const server_problem *problem)
     (void)job, (void)problem;
 }
 
-static const server_reply_writer voice = {.text = put_text, .finish = put_end, .fail = put_failure};
+static const server_reply_writer writer = {.text = put_text, .finish = put_end, .fail = put_failure};
 
 // ---------------------------------------------------------------------------------------- jobs
 
@@ -109,7 +109,7 @@ static server_job *new_leaver(const phase *p, int socket, const char *prediction
 {
     char prompt[1024] = "";
     for (int i = 0; i < 20; i++) strcat(prompt, "The king and the queen said. ");
-    server_job *job = new_job(prompt, &voice, N_ANSWER);
+    server_job *job = new_job(prompt, &writer, N_ANSWER);
     assert_in_range(job->request.n_prompt, 100, CTX - N_ANSWER - 1);
     job->client.socket = socket;
     job->grammar.is_awaited = p->awaits_grammar;
@@ -124,7 +124,7 @@ static server_job *new_leaver(const phase *p, int socket, const char *prediction
 // With log-probabilities it has no guesses: one token a step.
 static server_job *new_neighbour(void)
 {
-    server_job *job = new_job("Once upon a time", &voice, N_ANSWER);
+    server_job *job = new_job("Once upon a time", &writer, N_ANSWER);
     job->report.n_top = 0;
     return job;
 }
@@ -146,7 +146,7 @@ static void leave_in(const phase *p, const char *alone)
     // A prediction is the leaver's own answer: what it is depends on how this machine's kernels round.
     if (p->has_prediction) answer_alone(new_leaver(p, -1, NULL), answer, sizeof answer);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    server_job *neighbour = new_neighbour(), *other = p->is_crowded ? new_job("A wolf", &voice, N_ANSWER) : NULL;
+    server_job *neighbour = new_neighbour(), *other = p->is_crowded ? new_job("A wolf", &writer, N_ANSWER) : NULL;
     server_job *leaver = new_leaver(p, ends[0], p->has_prediction ? answer : NULL);
     scene s = {.phase = p, .job = leaver, .peer = ends[1]};
     neighbour->reply.ctx = &s;
