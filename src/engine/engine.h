@@ -63,12 +63,12 @@ struct frit_engine {
     frit_arena arena;
     frit_hparams hp;   // the model's, with the rotation frequencies of n_ctx
     int32_t n_ctx, n_batch;
-    // Devices, and what lies on them (place/).
+    // Devices, and what lies on them (placement/).
     frit_device *devices[FRIT_MAX_DEVICES];   // the last one is the CPU
     int n_devices;
     frit_placement placement;
     frit_device_map device_map;
-    frit_streaming streaming;
+    frit_weight_stream weight_stream;
     int8_t *cache_devices;                         // [layers of the cache]
     frit_weight_bytes weights[FRIT_MAX_DEVICES];   // [n_devices]
     bool reads_files;   // steps may read mapped files: false if devices with memory of their own have all weights
@@ -97,7 +97,7 @@ struct frit_engine {
 frit_status frit_engine_find_rotations(frit_engine *engine);
 // True if prefill plans stream weights, with adapters of this class: adapters lie where the layers are
 // (placement/weight_stream.c).
-bool frit_engine_streams(const frit_engine *engine, const frit_adapter_class *adapted);
+bool frit_engine_streams_weights(const frit_engine *engine, const frit_adapter_class *adapted);
 // Opens and closes the devices that options name (placement/devices.c).
 frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options);
 void frit_engine_close_devices(frit_engine *engine);

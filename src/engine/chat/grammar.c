@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Grammars for a model's vocabulary. The trie of its tokens is made once, for the first grammar.
+// Grammars for a model's vocabulary. The token trie is made once, for the first grammar.
 #include "engine/chat/grammar.h"
 #include "engine/engine.h"
 #include "text/answer/parts.h"
@@ -7,10 +7,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { WARM_NS = 50000000 };   // for the masks that are slow to make
+enum { WARM_NS = 50000000 };   // time for masks that are slow to make
 
-// Tokens with a text of their own. Marks are no text, whatever their name is, but where a grammar is about the marks of
-// reasoning and calls.
+// Returns the text of a token. Special tokens have none, except marks of reasoning and calls if the grammar is about
+// them (`chat`).
 static frit_str text_of(const frit_model *model, frit_token token, const frit_chat *chat)
 {
     static const frit_str none = {"", 0};
@@ -22,7 +22,7 @@ static frit_str text_of(const frit_model *model, frit_token token, const frit_ch
     return chat && frit_answer_has_mark(frit_chat_get_format(chat), true, piece) ? piece : none;
 }
 
-// Whether a grammar may name a token: special ones too, but not those that end the answer.
+// True if a grammar may name the token: special tokens too, but no token that ends the answer.
 static bool can_name(const frit_model *model, frit_token token)
 {
     const frit_vocab *vocab = &model->vocab;
@@ -38,7 +38,7 @@ static const char *find_token(const void *ctx, frit_str text, frit_token *id)
     return can_name(model, *id) ? NULL : "a token that has a text and does not end the answer";
 }
 
-// The lists of tokens that a trie keeps for strings: nearly every schema needs them.
+// Makes the token lists for strings in advance: nearly every schema needs them.
 static frit_status make_lists(const frit_token_trie *trie)
 {
     frit_automaton *automaton;
@@ -102,7 +102,7 @@ frit_status frit_grammar_add(frit_draft *draft, const frit_model *model, frit_st
     return frit_fail(FRIT_E_INVALID, "the kind of a grammar is %d; expected 0 to 3", (int)options->kind);
 }
 
-static frit_status prepare(frit_grammar *grammar, frit_model *model, const frit_chat *chat)
+static frit_status prepare_masks(frit_grammar *grammar, frit_model *model, const frit_chat *chat)
 {
     struct frit_model_trie *trie = &model->tries[!chat ? 0 : chat == model->tool_chat ? 2 : 1];
     frit_lock_take(model->trie_lock);
@@ -126,12 +126,12 @@ frit_status frit_grammar_of(frit_grammar **out, const frit_model *model, frit_au
     atomic_init(&grammar->n_refs, 1);
     grammar->automaton = automaton;
     grammar->n_vocab = model->info.n_vocab;
-    const frit_status status = prepare(grammar, (frit_model *)model, chat);
+    const frit_status status = prepare_masks(grammar, (frit_model *)model, chat);
     if (status != FRIT_OK) {
         frit_grammar_free(grammar);
         return status;
     }
-    grammar->owner = (frit_model *)model;   // counting is the only change
+    grammar->owner = (frit_model *)model;   // only the reference count changes
     grammar->release = release_model;
     frit_model_retain((frit_model *)model);
     *out = grammar;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A grammar's part of the vocabulary (the trie of its tokens, lists, the first masks) on a thread of its own.
+// Makes the vocabulary's part of a grammar (trie, lists, first masks) on a background thread.
 #include "base/thread/background.h"
 #include "engine/chat/grammar.h"
 #include "engine/model/model.h"
@@ -10,15 +10,15 @@
 struct frit_grammar_job {
     frit_background *background;
     frit_model *model;
-    frit_automaton *automaton;   // until the thread takes it over
-    bool is_done;                // the thread's own
+    frit_automaton *automaton;   // until the thread has taken it
+    bool is_done;                // used by the background thread only
     frit_grammar *grammar;       // the result
     frit_status status;
     char failure[FRIT_ERROR_BYTES];
 };
 
-// Threads of background.h call this again when they are woken and freed.
-static void work(void *ctx)
+// Called again when the background thread is woken and freed.
+static void make_grammar(void *ctx)
 {
     frit_grammar_job *job = ctx;
     if (job->is_done) return;
@@ -51,9 +51,9 @@ frit_status frit_grammar_begin(frit_grammar_job **out, const frit_model *model, 
         return frit_fail_memory(sizeof *job, "a grammar");
     }
     job->automaton = automaton;
-    job->model = (frit_model *)(uintptr_t)model;   // counting is the only change
+    job->model = (frit_model *)(uintptr_t)model;   // only the reference count changes
     frit_model_retain(job->model);
-    const frit_status status = frit_background_new(&job->background, work, job);
+    const frit_status status = frit_background_new(&job->background, make_grammar, job);
     if (status != FRIT_OK) {
         free_job(job);
         return status;
@@ -66,7 +66,7 @@ frit_status frit_grammar_finish(frit_grammar_job *job, frit_grammar **out)
 {
     if (out) *out = NULL;
     FRIT_REQUIRE(job);
-    frit_background_free(job->background);   // when it is done
+    frit_background_free(job->background);   // waits until it is done
     const frit_status status = job->status;
     if (status != FRIT_OK) frit_fail_say("%s", job->failure);
     if (out)

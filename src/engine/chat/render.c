@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Chat templates with whatever variables a caller has, and templates that are the caller's own.
+// Renders chat templates with any variables, and templates that callers pass.
 #include "engine/model/model.h"
 
 #include "text/chat/conversation.h"
 #include "text/template/template.h"
 
-// What templates insert: as the variables say or, where they say nothing, the model's.
+// Returns the text of a token: as the variables define it, or the model's.
 static frit_str token_text(const frit_model *model, const json_t *variables, const char *name, frit_token id)
 {
     const json_t *given = json_object_get(variables, name);
@@ -14,7 +14,7 @@ static frit_str token_text(const frit_model *model, const json_t *variables, con
     return known ? model->vocab.entries[id].piece : (frit_str){"", 0};
 }
 
-// A template of the caller's own: no other takes its place where it cannot be parsed.
+// Opens a template that the caller passes. A parse error is an error: no other template replaces it.
 static frit_status open_source(const frit_model *model, const char *source, const json_t *variables, frit_chat **out)
 {
     frit_template *template;
@@ -25,7 +25,7 @@ static frit_status open_source(const frit_model *model, const char *source, cons
     return frit_chat_new(out, frit_str_of(source), tokens, NULL);
 }
 
-// Variables as a request of a chat, in which the template's own ones have their place. NULL: no memory.
+// Builds a chat request from variables. Other variables become chat_template_kwargs. NULL: out of memory.
 static json_t *request_of(const json_t *variables)
 {
     static const char *const fields[] = {"messages",
@@ -50,7 +50,8 @@ static json_t *request_of(const json_t *variables)
     return NULL;
 }
 
-// A conversation takes the form that the template wants, as in a turn. Other variables stay as they are.
+// Renders a conversation in the form that the template needs, as frit_turn_new does. Variables without a conversation
+// are passed unchanged.
 static frit_status render_chat(const frit_chat *chat, json_t *variables, frit_buf *out)
 {
     json_t *request = request_of(variables);
@@ -82,7 +83,8 @@ static frit_status render_json(const frit_model *model, const char *source, json
     } else {
         FRIT_TRY(frit_model_get_chat(model, frit_conversation_has_tools(variables), &chat));
     }
-    const frit_status status = chat ? render_chat(chat, variables, out) : FRIT_OK;   // no template writes nothing
+    // Without a template nothing is rendered.
+    const frit_status status = chat ? render_chat(chat, variables, out) : FRIT_OK;
     frit_chat_free(own);
     return status;
 }
@@ -101,5 +103,5 @@ frit_status frit_chat_render_json(const frit_model *model, const char *source, c
     frit_buf buf = {0};
     frit_status status = render_json(model, source, json, &buf);
     json_decref(json);
-    return frit_give_text(status, &buf, text, capacity, n_bytes);
+    return frit_return_text(status, &buf, text, capacity, n_bytes);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The public text functions: the model's tokenizer with the two-call pattern.
+// Public text functions: tokenizing and detokenizing with the two-call pattern.
 #include "engine/model/model.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct frit_text_stream {
-    frit_model *model;   // kept alive
+    frit_model *model;   // holds a reference
     frit_stream stream;
 };
 
@@ -26,13 +26,14 @@ static frit_status check_ids(const frit_model *model, const frit_token *tokens, 
     return FRIT_OK;
 }
 
-frit_status frit_give_tokens(const frit_model *model, frit_str text, const frit_encoding *how, frit_token *tokens,
-                             size_t capacity, size_t *n_tokens)
+frit_status frit_return_tokens(const frit_model *model, frit_str text, const frit_encoding *how, frit_token *tokens,
+                               size_t capacity, size_t *n_tokens)
 {
     frit_ids ids = {0};
     frit_status status = frit_tokenizer_encode_as(model->tokenizer, text, how, &ids);
     const bool is_too_many = how->max_tokens > 0 && ids.n_least > how->max_tokens;
-    if (status == FRIT_E_LIMIT && !is_too_many) status = FRIT_E_INVALID;   // FRIT_E_LIMIT asks for more room
+    // FRIT_E_LIMIT means that the caller's array is too small.
+    if (status == FRIT_E_LIMIT && !is_too_many) status = FRIT_E_INVALID;
     if (status == FRIT_OK && ids.failed) status = frit_fail_memory(text.len * sizeof *tokens, "tokens");
     if (status == FRIT_OK) {
         *n_tokens = ids.n;
@@ -69,7 +70,7 @@ frit_status frit_tokenize_within(const frit_model *model, const char *text, size
     FRIT_REQUIRE_ITEMS(tokens, capacity);
     FRIT_TRY(check_text(model));
     const frit_encoding how = frit_encoding_of(flags, NULL, limits);
-    return frit_give_tokens(model, (frit_str){text, n_bytes}, &how, tokens, capacity, n_tokens);
+    return frit_return_tokens(model, (frit_str){text, n_bytes}, &how, tokens, capacity, n_tokens);
 }
 
 frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_bytes, unsigned flags, frit_token *tokens,
@@ -83,9 +84,10 @@ frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_by
     return frit_tokenize_within(model, text, n_bytes, flags, NULL, tokens, capacity, n_tokens);
 }
 
-frit_status frit_give_text(frit_status status, frit_buf *buf, char *text, size_t capacity, size_t *n_bytes)
+frit_status frit_return_text(frit_status status, frit_buf *buf, char *text, size_t capacity, size_t *n_bytes)
 {
-    if (status == FRIT_E_LIMIT) status = FRIT_E_INVALID;   // a template's: FRIT_E_LIMIT asks for more room
+    // FRIT_E_LIMIT of a template becomes FRIT_E_INVALID, because FRIT_E_LIMIT means that the array is too small.
+    if (status == FRIT_E_LIMIT) status = FRIT_E_INVALID;
     if (status == FRIT_OK && buf->failed) status = frit_fail_memory(buf->len, "text");
     if (status == FRIT_OK) {
         *n_bytes = buf->len;
@@ -110,7 +112,7 @@ frit_status frit_detokenize(const frit_model *model, const frit_token *tokens, s
     FRIT_TRY(check_ids(model, tokens, n_tokens));
     frit_buf buf = {0};
     frit_status status = frit_tokenizer_decode(model->tokenizer, tokens, n_tokens, flags, &buf);
-    return frit_give_text(status, &buf, text, capacity, n_bytes);
+    return frit_return_text(status, &buf, text, capacity, n_bytes);
 }
 
 const char *frit_token_piece(const frit_model *model, frit_token token, size_t *n_bytes)
@@ -181,14 +183,14 @@ frit_status frit_text_stream_new(frit_text_stream **out, const frit_model *model
     FRIT_TRY(check_text(model));
     frit_text_stream *stream = calloc(1, sizeof *stream);
     if (!stream) return frit_fail_memory(sizeof *stream, "a text stream");
-    stream->model = (frit_model *)model;   // only its count changes
+    stream->model = (frit_model *)model;   // only the reference count changes
     frit_model_retain(stream->model);
     frit_stream_init(&stream->stream, model->tokenizer, flags);
     *out = stream;
     return FRIT_OK;
 }
 
-static frit_status give_piece(const frit_text_stream *stream, frit_str piece, const char **text, size_t *n_bytes)
+static frit_status return_piece(const frit_text_stream *stream, frit_str piece, const char **text, size_t *n_bytes)
 {
     if (stream->stream.text.failed || stream->stream.held.failed) return frit_fail_memory(piece.len, "text");
     *text = piece.len > 0 ? piece.ptr : "";
@@ -202,7 +204,7 @@ frit_status frit_text_stream_push(frit_text_stream *stream, frit_token token, co
     FRIT_REQUIRE(text);
     FRIT_REQUIRE(n_bytes);
     FRIT_TRY(check_ids(stream->model, &token, 1));
-    return give_piece(stream, frit_stream_push(&stream->stream, token), text, n_bytes);
+    return return_piece(stream, frit_stream_push(&stream->stream, token), text, n_bytes);
 }
 
 frit_status frit_text_stream_flush(frit_text_stream *stream, const char **text, size_t *n_bytes)
@@ -210,7 +212,7 @@ frit_status frit_text_stream_flush(frit_text_stream *stream, const char **text, 
     FRIT_REQUIRE(stream);
     FRIT_REQUIRE(text);
     FRIT_REQUIRE(n_bytes);
-    return give_piece(stream, frit_stream_flush(&stream->stream), text, n_bytes);
+    return return_piece(stream, frit_stream_flush(&stream->stream), text, n_bytes);
 }
 
 void frit_text_stream_free(frit_text_stream *stream)

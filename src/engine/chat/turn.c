@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
-// The public functions for chats: messages and conversations to prompts, answers to their parts.
+// Public chat functions: prompts from messages and conversations, and the parts of answers.
 #include "engine/chat/turn.h"
 #include "text/chat/conversation.h"
 
 #include <stdlib.h>
 
-// A rendered template is whole: it has the BOS where its writer wants one, and no EOS after the place of the answer.
+// A template renders BOS itself if the model needs it, and no EOS after the start of the answer.
 enum { PROMPT_FLAGS = FRIT_TEXT_PARSE_SPECIAL };
 
 // ------------------------------------------------------------------------------------- rendering
 
-static frit_status render(const frit_chat *chat, const frit_conversation *conversation, frit_buf *prompt,
-                          frit_spans *untrusted)
+static frit_status render_prompt(const frit_chat *chat, const frit_conversation *conversation, frit_buf *prompt,
+                                 frit_spans *untrusted)
 {
     FRIT_TRY(frit_chat_apply_json(chat, conversation->variables, prompt, untrusted));
     if (prompt->failed) return frit_fail_memory(prompt->len, "a prompt");
     return conversation->continues ? frit_conversation_cut(prompt, untrusted) : FRIT_OK;
 }
 
-// NULL: a text is missing or not UTF-8, or out of memory.
+// Returns the messages as JSON; NULL: a text is missing or not UTF-8, or out of memory.
 static json_t *messages_json(const frit_message *messages, size_t n)
 {
     json_t *list = json_array();
@@ -43,7 +43,7 @@ static frit_status render_messages(const frit_model *model, const frit_message *
     frit_conversation conversation = {0};
     frit_status status = request ? FRIT_OK : frit_fail_memory(n_messages, "messages");
     if (status == FRIT_OK) status = frit_conversation_read(&conversation, chat, request);
-    if (status == FRIT_OK) status = render(chat, &conversation, out, untrusted);
+    if (status == FRIT_OK) status = render_prompt(chat, &conversation, out, untrusted);
     frit_conversation_free(&conversation);
     json_decref(request);
     return status;
@@ -63,16 +63,16 @@ frit_status frit_chat_render(const frit_model *model, const frit_message *messag
     frit_spans untrusted = {0};
     const frit_status status = render_messages(model, messages, n_messages, options, &buf, &untrusted);
     frit_spans_free(&untrusted);
-    return frit_give_text(status, &buf, text, capacity, n_bytes);
+    return frit_return_text(status, &buf, text, capacity, n_bytes);
 }
 
-static frit_status give_prompt(const frit_model *model, const frit_buf *prompt, const frit_spans *untrusted,
-                               const frit_tokenize_limits *limits, frit_token *tokens, size_t capacity,
-                               size_t *n_tokens)
+static frit_status tokenize_prompt(const frit_model *model, const frit_buf *prompt, const frit_spans *untrusted,
+                                   const frit_tokenize_limits *limits, frit_token *tokens, size_t capacity,
+                                   size_t *n_tokens)
 {
     const frit_encoding how = frit_encoding_of(PROMPT_FLAGS, untrusted, limits);
     const frit_str text = {prompt->data ? prompt->data : "", prompt->len};
-    return frit_give_tokens(model, text, &how, tokens, capacity, n_tokens);
+    return frit_return_tokens(model, text, &how, tokens, capacity, n_tokens);
 }
 
 frit_status frit_chat_tokenize(const frit_model *model, const frit_message *messages, size_t n_messages,
@@ -88,8 +88,8 @@ frit_status frit_chat_tokenize(const frit_model *model, const frit_message *mess
     frit_buf buf = {0};
     frit_spans untrusted = {0};
     frit_status status = render_messages(model, messages, n_messages, options, &buf, &untrusted);
-    if (status == FRIT_E_LIMIT) status = FRIT_E_INVALID;   // as frit_chat_render
-    if (status == FRIT_OK) status = give_prompt(model, &buf, &untrusted, NULL, tokens, capacity, n_tokens);
+    if (status == FRIT_E_LIMIT) status = FRIT_E_INVALID;   // like frit_chat_render
+    if (status == FRIT_OK) status = tokenize_prompt(model, &buf, &untrusted, NULL, tokens, capacity, n_tokens);
     frit_spans_free(&untrusted);
     frit_buf_free(&buf);
     return status;
@@ -107,7 +107,7 @@ static frit_status open_turn(frit_turn *turn, const json_t *request)
     turn->must_call = conversation.must_call;
     turn->continues = conversation.continues;
     frit_buf *prompt = &turn->prompt;
-    frit_status status = render(turn->chat, &conversation, prompt, &turn->untrusted);
+    frit_status status = render_prompt(turn->chat, &conversation, prompt, &turn->untrusted);
     if (status == FRIT_OK && conversation.must_call_name) {
         turn->only = strdup(conversation.must_call_name);
         if (!turn->only) status = frit_fail_memory(strlen(conversation.must_call_name), "a tool's name");
@@ -137,7 +137,7 @@ frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *
     frit_turn *turn = calloc(1, sizeof *turn);
     frit_status status = turn ? FRIT_OK : frit_fail_memory(sizeof *turn, "a turn of a chat");
     if (turn) {
-        turn->model = (frit_model *)model;   // only its count changes
+        turn->model = (frit_model *)model;   // only the reference count changes
         frit_model_retain(turn->model);
         status = open_turn(turn, request);
     }
@@ -167,7 +167,7 @@ frit_status frit_turn_tokenize(const frit_turn *turn, const frit_tokenize_limits
     FRIT_REQUIRE(turn);
     FRIT_REQUIRE_UNUSED(limits);
     FRIT_REQUIRE_ITEMS(tokens, capacity);
-    return give_prompt(turn->model, &turn->prompt, &turn->untrusted, limits, tokens, capacity, n_tokens);
+    return tokenize_prompt(turn->model, &turn->prompt, &turn->untrusted, limits, tokens, capacity, n_tokens);
 }
 
 static frit_status check_split(const frit_turn *turn)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// engine/chat/turn.h: a turn of a chat (frit.h), which turn.c makes and takes apart, and turn_grammar.c constrains.
+// engine/chat/turn.h: a turn of a chat (frit.h). turn.c makes it and splits the answer; turn_grammar.c makes its
+// grammar.
 #pragma once
 #include "engine/model/model.h"
 #include "text/answer/parts.h"
@@ -7,13 +8,13 @@
 #include <jansson.h>
 
 struct frit_turn {
-    frit_model *model;   // kept alive
+    frit_model *model;   // holds a reference
     const frit_chat *chat;
-    json_t *tools;    // NULL: none
-    bool must_call;   // tool_choice
-    char *only;       // ... of this tool; NULL: any
+    json_t *tools;    // NULL: no tools
+    bool must_call;   // tool_choice requires a call
+    char *only;       // name of the required tool; NULL: any
     bool continues, is_thinking;
     frit_buf prompt;
-    frit_spans untrusted;   // of the prompt: what comes from the conversation
+    frit_spans untrusted;   // parts of the prompt that come from the conversation
     frit_parts *split;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The grammar of an answer in a chat: the turn says which tools there are and how the prompt ends.
+// The grammar of an answer in a chat, from the tools and the end of the prompt.
 #include "engine/chat/grammar.h"
 #include "engine/chat/turn.h"
 #include "grammar/answer.h"
@@ -39,7 +39,7 @@ frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn, const f
         .tools = turn->tools,
         .must_call = turn->must_call,
         .only = turn->only,
-        .one_call = o->one_call || turn->only,   // a named function is called once
+        .one_call = o->one_call || turn->only,   // a function that tool_choice names is called once
         .add_format = o->format ? add_format : NULL,
         .ctx = &(body){o, turn->model},
         .open_objects = o->open_objects,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which adapters the sessions of an engine have. Each has a slot as long as some session uses it, and longer, until
-// another one needs it. Each device has those matrices of a slot's adapter that its nodes read.
+// The adapters of an engine's sessions, in a table by index. An entry stays while a session uses it, and until another
+// adapter needs the index. Each device has those matrices of an adapter that its nodes read.
 #include "engine/engine.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 // ------------------------------------------------------------------------------- tables of devices
 
-// The part of an adapter that device d reads.
+// Gives device d the part of an adapter that it reads.
 static frit_status set_on_device(const frit_engine *engine, const frit_adapter *adapter, int32_t index, int d)
 {
     const frit_backend *backend = engine->devices[d]->backend;
@@ -41,7 +41,7 @@ static void clear_devices(const frit_engine *engine, int32_t index)
     }
 }
 
-// Said here, with names: a device's own failure knows neither the adapter nor what it needs in all.
+// Checks the memory here, because an error can then name the adapter and its total size.
 static frit_status check_room(const frit_engine *engine, const frit_adapter *adapter, int d)
 {
     frit_device_info info;
@@ -87,7 +87,7 @@ static bool is_in_use(const frit_engine *engine, int32_t index)
     return false;
 }
 
-// Sessions' scales have a number for each slot.
+// Doubles the table, and the scales of sessions, which have one number for each index.
 static frit_status grow_table(frit_engine *engine)
 {
     frit_engine_adapters *table = &engine->adapters;
@@ -109,7 +109,7 @@ static frit_status grow_table(frit_engine *engine)
     return FRIT_OK;
 }
 
-// Gives every adapter a slot.
+// Adds adapters that are not in the table yet.
 static frit_status add_adapters(frit_engine *engine, frit_adapter *const *adapters, size_t n)
 {
     frit_engine_adapters *table = &engine->adapters;
@@ -127,7 +127,7 @@ static frit_status add_adapters(frit_engine *engine, frit_adapter *const *adapte
     return FRIT_OK;
 }
 
-// Slots of adapters that no session has, but for these: free.
+// Removes adapters that no session uses and that are not among these.
 static void remove_unused(frit_engine *engine, frit_adapter *const *adapters, size_t n)
 {
     frit_engine_adapters *table = &engine->adapters;
@@ -151,7 +151,7 @@ void frit_engine_adapters_deinit(frit_engine_adapters *table)
 
 // ------------------------------------------------------------------------------- sessions
 
-static const float MAX_SCALE = 1e6f;   // useful ones are below 10
+static const float MAX_SCALE = 1e6f;   // useful scales are below 10
 
 static frit_status check_adapters(const frit_session *session, frit_adapter *const *adapters, const float *scales,
                                   size_t n)
@@ -167,7 +167,7 @@ static frit_status check_adapters(const frit_session *session, frit_adapter *con
     return FRIT_OK;
 }
 
-// The class of plans for these scales of all slots.
+// Returns the class of plans for the scales of all adapters.
 static frit_status find_class(const frit_engine_adapters *table, const float *scales, frit_adapter_class *out)
 {
     const frit_adapter *first = NULL;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Adapters: opening one for a model, in the form that kernels read.
+// Opens an adapter for a model, in the form that kernels read.
 //
-//     a    as the file has it, or as f32 if it is in a type that is no plain number
-//     b    transposed, [rank, n_out], so that numbers beside each other belong to results beside each other; its rows
-//          where the model has them (convert/convert.h), times the gains of magnitudes
+//     a    as in the file, or f32 if its type is not f32, f16 or bf16
+//     b    transposed to [rank, n_out], so that neighbouring numbers belong to neighbouring results; rows are in the
+//          model's order (convert/convert.h) and multiplied by the gains of magnitudes
 //
 // Files are read, not mapped: they are small, and a file that shrinks later does no harm.
 #include "convert/convert.h"
@@ -22,7 +22,7 @@ static bool is_plain(frit_dtype type)
     return type == FRIT_DTYPE_F32 || type == FRIT_DTYPE_F16 || type == FRIT_DTYPE_BF16;
 }
 
-// Here the adapter is to blame; later it would be the model's logits that are not finite.
+// Checks an adapter's numbers when it is opened. Otherwise the model's logits would seem wrong later.
 static frit_status check_finite(const frit_tensor *tensor)
 {
     enum { MOST = 1 << 14 };
@@ -43,7 +43,7 @@ static frit_status check_finite(const frit_tensor *tensor)
     return status;
 }
 
-// A tensor of the adapter's own with room for numbers of this type.
+// Makes a tensor of the adapter with room for numbers of this type.
 static frit_status make_tensor(frit_adapter *adapter, const frit_tensor *like, frit_dtype type, frit_tensor **out,
                                uint8_t **bytes)
 {
@@ -61,7 +61,7 @@ static frit_status make_tensor(frit_adapter *adapter, const frit_tensor *like, f
     return FRIT_OK;
 }
 
-static frit_status decode(frit_adapter *adapter, const frit_tensor *tensor, const frit_tensor **out)
+static frit_status decode_to_f32(frit_adapter *adapter, const frit_tensor *tensor, const frit_tensor **out)
 {
     const int64_t n = frit_tensor_n_elems(tensor), width = tensor->shape[tensor->n_dims - 1];
     frit_tensor *made;
@@ -71,22 +71,22 @@ static frit_status decode(frit_adapter *adapter, const frit_tensor *tensor, cons
     return frit_tensor_decode_rows(tensor, 0, n / width, (float *)(void *)bytes);
 }
 
-static frit_status take_a(frit_adapter *adapter, const frit_tensor *a, frit_low_rank *low)
+static frit_status set_a(frit_adapter *adapter, const frit_tensor *a, frit_low_rank *low)
 {
-    if (!is_plain(a->dtype) || !a->data) return decode(adapter, a, &low->a);
-    low->a = a;   // of the file
+    if (!is_plain(a->dtype) || !a->data) return decode_to_f32(adapter, a, &low->a);
+    low->a = a;   // owned by the file
     adapter->info.n_bytes += a->n_bytes;
     return FRIT_OK;
 }
 
-// [n, n_out, rank] becomes [n, rank, n_out].
+// Transposes [n, n_out, rank] to [n, rank, n_out].
 static frit_status transpose_b(frit_adapter *adapter, const frit_tensor *b, const frit_row_order *order,
                                frit_low_rank *low)
 {
     const int last = b->n_dims - 1;
     const int64_t rank = low->rank, n_out = b->shape[last - 1], n = frit_tensor_n_elems(b) / rank / n_out;
     const frit_tensor *source = b;
-    if (!is_plain(b->dtype) || !b->data) FRIT_TRY(decode(adapter, b, &source));
+    if (!is_plain(b->dtype) || !b->data) FRIT_TRY(decode_to_f32(adapter, b, &source));
     const size_t size = frit_dtype_get(source->dtype)->block_bytes;
     const uint8_t *from = source->data;
     frit_tensor *transposed;
@@ -101,7 +101,7 @@ static frit_status transpose_b(frit_adapter *adapter, const frit_tensor *b, cons
     return FRIT_OK;
 }
 
-// From the adapter's order of rows to the model's.
+// Finds the order that leads from the adapter's rows to the model's.
 static frit_status find_order(const frit_adapter *adapter, const frit_adapter_pair *pair, frit_row_order *order)
 {
     const frit_model *model = adapter->model;
@@ -118,14 +118,14 @@ static frit_status find_order(const frit_adapter *adapter, const frit_adapter_pa
                      (long long)n_out, (long long)order->head);
 }
 
-// The length of a name without ".weight".
+// Returns the length of a name without ".weight".
 static int stem_of(const char *name)
 {
     const size_t n = strlen(name), n_suffix = strlen(".weight");
     return (int)(n > n_suffix && strcmp(name + n - n_suffix, ".weight") == 0 ? n - n_suffix : n);
 }
 
-// The bias that a matrix's product includes, or NULL.
+// Returns the bias that the matrix's product adds, or NULL.
 static const frit_tensor *bias_of(const frit_model *model, const char *name)
 {
     char base[96], full[128], bias[140];
@@ -140,8 +140,8 @@ static const frit_tensor *bias_of(const frit_model *model, const char *name)
     return frit_checkpoint_find(model->ckpt, bias);
 }
 
-static frit_status take_shift(frit_adapter *adapter, const frit_tensor *bias, const float *gain, int64_t n,
-                              frit_low_rank *low)
+static frit_status set_shift(frit_adapter *adapter, const frit_tensor *bias, const float *gain, int64_t n,
+                             frit_low_rank *low)
 {
     frit_tensor *tensor;
     uint8_t *bytes;
@@ -154,22 +154,22 @@ static frit_status take_shift(frit_adapter *adapter, const frit_tensor *bias, co
     return FRIT_OK;
 }
 
-// b, [rank, n_out], gets the gains too.
-static frit_status multiply_b(frit_adapter *adapter, const float *gain, frit_low_rank *low)
+// Multiplies the columns of b, [rank, n_out], by 1 + gain.
+static frit_status multiply_b_by_gains(frit_adapter *adapter, const float *gain, frit_low_rank *low)
 {
     const frit_tensor *b = low->b;
     const int64_t n = b->shape[1];
     if (b->dtype != FRIT_DTYPE_F32) {
-        adapter->info.n_bytes -= b->n_bytes;   // it is not read any more
-        FRIT_TRY(decode(adapter, b, &low->b));
+        adapter->info.n_bytes -= b->n_bytes;   // not read again
+        FRIT_TRY(decode_to_f32(adapter, b, &low->b));
     }
     float *values = (float *)(uintptr_t)low->b->data;
     for (int64_t i = 0; i < low->rank * n; i++) values[i] *= 1 + gain[i % n];
     return FRIT_OK;
 }
 
-static frit_status take_magnitudes(frit_adapter *adapter, const frit_adapter_pair *pair, const frit_tensor *w,
-                                   const frit_row_order *order, frit_low_rank *low)
+static frit_status set_magnitudes(frit_adapter *adapter, const frit_adapter_pair *pair, const frit_tensor *w,
+                                  const frit_row_order *order, frit_low_rank *low)
 {
     char name[140];
     frit_tensor *gain, like = pair->magnitudes;
@@ -185,11 +185,11 @@ static frit_status take_magnitudes(frit_adapter *adapter, const frit_adapter_pai
     FRIT_TRY(make_tensor(adapter, &like, FRIT_DTYPE_F32, &gain, &bytes));
     FRIT_TRY(frit_adapter_gains(pair, w, order, (float *)(void *)bytes));
     low->gain = gain;
-    FRIT_TRY(take_shift(adapter, bias_of(adapter->model, pair->name), gain->data, like.shape[0], low));
-    return multiply_b(adapter, gain->data, low);
+    FRIT_TRY(set_shift(adapter, bias_of(adapter->model, pair->name), gain->data, like.shape[0], low));
+    return multiply_b_by_gains(adapter, gain->data, low);
 }
 
-static frit_status take_pair(frit_adapter *adapter, const frit_adapter_pair *pair)
+static frit_status set_pair(frit_adapter *adapter, const frit_adapter_pair *pair)
 {
     const frit_tensor *base;
     const int32_t matrix = frit_adapters_matrix(adapter->model->ckpt, pair->name, &base);
@@ -202,12 +202,12 @@ static frit_status take_pair(frit_adapter *adapter, const frit_adapter_pair *pai
     FRIT_TRY(check_finite(&pair->a));
     FRIT_TRY(check_finite(&pair->b));
     FRIT_TRY(find_order(adapter, pair, &order));
-    FRIT_TRY(take_a(adapter, &pair->a, low));
+    FRIT_TRY(set_a(adapter, &pair->a, low));
     FRIT_TRY(transpose_b(adapter, &pair->b, &order, low));
-    return take_magnitudes(adapter, pair, base, &order, low);
+    return set_magnitudes(adapter, pair, base, &order, low);
 }
 
-static frit_status take_directions(frit_adapter *adapter, const frit_adapter_options *options)
+static frit_status set_directions(frit_adapter *adapter, const frit_adapter_options *options)
 {
     const frit_adapter_file *file = &adapter->file;
     const size_t first = options->first_layer > 0 ? (size_t)options->first_layer : 1;
@@ -218,7 +218,7 @@ static frit_status take_directions(frit_adapter *adapter, const frit_adapter_opt
     for (size_t i = first; i < file->n_directions && i < (size_t)adapter->model->hp.n_layer && i <= last; i++) {
         if (!file->directions[i]) continue;
         FRIT_TRY(check_finite(file->directions[i]));
-        FRIT_TRY(decode(adapter, file->directions[i], &adapter->table.directions[i]));
+        FRIT_TRY(decode_to_f32(adapter, file->directions[i], &adapter->table.directions[i]));
         adapter->info.n_tensors++;
     }
     return FRIT_OK;
@@ -226,7 +226,7 @@ static frit_status take_directions(frit_adapter *adapter, const frit_adapter_opt
 
 // ------------------------------------------------------------------------------- opening
 
-// Whether every tensor is one that graphs multiply by.
+// Fails if graphs do not multiply by a tensor of the adapter.
 static frit_status check_used(frit_adapter *adapter)
 {
     const frit_model *model = adapter->model;
@@ -278,8 +278,8 @@ static frit_status open_adapter(frit_adapter *adapter, const char *path, const f
                                         .n_tensors = (int32_t)file->n_pairs,
                                         .alpha = file->alpha};
     FRIT_TRY(make_table(adapter));
-    if (file->is_vector) return take_directions(adapter, options);
-    for (size_t i = 0; i < file->n_pairs; i++) FRIT_TRY(take_pair(adapter, &file->pairs[i]));
+    if (file->is_vector) return set_directions(adapter, options);
+    for (size_t i = 0; i < file->n_pairs; i++) FRIT_TRY(set_pair(adapter, &file->pairs[i]));
     return check_used(adapter);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Magnitudes of an adapter (DoRA): row i of w + scale * b a becomes as long as its magnitude. That is y times a number,
-// so the model's matrix stays, and the bias is given back what it must not gain:
+// Magnitudes of an adapter (DoRA): row i of w + scale * b a gets the length magnitude[i]. That multiplies the row's
+// result by a number, so the model's matrix does not change. The bias must not grow, so a shift corrects it:
 //
 //     gain[i] = magnitude[i] / |w[i] + scale * b[i] a| - 1,  shift[i] = -gain[i] * bias[i]
 //
@@ -14,11 +14,11 @@
 
 typedef struct lengths {
     const frit_tensor *w;
-    const float *a, *b;   // [rank, n_in], [n_out, rank] in the adapter's order of rows
+    const float *a, *b;   // [rank, n_in] and [n_out, rank], in the adapter's order of rows
     const frit_row_order *order;
     int64_t rank;
     float scale;
-    uint8_t *memory;   // [parts, part_bytes]: a row, as the file has it, scratch
+    uint8_t *memory;   // [parts, part_bytes]: a decoded row, the row in the file's type, scratch
     size_t part_bytes, row_bytes, values_bytes;
     double *out;   // [n_out], in the model's order
 } lengths;
@@ -28,7 +28,7 @@ static size_t aligned(size_t n_bytes)
     return (n_bytes + 63) / 64 * 64;
 }
 
-static void measure(void *ctx, int part, int parts)
+static void measure_lengths_part(void *ctx, int part, int parts)
 {
     const lengths *l = ctx;
     const int64_t n_in = frit_tensor_width(l->w), n_out = frit_tensor_n_rows(l->w);
@@ -47,7 +47,7 @@ static void measure(void *ctx, int part, int parts)
     }
 }
 
-static frit_status measure_all(lengths *l)
+static frit_status measure_lengths(lengths *l)
 {
     frit_pool *pool;
     FRIT_TRY(frit_pool_new(&pool, 0));
@@ -57,14 +57,14 @@ static frit_status measure_all(lengths *l)
     l->part_bytes = l->values_bytes + l->row_bytes + aligned(frit_tensor_scratch_bytes(l->w));
     l->memory = malloc(n_parts * l->part_bytes);
     const frit_status status = l->memory ? FRIT_OK : frit_fail_memory(n_parts * l->part_bytes, l->w->name);
-    if (status == FRIT_OK) frit_pool_run(pool, measure, l);
+    if (status == FRIT_OK) frit_pool_run(pool, measure_lengths_part, l);
     free(l->memory);
     frit_pool_free(pool);
     return status;
 }
 
-// malloc'd.
-static frit_status decode_all(const frit_tensor *tensor, float **out)
+// Decodes a tensor, malloc'd.
+static frit_status decode_tensor(const frit_tensor *tensor, float **out)
 {
     const size_t n = (size_t)frit_tensor_n_elems(tensor);
     *out = malloc(n * sizeof **out);
@@ -76,7 +76,7 @@ static frit_status find_gains(const frit_adapter_pair *pair, const frit_row_orde
                               float *gain)
 {
     float *magnitudes;
-    frit_status status = decode_all(&pair->magnitudes, &magnitudes);
+    frit_status status = decode_tensor(&pair->magnitudes, &magnitudes);
     const int64_t n_out = pair->b.shape[0];
     for (int64_t o = 0; o < n_out && status == FRIT_OK; o++) {
         gain[o] = (float)((double)magnitudes[frit_row_order_source(order, o)] / lengths_of[o] - 1);
@@ -98,10 +98,10 @@ frit_status frit_adapter_gains(const frit_adapter_pair *pair, const frit_tensor 
                          (long long)frit_tensor_n_elems(&pair->magnitudes), (long long)n_out);
     double *out = calloc((size_t)n_out, sizeof *out);
     frit_status status = out ? FRIT_OK : frit_fail_memory((size_t)n_out * sizeof *out, pair->name);
-    if (status == FRIT_OK) status = decode_all(&pair->a, &a);
-    if (status == FRIT_OK) status = decode_all(&pair->b, &b);
+    if (status == FRIT_OK) status = decode_tensor(&pair->a, &a);
+    if (status == FRIT_OK) status = decode_tensor(&pair->b, &b);
     lengths l = {.w = w, .a = a, .b = b, .order = order, .rank = pair->b.shape[1], .scale = pair->scale, .out = out};
-    if (status == FRIT_OK) status = measure_all(&l);
+    if (status == FRIT_OK) status = measure_lengths(&l);
     if (status == FRIT_OK) status = find_gains(pair, order, out, gain);
     free(a);
     free(b);

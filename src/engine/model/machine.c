@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The public functions about the machine and the op table, and the sampler for a model.
+// Public functions about the machine, the op table and architectures, and the sampler for a model.
 #include "engine/model/model.h"
 
 #include "backend/backend.h"

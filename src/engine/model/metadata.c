@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The public functions that read metadata by key.
+// Public functions that read metadata by key.
 #include "engine/model/model.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ static frit_meta_type type_of(frit_value_type type)
     return type == FRIT_VALUE_F32 || type == FRIT_VALUE_F64 ? FRIT_META_FLOAT : FRIT_META_INT;
 }
 
-static frit_status find(const frit_model *model, const char *key, const frit_value **out)
+static frit_status find_value(const frit_model *model, const char *key, const frit_value **out)
 {
     *out = frit_meta_find(&model->ckpt->meta, key);
     return *out ? FRIT_OK : frit_fail(FRIT_E_NOT_FOUND, "%s: has no metadata key '%.128s'", model->info.path, key);
@@ -25,11 +25,11 @@ static frit_status fail_type(const frit_model *model, const char *key, const fri
                      frit_value_type_name(is_array ? value->array.type : value->type), expected);
 }
 
-// Item i of an array, or the value itself, which is item 0, as a value that is no array.
+// Returns item i of an array as a single value. A value that is not an array is its own item 0.
 static frit_status get_item(const frit_model *model, const char *key, uint64_t i, const frit_value **whole,
                             frit_value *item)
 {
-    FRIT_TRY(find(model, key, whole));
+    FRIT_TRY(find_value(model, key, whole));
     const frit_value *value = *whole;
     const uint64_t n = value->type == FRIT_VALUE_ARRAY ? value->array.n : 1;
     if (i >= n)
@@ -54,7 +54,7 @@ frit_status frit_model_find_meta(const frit_model *model, const char *key, frit_
     *info = (frit_meta_info){0};
     FRIT_REQUIRE(model);
     FRIT_REQUIRE(key);
-    FRIT_TRY(find(model, key, &value));
+    FRIT_TRY(find_value(model, key, &value));
     info->is_array = value->type == FRIT_VALUE_ARRAY;
     info->type = type_of(info->is_array ? value->array.type : value->type);
     info->n_items = info->is_array ? value->array.n : 1;
@@ -101,7 +101,7 @@ frit_status frit_model_meta_float(const frit_model *model, const char *key, uint
     FRIT_TRY(get_item(model, key, i, &whole, &item));
     const frit_meta_type type = type_of(item.type);
     const double number = type == FRIT_META_FLOAT ? item.f : is_signed(item.type) ? (double)item.i : (double)item.u;
-    // Integers of 2^53 and more may be no doubles.
+    // integers above 2^53 may have no exact double
     const bool is_exact = type == FRIT_META_FLOAT || fabs(number) <= 0x1p53;
     if (type == FRIT_META_TEXT || type == FRIT_META_BOOL || !is_exact)
         return fail_type(model, key, whole, "a number that a double holds");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opening a model: checkpoint -> architecture -> hyperparameters -> weights -> vocabulary -> tokenizer -> chat
-// template.
+// Opens a model: checkpoint -> architecture -> hyperparameters -> weights -> vocabulary -> tokenizer -> chat template.
 #include "engine/model/model.h"
 
 #include "convert/convert.h"
@@ -18,14 +17,14 @@ typedef struct opening {
     frit_model *model;
     const char *path;
     const frit_model_options *options;
-    const frit_random_options *random;   // NULL: there is a file
-    const uint8_t *bytes;                // of a file that lies in memory, or NULL
+    const frit_random_options *random;   // NULL: the model is in a file
+    const uint8_t *bytes;                // of a GGUF file in memory, or NULL
     size_t n_bytes;
 } opening;
 
 enum { MAX_TEMPLATE_BYTES = 16 << 20 };
 
-// Reading the files is most of the way.
+// Share of progress for reading files, which takes the longest.
 static const double checkpoint_share = 0.9;
 
 static bool report(const opening *o, double done)
@@ -43,7 +42,7 @@ static frit_status say_progress(const opening *o, double done)
     return report(o, done) ? FRIT_OK : frit_fail(FRIT_E_CANCELLED, "%s: opening was cancelled", o->path);
 }
 
-// Sentences from below name keys and tensors; here they get the file.
+// Adds the path to errors of other modules, which name keys and tensors.
 static frit_status with_path(const opening *o, frit_status status)
 {
     const char *template = o->options->chat_template;
@@ -56,7 +55,7 @@ static frit_status bind_weights(frit_model *model)
 {
     frit_status status = frit_arch_of(&model->arch, model->ckpt);
     if (status == FRIT_OK) status = frit_hparams_read(&model->hp, model->arch, model->ckpt, &model->arena);
-    if (model->vocab_only) {   // hyperparameters are only shown then: what cannot be read stays 0
+    if (model->vocab_only) {   // hyperparameters are only displayed then: they stay 0 if they cannot be read
         if (status != FRIT_OK) model->hp = (frit_hparams){0};
         return FRIT_OK;
     }
@@ -73,7 +72,7 @@ frit_status frit_model_bind_again(frit_model *model, frit_arena *arena)
     return FRIT_OK;
 }
 
-// As the file would be that 'frit convert' writes: rows are quantized when they are read (format/rows.h), that is when
+// Changes the types as 'frit convert' would. Rows are quantized when they are read (format/rows.h), that is when
 // engines pack them.
 static frit_status change_type(opening *o)
 {
@@ -90,7 +89,7 @@ static frit_status change_type(opening *o)
     return frit_convert_checkpoint(model->ckpt, is_gguf ? NULL : arch, &hp, &types, &model->log);
 }
 
-// A tokenizer's own file, or a folder that holds nothing else of a model.
+// Returns the kind of a tokenizer file, or of a folder with no model but a tokenizer; NULL: neither.
 static const char *bare_tokenizer_kind(const char *path)
 {
     if (frit_path_get_kind(path) != FRIT_PATH_FOLDER) return frit_vocab_file_kind(path);
@@ -122,7 +121,7 @@ static frit_status open_checkpoint(opening *o, const frit_checkpoint_options *op
     if (!kind) {
         frit_status status = frit_checkpoint_open(&model->ckpt, o->path, options);
         if (status != FRIT_E_UNSUPPORTED || !o->options->vocab_only) return status;
-        kind = frit_vocab_file_kind(o->path);   // text may be had from a model that cannot be run
+        kind = frit_vocab_file_kind(o->path);   // a tokenizer can be used even if the model cannot run
         if (!kind) return status;
     }
     FRIT_TRY(frit_checkpoint_new(&model->ckpt, o->path));
@@ -130,7 +129,7 @@ static frit_status open_checkpoint(opening *o, const frit_checkpoint_options *op
     return FRIT_OK;
 }
 
-// From the metadata, or from the files beside the weights.
+// Reads the vocabulary from the metadata, or from the files beside the weights.
 static frit_status open_vocab(frit_model *model)
 {
     const frit_checkpoint *ckpt = model->ckpt;
@@ -152,13 +151,13 @@ static frit_str piece_of(const frit_vocab *vocab, frit_token id)
     return id >= 0 && id < vocab->n ? vocab->entries[id].piece : (frit_str){"", 0};
 }
 
-// Whether a format's mark is a token.
+// True if a mark of a chat format is a token.
 static bool has_mark(const void *ctx, const char *mark)
 {
     return frit_vocab_find(ctx, frit_str_of(mark)) >= 0;
 }
 
-// A template that was asked for by name has to work: no other takes its place, as it would of a model's own.
+// Checks a template that options name. Unlike a model's own template it is never replaced by another one.
 static frit_status check_named(const char *path, frit_str source)
 {
     frit_template *parsed = NULL;
@@ -168,7 +167,7 @@ static frit_status check_named(const char *path, frit_str source)
     return status == FRIT_OK ? FRIT_OK : frit_fail(status, "%s: %s", path, frit_error());
 }
 
-// A template by the name that it has in the model's file, or by that of a file.
+// Opens a template by its name in the model's file, or by the path of a file.
 static frit_status open_named(opening *o, const frit_chat_tokens *tokens)
 {
     frit_model *model = o->model;
@@ -178,7 +177,7 @@ static frit_status open_named(opening *o, const frit_chat_tokens *tokens)
     frit_str source = frit_chat_sources_find(model->chats, path);
     if (source.len == 0 || frit_path_get_kind(path) != FRIT_PATH_NONE) {
         FRIT_TRY(frit_file_read(path, MAX_TEMPLATE_BYTES, &text, &n_bytes));
-        const size_t n_mark = n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;   // a byte order mark
+        const size_t n_mark = n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;   // byte order mark
         source = (frit_str){text + n_mark, n_bytes - n_mark};
     }
     frit_status status = check_named(path, source);
@@ -252,7 +251,7 @@ static frit_status open_model(opening *o)
     FRIT_TRY(open_text(o));
     FRIT_TRY(frit_model_describe(model));
     FRIT_TRY(frit_model_copy_sampling(model));
-    // Most of the metadata, a vocabulary's texts above all, is not looked at again: 7 MB with 128,000 tokens.
+    // Most of the metadata is not read again, above all a vocabulary's texts: 7 MB for 128,000 tokens.
     for (size_t i = 0; i < model->ckpt->n_files; i++) frit_file_drop_pages(model->ckpt->files[i]);
     return say_progress(o, 1);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model's layer for multi-token prediction as a model, which shares the file, the vocabulary and the stores of
-// weights.
+// A model's layer for multi-token prediction as a model. It shares the file, the vocabulary and the packed weights.
 #include "engine/model/model.h"
 
 #include <stdatomic.h>

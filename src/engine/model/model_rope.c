@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Options about RoPE take the place of what a model's file says: they become its metadata before that is read.
+// Options about RoPE replace the file's metadata before it is read.
 #include "engine/model/model.h"
 
 #include "base/option.h"
 
 #include <stdio.h>
 
-static frit_status clear(frit_meta *meta, const char *arch, const char *name, char key[256])
+static frit_status remove_key(frit_meta *meta, const char *arch, const char *name, char key[256])
 {
     snprintf(key, 256, "%s.rope.%s", arch, name);
     return frit_meta_remove(meta, key);
@@ -16,7 +16,7 @@ static frit_status set_number(frit_meta *meta, const char *arch, const char *nam
 {
     char key[256];
     if (value == 0) return FRIT_OK;
-    FRIT_TRY(clear(meta, arch, name, key));
+    FRIT_TRY(remove_key(meta, arch, name, key));
     return frit_meta_add_f64(meta, key, value);
 }
 
@@ -24,11 +24,11 @@ static frit_status set_text(frit_meta *meta, const char *arch, const char *name,
 {
     char key[256];
     if (!value) return FRIT_OK;
-    FRIT_TRY(clear(meta, arch, name, key));
+    FRIT_TRY(remove_key(meta, arch, name, key));
     return frit_meta_add_text(meta, key, value);
 }
 
-static frit_status check(const frit_model_options *options)
+static frit_status check_options(const frit_model_options *options)
 {
     size_t n_rows;
     const frit_option *rows = frit_model_option_rows(&n_rows);
@@ -40,12 +40,12 @@ static frit_status check(const frit_model_options *options)
 
 frit_status frit_model_set_rope(frit_checkpoint *ckpt, const frit_model_options *options)
 {
-    FRIT_TRY(check(options));
+    FRIT_TRY(check_options(options));
     frit_meta *meta = &ckpt->meta;
     frit_str name = {"", 0};
     char arch[128];
     FRIT_TRY(frit_meta_get_text(meta, "general.architecture", &name, NULL));
-    if (name.len == 0 || name.len >= sizeof arch) return FRIT_OK;   // no model: an error elsewhere
+    if (name.len == 0 || name.len >= sizeof arch) return FRIT_OK;   // not a model: another check reports it
     snprintf(arch, sizeof arch, "%.*s", (int)name.len, name.ptr);
     const double inverse = (double)options->rope_freq_scale;
     FRIT_TRY(set_text(meta, arch, "scaling.type", options->rope_scaling));

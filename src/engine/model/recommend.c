@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The sampling that a model's file recommends.
+// The sampling parameters that a model's file recommends.
 #include "base/number.h"
 #include "engine/model/model.h"
 #include "sample/sampler.h"
 
-// GGUF's names for options of samplers.
+// Keys of GGUF for sampler options.
 static const struct {
     const char *key, *option;
 } recommendations[] = {
@@ -31,7 +31,7 @@ frit_status frit_model_copy_sampling(frit_model *model)
     return model->sampling_sequence ? FRIT_OK : frit_fail_memory(sequence.len, "the order of samplers");
 }
 
-// The option's row checks the range: a value outside of it recommends nothing.
+// Reads one recommendation. The option's row checks the range.
 static frit_status read_one(const frit_model *model, size_t i, frit_sampler_options *options)
 {
     const char *key = recommendations[i].key, *option = recommendations[i].option;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The devices of an engine: opening them, and their weights.
+// The devices of an engine: opening them, and loading their weights.
 #include "engine/engine.h"
 
 #include "base/checksum.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-// Of what the system knows of the files, wherever they lie.
+// Hashes sizes and times of the files, wherever they lie.
 static uint64_t files_hash(const frit_checkpoint *ckpt)
 {
     frit_checksum sum = {0};
@@ -24,7 +24,7 @@ static bool runs(const void *ctx, int device, const frit_node *node)
     return engine->devices[device]->backend->runs(engine->devices[device], node);
 }
 
-// Opened are the CPU, and all others or the one that was asked for.
+// Opens the CPU, and the device with this name or all devices.
 static frit_status open_all(frit_engine *engine, const char *name, const frit_device_options *options)
 {
     const frit_backend *backend;
@@ -103,7 +103,7 @@ static frit_status load_device(frit_device *device, const frit_weight_uses *uses
     return FRIT_OK;
 }
 
-// What tensors' numbers are refused for is said of the file.
+// Errors about tensors get the path of the file.
 frit_status frit_engine_load_weights(frit_engine *engine, const frit_plan_needs *needs, frit_progress progress)
 {
     const char *path = engine->model->info.path;

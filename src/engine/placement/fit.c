@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// How long a context the memory allows.
+// Chooses the context that memory allows.
 //
 //     available memory  [ weights | scratch | keys and values ........ | left alone ...... ]
 //
-// Asked for: everything must fit. Left to the engine: scratch, keys and values get half of what the weights leave.
-// Types of fewer bits are taken where the first ones leave no context of ENOUGH tokens, or not the one asked for.
+// If options give the context, everything must fit. If the engine chooses it, scratch, keys and values get half of what
+// the weights leave. Cache types of fewer bits are used if the first ones leave less than ENOUGH tokens, or less than
+// the requested context.
 #include "engine/placement/fit.h"
 
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/number.h"
 
-enum { STEP = 1024, ENOUGH = 4 * STEP };   // STEP: what a chosen context is a multiple of
+enum { STEP = 1024, ENOUGH = 4 * STEP };   // a chosen context is a multiple of STEP
 
 static const double mib = 1024 * 1024;
 
@@ -28,7 +29,7 @@ uint64_t frit_fit_cache_bytes(const frit_fit *fit, const frit_fit_part *part, fr
     return add_saturated(frit_kv_bytes(&part->sizes[choice.types], &room), part->evicted_bytes[choice.types]);
 }
 
-// Beside the weights.
+// Bytes beside the weights.
 static uint64_t needed_bytes(const frit_fit *fit, const frit_fit_part *part, frit_fit_choice choice)
 {
     return add_saturated(frit_fit_cache_bytes(fit, part, choice), part->scratch_bytes);
@@ -45,7 +46,7 @@ static uint64_t budget_of(const frit_fit_part *part)
     return part->available > weights ? part->available - weights : 0;
 }
 
-// The first part without room, where one of `share` parts of what the weights leave may be taken; NULL: all have it.
+// Returns the first part without room; NULL: all have room. Only 1 / `share` of what the weights leave may be used.
 static const frit_fit_part *find_full(const frit_fit *fit, frit_fit_choice choice, uint64_t share)
 {
     for (const frit_fit_part *part = fit->parts; part < fit->parts + fit->n_parts; part++)
@@ -54,7 +55,7 @@ static const frit_fit_part *find_full(const frit_fit *fit, frit_fit_choice choic
     return NULL;
 }
 
-// The largest multiple of `step` up to `most` that fits; 0 without one.
+// Returns the largest multiple of `step` up to `most` that fits; 0 if none does.
 static int32_t find_largest(const frit_fit *fit, int types, int32_t most, int32_t step, uint64_t share)
 {
     int32_t low = 0, high = most / step;

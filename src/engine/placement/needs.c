@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Measures what an engine will need: its cache, where its layers go, its plans, its weights as devices store them.
+// Measures the needs of an engine: its cache, the placement of layers, its plans, and its weights as devices store
+// them.
 #include "engine/placement/needs.h"
 
 #include "base/machine/cpu.h"
 
 #include <string.h>
 
-enum { DEFAULT_SNAPSHOTS = 2 };   // the last two turns
+enum { DEFAULT_SNAPSHOTS = 2 };   // for the last two turns of a chat
 
 static bool is_exact(const frit_engine_options *options)
 {
     return options->cpu && strcmp(options->cpu, "reference") == 0;
 }
 
-// --cpu reference computes what the formulas say, so its cache does not round either.
+// --cpu reference computes the formulas exactly, so its cache does not round.
 static frit_kv_types choose_kv_types(const frit_engine_options *options)
 {
     const frit_dtype dtype = is_exact(options) ? FRIT_DTYPE_F32 : FRIT_DTYPE_F16;
@@ -50,7 +51,7 @@ static frit_kv_room room_of(const frit_engine *engine, const frit_engine_options
                                                            : n_snapshots};
 }
 
-// Layers go where there is room for them with a context of this length.
+// Returns the context that layers are placed for.
 static int32_t context_to_place(const frit_engine *engine, const frit_engine_options *options)
 {
     enum { LONG_ENOUGH = 4096 };
@@ -76,7 +77,7 @@ static uint64_t own_memory(const frit_engine *engine, int device)
     return info.free_bytes;
 }
 
-// Of the host's memory, for pages that devices evict.
+// Adds host memory for pages that devices evict.
 static void add_evicted(const frit_engine_needs *needs, frit_fit_part *part)
 {
     frit_kv_shape shape = needs->shape;
@@ -89,7 +90,7 @@ static void add_evicted(const frit_engine_needs *needs, frit_fit_part *part)
     }
 }
 
-// What is needed of device i; of the host's memory also by devices without memory of their own.
+// Returns the needs of device i. Devices without memory of their own count as host memory.
 static frit_fit_part part_of(const frit_engine *engine, const frit_engine_needs *needs, int i)
 {
     const bool is_host = i == engine->n_devices - 1;
@@ -111,7 +112,7 @@ static frit_fit_part part_of(const frit_engine *engine, const frit_engine_needs 
     return part;
 }
 
-// The types that options name, or f16 and then q8_0, which only the CPU reads fast.
+// Lists the cache types: those of the options, or f16 and then q8_0, which only the CPU reads fast.
 static void list_types(const frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
 {
     frit_fit *fit = &needs->fit;
@@ -143,7 +144,7 @@ frit_status frit_engine_measure(frit_engine *engine, const frit_engine_options *
     FRIT_TRY(shape_cache(engine, options, &needs->shape));
     needs->fit.room = room_of(engine, options);
     FRIT_TRY(place_layers(engine, options, needs));
-    FRIT_TRY(frit_streaming_decide(engine, options->deterministic));
+    FRIT_TRY(frit_weight_stream_decide(engine, options->deterministic));
     FRIT_TRY(frit_plans_measure(engine, &needs->plans));
     FRIT_TRY(frit_engine_count_weights(engine, &needs->plans));
     describe_fit(engine, options, needs);

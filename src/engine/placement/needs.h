@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// engine/placement/needs.h: what an engine needs of its devices, measured before anything is loaded.
+// engine/placement/needs.h: the needs of an engine, measured before anything is loaded.
 #pragma once
 #include "engine/engine.h"
 #include "engine/placement/fit.h"
@@ -10,8 +10,8 @@ typedef struct frit_engine_needs {
     frit_fit fit;
 } frit_engine_needs;
 
-// Of an engine whose devices are open: places its layers, plans its steps, and asks the devices what these will take.
-// To be freed also after a failure.
+// Measures an engine whose devices are open: places its layers, makes its plans, and asks devices for their sizes.
+// frit_engine_needs_free is called also after a failure.
 frit_status frit_engine_measure(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs);
 void frit_engine_needs_free(frit_engine_needs *needs);
 // Makes an engine up to the point where all is measured and nothing is loaded (engine.c).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gives layers to devices: how many were asked for, how many fit, and which tensors are exceptions.
+// Assigns layers to devices: by the requested number, by what fits, and by exceptions for tensors.
 #include "engine/engine.h"
 
 #include "base/check.h"
@@ -12,10 +12,10 @@ enum { ALL = INT32_MAX, AUTO = -1 };
 
 typedef struct placing {
     const frit_placement_options *options;
-    int32_t n_wanted;      // layers beside the CPU at most; AUTO: what fits
-    uint64_t *bytes;       // [places.n]: weights and cache of each layer
+    int32_t n_wanted;      // layers on other devices than the CPU at most; AUTO: as many as fit
+    uint64_t *bytes;       // [device_map.n]: weights and cache of each layer
     uint64_t scratch;      // of a step
-    uint64_t crossing;     // rows that go to another device
+    uint64_t crossing;     // bytes of the rows that move to another device
     bool *is_cache_seen;   // [layers of the cache]
 } placing;
 
@@ -68,7 +68,7 @@ static frit_status fail_device(const frit_engine *engine, frit_str rule, frit_st
     return status;
 }
 
-// Tensors of the model whose names match go to the device, if no earlier rule has placed them.
+// Places the tensors whose names match on the device, unless an earlier rule has placed them.
 static frit_status place_matches(frit_engine *engine, frit_matcher *matcher, const frit_regex *regex, int device,
                                  size_t *n)
 {
@@ -145,7 +145,7 @@ static void add_cache(const placing *p, const frit_node *node)
     add_bytes(&p->bytes[node->depth + 1], frit_kv_bytes(&sizes, &o->room));
 }
 
-// Whether an option says where what reads its tensors runs.
+// True if a tensor that the node reads is placed by an option.
 static bool is_placed(const frit_engine *engine, const frit_node *node, int *device)
 {
     int64_t placed;
@@ -160,8 +160,7 @@ static bool is_placed(const frit_engine *engine, const frit_node *node, int *dev
     return false;
 }
 
-// Of the weights that nodes of this depth read and the first device runs, in the form in which it keeps them. `some`
-// has room for all uses.
+// Adds the weights of a depth as the first device would store them. `some` is scratch with room for all uses.
 static frit_status add_weights(const frit_engine *engine, const placing *p, const frit_weight_uses *uses, int depth,
                                frit_weight_uses *some)
 {
@@ -184,7 +183,8 @@ static frit_status add_weights(const frit_engine *engine, const placing *p, cons
         add_bytes(&bytes.missing, some->list[i].tensor->n_bytes);
     add_bytes(&p->bytes[depth + 1], bytes.missing);
     add_bytes(&p->bytes[depth + 1], bytes.in_place);
-    if (crosses) add_bytes(&p->bytes[depth + 1], 2 * p->crossing);   // rows leave the layer, and results come back
+    // For rows that leave the layer and results that return.
+    if (crosses) add_bytes(&p->bytes[depth + 1], 2 * p->crossing);
     return FRIT_OK;
 }
 
@@ -201,7 +201,7 @@ static frit_status add_all_weights(const frit_engine *engine, const placing *p, 
     return status;
 }
 
-// As the first device would run all of the graph.
+// Measures the graph as if the first device ran all of it.
 static frit_status measure_graph(frit_engine *engine, frit_graph *graph, void *ctx)
 {
     placing *p = ctx;
@@ -217,7 +217,7 @@ static frit_status measure_graph(frit_engine *engine, frit_graph *graph, void *c
                                                 .device = device}));
     FRIT_TRY(add_all_weights(engine, p, plan));
     FRIT_TRY(frit_plans_exec_bytes(device, plan, &bytes));
-    // Executables of smaller classes take less. And the residual of the layers before, and what is added.
+    // Executables of smaller classes take less. The residual of the layers before and the sum need scratch too.
     uint64_t scratch = 2 * p->crossing;
     add_bytes(&scratch, bytes.shared);
     for (int i = 0; i < FRIT_N_CLASSES; i++) add_bytes(&scratch, bytes.own);
@@ -227,7 +227,7 @@ static frit_status measure_graph(frit_engine *engine, frit_graph *graph, void *c
 
 // ------------------------------------------------------------------------------- giving them out
 
-// Of a device for layers; UINT64_MAX: it has no memory of its own.
+// Returns the memory of a device for layers; UINT64_MAX: it has no memory of its own.
 static uint64_t room_of(const frit_device *device, uint64_t scratch)
 {
     frit_device_info info;
@@ -236,7 +236,7 @@ static uint64_t room_of(const frit_device *device, uint64_t scratch)
     return info.free_bytes > scratch ? info.free_bytes - scratch : 0;
 }
 
-// A number that was asked for is kept, whether it fits or not: then the last device has to hold the rest.
+// Assigns the layers. A requested number is kept even if it does not fit: the last device then gets the rest.
 static void assign_layers(frit_engine *engine, const placing *p)
 {
     const int cpu = engine->n_devices - 1;
@@ -247,7 +247,7 @@ static void assign_layers(frit_engine *engine, const placing *p)
         add_bytes(&all, p->bytes[i]);
         if (i > 0 && i + 1 < engine->device_map.n && p->bytes[i] > most) most = p->bytes[i];
     }
-    // The others stream theirs for prompts: two layers at a time.
+    // The remaining layers stream their weights for prompts, two layers at a time.
     if (all > room && engine->devices[0]->backend->streams) room -= 2 * most < room ? 2 * most : room;
     for (int32_t i = engine->device_map.n - 1, device = 0; i >= 0; i--) {
         while (device < last && left > 0 && p->bytes[i] > room) {

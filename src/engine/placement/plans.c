@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Plans by shape class: 1 row, up to 8, up to 32, up to n_batch rows in short sequences, in many of these, and up to
-// n_batch rows in sequences of many rows each, beside which it may have others; every class for logits, for hidden
-// states, or for sources.
+// Plans by shape class. Classes are 1 row, up to 8, up to 32, up to n_batch rows of short sequences, the same of many
+// sequences, and up to n_batch rows with prefill rows. Each class exists for logits, hidden states and sources.
 //
-// A class is planned once for its largest shape: a step of 5 rows runs the plan for 8. Small steps get plans of their
-// own because their buffers are smaller and stay in the processor's caches.
+// A class is planned once for its largest shape: a step of 5 rows runs the plan for 8. Small steps have plans of their
+// own because smaller buffers stay in the processor's caches.
 #include "engine/engine.h"
 #include "engine/observe.h"
 
@@ -21,7 +20,7 @@ static int32_t rows_of(const frit_engine *engine, int i)
 static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key key, frit_plan_class *c)
 {
     const bool logits = key.kind == FRIT_PLAN_LOGITS || key.kind == FRIT_PLAN_NEXT;
-    const bool all_rows = !logits || engine->model->arch->is_encoder;   // results as long as rows
+    const bool all_rows = !logits || engine->model->arch->is_encoder;   // an encoder's results are rows
     int32_t n_rows = rows_of(engine, i);
     int32_t n_outs = all_rows || n_rows < engine->schedule.max_outs ? n_rows : engine->schedule.max_outs;
     frit_graph_init(&c->graph, &c->arena, n_rows, n_outs);
@@ -42,7 +41,7 @@ static frit_status build_graph(const frit_engine *engine, int i, frit_plan_key k
     return frit_graph_check(&c->graph);
 }
 
-// The matrix that would read hidden states.
+// Returns the matrix that would read hidden states; NULL: none.
 static const frit_tensor *hidden_head(const frit_engine *engine, frit_plan_kind kind)
 {
     const frit_weights *weights = &engine->model->weights;
@@ -53,11 +52,11 @@ static const frit_tensor *hidden_head(const frit_engine *engine, frit_plan_kind 
 static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key key, frit_plan_class *c)
 {
     FRIT_TRY(build_graph(engine, i, key, c));
-    FRIT_TRY(
-        frit_segments_make(&c->segments, &c->graph, key.streams ? &engine->streaming.placement : &engine->placement));
+    FRIT_TRY(frit_segments_make(&c->segments, &c->graph,
+                                key.streams ? &engine->weight_stream.placement : &engine->placement));
     c->parts = frit_arena_new(&c->arena, frit_plan_part, (size_t)c->segments.n);
     if (!c->parts) return frit_fail_memory((size_t)c->segments.n * sizeof *c->parts, "plans");
-    if (key.streams) frit_streaming_resolve(engine, c);
+    if (key.streams) frit_weight_stream_resolve(engine, c);
     for (int k = 0; k < c->segments.n; k++) {
         frit_device *device = c->parts[k].device = engine->devices[c->segments.list[k].device];
         const frit_plan_options options = {.no_fuse = engine->no_fuse,
@@ -102,8 +101,8 @@ frit_status frit_plans_get(frit_engine *engine, frit_plan_key key, frit_plan_cla
     while (rows_of(engine, i) < key.n_rows) i++;
     frit_plan_class *c = &engine->plans.classes[key.adapted.steers][key.adapted.ranks][key.kind][i];
     if (!c->parts) {
-        FRIT_TRY(frit_model_check_files(engine->model));   // weights may be loaded for it
-        key.streams = i == PREFILL_CLASS && frit_engine_streams(engine, &key.adapted);
+        FRIT_TRY(frit_model_check_files(engine->model));   // the plan may load weights
+        key.streams = i == PREFILL_CLASS && frit_engine_streams_weights(engine, &key.adapted);
         FRIT_TRY(make_class(engine, i, key, c));
         engine->plans.n_made++;
     }
@@ -119,14 +118,14 @@ static uint64_t scratch_bytes_of(const frit_plan_class *c)
     return n_bytes;
 }
 
-// A device that does not say what its executables need has the scratch of each.
+// A device without exec_bytes needs the scratch of each executable.
 frit_status frit_plans_exec_bytes(frit_device *device, frit_plan *plan, frit_exec_bytes *out)
 {
     *out = (frit_exec_bytes){.own = plan->scratch_bytes + plan->input_bytes};
     return device->backend->exec_bytes ? device->backend->exec_bytes(device, plan, out) : FRIT_OK;
 }
 
-// Steps run no plans of a class whose predecessor is as large, nor those of many rows where no kernels are for these.
+// True if steps use the class: not if the class before is as large, or if no device has kernels for it.
 static bool is_used(const frit_engine *engine, int i)
 {
     if (i == PREFILL_CLASS) return engine->rows.least[FRIT_ROWS_PREFILL] < INT32_MAX;
@@ -134,7 +133,7 @@ static bool is_used(const frit_engine *engine, int i)
     return i == 0 || rows_of(engine, i) > rows_of(engine, i - 1);
 }
 
-// What the executables of a class take beside weights: of memory of their own, and of each device's that all share.
+// Adds the memory of a class's executables, beside weights: their own, and what they share on each device.
 static frit_status add_exec_bytes(const frit_plan_class *c, uint64_t *shared, frit_plan_needs *needs)
 {
     for (int k = 0; k < c->segments.n; k++) {
@@ -158,14 +157,14 @@ static frit_status measure_class(const frit_engine *engine, int i, frit_plan_key
     return status;
 }
 
-// All classes are made while an engine lives. The plan of the last one, where each device has its own layers, lists the
-// weights, which all read.
+// Measures all classes of a kind. All of them may exist at once. The plan of the last class, without streamed weights,
+// lists the weights that all classes read.
 static frit_status measure_kind(const frit_engine *engine, frit_plan_kind kind, frit_plan_class *last,
                                 frit_plan_needs *needs)
 {
     uint64_t shared[FRIT_MAX_DEVICES] = {0};
     const frit_adapter_class none = {0};
-    const bool streams = frit_engine_streams(engine, &none);
+    const bool streams = frit_engine_streams_weights(engine, &none);
     for (int i = 0; i < PREFILL_CLASS; i++)
         FRIT_TRY(measure_class(engine, i, (frit_plan_key){.kind = kind}, shared, needs));
     if (streams)
@@ -178,7 +177,7 @@ static frit_status measure_kind(const frit_engine *engine, frit_plan_kind kind, 
     return FRIT_OK;
 }
 
-// Hidden states come from the weights of logits.
+// Plans for hidden states read the same weights as plans for logits.
 frit_status frit_plans_measure(const frit_engine *engine, frit_plan_needs *needs)
 {
     *needs = (frit_plan_needs){0};
@@ -208,7 +207,7 @@ frit_status frit_plans_each_graph(frit_engine *engine, frit_graph_fn fn, void *c
     return FRIT_OK;
 }
 
-// All classes, in sequence.
+// Returns class i of all classes.
 static frit_plan_class *class_at(const frit_engine *engine, int i)
 {
     return (frit_plan_class *)(uintptr_t)&engine->plans.classes[0][0][0][0] + i;
@@ -228,7 +227,7 @@ void frit_plans_free(frit_engine *engine)
     for (int i = 0; i < N_ALL; i++) free_class(class_at(engine, i));
 }
 
-// What nodes of this device read of adapters.
+// Marks the adapter tensors that nodes of this device read.
 static void mark_adapted(const frit_graph *graph, int32_t n_matrices, unsigned device, uint8_t *devices)
 {
     for (int i = 0; i < graph->n_nodes; i++) {

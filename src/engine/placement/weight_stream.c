@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Which prompts stream, and where the segments of their plans run.
+// Decides which prompts stream weights, and assigns the segments of their plans.
 #include "engine/placement/weight_stream.h"
 #include "engine/engine.h"
 
-// The devices of frit_streaming.placement, beside the engine's own.
+// Numbers of devices in the placement of the weight stream, beside the engine's own devices.
 static int streamed(const frit_engine *engine)
 {
     return engine->n_devices - 1;
@@ -19,7 +19,7 @@ static int wanted(const void *ctx, const frit_node *node)
     const frit_engine *engine = ctx;
     const int device = frit_placement_wanted(ctx, node);
     if (device < streamed(engine)) return device;
-    // The rows of a table are few, and so are those with results.
+    // Embedding and output compute few rows, so they stay on the CPU.
     return node->depth >= 0 && node->depth < engine->hp.n_layer ? streamed(engine) : cpu(engine);
 }
 
@@ -30,7 +30,7 @@ static bool runs(const void *ctx, int device, const frit_node *node)
     return engine->placement.runs(ctx, real, node);
 }
 
-void frit_streaming_resolve(const frit_engine *engine, frit_plan_class *c)
+void frit_weight_stream_resolve(const frit_engine *engine, frit_plan_class *c)
 {
     for (int i = 0; i < c->segments.n; i++) {
         frit_segment *segment = &c->segments.list[i];
@@ -42,7 +42,8 @@ void frit_streaming_resolve(const frit_engine *engine, frit_plan_class *c)
     }
 }
 
-// Matrices take as long to arrive as the CPU takes for so many rows of a dense model; of experts each row uses a few.
+// Returns from how many rows on streaming gains: about where the CPU takes as long as the copy of the weights. Each row
+// uses few of the experts.
 static int32_t least_rows(const frit_hparams *hp)
 {
     enum { DENSE = 32 };
@@ -54,12 +55,12 @@ static bool any_layer_on_cpu(const frit_engine *engine)
 {
     for (int32_t i = 0; i < engine->hp.n_layer; i++)
         if (engine->device_map.layers[i + 1] == engine->n_devices - 1) return true;
-    return engine->device_map.tensors.n > 0;   // some perhaps
+    return engine->device_map.tensors.n > 0;   // tensors that options place may be on the CPU
 }
 
-frit_status frit_streaming_decide(frit_engine *engine, bool is_deterministic)
+frit_status frit_weight_stream_decide(frit_engine *engine, bool is_deterministic)
 {
-    frit_streaming *s = &engine->streaming;
+    frit_weight_stream *s = &engine->weight_stream;
     const int32_t rows = least_rows(&engine->hp), n_caches = frit_arch_n_cache_layers(&engine->hp);
     if (engine->n_devices < 2 || engine->n_devices == FRIT_MAX_DEVICES || is_deterministic ||
         !engine->devices[0]->backend->streams || engine->n_batch < 2 * rows || !any_layer_on_cpu(engine))
@@ -73,13 +74,13 @@ frit_status frit_streaming_decide(frit_engine *engine, bool is_deterministic)
     s->placement = (frit_placement){
         .n_devices = engine->n_devices + 1, .ctx = engine, .wanted = wanted, .runs = runs, .cache_devices = devices};
     s->is_on = true;
-    engine->rows.mixes_classes = false;   // layers on the CPU run elsewhere
+    engine->rows.mixes_classes = false;   // prefill rows of layers on the CPU run on another device
     int32_t *least = &engine->rows.least[FRIT_ROWS_PREFILL];
     if (*least == INT32_MAX || *least < rows) *least = rows;
     return FRIT_OK;
 }
 
-bool frit_engine_streams(const frit_engine *engine, const frit_adapter_class *adapted)
+bool frit_engine_streams_weights(const frit_engine *engine, const frit_adapter_class *adapted)
 {
-    return engine->streaming.is_on && !engine->observer && adapted->ranks == 0 && !adapted->steers;
+    return engine->weight_stream.is_on && !engine->observer && adapted->ranks == 0 && !adapted->steers;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// engine/placement/weight_stream.h: prompts of layers on the CPU. A device that has memory for some layers only still
-// computes steps of many rows faster than the CPU does, if it is given the matrices of the other layers for each step
-// (frit_backend.streams). What touches the cache stays where that lies. So a plan of such steps has segments of the
-// first device with its own weights, segments of the same device whose matrices are streamed, and segments of the CPU.
+// engine/placement/weight_stream.h: prompts of layers whose weights are not on a device. A device with memory for some
+// layers computes long steps faster than the CPU even if it gets the weights of other layers with each step
+// (frit_backend.streams). Nodes that touch the cache run where the cache lies. The plan of such a step has segments of
+// the first device with its own weights, segments of that device with streamed weights, and segments of the CPU.
 #pragma once
 #include "graph/segment.h"
 
@@ -10,13 +10,13 @@ struct frit_engine;
 struct frit_plan_class;
 struct frit_adapter_class;
 
-typedef struct frit_streaming {
-    // Has a device more than the engine, before the CPU: the first device with streamed matrices.
+typedef struct frit_weight_stream {
+    // Has one more device than the engine, before the CPU: the first device with streamed weights.
     frit_placement placement;
     bool is_on;
-} frit_streaming;
+} frit_weight_stream;
 
-// Once layers have their places: decides whether prompts stream, and from how many rows of a session on.
-frit_status frit_streaming_decide(struct frit_engine *engine, bool is_deterministic);
-// Sets the engine's devices of the segments, and which parts stream.
-void frit_streaming_resolve(const struct frit_engine *engine, struct frit_plan_class *c);
+// Called when layers are placed: decides if prompts stream weights, and from how many rows of a session on.
+frit_status frit_weight_stream_decide(struct frit_engine *engine, bool is_deterministic);
+// Replaces the additional device in segments by the engine's own, and marks the parts that stream.
+void frit_weight_stream_resolve(const struct frit_engine *engine, struct frit_plan_class *c);
