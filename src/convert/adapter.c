@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes a PEFT adapter as a GGUF file, with names and row order of its model's GGUF files.
+// Writes a PEFT adapter as a GGUF file, with the names and row order of its model's GGUF files.
 //
-// A GGUF adapter has one alpha for all pairs and scales each by alpha / rank. Where PEFT's configuration has other
+// A GGUF adapter has one alpha for all pairs and scales each pair by alpha / rank. If PEFT's configuration has other
 // scales (patterns, rank-stabilized scales), b is multiplied by the scale and the file has no alpha.
 #include "convert/convert.h"
 #include "format/adapter.h"
@@ -36,7 +36,7 @@ static bool has_one_alpha(const frit_adapter_file *file)
     return one;
 }
 
-// Rows of `from` in the file's order and type, times a factor.
+// Adds the rows of `from` in the file's order and type, times a factor.
 static frit_status add_side(adapter_conversion *c, const char *name, char side, const frit_tensor *from, float factor,
                             const frit_row_order *order)
 {
@@ -99,7 +99,7 @@ static frit_status add_keys(adapter_conversion *c)
     return frit_meta_add(&c->meta, frit_str_of("adapter.lora.alpha"), alpha);
 }
 
-static frit_status convert(adapter_conversion *c, const char *source, const char *base)
+static frit_status write_adapter(adapter_conversion *c, const char *source, const char *base)
 {
     FRIT_TRY(frit_checkpoint_open(&c->base, base, NULL));
     if (frit_checkpoint_reads(c->base, c->target))
@@ -115,7 +115,7 @@ static frit_status convert(adapter_conversion *c, const char *source, const char
     return frit_gguf_write_contents(&(frit_gguf_contents){&c->meta, c->tensors, c->n_tensors, NULL, NULL}, c->target);
 }
 
-// The configuration's base model, if it is on this machine.
+// Finds the adapter's model: the given one, or the one in its configuration if it is on this machine.
 static frit_status find_base(const char *source, const char *named, frit_buf *out)
 {
     if (named) {
@@ -137,7 +137,7 @@ frit_status frit_convert_adapter(const char *source, const char *target, const c
     frit_buf path = {0};
     frit_meta_init(&c.meta, &c.arena);
     frit_status status = find_base(source, base, &path);
-    if (status == FRIT_OK) status = convert(&c, source, path.data);
+    if (status == FRIT_OK) status = write_adapter(&c, source, path.data);
     if (status != FRIT_OK && !strstr(frit_error(), source)) status = frit_fail(status, "%s: %s", source, frit_error());
     frit_fallbacks_say(&c.fallbacks, log, source);
     if (status == FRIT_OK) frit_log_say(log, FRIT_LOG_INFO, "%s is written", target);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Conversion: the content of the files, and writing them.
+// Conversion: the contents of the files, and writing them.
 #include "convert/convert.h"
 
 #include "base/number.h"
@@ -21,18 +21,18 @@ typedef struct conversion {
     frit_log log;
     frit_convert_types types;
     frit_importance importance;
-    frit_type_mix one_type;   // for what is kept beside a type
+    frit_type_mix one_type;   // the mix of one type, for options that change a type
     uint64_t max_bytes;
     frit_checkpoint *ckpt;
     bool is_gguf;
     frit_arena arena;
     frit_vocab vocab;
     bool has_vocab;
-    const frit_arch *arch;   // NULL: the row order stays
+    const frit_arch *arch;   // NULL: rows keep their order
     frit_hparams hp;
     frit_meta meta;             // of the target
-    frit_origin *origins;       // of its tensors, where types were chosen
-    frit_checkpoint *earlier;   // that tensors are taken from
+    frit_origin *origins;       // of its tensors; NULL: not stored
+    frit_checkpoint *earlier;   // earlier file that tensors are copied from
     frit_pool *pool;
     uint64_t n_bytes, n_done;   // of the tensors
     size_t first;               // first tensor of the current file
@@ -88,7 +88,7 @@ const frit_option *frit_convert_option_rows(size_t *n_rows)
     return rows;
 }
 
-// "500M" -> 500000000, as in names of files; "4096" are bytes.
+// Reads a size: "500M" -> 500000000, as in names of files; "4096" are bytes.
 static frit_status read_size(const char *text, uint64_t *out)
 {
     *out = UINT64_MAX;
@@ -104,7 +104,8 @@ static frit_status read_type(const char *option, const char *name, frit_dtype *t
     return frit_fail(FRIT_E_INVALID, "%s is '%.40s', expected a type like q6_k or f16", option, name);
 }
 
-static void tell_plan(void *ctx, const frit_tensor *tensor, frit_dtype from, bool needs_importance, bool has_importance)
+static void report_plan(void *ctx, const frit_tensor *tensor, frit_dtype from, bool needs_importance,
+                        bool has_importance)
 {
     const frit_quantize_options *o = ((const conversion *)ctx)->options->quantize;
     frit_planned_tensor planned = {.name = tensor->name,
@@ -141,7 +142,7 @@ static frit_status read_quantize_options(conversion *c, const frit_quantize_opti
                          "pure, keep, output-type and embedding-type change a mix or a type, expected one");
     mix->is_pure = o->pure;
     mix->keep = &o->keep;
-    if (o->plan) c->types.planned = tell_plan;
+    if (o->plan) c->types.planned = report_plan;
     c->types.planned_ctx = c;
     if (!o->importance) return FRIT_OK;
     FRIT_TRY(frit_importance_open(&c->importance, o->importance));
@@ -175,7 +176,7 @@ static frit_status say_progress(const conversion *c, double done)
 
 // ------------------------------------------------------------------------------------- metadata
 
-// Keys from a folder's other files.
+// Adds keys from the folder's tokenizer files.
 static frit_status add_vocab(conversion *c)
 {
     const char *kind = frit_vocab_file_kind(c->source);
@@ -218,17 +219,17 @@ static bool is_replaced(const conversion *c, frit_str key)
     if (frit_str_is(key, "general.file_type") || frit_str_is(key, "general.quantization_version"))
         return !c->is_gguf || frit_convert_changes(&c->types);
     if (c->types.importance && strncmp(key.ptr, "quantize.imatrix.", key.len < 17 ? key.len : 17) == 0) return true;
-    if (frit_convert_changes(&c->types) && is_label(key)) return true;   // of how the source was made
+    if (frit_convert_changes(&c->types) && is_label(key)) return true;   // labels describe how the source was made
     return !c->is_gguf && frit_str_is(key, "tokenizer.ggml.model");
 }
 
-// The keys of llama.cpp. The file's name goes in without its folders, which say where it was made.
+// Adds llama.cpp's keys. The file's name is written without its folders, which are private.
 static frit_status add_importance(conversion *c)
 {
     const char *file = c->options->quantize ? c->options->quantize->importance : NULL;
     const frit_value n = {.type = FRIT_VALUE_U32, .u = c->types.importance->n},
                      chunks = {.type = FRIT_VALUE_U32, .u = (uint64_t)c->types.importance->n_chunks};
-    if (!file) return FRIT_OK;   // it was measured on the way
+    if (!file) return FRIT_OK;   // importance was measured in this run
     FRIT_TRY(frit_meta_add_text(&c->meta, "quantize.imatrix.file", frit_importance_file_name(file)));
     if (c->types.importance->dataset)
         FRIT_TRY(frit_meta_add_text(&c->meta, "quantize.imatrix.dataset", c->types.importance->dataset));
@@ -236,7 +237,7 @@ static frit_status add_importance(conversion *c)
     return frit_meta_add(&c->meta, frit_str_of("quantize.imatrix.chunks_count"), chunks);
 }
 
-// Of names, sums and counts: the same for both formats of a file.
+// Hashes names, sums and counts, which are equal for both formats of a file.
 static void hash_importance(const frit_importance *importance, uint8_t hash[FRIT_SHA256_BYTES])
 {
     frit_sha256 sum;
@@ -250,7 +251,7 @@ static void hash_importance(const frit_importance *importance, uint8_t hash[FRIT
     frit_sha256_end(&sum, hash);
 }
 
-// How a file of a mix was made. Those of a size have labels of their own.
+// Adds how a file of a mix was made. Files of a size have labels of their own.
 static frit_status add_method(conversion *c)
 {
     const frit_type_mix *mix = c->types.mix.mix;
@@ -297,7 +298,7 @@ static frit_status report_bytes(void *ctx, uint64_t n_bytes)
     return say_progress(c, c->n_bytes > 0 ? (double)c->n_done / (double)c->n_bytes : 1);
 }
 
-// Drops pages of the source after reading.
+// Writes a tensor, and drops the source's pages afterwards.
 static frit_status write_tensor(void *ctx, size_t i, frit_file_writer *writer)
 {
     conversion *c = ctx;
@@ -310,7 +311,7 @@ static frit_status write_tensor(void *ctx, size_t i, frit_file_writer *writer)
 
 // ------------------------------------------------------------------------------------- files
 
-// The number of tensors of the file that begins with tensor `first`: as many as fit, at least one.
+// Returns the number of tensors of the file that begins with tensor `first`: as many as fit, at least one.
 static size_t count_tensors(const conversion *c, size_t first)
 {
     uint64_t n_bytes = 0;
@@ -332,8 +333,7 @@ static frit_status add_split(frit_meta *meta, int no, int count, size_t n_tensor
     return frit_meta_add(meta, frit_str_of("split.tensors.count"), all);
 }
 
-// Of what the tensors' bytes follow from, beside their types and the keys: the model's files, of which some pages stand
-// for all, and importance.
+// Hashes what the tensors' bytes depend on beside types and keys: samples of the model's files, and importance.
 static void hash_origin(const conversion *c, uint8_t hash[FRIT_SHA256_BYTES])
 {
     const uint64_t version = 2;
@@ -351,7 +351,7 @@ static void hash_origin(const conversion *c, uint8_t hash[FRIT_SHA256_BYTES])
     frit_sha256_end(&sum, hash);
 }
 
-static void note_kept(void *ctx, size_t n_tensors)
+static void count_kept(void *ctx, size_t n_tensors)
 {
     conversion *c = ctx;
     for (size_t i = 0; i < n_tensors; i++) c->n_done += c->ckpt->tensors[i].n_bytes;
@@ -359,12 +359,12 @@ static void note_kept(void *ctx, size_t n_tensors)
                  c->target, n_tensors, c->ckpt->n_tensors);
 }
 
-// Quantization takes long, so a run that is stopped leaves what it has done.
+// Writes a file so that a cancelled run can continue, because quantization takes long.
 static frit_status write_in_runs(conversion *c, const frit_gguf_contents *contents, const char *path)
 {
     uint8_t origin[FRIT_SHA256_BYTES];
     hash_origin(c, origin);
-    const frit_status status = frit_gguf_write_in_runs(contents, path, origin, note_kept);
+    const frit_status status = frit_gguf_write_in_runs(contents, path, origin, count_kept);
     if (status == FRIT_E_CANCELLED) frit_log_say(&c->log, FRIT_LOG_INFO, "the next run goes on from %s.part", path);
     return status;
 }
@@ -392,7 +392,7 @@ static void say_written(conversion *c, int count)
         frit_log_say(&c->log, FRIT_LOG_INFO, "%s is written", first);
 }
 
-// What is read stays as it is. Parts have names of their own, which may be those of a source in parts.
+// Fails if the target is a file that is read. Parts of a split target have names of their own.
 static frit_status check_target(const conversion *c, const char *path)
 {
     const frit_quantize_options *o = c->options->quantize;
@@ -445,14 +445,14 @@ static const char *file_to_reuse(const conversion *c)
     return c->choice ? c->choice->reuse : c->options->quantize ? c->options->quantize->reuse : NULL;
 }
 
-// Encoding without importance is quick, and reads the source only once.
+// Encoding without importance is quick and reads the source once, so hashes are not worth their time.
 static bool has_origins(const conversion *c)
 {
     const bool is_mix = c->types.mix.mix && frit_convert_changes(&c->types);
     return c->choice || file_to_reuse(c) || (is_mix && c->types.importance);
 }
 
-// Only the room that they take, where nothing is written.
+// If only the size is measured, the hashes stay zero.
 static frit_status find_origins(conversion *c)
 {
     const size_t n = c->ckpt->n_tensors;
@@ -462,7 +462,7 @@ static frit_status find_origins(conversion *c)
     return is_measured(c) ? FRIT_OK : frit_origins_find(c->ckpt, c->pool, c->origins);
 }
 
-static frit_status take_earlier(conversion *c)
+static frit_status copy_earlier(conversion *c)
 {
     size_t n_taken, n_quantized;
     const char *path = file_to_reuse(c);
@@ -481,7 +481,7 @@ static frit_status convert_adapter(conversion *c)
     return frit_convert_adapter(c->source, c->target, c->options->base, c->types.wanted, &c->log);
 }
 
-static frit_status convert(conversion *c)
+static frit_status convert_checkpoint(conversion *c)
 {
     FRIT_TRY(read_options(c));
     if (frit_adapter_is_peft(c->source) && frit_adapter_has_config(c->source)) return convert_adapter(c);
@@ -501,7 +501,7 @@ static frit_status convert(conversion *c)
     if (c->types.planned) return FRIT_OK;
     for (size_t i = 0; i < c->ckpt->n_tensors; i++) c->n_bytes += c->ckpt->tensors[i].n_bytes;
     if (has_origins(c)) FRIT_TRY(find_origins(c));
-    FRIT_TRY(take_earlier(c));
+    FRIT_TRY(copy_earlier(c));
     FRIT_TRY(add_meta(c));
     const frit_gguf_contents contents = {
         .meta = &c->meta, .tensors = c->ckpt->tensors, .n_tensors = c->ckpt->n_tensors};
@@ -523,7 +523,7 @@ frit_status frit_convert_chosen(const char *source, const char *target, const fr
     conversion c = {.source = source, .target = target, .options = options ? options : &defaults, .choice = choice};
     c.log = (frit_log){c.options->log, c.options->log_ctx};
     frit_meta_init(&c.meta, &c.arena);
-    frit_status status = convert(&c);
+    frit_status status = convert_checkpoint(&c);
     if (status != FRIT_OK && !strstr(frit_error(), source) && !(target && strstr(frit_error(), target)) && c.ckpt)
         status = frit_fail(status, "%s: %s", source, frit_error());
     if (c.has_vocab) frit_vocab_deinit(&c.vocab);

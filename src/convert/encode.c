@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The types of a file's tensors, and the importance of their columns: each tensor becomes one that is encoded when it
-// is read.
+// Sets the types of a file's tensors and the importance of their columns. Tensors are encoded when they are read.
 #include "convert/convert.h"
 #include "format/rows.h"
 
@@ -14,9 +13,9 @@ typedef struct encoding {
     bool is_gguf;
     frit_dtype *wanted, *natives;   // [n_tensors]
     frit_fallbacks fallbacks;
-    size_t n_quantized, n_again, n_important, n_native;   // matrices
-    size_t n_partial, n_unread;                           // that no token reached: some experts of, or all
-    frit_buf unimportant;                                 // the first names
+    size_t n_quantized, n_again, n_important, n_native;   // numbers of matrices
+    size_t n_partial, n_unread;   // matrices that no token reached: with some experts, or as a whole
+    frit_buf unimportant;         // names of the first matrices without importance
 } encoding;
 
 static int64_t matrices_of(const frit_tensor *tensor)
@@ -24,7 +23,7 @@ static int64_t matrices_of(const frit_tensor *tensor)
     return tensor->n_dims > 2 ? tensor->shape[tensor->n_dims - 3] : 1;
 }
 
-// The type of tensor i. What is not quantized by a mix is treated as without one.
+// Returns the type of tensor i. Tensors that a mix does not quantize get the type that they have without a mix.
 static frit_dtype type_of(encoding *e, size_t i)
 {
     const frit_tensor *tensor = &e->ckpt->tensors[i];
@@ -49,7 +48,7 @@ static bool is_table(const char *name)
     return strcmp(name, "token_embd.weight") == 0 || strcmp(name, "per_layer_token_embd.weight") == 0;
 }
 
-// Of a matrix without experts there is one count.
+// Counts matrices that no token reached. A matrix without experts has one count.
 static void count_unread(encoding *e, const frit_importance_entry *entry)
 {
     size_t n_zero = 0;
@@ -58,7 +57,7 @@ static void count_unread(encoding *e, const frit_importance_entry *entry)
     e->n_partial += n_zero > 0 && n_zero < entry->n_counts;
 }
 
-// The means for a tensor's matrices, or NULL.
+// Finds the means for a tensor's matrices; NULL: unknown.
 static frit_status find_importance(encoding *e, const frit_tensor *tensor, const float **means)
 {
     const frit_importance *importance = e->types->importance;
@@ -141,7 +140,7 @@ static void say_native(const encoding *e, const frit_log *log)
                      e->ckpt->path, e->n_native);
 }
 
-// What was chosen by measured errors needs no help.
+// Types that were chosen by measured errors need no native types.
 static frit_status find_natives(encoding *e)
 {
     const size_t n = e->ckpt->n_tensors;
@@ -158,7 +157,7 @@ static frit_status find_natives(encoding *e)
 
 static frit_status choose_mixed(encoding *e)
 {
-    frit_checkpoint sources = *e->ckpt;   // with the types that tensors have in the source
+    frit_checkpoint sources = *e->ckpt;   // with the source's types
     if (!e->types->mix.mix) return FRIT_OK;
     sources.tensors = calloc(e->ckpt->n_tensors + 1, sizeof *sources.tensors);
     e->wanted = calloc(e->ckpt->n_tensors + 1, sizeof *e->wanted);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a matrix becomes whose rows cannot be cut into the blocks of the wanted type, and saying so.
+// Replacement types for matrices whose rows do not consist of whole blocks of the wanted type, and warnings about them.
 #include "convert/convert.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static const struct {
     {FRIT_DTYPE_Q1_0, FRIT_DTYPE_IQ4_NL},    {FRIT_DTYPE_Q2_0, FRIT_DTYPE_IQ4_NL},
 };
 
-// Where a mix asks for them: the types that llama.cpp takes.
+// Replacements in mixes, as in llama.cpp.
 static const struct {
     frit_dtype wanted, instead;
 } fallbacks_in_mixes[] = {
@@ -46,7 +46,7 @@ frit_dtype frit_convert_fit(frit_dtype wanted, int64_t width, bool in_mix)
 
 // ------------------------------------------------------------------------------------- saying so
 
-// "blk.12.attn_q.weight" -> "blk.*.attn_q.weight": layers are alike.
+// Writes "blk.12.attn_q.weight" as "blk.*.attn_q.weight", because layers are alike.
 static void write_pattern(const char *name, char *out, size_t size)
 {
     size_t n = 0;

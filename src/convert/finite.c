@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Whether all numbers of a tensor are finite, before others are measured or made from them.
+// Checks that all numbers of a tensor are finite, before a model is measured or converted.
 #include "convert/convert.h"
 #include "format/rows.h"
 
 #include <float.h>
 #include <stdlib.h>
 
-enum { ROWS_AT_ONCE = 32 };   // as codes that are packed in groups are read
+enum { ROWS_AT_ONCE = 32 };   // packed codes are read in groups of this size
 
 typedef struct checking {
     const frit_tensor *tensor;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading importance files.
+// Reads importance files.
 #include "convert/importance.h"
 
 #include "base/file/file.h"
@@ -23,7 +23,7 @@ frit_importance_entry *frit_importance_find(const frit_importance *importance, c
     return frit_map_get(&importance->index, frit_str_of(name), &i) ? &importance->entries[i] : NULL;
 }
 
-static frit_status grow(frit_importance *importance)
+static frit_status grow_entries(frit_importance *importance)
 {
     const size_t capacity = importance->capacity > 0 ? 2 * importance->capacity : 64;
     if (importance->n < importance->capacity) return FRIT_OK;
@@ -40,7 +40,7 @@ frit_status frit_importance_add(frit_importance *importance, const char *name, s
 {
     if (frit_importance_find(importance, name))
         return frit_fail(FRIT_E_FORMAT, "importance of '%.100s' occurs twice", name);
-    FRIT_TRY(grow(importance));
+    FRIT_TRY(grow_entries(importance));
     frit_arena *arena = &importance->arena;
     frit_importance_entry *entry = &importance->entries[importance->n];
     *entry = (frit_importance_entry){.name = frit_arena_text(arena, name, strlen(name)),
@@ -93,7 +93,7 @@ static frit_status read_counts(const char *path, const frit_tensor *tensor, frit
     for (size_t i = 0; i < entry->n_counts; i++) {
         float value;
         memcpy(&value, (const char *)tensor->data + i * sizeof value, sizeof value);
-        if (!(value >= 0 && value <= 9e15f))   // whole numbers of int64_t
+        if (!(value >= 0 && value <= 9e15f))   // whole numbers that int64_t can represent
             return frit_fail(FRIT_E_FORMAT, "%s: count %zu of '%.100s' is %g, expected a number of tokens", path, i,
                              entry->name, (double)value);
         entry->counts[i] = llround((double)value);
@@ -106,7 +106,7 @@ static bool is_numbers(const frit_tensor *tensor)
     return tensor && tensor->dtype == FRIT_DTYPE_F32 && tensor->data && frit_tensor_n_elems(tensor) > 0;
 }
 
-// The two tensors of a matrix.
+// Reads the two tensors of a matrix.
 static frit_status read_pair(frit_importance *importance, const frit_checkpoint *ckpt, const frit_tensor *sums)
 {
     static const char suffix[] = ".in_sum2";

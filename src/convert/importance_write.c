@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writing importance files, adding them up, and what they say about each matrix.
+// Writes and merges importance files, and describes their matrices.
 #include "convert/importance.h"
 
 #include "base/file/file.h"
@@ -75,7 +75,7 @@ typedef struct writing {
     const frit_importance_entry **sorted;   // [n], by name
     int64_t n_chunks, chunk_size;
     const char *dataset;
-    const frit_meta *more;   // pairs; NULL: none
+    const frit_meta *more;   // additional metadata; NULL: none
     frit_arena arena;
     frit_meta meta;
 } writing;
@@ -149,7 +149,7 @@ static int64_t largest_count(const frit_importance_entry *entry)
     return largest;
 }
 
-// Means times calls, where a call is a window of the text.
+// Writes means times calls. A call is a window of the text.
 static frit_status write_entry(writing *w, const frit_importance_entry *entry, frit_file_writer *writer)
 {
     const int64_t chunk = w->importance->is_legacy ? 1 : w->chunk_size;
@@ -233,7 +233,7 @@ frit_status frit_importance_write_with(const frit_importance *importance, const 
 
 // ------------------------------------------------------------------------------------- statistics
 
-static void measure(const float *means, size_t n, frit_importance_info *info)
+static void measure_means(const float *means, size_t n, frit_importance_info *info)
 {
     info->min = info->max = (double)means[0];
     for (size_t i = 0; i < n; i++) {
@@ -267,7 +267,7 @@ bool frit_importance_get_info(const frit_importance *importance, size_t i, frit_
     float *means = malloc(entry->n_values * sizeof *means);
     if (!means) return true;   // without figures
     frit_importance_means(importance, entry, means);
-    measure(means, entry->n_values, info);
+    measure_means(means, entry->n_values, info);
     free(means);
     return true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The list of mixes, and the types of a checkpoint's tensors by one of them.
+// The list of mixes, and the types that a mix gives to a checkpoint's tensors.
 #include "convert/mix.h"
 
 #include "convert/convert.h"
@@ -33,7 +33,7 @@ static const frit_type_mix mixes[] = {
 
 const frit_type_mix frit_mix_chosen = {"chosen", FRIT_MIX_COUNT, FRIT_DTYPE_Q4_K, -1};
 
-// Floats: no rule changes them, only what is kept by hand is quantized.
+// Floats: no rule changes them. Only matrices of `keep` are quantized.
 static const frit_type_mix floats[] = {
     {"bf16", FRIT_MIX_COUNT, FRIT_DTYPE_BF16, 32},
     {"f16", FRIT_MIX_COUNT, FRIT_DTYPE_F16, 1},
@@ -117,7 +117,7 @@ static frit_kind kind_of(const char *name)
     static const struct {
         const char *part;
         frit_kind kind;
-        bool is_whole;   // the name, not a part of it
+        bool is_whole;   // compares the whole name
     } rows[] = {
         {"output.weight", FRIT_KIND_OUTPUT, true},
         {"token_embd.weight", FRIT_KIND_TABLE, true},
@@ -138,7 +138,7 @@ static frit_kind kind_of(const char *name)
     return FRIT_KIND_OTHER;
 }
 
-// "blk.12.attn_q.weight" -> 12; -1 outside layers.
+// Returns the layer of a name: "blk.12.attn_q.weight" -> 12; -1 outside layers.
 static int64_t layer_of(const char *name)
 {
     if (strncmp(name, "blk.", 4) != 0 || name[4] < '0' || name[4] > '9') return -1;
@@ -175,7 +175,7 @@ typedef struct keep_rule {
     const char *text;
     frit_regex *regex;
     frit_dtype type;
-    bool has_matched;   // a matrix, whether or not another rule came first
+    bool has_matched;   // matched a matrix, even if an earlier rule applied
 } keep_rule;
 
 typedef struct choice {
@@ -186,7 +186,7 @@ typedef struct choice {
     frit_matcher matcher;
     bool has_matcher;
     bool is_tied;
-    int64_t n_v, counts[FRIT_KIND_COUNT];   // so far, by kind
+    int64_t n_v, counts[FRIT_KIND_COUNT];   // numbers so far, by kind
 } choice;
 
 static frit_status read_rule(const char *text, keep_rule *rule)
@@ -215,7 +215,7 @@ static frit_status read_rules(choice *c)
     return FRIT_OK;
 }
 
-// The first rule that matches wins.
+// Applies the first rule that matches.
 static frit_status keep_type(choice *c, const char *name, frit_dtype *type, bool *is_kept)
 {
     const frit_str text = frit_str_of(name);
@@ -233,7 +233,7 @@ static frit_status keep_type(choice *c, const char *name, frit_dtype *type, bool
     return FRIT_OK;
 }
 
-// A rule with a slip would change no type, which the file does not show.
+// Fails for a rule that matches nothing, such as one with a typing error.
 static frit_status check_rules(const choice *c)
 {
     for (size_t i = 0; i < c->n_rules; i++)
@@ -266,7 +266,7 @@ static frit_dtype type_by_mix(choice *c, const frit_tensor *tensor, frit_kind ki
     return frit_mix_apply(c->options->mix, &t);
 }
 
-// A matrix that was made for a type keeps it where that costs no bytes.
+// True if the native type is not larger than the mix's type.
 static bool is_better(frit_dtype native, frit_dtype type, int64_t width)
 {
     if (native == FRIT_DTYPE_COUNT) return false;
@@ -297,7 +297,7 @@ static frit_status choose_one(choice *c, const frit_tensor *tensor, frit_dtype n
     return FRIT_OK;
 }
 
-static frit_status choose(choice *c, const frit_checkpoint *ckpt, frit_dtype *types)
+static frit_status choose_types(choice *c, const frit_checkpoint *ckpt, frit_dtype *types)
 {
     c->is_tied = true;
     for (size_t i = 0; i < ckpt->n_tensors; i++) {
@@ -322,7 +322,7 @@ static frit_status choose(choice *c, const frit_checkpoint *ckpt, frit_dtype *ty
 frit_status frit_mix_types(const frit_checkpoint *ckpt, const frit_mix_options *options, frit_dtype *types)
 {
     choice c = {.options = options};
-    const frit_status status = choose(&c, ckpt, types);
+    const frit_status status = choose_types(&c, ckpt, types);
     for (size_t i = 0; i < c.n_rules; i++) frit_regex_free(c.rules[i].regex);
     free(c.rules);
     if (c.has_matcher) frit_matcher_deinit(&c.matcher);

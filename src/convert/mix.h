@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// convert/mix.h: mixtures of number formats, as llama.cpp's quantizer has them: "q4_k_m" gives most matrices q4_k and
-// some q6_k.
+// convert/mix.h: mixes of number formats, as in llama.cpp's quantizer: "q4_k_m" gives most matrices q4_k and some q6_k.
 //
-// A mix is a row: name, general.file_type, base type. Its exceptions are rows of mix_rules.c: kind of tensor,
-// condition, type. The types are those of llama-quantize for the same file, tensor by tensor, with what looks
-// accidental in it too (llama.cpp 3f545bec): tensors are counted in the order "without a layer first, then by layer,
-// then by name", a tensor whose type is set by hand is not counted, and "8 experts" means exactly 8.
+// A mix is a row: name, general.file_type, base type. Exceptions are rows of mix_rules.c: kind of tensor, condition,
+// type. The types equal those of llama-quantize (llama.cpp 3f545bec) for the same file, tensor by tensor, including
+// details that look accidental: tensors are counted in the order "without a layer first, then by layer, then by name",
+// a tensor with a type set by hand is not counted, and "8 experts" means exactly 8.
 #pragma once
 #include "format/checkpoint.h"
 #include "frit.h"
@@ -54,12 +53,12 @@ typedef struct frit_type_mix {
 } frit_type_mix;
 
 const frit_type_mix *frit_mix_get(size_t i);   // row i; NULL past the end
-// In any case, "q4_k" for q4_k_m too, and "bf16", "f16", "f32", which have no row; NULL: unknown.
+// Ignores case, accepts "q4_k" for q4_k_m, and also finds "bf16", "f16" and "f32", which have no row; NULL: unknown.
 const frit_type_mix *frit_mix_find(const char *name);
-extern const frit_type_mix frit_mix_chosen;   // stands for types that were chosen one by one; has no rules
+extern const frit_type_mix frit_mix_chosen;   // for types that were chosen one by one; has no rules
 frit_status frit_mix_fail_unknown(const char *option, const char *name);   // with the list of names
 
-// The kinds that rules tell apart. FRIT_KIND_OUTPUT: the token table too where the file has no output matrix.
+// Kinds of tensors in rules. FRIT_KIND_OUTPUT includes the token table if the file has no output matrix.
 typedef enum frit_kind {
     FRIT_KIND_OTHER,
     FRIT_KIND_OUTPUT,
@@ -75,7 +74,7 @@ typedef enum frit_kind {
     FRIT_KIND_COUNT
 } frit_kind;
 
-// What rules ask of a model.
+// Properties of a model that rules use.
 typedef struct frit_mix_model {
     frit_str arch;
     int64_t n_layer, n_expert;
@@ -84,37 +83,37 @@ typedef struct frit_mix_model {
     bool has_importance;
 } frit_mix_model;
 
-// A tensor, and how many of its kind came before it.
+// A tensor, and the number of tensors of its kind before it.
 typedef struct frit_mix_tensor {
     const frit_mix_model *model;
     frit_kind kind;
     frit_dtype base;
     int64_t width, n_matrices;
-    int64_t i_v, n_v;    // of V: number before it, and of all
-    int64_t i_layer;     // of up, gate and down: the number before it; of models with experts the layer
-    int64_t i_counted;   // of down: the number before it
+    int64_t i_v, n_v;    // for V: number before it, and in total
+    int64_t i_layer;     // for up, gate and down: number before it; in models with experts the layer
+    int64_t i_counted;   // for down: number before it
 } frit_mix_tensor;
 
 // mix_rules.c: the type of a tensor by the rules of a mix.
 frit_dtype frit_mix_apply(const frit_type_mix *mix, const frit_mix_tensor *tensor);
-// ... and whether rules take the model for one of 70 billion parameters.
+// True if rules treat the model as one of 70 billion parameters.
 bool frit_mix_is_70b(const frit_mix_model *model);
 
-// What a user may set beside the mix.
+// Options beside the mix.
 typedef struct frit_mix_options {
     const frit_type_mix *mix;
-    bool is_pure;                   // the base type for all matrices
-    bool has_importance;            // for some mixes this changes types
-    frit_dtype output, table;       // of the output matrix and the token table; FRIT_DTYPE_COUNT: by the mix
+    bool is_pure;                   // base type for all matrices
+    bool has_importance;            // changes the types of some mixes
+    frit_dtype output, table;       // types of the output matrix and the token table; FRIT_DTYPE_COUNT: by the mix
     const frit_option_list *keep;   // "REGEX=TYPE"; NULL: none
-    // Name -> type, instead of the mix's rules; FRIT_DTYPE_COUNT for a tensor that it lacks. NULL: by the mix.
+    // Name -> type, instead of the mix's rules; FRIT_DTYPE_COUNT for tensors without an entry. NULL: by the mix.
     const frit_map *chosen;
-    // [n_tensors]: instead of a type that is not smaller, where the mix would give one; NULL: none.
+    // [n_tensors]: used where the mix's type is not smaller; NULL: none.
     const frit_dtype *natives;
 } frit_mix_options;
 
-// types[i]: of tensor i of the checkpoint, as GGUF names and shapes them; its own type where it is not quantized. What
-// blocks do not divide is still to be fitted (frit_convert_fit). FRIT_E_INVALID for a bad rule in `keep`.
+// Sets types[i] for tensor i of the checkpoint, which has GGUF's names and shapes. Tensors that are not quantized keep
+// their type. frit_convert_fit is applied afterwards. FRIT_E_INVALID for a bad rule in `keep`.
 frit_status frit_mix_types(const frit_checkpoint *ckpt, const frit_mix_options *options, frit_dtype *types);
-// Whether encoding this tensor into the type without importance gives a useless result.
+// True if encoding this tensor into the type is useless without importance.
 bool frit_mix_needs_importance(const frit_type_mix *mix, const char *name, frit_dtype type);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The rules of the mixes: for a kind of tensor, the first row that names the mix and whose condition holds gives the
-// type; without one it is the base type. Source: src/llama-quant.cpp of llama.cpp 3f545bec.
+// The rules of mixes. For a kind of tensor, the first row that has the mix and whose condition holds gives the type;
+// without a row it is the base type. Source: src/llama-quant.cpp of llama.cpp 3f545bec.
 #include "convert/mix.h"
 
 typedef bool (*condition)(const frit_mix_tensor *t);
@@ -51,7 +51,7 @@ static bool is_v_before_4(const frit_mix_tensor *t)
     return t->i_v < 4;
 }
 
-// The first eighth, the last, and every third between.
+// True for the first eighth, the last, and every third between.
 static bool is_fine(int64_t i, int64_t n)
 {
     return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
@@ -223,7 +223,7 @@ static bool matches(const struct rule *rule, const frit_type_mix *mix, const fri
     return !rule->when || rule->when(t);
 }
 
-// Those that llama.cpp calls 70B.
+// True for models that llama.cpp treats as 70B.
 bool frit_mix_is_70b(const frit_mix_model *model)
 {
     static const struct {
@@ -246,7 +246,7 @@ frit_dtype frit_mix_apply(const frit_type_mix *mix, const frit_mix_tensor *t)
         if (rules[i].type != (frit_dtype)BASE) type = rules[i].type;
         break;
     }
-    // Eight heads share the values of the 70B models: more bits for them cost little.
+    // In 70B models eight heads share values, so more bits for values cost little.
     const bool is_raised = t->model->is_70b && t->kind == FRIT_KIND_V && REST >> mix->id & 1;
     return is_raised && (type == FRIT_DTYPE_Q3_K || type == FRIT_DTYPE_Q4_K) ? FRIT_DTYPE_Q5_K : type;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Matrices that were trained for four bits: in such a type already, or floats that all lie on its grid. Encoding them
-// again, in a type that is not smaller, would only lose.
+// Finds matrices that were trained for four bits: in such a type already, or with floats on its grid. Encoding them
+// again in a type that is not smaller would only lose precision.
 #include "convert/convert.h"
 #include "format/rows.h"
 
@@ -10,7 +10,7 @@ enum { SAMPLED_ROWS = 16, FEWEST_VALUES = 6 };
 
 static const frit_dtype natives[] = {FRIT_DTYPE_MXFP4, FRIT_DTYPE_NVFP4, FRIT_DTYPE_Q4_0};
 
-// Three values or fewer lie on many grids.
+// True if there are enough different values: three or fewer lie on many grids.
 static bool has_values(const float *x, int n)
 {
     int n_values = 0;
@@ -22,13 +22,13 @@ static bool has_values(const float *x, int n)
     return n_values >= FEWEST_VALUES;
 }
 
-typedef struct room {
+typedef struct row_buffers {
     float *values, *again;
     uint8_t *row, *blocks, *scratch;
-} room;
+} row_buffers;
 
-// Whether encoding the row loses nothing that its own type can hold.
-static bool is_on_grid(const room *r, const frit_tensor *tensor, const frit_dtype_info *native)
+// True if encoding the row loses nothing that its own type can represent.
+static bool is_on_grid(const row_buffers *r, const frit_tensor *tensor, const frit_dtype_info *native)
 {
     const int64_t width = frit_tensor_width(tensor);
     const frit_dtype_info *type = frit_dtype_get(tensor->dtype);
@@ -41,7 +41,7 @@ static bool is_on_grid(const room *r, const frit_tensor *tensor, const frit_dtyp
     return true;
 }
 
-static frit_dtype find_grid(const frit_tensor *tensor, const room *r)
+static frit_dtype find_grid(const frit_tensor *tensor, const row_buffers *r)
 {
     const int64_t n_rows = frit_tensor_n_rows(tensor), width = frit_tensor_width(tensor);
     const int64_t n = n_rows < SAMPLED_ROWS ? n_rows : SAMPLED_ROWS;
@@ -70,13 +70,13 @@ frit_status frit_convert_native(const frit_tensor *tensor, frit_dtype *native)
     for (size_t k = 0; k < FRIT_COUNT(natives); k++)
         if (tensor->dtype == natives[k]) *native = natives[k];
     const bool is_float = frit_dtype_get(tensor->dtype)->block_elems == 1;
-    const bool has_rows = tensor->data || tensor->recipe;   // a header alone has none
+    const bool has_rows = tensor->data || tensor->recipe;   // a header has no rows
     if (!is_float || !has_rows || frit_tensor_n_elems(tensor) == 0) return FRIT_OK;
-    const room r = {.values = malloc(width * sizeof(float)),
-                    .again = malloc(width * sizeof(float)),
-                    .row = malloc((size_t)frit_tensor_row_bytes(tensor)),
-                    .blocks = malloc(width * sizeof(float) + 64),
-                    .scratch = malloc(frit_tensor_scratch_bytes(tensor) + 16)};
+    const row_buffers r = {.values = malloc(width * sizeof(float)),
+                           .again = malloc(width * sizeof(float)),
+                           .row = malloc((size_t)frit_tensor_row_bytes(tensor)),
+                           .blocks = malloc(width * sizeof(float) + 64),
+                           .scratch = malloc(frit_tensor_scratch_bytes(tensor) + 16)};
     const bool has_room = r.values && r.again && r.row && r.blocks && r.scratch;
     if (has_room) *native = find_grid(tensor, &r);
     free(r.values);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The order of rows. RoPE rotates pairs of a head's elements: neighbours, or one element of each half. A checkpoint has
-// one style (frit.rope.style), the architecture's GGUF files may have the other; then the rotated rows of Q and K are
-// permuted, which changes no result. The same for value heads of delta nets (frit.delta.neighbours).
+// one style (frit.rope.style), and GGUF files of the architecture may have the other. Then the rotated rows of Q and K
+// are permuted, which does not change results. Value heads of delta nets (frit.delta.neighbours) are reordered
+// likewise.
 #include "convert/convert.h"
 
 #include <string.h>
 
-// Head j of the result is the (j / n_groups)-th of group j % n_groups.
+// Returns the source row of interleaved heads: head j of the result is the (j / n_groups)-th of group j % n_groups.
 static int64_t dealt_source(const frit_row_order *order, int64_t i)
 {
     const int64_t row = i - order->offset, j = row / order->head;
@@ -25,7 +26,7 @@ int64_t frit_row_order_source(const frit_row_order *order, int64_t i)
     return i - row + (order->to_neighbours ? row / 2 + row % 2 * half : row % half * 2 + row / half);
 }
 
-// "blk.12.attn_q.weight" -> 12 and "attn_q.weight"; NULL outside layers.
+// Splits "blk.12.attn_q.weight" into 12 and "attn_q.weight"; NULL outside layers.
 static const char *part_of(const char *name, int32_t *layer)
 {
     if (strncmp(name, "blk.", 4) != 0) return NULL;
@@ -34,7 +35,7 @@ static const char *part_of(const char *name, int32_t *layer)
     return *name == '.' ? name + 1 : NULL;
 }
 
-// Value heads of a delta net: from neighbours that share a key head to interleaved.
+// Returns the order of value heads of a delta net: neighbours that share a key head become interleaved.
 static frit_row_order order_of_values(const frit_hparams *hp, const char *part)
 {
     const frit_recurrent_params *r = &hp->recurrent;

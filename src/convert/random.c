@@ -19,10 +19,10 @@ enum { PIECE = 256, N_PIECES = 512 };   // numbers, a multiple of every type's b
 
 static const double spread = 0.02;   // standard deviation of weights around 0, and of factors around 1
 
-// The types of a mixture like q4_k_m. Plain types coarser than q6_k have the output in q6_k.
+// A mix like q4_k_m. For types coarser than q6_k the output is q6_k.
 typedef struct mix {
     const char *name;
-    frit_dtype base, fine, output;   // fine: of attn_v and ffn_down in some layers
+    frit_dtype base, fine, output;   // fine: for attn_v and ffn_down in some layers
     int file_type;
 } mix;
 
@@ -39,7 +39,7 @@ typedef struct maker {
     mix mix;
     bool is_whole, is_tied;
     float *numbers;                      // [N_PIECES * PIECE], normal
-    uint8_t *pieces[FRIT_DTYPE_COUNT];   // the same in each type; NULL: not encoded yet
+    uint8_t *pieces[FRIT_DTYPE_COUNT];   // the numbers in each type; NULL: not encoded yet
     frit_rng rng;
 } maker;
 
@@ -75,13 +75,13 @@ static double decay(frit_rng *rng)
     return -uniform(rng, 1, 16);
 }
 
-// Its softplus is a time step of 0.001 to 0.1.
+// Draws a bias whose softplus is a time step of 0.001 to 0.1.
 static double step_bias(frit_rng *rng)
 {
     return log(expm1(exp(uniform(rng, log(0.001), log(0.1)))));
 }
 
-// Vectors other than norms (near 1) and biases (near 0).
+// Vectors that are neither norms (near 1) nor biases (near 0).
 static const struct {
     size_t offset;   // in frit_layer
     double (*draw)(frit_rng *rng);
@@ -189,13 +189,13 @@ static frit_status find_mix(maker *m, const char *name)
     return FRIT_OK;
 }
 
-// The first eighth of the layers, the last, and every third between.
+// True for the first eighth of the layers, the last, and every third between.
 static bool is_fine_layer(int32_t i, int32_t n)
 {
     return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
 }
 
-// The matrices of a layer for which such quantizers choose a finer type.
+// Returns the type of a layer's matrix; mixes choose finer types for some matrices.
 static frit_dtype type_in_layer(const maker *m, size_t offset, int32_t i_layer)
 {
     static const size_t fine[] = {offsetof(frit_layer, v), offsetof(frit_layer, qkv), offsetof(frit_layer, ffn.down),
@@ -262,7 +262,7 @@ static frit_status add_value(maker *m, const char *name, size_t n, frit_value va
     return frit_meta_add(&m->ckpt->meta, frit_str_of(kept), value);
 }
 
-// "NAME=NUMBER ...": f32 with a point or an exponent, otherwise u32.
+// Adds keys "NAME=NUMBER ...": f32 with a point or an exponent, bool for t and f, otherwise u32.
 static frit_status add_keys(maker *m, const char *text)
 {
     while (text && *text) {
@@ -298,7 +298,7 @@ static frit_status add_meta(maker *m, int32_t n_layers)
 
 // ------------------------------------------------------------------------------------- opening
 
-static frit_status make(maker *m, const frit_random_options *options)
+static frit_status make_model(maker *m, const frit_random_options *options)
 {
     const int32_t n_all = m->row->shape.n_layers, n_layers = options->n_layers > 0 ? options->n_layers : n_all;
     if (options->n_layers < 0 || n_layers > n_all)
@@ -326,7 +326,7 @@ frit_status frit_random_open(frit_checkpoint **out, const frit_random_row *row, 
     FRIT_TRY(frit_checkpoint_new(&m.ckpt, name));
     m.ckpt->format = "random weights";
     frit_rng_init(&m.rng, 1);
-    frit_status status = make(&m, options);
+    frit_status status = make_model(&m, options);
     if (status != FRIT_OK) {
         frit_checkpoint_close(m.ckpt);
         return status;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // convert/random.h: models of known shapes with random weights, for measuring speed.
 //
-// A shape is a row of metadata (random_shapes.c); the rows of its architecture (arch.h) give the tensors and their
-// sizes. Rows are generated when they are read (format/rows.h), the same every time: a model of any size can be run or
-// written without being in memory as a whole.
+// A shape is a row of metadata (random_shapes.c). The weight rows of its architecture (arch.h) give the tensors and
+// their sizes. Rows are generated when they are read (format/rows.h), always with the same values, so a model of any
+// size can run or be written without being in memory as a whole.
 #pragma once
 #include "format/checkpoint.h"
 #include "frit_tools.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tensors of an earlier file in place of encoding them again.
+// Copies tensors of an earlier file instead of encoding them again.
 #include "convert/convert.h"
 #include "base/sha256.h"
 #include "format/rows.h"
@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENCODERS = 1, PIECE_BYTES = 1 << 20, CHECKED_ROWS = 8 };   // ENCODERS: changes when their bytes do
+// ENCODERS is increased when encoders give other bytes.
+enum { ENCODERS = 1, PIECE_BYTES = 1 << 20, CHECKED_ROWS = 8 };
 
 // ------------------------------------------------------------------------------------- hashes
 
-// Pieces of a tensor's rows are hashed by all threads, then their hashes.
+// Hashes pieces of a tensor's rows on all threads, then the pieces' hashes.
 typedef struct hashing {
     const frit_tensor *tensor;
     int64_t n_rows, n_each, n_pieces;
@@ -51,7 +52,7 @@ static frit_status hash_rows(const frit_tensor *tensor, frit_pool *pool, frit_sh
     return h.failed ? frit_fail_memory(PIECE_BYTES, tensor->name) : FRIT_OK;
 }
 
-// The type and shape of both, the rows and the importance of their columns.
+// Hashes type and shape of both tensors, the source's rows and the importance of columns.
 static frit_status find_origin(const frit_tensor *tensor, frit_pool *pool, frit_origin *out)
 {
     frit_encode_origin origin;
@@ -90,7 +91,7 @@ frit_status frit_origins_add(frit_meta *meta, const frit_origin *origins, size_t
 
 // ------------------------------------------------------------------------------------- an earlier file
 
-// NULL: the file does not have them.
+// Returns the hashes of a file; NULL: it has none.
 static const uint8_t *origins_of(const frit_checkpoint *ckpt)
 {
     const frit_value *value = frit_meta_find(&ckpt->meta, FRIT_ORIGINS_KEY);
@@ -111,7 +112,7 @@ frit_status frit_reuse_open(frit_checkpoint **out, const char *path)
         path);
 }
 
-// Whether some rows of both are equal.
+// Sets *is_equal if some sampled rows of both are equal.
 static frit_status check_rows(const frit_tensor *tensor, const frit_tensor *earlier, bool *is_equal)
 {
     const size_t row_bytes = (size_t)frit_tensor_row_bytes(tensor);
@@ -129,9 +130,9 @@ static frit_status check_rows(const frit_tensor *tensor, const frit_tensor *earl
     return status;
 }
 
-// Encoding looks at every number, and the earlier file may be of a program that did not.
-static frit_status take_one(frit_tensor *tensor, const frit_origin *origin, const frit_checkpoint *earlier,
-                            frit_pool *pool, size_t *n_taken)
+// Checks all numbers, as encoding does: the earlier file may come from a version that did not.
+static frit_status copy_tensor(frit_tensor *tensor, const frit_origin *origin, const frit_checkpoint *earlier,
+                               frit_pool *pool, size_t *n_taken)
 {
     frit_encode_origin source;
     int64_t at;
@@ -162,7 +163,7 @@ frit_status frit_reuse_take(frit_checkpoint *ckpt, const frit_origin *origins, c
     for (size_t i = 0; i < ckpt->n_tensors; i++) {
         if (origins[i].hash[0] == 0 && origins[i].hash[1] == 0) continue;
         ++*n_quantized;
-        FRIT_TRY(take_one(&ckpt->tensors[i], &origins[i], earlier, pool, n_taken));
+        FRIT_TRY(copy_tensor(&ckpt->tensors[i], &origins[i], earlier, pool, n_taken));
     }
     return FRIT_OK;
 }

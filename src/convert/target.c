@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The content of a checkpoint's GGUF file: each tensor in the file's row order and type, computed when read. Models
-// that are quantized while they are loaded (engine/model/model.c) use the same tensors, so their results are equal.
+// Makes the contents of a checkpoint's GGUF file: each tensor in the file's row order and type, computed when it is
+// read. Models that are quantized while they load (engine/model/model.c) use the same tensors, so their results are
+// equal.
 #include "convert/convert.h"
 #include "format/rows.h"
 
@@ -13,12 +14,12 @@ typedef struct target {
     const frit_tensor *old;
     size_t n_old;
     frit_map old_index;
-    const frit_arch *arch;   // NULL: a GGUF file
+    const frit_arch *arch;   // NULL: the source is GGUF
     frit_hparams *hp;
-    frit_dtype *types;   // of the sources of new tensors
+    frit_dtype *types;   // source types of the new tensors
 } target;
 
-// Mamba 2 has norms of groups of channels, which folders store in one vector.
+// Mamba 2 has norms of groups of channels, which folders store as one vector.
 static void group_norm(const target *t, frit_tensor *tensor)
 {
     const char *part = strstr(tensor->name, ".ssm_norm.weight");
@@ -33,8 +34,8 @@ static void group_norm(const target *t, frit_tensor *tensor)
     tensor->shape[1] = n / n_groups;
 }
 
-// Convolutions have one row for each channel; folders store [channels, 1, kernel]. ssm_a and ssm_d of Mamba 2, one
-// number for each head, are columns.
+// Reshapes convolutions from [channels, 1, kernel] to one row per channel, and ssm_a and ssm_d of Mamba 2, with one
+// number per head, to columns.
 static void reshape(const target *t, frit_tensor *tensor)
 {
     const bool is_conv = strstr(tensor->name, "ssm_conv1d") || strstr(tensor->name, "shortconv.conv");
@@ -72,8 +73,8 @@ static const frit_tensor *find_old(const target *t, const char *name)
     return frit_map_get(&t->old_index, frit_str_of(name), &at) ? &t->old[at] : NULL;
 }
 
-// Multiplies "NAME.weight" by "NAME.multiplier", for which GGUF has no tensor.
-static frit_status multiply(const target *t, const char *name, frit_tensor *tensor)
+// Multiplies "NAME.weight" by "NAME.multiplier", which GGUF has no tensor for.
+static frit_status apply_multiplier(const target *t, const char *name, frit_tensor *tensor)
 {
     char full[128];
     const size_t n = strlen(name);
@@ -83,7 +84,7 @@ static frit_status multiply(const target *t, const char *name, frit_tensor *tens
     return !factors ? FRIT_OK : frit_multiply_rows(&t->ckpt->arena, tensor, factors->data, factors->shape[0]);
 }
 
-// A tied table cannot have two factors.
+// Fails for a tied table that is scaled, because it would need two factors.
 static frit_status check_tied(const target *t)
 {
     const bool scaled = find_old(t, "output.multiplier") || find_old(t, "token_embd.multiplier");
@@ -94,14 +95,14 @@ static frit_status check_tied(const target *t)
                      t->ckpt->path, t->arch->name);
 }
 
-// A tensor of the target, from the rows that `order` takes.
-static frit_status add(target *t, const char *name, const frit_tensor *from, frit_row_order order)
+// Adds a tensor of the target with the rows that `order` takes.
+static frit_status add_target(target *t, const char *name, const frit_tensor *from, frit_row_order order)
 {
     frit_arena *arena = &t->ckpt->arena;
     frit_tensor to = *from;
     to.name = name;
-    if (t->arch) reshape(t, &to), group_norm(t, &to);   // first, as recipes work on rows
-    if (t->arch) FRIT_TRY(multiply(t, from->name, &to));
+    if (t->arch) reshape(t, &to), group_norm(t, &to);   // first, because recipes work on rows
+    if (t->arch) FRIT_TRY(apply_multiplier(t, from->name, &to));
     if (order.take > 0 || order.permuted > 0 || order.n_groups > 0) {
         frit_row_order *kept = frit_arena_new(arena, frit_row_order, 1);
         if (!kept) return frit_fail_memory(sizeof *kept, name);
@@ -119,8 +120,8 @@ static frit_status add(target *t, const char *name, const frit_tensor *from, fri
     return frit_checkpoint_add_tensor(t->ckpt, &to);
 }
 
-// "blk.0.ffn_gate_up_exps.weight" and ".bias" become two tensors each. *is_fused: whether it is one of these.
-static frit_status add_halves(target *t, const frit_tensor *from, bool *is_fused)
+// Splits "blk.0.ffn_gate_up_exps.weight" and ".bias" into two tensors. Sets *is_fused for such a tensor.
+static frit_status split_fused(target *t, const frit_tensor *from, bool *is_fused)
 {
     static const char *const names[] = {"gate_exps", "up_exps"};
     const char *at = strstr(from->name, "gate_up_exps.");
@@ -132,8 +133,8 @@ static frit_status add_halves(target *t, const frit_tensor *from, bool *is_fused
         snprintf(name, sizeof name, "%.*s%s%s", (int)(at - from->name), from->name, names[i], strchr(at, '.'));
         const char *copy = frit_arena_text(&t->ckpt->arena, name, strlen(name));
         if (!copy) return frit_fail_memory(strlen(name), "the name of a tensor");
-        FRIT_TRY(
-            add(t, copy, from, (frit_row_order){.of = n, .take = n / 2, .offset = i * (n / 2), .of_numbers = is_bias}));
+        FRIT_TRY(add_target(t, copy, from,
+                            (frit_row_order){.of = n, .take = n / 2, .offset = i * (n / 2), .of_numbers = is_bias}));
     }
     return FRIT_OK;
 }
@@ -159,17 +160,17 @@ static frit_status add_one(target *t, const frit_tensor *from)
 {
     bool is_fused = false;
     if (t->arch && is_multiplier(from->name)) return FRIT_OK;
-    if (t->arch) FRIT_TRY(add_halves(t, from, &is_fused));
+    if (t->arch) FRIT_TRY(split_fused(t, from, &is_fused));
     if (is_fused) return FRIT_OK;
     const frit_row_order order = t->arch ? frit_row_order_of(t->hp, t->arch, from->name) : (frit_row_order){0};
     const int64_t n_rows = from->n_dims < 2 ? from->shape[0] : from->shape[from->n_dims - 2];
     if (order.permuted > 0 && n_rows % order.head != 0)
         return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %" PRId64 " rows, expected a multiple of %" PRId64,
                          t->ckpt->path, from->name, n_rows, order.head);
-    return add(t, from->name, from, order);
+    return add_target(t, from->name, from, order);
 }
 
-// Starts a new list of tensors; the old tensors stay in the arena, as parts of the new ones.
+// Makes a new list of tensors. The old tensors stay in the arena, because the new ones read them.
 static frit_status list_tensors(target *t)
 {
     frit_checkpoint *ckpt = t->ckpt;

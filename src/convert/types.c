@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Number formats of the written tensors; and writing tensors.
+// Types of written tensors, and writing tensors.
 #include "convert/convert.h"
 #include "format/rows.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Names of matrices that a mix leaves as they are; and which of them other engines read as f32.
+// Matrices that mixes leave unchanged. Other engines read some of them as f32.
 static const struct {
     const char *part;
     bool is_f32;
@@ -53,7 +53,7 @@ static const struct {
     {"mm.a.code_embd", false},
 };
 
-// Small, and read as f32 by other engines.
+// True for small tensors, which other engines read as f32.
 static bool is_small(const frit_tensor *tensor)
 {
     const size_t n = strlen(tensor->name);
@@ -102,7 +102,7 @@ frit_dtype frit_convert_main_type(const frit_checkpoint *ckpt)
     return best;
 }
 
-// As they are listed: fine ones first, families together.
+// In the order of listings: fine types first, families together.
 static const struct {
     frit_dtype dtype;
     int id;   // general.file_type
@@ -153,8 +153,8 @@ bool frit_convert_changes(const frit_convert_types *types)
 
 // ------------------------------------------------------------------------------------- writing
 
-// For each thread, written between two reports: half a second of work for the slowest types, so that a conversion that
-// is cancelled ends soon.
+// Bytes per thread between two reports: half a second of work for the slowest types, so that a cancelled conversion
+// ends soon.
 enum { CHUNK_BYTES = 64 << 10 };
 
 typedef struct chunk {   // rows [first, first + n)
@@ -162,7 +162,7 @@ typedef struct chunk {   // rows [first, first + n)
     int64_t first, n;
     uint8_t *rows, *scratch;   // scratch: [parts, scratch_bytes]
     size_t scratch_bytes;
-    float *values;   // [parts, width]; NULL: encoding looks at the numbers
+    float *values;   // [parts, width]; NULL: encoding checks the numbers
     _Atomic bool is_bad;
 } chunk;
 
@@ -182,7 +182,7 @@ static void make_part(void *ctx, int part, int parts)
     }
 }
 
-// The first number of the chunk that is not finite.
+// Fails with the first number of the chunk that is not finite.
 static frit_status fail_copied(const chunk *c)
 {
     const int64_t width = frit_tensor_width(c->tensor);
