@@ -17,8 +17,8 @@
 hub_status hub_system_failed(const char *path, const char *what)
 {
     const int error = errno;
-    if (error == ENOSPC || error == EDQUOT) return hub_fail(HUB_E_DISK, "%s: %s: the disk is full", path, what);
-    if (error == EFBIG) return hub_fail(HUB_E_DISK, "%s: %s: the file is larger than allowed", path, what);
+    if (error == ENOSPC || error == EDQUOT) return hub_fail_full(path, what, "the disk is full");
+    if (error == EFBIG) return hub_fail_full(path, what, "the file is larger than allowed");
     return hub_fail(HUB_E_DISK, "%s: %s: %s", path, what, strerror(error));
 }
 

@@ -21,9 +21,8 @@ static hub_status fail_code(const char *path, const char *what, DWORD error)
 {
     char text[256];
     if (error == ERROR_DISK_FULL || error == ERROR_HANDLE_DISK_FULL)
-        return hub_fail(HUB_E_DISK, "%s: %s: the disk is full", path, what);
-    if (error == ERROR_FILE_TOO_LARGE)
-        return hub_fail(HUB_E_DISK, "%s: %s: the file is larger than allowed", path, what);
+        return hub_fail_full(path, what, "the disk is full");
+    if (error == ERROR_FILE_TOO_LARGE) return hub_fail_full(path, what, "the file is larger than allowed");
     DWORD n = FormatMessageA(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL, error, 0, text,
                              sizeof text, NULL);
     while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r' || text[n - 1] == '.')) n--;

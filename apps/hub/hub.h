@@ -34,6 +34,10 @@ typedef enum hub_status {
 // Stores the sentence, of this thread; its value is the status.
 hub_status hub_fail(hub_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *hub_error(void);
+// Likewise with HUB_E_DISK, for want of room: the disk is full, or the user's quota or limit is reached.
+hub_status hub_fail_full(const char *path, const char *what, const char *why);
+// True if the thread's last failure was for want of room.
+bool hub_error_is_full(void);
 
 // A path or an address. One that is longer than this is refused.
 enum { HUB_PATH_BYTES = 4096 };

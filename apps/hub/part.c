@@ -16,12 +16,11 @@ typedef struct trailer {
 
 static const char magic[8] = {'F', 'R', 'I', 'T', 'P', 'A', 'R', '1'};
 
-// How to go on, after the sentence that says that the disk, or what this user may use of it, is full.
+// Adds to an error for want of room how to continue.
 static hub_status tell_rest(hub_status status)
 {
-    const char *why = hub_error();
-    if (!strstr(why, "the disk is full") && !strstr(why, "larger than allowed")) return status;
-    return hub_fail(status, "%s; what is there is kept, and the same command continues it", why);
+    if (!hub_error_is_full()) return status;
+    return hub_fail(status, "%s; what is there is kept, and the same command continues it", hub_error());
 }
 
 static hub_status write_at(const hub_part *part, uint64_t at, const void *bytes, size_t n)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 static _Thread_local char sentence[2048];
+static _Thread_local bool is_full;
 
 // What comes from a server is shown without control characters, which could move a terminal's cursor.
 static void drop_controls(char *text)
@@ -23,12 +24,25 @@ hub_status hub_fail(hub_status status, const char *format, ...)
     va_end(args);
     drop_controls(text);
     snprintf(sentence, sizeof sentence, "%s", text);
+    is_full = false;
+    return status;
+}
+
+hub_status hub_fail_full(const char *path, const char *what, const char *why)
+{
+    const hub_status status = hub_fail(HUB_E_DISK, "%s: %s: %s", path, what, why);
+    is_full = true;
     return status;
 }
 
 const char *hub_error(void)
 {
     return sentence;
+}
+
+bool hub_error_is_full(void)
+{
+    return is_full;
 }
 
 hub_status hub_path_set(hub_path *path, const char *format, ...)

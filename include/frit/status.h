@@ -49,6 +49,23 @@ FRIT_API const char *frit_status_text(frit_status status);
 // The sentence of the calling thread's last failure; "" if there was none. Valid until its next failure.
 FRIT_API const char *frit_error(void);
 
+// The field or option that the calling thread's last failure is about, such as "messages[2].content" or "logit-bias".
+// The sentence then begins with the field and ": ". NULL if the failure is not about one field, and if there was none.
+// Valid until the thread's next failure.
+FRIT_API const char *frit_error_field(void);
+
+// The code of the calling thread's last failure, one of FRIT_CODE_*: what a program tells failures of one status apart
+// by, as sentences may change and codes do not. Compare it with strcmp: later versions may add codes. NULL if the
+// failure has no code, and if there was none. A failure with a field has a code. Lives for ever.
+FRIT_API const char *frit_error_code(void);
+
+#define FRIT_CODE_MISSING_PARAMETER     "missing_required_parameter"   // the field is required and not there
+#define FRIT_CODE_INVALID_TYPE          "invalid_type"                 // the field has another JSON type than expected
+#define FRIT_CODE_INVALID_VALUE         "invalid_value"                // the field's value is not allowed
+#define FRIT_CODE_UNSUPPORTED_PARAMETER "unsupported_parameter"        // the model cannot do what the field asks for
+#define FRIT_CODE_UNSUPPORTED_VALUE     "unsupported_value"            // the library cannot use the field's value
+#define FRIT_CODE_NO_TOKEN_LEFT         "no_token_left"                // every token is forbidden
+
 #ifdef __cplusplus
 }
 #endif

@@ -157,8 +157,8 @@ frit_status frit_arch_of(const frit_arch **out, const frit_checkpoint *ckpt)
     frit_str name = {0};
     bool found;
     frit_status got = frit_meta_get_text(&ckpt->meta, "general.architecture", &name, &found);
-    if (got != FRIT_OK) return frit_fail(got, "%s: %s", ckpt->path, frit_error());
-    if (!found) return frit_fail(FRIT_E_FORMAT, "%s: the metadata has no key 'general.architecture'", ckpt->path);
+    if (got != FRIT_OK) return frit_fail_in(ckpt->path, got);
+    if (!found) return frit_fail_file(FRIT_E_FORMAT, "%s: the metadata has no key 'general.architecture'", ckpt->path);
     char text[MAX_NAME + 1] = "";
     memcpy(text, name.ptr, name.len < MAX_NAME ? name.len : MAX_NAME);
     if (name.len <= MAX_NAME) *out = frit_arch_find(text);
@@ -166,8 +166,8 @@ frit_status frit_arch_of(const frit_arch **out, const frit_checkpoint *ckpt)
     frit_buf nearest = {0};
     frit_nearest_print(&nearest, text, known_name, NULL);
     frit_status status =
-        frit_fail(FRIT_E_UNSUPPORTED, "%s: the architecture '%s' is not supported; the nearest known ones are %s",
-                  ckpt->path, text, nearest.failed ? "" : nearest.data);
+        frit_fail_file(FRIT_E_UNSUPPORTED, "%s: the architecture '%s' is not supported; the nearest known ones are %s",
+                       ckpt->path, text, nearest.failed ? "" : nearest.data);
     frit_buf_free(&nearest);
     return status;
 }

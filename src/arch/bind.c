@@ -380,7 +380,7 @@ frit_status frit_weights_bind(frit_weights *weights, const frit_arch *arch, cons
         return frit_fail_memory((size_t)hp->n_layer * sizeof *weights->layers + ckpt->n_tensors, "the list of weights");
     frit_status status = bind_all(&b, weights, arch);
     if (status == FRIT_OK && arch->compute) status = arch->compute(weights, hp, arena);
-    return status == FRIT_OK ? FRIT_OK : frit_fail(status, "%s: %s", ckpt->path, frit_error());
+    return frit_fail_in(ckpt->path, status);
 }
 
 frit_status frit_constant_new(const frit_tensor **out, float **values, const char *name, int n_dims,

@@ -595,7 +595,7 @@ frit_status frit_hparams_read(frit_hparams *hp, const frit_arch *arch, const fri
 {
     *hp = (frit_hparams){0};
     frit_status status = read_all(&(reader){.hp = hp, .arch = arch, .ckpt = ckpt}, arena);
-    return status == FRIT_OK ? FRIT_OK : frit_fail(status, "%s: %s", ckpt->path, frit_error());
+    return frit_fail_in(ckpt->path, status);
 }
 
 int32_t frit_arch_n_cache_layers(const frit_hparams *hp)

@@ -173,8 +173,8 @@ static frit_status write_file(const frit_store_cache *cache, frit_pool *pool, co
 {
     uint64_t weights_at, n_file;
     if (!place_weights(n_bytes, &weights_at, &n_file))
-        return frit_fail(FRIT_E_LIMIT, "%s: %llu bytes of weights do not fit into a file", path,
-                         (unsigned long long)n_bytes);
+        return frit_fail_file(FRIT_E_LIMIT, "%s: %llu bytes of weights do not fit into a file", path,
+                              (unsigned long long)n_bytes);
     head h = {.layout = FRIT_STORE_LAYOUT, .key = key, .n_bytes = n_bytes, .n_sections = sections_of(n_bytes)};
     memcpy(h.magic, magic, sizeof magic);
     uint64_t *hashes = calloc((size_t)h.n_sections + 1, sizeof *hashes);

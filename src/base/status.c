@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The names of statuses, and the calling thread's last error message.
+// The names of statuses, and the calling thread's last error.
 #include "base/status.h"
 
 #include "base/number.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char sentence[FRIT_ERROR_BYTES];
+static _Thread_local frit_failure last;
 
 const char *frit_status_text(frit_status status)
 {
@@ -24,7 +24,17 @@ const char *frit_status_text(frit_status status)
 
 const char *frit_error(void)
 {
-    return sentence;
+    return last.sentence;
+}
+
+const char *frit_error_field(void)
+{
+    return last.field[0] ? last.field : NULL;
+}
+
+const char *frit_error_code(void)
+{
+    return last.code;
 }
 
 // strerror_r has two types: POSIX's writes into the buffer and returns a number, GNU's returns the text.
@@ -64,20 +74,77 @@ const char *frit_version(void)
     return FRIT_TEXT(FRIT_VERSION_MAJOR) "." FRIT_TEXT(FRIT_VERSION_MINOR) "." FRIT_TEXT(FRIT_VERSION_PATCH);
 }
 
+// Makes an error with this sentence the last one. Arguments may be texts of the one before.
+static void store(const char *sentence, const char *field, const char *code, bool names_file)
+{
+    frit_failure next = {.code = code, .names_file = names_file};
+    size_t n = 0;
+    for (; n < sizeof next.sentence - 1 && sentence[n]; n++) {
+        const unsigned char c = (unsigned char)sentence[n];
+        next.sentence[n] = (char)(c < 32 || c == 127 ? '?' : c);
+    }
+    frit_format(next.field, sizeof next.field, "%s", field);
+    last = next;
+}
+
 void frit_fail_say(const char *format, ...)
 {
-    // The arguments may point into the old message, so the new one is built in another buffer.
-    char next[FRIT_ERROR_BYTES];
+    char sentence[FRIT_ERROR_BYTES];
     va_list args;
     va_start(args, format);
-    frit_vformat(next, sizeof next, format, args);
+    frit_vformat(sentence, sizeof sentence, format, args);
     va_end(args);
-    size_t n = 0;
-    for (; next[n]; n++) {
-        unsigned char c = (unsigned char)next[n];
-        sentence[n] = (char)(c < 32 || c == 127 ? '?' : c);
-    }
-    sentence[n] = 0;
+    store(sentence, "", NULL, false);
+}
+
+void frit_fail_say_file(const char *format, ...)
+{
+    char sentence[FRIT_ERROR_BYTES];
+    va_list args;
+    va_start(args, format);
+    frit_vformat(sentence, sizeof sentence, format, args);
+    va_end(args);
+    store(sentence, "", NULL, true);
+}
+
+void frit_fail_say_at(const char *field, const char *code, const char *format, ...)
+{
+    char what[FRIT_ERROR_BYTES], sentence[FRIT_ERROR_BYTES + FRIT_FIELD_BYTES];
+    va_list args;
+    va_start(args, format);
+    frit_vformat(what, sizeof what, format, args);
+    va_end(args);
+    frit_format(sentence, sizeof sentence, "%s%s%s", field ? field : "", field ? ": " : "", what);
+    store(sentence, field ? field : "", code, false);
+}
+
+frit_status frit_fail_in(const char *path, frit_status status)
+{
+    char sentence[FRIT_ERROR_BYTES];
+    if (status == FRIT_OK || last.names_file) return status;
+    frit_format(sentence, sizeof sentence, "%s: %s", path, last.sentence);
+    store(sentence, "", last.code, true);
+    return status;
+}
+
+frit_field frit_field_name(const char *format, ...)
+{
+    frit_field field;
+    va_list args;
+    va_start(args, format);
+    frit_vformat(field.text, sizeof field.text, format, args);
+    va_end(args);
+    return field;
+}
+
+void frit_failure_get(frit_failure *failure)
+{
+    *failure = last;
+}
+
+void frit_failure_set(const frit_failure *failure)
+{
+    last = *failure;
 }
 
 void frit_fail_null(const char *function, const char *argument, const char *expected)

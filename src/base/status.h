@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 // base/status.h: error handling.
 //
-// A function returns 0 or a negative frit_status. frit_fail stores the error message where the error is detected; each
-// thread keeps its last message, which frit_error() returns. A message names the object, what was found and what is
-// expected, in one sentence.
+// A function returns 0 or a negative frit_status. The error is stored where it is detected; each thread keeps its last
+// one. Its message names the object, what was found and what is expected, in one sentence, which frit_error() returns.
 //
-//     return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %u dimensions, expected at most 4", path, name, n);
+//     return frit_fail(FRIT_E_INVALID, "token %d is outside of 0 to %d", token, n_vocab - 1);
+//     return frit_fail_at(FRIT_E_INVALID, "tools", FRIT_CODE_INVALID_TYPE, "expected a list");
+//     return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' has %u dimensions, expected at most 4", path, name, n);
+//
+// Callers decide by the status, by frit_error_code and by frit_error_field, never by the words of a message.
 #pragma once
 #include "frit.h"
 
@@ -19,12 +22,41 @@
 
 #define FRIT_ERROR_BYTES 1024
 
-// Stores the message. Control characters in the result are replaced by '?'.
-void frit_fail_say(const char *format, ...) FRIT_PRINTF(1, 2);
+enum { FRIT_FIELD_BYTES = 128 };
 
-// Stores the message; its value is `status`. A macro, so that compilers see that a failure is never FRIT_OK and that
-// the results of a failed call are not used.
-#define frit_fail(status, ...) (frit_fail_say(__VA_ARGS__), (status))
+// Store the error. Control characters in the message are replaced by '?'.
+void frit_fail_say(const char *format, ...) FRIT_PRINTF(1, 2);
+void frit_fail_say_at(const char *field, const char *code, const char *format, ...) FRIT_PRINTF(3, 4);
+void frit_fail_say_file(const char *format, ...) FRIT_PRINTF(1, 2);
+
+// Store an error; their value is `status`. Macros, so that compilers see that a failure is never FRIT_OK and that the
+// results of a failed call are not used.
+//
+// frit_fail_at: an error of a field of a request, or of an option. The message is "FIELD: " and the format's text, and
+// only this text if `field` is NULL. The field is copied; the code is a constant of frit/status.h.
+// frit_fail_file: the format begins with the path of a file or folder, so that frit_fail_in adds none.
+#define frit_fail(status, ...)                 (frit_fail_say(__VA_ARGS__), (status))
+#define frit_fail_at(status, field, code, ...) (frit_fail_say_at(field, code, __VA_ARGS__), (status))
+#define frit_fail_file(status, ...)            (frit_fail_say_file(__VA_ARGS__), (status))
+
+// Returns `status`. If it is a failure whose message does not begin with a path yet, puts "PATH: " before the message.
+frit_status frit_fail_in(const char *path, frit_status status);
+
+// The name of a field, for frit_fail_at: frit_field_name("messages[%zu].role", i).text
+typedef struct frit_field {
+    char text[FRIT_FIELD_BYTES];
+} frit_field;
+frit_field frit_field_name(const char *format, ...) FRIT_PRINTF(1, 2);
+
+// A thread's last error, to be kept and to become the last error of another thread. All zero: no error.
+typedef struct frit_failure {
+    char sentence[FRIT_ERROR_BYTES];
+    char field[FRIT_FIELD_BYTES];   // "": none
+    const char *code;               // a constant; NULL: none
+    bool names_file;                // the sentence begins with a path
+} frit_failure;
+void frit_failure_get(frit_failure *failure);
+void frit_failure_set(const frit_failure *failure);
 
 // The system's words for an errno, in `text` or in constant memory. Any thread may call it.
 enum { FRIT_ERRNO_BYTES = 256 };
@@ -35,7 +67,7 @@ static inline frit_status frit_fail_memory(size_t n_bytes, const char *what)
     return frit_fail(FRIT_E_MEMORY, "out of memory: %zu bytes for %s", n_bytes, what);
 }
 
-// Returns on failure. Only for functions that own nothing yet; the others use a `fail:` label.
+// Returns on failure. Only for functions that own nothing yet.
 #define FRIT_TRY(expression)                        \
     do {                                            \
         frit_status frit_try_ = (expression);       \

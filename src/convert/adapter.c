@@ -103,7 +103,8 @@ static frit_status write_adapter(adapter_conversion *c, const char *source, cons
 {
     FRIT_TRY(frit_checkpoint_open(&c->base, base, NULL));
     if (frit_checkpoint_reads(c->base, c->target))
-        return frit_fail(FRIT_E_INVALID, "%s: the target is the adapter's model, expected another name", c->target);
+        return frit_fail_file(FRIT_E_INVALID, "%s: the target is the adapter's model, expected another name",
+                              c->target);
     FRIT_TRY(frit_arch_of(&c->arch, c->base));
     FRIT_TRY(frit_hparams_read(&c->hp, c->arch, c->base, &c->arena));
     FRIT_TRY(frit_adapter_file_open(&c->file, source, c->base, &(frit_checkpoint_options){.log = c->log}));
@@ -124,10 +125,10 @@ static frit_status find_base(const char *source, const char *named, frit_buf *ou
     }
     FRIT_TRY(frit_adapter_base_of(source, out));
     if (out->len > 0 && frit_path_get_kind(out->data) != FRIT_PATH_NONE) return FRIT_OK;
-    return frit_fail(FRIT_E_INVALID,
-                     "%s: converting an adapter needs its model, expected its folder or GGUF file as base%s%.200s%s",
-                     source, out->len > 0 ? " ('" : "", out->len > 0 ? out->data : "",
-                     out->len > 0 ? "' is not on this machine)" : "");
+    return frit_fail_file(
+        FRIT_E_INVALID, "%s: converting an adapter needs its model, expected its folder or GGUF file as base%s%.200s%s",
+        source, out->len > 0 ? " ('" : "", out->len > 0 ? out->data : "",
+        out->len > 0 ? "' is not on this machine)" : "");
 }
 
 frit_status frit_convert_adapter(const char *source, const char *target, const char *base, frit_dtype wanted,
@@ -138,7 +139,7 @@ frit_status frit_convert_adapter(const char *source, const char *target, const c
     frit_meta_init(&c.meta, &c.arena);
     frit_status status = find_base(source, base, &path);
     if (status == FRIT_OK) status = write_adapter(&c, source, path.data);
-    if (status != FRIT_OK && !strstr(frit_error(), source)) status = frit_fail(status, "%s: %s", source, frit_error());
+    status = frit_fail_in(source, status);
     frit_fallbacks_say(&c.fallbacks, log, source);
     if (status == FRIT_OK) frit_log_say(log, FRIT_LOG_INFO, "%s is written", target);
     frit_adapter_file_close(&c.file);

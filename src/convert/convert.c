@@ -163,7 +163,7 @@ static frit_status read_options(conversion *c)
     if (c->types.planned || (c->choice && c->choice->n_bytes)) return FRIT_OK;
     const size_t n = strlen(c->target);
     if (n <= 5 || strcmp(c->target + n - 5, ".gguf") != 0)
-        return frit_fail(FRIT_E_INVALID, "%s: the name of the file to write should end in .gguf", c->target);
+        return frit_fail_file(FRIT_E_INVALID, "%s: the name of the file to write should end in .gguf", c->target);
     return FRIT_OK;
 }
 
@@ -171,7 +171,7 @@ static frit_status say_progress(const conversion *c, double done)
 {
     const frit_convert_options *o = c->options;
     if (!o->progress || o->progress(o->progress_ctx, done)) return FRIT_OK;
-    return frit_fail(FRIT_E_CANCELLED, "%s: conversion was cancelled", c->source);
+    return frit_fail_file(FRIT_E_CANCELLED, "%s: conversion was cancelled", c->source);
 }
 
 // ------------------------------------------------------------------------------------- metadata
@@ -304,7 +304,7 @@ static frit_status write_tensor(void *ctx, size_t i, frit_file_writer *writer)
     conversion *c = ctx;
     FRIT_TRY(frit_convert_write(&c->ckpt->tensors[c->first + i], c->pool, writer, report_bytes, c));
     if (!frit_checkpoint_is_intact(c->ckpt))
-        return frit_fail(FRIT_E_IO, "%s: a file shrank while it was read", c->source);
+        return frit_fail_file(FRIT_E_IO, "%s: a file shrank while it was read", c->source);
     for (size_t k = 0; k < c->ckpt->n_files; k++) frit_file_drop_pages(c->ckpt->files[k]);
     return FRIT_OK;
 }
@@ -401,7 +401,7 @@ static frit_status check_target(const conversion *c, const char *path)
                        : o && o->importance && frit_path_is_same(o->importance, path) ? "the importance file"
                                                                                       : NULL;
     if (!what) return FRIT_OK;
-    return frit_fail(FRIT_E_INVALID, "%s: the target is %s, expected another name", path, what);
+    return frit_fail_file(FRIT_E_INVALID, "%s: the target is %s, expected another name", path, what);
 }
 
 static frit_status check_parts(conversion *c, int count)
@@ -477,7 +477,7 @@ static frit_status copy_earlier(conversion *c)
 static frit_status convert_adapter(conversion *c)
 {
     if (c->types.mix.mix || c->types.planned || c->types.importance)
-        return frit_fail(FRIT_E_INVALID, "%s: mixes are for models, expected one type for an adapter", c->source);
+        return frit_fail_file(FRIT_E_INVALID, "%s: mixes are for models, expected one type for an adapter", c->source);
     return frit_convert_adapter(c->source, c->target, c->options->base, c->types.wanted, &c->log);
 }
 
@@ -486,7 +486,7 @@ static frit_status convert_checkpoint(conversion *c)
     FRIT_TRY(read_options(c));
     if (frit_adapter_is_peft(c->source) && frit_adapter_has_config(c->source)) return convert_adapter(c);
     if (c->options->base)
-        return frit_fail(FRIT_E_INVALID, "%s: base is given, expected only for an adapter's folder", c->source);
+        return frit_fail_file(FRIT_E_INVALID, "%s: base is given, expected only for an adapter's folder", c->source);
     FRIT_TRY(frit_checkpoint_open(&c->ckpt, c->source, &(frit_checkpoint_options){.log = &c->log}));
     c->is_gguf = strncmp(c->ckpt->format, "GGUF", 4) == 0;
     if (c->target) FRIT_TRY(check_target(c, c->target));
@@ -524,8 +524,7 @@ frit_status frit_convert_chosen(const char *source, const char *target, const fr
     c.log = (frit_log){c.options->log, c.options->log_ctx};
     frit_meta_init(&c.meta, &c.arena);
     frit_status status = convert_checkpoint(&c);
-    if (status != FRIT_OK && !strstr(frit_error(), source) && !(target && strstr(frit_error(), target)) && c.ckpt)
-        status = frit_fail(status, "%s: %s", source, frit_error());
+    if (c.ckpt) status = frit_fail_in(source, status);
     if (c.has_vocab) frit_vocab_deinit(&c.vocab);
     frit_importance_deinit(&c.importance);
     frit_meta_deinit(&c.meta);

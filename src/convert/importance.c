@@ -71,8 +71,8 @@ void frit_importance_means(const frit_importance *importance, const frit_importa
 static frit_status check_sum(const char *path, const char *name, size_t i, double value)
 {
     if (isfinite(value) && value >= 0) return FRIT_OK;
-    return frit_fail(FRIT_E_FORMAT, "%s: value %zu of '%.100s' is %g, expected a finite number of 0 or more", path, i,
-                     name, value);
+    return frit_fail_file(FRIT_E_FORMAT, "%s: value %zu of '%.100s' is %g, expected a finite number of 0 or more", path,
+                          i, name, value);
 }
 
 static frit_status read_sums(const char *path, const void *bytes, frit_importance_entry *entry)
@@ -94,8 +94,8 @@ static frit_status read_counts(const char *path, const frit_tensor *tensor, frit
         float value;
         memcpy(&value, (const char *)tensor->data + i * sizeof value, sizeof value);
         if (!(value >= 0 && value <= 9e15f))   // whole numbers that int64_t can represent
-            return frit_fail(FRIT_E_FORMAT, "%s: count %zu of '%.100s' is %g, expected a number of tokens", path, i,
-                             entry->name, (double)value);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: count %zu of '%.100s' is %g, expected a number of tokens", path,
+                                  i, entry->name, (double)value);
         entry->counts[i] = llround((double)value);
     }
     return FRIT_OK;
@@ -114,19 +114,19 @@ static frit_status read_pair(frit_importance *importance, const frit_checkpoint 
     char name[300], other[320];
     if (n < sizeof suffix || strcmp(sums->name + n_name, suffix) != 0) return FRIT_OK;
     if (n_name >= sizeof name)
-        return frit_fail(FRIT_E_FORMAT, "%s: the name '%.40s...' has more than 300 bytes", ckpt->path, sums->name);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: the name '%.40s...' has more than 300 bytes", ckpt->path, sums->name);
     snprintf(name, sizeof name, "%.*s", (int)n_name, sums->name);
     snprintf(other, sizeof other, "%s.counts", name);
     const frit_tensor *counts = frit_checkpoint_find(ckpt, other);
     if (!is_numbers(sums) || !is_numbers(counts))
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: '%.100s' needs sums and counts in f32, expected NAME.in_sum2 and NAME.counts", ckpt->path,
-                         name);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: '%.100s' needs sums and counts in f32, expected NAME.in_sum2 and NAME.counts",
+                              ckpt->path, name);
     const int64_t n_values = frit_tensor_n_elems(sums), n_counts = frit_tensor_n_elems(counts);
     if (n_values % n_counts != 0)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: '%.100s' has %" PRId64 " values and %" PRId64 " counts, expected a multiple", ckpt->path,
-                         name, n_values, n_counts);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: '%.100s' has %" PRId64 " values and %" PRId64 " counts, expected a multiple",
+                              ckpt->path, name, n_values, n_counts);
     frit_importance_entry *entry;
     FRIT_TRY(frit_importance_add(importance, name, (size_t)n_values, (size_t)n_counts, &entry));
     FRIT_TRY(read_counts(ckpt->path, counts, entry));
@@ -166,8 +166,8 @@ static frit_status read_gguf(frit_importance *importance, const char *path, cons
     for (size_t i = 0; i < ckpt->n_tensors && status == FRIT_OK; i++)
         status = read_pair(importance, ckpt, &ckpt->tensors[i]);
     if (status == FRIT_OK && importance->n == 0)
-        status =
-            frit_fail(FRIT_E_FORMAT, "%s: no importance in it, expected tensors NAME.in_sum2 and NAME.counts", path);
+        status = frit_fail_file(FRIT_E_FORMAT, "%s: no importance in it, expected tensors NAME.in_sum2 and NAME.counts",
+                                path);
     frit_checkpoint_close(ckpt);
     return status;
 }
@@ -182,7 +182,7 @@ typedef struct reader {
 
 static frit_status read_i32(reader *r, const char *what, int32_t *out)
 {
-    if (r->left < sizeof *out) return frit_fail(FRIT_E_FORMAT, "%s: the file ends before %s", r->path, what);
+    if (r->left < sizeof *out) return frit_fail_file(FRIT_E_FORMAT, "%s: the file ends before %s", r->path, what);
     memcpy(out, r->at, sizeof *out);
     r->at += sizeof *out;
     r->left -= sizeof *out;
@@ -195,20 +195,20 @@ static frit_status read_entry(frit_importance *importance, reader *r)
     int32_t n_name, n_calls, n;
     FRIT_TRY(read_i32(r, "the length of a name", &n_name));
     if (n_name < 1 || n_name >= (int32_t)sizeof name)
-        return frit_fail(FRIT_E_FORMAT, "%s: a name has %d bytes, expected 1 to 299: not an importance file", r->path,
-                         (int)n_name);
-    if (r->left < (uint64_t)n_name) return frit_fail(FRIT_E_FORMAT, "%s: the file ends in a name", r->path);
-    if (memchr(r->at, 0, (size_t)n_name)) return frit_fail(FRIT_E_FORMAT, "%s: a name has a zero byte", r->path);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: a name has %d bytes, expected 1 to 299: not an importance file",
+                              r->path, (int)n_name);
+    if (r->left < (uint64_t)n_name) return frit_fail_file(FRIT_E_FORMAT, "%s: the file ends in a name", r->path);
+    if (memchr(r->at, 0, (size_t)n_name)) return frit_fail_file(FRIT_E_FORMAT, "%s: a name has a zero byte", r->path);
     snprintf(name, sizeof name, "%.*s", (int)n_name, (const char *)r->at);
     r->at += n_name;
     r->left -= (uint64_t)n_name;
     FRIT_TRY(read_i32(r, "the number of calls", &n_calls));
     FRIT_TRY(read_i32(r, "the number of values", &n));
     if (n_calls < 0 || n < 1)
-        return frit_fail(FRIT_E_FORMAT, "%s: '%.100s' has %d values of %d calls, expected 1 or more", r->path, name,
-                         (int)n, (int)n_calls);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: '%.100s' has %d values of %d calls, expected 1 or more", r->path,
+                              name, (int)n, (int)n_calls);
     if (r->left / sizeof(float) < (uint64_t)n)
-        return frit_fail(FRIT_E_FORMAT, "%s: the file ends in the %d values of '%.100s'", r->path, (int)n, name);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: the file ends in the %d values of '%.100s'", r->path, (int)n, name);
     frit_importance_entry *entry;
     FRIT_TRY(frit_importance_add(importance, name, (size_t)n, 1, &entry));
     entry->counts[0] = n_calls;
@@ -227,7 +227,7 @@ static frit_status read_tail(frit_importance *importance, reader *r)
     if (r->left == 0) return FRIT_OK;
     FRIT_TRY(read_i32(r, "the name of the text", &n));
     if (n < 0 || r->left < (uint64_t)n)
-        return frit_fail(FRIT_E_FORMAT, "%s: the file ends in the name of the text", r->path);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: the file ends in the name of the text", r->path);
     return n > 0 ? keep_dataset(importance, (frit_str){(const char *)r->at, (size_t)n}) : FRIT_OK;
 }
 
@@ -238,8 +238,8 @@ static frit_status read_legacy(frit_importance *importance, const char *path, co
     importance->is_legacy = true;
     FRIT_TRY(read_i32(&r, "the number of entries", &n));
     if (n < 1 || (uint64_t)n > r.left / 13)
-        return frit_fail(FRIT_E_FORMAT, "%s: %d entries in %" PRIu64 " bytes: not an importance file", r.path, (int)n,
-                         r.left);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %d entries in %" PRIu64 " bytes: not an importance file", r.path,
+                              (int)n, r.left);
     for (int32_t i = 0; i < n; i++) FRIT_TRY(read_entry(importance, &r));
     return read_tail(importance, &r);
 }
@@ -251,9 +251,8 @@ frit_status frit_importance_parse(frit_importance *importance, const char *path,
     frit_status status =
         is_gguf ? read_gguf(importance, path, bytes, n_bytes) : read_legacy(importance, path, bytes, n_bytes);
     if (status == FRIT_OK) return FRIT_OK;
-    if (!strstr(frit_error(), path)) status = frit_fail(status, "%s: %s", path, frit_error());
     frit_importance_deinit(importance);
-    return status;
+    return frit_fail_in(path, status);
 }
 
 frit_status frit_importance_open(frit_importance *importance, const char *path)

@@ -197,10 +197,10 @@ static frit_status write_any(writing *w, const char *path, bool legacy)
     qsort(w->sorted, importance->n, sizeof *w->sorted, compare);
     if (legacy) return write_legacy(w, path);
     if (importance->is_legacy)
-        return frit_fail(FRIT_E_INVALID,
-                         "%s: a legacy file does not say how many tokens it counts, expected to write one "
-                         "of its kind",
-                         path);
+        return frit_fail_file(FRIT_E_INVALID,
+                              "%s: a legacy file does not say how many tokens it counts, expected to write one "
+                              "of its kind",
+                              path);
     return write_gguf(w, path);
 }
 

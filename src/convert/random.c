@@ -350,7 +350,7 @@ static frit_status report_bytes(void *ctx, uint64_t n_bytes)
     w->n_done += n_bytes;
     const frit_random_options *o = w->options;
     if (!o->progress || o->progress(o->progress_ctx, (double)w->n_done / (double)w->n_bytes)) return FRIT_OK;
-    return frit_fail(FRIT_E_CANCELLED, "%s: writing was cancelled", w->ckpt->path);
+    return frit_fail_file(FRIT_E_CANCELLED, "%s: writing was cancelled", w->ckpt->path);
 }
 
 static frit_status write_tensor(void *ctx, size_t i, frit_file_writer *writer)

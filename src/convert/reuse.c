@@ -106,7 +106,7 @@ frit_status frit_reuse_open(frit_checkpoint **out, const char *path)
     if (origins_of(*out)) return FRIT_OK;
     frit_checkpoint_close(*out);
     *out = NULL;
-    return frit_fail(
+    return frit_fail_file(
         FRIT_E_INVALID,
         "%s: does not say what its tensors were made from, expected a file of a size or of a mix with importance",
         path);

@@ -89,10 +89,10 @@ static frit_status check_tied(const target *t)
 {
     const bool scaled = find_old(t, "output.multiplier") || find_old(t, "token_embd.multiplier");
     if (!scaled || find_old(t, "output.weight")) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED,
-                     "%s: embeddings and output are tied and scaled, which GGUF files of the architecture "
-                     "'%s' cannot express",
-                     t->ckpt->path, t->arch->name);
+    return frit_fail_file(FRIT_E_UNSUPPORTED,
+                          "%s: embeddings and output are tied and scaled, which GGUF files of the architecture "
+                          "'%s' cannot express",
+                          t->ckpt->path, t->arch->name);
 }
 
 // Adds a tensor of the target with the rows that `order` takes.
@@ -165,8 +165,8 @@ static frit_status add_one(target *t, const frit_tensor *from)
     const frit_row_order order = t->arch ? frit_row_order_of(t->hp, t->arch, from->name) : (frit_row_order){0};
     const int64_t n_rows = from->n_dims < 2 ? from->shape[0] : from->shape[from->n_dims - 2];
     if (order.permuted > 0 && n_rows % order.head != 0)
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %" PRId64 " rows, expected a multiple of %" PRId64,
-                         t->ckpt->path, from->name, n_rows, order.head);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' has %" PRId64 " rows, expected a multiple of %" PRId64,
+                              t->ckpt->path, from->name, n_rows, order.head);
     return add_target(t, from->name, from, order);
 }
 

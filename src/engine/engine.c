@@ -18,9 +18,9 @@ enum {
 static frit_status check_model(const frit_model *model)
 {
     if (!model->vocab_only) return FRIT_OK;
-    return frit_fail(FRIT_E_INVALID, "%s: %s, an engine needs its weights", model->info.path,
-                     model->ckpt->n_tensors == 0 ? "holds a vocabulary and no tensors"
-                                                 : "was opened for its vocabulary only");
+    return frit_fail_file(FRIT_E_INVALID, "%s: %s, an engine needs its weights", model->info.path,
+                          model->ckpt->n_tensors == 0 ? "holds a vocabulary and no tensors"
+                                                      : "was opened for its vocabulary only");
 }
 
 static void make_step(frit_engine *engine, frit_step *step, size_t n)

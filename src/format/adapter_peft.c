@@ -57,7 +57,7 @@ typedef struct peft {
 
 static frit_status refuse(const peft *p, const char *what)
 {
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s/%s: %s", p->file->ckpt->path, config_name, what);
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s/%s: %s", p->file->ckpt->path, config_name, what);
 }
 
 static bool is_set(const json_t *value)
@@ -85,20 +85,21 @@ static frit_status read_config(peft *p)
     const char *bias = json_string_value(json_object_get(p->config, "bias"));
     const json_t *r = json_object_get(p->config, "r"), *alpha = json_object_get(p->config, "lora_alpha");
     if (!type || strcmp(type, "LORA") != 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s/%s: peft_type is '%.40s', only LORA is supported", folder, config_name,
-                         type ? type : "absent");
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s/%s: peft_type is '%.40s', only LORA is supported", folder,
+                              config_name, type ? type : "absent");
     if (bias && strcmp(bias, "none") != 0)
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "%s/%s: bias is '%.40s', only adapters without biases (none) are supported", folder,
-                         config_name, bias);
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s/%s: bias is '%.40s', only adapters without biases (none) are supported", folder,
+                              config_name, bias);
     for (size_t i = 0; i < FRIT_COUNT(unknown); i++)
         if (is_set(json_object_get(p->config, unknown[i].key))) return refuse(p, unknown[i].sentence);
     p->r = json_number_value(r);
     p->alpha = json_is_null(alpha) || !alpha ? 8 : json_number_value(alpha);
     if (!(p->r >= 1 && p->r <= 1 << 16) || floor(p->r) != p->r)
-        return frit_fail(FRIT_E_FORMAT, "%s/%s: r is %g, expected a rank from 1 to 65536", folder, config_name, p->r);
+        return frit_fail_file(FRIT_E_FORMAT, "%s/%s: r is %g, expected a rank from 1 to 65536", folder, config_name,
+                              p->r);
     if (!(fabs(p->alpha) < 1e9) || (alpha && !json_is_null(alpha) && !json_is_number(alpha)))
-        return frit_fail(FRIT_E_FORMAT, "%s/%s: lora_alpha is not a number", folder, config_name);
+        return frit_fail_file(FRIT_E_FORMAT, "%s/%s: lora_alpha is not a number", folder, config_name);
     p->by_root = json_is_true(json_object_get(p->config, "use_rslora"));
     p->is_dora = json_is_true(json_object_get(p->config, "use_dora"));
     p->has_parameters = is_set(json_object_get(p->config, "target_parameters"));
@@ -129,8 +130,8 @@ static frit_status fits_key(const peft *p, const char *pattern, const char *modu
     pcre2_code_free(code);
     frit_buf_free(&text);
     if (is_bad)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s/%s: %s: '%.60s' is not a regular expression that can be matched",
-                         p->file->ckpt->path, config_name, pattern, key);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s/%s: %s: '%.60s' is not a regular expression that can be matched",
+                              p->file->ckpt->path, config_name, pattern, key);
     *fits = found > 0;
     return found == PCRE2_ERROR_NOMEMORY ? frit_fail_memory(strlen(key), "a pattern") : FRIT_OK;
 }
@@ -145,8 +146,8 @@ static frit_status find_in_pattern(const peft *p, const char *name, const char *
         FRIT_TRY(fits_key(p, name, module, key, &fits));
         if (!fits) continue;
         if (!json_is_number(value) || !(fabs(json_number_value(value)) < 1e9))
-            return frit_fail(FRIT_E_FORMAT, "%s/%s: %s: '%.60s' is not a number", p->file->ckpt->path, config_name,
-                             name, key);
+            return frit_fail_file(FRIT_E_FORMAT, "%s/%s: %s: '%.60s' is not a number", p->file->ckpt->path, config_name,
+                                  name, key);
         *out = json_number_value(value);
         return FRIT_OK;
     }
@@ -159,8 +160,8 @@ static frit_status scale_of(const peft *p, const char *module, int64_t rank, flo
     FRIT_TRY(find_in_pattern(p, "alpha_pattern", module, &alpha));
     FRIT_TRY(find_in_pattern(p, "rank_pattern", module, &r));
     if (r != (double)rank)
-        return frit_fail(FRIT_E_FORMAT, "%s: the adapter of '%s' has the rank %lld, but %s says %g",
-                         p->file->ckpt->path, module, (long long)rank, config_name, r);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: the adapter of '%s' has the rank %lld, but %s says %g",
+                              p->file->ckpt->path, module, (long long)rank, config_name, r);
     *scale = (float)(alpha / (p->by_root ? sqrt(r) : r));
     return FRIT_OK;
 }
@@ -255,10 +256,10 @@ static frit_status take_magnitudes(peft_module *m, const frit_tensor *tensor, co
     bool is_vector = tensor->n_dims > 0 && tensor->n_dims <= 2 && frit_dtype_get(tensor->dtype)->block_elems == 1;
     for (int i = 0; i < tensor->n_dims; i++) is_vector = is_vector && (tensor->shape[i] == 1 || tensor->shape[i] == n);
     if (!is_vector || m->is_table)
-        return frit_fail(m->is_table ? FRIT_E_UNSUPPORTED : FRIT_E_FORMAT, "%s: tensor '%s': %s", entry->path,
-                         entry->name,
-                         m->is_table ? "magnitudes (DoRA) of embeddings are not supported"
-                                     : "expected a vector of magnitudes in a plain number format");
+        return frit_fail_file(m->is_table ? FRIT_E_UNSUPPORTED : FRIT_E_FORMAT, "%s: tensor '%s': %s", entry->path,
+                              entry->name,
+                              m->is_table ? "magnitudes (DoRA) of embeddings are not supported"
+                                          : "expected a vector of magnitudes in a plain number format");
     m->m = *tensor;
     m->m.n_dims = 2;
     m->m.shape[0] = n;
@@ -274,9 +275,10 @@ static frit_status take(void *ctx, const frit_safetensors_entry *entry)
     const char side = side_of(entry->name, &n, &is_table);
     if (side == '-') return FRIT_OK;
     if (!side)
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "%s: tensor '%s' is not one of a low-rank pair (%sMODULE.lora_A.weight and .lora_B.weight)",
-                         entry->path, entry->name, prefix);
+        return frit_fail_file(
+            FRIT_E_UNSUPPORTED,
+            "%s: tensor '%s' is not one of a low-rank pair (%sMODULE.lora_A.weight and .lora_B.weight)", entry->path,
+            entry->name, prefix);
     const char *name = frit_arena_text(&p->file->ckpt->arena, entry->name + sizeof prefix - 1, n);
     if (!name) return frit_fail_memory(n, "a module's name");
     if (is_of_encoder(name)) {
@@ -290,8 +292,8 @@ static frit_status take(void *ctx, const frit_safetensors_entry *entry)
     FRIT_TRY(frit_safetensors_to_tensor(entry, &tensor));
     if (side == 'm') return take_magnitudes(m, &tensor, entry);
     if (tensor.n_dims != 2 || m->is_table != is_table || frit_dtype_get(tensor.dtype)->block_elems != 1)
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is not a matrix in a plain number format", entry->path,
-                         entry->name);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' is not a matrix in a plain number format", entry->path,
+                              entry->name);
     *(side == 'a' ? &m->a : &m->b) = tensor;
     return FRIT_OK;
 }
@@ -326,10 +328,10 @@ static frit_status find_family(peft *p)
         if (fits) return FRIT_OK;
     }
     if (n_families == 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: no module names are known for the architecture '%.*s' of %s",
-                         p->file->ckpt->path, (int)(arch.len < 60 ? arch.len : 60), arch.ptr, p->base->path);
-    return frit_fail(FRIT_E_INVALID, "%s: the adapter is for the module '%s', which %s (%.*s) does not have",
-                     p->file->ckpt->path, missing, p->base->path, (int)(arch.len < 60 ? arch.len : 60), arch.ptr);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: no module names are known for the architecture '%.*s' of %s",
+                              p->file->ckpt->path, (int)(arch.len < 60 ? arch.len : 60), arch.ptr, p->base->path);
+    return frit_fail_file(FRIT_E_INVALID, "%s: the adapter is for the module '%s', which %s (%.*s) does not have",
+                          p->file->ckpt->path, missing, p->base->path, (int)(arch.len < 60 ? arch.len : 60), arch.ptr);
 }
 
 // Rows of b are rows of the matrix, so b gets the matrix's row order; columns are never reordered. PEFT stores matrices
@@ -340,14 +342,14 @@ static frit_status rewrite(peft *p, peft_module *m)
     char name[160];
     snprintf(name, sizeof name, "%.*s.multiplier", (int)(strlen(m->matrix.name) - strlen(".weight")), m->matrix.name);
     if (frit_checkpoint_find(p->base, name))   // adapters in GGUF include it in b
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: adapters of '%s' are not supported: its configuration scales it",
-                         p->file->ckpt->path, m->name);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: adapters of '%s' are not supported: its configuration scales it",
+                              p->file->ckpt->path, m->name);
     if (m->is_table) return frit_hf_transpose(&p->hf, &m->a, false);   // [tokens, rank]
     if (!row->rewrite || row->rewrite == frit_hf_transpose) return FRIT_OK;
     if (row->rewrite == frit_hf_ungroup_qkv && m->m.name) FRIT_TRY(row->rewrite(&p->hf, &m->m, false));
     if (row->rewrite == frit_hf_ungroup_qkv) return row->rewrite(&p->hf, &m->b, false);
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: adapters of '%s' are not supported: GGUF has it in another form",
-                     p->file->ckpt->path, m->name);
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: adapters of '%s' are not supported: GGUF has it in another form",
+                          p->file->ckpt->path, m->name);
 }
 
 // An expert's tensor goes into the stack of all experts; experts without adapter stay zero.
@@ -369,8 +371,9 @@ static frit_status stack(peft *p, frit_tensor *all, const frit_tensor *one, int6
     }
     if (expert >= all->shape[0] || all->dtype != one->dtype || all->shape[1] != one->shape[0] ||
         all->shape[2] != one->shape[1])
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' of expert %lld has another shape or type than other experts",
-                         p->file->ckpt->path, one->name, (long long)expert);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: tensor '%s' of expert %lld has another shape or type than other experts",
+                              p->file->ckpt->path, one->name, (long long)expert);
     memcpy((uint8_t *)(uintptr_t)all->data + (uint64_t)expert * one->n_bytes, one->data, (size_t)one->n_bytes);
     return FRIT_OK;
 }
@@ -441,15 +444,15 @@ static frit_status add_parameter(peft *p, peft_module *m)
     const bool divides = any && m->a.shape[0] % any->shape[0] == 0 && m->b.shape[1] == m->a.shape[0];
     if (divides && down && n_out == down->shape[1] && n_in == down->shape[2]) return add_spread(p, m, down, 0);
     if (matrix.row && matrix.row->rewrite)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: adapters of '%s' are not supported: GGUF has it in another form",
-                         p->file->ckpt->path, name);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: adapters of '%s' are not supported: GGUF has it in another form",
+                              p->file->ckpt->path, name);
     if (divides && both && n_out == both->shape[1] && n_in == both->shape[2]) return add_spread(p, m, both, 0);
     if (divides && gate && up && n_out == gate->shape[1] + up->shape[1] && n_in == gate->shape[2]) {
         FRIT_TRY(add_spread(p, m, gate, 0));
         return add_spread(p, m, up, gate->shape[1]);
     }
-    return frit_fail(FRIT_E_INVALID, "%s: the adapter of '%s' fits no experts of %s", p->file->ckpt->path, m->full,
-                     p->base->path);
+    return frit_fail_file(FRIT_E_INVALID, "%s: the adapter of '%s' fits no experts of %s", p->file->ckpt->path, m->full,
+                          p->base->path);
 }
 
 // The experts of a stack are collected in the first expert's module.
@@ -475,21 +478,21 @@ static frit_status make_pairs(peft *p)
     for (size_t i = 0; i < p->n; i++) {
         const peft_module *m = &p->modules[i];
         if (!m->a.name || !m->b.name)
-            return frit_fail(FRIT_E_FORMAT, "%s: module '%s' has a tensor %s, expected also %s", p->file->ckpt->path,
-                             m->full,
-                             m->a.name   ? "A"
-                             : m->b.name ? "B"
-                                         : "of magnitudes",
-                             m->a.name ? "B" : "A");
+            return frit_fail_file(FRIT_E_FORMAT, "%s: module '%s' has a tensor %s, expected also %s",
+                                  p->file->ckpt->path, m->full,
+                                  m->a.name   ? "A"
+                                  : m->b.name ? "B"
+                                              : "of magnitudes",
+                                  m->a.name ? "B" : "A");
         if ((m->m.name != NULL) != p->is_dora && (m->m.name || !m->is_table))
-            return frit_fail(FRIT_E_FORMAT, "%s: module '%s' has %s, but %s says use_dora: %s", p->file->ckpt->path,
-                             m->full, m->m.name ? "magnitudes" : "no magnitudes", config_name,
-                             p->is_dora ? "true" : "false");
+            return frit_fail_file(FRIT_E_FORMAT, "%s: module '%s' has %s, but %s says use_dora: %s",
+                                  p->file->ckpt->path, m->full, m->m.name ? "magnitudes" : "no magnitudes", config_name,
+                                  p->is_dora ? "true" : "false");
         if (p->is_dora && (m->matrix.expert >= 0 || m->is_parameter || m->is_table))
-            return frit_fail(FRIT_E_UNSUPPORTED,
-                             "%s: module '%s': magnitudes (DoRA) of experts and embeddings are not "
-                             "supported",
-                             p->file->ckpt->path, m->full);
+            return frit_fail_file(FRIT_E_UNSUPPORTED,
+                                  "%s: module '%s': magnitudes (DoRA) of experts and embeddings are not "
+                                  "supported",
+                                  p->file->ckpt->path, m->full);
     }
     for (size_t i = 0; i < p->n; i++) {
         peft_module *m = &p->modules[i];
@@ -517,7 +520,7 @@ static frit_status read_tensors(peft *p, const uint8_t *bytes, uint64_t n_bytes)
         frit_log_say(p->log, FRIT_LOG_WARNING,
                      "%s: %zu tensors that are not of the text model, such as those of '%s', are left out", ckpt->path,
                      p->n_left_out, p->left_out);
-    if (p->n == 0) return frit_fail(FRIT_E_FORMAT, "%s: has no tensors", ckpt->path);
+    if (p->n == 0) return frit_fail_file(FRIT_E_FORMAT, "%s: has no tensors", ckpt->path);
     p->file->pairs = frit_arena_new(&ckpt->arena, frit_adapter_pair, 2 * p->n);   // gate and up may be one module
     if (!p->file->pairs) return frit_fail_memory(2 * p->n * sizeof *p->file->pairs, "an adapter");
     p->shown = (frit_checkpoint){.path = ckpt->path, .meta = p->base->meta};
@@ -533,8 +536,8 @@ frit_status frit_adapter_read_peft(frit_adapter_file *file, const frit_checkpoin
     file->format = "PEFT";
     if (!root || !json_is_object(root)) {
         json_decref(root);
-        return frit_fail(FRIT_E_FORMAT, "%s/%s: not a JSON object (line %d: %s)", file->ckpt->path, config_name,
-                         error.line, root ? "another value" : error.text);
+        return frit_fail_file(FRIT_E_FORMAT, "%s/%s: not a JSON object (line %d: %s)", file->ckpt->path, config_name,
+                              error.line, root ? "another value" : error.text);
     }
     peft p = {.file = file, .base = base, .config = root, .log = log};
     const frit_status status = read_tensors(&p, bytes, n_bytes);
@@ -573,11 +576,12 @@ static frit_status open_weights(frit_adapter_file *file, const char *folder, con
     if (!path || !pickle) return frit_fail_memory(strlen(folder), "a path");
     if (frit_path_get_kind(path) != FRIT_PATH_FILE) {
         if (frit_path_get_kind(pickle) == FRIT_PATH_FILE)
-            return frit_fail(FRIT_E_UNSUPPORTED,
-                             "%s: the adapter is a Python pickle (adapter_model.bin), which can run code and is never "
-                             "opened; convert it to safetensors",
-                             folder);
-        return frit_fail(FRIT_E_NOT_FOUND, "%s: has no %s", folder, weights_name);
+            return frit_fail_file(
+                FRIT_E_UNSUPPORTED,
+                "%s: the adapter is a Python pickle (adapter_model.bin), which can run code and is never "
+                "opened; convert it to safetensors",
+                folder);
+        return frit_fail_file(FRIT_E_NOT_FOUND, "%s: has no %s", folder, weights_name);
     }
     FRIT_TRY(frit_file_open(out, path, options && options->no_mmap));
     return frit_checkpoint_add_file(file->ckpt, *out);
@@ -601,7 +605,8 @@ static frit_status read_config_file(const char *folder, char **text, size_t *n)
     frit_buf_printf(&path, "%s/%s", folder, config_name);
     frit_status status = path.failed ? frit_fail_memory(path.len, "a path") : FRIT_OK;
     if (status == FRIT_OK && frit_path_get_kind(path.data) != FRIT_PATH_FILE)
-        status = frit_fail(FRIT_E_NOT_FOUND, "%s: has no %s, expected a PEFT adapter's folder", folder, config_name);
+        status =
+            frit_fail_file(FRIT_E_NOT_FOUND, "%s: has no %s, expected a PEFT adapter's folder", folder, config_name);
     if (status == FRIT_OK) status = frit_file_read(path.data, max_config_bytes, text, n);
     frit_buf_free(&path);
     return status;

@@ -73,8 +73,8 @@ static frit_status refuse_unrecognised(const char *path)
     if (file) describe_start(frit_file_data(file), frit_file_size(file), &start);
     frit_status status = expected.failed || start.failed
                              ? frit_fail_memory(expected.len + start.len, "a sentence")
-                             : frit_fail(FRIT_E_FORMAT, "%s is not %s%s%s", path, expected.data, file ? "; " : "",
-                                         file ? start.data : "");
+                             : frit_fail_file(FRIT_E_FORMAT, "%s is not %s%s%s", path, expected.data, file ? "; " : "",
+                                              file ? start.data : "");
     frit_buf_free(&expected);
     frit_buf_free(&start);
     frit_file_close(file);
@@ -210,7 +210,7 @@ static void *grown(frit_arena *arena, const void *items, size_t n, size_t *capac
 frit_status frit_checkpoint_add_tensor(frit_checkpoint *ckpt, const frit_tensor *tensor)
 {
     if (frit_checkpoint_find(ckpt, tensor->name))
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' occurs twice", ckpt->path, tensor->name);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' occurs twice", ckpt->path, tensor->name);
     if (ckpt->n_tensors == ckpt->tensor_capacity) {
         frit_tensor *tensors =
             grown(&ckpt->arena, ckpt->tensors, ckpt->n_tensors, &ckpt->tensor_capacity, sizeof *tensors);

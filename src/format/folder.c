@@ -185,8 +185,8 @@ static frit_status place_expert(folder *f, const frit_tensor *one, const char *n
     if (!all) {
         const double n = f->n_stacked;
         if (n < 1 || n > MOST || one->n_dims == FRIT_MAX_DIMS)
-            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s': expert_count is %.0f, expected 1 or more", ckpt->path,
-                             name, n);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s': expert_count is %.0f, expected 1 or more",
+                                  ckpt->path, name, n);
         frit_tensor made = {.name = frit_arena_text(&ckpt->arena, name, strlen(name))};
         if (!made.name) return frit_fail_memory(strlen(name), "a tensor name");
         FRIT_TRY(frit_stack_new(&ckpt->arena, &made, one, (int64_t)n));
@@ -196,9 +196,9 @@ static frit_status place_expert(folder *f, const frit_tensor *one, const char *n
     }
     f->n_expert_parts++;
     if (all->data || frit_stack_set(all, expert, one) != FRIT_OK)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: tensor '%s' of expert %" PRId64 " has another shape or type than other experts",
-                         ckpt->path, name, expert);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: tensor '%s' of expert %" PRId64 " has another shape or type than other experts",
+                              ckpt->path, name, expert);
     return FRIT_OK;
 }
 
@@ -227,7 +227,7 @@ static frit_status place_number(folder *f, const place_of *at, const frit_tensor
 {
     const char *key = at->row->gguf;
     if (frit_tensor_n_elems(tensor) != 1 || frit_dtype_get(tensor->dtype)->block_elems != 1)
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is not a single number", f->hf.ckpt->path, tensor->name);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' is not a single number", f->hf.ckpt->path, tensor->name);
     FRIT_TRY(make_list(f, key));
     float *values = (float *)(uintptr_t)frit_meta_find(&f->hf.ckpt->meta, key)->array.items;
     return frit_tensor_decode_rows(tensor, 0, 1, &values[at->layer]);
@@ -388,7 +388,7 @@ static frit_status check_present(const folder *f, const frit_hf_tensor *row, int
     write_gguf_name(name, sizeof name, row->gguf, layer, part);
     if (frit_checkpoint_find(f->hf.ckpt, name)) return FRIT_OK;
     write_gguf_name(name, sizeof name, row->name, layer, part);
-    return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is missing", f->hf.ckpt->path, name);
+    return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' is missing", f->hf.ckpt->path, name);
 }
 
 // The arch uses the table of embeddings where there is no output matrix.
@@ -422,8 +422,8 @@ static frit_status check_complete(const folder *f)
     }
     if (!tied) warn_of_base(f);
     if (f->n_expert_parts == f->n_expert_wanted) return FRIT_OK;
-    return frit_fail(FRIT_E_FORMAT, "%s: %" PRIu64 " tensors of single experts are missing", f->hf.ckpt->path,
-                     f->n_expert_wanted - f->n_expert_parts);
+    return frit_fail_file(FRIT_E_FORMAT, "%s: %" PRIu64 " tensors of single experts are missing", f->hf.ckpt->path,
+                          f->n_expert_wanted - f->n_expert_parts);
 }
 
 // ---------------------------------------------------------------------------------------- the folder
@@ -469,15 +469,16 @@ static frit_status read_folder(folder *f)
 static frit_status load_config(const char *folder_path, const char *path, json_t **config)
 {
     if (frit_path_get_kind(path) != FRIT_PATH_FILE)
-        return frit_fail(FRIT_E_NOT_FOUND, "%s: has no config.json, expected a Hugging Face model's folder",
-                         folder_path);
+        return frit_fail_file(FRIT_E_NOT_FOUND, "%s: has no config.json, expected a Hugging Face model's folder",
+                              folder_path);
     char *text;
     size_t n_bytes;
     FRIT_TRY(frit_file_read(path, max_config_bytes, &text, &n_bytes));
     json_error_t error;
     *config = frit_json_read(text, n_bytes, 0, &error);
     free(text);
-    if (!*config) return frit_fail(FRIT_E_FORMAT, "%s: not valid JSON in line %d: %s", path, error.line, error.text);
+    if (!*config)
+        return frit_fail_file(FRIT_E_FORMAT, "%s: not valid JSON in line %d: %s", path, error.line, error.text);
     return FRIT_OK;
 }
 

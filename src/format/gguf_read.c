@@ -50,12 +50,13 @@ static frit_status refuse(const reader *r, frit_status status, const char *forma
     va_end(args);
     if (r->name.len > 0) {
         size_t shown = frit_utf8_valid_prefix(r->name.ptr, r->name.len < 128 ? r->name.len : 128);
-        return frit_fail(status, "%s: %s '%.*s%s' %s", r->path, r->named_thing, (int)shown, r->name.ptr,
-                         shown < r->name.len ? "..." : "", what);
+        return frit_fail_file(status, "%s: %s '%.*s%s' %s", r->path, r->named_thing, (int)shown, r->name.ptr,
+                              shown < r->name.len ? "..." : "", what);
     }
     if (r->count > 0)
-        return frit_fail(status, "%s: %s %llu of %llu %s", r->path, r->thing, (ull)r->index + 1, (ull)r->count, what);
-    return frit_fail(status, "%s: %s %s", r->path, r->thing, what);
+        return frit_fail_file(status, "%s: %s %llu of %llu %s", r->path, r->thing, (ull)r->index + 1, (ull)r->count,
+                              what);
+    return frit_fail_file(status, "%s: %s %s", r->path, r->thing, what);
 }
 
 static frit_status truncated(const reader *r, const char *what, uint64_t n_needed)
@@ -252,11 +253,10 @@ frit_status frit_gguf_alignment(const char *path, const frit_meta *meta, uint64_
 {
     int64_t n = DEFAULT_ALIGNMENT;
     *alignment = DEFAULT_ALIGNMENT;
-    if (frit_meta_get_i64(meta, "general.alignment", &n, NULL) != FRIT_OK)
-        return frit_fail(FRIT_E_FORMAT, "%s: %s", path, frit_error());
+    if (frit_meta_get_i64(meta, "general.alignment", &n, NULL) != FRIT_OK) return frit_fail_in(path, FRIT_E_FORMAT);
     if (n <= 0 || n % 8 != 0 || n > UINT32_MAX)
-        return frit_fail(FRIT_E_FORMAT, "%s: metadata key 'general.alignment' is %lld, expected a multiple of 8", path,
-                         (long long)n);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: metadata key 'general.alignment' is %lld, expected a multiple of 8",
+                              path, (long long)n);
     *alignment = (uint64_t)n;
     return FRIT_OK;
 }
@@ -463,9 +463,9 @@ frit_status frit_gguf_part_move(frit_gguf_part *part, frit_checkpoint *ckpt)
     for (size_t i = 0; i < part->n_tensors; i++) {
         const frit_tensor *twin = frit_checkpoint_find(ckpt, part->tensors[i].name);
         if (twin)
-            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' occurs twice%s", part->path, twin->name,
-                             (size_t)(twin - ckpt->tensors) < n_before ? ": an earlier part of the set has it too"
-                                                                       : "");
+            return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' occurs twice%s", part->path, twin->name,
+                                  (size_t)(twin - ckpt->tensors) < n_before ? ": an earlier part of the set has it too"
+                                                                            : "");
         FRIT_TRY(frit_checkpoint_add_tensor(ckpt, &part->tensors[i]));
     }
     return FRIT_OK;

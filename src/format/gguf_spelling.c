@@ -284,12 +284,12 @@ static frit_status join_expert(spelling *s, const frit_tensor *part, const char 
     snprintf(name, sizeof name, "%.*s_exps.weight", (int)(at - part->name), part->name);
     frit_tensor *whole = find_tensor(s, name);
     if (!whole && ++s->n_stacks * s->n_expert > s->n_singles)   // before memory is taken for it
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' lacks some of its %lld experts", s->ckpt->path, name,
-                         (long long)s->n_expert);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' lacks some of its %lld experts", s->ckpt->path, name,
+                              (long long)s->n_expert);
     if (!whole) {
         if (part->n_dims >= FRIT_MAX_DIMS)
-            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %d dimensions, expected a matrix", s->ckpt->path,
-                             part->name, part->n_dims);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' has %d dimensions, expected a matrix", s->ckpt->path,
+                                  part->name, part->n_dims);
         frit_tensor tensor = {.name = frit_arena_text(&s->ckpt->arena, name, strlen(name))};
         if (!tensor.name) return frit_fail_memory(strlen(name), "a tensor name");
         FRIT_TRY(frit_stack_new(&s->ckpt->arena, &tensor, part, s->n_expert));
@@ -301,7 +301,7 @@ static frit_status join_expert(spelling *s, const frit_tensor *part, const char 
         is_stack ? frit_stack_set(whole, expert, part)
                  : frit_fail(FRIT_E_FORMAT, "tensor '%s' is of an expert beyond the %lld of the model", part->name,
                              (long long)s->n_expert);
-    return status == FRIT_OK ? FRIT_OK : frit_fail(status, "%s: %s", s->ckpt->path, frit_error());
+    return frit_fail_in(s->ckpt->path, status);
 }
 
 static frit_status check_stacks(const spelling *s)
@@ -309,8 +309,8 @@ static frit_status check_stacks(const spelling *s)
     for (size_t i = 0; i < s->ckpt->n_tensors; i++) {
         const frit_tensor *tensor = &s->ckpt->tensors[i];
         if (!tensor->data && tensor->recipe && !frit_stack_is_whole(tensor))
-            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' lacks some of its %lld experts", s->ckpt->path,
-                             tensor->name, (long long)tensor->shape[0]);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' lacks some of its %lld experts", s->ckpt->path,
+                                  tensor->name, (long long)tensor->shape[0]);
     }
     return FRIT_OK;
 }

@@ -23,13 +23,13 @@ static frit_status read_split(const frit_gguf_part *part, split *out)
     if (frit_meta_get_i64(&part->meta, split_keys[0], &out->no, NULL) != FRIT_OK ||
         frit_meta_get_i64(&part->meta, split_keys[1], &out->count, NULL) != FRIT_OK ||
         frit_meta_get_i64(&part->meta, split_keys[2], &out->n_tensors, NULL) != FRIT_OK)
-        return frit_fail(FRIT_E_FORMAT, "%s: %s", part->path, frit_error());
+        return frit_fail_in(part->path, FRIT_E_FORMAT);
     if (out->count < 0 || out->count > MAX_PARTS)
-        return frit_fail(FRIT_E_FORMAT, "%s: metadata key 'split.count' is %" PRId64 ", expected 0 to %d", part->path,
-                         out->count, MAX_PARTS);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: metadata key 'split.count' is %" PRId64 ", expected 0 to %d",
+                              part->path, out->count, MAX_PARTS);
     if (out->count > 1 && (out->no < 0 || out->no >= out->count))
-        return frit_fail(FRIT_E_FORMAT, "%s: metadata key 'split.no' is %" PRId64 ", expected 0 to %" PRId64,
-                         part->path, out->no, out->count - 1);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: metadata key 'split.no' is %" PRId64 ", expected 0 to %" PRId64,
+                              part->path, out->no, out->count - 1);
     return FRIT_OK;
 }
 
@@ -85,7 +85,7 @@ static frit_status check_meta(const frit_gguf_part *part, const frit_meta *first
         int64_t at;
         if (is_of_part(pair->key) || !frit_map_get(&first->index, pair->key, &at)) continue;
         if (same_value(&pair->value, &first->pairs[at].value)) continue;
-        return frit_fail(
+        return frit_fail_file(
             FRIT_E_FORMAT,
             "%s: metadata key '%.*s' has another value than in the first part: the parts are of different sets",
             part->path, (int)(pair->key.len < 128 ? pair->key.len : 128), pair->key.ptr);
@@ -98,19 +98,19 @@ static frit_status check_split(const frit_gguf_part *part, const split *expected
     split found;
     FRIT_TRY(read_split(part, &found));
     if (found.count != expected->count)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: is part of a set of %" PRId64 " files, expected a set of %" PRId64
-                         ": the parts are of different sets",
-                         part->path, found.count, expected->count);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: is part of a set of %" PRId64 " files, expected a set of %" PRId64
+                              ": the parts are of different sets",
+                              part->path, found.count, expected->count);
     if (found.no != expected->no)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: is part %" PRId64 " of the set by its metadata, expected part %" PRId64 " by its name",
-                         part->path, found.no + 1, expected->no + 1);
+        return frit_fail_file(
+            FRIT_E_FORMAT, "%s: is part %" PRId64 " of the set by its metadata, expected part %" PRId64 " by its name",
+            part->path, found.no + 1, expected->no + 1);
     if (found.n_tensors >= 0 && expected->n_tensors >= 0 && found.n_tensors != expected->n_tensors)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: the set has %" PRId64 " tensors by this part, %" PRId64
-                         " by another: the parts are of different sets",
-                         part->path, found.n_tensors, expected->n_tensors);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: the set has %" PRId64 " tensors by this part, %" PRId64
+                              " by another: the parts are of different sets",
+                              part->path, found.n_tensors, expected->n_tensors);
     return FRIT_OK;
 }
 
@@ -120,8 +120,8 @@ static frit_status open_member(frit_gguf_part *part, frit_checkpoint *ckpt, cons
                                bool no_mmap)
 {
     if (frit_path_get_kind(path) == FRIT_PATH_NONE)
-        return frit_fail(FRIT_E_NOT_FOUND, "%s: part %" PRId64 " of %" PRId64 " is missing, expected the file %s",
-                         ckpt->path, expected->no + 1, expected->count, path);
+        return frit_fail_file(FRIT_E_NOT_FOUND, "%s: part %" PRId64 " of %" PRId64 " is missing, expected the file %s",
+                              ckpt->path, expected->no + 1, expected->count, path);
     FRIT_TRY(frit_gguf_part_open(part, &ckpt->arena, path, no_mmap));
     frit_status status = check_split(part, expected);
     if (status != FRIT_OK) frit_gguf_part_free(part);
@@ -155,9 +155,9 @@ static frit_status open_all(frit_checkpoint *ckpt, frit_gguf_part *given, const 
         FRIT_TRY(frit_checkpoint_report(options, (double)(expected.no + 1) / (double)set->count));
     }
     if (set->n_tensors >= 0 && (uint64_t)set->n_tensors != ckpt->n_tensors)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: the %" PRId64 " parts have %zu tensors, expected %" PRId64 " by their metadata",
-                         ckpt->path, set->count, ckpt->n_tensors, set->n_tensors);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: the %" PRId64 " parts have %zu tensors, expected %" PRId64 " by their metadata",
+                              ckpt->path, set->count, ckpt->n_tensors, set->n_tensors);
     for (size_t i = 0; i < FRIT_COUNT(split_keys); i++) FRIT_TRY(frit_meta_remove(&ckpt->meta, split_keys[i]));
     return FRIT_OK;
 }
@@ -171,10 +171,10 @@ frit_status frit_gguf_set_open(frit_gguf_part *part, frit_checkpoint *ckpt, cons
     suffix_text(set.no, set.count, suffix);
     size_t length = strlen(part->path);
     if (length < SUFFIX_BYTES || strcmp(part->path + length - SUFFIX_BYTES, suffix) != 0)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: is part %" PRId64 " of %" PRId64
-                         " by its metadata, so its name should end in '%s' for the others to be found",
-                         part->path, set.no + 1, set.count, suffix);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: is part %" PRId64 " of %" PRId64
+                              " by its metadata, so its name should end in '%s' for the others to be found",
+                              part->path, set.no + 1, set.count, suffix);
     char *path = frit_arena_text(&ckpt->arena, part->path, length);
     if (!path) return frit_fail_memory(length, "a path");
     return open_all(ckpt, part, &set, path, options);

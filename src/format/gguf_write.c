@@ -112,7 +112,7 @@ frit_status frit_gguf_measure(const frit_gguf_contents *contents, const char *pa
         const bool fits = frit_gguf_align(*n_bytes, alignment, &begin) &&
                           frit_add_u64(begin, contents->tensors[i].n_bytes, &end) &&
                           frit_gguf_align(end, alignment, n_bytes);
-        if (!fits) status = frit_fail(FRIT_E_LIMIT, "%s: has more than 2^64 bytes", path);
+        if (!fits) status = frit_fail_file(FRIT_E_LIMIT, "%s: has more than 2^64 bytes", path);
     }
     return status;
 }

@@ -64,22 +64,24 @@ typedef struct reader {
 static frit_status read_shape(const reader *r, const json_t *shape, frit_safetensors_entry *entry, uint64_t *n_elems)
 {
     if (!json_is_array(shape))
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has no shape, expected a list of sizes", r->path, entry->name);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' has no shape, expected a list of sizes", r->path,
+                              entry->name);
     size_t n_dims = json_array_size(shape);
     if (n_dims > FRIT_SAFETENSORS_MAX_DIMS)
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has %zu dimensions, expected at most %d", r->path, entry->name,
-                         n_dims, FRIT_SAFETENSORS_MAX_DIMS);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' has %zu dimensions, expected at most %d", r->path,
+                              entry->name, n_dims, FRIT_SAFETENSORS_MAX_DIMS);
     entry->n_dims = (int)n_dims;
     *n_elems = 1;
     for (size_t i = 0; i < n_dims; i++) {
         const json_t *size = json_array_get(shape, i);
         if (!json_is_integer(size) || json_integer_value(size) < 0)
-            return frit_fail(FRIT_E_FORMAT, "%s: dimension %zu of tensor '%s' is not a size, expected a whole number",
-                             r->path, i, entry->name);
+            return frit_fail_file(FRIT_E_FORMAT,
+                                  "%s: dimension %zu of tensor '%s' is not a size, expected a whole number", r->path, i,
+                                  entry->name);
         entry->shape[i] = json_integer_value(size);
         if (!frit_mul_u64(*n_elems, (uint64_t)entry->shape[i], n_elems))
-            return frit_fail(FRIT_E_FORMAT, "%s: the shape of tensor '%s' has more than 2^64 elements", r->path,
-                             entry->name);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: the shape of tensor '%s' has more than 2^64 elements", r->path,
+                                  entry->name);
     }
     return FRIT_OK;
 }
@@ -87,22 +89,24 @@ static frit_status read_shape(const reader *r, const json_t *shape, frit_safeten
 static frit_status read_offsets(const reader *r, const json_t *offsets, const char *name, uint64_t range[2])
 {
     if (!json_is_array(offsets) || json_array_size(offsets) != 2)
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has no data_offsets, expected [begin, end]", r->path, name);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' has no data_offsets, expected [begin, end]", r->path,
+                              name);
     for (size_t i = 0; i < 2; i++) {
         const json_t *offset = json_array_get(offsets, i);
         if (!json_is_integer(offset) || json_integer_value(offset) < 0)
-            return frit_fail(FRIT_E_FORMAT, "%s: the data_offsets of tensor '%s' are not two whole numbers", r->path,
-                             name);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: the data_offsets of tensor '%s' are not two whole numbers",
+                                  r->path, name);
         range[i] = (uint64_t)json_integer_value(offset);
     }
     if (range[0] > range[1])
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' begins at byte %" PRIu64 ", after its end at byte %" PRIu64,
-                         r->path, name, range[0], range[1]);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: tensor '%s' begins at byte %" PRIu64 ", after its end at byte %" PRIu64, r->path,
+                              name, range[0], range[1]);
     if (range[1] > r->n_data)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: tensor '%s' ends at byte %" PRIu64 " of the data, but the file has only %" PRIu64
-                         " bytes of data (truncated?)",
-                         r->path, name, range[1], r->n_data);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: tensor '%s' ends at byte %" PRIu64 " of the data, but the file has only %" PRIu64
+                              " bytes of data (truncated?)",
+                              r->path, name, range[1], r->n_data);
     return FRIT_OK;
 }
 
@@ -111,26 +115,28 @@ static frit_status read_entry(const reader *r, const char *name, const json_t *v
     *entry = (frit_safetensors_entry){.path = r->path, .name = frit_arena_text(r->names, name, strlen(name))};
     if (!entry->name) return frit_fail_memory(strlen(name), "a tensor name");
     if (!json_is_object(value))
-        return frit_fail(FRIT_E_FORMAT, "%s: the header's entry '%s' is not an object {dtype, shape, data_offsets}",
-                         r->path, name);
+        return frit_fail_file(
+            FRIT_E_FORMAT, "%s: the header's entry '%s' is not an object {dtype, shape, data_offsets}", r->path, name);
     const char *type_name = json_string_value(json_object_get(value, "dtype"));
-    if (!type_name) return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has no dtype", r->path, name);
+    if (!type_name) return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' has no dtype", r->path, name);
     int type = find_type(type_name);
     if (type < 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: tensor '%s' has the unknown type '%.40s'", r->path, name, type_name);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: tensor '%s' has the unknown type '%.40s'", r->path, name,
+                              type_name);
     entry->type = types[type].name;
 
     uint64_t n_elems = 0, n_bits = 0, range[2] = {0};
     FRIT_TRY(read_shape(r, json_object_get(value, "shape"), entry, &n_elems));
     FRIT_TRY(read_offsets(r, json_object_get(value, "data_offsets"), name, range));
     if (!frit_mul_u64(n_elems, (uint64_t)types[type].n_bits, &n_bits) || n_bits % 8 != 0)
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' does not fill whole bytes: %" PRIu64 " elements of %d bits",
-                         r->path, name, n_elems, types[type].n_bits);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: tensor '%s' does not fill whole bytes: %" PRIu64 " elements of %d bits", r->path,
+                              name, n_elems, types[type].n_bits);
     if (range[1] - range[0] != n_bits / 8)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: tensor '%s' has %" PRIu64 " bytes, but its shape and type (%" PRIu64
-                         " elements of %s) need %" PRIu64,
-                         r->path, name, range[1] - range[0], n_elems, entry->type, n_bits / 8);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: tensor '%s' has %" PRIu64 " bytes, but its shape and type (%" PRIu64
+                              " elements of %s) need %" PRIu64,
+                              r->path, name, range[1] - range[0], n_elems, entry->type, n_bits / 8);
     entry->data = r->data + range[0];
     entry->n_bytes = n_bits / 8;
     return FRIT_OK;
@@ -153,20 +159,20 @@ static frit_status check_cover(const reader *r, const frit_safetensors_entry *en
     for (size_t i = 0; i < n; i++) {
         uint64_t begin = (uint64_t)(entries[i].data - r->data);
         if (begin < end)
-            return frit_fail(FRIT_E_FORMAT, "%s: tensors '%s' and '%s' overlap at byte %" PRIu64 " of the data",
-                             r->path, entries[i - 1].name, entries[i].name, begin);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: tensors '%s' and '%s' overlap at byte %" PRIu64 " of the data",
+                                  r->path, entries[i - 1].name, entries[i].name, begin);
         if (begin > end)
-            return frit_fail(FRIT_E_FORMAT,
-                             "%s: bytes %" PRIu64 " to %" PRIu64
-                             " of the data, before tensor '%s', belong to no tensor",
-                             r->path, end, begin, entries[i].name);
+            return frit_fail_file(FRIT_E_FORMAT,
+                                  "%s: bytes %" PRIu64 " to %" PRIu64
+                                  " of the data, before tensor '%s', belong to no tensor",
+                                  r->path, end, begin, entries[i].name);
         end = begin + entries[i].n_bytes;
     }
     if (end != r->n_data)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: the tensors end at byte %" PRIu64 " of the data, but the file has %" PRIu64
-                         " bytes of data",
-                         r->path, end, r->n_data);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: the tensors end at byte %" PRIu64 " of the data, but the file has %" PRIu64
+                              " bytes of data",
+                              r->path, end, r->n_data);
     return FRIT_OK;
 }
 
@@ -196,27 +202,30 @@ static frit_status load_header(const char *path, const uint8_t *bytes, uint64_t 
                                uint64_t *data_offset)
 {
     if (n_bytes < LENGTH_BYTES)
-        return frit_fail(FRIT_E_FORMAT, "%s: the file has %" PRIu64 " bytes, a safetensors file has at least %d", path,
-                         n_bytes, LENGTH_BYTES);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: the file has %" PRIu64 " bytes, a safetensors file has at least %d",
+                              path, n_bytes, LENGTH_BYTES);
     static const char lfs[] = "version https://git-lfs";
     if (n_bytes >= sizeof lfs && memcmp(bytes, lfs, sizeof lfs - 1) == 0)
-        return frit_fail(FRIT_E_FORMAT, "%s is a Git LFS pointer; fetch the file itself with 'git lfs pull'", path);
+        return frit_fail_file(FRIT_E_FORMAT, "%s is a Git LFS pointer; fetch the file itself with 'git lfs pull'",
+                              path);
     uint64_t length = 0;
     for (int i = 0; i < LENGTH_BYTES; i++) length |= (uint64_t)bytes[i] << 8 * i;
     if (length > max_header_bytes)
-        return frit_fail(FRIT_E_FORMAT, "%s: the header has %" PRIu64 " bytes by its length, expected at most %" PRIu64,
-                         path, length, max_header_bytes);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: the header has %" PRIu64 " bytes by its length, expected at most %" PRIu64, path,
+                              length, max_header_bytes);
     if (length > n_bytes - LENGTH_BYTES)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: the header has %" PRIu64 " bytes by its length, but the file ends after %" PRIu64, path,
-                         length, n_bytes - LENGTH_BYTES);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: the header has %" PRIu64 " bytes by its length, but the file ends after %" PRIu64,
+                              path, length, n_bytes - LENGTH_BYTES);
     const char *text = (const char *)bytes + LENGTH_BYTES;
-    if (length == 0 || text[0] != '{') return frit_fail(FRIT_E_FORMAT, "%s: the header does not begin with '{'", path);
+    if (length == 0 || text[0] != '{')
+        return frit_fail_file(FRIT_E_FORMAT, "%s: the header does not begin with '{'", path);
     json_error_t error;
     *header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
     if (!*header)
-        return frit_fail(FRIT_E_FORMAT, "%s: the header is not valid JSON at byte %d: %s", path, error.position,
-                         error.text);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: the header is not valid JSON at byte %d: %s", path, error.position,
+                              error.text);
     *data_offset = LENGTH_BYTES + length;
     return FRIT_OK;
 }
@@ -224,10 +233,10 @@ static frit_status load_header(const char *path, const uint8_t *bytes, uint64_t 
 static frit_status check_free_form(const char *path, const json_t *pairs)
 {
     if (!pairs) return FRIT_OK;
-    if (!json_is_object(pairs)) return frit_fail(FRIT_E_FORMAT, "%s: __metadata__ is not an object", path);
+    if (!json_is_object(pairs)) return frit_fail_file(FRIT_E_FORMAT, "%s: __metadata__ is not an object", path);
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)pairs, name, value) if (!json_is_string(value)) return frit_fail(
+    json_object_foreach((json_t *)pairs, name, value) if (!json_is_string(value)) return frit_fail_file(
         FRIT_E_FORMAT, "%s: '%s' in __metadata__ is not text", path, name);
     return FRIT_OK;
 }
@@ -260,14 +269,14 @@ frit_status frit_safetensors_to_tensor(const frit_safetensors_entry *entry, frit
 {
     int dtype = types[find_type(entry->type)].dtype;
     if (dtype < 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: tensor '%s' has the type %s, which is not supported", entry->path,
-                         entry->name, entry->type);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: tensor '%s' has the type %s, which is not supported",
+                              entry->path, entry->name, entry->type);
     if (entry->n_dims > FRIT_MAX_DIMS)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: tensor '%s' has %d dimensions, at most %d are supported", entry->path,
-                         entry->name, entry->n_dims, FRIT_MAX_DIMS);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: tensor '%s' has %d dimensions, at most %d are supported",
+                              entry->path, entry->name, entry->n_dims, FRIT_MAX_DIMS);
     if (entry->n_bytes == 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: tensor '%s' is empty: one of its dimensions is 0", entry->path,
-                         entry->name);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: tensor '%s' is empty: one of its dimensions is 0", entry->path,
+                              entry->name);
     *tensor = (frit_tensor){.name = entry->name,
                             .dtype = (frit_dtype)dtype,
                             .n_dims = entry->n_dims > 0 ? entry->n_dims : 1,   // a scalar becomes [1]

@@ -57,8 +57,8 @@ static frit_status take_tensor(void *ctx, const frit_safetensors_entry *entry)
     frit_str name = frit_str_of(entry->name);
     int64_t other;
     if (frit_map_get(&s->home, name, &other))
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is in two shards, %s and %s", s->folder, entry->name,
-                         s->names[other], s->names[s->i_shard]);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' is in two shards, %s and %s", s->folder, entry->name,
+                              s->names[other], s->names[s->i_shard]);
     if (!frit_map_put(&s->home, name, (int64_t)s->i_shard)) return frit_fail_memory(name.len, "a tensor name");
     return s->each(s->ctx, entry);
 }
@@ -68,8 +68,8 @@ static frit_status read_shard(shards *s)
     const char *path = join(&s->ckpt->arena, s->folder, s->names[s->i_shard]);
     if (!path) return frit_fail_memory(strlen(s->folder), "a path");
     if (frit_path_get_kind(path) == FRIT_PATH_NONE)
-        return frit_fail(FRIT_E_NOT_FOUND, "%s: the shard %s, which %s names, is missing", s->folder,
-                         s->names[s->i_shard], index_name);
+        return frit_fail_file(FRIT_E_NOT_FOUND, "%s: the shard %s, which %s names, is missing", s->folder,
+                              s->names[s->i_shard], index_name);
     frit_file *file;
     FRIT_TRY(frit_file_open(&file, path, s->options->no_mmap));
     FRIT_TRY(frit_checkpoint_add_file(s->ckpt, file));
@@ -99,15 +99,17 @@ static bool ends_with(const char *text, const char *suffix)
 static frit_status add_shard(shards *s, const char *tensor, const char *file)
 {
     if (!file)
-        return frit_fail(FRIT_E_FORMAT, "%s/%s: the file of tensor '%s' is not text", s->folder, index_name, tensor);
+        return frit_fail_file(FRIT_E_FORMAT, "%s/%s: the file of tensor '%s' is not text", s->folder, index_name,
+                              tensor);
     if (frit_map_get(&s->name_index, frit_str_of(file), &(int64_t){0})) return FRIT_OK;
     if (!is_plain_name(file))
-        return frit_fail(FRIT_E_FORMAT, "%s/%s: '%s' is not a file name without folders", s->folder, index_name, file);
+        return frit_fail_file(FRIT_E_FORMAT, "%s/%s: '%s' is not a file name without folders", s->folder, index_name,
+                              file);
     if (!ends_with(file, ".safetensors"))
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s/%s: shard '%s' is not a safetensors file", s->folder, index_name,
-                         file);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s/%s: shard '%s' is not a safetensors file", s->folder, index_name,
+                              file);
     if (s->n == MAX_SHARDS)
-        return frit_fail(FRIT_E_LIMIT, "%s/%s: has more than %d shards", s->folder, index_name, MAX_SHARDS);
+        return frit_fail_file(FRIT_E_LIMIT, "%s/%s: has more than %d shards", s->folder, index_name, MAX_SHARDS);
     if (!frit_map_put(&s->name_index, frit_str_of(file), (int64_t)s->n)) return frit_fail_memory(64, "shard names");
     s->names[s->n++] = file;
     return FRIT_OK;
@@ -122,11 +124,11 @@ static frit_status check_homes(const shards *s, json_t *weight_map)
         const char *file = json_string_value(value);
         int64_t home;
         if (!frit_map_get(&s->home, frit_str_of(tensor), &home))
-            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s', which %s places in %s, is in no shard", s->folder, tensor,
-                             index_name, file);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s', which %s places in %s, is in no shard", s->folder,
+                                  tensor, index_name, file);
         if (strcmp(s->names[home], file) != 0)
-            return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' is in %s, but %s places it in %s", s->folder, tensor,
-                             s->names[home], index_name, file);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' is in %s, but %s places it in %s", s->folder, tensor,
+                                  s->names[home], index_name, file);
     }
     return FRIT_OK;
 }
@@ -134,7 +136,7 @@ static frit_status check_homes(const shards *s, json_t *weight_map)
 static frit_status read_weight_map(shards *s, json_t *weight_map)
 {
     if (!json_is_object(weight_map) || json_object_size(weight_map) == 0)
-        return frit_fail(FRIT_E_FORMAT, "%s/%s: has no weight_map {tensor: file}", s->folder, index_name);
+        return frit_fail_file(FRIT_E_FORMAT, "%s/%s: has no weight_map {tensor: file}", s->folder, index_name);
     const char *tensor;
     json_t *value;
     json_object_foreach(weight_map, tensor, value) FRIT_TRY(add_shard(s, tensor, json_string_value(value)));
@@ -152,7 +154,7 @@ static frit_status read_index(shards *s)
     json_error_t error;
     json_t *root = frit_json_read(text, n_bytes, 0, &error);
     free(text);
-    if (!root) return frit_fail(FRIT_E_FORMAT, "%s: not valid JSON in line %d: %s", path, error.line, error.text);
+    if (!root) return frit_fail_file(FRIT_E_FORMAT, "%s: not valid JSON in line %d: %s", path, error.line, error.text);
     frit_status status = read_weight_map(s, json_object_get(root, "weight_map"));
     json_decref(root);
     return status;
@@ -166,11 +168,11 @@ static frit_status fail_without_weights(const char *folder)
                                           "consolidated.00.pth", "model.pt"};
     for (size_t i = 0; i < FRIT_COUNT(pickles); i++)
         if (has_file(folder, pickles[i]))
-            return frit_fail(FRIT_E_UNSUPPORTED,
-                             "%s: the weights are a Python pickle (%s), which can run code and is never opened; "
-                             "convert them to safetensors",
-                             folder, pickles[i]);
-    return frit_fail(FRIT_E_NOT_FOUND, "%s: has neither model.safetensors nor %s", folder, index_name);
+            return frit_fail_file(FRIT_E_UNSUPPORTED,
+                                  "%s: the weights are a Python pickle (%s), which can run code and is never opened; "
+                                  "convert them to safetensors",
+                                  folder, pickles[i]);
+    return frit_fail_file(FRIT_E_NOT_FOUND, "%s: has neither model.safetensors nor %s", folder, index_name);
 }
 
 static frit_status read_files(shards *s)

@@ -233,11 +233,11 @@ frit_status frit_answer_compile(frit_automaton **out, const frit_answer_grammar 
     *out = NULL;
     const bool has_calls = o->format->style != CALL_NONE;
     if (o->must_call && !has_calls)
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "tool_choice: the format of this model's calls is not known; a call cannot "
-                         "be demanded");
+        return frit_fail_at(FRIT_E_UNSUPPORTED, "tool_choice", FRIT_CODE_UNSUPPORTED_VALUE,
+                            "the format of this model's calls is not known; a call cannot be demanded");
     if (o->must_call && o->continues)
-        return frit_fail(FRIT_E_INVALID, "tool_choice: asks for a call, and continue_final_message for a text");
+        return frit_fail_at(FRIT_E_INVALID, "tool_choice", FRIT_CODE_INVALID_VALUE,
+                            "asks for a call, and continue_final_message for a text");
     frit_draft draft = {.budget = o->budget};
     answer_rules a = {.o = o, .draft = &draft, .root = -1};
     frit_status status = o->format->style == CALL_CHANNELS ? frit_answer_add_channels(&a) : add_marked(&a);

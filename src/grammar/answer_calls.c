@@ -16,12 +16,12 @@ const json_t *frit_answer_tool(const answer_rules *a, size_t *at, const char **n
     return NULL;
 }
 
-// The sentence of the last error, after the field that it is about.
-static frit_status fail_at(size_t at, frit_status status)
+// Says that the last error is about the parameters of the at-th tool.
+static frit_status fail_at_tool(size_t at, frit_status status)
 {
-    char sentence[512];
-    snprintf(sentence, sizeof sentence, "%s", frit_error());
-    return frit_fail(status, "tools[%zu].function.parameters: %s", at, sentence);
+    const frit_field field = frit_field_name("tools[%zu].function.parameters", at);
+    const char *code = status == FRIT_E_UNSUPPORTED ? FRIT_CODE_UNSUPPORTED_VALUE : FRIT_CODE_INVALID_VALUE;
+    return frit_fail_at(status, field.text, code, "%s", frit_error());
 }
 
 frit_status frit_answer_add_arguments(answer_rules *a, size_t at, const frit_schema_form *form, int32_t *rule)
@@ -40,7 +40,8 @@ frit_status frit_answer_add_arguments(answer_rules *a, size_t at, const frit_sch
         status = frit_schema_add(a->draft, any, NULL, form, rule);
     json_decref(none);
     json_decref(any);
-    return status == FRIT_OK || status == FRIT_E_MEMORY || status == FRIT_E_CANCELLED ? status : fail_at(at, status);
+    return status == FRIT_OK || status == FRIT_E_MEMORY || status == FRIT_E_CANCELLED ? status
+                                                                                      : fail_at_tool(at, status);
 }
 
 // ------------------------------------------------------------------------------------- one call
@@ -150,10 +151,9 @@ static frit_status check_name(const answer_rules *a, size_t at, const char *name
 {
     const size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
     if (a->o->format->style == CALL_JSON || (n > 0 && n <= 200 && !name[n])) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED,
-                     "tools[%zu].function.name: '%.64s' cannot be written in this model's calls; expected letters, "
-                     "digits, _, - and .",
-                     at, name);
+    return frit_fail_at(FRIT_E_UNSUPPORTED, frit_field_name("tools[%zu].function.name", at).text,
+                        FRIT_CODE_UNSUPPORTED_VALUE,
+                        "'%.64s' cannot be written in this model's calls; expected letters, digits, _, - and .", name);
 }
 
 // A rule for a call of any of the tools.

@@ -127,10 +127,11 @@ frit_status frit_answer_add_channels(answer_rules *a)
     frit_status status = c.arguments ? FRIT_OK : frit_fail_memory(sizeof *c.arguments, "the tools of an answer");
     for (size_t i = 0; status == FRIT_OK && o->tools && frit_answer_tool(a, &i, &name); i++) {
         const size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
-        status = n > 0 && !name[n] && strcmp(name, "all") != 0
-                     ? frit_answer_add_arguments(a, i, &form, &c.arguments[i])
-                     : frit_fail(FRIT_E_UNSUPPORTED,
-                                 "tools[%zu].function.name: '%.64s' cannot be written in this model's calls", i, name);
+        status =
+            n > 0 && !name[n] && strcmp(name, "all") != 0
+                ? frit_answer_add_arguments(a, i, &form, &c.arguments[i])
+                : frit_fail_at(FRIT_E_UNSUPPORTED, frit_field_name("tools[%zu].function.name", i).text,
+                               FRIT_CODE_UNSUPPORTED_VALUE, "'%.64s' cannot be written in this model's calls", name);
     }
     a->root = status == FRIT_OK ? frit_draft_rule_new(a->draft, "an answer") : 0;
     if (a->root < 0) status = a->draft->failed;

@@ -96,10 +96,12 @@ frit_status frit_refine_check(const frit_model *source, size_t n_tokens)
 {
     FRIT_REQUIRE(source);
     if (strncmp(source->ckpt->format, "GGUF", 4) != 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: refining needs the model as a GGUF file; 'frit convert' makes one",
-                         source->ckpt->path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: refining needs the model as a GGUF file; 'frit convert' makes one",
+                              source->ckpt->path);
     if (source->vocab_only || source->arch->is_encoder || source->arch->is_encoder_decoder)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: refining is for models that continue a text", source->ckpt->path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: refining is for models that continue a text",
+                              source->ckpt->path);
     const int64_t least = FRIT_REFINE_HELD_OUT * window_of(source);
     if (n_tokens / (size_t)FRIT_REFINE_HELD_OUT >= (size_t)window_of(source)) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID, "refining needs a text of at least %lld tokens, found %zu", (long long)least,

@@ -135,7 +135,7 @@ frit_status frit_refine_tensor(frit_refining *r, const char *name)
     matrix m = {.from = frit_checkpoint_find(r->source->ckpt, name), .to = to, .width = frit_tensor_width(to)};
     m.n_rows = to->shape[to->n_dims - 2];
     if (frit_tensor_width(m.from) != m.width || frit_tensor_n_rows(m.from) != frit_tensor_n_rows(to))
-        return frit_fail(FRIT_E_INVALID, "%s: '%s' has another shape than in the model", r->path, to->name);
+        return frit_fail_file(FRIT_E_INVALID, "%s: '%s' has another shape than in the model", r->path, to->name);
     if (!sums || sums->width != m.width) return FRIT_OK;
     m.weights = frit_cpu_memory_new(weights_bytes(&m));
     m.blocks = malloc((size_t)m.n_rows * frit_dtype_row_bytes(to->dtype, m.width));

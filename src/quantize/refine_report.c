@@ -16,7 +16,7 @@ frit_status frit_refine_report_progress(const frit_refining *r)
     const double share = r->n_in_layer > 0 ? (double)r->n_left / r->n_in_layer : 1;
     const double done = ((double)r->layer + 1 - share) / (r->source->hp.n_layer + 1);
     if (!o->progress || o->progress(o->progress_ctx, done)) return FRIT_OK;
-    return frit_fail(FRIT_E_CANCELLED, "%s: refining was cancelled", r->path);
+    return frit_fail_file(FRIT_E_CANCELLED, "%s: refining was cancelled", r->path);
 }
 
 void frit_refine_report_times(const frit_refining *r)

@@ -266,11 +266,11 @@ frit_status frit_type_choice_write_samples(frit_type_choice *a, frit_importance 
     frit_type_choice_begin(a, "writing samples");
     frit_status status = FRIT_OK;
     if (w->start < 0)
-        status =
-            frit_fail(FRIT_E_UNSUPPORTED,
-                      "%s: has no token that begins or ends a text, so it cannot write samples; expected a text to "
-                      "measure with",
-                      a->source);
+        status = frit_fail_file(
+            FRIT_E_UNSUPPORTED,
+            "%s: has no token that begins or ends a text, so it cannot write samples; expected a text to "
+            "measure with",
+            a->source);
     if (status == FRIT_OK) status = read_text(w);
     if (status == FRIT_OK) status = write_all(w);
     for (size_t i = 0; i < w->n_writers; i++) {
@@ -293,7 +293,7 @@ frit_status frit_samples_write(frit_model *model, const frit_samples_options *op
         return frit_fail(FRIT_E_INVALID, "samples: %zu windows of %zu tokens, expected 1 or more of 2 or more",
                          options->n_windows, options->n_ctx);
     if (model->info.kind != FRIT_KIND_DECODER || model->vocab_only)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: writes no text", model->info.path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: writes no text", model->info.path);
     const frit_convert_options convert = {
         .n_threads = options->n_threads, .progress = options->progress, .progress_ctx = options->progress_ctx};
     const frit_allocate_options none = {0};

@@ -18,7 +18,7 @@ frit_status frit_type_choice_report(const frit_type_choice *a, double done)
 {
     const frit_convert_options *o = a->convert;
     if (!o->progress || o->progress(o->progress_ctx, done)) return FRIT_OK;
-    return frit_fail(FRIT_E_CANCELLED, "%s: quantization was cancelled", a->source);
+    return frit_fail_file(FRIT_E_CANCELLED, "%s: quantization was cancelled", a->source);
 }
 
 // ------------------------------------------------------------------------------------- the source
@@ -46,8 +46,8 @@ static frit_status open_source(frit_type_choice *a)
     FRIT_TRY(frit_model_open(&a->model, a->source, &options));
     a->model->floats_in_place = a->model->loads_late = true;   // one engine per price
     if (a->model->info.kind == FRIT_KIND_DECODER) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: is no decoder, and has no predictions to measure; expected a mix",
-                     a->source);
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: is no decoder, and has no predictions to measure; expected a mix",
+                          a->source);
 }
 
 static frit_status read_importance(frit_type_choice *a)
@@ -245,7 +245,7 @@ static frit_status check_numbers(const frit_type_choice *a)
 {
     for (size_t i = 0; i < a->ckpt->n_tensors; i++) {
         const frit_status status = frit_convert_check_finite(&a->ckpt->tensors[i], a->pool);
-        if (status != FRIT_OK) return frit_fail(status, "%s: %s", a->source, frit_error());
+        if (status != FRIT_OK) return frit_fail_in(a->source, status);
         FRIT_TRY(frit_type_choice_report(a, 0));
     }
     return FRIT_OK;
@@ -258,7 +258,7 @@ static frit_status choose_types(frit_type_choice *a, const char *target)
     FRIT_TRY(frit_pool_new(&a->pool, a->convert->n_threads));
     FRIT_TRY(open_source(a));
     if (target && frit_checkpoint_reads(a->ckpt, target))   // before the long measurement
-        return frit_fail(FRIT_E_INVALID, "%s: the target is the source file, expected another name", target);
+        return frit_fail_file(FRIT_E_INVALID, "%s: the target is the source file, expected another name", target);
     FRIT_TRY(read_size(a, &n_target));
     FRIT_TRY(frit_type_choice_list(a));
     FRIT_TRY(frit_type_choice_check_size(a, n_target));   // before the long measurement; the rest of a file is small

@@ -148,10 +148,11 @@ frit_status frit_type_choice_check_size(const frit_type_choice *a, uint64_t n_by
     for (size_t k = 0; k < a->n; k++) least += a->list[k].types[0].n_bytes;
     if (least <= n_bytes) return FRIT_OK;
     const bool all = a->options->types && strcmp(a->options->types, "all") == 0;
-    return frit_fail(FRIT_E_INVALID,
-                     "%s: the matrices have %llu bytes at least, but the size leaves %llu for them; expected a "
-                     "larger size%s",
-                     a->source, (unsigned long long)least, (unsigned long long)n_bytes, all ? "" : ", or types all");
+    return frit_fail_file(FRIT_E_INVALID,
+                          "%s: the matrices have %llu bytes at least, but the size leaves %llu for them; expected a "
+                          "larger size%s",
+                          a->source, (unsigned long long)least, (unsigned long long)n_bytes,
+                          all ? "" : ", or types all");
 }
 
 frit_status frit_type_choice_search(frit_type_choice *a, uint64_t n_bytes)

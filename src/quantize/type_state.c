@@ -102,8 +102,8 @@ static frit_status load_tokens(frit_type_choice *a, const frit_meta *meta)
     const uint64_t n = value && value->type == FRIT_VALUE_ARRAY ? value->array.n : 0;
     const void *items = find_items(meta, "prices.tokens", FRIT_VALUE_I32, n);
     if (!items || n == 0 || n % a->n_ctx != 0)
-        return frit_fail(FRIT_E_FORMAT, "%s: %llu tokens are no windows of %zu", a->options->state,
-                         (unsigned long long)n, a->n_ctx);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %llu tokens are no windows of %zu", a->options->state,
+                              (unsigned long long)n, a->n_ctx);
     frit_token *tokens = malloc((size_t)n * sizeof *tokens);
     if (!tokens) return frit_fail_memory((size_t)n * sizeof *tokens, "the tokens of a text");
     memcpy(tokens, items, (size_t)n * sizeof *tokens);
@@ -111,8 +111,8 @@ static frit_status load_tokens(frit_type_choice *a, const frit_meta *meta)
     a->n_windows = (size_t)n / a->n_ctx;
     for (uint64_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= a->model->info.n_vocab)
-            return frit_fail(FRIT_E_FORMAT, "%s: token %llu is %d, the model has %d", a->options->state,
-                             (unsigned long long)i, tokens[i], a->model->info.n_vocab);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: token %llu is %d, the model has %d", a->options->state,
+                                  (unsigned long long)i, tokens[i], a->model->info.n_vocab);
     return FRIT_OK;
 }
 
@@ -131,7 +131,7 @@ static frit_status check_key(frit_type_choice *a, const frit_meta *meta, bool *f
     bool found = false, has_text = false;
     FRIT_TRY(frit_meta_get_text(meta, "prices.key", &key, &found));
     FRIT_TRY(frit_meta_get_text(meta, "prices.text_of", &text_of, &has_text));
-    if (!found) return frit_fail(FRIT_E_FORMAT, "%s: has no prices, expected the state of an earlier run", path);
+    if (!found) return frit_fail_file(FRIT_E_FORMAT, "%s: has no prices, expected the state of an earlier run", path);
     *fits = frit_str_is(key, a->key);
     if (*fits) return FRIT_OK;
     if (has_text && !a->options->text && frit_str_is(text_of, a->model_key) && key.len < sizeof a->key) {

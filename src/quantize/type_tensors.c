@@ -109,5 +109,5 @@ frit_status frit_type_choice_list(frit_type_choice *a)
     FRIT_TRY(frit_mix_types(a->ckpt, &mix, kept));
     for (size_t i = 0; i < n; i++) FRIT_TRY(list_one(a, i, kept[i], all));
     if (can_choose(a)) return FRIT_OK;
-    return frit_fail(FRIT_E_INVALID, "%s: has no matrix whose type could be chosen", a->source);
+    return frit_fail_file(FRIT_E_INVALID, "%s: has no matrix whose type could be chosen", a->source);
 }

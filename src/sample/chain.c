@@ -18,9 +18,11 @@ static frit_status parse_bias(const char *text, int32_t n_vocab, frit_candidate 
     char *end = NULL;
     long long id = strtoll(text, &end, 10);
     if (end == text || *end != '=')
-        return frit_fail(FRIT_E_INVALID, "logit-bias '%.64s': expected ID=BIAS, as in 15=-1.5 or 15=-inf", text);
+        return frit_fail_at(FRIT_E_INVALID, "logit-bias", FRIT_CODE_INVALID_VALUE,
+                            "'%.64s', expected ID=BIAS, as in 15=-1.5 or 15=-inf", text);
     if (id < 0 || id >= n_vocab)
-        return frit_fail(FRIT_E_INVALID, "logit-bias '%.64s': token ids of this model are 0 to %d", text, n_vocab - 1);
+        return frit_fail_at(FRIT_E_INVALID, "logit-bias", FRIT_CODE_INVALID_VALUE,
+                            "'%.64s': token ids of this model are 0 to %d", text, n_vocab - 1);
     bias->token = (frit_token)id;
     bias->logit = -INFINITY;
     if (strcmp(end + 1, "-inf") == 0) return FRIT_OK;
@@ -31,7 +33,8 @@ static frit_status parse_bias(const char *text, int32_t n_vocab, frit_candidate 
 static frit_status parse_biases(frit_sampler *sampler, const frit_option_list *list)
 {
     if (list->n == 0) return FRIT_OK;
-    if (list->n > INT32_MAX / 2) return frit_fail(FRIT_E_LIMIT, "logit-bias: %zu items are too many", list->n);
+    if (list->n > INT32_MAX / 2)
+        return frit_fail_at(FRIT_E_LIMIT, "logit-bias", FRIT_CODE_INVALID_VALUE, "%zu items are too many", list->n);
     sampler->biases = calloc(list->n, sizeof *sampler->biases);
     if (!sampler->biases) return frit_fail_memory(list->n * sizeof *sampler->biases, "logit biases");
     for (size_t i = 0; i < list->n; i++) {

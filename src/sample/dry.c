@@ -70,14 +70,14 @@ static frit_status read_breaker(const char *text, breaker *b)
     for (const char *at = text; *at; at++) {
         const char *escape = *at == '\\' && at[1] ? strchr(escapes, at[1]) : NULL;
         if (b->n == MAX_BREAKER_BYTES)
-            return frit_fail(FRIT_E_INVALID, "dry-sequence-breaker: a text of %zu bytes; expected 1 to %d",
-                             strlen(text), (int)MAX_BREAKER_BYTES);
+            return frit_fail_at(FRIT_E_INVALID, "dry-sequence-breaker", FRIT_CODE_INVALID_VALUE,
+                                "a text of %zu bytes; expected 1 to %d", strlen(text), (int)MAX_BREAKER_BYTES);
         b->bytes[b->n++] = (unsigned char)(escape ? escape[1] : *at);
         at += escape != NULL;
     }
     if (b->n == 0)
-        return frit_fail(FRIT_E_INVALID, "dry-sequence-breaker: an empty text; expected 1 to %d bytes",
-                         (int)MAX_BREAKER_BYTES);
+        return frit_fail_at(FRIT_E_INVALID, "dry-sequence-breaker", FRIT_CODE_INVALID_VALUE,
+                            "an empty text; expected 1 to %d bytes", (int)MAX_BREAKER_BYTES);
     find_borders(b);
     return FRIT_OK;
 }
@@ -109,8 +109,8 @@ frit_status frit_dry_new(frit_sampler *sampler)
     const int32_t last_n = frit_stage_integer(&sampler->options, dry_penalty_last_n);
     const frit_option_list list = breakers_of(sampler);
     if (sampler->options.dry_breakers.n > MAX_BREAKERS)
-        return frit_fail(FRIT_E_INVALID, "dry-sequence-breaker: %zu texts; expected at most %d",
-                         sampler->options.dry_breakers.n, (int)MAX_BREAKERS);
+        return frit_fail_at(FRIT_E_INVALID, "dry-sequence-breaker", FRIT_CODE_INVALID_VALUE,
+                            "%zu texts; expected at most %d", sampler->options.dry_breakers.n, (int)MAX_BREAKERS);
     if (!frit_dry_is_on(&sampler->options)) return FRIT_OK;
     struct frit_dry *dry = sampler->dry = calloc(1, sizeof *dry + list.n * sizeof *dry->breakers);
     if (!dry) return frit_fail_memory(sizeof *dry, "DRY");

@@ -26,9 +26,9 @@ static frit_status fail_stage(frit_str name, const char *what)
 {
     frit_buf names = {0};
     for (size_t i = 0; i < N_STAGES; i++) frit_buf_printf(&names, "%s%s", i > 0 ? "," : "", all_stages[i].name);
-    const frit_status status =
-        frit_fail(FRIT_E_INVALID, "samplers: '%.*s' %s; each of these can be given once: %s",
-                  (int)(name.len < 64 ? name.len : 64), name.ptr, what, names.failed ? "" : names.data);
+    const frit_status status = frit_fail_at(
+        FRIT_E_INVALID, "samplers", FRIT_CODE_INVALID_VALUE, "'%.*s' %s; each of these can be given once: %s",
+        (int)(name.len < 64 ? name.len : 64), name.ptr, what, names.failed ? "" : names.data);
     frit_buf_free(&names);
     return status;
 }
@@ -40,8 +40,8 @@ static frit_status fail_letter(char letter, const char *what)
     for (size_t i = 0; i < N_STAGES; i++)
         if (all_stages[i].letter) letters[n++] = all_stages[i].letter;
     letters[n] = 0;
-    return frit_fail(FRIT_E_INVALID, "sampler-seq: '%c' %s; each of these can be given once: %s", letter, what,
-                     letters);
+    return frit_fail_at(FRIT_E_INVALID, "sampler-seq", FRIT_CODE_INVALID_VALUE,
+                        "'%c' %s; each of these can be given once: %s", letter, what, letters);
 }
 
 // Upper and lower case are the same; '_' and '-' do not count: "Top_K", "top-k" and "topk".
@@ -138,6 +138,7 @@ frit_status frit_sampler_order(frit_sampler *sampler)
             if ((all_stages[order.chosen[i]].flags & LAST) == late)
                 add_candidate(sampler, &all_stages[order.chosen[i]]);
     if (order.has[FRIT_STAGE_infill] && !sampler->texts.vocab)
-        return frit_fail(FRIT_E_INVALID, "samplers: 'infill' needs a vocabulary; this model has none");
+        return frit_fail_at(FRIT_E_INVALID, "samplers", FRIT_CODE_INVALID_VALUE,
+                            "'infill' needs a vocabulary; this model has none");
     return FRIT_OK;
 }

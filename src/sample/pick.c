@@ -83,7 +83,8 @@ frit_status frit_pick_check(frit_pick_status status)
 {
     if (status == FRIT_PICK_NOT_FINITE)
         return frit_fail(FRIT_E_INVALID, "logits are not finite: there is a NaN or +inf among them");
-    if (status == FRIT_PICK_EMPTY) return frit_fail(FRIT_E_INVALID, "no token is left: all logits are -inf");
+    if (status == FRIT_PICK_EMPTY)
+        return frit_fail_at(FRIT_E_INVALID, NULL, FRIT_CODE_NO_TOKEN_LEFT, "no token is left: all logits are -inf");
     return FRIT_OK;
 }
 

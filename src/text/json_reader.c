@@ -16,7 +16,7 @@ void frit_pull_fail(frit_pull *pull, const char *why)
     if (pull->status != FRIT_OK) return;
     int line = 1;
     for (const char *p = pull->begin; p < pull->at && p < pull->end; p++) line += *p == '\n';
-    pull->status = frit_fail(FRIT_E_FORMAT, "%s: line %d: %s", pull->path, line, why);
+    pull->status = frit_fail_file(FRIT_E_FORMAT, "%s: line %d: %s", pull->path, line, why);
 }
 
 static bool fail(frit_pull *pull, const char *why)

@@ -521,6 +521,39 @@ static void who_shares_a_step_behind_a_long_text_does_not_matter(void **state)
     }
 }
 
+static void failures_tell_the_field_and_the_code(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *conversation, *field, *code;
+    } rows[] = {
+        {"{}", "messages", FRIT_CODE_MISSING_PARAMETER},
+        {"{\"messages\": 5}", "messages", FRIT_CODE_INVALID_TYPE},
+        {"{\"messages\": [{\"role\": \"king\"}]}", "messages[0].role", FRIT_CODE_INVALID_VALUE},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": 5}]}", "messages[0].content", FRIT_CODE_INVALID_VALUE},
+        {"no JSON", NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        frit_turn *turn;
+        assert_int_equal(frit_turn_new(&turn, bundled, rows[i].conversation, strlen(rows[i].conversation)),
+                         FRIT_E_INVALID);
+        if (!rows[i].field) {
+            assert_null(frit_error_field());
+            assert_null(frit_error_code());
+            continue;
+        }
+        assert_string_equal(frit_error_field(), rows[i].field);
+        assert_string_equal(frit_error_code(), rows[i].code);
+        assert_memory_equal(frit_error(), rows[i].field, strlen(rows[i].field));
+        assert_memory_equal(frit_error() + strlen(rows[i].field), ": ", 2);
+    }
+    frit_sampler *sampler;
+    const char *items[] = {"x"};
+    const frit_sampler_options biased = {.logit_bias = {items, 1}};
+    assert_int_equal(frit_sampler_new(&sampler, bundled, &biased), FRIT_E_INVALID);
+    assert_string_equal(frit_error_field(), "logit-bias");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -540,6 +573,7 @@ int main(void)
         cmocka_unit_test(who_shares_a_step_does_not_matter),
         cmocka_unit_test(who_shares_a_step_behind_a_long_text_does_not_matter),
         cmocka_unit_test(a_model_outlives_its_name_and_tells_the_log),
+        cmocka_unit_test(failures_tell_the_field_and_the_code),
     };
     return cmocka_run_group_tests(tests, open_bundled, close_bundled);
 }

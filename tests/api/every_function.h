@@ -11,6 +11,8 @@ static const any_function every_function[] = {
     ENTRY(frit_version),
     ENTRY(frit_status_text),
     ENTRY(frit_error),
+    ENTRY(frit_error_field),
+    ENTRY(frit_error_code),
     ENTRY(frit_model_open),
     ENTRY(frit_model_open_memory),
     ENTRY(frit_model_open_next),

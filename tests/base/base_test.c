@@ -77,12 +77,51 @@ static void a_failure_may_quote_the_one_before(void **state)
     assert_string_equal(frit_error(), "second: first?");
 }
 
+static void a_failure_keeps_its_field_and_code(void **state)
+{
+    (void)state;
+    const frit_field field = frit_field_name("tools[%d].type", 2);
+    assert_int_equal(frit_fail_at(FRIT_E_INVALID, field.text, FRIT_CODE_INVALID_TYPE, "expected %s", "a text"),
+                     FRIT_E_INVALID);
+    assert_string_equal(frit_error(), "tools[2].type: expected a text");
+    assert_string_equal(frit_error_field(), "tools[2].type");
+    assert_string_equal(frit_error_code(), "invalid_type");
+    frit_failure failure;
+    frit_failure_get(&failure);
+    assert_int_equal(frit_fail_at(FRIT_E_INVALID, NULL, FRIT_CODE_NO_TOKEN_LEFT, "none"), FRIT_E_INVALID);
+    assert_string_equal(frit_error(), "none");
+    assert_null(frit_error_field());
+    assert_string_equal(frit_error_code(), "no_token_left");
+    assert_int_equal(frit_fail(FRIT_E_IO, "other"), FRIT_E_IO);
+    assert_null(frit_error_field());
+    assert_null(frit_error_code());
+    frit_failure_set(&failure);
+    assert_string_equal(frit_error(), "tools[2].type: expected a text");
+    assert_string_equal(frit_error_field(), "tools[2].type");
+}
+
+static void a_failure_gets_one_path(void **state)
+{
+    (void)state;
+    assert_int_equal(frit_fail_in("m.gguf", FRIT_OK), FRIT_OK);
+    assert_int_equal(frit_fail_in("m.gguf", frit_fail(FRIT_E_FORMAT, "key 'a' is 5")), FRIT_E_FORMAT);
+    assert_string_equal(frit_error(), "m.gguf: key 'a' is 5");
+    assert_int_equal(frit_fail_in("folder", FRIT_E_FORMAT), FRIT_E_FORMAT);
+    assert_string_equal(frit_error(), "m.gguf: key 'a' is 5");
+    assert_int_equal(frit_fail_in("folder", frit_fail_file(FRIT_E_IO, "%s: ends early", "b.gguf")), FRIT_E_IO);
+    assert_string_equal(frit_error(), "b.gguf: ends early");
+    frit_fail_say("key 'm.gguf' is 5");
+    frit_fail_in("m.gguf", FRIT_E_FORMAT);
+    assert_string_equal(frit_error(), "m.gguf: key 'm.gguf' is 5");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(map_finds_every_key_after_growing),   cmocka_unit_test(each_map_hashes_with_a_seed_of_its_own),
         cmocka_unit_test(arena_remembers_a_failed_allocation), cmocka_unit_test(arena_gives_zeroed_memory_of_any_size),
         cmocka_unit_test(buffer_is_always_zero_terminated),    cmocka_unit_test(a_failure_may_quote_the_one_before),
+        cmocka_unit_test(a_failure_keeps_its_field_and_code),  cmocka_unit_test(a_failure_gets_one_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,14 @@ static void bad_requests_are_refused_by_name(void **state)
         if (strchr(r.body, '/')) fail_msg("%s", r.body);   // no path of the server
         reply_free(&r);
     }
-    reply r = post(&s, EMBED, "{\"input\": \"a\", \"model\": \"gpt-9\"}");
+    reply r = post(&s, EMBED, "{\"input\": \"a\", \"dimensions\": 100000}");
+    json_t *json = reply_json(&r);
+    const json_t *error = json_object_get(json, "error");
+    assert_string_equal(json_string_value(json_object_get(error, "param")), "dimensions");
+    assert_string_equal(json_string_value(json_object_get(error, "code")), "invalid_value");
+    json_decref(json);
+    reply_free(&r);
+    r = post(&s, EMBED, "{\"input\": \"a\", \"model\": \"gpt-9\"}");
     assert_int_equal(r.status, 404);
     reply_free(&r);
     char body[4096] = "{\"input\": [5";

@@ -284,6 +284,16 @@ static void wrong_tools_are_refused_by_place(void **state)
         {"{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": [{}]}]}", "messages[0].tool_calls[0]",
          "invalid_value"},
         {"{" ASK("a") ", \"continue_final_message\": true}", "continue_final_message", "invalid_value"},
+        {"{" ASK("a") ", \"continue_final_message\": 5}", "continue_final_message", "invalid_type"},
+        {"{}", "messages", "missing_required_parameter"},
+        {"{\"messages\": 5}", "messages", "invalid_type"},
+        {"{\"messages\": []}", "messages", "invalid_value"},
+        {"{\"messages\": [5]}", "messages[0].role", "invalid_type"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": [5]}]}", "messages[0].content", "invalid_value"},
+        {"{\"messages\": [{\"role\": \"assistant\", \"tool_calls\": 5}]}", "messages[0].tool_calls", "invalid_type"},
+        {"{" ASK("a") ", \"samplers\": [\"tipical\"]}", "samplers", "invalid_value"},
+        {"{" ASK("a") ", \"dry_multiplier\": 1, \"dry_sequence_breakers\": [\"\"]}", "dry_sequence_breakers",
+         "invalid_value"},
     };
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         reply r = post(&s, CHAT, rows[i].body);

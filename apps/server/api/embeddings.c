@@ -281,11 +281,9 @@ static bool choose(const server_model *model, const server_embedding *request, e
     }
     e->options.n_dims = request->n_dims;
     const frit_status status = frit_embed_width(model->model, &e->options, &e->width);
-    if (status != FRIT_OK) {
-        const bool by_dims = request->n_dims > 0 && strstr(frit_error(), "numbers of each vector");
-        return server_refuse_status(problem, 400, by_dims ? "dimensions" : "pooling", status);
-    }
-    return true;
+    if (status == FRIT_OK) return true;
+    const char *field = frit_error_field();
+    return server_refuse_field(problem, 400, field && strcmp(field, "dims") == 0 ? "dimensions" : "pooling", status);
 }
 
 static server_job *make_embeddings_job(server_exchange *exchange, const server_embedding *request)

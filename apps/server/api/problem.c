@@ -36,6 +36,13 @@ bool server_refuse_status(server_problem *problem, int http_status, const char *
     return server_refuse(problem, http_status, NULL, param, "%s", sentence);
 }
 
+bool server_refuse_field(server_problem *problem, int http_status, const char *param, int status)
+{
+    const char *field = frit_error_field();
+    if (status == FRIT_E_MEMORY || !field) return server_refuse_status(problem, http_status, param, status);
+    return server_refuse(problem, http_status, frit_error_code(), param, "%s%s", param, frit_error() + strlen(field));
+}
+
 static const char *type_of(int status)
 {
     switch (status) {

@@ -22,6 +22,9 @@ bool server_refuse(server_problem *problem, int status, const char *code, const 
     __attribute__((format(printf, 5, 6)));
 // Likewise from a failed library call: its sentence is the message, without the folder of a file that it begins with.
 bool server_refuse_status(server_problem *problem, int http_status, const char *param, int status);
+// Likewise from a failed library call that names a field (frit_error_field) and a code. `param` is the request's name
+// for the field, which the message has in place of the library's.
+bool server_refuse_field(server_problem *problem, int http_status, const char *param, int status);
 // Where files lie on the server's machine is not for clients: they know a file by its name.
 const char *server_without_folder(const char *sentence);
 

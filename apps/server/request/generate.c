@@ -124,15 +124,16 @@ static bool check_grammar(const server_generation *request, bool chat, server_jo
     return true;
 }
 
-// The field that a sampler's refusal is about: its sentence begins with the option's name.
+// The request's field for an option of samplers that a refusal is about. NULL: none.
 static const char *sampler_field(void)
 {
     static const char *const names[][2] = {{"logit-bias", "logit_bias"},
                                            {"samplers", "samplers"},
                                            {"sampler-seq", "samplers"},
                                            {"dry-sequence-breaker", "dry_sequence_breakers"}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strncmp(frit_error(), names[i][0], strlen(names[i][0])) == 0) return names[i][1];
+    const char *field = frit_error_field();
+    for (size_t i = 0; field && i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(field, names[i][0]) == 0) return names[i][1];
     return NULL;
 }
 
@@ -142,7 +143,9 @@ static bool make_sampler(const server_model *model, const frit_sampler_options *
     frit_sampler_options sampler = *options;
     sampler.seed += (uint64_t)index;
     const frit_status status = frit_sampler_new(out, model->model, &sampler);
-    return status == FRIT_OK || server_refuse_status(problem, 400, sampler_field(), status);
+    if (status == FRIT_OK) return true;
+    const char *param = sampler_field();
+    return param ? server_refuse_field(problem, 400, param, status) : server_refuse_status(problem, 400, NULL, status);
 }
 
 // Of the index-th answer. With a least number of tokens there are two: until then, no token that ends the answer is

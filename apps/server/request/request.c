@@ -583,43 +583,18 @@ const server_parser server_native_parser = {.fields = native_fields,
 
 // ---------------------------------------------------------------------------------------- to tokens
 
-// The library's sentence begins with the field ("messages[2].content: ..."), or is the template's own.
-static size_t field_length(const char *sentence)
-{
-    size_t n = strspn(sentence, "abcdefghijklmnopqrstuvwxyz_0123456789.[]");
-    return n > 0 && sentence[n] == ':' && sentence[n + 1] == ' ' ? n : 0;
-}
-
-static const char *code_of(const char *reason)
-{
-    static const struct {
-        const char *part, *code;
-    } rows[] = {
-        {"expected a list of messages", "invalid_type"},
-        {"expected an object", "invalid_type"},
-        {"expected a list", "invalid_type"},
-        {"expected true or false", "invalid_type"},
-        {"no place for tools", "unsupported_parameter"},
-    };
-    for (size_t i = 0; i < COUNT(rows); i++)
-        if (strstr(reason, rows[i].part)) return rows[i].code;
-    return "invalid_value";
-}
-
+// A failure without a field is the template's own.
 static void refuse_turn(const server_body *body, server_problem *problem, frit_status status)
 {
-    const char *sentence = frit_error(), *code = "context_length_exceeded";
-    size_t n = field_length(sentence);
-    char place[64] = "messages";
-    if (n >= sizeof place) n = 0;
-    if (n > 0) snprintf(place, sizeof place, "%.*s", (int)n, sentence);
-    const server_field_name param = server_body_field(body, place);
-    if (status != FRIT_E_LIMIT) code = n > 0 ? code_of(sentence + n) : NULL;
-    if (strcmp(sentence, "messages: is missing") == 0) code = "missing_required_parameter";
+    const char *field = frit_error_field();
+    const server_field_name param = server_body_field(body, field ? field : "messages");
     if (status == FRIT_E_MEMORY)
         server_refuse_status(problem, 500, NULL, status);
+    else if (field)
+        server_refuse_field(problem, 400, param.text, status);
     else
-        server_refuse(problem, 400, code, param.text, "%s%s", n > 0 ? param.text : "", sentence + n);
+        server_refuse(problem, 400, status == FRIT_E_LIMIT ? "context_length_exceeded" : NULL, param.text, "%s",
+                      frit_error());
 }
 
 frit_turn *server_turn(const frit_model *model, const server_body *body, server_problem *problem)

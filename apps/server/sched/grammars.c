@@ -3,7 +3,6 @@
 #include "server/sched/grammars.h"
 
 #include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,18 +138,14 @@ static char *turn_key(const frit_turn *turn, const json_t *request, const frit_t
     return text;
 }
 
-// The library's sentence begins with a field of the conversation, or is about the format.
+// The failure is about a field of the conversation, or about the format.
 static void refuse_turn(server_problem *problem, const char *param, frit_status status)
 {
-    char field[64] = "";
-    const char *sentence = frit_error(), *colon = strchr(sentence, ':');
-    if (strncmp(sentence, "tool", 4) == 0 && colon && colon - sentence < (ptrdiff_t)sizeof field)
-        memcpy(field, sentence, (size_t)(colon - sentence));
-    if (status == FRIT_E_MEMORY || status == FRIT_E_CANCELLED || !*field)
+    const char *field = frit_error_field();
+    if (status == FRIT_E_MEMORY || status == FRIT_E_CANCELLED || !field)
         refuse(problem, param ? param : "tools", status);
     else
-        server_refuse(problem, 400, status == FRIT_E_UNSUPPORTED ? "unsupported_value" : "invalid_value", field, "%s",
-                      sentence);
+        server_refuse_field(problem, 400, field, status);
 }
 
 frit_grammar *server_grammars_get_turn(server_grammars *g, const frit_turn *turn, const json_t *request,

@@ -33,8 +33,8 @@ void server_job_change_sampler(server_job *job)
 
 void server_refuse_step(server_problem *problem, frit_status status)
 {
-    static const char none_left[] = "no token is left";
-    if (status == FRIT_E_INVALID && strncmp(frit_error(), none_left, sizeof none_left - 1) == 0)
+    const char *code = frit_error_code();
+    if (status == FRIT_E_INVALID && code && strcmp(code, FRIT_CODE_NO_TOKEN_LEFT) == 0)
         server_refuse(
             problem, 400, "invalid_value", NULL,
             "no token is left: the model's vocabulary cannot write what the request's grammar or biases allow");

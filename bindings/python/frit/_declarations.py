@@ -1105,6 +1105,8 @@ class frit_architecture_info(Structure):
 FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "frit_status_text": (c_char_p, [c_int]),
     "frit_error": (c_char_p, []),
+    "frit_error_field": (c_char_p, []),
+    "frit_error_code": (c_char_p, []),
     "frit_model_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(frit_model_options)]),
     "frit_model_open_memory": (c_int, [POINTER(c_void_p), c_void_p, c_size_t, POINTER(frit_model_options)]),
     "frit_model_open_next": (c_int, [POINTER(c_void_p), c_void_p]),

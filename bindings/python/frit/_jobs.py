@@ -19,7 +19,7 @@ from ._handle import Handle, Unique
 from ._library import check, last_error, lib
 from ._sinks import Sink, flush_sinks
 from ._text import Text, Turn
-from .errors import FritError, InternalError, error_of
+from .errors import FritError, InternalError, copy_of
 from .results import Chunk, TokenLogprob, Usage
 from .sampling import Grammar, Sampler
 
@@ -396,10 +396,10 @@ class Scheduler:
             return
         status = lib.frit_engine_step(self.engine, byref(self._n_rows))
         if status == c.FRIT_E_LIMIT:
-            self._make_room(error_of(status, last_error()))
+            self._make_room(last_error(status))
             return
         if status:
-            self.fail_all(error_of(status, last_error()))
+            self.fail_all(last_error(status))
             return
         landed = False
         for job in asked:
@@ -453,7 +453,6 @@ class Scheduler:
 
     @staticmethod
     def _fail(jobs: Sequence[Job], failure: BaseException) -> None:
-        """Each text gets an exception of its own, as each is raised in another thread."""
         for job in jobs:
             if not job.done:
-                job.fail(type(failure)(str(failure)) if isinstance(failure, FritError) else failure)
+                job.fail(copy_of(failure) if isinstance(failure, FritError) else failure)

@@ -11,7 +11,7 @@ from threading import get_ident
 from typing import Any, Callable
 
 from ._declarations import FUNCTIONS, VERSION
-from .errors import error_of
+from .errors import FritError, error_of
 
 _NAMES = {"win32": ("frit.dll", "libfrit.dll"), "darwin": ("libfrit.dylib",)}
 
@@ -60,7 +60,7 @@ def check(status: int) -> None:
     if _raised and get_ident() in _raised:
         raise _raised.pop(get_ident())
     if status != 0:
-        raise error_of(status, last_error())
+        raise last_error(status)
 
 
 def callback(kind: Any, function: Callable[..., Any], otherwise: Any = None) -> Any:
@@ -77,10 +77,10 @@ def callback(kind: Any, function: Callable[..., Any], otherwise: Any = None) -> 
     return kind(run)
 
 
-def last_error() -> str:
-    """The sentence of the calling thread's last failure."""
-    text: bytes = lib.frit_error()
-    return text.decode("utf-8", "replace")
+def last_error(status: int) -> FritError:
+    """The exception for the calling thread's last failure, which had this status."""
+    return error_of(status, decode(lib.frit_error()), decode(lib.frit_error_field()) or None,
+                    decode(lib.frit_error_code()) or None)
 
 
 def text_at(address: int | None, n_bytes: int) -> bytes:

@@ -7,9 +7,15 @@ from . import _declarations as c
 
 
 class FritError(Exception):
-    """A call of the library failed. `status` is its code (negative), the text says what was found and expected."""
+    """A call of the library failed. The text says what was found and expected; it may change.
+
+    `status` is negative, one of FRIT_E_*. `code` tells failures of one status apart ("invalid_type"), `field` names the
+    field or option that the failure is about ("messages[2].content"); both are None where the library gives none.
+    """
 
     status: int = c.FRIT_E_INTERNAL
+    field: str | None = None
+    code: str | None = None
 
 
 class InvalidError(FritError, ValueError):
@@ -99,6 +105,15 @@ _BY_STATUS: dict[int, type[FritError]] = {
 }
 
 
-def error_of(status: int, sentence: str) -> FritError:
+def error_of(status: int, sentence: str, field: str | None = None, code: str | None = None) -> FritError:
     """The exception for a status."""
-    return _BY_STATUS.get(status, FritError)(sentence)
+    error = _BY_STATUS.get(status, FritError)(sentence)
+    error.field, error.code = field, code
+    return error
+
+
+def copy_of(error: FritError) -> FritError:
+    """An exception of its own, as each is raised in another thread."""
+    copy = type(error)(str(error))
+    copy.field, copy.code = error.field, error.code
+    return copy

@@ -35,7 +35,7 @@ static frit_status fail_errno(const char *path, const char *what)
                          : error == ENOMEM                   ? FRIT_E_MEMORY
                                                              : FRIT_E_IO;
     char text[FRIT_ERRNO_BYTES];
-    return frit_fail(status, "%s: %s: %s", path[0] ? path : "''", what, frit_errno_text(error, text));
+    return frit_fail_file(status, "%s: %s: %s", path[0] ? path : "''", what, frit_errno_text(error, text));
 }
 
 static const char *kind_text(mode_t mode)
@@ -104,13 +104,13 @@ static frit_status open_regular(const char *path, int *fd, uint64_t *size)
     do *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     while (*fd < 0 && errno == EINTR);
     if (*fd < 0 && (errno == ENXIO || errno == EOPNOTSUPP) && stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return frit_fail(FRIT_E_IO, "%s: is %s, expected a file", path, kind_text(st.st_mode));
+        return frit_fail_file(FRIT_E_IO, "%s: is %s, expected a file", path, kind_text(st.st_mode));
     if (*fd < 0) return fail_errno(path, "cannot be opened");
     frit_status status = FRIT_OK;
     if (fstat(*fd, &st) != 0)
         status = fail_errno(path, "cannot be examined");
     else if (!S_ISREG(st.st_mode))
-        status = frit_fail(FRIT_E_IO, "%s: is %s, expected a file", path, kind_text(st.st_mode));
+        status = frit_fail_file(FRIT_E_IO, "%s: is %s, expected a file", path, kind_text(st.st_mode));
     if (status == FRIT_OK)
         *size = (uint64_t)st.st_size;
     else
@@ -137,16 +137,16 @@ static frit_status read_whole(frit_file *file)
     size_t n = (size_t)file->size, got = 0;
     const uint64_t available = frit_memory_available();
     if (file->size > available)   // the system would promise the memory, and end the process while it is filled
-        return frit_fail(FRIT_E_MEMORY, "%s: has %llu bytes to be read into memory, %llu are available", file->path,
-                         (unsigned long long)file->size, (unsigned long long)available);
+        return frit_fail_file(FRIT_E_MEMORY, "%s: has %llu bytes to be read into memory, %llu are available",
+                              file->path, (unsigned long long)file->size, (unsigned long long)available);
     if (file->size > SIZE_MAX || posix_memalign(&file->data, READ_ALIGNMENT, n) != 0) {
         file->data = NULL;
-        return frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit in memory", file->path,
-                         (unsigned long long)file->size);
+        return frit_fail_file(FRIT_E_MEMORY, "%s: %llu bytes do not fit in memory", file->path,
+                              (unsigned long long)file->size);
     }
     FRIT_TRY(read_up_to(file->fd, file->path, file->data, n, &got));
     if (got == n) return FRIT_OK;
-    return frit_fail(FRIT_E_IO, "%s: ends after %zu bytes, expected %zu: it was truncated", file->path, got, n);
+    return frit_fail_file(FRIT_E_IO, "%s: ends after %zu bytes, expected %zu: it was truncated", file->path, got, n);
 }
 
 static frit_status load(frit_file *file, bool no_mmap)
@@ -358,7 +358,7 @@ static frit_status read_limited(int fd, const char *path, uint64_t max_bytes, fr
         text->data[text->len] = 0;
         chunk = text->len < 4096 ? 4096 : text->len;
         if (text->len > max_bytes)
-            return frit_fail(FRIT_E_LIMIT, "%s: has more than %llu bytes", path, (unsigned long long)max_bytes);
+            return frit_fail_file(FRIT_E_LIMIT, "%s: has more than %llu bytes", path, (unsigned long long)max_bytes);
     }
     return FRIT_OK;
 }
@@ -373,8 +373,8 @@ frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, siz
     frit_buf text = {0};
     frit_status status = FRIT_OK;
     if (size > max_bytes)
-        status = frit_fail(FRIT_E_LIMIT, "%s: has %llu bytes, expected at most %llu", path, (unsigned long long)size,
-                           (unsigned long long)max_bytes);
+        status = frit_fail_file(FRIT_E_LIMIT, "%s: has %llu bytes, expected at most %llu", path,
+                                (unsigned long long)size, (unsigned long long)max_bytes);
     if (status == FRIT_OK) status = read_limited(fd, path, max_bytes, &text);
     close(fd);
     if (status != FRIT_OK) {
@@ -404,7 +404,7 @@ static frit_status find_target(frit_sink *sink, const char *path, mode_t *mode)
     if (!sink->path) return frit_fail_memory(strlen(path) + 1, "a path");
     if (stat(sink->path, &st) != 0) return FRIT_OK;
     if (!S_ISREG(st.st_mode))
-        return frit_fail(FRIT_E_IO, "%s: is %s and cannot be replaced by a file", path, kind_text(st.st_mode));
+        return frit_fail_file(FRIT_E_IO, "%s: is %s and cannot be replaced by a file", path, kind_text(st.st_mode));
     *mode = st.st_mode & 07777;
     return FRIT_OK;
 }

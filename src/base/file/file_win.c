@@ -29,7 +29,7 @@ static frit_status fail_windows(const char *path, const char *what)
     frit_status status = FRIT_E_IO;
     if (error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND) status = FRIT_E_NOT_FOUND;
     if (error == ERROR_NOT_ENOUGH_MEMORY || error == ERROR_OUTOFMEMORY) status = FRIT_E_MEMORY;
-    return frit_fail(status, "%s: %s: %.*s", path, what, (int)n, text);
+    return frit_fail_file(status, "%s: %s: %.*s", path, what, (int)n, text);
 }
 
 static char *copy_text(const char *text)
@@ -51,7 +51,7 @@ static wchar_t *widen(const char *path)
 
 static frit_status fail_path(const char *path)
 {
-    return frit_fail(FRIT_E_INVALID, "%s: is not a path in UTF-8", path);
+    return frit_fail_file(FRIT_E_INVALID, "%s: is not a path in UTF-8", path);
 }
 
 // Compares full path names, so links are not recognized.
@@ -141,7 +141,7 @@ void frit_file_touch(const char *path)
 static frit_status open_regular(const char *path, HANDLE *handle, uint64_t *size)
 {
     if (frit_path_get_kind(path) == FRIT_PATH_FOLDER)
-        return frit_fail(FRIT_E_IO, "%s: is a folder, expected a file", path);
+        return frit_fail_file(FRIT_E_IO, "%s: is a folder, expected a file", path);
     wchar_t *wide = widen(path);
     if (!wide) return fail_path(path);
     DWORD sharing = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
@@ -151,7 +151,7 @@ static frit_status open_regular(const char *path, HANDLE *handle, uint64_t *size
     LARGE_INTEGER n;
     frit_status status = FRIT_OK;
     if (GetFileType(*handle) != FILE_TYPE_DISK)
-        status = frit_fail(FRIT_E_IO, "%s: is a device or a pipe, expected a file", path);
+        status = frit_fail_file(FRIT_E_IO, "%s: is a device or a pipe, expected a file", path);
     else if (!GetFileSizeEx(*handle, &n))
         status = fail_windows(path, "cannot be examined");
     if (status == FRIT_OK)
@@ -167,8 +167,8 @@ static frit_status read_exactly(HANDLE handle, const char *path, char *data, siz
         DWORD now, want = n - got < MAX_IO ? (DWORD)(n - got) : MAX_IO;
         if (!ReadFile(handle, data + got, want, &now, NULL)) return fail_windows(path, "cannot be read");
         if (now == 0)
-            return frit_fail(FRIT_E_IO, "%s: ends after %llu bytes, expected %llu: it was truncated", path,
-                             (unsigned long long)got, (unsigned long long)n);
+            return frit_fail_file(FRIT_E_IO, "%s: ends after %llu bytes, expected %llu: it was truncated", path,
+                                  (unsigned long long)got, (unsigned long long)n);
         got += now;
     }
     return FRIT_OK;
@@ -186,8 +186,8 @@ static frit_status load(frit_file *file, bool no_mmap)
     }
     if (file->size <= SIZE_MAX) file->data = _aligned_malloc((size_t)file->size, READ_ALIGNMENT);
     if (!file->data)
-        return frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit in memory", file->path,
-                         (unsigned long long)file->size);
+        return frit_fail_file(FRIT_E_MEMORY, "%s: %llu bytes do not fit in memory", file->path,
+                              (unsigned long long)file->size);
     return read_exactly(file->handle, file->path, file->data, (size_t)file->size);
 }
 
@@ -302,10 +302,10 @@ frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, siz
     frit_status status = FRIT_OK;
     char *text = NULL;
     if (size > max_bytes)
-        status = frit_fail(FRIT_E_LIMIT, "%s: has %llu bytes, expected at most %llu", path, (unsigned long long)size,
-                           (unsigned long long)max_bytes);
+        status = frit_fail_file(FRIT_E_LIMIT, "%s: has %llu bytes, expected at most %llu", path,
+                                (unsigned long long)size, (unsigned long long)max_bytes);
     else if (size >= SIZE_MAX || !(text = malloc((size_t)size + 1)))
-        status = frit_fail(FRIT_E_MEMORY, "%s: %llu bytes do not fit in memory", path, (unsigned long long)size);
+        status = frit_fail_file(FRIT_E_MEMORY, "%s: %llu bytes do not fit in memory", path, (unsigned long long)size);
     else
         status = read_exactly(handle, path, text, (size_t)size);
     CloseHandle(handle);
@@ -369,7 +369,7 @@ frit_status frit_sink_open(frit_sink **out, const char *path, frit_sink_kind kin
     *out = NULL;
     const frit_path_kind there = frit_path_get_kind(path);
     if (there == FRIT_PATH_FOLDER || there == FRIT_PATH_OTHER)
-        return frit_fail(FRIT_E_IO, "%s: is not a file and cannot be replaced by one", path);
+        return frit_fail_file(FRIT_E_IO, "%s: is not a file and cannot be replaced by one", path);
     frit_sink *sink = calloc(1, sizeof *sink);
     if (!sink) return frit_fail_memory(sizeof *sink, "a file to be written");
     sink->handle = INVALID_HANDLE_VALUE;

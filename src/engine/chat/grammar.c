@@ -144,7 +144,7 @@ frit_status frit_grammar_compile(frit_automaton **out, const frit_model *model, 
     static const frit_grammar_options defaults;
     *out = NULL;
     if (!model->tokenizer)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; a grammar needs one", model->info.path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; a grammar needs one", model->info.path);
     if (!options) options = &defaults;
     frit_draft draft = {.budget = {.cancelled = options->cancelled, .ctx = options->ctx}};
     int32_t rule;

@@ -14,7 +14,7 @@ struct frit_grammar_job {
     bool is_done;                // used by the background thread only
     frit_grammar *grammar;       // the result
     frit_status status;
-    char failure[FRIT_ERROR_BYTES];
+    frit_failure failure;
 };
 
 // Called again when the background thread is woken and freed.
@@ -25,7 +25,7 @@ static void make_grammar(void *ctx)
     job->is_done = true;
     job->status = frit_grammar_of(&job->grammar, job->model, job->automaton, NULL);
     job->automaton = NULL;
-    if (job->status != FRIT_OK) strncpy(job->failure, frit_error(), sizeof job->failure - 1);
+    if (job->status != FRIT_OK) frit_failure_get(&job->failure);
 }
 
 static void free_job(frit_grammar_job *job)
@@ -68,7 +68,7 @@ frit_status frit_grammar_finish(frit_grammar_job *job, frit_grammar **out)
     FRIT_REQUIRE(job);
     frit_background_free(job->background);   // waits until it is done
     const frit_status status = job->status;
-    if (status != FRIT_OK) frit_fail_say("%s", job->failure);
+    if (status != FRIT_OK) frit_failure_set(&job->failure);
     if (out)
         *out = job->grammar;
     else

@@ -13,8 +13,8 @@ struct frit_text_stream {
 static frit_status check_text(const frit_model *model)
 {
     if (model->tokenizer) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary, so text and tokens cannot be converted",
-                     model->info.path);
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has no vocabulary, so text and tokens cannot be converted",
+                          model->info.path);
 }
 
 static frit_status check_ids(const frit_model *model, const frit_token *tokens, size_t n)

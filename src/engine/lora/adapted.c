@@ -49,8 +49,8 @@ static frit_status check_room(const frit_engine *engine, const frit_adapter *ada
     const uint64_t n_bytes = frit_adapter_bytes(adapter, engine->adapters.devices, d);
     backend->info(engine->devices[d], &info);
     if (info.free_bytes == 0 || n_bytes <= info.free_bytes) return FRIT_OK;
-    return frit_fail(FRIT_E_MEMORY, "%s: needs %llu bytes of device %s, which has %llu left", adapter->info.path,
-                     (unsigned long long)n_bytes, backend->name, (unsigned long long)info.free_bytes);
+    return frit_fail_file(FRIT_E_MEMORY, "%s: needs %llu bytes of device %s, which has %llu left", adapter->info.path,
+                          (unsigned long long)n_bytes, backend->name, (unsigned long long)info.free_bytes);
 }
 
 static frit_status set_on_devices(frit_engine *engine, const frit_adapter *adapter, int32_t index)

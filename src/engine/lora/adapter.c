@@ -299,9 +299,8 @@ frit_status frit_adapter_open(frit_adapter **out, frit_model *model, const char 
     adapter->model = model;
     frit_status status = open_adapter(adapter, path, options ? options : &defaults);
     if (status != FRIT_OK) {
-        if (!strstr(frit_error(), path)) status = frit_fail(status, "%s: %s", path, frit_error());
         frit_adapter_free(adapter);
-        return status;
+        return frit_fail_in(path, status);
     }
     *out = adapter;
     return FRIT_OK;

@@ -14,15 +14,15 @@ static frit_meta_type type_of(frit_value_type type)
 static frit_status find_value(const frit_model *model, const char *key, const frit_value **out)
 {
     *out = frit_meta_find(&model->ckpt->meta, key);
-    return *out ? FRIT_OK : frit_fail(FRIT_E_NOT_FOUND, "%s: has no metadata key '%.128s'", model->info.path, key);
+    return *out ? FRIT_OK : frit_fail_file(FRIT_E_NOT_FOUND, "%s: has no metadata key '%.128s'", model->info.path, key);
 }
 
 static frit_status fail_type(const frit_model *model, const char *key, const frit_value *value, const char *expected)
 {
     const bool is_array = value->type == FRIT_VALUE_ARRAY;
-    return frit_fail(FRIT_E_INVALID, "%s: metadata key '%.128s' is %s %s; expected %s", model->info.path, key,
-                     is_array ? "an array of" : "of type",
-                     frit_value_type_name(is_array ? value->array.type : value->type), expected);
+    return frit_fail_file(FRIT_E_INVALID, "%s: metadata key '%.128s' is %s %s; expected %s", model->info.path, key,
+                          is_array ? "an array of" : "of type",
+                          frit_value_type_name(is_array ? value->array.type : value->type), expected);
 }
 
 // Returns item i of an array as a single value. A value that is not an array is its own item 0.
@@ -33,8 +33,8 @@ static frit_status get_item(const frit_model *model, const char *key, uint64_t i
     const frit_value *value = *whole;
     const uint64_t n = value->type == FRIT_VALUE_ARRAY ? value->array.n : 1;
     if (i >= n)
-        return frit_fail(FRIT_E_INVALID, "%s: item %llu of metadata key '%.128s', which has %llu", model->info.path,
-                         (unsigned long long)i, key, (unsigned long long)n);
+        return frit_fail_file(FRIT_E_INVALID, "%s: item %llu of metadata key '%.128s', which has %llu",
+                              model->info.path, (unsigned long long)i, key, (unsigned long long)n);
     if (value->type != FRIT_VALUE_ARRAY) {
         *item = *value;
         return FRIT_OK;

@@ -39,16 +39,7 @@ static bool checkpoint_progress(void *ctx, double done)
 
 static frit_status say_progress(const opening *o, double done)
 {
-    return report(o, done) ? FRIT_OK : frit_fail(FRIT_E_CANCELLED, "%s: opening was cancelled", o->path);
-}
-
-// Adds the path to errors of other modules, which name keys and tensors.
-static frit_status with_path(const opening *o, frit_status status)
-{
-    const char *template = o->options->chat_template;
-    if (status == FRIT_OK || strstr(frit_error(), o->path)) return status;
-    if (template && strstr(frit_error(), template)) return status;
-    return frit_fail(status, "%s: %s", o->path, frit_error());
+    return report(o, done) ? FRIT_OK : frit_fail_file(FRIT_E_CANCELLED, "%s: opening was cancelled", o->path);
 }
 
 static frit_status bind_weights(frit_model *model)
@@ -114,8 +105,8 @@ static frit_status open_checkpoint(opening *o, const frit_checkpoint_options *op
         FRIT_TRY(frit_gguf_parse(model->ckpt, o->path, o->bytes, o->n_bytes));
         FRIT_TRY(frit_meta_get_i64(&model->ckpt->meta, "split.count", &n_parts, NULL));
         if (n_parts <= 1) return FRIT_OK;
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: one of %lld parts of a split set; expected a whole file", o->path,
-                         (long long)n_parts);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: one of %lld parts of a split set; expected a whole file",
+                              o->path, (long long)n_parts);
     }
     const char *kind = bare_tokenizer_kind(o->path);
     if (!kind) {
@@ -161,10 +152,10 @@ static bool has_mark(const void *ctx, const char *mark)
 static frit_status check_named(const char *path, frit_str source)
 {
     frit_template *parsed = NULL;
-    if (source.len == 0) return frit_fail(FRIT_E_FORMAT, "%s: the chat template is empty", path);
+    if (source.len == 0) return frit_fail_file(FRIT_E_FORMAT, "%s: the chat template is empty", path);
     const frit_status status = frit_template_new(&parsed, source);
     frit_template_free(parsed);
-    return status == FRIT_OK ? FRIT_OK : frit_fail(status, "%s: %s", path, frit_error());
+    return frit_fail_in(path, status);
 }
 
 // Opens a template by its name in the model's file, or by the path of a file.
@@ -213,13 +204,13 @@ frit_status frit_model_get_chat(const frit_model *model, bool with_tools, const 
     *out = with_tools && model->tool_chat ? model->tool_chat : model->chat;
     if (*out) return FRIT_OK;
     if (model->chats->n == 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary, so there can be no chat", model->info.path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has no vocabulary, so there can be no chat", model->info.path);
     frit_buf names = {0};
     frit_chat_sources_list(model->chats, &names);
     const frit_status status =
-        frit_fail(FRIT_E_UNSUPPORTED,
-                  "%s: has the chat templates %s, none of which is the default; --chat-template NAME chooses one",
-                  model->info.path, names.data && !names.failed ? names.data : "?");
+        frit_fail_file(FRIT_E_UNSUPPORTED,
+                       "%s: has the chat templates %s, none of which is the default; --chat-template NAME chooses one",
+                       model->info.path, names.data && !names.failed ? names.data : "?");
     frit_buf_free(&names);
     return status;
 }
@@ -266,7 +257,7 @@ static frit_status open_opening(frit_model **out, opening o)
     model->log = (frit_log){o.options->log, o.options->log_ctx};
     frit_status status = frit_stores_new(&model->stores);
     if (status == FRIT_OK) status = frit_lock_new(&model->trie_lock);
-    if (status == FRIT_OK) status = with_path(&o, open_model(&o));
+    if (status == FRIT_OK) status = frit_fail_in(o.path, open_model(&o));   // errors from below name keys and tensors
     if (status != FRIT_OK) {
         frit_model_free(model);
         return status;
@@ -340,9 +331,9 @@ frit_status frit_model_check_files(const frit_model *model)
     for (size_t i = 0; i < ckpt->n_files; i++) {
         const frit_file *file = ckpt->files[i];
         if (!frit_file_is_intact(file))
-            return frit_fail(FRIT_E_IO, "%s: the file shrank from %llu to %llu bytes while in use",
-                             frit_file_path(file), (unsigned long long)frit_file_size(file),
-                             (unsigned long long)frit_file_size_now(file));
+            return frit_fail_file(FRIT_E_IO, "%s: the file shrank from %llu to %llu bytes while in use",
+                                  frit_file_path(file), (unsigned long long)frit_file_size(file),
+                                  (unsigned long long)frit_file_size_now(file));
     }
-    return frit_fail(FRIT_E_IO, "%s: a file shrank while in use", ckpt->path);
+    return frit_fail_file(FRIT_E_IO, "%s: a file shrank while in use", ckpt->path);
 }

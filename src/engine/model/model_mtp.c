@@ -11,7 +11,7 @@ frit_status frit_model_open_next(frit_model **out, frit_model *model)
     *out = NULL;
     FRIT_REQUIRE(model);
     const char *path = model->info.path;
-    if (model->vocab_only) return frit_fail(FRIT_E_INVALID, "%s: was opened for its vocabulary only", path);
+    if (model->vocab_only) return frit_fail_file(FRIT_E_INVALID, "%s: was opened for its vocabulary only", path);
     frit_model *next = calloc(1, sizeof *next);
     frit_layer *layer = calloc(1, sizeof *layer);
     if (!next || !layer) {
@@ -41,7 +41,7 @@ frit_status frit_model_open_next(frit_model **out, frit_model *model)
     const frit_status status = frit_next_take(&next->hp, &next->weights, layer, model->arch);
     if (status != FRIT_OK) {
         frit_model_free(next);
-        return frit_fail(status, "%s: %s", path, frit_error());
+        return frit_fail_in(path, status);
     }
     next->info.n_layer = 1;
     *out = next;

@@ -110,8 +110,7 @@ frit_status frit_engine_load_weights(frit_engine *engine, const frit_plan_needs 
     for (int i = 0; i < engine->n_devices; i++) {
         const frit_status status = load_device(engine->devices[i], &needs->weights[i], progress);
         const bool is_model = status == FRIT_E_FORMAT || status == FRIT_E_UNSUPPORTED;
-        if (status != FRIT_OK)
-            return is_model && !strstr(frit_error(), path) ? frit_fail(status, "%s: %s", path, frit_error()) : status;
+        if (status != FRIT_OK) return is_model ? frit_fail_in(path, status) : status;
     }
     return FRIT_OK;
 }

@@ -125,7 +125,7 @@ static frit_status fail_fit(const frit_fit *fit, frit_fit_choice choice)
     const uint64_t cache = frit_fit_cache_bytes(fit, part, choice);
     frit_buf advice = {0};
     write_advice(fit, &advice);
-    const frit_status status = frit_fail(
+    const frit_status status = frit_fail_file(
         FRIT_E_MEMORY,
         "%s: does not fit into the memory of %s: a context of %d tokens for %d session%s needs %s (weights %s, "
         "cache %s, scratch %s), %s are free; %s",

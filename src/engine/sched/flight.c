@@ -66,12 +66,12 @@ static void turn_back(const frit_engine *engine, const frit_step *step, frit_sta
 static void note_failure(frit_flight *flight, frit_status status)
 {
     flight->status = status;
-    snprintf(flight->failure, sizeof flight->failure, "%s", status == FRIT_OK ? "" : frit_error());
+    if (status != FRIT_OK) frit_failure_get(&flight->failure);
 }
 
 static frit_status tell(const frit_flight *flight)
 {
-    if (flight->status != FRIT_OK) frit_fail_say("%s", flight->failure);
+    if (flight->status != FRIT_OK) frit_failure_set(&flight->failure);
     return flight->status;
 }
 
@@ -83,7 +83,7 @@ static void turn_all_back(frit_engine *engine, frit_status status)
     while (engine->flights.n_completed < engine->flights.n_submitted) {
         frit_flight *flight = flight_of(engine, ++engine->flights.n_completed);
         if (flight != first) frit_step_wait(flight);   // it reads and writes memory until then
-        frit_fail_say("%s", first->failure);
+        frit_failure_set(&first->failure);
         note_failure(flight, status);
         turn_back(engine, &flight->step, status);
     }

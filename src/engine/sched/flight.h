@@ -17,7 +17,7 @@ typedef struct frit_flight {
     uint64_t start_ns;
     bool is_ahead;        // the caller may come for it long after it has run
     frit_status status;   // once it has landed: how it ended
-    char failure[FRIT_ERROR_BYTES];
+    frit_failure failure;
 } frit_flight;
 
 // step.c: gives engine->step, which has been scheduled, to the devices. Fails if it does not run at all.

@@ -51,14 +51,14 @@ static frit_status fail_not_finite(const frit_session *session, size_t i, frit_r
     const char *path = session->engine->model->info.path;
     for (int32_t k = 0; k < all->n && session->adapters.scales; k++)
         if (session->adapters.scales[k] != 0)
-            return frit_fail(
+            return frit_fail_file(
                 FRIT_E_FORMAT,
                 "%s: with %s, times %g, the model's %s after token %zu are not finite (NaN or infinity): the "
                 "adapter's numbers or its scale are too large",
                 path, all->items[k]->info.path, (double)session->adapters.scales[k], what, i);
-    return frit_fail(FRIT_E_FORMAT,
-                     "%s: the model's %s after token %zu are not finite (NaN or infinity): its weights are damaged",
-                     path, what, i);
+    return frit_fail_file(
+        FRIT_E_FORMAT, "%s: the model's %s after token %zu are not finite (NaN or infinity): its weights are damaged",
+        path, what, i);
 }
 
 // A row of results, as it is handed out.

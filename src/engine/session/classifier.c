@@ -44,8 +44,8 @@ frit_status frit_head_find(frit_head *head, const frit_model *model)
                         .out_b = frit_checkpoint_find(ckpt, "cls.output.bias"),
                         .n_hidden = model->hp.n_embd};
     if (!head->dense && !head->out)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no classification head (cls.output.weight) to rank with",
-                         model->info.path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has no classification head (cls.output.weight) to rank with",
+                              model->info.path);
     FRIT_TRY(check_matrix(head->dense, model->hp.n_embd));
     if (head->dense) head->n_hidden = height_of(head->dense);
     FRIT_TRY(check_matrix(head->out, head->n_hidden));

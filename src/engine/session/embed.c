@@ -100,8 +100,9 @@ static frit_status choose(embedding *e, const frit_model *model, const frit_embe
                                                   : FRIT_POOLING_CLS;
     }
     if (options->n_dims < 0 || (size_t)options->n_dims > e->width)
-        return frit_fail(FRIT_E_INVALID, "%d numbers of each vector are asked for, this model's have %zu",
-                         (int)options->n_dims, e->width);
+        return frit_fail_at(FRIT_E_INVALID, "dims", FRIT_CODE_INVALID_VALUE,
+                            "%d numbers of each vector are asked for, this model's have %zu", (int)options->n_dims,
+                            e->width);
     e->n_out = options->n_dims > 0 ? (size_t)options->n_dims : e->width;
     return FRIT_OK;
 }

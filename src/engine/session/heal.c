@@ -43,7 +43,7 @@ frit_status frit_sampler_heal(frit_sampler *sampler, const frit_model *model, co
     FRIT_REQUIRE(model);
     FRIT_REQUIRE_ITEMS(tokens, n_tokens);
     if (!model->tokenizer)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; token healing needs one", model->info.path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; token healing needs one", model->info.path);
     for (size_t i = 0; i < n_tokens; i++)
         if (tokens[i] < 0 || tokens[i] >= model->vocab.n)
             return frit_fail(FRIT_E_INVALID, "token %zu of %zu is %d, this vocabulary's ids are 0 to %d", i, n_tokens,

@@ -67,8 +67,8 @@ static frit_status check(const frit_session *session, const frit_sampler *sample
                   most = n_vocab < FRIT_PICK_MAX_TOP ? n_vocab : FRIT_PICK_MAX_TOP;
     const size_t n_drafts = options->n_drafts;
     if (session->engine->model->arch->is_encoder)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: an encoder has no logits to pick from",
-                         session->engine->model->info.path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: an encoder has no logits to pick from",
+                              session->engine->model->info.path);
     if (!sampler->is_pick)
         return frit_fail(FRIT_E_UNSUPPORTED, "the sampler has stages of the caller's own, or in another order than the "
                                              "default: devices do not run it");
@@ -190,8 +190,8 @@ frit_status frit_session_push_picked(frit_session *session)
     if (request->n > 1)
         return frit_fail(FRIT_E_INVALID, "the last pick verifies drafts: what follows them is not known yet");
     if (session->engine->hp.is_bidirectional)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: every token sees all others, so none can run before it is known",
-                         session->engine->model->info.path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: every token sees all others, so none can run before it is known",
+                              session->engine->model->info.path);
     const bool is_known = request->n_run == request->n;
     if (is_known) FRIT_TRY(frit_pick_check(request->picked[0].status));
     const frit_token token = is_known ? request->picked[0].token : 0;

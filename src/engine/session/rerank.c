@@ -66,7 +66,7 @@ static frit_status encode(const frit_model *model, frit_str query, frit_str docu
     frit_str source;
     bool found = false;
     if (!model->tokenizer)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; reranking needs one", model->info.path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has no vocabulary; reranking needs one", model->info.path);
     FRIT_TRY(frit_meta_get_text(&model->ckpt->meta, "tokenizer.chat_template.rerank", &source, &found));
     frit_status status =
         found ? encode_template(model, source, query, document, ids) : encode_pair(model, query, document, ids);
@@ -103,8 +103,8 @@ static frit_status check_head(const frit_model *model)
     frit_head head;
     FRIT_TRY(frit_head_find(&head, model));
     if (head.n_scores == 1 || !model->arch->is_encoder) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: its classification head has %lld scores; a reranker has one",
-                     model->info.path, (long long)head.n_scores);
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: its classification head has %lld scores; a reranker has one",
+                          model->info.path, (long long)head.n_scores);
 }
 
 typedef struct scoring {

@@ -23,13 +23,13 @@ static frit_status check_file(const parsing *p, uint64_t n_bytes)
 {
     const frit_saved_header *found = p->found;
     if (memcmp(found->magic, frit_saved_magic, sizeof frit_saved_magic) != 0)
-        return frit_fail(FRIT_E_FORMAT, "%s: is no session file", p->name);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: is no session file", p->name);
     if (found->version != FRIT_SAVED_VERSION)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: a session file of version %u, version %d is expected", p->name,
-                         found->version, (int)FRIT_SAVED_VERSION);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: a session file of version %u, version %d is expected", p->name,
+                              found->version, (int)FRIT_SAVED_VERSION);
     if (found->n_bytes != n_bytes)
-        return frit_fail(FRIT_E_FORMAT, "%s: has %llu bytes, %llu are expected: it was cut short or added to", p->name,
-                         (unsigned long long)n_bytes, (unsigned long long)found->n_bytes);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: has %llu bytes, %llu are expected: it was cut short or added to",
+                              p->name, (unsigned long long)n_bytes, (unsigned long long)found->n_bytes);
     return FRIT_OK;
 }
 
@@ -43,12 +43,12 @@ static frit_status check_groups(const parsing *p)
     for (int i = 0; i < FRIT_SAVED_GROUPS; i++) {
         const frit_saved_group *a = &p->found->groups[i], *b = &p->expected->groups[i];
         if (a->window != b->window)
-            return frit_fail(FRIT_E_INVALID, "%s: keeps a window of %u positions, %u are expected (0: all)", p->name,
-                             a->window, b->window);
+            return frit_fail_file(FRIT_E_INVALID, "%s: keeps a window of %u positions, %u are expected (0: all)",
+                                  p->name, a->window, b->window);
         if (a->position_bytes != b->position_bytes || a->of_source != b->of_source)
-            return frit_fail(FRIT_E_INVALID, "%s: has %llu bytes for a position%s, %llu%s are expected", p->name,
-                             (unsigned long long)a->position_bytes, a->of_source ? " of a source" : "",
-                             (unsigned long long)b->position_bytes, b->of_source ? " of a source" : "");
+            return frit_fail_file(FRIT_E_INVALID, "%s: has %llu bytes for a position%s, %llu%s are expected", p->name,
+                                  (unsigned long long)a->position_bytes, a->of_source ? " of a source" : "",
+                                  (unsigned long long)b->position_bytes, b->of_source ? " of a source" : "");
     }
     return FRIT_OK;
 }
@@ -57,41 +57,43 @@ static frit_status check_model(const parsing *p)
 {
     const frit_saved_header *a = p->found, *b = p->expected;
     if (!is_same(a->arch, b->arch, sizeof a->arch) || a->n_layer != b->n_layer || a->n_vocab != b->n_vocab)
-        return frit_fail(FRIT_E_INVALID,
-                         "%s: was saved with another model: %.31s with %u layers and %u tokens, this one is %.31s with "
-                         "%u and %u",
-                         p->name, a->arch, a->n_layer, a->n_vocab, b->arch, b->n_layer, b->n_vocab);
+        return frit_fail_file(
+            FRIT_E_INVALID,
+            "%s: was saved with another model: %.31s with %u layers and %u tokens, this one is %.31s with "
+            "%u and %u",
+            p->name, a->arch, a->n_layer, a->n_vocab, b->arch, b->n_layer, b->n_vocab);
     if (a->model != b->model)
-        return frit_fail(FRIT_E_INVALID,
-                         "%s: was saved with another model of architecture %.31s: its weights or metadata differ",
-                         p->name, b->arch);
+        return frit_fail_file(FRIT_E_INVALID,
+                              "%s: was saved with another model of architecture %.31s: its weights or metadata differ",
+                              p->name, b->arch);
     if (a->adapters != b->adapters)
-        return frit_fail(FRIT_E_INVALID, "%s: was saved with %s, the session has %s", p->name,
-                         a->adapters ? "adapters" : "no adapters",
-                         !b->adapters  ? "none"
-                         : a->adapters ? "others, or other scales of them"
-                                       : "some");
+        return frit_fail_file(FRIT_E_INVALID, "%s: was saved with %s, the session has %s", p->name,
+                              a->adapters ? "adapters" : "no adapters",
+                              !b->adapters  ? "none"
+                              : a->adapters ? "others, or other scales of them"
+                                            : "some");
     for (size_t i = 0; i < FRIT_COUNT(a->self_extend); i++)
         if (a->self_extend[i] != 0)
-            return frit_fail(FRIT_E_UNSUPPORTED, "%s: was saved with self-extend, which frit no longer supports",
-                             p->name);
+            return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: was saved with self-extend, which frit no longer supports",
+                                  p->name);
     if (!is_same(a->type_k, b->type_k, sizeof a->type_k) || !is_same(a->type_v, b->type_v, sizeof a->type_v))
-        return frit_fail(FRIT_E_INVALID, "%s: keys and values are %.15s and %.15s there, %.15s and %.15s here", p->name,
-                         a->type_k, a->type_v, b->type_k, b->type_v);
+        return frit_fail_file(FRIT_E_INVALID, "%s: keys and values are %.15s and %.15s there, %.15s and %.15s here",
+                              p->name, a->type_k, a->type_v, b->type_k, b->type_v);
     if (a->rotation != b->rotation)
-        return frit_fail(FRIT_E_INVALID,
-                         "%s: was saved with a context of %u tokens, in which positions turn by other angles than with "
-                         "%u",
-                         p->name, a->n_ctx, b->n_ctx);
+        return frit_fail_file(
+            FRIT_E_INVALID,
+            "%s: was saved with a context of %u tokens, in which positions turn by other angles than with "
+            "%u",
+            p->name, a->n_ctx, b->n_ctx);
     if (a->state_bytes != b->state_bytes)
-        return frit_fail(FRIT_E_INVALID, "%s: has %llu bytes for a state, %llu are expected", p->name,
-                         (unsigned long long)a->state_bytes, (unsigned long long)b->state_bytes);
+        return frit_fail_file(FRIT_E_INVALID, "%s: has %llu bytes for a state, %llu are expected", p->name,
+                              (unsigned long long)a->state_bytes, (unsigned long long)b->state_bytes);
     return check_groups(p);
 }
 
 static frit_status fail_damaged(const parsing *p, const char *what)
 {
-    return frit_fail(FRIT_E_FORMAT, "%s: is damaged: %s", p->name, what);
+    return frit_fail_file(FRIT_E_FORMAT, "%s: is damaged: %s", p->name, what);
 }
 
 static int32_t number_at(const uint8_t *numbers, size_t i)
@@ -154,8 +156,8 @@ static frit_status check_counts(const parsing *p)
         return fail_damaged(p, "its tokens have no source");
     const uint32_t longest = h->n_tokens > h->n_source ? h->n_tokens : h->n_source;
     if (longest > p->expected->n_ctx)
-        return frit_fail(FRIT_E_LIMIT, "%s: holds %u tokens, the context is %u: ask for a longer one", p->name, longest,
-                         p->expected->n_ctx);
+        return frit_fail_file(FRIT_E_LIMIT, "%s: holds %u tokens, the context is %u: ask for a longer one", p->name,
+                              longest, p->expected->n_ctx);
     return FRIT_OK;
 }
 
@@ -236,7 +238,8 @@ frit_status frit_saved_parse(frit_saved *saved, const char *name, const uint8_t 
     *saved = (frit_saved){0};
     const parsing p = {.name = name, .found = &saved->header, .expected = expected};
     if (n_bytes < sizeof saved->header + sizeof(uint64_t) || n_bytes > SIZE_MAX)
-        return frit_fail(FRIT_E_FORMAT, "%s: is no session file: it has %llu bytes", name, (unsigned long long)n_bytes);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: is no session file: it has %llu bytes", name,
+                              (unsigned long long)n_bytes);
     memcpy(&saved->header, bytes, sizeof saved->header);
     FRIT_TRY(check_file(&p, n_bytes));
     FRIT_TRY(check_model(&p));

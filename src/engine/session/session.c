@@ -109,13 +109,13 @@ frit_status frit_session_settle(const frit_session *session)
 frit_status frit_session_status(const frit_session *session)
 {
     FRIT_REQUIRE(session);
-    if (session->failure.status != FRIT_OK) frit_fail_say("%s", session->failure.sentence);
+    if (session->failure.status != FRIT_OK) frit_failure_set(&session->failure.error);
     return session->failure.status;
 }
 
 void frit_session_fail(frit_session *session, frit_status status)
 {
-    snprintf(session->failure.sentence, sizeof session->failure.sentence, "%s", frit_error());
+    frit_failure_get(&session->failure.error);
     session->failure.status = status;
     session->results.n_pushes = 0;
     session->results.logits_at = 0;
@@ -193,8 +193,9 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
         return frit_fail(FRIT_E_INVALID, "a push with results for every token needs a row function");
     const bool wants_logits = chosen.output == FRIT_OUTPUT_LAST || chosen.output == FRIT_OUTPUT_ALL;
     if (wants_logits && session->engine->model->arch->is_encoder)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: an encoder has no logits: it gives embeddings and generates no text",
-                         session->engine->model->info.path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: an encoder has no logits: it gives embeddings and generates no text",
+                              session->engine->model->info.path);
     if (n_tokens == 0) return FRIT_OK;
     if (session->engine->model->arch->is_encoder_decoder && session->source.n == 0)
         return frit_fail(FRIT_E_INVALID, "the decoder has no source to look at: frit_session_encode comes first");
@@ -241,8 +242,8 @@ static frit_status check_source(const frit_session *session, const frit_token *t
 {
     const frit_engine *engine = session->engine;
     if (!engine->model->arch->is_encoder_decoder)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: only encoder-decoders have a source to encode",
-                         engine->model->info.path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: only encoder-decoders have a source to encode",
+                              engine->model->info.path);
     if (options->output == FRIT_OUTPUT_ALL)
         return frit_fail(FRIT_E_INVALID, "an encoder has no logits: sources give hidden states or nothing");
     if (options->output == FRIT_OUTPUT_EMBEDDINGS && !options->row)

@@ -62,7 +62,7 @@ typedef struct frit_note {   // the caller's note, saved with the session
 
 typedef struct frit_session_failure {   // why the last step failed: the session does not run until it is truncated
     frit_status status;                 // FRIT_OK: it did not
-    char sentence[FRIT_ERROR_BYTES];
+    frit_failure error;                 // what frit_error and its kin return
 } frit_session_failure;
 
 struct frit_session {

@@ -403,9 +403,9 @@ frit_status frit_session_file_note(const char *path, char *note, size_t capacity
     frit_status status = FRIT_OK;
     *n_bytes = is_session ? (size_t)h.n_note_bytes : 0;
     if (!is_session)
-        status = frit_fail(FRIT_E_FORMAT, "%s: is not a session of this version", path);
+        status = frit_fail_file(FRIT_E_FORMAT, "%s: is not a session of this version", path);
     else if (*n_bytes > capacity)
-        status = frit_fail(FRIT_E_LIMIT, "%s: its note has %zu bytes", path, *n_bytes);
+        status = frit_fail_file(FRIT_E_LIMIT, "%s: its note has %zu bytes", path, *n_bytes);
     else if (*n_bytes > 0)
         memcpy(note, frit_file_data(file) + n_file - sizeof(uint64_t) - *n_bytes, *n_bytes);
     frit_file_close(file);

@@ -57,17 +57,19 @@ static frit_status refuse(const frit_engine *engine, const char *why)
     uint64_t small = 0;
     FRIT_TRY(token_bytes(engine, FRIT_DTYPE_Q8_0, &small));
     if (now == 0)
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "%s: no context shift: %s; a context above %lld tokens takes no more memory", path, why,
-                         (long long)n);
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: no context shift: %s; a context above %lld tokens takes no more memory", path, why,
+                              (long long)n);
     if (small == 0 || small >= now)
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "%s: no context shift: %s; the cache of %lld tokens takes %.1f MiB, of %lld tokens %.1f MiB",
-                         path, why, (long long)n, mib(now, n), (long long)more, mib(now, more));
-    return frit_fail(FRIT_E_UNSUPPORTED,
-                     "%s: no context shift: %s; the cache of %lld tokens takes %.1f MiB, of %lld tokens %.1f MiB, or "
-                     "%.1f MiB with cache types q8_0",
-                     path, why, (long long)n, mib(now, n), (long long)more, mib(now, more), mib(small, more));
+        return frit_fail_file(
+            FRIT_E_UNSUPPORTED,
+            "%s: no context shift: %s; the cache of %lld tokens takes %.1f MiB, of %lld tokens %.1f MiB", path, why,
+            (long long)n, mib(now, n), (long long)more, mib(now, more));
+    return frit_fail_file(
+        FRIT_E_UNSUPPORTED,
+        "%s: no context shift: %s; the cache of %lld tokens takes %.1f MiB, of %lld tokens %.1f MiB, or "
+        "%.1f MiB with cache types q8_0",
+        path, why, (long long)n, mib(now, n), (long long)more, mib(now, more), mib(small, more));
 }
 
 static frit_status prepare(frit_engine *engine)

@@ -20,14 +20,15 @@ static frit_status check_vocab(const frit_model *model, const frit_model *draft)
 {
     const frit_vocab *a = &model->vocab, *b = &draft->vocab;
     if (model->info.n_vocab != draft->info.n_vocab)
-        return frit_fail(FRIT_E_INVALID, "%s: a draft model for %s needs the same vocabulary: %d tokens, found %d",
-                         draft->info.path, model->info.path, model->info.n_vocab, draft->info.n_vocab);
+        return frit_fail_file(FRIT_E_INVALID, "%s: a draft model for %s needs the same vocabulary: %d tokens, found %d",
+                              draft->info.path, model->info.path, model->info.n_vocab, draft->info.n_vocab);
     for (int32_t i = 0; a->entries && b->entries && i < a->n && i < b->n; i++)
         if (!has_piece(b, i, &a->entries[i]))
-            return frit_fail(FRIT_E_INVALID,
-                             "%s: a draft model for %s needs the same vocabulary: token %d is '%.*s', expected '%.*s'",
-                             draft->info.path, model->info.path, i, (int)b->entries[i].piece.len,
-                             b->entries[i].piece.ptr, (int)a->entries[i].piece.len, a->entries[i].piece.ptr);
+            return frit_fail_file(
+                FRIT_E_INVALID,
+                "%s: a draft model for %s needs the same vocabulary: token %d is '%.*s', expected '%.*s'",
+                draft->info.path, model->info.path, i, (int)b->entries[i].piece.len, b->entries[i].piece.ptr,
+                (int)a->entries[i].piece.len, a->entries[i].piece.ptr);
     return FRIT_OK;
 }
 
@@ -114,11 +115,12 @@ frit_status frit_drafter_init(frit_drafter *drafter, frit_session *session, frit
     *drafter = (frit_drafter){.min_p = min_p};
     const char *path = engine->model->info.path;
     if (engine == session->engine)
-        return frit_fail(FRIT_E_INVALID, "%s: a draft model needs an engine of its own", path);
+        return frit_fail_file(FRIT_E_INVALID, "%s: a draft model needs an engine of its own", path);
     if (engine->model->arch->is_encoder || engine->model->arch->is_encoder_decoder || engine->hp.is_bidirectional)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: a draft model continues texts token by token", path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: a draft model continues texts token by token", path);
     if (engine->model->of && engine->model->of != session->engine->model)
-        return frit_fail(FRIT_E_INVALID, "%s: its layer for multi-token prediction guesses for that model alone", path);
+        return frit_fail_file(FRIT_E_INVALID, "%s: its layer for multi-token prediction guesses for that model alone",
+                              path);
     FRIT_TRY(check_vocab(session->engine->model, engine->model));
     FRIT_TRY(frit_session_new(&drafter->session, engine));
     if (engine->flights.n_submitted == 0) FRIT_TRY(run_first_steps(drafter->session));

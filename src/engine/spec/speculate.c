@@ -39,14 +39,16 @@ static frit_status check(const frit_session *session, const frit_speculate_optio
                          "speculation by multi-token prediction needs an engine of the model's layer for it");
     const frit_engine *engine = session->engine;
     const char *path = engine->model->info.path;
-    if (engine->model->arch->is_encoder) return frit_fail(FRIT_E_UNSUPPORTED, "%s: an encoder generates no text", path);
+    if (engine->model->arch->is_encoder)
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: an encoder generates no text", path);
     if (engine->hp.is_bidirectional)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: every token sees all others, so all run again after each", path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: every token sees all others, so all run again after each", path);
     if (!frit_kv_can_draft(&engine->kv))
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "%s: a state forgets wrong drafts by going back to a copy; the engine was made without copies "
-                         "(--state-copies)",
-                         path);
+        return frit_fail_file(
+            FRIT_E_UNSUPPORTED,
+            "%s: a state forgets wrong drafts by going back to a copy; the engine was made without copies "
+            "(--state-copies)",
+            path);
     return FRIT_OK;
 }
 

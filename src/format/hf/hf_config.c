@@ -46,11 +46,12 @@ frit_status frit_hf_get_number(const frit_hf *hf, const json_t *object, const ch
         return FRIT_OK;
     }
     if (limits[kind].is_whole)
-        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected a whole number from %.0f to %.0f", hf->path, where,
-                         frit_hf_spelling(hf, object, name, key), show(value, text), limits[kind].min,
-                         limits[kind].max);
-    return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected a number from %g to %g", hf->path, where,
-                     frit_hf_spelling(hf, object, name, key), show(value, text), limits[kind].min, limits[kind].max);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %s%s is %s, expected a whole number from %.0f to %.0f", hf->path,
+                              where, frit_hf_spelling(hf, object, name, key), show(value, text), limits[kind].min,
+                              limits[kind].max);
+    return frit_fail_file(FRIT_E_FORMAT, "%s: %s%s is %s, expected a number from %g to %g", hf->path, where,
+                          frit_hf_spelling(hf, object, name, key), show(value, text), limits[kind].min,
+                          limits[kind].max);
 }
 
 frit_status frit_hf_get_flag(const frit_hf *hf, const json_t *object, const char *where, const char *name, bool *out)
@@ -59,8 +60,8 @@ frit_status frit_hf_get_flag(const frit_hf *hf, const json_t *object, const char
     char text[48], key[FRIT_HF_NAME_BYTES];
     if (!value || json_is_null(value)) return FRIT_OK;
     if (!json_is_boolean(value))
-        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected true or false", hf->path, where,
-                         frit_hf_spelling(hf, object, name, key), show(value, text));
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %s%s is %s, expected true or false", hf->path, where,
+                              frit_hf_spelling(hf, object, name, key), show(value, text));
     *out = json_is_true(value);
     return FRIT_OK;
 }
@@ -72,8 +73,8 @@ frit_status frit_hf_get_text(const frit_hf *hf, const json_t *object, const char
     char text[48], key[FRIT_HF_NAME_BYTES];
     if (!value || json_is_null(value)) return FRIT_OK;
     if (!json_is_string(value))
-        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, expected text", hf->path, where,
-                         frit_hf_spelling(hf, object, name, key), show(value, text));
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %s%s is %s, expected text", hf->path, where,
+                              frit_hf_spelling(hf, object, name, key), show(value, text));
     *out = json_string_value(value);
     return FRIT_OK;
 }
@@ -150,8 +151,8 @@ frit_status frit_hf_add_row(const frit_hf *hf, const json_t *object, const char 
     const json_t *found = json_object_get(object, row->name);
     double value = row->otherwise;
     if ((!found || json_is_null(found)) && value == FRIT_HF_NEEDED)
-        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is %s, a model of type '%s' needs it", hf->path, where, row->name,
-                         found ? "null" : "missing", hf->family->model_type);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %s%s is %s, a model of type '%s' needs it", hf->path, where,
+                              row->name, found ? "null" : "missing", hf->family->model_type);
     FRIT_TRY(frit_hf_get_number(hf, object, where, row->name, row->kind, &value));
     if (value == FRIT_HF_NO_KEY) return FRIT_OK;
     if (value == FRIT_HF_N_HEAD) value = frit_hf_written(hf, "attention.head_count");
@@ -193,11 +194,11 @@ static frit_status fail_unknown_family(const frit_hf *hf)
                *name = json_string_value(json_array_get(json_object_get(hf->config, "architectures"), 0));
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "model_type", &model_type));
     if (!model_type && !name)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: has neither a model_type nor a list of architectures", hf->path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has neither a model_type nor a list of architectures", hf->path);
     const bool by_class = !model_type;
     frit_buf nearest = {0};
     frit_nearest_print(&nearest, by_class ? name : model_type, known_type, &by_class);
-    const frit_status status = frit_fail(
+    const frit_status status = frit_fail_file(
         FRIT_E_UNSUPPORTED, "%s: %s '%.60s' is not supported; the nearest known ones are %s", hf->path,
         by_class ? "architecture" : "model_type", by_class ? name : model_type, nearest.failed ? "" : nearest.data);
     frit_buf_free(&nearest);
@@ -218,11 +219,11 @@ static frit_status check_act(const frit_hf *hf)
 {
     const char *act = NULL, *name = hf->family->act_name ? hf->family->act_name : "hidden_act";
     if (json_is_null(json_object_get(hf->config, name)))
-        return frit_fail(FRIT_E_FORMAT, "%s: %s is null, expected text", hf->path, name);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %s is null, expected text", hf->path, name);
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", name, &act));
     if (act && !is_listed(act, hf->family->act))
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s is '%.40s', a model of type '%s' is supported with %s", hf->path,
-                         name, act, hf->family->model_type, hf->family->act);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %s is '%.40s', a model of type '%s' is supported with %s",
+                              hf->path, name, act, hf->family->model_type, hf->family->act);
     // GGUF does not distinguish the forms of GELU.
     bool is_exact = act && strcmp(act, "gelu") == 0 && strchr(hf->family->act, '!');
     return is_exact ? frit_meta_add_text(&hf->ckpt->meta, "frit.act", "gelu") : FRIT_OK;
@@ -235,13 +236,15 @@ static frit_status check_heads(const frit_hf *hf)
     double head_dim = frit_hf_written(hf, "attention.key_length");
     if (n_head == 0) return FRIT_OK;   // no attention in any layer
     if (fmod(n_head, n_head_kv) != 0)
-        return frit_fail(FRIT_E_FORMAT, "%s: %.0f attention heads, expected a multiple of the %.0f key-value heads",
-                         hf->path, n_head, n_head_kv);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: %.0f attention heads, expected a multiple of the %.0f key-value heads", hf->path,
+                              n_head, n_head_kv);
     if (head_dim < 2 || fmod(head_dim, 2) != 0)
-        return frit_fail(FRIT_E_FORMAT, "%s: heads have %.0f elements, expected an even number", hf->path, head_dim);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: heads have %.0f elements, expected an even number", hf->path,
+                              head_dim);
     if (n_head * head_dim > limits[FRIT_HF_WIDTH].max)
-        return frit_fail(FRIT_E_FORMAT, "%s: %.0f heads of %.0f elements, expected at most %.0f elements in all",
-                         hf->path, n_head, head_dim, limits[FRIT_HF_WIDTH].max);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %.0f heads of %.0f elements, expected at most %.0f elements in all",
+                              hf->path, n_head, head_dim, limits[FRIT_HF_WIDTH].max);
     return FRIT_OK;
 }
 
@@ -296,8 +299,8 @@ static frit_status check_token_id(const frit_hf *hf, const char *name, const jso
     char text[48];
     const json_int_t value = json_integer_value(id);
     if (json_is_integer(id) && value >= -1 && (double)value < n_vocab) return FRIT_OK;
-    return frit_fail(FRIT_E_FORMAT, "%s: %s is %s, expected a token id below %.0f, the size of the vocabulary",
-                     hf->path, name, show(id, text), n_vocab);
+    return frit_fail_file(FRIT_E_FORMAT, "%s: %s is %s, expected a token id below %.0f, the size of the vocabulary",
+                          hf->path, name, show(id, text), n_vocab);
 }
 
 // Encoders keep ids of tokenizers that are not theirs; nothing begins or ends with them.
@@ -325,7 +328,7 @@ static frit_status check_token_ids(const frit_hf *hf)
 
 frit_status frit_hf_read_config(frit_hf *hf)
 {
-    if (!json_is_object(hf->config)) return frit_fail(FRIT_E_FORMAT, "%s: not a JSON object", hf->path);
+    if (!json_is_object(hf->config)) return frit_fail_file(FRIT_E_FORMAT, "%s: not a JSON object", hf->path);
     hf->whole = hf->config;
     hf->family = find_family(hf->config);
     // Multimodal models contain a text model.

@@ -21,8 +21,9 @@ static frit_status check_scan_heads(const frit_hf *hf)
     double dim = floor(inner / n);
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "mamba_d_head", FRIT_HF_WIDTH, &dim));
     if (dim * n == inner) return frit_hf_expect_open_steps(hf);
-    return frit_fail(FRIT_E_FORMAT, "%s: mamba_n_heads is %.0f and mamba_d_head is %.0f, expected a product of %.0f",
-                     hf->path, n, dim, inner);
+    return frit_fail_file(FRIT_E_FORMAT,
+                          "%s: mamba_n_heads is %.0f and mamba_d_head is %.0f, expected a product of %.0f", hf->path, n,
+                          dim, inner);
 }
 
 static frit_status complete_jamba(const frit_hf *hf)
@@ -47,7 +48,8 @@ static frit_status complete_bamba(const frit_hf *hf)
     {
         const json_int_t layer = json_integer_value(item);
         if (!json_is_integer(item) || layer < 0 || layer >= MAX_LAYERS)
-            return frit_fail(FRIT_E_FORMAT, "%s: attn_layer_indices[%zu] is not the number of a layer", hf->path, i);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: attn_layer_indices[%zu] is not the number of a layer", hf->path,
+                                  i);
         recurrent[layer] = false;
     }
     FRIT_TRY(frit_hf_expect(hf, "mamba_proj_bias", 0));
@@ -96,7 +98,7 @@ static frit_status get_multipliers(const frit_hf *hf, const char *name, float *o
         const json_t *item = json_array_get(list, i);
         out[i] = (float)json_number_value(item);
         if (!json_is_number(item) || json_array_size(list) != n || !(out[i] > 0) || out[i] > 1e9f)
-            return frit_fail(FRIT_E_FORMAT, "%s: %s is not a list of %zu numbers above 0", hf->path, name, n);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: %s is not a list of %zu numbers above 0", hf->path, name, n);
     }
     return FRIT_OK;
 }
@@ -178,10 +180,11 @@ static frit_status kind_of(const frit_hf *hf, size_t i, char *kind)
     if (type && strcmp(type, "mlp") == 0) *kind = '-';
     if (*kind == 'M' || *kind == '*' || *kind == '-') return FRIT_OK;
     if (!types && pattern)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: hybrid_override_pattern: layer %zu is '%.1s', expected M, * or -",
-                         hf->path, i, i < strlen(pattern) ? pattern + i : "");
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: layers_block_type[%zu] is '%.40s', expected mamba, attention or mlp",
-                     hf->path, i, type ? type : "not text");
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: hybrid_override_pattern: layer %zu is '%.1s', expected M, * or -", hf->path, i,
+                              i < strlen(pattern) ? pattern + i : "");
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: layers_block_type[%zu] is '%.40s', expected mamba, attention or mlp",
+                          hf->path, i, type ? type : "not text");
 }
 
 static frit_status complete_nemotron(const frit_hf *hf)
@@ -192,8 +195,8 @@ static frit_status complete_nemotron(const frit_hf *hf)
     const size_t n = types ? json_array_size(types) : pattern ? strlen(pattern) : 0;
     double dim = 0;
     if (n < 1 || n > MAX_LAYERS)
-        return frit_fail(FRIT_E_FORMAT, "%s: layers_block_type is not a list of 1 to %d names", hf->path,
-                         (int)MAX_LAYERS);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: layers_block_type is not a list of 1 to %d names", hf->path,
+                              (int)MAX_LAYERS);
     FRIT_TRY(frit_hf_add_number(hf, "block_count", FRIT_HF_LAYERS, (double)n));
     for (size_t i = 0; i < n; i++) {
         char kind;

@@ -14,9 +14,9 @@ static frit_status slides_at(const frit_hf *hf, const pattern *p, size_t i, bool
     const char *type = json_string_value(json_array_get(p->types, i));
     *out = type && strcmp(type, "sliding_attention") == 0;
     if (*out || (type && strcmp(type, "full_attention") == 0)) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED,
-                     "%s: layer_types[%zu] is '%.40s', only full_attention and sliding_attention are supported",
-                     hf->path, i, type ? type : "not text");
+    return frit_fail_file(FRIT_E_UNSUPPORTED,
+                          "%s: layer_types[%zu] is '%.40s', only full_attention and sliding_attention are supported",
+                          hf->path, i, type ? type : "not text");
 }
 
 static frit_status read_pattern(const frit_hf *hf, size_t n_layer, pattern *p)
@@ -24,8 +24,8 @@ static frit_status read_pattern(const frit_hf *hf, size_t n_layer, pattern *p)
     *p = (pattern){json_object_get(hf->config, "layer_types"), hf->family->window_first, hf->family->window_period};
     if (p->types && json_is_null(p->types)) p->types = NULL;
     if (p->types && (!json_is_array(p->types) || json_array_size(p->types) != n_layer))
-        return frit_fail(FRIT_E_FORMAT, "%s: layer_types is not a list of %zu names, one for each layer", hf->path,
-                         n_layer);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: layer_types is not a list of %zu names, one for each layer", hf->path,
+                              n_layer);
     if (p->n_full > 0) FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "max_window_layers", FRIT_HF_COUNT, &p->n_full));
     if (p->period == 0) return FRIT_OK;
     return frit_hf_get_number(hf, hf->config, "", "sliding_window_pattern", FRIT_HF_LAYERS, &p->period);

@@ -79,9 +79,9 @@ static frit_status read_type(const frit_hf *hf, const char *folder, const char *
     const frit_status status =
         n == 1 && type > 0
             ? frit_hf_add_number(hf, "pooling_type", FRIT_HF_COUNT, type)
-            : frit_fail(FRIT_E_UNSUPPORTED,
-                        "%s/%s/config.json: pooling by %s is not supported, expected mean, cls or lasttoken", folder,
-                        name, n > 0 && !names.failed ? names.data : "an unknown mode");
+            : frit_fail_file(FRIT_E_UNSUPPORTED,
+                             "%s/%s/config.json: pooling by %s is not supported, expected mean, cls or lasttoken",
+                             folder, name, n > 0 && !names.failed ? names.data : "an unknown mode");
     frit_buf_free(&names);
     return status;
 }

@@ -29,7 +29,7 @@ frit_status frit_hf_negative_exp(const frit_hf *hf, frit_tensor *tensor, bool is
 static frit_status check_count(const frit_hf *hf, size_t n_layer)
 {
     if (n_layer <= MAX_LAYERS) return FRIT_OK;
-    return frit_fail(FRIT_E_LIMIT, "%s: %zu layers, expected at most %d", hf->path, n_layer, (int)MAX_LAYERS);
+    return frit_fail_file(FRIT_E_LIMIT, "%s: %zu layers, expected at most %d", hf->path, n_layer, (int)MAX_LAYERS);
 }
 
 static frit_status recurrent_otherwise(const frit_hf *hf, frit_hf_layer_fn otherwise, bool *recurrent)
@@ -49,15 +49,15 @@ frit_status frit_hf_recurrent_types(const frit_hf *hf, frit_hf_layer_fn otherwis
     FRIT_TRY(check_count(hf, n_layer));
     if (otherwise && (!types || json_is_null(types))) return recurrent_otherwise(hf, otherwise, recurrent);
     if (!json_is_array(types) || json_array_size(types) != n_layer)
-        return frit_fail(FRIT_E_FORMAT, "%s: %s is not a list of %zu names, one for each layer", hf->path, name,
-                         n_layer);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %s is not a list of %zu names, one for each layer", hf->path, name,
+                              n_layer);
     for (size_t i = 0; i < n_layer; i++) {
         const char *type = json_string_value(json_array_get(types, i));
         size_t k = 0;
         while (k < FRIT_COUNT(known) && (!type || strcmp(known[k], type) != 0)) k++;
         if (k == FRIT_COUNT(known))
-            return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s[%zu] is '%.40s', an unknown kind of layer", hf->path, name, i,
-                             type ? type : "not text");
+            return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %s[%zu] is '%.40s', an unknown kind of layer", hf->path,
+                                  name, i, type ? type : "not text");
         recurrent[i] = k >= 2;
     }
     return FRIT_OK;
@@ -90,8 +90,8 @@ frit_status frit_hf_expect(const frit_hf *hf, const char *name, double value)
     const json_t *found = json_object_get(hf->config, name);
     const double is = json_is_boolean(found) ? json_is_true(found) : json_number_value(found);
     if (!found || json_is_null(found) || is == value) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: %s is %g, a model of type '%s' needs %g", hf->path, name, is,
-                     hf->family->model_type, value);
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %s is %g, a model of type '%s' needs %g", hf->path, name, is,
+                          hf->family->model_type, value);
 }
 
 frit_status frit_hf_expect_open_steps(const frit_hf *hf)
@@ -103,5 +103,5 @@ frit_status frit_hf_expect_open_steps(const frit_hf *hf)
     const bool is_open = json_is_null(high) || (infinity && strcmp(infinity, "Infinity") == 0) ||
                          (json_is_number(high) && json_number_value(high) >= 1e6);
     if (json_is_number(low) && json_number_value(low) == 0 && is_open) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: time_step_limit is not supported, expected [0, Infinity]", hf->path);
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: time_step_limit is not supported, expected [0, Infinity]", hf->path);
 }

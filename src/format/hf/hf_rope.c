@@ -83,7 +83,7 @@ static frit_status add_factors(const rope *r, const char *name, const char *gguf
     const json_t *list = json_object_get(r->params, name);
     const size_t n = (size_t)frit_hf_written(r->hf, "rope.dimension_count") / 2;
     if (!json_is_array(list) || json_array_size(list) != n)
-        return frit_fail(FRIT_E_FORMAT, "%s: %s%s is not a list of %zu numbers", r->hf->path, r->where, name, n);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %s%s is not a list of %zu numbers", r->hf->path, r->where, name, n);
     float *values = frit_arena_new(&r->hf->ckpt->arena, float, n);
     if (!values) return frit_fail_memory(n * sizeof *values, name);
     for (size_t i = 0; i < n; i++) values[i] = (float)json_number_value(json_array_get(list, i));
@@ -103,8 +103,8 @@ static frit_status get_magnitude_of_phimoe(const rope *r, double *magnitude)
     FRIT_TRY(frit_hf_get_number(r->hf, r->params, r->where, "short_mscale", FRIT_HF_FACTOR, &below));
     FRIT_TRY(frit_hf_get_number(r->hf, r->params, r->where, "long_mscale", FRIT_HF_FACTOR, &beyond));
     if (below != beyond)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: %sshort_mscale is %g and long_mscale %g, expected equal numbers",
-                         r->hf->path, r->where, below, beyond);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: %sshort_mscale is %g and long_mscale %g, expected equal numbers",
+                              r->hf->path, r->where, below, beyond);
     if (below != 0) *magnitude = below;
     return FRIT_OK;
 }
@@ -127,8 +127,8 @@ static frit_status check_llama3(const rope *r)
 {
     if (frit_hf_written(r->hf, "rope.scaling.low_freq_factor") >=
         frit_hf_written(r->hf, "rope.scaling.high_freq_factor"))
-        return frit_fail(FRIT_E_FORMAT, "%s: %slow_freq_factor is not less than high_freq_factor", r->hf->path,
-                         r->where);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %slow_freq_factor is not less than high_freq_factor", r->hf->path,
+                              r->where);
     return add_original_context(r);
 }
 
@@ -176,9 +176,9 @@ static frit_status find_scaling(const rope *r, const scaling **out)
         *out = &scalings[i];
         if (strcmp(scalings[i].type, type) == 0 && known) return FRIT_OK;
     }
-    return frit_fail(FRIT_E_UNSUPPORTED,
-                     "%s: %srope_type is '%.40s', expected default, linear, dynamic, yarn, llama3 or longrope",
-                     r->hf->path, r->where, type);
+    return frit_fail_file(FRIT_E_UNSUPPORTED,
+                          "%s: %srope_type is '%.40s', expected default, linear, dynamic, yarn, llama3 or longrope",
+                          r->hf->path, r->where, type);
 }
 
 // rope_scaling has priority over rope_parameters, as in transformers.
@@ -190,7 +190,7 @@ static frit_status find_params(rope *r)
         const json_t *params = json_object_get(r->hf->config, names[i][0]);
         if (!params || json_is_null(params)) continue;
         if (!json_is_object(params))
-            return frit_fail(FRIT_E_FORMAT, "%s: %s is not an object", r->hf->path, names[i][0]);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: %s is not an object", r->hf->path, names[i][0]);
         if (json_object_size(params) == 0) continue;
         r->params = params;
         r->where = names[i][1];
@@ -201,7 +201,7 @@ static frit_status find_params(rope *r)
     for (size_t i = 0; i < FRIT_COUNT(kinds) && r->hf->family->has_windows; i++) {
         const json_t *one = json_object_get(r->params, kinds[i]);
         if (one && !json_is_null(one) && !json_is_object(one))
-            return frit_fail(FRIT_E_FORMAT, "%s: %s%s is not an object", r->hf->path, r->where, kinds[i]);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: %s%s is not an object", r->hf->path, r->where, kinds[i]);
     }
     const json_t *full = json_object_get(r->params, kinds[0]), *sliding = json_object_get(r->params, kinds[1]);
     if ((json_is_object(full) || json_is_object(sliding)) && r->hf->family->has_windows) {
@@ -211,7 +211,7 @@ static frit_status find_params(rope *r)
     }
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)r->params, key, value) if (json_is_object(value)) return frit_fail(
+    json_object_foreach((json_t *)r->params, key, value) if (json_is_object(value)) return frit_fail_file(
         FRIT_E_UNSUPPORTED, "%s: %s%.40s: RoPE parameters by kind of layer are not supported", r->hf->path, r->where,
         key);
     return FRIT_OK;
@@ -227,8 +227,8 @@ static frit_status add_sliding(const rope *r)
         frit_hf_get_number(r->hf, r->sliding, "rope_parameters.sliding_attention.", "rope_theta", FRIT_HF_BASE, &base));
     FRIT_TRY(frit_hf_get_text(r->hf, r->sliding, "rope_parameters.sliding_attention.", "rope_type", &type));
     if (strcmp(type, "default") != 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: RoPE of layers with a window has the type '%.40s'", r->hf->path,
-                         type);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: RoPE of layers with a window has the type '%.40s'", r->hf->path,
+                              type);
     if (base == 0) return FRIT_OK;
     FRIT_TRY(frit_meta_add_bool(&r->hf->ckpt->meta, "frit.rope.plain_swa", true));
     return frit_hf_add_number(r->hf, "rope.freq_base_swa", FRIT_HF_BASE, base);

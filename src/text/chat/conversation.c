@@ -34,7 +34,8 @@ static bool is_given(const json_t *value)
 
 static frit_status bad_content(size_t i, const char *what)
 {
-    return frit_fail(FRIT_E_INVALID, "messages[%zu].content: %s", i, what);
+    return frit_fail_at(FRIT_E_INVALID, frit_field_name("messages[%zu].content", i).text, FRIT_CODE_INVALID_VALUE, "%s",
+                        what);
 }
 
 // A string, or text parts, joined.
@@ -120,9 +121,11 @@ static frit_status set_reasoning(const reading *r, json_t *message)
 
 // ------------------------------------------------------------------------------------- tools
 
-static frit_status bad_call(size_t i, size_t c, const char *what)
+// `member`: of the call, such as ".function.name"; "": the call itself.
+static frit_status bad_call(size_t i, size_t c, const char *member, const char *what)
 {
-    return frit_fail(FRIT_E_INVALID, "messages[%zu].tool_calls[%zu]%s", i, c, what);
+    const frit_field field = frit_field_name("messages[%zu].tool_calls[%zu]%s", i, c, member);
+    return frit_fail_at(FRIT_E_INVALID, field.text, FRIT_CODE_INVALID_VALUE, "%s", what);
 }
 
 // Models write texts that are no JSON objects, or are cut off, and the conversation goes on: the model sees what it
@@ -142,7 +145,7 @@ static frit_status read_arguments(const reading *r, const json_t *given, size_t 
 {
     const char *text = json_string_value(given);
     if (is_given(given) && !text && !json_is_object(given))
-        return bad_call(i, c, ".function.arguments: expected the text of a JSON object");
+        return bad_call(i, c, ".function.arguments", "expected the text of a JSON object");
     json_t *object = text ? object_of(given) : is_given(given) ? json_incref((json_t *)given) : json_object();
     if (!object) return no_memory();
     if (!r->shape->text_arguments) {
@@ -161,7 +164,7 @@ static frit_status read_call(const reading *r, const json_t *given, size_t i, si
     const json_t *function = json_object_get(given, "function");
     const char *name = json_string_value(json_object_get(function, "name"));
     if (!name || !*name)
-        return bad_call(i, c, ": expected {\"id\", \"type\": \"function\", \"function\": {\"name\", ...}}");
+        return bad_call(i, c, "", "expected {\"id\", \"type\": \"function\", \"function\": {\"name\", ...}}");
     char made[16];
     snprintf(made, sizeof made, "call%05zu", json_array_size(r->messages) * 8 + c);   // 9 letters and digits
     const char *id = json_string_value(json_object_get(given, "id"));
@@ -211,14 +214,15 @@ static frit_status complete_result(const reading *r, json_t *message)
 static frit_status read_role(const json_t *given, size_t i, const char **role)
 {
     const char *name = json_string_value(json_object_get(given, "role"));
-    if (!name) return frit_fail(FRIT_E_INVALID, "messages[%zu].role: expected an object with a role", i);
+    if (!name)
+        return frit_fail_at(FRIT_E_INVALID, frit_field_name("messages[%zu].role", i).text, FRIT_CODE_INVALID_TYPE,
+                            "expected an object with a role");
     for (size_t k = 0; k < FRIT_COUNT(roles); k++) {
         *role = roles[k].as;
         if (strcmp(roles[k].role, name) == 0) return FRIT_OK;
     }
-    return frit_fail(FRIT_E_INVALID,
-                     "messages[%zu].role: '%.64s' is unknown; there are system, developer, user, assistant and tool", i,
-                     name);
+    return frit_fail_at(FRIT_E_INVALID, frit_field_name("messages[%zu].role", i).text, FRIT_CODE_INVALID_VALUE,
+                        "'%.64s' is unknown; there are system, developer, user, assistant and tool", name);
 }
 
 // A copy without null members, as templates test whether a member exists. NULL: no memory.
@@ -245,19 +249,21 @@ static frit_status fill_message(const reading *r, json_t *message, const json_t 
     const char *role = json_string_value(json_object_get(message, "role"));
     bool has_calls = json_is_array(calls) && json_array_size(calls) > 0;
     if (is_given(calls) && !json_is_array(calls))
-        return frit_fail(FRIT_E_INVALID, "messages[%zu].tool_calls: expected a list", i);
+        return frit_fail_at(FRIT_E_INVALID, frit_field_name("messages[%zu].tool_calls", i).text, FRIT_CODE_INVALID_TYPE,
+                            "expected a list");
     if (has_calls && strcmp(role, "assistant") != 0)
-        return frit_fail(FRIT_E_INVALID, "messages[%zu].tool_calls: only an assistant calls tools, not role '%s'", i,
-                         role);
+        return frit_fail_at(FRIT_E_INVALID, frit_field_name("messages[%zu].tool_calls", i).text,
+                            FRIT_CODE_INVALID_VALUE, "only an assistant calls tools, not role '%s'", role);
     if (is_given(json_object_get(given, "function_call")))
-        return frit_fail(FRIT_E_INVALID, "messages[%zu].function_call: is an old form; use tool_calls", i);
+        return frit_fail_at(FRIT_E_INVALID, frit_field_name("messages[%zu].function_call", i).text,
+                            FRIT_CODE_INVALID_VALUE, "is an old form; use tool_calls");
     if (!has_calls) json_object_del(message, "tool_calls");
     FRIT_TRY(set_content(r, message, json_object_get(given, "content"), i, has_calls));
     FRIT_TRY(set_reasoning(r, message));
     if (has_calls) FRIT_TRY(set_calls(r, message, calls, i));
     if (has_calls && !r->shape->shows_calls && !r->shape->no_calls)
-        return frit_fail(FRIT_E_INVALID, "messages[%zu].tool_calls: this model's chat template has no place for tools",
-                         i);
+        return frit_fail_at(FRIT_E_INVALID, frit_field_name("messages[%zu].tool_calls", i).text,
+                            FRIT_CODE_UNSUPPORTED_PARAMETER, "this model's chat template has no place for tools");
     return strcmp(role, "tool") == 0 ? complete_result(r, message) : FRIT_OK;
 }
 
@@ -304,10 +310,11 @@ static void move_system(const reading *r)
 
 static frit_status read_messages(const reading *r, const json_t *given, const json_t *tools)
 {
-    if (!is_given(given)) return frit_fail(FRIT_E_INVALID, "messages: is missing");
-    if (!json_is_array(given)) return frit_fail(FRIT_E_INVALID, "messages: expected a list of messages");
+    if (!is_given(given)) return frit_fail_at(FRIT_E_INVALID, "messages", FRIT_CODE_MISSING_PARAMETER, "is missing");
+    if (!json_is_array(given))
+        return frit_fail_at(FRIT_E_INVALID, "messages", FRIT_CODE_INVALID_TYPE, "expected a list of messages");
     size_t n = json_array_size(given);
-    if (n == 0) return frit_fail(FRIT_E_INVALID, "messages: the list is empty");
+    if (n == 0) return frit_fail_at(FRIT_E_INVALID, "messages", FRIT_CODE_INVALID_VALUE, "the list is empty");
     for (size_t i = 0; i < n; i++) FRIT_TRY(read_message(r, json_array_get(given, i), i));
     if (!r->shape->no_tools) tools = NULL;
     if (r->shape->no_calls)
@@ -323,7 +330,7 @@ static frit_status read_flag(const json_t *request, const char *name, bool fallb
     const json_t *value = json_object_get(request, name);
     *out = is_given(value) ? json_is_true(value) : fallback;
     if (is_given(value) && !json_is_boolean(value))
-        return frit_fail(FRIT_E_INVALID, "%s: expected true or false", name);
+        return frit_fail_at(FRIT_E_INVALID, name, FRIT_CODE_INVALID_TYPE, "expected true or false");
     return FRIT_OK;
 }
 
@@ -339,23 +346,28 @@ static const json_t *find_tool(const json_t *tools, const char *name)
 
 static frit_status check_tools(const reading *r, const json_t *tools)
 {
-    if (!json_is_array(tools)) return frit_fail(FRIT_E_INVALID, "tools: expected a list");
+    if (!json_is_array(tools)) return frit_fail_at(FRIT_E_INVALID, "tools", FRIT_CODE_INVALID_TYPE, "expected a list");
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i), *function = json_object_get(tool, "function");
         const char *type = json_string_value(json_object_get(tool, "type"));
         if (!type || strcmp(type, "function") != 0)
-            return frit_fail(FRIT_E_INVALID, "tools[%zu].type: expected \"function\"", i);
+            return frit_fail_at(FRIT_E_INVALID, frit_field_name("tools[%zu].type", i).text, FRIT_CODE_INVALID_VALUE,
+                                "expected \"function\"");
         if (json_string_length(json_object_get(function, "name")) == 0)
-            return frit_fail(FRIT_E_INVALID, "tools[%zu].function.name: expected a name", i);
+            return frit_fail_at(FRIT_E_INVALID, frit_field_name("tools[%zu].function.name", i).text,
+                                FRIT_CODE_INVALID_VALUE, "expected a name");
         const json_t *parameters = json_object_get(function, "parameters");
         if (is_given(parameters) && !json_is_object(parameters))
-            return frit_fail(FRIT_E_INVALID, "tools[%zu].function.parameters: expected a JSON schema, an object", i);
+            return frit_fail_at(FRIT_E_INVALID, frit_field_name("tools[%zu].function.parameters", i).text,
+                                FRIT_CODE_INVALID_VALUE, "expected a JSON schema, an object");
         const json_t *strict = json_object_get(function, "strict");
         if (is_given(strict) && !json_is_boolean(strict))
-            return frit_fail(FRIT_E_INVALID, "tools[%zu].function.strict: expected true or false", i);
+            return frit_fail_at(FRIT_E_INVALID, frit_field_name("tools[%zu].function.strict", i).text,
+                                FRIT_CODE_INVALID_TYPE, "expected true or false");
     }
     if (json_array_size(tools) > 0 && !r->shape->shows_tools && !r->shape->shows_calls && !r->shape->no_tools)
-        return frit_fail(FRIT_E_INVALID, "tools: this model's chat template has no place for tools");
+        return frit_fail_at(FRIT_E_INVALID, "tools", FRIT_CODE_UNSUPPORTED_PARAMETER,
+                            "this model's chat template has no place for tools");
     return FRIT_OK;
 }
 
@@ -370,11 +382,15 @@ static frit_status read_choice(frit_conversation *out, const json_t *choice)
     out->must_call = true;
     out->must_call_name = json_string_value(json_object_get(json_object_get(choice, "function"), "name"));
     if (word ? strcmp(word, "required") != 0 : !out->must_call_name)
-        return frit_fail(FRIT_E_INVALID, "tool_choice: expected \"none\", \"auto\", \"required\" or {\"type\": "
-                                         "\"function\", \"function\": {\"name\": ...}}");
-    if (!out->tools) return frit_fail(FRIT_E_INVALID, "tool_choice: asks for a call, and there are no tools");
+        return frit_fail_at(FRIT_E_INVALID, "tool_choice", FRIT_CODE_INVALID_VALUE,
+                            "expected \"none\", \"auto\", \"required\" or {\"type\": "
+                            "\"function\", \"function\": {\"name\": ...}}");
+    if (!out->tools)
+        return frit_fail_at(FRIT_E_INVALID, "tool_choice", FRIT_CODE_INVALID_VALUE,
+                            "asks for a call, and there are no tools");
     if (out->must_call_name && !find_tool(out->tools, out->must_call_name))
-        return frit_fail(FRIT_E_INVALID, "tool_choice: there is no tool '%.64s'", out->must_call_name);
+        return frit_fail_at(FRIT_E_INVALID, "tool_choice", FRIT_CODE_INVALID_VALUE, "there is no tool '%.64s'",
+                            out->must_call_name);
     return FRIT_OK;
 }
 
@@ -408,11 +424,14 @@ static frit_status mark_end(const reading *r, const json_t *given)
     json_t *last = json_array_get(r->messages, n - 1), *content = json_object_get(last, "content");
     const char *role = json_string_value(json_object_get(last, "role"));
     if (strcmp(role, "assistant") != 0 || json_array_size(json_object_get(given, "tool_calls")) > 0)
-        return frit_fail(FRIT_E_INVALID, "continue_final_message: the last message is not a text of the assistant");
+        return frit_fail_at(FRIT_E_INVALID, "continue_final_message", FRIT_CODE_INVALID_VALUE,
+                            "the last message is not a text of the assistant");
     if (json_is_array(content)) {
         last = json_array_get(content, json_array_size(content) - 1);
         content = json_object_get(last, "text");
-        if (!content) return frit_fail(FRIT_E_INVALID, "continue_final_message: the last message has no text");
+        if (!content)
+            return frit_fail_at(FRIT_E_INVALID, "continue_final_message", FRIT_CODE_INVALID_VALUE,
+                                "the last message has no text");
         json_t *marked = join_texts(content, FRIT_CONVERSATION_MARK, NULL);
         return json_object_set_new(last, "text", marked) == 0 ? FRIT_OK : no_memory();
     }
@@ -425,7 +444,7 @@ static frit_status read_request(reading *r, frit_conversation *out, const json_t
     bool prompt;
     const json_t *extra = json_object_get(request, "chat_template_kwargs");
     if (is_given(extra) && !json_is_object(extra))
-        return frit_fail(FRIT_E_INVALID, "chat_template_kwargs: expected an object");
+        return frit_fail_at(FRIT_E_INVALID, "chat_template_kwargs", FRIT_CODE_INVALID_TYPE, "expected an object");
     FRIT_TRY(read_flag(request, "add_generation_prompt", true, &prompt));
     FRIT_TRY(read_flag(request, "continue_final_message", false, &out->continues));
     const json_t *given = json_object_get(request, "messages"), *tools = json_object_get(request, "tools");
@@ -467,7 +486,9 @@ frit_status frit_conversation_cut(frit_buf *prompt, frit_spans *untrusted)
     const size_t n = sizeof mark - 1;
     size_t at = prompt->len < n ? 0 : prompt->len - n + 1;
     while (at > 0 && memcmp(prompt->data + at - 1, mark, n) != 0) at--;
-    if (at == 0) return frit_fail(FRIT_E_INVALID, "continue_final_message: the chat template drops the last message");
+    if (at == 0)
+        return frit_fail_at(FRIT_E_INVALID, "continue_final_message", FRIT_CODE_INVALID_VALUE,
+                            "the chat template drops the last message");
     prompt->len = at - 1;
     prompt->data[at - 1] = 0;
     if (untrusted) frit_spans_cut(untrusted, at - 1);

@@ -31,7 +31,8 @@ static frit_status load(const char *folder, const char *name, json_t **out)
         // As reals, for files say 10^30 where no limit is meant.
         *out = frit_json_read(text, n, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
         if (!*out)
-            status = frit_fail(FRIT_E_FORMAT, "%s: not valid JSON in line %d: %s", path.data, error.line, error.text);
+            status =
+                frit_fail_file(FRIT_E_FORMAT, "%s: not valid JSON in line %d: %s", path.data, error.line, error.text);
     }
     free(text);
     frit_buf_free(&path);

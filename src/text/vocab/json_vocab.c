@@ -40,8 +40,8 @@ static frit_status load(const reading *r, frit_str span, const char *what, json_
     json_error_t error;
     *out = frit_json_read(span.ptr, span.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (*out) return FRIT_OK;
-    return frit_fail(FRIT_E_FORMAT, "%s: %s: not valid JSON in line %d of it: %s", r->path, what, error.line,
-                     error.text);
+    return frit_fail_file(FRIT_E_FORMAT, "%s: %s: not valid JSON in line %d of it: %s", r->path, what, error.line,
+                          error.text);
 }
 
 static frit_pull pull_of(const reading *r, frit_str span)
@@ -69,12 +69,12 @@ static frit_status list_added(reading *r)
     size_t i;
     json_t *token;
     if (r->added && !json_is_array(r->added) && !json_is_null(r->added))
-        return frit_fail(FRIT_E_FORMAT, "%s: added_tokens is no list", r->path);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: added_tokens is no list", r->path);
     json_array_foreach(r->added, i, token)
     {
         const json_t *id = json_object_get(token, "id"), *content = json_object_get(token, "content");
         if (!json_is_integer(id) || !json_is_string(content))
-            return frit_fail(FRIT_E_FORMAT, "%s: added_tokens: item %zu lacks an id or a content", r->path, i);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: added_tokens: item %zu lacks an id or a content", r->path, i);
         frit_str piece = {json_string_value(content), json_string_length(content)};
         char *copy = frit_arena_text(r->arena, piece.ptr, piece.len);
         if (!copy) return frit_fail_memory(piece.len, "an added token");
@@ -94,9 +94,10 @@ static frit_status mark_added(reading *r, size_t n_model)
         json_int_t id = json_integer_value(json_object_get(token, "id"));
         frit_vocab_entry *entry = &r->vocab->entries[id];
         if (frit_vocab_find(r->vocab, entry->piece) != id)
-            return frit_fail(FRIT_E_FORMAT, "%s: added_tokens: '%.*s' has id %lld, but in the vocabulary it has id %d",
-                             r->path, (int)(entry->piece.len < 100 ? entry->piece.len : 100), entry->piece.ptr,
-                             (long long)id, (int)frit_vocab_find(r->vocab, entry->piece));
+            return frit_fail_file(FRIT_E_FORMAT,
+                                  "%s: added_tokens: '%.*s' has id %lld, but in the vocabulary it has id %d", r->path,
+                                  (int)(entry->piece.len < 100 ? entry->piece.len : 100), entry->piece.ptr,
+                                  (long long)id, (int)frit_vocab_find(r->vocab, entry->piece));
         if (entry->piece.len == 0) continue;
         entry->kind = json_is_true(json_object_get(token, "special")) ? FRIT_TOKEN_CONTROL : FRIT_TOKEN_USER;
         entry->single_word = json_is_true(json_object_get(token, "single_word"));
@@ -146,8 +147,7 @@ static frit_status read_merges(reading *r, frit_pull *pull)
         for (; more && n < FRIT_MERGE_BATCH && read_merge(pull, &batch[n].left, &batch[n].right); n++)
             more = frit_pull_more(pull, ']');
         if (pull->status != FRIT_OK) break;
-        if (frit_vocab_add_merges(vocab, batch, n) != FRIT_OK)
-            return frit_fail(FRIT_E_FORMAT, "%s: %s", r->path, frit_error());
+        if (frit_vocab_add_merges(vocab, batch, n) != FRIT_OK) return frit_fail_in(r->path, FRIT_E_FORMAT);
     }
     return pull->status;
 }
@@ -176,7 +176,7 @@ static frit_status read_list(reading *r, frit_pull *pull)
             !frit_pull_number(pull, &score) || frit_pull_more(pull, ']'))
             break;
         if (isnan(score))
-            return frit_fail(FRIT_E_FORMAT, "%s: the score of token %zu is not a number", r->path, r->list.n);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: the score of token %zu is not a number", r->path, r->list.n);
         FRIT_TRY(frit_vocab_list_add(&r->list, piece, (double)r->list.n, score, FRIT_TOKEN_NORMAL));
     }
     return pull->status;
@@ -199,14 +199,14 @@ static frit_status read_merges_here(reading *r, frit_pull *pull)
 // The pieces are read where they stand.
 static frit_status read_model(reading *r, frit_pull *pull)
 {
-    if (r->model) return frit_fail(FRIT_E_FORMAT, "%s: there are two models", r->path);
+    if (r->model) return frit_fail_file(FRIT_E_FORMAT, "%s: there are two models", r->path);
     r->model = json_object();
     if (!r->model) return frit_fail_memory(0, "the model of a tokenizer");
     for (bool more = frit_pull_open(pull, '{'); more; more = frit_pull_more(pull, '}')) {
         frit_str key, span;
         if (!frit_pull_key(pull, &key)) break;
         if (frit_str_is(key, "vocab") && r->built)
-            return frit_fail(FRIT_E_FORMAT, "%s: there are two vocabularies", r->path);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: there are two vocabularies", r->path);
         if (frit_str_is(key, "vocab")) {
             r->is_list = frit_pull_peek(pull) == '[';
             FRIT_TRY(r->is_list ? read_list(r, pull) : read_object(r, pull));
@@ -248,13 +248,13 @@ static frit_status read_unknown(reading *r)
     const json_t *id = json_object_get(r->model, "unk_id");
     if (json_is_integer(id)) {
         if (json_integer_value(id) < 0 || json_integer_value(id) >= r->vocab->n)
-            return frit_fail(FRIT_E_FORMAT, "%s: unk_id is %lld, but there are %d tokens", r->path,
-                             (long long)json_integer_value(id), (int)r->vocab->n);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: unk_id is %lld, but there are %d tokens", r->path,
+                                  (long long)json_integer_value(id), (int)r->vocab->n);
         r->vocab->unk = (frit_token)json_integer_value(id);
     } else if (piece.len > 0) {
         r->vocab->unk = frit_vocab_find(r->vocab, piece);
         if (r->vocab->unk < 0)
-            return frit_fail(FRIT_E_FORMAT, "%s: unk_token is '%.100s', which is no token", r->path, piece.ptr);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: unk_token is '%.100s', which is no token", r->path, piece.ptr);
     }
     return FRIT_OK;
 }
@@ -280,7 +280,7 @@ static frit_status read_bpe(reading *r)
     FRIT_TRY(copy_field(r, "continuing_subword_prefix", &vocab->inner_prefix));
     FRIT_TRY(copy_field(r, "end_of_word_suffix", &vocab->word_suffix));
     if (vocab->merges) return FRIT_OK;
-    if (r->merges.len == 0) return frit_fail(FRIT_E_FORMAT, "%s: a model of type BPE has no 'merges'", r->path);
+    if (r->merges.len == 0) return frit_fail_file(FRIT_E_FORMAT, "%s: a model of type BPE has no 'merges'", r->path);
     frit_pull pull = pull_of(r, r->merges);
     return read_merges(r, &pull);
 }
@@ -323,9 +323,9 @@ static frit_status read_kind(reading *r)
     const char *type = type_of(r);
     for (size_t i = 0; i < FRIT_COUNT(models); i++)
         if (strcmp(models[i].type, type) == 0) return models[i].read(r);
-    return frit_fail(FRIT_E_UNSUPPORTED,
-                     "%s: the model's type is '%.100s'; BPE, Unigram, WordPiece and WordLevel are known", r->path,
-                     type);
+    return frit_fail_file(FRIT_E_UNSUPPORTED,
+                          "%s: the model's type is '%.100s'; BPE, Unigram, WordPiece and WordLevel are known", r->path,
+                          type);
 }
 
 // ------------------------------------------------------------------------------------- the whole
@@ -339,16 +339,16 @@ static frit_status read_step(reading *r, part p,
     json_decref(json);
     return status == FRIT_OK || status == FRIT_E_MEMORY
                ? status
-               : frit_fail(status, "%s: %s: %s", r->path, part_names[p], frit_error());
+               : frit_fail_file(status, "%s: %s: %s", r->path, part_names[p], frit_error());
 }
 
 static frit_status read_parts(reading *r)
 {
     frit_vocab *vocab = r->vocab;
     if (!r->model)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: there is neither 'model' (tokenizer.json) nor 'config' and 'vocab' (tekken.json)",
-                         r->path);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: there is neither 'model' (tokenizer.json) nor 'config' and 'vocab' (tekken.json)",
+                              r->path);
     if (!r->built) FRIT_TRY(build(r));
     FRIT_TRY(read_kind(r));
     FRIT_TRY(read_unknown(r));

@@ -83,7 +83,7 @@ typedef struct reading {
 
 static frit_status fail_cut(const reading *r, const char *what)
 {
-    return frit_fail(FRIT_E_FORMAT, "%s: not a SentencePiece model, or damaged: %s", r->path, what);
+    return frit_fail_file(FRIT_E_FORMAT, "%s: not a SentencePiece model, or damaged: %s", r->path, what);
 }
 
 static frit_status read_piece(reading *r, frit_str in)
@@ -100,10 +100,11 @@ static frit_status read_piece(reading *r, frit_str in)
         if (f.number == 3 && f.wire == WIRE_VARINT) kind = f.value;
     }
     if (kind < FRIT_TOKEN_NORMAL || kind > FRIT_TOKEN_BYTE)
-        return frit_fail(FRIT_E_FORMAT, "%s: token %zu has type %llu, 1 to 6 are known", r->path, r->list.n,
-                         (unsigned long long)kind);
-    if (isnan(score)) return frit_fail(FRIT_E_FORMAT, "%s: the score of token %zu is not a number", r->path, r->list.n);
-    if (piece.len == 0) return frit_fail(FRIT_E_FORMAT, "%s: token %zu is empty", r->path, r->list.n);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: token %zu has type %llu, 1 to 6 are known", r->path, r->list.n,
+                              (unsigned long long)kind);
+    if (isnan(score))
+        return frit_fail_file(FRIT_E_FORMAT, "%s: the score of token %zu is not a number", r->path, r->list.n);
+    if (piece.len == 0) return frit_fail_file(FRIT_E_FORMAT, "%s: token %zu is empty", r->path, r->list.n);
     return frit_vocab_list_add(&r->list, piece, (double)r->list.n, score, (frit_token_kind)kind);
 }
 
@@ -174,8 +175,8 @@ static frit_status list_symbols(frit_vocab *vocab, frit_arena *arena)
 static frit_status use_id(const reading *r, const char *name, int32_t value, frit_token *id)
 {
     if (value >= r->vocab->n)
-        return frit_fail(FRIT_E_FORMAT, "%s: %s is %d, but there are %d tokens", r->path, name, (int)value,
-                         (int)r->vocab->n);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %s is %d, but there are %d tokens", r->path, name, (int)value,
+                              (int)r->vocab->n);
     *id = value < 0 ? -1 : value;
     return FRIT_OK;
 }
@@ -206,8 +207,8 @@ static frit_status build(reading *r)
 {
     frit_vocab *vocab = r->vocab;
     if (r->model != MODEL_UNIGRAM && r->model != MODEL_BPE)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: models of type %llu are not known, only Unigram (1) and BPE (2)",
-                         r->path, (unsigned long long)r->model);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: models of type %llu are not known, only Unigram (1) and BPE (2)",
+                              r->path, (unsigned long long)r->model);
     FRIT_TRY(frit_vocab_list_finish(&r->list, r->path, vocab, r->arena));
     FRIT_TRY(frit_vocab_index(vocab, r->log));
     vocab->model = r->model == MODEL_BPE ? "spm" : "unigram";

@@ -49,7 +49,7 @@ static frit_status load(const reading *r, frit_str span, json_t **out)
 {
     json_error_t error;
     *out = frit_json_read(span.ptr, span.len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
-    return *out ? FRIT_OK : frit_fail(FRIT_E_FORMAT, "%s: not valid JSON: %s", r->path, error.text);
+    return *out ? FRIT_OK : frit_fail_file(FRIT_E_FORMAT, "%s: not valid JSON: %s", r->path, error.text);
 }
 
 static frit_status use_config(reading *r, const json_t *config)
@@ -57,10 +57,11 @@ static frit_status use_config(reading *r, const json_t *config)
     const json_t *pattern = json_object_get(config, "pattern");
     r->n_vocab = json_integer_value(json_object_get(config, "default_vocab_size"));
     r->n_special = json_integer_value(json_object_get(config, "default_num_special_tokens"));
-    if (!json_is_string(pattern)) return frit_fail(FRIT_E_FORMAT, "%s: config has no pattern", r->path);
+    if (!json_is_string(pattern)) return frit_fail_file(FRIT_E_FORMAT, "%s: config has no pattern", r->path);
     if (r->n_special < 0 || r->n_vocab <= r->n_special || r->n_vocab > INT32_MAX)
-        return frit_fail(FRIT_E_FORMAT, "%s: default_vocab_size is %lld, of which %lld are special: that cannot be",
-                         r->path, (long long)r->n_vocab, (long long)r->n_special);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: default_vocab_size is %lld, of which %lld are special: that cannot be", r->path,
+                              (long long)r->n_vocab, (long long)r->n_special);
     frit_cut *cut = r->vocab->pipeline.cuts = frit_arena_new(r->arena, frit_cut, 1);
     if (!cut) return frit_fail_memory(sizeof *cut, "the pre-tokenizer");
     FRIT_TRY(frit_regex_new(&cut->regex, (frit_str){json_string_value(pattern), json_string_length(pattern)},
@@ -88,8 +89,8 @@ static frit_status add_specials(reading *r, const json_t *specials)
     {
         json_int_t rank = json_integer_value(json_object_get(token, "rank"));
         if (rank >= r->n_special)
-            return frit_fail(FRIT_E_FORMAT, "%s: a special token has rank %lld, but there are %lld", r->path,
-                             (long long)rank, (long long)r->n_special);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: a special token has rank %lld, but there are %lld", r->path,
+                                  (long long)rank, (long long)r->n_special);
         FRIT_TRY(add_special(r, rank, json_string_value(json_object_get(token, "token_str"))));
         if (rank >= n) n = rank + 1;
     }
@@ -114,10 +115,10 @@ static frit_status add_piece(reading *r, frit_pull *pull)
             frit_pull_skip(pull, NULL);
     }
     FRIT_TRY(pull->status);
-    if (rank < 0) return frit_fail(FRIT_E_FORMAT, "%s: a token has no rank", r->path);
+    if (rank < 0) return frit_fail_file(FRIT_E_FORMAT, "%s: a token has no rank", r->path);
     if (rank >= (double)(r->n_vocab - r->n_special)) return FRIT_OK;   // ranks that the model does not use
     FRIT_TRY(frit_base64_read(code, r->arena, &piece));
-    if (piece.len == 0) return frit_fail(FRIT_E_FORMAT, "%s: token %.0f has no bytes", r->path, rank);
+    if (piece.len == 0) return frit_fail_file(FRIT_E_FORMAT, "%s: token %.0f has no bytes", r->path, rank);
     return frit_vocab_list_add(&r->list, piece, rank + (double)r->n_special, -rank, FRIT_TOKEN_NORMAL);
 }
 
@@ -166,9 +167,9 @@ static frit_status read_parts(reading *r, frit_str text)
 {
     FRIT_TRY(read_members(r, text));
     if (r->config.len == 0 || (r->list.n == 0 && r->pieces.len == 0))
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: there is neither 'model' (tokenizer.json) nor 'config' and 'vocab' (tekken.json)",
-                         r->path);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: there is neither 'model' (tokenizer.json) nor 'config' and 'vocab' (tekken.json)",
+                              r->path);
     if (r->list.n == 0) {
         frit_pull pieces = pull_of(r, r->pieces);
         FRIT_TRY(read_pieces(r, &pieces));

@@ -120,9 +120,9 @@ static frit_status read_ranks(frit_vocab_list *list, frit_str text, const char *
     for (size_t at = 0; at < text.len; line++) {
         if (text.ptr[at] == '\n' && at++ < text.len) continue;
         if (!read_line(text, &at, &code, &rank))
-            return frit_fail(FRIT_E_FORMAT, "%s: line %d: base64 and a rank are expected", path, line);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: line %d: base64 and a rank are expected", path, line);
         FRIT_TRY(frit_base64_read(code, arena, &piece));
-        if (piece.len == 0) return frit_fail(FRIT_E_FORMAT, "%s: line %d: a token without bytes", path, line);
+        if (piece.len == 0) return frit_fail_file(FRIT_E_FORMAT, "%s: line %d: a token without bytes", path, line);
         FRIT_TRY(frit_vocab_list_add(list, piece, rank, -rank, FRIT_TOKEN_NORMAL));
     }
     return FRIT_OK;

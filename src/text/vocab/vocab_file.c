@@ -68,8 +68,8 @@ static frit_status read_file(frit_vocab *vocab, const char *path, frit_arena *ar
     vocab->text = text;
     const frit_vocab_source *source = recognise((frit_str){text, n < START_BYTES ? n : START_BYTES});
     if (!source)
-        return frit_fail(FRIT_E_FORMAT, "%s: neither a tokenizer.json, a SentencePiece model nor a list of ranks",
-                         path);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: neither a tokenizer.json, a SentencePiece model nor a list of ranks",
+                              path);
     return source->read(vocab, (frit_str){text, n}, path, arena, log);
 }
 
@@ -81,16 +81,17 @@ static frit_status read_path(frit_vocab *vocab, const char *path, int64_t expect
     const bool is_pair = !is_file && frit_path_get_kind(path) == FRIT_PATH_FOLDER && frit_vocab_pair_is_in(path);
     const bool found = is_file || is_pair;
     frit_status status =
-        is_pair   ? frit_vocab_pair_read(vocab, path, arena, log)
-        : is_file ? read_file(vocab, file.data, arena, log)
-                  : frit_fail(FRIT_E_NOT_FOUND, "%s: there is no tokenizer.json or other file of a tokenizer", path);
+        is_pair ? frit_vocab_pair_read(vocab, path, arena, log)
+        : is_file
+            ? read_file(vocab, file.data, arena, log)
+            : frit_fail_file(FRIT_E_NOT_FOUND, "%s: there is no tokenizer.json or other file of a tokenizer", path);
     bool folder = found && strcmp(file.data, path) != 0;
     frit_buf_free(&file);
     FRIT_TRY(status);
     if (folder) FRIT_TRY(frit_json_read_config(vocab, path, arena, log));
     if (expected > 0 && vocab->n > expected)
-        return frit_fail(FRIT_E_FORMAT, "%s: the tokenizer has %d tokens, but the embedding table has %lld rows", path,
-                         (int)vocab->n, (long long)expected);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: the tokenizer has %d tokens, but the embedding table has %lld rows",
+                              path, (int)vocab->n, (long long)expected);
     if (expected > vocab->n) FRIT_TRY(frit_vocab_grow(vocab, (int32_t)expected, arena));
     return frit_vocab_finish(vocab, arena);
 }
@@ -100,7 +101,7 @@ frit_status frit_vocab_open(frit_vocab *vocab, const char *path, int64_t expecte
 {
     frit_vocab_start(vocab);
     frit_status status = expected > INT32_MAX
-                             ? frit_fail(FRIT_E_LIMIT, "%s: %lld tokens are too many", path, (long long)expected)
+                             ? frit_fail_file(FRIT_E_LIMIT, "%s: %lld tokens are too many", path, (long long)expected)
                              : read_path(vocab, path, expected, arena, log);
     if (status != FRIT_OK) frit_vocab_deinit(vocab);
     return status;
@@ -192,13 +193,13 @@ static bool is_same(frit_str a, frit_str b)
 
 frit_status frit_vocab_list_finish(frit_vocab_list *list, const char *path, frit_vocab *vocab, frit_arena *arena)
 {
-    if (list->n == 0) return frit_fail(FRIT_E_FORMAT, "%s: the vocabulary is empty", path);
+    if (list->n == 0) return frit_fail_file(FRIT_E_FORMAT, "%s: the vocabulary is empty", path);
     const struct frit_vocab_item *last = &list->items[0];
     for (size_t i = 0; i < list->n; i++)
         if (list->items[i].id > last->id) last = &list->items[i];
     if ((int64_t)last->id > 16 * (int64_t)list->n + max_sparse)
-        return frit_fail(FRIT_E_FORMAT, "%s: token '%.*s' has id %d, but there are only %zu tokens", path,
-                         shown(last->piece), last->piece.ptr, (int)last->id, list->n);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: token '%.*s' has id %d, but there are only %zu tokens", path,
+                              shown(last->piece), last->piece.ptr, (int)last->id, list->n);
     vocab->n = last->id + 1;
     vocab->entries = frit_arena_new(arena, frit_vocab_entry, (size_t)vocab->n);
     if (!vocab->entries) return frit_fail_memory((size_t)vocab->n * sizeof *vocab->entries, "the vocabulary");
@@ -206,8 +207,8 @@ frit_status frit_vocab_list_finish(frit_vocab_list *list, const char *path, frit
         const struct frit_vocab_item *item = &list->items[i];
         frit_vocab_entry *entry = &vocab->entries[item->id];
         if (entry->kind != 0 && !is_same(entry->piece, item->piece))
-            return frit_fail(FRIT_E_FORMAT, "%s: both '%.*s' and '%.*s' have the id %d", path, shown(entry->piece),
-                             entry->piece.ptr, shown(item->piece), item->piece.ptr, (int)item->id);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: both '%.*s' and '%.*s' have the id %d", path, shown(entry->piece),
+                                  entry->piece.ptr, shown(item->piece), item->piece.ptr, (int)item->id);
         *entry = (frit_vocab_entry){.piece = item->piece, .score = item->score, .kind = item->kind};
     }
     for (int32_t i = 0; i < vocab->n; i++)

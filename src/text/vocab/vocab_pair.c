@@ -106,7 +106,7 @@ static frit_status find_class(parts *p)
         if (name ? is_listed(classes[i].names, name, n) : type && is_listed(classes[i].model_types, type, strlen(type)))
             p->is = &classes[i];
     if (p->is) return FRIT_OK;
-    return frit_fail(
+    return frit_fail_file(
         FRIT_E_UNSUPPORTED,
         "%s: has no tokenizer.json, and %s%s of %s is not supported, expected a tokenizer_class GPT2Tokenizer, "
         "GPTNeoXTokenizer, Qwen2Tokenizer or RobertaTokenizer with vocab.json and merges.txt, or BertTokenizer "
@@ -139,8 +139,8 @@ static frit_status number_lines(parts *p)
     p->vocab = json_object();
     while (p->vocab && next_line(&at, end, &line)) {
         if (json_object_setn_new(p->vocab, line.ptr, line.len, json_integer(p->n_ids++)) != 0)
-            return frit_fail(FRIT_E_FORMAT, "%s/%s: line %lld is not UTF-8", p->folder, lines_name,
-                             (long long)p->n_ids);
+            return frit_fail_file(FRIT_E_FORMAT, "%s/%s: line %lld is not UTF-8", p->folder, lines_name,
+                                  (long long)p->n_ids);
     }
     return p->vocab ? FRIT_OK : frit_fail_memory(p->n_pieces, lines_name);
 }
@@ -149,19 +149,20 @@ static frit_status read_pieces(parts *p)
 {
     const char *name = p->is->has_lines ? lines_name : json_name;
     if (!read_file(p->folder, name, &p->pieces, &p->n_pieces))
-        return frit_fail(FRIT_E_NOT_FOUND, "%s: %.*s needs a %s", p->folder, (int)strcspn(p->is->names, "|"),
-                         p->is->names, name);
+        return frit_fail_file(FRIT_E_NOT_FOUND, "%s: %.*s needs a %s", p->folder, (int)strcspn(p->is->names, "|"),
+                              p->is->names, name);
     if (p->is->has_lines) return number_lines(p);
     json_error_t error;
     p->vocab = frit_json_read(p->pieces, p->n_pieces, JSON_ALLOW_NUL, &error);
     if (!json_is_object(p->vocab))
-        return frit_fail(FRIT_E_FORMAT, "%s/%s: not a JSON object, expected pieces with their ids", p->folder, name);
+        return frit_fail_file(FRIT_E_FORMAT, "%s/%s: not a JSON object, expected pieces with their ids", p->folder,
+                              name);
     const char *piece;
     json_t *id;
     json_object_foreach(p->vocab, piece, id) if (json_is_integer(id) && json_integer_value(id) >= p->n_ids) p->n_ids =
         json_integer_value(id) + 1;
     if (read_file(p->folder, merges_name, &p->merges, &p->n_merges)) return FRIT_OK;
-    return frit_fail(FRIT_E_NOT_FOUND, "%s: has a %s and no %s, expected both", p->folder, json_name, merges_name);
+    return frit_fail_file(FRIT_E_NOT_FOUND, "%s: has a %s and no %s, expected both", p->folder, json_name, merges_name);
 }
 
 // ------------------------------------------------------------------------------------- the text

@@ -438,9 +438,9 @@ frit_status frit_packs_check(const frit_packs *packs)
 {
     for (const pack_block *b = blocks_of(packs); b; b = b->next)
         if (b->file && !frit_file_is_intact(b->file))
-            return frit_fail(FRIT_E_IO, "%s: the file shrank from %llu to %llu bytes while in use",
-                             frit_file_path(b->file), (unsigned long long)frit_file_size(b->file),
-                             (unsigned long long)frit_file_size_now(b->file));
+            return frit_fail_file(FRIT_E_IO, "%s: the file shrank from %llu to %llu bytes while in use",
+                                  frit_file_path(b->file), (unsigned long long)frit_file_size(b->file),
+                                  (unsigned long long)frit_file_size_now(b->file));
     return FRIT_OK;
 }
 

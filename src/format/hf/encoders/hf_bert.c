@@ -55,8 +55,8 @@ static frit_status add_bert(const frit_hf *hf)
     double n_types = 0;
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "position_embedding_type", &kind));
     if (strcmp(kind, "absolute") != 0)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: position_embedding_type is '%.40s', only absolute is supported",
-                         hf->path, kind);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: position_embedding_type is '%.40s', only absolute is supported",
+                              hf->path, kind);
     FRIT_TRY(frit_hf_expect(hf, "is_decoder", 0));
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "type_vocab_size", FRIT_HF_TOKENS, &n_types));
     const frit_value types = {.type = FRIT_VALUE_U32, .u = (uint64_t)n_types};
@@ -82,7 +82,7 @@ static frit_status add_roberta(const frit_hf *hf)
     FRIT_TRY(first_position(hf, &first));
     const double n_ctx = frit_hf_written(hf, "context_length") - first;
     if (n_ctx < 1)
-        return frit_fail(
+        return frit_fail_file(
             FRIT_E_FORMAT,
             "%s: max_position_embeddings is %.0f, expected more than the %.0f rows for padding (pad_token_id)",
             hf->path, n_ctx + first, first);

@@ -41,7 +41,8 @@ static frit_status check_layers(const frit_hf *hf)
     const uint32_t window = (uint32_t)frit_hf_written(hf, "attention.sliding_window");
     if (!types || json_is_null(types)) return FRIT_OK;
     if (!json_is_array(types) || json_array_size(types) != n)
-        return frit_fail(FRIT_E_FORMAT, "%s: layer_types is not a list of %zu names, one for each layer", hf->path, n);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: layer_types is not a list of %zu names, one for each layer", hf->path,
+                              n);
     uint32_t *windows = frit_arena_new(&hf->ckpt->arena, uint32_t, n);
     if (!windows) return frit_fail_memory(n * sizeof *windows, "the windows of layers");
     bool differs = false;
@@ -49,9 +50,10 @@ static frit_status check_layers(const frit_hf *hf)
         const char *type = json_string_value(json_array_get(types, i));
         const bool slides = type && strcmp(type, "sliding_attention") == 0;
         if (!slides && !(type && strcmp(type, "full_attention") == 0))
-            return frit_fail(FRIT_E_UNSUPPORTED,
-                             "%s: layer_types[%zu] is '%.40s', only full_attention and sliding_attention are supported",
-                             hf->path, i, type ? type : "not text");
+            return frit_fail_file(
+                FRIT_E_UNSUPPORTED,
+                "%s: layer_types[%zu] is '%.40s', only full_attention and sliding_attention are supported", hf->path, i,
+                type ? type : "not text");
         windows[i] = slides ? window : 0;
         differs = differs || slides != (i % period != 0);
     }

@@ -19,7 +19,8 @@ static frit_status complete_v2(const frit_hf *hf)
     const char *method = "greedy";
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "topk_method", &method));
     if (strcmp(method, "greedy") != 0 && frit_hf_written(hf, "expert_group_count") > 1)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: topk_method is '%.40s', only greedy is supported", hf->path, method);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: topk_method is '%.40s', only greedy is supported", hf->path,
+                              method);
     FRIT_TRY(frit_hf_set_number(hf, "expert_group_count", FRIT_HF_COUNT, 1));
     FRIT_TRY(frit_hf_add_number(hf, "expert_gating_func", FRIT_HF_COUNT, 1));   // softmax
     return add_heads(hf);

@@ -8,8 +8,8 @@ static frit_status check_last(const frit_hf *hf)
     const json_t *last = json_object_get(hf->config, "moe_layer_end_index");
     const double n_layer = frit_hf_written(hf, "block_count"), at = json_number_value(last);
     if (!json_is_integer(last) || at == -1 || at >= n_layer - 1) return FRIT_OK;
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: moe_layer_end_index is %.0f, expected -1 or at least %.0f", hf->path, at,
-                     n_layer - 1);
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: moe_layer_end_index is %.0f, expected -1 or at least %.0f", hf->path,
+                          at, n_layer - 1);
 }
 
 // clang-format off

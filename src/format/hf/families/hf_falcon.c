@@ -11,8 +11,8 @@ static frit_status complete(const frit_hf *hf)
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "multi_query", &shares));
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "parallel_attn", &parallel));
     if (alibi || !(parallel || is_new))
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: Falcon with alibi, or without parallel_attn, is not supported",
-                         hf->path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: Falcon with alibi, or without parallel_attn, is not supported",
+                              hf->path);
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "num_kv_heads", FRIT_HF_HEADS, &n_kv));
     if (!is_new) n_kv = shares ? 1 : frit_hf_written(hf, "attention.head_count");
     return frit_hf_set_number(hf, "attention.head_count_kv", FRIT_HF_HEADS, n_kv);

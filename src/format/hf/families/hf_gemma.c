@@ -7,8 +7,8 @@ static frit_status refuse_bidirectional(const frit_hf *hf)
     bool bidirectional = false;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "use_bidirectional_attention", &bidirectional));
     if (bidirectional)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: use_bidirectional_attention is set, expected a causal language model",
-                         hf->path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: use_bidirectional_attention is set, expected a causal language model", hf->path);
     return FRIT_OK;
 }
 

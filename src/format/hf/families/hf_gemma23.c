@@ -11,8 +11,8 @@ static frit_status add_scale(const frit_hf *hf)
     bool bidirectional = false;
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "use_bidirectional_attention", &bidirectional));
     if (bidirectional)
-        return frit_fail(FRIT_E_UNSUPPORTED, "%s: use_bidirectional_attention is set, expected a causal language model",
-                         hf->path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: use_bidirectional_attention is set, expected a causal language model", hf->path);
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "query_pre_attn_scalar", FRIT_HF_FACTOR, &scalar));
     return frit_hf_add_number(hf, "attention.scale", FRIT_HF_FACTOR, 1 / sqrt(scalar));
 }

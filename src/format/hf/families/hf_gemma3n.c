@@ -29,8 +29,8 @@ static frit_status get_of_layer(const frit_hf *hf, const char *name, frit_hf_kin
     if (!json_is_array(list)) return frit_hf_get_number(hf, hf->config, "", name, kind, out);
     const json_t *item = json_array_get(list, i);
     if (!json_is_number(item) || json_number_value(item) < 0 || json_number_value(item) > 1 << 24)
-        return frit_fail(FRIT_E_FORMAT, "%s: %s[%zu] is not a number of 0 or more, one for each layer", hf->path, name,
-                         i);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: %s[%zu] is not a number of 0 or more, one for each layer", hf->path,
+                              name, i);
     *out = json_number_value(item);
     return FRIT_OK;
 }
@@ -50,8 +50,8 @@ static frit_status add_lists(const frit_hf *hf)
         FRIT_TRY(get_of_layer(hf, "intermediate_size", FRIT_HF_WIDTH, i, &width));
         FRIT_TRY(get_of_layer(hf, "activation_sparsity_pattern", FRIT_HF_MAGNITUDE, i, &sparsity));
         if (width < 1 || width != floor(width) || sparsity >= 1)
-            return frit_fail(FRIT_E_FORMAT, "%s: layer %zu is %g wide and %g of it is to be cut", hf->path, i, width,
-                             sparsity);
+            return frit_fail_file(FRIT_E_FORMAT, "%s: layer %zu is %g wide and %g of it is to be cut", hf->path, i,
+                                  width, sparsity);
         widths[i] = (uint32_t)width;
         scales[i] = sparsity > 0 ? (float)quantile(sparsity) : -INFINITY;
         flags[i] = slides(hf, i);
@@ -88,8 +88,9 @@ static frit_status complete(const frit_hf *hf)
     double window = 0, n_vocab = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "vocab_size_per_layer_input", FRIT_HF_TOKENS, &n_vocab));
     if (n_vocab > frit_hf_written(hf, "vocab_size"))
-        return frit_fail(FRIT_E_FORMAT, "%s: vocab_size_per_layer_input is %.0f, expected at most vocab_size, %.0f",
-                         hf->path, n_vocab, frit_hf_written(hf, "vocab_size"));
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: vocab_size_per_layer_input is %.0f, expected at most vocab_size, %.0f", hf->path,
+                              n_vocab, frit_hf_written(hf, "vocab_size"));
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "sliding_window", FRIT_HF_COUNT, &window));
     FRIT_TRY(frit_hf_add_number(hf, "attention.sliding_window", FRIT_HF_COUNT, window));
     return add_lists(hf);

@@ -99,8 +99,8 @@ static frit_status complete(const frit_hf *hf)
     double cap = 0, window = 0;
     const json_t *both = json_object_get(hf->config, "use_bidirectional_attention");
     if (json_is_string(both) && strcmp(json_string_value(both), "all") == 0)
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "%s: use_bidirectional_attention is 'all', expected a causal language model", hf->path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: use_bidirectional_attention is 'all', expected a causal language model", hf->path);
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "final_logit_softcapping", FRIT_HF_FACTOR, &cap));
     FRIT_TRY(frit_hf_add_number(hf, "final_logit_softcapping", FRIT_HF_FACTOR,
                                 cap));   // 0 is written too: llama.cpp assumes 30 without the key

@@ -45,9 +45,9 @@ static frit_status complete(const frit_hf *hf)
     const double n_head = frit_hf_written(hf, "ssm.time_step_rank"), inner = frit_hf_written(hf, "ssm.inner_size");
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "mamba_d_head", FRIT_HF_WIDTH, &dim));
     if (dim != 0 && dim * n_head != inner)
-        return frit_fail(FRIT_E_FORMAT,
-                         "%s: mamba_n_heads is %.0f and mamba_d_head is %.0f, expected a product of %.0f", hf->path,
-                         n_head, dim, inner);
+        return frit_fail_file(FRIT_E_FORMAT,
+                              "%s: mamba_n_heads is %.0f and mamba_d_head is %.0f, expected a product of %.0f",
+                              hf->path, n_head, dim, inner);
     FRIT_TRY(frit_hf_expect_open_steps(hf));
     FRIT_TRY(frit_hf_get_text(hf, hf->config, "", "position_embedding_type", &positions));
     FRIT_TRY(frit_hf_add_flag(hf, "rope.scaling.finetuned", positions && strcmp(positions, "rope") == 0));

@@ -19,8 +19,8 @@ static frit_status complete_mamba2(const frit_hf *hf)
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "head_dim", FRIT_HF_WIDTH, &dim));
     const double n = frit_hf_written(hf, "ssm.time_step_rank"), inner = frit_hf_written(hf, "ssm.inner_size");
     if (n * dim == inner) return frit_hf_expect_open_steps(hf);
-    return frit_fail(FRIT_E_FORMAT, "%s: num_heads is %.0f and head_dim is %.0f, expected a product of %.0f", hf->path,
-                     n, dim, inner);
+    return frit_fail_file(FRIT_E_FORMAT, "%s: num_heads is %.0f and head_dim is %.0f, expected a product of %.0f",
+                          hf->path, n, dim, inner);
 }
 
 // clang-format off

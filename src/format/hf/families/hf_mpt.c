@@ -14,7 +14,8 @@ static frit_status complete(const frit_hf *hf)
     FRIT_TRY(frit_hf_get_flag(hf, attn, "attn_config.", "qk_ln", &qk_norm));
     FRIT_TRY(frit_hf_get_number(hf, attn, "attn_config.", "softmax_scale", FRIT_HF_FACTOR, &scale));
     if (scale != 0) FRIT_TRY(frit_hf_add_number(hf, "attention.scale", FRIT_HF_FACTOR, scale));
-    if (qk_norm) return frit_fail(FRIT_E_UNSUPPORTED, "%s: attn_config.qk_ln is set, which is not supported", hf->path);
+    if (qk_norm)
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: attn_config.qk_ln is set, which is not supported", hf->path);
     FRIT_TRY(
         frit_hf_set_number(hf, "feed_forward_length", FRIT_HF_WIDTH, ratio * frit_hf_written(hf, "embedding_length")));
     if (clip != 0) FRIT_TRY(frit_hf_add_number(hf, "attention.clamp_kqv", FRIT_HF_FACTOR, clip));

@@ -44,15 +44,16 @@ static frit_status fill_windows(const frit_hf *hf, uint32_t window, uint32_t *wi
         return FRIT_OK;
     }
     if (!json_is_array(types) || json_array_size(types) != n_layer)
-        return frit_fail(FRIT_E_FORMAT, "%s: layer_types is not a list of %zu names, one for each layer", hf->path,
-                         n_layer);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: layer_types is not a list of %zu names, one for each layer", hf->path,
+                              n_layer);
     for (size_t i = 0; i < n_layer; i++) {
         const char *type = json_string_value(json_array_get(types, i));
         bool slides = type && strcmp(type, "sliding_attention") == 0;
         if (!slides && !(type && strcmp(type, "full_attention") == 0))
-            return frit_fail(FRIT_E_UNSUPPORTED,
-                             "%s: layer_types[%zu] is '%.40s', only full_attention and sliding_attention are supported",
-                             hf->path, i, type ? type : "not text");
+            return frit_fail_file(
+                FRIT_E_UNSUPPORTED,
+                "%s: layer_types[%zu] is '%.40s', only full_attention and sliding_attention are supported", hf->path, i,
+                type ? type : "not text");
         windows[i] = slides ? window : 0;
     }
     return FRIT_OK;

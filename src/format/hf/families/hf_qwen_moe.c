@@ -11,11 +11,12 @@ static frit_status refuse_dense_layers(const frit_hf *hf)
     FRIT_TRY(frit_hf_get_flag(hf, hf->config, "", "use_sliding_window", &slides));
     const json_t *dense = json_object_get(hf->config, "mlp_only_layers");
     if (step != 1 || json_array_size(dense) > 0)
-        return frit_fail(FRIT_E_UNSUPPORTED,
-                         "%s: some layers have no experts (decoder_sparse_step, mlp_only_layers), "
-                         "which is not supported",
-                         hf->path);
-    if (slides) return frit_fail(FRIT_E_UNSUPPORTED, "%s: use_sliding_window is set, which is not supported", hf->path);
+        return frit_fail_file(FRIT_E_UNSUPPORTED,
+                              "%s: some layers have no experts (decoder_sparse_step, mlp_only_layers), "
+                              "which is not supported",
+                              hf->path);
+    if (slides)
+        return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: use_sliding_window is set, which is not supported", hf->path);
     return FRIT_OK;
 }
 

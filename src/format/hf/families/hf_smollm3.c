@@ -9,8 +9,8 @@ static frit_status add_rope_layers(const frit_hf *hf)
     double interval = 0;
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "no_rope_layer_interval", FRIT_HF_LAYERS, &interval));
     if (list && !json_is_null(list) && json_array_size(list) != n)
-        return frit_fail(FRIT_E_FORMAT, "%s: no_rope_layers is not a list of %zu numbers, one for each layer", hf->path,
-                         n);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: no_rope_layers is not a list of %zu numbers, one for each layer",
+                              hf->path, n);
     uint32_t *still = frit_arena_new(&hf->ckpt->arena, uint32_t, n);
     if (!still) return frit_fail_memory(n * sizeof *still, "the list of layers with RoPE");
     // Despite the name no_rope_layers, 1 means a layer with RoPE.

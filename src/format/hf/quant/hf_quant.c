@@ -9,8 +9,8 @@
 
 static frit_status refuse(const frit_hf *hf, const char *name, const char *value, const char *expected)
 {
-    return frit_fail(FRIT_E_UNSUPPORTED, "%s: quantization_config.%s is %.40s, expected %s", hf->path, name, value,
-                     expected);
+    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: quantization_config.%s is %.40s, expected %s", hf->path, name, value,
+                          expected);
 }
 
 static frit_status expect_text(const frit_hf *hf, const json_t *config, const char *name, const char *wanted)
@@ -54,8 +54,8 @@ static frit_status read_fp8(frit_hf_quant *q, const json_t *config)
     const json_int_t rows = json_integer_value(json_array_get(block, 0)),
                      columns = json_integer_value(json_array_get(block, 1));
     if (json_array_size(block) != 2 || rows < 1 || columns < 1 || rows > 1 << 20 || columns > 1 << 20)
-        return frit_fail(FRIT_E_FORMAT, "%s: quantization_config.weight_block_size is not a list of two sizes",
-                         q->hf->path);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: quantization_config.weight_block_size is not a list of two sizes",
+                              q->hf->path);
     q->block_rows = rows;
     q->block_columns = columns;
     return FRIT_OK;
@@ -103,13 +103,13 @@ static frit_status read_compressed(frit_hf_quant *q, const json_t *config)
     {
         const json_t *other = json_object_get(group, "weights");
         if (weights && !json_equal(weights, other))
-            return frit_fail(FRIT_E_UNSUPPORTED,
-                             "%s: the groups of quantization_config.config_groups differ, expected equal settings",
-                             q->hf->path);
+            return frit_fail_file(FRIT_E_UNSUPPORTED,
+                                  "%s: the groups of quantization_config.config_groups differ, expected equal settings",
+                                  q->hf->path);
         weights = other;
     }
     if (!json_is_object(weights))
-        return frit_fail(FRIT_E_FORMAT, "%s: quantization_config.config_groups has no weights", q->hf->path);
+        return frit_fail_file(FRIT_E_FORMAT, "%s: quantization_config.config_groups has no weights", q->hf->path);
     if (is_packed) {
         q->scheme = &frit_hf_words;
         FRIT_TRY(read_bits(q, weights, "num_bits", 1 << 2 | 1 << 4 | 1 << 8));
@@ -173,10 +173,10 @@ frit_status frit_hf_quant_read(frit_hf_quant *q, const frit_hf *hf)
     FRIT_TRY(read_dtype(q));
     for (size_t i = 0; i < FRIT_COUNT(methods); i++)
         if (strcmp(methods[i].method, method) == 0) return methods[i].read(q, config);
-    return frit_fail(FRIT_E_UNSUPPORTED,
-                     "%s: the weights are quantized (quant_method '%.40s'), which is not supported; supported are "
-                     "fp8, fbgemm_fp8, compressed-tensors, gptq, awq and mxfp4",
-                     hf->path, method);
+    return frit_fail_file(FRIT_E_UNSUPPORTED,
+                          "%s: the weights are quantized (quant_method '%.40s'), which is not supported; supported are "
+                          "fp8, fbgemm_fp8, compressed-tensors, gptq, awq and mxfp4",
+                          hf->path, method);
 }
 
 static bool ends_with(const char *text, const char *ending, size_t n_ending)
@@ -239,13 +239,14 @@ frit_status frit_hf_beside_tensor(const frit_hf_quant *q, const frit_safetensors
 {
     const frit_safetensors_entry *entry = frit_hf_beside(q, codes, ending, other);
     if (entry) return frit_safetensors_to_tensor(entry, tensor);
-    return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' needs '%s', which is missing", codes->path, codes->name, other);
+    return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' needs '%s', which is missing", codes->path, codes->name,
+                          other);
 }
 
 frit_status frit_hf_quant_refuse(const frit_hf_quant *q, const frit_safetensors_entry *entry, const char *why)
 {
     (void)q;
-    return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' %s", entry->path, entry->name, why);
+    return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' %s", entry->path, entry->name, why);
 }
 
 float frit_hf_number_at(const frit_tensor *tensor, int64_t i)

@@ -77,8 +77,9 @@ static frit_status make(const frit_hf_quant *q, const frit_safetensors_entry *co
     const int64_t n_scales = frit_tensor_n_elems(&parts[1]);
     if (!find_blocks(q, s, codes->n_dims == 3 ? tensor->shape[0] : 1, n_scales)) {
         char found[96], scales[96];
-        return frit_fail(FRIT_E_FORMAT, "%s: tensor '%s' has the shape %s and scales of the shape %s", codes->path,
-                         codes->name, frit_tensor_shape_text(tensor, found), frit_tensor_shape_text(&parts[1], scales));
+        return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' has the shape %s and scales of the shape %s", codes->path,
+                              codes->name, frit_tensor_shape_text(tensor, found),
+                              frit_tensor_shape_text(&parts[1], scales));
     }
     s->base = (frit_recipe){.make = make_rows,
                             .parts = parts,
