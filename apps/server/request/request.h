@@ -2,7 +2,7 @@
 // server/request/request.h: the kinds of requests: what their bodies may hold, and what becomes of it before the
 // engine.
 //
-// A table in request.c says which fields a kind has. Nothing here knows of HTTP, threads or the engine.
+// A table in request_fields.c says which fields a kind has. Nothing here knows of HTTP, threads or the engine.
 #pragma once
 #include "frit.h"
 #include "server/request/fields.h"
@@ -155,28 +155,44 @@ extern const server_parser server_named_parser, server_saved_parser, server_adap
     {                                                                                                           \
         "parallel_tool_calls", FIELD_BOOL, .offset = offsetof(server_generation, parallel_calls), .fallback = 1 \
     }
+// request_fields.c
 bool server_parse_seed(json_t *value, void *request, server_problem *problem);
-bool server_parse_slot(json_t *value, void *request, server_problem *problem);
-bool server_parse_priority(json_t *value, void *request, server_problem *problem);
 bool server_parse_lora(json_t *value, void *request, server_problem *problem);
-// Makes the i-th of several prompts the request's; what was there is not freed.
-bool server_choose_prompt(server_generation *request, size_t i, server_problem *problem);
-bool server_read_ids(const json_t *list, const char *name, frit_token **ids, size_t *n_ids, server_problem *problem);
+bool server_parse_stream_options(json_t *value, void *request, server_problem *problem);
 bool server_read_stop(server_generation *request, json_t *value, const char *param, server_problem *problem);
+// request_format.c. The fields that say what the answer may be; a request has at most one of them.
+bool server_parse_grammar(json_t *value, void *request, server_problem *problem);
+bool server_parse_regex(json_t *value, void *request, server_problem *problem);
+bool server_parse_json_schema(json_t *value, void *request, server_problem *problem);
+bool server_parse_response_format(json_t *value, void *request, server_problem *problem);
+bool server_parse_guided_grammar(json_t *value, void *request, server_problem *problem);
+bool server_parse_guided_regex(json_t *value, void *request, server_problem *problem);
+bool server_parse_guided_json(json_t *value, void *request, server_problem *problem);
 bool server_set_format(server_generation *request, frit_grammar_kind kind, const char *param, json_t *value,
                        server_problem *problem);
-bool server_parse_stream_options(json_t *value, void *request, server_problem *problem);
-// biases.c
-bool server_parse_logit_bias(json_t *value, void *request, server_problem *problem);
-void server_clear_biases(server_generation *request);
-// Makes sampler.logit_bias of all biases; `ban_end`: of tokens that end answers, too. To be called again for another
-// choice.
-bool server_make_biases(const frit_model *model, server_generation *request, const frit_option_list *others,
-                        bool ban_end, server_problem *problem);
+bool server_set_schema(server_generation *request, json_t *value, const char *param, server_problem *problem);
 // guided.c
 bool server_parse_guided_choice(json_t *value, void *request, server_problem *problem);
 bool server_parse_structured_outputs(json_t *value, void *request, server_problem *problem);
-bool server_set_schema(server_generation *request, json_t *value, const char *param, server_problem *problem);
+// request_prompt.c
+bool server_parse_prompt(json_t *value, void *request, server_problem *problem);
+bool server_parse_suffix(json_t *value, void *request, server_problem *problem);
+bool server_parse_input_prefix(json_t *value, void *request, server_problem *problem);
+bool server_parse_input_suffix(json_t *value, void *request, server_problem *problem);
+bool server_parse_input_extra(json_t *value, void *request, server_problem *problem);
+bool server_read_ids(const json_t *list, const char *name, frit_token **ids, size_t *n_ids, server_problem *problem);
+// Makes prompt i of request->prompts the request's prompt. The ids of the previous prompt are not freed.
+bool server_choose_prompt(server_generation *request, size_t i, server_problem *problem);
+// request_limits.c
+bool server_parse_slot(json_t *value, void *request, server_problem *problem);
+bool server_parse_priority(json_t *value, void *request, server_problem *problem);
+// biases.c
+bool server_parse_logit_bias(json_t *value, void *request, server_problem *problem);
+void server_clear_biases(server_generation *request);
+// Writes all biases to sampler.logit_bias; with `ban_end` also a bias of -inf for each token that ends an answer. May
+// be called again with another `ban_end`.
+bool server_make_biases(const frit_model *model, server_generation *request, const frit_option_list *others,
+                        bool ban_end, server_problem *problem);
 void server_clear_generation(void *request);
 
 // The tokens of what a generation asks for; malloc'd. `chat`: messages through the template. limits->max_tokens is
