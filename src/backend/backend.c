@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const frit_backend *rows[] = {
-    NULL,   // of a test
+    NULL,   // the backend of a test
     &frit_backend_cuda,
     &frit_backend_cpu,
 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct frit_stores {
-    frit_lock *lock;   // of all below
+    frit_lock *lock;   // protects the fields below
     frit_store *first;
 };
 

@@ -16,7 +16,7 @@ typedef struct head {
     uint64_t layout;
     frit_store_key key;
     uint64_t n_bytes, n_sections;
-    uint64_t hash;   // of all before it, and of the sections' hashes
+    uint64_t hash;   // hash of the fields above and of the sections' hashes
 } head;
 
 static const char magic[8] = "fritpack";
@@ -47,7 +47,7 @@ static uint64_t head_hash(const head *h, const uint64_t *hashes)
     return sum_of(seed, hashes, (size_t)h->n_sections * sizeof *hashes);
 }
 
-// False: so many bytes are in no file.
+// False if no file can have so many bytes.
 static bool place_weights(uint64_t n_bytes, uint64_t *weights_at, uint64_t *n_file)
 {
     return frit_align_u64(sizeof(head) + sections_of(n_bytes) * sizeof(uint64_t), WEIGHTS_ALIGN, weights_at) &&
@@ -75,9 +75,9 @@ const char *frit_store_file_check(const uint8_t *bytes, uint64_t n_file, frit_st
 typedef struct sections {
     const uint8_t *weights;
     uint64_t n_bytes, n;
-    const uint64_t *expected;   // NULL: they are written to `made`
+    const uint64_t *expected;   // NULL: hashes are written to `made`
     uint64_t *made;
-    _Atomic uint64_t next, damaged;   // damaged: one of them, or n
+    _Atomic uint64_t next, damaged;   // damaged: a damaged section, or n
 } sections;
 
 static void hash_some(void *ctx, int part, int parts)

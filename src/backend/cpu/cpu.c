@@ -29,8 +29,8 @@ static frit_status find_isa(const char *name, const frit_isa **out)
     return status;
 }
 
-// As named; by the cores that there are where nothing is. Slow cores would hold up the fast ones in steps that wait for
-// memory; prompts gain from all.
+// The threads of the options, or by the number of cores. Slow cores would delay the fast ones in decode steps, which
+// wait for memory; prefill gains from all cores.
 static frit_status open_pools(frit_cpu_device *device, const frit_device_options *options)
 {
     const frit_topology *t = &device->topology;
@@ -73,7 +73,7 @@ static void open_nodes(frit_cpu_device *device, const frit_device_options *optio
     if (device->decode_pool != device->prefill_pool) frit_cpu_place_threads(device, device->decode_pool);
 }
 
-// Copied floats leave a quarter of the memory. With a folder processes share what they read, so nothing is copied.
+// Copies of floats leave a quarter of the memory free. With a cache folder nothing is copied: processes share the file.
 static uint64_t most_floats(const frit_cpu_device *device, bool in_place)
 {
     const bool pays = !device->reference && !in_place && frit_cpu_memory_has_huge_pages();
@@ -115,7 +115,8 @@ static void cpu_close(frit_device *base)
     free(device);
 }
 
-// Whether products of both are the same, or read rows in forms that tell them apart; then they count as the same.
+// Replaces the prefill kernel by the decode kernel, and returns true if both are equal or read rows in different forms,
+// by which a step can tell the classes apart.
 static bool reconcile_kernels(frit_product_kernel *prefill, const frit_product_kernel *decode)
 {
     const bool fits =
@@ -254,7 +255,7 @@ static frit_status cpu_copy(frit_device *base, frit_address to, frit_address fro
 
 // ------------------------------------------------------------------------------- the queue
 
-// The CPU has no queue: the calling thread is one of those that compute.
+// The CPU has no queue: the calling thread computes.
 static bool cpu_poll(frit_device *base, frit_ticket ticket)
 {
     return ticket <= ((const frit_cpu_device *)base)->n_runs;

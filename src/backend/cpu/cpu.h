@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/cpu.h: the CPU device, and what makes and runs executables on it (exec.c).
+// backend/cpu/cpu.h: the CPU device, and the functions that make and run executables on it (exec.c).
 #pragma once
 #include "backend/backend.h"
 #include "backend/cpu/pack/pack.h"
@@ -16,12 +16,12 @@ typedef struct frit_cpu_memory {
 
 typedef struct frit_cpu_device {
     frit_device base;
-    frit_ticket n_runs;   // a run is over when it has been submitted
-    // Intermediate results of whichever executable runs. Those that need more than this have memory of their own.
+    frit_ticket n_runs;   // number of submitted runs; a run is over when submit returns
+    // Intermediate results of the executable that runs. Executables that need more have their own memory.
     frit_cpu_memory scratch;
-    int n_sharing;                                  // executables that use it
+    int n_sharing;                                  // executables that use `scratch`
     frit_pool *decode_pool, *prefill_pool;          // of the row classes; may be one
-    bool probes;                                    // the threads for decode rows are still to be chosen by a probe
+    bool probes;                                    // a probe has yet to choose the threads for decode rows
     bool reference;                                 // all ops run on their reference kernels
     const char *isa;                                // "reference", or the best instruction set installed
     frit_kernels decode_kernels, prefill_kernels;   // of the row classes
@@ -29,11 +29,11 @@ typedef struct frit_cpu_device {
     bool mixes_classes;                             // a step may have rows of both
     frit_stores *stores;                            // the model's, or its own
     bool owns_stores;
-    frit_packs *packs;        // its store of weights
-    frit_topology topology;   // where its nodes' n is 1, nothing is placed
-    frit_profile *profile;    // NULL: time is not counted
+    frit_packs *packs;        // store of weights
+    frit_topology topology;   // nothing is placed if it has one memory node
+    frit_profile *profile;    // NULL: off
     frit_pick_run *pick_run;
-    frit_token *tokens, *picked;   // [tokens_capacity]: of a step whose rows are picks; what the last step picked
+    frit_token *tokens, *picked;   // [tokens_capacity]: resolved input tokens; tokens that the last step picked
     int32_t tokens_capacity, n_picked;
     frit_cpu_adapters adapters;
 } frit_cpu_device;
@@ -44,24 +44,24 @@ static inline int frit_cpu_most_threads(const frit_cpu_device *device)
     return decode > prefill ? decode : prefill;
 }
 
-// adapters.c: the list of adapters, and which of them the rows of a batch have.
+// adapters.c: the list of adapters, and the adapters that the rows of a batch use.
 frit_status frit_cpu_set_adapter(frit_device *device, int32_t i, const frit_adapter_table *adapter);
 void frit_cpu_find_adapters(frit_cpu_adapters *adapters, const frit_batch *batch);
 void frit_cpu_adapters_free(frit_cpu_adapters *adapters);
 
-// picks.c: room for steps of n rows; the batch's tokens, where they are picks of the step before; and its picks.
+// picks.c: allocates for steps of n rows; resolves tokens that the previous step picked; runs the picks of a batch.
 frit_status frit_cpu_reserve_tokens(frit_cpu_device *device, int32_t n);
 frit_status frit_cpu_find_tokens(frit_cpu_device *device, frit_batch *batch);
 void frit_cpu_run_picks(frit_cpu_device *device, frit_pool *pool, const frit_batch *batch, float *rows,
                         const frit_step_output *output);
 
-// How many threads of the pool read this memory as fast as all, within 3 %: all, three quarters or half of them.
+// Returns the fewest threads that read this memory as fast as the whole pool within 3 %: all, three quarters or half.
 int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const uint8_t *bytes, uint64_t n_bytes);
-// Threads stay on their parts' nodes. All but the first, which is the caller's: it may have to run elsewhere later.
+// Binds each thread to the memory node of its part, except the first, which is the caller's thread.
 void frit_cpu_place_threads(frit_cpu_device *device, frit_pool *pool);
-// Chooses the threads for decode steps, once there are packed matrices to read (probe.c).
+// Chooses the threads for decode steps when there are packed matrices to read (probe.c).
 frit_status frit_cpu_choose_threads(frit_cpu_device *device);
-// frit_takes_fn: what lower.c makes one action of.
+// frit_takes_fn: the joins for which lower.c makes one action.
 bool frit_cpu_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other);
 frit_status frit_cpu_prepare(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
 frit_status frit_cpu_exec_bytes(frit_device *device, frit_plan *plan, frit_exec_bytes *out);
@@ -69,7 +69,7 @@ frit_address frit_cpu_value(frit_exec *exec, const frit_node *node);
 frit_status frit_cpu_submit(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
                             frit_ticket *ticket);
 void frit_cpu_exec_free(frit_device *device, frit_exec *exec);
-// For tests: how many phases of the last run had anything to do.
+// For tests: number of phases of the last run that had pieces.
 int frit_cpu_exec_n_phases(const frit_exec *exec);
-// For tests: overwrites all intermediate memory. With 0xff (NaN) it shows what is read before it is written.
+// For tests: overwrites all intermediate memory. 0xff (NaN) reveals reads before writes.
 void frit_cpu_exec_fill(frit_exec *exec, uint8_t byte);

@@ -10,7 +10,7 @@
 
 typedef struct walk {
     frit_exec *exec;
-    frit_profile *profile;   // NULL: time is not counted
+    frit_profile *profile;   // NULL: off
     int n_threads;
 } walk;
 
@@ -28,7 +28,7 @@ static size_t row_bytes(const frit_task *task)
     return frit_pack_row_bytes(kernels->packed[w->dtype].layout, n);
 }
 
-// So many pieces are worth a claim: of small matrices some at once; 0: with many rows, each is long.
+// How many pieces a thread claims at once. Small matrices: several. 0: pieces are long, claim one.
 static int grain_of(const frit_action *a)
 {
     enum { GRAIN_BYTES = 32 << 10 };
@@ -50,15 +50,15 @@ static int pieces_of(const frit_action *a, const frit_exec_phase *p)
     return wanted < room ? wanted : room;
 }
 
-// Ops whose cost is that of touching their numbers.
+// Ops whose cost is reading and writing their elements.
 static bool is_short(const frit_action *a)
 {
     return a->pieces == frit_pieces_by_size || a->pieces == frit_pieces_by_row || a->pieces == frit_pieces_of_norm ||
            a->pieces == frit_pieces_of_convert || a->pieces == frit_pieces_of_reference;
 }
 
-// A thread claims pieces by their number: a hundred short ones beside a few of a product would leave the product to one
-// thread.
+// Threads claim pieces by number: a hundred short pieces beside a few pieces of a product would leave the product to
+// one thread.
 static int open_phase(void *ctx, int i, int *grain)
 {
     const walk *w = ctx;
@@ -79,7 +79,7 @@ static int open_phase(void *ctx, int i, int *grain)
     return n;
 }
 
-// One action, and all that follow it, with a share of its pieces.
+// Runs a share of an action's pieces, and all its followers.
 static void run_share(const walk *w, int k, frit_share share)
 {
     for (; k != FRIT_NO_ACTION; k = w->exec->actions[k].follower) {
@@ -104,8 +104,8 @@ static void work_on_phase(void *ctx, int i, int begin, int end, int part)
     }
 }
 
-// Where the thread's own pieces of a later phase begin to read a matrix, if that phase has any. Only of products may
-// pieces be counted before the phase is open: for others that may depend on results.
+// Address of the weights that the thread's pieces of a later phase read first, if there are any. Only the pieces of
+// products may be counted before the phase begins: pieces of other ops may depend on results.
 static bool own_rows(const walk *w, const frit_exec_phase *p, int part, frit_ahead *out)
 {
     enum { MOST_BYTES = 64 << 10 };
@@ -166,7 +166,7 @@ frit_address frit_cpu_value(frit_exec *exec, const frit_node *node)
                           exec->plan->offsets[storage->id]};
 }
 
-// What the host asked for of the rows that the graph gives.
+// Copies the output rows that the host requested.
 static void give_output(frit_cpu_device *device, const frit_exec *exec, frit_pool *pool, frit_step_output *output)
 {
     const frit_node *result = exec->plan->graph->output;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Makes executables of plans. A phase of the plan becomes one phase of actions, or more:
+// Makes executables of plans. A phase of the plan becomes one or more phases of actions:
 //
-//     its prologue, and conversions of rows that its products read and that nothing gives them converted (act_input.h)
-//     its products, with their epilogue if that can be done by heads; otherwise a phase for each level of the epilogue
-//     what comes before an op, and second parts, of those that have them
+//     its prologue, and the conversions of rows that no other action converts for its products (act_input.h)
+//     its products, with their epilogue if it runs head by head; otherwise a phase for each level of the epilogue
+//     `begin` and `finish` of ops that have them (frit_cpu_op)
 #include "backend/cpu/lower.h"
 
 #include "backend/cpu/ops/cache.h"
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ACTIONS = 8 };   // of one fusion: four conversions, three parts; both sides of KV_WRITE
+enum { MAX_ACTIONS = 8 };   // actions of a fusion: four conversions, three parts; keys and values of KV_WRITE
 
-// A node has one set of kernels, whatever the rows of a sequence: what it reads was converted for them.
+// A node has one set of kernels for all sequences, because its sources were converted for these kernels.
 const frit_task_env *frit_lower_env(const lowering *l, const frit_node *node)
 {
     const bool is_many = l->plan->decode_kernels ? l->plan->joins_sequences && frit_cpu_ops[node->op].linear
@@ -104,7 +104,7 @@ static int index_of(const lowering *l, const frit_fusion *fusion)
     return (int)(fusion - l->plan->phases.fusions);
 }
 
-// Whether the epilogue continues its products head by head: there are enough heads for all threads.
+// True if the epilogue continues its products head by head: there are enough heads for all threads.
 static bool continues_by_heads(lowering *l, const frit_phase *phase)
 {
     bool fits = phase->n_epilogue > 0;
@@ -130,7 +130,7 @@ void frit_lower_stack_forms(const lowering *l, const frit_node *node, frit_form 
     forms[0] = frit_matrix_form(l->exec->decode.kernels, node->src[1]->tensor);
 }
 
-// Vectors of the model are nodes of their own wherever they are read.
+// Each use of a vector of the model is its own node.
 static bool reads_same(const frit_node *x, const frit_node *y)
 {
     return x == y ||
@@ -181,7 +181,7 @@ static frit_task_part part_of(const lowering *l, const frit_fusion *fusion, int 
     return part;
 }
 
-// The first node of a fusion, and the others as its parts.
+// The task of a fusion: its first node, with the other nodes as parts.
 static frit_task task_of(lowering *l, int k)
 {
     const frit_fusion *fusion = frit_lower_fusion(l, k);
@@ -208,8 +208,8 @@ static int add_action(lowering *l, frit_action a, bool new_phase)
     return exec->n_actions++;
 }
 
-// Sorts the rows of source 0 by expert, unless they are. The dispatch is part of it, unless it is there already.
-// Returns whether a barrier is due before the product.
+// Adds an action that sorts the rows of source 0 by expert, with the dispatch, unless memory has both already. Returns
+// true if the product needs a barrier first.
 static bool add_sorting(lowering *l, frit_task *task, bool barrier)
 {
     const frit_node *node = task->node, *x = node->src[0];
@@ -234,7 +234,7 @@ static bool add_sorting(lowering *l, frit_task *task, bool barrier)
     return barrier || !ready;
 }
 
-// The product of a stacked op has been added.
+// Called after the product of a stacked op was added.
 static void note_sorting(lowering *l, const frit_task *task)
 {
     const frit_node *route = task->dispatch ? frit_node_route(task->node) : NULL;
@@ -268,7 +268,7 @@ static void add_epilogues(lowering *l, int k)
     add_epilogue(l, task, info->root[1]);
 }
 
-// GLU's other product.
+// The second product of GLU.
 static void set_up(lowering *l, int k, frit_task *task)
 {
     const frit_fusion *fusion = frit_lower_fusion(l, k);
@@ -307,7 +307,7 @@ static void add_fusion(lowering *l, int k, bool barrier)
     if (op->stacked) note_sorting(l, &task);
 }
 
-// A product of the phase that reads this input.
+// A product of the phase that reads the input.
 static const frit_node *reader_of(const lowering *l, const frit_phase *phase, const frit_act_input *input)
 {
     for (int c = 0; c < phase->n_products; c++)
@@ -323,7 +323,7 @@ static const frit_node *reader_of(const lowering *l, const frit_phase *phase, co
     return NULL;
 }
 
-// Returns whether it added any.
+// Adds conversions of inputs. Returns true if it added any.
 static bool add_conversions(lowering *l, const frit_phase *phase, bool barrier)
 {
     bool any = false;
@@ -376,9 +376,9 @@ static void add_rope(lowering *l, const rope_table *rope)
     l->ropes_busy = true;
 }
 
-// ------------------------------------------------------------------------------- all of it
+// ------------------------------------------------------------------------------- executables
 
-// Products by at least one matrix, and by none in fewer bits than f16.
+// True if there is a product, and no product has a matrix of fewer bits than f16.
 static bool is_fine(const frit_plan *plan)
 {
     bool any = false;
@@ -441,7 +441,7 @@ static frit_status load_weights(frit_cpu_device *device, const frit_plan *plan)
     return status;
 }
 
-// The executable, with its inputs listed and nothing lowered yet.
+// Makes the executable with its list of inputs, before anything is lowered.
 static frit_status begin_lowering(lowering *l, frit_arena *arena, frit_cpu_device *device, frit_plan *plan,
                                   const frit_cache *cache)
 {
@@ -462,7 +462,7 @@ static frit_status begin_lowering(lowering *l, frit_arena *arena, frit_cpu_devic
 frit_status frit_cpu_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_bytes *out)
 {
     frit_cpu_device *device = (frit_cpu_device *)base;
-    frit_arena arena = {0};   // for the time of the lowering
+    frit_arena arena = {0};   // freed after lowering
     lowering l;
     const frit_status status = begin_lowering(&l, &arena, device, plan, &(frit_cache){0});
     *out = (frit_exec_bytes){0};

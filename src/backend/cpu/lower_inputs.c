@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which activation inputs a plan has, and what computes them (act_input.h).
+// Lists the activation inputs of a plan and the fusions that compute them (act_input.h).
 #include "backend/cpu/lower.h"
 
 static int producer_of(const lowering *l, const frit_node *read)
@@ -17,13 +17,13 @@ static bool is_norm(const frit_node *node)
     return node->op == FRIT_OP_RMS_NORM || node->op == FRIT_OP_LAYER_NORM;
 }
 
-// Products whose results are computed in other forms as well, 32 columns at a time.
+// True for products that can also compute their results in other forms, 32 columns at a time.
 static bool makes_columns(const lowering *l, const frit_fusion *fusion)
 {
     return fusion->n_nodes > 1 && frit_lower_is_product(l, fusion->nodes[0]);
 }
 
-// Whether what computes `source` can give it in this form as well, a row or 32 columns at a time.
+// True if the fusion that computes `source` can also compute it in this form, a row or 32 columns at a time.
 static bool makes_form(const lowering *l, const frit_node *source, frit_form form)
 {
     const int k = producer_of(l, source);
@@ -105,7 +105,7 @@ const frit_act_input *frit_lower_find_input(const lowering *l, const frit_node *
     return find_input(l, node->src[0], frit_lower_env(l, node), form);
 }
 
-// What the prologue of a phase computes of an input: a norm, a sum of a residual and a norm, or the norm of such a sum.
+// Sets the part of an input that the phase's prologue computes: a norm, a sum of a residual and a norm, or its norm.
 static void set_prologue(const lowering *l, frit_act_input *input)
 {
     const int k = producer_of(l, input->source);
@@ -124,7 +124,7 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form,
     const frit_node *source = node->src[0];
     const frit_task_env *env = frit_lower_env(l, node);
     const int producer = producer_of(l, source), phase = frit_lower_fusion(l, k)->phase;
-    if (form == FRIT_FORM_F32 && !is_prologue(l, producer)) return;   // read as it is
+    if (form == FRIT_FORM_F32 && !is_prologue(l, producer)) return;   // read directly
     frit_act_input *input = find_input(l, source, env, form);
     if (!input) {
         const bool in_prologue = is_prologue(l, producer), produced = in_prologue || makes_form(l, source, form);
@@ -142,7 +142,7 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form,
                                                       .producer = produced ? producer : FRIT_NONE,
                                                       .slot = FRIT_NONE};
     }
-    // One product may read few rows in a form, and another one all.
+    // One product may read the decode rows in a form, and another all rows.
     if (input->kind != kind) input->kind = FRIT_ACT_ALL;
     input->is_per_thread = input->is_per_thread && frit_cpu_ops[node->op].own_input;
     l->inputs[input - l->exec->inputs].last = phase;
@@ -161,7 +161,7 @@ static void take_slot(lowering *l, int i)
                frit_form_bytes_of_rows(input->form, frit_node_height(input->source), frit_node_width(input->source)));
 }
 
-// A node of a prologue runs for all its inputs, or threads compute all of them for themselves.
+// A node of a prologue runs for all its inputs, or threads compute all inputs for themselves.
 static void agree(lowering *l)
 {
     frit_act_input *inputs = l->exec->inputs;
@@ -236,7 +236,7 @@ void frit_lower_point_inputs(lowering *l)
     }
 }
 
-// The first product that reads a sum which threads compute for themselves stores it, if others read it.
+// If other nodes read a sum that threads compute for themselves, the first product that reads it stores it.
 static void set_stored_sum(const lowering *l, int k, frit_task *task)
 {
     for (int form = 0; frit_lower_is_product(l, task->node) && form < FRIT_FORM_COUNT; form++) {
@@ -266,7 +266,7 @@ void frit_lower_set_inputs(const lowering *l, int k, frit_task *task)
         }
     }
     set_stored_sum(l, k, task);
-    if (node != fusion->nodes[0]) return;   // the product of the other matrix
+    if (node != fusion->nodes[0]) return;   // the second product of GLU
     bool makes_f32 = false;
     for (int i = 0; i < l->exec->n_inputs; i++) {
         const frit_act_input *input = &l->exec->inputs[i];

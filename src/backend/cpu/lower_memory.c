@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Memory beside the plan's own scratch: activation inputs lie in slots, which are used again when their last reader's
-// phase is over; each kind of rope has a table; kernels in two parts share one piece of memory, which must not be used
-// twice between two barriers; and each thread has a workspace.
+// Memory besides the plan's scratch. Activation inputs are in slots, which are reused after the phase of their last
+// reader. Each rotation has a table. Kernels in several parts share one block of memory, which is used once between two
+// barriers. Each thread has a workspace.
 #include "backend/cpu/lower.h"
 #include "backend/cpu/pack/memory.h"
 
@@ -33,7 +33,7 @@ static void measure_node(lowering *l, int k, const frit_node *node, uint64_t *wo
         l->ropes[l->n_ropes++] = (rope_table){.first = node, .fusion = k, .n_bytes = frit_rope_table_bytes(node)};
 }
 
-// What survives a task in a workspace.
+// The part of a workspace that survives a task.
 static uint64_t measure_thread_inputs(lowering *l)
 {
     uint64_t n_bytes = frit_align(sizeof(frit_thread_inputs) + l->thread_row_bytes);
@@ -75,8 +75,8 @@ static frit_status allocate_bytes(frit_cpu_memory *memory, uint64_t n_bytes, con
     return FRIT_OK;
 }
 
-// One executable runs at a time, and what it leaves is read before the next: so they share the device's memory, which
-// grows while no other uses it. The first plan of an engine is the largest.
+// One executable runs at a time, and its results are read before the next one runs, so executables share the device's
+// memory. It grows only while no executable uses it; the first plan of an engine is the largest.
 static frit_status share_scratch(const lowering *l)
 {
     frit_cpu_device *device = l->device;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The op table of the CPU. Every op has a reference kernel; one without a row here, or without `fast`, runs on it.
+// The op table of the CPU. An op without a row here, or without `fast`, runs on its reference kernel.
 #include "backend/cpu/ops/adapt.h"
 #include "backend/cpu/ops/fast.h"
 #include "backend/cpu/ops/act_input.h"
@@ -12,14 +12,14 @@ static size_t attend_workspace_bytes(const frit_node *node)
     return reference > fast ? reference : fast;
 }
 
-// One key or value.
+// Workspace for one key or value.
 static size_t kv_write_workspace_bytes(const frit_node *node)
 {
     const int64_t k_dim = frit_node_width(node->src[0]), v_dim = frit_node_width(node->src[node->n_src - 1]);
     return (size_t)(k_dim > v_dim ? k_dim : v_dim) * sizeof(float);
 }
 
-// The reference has one or two rows of weights.
+// Workspace of the reference: one or two rows of weights.
 static size_t stacked_workspace_bytes(const frit_node *node)
 {
     return frit_matrix_workspace_bytes(frit_node_width(node->src[0]));
@@ -31,7 +31,7 @@ static size_t experts_mix_workspace_bytes(const frit_node *node)
     return reference > fast ? reference : fast;
 }
 
-// Probabilities, scores, and what is summed over groups or chosen.
+// Workspace for probabilities, scores, sums of groups and the chosen experts.
 static size_t route_workspace_bytes(const frit_node *node)
 {
     return (size_t)frit_node_width(node->src[0]) * 3 * sizeof(double);
@@ -39,7 +39,7 @@ static size_t route_workspace_bytes(const frit_node *node)
 
 int frit_pieces_by_size(const frit_task *task)
 {
-    enum { SMALLEST = 2048 };   // numbers: below, cutting costs more than it gains
+    enum { SMALLEST = 2048 };   // elements: cutting smaller pieces costs more than it gains
     const int64_t n = (frit_node_elems(task->node) + SMALLEST - 1) / SMALLEST;
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Picks after a step, on all its threads, where the logits lie; and tokens that are picks of the step before.
+// Runs the picks of a step on all its threads, and resolves input tokens that the previous step picked.
 #include "backend/cpu/exec.h"
 
 #include <stdlib.h>
 
 // ------------------------------------------------------------------------------- tokens
 
-// Room for the tokens of a step, and for what its picks give.
+// Allocates for the tokens of a step and the results of its picks.
 frit_status frit_cpu_reserve_tokens(frit_cpu_device *device, int32_t n)
 {
     if (n <= device->tokens_capacity) return FRIT_OK;
@@ -53,7 +53,7 @@ static void work_on_phase(void *ctx, int phase, int begin, int end, int part)
     frit_pick_work(ctx, phase, begin, end, part);
 }
 
-// A pick that fails gives token 0, so that a step that reads it stays within its tables.
+// A pick that fails gives token 0, so that the next step reads within its tables.
 static void keep_tokens(frit_cpu_device *device, const frit_batch *batch, const frit_picked_token *picked)
 {
     device->n_picked = batch->n_picks;

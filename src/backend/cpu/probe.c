@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Measures what bounds a CPU: reading weights from memory, and multiply-adds that wait for nothing. And chooses how
-// many threads read weights when no number is given.
+// Measures the limits of a CPU: reading weights from memory, and independent multiply-adds. Chooses the number of
+// threads that read weights if the options give none.
 #include "backend/cpu/probe.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/pack/memory.h"
@@ -12,21 +12,21 @@
 #include <stdatomic.h>
 #include <string.h>
 
-// Passes repeat for the time given, and the best one counts: neighbours only slow it down.
+// Passes repeat for this time, and the best one counts: other processes can only slow a pass down.
 static const uint64_t measure_ns = 400000000;
 
 typedef struct probe {
     const frit_kernels *kernels;
     const uint8_t *bytes;
     uint64_t n_bytes;
-    int n_readers;   // threads that read, each its share
-    bool in_order;   // how they read (kernels.h)
+    int n_readers;   // threads that read, each a share of the bytes
+    bool in_order;   // index of probe_read (kernels.h)
     double (*multiply)(int64_t n_rounds, int32_t *sink);
     _Atomic uint64_t sink;   // results go here, so that no compiler drops the work
     _Atomic uint64_t n_done;
 } probe;
 
-// More than the caches hold: three times the largest, where the machine has so much to spare.
+// Three times the largest cache, or less if the machine lacks memory.
 static uint64_t buffer_bytes(void)
 {
     const uint64_t least = (uint64_t)256 << 20, wanted = 3 * frit_cache_bytes(), spare = frit_memory_available() / 4;
@@ -67,7 +67,7 @@ static void count_multiplications(void *ctx, int part, int parts)
     atomic_fetch_add(&p->n_done, (uint64_t)(n_ops * 1e-6));
 }
 
-// What one run of fn does in a nanosecond.
+// Units of work of one run of fn in a nanosecond.
 static double rate_of(probe *p, frit_pool *pool, frit_pool_fn fn)
 {
     atomic_store(&p->n_done, 0);
@@ -83,7 +83,7 @@ static double best_rate(probe *p, frit_pool *pool, frit_pool_fn fn)
     return best;
 }
 
-// 10^9 bytes per second, of the better of both ways to read.
+// 10^9 bytes per second of the faster probe_read.
 static double read_rate(probe *p, frit_pool *pool)
 {
     const double side_by_side = best_rate(p, pool, read_share);
@@ -128,8 +128,8 @@ frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads)
 
 // ------------------------------------------------------------------------------- threads
 
-// Memory that a few threads read as fast as all: the others would only take their turns. The packed matrices themselves
-// are read, a different part each time, by all threads, three quarters and a half of them.
+// If fewer threads read memory as fast as all, the others only cost processor time. The probe reads packed matrices, a
+// different part each time, with all threads, three quarters and a half of them.
 enum { CANDIDATES = 3, ROUNDS = 4 };
 
 int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const uint8_t *bytes, uint64_t n_bytes)
@@ -154,10 +154,14 @@ int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const 
 
 frit_status frit_cpu_choose_threads(frit_cpu_device *device)
 {
-    enum { LEAST_THREADS = 6, LEAST_BYTES = 128 << 20, MOST_BYTES = 768 << 20 };   // of these a probe takes 5 to 20 ms
+    enum {
+        LEAST_THREADS = 6,
+        LEAST_BYTES = 128 << 20,
+        MOST_BYTES = 768 << 20
+    };   // a probe of these sizes takes 5 to 20 ms
     uint64_t n_bytes;
     const uint8_t *bytes = frit_packs_largest(device->packs, &n_bytes);
-    if (!bytes || n_bytes < LEAST_BYTES) return FRIT_OK;   // perhaps the next plan brings matrices
+    if (!bytes || n_bytes < LEAST_BYTES) return FRIT_OK;   // the next plan may load matrices
     device->probes = false;
     if (frit_pool_size(device->decode_pool) < LEAST_THREADS) return FRIT_OK;
     const int n = frit_cpu_fewest_readers(device->decode_pool, &device->decode_kernels, bytes,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/probe.h: what this machine can do at most, measured: the figures that speeds are compared with.
+// backend/cpu/probe.h: measures the limits of this machine, with which speeds are compared.
 #pragma once
 #include "base/status.h"
 #include "frit_tools.h"
 
-// Fills the names; measures for about a second when n_threads > 0 (frit_machine_probe in frit_tools.h).
+// Sets the names, and with n_threads > 0 measures for about a second (frit_machine_probe in frit_tools.h).
 frit_status frit_cpu_probe(frit_machine *machine, int32_t n_threads);

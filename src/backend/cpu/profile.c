@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rows of a profile: what an action is called, what it reads and calculates, and adding it up.
+// The rows of a profile: the name of an action, the bytes it reads, the operations it computes, and the sums.
 #include "backend/cpu/ops/dispatch.h"
 #include "backend/cpu/ops/fast.h"
 #include "backend/cpu/profile.h"
@@ -13,7 +13,7 @@ static double min_double(double a, double b)
     return a < b ? a : b;
 }
 
-// A route's distinct experts: those whose matrices are read.
+// The number of distinct experts of a route, whose matrices are read.
 static double count_experts(const frit_task *task)
 {
     const int source = frit_node_n_own(task->node) - 1;
@@ -33,7 +33,7 @@ static bool is_experts(const frit_node *node)
     return node->op == FRIT_OP_EXPERTS || node->op == FRIT_OP_EXPERTS_GLU || node->op == FRIT_OP_EXPERTS_MIX;
 }
 
-// Matrices are read once a run, tables by the row, of experts only those that rows have chosen.
+// Matrices are read once a run, tables row by row, and experts only if a row has chosen them.
 static void count_matrix(const frit_task *task, const frit_tensor *w, frit_profile_row *row)
 {
     const frit_node *node = task->node;
@@ -149,7 +149,7 @@ void frit_profile_add(frit_profile *profile, const char *name, const frit_profil
     while (i < profile->n_rows &&
            (strcmp(profile->rows[i].op, name) != 0 || strcmp(profile->rows[i].type, row->type) != 0))
         i++;
-    if (i == FRIT_PROFILE_ROWS) i--;   // there are fewer ops and types than that; then all else shares the last row
+    if (i == FRIT_PROFILE_ROWS) i--;   // more kinds than rows: the last row collects the rest
     frit_profile_row *sum = &profile->rows[i];
     if (i == profile->n_rows) {
         snprintf(profile->names[i], sizeof profile->names[i], "%s", name);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/task.h: one step of a plan as its CPU kernel sees it.
 //
-// An op's work is cut into pieces, and a kernel is called with the share of them that it is to do: by any thread, in
-// any order, pieces one by one or many at once. It writes its share of the result, takes no lock and touches no global.
-// Results do not depend on which thread did which piece. Shapes are read from the nodes: shape[0] holds the rows of
-// this step.
+// An op's work is cut into pieces. A kernel is called with a share, a range of pieces, by any thread and in any order.
+// It writes its share of the result, takes no lock and touches no global. Results do not depend on which thread
+// computed which piece. Kernels read shapes from the nodes, whose shape[0] is the rows of this step.
 //
 //     void frit_ref_scale(const frit_task *task, frit_share share)
 //     {
@@ -17,70 +16,71 @@
 
 #include <math.h>
 
-// Pieces [begin, end) of `of` equal ones, done by one thread. With more pieces than there is work, some are empty.
+// Pieces [begin, end) of `of` equal pieces, for one thread. Pieces may be empty if there is little work.
 typedef struct frit_share {
     int begin, end, of;
     int thread;
 } frit_share;
 
-// The adapters that a device has, and which of them the rows of this step have.
+// The adapters of a device, and the adapters that rows of this step use.
 typedef struct frit_cpu_adapters {
     frit_adapter_table *tables;   // [n]
     int32_t *used;                // [n]
     int32_t n, n_used;
 } frit_cpu_adapters;
 
-// What all tasks of one run of the plan share.
+// Shared by all tasks of one run of the plan.
 typedef struct frit_task_env {
     const frit_kernels *kernels;
-    const frit_kernels *decode_kernels;   // of decode rows; may be the same
+    const frit_kernels *decode_kernels;   // for decode rows; may be `kernels`
     const frit_batch *batch;
     frit_out_row *taken;   // as in frit_step_output
     const frit_cache *cache;
     const frit_cpu_adapters *adapters;
     uint8_t *workspaces;      // one for each thread
-    size_t workspace_bytes;   // of one, a multiple of FRIT_CPU_ALIGN
-    size_t inputs_offset;     // in a workspace, of what survives a task (act_input.h)
+    size_t workspace_bytes;   // bytes of one workspace, a multiple of FRIT_CPU_ALIGN
+    size_t inputs_offset;     // offset in a workspace of the part that survives a task (act_input.h)
     uint32_t run;             // number of this run of the plan, from 1
-    // All products are by matrices of f32 or f16, so nothing rounds as coarsely as bfloat16 does: attention must not
-    // either (attend_bf16).
+    // All matrices are f32 or f16, so no product rounds as coarsely as bf16, and attention must not either
+    // (attend_bf16).
     bool fine;
 } frit_task_env;
 
 typedef struct frit_act_input frit_act_input;   // act_input.h
 
-// A node that is applied to what a task computes before that leaves the cache (graph/phase.h).
+// A node that is applied to the results of a task before they leave the cache (graph/phase.h).
 typedef struct frit_task_part {
     const frit_node *node;
-    const float *x[FRIT_MAX_SOURCES];   // its other sources; NULL for what the task computes
-    float *y;                           // after whole rows: where the result is stored, or NULL
+    const float *x[FRIT_MAX_SOURCES];   // its sources; NULL for the result of the task
+    float *y;                           // row by row: the result, or NULL if it is not stored
 } frit_task_part;
 
 typedef struct frit_task {
     const frit_node *node;
     const frit_task_env *env;
-    float *y;                             // the result of the node; of products, that of the last part
+    float *y;                             // the result of the node; for products, the result of the last part
     const float *x[FRIT_MAX_SOURCES];     // sources that are activations or vectors of the model; else NULL
     const uint8_t *w[FRIT_MAX_SOURCES];   // sources that are matrices of the model: their bytes; else NULL
     frit_task_part parts[FRIT_FUSION_NODES - 1];
     int n_parts;
-    const struct frit_task *up;   // before GLU: the product of the other matrix
-    // Linear ops: x[0] as the matrices' kernels want it, for all threads. Stacked ops: rows brought together by matrix.
+    const struct frit_task *up;   // GLU: the product of the second matrix
+    // Linear ops: x[0] in the forms of the matrices' kernels, for all threads. Stacked ops: rows sorted by matrix.
     uint8_t *forms[FRIT_FORM_COUNT];
-    struct frit_dispatch *dispatch;                  // of experts' rows (dispatch.h)
-    const frit_act_input *inputs[FRIT_FORM_COUNT];   // the same for ops with own_input, which call frit_act_input_rows
-    const frit_act_input *stores;                    // the thread that does the first piece stores its sum
-    const frit_act_input *produced[FRIT_FORM_COUNT];   // the result in forms that others read; then y may be NULL
-    frit_form form;                                    // conversions: into which form
+    struct frit_dispatch *dispatch;                    // assignment of rows to experts (dispatch.h)
+    const frit_act_input *inputs[FRIT_FORM_COUNT];     // ops with own_input: x[0] by frit_act_input_rows
+    const frit_act_input *stores;                      // the thread that does the first piece stores its sum
+    const frit_act_input *produced[FRIT_FORM_COUNT];   // the result in forms that other tasks read; y may then be NULL
+    frit_form form;                                    // conversions: the form of the result
     uint8_t *shared;   // frit_cpu_op.shared_bytes; conversions: the result; ROPE: its table
-    int64_t unit;      // products: a piece is a multiple of so many rows of the matrix; 0: of any
+    int64_t unit;      // products: a piece is a multiple of `unit` rows of the matrix; 0: any number
     bool continued;    // products: an epilogue continues with the columns of a piece (by_heads)
-    // Of a node in an epilogue (graph/phase.h): a share is one of heads, of all rows. KV_WRITE stores keys or values.
+    // Nodes in an epilogue (graph/phase.h): by_heads: a share is a range of heads of all rows. KV_WRITE stores keys or
+    // values.
     bool by_heads, keys, values;
 } frit_task;
 
 typedef void (*frit_task_fn)(const frit_task *task, frit_share share);
-// y = the part applied to x, n elements of its result from column o on, `at` elements after the first. y may be x.
+// y = the part applied to x: n elements of the result from column o on, whose first element has index `at`. y may be x.
 typedef void (*frit_part_fn)(const frit_kernels *kernels, const frit_task_part *part, int64_t at, int64_t o, float *y,
                              const float *x, int64_t n);
 typedef int (*frit_pieces_fn)(const frit_task *task);   // FRIT_MAX_PIECES at most
@@ -88,19 +88,19 @@ enum { FRIT_MAX_PIECES = 1 << 12 };
 
 // How the CPU runs one op.
 typedef struct frit_cpu_op {
-    frit_task_fn fast;       // NULL: the reference is all there is
-    frit_part_fn part;       // how it is applied to what another op has computed; NULL: it is not
-    frit_pieces_fn pieces;   // into how many pieces the work of `fast` is cut, for this step's rows
-    frit_task_fn begin;      // what comes before all of `fast`, or NULL
+    frit_task_fn fast;       // NULL: only the reference exists
+    frit_part_fn part;       // applies the op to another op's result; NULL: not supported
+    frit_pieces_fn pieces;   // number of pieces of `fast` for the rows of this step
+    frit_task_fn begin;      // runs before `fast`, or NULL
     frit_pieces_fn begin_pieces;
-    frit_task_fn finish;   // second half of `fast`, when all of it is done; or NULL
+    frit_task_fn finish;   // runs when all of `fast` is done, or NULL
     frit_pieces_fn finish_pieces;
-    bool linear;                           // source 0 is wanted in the forms of the matrices' kernels
-    bool own_input;                        // and asked for by frit_act_input_rows
-    bool stacked;                          // as linear, with the rows of each matrix of a stack brought together
-    bool (*fits)(const frit_node *node);   // NULL, or whether `fast` can run this node
-    unsigned matrices;                     // bit i: source i stays as the file has it
-    // Bytes of one thread's workspace, and of the memory between `begin`, `fast` and `finish`. NULL: none.
+    bool linear;                           // reads source 0 in the forms of the matrices' kernels
+    bool own_input;                        // linear: the op calls frit_act_input_rows for source 0
+    bool stacked;                          // as `linear`, with source 0 sorted by matrix of a stack
+    bool (*fits)(const frit_node *node);   // true if `fast` can run the node; NULL: always
+    unsigned matrices;                     // bit i: source i is a matrix in the file's type
+    // Bytes of a thread's workspace, and of the memory that `begin`, `fast` and `finish` share. NULL: 0.
     size_t (*workspace_bytes)(const frit_node *node);
     size_t (*shared_bytes)(const frit_node *node, const frit_kernels *kernels);
 } frit_cpu_op;
@@ -108,7 +108,8 @@ typedef struct frit_cpu_op {
 extern const frit_cpu_op frit_cpu_ops[FRIT_OP_COUNT];
 extern const frit_task_fn frit_cpu_references[FRIT_OP_COUNT];   // frit_ref_NAME
 
-// ops.c: for ops whose cost is that of reading and writing their elements; by rows of source 0; for reference kernels.
+// ops.c: pieces of ops whose cost is reading and writing their elements; pieces of rows of source 0; pieces of
+// references.
 int frit_pieces_by_size(const frit_task *task);
 int frit_pieces_by_row(const frit_task *task);
 int frit_pieces_of_reference(const frit_task *task);
@@ -117,19 +118,19 @@ int frit_pieces_of_reference(const frit_task *task);
 #include "graph/ops.def"
 #undef OP
 
-// ops.c: the same, but none where threads make few rows for themselves: of norms and conversions.
+// ops.c: pieces of norms and conversions: 0 if each thread computes the few rows for itself.
 int frit_pieces_of_norm(const frit_task *task);
 int frit_pieces_of_convert(const frit_task *task);
 
 // ------------------------------------------------------------------------------- helpers
 
-enum { FRIT_CPU_ALIGN = 128 };   // two cache lines: neighbours are prefetched in pairs
+enum { FRIT_CPU_ALIGN = 128 };   // two cache lines: processors prefetch lines in pairs
 
 typedef struct frit_range {
     int64_t begin, end;
 } frit_range;
 
-// The range that a share covers when n things are cut in multiples of `unit`.
+// The items of a share when n items are cut in multiples of `unit`.
 static inline frit_range frit_split(int64_t n, int64_t unit, frit_share share)
 {
     const int64_t n_units = (n + unit - 1) / unit;
@@ -137,11 +138,11 @@ static inline frit_range frit_split(int64_t n, int64_t unit, frit_share share)
     return (frit_range){begin < n ? begin : n, end < n ? end : n};
 }
 
-// Calls fn for the neighbouring rows that a share covers: of followers, some heads of each row.
+// Calls fn for the rows of a share, which are consecutive; for followers, some heads of each row.
 typedef void (*frit_rows_fn)(const frit_task *task, int thread, int64_t begin, int64_t end);
 void frit_by_rows(const frit_task *task, frit_share share, frit_rows_fn fn);
 
-// The same for things that are only counted while they are walked: interleaved.
+// True if item i of an unknown number belongs to the share. Items are interleaved among the pieces.
 static inline bool frit_share_has(frit_share share, int64_t i)
 {
     const int64_t piece = i % share.of;
@@ -155,12 +156,12 @@ static inline int64_t frit_node_elems(const frit_node *node)
     return n;
 }
 
-static inline int64_t frit_node_width(const frit_node *node)   // of the last dimension
+static inline int64_t frit_node_width(const frit_node *node)   // the last dimension
 {
     return node->shape[node->n_dims - 1];
 }
 
-static inline int64_t frit_node_height(const frit_node *node)   // product of the others
+static inline int64_t frit_node_height(const frit_node *node)   // product of the other dimensions
 {
     int64_t n = 1;
     for (int i = 0; i < node->n_dims - 1; i++) n *= node->shape[i];
@@ -187,13 +188,13 @@ static inline const frit_kernels *frit_seq_kernels(const frit_task_env *env, con
     return seq->first_row < env->batch->n_decode_rows ? env->decode_kernels : env->kernels;
 }
 
-// Of stacked ops of experts: the source after their matrices.
+// The route of a stacked op: its last own source.
 static inline const frit_node *frit_node_route(const frit_node *node)
 {
     return node->src[frit_node_n_own(node) - 1];
 }
 
-// Token ids, positions or output rows: source i of the task.
+// Source i of the task: token ids, positions or output rows.
 static inline const int32_t *frit_task_ids(const frit_task *task, int i)
 {
     const frit_batch *batch = task->env->batch;
@@ -230,13 +231,13 @@ static inline frit_range frit_attend_span(const frit_attend *attend, const frit_
     return (frit_range){begin, position + 1};
 }
 
-// One more score of each head, or NULL.
+// The sinks: one more score for each head, or NULL.
 static inline const float *frit_attend_sinks(const frit_task *task)
 {
     return task->node->op == FRIT_OP_ATTEND && task->node->attend.reach == 0 ? task->x[2] : NULL;
 }
 
-// What the score of position `position + distance` gains, with attend.reach > 0.
+// The number that is added to the score of position `position + distance`, with attend.reach > 0.
 static inline float frit_attend_gain(const frit_task *task, int64_t head, int64_t distance)
 {
     const int64_t reach = task->node->attend.reach;
@@ -244,7 +245,7 @@ static inline float frit_attend_gain(const frit_task *task, int64_t head, int64_
     return task->x[2][head * (2 * reach + 1) + near + reach];
 }
 
-// What multiplies the scores of a row at `position`.
+// The factor of the scores of a row at `position`.
 static inline float frit_attend_scale(const frit_attend *attend, int64_t position)
 {
     if (attend->temp_scale == 0) return attend->scale;
@@ -252,8 +253,8 @@ static inline float frit_attend_scale(const frit_attend *attend, int64_t positio
     return (float)(attend->scale * (1 + attend->temp_scale * log(1 + far)));
 }
 
-// ALiBi's slope of one head: powers of 2^(-alibi / n) for the first n heads, n a power of two, and of its square root,
-// odd ones, for the rest. Scores lose slope * distance.
+// ALiBi's slope of one head; slope * distance is subtracted from scores. The first n heads, n a power of two, have
+// powers of 2^(-alibi / n); the others have odd powers of its square root.
 static inline float frit_attend_slope(const frit_attend *attend, int64_t head, int64_t n_head)
 {
     if (attend->alibi == 0) return 0;
@@ -263,7 +264,7 @@ static inline float frit_attend_slope(const frit_attend *attend, int64_t head, i
     return (float)exp2(head < n ? step * (double)(head + 1) : step / 2 * (double)(2 * (head - n) + 1));
 }
 
-// The state that a recurrent op keeps for the session of a sequence, and where a copy of them goes (frit_seq.n_copied).
+// The state of a recurrent op at a state index: of a sequence (frit_seq.state), or of its copy (frit_seq.copy_state).
 static inline float *frit_state_in(const frit_task *task, int32_t index)
 {
     const frit_state *state = &task->node->state;

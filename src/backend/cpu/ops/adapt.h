@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/ops/adapt.h: what adapters add to products (graph/adapt.h), for the kernels of these products: after each
-// tile of results, while these are in cache. Rows whose session has no adapter stay as they are.
+// backend/cpu/ops/adapt.h: adds the terms of adapters (graph/adapt.h) to products. The kernels of products call it
+// after each tile of results, while the tile is in the cache. Rows whose session has no adapter do not change.
 #pragma once
 #include "backend/cpu/task.h"
 
-// The scales of the adapters of row t of a task's node; NULL: none.
+// The scales of all adapters for row t of a task's node; NULL: all are off.
 const float *frit_adapt_scales(const frit_task *task, int64_t t);
 
-// Walks the adapters that a row has at one matrix, in the order of their numbers of h:
+// Walks the adapters of a row for one matrix, in the order of their elements of h:
 //     for (frit_adapt_walk p = {0}; frit_adapt_next(env, scales, matrix, &p);) ...
 typedef struct frit_adapt_walk {
     const frit_low_rank *part;
-    float scale;     // the file's, times the row's
-    float of_row;    // the row's alone
-    int32_t first;   // place of its numbers in a row of h
+    float scale;     // scale of the file times scale of the row
+    float of_row;    // scale of the row
+    int32_t first;   // index of its first element in a row of h
     int32_t n_seen;
 } frit_adapt_walk;
 
@@ -32,20 +32,20 @@ static inline bool frit_adapt_next(const frit_task_env *env, const float *scales
     return false;
 }
 
-// How far rows of h are used at most, in this step; 0: no row has an adapter of the matrix.
+// The most elements of a row of h that this step uses; 0: no row has an adapter for the matrix.
 int64_t frit_adapt_width(const frit_task_env *env, const frit_adapted *adapted);
 
-// What the adapters of matrix i add to rows [t, t + n_x), columns [o, o + n_w): y points to the first.
+// Adds the terms of matrix i to rows [t, t + n_x), columns [o, o + n_w) of the result; y is the address of the first.
 void frit_adapt_rows(const frit_task *task, int i, int64_t t, int64_t n_x, int64_t o, int64_t n_w, float *y,
                      size_t y_stride);
-// The same to one assignment of a route, by matrix `expert` of a stack.
+// Adds the terms of matrix `expert` of a stack to one assignment of a route.
 void frit_adapt_assignment(const frit_task *task, int i, int64_t assignment, int64_t expert, int64_t o, int64_t n_w,
                            float *y);
 
-// The reference: what is added to y, number o of a product's row t of the batch; its numbers of h are in row `row`.
+// The reference: the term for y, element o of a product's row t of the batch. Its elements of h are in row `row`.
 double frit_ref_adapt(const frit_task *task, int i, int64_t row, int64_t t, int64_t expert, int64_t o, double y);
 
-// Of the layer that a STEER node follows, by adapter used[u], and the row's scale of it; NULL: nothing.
+// The direction of adapter used[u] for the layer of a STEER node, and its scale for the row; NULL: none.
 const float *frit_adapt_direction(const frit_task *task, const float *scales, int32_t u, float *scale);
 
 size_t frit_adapt_down_workspace_bytes(const frit_node *node);

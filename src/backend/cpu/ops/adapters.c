@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The adapters of a CPU device: copies of their tables; the numbers are read where they lie.
+// The adapters of a CPU device: copies of their tables. The tensors are not copied.
 #include "backend/cpu/cpu.h"
 
 #include <stdlib.h>

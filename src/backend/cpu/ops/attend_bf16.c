@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention of many queries in bfloat16: frit_attend_bf16 in kernels.h tells how scores become weights.
+// Attention of many queries in bf16. frit_attend_bf16 of kernels.h defines how scores become weights.
 //
-// Every query begins relative to the score of its own position, which it always sees; so nothing must be known of the
-// others, and maxima are not looked for unless one lies 40 octaves above it.
+// The weights of a query are relative to the score of its own position, which it always sees. Other scores need not be
+// known, and maxima are searched only if a score is 40 octaves larger.
 #include "backend/cpu/ops/attend.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ typedef struct queries {
     int32_t *begin, *end, *own_position;   // [n_padded]
     float *row;                            // [2, k_padded]
     float *page;                           // frit_kv_page_scratch_bytes
-    uint8_t *tiles, *scratch;              // of a span whose pages lie in none yet; the kernel's
+    uint8_t *tiles, *scratch;              // tiles of a span without stored tiles; scratch of the kernel
 } queries;
 
 static int64_t up_to(int64_t n, int64_t unit)
@@ -56,7 +56,7 @@ static queries take_room(const frit_attend_item *item, float *workspace)
     return q;
 }
 
-// To bfloat16 and back.
+// Rounds to bf16.
 static float round_bytes(float x)
 {
     uint32_t bits;
@@ -66,8 +66,8 @@ static float round_bytes(float x)
     return x;
 }
 
-// The score of a query with the key of its own position, of factors rounded as the kernel rounds them: where scores are
-// large, rounding moves them by more octaves than weights have. n is a multiple of the sums.
+// The score of a query with the key of its own position, with factors rounded as in the kernel: rounding may move large
+// scores by more octaves than weights have. n is a multiple of the number of accumulators.
 static float own_score(const float *query, const float *key, int64_t n, float softcap)
 {
     float sums[8] = {0}, score = 0;
@@ -116,7 +116,7 @@ size_t frit_kv_page_scratch_bytes(int64_t k_dim, int64_t v_dim)
     return (size_t)n_floats * sizeof(float);
 }
 
-// The rows of a page: the cache's, or decoded ones. Returns what type they have.
+// Sets the rows of a page, in the cache or decoded. Returns their type.
 static frit_dtype find_rows(const frit_attend_item *item, const frit_cache_side *side, frit_range positions,
                             float *decoded, const uint8_t **rows, uint64_t *row_bytes)
 {
@@ -151,7 +151,7 @@ static frit_range pages_of(frit_range positions)
     return (frit_range){positions.begin / FRIT_PAGE_TOKENS, (positions.end + FRIT_PAGE_TOKENS - 1) / FRIT_PAGE_TOKENS};
 }
 
-// The tiles of these pages, if there are any.
+// The stored tiles of these pages, or NULL.
 static const uint8_t *load_page_tiles(const frit_attend_item *item, frit_range pages)
 {
     if (item->tiled.begin > pages.begin || item->tiled.end < pages.end) return NULL;
@@ -159,7 +159,7 @@ static const uint8_t *load_page_tiles(const frit_attend_item *item, frit_range p
     return item->tiles + (size_t)(pages.begin - item->tiled.begin) * page_bytes;
 }
 
-// The same, made now if need be, of FRIT_BF16_PAGES pages at most.
+// The tiles of at most FRIT_BF16_PAGES pages, stored or made now.
 static const uint8_t *tiles_of(const frit_attend_item *item, frit_range positions, const queries *q)
 {
     const size_t page_bytes = frit_bf16_page_bytes(item->shape->k_dim, item->shape->v_dim);

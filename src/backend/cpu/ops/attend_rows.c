@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention of few queries: pages are read as they are, some of them side by side; scores of all queries lie in the
-// first cache.
+// Attention of few queries: reads pages directly, some of them side by side. The scores of all queries fit the L1
+// cache.
 #include "backend/cpu/ops/attend.h"
 #include "base/minmax.h"
 
@@ -65,7 +65,7 @@ static void gain_by_distance(float *scores, const frit_task *task, int64_t head,
     for (int64_t i = 0; i < n; i++) scores[i] += frit_attend_gain(task, head, distance + i);
 }
 
-// Turns query i's scores of positions [begin, begin + n) into weights, and rescales what it has so far.
+// Turns query i's scores of positions [begin, begin + n) into weights, and rescales its sums so far.
 static void weigh_scores(const frit_attend_item *item, queries *q, int64_t i, int64_t begin, int64_t n)
 {
     const frit_kernels *k = item->kernels;
@@ -86,7 +86,7 @@ static void weigh_scores(const frit_attend_item *item, queries *q, int64_t i, in
     if (shrink != 1) k->scale(acc, acc, shrink, item->shape->v_dim);
 }
 
-// The part of the page around position i of `positions` that begins there.
+// The positions from i on that are in the page of i and in `positions`.
 static frit_range page_range(frit_range positions, int64_t i)
 {
     const int64_t begin = positions.begin + i;
@@ -98,7 +98,7 @@ static void list_neighbours(const void *first, uint64_t row_bytes, int64_t n, co
     for (int64_t i = 0; i < n; i++) rows[i] = (const uint8_t *)first + (uint64_t)i * row_bytes;
 }
 
-// Chosen positions lie anywhere.
+// Chosen positions may be in any page.
 static void list_chosen(const frit_attend_item *item, const frit_cache_side *side, frit_range places,
                         const uint8_t **rows)
 {
@@ -129,7 +129,7 @@ static void decode_chosen(const frit_attend_item *item, const frit_cache_side *s
     }
 }
 
-// Positions of one page as they lie in the cache, or so many of those chosen.
+// Decodes positions of one page, or chosen positions.
 static void decode_rows(const frit_attend_item *item, const frit_cache_side *side, frit_range page, float *y)
 {
     if (item->chosen)
@@ -138,7 +138,7 @@ static void decode_rows(const frit_attend_item *item, const frit_cache_side *sid
         frit_attend_decode_positions(item, side, page, y);
 }
 
-// Scores of whole pages, what lies around the positions too.
+// Computes scores of whole pages, including positions outside of the range.
 static void score_pages(const frit_attend_item *item, frit_range positions, queries *q)
 {
     const frit_cache_side *keys = &item->shape->layer->k, *values = &item->shape->layer->v;
@@ -151,7 +151,7 @@ static void score_pages(const frit_attend_item *item, frit_range positions, quer
     }
 }
 
-// Positions of one span.
+// Adds the positions of one span to the sums.
 static void attend_positions(const frit_attend_item *item, frit_range positions, queries *q)
 {
     const frit_attend_shape *s = item->shape;

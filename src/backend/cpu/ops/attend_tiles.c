@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention of many queries: in panels, numbers of neighbouring queries lie side by side: number d of query i is at
-// (i / lanes * dim + d) * lanes + i % lanes.
+// Attention of many queries in panels, in which the elements of consecutive queries are interleaved: element d of query
+// i is at (i / lanes * dim + d) * lanes + i % lanes.
 #include "backend/cpu/ops/attend.h"
 #include "base/minmax.h"
 
@@ -8,14 +8,14 @@
 #include <string.h>
 
 typedef struct panels {
-    int64_t n, n_padded, lanes;            // n_padded: with what fills the last panel
+    int64_t n, n_padded, lanes;            // n_padded: n rounded up to whole panels
     float *q, *acc;                        // [n_padded, k_dim], [n_padded, v_dim]
     float *max, *sum, *slope;              // [n_padded]
     int32_t *begin, *end, *own_position;   // [n_padded]
     float *k, *v;   // decoded: [FRIT_ATTEND_SPAN, k_dim], or whole pages of transposed keys; [FRIT_ATTEND_SPAN, v_dim]
     float *results;                         // [n, v_dim]
     float *bias;                            // [FRIT_ATTEND_SPAN + n_padded]
-    float *total, *total_max, *total_sum;   // of the chunks before, as acc, max and sum
+    float *total, *total_max, *total_sum;   // acc, max and sum of earlier chunks
     float *scratch;
 } panels;
 
@@ -53,7 +53,8 @@ static panels take_room(const frit_attend_item *item, float *workspace)
     return p;
 }
 
-// What scores gain: query i's at position p of the tile is at n_p - 1 - p + i, since queries are neighbours (group 1).
+// Fills the bias that is added to scores: of query i at position p of the tile at n_p - 1 - p + i, since the queries
+// have consecutive positions (group 1).
 static void list_bias(const frit_attend_item *item, frit_range positions, panels *p)
 {
     const int64_t first = item->seq->n_past + item->first - (positions.end - 1);
@@ -76,14 +77,14 @@ static panels gather_queries(const frit_attend_item *item, float *workspace)
         p.slope[i] = frit_attend_slope(attend, query.head, s->n_head);
         p.begin[i] = (int32_t)query.seen.begin, p.end[i] = (int32_t)query.seen.end,
         p.own_position[i] = (int32_t)query.own_position;
-        frit_attend_load_query(item, &query, 1, p.k);   // the keys' room is still free
+        frit_attend_load_query(item, &query, 1, p.k);   // the memory of keys is still unused
         float *to = p.q + i / p.lanes * s->k_dim * p.lanes + i % p.lanes;
         for (int64_t d = 0; d < s->k_dim; d++) to[d * p.lanes] = p.k[d];
     }
     return p;
 }
 
-// Lists the pages of the span that follows. They lie anywhere, so the processor does not guess them.
+// Lists the pages of the next span to prefetch: the hardware prefetcher cannot know their addresses.
 static void look_ahead(const frit_attend_item *item, frit_range next, frit_attend_tile *tile)
 {
     const frit_cache_side *const sides[] = {&item->shape->layer->k, &item->shape->layer->v};
@@ -94,7 +95,7 @@ static void look_ahead(const frit_attend_item *item, frit_range next, frit_atten
         }
 }
 
-// FRIT_ATTEND_SPAN positions at most.
+// Adds at most FRIT_ATTEND_SPAN positions to the sums.
 static void attend_span(const frit_attend_item *item, frit_range positions, frit_range next, panels *p)
 {
     const frit_attend_shape *s = item->shape;
@@ -132,7 +133,7 @@ static void attend_span(const frit_attend_item *item, frit_range positions, frit
     item->kernels->attend_tile(&tile);
 }
 
-// Adds the sums of the chunk that ended to the totals, as frit_fast_attend_merge does, and begins the next one.
+// Adds the sums of a finished chunk to the totals as frit_fast_attend_merge does, and clears them.
 static void fold_panel(const frit_kernels *kernels, panels *p, int64_t panel, int64_t v_dim)
 {
     const int64_t first = panel * p->lanes;
@@ -141,7 +142,7 @@ static void fold_panel(const frit_kernels *kernels, panels *p, int64_t panel, in
         float *max = &p->total_max[first + i], *sum = &p->total_sum[first + i];
         const float part_max = p->max[first + i], part_sum = p->sum[first + i];
         const float top = part_max > *max ? part_max : *max;
-        // A query that sees nothing of the chunk keeps what it has.
+        // The totals of a query that sees no position of the chunk do not change.
         before[i] = part_sum == 0 ? 1 : frit_attend_factor(*max, top);
         now[i] = part_sum == 0 ? 0 : frit_attend_factor(part_max, top);
         *sum = before[i] * *sum + now[i] * part_sum;
@@ -151,7 +152,7 @@ static void fold_panel(const frit_kernels *kernels, panels *p, int64_t panel, in
     kernels->attend_fold(p->total + first * v_dim, p->acc + first * v_dim, before, now, v_dim);
 }
 
-// Whether the positions are of several chunks; then the totals begin with nothing.
+// True if the positions are in several chunks. Clears the totals then.
 static bool begin_totals(panels *p, frit_range positions, int64_t v_dim)
 {
     if (frit_attend_chunk_at(positions.begin) == frit_attend_chunk_at(positions.end - 1)) return false;

@@ -13,8 +13,8 @@ static void move_entry(frit_best *best, int64_t to, int64_t from)
     put_entry(best, to, best->scores[from], best->ids[from]);
 }
 
-// Puts an entry into the heap below `top`, whose own place is free: the hole goes down to a leaf along the worse
-// children, the right one of equals, and then up again past what is better than the entry.
+// Puts an entry into the heap below the free entry `top`. The hole sinks to a leaf along the worse children (the right
+// one of equals), then rises past entries that are better than the new one.
 static void sift_down(frit_best *best, int64_t top, float score, int32_t id)
 {
     int64_t hole = top, child;
@@ -43,7 +43,7 @@ void frit_best_offer(frit_best *best, float score, int32_t id)
     for (int64_t i = best->n / 2 - 1; i >= 0; i--) sift_down(best, i, best->scores[i], best->ids[i]);
 }
 
-// By bytes, the lowest first. Ids are not negative.
+// Radix sort by bytes, lowest first. Ids are not negative.
 void frit_best_sort(frit_best *best, int32_t *scratch)
 {
     int32_t *from = best->ids, *to = scratch;
@@ -56,5 +56,5 @@ void frit_best_sort(frit_best *best, int32_t *scratch)
         from = to;
         to = other;
     }
-    // An even number of passes: they are back in best->ids.
+    // After an even number of passes the result is in best->ids.
 }

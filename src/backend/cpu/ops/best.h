@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/ops/best.h: the n best of many scores, one after the other, in memory for n: a heap with the worst on
-// top.
+// backend/cpu/ops/best.h: the n best of a sequence of scores, in a heap of n items with the worst on top.
 //
 //     frit_best best = {.scores = ..., .ids = ..., .most = n};
 //     for (...) frit_best_offer(&best, score, id);
 //     frit_best_sort(&best, scratch);   // ids ascend
 //
-// Most scores lose against the worst at the first look, so many cost little more than reading them. Which of equals
-// stay is what falls out of sifting from the bottom, as libraries' partial sorts do.
+// Most scores lose against the worst at the first comparison, so the cost is little more than reading the scores. Equal
+// scores are kept in the order of the partial sorts of libraries, which sift from the bottom.
 #pragma once
 #include <stdint.h>
 
@@ -18,4 +17,4 @@ typedef struct frit_best {
 } frit_best;
 
 void frit_best_offer(frit_best *best, float score, int32_t id);
-void frit_best_sort(frit_best *best, int32_t *scratch);   // scratch [most]; scores are not kept
+void frit_best_sort(frit_best *best, int32_t *scratch);   // scratch [most]; changes the order of scores

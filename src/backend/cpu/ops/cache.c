@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows of the cache, in pages of either layout.
+// Reading and writing rows of the cache, in transposed pages and others.
 #include "backend/cpu/ops/cache.h"
 
 #include "backend/cpu/cpu.h"

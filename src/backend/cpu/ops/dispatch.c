@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Dispatching assignments to experts: counting, then two walks over the assignments, run by run.
+// Dispatches assignments to experts: counts them, then walks the assignments twice, sequence by sequence.
 #include "backend/cpu/ops/dispatch.h"
 
 #include <string.h>
 
-typedef struct count {   // of one expert
-    int32_t run;         // assignments of the run at hand
+typedef struct count {   // counts of one expert
+    int32_t run;         // assignments of the current sequence
     int32_t n[2];        // assignments that decode kernels and prefill kernels multiply
-    int32_t next[2];     // the next sorted row of each
+    int32_t next[2];     // next sorted row of each group
 } count;
 
-// Two groups for each expert, one for each kind of kernels, but no more than there are assignments.
+// The most groups: two for each expert, decode and prefill, but at most one for each assignment.
 static int64_t max_groups(int64_t n_assignments, int64_t n_experts)
 {
     return 2 * n_experts < n_assignments ? 2 * n_experts : n_assignments;
@@ -30,7 +30,7 @@ size_t frit_dispatch_bytes(int64_t n_rows, int64_t n_used, int64_t n_experts)
            (size_t)n_assignments * (sizeof(int32_t) + sizeof(bool));
 }
 
-// The first row of the node after those of the sequence that its row t belongs to; rows of the batch are in order.
+// The end of the rows of the sequence of row t of the node.
 static int64_t run_end(const frit_task *task, const frit_node *route, int64_t t, int64_t n_rows)
 {
     const frit_batch *batch = task->env->batch;
@@ -46,7 +46,7 @@ static int64_t run_end(const frit_task *task, const frit_node *route, int64_t t,
     return t;
 }
 
-// The expert of each assignment, and how many assignments each expert has; [begin, end) are those of one sequence.
+// Counts the assignments of each expert. [begin, end) are the assignments of one sequence.
 static void count_run(const float *route, int64_t n_used, int64_t begin, int64_t end, bool may_prefill,
                       frit_dispatch *dispatch, count *counts)
 {

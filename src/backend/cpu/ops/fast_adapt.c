@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Adapters on the kernels of the installed instruction set. h = x a^T is a product of a few rows of a matrix: pieces
-// are some ranks by some rows of the batch. h b adds rows of b to a row of results, each times a number of h, which is
-// what attention does with values.
+// Adapters on the kernels of the installed instruction set. h = x a^T is a product with a matrix of few rows: a piece
+// is some ranks by some rows of the batch. h b adds rows of b times elements of h to a row of results, as attention
+// adds values times weights.
 #include "backend/cpu/ops/adapt.h"
 #include "backend/cpu/ops/fast.h"
 #include "backend/cpu/ops/act_input.h"
@@ -12,9 +12,9 @@
 enum {
     PIECE_RANKS = 8,
     PIECE_TOKENS = 32,
-    UP_ROWS = 16,   // of results, together
+    UP_ROWS = 16,   // rows of results that are computed together
     UP_COLUMNS = 128,
-    NEAR_RANKS = 64,   // rows of b, together
+    NEAR_RANKS = 64,   // rows of b that are read together
 };
 
 static int64_t pieces_of(int64_t n, int64_t size)
@@ -34,13 +34,13 @@ bool frit_adapt_down_fits(const frit_node *node)
     return !frit_node_is_ids(node->src[0]);
 }
 
-// A row of a matrix whose type no kernel reads.
+// Decodes a row of a matrix whose type has no kernel.
 size_t frit_adapt_down_workspace_bytes(const frit_node *node)
 {
     return (size_t)frit_node_width(node->src[0]) * sizeof(float);
 }
 
-// None where no row has an adapter of the matrix, unless the task stores what others read.
+// 0 if no row has an adapter for the matrix, unless the task stores a sum that others read.
 int frit_adapt_down_pieces(const frit_task *task)
 {
     const frit_node *node = task->node;
@@ -51,8 +51,7 @@ int frit_adapt_down_pieces(const frit_task *task)
     return n < FRIT_MAX_PIECES ? (int)n : FRIT_MAX_PIECES;
 }
 
-// Rows [j, j + n_j) of an adapter's matrix by n_x rows. The kernels for few rows read f32 as it is, whatever the rows
-// of the step.
+// Multiplies rows [j, j + n_j) of an adapter's matrix by n_x rows. Always uses decode kernels, which read f32.
 static void multiply_low_rank(const frit_task *task, const frit_adapt_walk *p, int64_t matrix, int64_t j, int64_t n_j,
                               const float *x, int64_t n_x, float *y, frit_share share)
 {
@@ -85,7 +84,7 @@ static void multiply_low_rank(const frit_task *task, const frit_adapt_walk *p, i
     for (int64_t i = 0; i < n_x; i++, y += n_h) k->scale(y, y, p->scale, n_j);
 }
 
-// Rows [t, end) that have the same adapters, ranks [first, last) of all of them.
+// Computes ranks [first, last) of all adapters for rows [t, end), which have equal adapters.
 static void down_rows(const frit_task *task, const float *x, int64_t t, int64_t end, const float *scales, int64_t first,
                       int64_t last, frit_share share)
 {
@@ -99,7 +98,7 @@ static void down_rows(const frit_task *task, const float *x, int64_t t, int64_t 
     }
 }
 
-// The first row from t on that is not of the same sequence, at most n.
+// The end of the rows of the sequence of row t, at most n.
 static int64_t same_until(const frit_task *task, int64_t t, int64_t n, const float *scales)
 {
     int64_t end = t + 1;
@@ -152,7 +151,7 @@ void frit_fast_adapt_down(const frit_task *task, frit_share share)
 
 // ------------------------------------------------------------------------------- up
 
-// Rows of results to which the same adapters add: row i is at y + i * y_stride, its numbers of h at h + i * n_h.
+// Rows of results with equal adapters: row i is at y + i * y_stride, its elements of h at h + i * n_h.
 typedef struct rows_up {
     const frit_adapted *adapted;
     const float *scales, *h;
@@ -161,7 +160,7 @@ typedef struct rows_up {
     int64_t expert, n_rows;
 } rows_up;
 
-// sums[i] += h[i] b, columns [o, o + n) of one adapter.
+// sums[i] += h[i] b for columns [o, o + n) of one adapter.
 static void sum_part(const frit_task *task, const frit_adapt_walk *p, const rows_up *u, int64_t first, int64_t n_rows,
                      int64_t o, int64_t n, float *sums)
 {
@@ -190,7 +189,7 @@ static void sum_part(const frit_task *task, const frit_adapt_walk *p, const rows
     }
 }
 
-// Columns [o, o + n) times `factor`, plus `shift`, by adapters with gains; false: none has any.
+// Computes `factor` and `shift` of columns [o, o + n) from adapters with gains. False if no adapter has gains.
 static bool find_gains(const frit_task *task, const rows_up *u, int64_t o, int64_t n, float *factor, float *shift)
 {
     bool any = false;
@@ -206,7 +205,7 @@ static bool find_gains(const frit_task *task, const rows_up *u, int64_t o, int64
     return any;
 }
 
-// The sums are made apart, so that they do not depend on how many rows come together.
+// The sums are separate from y, so that they do not depend on how many rows are computed together.
 static void add_rows(const frit_task *task, const rows_up *u, int64_t o, int64_t n)
 {
     const frit_kernels *k = task->env->decode_kernels;
@@ -228,7 +227,7 @@ static void add_rows(const frit_task *task, const rows_up *u, int64_t o, int64_t
     }
 }
 
-// Of rows that have an adapter at all: what is 0 times something may not be finite.
+// Only rows with an adapter are touched: 0 times a value that is not finite would change the others.
 static bool has_any(const frit_task *task, const frit_adapted *adapted, const float *scales)
 {
     return frit_adapt_next(task->env, scales, adapted->matrix, &(frit_adapt_walk){0});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Which positions sparse attention looks at: scores by the kernels of attention, then the best of them.
+// Chooses the positions of sparse attention: scores by the kernels of attention, then the best of them.
 //
-// Where rows are many, each is one item: scores are offered as they come, and nothing is kept of them. Where a step has
-// few rows, their positions are items: scores go to shared memory, and frit_fast_choose_finish takes the best. As long
-// as all positions can be chosen, none is scored.
+// With more than FRIT_SPLIT_SCORES_ROWS rows, each row is an item, and scores are not stored. With fewer, ranges of
+// positions are items: scores go to shared memory, and frit_fast_choose_finish finds the best. While all positions can
+// be chosen, no position is scored.
 #include "backend/cpu/ops/cache.h"
 #include "backend/cpu/ops/attend.h"
 #include "backend/cpu/ops/best.h"
@@ -13,9 +13,9 @@
 
 #include <string.h>
 
-enum { PART = 4 * FRIT_ATTEND_ROWS };   // positions of an item, where a step has few rows
+enum { PART = 4 * FRIT_ATTEND_ROWS };   // positions of an item that is a range of positions
 
-typedef struct room {   // in the workspace
+typedef struct room {   // the workspace
     float *q, *dots;    // [heads, dim], [heads, FRIT_ATTEND_ROWS]
     float *scores;      // [FRIT_ATTEND_ROWS]
     float *decoded;     // [FRIT_ATTEND_ROWS, dim]
@@ -51,7 +51,7 @@ size_t frit_choose_workspace_bytes(const frit_node *node)
 
 typedef struct row {
     const frit_seq *seq;
-    int64_t t, n_seen;   // of the batch; positions up to its own
+    int64_t t, n_seen;   // row of the batch; positions up to its own
 } row;
 
 static void load_queries(const frit_task *task, const row *at, room *r)
@@ -62,7 +62,7 @@ static void load_queries(const frit_task *task, const row *at, room *r)
     for (int64_t h = 0; h < n_head; h++) frit_hadamard(r->q + h * side->dim, side->dim, side->hadamard);
 }
 
-// Lists the keys of positions [begin, end), decoded where no kernel reads them as they are. Returns their type.
+// Lists the keys of positions [begin, end), decoded if no kernel reads their type. Returns the type.
 static frit_dtype list_keys(const frit_task *task, const frit_seq *seq, frit_range positions, room *r,
                             const uint8_t **rows)
 {
@@ -84,7 +84,7 @@ static frit_dtype list_keys(const frit_task *task, const frit_seq *seq, frit_ran
     return direct ? side->dtype : FRIT_DTYPE_F32;
 }
 
-// FRIT_ATTEND_ROWS positions at most; queries are loaded.
+// Scores at most FRIT_ATTEND_ROWS positions for the loaded queries.
 static void score_positions(const frit_task *task, const row *at, frit_range positions, room *r, float *scores)
 {
     const int64_t n_head = task->node->src[0]->shape[1], n = positions.end - positions.begin;
@@ -155,7 +155,7 @@ static row row_at(const frit_seq *seq, int64_t i)
     return (row){seq, seq->first_row + i, seq->n_past + i + 1};
 }
 
-// Items of a row: parts of its positions, or one.
+// Number of items of a row.
 static int64_t n_items(const frit_task *task, const row *at)
 {
     const bool all = at->n_seen <= task->node->shape[1];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Products of experts and heads: many matrices in a stack, each by some of the rows.
+// Products of experts and heads: a stack of matrices, each multiplied by some of the rows.
 //
-// The rows of each matrix are sorted by expert in its kernel's form first (dispatch.h), so that a matrix is read
-// once for all of them, whichever session they belong to. A phase has the work of all experts of the layer:
+// Rows are first sorted by expert in the kernel's form (dispatch.h), so that a matrix is read once for the rows of all
+// sessions. A phase has the work of all experts of the layer:
 //
 //     experts, experts_glu     pieces of the rows of every expert that has a row
-//     experts_mix              pieces of the result's columns: each walks all experts, and adds up each row's
-//                              sum in their order
+//     experts_mix              pieces of the result's columns: each walks all experts and adds the sum of each row in
+//                              the order of experts
 //     heads                    pieces of the rows of every head
 #include "backend/cpu/ops/adapt.h"
 #include "backend/cpu/ops/dispatch.h"
@@ -20,15 +20,15 @@
 enum {
     PIECE_ROWS = 2 * FRIT_PANEL_ROWS,
     TILE_RESULTS = PIECE_ROWS * FRIT_MATRIX_TOKENS,
-    PREFILL_TOKENS = 256,   // for two tiles of results side by side
+    PREFILL_TOKENS = 256,   // two tiles of results fit side by side
 };
 
-// A matrix stack of a task, as decode kernels and as prefill kernels read it, with their activations.
+// A stack of matrices of a task for decode kernels and for prefill kernels, with the activations of each.
 typedef struct stack {
     frit_matrix matrix[2];
     const uint8_t *rows[2];
     int64_t height;   // rows of one matrix
-    int64_t begin;    // the first of them that is wanted
+    int64_t begin;    // first row of the product
 } stack;
 
 static stack open_stack(const frit_task *task, int source, int64_t begin, uint8_t *workspace)
@@ -43,7 +43,7 @@ static stack open_stack(const frit_task *task, int source, int64_t begin, uint8_
     return s;
 }
 
-// n_x rows from `at_row` on by n_w rows of a matrix.
+// Multiplies n_x sorted rows from `at_row` on by n_w rows of a matrix.
 static void multiply_rows(const stack *s, int64_t matrix, bool prefill, int64_t o, int64_t n_w, int64_t at_row,
                           int64_t n_x, float *y, size_t y_stride)
 {
@@ -73,7 +73,7 @@ static int64_t pieces_of(int64_t n_out)
     return (n_out + PIECE_ROWS - 1) / PIECE_ROWS;
 }
 
-// Packed matrices are read from whole panels on.
+// Reads of packed matrices begin at a panel.
 bool frit_experts_fit(const frit_node *node)
 {
     const frit_experts *e = &node->experts;
@@ -82,7 +82,7 @@ bool frit_experts_fit(const frit_node *node)
     return e->begin % FRIT_PANEL_ROWS == 0;
 }
 
-// ------------------------------------------------------------------------------- bringing rows together
+// ------------------------------------------------------------------------------- sorting rows
 
 int64_t frit_sorted_rows(const frit_node *node)
 {
@@ -97,7 +97,7 @@ size_t frit_dispatch_node_bytes(const frit_node *node)
     return frit_dispatch_bytes(node->shape[0], frit_node_route(node)->shape[2], node->src[1]->tensor->shape[0]);
 }
 
-// Of one row to another.
+// Copies a row in a form to another row.
 static void copy_row(frit_form form, const uint8_t *from, uint8_t *to, int64_t n)
 {
     const size_t n_bytes = frit_form_bytes(form, n);
@@ -128,7 +128,7 @@ int frit_convert_sorted_pieces(const frit_task *task)
     return at_most(node->shape[0] * (has_own_rows(node) ? node->src[0]->shape[1] : 1));
 }
 
-// Runs before the phase begins, while no thread works.
+// Called before the phase begins, by one thread.
 int frit_dispatch_and_convert_pieces(const frit_task *task)
 {
     frit_dispatch_make(task, task->node->src[1]->tensor->shape[0]);
@@ -147,7 +147,7 @@ void frit_fast_convert_sorted(const frit_task *task, frit_share share)
             frit_matrix_form(prefill ? task->env->kernels : task->env->decode_kernels, node->src[1]->tensor);
     const frit_range r = frit_split(dispatch->n_assignments, n_each, share);
     for (int64_t row = r.begin; row < r.end; row += n_each) {
-        const uint8_t *made[FRIT_FORM_COUNT] = {NULL};   // in each form, where the assignments of a row share it
+        const uint8_t *made[FRIT_FORM_COUNT] = {NULL};   // by form: the row of an earlier assignment, to copy
         for (int64_t assignment = row; assignment < row + n_each; assignment++) {
             const frit_form form = forms[dispatch->prefill[assignment]];
             uint8_t *to = frit_form_row(form, task->forms[form], dispatch->sorted[assignment], n);
@@ -160,7 +160,7 @@ void frit_fast_convert_sorted(const frit_task *task, frit_share share)
     }
 }
 
-// Rows of each head, one after the other.
+// Sorts the rows of HEADS by head.
 static int64_t head_row(const frit_node *node, int64_t head)
 {
     return head * ((node->shape[0] + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS);
@@ -172,7 +172,7 @@ static int64_t count_decode_rows(const frit_task *task, bool forms_differ)
     return forms_differ ? frit_n_decode_rows(task->env, task->node) : 0;
 }
 
-// Stores the rows of each class one after another.
+// Stores the rows of each class consecutively.
 void frit_fast_convert_heads(const frit_task *task, frit_share share)
 {
     const frit_node *node = task->node;
@@ -192,7 +192,7 @@ void frit_fast_convert_heads(const frit_task *task, frit_share share)
 
 // ------------------------------------------------------------------------------- products
 
-// Rows [o, end) of an expert's matrices by the rows of a group.
+// Multiplies rows [o, end) of an expert's matrices by the rows of a group.
 typedef void (*group_fn)(const frit_task *task, const stack *stacks, const frit_expert_group *group, int64_t o,
                          int64_t end, float *results);
 
@@ -340,7 +340,7 @@ int frit_heads_pieces(const frit_task *task)
     return node->shape[0] > 0 ? at_most(node->shape[1] * pieces_of(node->shape[2])) : 0;
 }
 
-// Columns of some rows of a head.
+// Computes columns of some rows of a head.
 static void multiply_head(const frit_task *task, const stack *s, int64_t h, bool prefill, frit_range rows,
                           frit_range columns)
 {

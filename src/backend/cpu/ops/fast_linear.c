@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Products of activations with the model's matrices.
 //
-// Pieces are of the matrix' rows. A thread walks blocks of tokens whose activations stay in its second cache, and for
-// each of them its rows in tiles whose results stay there too:
+// A piece is a range of rows of the matrix. A thread walks blocks of tokens whose activations fit its L2 cache, and for
+// each block its rows in tiles whose results fit too:
 //
 //     for each block of tokens                 ~ 512 KiB of activations
-//         for each tile of rows                product kernel: few tokens by many rows, or many by few
-//             bias, residual, gate             while the results are in cache
+//         for each tile of rows                product kernel: few tokens by many rows, or many tokens by few rows
+//             bias, residual, gate             while the results are in the cache
 //
-// With few tokens a kernel is bound by memory, and faster the more panels it may read side by side.
-// Kernels that unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves. With many tokens
-// their pieces are of tokens as well: a piece of 32 rows and 512 tokens would read four times as many activations for
-// the same work as one of 128 rows and tokens. In a step that mixes row classes (frit_row_class), each tile of weights
-// is multiplied by the prefill rows, then by the decode rows.
+// With few tokens a kernel is bound by memory, and is faster the more panels it may read side by side. Kernels that
+// unpack (forms BF16_*) get larger blocks and tiles, and block their work themselves. With many tokens their pieces are
+// cut by tokens too: a piece of 32 rows and 512 tokens would read four times as many activations as a piece of 128 rows
+// and 128 tokens, for the same work. In a step that mixes row classes (frit_row_class), each tile of weights is
+// multiplied by the prefill rows, then by the decode rows.
 #include "backend/cpu/ops/adapt.h"
 #include "backend/cpu/ops/fast.h"
 #include "backend/cpu/ops/act_input.h"
@@ -25,23 +25,23 @@ enum {
     PIECE_ROWS = 2 * UNIT_ROWS,
     TILE_RESULTS = PIECE_ROWS * FRIT_MATRIX_TOKENS,
     GROUP_ROWS = FRIT_MATRIX_UNPACKED_ROWS,
-    MOST_PARTS = GROUP_ROWS / PIECE_ROWS,   // so many times as many rows, and a part of the tokens
-    PART_TOKENS = 128,                      // at least
+    MOST_PARTS = GROUP_ROWS / PIECE_ROWS,   // most parts of the tokens; a piece has as many times PIECE_ROWS
+    PART_TOKENS = 128,                      // least tokens of a part
 };
 
-typedef struct operand {   // a matrix of a task, and the activations in the form that it wants
+typedef struct operand {   // a matrix of a task, and activations in its kernel's form
     frit_matrix matrix;
     const uint8_t *x;
-    int64_t first;   // the row of the task that x begins with
+    int64_t first;   // row of the task at x
 } operand;
 
 typedef struct class_rows {   // rows of one class, and the kernels that multiply them
-    operand a, b;             // b: the other one before GLU, or a
+    operand a, b;             // b: the second matrix of GLU, else a
     int64_t begin, end, n_block;
 } class_rows;
 
-typedef struct results {   // places in a workspace
-    float *near, *ups;     // of a task that stores none; of the other product, or NULL
+typedef struct results {   // buffers in a workspace
+    float *near, *ups;     // results of a task that stores none; results of GLU's second product, or NULL
 } results;
 
 static bool unpacks_weights(const frit_task *task)
@@ -49,7 +49,7 @@ static bool unpacks_weights(const frit_task *task)
     return frit_form_is_tiled(frit_matrix_form(task->env->kernels, task->node->src[1]->tensor));
 }
 
-// Into how many parts pieces cut the tokens; they have as many times PIECE_ROWS then.
+// Number of parts of the tokens. A piece has one part of the tokens and as many times PIECE_ROWS rows.
 static int64_t token_parts(const frit_task *task)
 {
     const int64_t n = frit_node_height(task->node) / PART_TOKENS;
@@ -87,13 +87,13 @@ size_t frit_glu_workspace_bytes(const frit_node *node)
     return first_bytes(node) + (size_t)FRIT_MATRIX_TOKENS * FRIT_MATRIX_UNPACKED_ROWS * sizeof(float);
 }
 
-// A second tile of results, after what matrices need.
+// The second tile of results, after the workspace of matrices.
 static float *second_results(const frit_task *task, uint8_t *workspace)
 {
     return (float *)(void *)(workspace + first_bytes(task->node));
 }
 
-// Rows that the kernel gets at once.
+// Rows of weights in one call of the kernel.
 static int64_t tile_rows(const operand *a, int64_t n_tokens)
 {
     return a->matrix.unpacks ? FRIT_MATRIX_UNPACKED_ROWS : TILE_RESULTS / n_tokens / PIECE_ROWS * PIECE_ROWS;
@@ -104,7 +104,7 @@ static frit_range rows_of(const frit_task *task, frit_share share)
     return frit_split(frit_node_width(task->node), task->unit ? task->unit : UNIT_ROWS, share);
 }
 
-// A thread takes half of its pieces, then half of the rest: so one less comes after these.
+// A thread claims half of its pieces, then half of the rest, so that many pieces follow a claim.
 static operand open_operand(const frit_task *task, const frit_kernels *kernels, frit_share share)
 {
     uint8_t *workspace = frit_task_workspace(task, share);
@@ -124,13 +124,13 @@ static class_rows open_class(const frit_task *task, const frit_kernels *kernels,
     return k;
 }
 
-// y[t, o] for n_w rows from `o` and n_x tokens from `t`; y points to the first result.
+// Computes y[t, o] for n_w rows from `o` on and n_x tokens from `t` on. y is the address of the first result.
 static void multiply(const operand *a, int64_t o, int64_t n_w, int64_t t, int64_t n_x, float *y, size_t y_stride)
 {
     frit_matrix_multiply(&a->matrix, o, n_w, a->x + (size_t)(t - a->first) * a->matrix.x_stride, n_x, y, y_stride);
 }
 
-// Numbers [o, o + n) of row t in the forms that others read.
+// Converts elements [o, o + n) of row t to the forms that others read.
 static void make_forms(const frit_task *task, int64_t t, int64_t o, const float *y, int64_t n)
 {
     for (int i = 0; i < FRIT_FORM_COUNT; i++) {
@@ -141,7 +141,7 @@ static void make_forms(const frit_task *task, int64_t t, int64_t o, const float 
     }
 }
 
-// Tokens [t, t + n_x) by rows [o, o + n_w) of the matrix, with bias, adapters and factor. y is the first result.
+// Multiplies tokens [t, t + n_x) by rows [o, o + n_w) of the matrix, adds bias and adapters, and applies the factor.
 static void compute_columns(const frit_task *task, const operand *a, int64_t o, int64_t n_w, int64_t t, int64_t n_x,
                             float *y, int64_t stride)
 {
@@ -154,7 +154,7 @@ static void compute_columns(const frit_task *task, const operand *a, int64_t o, 
     for (int64_t i = 0; factor != 0 && i < n_x; i++) k->scale(y + i * stride, y + i * stride, factor, n_w);
 }
 
-// What is done with n results of row t, from column o on, while they are in cache. `up`: those of the other product.
+// Applies the parts of the task to n results of row t from column o on. `up` has the results of GLU's second product.
 static void finish(const frit_task *task, int64_t t, int64_t o, float *y, const float *up, int64_t n)
 {
     const frit_kernels *k = task->env->kernels;
@@ -169,8 +169,8 @@ static void finish(const frit_task *task, int64_t t, int64_t o, float *y, const 
     make_forms(task, t, o, y, n);
 }
 
-// Rows [o, o + n_w) of the matrices by tokens [t, t + n_x). Without y the results are needed in other forms only, and
-// do not leave the cache.
+// Computes rows [o, o + n_w) of the matrices for tokens [t, t + n_x). If y is NULL, the results are only converted to
+// other forms and do not leave the cache.
 static void compute_tile(const frit_task *task, const class_rows *k, int64_t o, int64_t n_w, int64_t t, int64_t n_x,
                          const results *to)
 {
@@ -212,7 +212,7 @@ static void multiply_both(const frit_task *task, class_rows *prefill, class_rows
     multiply_class(task, prefill, rows, to);
 }
 
-// Pieces of parts of the tokens: those of the same rows lie one after the other, and are multiplied as one.
+// Computes pieces that are cut by tokens. Consecutive pieces of the same rows are multiplied together.
 static void multiply_parts(const frit_task *task, class_rows *k, int64_t n_parts, frit_share share, const results *to)
 {
     const int64_t n_out = frit_node_width(task->node), n_tokens = k->end, n_rows = n_parts * PIECE_ROWS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Choosing experts, and sums over what was chosen.
+// Chooses experts, and adds their results.
 #include "backend/cpu/ops/fast.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static bool is_plain(const frit_node *node)
     return softmax && node->n_src == 1 && r->n_groups <= 1 && !r->by_sigmoid && r->divisor <= 1;
 }
 
-// The places of the n_top largest numbers, largest first, the first of equals first.
+// Indices of the n_top largest values, largest first; the lower index of equals first.
 static void find_best(const float *x, int64_t n, int64_t n_top, int32_t *top)
 {
     int64_t n_found = 0;

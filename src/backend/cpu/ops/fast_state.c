@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Recurrent ops on the kernels of the installed instruction set. Work is cut by channels and by heads: rows of a seq
-// follow each other.
+// Recurrent ops on the kernels of the installed instruction set. Work is cut by channels and by heads, because the rows
+// of a sequence depend on each other.
 #include "backend/cpu/ops/fast.h"
 
 #include <string.h>
 
 // ------------------------------------------------------------------------------- conv
 
-enum { CHANNELS = 256 };   // that are convolved together
+enum { CHANNELS = 256 };   // channels that are convolved together
 
 int frit_conv_pieces(const frit_task *task)
 {
@@ -21,7 +21,7 @@ static int64_t taps_of(const frit_node *node)
     return frit_node_elems(w) / frit_node_width(node);
 }
 
-// The taps of CHANNELS channels, the rows before the seq, and one product.
+// Workspace: the taps of CHANNELS channels, the rows before the sequence, and one product.
 size_t frit_conv_workspace_bytes(const frit_node *node)
 {
     return (size_t)(2 * taps_of(node) + 1) * CHANNELS * sizeof(float);
@@ -34,7 +34,7 @@ typedef struct convolution {
     const float *bias;
 } convolution;
 
-// Row t of the seq, or what is kept of earlier ones.
+// Row t of the sequence, or of the state if t is negative.
 static const float *row_of(const convolution *c, const float *x, int64_t t)
 {
     return t >= 0 ? x + t * c->n_channels + c->first : c->earlier + (c->n_taps - 1 + t) * c->n;
@@ -118,7 +118,7 @@ static void skip_rows(frit_state_rows *rows, int64_t n)
     if (rows->beta) rows->beta += n * rows->head_row;
 }
 
-// In two parts where the state between them is wanted.
+// Runs the rows in two parts if the state between them is copied.
 static void run_rows(const frit_kernels *kernels, frit_state_rows *rows, int64_t n_copied, float *copy)
 {
     if (n_copied > 0) {
@@ -131,7 +131,7 @@ static void run_rows(const frit_kernels *kernels, frit_state_rows *rows, int64_t
     if (rows->n_rows > 0) kernels->state_rows(rows);
 }
 
-// What all heads have in common; `at` is a head of a row of values, `key` of one of keys.
+// Fills the fields that do not depend on the head. `at` is a head in a row of values, `key` a head in a row of keys.
 static void run_heads(const frit_task *task, frit_share share, frit_state_rows all, const frit_node *keys,
                       void (*point)(const frit_task *task, frit_state_rows *rows, int64_t head, int64_t at,
                                     int64_t key))

@@ -18,7 +18,7 @@ static void make_forms(const frit_task *task, int64_t t, const float *y)
 
 // ------------------------------------------------------------------------------- parts
 
-// The source that the task does not compute, at the numbers in question.
+// The source of the part that the task does not compute, from element `at` on.
 static const float *other_at(const frit_task_part *part, int64_t at, int64_t o)
 {
     const frit_node *node = part->node, *right = node->src[1];
@@ -91,7 +91,7 @@ void frit_part_clamp(const frit_kernels *k, const frit_task_part *part, int64_t 
 
 // ------------------------------------------------------------------------------- rows
 
-// The node as a part of itself: applied to its source 0.
+// The node as a part that is applied to its source 0.
 static frit_task_part first_part(const frit_task *task)
 {
     frit_task_part part = {.node = task->node, .y = task->y};
@@ -99,8 +99,8 @@ static frit_task_part first_part(const frit_task *task)
     return part;
 }
 
-// To where it is stored; otherwise to where the last part's result goes: it is not needed there yet, and if that is
-// stored nowhere either, to the thread's own row.
+// The destination of a part: its own result if it is stored, else the result of the last part, which is not needed yet,
+// else the row of the thread.
 static const float *apply_part(const frit_task *task, const frit_task_part *part, float *last, int64_t t,
                                const float *x)
 {
@@ -138,7 +138,7 @@ void frit_fast_layer_norm(const frit_task *task, frit_share share)
     frit_by_rows(task, share, fused_rows);
 }
 
-// Elements are split in portions of a cache line, so that no two threads write to the same one.
+// Elements are split at cache lines, so that no two threads write one line.
 enum { LINE = 16 };
 
 typedef void (*binary_fn)(float *y, const float *a, const float *b, int64_t n);
@@ -199,7 +199,7 @@ void frit_fast_xielu(const frit_task *task, frit_share share)
 
 void frit_fast_glu(const frit_task *task, frit_share share)
 {
-    enum { PIECE = 1024 };   // stays in the first cache between the two passes
+    enum { PIECE = 1024 };   // fits the L1 cache between the two passes
     const frit_kernels *k = task->env->kernels;
     frit_range r = frit_split(frit_node_elems(task->node), LINE, share);
     for (int64_t i = r.begin; i < r.end; i += PIECE) {
@@ -227,7 +227,7 @@ void frit_fast_softmax(const frit_task *task, frit_share share)
     frit_by_rows(task, share, softmax_rows);
 }
 
-// In sums of their own for neighbours, so that the compiler may add them side by side.
+// Independent accumulators, so that the compiler may use vectors.
 static float sum_of(const float *x, float from, bool squares, int64_t n)
 {
     float sums[8] = {0}, sum = 0;
@@ -298,7 +298,7 @@ size_t frit_rope_table_bytes(const frit_node *node)
     return (size_t)(node->shape[0] * (node->rope.dim / 2) * 2) * sizeof(float);
 }
 
-// For each row: cosines of all pairs, then sines.
+// Table of a row: the cosines of all pairs, then the sines.
 void frit_fast_rope_table(const frit_task *task, frit_share share)
 {
     const frit_rope *rope = &task->node->rope;
@@ -363,7 +363,7 @@ static bool any_bad(const float *values, int64_t n)
 
 void frit_fast_results(const frit_task *task, frit_share share)
 {
-    enum { AT_ONCE = 2048 };   // stays in the first cache between copy and look
+    enum { AT_ONCE = 2048 };   // fits the L1 cache between copy and check
     const int64_t width = frit_node_elems(task->node) / task->node->shape[0];
     const frit_range mine = frit_split(frit_node_elems(task->node), LINE, share);
     for (int64_t i = mine.begin, n; i < mine.end; i += n) {
