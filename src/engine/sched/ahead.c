@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Steps that run before the host has seen the token before (ahead.h).
+// Steps that run before the host knows the token before them (ahead.h).
 //
 //     tokens  [ known ........... | t | ? ]
-//                  in flight, picked ^   ^ picked in the step that is submitted now
+//                  in flight, picked ^   ^ picked by the step that is submitted now
 #include "engine/sched/ahead.h"
 
 #include "engine/spec/speculate.h"
 
 // ------------------------------------------------------------------------------- when
 
-// The device that runs all of the last step works through a queue, and picks.
+// True if one device ran all of the last step, works through a queue and runs picks.
 static bool has_queue(const frit_engine *engine)
 {
     const frit_plan_class *plan = engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS].plan;
@@ -23,8 +23,8 @@ static bool is_alone(const frit_session *session)
     return true;
 }
 
-// Its picks depend on no token that is not known yet.
-static bool suits(const frit_sampler *sampler)
+// True if the sampler's picks do not depend on tokens that are not known yet.
+static bool is_independent(const frit_sampler *sampler)
 {
     return sampler->is_pick && !sampler->constraint && sampler->forced_left.len == 0 &&
            !frit_penalties_is_on(&sampler->options);
@@ -33,13 +33,14 @@ static bool suits(const frit_sampler *sampler)
 static bool may_run(frit_session *session, const frit_sampler *sampler)
 {
     const frit_engine *engine = session->engine;
-    return suits(sampler) && has_queue(engine) && !engine->hp.is_bidirectional && engine->kv.state_bytes == 0 &&
-           !engine->observer && !session->hidden && !session->mtp.of && session->results.n_pushes == 0 &&
-           session->n_tokens + 1 < (size_t)engine->n_ctx && is_alone(session) && !frit_speculation_waits(session);
+    return is_independent(sampler) && has_queue(engine) && !engine->hp.is_bidirectional &&
+           engine->kv.state_bytes == 0 && !engine->observer && !session->hidden && !session->mtp.of &&
+           session->results.n_pushes == 0 && session->n_tokens + 1 < (size_t)engine->n_ctx && is_alone(session) &&
+           !frit_speculation_waits(session);
 }
 
-// The sampler may be another one than that of the call before.
-static bool picks_the_same(frit_session *session, frit_sampler *sampler)
+// True if the sampler would request the pick that is in flight: it may differ from the sampler of the call before.
+static bool requests_same_pick(frit_session *session, frit_sampler *sampler)
 {
     const frit_pick_request *request = &session->pick.requests[0];
     frit_pick_request *now = &session->pick.requests[1];   // only its memory is used
@@ -59,14 +60,14 @@ bool frit_ahead_continues(frit_session *session, frit_sampler *sampler)
 {
     const frit_engine *engine = session->engine;
     return engine && !engine->in_step && engine->ahead == session && session->failure.status == FRIT_OK &&
-           session->pick.n == 1 && suits(sampler) && sampler->n_vocab == engine->hp.n_vocab &&
-           picks_the_same(session, sampler);
+           session->pick.n == 1 && is_independent(sampler) && sampler->n_vocab == engine->hp.n_vocab &&
+           requests_same_pick(session, sampler);
 }
 
 // ------------------------------------------------------------------------------- running
 
-// Submits a step of what is queued, with a pick after it. False: nothing was submitted.
-static bool submit(frit_session *session, frit_sampler *sampler)
+// Submits a step of the queued tokens, with a pick after the last one. False if nothing was submitted.
+static bool submit_step(frit_session *session, frit_sampler *sampler)
 {
     frit_engine *engine = session->engine;
     uint64_t step = 0;
@@ -83,18 +84,18 @@ void frit_ahead_begin(frit_session *session, frit_sampler *sampler)
 {
     const bool is_ready = session->pick.n == 0 && session->n_flying == 0 && session->results.wants_logits &&
                           session->n_tokens == session->n_done + 1;
-    if (is_ready && may_run(session, sampler) && submit(session, sampler)) session->engine->ahead = session;
+    if (is_ready && may_run(session, sampler) && submit_step(session, sampler)) session->engine->ahead = session;
 }
 
 static bool submit_next(frit_session *session, frit_sampler *sampler)
 {
     if (frit_session_push_picked(session) != FRIT_OK) return false;
-    if (submit(session, sampler)) return true;
+    if (submit_step(session, sampler)) return true;
     session->n_tokens--;
     return false;
 }
 
-// The token that is not needed, whatever became of its step; the session's status stays.
+// Forgets the last token, which is not needed, whether or not its step failed. The session's status stays.
 static void forget_last(frit_session *session)
 {
     const frit_status status = session->failure.status;
@@ -102,7 +103,7 @@ static void forget_last(frit_session *session)
     session->failure.status = status;
 }
 
-static frit_status land(frit_session *session)
+static frit_status wait_for_pick(frit_session *session)
 {
     frit_engine *engine = session->engine;
     const frit_pick_request *request = &session->pick.requests[0];
@@ -117,22 +118,22 @@ frit_status frit_ahead_next(frit_session *session, frit_sampler *sampler, frit_t
     frit_engine *engine = session->engine;
     frit_picked picked;
     engine->ahead = NULL;
-    const bool goes_on = may_run(session, sampler) && submit_next(session, sampler);
-    frit_status status = land(session);
+    const bool continues = may_run(session, sampler) && submit_next(session, sampler);
+    frit_status status = wait_for_pick(session);
     if (status == FRIT_OK) status = frit_session_picked(session, &picked);
-    if (status == FRIT_OK && !goes_on) status = frit_session_push(session, &picked.token, 1, NULL);
+    if (status == FRIT_OK && !continues) status = frit_session_push(session, &picked.token, 1, NULL);
     if (status != FRIT_OK) {
-        if (goes_on) forget_last(session);
+        if (continues) forget_last(session);
         frit_session_drop_picks(session);
         return status;
     }
     *token = picked.token;
-    engine->ahead = goes_on ? session : NULL;
+    engine->ahead = continues ? session : NULL;
     FRIT_TRY(frit_sampler_set_position(sampler, session->n_tokens + session->shift.n_dropped - 1));
     return frit_sampler_accept(sampler, picked.token);
 }
 
-// ------------------------------------------------------------------------------- back
+// ------------------------------------------------------------------------------- cancelling
 
 void frit_ahead_cancel(frit_engine *engine)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Submitting steps, and waiting for them.
 //
-// A session's n_done counts what was submitted; when a step fails late, it goes back to what was before. Steps are
-// landed in order: waited for, and their results handed out. A step that others were submitted after takes these with
-// it when it fails, for they read what it wrote.
+// A session's n_done counts tokens that were submitted; if a step fails later, n_done goes back. Steps complete in order:
+// the host waits for a step, then delivers its results. If a step fails, the steps submitted after it fail too: they read
+// its output.
 #include "engine/sched/ahead.h"
 
 #include "base/time.h"
@@ -15,9 +15,9 @@ static frit_flight *flight_of(frit_engine *engine, uint64_t number)
     return &engine->flights.ring[number % FRIT_MAX_FLIGHTS];
 }
 
-// ------------------------------------------------------------------------------- what sessions know of it
+// ------------------------------------------------------------------------------- sessions of a step
 
-static void mark_submitted(const frit_step *step, frit_session *session, const frit_seq *seq)
+static void count_submitted(const frit_step *step, frit_session *session, const frit_seq *seq)
 {
     if (step->n_picks == 0) return;
     for (int32_t k = 0; k < session->pick.n; k++) {
@@ -28,23 +28,24 @@ static void mark_submitted(const frit_step *step, frit_session *session, const f
     }
 }
 
-static void take_off(const frit_step *step)
+// Counts the rows of a step that was submitted.
+static void mark_in_flight(const frit_step *step)
 {
     for (int32_t r = 0; r < step->n_seqs; r++) {
         frit_session *session = step->owners[r];
         if (step->encodes) {
             session->source.waits = false;
-            frit_kv_release(&session->engine->kv, &session->map);   // where the encoder's own positions are
+            frit_kv_release(&session->engine->kv, &session->map);   // the encoder's own positions
             continue;
         }
-        mark_submitted(step, session, &step->seqs[r]);
+        count_submitted(step, session, &step->seqs[r]);
         session->n_done += (size_t)step->seqs[r].n_rows;
         session->n_flying += (size_t)step->seqs[r].n_rows;
     }
 }
 
-// As if it had not been submitted. A state that was written in part is lost.
-static void turn_back(const frit_engine *engine, const frit_step *step, frit_status status)
+// Queues a failed step's rows again. A recurrent state that was written in part is lost, so its session fails.
+static void requeue_rows(const frit_engine *engine, const frit_step *step, frit_status status)
 {
     for (int32_t r = 0; r < step->n_seqs; r++) {
         frit_session *session = step->owners[r];
@@ -61,33 +62,34 @@ static void turn_back(const frit_engine *engine, const frit_step *step, frit_sta
     }
 }
 
-// ------------------------------------------------------------------------------- landing
+// ------------------------------------------------------------------------------- waiting
 
-static void note_failure(frit_flight *flight, frit_status status)
+static void set_failure(frit_flight *flight, frit_status status)
 {
     flight->status = status;
     if (status != FRIT_OK) frit_failure_get(&flight->failure);
 }
 
-static frit_status tell(const frit_flight *flight)
+// The status of a completed step, with its sentence.
+static frit_status status_of_flight(const frit_flight *flight)
 {
     if (flight->status != FRIT_OK) frit_failure_set(&flight->failure);
     return flight->status;
 }
 
-// All that are in flight end with this failure.
-static void turn_all_back(frit_engine *engine, frit_status status)
+// All steps in flight fail.
+static void fail_all(frit_engine *engine, frit_status status)
 {
     frit_flight *first = flight_of(engine, engine->flights.n_completed + 1);
-    note_failure(first, status);
+    set_failure(first, status);
     while (engine->flights.n_completed < engine->flights.n_submitted) {
         frit_flight *flight = flight_of(engine, ++engine->flights.n_completed);
-        if (flight != first) frit_step_wait(flight);   // it reads and writes memory until then
+        if (flight != first) frit_step_wait(flight);   // until then it reads and writes memory
         frit_failure_set(&first->failure);
-        note_failure(flight, status);
-        turn_back(engine, &flight->step, status);
+        set_failure(flight, status);
+        requeue_rows(engine, &flight->step, status);
     }
-    tell(first);
+    status_of_flight(first);
 }
 
 frit_status frit_flight_wait(frit_engine *engine)
@@ -97,7 +99,7 @@ frit_status frit_flight_wait(frit_engine *engine)
     const bool is_old = flight->is_ahead && frit_step_poll(flight);
     const frit_status status = frit_step_wait(flight);
     if (status != FRIT_OK) {
-        turn_all_back(engine, status);
+        fail_all(engine, status);
         return status;
     }
     engine->flights.n_completed++;
@@ -129,14 +131,14 @@ void frit_flight_drop_all(frit_engine *engine)
 
 // ------------------------------------------------------------------------------- the interface
 
-// Whether its results must be handed out before the device runs anything else.
-static bool keeps_others_waiting(const frit_engine *engine)
+// True if the results of the last step must be delivered before a device runs another one.
+static bool must_deliver_first(const frit_engine *engine)
 {
     const frit_flight *last = &engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS];
     return engine->flights.n_completed < engine->flights.n_submitted && last->output.wants_rows;
 }
 
-static frit_status start(frit_engine *engine, frit_flight *flight)
+static frit_status start_step(frit_engine *engine, frit_flight *flight)
 {
     flight->number = 0;
     flight->is_ahead = false;
@@ -145,7 +147,7 @@ static frit_status start(frit_engine *engine, frit_flight *flight)
     const frit_status status = frit_step_submit(engine, flight);
     engine->in_step = false;
     FRIT_TRY(status);
-    take_off(&flight->step);
+    mark_in_flight(&flight->step);
     engine->drafts.n_queued = 0;
     engine->drafts.n_expected = 0;
     flight->status = FRIT_OK;
@@ -160,34 +162,36 @@ frit_status frit_engine_submit(frit_engine *engine, uint64_t *step, int32_t *n_r
     if (n_rows) *n_rows = 0;
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a step cannot be started from within a row function");
     frit_ahead_cancel(engine);
-    if (keeps_others_waiting(engine)) FRIT_TRY(frit_flight_wait_all(engine));
+    if (must_deliver_first(engine)) FRIT_TRY(frit_flight_wait_all(engine));
     if (engine->flights.n_submitted - engine->flights.n_completed == FRIT_MAX_FLIGHTS)
         FRIT_TRY(frit_flight_wait(engine));
     frit_flight *flight = flight_of(engine, engine->flights.n_submitted + 1);
     engine->step = &flight->step;
-    engine->step->prefill = flight_of(engine, engine->flights.n_submitted)->step.prefill;   // kinds of steps take turns
+    engine->step->prefill =
+        flight_of(engine, engine->flights.n_submitted)->step.prefill;   // row classes of steps alternate
     FRIT_TRY(frit_step_reserve_picks(engine));
     frit_schedule(engine);
     if (flight->step.n_rows == 0 && engine->flights.n_completed < engine->flights.n_submitted &&
         frit_schedule_waiting(engine) > 0) {
-        FRIT_TRY(frit_flight_wait_all(engine));   // others may have what these wait for
+        FRIT_TRY(frit_flight_wait_all(engine));   // completed steps may release pages that sessions wait for
         frit_schedule(engine);
     }
     if (flight->step.n_rows == 0) return frit_schedule_check(engine);
-    FRIT_TRY(start(engine, flight));
+    FRIT_TRY(start_step(engine, flight));
     if (step) *step = flight->number;
     if (n_rows) *n_rows = flight->step.n_rows;
     return FRIT_OK;
 }
 
-// FRIT_E_INVALID for a step that was not submitted; FRIT_OK for one of which nothing is known any more.
-static frit_status status_of(frit_engine *engine, uint64_t step)
+// The status of a completed step; FRIT_OK for a step that is too old to be known.
+static frit_status status_of_step(frit_engine *engine, uint64_t step)
 {
     const frit_flight *flight = flight_of(engine, step);
-    return flight->number == step ? tell(flight) : FRIT_OK;
+    return flight->number == step ? status_of_flight(flight) : FRIT_OK;
 }
 
-static frit_status check(const frit_engine *engine, uint64_t step)
+// FRIT_E_INVALID for a step that was not submitted.
+static frit_status check_step(const frit_engine *engine, uint64_t step)
 {
     if (engine->in_step) return frit_fail(FRIT_E_INVALID, "a row function cannot wait for a step");
     if (step > 0 && step <= engine->flights.n_submitted) return FRIT_OK;
@@ -200,22 +204,22 @@ frit_status frit_engine_poll(frit_engine *engine, uint64_t step, bool *done)
     FRIT_REQUIRE(engine);
     FRIT_REQUIRE(done);
     *done = false;
-    FRIT_TRY(check(engine, step));
+    FRIT_TRY(check_step(engine, step));
     while (engine->flights.n_completed < step) {
         if (!frit_step_poll(flight_of(engine, engine->flights.n_completed + 1))) return FRIT_OK;
         if (frit_flight_wait(engine) != FRIT_OK) break;
     }
     *done = true;
-    return status_of(engine, step);
+    return status_of_step(engine, step);
 }
 
 frit_status frit_engine_wait(frit_engine *engine, uint64_t step)
 {
     FRIT_REQUIRE(engine);
-    FRIT_TRY(check(engine, step));
+    FRIT_TRY(check_step(engine, step));
     while (engine->flights.n_completed < step)
-        if (frit_flight_wait(engine) != FRIT_OK) break;   // of this one or one before: both have it then
-    return status_of(engine, step);
+        if (frit_flight_wait(engine) != FRIT_OK) break;   // of this step or of one before: both have the status
+    return status_of_step(engine, step);
 }
 
 frit_status frit_engine_step(frit_engine *engine, int32_t *n_rows)

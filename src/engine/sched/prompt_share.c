@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // How prompts share the rows that steps have for them: by priority, then by weight.
 //
-// Each session has a time of its own, which advances by 1 / weight with each prompt row that runs. Of the prompts that
-// wait with the highest priority, the one whose time is the least comes next, and takes all rows that are left: so over
-// several steps the rows of those that wait are as their weights, and none of them starves. One that begins to wait
-// starts at the time of those that wait with its priority, or, where there are none, at that of the prompt that was
-// last begun: a session saves no rows up while it waits for none, and rows that no other one wanted do not count.
+// Each session has a time, which advances by 1 / weight with each prompt row that runs. Among the waiting prompts of the
+// highest priority, the prompt with the least time is next and takes all rows that are left. So over several steps
+// waiting prompts get rows in proportion to their weights, and none starves. A prompt that begins to wait starts at the
+// least time of the waiting prompts of its priority or, if there are none, at the time of the prompt that began last. So
+// a session saves up no rows while it has no prompt, and rows that no other prompt wanted do not count.
 #include "engine/engine.h"
 #include "engine/sched/prompt_share.h"
 
@@ -17,13 +17,13 @@ frit_status frit_session_set_share(frit_session *session, int32_t weight, int32_
     FRIT_TRY(frit_session_check_usable(session));
     if (weight < 1 || weight > MAX_WEIGHT)
         return frit_fail(FRIT_E_INVALID, "a session's weight is %d; expected 1 to %d", weight, MAX_WEIGHT);
-    if (priority != session->prompt.priority) session->prompt.waits = false;   // it begins to wait among others
+    if (priority != session->prompt.priority) session->prompt.waits = false;   // it begins to wait anew
     session->prompt.weight = weight;
     session->prompt.priority = priority;
     return FRIT_OK;
 }
 
-static double first_time(const frit_engine *engine, const frit_session *session)
+static double start_time(const frit_engine *engine, const frit_session *session)
 {
     const frit_session *least = NULL;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
@@ -41,7 +41,7 @@ void frit_prompt_share_update(frit_engine *engine, bool (*is_prompt)(const frit_
     }
     for (frit_session *s = engine->sessions; s; s = s->next) {
         if (s->prompt.waits || !is_prompt(s)) continue;
-        const double first = first_time(engine, s);
+        const double first = start_time(engine, s);
         if (s->prompt.time < first) s->prompt.time = first;
         s->prompt.waits = true;
     }

@@ -1,34 +1,29 @@
 // SPDX-License-Identifier: MIT
-// Which rows run in the next step.
+// Chooses the rows of the next step.
 //
 // 1. One row for every session that had something to run and got no row in the last step: no session starves.
 // 2. Single queued tokens and the drafts that follow them, the decode rows: they are what people wait for.
 // 3. Prompts, by the sessions' priorities and weights (prompt_share.c), with what is left of n_batch rows.
 //
-// Where many rows run by other kernels, which round differently, sessions with many queued tokens run by these, and all
-// others by those for few rows. A prompt is cut so that its last part has many rows too. So what a session computes
-// depends on its own queue alone, whatever other sessions run. Parts of a prompt are about equally long, so that none
-// of those that a stream waits for is much longer than the others. Where devices can, a step has rows of both kinds:
-// those of prompts last. Otherwise steps are of two kinds that take turns.
+// A session's rows are decode rows or prefill rows by the number of its own queued tokens (frit_row_class), and a prompt
+// is cut so that its last part is long enough to be prefill rows too. So what a session computes does not depend on
+// other sessions. Parts of a prompt are about equally long, so that sessions that generate wait about equally long for
+// each. If all devices can mix the classes, a step has decode rows and then prefill rows. Otherwise steps of decode rows
+// and of prefill rows alternate.
 //
-// Where every token sees all others, a session's rows run in one step, and sessions share it as long as they fit whole.
+// Models in which every token sees all others run all rows of a session in one step. Sessions share the step as long as
+// they fit whole.
 //
-// While some session generates, a step has few prompt rows, so that no session waits long for the next token: as many
-// as take 2.75 times as long as a step without prompts, by what steps took before. One in a hundred steps takes a
-// quarter longer than most, and the wait is to stay within five times the one without prompts. Where kinds of rows are
-// mixed, the wait is the step, which is to take three and a half times as long.
+// Pages are taken here, for the rows that are scheduled. A prompt begins only when the cache has pages for all of it; a
+// session that finds none waits until others release pages. If all sessions wait, the one that has run least, among
+// those with the lowest priority, releases its pages and runs again later.
 //
-// Pages are taken here, for the rows that are scheduled. A prompt begins only when the cache has pages for all of it;
-// a session that finds none waits until others give pages back. Where all wait, of those with the lowest priority the
-// one that has run least gives its pages back, and runs again later.
-//
-// Sessions form a queue; a session that had rows goes to its end, so that equal ones take turns. A step gives either
-// logits or hidden states: the first row with a result decides, and rows of the other kind wait.
+// Sessions form a queue; a session that had rows goes to its end, so that sessions of equal priority alternate. A step
+// gives either logits or hidden states: the first row with a result decides, and rows with the other kind wait.
 #include "engine/engine.h"
 #include "engine/sched/prompt_share.h"
-#include "engine/sched/step_cost.h"
 
-// Up to here the session's tokens are known, or picks of the step before this one.
+// Tokens before this index are known, or picks of steps that were submitted.
 static size_t end_of_known(const frit_session *session)
 {
     const size_t n = session->n_tokens, first = n > FRIT_MAX_PICK_REQUESTS ? n - FRIT_MAX_PICK_REQUESTS : 0;
@@ -41,66 +36,22 @@ static size_t end_of_known(const frit_session *session)
 
 static size_t count_ready(const frit_session *session)
 {
-    if (session->source.waits || session->prefix.is_reading || session->failure.status != FRIT_OK)
-        return 0;   // it looks at the source
+    if (session->source.waits || session->prefix.is_reading || session->failure.status != FRIT_OK) return 0;
     return end_of_known(session) - session->n_done;
 }
 
-// Of tokens that could run in the step that is being made, those that it has not.
-static size_t pending(const frit_session *session)
+// Tokens that may run in the step that is being made and have no row in it yet.
+static size_t count_pending(const frit_session *session)
 {
-    const size_t n_taken = (size_t)session->step.n_rows;   // of its source, where that runs
-    return session->failure.status == FRIT_OK && session->step.n_ready > n_taken ? session->step.n_ready - n_taken : 0;
+    const size_t n_rows = (size_t)session->step.n_rows;   // of its source, if that runs
+    return session->failure.status == FRIT_OK && session->step.n_ready > n_rows ? session->step.n_ready - n_rows : 0;
 }
 
-enum { LEAST_BUDGET = 16, FIRST_BUDGET = 64, TILE = 16 };
-static const double gap = 2.75, mixed_gap = 3.5;
-
-int32_t frit_schedule_budget(const frit_step_cost *pace, int32_t least)
-{
-    if (pace->decode_ns <= 0 || pace->prompt_row_ns <= 0) return FIRST_BUDGET > least ? FIRST_BUDGET : least;
-    const double n = gap * pace->decode_ns / pace->prompt_row_ns;
-    return n < least ? least : n < INT32_MAX ? (int32_t)n : INT32_MAX;
-}
-
-// What a step of such rows takes however few they are, in rows: weights become tiles once for all of them.
-static int32_t fixed_rows(int32_t least)
-{
-    return 2 * least;
-}
-
-int32_t frit_schedule_mixed_budget(const frit_step_cost *pace, int32_t least)
-{
-    if (pace->decode_ns <= 0 || pace->mixed_row_ns <= 0) return FIRST_BUDGET > least ? FIRST_BUDGET : least;
-    const double n = mixed_gap * pace->decode_ns / pace->mixed_row_ns - fixed_rows(least);
-    if (n < least) return least;
-    return n < INT32_MAX - TILE ? ((int32_t)n + TILE / 2) / TILE * TILE : INT32_MAX;
-}
-
-static void average(double *of, double now)
-{
-    enum { MEMORY = 8 };   // steps that it remembers
-    *of += *of > 0 ? (now - *of) / MEMORY : now;
-}
-
-void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns)
-{
-    frit_step_cost *pace = &engine->cost;
-    const int32_t least = engine->rows.least[FRIT_ROWS_PREFILL];
-    frit_step_cost_measure(engine, step, step_ns);
-    if (step->n_seqs == step->n_rows)
-        average(&pace->decode_ns, (double)step_ns);
-    else if (step->n_decode_rows > 0)
-        average(&pace->mixed_row_ns, (double)step_ns / (step->n_rows - step->n_decode_rows + fixed_rows(least)));
-    else if (step->n_rows >= LEAST_BUDGET)   // not too few to say anything
-        average(&pace->prompt_row_ns, (double)step_ns / step->n_rows);
-}
-
-// What waits is one token, after those that a grammar forced, or that and drafts that a pick verifies.
+// True if one token waits, with forced tokens before it or drafts that a pick verifies after it.
 static bool is_decode(const frit_session *session)
 {
     const frit_pick_request *request = session->pick.n > 0 ? &session->pick.requests[session->pick.n - 1] : NULL;
-    const size_t n = pending(session), n_forced = (size_t)session->pick.n_forced;
+    const size_t n = count_pending(session), n_forced = (size_t)session->pick.n_forced;
     return n > 0 && (n <= 1 + n_forced || (request && request->n > 1 && request->at - session->n_done <= n_forced));
 }
 
@@ -111,14 +62,14 @@ static bool generates(const frit_session *session)
 
 static bool is_prompt(const frit_session *session)
 {
-    return pending(session) > 0 && (session->engine->hp.is_bidirectional || !is_decode(session));
+    return count_pending(session) > 0 && (session->engine->hp.is_bidirectional || !is_decode(session));
 }
 
 // Rows of prompts that the next step may have.
 static int32_t prompt_room(const frit_engine *engine)
 {
-    // Twice the least part of a prompt: it takes little longer than that, and gives prompts twice the rows. Where rows
-    // are mixed, sessions that generate have no steps of their own between these, so the least part may do.
+    // Twice the least part of a prompt takes little longer than the least part, and gives prompts twice the rows. If
+    // steps mix row classes, sessions that generate wait for each of them, so the least part is enough.
     const int32_t part = engine->rows.least[FRIT_ROWS_PREFILL], named = engine->schedule.prompt_budget;
     const int32_t least = part == INT32_MAX ? 0 : (engine->rows.mixes_classes ? 1 : 2) * part;
     if (named < 0) return engine->n_batch;
@@ -126,28 +77,28 @@ static int32_t prompt_room(const frit_engine *engine)
         if (!generates(s)) continue;
         if (named > 0) return named > least ? named : least;
         if (engine->rows.mixes_classes) return frit_schedule_mixed_budget(&engine->cost, least);
-        return frit_schedule_budget(&engine->cost, least > 0 ? least : LEAST_BUDGET);
+        return frit_schedule_budget(&engine->cost, least > 0 ? least : FRIT_LEAST_BUDGET);
     }
     return engine->n_batch;
 }
 
-// How many rows more of the session find pages, of n.
-static size_t fitting(const frit_engine *engine, const frit_session *session, size_t n)
+// How many of n more rows of the session find pages.
+static size_t count_fitting(const frit_engine *engine, const frit_session *session, size_t n)
 {
     const int32_t n_done = (int32_t)session->n_done, n_taken = session->step.n_rows;
-    if (n > pending(session)) n = pending(session);
+    if (n > count_pending(session)) n = count_pending(session);
     if (n > (size_t)engine->n_batch) n = (size_t)engine->n_batch;
     if (n_done == 0 && !frit_prefix_has_room(session)) return 0;
     const int32_t fits = frit_kv_fitting(&engine->kv, &session->map, n_done, n_taken + (int32_t)n);
     return fits > n_taken ? (size_t)(fits - n_taken) : 0;
 }
 
-// Takes up to n rows more of the session, as far as there are pages and the step has room for rows and results.
-static void take(frit_engine *engine, frit_session *session, size_t n)
+// Gives the session up to n more rows, as far as there are pages and the step has room for rows and results.
+static void add_rows(frit_engine *engine, frit_session *session, size_t n)
 {
     frit_step *step = engine->step;
     const size_t room = step->n_rows < step->most_rows ? (size_t)(step->most_rows - step->n_rows) : 0;
-    n = fitting(engine, session, n < room ? n : room);
+    n = count_fitting(engine, session, n < room ? n : room);
     if (n == 0) return;
     const frit_status status =
         frit_kv_extend(&engine->kv, &session->map, (int32_t)session->n_done, session->step.n_rows + (int32_t)n);
@@ -168,144 +119,8 @@ static void take(frit_engine *engine, frit_session *session, size_t n)
     }
 }
 
-// Drafts that the session verifies are the rows after token request->at; a state that has seen them cannot forget them.
-static const frit_pick_request *verified(const frit_session *session)
-{
-    const frit_pick_request *request = session->pick.n > 0 ? &session->pick.requests[session->pick.n - 1] : NULL;
-    return request && request->n > 1 && session->engine->kv.state_bytes > 0 ? request : NULL;
-}
-
-// A snapshot within these rows, where the session wants one. One that a failed step left is not good.
-static void lay_out_snapshot(frit_engine *engine, frit_session *session, frit_seq *seq)
-{
-    const frit_pick_request *request = verified(session);
-    const size_t at = request ? request->at + 1 : session->snapshot_at;
-    if (at <= session->n_done || at > session->n_done + (size_t)session->step.n_rows) return;
-    frit_kv_drop_snapshots(&engine->kv, &session->map, (int32_t)session->n_done);
-    const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(&engine->kv, &session->map, (int32_t)at, request != NULL);
-    if (!snapshot || snapshot->state == 0) return;
-    seq->n_copied = (int32_t)(at - session->n_done);
-    seq->copy_state = snapshot->state - 1;
-}
-
-// What the row's logits are wanted for, where that is a token. The pick's row is one of the output.
-static void lay_out_pick(frit_step *step, frit_session *session, size_t i)
-{
-    frit_pick_request *request = frit_session_find_pick(session, i);
-    if (!request) return;
-    frit_pick *pick = &step->picks[step->n_picks];
-    *pick = frit_pick_append(&step->lists, &request->lists, &request->picks[i - request->at]);
-    pick->row = step->n_outs;
-    request->index = step->n_picks++;   // only where the step is submitted does it count as sent
-}
-
-static int32_t token_at(const frit_session *session, size_t i)
-{
-    if (session->tokens[i] >= 0) return session->tokens[i];
-    return ~frit_session_find_pick(session, i - 1)->index;
-}
-
-static bool is_verified(const frit_session *session)
-{
-    const frit_pick_request *request = session->pick.n > 0 ? &session->pick.requests[session->pick.n - 1] : NULL;
-    const size_t n_forced = request ? request->at - session->n_done : 0;
-    return request && n_forced <= (size_t)session->pick.n_forced &&
-           (size_t)session->step.n_rows == n_forced + (size_t)request->n;
-}
-
-static void widen_adapted(frit_step *step, const frit_session *session)
-{
-    if (!session->adapters.scales) return;
-    if (step->adapted.ranks < session->adapters.plan_class.ranks)
-        step->adapted.ranks = session->adapters.plan_class.ranks;
-    step->adapted.steers = step->adapted.steers || session->adapters.plan_class.steers;
-}
-
-static frit_row_class class_of(const frit_session *session)
-{
-    if (session->n_done < session->prompt.n_long) return FRIT_ROWS_LONG_PREFILL;
-    return session->step.prefill || session->engine->rows.only_prefill ? FRIT_ROWS_PREFILL : FRIT_ROWS_DECODE;
-}
-
-static frit_row_class class_of_source(const frit_session *session)
-{
-    const frit_row_rules *rules = &session->engine->rows;
-    if (session->step.n_rows >= rules->least[FRIT_ROWS_LONG_PREFILL]) return FRIT_ROWS_LONG_PREFILL;
-    return session->engine->step->prefill ? FRIT_ROWS_PREFILL : FRIT_ROWS_DECODE;
-}
-
-// Writes the rows that the session has been given as one sequence of the batch.
-static void lay_out_rows(frit_engine *engine, frit_session *session)
-{
-    frit_step *step = engine->step;
-    int32_t row = step->n_rows;
-    step->seqs[step->n_seqs] = (frit_seq){.first_row = row,
-                                          .n_rows = session->step.n_rows,
-                                          .n_past = (int32_t)session->n_done,
-                                          .state = session->map.state - 1,
-                                          .n_source = (int32_t)session->source.n,
-                                          .row_class = class_of(session)};
-    lay_out_snapshot(engine, session, &step->seqs[step->n_seqs]);
-    widen_adapted(step, session);
-    step->keeps_hidden = step->keeps_hidden || session->hidden;
-    step->decodes = step->decodes && (session->step.n_rows <= 1 + session->pick.n_forced || is_verified(session));
-    step->owners[step->n_seqs++] = session;
-    for (size_t i = session->n_done; i < session->n_done + (size_t)session->step.n_rows; i++, row++) {
-        step->tokens[row] = token_at(session, i);
-        step->positions[row] = (int32_t)i;
-        if (step->given) frit_hidden_copy(session, i, step->given + (size_t)row * (size_t)engine->hp.n_embd);
-        if (frit_session_result(session, i) == FRIT_RESULT_NONE) continue;
-        lay_out_pick(step, session, i);
-        step->out_rows[step->n_outs++] = row;
-    }
-    step->n_rows = row;
-}
-
-// The same of a source, all of it.
-static void lay_out_source(const frit_engine *engine, frit_session *session)
-{
-    frit_step *step = engine->step;
-    int32_t row = step->n_rows;
-    step->seqs[step->n_seqs] = (frit_seq){
-        .first_row = row, .n_rows = session->step.n_rows, .state = -1, .row_class = class_of_source(session)};
-    widen_adapted(step, session);
-    step->decodes = false;
-    step->owners[step->n_seqs++] = session;
-    for (int32_t i = 0; i < session->step.n_rows; i++, row++) {
-        step->tokens[row] = session->source.tokens[i];
-        step->positions[row] = i;
-        if (session->source.options.output == FRIT_OUTPUT_EMBEDDINGS) step->out_rows[step->n_outs++] = row;
-    }
-    step->n_rows = row;
-}
-
-static void lay_out(frit_engine *engine, frit_session *session)
-{
-    if (session->step.n_rows == 0) return;
-    if (engine->step->encodes)
-        lay_out_source(engine, session);
-    else
-        lay_out_rows(engine, session);
-}
-
-// Where kinds of rows are mixed, those of sessions with few come first.
-static void lay_out_all(frit_engine *engine)
-{
-    frit_step *step = engine->step;
-    const bool mixes = engine->rows.mixes_classes && !step->encodes;
-    if (mixes) step->prefill = false;
-    for (frit_session *s = engine->sessions; s; s = s->next) {
-        if (!mixes || !s->step.prefill) lay_out(engine, s);
-        if (mixes) step->prefill = step->prefill || (s->step.prefill && s->step.n_rows > 0);
-    }
-    step->n_decode_rows = mixes && step->prefill ? step->n_rows : 0;
-    step->n_decode_outs = mixes && step->prefill ? step->n_outs : 0;
-    for (frit_session *s = engine->sessions; s && mixes; s = s->next)
-        if (s->step.prefill) lay_out(engine, s);
-}
-
-// Moves the sessions with rows after those without; both keep their order.
-static void rotate(frit_engine *engine)
+// Moves sessions with rows to the end of the queue. Both groups keep their order.
+static void rotate_queue(frit_engine *engine)
 {
     frit_session *waiting = NULL, **waiting_end = &waiting, *served = NULL, **served_end = &served;
     for (frit_session *s = engine->sessions; s; s = s->next) {
@@ -318,30 +133,19 @@ static void rotate(frit_engine *engine)
     engine->sessions = waiting;
 }
 
-// Whether the next step is for sessions with many queued tokens: alternating, if there are others.
-static bool is_turn_of_prefill(const frit_engine *engine)
+// True if the next step has prefill rows, where steps do not mix row classes: they alternate if both classes wait.
+static bool is_prefill_next(const frit_engine *engine)
 {
     bool has_prefill = false, has_decode = false;
     for (const frit_session *s = engine->sessions; s; s = s->next) {
-        has_prefill = has_prefill || (pending(s) > 0 && s->step.prefill);
-        has_decode = has_decode || (pending(s) > 0 && !s->step.prefill);
+        has_prefill = has_prefill || (count_pending(s) > 0 && s->step.prefill);
+        has_decode = has_decode || (count_pending(s) > 0 && !s->step.prefill);
     }
     return has_prefill && (!has_decode || !engine->step->prefill);
 }
 
-size_t frit_schedule_part(size_t n, size_t wanted, size_t fits, size_t least)
-{
-    const size_t by_wish = (n + wanted - 1) / wanted, by_least = n / least;
-    const size_t n_parts = by_wish < by_least ? by_wish : by_least;
-    size_t part = n_parts > 0 ? (n + n_parts - 1) / n_parts : 0;
-    const size_t tiles = part / TILE * TILE;   // where the others, none of them with more tiles, can have the rest
-    if (tiles >= least && n - tiles <= (n_parts - 1) * (tiles + TILE)) part = tiles;
-    if (part > fits) part = n - fits < least && n > least ? n - least : fits;
-    return part < least || part > fits ? 0 : part;
-}
-
-// Whether the step can give all results of the session's next n rows, beside those that it gives already.
-static bool suits(const frit_engine *engine, const frit_session *session, size_t n)
+// True if the step can give all results of the session's next n rows beside the results that it gives already.
+static bool has_room_for_results(const frit_engine *engine, const frit_session *session, size_t n)
 {
     const frit_step *step = engine->step;
     int32_t n_outs = step->n_outs;
@@ -354,55 +158,57 @@ static bool suits(const frit_engine *engine, const frit_session *session, size_t
     return true;
 }
 
-// The next part of a prompt with many rows, of which the step may have `room`. False: another step could have it.
-static bool take_part(frit_engine *engine, frit_session *session, int32_t room)
+// Gives a prompt of prefill rows its next part, of `room` rows at most. False if another step could have given a part.
+static bool add_part(frit_engine *engine, frit_session *session, int32_t room)
 {
     const int32_t in_step = engine->n_batch - engine->step->n_rows, most = room < in_step ? room : in_step;
     if (most < engine->rows.least[FRIT_ROWS_PREFILL]) return false;
-    const size_t n = frit_schedule_part(pending(session), (size_t)most, fitting(engine, session, (size_t)in_step),
-                                        (size_t)engine->rows.least[FRIT_ROWS_PREFILL]);
+    const size_t n =
+        frit_schedule_part(count_pending(session), (size_t)most, count_fitting(engine, session, (size_t)in_step),
+                           (size_t)engine->rows.least[FRIT_ROWS_PREFILL]);
     if (n == 0) return true;
-    const bool has_results = suits(engine, session, n);
-    if (has_results) take(engine, session, n);
+    const bool has_results = has_room_for_results(engine, session, n);
+    if (has_results) add_rows(engine, session, n);
     return has_results;
 }
 
-// Whether the next step may have rows of the session.
-static bool is_of_step(const frit_engine *engine, const frit_session *session)
+// True if the step may have rows of the session's class.
+static bool has_class(const frit_engine *engine, const frit_session *session)
 {
     return engine->rows.mixes_classes || engine->rows.only_prefill || session->step.prefill == engine->step->prefill;
 }
 
-// The same of any prompt. What it takes is no longer room.
-static bool take_prompt(frit_engine *engine, frit_session *session, int32_t *room)
+// Gives a prompt rows and subtracts them from `room`. False if another step could have given it a part.
+static bool add_prompt(frit_engine *engine, frit_session *session, int32_t *room)
 {
     const int32_t before = session->step.n_rows;
     bool suited = true;
-    if (!is_of_step(engine, session)) return true;
+    if (!has_class(engine, session)) return true;
     if (session->step.prefill)
-        suited = take_part(engine, session, *room);
+        suited = add_part(engine, session, *room);
     else if (*room > 0)
-        take(engine, session, (size_t)*room);
+        add_rows(engine, session, (size_t)*room);
     *room -= session->step.n_rows - before;
     return suited;
 }
 
-// One row for each session that got none in the last step, and single tokens.
-static void take_single(frit_engine *engine, int32_t *room)
+// Gives one row to each session that got none in the last step, then its rows to each session that generates.
+static void add_single_rows(frit_engine *engine, int32_t *room)
 {
     for (frit_session *s = engine->sessions; s; s = s->next) {
         const bool is_prompt = !is_decode(s);
-        if (!s->step.waited || s->step.prefill || s->step.n_rows > 0 || !is_of_step(engine, s)) continue;
-        take(engine, s, 1);
+        if (!s->step.waited || s->step.prefill || s->step.n_rows > 0 || !has_class(engine, s)) continue;
+        add_rows(engine, s, 1);
         if (is_prompt) *room -= s->step.n_rows;
     }
     for (frit_session *s = engine->sessions; s; s = s->next)
-        if (s->step.n_rows == 0 && !s->step.prefill && is_decode(s) && is_of_step(engine, s)) take(engine, s, SIZE_MAX);
+        if (s->step.n_rows == 0 && !s->step.prefill && is_decode(s) && has_class(engine, s))
+            add_rows(engine, s, SIZE_MAX);
 }
 
-// A prompt comes before single tokens after a step that could have given it no row, or not the results that it wants.
-// Single tokens leave room for a part of a prompt.
-static void take_rows(frit_engine *engine)
+// A prompt that got no row (or no result) in the last step goes first in this one. Otherwise decode rows go first, and
+// leave room for a part of a prompt.
+static void choose_rows(frit_engine *engine)
 {
     frit_step *step = engine->step;
     int32_t room = prompt_room(engine);
@@ -410,13 +216,13 @@ static void take_rows(frit_engine *engine)
     for (const frit_session *s = engine->sessions; s; s = s->next) has_prefill = has_prefill || s->step.prefill;
     frit_session *s = engine->schedule.prompt_first ? frit_prompt_share_next(engine) : NULL;
     bool is_first = !s;
-    if (s) take_prompt(engine, s, &room);
+    if (s) add_prompt(engine, s, &room);
     engine->schedule.prompt_first = false;
     if (engine->rows.mixes_classes && has_prefill && is_first) step->most_rows -= engine->rows.least[FRIT_ROWS_PREFILL];
-    take_single(engine, &room);
+    add_single_rows(engine, &room);
     step->most_rows = engine->n_batch;
     for (; (s = frit_prompt_share_next(engine)) != NULL; is_first = false) {
-        const bool suited = take_prompt(engine, s, &room);
+        const bool suited = add_prompt(engine, s, &room);
         if (is_first && !suited) engine->schedule.prompt_first = engine->rows.mixes_classes;
     }
 }
@@ -434,7 +240,8 @@ static size_t count_results(const frit_session *session, frit_result *kind)
     return n;
 }
 
-static void take_whole(frit_engine *engine)
+// Gives rows to sessions that fit whole.
+static void choose_whole_sessions(frit_engine *engine)
 {
     const frit_step *step = engine->step;
     for (frit_session *s; (s = frit_prompt_share_next(engine)) != NULL;) {
@@ -442,14 +249,15 @@ static void take_whole(frit_engine *engine)
         const size_t n_outs = count_results(s, &kind);
         const bool suits = s->step.prefill == step->prefill &&
                            (kind == FRIT_RESULT_NONE || step->result == FRIT_RESULT_NONE || kind == step->result);
-        const bool fits = pending(s) <= (size_t)(engine->n_batch - step->n_rows) &&
+        const bool fits = count_pending(s) <= (size_t)(engine->n_batch - step->n_rows) &&
                           (kind != FRIT_RESULT_LOGITS || n_outs <= (size_t)(engine->schedule.max_outs - step->n_outs));
-        if (suits && fits && fitting(engine, s, SIZE_MAX) == pending(s)) take(engine, s, SIZE_MAX);
+        if (suits && fits && count_fitting(engine, s, SIZE_MAX) == count_pending(s)) add_rows(engine, s, SIZE_MAX);
     }
 }
 
-// Sources come before tokens, for those wait for them; whole, and many rows apart from few as everywhere.
-static void take_sources(frit_engine *engine)
+// Sources of encoder-decoders come first, because tokens wait for them. They run whole, and a step has sources of one
+// row class.
+static void choose_sources(frit_engine *engine)
 {
     frit_step *step = engine->step;
     for (frit_session *s = engine->sessions; s; s = s->next) {
@@ -470,8 +278,8 @@ static void take_sources(frit_engine *engine)
     }
 }
 
-// A prompt with so many queued tokens stays a long one until they have run.
-static void note_long(const frit_engine *engine, frit_session *session)
+// A prompt that is long when it is queued stays FRIT_ROWS_LONG_PREFILL until all of it has run.
+static void update_long_prompt(const frit_engine *engine, frit_session *session)
 {
     const size_t n = session->n_tokens - session->n_done;
     if (session->prompt.n_long > session->n_tokens) session->prompt.n_long = session->n_tokens;
@@ -479,8 +287,8 @@ static void note_long(const frit_engine *engine, frit_session *session)
         session->prompt.n_long = session->n_tokens;
 }
 
-// Picks rows: how many of each session.
-static void pick(frit_engine *engine)
+// Chooses how many rows each session has in the step.
+static void choose_all(frit_engine *engine)
 {
     frit_step *step = engine->step;
     step->n_rows = step->n_outs = step->n_seqs = 0;
@@ -494,29 +302,30 @@ static void pick(frit_engine *engine)
         s->step.n_ready = count_ready(s);
         s->step.prefill =
             s->failure.status == FRIT_OK && s->step.n_ready >= (size_t)engine->rows.least[FRIT_ROWS_PREFILL];
-        note_long(engine, s);
+        update_long_prompt(engine, s);
     }
     frit_prompt_share_update(engine, is_prompt);
     step->encodes = false;
     step->decodes = true;
-    take_sources(engine);
-    if (!step->encodes) step->prefill = engine->rows.only_prefill || is_turn_of_prefill(engine);
+    choose_sources(engine);
+    if (!step->encodes) step->prefill = engine->rows.only_prefill || is_prefill_next(engine);
     if (step->encodes)
         step->result = FRIT_RESULT_HIDDEN;
     else if (engine->hp.is_bidirectional)
-        take_whole(engine);
+        choose_whole_sessions(engine);
     else
-        take_rows(engine);
+        choose_rows(engine);
 }
 
 static bool waits(const frit_session *session)
 {
-    const bool has_rows = pending(session) > 0 || (session->source.waits && session->failure.status == FRIT_OK);
+    const bool has_rows = count_pending(session) > 0 || (session->source.waits && session->failure.status == FRIT_OK);
     return has_rows && session->step.n_rows == 0;
 }
 
-// After a context shift keys have seen tokens that left: run again, they would be others.
-static bool gives_way(const frit_session *session, const frit_session *least)
+// True if the session is evicted before `least`. Sessions with a context shift are evicted last: their keys have seen
+// tokens that left, and would be different ones if they ran again.
+static bool is_evicted_before(const frit_session *session, const frit_session *least)
 {
     if (!least) return true;
     const bool is_shifted = session->shift.n_dropped > 0, least_is = least->shift.n_dropped > 0;
@@ -525,17 +334,17 @@ static bool gives_way(const frit_session *session, const frit_session *least)
     return session->n_done < least->n_done;
 }
 
-// All sessions with something to run wait for pages. Of those that began, if there are several, the one of the lowest
-// priority that has run least gives its pages back.
-static bool evict(frit_engine *engine)
+// Called when all sessions with something to run wait for pages. If several of them have begun, evicts the one that has
+// run least among those of the lowest priority.
+static bool evict_session(frit_engine *engine)
 {
     frit_session *least = NULL;
     int n_begun = 0;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        if (s->n_flying > 0) return false;   // it may give pages back
+        if (s->n_flying > 0) return false;   // it may release pages
         if (!waits(s) || s->n_done == 0) continue;
         n_begun++;
-        if (s->source.n == 0 && gives_way(s, least)) least = s;
+        if (s->source.n == 0 && is_evicted_before(s, least)) least = s;
     }
     if (n_begun < 2 || !least) return false;
     frit_session_run_again(least);
@@ -564,25 +373,20 @@ frit_status frit_schedule_check(const frit_engine *engine)
 void frit_schedule(frit_engine *engine)
 {
     frit_step *step = engine->step;
-    // What is in flight may have to run again.
+    // Pages of tokens in flight stay: the tokens may have to run again.
     for (frit_session *s = engine->sessions; s; s = s->next) {
         frit_prefix_cache(s, false);
         frit_kv_unref_passed(&engine->kv, &s->map, (int32_t)(s->n_done - s->n_flying));
     }
     frit_kv_disk_land(&engine->kv);
-    do pick(engine);
-    while (step->n_rows == 0 && (frit_kv_disk_wait(&engine->kv) || evict(engine)));
+    do choose_all(engine);
+    while (step->n_rows == 0 && (frit_kv_disk_wait(&engine->kv) || evict_session(engine)));
 
-    step->n_rows = step->n_outs = step->n_picks = 0;
-    step->lists.n_vocab = engine->hp.n_vocab;
-    frit_pick_lists_clear(&step->lists);
-    step->adapted = (frit_adapter_class){0};
-    step->keeps_hidden = false;
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        s->step.waited = s->step.n_rows == 0 && pending(s) > 0;
+        s->step.waited = s->step.n_rows == 0 && count_pending(s) > 0;
         frit_prompt_share_count(s);
     }
-    lay_out_all(engine);
+    frit_schedule_lay_out(engine);
     frit_step_fill_tables(engine);
-    rotate(engine);
+    rotate_queue(engine);
 }

@@ -42,9 +42,13 @@ void frit_schedule(frit_engine *engine);
 int32_t frit_schedule_waiting(const frit_engine *engine);
 // FRIT_E_LIMIT if sessions have something to run, and the step that was scheduled has no rows for want of pages.
 frit_status frit_schedule_check(const frit_engine *engine);
+// Writes the rows that were chosen into the step's batch, decode rows first (batch_layout.c).
+void frit_schedule_lay_out(frit_engine *engine);
+
+// prompt_budget.c.
+enum { FRIT_LEAST_BUDGET = 16 };   // prompt rows
 // Updates engine->cost by the time of a step that has run.
 void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns);
-
 // Prompt rows that a step may have while other sessions generate: as many as take 2.75 times the time of a decode step.
 int32_t frit_schedule_budget(const frit_step_cost *cost, int32_t least);
 // Prefill rows of a step that mixes row classes: as many as make the step 3.5 times as long as a decode step.

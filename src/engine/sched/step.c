@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a step gives to the devices, and to sessions when it has run. Allocates nothing once its plan exists.
+// Submits a step to the devices, and delivers its results to sessions when it has run. Allocates nothing once the step's
+// plan exists.
 #include "engine/engine.h"
 #include "engine/observe.h"
 
@@ -8,21 +9,21 @@
 #include <stdatomic.h>
 #include <string.h>
 
-// Whether the session keeps the logits of token i.
-static bool keeps(const frit_session *session, size_t i, frit_result result)
+// True if the session stores the logits of token i.
+static bool stores_logits(const frit_session *session, size_t i, frit_result result)
 {
     return result == FRIT_RESULT_LOGITS && i + 1 == session->n_tokens && session->results.wants_logits &&
            !frit_session_find_pick(session, i);
 }
 
-// Where an observer wants what layers leave of token i of the step's sequence r.
-static float *taken_row(const frit_engine *engine, int32_t r, size_t i)
+// Where the observer wants the output of the layers for token i of the step's sequence r, or NULL.
+static float *observed_row(const frit_engine *engine, int32_t r, size_t i)
 {
     const frit_observed_rows *rows = engine->observer ? &engine->observer->rows : NULL;
     return rows && rows->taken ? rows->taken + r * rows->apart + (int64_t)i * engine->hp.n_embd : NULL;
 }
 
-// Where the results of the rows go: all threads copy them, for a vocabulary is long.
+// Tells the device where to copy each row of the output: rows are long, and there all threads copy.
 static void address_results(frit_flight *flight)
 {
     frit_step *step = &flight->step;
@@ -33,17 +34,19 @@ static void address_results(frit_flight *flight)
         frit_session *session = step->owners[r];
         flight->output.wants_rows = flight->output.wants_rows || step->encodes || session->results.n_pushes > 0;
         for (; o < step->n_outs && step->out_rows[o] < seq->first_row + seq->n_rows; o++) {
-            const bool kept = !step->encodes &&
-                              keeps(session, (size_t)(seq->n_past + step->out_rows[o] - seq->first_row), step->result);
-            if (kept) session->results.logits_at = 0;   // until they are known to be good
+            const bool kept =
+                !step->encodes &&
+                stores_logits(session, (size_t)(seq->n_past + step->out_rows[o] - seq->first_row), step->result);
+            if (kept) session->results.logits_at = 0;   // until the values are known to be finite
             const size_t i = (size_t)(seq->n_past + step->out_rows[o] - seq->first_row);
-            float *observed = taken_row(session->engine, r, i);
+            float *observed = observed_row(session->engine, r, i);
             step->taken[o] = (frit_out_row){.copy = kept ? session->results.logits : observed};
         }
     }
 }
 
-// The adapters are to blame where there are some: without them damaged weights would have been noticed before.
+// Fails for values that are not finite. Blames the session's adapters if it has some: damaged weights of the model
+// would have failed earlier.
 static frit_status fail_not_finite(const frit_session *session, size_t i, frit_result result)
 {
     const char *what = result == FRIT_RESULT_HIDDEN ? "hidden states" : "logits";
@@ -61,18 +64,18 @@ static frit_status fail_not_finite(const frit_session *session, size_t i, frit_r
         path, what, i);
 }
 
-// A row of results, as it is handed out.
+// A row of results, as it is delivered.
 typedef struct result_row {
     const float *values;   // NULL: they are not on the host
     size_t n;
     frit_out_row *taken;
-    const frit_pick *pick;   // NULL: none was asked for
+    const frit_pick *pick;   // NULL: none was requested
     const frit_picked_token *picked;
-    bool keeps_failed;   // the values are still those of this step
+    bool keeps_failed;   // `values` are still of this step
 } result_row;
 
-// A sampler that leaves no token can be followed by another one.
-static void keep_failed(frit_session *session, size_t i, const result_row *row)
+// Stores the logits of a pick that left no token, so that the caller can sample with another sampler.
+static void store_failed_logits(frit_session *session, size_t i, const result_row *row)
 {
     if (row->picked->status == FRIT_PICK_DONE || !row->values || !row->keeps_failed || i + 1 < session->n_tokens)
         return;
@@ -80,8 +83,8 @@ static void keep_failed(frit_session *session, size_t i, const result_row *row)
     session->results.logits_at = i + 1;
 }
 
-// Gives the results of token i to the session. Fails for values that are not finite.
-static frit_status deliver(frit_session *session, size_t i, const frit_step *step, const result_row *row)
+// Delivers the results of token i to the session. Fails for values that are not finite.
+static frit_status deliver_row(frit_session *session, size_t i, const frit_step *step, const result_row *row)
 {
     const frit_push_options *source = &session->source.options;
     if (atomic_load(&row->taken->bad)) return fail_not_finite(session, i, step->result);
@@ -95,13 +98,14 @@ static frit_status deliver(frit_session *session, size_t i, const frit_step *ste
         if (i - item->first < item->n) item->options.row(item->options.row_ctx, i - item->first, row->values, row->n);
     }
     if (!row->pick) return FRIT_OK;
-    keep_failed(session, i, row);
+    store_failed_logits(session, i, row);
     const frit_logprob *tops = row->pick->n_top > 0 ? step->lists.tops + row->pick->first_top : NULL;
     frit_session_store_pick(session, i, row->picked, tops);
     return FRIT_OK;
 }
 
-static void drop_finished(frit_session *session)
+// Drops pushes whose tokens have all run.
+static void drop_finished_pushes(frit_session *session)
 {
     size_t n = 0;
     const size_t n_run = session->n_done - session->n_flying;
@@ -113,23 +117,22 @@ static void drop_finished(frit_session *session)
             session->results.n_pushes * sizeof *session->results.pushes);
 }
 
-// Where the device runs no picks.
+// Runs the step's picks on the host, for devices that run none.
 static void run_picks(frit_engine *engine, const frit_flight *flight)
 {
     const frit_step *step = &flight->step;
-    float *rows = (float *)(uintptr_t)flight->output.rows;   // as before when the picks have run
+    float *rows = (float *)(uintptr_t)flight->output.rows;   // restored when the picks have run
     frit_pick_alone(engine->pick_run, &(frit_pick_job){rows, step->picks, step->n_picks, &step->lists, step->picked});
 }
 
-static void hand_out_hidden(const frit_flight *flight, const frit_seq *seq, const frit_session *session)
+static void deliver_hidden(const frit_flight *flight, const frit_seq *seq, const frit_session *session)
 {
     if (!session->hidden || !flight->plan->segments.kept) return;
     const float *rows = flight->hidden + (size_t)seq->first_row * session->hidden->width;
     frit_hidden_store(session->hidden, (size_t)seq->n_past, rows, (size_t)seq->n_rows);
 }
 
-// Row out_rows[o] of the batch has its values at output[o]. A session that fails gets no further results; the others
-// do.
+// The values of batch row out_rows[o] are at output[o]. A session that fails gets no further results.
 void frit_step_deliver(frit_engine *engine, const frit_flight *flight)
 {
     const frit_step *step = &flight->step;
@@ -140,7 +143,7 @@ void frit_step_deliver(frit_engine *engine, const frit_flight *flight)
     int32_t p = 0;
     for (int32_t r = 0, o = 0; r < step->n_seqs; r++) {
         const frit_seq *seq = &step->seqs[r];
-        hand_out_hidden(flight, seq, step->owners[r]);
+        deliver_hidden(flight, seq, step->owners[r]);
         for (; o < step->n_outs && step->out_rows[o] < seq->first_row + seq->n_rows; o++) {
             frit_session *session = step->owners[r];
             const bool is_picked = p < step->n_picks && step->picks[p].row == o;
@@ -153,10 +156,10 @@ void frit_step_deliver(frit_engine *engine, const frit_flight *flight)
             p += is_picked;
             if (session->failure.status != FRIT_OK) continue;
             const size_t i = (size_t)(seq->n_past + step->out_rows[o] - seq->first_row);
-            frit_status status = deliver(session, i, step, &row);
+            frit_status status = deliver_row(session, i, step, &row);
             if (status != FRIT_OK) frit_session_fail(session, status);
         }
-        drop_finished(step->owners[r]);
+        drop_finished_pushes(step->owners[r]);
     }
 }
 
@@ -172,7 +175,7 @@ static frit_plan_key key_of(const frit_engine *engine, const frit_step *step)
                            .adapted = step->adapted};
 }
 
-// Of a result with this step's rows: plans keep the shape of any step.
+// Bytes of a result for the rows of this step; shapes in plans are of the largest step.
 static uint64_t result_bytes(const frit_node *node, const frit_batch *batch)
 {
     uint64_t n_bytes = sizeof(float);
@@ -183,8 +186,8 @@ static uint64_t result_bytes(const frit_node *node, const frit_batch *batch)
     return n_bytes * (uint64_t)n;
 }
 
-static frit_status carry(const frit_plan_part *to, const frit_crossing *crossing, const frit_plan_part *from,
-                         const frit_batch *batch)
+static frit_status copy_input(const frit_plan_part *to, const frit_crossing *crossing, const frit_plan_part *from,
+                              const frit_batch *batch)
 {
     const uint64_t n_bytes = result_bytes(crossing->result, batch);
     if (n_bytes == 0) return FRIT_OK;
@@ -192,20 +195,22 @@ static frit_status carry(const frit_plan_part *to, const frit_crossing *crossing
                              from->device->backend->value(from->exec, crossing->result), n_bytes);
 }
 
-// What others read of part i, as soon as it runs: the device may use the memory again.
-static frit_status carry_results(const frit_plan_class *c, int i, const frit_batch *batch)
+// Copies what later parts read of part i, as soon as part i is submitted: the device may use the memory again.
+static frit_status copy_results(const frit_plan_class *c, int i, const frit_batch *batch)
 {
     for (int k = i + 1; k < c->segments.n; k++) {
         const frit_segment *segment = &c->segments.list[k];
         for (int n = 0; n < segment->n_inputs; n++)
-            if (segment->inputs[n].from == i) FRIT_TRY(carry(&c->parts[k], &segment->inputs[n], &c->parts[i], batch));
+            if (segment->inputs[n].from == i)
+                FRIT_TRY(copy_input(&c->parts[k], &segment->inputs[n], &c->parts[i], batch));
     }
     return FRIT_OK;
 }
 
-// What comes with the step's rows: for a layer of multi-token prediction, or one that an observer begins with.
-static frit_status give_rows(const frit_engine *engine, const frit_plan_class *c, const frit_step *step,
-                             const frit_batch *batch)
+// Writes input that comes with the step's rows: hidden states for a multi-token prediction layer, or for the layer that
+// an observer begins with.
+static frit_status write_given(const frit_engine *engine, const frit_plan_class *c, const frit_step *step,
+                               const frit_batch *batch)
 {
     const uint64_t n_bytes = (uint64_t)step->n_rows * (uint64_t)engine->hp.n_embd * sizeof(float);
     const bool is_observed = engine->observer && engine->observer->rows.given;
@@ -221,8 +226,8 @@ static frit_status give_rows(const frit_engine *engine, const frit_plan_class *c
     return FRIT_OK;
 }
 
-// The hidden states of all rows, as soon as part i has made them.
-static frit_status keep_rows(const frit_plan_class *c, int i, const frit_batch *batch, frit_flight *flight)
+// Reads the hidden states of all rows if part i makes them.
+static frit_status read_hidden(const frit_plan_class *c, int i, const frit_batch *batch, frit_flight *flight)
 {
     const frit_plan_part *part = &c->parts[i];
     const frit_node *kept = c->segments.kept;
@@ -231,7 +236,8 @@ static frit_status keep_rows(const frit_plan_class *c, int i, const frit_batch *
     return backend->read(part->device, backend->value(part->exec, kept), flight->hidden, result_bytes(kept, batch));
 }
 
-// Devices work on their parts one after the other. The host waits for what crosses between them, and not for the last.
+// Parts run one after another, each on its device. The host waits for results that cross between devices, and not for
+// the last part.
 static frit_status submit_parts(const frit_engine *engine, const frit_plan_class *c, const frit_batch *batch,
                                 frit_flight *flight)
 {
@@ -241,9 +247,9 @@ static frit_status submit_parts(const frit_engine *engine, const frit_plan_class
         FRIT_TRY(part->device->backend->submit(part->device, part->exec, batch, &flight->output, &ticket));
         if (i == c->segments.output) flight->tickets[0] = ticket;
         if (i == c->segments.n - 1) flight->tickets[1] = ticket;
-        FRIT_TRY(keep_rows(c, i, batch, flight));
+        FRIT_TRY(read_hidden(c, i, batch, flight));
         if (engine->observer) FRIT_TRY(frit_observe_part(engine, part, batch, ticket));
-        FRIT_TRY(carry_results(c, i, batch));
+        FRIT_TRY(copy_results(c, i, batch));
     }
     return FRIT_OK;
 }
@@ -272,8 +278,8 @@ bool frit_step_poll(const frit_flight *flight)
     return true;
 }
 
-// Tokens that are picks of the step before: of which the host knows nothing where the same device runs all of both.
-static frit_status find_tokens(frit_engine *engine, const frit_plan_class *c)
+// Resolves input tokens that the previous step picks. Nothing to do if one device runs both steps: it has the tokens.
+static frit_status resolve_tokens(frit_engine *engine, const frit_plan_class *c)
 {
     frit_step *step = engine->step;
     const frit_flight *before = &engine->flights.ring[engine->flights.n_submitted % FRIT_MAX_FLIGHTS];
@@ -286,7 +292,7 @@ static frit_status find_tokens(frit_engine *engine, const frit_plan_class *c)
     for (int32_t r = 0; r < step->n_seqs; r++) {
         const frit_seq *seq = &step->seqs[r];
         const frit_token *tokens = step->owners[r]->tokens + seq->n_past;
-        for (int32_t i = 0; i < seq->n_rows; i++)   // of a session that has failed, any token does
+        for (int32_t i = 0; i < seq->n_rows; i++)   // 0 for a session that has failed
             if (step->tokens[seq->first_row + i] < 0) step->tokens[seq->first_row + i] = tokens[i] < 0 ? 0 : tokens[i];
     }
     return FRIT_OK;
@@ -295,11 +301,11 @@ static frit_status find_tokens(frit_engine *engine, const frit_plan_class *c)
 frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
 {
     frit_step *step = engine->step;
-    if (engine->reads_files) FRIT_TRY(frit_model_check_files(engine->model));   // a call of the system
+    if (engine->reads_files) FRIT_TRY(frit_model_check_files(engine->model));   // a system call
     frit_plan_class *c;
     FRIT_TRY(frit_plans_get(engine, key_of(engine, step), &c));
-    flight->start_ns = frit_time_ns();   // a plan that had to be made is no part of what steps take
-    FRIT_TRY(find_tokens(engine, c));
+    flight->start_ns = frit_time_ns();   // without the time of making a plan
+    FRIT_TRY(resolve_tokens(engine, c));
     flight->plan = c;
     address_results(flight);
     const bool runs_picks = frit_flight_runs_picks(c);
@@ -323,6 +329,6 @@ frit_status frit_step_submit(frit_engine *engine, frit_flight *flight)
         .n_picks = runs_picks ? step->n_picks : 0,
         .lists = step->lists,
     };
-    FRIT_TRY(give_rows(engine, c, step, &batch));
+    FRIT_TRY(write_given(engine, c, step, &batch));
     return submit_parts(engine, c, &batch, flight);
 }

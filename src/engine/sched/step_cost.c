@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// How long steps of few rows take, by their rows.
+// Measured time of decode steps with 1 to FRIT_COST_ROWS rows.
 #include "engine/engine.h"
 #include "engine/sched/step_cost.h"
 
 enum { MEMORY = 4, FORGETS = 512 };   // steps that averages remember
 
-// One row more. The first prompt touches new memory, so it may say too much.
+// The cost of one more row. The first prompt touches new memory, so its time may be too long.
 static double row_ns(const frit_engine *engine, double least)
 {
     const double of_prompts = engine->cost.prompt_row_ns, most = least / 2;
@@ -33,11 +33,12 @@ void frit_step_cost_next(const frit_engine *engine, int32_t *n_rows, double *n_t
     *n_tokens = n + engine->drafts.n_expected;
 }
 
-// One step that took long, because others had the processor, says little; and what was measured long ago is forgotten.
-static void measure_few(frit_engine *engine, int32_t n_rows, double ns)
+// Updates the averages. A step that took very long counts less, because other processes had the processor. Averages of
+// other numbers of rows move slowly towards the new one, so that old measurements are forgotten.
+static void update_averages(frit_engine *engine, int32_t n_rows, double ns)
 {
     double *average = &engine->cost.decode_rows_ns[n_rows];
-    if (*average == 0) {   // the first one touches new memory
+    if (*average == 0) {   // the first step of so many rows touches new memory
         *average = -1;
         return;
     }
@@ -53,10 +54,9 @@ static void measure_few(frit_engine *engine, int32_t n_rows, double ns)
 
 void frit_step_cost_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns)
 {
-    const bool is_first =
-        step->n_rows <= FRIT_COST_ROWS && engine->cost.decode_rows_ns[step->n_rows] == 0;   // of so many rows
+    const bool is_first = step->n_rows <= FRIT_COST_ROWS && engine->cost.decode_rows_ns[step->n_rows] == 0;
     if (engine->drafts.budget.awaits_step && step->decodes && !is_first)
         engine->drafts.budget.round.step_ns = (double)step_ns;
     engine->drafts.budget.awaits_step = false;
-    if (step->decodes && step->n_rows <= FRIT_COST_ROWS) measure_few(engine, step->n_rows, (double)step_ns);
+    if (step->decodes && step->n_rows <= FRIT_COST_ROWS) update_averages(engine, step->n_rows, (double)step_ns);
 }

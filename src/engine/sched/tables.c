@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The page tables and scales of a step's runs, as the batch wants them: arrays without pointers inside.
+// Page tables and scales of a step's sequences, as the batch has them: arrays that hold no pointers.
 //
-// The arrays grow when sessions are made and adapters come, so that a step allocates nothing. Rows of a step's page
-// tables are as long as the longest one of its runs.
+// The arrays grow when sessions and adapters are made, so that a step allocates nothing. Rows of a step's page tables are
+// as long as the longest row of its sequences.
 #include "engine/engine.h"
 
 #include <stdlib.h>

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// How many rows of prompts a step has, and how prompts are cut.
+//
+// While some session generates, steps have few prompt rows, so that no session waits long for its next token: as many
+// rows as take 2.75 times the time of a decode step, by measured times. One in a hundred steps takes a quarter longer
+// than most, and the wait should stay within five times the wait without prompts. In steps that mix row classes the
+// wait is the step, which may take 3.5 times the time of a decode step.
+#include "engine/engine.h"
+#include "engine/sched/step_cost.h"
+
+enum { FIRST_BUDGET = 64, TILE = 16 };
+static const double gap = 2.75, mixed_gap = 3.5;
+
+int32_t frit_schedule_budget(const frit_step_cost *cost, int32_t least)
+{
+    if (cost->decode_ns <= 0 || cost->prompt_row_ns <= 0) return FIRST_BUDGET > least ? FIRST_BUDGET : least;
+    const double n = gap * cost->decode_ns / cost->prompt_row_ns;
+    return n < least ? least : n < INT32_MAX ? (int32_t)n : INT32_MAX;
+}
+
+// The fixed cost of prefill rows in a step, as a number of rows: weights are unpacked into tiles once.
+static int32_t fixed_rows(int32_t least)
+{
+    return 2 * least;
+}
+
+int32_t frit_schedule_mixed_budget(const frit_step_cost *cost, int32_t least)
+{
+    if (cost->decode_ns <= 0 || cost->mixed_row_ns <= 0) return FIRST_BUDGET > least ? FIRST_BUDGET : least;
+    const double n = mixed_gap * cost->decode_ns / cost->mixed_row_ns - fixed_rows(least);
+    if (n < least) return least;
+    return n < INT32_MAX - TILE ? ((int32_t)n + TILE / 2) / TILE * TILE : INT32_MAX;
+}
+
+static void update_average(double *of, double now)
+{
+    enum { MEMORY = 8 };   // steps that an average remembers
+    *of += *of > 0 ? (now - *of) / MEMORY : now;
+}
+
+void frit_schedule_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns)
+{
+    frit_step_cost *cost = &engine->cost;
+    const int32_t least = engine->rows.least[FRIT_ROWS_PREFILL];
+    frit_step_cost_measure(engine, step, step_ns);
+    if (step->n_seqs == step->n_rows)
+        update_average(&cost->decode_ns, (double)step_ns);
+    else if (step->n_decode_rows > 0)
+        update_average(&cost->mixed_row_ns, (double)step_ns / (step->n_rows - step->n_decode_rows + fixed_rows(least)));
+    else if (step->n_rows >= FRIT_LEAST_BUDGET)   // fewer rows say little about the cost of one
+        update_average(&cost->prompt_row_ns, (double)step_ns / step->n_rows);
+}
+
+size_t frit_schedule_part(size_t n, size_t wanted, size_t fits, size_t least)
+{
+    const size_t by_wanted = (n + wanted - 1) / wanted, by_least = n / least;
+    const size_t n_parts = by_wanted < by_least ? by_wanted : by_least;
+    size_t part = n_parts > 0 ? (n + n_parts - 1) / n_parts : 0;
+    const size_t tiles = part / TILE * TILE;   // used if the other parts, with no more tiles each, can have the rest
+    if (tiles >= least && n - tiles <= (n_parts - 1) * (tiles + TILE)) part = tiles;
+    if (part > fits) part = n - fits < least && n > least ? n - least : fits;
+    return part < least || part > fits ? 0 : part;
+}
