@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Placing a model on this machine: device, context that fits, cache, the first plans.
+// Makes engines: opens devices, chooses a context that fits, and makes the cache and the first plans.
 #include "engine/placement/needs.h"
 #include "engine/observe.h"
 
@@ -12,8 +12,8 @@
 enum {
     DEFAULT_BATCH = 512,
     LARGE_BATCH = 2048,
-    LOGITS_BYTES = 64 << 20
-};   // of one step's logits at most, if more than one row wants them
+    LOGITS_BYTES = 64 << 20,   // most bytes of a step's logits, if it has several rows of them
+};
 
 static frit_status check_model(const frit_model *model)
 {
@@ -43,7 +43,7 @@ static frit_status make_step_buffers(frit_engine *engine)
     return frit_arena_failed(&engine->arena) ? frit_fail_memory(n * sizeof(frit_seq), "a step's rows") : FRIT_OK;
 }
 
-// Logits of one step: a few MiB of them, but whatever a session asks for where its rows cannot be cut.
+// Sets the rows of a step, and its rows with logits: as many as LOGITS_BYTES hold, or all if rows cannot be cut.
 static void set_batch(frit_engine *engine, int32_t n_batch)
 {
     const int64_t row_bytes = (int64_t)engine->hp.n_vocab * (int64_t)sizeof(float);
@@ -56,7 +56,7 @@ void frit_engine_only_prefill(frit_engine *engine)
 {
     engine->rows.only_prefill = true;
     engine->rows.mixes_classes = false;
-    engine->rows.least[FRIT_ROWS_PREFILL] = INT32_MAX;   // there is one kind of steps
+    engine->rows.least[FRIT_ROWS_PREFILL] = INT32_MAX;   // steps do not alternate
 }
 
 void frit_engine_allow_outs(frit_engine *engine, int32_t n_rows)
@@ -64,7 +64,7 @@ void frit_engine_allow_outs(frit_engine *engine, int32_t n_rows)
     if (n_rows > engine->n_batch) n_rows = engine->n_batch;
     if (n_rows <= engine->schedule.max_outs) return;
     frit_flight_wait_all(engine);
-    frit_plans_free(engine);   // steps make others
+    frit_plans_free(engine);   // steps make new ones
     engine->schedule.max_outs = n_rows;
 }
 
@@ -102,8 +102,8 @@ static frit_status make_pick_run(frit_engine *engine)
     return all ? FRIT_OK : frit_pick_run_new(&engine->pick_run, 1, FRIT_PICK_BATCH);
 }
 
-// The context and the cache's types are chosen by what the weights will need; then they are loaded.
-static frit_status place(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
+// Chooses the context and the cache's types by the memory that the weights will need, then loads the weights.
+static frit_status make_cache(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
 {
     frit_fit_choice choice;
     FRIT_TRY(frit_fit_choose(&needs->fit, &choice));
@@ -139,8 +139,9 @@ static void find_row_rules(frit_engine *engine)
     engine->rows.joins_above = joins_above;
 }
 
-// Devices with much memory of their own read their weights faster than they compute: more rows for each reading.
-static int32_t batch_rows_of(const frit_engine *engine)
+// Rows of a step by default. Devices with much memory of their own read weights fast, and more rows use each read
+// better.
+static int32_t default_batch(const frit_engine *engine)
 {
     const uint64_t much = (uint64_t)16 << 30;
     for (int i = 0; i < engine->n_devices; i++) {
@@ -157,19 +158,19 @@ static frit_status measure(frit_engine *engine, const frit_engine_options *optio
     engine->no_fuse = options->no_fuse;
     engine->schedule.prompt_budget = options->prompt_budget;
     FRIT_TRY(frit_engine_open_devices(engine, options));
-    set_batch(engine, options->n_batch > 0 ? options->n_batch : batch_rows_of(engine));
+    set_batch(engine, options->n_batch > 0 ? options->n_batch : default_batch(engine));
     find_row_rules(engine);
     return frit_engine_measure(engine, options, needs);
 }
 
 static frit_status finish(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
 {
-    FRIT_TRY(place(engine, options, needs));
+    FRIT_TRY(make_cache(engine, options, needs));
     FRIT_TRY(frit_rope_init(&engine->hp, engine->n_ctx, &engine->arena));
     FRIT_TRY(make_step_buffers(engine));
     FRIT_TRY(make_pick_run(engine));
     if (engine->model->loads_late) return FRIT_OK;
-    // The plans that every run needs, here rather than at the first token.
+    // Makes the plans that every text needs now, rather than at the first token.
     frit_plan_class *c;
     const bool has_prefill = engine->rows.least[FRIT_ROWS_PREFILL] < INT32_MAX;
     if (options->prefix_disk) FRIT_TRY(frit_prefix_open_disk(engine, options->prefix_disk));
@@ -231,7 +232,7 @@ void frit_engine_free(frit_engine *engine)
 {
     if (!engine) return;
     frit_flight_drop_all(engine);
-    for (frit_session *s = engine->sessions; s; s = s->next) s->engine = NULL;   // they can only be freed now
+    for (frit_session *s = engine->sessions; s; s = s->next) s->engine = NULL;   // from now on they can only be freed
     frit_plans_free(engine);
     frit_engine_adapters_deinit(&engine->adapters);
     frit_kv_deinit(&engine->kv);

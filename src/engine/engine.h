@@ -35,7 +35,7 @@ typedef struct frit_row_rules {
     int32_t joins_above;               // decode steps of more sequences multiply their rows together; INT32_MAX: none
 } frit_row_rules;
 
-// What the scheduler knows beside its sessions (sched/schedule.c).
+// State of the scheduler beside its sessions (sched/schedule.c).
 typedef struct frit_schedule_state {
     int32_t
         prompt_budget;    // prompt rows of a step while other sessions generate; 0: by measured times, -1: any number

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a model tells about itself.
+// Information about a model: its description, tensors, files and metadata.
 #include "engine/session/classifier.h"
 #include "engine/kv/kv.h"
 
@@ -15,7 +15,7 @@ typedef struct file_type {
     const char *name;
 } file_type;
 
-// The recipes that quantizers write down, where the tensors' most frequent type does not say all.
+// Recipes that quantizers write into files. The most frequent type of the tensors tells less.
 static const file_type file_types[] = {
     {0, "f32"},     {1, "f16"},     {2, "q4_0"},     {3, "q4_1"},    {7, "q8_0"},    {8, "q5_0"},    {9, "q5_1"},
     {10, "q2_k"},   {11, "q3_k_s"}, {12, "q3_k_m"},  {13, "q3_k_l"}, {14, "q4_k_s"}, {15, "q4_k_m"}, {16, "q5_k_s"},
@@ -24,7 +24,8 @@ static const file_type file_types[] = {
     {31, "iq1_m"},  {32, "bf16"},   {36, "tq1_0"},   {37, "tq2_0"},  {38, "mxfp4"},  {39, "nvfp4"},  {40, "q1_0"},
 };
 
-// The recipe's name where it begins with the type that most numbers have (q4_k_m of q4_k); files can be mislabelled.
+// The recipe's name if it begins with the most frequent type (q4_k_m: q4_k), otherwise that type: files can be
+// mislabelled.
 static const char *file_type_of(const frit_checkpoint *ckpt)
 {
     if (ckpt->n_tensors == 0) return "";
@@ -49,7 +50,7 @@ static void count_weight(const frit_weight *weight, frit_model_info *info)
     }
 }
 
-// Every bound weight once, except the embedding table: of that, one row. A tied output head counts as the head.
+// Counts every bound weight once, and one row of the embedding table. A tied output head counts as the head.
 static void count_token(const frit_model *model, frit_model_info *info)
 {
     const frit_arch *arch = model->arch;

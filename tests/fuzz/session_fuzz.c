@@ -34,15 +34,15 @@ static size_t write_good(uint8_t *bytes)
 {
     frit_saved_header h = expected();
     h.n_tokens = h.n_done = 40;
-    h.n_places = h.n_source = h.n_encoded = 2;
+    h.n_snapshots = h.n_source = h.n_encoded = 2;
     h.n_logits = VOCAB;
     h.n_note_bytes = 2;
     h.n_bytes = sizeof h + 40 * 4 + 2 * 4 + 2 * 4 + VOCAB * 4 + frit_saved_bytes(&h, FRIT_SAVED_TEXT, 40) + 2 * SOURCE +
                 frit_saved_bytes(&h, FRIT_SAVED_WINDOWS, 32) + 2 * STATE + 2 + 8;
     memset(bytes, 0, (size_t)h.n_bytes);
     memcpy(bytes, &h, sizeof h);
-    const int32_t places[2] = {32, 40};
-    memcpy(bytes + sizeof h + 40 * 4 + 2 * 4, places, sizeof places);
+    const int32_t positions[2] = {32, 40};
+    memcpy(bytes + sizeof h + 40 * 4 + 2 * 4, positions, sizeof positions);
     return (size_t)h.n_bytes;
 }
 
@@ -87,14 +87,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     if (found->n_source > CTX || (found->n_encoded != 0 && found->n_encoded != found->n_source)) abort();
     check_tokens(saved.tokens, found->n_tokens);
     check_tokens(saved.source, found->n_source);
-    touch(saved.places, 4 * (uint64_t)found->n_places);
+    touch(saved.snapshot_positions, 4 * (uint64_t)found->n_snapshots);
     touch(saved.logits, 4 * (uint64_t)found->n_logits);
     touch(saved.positions, frit_saved_bytes(found, FRIT_SAVED_TEXT, found->n_done));
     touch(saved.source_positions, (uint64_t)found->n_encoded * SOURCE);
-    uint64_t n_snapshots = (uint64_t)found->n_places * STATE;
-    for (size_t i = 0; i + 1 < found->n_places; i++) {
+    uint64_t n_snapshots = (uint64_t)found->n_snapshots * STATE;
+    for (size_t i = 0; i + 1 < found->n_snapshots; i++) {
         int32_t at;
-        memcpy(&at, saved.places + 4 * i, 4);
+        memcpy(&at, saved.snapshot_positions + 4 * i, 4);
         n_snapshots += frit_saved_bytes(found, FRIT_SAVED_WINDOWS, (uint32_t)at);
     }
     touch(saved.snapshots, n_snapshots);

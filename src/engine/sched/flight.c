@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Submitting steps, and waiting for them.
 //
-// A session's n_done counts tokens that were submitted; if a step fails later, n_done goes back. Steps complete in order:
-// the host waits for a step, then delivers its results. If a step fails, the steps submitted after it fail too: they read
-// its output.
+// A session's n_done counts tokens that were submitted; if a step fails later, n_done goes back. Steps complete in
+// order: the host waits for a step, then delivers its results. If a step fails, the steps submitted after it fail too:
+// they read its output.
 #include "engine/sched/ahead.h"
 
 #include "base/time.h"

@@ -27,7 +27,8 @@ bool frit_step_poll(const frit_flight *flight);
 // Delivers the results of a step that has run.
 void frit_step_deliver(frit_engine *engine, const frit_flight *flight);
 
-// flight.c: waits for the oldest step in flight, or for all of them, and delivers results. Each flight keeps its status.
+// flight.c: waits for the oldest step in flight, or for all of them, and delivers results. Each flight keeps its
+// status.
 frit_status frit_flight_wait(frit_engine *engine);
 frit_status frit_flight_wait_all(frit_engine *engine);
 void frit_flight_drop_all(frit_engine *engine);   // waits, and delivers nothing

@@ -5,11 +5,11 @@
 // 2. Single queued tokens and the drafts that follow them, the decode rows: they are what people wait for.
 // 3. Prompts, by the sessions' priorities and weights (prompt_share.c), with what is left of n_batch rows.
 //
-// A session's rows are decode rows or prefill rows by the number of its own queued tokens (frit_row_class), and a prompt
-// is cut so that its last part is long enough to be prefill rows too. So what a session computes does not depend on
-// other sessions. Parts of a prompt are about equally long, so that sessions that generate wait about equally long for
-// each. If all devices can mix the classes, a step has decode rows and then prefill rows. Otherwise steps of decode rows
-// and of prefill rows alternate.
+// A session's rows are decode rows or prefill rows by the number of its own queued tokens (frit_row_class), and a
+// prompt is cut so that its last part is long enough to be prefill rows too. So what a session computes does not depend
+// on other sessions. Parts of a prompt are about equally long, so that sessions that generate wait about equally long
+// for each. If all devices can mix the classes, a step has decode rows and then prefill rows. Otherwise steps of decode
+// rows and of prefill rows alternate.
 //
 // Models in which every token sees all others run all rows of a session in one step. Sessions share the step as long as
 // they fit whole.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Submits a step to the devices, and delivers its results to sessions when it has run. Allocates nothing once the step's
-// plan exists.
+// Submits a step to the devices, and delivers its results to sessions when it has run. Allocates nothing once the
+// step's plan exists.
 #include "engine/engine.h"
 #include "engine/observe.h"
 

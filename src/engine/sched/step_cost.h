@@ -7,6 +7,5 @@
 void frit_step_cost_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns);
 // The expected time of a step of n_rows decode rows, by measured steps of as many rows or of others; 0: unknown.
 double frit_step_cost_decode(const frit_engine *engine, int32_t n_rows);
-// What the next step is expected to have: rows of sessions that generate and drafts queued so far, and the tokens that
-// they give.
+// The expected next step: rows of sessions that generate and drafts queued so far, and the tokens that they give.
 void frit_step_cost_next(const frit_engine *engine, int32_t *n_rows, double *n_tokens);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Page tables and scales of a step's sequences, as the batch has them: arrays that hold no pointers.
 //
-// The arrays grow when sessions and adapters are made, so that a step allocates nothing. Rows of a step's page tables are
-// as long as the longest row of its sequences.
+// The arrays grow when sessions and adapters are made, so that a step allocates nothing. Rows of a step's page tables
+// are as long as the longest row of its sequences.
 #include "engine/engine.h"
 
 #include <stdlib.h>

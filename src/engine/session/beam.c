@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Beam search: the likeliest continuations, each step from the best few of all one token longer.
+// Beam search: finds the likeliest continuations of a session.
 //
-// A live beam is a session. The extensions of all live beams are ranked by the sum of their log-probabilities, down to
-// the n_beams-th that does not end: those live on, and the ones that end join the ended ones, of which the best are
-// kept. The first child of a beam takes its session over, the others are forks of it. Sums only fall, so the search is
-// over when no live beam is better than the worst ended one that is kept.
+// Each live beam is a session. A step ranks all extensions of live beams by one token, by the sum of log-probabilities.
+// The best n_beams that do not end the text are the next live beams; better ones that end it join the list of ended
+// beams, which keeps the best n_beams. The first child of a beam takes over its session, other children are forks of
+// it. Sums only fall, so the search is over when no live beam is better than the worst ended beam in the list.
 #include "engine/engine.h"
 #include "engine/model/model.h"
 
@@ -14,7 +14,7 @@
 enum { DEFAULT_BEAMS = 4, MAX_BEAMS = 1024 };
 
 typedef struct hypothesis {
-    frit_session *session;   // NULL of ended ones
+    frit_session *session;   // NULL for ended beams
     frit_token *tokens;      // [n_predict]
     size_t n;
     double logprob;
@@ -29,8 +29,8 @@ typedef struct extension {
 
 struct frit_beams {
     const frit_session *base;
-    int32_t n_beams;           // wanted
-    size_t n_predict;          // tokens of each at most
+    int32_t n_beams;
+    size_t n_predict;          // most tokens of a beam
     hypothesis *live, *next;   // [n_beams]
     hypothesis *ended;         // [n_beams], best first
     int32_t n_live, n_ended;
@@ -71,8 +71,8 @@ static size_t count_ends(const frit_model *model)
     return n;
 }
 
-// So many extensions of one beam are enough: n_beams that go on, and all that end.
-static frit_status make(frit_beams **out, const frit_session *session, const frit_beam_options *options)
+// A beam needs at most its n_beams best extensions and one for each end token.
+static frit_status make_beams(frit_beams **out, const frit_session *session, const frit_beam_options *options)
 {
     const frit_engine *engine = session->engine;
     const size_t room = (size_t)engine->n_ctx - frit_session_length(session), wanted = (size_t)options->n_predict;
@@ -93,8 +93,8 @@ static frit_status make(frit_beams **out, const frit_session *session, const fri
     return frit_fail_memory(n * b->n_top * sizeof *b->extensions, "beams");
 }
 
-// A beam with the tokens of `from`, and one more; without a session.
-static frit_status extend(const frit_beams *beams, const hypothesis *from, const extension *by, hypothesis *out)
+// Makes a beam with the tokens of `from` and one more, without a session.
+static frit_status extend_beam(const frit_beams *beams, const hypothesis *from, const extension *by, hypothesis *out)
 {
     *out = (hypothesis){.n = from->n + 1, .logprob = by->logprob};
     out->tokens = malloc((beams->n_predict + 1) * sizeof *out->tokens);
@@ -106,7 +106,7 @@ static frit_status extend(const frit_beams *beams, const hypothesis *from, const
 
 // ------------------------------------------------------------------------------- a step
 
-// Of equal sums the beam that ranked higher goes first, then the lower token.
+// Orders extensions by falling sum. Ties: the parent that ranked higher, then the lower token.
 static int by_rank(const void *a, const void *b)
 {
     const extension *x = a, *y = b;
@@ -131,7 +131,7 @@ static frit_status list_extensions(frit_beams *beams, size_t *n)
     return FRIT_OK;
 }
 
-// Puts it among the ended ones; the worst of too many is dropped.
+// Inserts a beam into the list of ended beams, and frees the worst one if there are too many.
 static void add_ended(frit_beams *beams, hypothesis *ended)
 {
     int32_t at = beams->n_ended;
@@ -148,7 +148,7 @@ static void add_ended(frit_beams *beams, hypothesis *ended)
     beams->ended[at] = *ended;
 }
 
-static frit_status choose(frit_beams *beams, size_t n_extensions, int32_t *parents, int32_t *n_next)
+static frit_status choose_next(frit_beams *beams, size_t n_extensions, int32_t *parents, int32_t *n_next)
 {
     const frit_model *model = beams->base->engine->model;
     *n_next = 0;
@@ -157,7 +157,7 @@ static frit_status choose(frit_beams *beams, size_t n_extensions, int32_t *paren
         const bool ends = frit_token_is_end(model, e->token);
         if (*n_next == beams->n_beams) break;
         hypothesis made;
-        FRIT_TRY(extend(beams, &beams->live[e->parent], e, &made));
+        FRIT_TRY(extend_beam(beams, &beams->live[e->parent], e, &made));
         made.ended = ends;
         if (ends) {
             add_ended(beams, &made);
@@ -169,8 +169,9 @@ static frit_status choose(frit_beams *beams, size_t n_extensions, int32_t *paren
     return FRIT_OK;
 }
 
-// Beams without children give their sessions back first, so that there are never more than n_beams.
-static frit_status hand_over(frit_beams *beams, const int32_t *parents, int32_t n_next)
+// Gives the sessions of beams to their children. Frees sessions without children first, so that there are never more
+// than n_beams.
+static frit_status pass_sessions(frit_beams *beams, const int32_t *parents, int32_t n_next)
 {
     for (int32_t i = 0; i < beams->n_live; i++) {
         bool has_child = false;
@@ -199,16 +200,16 @@ static frit_status run_pending(frit_session *session)
     return frit_session_status(session);
 }
 
-// One token more for all; the last needs no logits.
-static frit_status step(frit_beams *beams, bool is_last)
+// Extends all beams by one token. After the last step no logits are needed.
+static frit_status extend_all(frit_beams *beams, bool is_last)
 {
     int32_t n_next = 0;
     size_t n_extensions;
     FRIT_TRY(list_extensions(beams, &n_extensions));
     int32_t *parents = calloc((size_t)beams->n_beams, sizeof *parents);
     if (!parents) return frit_fail_memory((size_t)beams->n_beams * sizeof *parents, "beams");
-    frit_status status = choose(beams, n_extensions, parents, &n_next);
-    if (status == FRIT_OK && !is_last) status = hand_over(beams, parents, n_next);
+    frit_status status = choose_next(beams, n_extensions, parents, &n_next);
+    if (status == FRIT_OK && !is_last) status = pass_sessions(beams, parents, n_next);
     free(parents);
     for (int32_t i = 0; i < beams->n_live; i++) free_beam(&beams->live[i]);
     hypothesis *live = beams->live;
@@ -232,8 +233,9 @@ static frit_status search(frit_beams *beams)
 {
     FRIT_TRY(frit_session_fork(&beams->live[0].session, beams->base));
     beams->n_live = 1;
-    for (size_t i = 0; i < beams->n_predict && !is_over(beams); i++) FRIT_TRY(step(beams, i + 1 == beams->n_predict));
-    // What was cut by its length counts too.
+    for (size_t i = 0; i < beams->n_predict && !is_over(beams); i++)
+        FRIT_TRY(extend_all(beams, i + 1 == beams->n_predict));
+    // Beams that reached the length limit count as ended ones.
     for (int32_t i = 0; i < beams->n_live; i++) {
         frit_session_free(beams->live[i].session);
         beams->live[i].session = NULL;
@@ -262,7 +264,7 @@ frit_status frit_beam_search(frit_beams **out, frit_session *session, const frit
     if (!frit_session_logits(session))
         return frit_fail(FRIT_E_INVALID, "the session has no logits; beams need those of its last token");
     frit_beams *beams = NULL;
-    frit_status status = make(&beams, session, options);
+    frit_status status = make_beams(&beams, session, options);
     if (status == FRIT_OK) status = search(beams);
     if (status != FRIT_OK) {
         frit_beams_free(beams);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Classification heads, which rank texts: tensors cls and cls.output beside the model. BERT and RoBERTa have
+// Classifiers, which rank texts: the tensors cls and cls.output of a model's file. BERT and RoBERTa compute
 //
 //     scores = out tanh(dense x + b) + c,  x the first token's state
 //
-// ModernBERT norm(gelu(dense x)) of the mean, and decoders turned rerankers one matrix after the last token, whose
-// scores a softmax makes probabilities.
+// ModernBERT computes norm(gelu(dense x)) of the mean state. Decoders trained as rerankers have one matrix, which reads
+// the last token's state; a softmax makes probabilities of its scores.
 #include "engine/session/classifier.h"
 
 #include <math.h>
 
 static int64_t height_of(const frit_tensor *tensor)
 {
-    return tensor->n_dims == 2 ? tensor->shape[0] : 1;   // one row may come as a vector
+    return tensor->n_dims == 2 ? tensor->shape[0] : 1;   // a matrix of one row may be a vector
 }
 
 static frit_status check_matrix(const frit_tensor *tensor, int64_t n_in)
@@ -33,26 +33,26 @@ static frit_status check_vector(const frit_tensor *tensor, int64_t n)
                      frit_tensor_shape_text(tensor, shape), (long long)n);
 }
 
-frit_status frit_head_find(frit_head *head, const frit_model *model)
+frit_status frit_classifier_find(frit_classifier *classifier, const frit_model *model)
 {
     const frit_checkpoint *ckpt = model->ckpt;
-    *head = (frit_head){.model = model,
-                        .dense = frit_checkpoint_find(ckpt, "cls.weight"),
-                        .dense_b = frit_checkpoint_find(ckpt, "cls.bias"),
-                        .norm = frit_checkpoint_find(ckpt, "cls.norm.weight"),
-                        .out = frit_checkpoint_find(ckpt, "cls.output.weight"),
-                        .out_b = frit_checkpoint_find(ckpt, "cls.output.bias"),
-                        .n_hidden = model->hp.n_embd};
-    if (!head->dense && !head->out)
+    *classifier = (frit_classifier){.model = model,
+                                    .dense = frit_checkpoint_find(ckpt, "cls.weight"),
+                                    .dense_b = frit_checkpoint_find(ckpt, "cls.bias"),
+                                    .norm = frit_checkpoint_find(ckpt, "cls.norm.weight"),
+                                    .out = frit_checkpoint_find(ckpt, "cls.output.weight"),
+                                    .out_b = frit_checkpoint_find(ckpt, "cls.output.bias"),
+                                    .n_hidden = model->hp.n_embd};
+    if (!classifier->dense && !classifier->out)
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: has no classification head (cls.output.weight) to rank with",
                               model->info.path);
-    FRIT_TRY(check_matrix(head->dense, model->hp.n_embd));
-    if (head->dense) head->n_hidden = height_of(head->dense);
-    FRIT_TRY(check_matrix(head->out, head->n_hidden));
-    head->n_scores = head->out ? height_of(head->out) : head->n_hidden;
-    FRIT_TRY(check_vector(head->dense_b, head->n_hidden));
-    FRIT_TRY(check_vector(head->norm, head->n_hidden));
-    return check_vector(head->out_b, head->n_scores);
+    FRIT_TRY(check_matrix(classifier->dense, model->hp.n_embd));
+    if (classifier->dense) classifier->n_hidden = height_of(classifier->dense);
+    FRIT_TRY(check_matrix(classifier->out, classifier->n_hidden));
+    classifier->n_scores = classifier->out ? height_of(classifier->out) : classifier->n_hidden;
+    FRIT_TRY(check_vector(classifier->dense_b, classifier->n_hidden));
+    FRIT_TRY(check_vector(classifier->norm, classifier->n_hidden));
+    return check_vector(classifier->out_b, classifier->n_scores);
 }
 
 static frit_status multiply(float *y, const frit_tensor *w, const frit_tensor *b, const float *x, int64_t n, float *row)
@@ -88,19 +88,20 @@ static void to_probabilities(float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) x[i] = (float)(exp(x[i] - top) / sum);
 }
 
-frit_status frit_head_run(const frit_head *head, const float *x, float *scores, float *scratch)
+frit_status frit_classifier_run(const frit_classifier *classifier, const float *x, float *scores, float *scratch)
 {
-    const frit_model *model = head->model;
-    const int64_t n_embd = model->hp.n_embd, n = head->n_hidden;
-    float *hidden = head->out ? scratch : scores, *row = scratch + n;
-    if (head->dense) {
-        FRIT_TRY(multiply(hidden, head->dense, head->dense_b, x, n_embd, row));
+    const frit_model *model = classifier->model;
+    const int64_t n_embd = model->hp.n_embd, n = classifier->n_hidden;
+    float *hidden = classifier->out ? scratch : scores, *row = scratch + n;
+    if (classifier->dense) {
+        FRIT_TRY(multiply(hidden, classifier->dense, classifier->dense_b, x, n_embd, row));
         for (int64_t i = 0; i < n; i++)
             hidden[i] =
                 model->arch->ranks_by_mean ? hidden[i] * (1 + erff(hidden[i] * 0.70710678f)) / 2 : tanhf(hidden[i]);
-        if (head->norm) FRIT_TRY(norm(hidden, head->norm, n, model->hp.layer_norm_eps, row));
+        if (classifier->norm) FRIT_TRY(norm(hidden, classifier->norm, n, model->hp.layer_norm_eps, row));
     }
-    if (head->out) FRIT_TRY(multiply(scores, head->out, head->out_b, head->dense ? hidden : x, n, row));
-    if (!model->arch->is_encoder && head->n_scores > 1) to_probabilities(scores, head->n_scores);
+    if (classifier->out)
+        FRIT_TRY(multiply(scores, classifier->out, classifier->out_b, classifier->dense ? hidden : x, n, row));
+    if (!model->arch->is_encoder && classifier->n_scores > 1) to_probabilities(scores, classifier->n_scores);
     return FRIT_OK;
 }

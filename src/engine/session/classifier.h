@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// engine/session/classifier.h: what is made of hidden states: pooled embeddings, and scores of a classification head.
+// engine/session/classifier.h: how hidden states become embeddings (pooling) or scores (a classifier).
 #pragma once
 #include "engine/model/model.h"
 
-typedef enum frit_pooling {   // as ARCH.pooling_type counts
+typedef enum frit_pooling {   // numbered as in the metadata ARCH.pooling_type
     FRIT_POOLING_NONE,
     FRIT_POOLING_MEAN,
     FRIT_POOLING_CLS,
@@ -15,13 +15,14 @@ typedef enum frit_pooling {   // as ARCH.pooling_type counts
 extern const char *const frit_pooling_names[FRIT_POOLING_COUNT];
 frit_pooling frit_model_pooling(const frit_model *model);   // the default
 
-// What makes scores of a hidden state (classifier.c): out act(dense x), norms and biases where the file has them.
-typedef struct frit_head {
+// Scores of a hidden state x: out act(norm(dense x)), with norm and biases if the file has them (classifier.c).
+typedef struct frit_classifier {
     const frit_model *model;
-    const frit_tensor *dense, *dense_b, *norm, *out, *out_b;   // NULL: it has no such part
+    const frit_tensor *dense, *dense_b, *norm, *out, *out_b;   // NULL: absent
     int64_t n_hidden, n_scores;
-} frit_head;
+} frit_classifier;
 
-frit_status frit_head_find(frit_head *head, const frit_model *model);   // FRIT_E_UNSUPPORTED without one
-// scores [n_scores] of x [n_embd]; scratch: n_hidden numbers, and the longest row or bias.
-frit_status frit_head_run(const frit_head *head, const float *x, float *scores, float *scratch);
+frit_status frit_classifier_find(frit_classifier *classifier,
+                                 const frit_model *model);   // FRIT_E_UNSUPPORTED without a classifier
+// Writes scores [n_scores] of x [n_embd]. Scratch has n_hidden numbers, and room for the longest row or bias.
+frit_status frit_classifier_run(const frit_classifier *classifier, const float *x, float *scores, float *scratch);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Embeddings: items run as sessions of their own, many in one step; what they give is pooled row by row.
+// Embeddings: each item runs as a session, many of them in one step. Hidden states are pooled as they come.
 //
-// Where only one row counts, the others ask for no result, so that the last layer is spared most of its work.
+// If pooling reads one row, the other rows have no result, which spares the last layer most of its work.
 #include "base/option.h"
 #include "engine/engine.h"
 #include "engine/session/classifier.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_RUNNING = 64 };   // items at a time
+enum { MAX_RUNNING = 64 };   // items
 
 const char *const frit_pooling_names[FRIT_POOLING_COUNT] = {"none", "mean", "cls", "last", "rank"};
 
@@ -56,15 +56,15 @@ typedef struct running {   // an item that runs
 
 struct embedding {
     frit_engine *engine;
-    bool encodes;                    // an encoder-decoder: items are sources
-    frit_pooling pooling, of_rows;   // of_rows: what a head reads; else the same
+    bool encodes;                    // the model is an encoder-decoder: items are sources
+    frit_pooling pooling, of_rows;   // of_rows: what the classifier reads; without a classifier, `pooling`
     scaling scaling;
-    frit_head head;
-    size_t n_embd, width, n_out;   // of a hidden state, of what is pooled, of what is handed out
+    frit_classifier classifier;
+    size_t n_embd, width, n_out;   // numbers of a hidden state, of a pooled vector, of a result
     frit_embed_fn row;
     void *row_ctx;
     running running[MAX_RUNNING];
-    size_t n_running;   // that have been made
+    size_t n_running;   // items of `running` that have been made
     float *scores, *scratch;
 };
 
@@ -82,7 +82,7 @@ static frit_status find_name(const char *what, const char *name, const char *con
     return status;
 }
 
-static frit_status choose(embedding *e, const frit_model *model, const frit_embed_options *options)
+static frit_status choose_options(embedding *e, const frit_model *model, const frit_embed_options *options)
 {
     int pooling = (int)frit_model_pooling(model), chosen;
     if (options->pooling)
@@ -93,8 +93,8 @@ static frit_status choose(embedding *e, const frit_model *model, const frit_embe
     e->scaling = (scaling)chosen;
     e->n_embd = e->width = (size_t)model->hp.n_embd;
     if (e->pooling == FRIT_POOLING_RANK) {
-        FRIT_TRY(frit_head_find(&e->head, model));
-        e->width = (size_t)e->head.n_scores;
+        FRIT_TRY(frit_classifier_find(&e->classifier, model));
+        e->width = (size_t)e->classifier.n_scores;
         e->of_rows = !model->arch->is_encoder     ? FRIT_POOLING_LAST
                      : model->arch->ranks_by_mean ? FRIT_POOLING_MEAN
                                                   : FRIT_POOLING_CLS;
@@ -115,7 +115,7 @@ frit_status frit_embed_width(const frit_model *model, const frit_embed_options *
     static const frit_embed_options defaults;
     embedding *e = calloc(1, sizeof *e);
     if (!e) return frit_fail_memory(sizeof *e, "embeddings");
-    frit_status status = choose(e, model, options ? options : &defaults);
+    frit_status status = choose_options(e, model, options ? options : &defaults);
     if (status == FRIT_OK) *n = e->n_out;
     free(e);
     return status;
@@ -123,7 +123,7 @@ frit_status frit_embed_width(const frit_model *model, const frit_embed_options *
 
 // ------------------------------------------------------------------------------- results
 
-static void scale(float *x, size_t n, scaling kind)
+static void normalize(float *x, size_t n, scaling kind)
 {
     double size = 0;
     for (size_t i = 0; i < n; i++) {
@@ -136,13 +136,13 @@ static void scale(float *x, size_t n, scaling kind)
     for (size_t i = 0; i < n && kind != SCALING_NONE; i++) x[i] = size > 0 ? (float)(x[i] / size) : 0;
 }
 
-static void hand_out(embedding *e, size_t item, size_t i, float *values)
+static void deliver(embedding *e, size_t item, size_t i, float *values)
 {
-    scale(values, e->n_out, e->scaling);
+    normalize(values, e->n_out, e->scaling);
     e->row(e->row_ctx, item, i, values, e->n_out);
 }
 
-static void take_row(void *ctx, size_t i, const float *values, size_t n)
+static void pool_row(void *ctx, size_t i, const float *values, size_t n)
 {
     running *r = ctx;
     embedding *e = r->owner;
@@ -154,7 +154,7 @@ static void take_row(void *ctx, size_t i, const float *values, size_t n)
         return;
     }
     memcpy(r->values, values, n * sizeof *values);
-    if (e->pooling == FRIT_POOLING_NONE) hand_out(e, r->item, i, r->values);
+    if (e->pooling == FRIT_POOLING_NONE) deliver(e, r->item, i, r->values);
 }
 
 static frit_status finish(running *r)
@@ -164,23 +164,23 @@ static frit_status finish(running *r)
         r->values[k] = (float)(r->sum[k] / (double)r->n_seen);
     float *values = r->values;
     if (e->pooling == FRIT_POOLING_RANK) {
-        FRIT_TRY(frit_head_run(&e->head, r->values, e->scores, e->scratch));
+        FRIT_TRY(frit_classifier_run(&e->classifier, r->values, e->scores, e->scratch));
         values = e->scores;
     }
-    if (e->pooling != FRIT_POOLING_NONE) hand_out(e, r->item, 0, values);
+    if (e->pooling != FRIT_POOLING_NONE) deliver(e, r->item, 0, values);
     r->busy = false;
     return FRIT_OK;
 }
 
 // ------------------------------------------------------------------------------- running
 
-// Only rows that count ask for hidden states.
-static frit_status push(running *r, const frit_token *tokens)
+// Pushes an item's tokens. Only rows that pooling reads give hidden states.
+static frit_status push_item(running *r, const frit_token *tokens)
 {
     const frit_pooling of_rows = r->owner->of_rows;
     const size_t n = r->n_tokens, first = of_rows == FRIT_POOLING_LAST ? n - 1 : 0;
     const size_t end = of_rows == FRIT_POOLING_CLS ? 1 : n;
-    const frit_push_options wanted = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = take_row, .row_ctx = r},
+    const frit_push_options wanted = {.output = FRIT_OUTPUT_EMBEDDINGS, .row = pool_row, .row_ctx = r},
                             none = {.output = FRIT_OUTPUT_NONE};
     if (r->owner->encodes) return frit_session_encode(r->session, tokens, n, &wanted);
     FRIT_TRY(frit_session_push(r->session, tokens, first, &none));
@@ -205,7 +205,7 @@ static frit_status make_running(embedding *e, running **out)
         free(r->values);
         return status;
     }
-    frit_prefix_leave(r->session);   // the texts may be anybody's, and most of their tokens have results
+    frit_prefix_leave(r->session);   // texts may be private, and most of their tokens have results
     e->n_running++;
     *out = r;
     return FRIT_OK;
@@ -221,7 +221,7 @@ static frit_status start_tokens(running *r, size_t i, const frit_token *tokens, 
     r->n_tokens = n;
     r->n_seen = 0;
     memset(r->sum, 0, r->owner->n_embd * sizeof *r->sum);
-    frit_status status = push(r, tokens);
+    frit_status status = push_item(r, tokens);
     r->busy = status == FRIT_OK;
     if (status != FRIT_OK) {
         frit_session_truncate(r->session, 0);
@@ -230,7 +230,7 @@ static frit_status start_tokens(running *r, size_t i, const frit_token *tokens, 
     return status;
 }
 
-static frit_status start(running *r, size_t i, const frit_embed_item *item)
+static frit_status start_item(running *r, size_t i, const frit_embed_item *item)
 {
     if (item->tokens) return start_tokens(r, i, item->tokens, item->n_tokens);
     const frit_model *model = r->owner->engine->model;
@@ -261,8 +261,8 @@ static size_t count_busy(const embedding *e, size_t *n_rows)
     return n;
 }
 
-// Starts items until the next step is full, or the cache, which FRIT_E_LIMIT says.
-static frit_status start_some(embedding *e, const frit_embed_item *items, size_t n_items, size_t *next)
+// Starts items until the next step or the cache (FRIT_E_LIMIT) is full.
+static frit_status start_items(embedding *e, const frit_embed_item *items, size_t n_items, size_t *next)
 {
     while (*next < n_items) {
         size_t n_rows;
@@ -271,7 +271,7 @@ static frit_status start_some(embedding *e, const frit_embed_item *items, size_t
         if (n_busy > 0 && n_rows >= (size_t)e->engine->n_batch) return FRIT_OK;
         FRIT_TRY(make_running(e, &r));
         if (!r) return FRIT_OK;
-        frit_status status = start(r, *next, &items[*next]);
+        frit_status status = start_item(r, *next, &items[*next]);
         if (status == FRIT_E_LIMIT && n_busy > 0) return FRIT_OK;
         FRIT_TRY(status);
         ++*next;
@@ -283,7 +283,7 @@ static frit_status run_all(embedding *e, const frit_embed_item *items, size_t n_
 {
     size_t next = 0, n_rows;
     for (;;) {
-        FRIT_TRY(start_some(e, items, n_items, &next));
+        FRIT_TRY(start_items(e, items, n_items, &next));
         if (count_busy(e, &n_rows) == 0) return FRIT_OK;
         FRIT_TRY(frit_engine_step(e->engine, NULL));
         for (size_t i = 0; i < e->n_running; i++) {
@@ -313,9 +313,10 @@ frit_status frit_embed_texts(frit_engine *engine, const frit_embed_item *items, 
     e->encodes = engine->model->arch->is_encoder_decoder;
     e->row = row;
     e->row_ctx = row_ctx;
-    frit_status status = choose(e, engine->model, options ? options : &defaults);
+    frit_status status = choose_options(e, engine->model, options ? options : &defaults);
     if (status == FRIT_OK && e->pooling == FRIT_POOLING_RANK) {
-        const size_t n_scores = e->width, n_hidden = (size_t)e->head.n_hidden, n = e->n_embd + n_hidden + n_scores;
+        const size_t n_scores = e->width, n_hidden = (size_t)e->classifier.n_hidden,
+                     n = e->n_embd + n_hidden + n_scores;
         e->scores = calloc(n, sizeof *e->scores);
         e->scratch = calloc(n + n_hidden, sizeof *e->scratch);
         if (!e->scores || !e->scratch) status = frit_fail_memory(n * sizeof *e->scores, "a head's scratch");

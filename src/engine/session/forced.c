@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Tokens that a grammar forces: where its mask leaves one token, that is what any sampler picks, whatever the logits.
-// It is queued at once, and runs in one step with the tokens around it: the row before it needs no logits.
+// Tokens that a grammar forces. If a mask leaves one token, every sampler picks it, whatever the logits. It is queued
+// at once and runs in one step with the tokens around it; the row before it needs no logits.
 //
-// Text that a grammar forces is not enough: most of it can be cut into tokens in several ways, among which the model
-// chooses. Such tokens are drafts (speculate.c).
+// Text that a grammar forces is not enough for this: most text can be cut into tokens in several ways, and the model
+// chooses among them. Tokens of such text are drafts (speculate.c).
 #include "engine/engine.h"
 
-// Queued tokens run by the kernels that run them one by one, in one step.
+// True if another token can be queued so that all queued tokens are decode rows of one step.
 static bool has_room(const frit_session *session)
 {
-    enum { MOST = 32 };   // that wait
+    enum { MOST = 32 };   // queued tokens
     const frit_engine *engine = session->engine;
     const size_t n = session->n_tokens, n_queued = n - session->n_done;
     const bool is_full = n == (size_t)engine->n_ctx && !session->shift.on;

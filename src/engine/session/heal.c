@@ -5,16 +5,16 @@
 
 #include <stdlib.h>
 
-enum { MAX_HEALED = 8 };   // tokens; a piece as long as the text of more is rare
+enum { MAX_HEALED = 8 };   // tokens; hardly any token is as long as the text of more
 
-// A token of ordinary text, not a special one.
+// True for tokens of ordinary text, and false for special tokens.
 static bool is_text(const frit_model *model, frit_token token)
 {
     unsigned char kind = model->vocab.entries[token].kind;
     return (kind == FRIT_TOKEN_NORMAL || kind == FRIT_TOKEN_BYTE) && model->tokenizer->pieces[token].len > 0;
 }
 
-// Whether a token's text begins with `text` and is longer.
+// True if some token's text begins with `text` and is longer.
 static bool has_longer_piece(const frit_model *model, frit_str text)
 {
     for (frit_token i = 0; i < model->vocab.n; i++) {
@@ -60,8 +60,8 @@ frit_status frit_sampler_heal(frit_sampler *sampler, const frit_model *model, co
         longer = swap;
         if (has_longer_piece(model, (frit_str){text.data, text.len})) keep = i - 1;
     }
-    // `text` may be longer than what is removed: the loop went on beyond the best cut. Its end is the removed text.
-    // It has no bytes at all if no token could be removed.
+    // The end of `text` is the removed text. `text` may be longer, because the loop went on beyond the best cut.
+    // `text` is empty if no token could be removed.
     size_t n = 0;
     for (size_t i = keep; i < n_tokens; i++) n += model->tokenizer->pieces[tokens[i]].len;
     const frit_str *pieces = keep < n_tokens ? text_pieces(model, sampler) : NULL;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Hidden states of sessions' last tokens, which layers for multi-token prediction read. Steps of sessions that keep
-// them give the states of all rows beside logits (FRIT_PLAN_NEXT). As many are kept as a step can have, and some more:
-// of a longer prompt the last ones.
+// Hidden states of the last tokens of sessions, which layers for multi-token prediction read. Steps of sessions that
+// store them give the states of all rows beside logits (FRIT_PLAN_NEXT). A session stores as many states as a step has
+// rows, and MORE.
 #include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MORE = 64 };   // than the rows of one step
+enum { MORE = 64 };
 
 static frit_status reserve_flights(frit_engine *engine)
 {
@@ -58,9 +58,9 @@ void frit_hidden_store(frit_hidden *hidden, size_t at, const float *rows, size_t
     }
     const bool follows = at >= hidden->first && at - hidden->first <= hidden->n;
     if (!follows) hidden->first = at;
-    hidden->n = at - hidden->first;   // a text that was truncated goes on otherwise
+    hidden->n = at - hidden->first;   // drops states of tokens that were truncated
     if (hidden->n + n > capacity) {
-        const size_t half = capacity / 2, room = capacity - n, keep = half < room ? half : room;
+        const size_t lower = capacity / 2, room = capacity - n, keep = lower < room ? lower : room;
         const size_t drop = hidden->n > keep ? hidden->n - keep : 0;
         memmove(hidden->rows, hidden->rows + drop * width, (hidden->n - drop) * width * sizeof *rows);
         hidden->first += drop;
@@ -74,7 +74,7 @@ void frit_hidden_shift(frit_hidden *hidden, size_t n_keep, size_t n_drop)
 {
     const size_t from = n_keep + n_drop;
     if (!hidden || hidden->first + hidden->n <= n_keep) return;
-    if (hidden->first < from) {   // those of tokens that left, and older ones, go too
+    if (hidden->first < from) {   // states of tokens that left go, and all before them
         const size_t n_gone = from - hidden->first < hidden->n ? from - hidden->first : hidden->n;
         memmove(hidden->rows, hidden->rows + n_gone * hidden->width,
                 (hidden->n - n_gone) * hidden->width * sizeof *hidden->rows);
@@ -90,7 +90,7 @@ const float *frit_hidden_row(const frit_hidden *hidden, size_t at)
     return is_there ? hidden->rows + (at - hidden->first) * hidden->width : NULL;
 }
 
-// States that are not there any more, which only a session that runs again needs, are zeros: its drafts are worse.
+// Zeros for states that are not stored any more, which only a session that runs again needs, make its drafts worse.
 void frit_hidden_copy(const frit_session *session, size_t i, float *row)
 {
     const frit_mtp_text *text = &session->mtp;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokens that sessions want picked in their steps: asking for them, and taking the results.
-//
-// What is asked for is data of the session, made of the sampler when it is asked. A step that runs the row copies it
-// into its own lists (schedule.c), and leaves the result here when it has run (flight.c).
+// Tokens that sessions have picked by their steps: requesting picks, and taking results (pick.h).
 #include "engine/engine.h"
 #include "engine/spec/speculate.h"
 
@@ -10,14 +7,14 @@
 
 #include <stdlib.h>
 
-// ------------------------------------------------------------------------------- what was asked
+// ------------------------------------------------------------------------------- requests
 
 frit_pick_request *frit_session_find_pick(const frit_session *session, size_t i)
 {
     for (int32_t k = 0; k < session->pick.n; k++) {
         const frit_pick_request *request = &session->pick.requests[k];
         if (i - request->at < (size_t)request->n)
-            return (frit_pick_request *)(uintptr_t)request;   // wraps around for tokens before it
+            return (frit_pick_request *)(uintptr_t)request;   // wraps around for tokens before the request
     }
     return NULL;
 }
@@ -50,7 +47,7 @@ void frit_session_free_picks(frit_session *session)
     }
 }
 
-// The oldest one becomes the last: its results live until something is asked for again.
+// The oldest request becomes the last: its results stay valid until the next request.
 static void drop_oldest(frit_session *session)
 {
     const frit_pick_request oldest = session->pick.requests[0];
@@ -59,9 +56,10 @@ static void drop_oldest(frit_session *session)
     session->pick.n--;
 }
 
-// ------------------------------------------------------------------------------- asking
+// ------------------------------------------------------------------------------- requesting
 
-static frit_status check(const frit_session *session, const frit_sampler *sampler, const frit_pick_options *options)
+static frit_status check_request(const frit_session *session, const frit_sampler *sampler,
+                                 const frit_pick_options *options)
 {
     const int32_t n_vocab = session->engine->hp.n_vocab,
                   most = n_vocab < FRIT_PICK_MAX_TOP ? n_vocab : FRIT_PICK_MAX_TOP;
@@ -74,7 +72,7 @@ static frit_status check(const frit_session *session, const frit_sampler *sample
                                              "default: devices do not run it");
     if (sampler->n_vocab != n_vocab)
         return frit_fail(FRIT_E_INVALID, "the sampler is for %d tokens, the model has %d", sampler->n_vocab, n_vocab);
-    // A mask follows from the tokens before it, which the sampler must have accepted.
+    // The sampler must have accepted all tokens before a mask.
     const bool is_known = session->n_tokens > 0 && session->tokens[session->n_tokens - 1] >= 0;
     if (sampler->constraint && !is_known)
         return frit_fail(FRIT_E_UNSUPPORTED, "the sampler has a grammar: it picks after known tokens");
@@ -102,7 +100,7 @@ static frit_status check(const frit_session *session, const frit_sampler *sample
     return FRIT_OK;
 }
 
-static frit_status reserve(frit_pick_request *request, const frit_pick_options *options)
+static frit_status reserve_request(frit_pick_request *request, const frit_pick_options *options)
 {
     const int32_t n = (int32_t)options->n_drafts + 1;
     if (n > request->capacity) {
@@ -130,8 +128,8 @@ static frit_status add_pick(frit_pick_request *request, int32_t k, frit_sampler 
     return FRIT_OK;
 }
 
-// One pick after another, each as if the drafts before it had been accepted. What follows a draft that does not fit the
-// grammar is never used, for no pick gives that draft.
+// Adds a pick for each position, as if the drafts before it had been accepted. Picks after a draft that does not fit
+// the grammar are never used, because no pick gives that draft.
 static frit_status add_picks(frit_pick_request *request, frit_sampler *sampler, const frit_pick_options *options)
 {
     frit_sampler_mark marks[FRIT_MAX_DRAFTS];
@@ -157,10 +155,10 @@ frit_status frit_session_pick(frit_session *session, frit_sampler *sampler, cons
     const frit_pick_options chosen = options ? *options : (frit_pick_options){0};
     FRIT_TRY(frit_session_check_usable(session));
     FRIT_TRY(frit_session_status(session));
-    FRIT_TRY(check(session, sampler, &chosen));
+    FRIT_TRY(check_request(session, sampler, &chosen));
     frit_pick_request *request = &session->pick.requests[session->pick.n];
     const int32_t n_drafts = (int32_t)chosen.n_drafts;
-    FRIT_TRY(reserve(request, &chosen));
+    FRIT_TRY(reserve_request(request, &chosen));
     request->at = session->n_tokens - chosen.n_drafts - 1;
     request->position = session->shift.n_dropped + request->at + 1;
     request->n = n_drafts + 1;
@@ -183,7 +181,7 @@ frit_status frit_session_push_picked(frit_session *session)
     FRIT_REQUIRE(session);
     FRIT_TRY(frit_session_check_usable(session));
     FRIT_TRY(frit_session_status(session));
-    if (session->shift.on) FRIT_TRY(frit_session_make_room(session, 1));   // the token may be known after that
+    if (session->shift.on) FRIT_TRY(frit_session_make_room(session, 1));   // the token may be known afterwards
     const frit_pick_request *request =
         session->n_tokens > 0 ? frit_session_find_pick(session, session->n_tokens - 1) : NULL;
     if (!request) return frit_fail(FRIT_E_INVALID, "no token was asked for after the session's last one");
@@ -216,14 +214,15 @@ void frit_session_store_pick(frit_session *session, size_t i, const frit_picked_
     if (status != FRIT_OK) frit_session_fail(session, status);   // a step may run without the token
 }
 
-// The tokens that a state went back over wait to run again, without results, as those that a grammar forces.
-static frit_status forget_drafts(frit_session *session, size_t n_keep)
+// Forgets rejected drafts. A recurrent state may go back further: the tokens in between wait to run again without
+// results, as forced tokens do.
+static frit_status drop_drafts(frit_session *session, size_t n_keep)
 {
     FRIT_TRY(frit_session_truncate(session, n_keep));
     const size_t n_waiting = session->n_tokens - session->n_done;
     const size_t prefill = (size_t)session->engine->rows.least[FRIT_ROWS_PREFILL];
-    const bool is_few = n_waiting + 1 < prefill && n_waiting <= FRIT_MAX_DRAFTS;
-    session->pick.n_forced = is_few ? (int32_t)n_waiting : 0;
+    const bool are_decode = n_waiting + 1 < prefill && n_waiting <= FRIT_MAX_DRAFTS;
+    session->pick.n_forced = are_decode ? (int32_t)n_waiting : 0;
     return FRIT_OK;
 }
 
@@ -254,7 +253,7 @@ frit_status frit_session_picked(frit_session *session, frit_picked *picked)
     frit_speculation_count(session, request->n - 1, result->n_accepted);
     drop_oldest(session);
     if (all) frit_kv_drop_draft_snapshot(&session->engine->kv, &session->map);
-    if (!all && n_keep < session->n_tokens) FRIT_TRY(forget_drafts(session, n_keep));
+    if (!all && n_keep < session->n_tokens) FRIT_TRY(drop_drafts(session, n_keep));
     FRIT_TRY(frit_pick_check(status));
     *picked = given;
     return FRIT_OK;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Reranking: how well documents answer a query, by the classification head of a model that reads both at once.
+// Reranking: scores how well documents answer a query, by the classifier of a model that reads both at once.
 //
-// A model's file may say how both become a prompt (tokenizer.chat_template.rerank, with {query} and {document}).
-// Otherwise they are the pair of texts that the tokenizer of an encoder knows: [CLS] query [SEP] document [SEP].
+// A model's file may have a template for both (tokenizer.chat_template.rerank, with {query} and {document}). Otherwise
+// they are encoded as an encoder's pair of texts: [CLS] query [SEP] document [SEP].
 #include "engine/engine.h"
 #include "engine/session/classifier.h"
 
@@ -28,7 +28,7 @@ static frit_status encode_pair(const frit_model *model, frit_str query, frit_str
     return FRIT_OK;
 }
 
-// The texts replace their names in the template. Only the template's own text makes control tokens.
+// Replaces {query} and {document} in the template. Only text of the template makes control tokens.
 static frit_status encode_template(const frit_model *model, frit_str source, frit_str query, frit_str document,
                                    frit_ids *ids)
 {
@@ -70,7 +70,7 @@ static frit_status encode(const frit_model *model, frit_str query, frit_str docu
     FRIT_TRY(frit_meta_get_text(&model->ckpt->meta, "tokenizer.chat_template.rerank", &source, &found));
     frit_status status =
         found ? encode_template(model, source, query, document, ids) : encode_pair(model, query, document, ids);
-    if (status == FRIT_E_LIMIT) status = FRIT_E_INVALID;   // FRIT_E_LIMIT asks for more room
+    if (status == FRIT_E_LIMIT) status = FRIT_E_INVALID;   // to the caller FRIT_E_LIMIT means a larger buffer
     return status == FRIT_OK && ids->failed ? frit_fail_memory(ids->n * sizeof(frit_token), "tokens") : status;
 }
 
@@ -98,34 +98,34 @@ frit_status frit_rerank_tokenize(const frit_model *model, const char *query, siz
 
 // ------------------------------------------------------------------------------- scores
 
-static frit_status check_head(const frit_model *model)
+static frit_status check_classifier(const frit_model *model)
 {
-    frit_head head;
-    FRIT_TRY(frit_head_find(&head, model));
-    if (head.n_scores == 1 || !model->arch->is_encoder) return FRIT_OK;
+    frit_classifier classifier;
+    FRIT_TRY(frit_classifier_find(&classifier, model));
+    if (classifier.n_scores == 1 || !model->arch->is_encoder) return FRIT_OK;
     return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: its classification head has %lld scores; a reranker has one",
-                          model->info.path, (long long)head.n_scores);
+                          model->info.path, (long long)classifier.n_scores);
 }
 
 typedef struct scoring {
     float *scores;
-    size_t n_scores;   // of the head: of several, probabilities already, the first is that of relevance
+    size_t n_scores;   // of the classifier
     bool raw;
 } scoring;
 
-static void take_score(void *ctx, size_t item, size_t i, const float *values, size_t n)
+static void store_score(void *ctx, size_t item, size_t i, const float *values, size_t n)
 {
     const scoring *s = ctx;
     (void)i;
-    const bool is_probability = n > 1;
+    const bool is_probability = n > 1;   // the first of several scores is the probability of relevance
     s->scores[item] = s->raw || is_probability ? values[0] : (float)(1 / (1 + exp(-(double)values[0])));
 }
 
-static frit_status run(frit_engine *engine, const frit_embed_item *pairs, size_t n, bool raw, float *scores)
+static frit_status score_pairs(frit_engine *engine, const frit_embed_item *pairs, size_t n, bool raw, float *scores)
 {
     const frit_embed_options options = {.pooling = "rank", .normalize = "none"};
     scoring s = {.scores = scores, .raw = raw};
-    return frit_embed_texts(engine, pairs, n, &options, take_score, &s);
+    return frit_embed_texts(engine, pairs, n, &options, store_score, &s);
 }
 
 frit_status frit_rerank_texts(frit_engine *engine, const char *query, size_t n_query_bytes,
@@ -139,7 +139,7 @@ frit_status frit_rerank_texts(frit_engine *engine, const char *query, size_t n_q
     FRIT_REQUIRE_UNUSED_ITEMS(documents, n_documents);
     FRIT_REQUIRE_ITEMS(scores, n_documents);
     const frit_model *model = engine->model;
-    FRIT_TRY(check_head(model));
+    FRIT_TRY(check_classifier(model));
     frit_ids *ids = calloc(n_documents + 1, sizeof *ids);
     frit_embed_item *pairs = calloc(n_documents + 1, sizeof *pairs);
     frit_status status =
@@ -151,7 +151,7 @@ frit_status frit_rerank_texts(frit_engine *engine, const char *query, size_t n_q
         status = encode(model, (frit_str){query ? query : "", n_query_bytes}, (frit_str){d->text, d->n_bytes}, &ids[i]);
         pairs[i] = (frit_embed_item){.tokens = ids[i].items, .n_tokens = ids[i].n};
     }
-    if (status == FRIT_OK) status = run(engine, pairs, n_documents, options && options->raw_scores, scores);
+    if (status == FRIT_OK) status = score_pairs(engine, pairs, n_documents, options && options->raw_scores, scores);
     for (size_t i = 0; ids && i < n_documents; i++) frit_ids_free(&ids[i]);
     free(ids);
     free(pairs);

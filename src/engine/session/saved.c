@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a session's file must be like before it is believed.
+// Checks the file of a session before it is used.
 #include "engine/session/saved.h"
 
 #include "base/check.h"
@@ -12,7 +12,7 @@
 
 const char frit_saved_magic[8] = {'F', 'R', 'I', 'T', 'S', 'E', 'S', 'S'};
 
-enum { MAX_PLACES = 1 << 10 };   // places, so that their sizes can be added up
+enum { MAX_SNAPSHOTS = 1 << 10 };   // so that their sizes can be added up
 
 typedef struct parsing {
     const char *name;
@@ -125,15 +125,15 @@ uint64_t frit_saved_bytes(const frit_saved_header *h, frit_saved_part part, uint
     return total;
 }
 
-// Of all places: states, and of all but the last one windows.
-static uint64_t snapshot_bytes(const frit_saved_header *h, const uint8_t *places)
+// Bytes of all snapshots: states, and windows but for the last one.
+static uint64_t snapshot_bytes(const frit_saved_header *h, const uint8_t *positions)
 {
     uint64_t total;
-    if (!frit_mul_u64(h->n_places, h->state_bytes, &total)) return UINT64_MAX;
-    for (size_t i = 0; i + 1 < h->n_places; i++) {
-        const int32_t place = number_at(places, i);
-        if (place < 0 || (uint32_t)place > h->n_done ||
-            !frit_add_u64(total, frit_saved_bytes(h, FRIT_SAVED_WINDOWS, (uint32_t)place), &total))
+    if (!frit_mul_u64(h->n_snapshots, h->state_bytes, &total)) return UINT64_MAX;
+    for (size_t i = 0; i + 1 < h->n_snapshots; i++) {
+        const int32_t at = number_at(positions, i);
+        if (at < 0 || (uint32_t)at > h->n_done ||
+            !frit_add_u64(total, frit_saved_bytes(h, FRIT_SAVED_WINDOWS, (uint32_t)at), &total))
             return UINT64_MAX;
     }
     return total;
@@ -143,9 +143,9 @@ static frit_status check_counts(const parsing *p)
 {
     const frit_saved_header *h = p->found;
     const bool has_source = frit_saved_bytes(h, FRIT_SAVED_SOURCE, 1) > 0;
-    const bool has_places = (h->state_bytes > 0 || has_window(h)) && h->n_done > 0;
+    const bool has_snapshots = (h->state_bytes > 0 || has_window(h)) && h->n_done > 0;
     if (h->n_tokens > INT32_MAX || h->n_done > h->n_tokens) return fail_damaged(p, "more tokens ran than there are");
-    if (has_places != (h->n_places > 0) || h->n_places > MAX_PLACES)
+    if (has_snapshots != (h->n_snapshots > 0) || h->n_snapshots > MAX_SNAPSHOTS)
         return fail_damaged(p, "the number of states does not suit its model");
     if (h->n_logits != 0 && (h->n_logits != h->n_vocab || h->n_done != h->n_tokens || h->n_tokens == 0))
         return fail_damaged(p, "the number of logits does not suit its tokens");
@@ -175,18 +175,18 @@ static bool cut_part(cutting *c, const uint8_t **part, uint64_t n_bytes)
     return true;
 }
 
-// Cuts the bytes into parts; false if they are not what the header says.
+// Cuts the bytes into parts. False if their sizes are not those of the header.
 static bool cut(frit_saved *saved, const uint8_t *bytes, uint64_t n_bytes)
 {
     const frit_saved_header *h = &saved->header;
     cutting c = {bytes + sizeof *h, n_bytes - sizeof *h};
     return cut_part(&c, &saved->tokens, (uint64_t)h->n_tokens * 4) &&
            cut_part(&c, &saved->source, (uint64_t)h->n_source * 4) &&
-           cut_part(&c, &saved->places, (uint64_t)h->n_places * 4) &&
+           cut_part(&c, &saved->snapshot_positions, (uint64_t)h->n_snapshots * 4) &&
            cut_part(&c, &saved->logits, (uint64_t)h->n_logits * 4) &&
            cut_part(&c, &saved->positions, frit_saved_bytes(h, FRIT_SAVED_TEXT, h->n_done)) &&
            cut_part(&c, &saved->source_positions, frit_saved_bytes(h, FRIT_SAVED_SOURCE, h->n_encoded)) &&
-           cut_part(&c, &saved->snapshots, snapshot_bytes(h, saved->places)) &&
+           cut_part(&c, &saved->snapshots, snapshot_bytes(h, saved->snapshot_positions)) &&
            cut_part(&c, &saved->note, h->n_note_bytes) && c.n_left == sizeof(uint64_t);
 }
 
@@ -208,20 +208,20 @@ static bool are_tokens(const frit_saved_header *h, const uint8_t *numbers, size_
     return true;
 }
 
-// Checks beyond the checksum: the file may have been written with invalid content.
+// Checks the content: a file with a valid checksum may have been written by anyone.
 static frit_status check_values(const parsing *p, const frit_saved *saved)
 {
     const frit_saved_header *h = &saved->header;
     if (!are_tokens(h, saved->tokens, h->n_tokens) || !are_tokens(h, saved->source, h->n_source))
         return fail_damaged(p, "a token is not in the vocabulary");
     int32_t before = 0;
-    for (size_t i = 0; i < h->n_places; i++) {
-        const int32_t place = number_at(saved->places, i);
-        const bool is_last = i + 1 == h->n_places;
-        if (place < before || place < 1 || (uint32_t)place > h->n_done || (is_last && (uint32_t)place != h->n_done) ||
-            (!is_last && place % FRIT_PAGE_TOKENS != 0))
+    for (size_t i = 0; i < h->n_snapshots; i++) {
+        const int32_t at = number_at(saved->snapshot_positions, i);
+        const bool is_last = i + 1 == h->n_snapshots;
+        if (at < before || at < 1 || (uint32_t)at > h->n_done || (is_last && (uint32_t)at != h->n_done) ||
+            (!is_last && at % FRIT_PAGE_TOKENS != 0))
             return fail_damaged(p, "its states are not in order");
-        before = place;
+        before = at;
     }
     for (size_t i = 0; i < h->n_logits; i++) {
         float value;

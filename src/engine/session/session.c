@@ -4,13 +4,12 @@
 //     tokens  [ done: in the cache ............ | queued ........ ]
 //              0                        n_done ^        n_tokens ^
 //
-// Forgetting takes pages off the end. A recurrent state, or a window whose pages were given back, can only go back to a
-// snapshot: what is kept of the tokens after that is queued again, and runs in the next steps without results, but for
-// the last token's logits. Where every token sees all others, all are queued again whenever there are more or fewer of
-// them.
+// Truncating a session releases pages at the end. A recurrent state, or a window whose pages were released, can only go
+// back to a snapshot: tokens after the snapshot that are kept are queued again, and run without results, but for the
+// last token's logits. In models in which every token sees all others, all tokens run again when their number changes.
 //
-// Snapshots are kept a little before the end of each push that is no single token, as what follows a prompt is what is
-// taken back: an answer that is tried again, and the marks that open it, which templates render otherwise once another
+// A snapshot is taken shortly before the end of each push of several tokens, because callers usually go back to the end
+// of a prompt: to try an answer again, or because templates render the opening of an answer in another way once another
 // message follows.
 #include "engine/sched/ahead.h"
 #include "engine/spec/speculate.h"
@@ -48,7 +47,7 @@ frit_status frit_session_new(frit_session **out, frit_engine *engine)
     session->engine = engine;
     status = frit_prefix_join(session);
     if (status != FRIT_OK) {
-        session->engine = NULL;   // it is not among its sessions yet
+        session->engine = NULL;   // it is not in the engine's list yet
         frit_session_free(session);
         return status;
     }
@@ -63,7 +62,7 @@ void frit_session_free(frit_session *session)
 {
     if (!session) return;
     if (session->engine) {
-        session->results.n_pushes = 0;   // its row functions are called no more
+        session->results.n_pushes = 0;   // its row functions are not called any more
         if (session->engine->ahead == session) session->engine->ahead = NULL;
         frit_flight_wait_all(session->engine);
         frit_prefix_cache(session, true);
@@ -96,7 +95,7 @@ frit_status frit_session_check_usable(const frit_session *session)
     return FRIT_OK;
 }
 
-// What a step failed with stays with the step: its tokens are queued again.
+// A step that fails keeps its status, and its tokens are queued again.
 frit_status frit_session_settle(const frit_session *session)
 {
     FRIT_TRY(frit_session_check_usable(session));
@@ -143,14 +142,15 @@ void frit_session_run_again(frit_session *session)
     frit_kv_release(&session->engine->kv, &session->map);
 }
 
-// Where all rows of a session run in one step: room for them, and only one kind of result.
+// For models that run all rows of a session in one step: makes room for them, and checks that all pending results are
+// of one kind.
 static frit_status prepare_whole(const frit_session *session, size_t n, frit_output output)
 {
     const bool hidden = output == FRIT_OUTPUT_EMBEDDINGS;
     for (size_t i = session->n_done; i < session->n_tokens && output != FRIT_OUTPUT_NONE; i++) {
         const frit_result result = frit_session_result(session, i);
         if (i + 1 == session->n_tokens && session->results.n_pushes == 0)
-            break;   // logits after what was last, no longer wanted
+            break;   // the logits after the last push are no longer wanted
         if (result != FRIT_RESULT_NONE && (result == FRIT_RESULT_HIDDEN) != hidden)
             return frit_fail(FRIT_E_INVALID, "tokens that wait want %s, and all must run in one step",
                              hidden ? "logits" : "hidden states");
@@ -158,19 +158,19 @@ static frit_status prepare_whole(const frit_session *session, size_t n, frit_out
     return frit_engine_grow(session->engine, session->n_tokens + n);
 }
 
-static frit_status reserve_item(frit_session *session)
+static frit_status reserve_push(frit_session *session)
 {
     if (session->results.n_pushes < session->results.capacity) return FRIT_OK;
     size_t capacity = session->results.capacity ? 2 * session->results.capacity : 4;
-    frit_row_push *queue = realloc(session->results.pushes, capacity * sizeof *queue);
-    if (!queue) return frit_fail_memory(capacity * sizeof *queue, "a queue of pushes");
-    session->results.pushes = queue;
+    frit_row_push *pushes = realloc(session->results.pushes, capacity * sizeof *pushes);
+    if (!pushes) return frit_fail_memory(capacity * sizeof *pushes, "a queue of pushes");
+    session->results.pushes = pushes;
     session->results.capacity = capacity;
     return FRIT_OK;
 }
 
-// At the beginning of a page.
-static void note_snapshot(frit_session *session, size_t n_tokens)
+// Plans a snapshot shortly before the end of the push, at the beginning of a page.
+static void plan_snapshot(frit_session *session, size_t n_tokens)
 {
     const size_t end = session->n_tokens + n_tokens;
     const size_t at = end > SNAPSHOT_BEFORE ? (end - SNAPSHOT_BEFORE) / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS : 0;
@@ -201,12 +201,12 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
         return frit_fail(FRIT_E_INVALID, "the decoder has no source to look at: frit_session_encode comes first");
     FRIT_TRY(check_tokens(session, tokens, n_tokens));
     const bool is_whole = session->engine->hp.is_bidirectional;
-    if (is_whole) FRIT_TRY(frit_session_settle(session));   // what ran runs again
+    if (is_whole) FRIT_TRY(frit_session_settle(session));   // tokens that ran are queued again
     if (is_whole) FRIT_TRY(prepare_whole(session, n_tokens, chosen.output));
-    if (has_rows) FRIT_TRY(reserve_item(session));
+    if (has_rows) FRIT_TRY(reserve_push(session));
     if (has_rows)
         session->results.pushes[session->results.n_pushes++] = (frit_row_push){session->n_tokens, n_tokens, chosen};
-    note_snapshot(session, n_tokens);
+    plan_snapshot(session, n_tokens);
     memcpy(session->tokens + session->n_tokens, tokens, n_tokens * sizeof *tokens);
     if (is_whole) frit_session_run_again(session);
     session->n_tokens += n_tokens;
@@ -267,7 +267,7 @@ frit_status frit_session_encode(frit_session *session, const frit_token *tokens,
     const frit_push_options chosen = options ? *options : (frit_push_options){.output = FRIT_OUTPUT_NONE};
     FRIT_TRY(frit_session_settle(session));
     FRIT_TRY(check_source(session, tokens, n_tokens, &chosen));
-    FRIT_TRY(frit_engine_grow(session->engine, n_tokens));   // before anything is forgotten
+    FRIT_TRY(frit_engine_grow(session->engine, n_tokens));   // before the session is changed
     FRIT_TRY(frit_session_truncate(session, 0));
     frit_session_drop_source(session);
     FRIT_TRY(frit_session_set_source(session, tokens, n_tokens));
@@ -280,17 +280,16 @@ frit_status frit_session_encode(frit_session *session, const frit_token *tokens,
 frit_result frit_session_result(const frit_session *session, size_t i)
 {
     for (size_t q = 0; q < session->results.n_pushes && i >= session->results.n_delivered; q++) {
-        const frit_row_push *item = &session->results.pushes[q];
-        if (i - item->first < item->n)   // wraps around for tokens before the item
-            return item->options.output == FRIT_OUTPUT_ALL ? FRIT_RESULT_LOGITS : FRIT_RESULT_HIDDEN;
+        const frit_row_push *push = &session->results.pushes[q];
+        if (i - push->first < push->n)   // wraps around for tokens before the push
+            return push->options.output == FRIT_OUTPUT_ALL ? FRIT_RESULT_LOGITS : FRIT_RESULT_HIDDEN;
     }
     const bool wanted =
         (i + 1 == session->n_tokens && session->results.wants_logits) || frit_session_find_pick(session, i);
     return wanted ? FRIT_RESULT_LOGITS : FRIT_RESULT_NONE;
 }
 
-// Sets n_done to after how many tokens the cache can go back, having gone there. Where that fails, everything runs
-// again.
+// Goes back in the cache to n_keep tokens or fewer, and sets n_done to how many. If that fails, all tokens run again.
 static frit_status go_back(frit_session *session, size_t n_keep)
 {
     frit_engine *engine = session->engine;
@@ -328,8 +327,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
         frit_row_push *last = &session->results.pushes[session->results.n_pushes - 1];
         if (last->n > n_keep - last->first) last->n = n_keep - last->first;
     }
-    session->results.wants_logits =
-        !session->engine->model->arch->is_encoder;   // after what is still queued, if anything
+    session->results.wants_logits = !session->engine->model->arch->is_encoder;   // after the last queued token, if any
     if (session->prefix.n_cached > n_keep) session->prefix.n_cached = n_keep;
     if (session->results.logits_at > n_keep) session->results.logits_at = 0;
     if (session->snapshot_at > n_keep) session->snapshot_at = 0;
@@ -341,7 +339,7 @@ size_t frit_session_pending(const frit_session *session)
     FRIT_REQUIRE_OR(0, session);
     if (session->failure.status != FRIT_OK) return 0;
     const bool is_ahead = session->engine && session->engine->ahead == session;
-    if (is_ahead && session->n_flying == 0 && session->n_done == session->n_tokens) return 1;   // it will be taken back
+    if (is_ahead && session->n_flying == 0 && session->n_done == session->n_tokens) return 1;   // it will be cancelled
     return session->n_tokens - session->n_done + session->n_flying + (session->source.waits ? session->source.n : 0);
 }
 
@@ -379,7 +377,7 @@ static bool is_full(const frit_session *session)
     return session->n_tokens == (size_t)session->engine->n_ctx && !session->shift.on;
 }
 
-// Asks for the token in the step that runs the last one, where it is queued and the sampler is of this kind.
+// Requests the next token from the step that runs the last one, if that is queued and steps can run the sampler.
 static bool request_pick(frit_session *session, frit_sampler *sampler)
 {
     const size_t n = session->n_tokens;

@@ -14,7 +14,7 @@
 
 // ------------------------------------------------------------------------------- which model
 
-enum { N_SAMPLES = 4, SAMPLE_BYTES = 64 };   // of rows of each tensor: models that differ, differ in whole tensors
+enum { N_SAMPLES = 4, SAMPLE_BYTES = 64 };   // of each tensor: models that differ, differ in whole tensors
 
 static void add_text(frit_checksum *sum, const char *text, size_t n)
 {
@@ -23,7 +23,7 @@ static void add_text(frit_checksum *sum, const char *text, size_t n)
     frit_checksum_add(sum, text, n);
 }
 
-// Rows that are made when they are read: some of them.
+// Adds some rows of a tensor whose rows are made when they are read.
 static frit_status add_rows(frit_checksum *sum, const frit_tensor *tensor)
 {
     const size_t n_bytes = (size_t)(frit_tensor_row_bytes(tensor) + 15) / 16 * 16;
@@ -50,7 +50,7 @@ static frit_status add_tensor(frit_checksum *sum, const frit_tensor *tensor)
     return FRIT_OK;
 }
 
-// Names and texts may change without the model being another: what is said of the architecture may not.
+// True for keys that describe the architecture. Names and texts may change without making another model.
 static bool is_of_architecture(frit_str key)
 {
     return !frit_str_starts(key, "general.") && !frit_str_starts(key, "tokenizer.") && !frit_str_starts(key, "split.");
@@ -77,7 +77,7 @@ static void add_rotation(frit_checksum *sum, const frit_rope_table *table, const
     if (rope->dim > 1) frit_checksum_add(sum, table->inv_freq->data, (size_t)table->inv_freq->n_bytes);
 }
 
-// In whatever order they were chosen.
+// Sums the adapters in use, independently of their order.
 static frit_status sum_adapters(const frit_session *session, uint64_t *sums)
 {
     const frit_engine_adapters *all = &session->engine->adapters;
@@ -150,8 +150,8 @@ static frit_status describe(const frit_session *session, frit_saved_header *h)
 // ------------------------------------------------------------------------------- saving
 
 typedef struct writing {
-    frit_file_writer *file;   // NULL: into memory
-    uint8_t *memory;          // where the next bytes go; there is room for all
+    frit_file_writer *file;   // NULL: writes to memory
+    uint8_t *memory;          // of the next bytes; there is room for all
     frit_checksum sum;
 } writing;
 
@@ -178,46 +178,46 @@ static frit_status write_session(writing *w, const frit_session *session, const 
 {
     const frit_kv *kv = &session->engine->kv;
     const frit_kv_map *map = &session->map;
-    const int32_t n_done = (int32_t)session->n_done, n_snapshots = (int32_t)h->n_places - 1;
+    const int32_t n_done = (int32_t)session->n_done, n_before = (int32_t)h->n_snapshots - 1;
     FRIT_TRY(put_const(w, h, sizeof *h));
     FRIT_TRY(put_const(w, session->tokens, session->n_tokens * sizeof *session->tokens));
     if (h->n_source > 0)
         FRIT_TRY(put_const(w, session->source.tokens, session->source.n * sizeof *session->source.tokens));
-    for (int32_t i = 0; i < n_snapshots; i++) FRIT_TRY(put_const(w, &map->snapshots[i]->at, sizeof n_done));
-    if (h->n_places > 0) FRIT_TRY(put_const(w, &n_done, sizeof n_done));
+    for (int32_t i = 0; i < n_before; i++) FRIT_TRY(put_const(w, &map->snapshots[i]->at, sizeof n_done));
+    if (h->n_snapshots > 0) FRIT_TRY(put_const(w, &n_done, sizeof n_done));
     FRIT_TRY(put_const(w, session->results.logits, h->n_logits * sizeof *session->results.logits));
     const frit_kv_visitor puts = {.visit = put, .ctx = w};
     FRIT_TRY(frit_kv_visit(kv, map->tables, FRIT_KV_TEXT, n_done, &puts));
     FRIT_TRY(frit_kv_visit(kv, map->tables, FRIT_KV_SOURCE, (int32_t)h->n_encoded, &puts));
-    for (int32_t i = 0; i < n_snapshots; i++) {
+    for (int32_t i = 0; i < n_before; i++) {
         const frit_kv_snapshot *snapshot = map->snapshots[i];
         FRIT_TRY(frit_kv_visit(kv, snapshot->tables, FRIT_KV_WINDOWS, snapshot->at, &puts));
         FRIT_TRY(frit_kv_visit_states(kv, snapshot->state, &puts));
     }
-    if (h->n_places > 0) FRIT_TRY(frit_kv_visit_states(kv, map->state, &puts));
+    if (h->n_snapshots > 0) FRIT_TRY(frit_kv_visit_states(kv, map->state, &puts));
     FRIT_TRY(put_const(w, session->note.text ? session->note.text : "", session->note.n_bytes));
     const uint64_t sum = frit_checksum_value(&w->sum);
     return write_bytes(w, &sum, sizeof sum);
 }
 
-// Places of the header; returns the bytes of what is saved of them. Of a step that failed there may be a snapshot of a
-// later place.
+// Counts the snapshots for the header, and returns the bytes of their data. Leaves out snapshots after n_done, which a
+// failed step may have left.
 static uint64_t count_snapshots(const frit_session *session, frit_saved_header *h)
 {
     const frit_kv *kv = &session->engine->kv;
     const frit_kv_map *map = &session->map;
     uint64_t n_bytes = h->state_bytes;
     if ((kv->state_bytes == 0 && !kv->has_windows) || h->n_done == 0) return 0;
-    h->n_places = 1;
-    for (int32_t i = 0; i < map->n_snapshots && (uint32_t)map->snapshots[i]->at <= h->n_done; i++, h->n_places++) {
-        if (map->snapshots[i]->is_for_drafts) break;   // the latest one
+    h->n_snapshots = 1;
+    for (int32_t i = 0; i < map->n_snapshots && (uint32_t)map->snapshots[i]->at <= h->n_done; i++, h->n_snapshots++) {
+        if (map->snapshots[i]->is_for_drafts) break;   // it is the last one
         n_bytes += h->state_bytes + frit_saved_bytes(h, FRIT_SAVED_WINDOWS, (uint32_t)map->snapshots[i]->at);
     }
     return n_bytes;
 }
 
-// The header of what would be saved now.
-static frit_status prepare(const frit_session *session, frit_saved_header *out)
+// Makes the header for saving the session as it is now.
+static frit_status make_header(const frit_session *session, frit_saved_header *out)
 {
     frit_saved_header h;
     FRIT_TRY(frit_session_settle(session));
@@ -232,7 +232,7 @@ static frit_status prepare(const frit_session *session, frit_saved_header *out)
     h.n_note_bytes = session->note.n_bytes;
     h.n_dropped = session->shift.n_dropped;
     const uint64_t n_snapshot_bytes = count_snapshots(session, &h);
-    h.n_bytes = sizeof h + UINT64_C(4) * h.n_tokens + UINT64_C(4) * h.n_source + UINT64_C(4) * h.n_places +
+    h.n_bytes = sizeof h + UINT64_C(4) * h.n_tokens + UINT64_C(4) * h.n_source + UINT64_C(4) * h.n_snapshots +
                 UINT64_C(4) * h.n_logits + frit_saved_bytes(&h, FRIT_SAVED_TEXT, h.n_done) +
                 frit_saved_bytes(&h, FRIT_SAVED_SOURCE, h.n_encoded) + n_snapshot_bytes + h.n_note_bytes +
                 sizeof(uint64_t);
@@ -246,7 +246,7 @@ frit_status frit_session_save(const frit_session *session, const char *path)
     writing w = {0};
     FRIT_REQUIRE(session);
     FRIT_REQUIRE(path);
-    FRIT_TRY(prepare(session, &h));
+    FRIT_TRY(make_header(session, &h));
     FRIT_TRY(frit_file_writer_open_private(&w.file, path));
     frit_status status = write_session(&w, session, &h);
     if (status != FRIT_OK) {
@@ -263,7 +263,7 @@ frit_status frit_session_save_memory(const frit_session *session, void *bytes, s
     *n_bytes = 0;
     FRIT_REQUIRE(session);
     FRIT_REQUIRE_ITEMS(bytes, capacity);
-    FRIT_TRY(prepare(session, &h));
+    FRIT_TRY(make_header(session, &h));
     if (h.n_bytes > SIZE_MAX) return frit_fail_memory(SIZE_MAX, "a saved session");
     *n_bytes = (size_t)h.n_bytes;
     if (h.n_bytes > capacity)
@@ -273,7 +273,7 @@ frit_status frit_session_save_memory(const frit_session *session, void *bytes, s
 
 // ------------------------------------------------------------------------------- loading
 
-static frit_status take(void *ctx, uint8_t *bytes, size_t n_bytes)
+static frit_status read_bytes(void *ctx, uint8_t *bytes, size_t n_bytes)
 {
     const uint8_t **at = ctx;
     memcpy(bytes, *at, n_bytes);
@@ -281,43 +281,43 @@ static frit_status take(void *ctx, uint8_t *bytes, size_t n_bytes)
     return FRIT_OK;
 }
 
-// A snapshot of the file, if the engine keeps so many: the last ones stay.
-static frit_status take_snapshot(frit_session *session, const frit_saved *saved, int32_t at, const uint8_t **from)
+// Restores a snapshot. If the engine keeps fewer snapshots than the file has, the last ones stay.
+static frit_status restore_snapshot(frit_session *session, const frit_saved *saved, int32_t at, const uint8_t **from)
 {
     frit_kv *kv = &session->engine->kv;
-    const frit_kv_visitor takes = {take, from, true};
+    const frit_kv_visitor reader = {read_bytes, from, true};
     if (kv->max_snapshots == 0) {
         *from += frit_saved_bytes(&saved->header, FRIT_SAVED_WINDOWS, (uint32_t)at) + saved->header.state_bytes;
         return FRIT_OK;
     }
     FRIT_TRY(frit_kv_alloc(kv, &session->map, at, true));
-    FRIT_TRY(frit_kv_visit(kv, session->map.tables, FRIT_KV_WINDOWS, at, &takes));
+    FRIT_TRY(frit_kv_visit(kv, session->map.tables, FRIT_KV_WINDOWS, at, &reader));
     const frit_kv_snapshot *snapshot = frit_kv_add_snapshot(kv, &session->map, at, false);
-    if (snapshot) return frit_kv_visit_states(kv, snapshot->state, &takes);
+    if (snapshot) return frit_kv_visit_states(kv, snapshot->state, &reader);
     *from += saved->header.state_bytes;
     return FRIT_OK;
 }
 
-static frit_status take_positions(frit_session *session, const frit_saved *saved)
+static frit_status restore_cache(frit_session *session, const frit_saved *saved)
 {
     const frit_saved_header *h = &saved->header;
     frit_kv *kv = &session->engine->kv;
     const uint8_t *snapshots = saved->snapshots, *positions = saved->positions;
-    for (uint32_t i = 0; i + 1 < h->n_places; i++) {
+    for (uint32_t i = 0; i + 1 < h->n_snapshots; i++) {
         int32_t at;
-        memcpy(&at, saved->places + i * sizeof at, sizeof at);
-        FRIT_TRY(take_snapshot(session, saved, at, &snapshots));
+        memcpy(&at, saved->snapshot_positions + i * sizeof at, sizeof at);
+        FRIT_TRY(restore_snapshot(session, saved, at, &snapshots));
     }
     if (h->n_done == 0) return FRIT_OK;
     FRIT_TRY(frit_kv_alloc(kv, &session->map, (int32_t)h->n_done, false));
     FRIT_TRY(frit_kv_visit(kv, session->map.tables, FRIT_KV_TEXT, (int32_t)h->n_done,
-                           &(frit_kv_visitor){take, &positions, true}));
-    if (h->n_places == 0) return FRIT_OK;
-    return frit_kv_visit_states(kv, session->map.state, &(frit_kv_visitor){take, &snapshots, true});
+                           &(frit_kv_visitor){read_bytes, &positions, true}));
+    if (h->n_snapshots == 0) return FRIT_OK;
+    return frit_kv_visit_states(kv, session->map.state, &(frit_kv_visitor){read_bytes, &snapshots, true});
 }
 
-// The text that is read and, if the encoder has run, what it left.
-static frit_status take_source(frit_session *session, const frit_saved *saved)
+// Restores the source and, if the encoder had run, its cache.
+static frit_status restore_source(frit_session *session, const frit_saved *saved)
 {
     const frit_saved_header *h = &saved->header;
     frit_kv *kv = &session->engine->kv;
@@ -327,10 +327,10 @@ static frit_status take_source(frit_session *session, const frit_saved *saved)
     if (session->source.waits) return FRIT_OK;
     FRIT_TRY(frit_kv_alloc_source(kv, &session->map, (int32_t)h->n_encoded));
     return frit_kv_visit(kv, session->map.tables, FRIT_KV_SOURCE, (int32_t)h->n_encoded,
-                         &(frit_kv_visitor){take, &at, true});
+                         &(frit_kv_visitor){read_bytes, &at, true});
 }
 
-// Nothing can be wrong with the file any more.
+// Restores a session from a file that has been checked.
 static frit_status restore(frit_session *session, const frit_saved *saved)
 {
     const frit_saved_header *h = &saved->header;
@@ -338,8 +338,8 @@ static frit_status restore(frit_session *session, const frit_saved *saved)
     FRIT_TRY(frit_session_set_note(session, (const char *)saved->note, (size_t)h->n_note_bytes));
     FRIT_TRY(frit_session_truncate(session, 0));
     frit_session_drop_source(session);
-    frit_status status = h->n_source > 0 ? take_source(session, saved) : FRIT_OK;
-    if (status == FRIT_OK) status = take_positions(session, saved);
+    frit_status status = h->n_source > 0 ? restore_source(session, saved) : FRIT_OK;
+    if (status == FRIT_OK) status = restore_cache(session, saved);
     if (status != FRIT_OK) {
         frit_kv_release(&session->engine->kv, &session->map);
         frit_session_drop_source(session);
@@ -350,7 +350,7 @@ static frit_status restore(frit_session *session, const frit_saved *saved)
     session->n_tokens = h->n_tokens;
     session->n_done = h->n_done;
     session->shift.n_dropped = (size_t)h->n_dropped;
-    session->prefix.is_foreign = h->n_done > 0;   // a file may say anything
+    session->prefix.is_foreign = h->n_done > 0;   // the file is not trusted
     session->prefix.n_cached = 0;
     session->results.logits_at = h->n_logits > 0 ? h->n_tokens : 0;
     session->results.wants_logits = true;

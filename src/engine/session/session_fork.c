@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A second session that goes on where another one is.
+// Forks: a second session with the same tokens, pages and settings.
 #include "engine/engine.h"
 #include "engine/spec/speculate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// Pages are shared, and copied by the session that writes into one first.
+// Shares all pages. The first session that writes into a shared page gets a copy of it.
 static frit_status share_cache(frit_session *to, const frit_session *from)
 {
     const bool is_encoded = from->source.n > 0 && !from->source.waits;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The context shift: which models allow it, when it happens, and what becomes of a session's tokens.
+// The context shift: which models allow it, when it happens, and how it changes a session.
 //
 //     tokens  [ kept | dropped | ran ........ | queued ]  ->  [ kept | ran ........ | queued ]
 //                                      n_done ^                        n_done ^
 //
-// Only tokens that ran, and whose results were taken, leave. When that happens depends on the number of tokens alone:
-// the text is the same with other sessions beside it, with drafts, and however its prompt was cut.
+// Only tokens that ran and whose results were delivered leave. When a shift happens depends on the number of tokens
+// alone, so the text does not depend on other sessions, on drafts, or on how the prompt was cut.
 //
 // After the shift the remaining tokens have the positions of a shorter text, in the page table and in rotations.
 #include "engine/engine.h"
@@ -27,14 +27,14 @@ static int32_t round_up(int32_t n)
 
 // ------------------------------------------------------------------------------- which models
 
-enum { TIMES = 2 };   // as long a context, of which a refusal says the size
+enum { TIMES = 2 };   // refusals say the size of a context that is so many times as long
 
 static double mib(uint64_t token_bytes, int64_t n_tokens)
 {
     return (double)token_bytes * (double)n_tokens / (1 << 20);
 }
 
-// Bytes of one token with these types; 0: the model's heads do not allow them.
+// Bytes of one token in a cache of this type; 0: the model's heads do not allow the type.
 static frit_status token_bytes(const frit_engine *engine, frit_dtype type, uint64_t *n_bytes)
 {
     const frit_kv *kv = &engine->kv;
@@ -48,7 +48,7 @@ static frit_status token_bytes(const frit_engine *engine, frit_dtype type, uint6
     return FRIT_OK;
 }
 
-// What there is instead of a shift: a longer context, and what it takes.
+// Refuses a shift, and says how much memory a longer context takes.
 static frit_status refuse(const frit_engine *engine, const char *why)
 {
     const int64_t n = engine->n_ctx, more = TIMES * n;
@@ -72,7 +72,7 @@ static frit_status refuse(const frit_engine *engine, const char *why)
         path, why, (long long)n, mib(now, n), (long long)more, mib(now, more), mib(small, more));
 }
 
-static frit_status prepare(frit_engine *engine)
+static frit_status check_model(frit_engine *engine)
 {
     char why[FRIT_ERROR_BYTES];
     const frit_status status = frit_engine_find_rotations(engine);
@@ -83,7 +83,7 @@ static frit_status prepare(frit_engine *engine)
 
 // ------------------------------------------------------------------------------- how much
 
-// Positions that some layer looks back at, where that is fewer than the context.
+// The longest attention window of a layer, if it is shorter than the context; otherwise 0.
 static int32_t window_of(const frit_engine *engine)
 {
     int32_t window = 0;
@@ -94,8 +94,8 @@ static int32_t window_of(const frit_engine *engine)
     return window;
 }
 
-// A page stays after those that leave, or the longest window: what lies before it is in the cache no more.
-static frit_status choose(const frit_engine *engine, const frit_shift_options *options, frit_session_shift *out)
+// Chooses how many tokens stay and leave. After the tokens that leave, a page or the longest window stays.
+static frit_status choose_shift(const frit_engine *engine, const frit_shift_options *options, frit_session_shift *out)
 {
     const int32_t window = window_of(engine), n_ctx = engine->n_ctx, page = FRIT_PAGE_TOKENS;
     if (options->n_keep < 0 || options->n_drop < 0)
@@ -127,8 +127,8 @@ frit_status frit_session_set_shift(frit_session *session, const frit_shift_optio
     FRIT_TRY(frit_session_check_usable(session));
     session->shift.on = false;
     if (!options) return FRIT_OK;
-    FRIT_TRY(prepare(session->engine));
-    return choose(session->engine, options, &session->shift);
+    FRIT_TRY(check_model(session->engine));
+    return choose_shift(session->engine, options, &session->shift);
 }
 
 frit_status frit_session_set_extend(frit_session *session, const frit_extend_options *options)
@@ -176,13 +176,13 @@ static void move_tokens(frit_session *session, size_t n_keep, size_t n_drop)
     session->results.logits_at = session->results.logits_at > n_keep + n_drop ? session->results.logits_at - n_drop : 0;
     for (size_t q = 0; q < session->results.n_pushes; q++) session->results.pushes[q].first -= n_drop;
     for (int32_t k = 0; k < session->pick.n; k++) session->pick.requests[k].at -= n_drop;
-    session->prefix.is_foreign = true;   // its keys have seen what left
+    session->prefix.is_foreign = true;   // its keys have seen tokens that left
     session->prefix.n_known = -1;
     frit_hidden_shift(session->hidden, n_keep, n_drop);
     if (session->speculation) session->speculation->draft.n = session->speculation->drafter.n = 0;
 }
 
-// Tokens after those kept that may leave.
+// How many tokens after the first n_keep may leave.
 static size_t n_droppable(const frit_session *session)
 {
     const size_t n_keep = (size_t)session->shift.n_keep;
@@ -192,14 +192,14 @@ static size_t n_droppable(const frit_session *session)
     return end > n_keep ? (end - n_keep) / FRIT_PAGE_TOKENS * FRIT_PAGE_TOKENS : 0;
 }
 
-static frit_status drop(frit_session *session, const frit_kv_shift *shift)
+static frit_status drop_tokens(frit_session *session, const frit_kv_shift *shift)
 {
     int32_t n_done = (int32_t)session->n_done;
     const size_t n_keep = (size_t)shift->n_keep, n_drop = (size_t)shift->n_drop;
     frit_prefix_cache(session, false);
     const frit_status status = frit_kv_shift_map(&session->engine->kv, &session->map, shift, &n_done);
     if (n_done == 0 && session->results.n_delivered < session->n_done)
-        session->results.n_delivered = session->n_done;   // all runs again
+        session->results.n_delivered = session->n_done;   // all tokens run again
     session->n_done = (size_t)n_done;
     if (status == FRIT_OK) move_tokens(session, n_keep, n_drop);
     return status;
@@ -227,5 +227,5 @@ frit_status frit_session_make_room(frit_session *session, size_t n)
     if (shift.n_drop > most) shift.n_drop = most;
     while (shift.n_drop >= least && !frit_kv_can_shift(&engine->kv, &session->map, &shift, (int32_t)session->n_done))
         shift.n_drop -= FRIT_PAGE_TOKENS;
-    return shift.n_drop >= least ? drop(session, &shift) : fail_full(session, n);
+    return shift.n_drop >= least ? drop_tokens(session, &shift) : fail_full(session, n);
 }

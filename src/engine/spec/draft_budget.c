@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
-// What draft models may cost. Whether drafts pay is expected from times of steps that were measured apart; here is
-// counted what rounds of drafts took in fact. Where that is more than they saved, rounds wait until the steps without
-// drafts have taken so long that the loss is a small part of it.
+// Limits what draft models may cost. The drafter predicts from measured times of steps whether drafts save time; the
+// budget counts what rounds of drafts took in fact. If they took more than they saved, rounds wait until steps without
+// drafts have taken so long that the loss is a small part of their time.
 #include "engine/spec/draft_budget.h"
 
-enum { MEMORY = 50 };   // drafts of a class that its average remembers
+enum { MEMORY = 50 };   // drafts of a class that an average remembers
 
-static const double share = 0.005;   // of the time of steps
-// In steps without drafts. All that drafts cost and did not save ends at first_of_all and the share: 1.2 steps of 60
-// (docs/log/speculation.md). Rounds alone have less at first, and keep less of what drafts saved, so that they end
-// soon where drafts become useless; what was saved may pay for a long text in the draft model, once.
+static const double gain_per_step = 0.005;   // of a step's time
+// First and largest budgets, in times of a step without drafts. The loss of all drafts is at most first_of_all and
+// gain_per_step: 1.2 steps of 60 (docs/log/speculation.md). Rounds alone have a smaller budget, so that they end soon
+// if drafts become useless. Time that drafts saved may pay for one long text in the draft model.
 static const double first = 0.5, first_of_all = 0.9, most = 20, most_of_all = 200;
-static const double longest = 3;   // times what was expected: others had the processor, it says little
+static const double longest =
+    3;   // times the expected time; longer rounds count less: other processes had the processor
 
-static double least_of(double a, double b)
+static double smaller_of(double a, double b)
 {
     return a < b ? a : b;
 }
@@ -27,10 +28,10 @@ void frit_draft_budget_count(frit_draft_budget *budget, const frit_draft_round *
     const double saved = round->n_seqs > 0 ? step * round->n_right / round->n_seqs : 0;
     const double longer = round->n_drafts > 0 && round->step_ns > 0 ? round->step_ns - step : 0;
     const double expected = round->expected_ns > 0 ? round->expected_ns : step;
-    const double spent = least_of(round->draft_ns + longer, longest * expected);
-    const double gained = share * step + saved - spent;
-    budget->round_ns = least_of(budget->round_ns + gained, most * step);
-    budget->all_ns = least_of(budget->all_ns + gained - round->follow_ns, most_of_all * step);
+    const double spent = smaller_of(round->draft_ns + longer, longest * expected);
+    const double gained = gain_per_step * step + saved - spent;
+    budget->round_ns = smaller_of(budget->round_ns + gained, most * step);
+    budget->all_ns = smaller_of(budget->all_ns + gained - round->follow_ns, most_of_all * step);
 }
 
 bool frit_draft_budget_allows(const frit_draft_budget *budget, double loss_ns, double follow_ns)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Drafts by a smaller model: keeping its sessions in step, and going on as long as drafts pay.
+// Drafts by a smaller model: gives its sessions the texts, and makes drafts while they are expected to save time.
 #include "engine/spec/drafter.h"
 #include "base/time.h"
 #include "engine/engine.h"
@@ -32,15 +32,16 @@ static frit_status check_vocab(const frit_model *model, const frit_model *draft)
     return FRIT_OK;
 }
 
-// Steps of the numbers of rows that drafts will need: what the engine makes for them is not made while others wait.
+// Runs steps with the numbers of rows that drafting needs, so that their plans are not made while sessions wait.
 static frit_status run_first_steps(frit_session *session)
 {
     enum { MOST = 32 };
-    static const size_t rows[] = {MOST, MOST, 8, 1, 1, 1};   // the first of a kind touches new memory, and says nothing
+    static const size_t rows[] = {MOST, MOST, 8,
+                                  1,    1,    1};   // the first step of a kind touches new memory, and is not measured
     frit_token tokens[MOST];
     const size_t n_ctx = (size_t)session->engine->n_ctx;
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
-        // Others than before, which the prefix cache has.
+        // Tokens that differ from those before, which the prefix cache has.
         for (int k = 0; k < MOST; k++) tokens[k] = (frit_token)(i % (size_t)session->engine->hp.n_vocab);
         FRIT_TRY(frit_session_push(session, tokens, rows[i] < n_ctx ? rows[i] : n_ctx - 1, NULL));
         while (frit_session_pending(session) > 0) {
@@ -55,7 +56,7 @@ static frit_status run_first_steps(frit_session *session)
     return FRIT_OK;
 }
 
-// The plans of steps that verify drafts, which the first draft would wait for otherwise.
+// Makes the plans of steps that verify drafts, so that the first drafts do not wait for them.
 static frit_status make_plans(frit_session *session, bool keeps_hidden)
 {
     static const int32_t rows[] = {2, FRIT_COST_ROWS};
@@ -84,7 +85,8 @@ static frit_status run_rows(frit_session *session, size_t n, double *ns)
     return frit_session_truncate(session, 0);
 }
 
-// What a step takes with one row and with two, before the first token: guessed, it keeps drafts from being tried.
+// Measures steps of one row and of two before the first token: with times that are only estimated, drafts would not be
+// tried.
 static void measure_verifying(frit_engine *engine)
 {
     enum { TIMES = 4 };
@@ -101,7 +103,7 @@ static void measure_verifying(frit_engine *engine)
     frit_session_free(session);
 }
 
-// The draft session is of the layer for multi-token prediction of the session's model.
+// Lets the draft session, of the model's layer for multi-token prediction, read the session's hidden states.
 static frit_status read_hidden(frit_session *draft, frit_session *session)
 {
     FRIT_TRY(frit_hidden_acquire(draft));
@@ -136,9 +138,9 @@ void frit_drafter_free(frit_drafter *drafter)
     *drafter = (frit_drafter){0};
 }
 
-// ------------------------------------------------------------------------------- what drafts are worth
+// ------------------------------------------------------------------------------- how many drafts
 
-// The surer the draft model is, the more often it is right.
+// Classes of drafts by the draft model's probability: the higher it is, the more often drafts are right.
 static int8_t class_of(float logprob)
 {
     static const double least[FRIT_DRAFT_CLASSES] = {0, 0.3, 0.5, 0.7, 0.9};
@@ -148,23 +150,23 @@ static int8_t class_of(float logprob)
     return c;
 }
 
-// What is counted of all sessions that the drafter's session shares steps with.
+// The budget of all sessions that share steps with the drafter's session.
 static frit_draft_budget *budget_of(const frit_drafter *d)
 {
     return &d->job.session->engine->drafts.budget;
 }
 
-static double right_of(const frit_drafter *d, int c)
+static double rate_of(const frit_drafter *d, int c)
 {
     return frit_draft_rate(&d->rates, &budget_of(d)->rates, c);
 }
 
-// Of a draft that is not known yet.
-static double right_of_next(const frit_drafter *d)
+// The expected rate of the next draft, whose class is not known yet.
+static double rate_of_next(const frit_drafter *d)
 {
     double n_right = 0, n = 0;
     for (int c = 0; c < FRIT_DRAFT_CLASSES; c++) {
-        n_right += (d->rates.n_tried[c] + 1) * right_of(d, c);
+        n_right += (d->rates.n_tried[c] + 1) * rate_of(d, c);
         n += d->rates.n_tried[c] + 1;
     }
     return n_right / n;
@@ -186,24 +188,24 @@ typedef struct group {
     frit_drafter *first;
     const frit_engine *engine, *draft;
     int32_t n_rows;                // of the step without these drafts
-    double n_tokens, without_ns;   // that it gives, and takes
-    double spent_ns;               // by the rounds of drafts so far, as expected
-    double follow_ns;              // by texts that draft models run, as expected
+    double n_tokens, without_ns;   // tokens and time of the step without these drafts
+    double spent_ns;               // expected time of the rounds of drafts so far
+    double follow_ns;              // expected time of texts that draft models run
     frit_draft_budget *budget;
 } group;
 
-static int32_t count_going(const group *g)
+static int32_t count_active(const group *g)
 {
     int32_t n = 0;
-    for (const frit_drafter *d = g->first; d; d = d->next) n += d->goes_on;
+    for (const frit_drafter *d = g->first; d; d = d->next) n += d->is_active;
     return n;
 }
 
-// Whether one draft more of each session that goes on is expected to give so many times as many tokens for the time.
-static bool pays(const group *g, double times)
+// True if one more draft of each active session is expected to give `times` as many tokens for the time.
+static bool gains(const group *g, double times)
 {
-    const int32_t n_going = count_going(g);
-    const double round = frit_step_cost_decode(g->draft, n_going);
+    const int32_t n_active = count_active(g);
+    const double round = frit_step_cost_decode(g->draft, n_active);
     double n_tokens = g->n_tokens, n_more = 0;
     int32_t n_drafts = 0;
     if (g->without_ns <= 0) return false;
@@ -211,14 +213,14 @@ static bool pays(const group *g, double times)
     for (const frit_drafter *d = g->first; d; d = d->next) {
         n_drafts += d->n;
         n_tokens += d->n_tokens;
-        n_more += d->goes_on ? d->reached * right_of_next(d) : 0;
+        n_more += d->is_active ? d->reached * rate_of_next(d) : 0;
     }
     const double now = frit_step_cost_decode(g->engine, g->n_rows + n_drafts) + g->spent_ns;
-    const double next = frit_step_cost_decode(g->engine, g->n_rows + n_drafts + n_going) + g->spent_ns + round;
+    const double next = frit_step_cost_decode(g->engine, g->n_rows + n_drafts + n_active) + g->spent_ns + round;
     return (n_tokens + n_more) * now > times * n_tokens * next;
 }
 
-typedef struct draft_text {   // that the draft model's session is to have
+typedef struct draft_text {   // the text that the draft session should have
     const frit_token *tokens;
     size_t n;
 } draft_text;
@@ -241,23 +243,23 @@ static size_t n_common(const frit_drafter *d)
     size_t n_same = 0;
     if (n == 0) return 0;
     while (n_same < n && n_same < n_own && own[n_same] == tokens[n_same]) n_same++;
-    return n_same < n ? n_same : n - 1;   // the last one has not run
+    return n_same < n ? n_same : n - 1;   // the last token has not run
 }
 
-// What the draft model's session lacks of the text runs there first: drafts must be worth that too.
+// True if the draft session has to run much of the text first. Drafts must save the time for that too.
 static bool is_behind(const frit_drafter *d)
 {
-    enum { FEW = 16 };
-    return text_of(d).n - n_common(d) > FEW;
+    enum { MUCH = 16 };   // tokens
+    return text_of(d).n - n_common(d) > MUCH;
 }
 
-// Of all that the draft model's session lacks, but for one token.
+// Expected time of running what the draft session lacks of the text, but for one token.
 static double follow_ns(const group *g, const frit_drafter *d)
 {
     return (double)(text_of(d).n - n_common(d) - 1) * g->draft->cost.prompt_row_ns;
 }
 
-// What one draft more of each session that goes on costs if all drafts are wrong.
+// Expected loss of n_more further drafts if all drafts are wrong.
 static double loss_of_more(const group *g, int32_t n_more)
 {
     int32_t n = g->n_rows + n_more;
@@ -265,16 +267,16 @@ static double loss_of_more(const group *g, int32_t n_more)
     return g->spent_ns + frit_step_cost_decode(g->draft, n_more) + frit_step_cost_decode(g->engine, n) - g->without_ns;
 }
 
-static bool affords(const group *g, int32_t n_more)
+static bool budget_allows(const group *g, int32_t n_more)
 {
     return frit_draft_budget_allows(g->budget, loss_of_more(g, n_more), g->follow_ns);
 }
 
-// Whether it drafts for the next step: where drafts are expected to pay, as soon as the budget bears that they do not.
-// Where they are not, some are made all the same now and then, to see whether the text has become easier.
+// True if the drafter makes drafts for the next step. If drafts are expected to save time, the budget must allow that
+// they do not. Otherwise some are made now and then, to see if the text has become easier to draft.
 static bool may_begin(const group *g, const frit_drafter *d, bool pays)
 {
-    // For what is not expected to pay, once a step has verified drafts.
+    // For drafts that are not expected to save time, once a step has verified drafts.
     const double reserve = g->budget->has_verified ? 2 : 1;
     if (d->job.always) return true;
     if (d->follows) return pays;
@@ -282,8 +284,8 @@ static bool may_begin(const group *g, const frit_drafter *d, bool pays)
     return frit_draft_budget_allows(g->budget, (pays ? 1 : reserve) * loss_of_more(g, 1), follow_ns(g, d));
 }
 
-// Of a text that is longer than the budget bears, the draft model gets the end at first: enough to see whether its
-// drafts are right. What they save pays for all of it.
+// If the budget does not allow a text of this length, the draft session first gets its end only: enough to see if
+// drafts are right. Time that they save pays for the whole text.
 static void skip_beginning(const group *g, frit_drafter *d)
 {
     enum { LEAST = 8 };
@@ -298,7 +300,7 @@ static void skip_beginning(const group *g, frit_drafter *d)
 
 // ------------------------------------------------------------------------------- drafting
 
-// Rows of prompts that the draft model may run before a step of the other one: as many as take as long as that.
+// Prompt rows that the draft model may run before a step of the model: as many as take the time of that step.
 static size_t prompt_room(const group *g)
 {
     enum { FIRST = 64, LEAST = 32 };
@@ -306,8 +308,8 @@ static size_t prompt_room(const group *g)
     return n < LEAST ? LEAST : n < g->draft->n_batch ? (size_t)n : (size_t)g->draft->n_batch;
 }
 
-// Where the draft model is a layer for multi-token prediction: whether the hidden states are there that it reads next.
-// Its text begins anew with those that are there, where it does not go on in them.
+// For layers of multi-token prediction: true if the hidden states that the layer reads next are stored. If its text
+// does not continue in stored states, it begins anew where they begin.
 static bool has_hidden(const frit_drafter *d)
 {
     frit_mtp_text *next = &d->session->mtp;
@@ -322,30 +324,31 @@ static bool has_hidden(const frit_drafter *d)
     return true;
 }
 
-// The draft model's session gets the tokens that it does not have, or some of them: it drafts when it has all.
-static frit_status follow(frit_drafter *d, size_t *room)
+// Pushes tokens that the draft session does not have, at most `room`. It makes drafts when it has all tokens.
+static frit_status follow_text(frit_drafter *d, size_t *room)
 {
     const draft_text text = text_of(d);
     const size_t n_same = n_common(d), n_missing = text.n - n_same;
     FRIT_TRY(frit_session_truncate(d->session, n_same));
-    // The same draws, which follow from a token's place in the whole text: this session may have a part of it.
+    // Draws depend on the position in the whole text, of which the draft session may have a part.
     const size_t n_skipped = (size_t)(text.tokens - d->job.session->tokens);
     d->session->shift.n_dropped = d->job.session->shift.n_dropped + n_skipped;
     const size_t n = n_missing - 1 <= *room ? n_missing : *room;
     d->follows = n < n_missing;
-    if (d->follows) d->goes_on = false;
+    if (d->follows) d->is_active = false;
     *room -= n < *room ? n : *room;
     d->session->mtp.n_true = n_same + n;
     return frit_session_push(d->session, text.tokens + n_same, n, NULL);
 }
 
-static void stop(frit_drafter *d, frit_status status)
+static void stop_drafter(frit_drafter *d, frit_status status)
 {
-    d->goes_on = false;
+    d->is_active = false;
     if (d->status == FRIT_OK) d->status = status;
 }
 
-static void run(const group *g)
+// Runs steps of the draft engine until no draft session has tokens to run.
+static void run_steps(const group *g)
 {
     bool waits = true;
     while (waits) {
@@ -353,7 +356,7 @@ static void run(const group *g)
         for (frit_drafter *d = g->first; d; d = d->next) {
             if (d->status != FRIT_OK) continue;
             const frit_status status = frit_session_status(d->session);
-            if (status != FRIT_OK) stop(d, status);
+            if (status != FRIT_OK) stop_drafter(d, status);
             waits = waits || (status == FRIT_OK && frit_session_pending(d->session) > 0);
         }
         int32_t n_rows;
@@ -361,24 +364,24 @@ static void run(const group *g)
         frit_status status = frit_engine_step(g->first->session->engine, &n_rows);
         if (status == FRIT_OK && n_rows == 0)
             status = frit_fail(FRIT_E_INTERNAL, "the drafts' tokens find no room in a step");
-        for (frit_drafter *d = g->first; d && status != FRIT_OK; d = d->next) stop(d, status);
+        for (frit_drafter *d = g->first; d && status != FRIT_OK; d = d->next) stop_drafter(d, status);
     }
 }
 
-// Takes the token that was picked as a draft, unless the drafts end here.
-static frit_status take(frit_drafter *d)
+// Adds the picked token to the drafts, unless the drafts end before it.
+static frit_status add_draft(frit_drafter *d)
 {
     frit_picked picked;
     FRIT_TRY(frit_session_picked(d->session, &picked));
-    d->goes_on = (double)picked.logprob >= log((double)d->min_p + 1e-9) &&
-                 !frit_token_is_end(d->job.session->engine->model, picked.token) &&
-                 frit_sampler_try(d->job.sampler, picked.token, &d->marks[d->n]);
-    if (!d->goes_on) return FRIT_OK;
+    d->is_active = (double)picked.logprob >= log((double)d->min_p + 1e-9) &&
+                   !frit_token_is_end(d->job.session->engine->model, picked.token) &&
+                   frit_sampler_try(d->job.sampler, picked.token, &d->marks[d->n]);
+    if (!d->is_active) return FRIT_OK;
     d->classes[d->n] = class_of(picked.logprob);
-    d->reached *= right_of(d, d->classes[d->n]);
+    d->reached *= rate_of(d, d->classes[d->n]);
     d->n_tokens += d->reached;
     d->job.tokens[d->n++] = picked.token;
-    d->goes_on = d->n < d->job.most;
+    d->is_active = d->n < d->job.most;
     return FRIT_OK;
 }
 
@@ -388,22 +391,22 @@ static frit_status request_pick(frit_drafter *d)
     return frit_session_pick(d->session, d->job.sampler, &(frit_pick_options){.logprobs = true});
 }
 
-// A draft more of each session that goes on.
+// Makes one more draft of each active session.
 static void run_round(group *g)
 {
-    g->spent_ns += frit_step_cost_decode(g->draft, count_going(g));
+    g->spent_ns += frit_step_cost_decode(g->draft, count_active(g));
     for (frit_drafter *d = g->first; d; d = d->next) {
-        const frit_status status = d->goes_on ? request_pick(d) : FRIT_OK;
-        if (status != FRIT_OK) stop(d, status);
+        const frit_status status = d->is_active ? request_pick(d) : FRIT_OK;
+        if (status != FRIT_OK) stop_drafter(d, status);
     }
-    run(g);
+    run_steps(g);
     for (frit_drafter *d = g->first; d; d = d->next) {
-        const frit_status status = d->goes_on ? take(d) : FRIT_OK;
-        if (status != FRIT_OK) stop(d, status);
+        const frit_status status = d->is_active ? add_draft(d) : FRIT_OK;
+        if (status != FRIT_OK) stop_drafter(d, status);
     }
 }
 
-static void begin(group *g)
+static void begin_round(group *g)
 {
     for (frit_drafter *d = g->first; d; d = d->next) {
         const size_t n = d->job.session->n_tokens + (size_t)d->job.most + 1;
@@ -412,27 +415,27 @@ static void begin(group *g)
         d->reached = 1;
         d->n = 0;
         d->status = FRIT_OK;
-        d->goes_on = d->job.most > 0 && n <= (size_t)g->draft->n_ctx && has_hidden(d);
+        d->is_active = d->job.most > 0 && n <= (size_t)g->draft->n_ctx && has_hidden(d);
     }
-    enum { SELDOM = 64 };       // a step without drafts says what they save
-    const double worth = 1.1;   // times of steps are known only roughly
-    const bool all = pays(g, worth);
+    enum { SELDOM = 64 };            // one of so many steps runs without drafts, to measure what drafts save
+    const double least_gain = 1.1;   // times of steps are known only roughly
+    const bool all = gains(g, least_gain);
     const bool measures = ++g->budget->n_rounds % SELDOM == 0;
     for (frit_drafter *d = g->first; d; d = d->next) {
-        if (d->goes_on) skip_beginning(g, d);
-        d->goes_on = d->goes_on && (d->job.always || !measures) && may_begin(g, d, all);
+        if (d->is_active) skip_beginning(g, d);
+        d->is_active = d->is_active && (d->job.always || !measures) && may_begin(g, d, all);
     }
     size_t room = prompt_room(g);
     for (frit_drafter *d = g->first; d; d = d->next) {
         const size_t before = room;
-        const frit_status status = d->goes_on ? follow(d, &room) : FRIT_OK;
+        const frit_status status = d->is_active ? follow_text(d, &room) : FRIT_OK;
         if (before - room > 1) g->follow_ns += (double)(before - room - 1) * g->draft->cost.prompt_row_ns;
-        if (status != FRIT_OK) stop(d, status);
+        if (status != FRIT_OK) stop_drafter(d, status);
     }
 }
 
-// The samplers are as before, and the budget knows what the drafts cost.
-static void end(const group *g, double ns)
+// Restores the samplers, and stores the cost of the drafts for the budget.
+static void end_round(const group *g, double ns)
 {
     int32_t n_drafts = 0;
     for (frit_drafter *d = g->first; d; d = d->next) {
@@ -462,15 +465,15 @@ void frit_drafters_run(frit_drafter *first)
     frit_step_cost_next(engine, &g.n_rows, &g.n_tokens);
     g.without_ns = frit_step_cost_decode(engine, g.n_rows);
     const uint64_t start = frit_time_ns();
-    begin(&g);
-    bool goes_on = count_going(&g) > 0;
-    if (!goes_on) run(&g);   // prompts
-    while (goes_on) {
+    begin_round(&g);
+    bool is_active = count_active(&g) > 0;
+    if (!is_active) run_steps(&g);   // prompts
+    while (is_active) {
         run_round(&g);
-        const int32_t n_going = count_going(&g);
-        const bool all = n_going > 0 && pays(&g, 1) && affords(&g, n_going);
-        for (frit_drafter *d = g.first; d; d = d->next) d->goes_on = d->goes_on && (all || d->job.always);
-        goes_on = count_going(&g) > 0;
+        const int32_t n_active = count_active(&g);
+        const bool all = n_active > 0 && gains(&g, 1) && budget_allows(&g, n_active);
+        for (frit_drafter *d = g.first; d; d = d->next) d->is_active = d->is_active && (all || d->job.always);
+        is_active = count_active(&g) > 0;
     }
-    end(&g, (double)(frit_time_ns() - start));
+    end_round(&g, (double)(frit_time_ns() - start));
 }

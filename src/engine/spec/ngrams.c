@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Looking up what followed the last tokens of a text when they came before.
+// Looks up what followed the last tokens of a text when they occurred before.
 #include "engine/spec/ngrams.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COMPARED = 32 };   // that one lookup compares
+enum { MOST_COMPARED = 32 };   // occurrences that a lookup compares
 
 frit_status frit_ngrams_init(frit_ngrams *ngrams, size_t capacity)
 {
@@ -31,7 +31,7 @@ void frit_ngrams_free(frit_ngrams *ngrams)
     *ngrams = (frit_ngrams){0};
 }
 
-// Of the pair that ends at end i.
+// The bucket of the pair that ends at index i.
 static int32_t *bucket_of(const frit_ngrams *ngrams, size_t i)
 {
     const uint32_t a = (uint32_t)ngrams->tokens[i - 1], b = (uint32_t)ngrams->tokens[i];
@@ -39,7 +39,7 @@ static int32_t *bucket_of(const frit_ngrams *ngrams, size_t i)
     return &ngrams->last[(hash ^ hash >> 15) & (ngrams->n_buckets - 1)];
 }
 
-static void add(frit_ngrams *ngrams, const frit_token *tokens, size_t n)
+static void add_tokens(frit_ngrams *ngrams, const frit_token *tokens, size_t n)
 {
     for (size_t i = 0; i < n; i++, ngrams->n++) {
         ngrams->tokens[ngrams->n] = tokens[i];
@@ -50,7 +50,7 @@ static void add(frit_ngrams *ngrams, const frit_token *tokens, size_t n)
     }
 }
 
-// To the first n tokens: each is the last end of its bucket when its turn comes.
+// Shortens the index to the first n tokens. The last token is always the last of its bucket.
 static void shorten(frit_ngrams *ngrams, size_t n)
 {
     for (; ngrams->n > n; ngrams->n--)
@@ -58,7 +58,7 @@ static void shorten(frit_ngrams *ngrams, size_t n)
     ngrams->drafted_n = 0;
 }
 
-frit_status frit_ngrams_set_prediction(frit_ngrams *ngrams, const frit_token *head, size_t n)
+frit_status frit_ngrams_set_prediction(frit_ngrams *ngrams, const frit_token *prediction, size_t n)
 {
     shorten(ngrams, 0);
     ngrams->n_predicted = 0;
@@ -69,7 +69,7 @@ frit_status frit_ngrams_set_prediction(frit_ngrams *ngrams, const frit_token *he
     int32_t *before = tokens ? realloc(ngrams->before, room * sizeof *before) : NULL;
     if (!before) return frit_fail_memory(room * sizeof *before, "a session's index of n-grams");
     ngrams->before = before;
-    add(ngrams, head, n);
+    add_tokens(ngrams, prediction, n);
     ngrams->n_predicted = n;
     return FRIT_OK;
 }
@@ -84,11 +84,11 @@ void frit_ngrams_follow(frit_ngrams *ngrams, const frit_token *tokens, size_t n)
         while (own[n_same] == tokens[n_same]) n_same++;
     }
     if (n_same < n_own) shorten(ngrams, ngrams->n_predicted + n_same);
-    add(ngrams, tokens + n_same, n - n_same);
+    add_tokens(ngrams, tokens + n_same, n - n_same);
 }
 
-// How many tokens up to end i are those at the end.
-static int32_t match(const frit_ngrams *ngrams, size_t i)
+// Length of the match that ends at index i: tokens up to i that equal tokens up to the end of the text.
+static int32_t match_length(const frit_ngrams *ngrams, size_t i)
 {
     const frit_token *end = ngrams->tokens + ngrams->n - 1, *at = ngrams->tokens + i;
     int32_t n = 0;
@@ -96,39 +96,39 @@ static int32_t match(const frit_ngrams *ngrams, size_t i)
     return n;
 }
 
-// The end before the end with the longest match; of equally long ones that where the head goes on after the last
-// guess, and then the latest.
-static size_t find(const frit_ngrams *ngrams, int32_t *n_match)
+// Index at which the longest match ends. Among equally long matches, first the one that continues the prediction after
+// the last drafts, then the latest.
+static size_t find_match(const frit_ngrams *ngrams, int32_t *n_match)
 {
     size_t best = 0;
     *n_match = 0;
     if (ngrams->drafted_n > 0) {
         const size_t next = ngrams->drafted + ngrams->n - ngrams->drafted_n;
-        const int32_t n = next + 1 < ngrams->n ? match(ngrams, next) : 0;
+        const int32_t n = next + 1 < ngrams->n ? match_length(ngrams, next) : 0;
         if (n >= 2) *n_match = n, best = next;
     }
     int32_t end = ngrams->before[ngrams->n - 1];
     for (int k = 0; k < MOST_COMPARED && end > 0 && *n_match < FRIT_LONGEST_MATCH; k++) {
-        const int32_t n = match(ngrams, (size_t)end);
+        const int32_t n = match_length(ngrams, (size_t)end);
         if (n >= 2 && n > *n_match) *n_match = n, best = (size_t)end;
         end = ngrams->before[end];
     }
     return best;
 }
 
-int32_t frit_ngrams_draft(frit_ngrams *ngrams, frit_token *guess, int32_t most, int32_t *n_match)
+int32_t frit_ngrams_draft(frit_ngrams *ngrams, frit_token *drafts, int32_t most, int32_t *n_match)
 {
     *n_match = 0;
     if (ngrams->n < ngrams->n_predicted + 3) return 0;
-    const size_t best = find(ngrams, n_match);
+    const size_t best = find_match(ngrams, n_match);
     const bool in_predicted = *n_match > 0 && best < ngrams->n_predicted;
     ngrams->drafted_n = in_predicted ? ngrams->n : 0;
     ngrams->drafted = best;
     if (*n_match == 0) return 0;
-    // Nothing is known of what follows the head. Past the end of the text the guess repeats itself.
+    // Drafts end at the end of a prediction. Past the end of the text they repeat themselves.
     const size_t n_known = (in_predicted ? ngrams->n_predicted : ngrams->n) - 1 - best;
     if (in_predicted && n_known < (size_t)most) most = (int32_t)n_known;
     for (int32_t i = 0; i < most; i++)
-        guess[i] = (size_t)i < n_known ? ngrams->tokens[best + 1 + (size_t)i] : guess[(size_t)i - n_known];
+        drafts[i] = (size_t)i < n_known ? ngrams->tokens[best + 1 + (size_t)i] : drafts[(size_t)i - n_known];
     return most;
 }

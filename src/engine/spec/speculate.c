@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Speculation in sessions: guessing drafts, queueing them, and learning from what became of them.
+// Speculation in sessions: makes drafts, queues them, and counts how often they are right.
 #include "engine/spec/speculate.h"
 #include "engine/sched/ahead.h"
 #include "engine/sched/step_cost.h"
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_MOST = 16, MEMORY = 50 };   // guesses of a class that its average remembers
+enum { DEFAULT_MOST = 16, MEMORY = 50 };   // drafts of a class that its average remembers
 
-static const double worth = 1.02;   // a step with drafts must be better by so much
+static const double least_gain = 1.02;   // of tokens for the time, by a step with drafts
 
 // ------------------------------------------------------------------------------- making
 
@@ -21,7 +21,7 @@ static bool is_kind(const frit_speculate_options *options, const char *kind)
     return options->kind && strcmp(options->kind, kind) == 0;
 }
 
-static frit_status check(const frit_session *session, const frit_speculate_options *options)
+static frit_status check_options(const frit_session *session, const frit_speculate_options *options)
 {
     bool known = !options->kind;
     for (size_t i = 0; i < FRIT_COUNT(kinds); i++) known = known || strcmp(options->kind, kinds[i]) == 0;
@@ -65,7 +65,7 @@ static void *reserve_request(frit_pick_request *request, int32_t n, int32_t n_vo
     return frit_pick_lists_reserve(&request->lists, &(frit_pick_room){.n_drafts = n - 1}) == FRIT_OK ? picks : NULL;
 }
 
-static frit_status start(frit_session *session, const frit_speculate_options *options)
+static frit_status start_speculation(frit_session *session, const frit_speculate_options *options)
 {
     const frit_engine *engine = session->engine;
     struct frit_speculation *s = calloc(1, sizeof *s);
@@ -97,10 +97,10 @@ frit_status frit_session_speculate(frit_session *session, const frit_speculate_o
     FRIT_TRY(frit_session_check_usable(session));
     const frit_speculate_options chosen = options ? *options : (frit_speculate_options){0};
     const bool none = is_kind(&chosen, "none");
-    if (!none) FRIT_TRY(check(session, &chosen));
+    if (!none) FRIT_TRY(check_options(session, &chosen));
     struct frit_speculation *before = session->speculation;
     session->speculation = NULL;
-    const frit_status status = none ? FRIT_OK : start(session, &chosen);
+    const frit_status status = none ? FRIT_OK : start_speculation(session, &chosen);
     if (status == FRIT_OK)
         frit_speculation_free(before);
     else
@@ -125,13 +125,13 @@ frit_status frit_speculation_fork(frit_session *to, const frit_session *from)
                                             .always = s->always,
                                             .draft = s->drafter.session ? s->drafter.session->engine : NULL,
                                             .min_p = s->drafter.min_p};
-    FRIT_TRY(start(to, &options));
+    FRIT_TRY(start_speculation(to, &options));
     memcpy(to->speculation->n_right, s->n_right, sizeof s->n_right);
     memcpy(to->speculation->n_tried, s->n_tried, sizeof s->n_tried);
     return FRIT_OK;
 }
 
-// ------------------------------------------------------------------------------- what guesses are worth
+// ------------------------------------------------------------------------------- how many drafts
 
 // Longer matches are right more often, so each class of lengths has its own average.
 static int class_of(int32_t n_match)
@@ -142,15 +142,15 @@ static int class_of(int32_t n_match)
     return c;
 }
 
-static double right_of(const struct frit_speculation *s, int c)
+static double rate_of(const struct frit_speculation *s, int c)
 {
     static const double expected[FRIT_MATCH_CLASSES] = {0.3, 0.45, 0.6, 0.75, 0.85, 0.85};   // before anything is known
     enum { WEIGHT = 2 };
     return (s->n_right[c] + WEIGHT * expected[c]) / (s->n_tried[c] + WEIGHT);
 }
 
-// Compares the last guess with the tokens that came, as far as they did: also what was guessed and not run.
-static void learn(struct frit_speculation *s, const frit_token *tokens, size_t n)
+// Updates the acceptance rates from the last drafts, including drafts that were not verified.
+static void learn_from_tokens(struct frit_speculation *s, const frit_token *tokens, size_t n)
 {
     const frit_drafted *draft = &s->draft;
     bool right = true;
@@ -169,17 +169,17 @@ static void learn(struct frit_speculation *s, const frit_token *tokens, size_t n
     s->draft.n = 0;
 }
 
-// The number of drafts with which a step gives the most tokens for its time, of all sessions in it. Others may have
-// queued drafts for it.
-static int32_t choose(struct frit_speculation *s, const frit_engine *engine, int32_t most)
+// The number of drafts with which the next step gives the most tokens for its time. The tokens and drafts of all
+// sessions count.
+static int32_t choose_n_drafts(struct frit_speculation *s, const frit_engine *engine, int32_t most)
 {
     int32_t n_rows, n_best = 0;
     double n_tokens, reached = 1, n_right = 0, n_best_right = 0;
     frit_step_cost_next(engine, &n_rows, &n_tokens);
     const double without = frit_step_cost_decode(engine, n_rows);
-    double best = without > 0 ? worth * n_tokens / without : INFINITY;
+    double best = without > 0 ? least_gain * n_tokens / without : INFINITY;
     for (int32_t n = 1; n <= most; n++) {
-        reached *= right_of(s, class_of(s->draft.n_match + n - 1));
+        reached *= rate_of(s, class_of(s->draft.n_match + n - 1));
         n_right += reached;
         const double rate = (n_tokens + n_right) / (frit_step_cost_decode(engine, n_rows + n) + n * s->mask_ns);
         if (rate <= best && !s->always) continue;
@@ -191,8 +191,8 @@ static int32_t choose(struct frit_speculation *s, const frit_engine *engine, int
     return n_best;
 }
 
-// Others that draft for the next step see it.
-static void note_drafts(const struct frit_speculation *s, frit_engine *engine)
+// Counts the session's drafts for the next step, for other sessions that draft for it.
+static void count_queued(const struct frit_speculation *s, frit_engine *engine)
 {
     engine->drafts.n_queued += s->n_drafts;
     engine->drafts.n_expected += s->n_drafts > 0 ? s->n_expected : 0;
@@ -216,8 +216,8 @@ static bool is_ready(const frit_session *session)
            session->tokens[n - 1] >= 0;
 }
 
-// Drafts that there is room for: in the context, and in a step with the tokens that wait.
-static int32_t room_of(const frit_session *session, size_t most)
+// How many of `most` drafts there is room for, in the context and in a step of decode rows.
+static int32_t draft_room(const frit_session *session, size_t most)
 {
     const frit_engine *engine = session->engine;
     const int32_t prefill = engine->rows.least[FRIT_ROWS_PREFILL];
@@ -232,16 +232,16 @@ static int32_t room_of(const frit_session *session, size_t most)
     return (int32_t)(most < wanted ? most : wanted);
 }
 
-// The answer ends with such a token, so nothing is to be guessed from there on.
-static int32_t until_end(const frit_model *model, const frit_drafted *draft)
+// How many drafts come before one that ends the text.
+static int32_t count_before_end(const frit_model *model, const frit_drafted *draft)
 {
     int32_t n = 0;
     while (n < draft->n && !frit_token_is_end(model, draft->tokens[n])) n++;
     return n;
 }
 
-// So many of the tokens a grammar allows, one after another.
-static int32_t n_fitting(frit_sampler *sampler, const frit_token *tokens, int32_t most)
+// How many of the tokens the sampler's grammar allows, one after another.
+static int32_t count_allowed(frit_sampler *sampler, const frit_token *tokens, int32_t most)
 {
     frit_sampler_mark marks[FRIT_MAX_DRAFTS];
     int32_t n = 0;
@@ -251,15 +251,15 @@ static int32_t n_fitting(frit_sampler *sampler, const frit_token *tokens, int32_
     return n;
 }
 
-// What a grammar forces, or what came before in the text; at most `most` that are to run. Where there is a draft model,
-// and the guess is not better than its drafts, it is to be asked.
-static void draft_next(frit_session *session, frit_sampler *sampler, int32_t most)
+// Drafts text that the grammar forces, or what followed the same tokens earlier in the text. At most `most` drafts are
+// verified. If there is a draft model and its drafts are probably better, sets n_requested instead.
+static void make_drafts(frit_session *session, frit_sampler *sampler, int32_t most)
 {
-    enum { LONG_MATCH = 4, LEAST_FORCED = 2 };   // better than what a model says
+    enum { LONG_MATCH = 4, LEAST_FORCED = 2 };   // better than drafts of a model
     struct frit_speculation *s = session->speculation;
     frit_drafted *draft = &s->draft;
     draft->at = session->n_tokens;
-    draft->n = s->n_drafts = s->wants = 0;
+    draft->n = s->n_drafts = s->n_requested = 0;
     s->by_drafter = false;
     if (!sampler->constraint) s->mask_ns = 0;
     if (s->looks_up) {
@@ -267,13 +267,13 @@ static void draft_next(frit_session *session, frit_sampler *sampler, int32_t mos
         draft->n_match = FRIT_MATCH_FORCED;
         frit_ngrams_follow(&s->ngrams, session->tokens, session->n_tokens);
         if (draft->n < LEAST_FORCED) draft->n = frit_ngrams_draft(&s->ngrams, draft->tokens, s->most, &draft->n_match);
-        draft->n = n_fitting(sampler, draft->tokens, until_end(session->engine->model, draft));
-        s->n_drafts = choose(s, session->engine, draft->n < most ? draft->n : most);
+        draft->n = count_allowed(sampler, draft->tokens, count_before_end(session->engine->model, draft));
+        s->n_drafts = choose_n_drafts(s, session->engine, draft->n < most ? draft->n : most);
     }
     if (s->drafter.session && (s->n_drafts == 0 || draft->n_match < LONG_MATCH))
-        s->wants = most;
+        s->n_requested = most;
     else
-        note_drafts(s, session->engine);
+        count_queued(s, session->engine);
 }
 
 bool frit_speculation_waits(frit_session *session)
@@ -282,15 +282,15 @@ bool frit_speculation_waits(frit_session *session)
     if (!s) return false;
     if (s->drafter.session) return true;
     if (!s->looks_up) return false;
-    learn(s, session->tokens, session->n_tokens);
+    learn_from_tokens(s, session->tokens, session->n_tokens);
     frit_drafted *draft = &s->draft;
     draft->at = session->n_tokens;
     frit_ngrams_follow(&s->ngrams, session->tokens, session->n_tokens);
     draft->n = frit_ngrams_draft(&s->ngrams, draft->tokens, s->most, &draft->n_match);
-    return choose(s, session->engine, until_end(session->engine->model, draft)) > 0;
+    return choose_n_drafts(s, session->engine, count_before_end(session->engine->model, draft)) > 0;
 }
 
-// Those of the sessions whose draft models are on the same engine draft together.
+// Runs the draft models of items i and later whose draft models are on the same engine, together.
 static void run_drafters(frit_draft_item *items, size_t n_items, size_t i)
 {
     frit_drafter *first = NULL, **end = &first;
@@ -298,15 +298,16 @@ static void run_drafters(frit_draft_item *items, size_t n_items, size_t i)
     const frit_engine *draft = items[i].session->speculation->drafter.session->engine;
     for (; i < n_items; i++) {
         struct frit_speculation *s = items[i].session->speculation;
-        if (!s || s->wants == 0 || items[i].session->engine != engine || s->drafter.session->engine != draft) continue;
+        if (!s || s->n_requested == 0 || items[i].session->engine != engine || s->drafter.session->engine != draft)
+            continue;
         frit_drafter *d = &s->drafter;
-        d->job = (frit_drafting){items[i].session, items[i].sampler, s->draft.tokens, s->wants, s->always};
+        d->job = (frit_drafting){items[i].session, items[i].sampler, s->draft.tokens, s->n_requested, s->always};
         d->next = NULL;
         *end = d;
         end = &d->next;
-        s->wants = 0;
+        s->n_requested = 0;
     }
-    if (draft) frit_drafters_run(first);   // otherwise it was freed
+    if (draft) frit_drafters_run(first);   // NULL: the engine was freed
     for (frit_drafter *d = first, *next; d; d = next) {
         next = d->next;
         const frit_session *session = d->job.session;
@@ -314,8 +315,8 @@ static void run_drafters(frit_draft_item *items, size_t n_items, size_t i)
         s->by_drafter = draft && (d->n > 0 || d->status != FRIT_OK);
         if (s->by_drafter) s->draft.n = s->n_drafts = d->n;
         if (s->by_drafter) s->n_expected = d->n_tokens;
-        note_drafts(s, session->engine);
-        if (draft && d->status != FRIT_OK) frit_drafter_free(d);   // the text goes on without the draft model
+        count_queued(s, session->engine);
+        if (draft && d->status != FRIT_OK) frit_drafter_free(d);   // the session continues without the draft model
     }
 }
 
@@ -335,14 +336,15 @@ frit_status frit_sessions_draft(frit_draft_item *items, size_t n_items)
         frit_session *session = items[i].session;
         struct frit_speculation *s = session->speculation;
         if (!s) continue;
-        s->n_drafts = s->wants = 0;
+        s->n_drafts = s->n_requested = 0;
         s->info.why_not = why_not(session, items[i].sampler);
         if (s->info.why_not || !is_ready(session)) continue;
-        learn(s, session->tokens, session->n_tokens);
-        draft_next(session, items[i].sampler, room_of(session, items[i].max_drafts));
+        learn_from_tokens(s, session->tokens, session->n_tokens);
+        make_drafts(session, items[i].sampler, draft_room(session, items[i].max_drafts));
     }
     for (size_t i = 0; i < n_items; i++)
-        if (items[i].session->speculation && items[i].session->speculation->wants > 0) run_drafters(items, n_items, i);
+        if (items[i].session->speculation && items[i].session->speculation->n_requested > 0)
+            run_drafters(items, n_items, i);
     for (size_t i = 0; i < n_items; i++) {
         frit_session *session = items[i].session;
         const struct frit_speculation *s = session->speculation;
@@ -378,18 +380,18 @@ frit_status frit_session_predict(frit_session *session, const frit_token *tokens
     if (n_tokens == 0) return frit_ngrams_set_prediction(&s->ngrams, NULL, 0);
     const size_t n_ctx = (size_t)session->engine->n_ctx, n = n_tokens < n_ctx ? n_tokens : n_ctx;
     const size_t n_before = session->n_tokens < BEFORE ? session->n_tokens : BEFORE;
-    frit_token *head = malloc((n_before + n) * sizeof *head);
-    if (!head) return frit_fail_memory((n_before + n) * sizeof *head, "a prediction");
-    if (n_before > 0) memcpy(head, session->tokens + session->n_tokens - n_before, n_before * sizeof *head);
-    memcpy(head + n_before, tokens, n * sizeof *head);
-    const frit_status status = frit_ngrams_set_prediction(&s->ngrams, head, n_before + n);
-    free(head);
+    frit_token *prediction = malloc((n_before + n) * sizeof *prediction);
+    if (!prediction) return frit_fail_memory((n_before + n) * sizeof *prediction, "a prediction");
+    if (n_before > 0) memcpy(prediction, session->tokens + session->n_tokens - n_before, n_before * sizeof *prediction);
+    memcpy(prediction + n_before, tokens, n * sizeof *prediction);
+    const frit_status status = frit_ngrams_set_prediction(&s->ngrams, prediction, n_before + n);
+    free(prediction);
     return status;
 }
 
 void frit_speculation_measure_masks(frit_session *session, int32_t n, double ns)
 {
-    enum { MASKS = 8 };   // that the average remembers
+    enum { MASKS = 8 };   // masks that the average remembers
     struct frit_speculation *s = session->speculation;
     if (!s || n == 0) return;
     s->mask_ns += s->mask_ns > 0 ? (ns / n - s->mask_ns) / MASKS : ns / n;
@@ -426,9 +428,10 @@ static frit_status verify(frit_session *session, frit_sampler *sampler, size_t n
     return frit_session_picked(session, picked);
 }
 
-// The accepted drafts, which the session has, and the token that follows them; nothing follows where a grammar ends.
-static frit_status take(frit_session *session, frit_sampler *sampler, const frit_picked *picked, frit_token *tokens,
-                        size_t *n_tokens)
+// Writes the accepted drafts, which the session has, and the token after them. After the end of a grammar no token
+// follows.
+static frit_status accept_tokens(frit_session *session, frit_sampler *sampler, const frit_picked *picked,
+                                 frit_token *tokens, size_t *n_tokens)
 {
     const size_t n_drafts = (size_t)picked->n_accepted, n_before = session->n_tokens - n_drafts;
     memcpy(tokens, session->tokens + n_before, n_drafts * sizeof *tokens);
@@ -440,8 +443,8 @@ static frit_status take(frit_session *session, frit_sampler *sampler, const frit
     return frit_session_truncate(session, n_before + *n_tokens);
 }
 
-// Tokens that a grammar forces; they run later.
-static frit_status take_forced(frit_session *session, frit_sampler *sampler, frit_token *tokens, size_t capacity,
+// Pushes tokens that a grammar forces; they run later.
+static frit_status push_forced(frit_session *session, frit_sampler *sampler, frit_token *tokens, size_t capacity,
                                size_t *n_tokens)
 {
     while (*n_tokens < capacity && !frit_sampler_is_over(sampler)) {
@@ -455,9 +458,9 @@ static frit_status take_forced(frit_session *session, frit_sampler *sampler, fri
     return FRIT_OK;
 }
 
-// Forgets the drafts. After a preemption the token before them may have run in a step of its own: that gave its pick
-// and no logits, so it runs again.
-static frit_status forget_drafts(frit_session *session, size_t n_before)
+// Forgets the drafts. After an eviction the token before them may have run in a step without them, which gave a pick
+// and no logits: then it runs again.
+static frit_status drop_drafts(frit_session *session, size_t n_before)
 {
     const frit_token last = session->tokens[n_before - 1];
     FRIT_TRY(frit_session_truncate(session, n_before));
@@ -483,14 +486,14 @@ frit_status frit_session_next_tokens(frit_session *session, frit_sampler *sample
         return FRIT_OK;
     }
     FRIT_TRY(frit_session_settle(session));
-    FRIT_TRY(take_forced(session, sampler, tokens, capacity, n_tokens));
+    FRIT_TRY(push_forced(session, sampler, tokens, capacity, n_tokens));
     if (*n_tokens > 0) return FRIT_OK;
     FRIT_TRY(frit_session_draft(session, sampler, capacity - 1, &n_drafts));
     const size_t n_before = session->n_tokens - n_drafts;
     const frit_status status = n_drafts > 0 ? verify(session, sampler, n_drafts, &picked) : FRIT_E_LIMIT;
-    if (status == FRIT_OK) return take(session, sampler, &picked, tokens, n_tokens);
-    // Without drafts, which may have found no room in the cache, or the session says why it failed.
-    if (n_drafts > 0 && session->failure.status == FRIT_OK) FRIT_TRY(forget_drafts(session, n_before));
+    if (status == FRIT_OK) return accept_tokens(session, sampler, &picked, tokens, n_tokens);
+    // Without drafts: they may have found no room in the cache. A failed session gives its status.
+    if (n_drafts > 0 && session->failure.status == FRIT_OK) FRIT_TRY(drop_drafts(session, n_before));
     FRIT_TRY(frit_session_next(session, sampler, tokens));
     *n_tokens = 1;
     return FRIT_OK;
