@@ -174,7 +174,7 @@ static int run_allocate(const quantize_args *args, const char *source, const cha
     const frit_status status = frit_allocate(source, target, with, options);
     cli_progress_end(&shown.progress);
     const bool is_kept = status == FRIT_E_CANCELLED && options->state;
-    if (is_kept) cli_note(&args->common, "the next run goes on from %s", options->state);
+    if (is_kept) cli_note(&args->common, "the next run continues from %s", options->state);
     return status == FRIT_OK ? CLI_DONE : cli_report_convert(source, status);
 }
 
@@ -275,10 +275,9 @@ static void say_bytes(const quantize_args *args, const char *target)
     const uint64_t n_bytes = hub_file_bytes(target);
     if (n_bytes == UINT64_MAX || args->convert.split_max_size) return;
     if (args->size.size)
-        cli_note(&args->common, "%s has %" PRIu64 " bytes, asked for were %s at most", target, n_bytes,
-                 args->size.size);
+        cli_note(&args->common, "%s has %" PRIu64 " bytes, at most %s are allowed", target, n_bytes, args->size.size);
     else
-        cli_note(&args->common, "%s has %" PRIu64 " bytes, asked for were %g bits a number", target, n_bytes,
+        cli_note(&args->common, "%s has %" PRIu64 " bytes for a requested %g bits a number", target, n_bytes,
                  (double)args->size.bits);
 }
 

@@ -355,7 +355,7 @@ static void count_kept(void *ctx, size_t n_tensors)
 {
     conversion *c = ctx;
     for (size_t i = 0; i < n_tensors; i++) c->n_done += c->ckpt->tensors[i].n_bytes;
-    frit_log_say(&c->log, FRIT_LOG_INFO, "%s: goes on after the %zu of %zu tensors that a run before has written",
+    frit_log_say(&c->log, FRIT_LOG_INFO, "%s: continues after %zu of %zu tensors, which an earlier run has written",
                  c->target, n_tensors, c->ckpt->n_tensors);
 }
 
@@ -365,7 +365,7 @@ static frit_status write_in_runs(conversion *c, const frit_gguf_contents *conten
     uint8_t origin[FRIT_SHA256_BYTES];
     hash_origin(c, origin);
     const frit_status status = frit_gguf_write_in_runs(contents, path, origin, count_kept);
-    if (status == FRIT_E_CANCELLED) frit_log_say(&c->log, FRIT_LOG_INFO, "the next run goes on from %s.part", path);
+    if (status == FRIT_E_CANCELLED) frit_log_say(&c->log, FRIT_LOG_INFO, "the next run continues from %s.part", path);
     return status;
 }
 

@@ -58,7 +58,7 @@ frit_status frit_importance_merge(frit_importance *into, const frit_importance *
     FRIT_REQUIRE(into);
     FRIT_REQUIRE(from);
     if (into->n > 0 && into->is_legacy != from->is_legacy)
-        return frit_fail(FRIT_E_INVALID, "a legacy file counts calls and a GGUF file tokens: they do not add up");
+        return frit_fail(FRIT_E_INVALID, "a legacy file counts calls and a GGUF file tokens: they cannot be added");
     if (into->n == 0) into->is_legacy = from->is_legacy;
     if (into->chunk_size == 0) into->chunk_size = from->chunk_size;
     if (!into->dataset && from->dataset)

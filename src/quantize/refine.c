@@ -64,7 +64,7 @@ static frit_status resume_refining(frit_refining *r)
     frit_status status = frit_refine_state_open(&r->state, r->path, key, restore_blocks, r);
     frit_refine_close_quantized(r);
     if (status != FRIT_OK || r->n_taken == 0) return status;
-    frit_log_say(&r->log, FRIT_LOG_INFO, "%s: goes on after the %zu tensors that a run before has refined", r->path,
+    frit_log_say(&r->log, FRIT_LOG_INFO, "%s: continues after %zu tensors, which an earlier run has refined", r->path,
                  r->n_taken);
     if (r->layer == 0) return FRIT_OK;
     r->layer--;
@@ -193,7 +193,7 @@ static frit_status write_result(frit_refining *r, double before)
     const bool is_worse = r->n_refined > 0 && !(after < before);
     if (is_worse) {
         frit_log_say(&r->log, FRIT_LOG_INFO,
-                     "0 of %lld matrices are refined: over text that is held out the KL divergence would go from %.5f "
+                     "0 of %lld matrices are refined: on held-out text the KL divergence would go from %.5f "
                      "to %.5f",
                      (long long)r->n_matrices, before, after);
         FRIT_TRY(open_copy(r));   // restores the original
@@ -216,8 +216,7 @@ static frit_status refine_file(frit_refining *r, const char *source)
     FRIT_TRY(open_copy(r));
     FRIT_TRY(find_changed_types(r, &has_any));
     if (!has_any) {
-        frit_log_say(&r->log, FRIT_LOG_INFO, "%s: its matrices have the types of the model, and none is rounded again",
-                     r->path);
+        frit_log_say(&r->log, FRIT_LOG_INFO, "%s: its matrices have the model's types, so none is refined", r->path);
         return FRIT_OK;
     }
     const frit_engine_options options = frit_refine_engine_options(r);
@@ -240,7 +239,7 @@ frit_status frit_refine_within(const char *source, const char *target, const fri
                        .kept_layer = -1};
     const frit_status status = refine_file(&r, source);
     if (status == FRIT_E_CANCELLED && r.state.writer)
-        frit_log_say(&r.log, FRIT_LOG_INFO, "the next run goes on from %s.refine.part", target);
+        frit_log_say(&r.log, FRIT_LOG_INFO, "the next run continues from %s.refine.part", target);
     frit_refine_state_close(&r.state, status != FRIT_OK);
     frit_refine_close_quantized(&r);
     frit_engine_free(r.original.engine);

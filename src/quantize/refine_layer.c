@@ -193,7 +193,7 @@ static frit_status check_target(const frit_refining *r)
     const bool is_same = r->source->arch == r->quantized->arch && a->n_layer == b->n_layer && a->n_embd == b->n_embd &&
                          a->n_vocab == b->n_vocab;
     if (is_same) return FRIT_OK;
-    return frit_fail_file(FRIT_E_INVALID, "%s: the file is of another model than %s", r->path, r->source->ckpt->path);
+    return frit_fail_file(FRIT_E_INVALID, "%s: its model differs from that of %s", r->path, r->source->ckpt->path);
 }
 
 frit_status frit_refine_open_quantized(frit_refining *r)

@@ -32,8 +32,7 @@ void frit_refine_report_times(const frit_refining *r)
 
 void frit_refine_report_result(const frit_refining *r, double before, double after)
 {
-    frit_log_say(&r->log, FRIT_LOG_INFO, "over text that is held out the KL divergence goes from %.5f to %.5f", before,
-                 after);
+    frit_log_say(&r->log, FRIT_LOG_INFO, "on held-out text the KL divergence goes from %.5f to %.5f", before, after);
     frit_log_say(&r->log, FRIT_LOG_INFO,
                  "%lld of %lld matrices are refined; %lld stay because their errors on other text did not fall, %lld "
                  "because fewer than %d tokens for each column reached them",

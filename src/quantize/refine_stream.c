@@ -53,7 +53,7 @@ static frit_status step_windows(frit_engine *engine, frit_session **sessions, in
         for (int64_t i = 0; i < n; i++) {
             FRIT_TRY(frit_session_status(sessions[i]));
             if (n > 1 && frit_session_pending(sessions[i]) > 0)   // an observer needs rows of whole windows
-                return frit_fail(FRIT_E_INTERNAL, "%lld windows find no room in a step", (long long)n);
+                return frit_fail(FRIT_E_INTERNAL, "%lld windows do not fit in a step", (long long)n);
         }
     }
     return FRIT_OK;

@@ -154,7 +154,7 @@ static frit_status run_queued(const writing *w, const writer *x)
     while (frit_session_pending(x->session) > 0) {
         int32_t n_rows;
         FRIT_TRY(frit_engine_step(w->engine, &n_rows));
-        if (n_rows == 0) return frit_fail(FRIT_E_INTERNAL, "the tokens of a window find no room in a step");
+        if (n_rows == 0) return frit_fail(FRIT_E_INTERNAL, "the tokens of a window do not fit in a step");
     }
     return frit_session_status(x->session);
 }
@@ -290,7 +290,7 @@ frit_status frit_samples_write(frit_model *model, const frit_samples_options *op
     FRIT_REQUIRE(tokens);
     FRIT_REQUIRE_UNUSED(options);
     if (options->n_windows == 0 || options->n_ctx < 2 || options->n_ctx > INT32_MAX - 64)
-        return frit_fail(FRIT_E_INVALID, "samples: %zu windows of %zu tokens, expected 1 or more of 2 or more",
+        return frit_fail(FRIT_E_INVALID, "samples: %zu windows of %zu tokens, expected at least 1 window of 2 tokens",
                          options->n_windows, options->n_ctx);
     if (model->info.kind != FRIT_KIND_DECODER || model->vocab_only)
         return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: writes no text", model->info.path);

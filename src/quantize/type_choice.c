@@ -46,8 +46,8 @@ static frit_status open_source(frit_type_choice *a)
     FRIT_TRY(frit_model_open(&a->model, a->source, &options));
     a->model->floats_in_place = a->model->loads_late = true;   // one engine per price
     if (a->model->info.kind == FRIT_KIND_DECODER) return FRIT_OK;
-    return frit_fail_file(FRIT_E_UNSUPPORTED, "%s: is no decoder, and has no predictions to measure; expected a mix",
-                          a->source);
+    return frit_fail_file(FRIT_E_UNSUPPORTED,
+                          "%s: is not a decoder, so it has no predictions to measure; expected a mix", a->source);
 }
 
 static frit_status read_importance(frit_type_choice *a)
@@ -185,7 +185,7 @@ static void say_unchanged(const frit_type_choice *a)
             type != (int64_t)a->ckpt->tensors[i].dtype)
             return;
     }
-    frit_log_say(&a->log, FRIT_LOG_INFO, "no matrix needs quantizing: there is room for all as they are");
+    frit_log_say(&a->log, FRIT_LOG_INFO, "no matrix needs quantizing: all of them fit unchanged");
 }
 
 static frit_status plan_file(frit_type_choice *a, const frit_meta *labels, uint64_t n_target)
@@ -195,10 +195,9 @@ static frit_status plan_file(frit_type_choice *a, const frit_meta *labels, uint6
     FRIT_TRY(file_bytes(a, labels, &n_bytes));
     const unsigned long long has = n_bytes, wanted = n_target;
     if (a->options->size)
-        frit_log_say(&a->log, FRIT_LOG_INFO, "the file would have %llu bytes, asked for were %llu at most", has,
-                     wanted);
+        frit_log_say(&a->log, FRIT_LOG_INFO, "the file would have %llu bytes, at most %llu are allowed", has, wanted);
     else
-        frit_log_say(&a->log, FRIT_LOG_INFO, "the file would have %llu bytes, its tensors %llu at most", has, wanted);
+        frit_log_say(&a->log, FRIT_LOG_INFO, "the file would have %llu bytes, its tensors may have %llu", has, wanted);
     return FRIT_OK;
 }
 

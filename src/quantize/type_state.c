@@ -102,7 +102,7 @@ static frit_status load_tokens(frit_type_choice *a, const frit_meta *meta)
     const uint64_t n = value && value->type == FRIT_VALUE_ARRAY ? value->array.n : 0;
     const void *items = find_items(meta, "prices.tokens", FRIT_VALUE_I32, n);
     if (!items || n == 0 || n % a->n_ctx != 0)
-        return frit_fail_file(FRIT_E_FORMAT, "%s: %llu tokens are no windows of %zu", a->options->state,
+        return frit_fail_file(FRIT_E_FORMAT, "%s: has %llu tokens, expected windows of %zu", a->options->state,
                               (unsigned long long)n, a->n_ctx);
     frit_token *tokens = malloc((size_t)n * sizeof *tokens);
     if (!tokens) return frit_fail_memory((size_t)n * sizeof *tokens, "the tokens of a text");
@@ -138,10 +138,11 @@ static frit_status check_key(frit_type_choice *a, const frit_meta *meta, bool *f
         memcpy(a->key, key.ptr, key.len);
         a->key[key.len] = 0;
         *fits = a->has_text = true;
-        frit_log_say(&a->log, FRIT_LOG_INFO, "%s: its text is taken, as none is named", path);
+        frit_log_say(&a->log, FRIT_LOG_INFO, "%s: the text of the state is used, because none is given", path);
         return FRIT_OK;
     }
-    frit_log_say(&a->log, FRIT_LOG_WARNING, "%s: is of another model or text, and is measured again", path);
+    frit_log_say(&a->log, FRIT_LOG_WARNING, "%s: was measured with another model or text, so all is measured again",
+                 path);
     return FRIT_OK;
 }
 

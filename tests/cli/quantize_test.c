@@ -113,7 +113,7 @@ static void a_size_and_its_file_are_said_in_bytes(void **state)
     assert_int_equal(o.code, 0);
     assert_int_equal(stat(target, &info), 0);
     assert_true(info.st_size <= 60000);
-    snprintf(said, sizeof said, "%s has %lld bytes, asked for were 60K at most", target, (long long)info.st_size);
+    snprintf(said, sizeof said, "%s has %lld bytes, at most 60K are allowed", target, (long long)info.st_size);
     if (!strstr(o.err, said)) fail_msg("'%s' is not said, but %s", said, o.err);
     outcome_free(&o);
     o = quantize(source, "--size 60K -f TEXT --plan");
@@ -121,10 +121,10 @@ static void a_size_and_its_file_are_said_in_bytes(void **state)
     const char *at = strstr(o.err, "the file would have ");
     long long n_bytes = 0;
     assert_non_null(at);
-    assert_int_equal(sscanf(at, "the file would have %lld bytes, asked for were 60000 at most", &n_bytes), 1);
+    assert_int_equal(sscanf(at, "the file would have %lld bytes, at most 60000 are allowed", &n_bytes), 1);
     assert_true(n_bytes <= (long long)info.st_size && n_bytes + 300 >= (long long)info.st_size);   // and labels
     outcome_free(&o);
-    expect_said(source, "--bits 14 -f TEXT --fast", 0, "bytes, asked for were 14 bits a number", NULL);
+    expect_said(source, "--bits 14 -f TEXT --fast", 0, "bytes for a requested 14 bits a number", NULL);
     expect_said(source, "--size 400G -f TEXT", 0, "no matrix needs quantizing", "0 of 0");
 }
 
@@ -142,7 +142,7 @@ static void the_text_of_a_state_serves_where_none_is_named(void **state)
     snprintf(options, sizeof options, "--plan --bits 12 --state '%s'", kept);
     o = quantize(source, options);
     assert_int_equal(o.code, 0);
-    if (!strstr(o.err, "its text is taken, as none is named")) fail_msg("%s", o.err);
+    if (!strstr(o.err, "the text of the state is used, because none is given")) fail_msg("%s", o.err);
     outcome_free(&o);
     char *again = read_file(kept, &n_again);
     assert_int_equal(n, n_again);

@@ -36,7 +36,7 @@ static void listen(void *ctx, frit_log_level level, const char *sentence)
     const char *at = strstr(sentence, "goes on after the ");
     (void)level;
     if (at) log->n_taken = strtoull(at + 18, NULL, 10);
-    if (strstr(sentence, "the next run goes on from")) log->says_next = true;
+    if (strstr(sentence, "the next run continues from")) log->says_next = true;
 }
 
 static void copy_file(const char *from, const char *to)

@@ -71,7 +71,7 @@ static frit_status render_chat(const frit_chat *chat, json_t *variables, frit_bu
 
 static frit_status render_json(const frit_model *model, const char *source, json_t *variables, frit_buf *out)
 {
-    if (!json_is_object(variables)) return frit_fail(FRIT_E_INVALID, "the template's variables are no JSON object");
+    if (!json_is_object(variables)) return frit_fail(FRIT_E_INVALID, "the template's variables are not a JSON object");
     if (!json_object_get(variables, "add_generation_prompt"))
         json_object_set_new(variables, "add_generation_prompt", json_true());
     if (!source && !model) return frit_fail(FRIT_E_INVALID, "neither a model nor a template's source is given");

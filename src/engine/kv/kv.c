@@ -177,7 +177,7 @@ static bool needs_state(const frit_kv *kv, const frit_kv_map *map)
 
 static frit_status fail_states(const frit_kv *kv)
 {
-    return frit_fail(FRIT_E_LIMIT, "the cache is full: it has room for the states of %d sessions, and all hold one",
+    return frit_fail(FRIT_E_LIMIT, "the cache is full: it has room for the states of %d sessions, and all are in use",
                      kv->n_states);
 }
 

@@ -160,7 +160,8 @@ frit_status frit_kv_disk_init(frit_kv *kv, const frit_kv_disk_options *options)
 {
     if (!kv->prefix.on || kv->state_bytes > 0 || kv->n_groups == 0) {
         frit_log_say(&options->log, FRIT_LOG_WARNING,
-                     "the prefix cache keeps nothing in %s: the model has states or no prefix cache", options->folder);
+                     "the prefix cache keeps nothing in %s: the model has recurrent states or no prefix cache",
+                     options->folder);
         return FRIT_OK;
     }
     if (frit_folder_make_private(options->folder) != FRIT_OK) {

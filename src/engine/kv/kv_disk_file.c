@@ -113,7 +113,7 @@ static const char *check(const frit_kv_disk_files *files, const frit_kv_disk_pag
 {
     if (n_file < sizeof *h) return "ends within its head";
     memcpy(h, bytes, sizeof *h);
-    if (memcmp(h->magic, magic, sizeof magic) != 0) return "is no page of the prefix cache";
+    if (memcmp(h->magic, magic, sizeof magic) != 0) return "is not a page of the prefix cache";
     if (h->version != VERSION) return "was written by another version";
     if (h->groups >> FRIT_MAX_GROUPS != 0 || h->n_bytes != bytes_of(files, h->groups) ||
         n_file != sizeof *h + h->n_bytes)

@@ -230,7 +230,7 @@ static frit_status split_size(const char *text, size_t *n_folder, uint64_t *max_
     *max_bytes = usual;
     *n_folder = has_size ? (size_t)(colon - text) : strlen(text);
     if (has_size && !frit_parse_size(colon + 1, max_bytes))
-        return frit_fail(FRIT_E_INVALID, "prefix-cache-disk: '%.32s' is no size, such as 4G", colon + 1);
+        return frit_fail(FRIT_E_INVALID, "prefix-cache-disk: '%.32s' is not a size, expected one like 4G", colon + 1);
     if (*n_folder > 0) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID, "prefix-cache-disk is '%.64s', expected a folder, and a size after a colon", text);
 }

@@ -171,7 +171,7 @@ static frit_status ref_found_tables(frit_kv *kv, frit_kv_map *map, const frit_kv
     for (int32_t g = 0; g < kv->n_groups; g++)
         if (!kv->groups[g].of_source &&
             ref_device_pages(kv, g, &map->tables[g], found) > frit_kv_available(&kv->groups[g]))
-            status = frit_fail(FRIT_E_LIMIT, "the cache has no room for pages in the host's memory");
+            status = frit_fail(FRIT_E_LIMIT, "the cache has no free pages for pages that are in host memory");
     for (int32_t g = 0; g < kv->n_groups && status == FRIT_OK; g++)
         if (!kv->groups[g].of_source) status = load_host_pages(kv, g, &map->tables[g], found);
     for (int32_t g = 0; g < kv->n_groups && status != FRIT_OK; g++)

@@ -213,7 +213,8 @@ static frit_status set_directions(frit_adapter *adapter, const frit_adapter_opti
     const size_t first = options->first_layer > 0 ? (size_t)options->first_layer : 1;
     const size_t last = options->last_layer > 0 ? (size_t)options->last_layer : SIZE_MAX;
     if (options->first_layer < 0 || options->last_layer < 0 || first > last)
-        return frit_fail(FRIT_E_INVALID, "layers %d to %d are no range", options->first_layer, options->last_layer);
+        return frit_fail(FRIT_E_INVALID, "layers %d to %d are not a range, expected a first one not after the last",
+                         options->first_layer, options->last_layer);
     adapter->steers = true;
     for (size_t i = first; i < file->n_directions && i < (size_t)adapter->model->hp.n_layer && i <= last; i++) {
         if (!file->directions[i]) continue;

@@ -36,7 +36,7 @@ static frit_status open_all(frit_engine *engine, const char *name, const frit_de
         frit_device *device;
         frit_status status = backend->open(&device, options);
         if (status == FRIT_E_NOT_FOUND && name && !is_cpu)
-            return frit_fail(FRIT_E_INVALID, "device: '%s' is no device that frit can use here: %s", name,
+            return frit_fail(FRIT_E_INVALID, "device: '%s' is not a device that frit can use here: %s", name,
                              frit_error());
         FRIT_TRY(status);
         if (!device) continue;
@@ -45,11 +45,11 @@ static frit_status open_all(frit_engine *engine, const char *name, const frit_de
         if (options->deterministic && info.least_rows[FRIT_ROWS_PREFILL] > 0)
             return frit_fail(
                 FRIT_E_UNSUPPORTED,
-                "deterministic: device %s computes other numbers from %d rows on; leave it out with --device",
+                "deterministic: device %s computes different numbers with %d rows or more; exclude it with --device",
                 backend->name, (int)info.least_rows[FRIT_ROWS_PREFILL]);
     }
     if (!name || frit_engine_find_device(engine, frit_str_of(name)) >= 0) return FRIT_OK;
-    return frit_fail(FRIT_E_INVALID, "device: '%s' is no device that frit can use here; the CPU is 'cpu'", name);
+    return frit_fail(FRIT_E_INVALID, "device: '%s' is not a device that frit can use here; the CPU is 'cpu'", name);
 }
 
 frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_options *options)
@@ -57,7 +57,7 @@ frit_status frit_engine_open_devices(frit_engine *engine, const frit_engine_opti
     const frit_model *model = engine->model;
     const char *weights_cache = model->ckpt->n_files > 0 ? options->weights_cache : NULL;
     if (options->weights_cache && !weights_cache)
-        frit_log_say(&model->log, FRIT_LOG_WARNING, "%s: comes from no file, so its packed weights are not kept",
+        frit_log_say(&model->log, FRIT_LOG_WARNING, "%s: is not from a file, so its packed weights are not cached",
                      model->info.path);
     const frit_device_options device = {.n_threads = options->n_threads,
                                         .n_threads_batch = options->n_threads_batch,

@@ -31,7 +31,7 @@ static frit_status parse_count(const char *text, int32_t *n)
     size_t i = 0;
     for (; text[i] >= '0' && text[i] <= '9' && number < ALL; i++) number = 10 * number + (text[i] - '0');
     if (i == 0 || text[i])
-        return frit_fail(FRIT_E_INVALID, "gpu-layers: '%s' is no number of layers, expected 0 or more, all or auto",
+        return frit_fail(FRIT_E_INVALID, "gpu-layers: '%s' is not a number of layers, expected 0 or more, all or auto",
                          text);
     *n = number < ALL ? (int32_t)number : ALL;
     return FRIT_OK;
@@ -94,8 +94,8 @@ static frit_status place_rule(frit_engine *engine, frit_matcher *matcher, frit_s
     size_t at = rule.len;
     while (at > 0 && rule.ptr[at - 1] != '=') at--;
     if (at < 2)
-        return frit_fail(FRIT_E_INVALID, "override-tensor: '%.*s' is no rule, expected PATTERN=DEVICE", (int)rule.len,
-                         rule.ptr);
+        return frit_fail(FRIT_E_INVALID, "override-tensor: '%.*s' is not a rule, expected PATTERN=DEVICE",
+                         (int)rule.len, rule.ptr);
     const frit_str name = {rule.ptr + at, rule.len - at};
     const int device = frit_engine_find_device(engine, name);
     if (device < 0) return fail_device(engine, rule, name);

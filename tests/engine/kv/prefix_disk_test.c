@@ -290,7 +290,7 @@ static void options_are_checked(void **state)
     assert_fails(frit_engine_new(&engine, model, &(frit_engine_options){.prefix_disk = ""}), FRIT_E_INVALID,
                  "expected a folder");
     assert_fails(frit_engine_new(&engine, model, &(frit_engine_options){.prefix_disk = "pages:lots"}), FRIT_E_INVALID,
-                 "'lots' is no size, such as 4G");
+                 "'lots' is not a size, expected one like 4G");
     frit_model_free(model);
     n_warnings = 0;   // a file is in the way
     const char *path = temp_path("pages");
