@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Conversion: models of folders give the same logits as GGUF files, in every type within its own error; files come back
+// Conversion: models of folders give the same logits as GGUF files, within the error of each type. Files are written
 // whole or not at all.
 #include "arch/golden.h"
 #include "convert/convert.h"
@@ -26,7 +26,7 @@ static void keep_row(void *ctx, size_t i, const float *values, size_t n)
 static const frit_engine_options exact = {
     .n_ctx = 64, .n_threads = 1, .cpu = "reference", .cache_type_k = "f32", .cache_type_v = "f32"};
 
-// [n_tokens, n_vocab], to be freed.
+// [n_tokens, n_vocab], freed by the caller.
 static float *logits_of(const char *path, const char *type, const golden *g, const frit_engine_options *options)
 {
     const frit_model_options with = {.type = type};
@@ -57,7 +57,7 @@ static double error_of(const char *path, const golden *g)
     return error;
 }
 
-// Limits: of logits, about as much again as was measured, and of the tensors' numbers.
+// Limits of errors: of logits, about twice the measured error, and of the tensors' numbers.
 static const struct {
     const char *type;
     double limit, tensor_limit;
@@ -69,7 +69,7 @@ static const struct {
 // scores, and a recurrent state adds up what was rounded.
 static const struct {
     const char *name;
-    double limit;   // of q8_0
+    double limit;   // for q8_0
 } sensitive[] = {
     {"qwen3_5_text", 0.012}, {"gpt_oss", 0.02}, {"phimoe", 0.02},     {"qwen2_moe", 0.02},
     {"mixtral", 0.025},      {"t5", 0.04},      {"qwen3_next", 0.12}, {"t5-gated", 0.13},
@@ -106,11 +106,12 @@ static void folders_give_the_same_logits_as_files(void **state)
     assert_int_equal(n_bad, 0);
 }
 
-// Quantized while it is loaded, a folder gives what its file gives, to the bit; on plain code and on the best there is.
+// A folder that is quantized while it loads gives the results of its file, to the bit, with the reference and with the
+// best kernels.
 static void types_while_loading_are_those_of_files(void **state)
 {
     (void)state;
-    static const char *const loaded[] = {"q8_0", "bf16", "q4_k"};   // the last falls back to others
+    static const char *const loaded[] = {"q8_0", "bf16", "q4_k"};   // the last one needs fallbacks
     const frit_engine_options fast = {.n_ctx = 64, .n_threads = 2};
     char *out = strdup(temp_path("typed.gguf"));
     for (size_t i = 0; i < N_GOLDEN_FOLDERS; i++) {
@@ -149,7 +150,7 @@ static void note_warnings(void *ctx, frit_log_level level, const char *sentence)
     if (level == FRIT_LOG_WARNING) frit_buf_printf(&said, "%s\n", sentence);
 }
 
-// Two layers with a matrix of each of these widths.
+// Two layers with a matrix of each width.
 static void write_widths(const char *path, const int64_t *widths, size_t n)
 {
     static const float zeros[1024];
@@ -178,7 +179,7 @@ static void rows_that_blocks_do_not_divide_get_the_next_finer_type(void **state)
     (void)state;
     static const int64_t widths[] = {256, 288, 40};
     static const struct {
-        const char *type, *got[3], *warnings[2];   // of widths 256, 288 and 40
+        const char *type, *got[3], *warnings[2];   // for widths 256, 288 and 40
         int64_t file_type;
     } rows[] = {
         {"q4_k",
@@ -434,7 +435,7 @@ static void failures_leave_nothing(void **state)
     assert_true(n_parts > 1);
     snprintf(first, sizeof first, "%s/out-00001-of-%05zu.gguf", folder, n_parts);
     assert_fails(frit_convert(first, out, &set), FRIT_E_INVALID, "the target is the source file");
-    assert_ok(frit_convert(first, out, NULL));   // all parts are as they were
+    assert_ok(frit_convert(first, out, NULL));   // all parts are unchanged
     for (size_t i = 0; i < n_parts; i++) {
         snprintf(first, sizeof first, "%s/out-%05zu-of-%05zu.gguf", folder, i + 1, n_parts);
         remove(first);
@@ -443,7 +444,7 @@ static void failures_leave_nothing(void **state)
     remove(folder);
 }
 
-// As 'frit info DIR --type q4_0' shows them: the tensors of the file that 'frit convert' would write.
+// The types that 'frit info DIR --type q4_0' shows are those of the file that 'frit convert' writes.
 static void a_type_is_seen_without_running_the_model(void **state)
 {
     (void)state;

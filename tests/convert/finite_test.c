@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is not finite, or too large for a type, is never written: conversion names the tensor and leaves no file.
+// Numbers that are not finite, or too large for a type, are never written: conversion names the tensor and leaves no
+// file.
 #include "convert/convert.h"
 #include "format/gguf.h"
 #include "frit.h"
@@ -16,7 +17,7 @@ enum { WIDTH = 512, ROWS = 5, N = WIDTH * ROWS };
 
 static const char name[] = "blk.0.ffn_up.weight";
 
-// One matrix, as `type` holds it.
+// One matrix in type `type`.
 static void write_source(const char *path, const float *values, frit_dtype type)
 {
     const uint64_t row_bytes = frit_dtype_row_bytes(type, WIDTH);
@@ -138,7 +139,7 @@ static void sources_of_every_type_are_looked_at(void **state)
     }
 }
 
-// 70000 in f16, and so on. What a type holds instead would be infinity, or a bound.
+// Numbers such as 70000 in f16, which the type would store as infinity or clamp.
 static void numbers_that_are_too_large_for_a_type_are_refused(void **state)
 {
     (void)state;
@@ -168,7 +169,7 @@ static void numbers_that_are_too_large_for_a_type_are_refused(void **state)
     }
 }
 
-// Whatever the size of the numbers: a type refuses them, or loses no more than of small ones.
+// A type refuses numbers of any size, or loses no more than of small ones.
 static void what_a_type_takes_it_holds(void **state)
 {
     (void)state;
@@ -234,7 +235,7 @@ static void types_while_loading_hide_nothing(void **state)
     static const char *const types[] = {"q8_0", "bf16", "q4_0"};
     for (size_t i = 0; i < FRIT_COUNT(types); i++)
         assert_fails(start(path, types[i], NULL), FRIT_E_FORMAT, "nan.gguf: tensor 'blk.1.ffn_down.weight' has NaN");
-    for (int i = 0; i < 2; i++)   // nothing was kept
+    for (int i = 0; i < 2; i++)   // nothing was left
         assert_fails(start(path, "q8_0", cache), FRIT_E_FORMAT, "tensor 'blk.1.ffn_down.weight' has NaN");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Importance files: both formats, what they say of experts, and files that are no such files. Files that are encoded
-// with them have the bytes of llama-quantize.
+// Importance files: both formats, experts, and files that are not importance files. Files that are encoded with
+// importance have the bytes of llama-quantize.
 #include "convert/convert.h"
 #include "format/gguf.h"
 #include "format/rows.h"
@@ -60,7 +60,7 @@ static void legacy_files_hold_means_times_calls(void **state)
     assert_true(importance.is_legacy);
     assert_int_equal(importance.n, 2);
     assert_int_equal(importance.n_chunks, 7);
-    assert_string_equal(importance.dataset, "text");   // folders stay out
+    assert_string_equal(importance.dataset, "text");   // folders are not stored
     assert_null(frit_importance_find(&importance, "output.weight"));
     frit_importance_means(&importance, frit_importance_find(&importance, "blk.0.attn_q.weight"), means);
     assert_true(means[0] == 1 && means[1] == 2 && means[2] == 0 && means[3] == 4);
@@ -179,7 +179,7 @@ static void bad_legacy_files_are_refused_with_a_sentence(void **state)
     }
 }
 
-// Only the end of the last entry and the ends of the optional tail are ends of a file.
+// The file may end after the last entry and after each part of the optional tail.
 static void cut_files_are_refused(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void keep_warning(void *ctx, frit_log_level level, const char *sentence)
     if (level == FRIT_LOG_WARNING && strstr(sentence, "reached")) snprintf(ctx, 300, "%s", sentence);
 }
 
-// Of a model without experts.
+// For a model without experts.
 static void matrices_without_tokens_are_said(void **state)
 {
     (void)state;
@@ -315,7 +315,7 @@ static uint64_t hash_model(const char *mix, const frit_importance *importance)
     return hash;
 }
 
-// Of all mixes, without importance (those that do not need it) and with it.
+// All mixes: without importance if they do not need it, and with it.
 static void bytes_are_those_of_llama_quantize(void **state)
 {
     (void)state;

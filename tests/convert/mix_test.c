@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mixes: the types of llama-quantize, for the shapes of known models and for every small model of the goldens.
+// Mixes: the types equal those of llama-quantize, for shapes of known models and for every small model of the goldens.
 #include "convert/convert.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -75,7 +75,7 @@ static void add_tensors(shapes *s, const char *line)
     s->first[s->n_lines] = s->ckpt->n_tensors;
 }
 
-// "q6_k*4,q4_k": of tensors [first, end).
+// Checks "q6_k*4,q4_k" for tensors [first, end).
 static void check_types(const shapes *s, const frit_dtype *types, size_t first, size_t end, const char *mix,
                         const char *text)
 {
@@ -108,7 +108,7 @@ static void check_mix(shapes *s, char *line)
     char *rest = NULL, *mix = strtok_r(line + 4, " ", &rest), *row = strtok_r(NULL, " ", &rest);
     assert_non_null(frit_mix_find(mix));
     assert_true(s->ckpt->n_tensors <= MAX_TENSORS);
-    if (strcmp(rest, "refused") == 0) return;   // llama-quantize has no type for such rows; frit has f16
+    if (strcmp(rest, "refused") == 0) return;   // llama-quantize has no type for such rows; frit uses f16
     for (int important = 0; important < 2; important++) {
         if (strcmp(row, "both") != 0 && strcmp(row, important ? "important" : "plain") != 0) continue;
         const frit_mix_options options = options_of(frit_mix_find(mix), important);
@@ -154,7 +154,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp((*(const frit_tensor *const *)a)->name, (*(const frit_tensor *const *)b)->name);
 }
 
-// Of lines "NAME TYPE", sorted by name.
+// Reads lines "NAME TYPE", sorted by name.
 static uint64_t hash_types(uint64_t hash, const frit_checkpoint *ckpt, const frit_dtype *types)
 {
     const frit_tensor **sorted = calloc(ckpt->n_tensors, sizeof *sorted);
@@ -171,7 +171,7 @@ static uint64_t hash_types(uint64_t hash, const frit_checkpoint *ckpt, const fri
     return hash;
 }
 
-// Line: NAME HASH [mixes that llama-quantize refuses ...].
+// Line format: NAME HASH [mixes that llama-quantize refuses ...].
 static void check_golden(const char *line)
 {
     static frit_dtype types[MAX_TENSORS];
@@ -232,7 +232,7 @@ static void a_user_may_set_types(void **state)
     frit_mix_options options = options_of(frit_mix_find("Q4_K_M"), false);
     options.keep = &keep;
     assert_ok(frit_mix_types(ckpt, &options, types));
-    assert_int_equal(type_of(ckpt, types, "blk.0.attn_v.weight"), FRIT_DTYPE_Q8_0);   // the first rule counts
+    assert_int_equal(type_of(ckpt, types, "blk.0.attn_v.weight"), FRIT_DTYPE_Q8_0);   // the first rule applies
     assert_int_equal(type_of(ckpt, types, "blk.1.attn_k.weight"), FRIT_DTYPE_F16);
     assert_int_equal(type_of(ckpt, types, "blk.2.attn_k.weight"), FRIT_DTYPE_Q5_0);
     assert_int_equal(type_of(ckpt, types, "blk.2.attn_q.weight"), FRIT_DTYPE_Q4_K);
@@ -292,7 +292,7 @@ static void look(void *ctx, const frit_planned_tensor *tensor)
     snprintf(to, 16, "%s", tensor->to);
 }
 
-// A float type as a mix, and one type for all, each with some matrices kept in another one; from files and folders.
+// A float type as a mix, and one type for all, each with some matrices kept in another type; from files and folders.
 static void floats_and_single_types_may_keep_some(void **state)
 {
     (void)state;
@@ -330,7 +330,7 @@ static void keep_sentence(void *ctx, frit_log_level level, const char *sentence)
     if (strstr(sentence, "four bits")) snprintf(ctx, 256, "%s", sentence);
 }
 
-// In these types, or as floats that they decode to, matrices are copied where the mix would take as many bytes.
+// Matrices in these types, or floats on their grids, are copied if the mix would take as many bytes.
 static void matrices_of_four_bits_are_copied(void **state)
 {
     (void)state;
@@ -365,14 +365,15 @@ static void matrices_of_four_bits_are_copied(void **state)
         frit_checkpoint_close(a);
         frit_checkpoint_close(b);
         quantize =
-            (frit_quantize_options){.mix = "q2_k", .plan = count_type, .plan_ctx = &p};   // fewer bytes are wanted
+            // A type of fewer bytes is requested.
+            (frit_quantize_options){.mix = "q2_k", .plan = count_type, .plan_ctx = &p};
         assert_ok(frit_convert(from, NULL, &options));
         assert_string_not_equal(p.others, type);
         quantize.mix = "bf16";
         assert_ok(frit_convert(from, NULL, &options));
         assert_string_equal(p.others, "bf16");
     }
-    planned p = {0};   // random floats lie on no grid
+    planned p = {0};   // random floats are on no grid
     const frit_quantize_options quantize = {.mix = "q4_k_m", .plan = count_type, .plan_ctx = &p};
     assert_ok(frit_convert(source, NULL, &(frit_convert_options){.n_threads = 1, .quantize = &quantize}));
     assert_string_equal(p.others, "q4_k");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Models with random weights: every shape has the tensors that its architecture wants; what is made runs, and is the
-// same in memory and in a file.
+// Models with random weights: every shape has the tensors of its architecture. Models run, with equal results in memory
+// and from a file.
 #include "support/support.h"
 
 #include "convert/random.h"
 #include <math.h>
 #include <unistd.h>
 
-// The same architectures as the shapes', small enough to be run by a test.
+// The architectures of the shapes, small enough to run in a test.
 static const frit_random_row small[] = {
     {.shape = {.name = "llama", .arch = "llama", .title = "", .n_layers = 2},
      .keys = "context_length=64 embedding_length=256 feed_forward_length=512 attention.head_count=4 "
@@ -40,7 +40,7 @@ static const frit_random_row small[] = {
              "attention.layer_norm_rms_epsilon=1e-5 vocab_size=300 ssm.conv_kernel=4 ssm.inner_size=512 "
              "ssm.state_size=32 ssm.time_step_rank=8 ssm.group_count=2",
      .optional = "output ssm_conv1d.bias ssm_norm"},
-    // No shape has it: any architecture can be made.
+    // No shape has this architecture: any architecture can be made.
     {.shape = {.name = "mamba", .arch = "mamba", .title = "", .n_layers = 2},
      .keys = "context_length=64 embedding_length=256 feed_forward_length=0 attention.head_count=0 "
              "attention.layer_norm_rms_epsilon=1e-5 vocab_size=300 ssm.conv_kernel=4 ssm.inner_size=512 "
@@ -53,7 +53,7 @@ static const frit_random_row small[] = {
 
 enum { N_TOKENS = 20 };
 
-// Logits after some tokens, [n_vocab]: the caller's to free.
+// Returns the logits after some tokens, [n_vocab], freed by the caller.
 static float *run(frit_model *model, size_t *n)
 {
     frit_engine *engine;
@@ -74,7 +74,7 @@ static float *run(frit_model *model, size_t *n)
     return logits;
 }
 
-// Finite, and neither all the same nor so far apart that softmax would see one of them alone.
+// Checks that logits are finite, not all equal, and not so far apart that softmax has a single winner.
 static void assert_sane(const float *logits, size_t n)
 {
     double sum = 0, squares = 0;
@@ -111,7 +111,7 @@ static void small_ones_of_every_type_run(void **state)
     }
 }
 
-// What the file of a whole model lacks, that of a cut one has.
+// Tensors that the file of a whole model lacks are in the file of a cut one.
 static void layers_can_be_left_out(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void layers_can_be_left_out(void **state)
     frit_checkpoint_close(part);
 }
 
-// As their files' sizes are known: Qwen3-30B-A3B has 30.5 billion numbers, and so on.
+// Compares with known sizes: Qwen3-30B-A3B has 30.5 billion numbers, and so on.
 static void every_shape_has_the_size_of_its_model(void **state)
 {
     (void)state;

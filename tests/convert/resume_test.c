@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Quantization that is stopped or killed while it writes: the next run goes on, to the same bytes.
+// Quantization that is stopped or killed while it writes: the next run continues, to the same bytes.
 #include "base/rng.h"
 #include "frit_tools.h"
 #include "support/support.h"
@@ -46,7 +46,7 @@ static frit_status quantize(const char *source, const char *target, const char *
     return frit_convert(source, target, &options);
 }
 
-// In another process, which ends by SIGKILL at a report, or does not get there.
+// Runs in another process, which kills itself at a report or ends before it.
 static bool run_and_kill(const char *source, const char *target, int at)
 {
     int status;
@@ -96,7 +96,7 @@ static void a_cancelled_run_goes_on(void **state)
     assert_int_equal(quantize(f.source, f.target, "q4_0", 2, &half), FRIT_E_CANCELLED);
     assert_true(exists(f.part) && !exists(f.target));
     assert_ok(quantize(f.source, f.target, "q4_0", 16, &rest));
-    assert_true(rest.n_kept > 0);   // these are not encoded again
+    assert_true(rest.n_kept > 0);   // tensors that are not encoded again
     assert_true(rest.n_steps < f.n_steps);
     assert_false(exists(f.part));
     expect_equal_files(f.whole, f.target);
@@ -130,7 +130,7 @@ static void what_another_run_left_is_written_anew(void **state)
     assert_ok(quantize(f.source, f.target, "q4_0", 2, &other));
     assert_int_equal(other.n_kept, 0);
     expect_equal_files(f.whole, f.target);
-    // A part that lacks its end, or that is something else.
+    // A part file that is cut, or that is something else.
     for (int kind = 0; kind < 3; kind++) {
         stop again = {.at = (int)f.n_steps / 2}, last = {0};
         remove(f.target);

@@ -72,7 +72,7 @@ static void run_all(const world *w)
     while (n_rows > 0);
 }
 
-// The logits after each token, with these adapters.
+// Returns the logits after each token, with these adapters.
 static rows run(const world *w, frit_adapter *const *adapters, const float *scales, size_t n)
 {
     frit_session *session;
@@ -177,7 +177,7 @@ static void sessions_that_share_steps_give_what_each_gives_alone(void **state)
         const char *model = shared_path("goldens/arch/%s.gguf", names[i]);
         const char *paths[] = {make_adapter("a.gguf", model, &(adapter_options){.seed = 1}, NULL),
                                make_adapter("b.gguf", model, &(adapter_options){.seed = 2, .rank = 7}, NULL)};
-        // Alone, each in a world of its own; the last without any adapter ever.
+        // Each in an engine of its own; the last one without adapters.
         rows alone[3];
         for (int k = 0; k < 3; k++) {
             world w = open_world(model, NULL);
@@ -267,7 +267,7 @@ static void adapters_come_and_go(void **state)
     frit_session *session;
     assert_ok(frit_session_new(&session, w.engine));
     rows first = {0};
-    for (uint64_t i = 0; i < 12; i++) {   // more than there are slots at first
+    for (uint64_t i = 0; i < 12; i++) {   // more than the table has at first
         frit_adapter *adapter;
         const char *path = make_adapter("a.gguf", model, &(adapter_options){.seed = i % 3}, NULL);
         assert_ok(frit_adapter_open(&adapter, w.model, path, NULL));
@@ -298,7 +298,7 @@ static frit_session *new_session(const world *w)
     return session;
 }
 
-// A prompt of each session and a token more, in steps that both share.
+// Runs a prompt of each session and one more token, in steps that both share.
 static void run_pair(const world *w, frit_adapter *const *adapters, const change *c, rows found[2])
 {
     frit_session *sessions[2] = {new_session(w), new_session(w)};
@@ -318,7 +318,7 @@ static void run_pair(const world *w, frit_adapter *const *adapters, const change
     for (int k = 0; k < 2; k++) frit_session_free(sessions[k]);
 }
 
-// Of other ranks, and of other matrices.
+// The adapters have different ranks and matrices.
 static void attaching_detaching_and_scaling_make_no_plan(void **state)
 {
     (void)state;
@@ -394,7 +394,7 @@ static void ranks_that_no_plan_has_room_for_are_refused(void **state)
     close_world(&w);
 }
 
-// The graph of every architecture, with room for adapters of all matrices.
+// Builds the graph of every architecture, with room for adapters of all matrices.
 static void every_architecture_has_room_for_adapters(void **state)
 {
     (void)state;
@@ -430,7 +430,7 @@ static void every_architecture_has_room_for_adapters(void **state)
 
 // ------------------------------------------------------------------------------- control vectors
 
-// A direction behind layer i is what a bias of the layer's last product would add.
+// A direction after layer i equals a bias of the layer's last product.
 static void control_vectors_are_added_behind_layers(void **state)
 {
     (void)state;
@@ -555,7 +555,7 @@ static void numbers_that_are_not_finite_are_the_adapters_fault(void **state)
     assert_refused(w.model, with_number(vector, "direction.1", 1, NAN), FRIT_E_FORMAT,
                    "tensor 'direction.1' holds nan");
 
-    // Finite, and too large for what is computed with it.
+    // Finite, but too large for computations.
     frit_adapter *adapter;
     frit_session *session;
     assert_ok(frit_adapter_open(&adapter, w.model, with_number(vector, "direction.1", 1, 3e38f), NULL));

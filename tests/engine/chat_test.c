@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prompts of chats from models' files: a rendered template is whole, and of several templates one is used.
+// Prompts of chats from models' files: a rendered template is whole, and the right one of several templates is used.
 #include "support/support.h"
 
 #include "base/file/file.h"
@@ -14,7 +14,7 @@
 
 enum { MOST_TOKENS = 64 };
 
-// A vocabulary of a few words and two marks, with what is put around a text.
+// A vocabulary of a few words and two marks, with options about BOS and EOS.
 #define TOKENIZER(around)                                                                                             \
     "{\"version\": \"1.0\", \"added_tokens\": [{\"id\": 0, \"content\": \"<s>\", \"special\": true}, "                \
     "{\"id\": 1, \"content\": \"</s>\", \"special\": true}], \"normalizer\": null, "                                  \
@@ -136,7 +136,7 @@ static void a_gguf_that_adds_an_eos_has_the_prompt_of_one_that_does_not(void **s
     assert_false(has(with, n[0], 2));
 }
 
-// ChatML is not the model's own words, so it begins as the model's texts do.
+// ChatML is not the model's own template, so its prompt begins like the model's texts.
 static void chatml_in_the_place_of_a_template_begins_as_texts_of_the_model_do(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void chatml_in_the_place_of_a_template_begins_as_texts_of_the_model_do(vo
     "[{\"name\": \"" first "\", \"template\": \"" TURNS "\"}, {\"name\": \"tool_use\", \"template\": \"" TOOL_USE "\"" \
     "}]"
 
-// The prompt; NULL where it is refused.
+// Returns the prompt; NULL if it is refused.
 static char *prompt_of(const frit_model *model, const char *request)
 {
     frit_turn *turn;
@@ -184,7 +184,7 @@ static void expect_prompt(const frit_model *model, const char *request, const ch
     free(text);
 }
 
-// "tool_use" is for tools that may be called, "default" for the rest.
+// "tool_use" is for conversations with tools, "default" for the others.
 static void check_both(const frit_model *model)
 {
     static const char variables[] = "{" ASK ", " WITH_TOOL "}";
@@ -302,7 +302,7 @@ static void of_several_templates_without_a_default_the_caller_chooses(void **sta
     frit_model_free(model);
     const frit_model_options wrong = {.vocab_only = true, .chat_template = "tool_us"};
     assert_fails(frit_model_open(&model, path, &wrong), FRIT_E_NOT_FOUND, "tool_us");
-    // One alone is used for everything.
+    // A single template is used for everything.
     model = open_text(
         text_folder("single", TOKENIZER("null"),
                     CONFIG(", \"chat_template\": [{\"name\": \"tool_use\", \"template\": \"" TOOL_USE "\"}]")),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Estimates against what engines then have: counters of the engine, and the process's memory.
+// Compares estimates with counters of engines and with the process's memory.
 #include "support/support.h"
 #include "support/test_device.h"
 #include "support/tiny_model.h"
@@ -64,7 +64,7 @@ static uint64_t kv_bytes_of(frit_model *model, int32_t host_mib)
     return device.kv_bytes;
 }
 
-// Up to a slot, which holds a page.
+// Exact up to one host page.
 static void memory_for_prompts_of_the_past_counts(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void devices_with_memory_of_their_own_have_rows(void **state)
 
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-// Memory of this process that is no file's, in bytes.
+// Returns the memory of this process that is not a mapped file's, in bytes.
 static uint64_t anonymous_bytes(void)
 {
     char line[256];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The choice of a context, with made-up machines.
+// The choice of a context, for invented machines.
 #include "support/support.h"
 
 #include "engine/placement/fit.h"
@@ -15,7 +15,7 @@ static void remember(void *ctx, frit_log_level level, const char *sentence)
     last_level = level;
 }
 
-// 1024 tokens are 32 pages of 1 MiB, or of half as much in q8_0.
+// 1024 tokens are 32 pages of 1 MiB, or of half of that in q8_0.
 static frit_fit machine(uint64_t n_mib)
 {
     static const frit_log log = {remember, NULL};

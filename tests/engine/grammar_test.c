@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Grammars on samplers: random logits give answers that fit, by picks and by the chain of stages; sessions end where
+// Grammars on samplers: random logits give answers that match, by picks and by the sampler chain. Sessions end where
 // nothing can follow.
 #include "support/support.h"
 
@@ -158,7 +158,7 @@ static void a_grammar_names_tokens(void **state)
     frit_model_free(model);
 }
 
-// The greedy or sampled answer after a prompt; with drafts, as many as there are.
+// Returns the greedy or sampled answer after a prompt; with drafts, also their number.
 static frit_buf answer_with(const frit_model *model, frit_engine *engine, frit_grammar *grammar,
                             const frit_sampler_options *sampling, const frit_speculate_options *speculate,
                             frit_speculation_info *info)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adapters as PEFT saves them against the logits that peft computed with them: of folders, and of GGUF files of these.
+// Adapters as PEFT saves them, against logits that peft computed: from folders, and from GGUF files of them.
 #include "frit.h"
 #include "frit_tools.h"
 #include "support/support.h"
@@ -63,7 +63,7 @@ static void keep_row(void *ctx, size_t i, const float *values, size_t n)
     memcpy((float *)ctx + i * n, values, n * sizeof *values);
 }
 
-// Of the whole text in one step, or token by token; half of the adapter twice, too.
+// Returns the error, for the whole text in one step or token by token, or with half of the adapter added twice.
 static double error_of(const golden *g, const char *base, const char *path, const char *cpu, bool in_halves)
 {
     frit_model *model;

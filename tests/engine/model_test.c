@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opening models: what files tell about themselves, and the sentences for files that cannot be used.
+// Opening models: what files say, and the errors for files that cannot be used.
 #include "support/support.h"
 
 #include "engine/model/model.h"
@@ -14,7 +14,7 @@ static frit_model *open_tiny(const tiny_options *options)
     return model;
 }
 
-// Refused with the path and the given part in the sentence.
+// Expects an error with the path and the given part.
 static void refused(tiny_options options, frit_status expected, const char *part)
 {
     frit_model *model = (frit_model *)&options;
@@ -125,7 +125,7 @@ static void a_file_without_vocabulary_works_for_all_but_text(void **state)
 static void vocab_only_binds_no_weights(void **state)
 {
     (void)state;
-    // As asked for, although the weights are unusable; and where a file has no tensors at all.
+    // Vocabulary only: requested although the weights are unusable, and for a file without tensors.
     const tiny_options files[] = {{.without = "blk.0.attn_q.weight"}, {.no_tensors = true}};
     const char *sentences[] = {"was opened for its vocabulary only", "holds a vocabulary and no tensors"};
     for (int i = 0; i < 2; i++) {

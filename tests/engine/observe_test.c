@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Importance: engines that observe add up what products read, as llama-imatrix does.
+// Importance: engines that observe sum up the inputs of products, as llama-imatrix does.
 #include "convert/importance.h"
 #include "support/support.h"
 
@@ -140,7 +140,7 @@ static const frit_importance_entry *find_part(const frit_importance *importance,
     return NULL;
 }
 
-// Plain code makes the same inputs; experts count the tokens that reach them, latent attention has sums of each head.
+// The reference has the same inputs. Experts count the tokens that reach them; latent attention has sums of each head.
 static void experts_and_heads_have_their_own_sums(void **state)
 {
     (void)state;

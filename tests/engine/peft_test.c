@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// PEFT folders as adapters: of a model in a folder and in a GGUF file, converted, broken.
+// PEFT folders as adapters: for a model in a folder and in a GGUF file; converted; broken.
 #include "support/support.h"
 
 #include "base/buf.h"
@@ -83,7 +83,7 @@ typedef struct files {
     char base[512], adapter[512], merged[512];
 } files;
 
-// What PEFT's configuration makes of a module.
+// A module in PEFT's configuration.
 typedef struct scaling {
     double alpha, alpha_of_down;
     bool by_root;
@@ -91,7 +91,7 @@ typedef struct scaling {
     const char *inside;    // what "model." is in the adapter's names; NULL: the same
 } scaling;
 
-// As a multimodal model calls a module of its text model.
+// The name of a text model's module within a multimodal model.
 static const char *name_inside(const char *module, const char *inside, char name[96])
 {
     const bool is_inner = inside && strncmp(module, "model.", 6) == 0;
@@ -99,7 +99,7 @@ static const char *name_inside(const char *module, const char *inside, char name
     return name;
 }
 
-// Rows get lengths near those they have.
+// Rows get lengths near those that they have.
 static void set_lengths(frit_rng *rng, float *w, int n_out, int n_in, float *magnitudes)
 {
     random_normal(rng, magnitudes, (size_t)n_out, 0.3f);
@@ -147,7 +147,7 @@ static void write_files(files *f, const char *more, scaling s)
                 const double scale = alpha / (s.by_root ? sqrt(RANK) : RANK);
                 random_normal(&rng, a, (size_t)(RANK * n_in), 0.2f);
                 random_normal(&rng, b, (size_t)(shape->out * RANK), 0.2f);
-                // w + scale b a; of a table PEFT has a [r, tokens] and b [n_embd, r].
+                // The merged weight is w + scale b a. For a table PEFT has a [r, tokens] and b [n_embd, r].
                 for (int o = 0; o < shape->out; o++)
                     for (int k = 0; k < n_in; k++) {
                         double sum = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which layers run on a device beside the CPU, by what is asked for and by its memory; and that the numbers stay.
+// Layers on a device beside the CPU, by options and by memory. Results do not change.
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -67,7 +67,7 @@ static frit_status fail_to_make(frit_engine_options options)
     return status;
 }
 
-// The logits after a prompt, whatever the placement, are those of the CPU alone. Returns the device's executables.
+// Compares the logits after a prompt with those of the CPU alone. Returns the number of the device's executables.
 static size_t expect_same_logits(frit_engine *engine)
 {
     static float expected[TINY_VOCAB];
@@ -99,7 +99,7 @@ static int n_on_device(const frit_engine *engine)
     int n = 0;
     for (int i = 0; i < N_PLACES; i++) {
         n += engine->device_map.layers[i] != CPU;
-        // From the output on; and the cache lies with its layer.
+        // From the output on; the cache lies with its layer.
         if (i > 0) assert_true(engine->device_map.layers[i] <= engine->device_map.layers[i - 1]);
         if (i > 0 && i <= N_LAYERS) assert_int_equal(engine->cache_devices[i - 1], engine->device_map.layers[i]);
     }
@@ -142,7 +142,7 @@ static void otherwise_as_many_as_its_memory_holds(void **state)
     assert_true(n_between > 0);
 }
 
-// Not by bytes of the file: what is placed fits when it is loaded.
+// Placement goes by the bytes that devices store, not by the file's.
 static void layers_go_where_their_stored_weights_fit(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void layers_go_where_their_stored_weights_fit(void **state)
     assert_true(n_fewer > 0);
 }
 
-// What an option places on the CPU takes none of the device's memory, so more layers fit.
+// Layers that an option places on the CPU need no memory of the device, so more layers fit.
 static void tensors_placed_elsewhere_leave_room_for_layers(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void devices_get_the_matrices_of_adapters_that_they_read(void **state)
     frit_engine_free(engine);
 }
 
-// Two of four layers run on the device, and half of the adapter lies there.
+// Two of four layers run on the device, with their part of the adapter.
 static void adapters_must_fit_into_the_memory_of_their_devices(void **state)
 {
     (void)state;
@@ -323,7 +323,7 @@ static void deterministic_engines_have_one_kind_of_numbers(void **state)
     test_device_set_traits((test_device_traits){.prefill_rows = 16, .ignores_deterministic = true});
     assert_fails(fail_to_make((frit_engine_options){.deterministic = true}), FRIT_E_UNSUPPORTED,
                  "device test computes");
-    // And on whatever CPU this is.
+    // Also on the best CPU kernels.
     assert_ok(frit_engine_new(&engine, model, &(frit_engine_options){.deterministic = true, .device = "cpu"}));
     assert_int_equal(engine->rows.least[FRIT_ROWS_PREFILL], INT32_MAX);
     frit_engine_free(engine);

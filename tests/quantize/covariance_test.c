@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Covariance: sums of x x^T over the rows that matrices read.
+// Covariance: sums of x x^T over the input rows of matrices.
 #include "quantize/covariance.h"
 #include "convert/importance.h"
 #include "support/support.h"
@@ -19,7 +19,7 @@ static void fill(float *x, size_t n, uint32_t seed)
     for (size_t i = 0; i < n; i++) x[i] = noise(&seed) + (i > 3 ? 0.5f * x[i - 3] : 0);
 }
 
-static bool in_tiles, gathers;   // as on processors that have tiles of bfloat16
+static bool in_tiles, gathers;   // tiles: as on processors that have tiles of bfloat16
 
 static frit_covariance *sum_of(const float *x, const int64_t *rows, const int32_t *each, int64_t n, int n_threads,
                                frit_covariance *against)
@@ -101,7 +101,7 @@ static void sums_are_the_plain_product(void **state)
     in_tiles = gathers = false;
 }
 
-// More than are added up at once.
+// More rows than are added at once.
 static void many_rows_are_added_up_as_few_are(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void experts_have_the_rows_that_reach_them(void **state)
         each[i] = (int32_t)((noise(&seed) + 1) * 1.49f);
         want[each[i]] += (double)x[rows[i] * WIDTH + 5] * (double)x[rows[i] * WIDTH + 140];
     }
-    gathers = true;   // those of one expert after the other
+    gathers = true;   // experts one after another
     frit_covariance *covariance = sum_of(x, rows, each, N_ROWS, 2, NULL);
     gathers = false;
     const frit_covariance_entry *entry = &covariance->entries[0];
@@ -173,7 +173,7 @@ static void experts_have_the_rows_that_reach_them(void **state)
     frit_covariance_free(covariance);
 }
 
-// The error of a change is the sum of the squares of what results change by.
+// The error of a change is the sum of squares of the changes of results.
 static void error_is_what_results_change_by(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static bool is_wanted(void *ctx, const char *name)
     return strstr(name, ctx) != NULL;
 }
 
-// Runs 40 tokens; the first step's status.
+// Runs 40 tokens; returns the first step's status.
 static frit_status run(const char *name, frit_importance *importance, frit_covariance *covariance)
 {
     frit_token tokens[40];
@@ -231,7 +231,7 @@ static frit_status run(const char *name, frit_importance *importance, frit_covar
     return status;
 }
 
-// The diagonal is what importance files have.
+// The diagonal equals the sums of importance files.
 static void diagonals_are_the_importance(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rounding eight numbers to rows of a grid: what is found is allowed, costs what is said, and is near the best of all.
+// Rounding eight numbers to rows of a grid: results are valid, cost what is reported, and are near the best.
 #include "quantize/refine_eight.h"
 #include "base/rng.h"
 #include "quant/levels.h"
@@ -12,7 +12,7 @@ static float noise(frit_rng *rng)
     return (float)(int32_t)(uint32_t)(frit_rng_next(rng) >> 32) / 2147483648.0f;
 }
 
-// Numbers that belong together, off their best place.
+// Correlated numbers, off their best place.
 static void draw(frit_rng *rng, const frit_block_format *format, frit_refine_eight *eight)
 {
     float rows[12][8];
@@ -39,7 +39,7 @@ static double cost_of(const frit_refine_eight *eight, const int8_t *codes)
     return sum;
 }
 
-// Row i of a grid of eight, or the rows of two of four that i names together.
+// Returns row i of a grid of eight, or the two rows of four that i names together.
 static void row_of(const frit_grid_search *search, int i, int8_t *codes)
 {
     for (int k = 0; k < 8; k++) {
@@ -70,7 +70,7 @@ static void draw_codes(frit_rng *rng, const frit_grid_search *search, bool even,
     sign(codes, signs);
 }
 
-// Of all that is allowed.
+// Returns the least cost of all valid results.
 static double best_cost(const frit_refine_eight *eight, const frit_grid_search *search)
 {
     double best = INFINITY;
@@ -124,7 +124,7 @@ static void what_is_found_is_allowed_and_not_worse(void **state)
     }
 }
 
-// Compared with all rows and signs that are allowed.
+// Compares with all valid rows and signs.
 static void what_is_found_is_near_the_best(void **state)
 {
     (void)state;

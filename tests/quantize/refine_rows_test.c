@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rounding with the covariance of inputs: factors, and what it gains.
+// Rounding with the covariance of inputs: factors, and the gain.
 #include "quantize/refine_rows.h"
 #include "base/rng.h"
 #include "support/support.h"
@@ -14,7 +14,7 @@ static float noise(uint32_t *state)
     return (float)(int32_t)*state / 2147483648.0f;
 }
 
-// Columns that belong together, as inputs of products do.
+// Correlated columns, as inputs of products have.
 static void make_inputs(float *x, uint32_t seed)
 {
     for (int t = 0; t < N_TOKENS; t++) {
@@ -48,7 +48,7 @@ static void make_all(void)
         z[i] = x[i] + 0.2f * noise(&seed) + 0.1f * x[(i * 7) % (N_TOKENS * WIDTH)];
     for (int i = 0; i < N_ROWS * WIDTH; i++) weights[i] = noise(&seed) * noise(&seed) * 0.1f;
     sum_products(x, x, h);
-    for (int i = 0; i < N_TOKENS * WIDTH; i++) z[i] -= x[i];   // what they differ by
+    for (int i = 0; i < N_TOKENS * WIDTH; i++) z[i] -= x[i];   // their differences
     sum_products(x, z, cross);
     for (int i = 0; i < N_TOKENS * WIDTH; i++) z[i] += x[i];
 }
@@ -106,7 +106,7 @@ static void factors_give_the_covariance(void **state)
     frit_pool_free(pool);
 }
 
-// |W z - A x|^2 over the tokens, z being a mixture of inputs.
+// Returns |W z - A x|^2 over the tokens, with z a mixture of inputs.
 static double plain_error(const float *a, const float *mixed)
 {
     double sum = 0;
@@ -162,7 +162,7 @@ static void errors_of_results_fall_in_every_type(void **state)
     frit_pool_free(pool);
 }
 
-// How much larger d of the super-block at `first` should be.
+// Returns the best step of d of the super-block at `first`.
 static double missing_share(const frit_refine_input *in, const float *values, const float *row, int first)
 {
     double slope = 0, curve = 0;
@@ -176,7 +176,7 @@ static double missing_share(const frit_refine_input *in, const float *values, co
     return curve > 0 ? -slope / curve : 0;
 }
 
-// A number in half precision is exact to one part in 2,048.
+// A number in f16 is exact to one part in 2,048.
 static void factors_of_super_blocks_are_the_best(void **state)
 {
     (void)state;
@@ -203,7 +203,7 @@ static void factors_of_super_blocks_are_the_best(void **state)
     frit_pool_free(pool);
 }
 
-// Rows aim at what the model's own inputs z give.
+// Rows aim at the results of the model's own inputs z.
 static void errors_of_inputs_are_taken_back(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void threads_change_no_byte(void **state)
     }
 }
 
-// Errors fall, and threads change no byte.
+// Errors fall, and the number of threads does not change results.
 static void shapes_drawn_at_random_are_refined(void **state)
 {
     (void)state;

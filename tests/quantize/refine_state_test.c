@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Refining that is stopped: the next run goes on, to the same bytes.
+// Refining that is stopped: the next run continues, to the same bytes.
 #include "quantize/refine_state.h"
 #include "base/rng.h"
 #include "quantize/refine.h"
@@ -104,13 +104,13 @@ static void stopped_runs_go_on_with_the_same_bytes(void **state)
         const files f = make_files(&kinds[k]);
         size_t most_taken = 0;
         for (size_t at = 1; at < f.n_steps; at += f.n_steps / 9) {
-            const uint64_t most_kept = at % 2 ? UINT64_MAX : 0;   // what layers read is kept, or read again
+            const uint64_t most_kept = at % 2 ? UINT64_MAX : 0;   // inputs of layers are stored, or computed again
             run_log first = {.at = at}, second = {.at = f.n_steps / 3}, last = {0};
             frit_status status = refine(&f, f.target, 2, most_kept, &first);
-            if (status == FRIT_OK) continue;   // nothing is kept, so there are fewer steps
+            if (status == FRIT_OK) continue;   // nothing is stored, so there are fewer steps
             assert_int_equal(status, FRIT_E_CANCELLED);
             assert_true(first.says_next && exists(f.part));
-            status = refine(&f, f.target, 1, UINT64_MAX, &second);   // stopped again, or at its end
+            status = refine(&f, f.target, 1, UINT64_MAX, &second);   // stopped again, or finished
             if (status != FRIT_OK) status = refine(&f, f.target, 2, UINT64_MAX, &last);
             assert_ok(status);
             if (last.n_taken > most_taken) most_taken = last.n_taken;
@@ -120,7 +120,7 @@ static void stopped_runs_go_on_with_the_same_bytes(void **state)
     }
 }
 
-// Nothing, what layers read, or what matrices read too.
+// Memory for nothing, for inputs of layers, or also for inputs of matrices.
 static void memory_changes_no_byte(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void memory_changes_no_byte(void **state)
     }
 }
 
-// A process that is killed leaves what it has written so far, and a damaged file is written anew from there on.
+// A killed process leaves its progress. A damaged file is written again from the damage on.
 static void records_that_are_cut_or_damaged_are_not_taken(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static bool take_none(void *ctx, const frit_refine_progress *progress, const fri
     return false;
 }
 
-// What `take` refuses is not kept.
+// Records that `take` refuses are dropped.
 static void refused_records_are_written_anew(void **state)
 {
     (void)state;

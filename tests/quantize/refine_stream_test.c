@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layers that run alone, with what the ones before left, leave what they leave in one step, in all architectures where
-// layers read nothing else.
+// Layers that run one by one on stored residuals give the same results as in one step, in all architectures whose
+// layers read only the residual.
 #include "quantize/refine_stream.h"
 #include "support/support.h"
 
@@ -14,7 +14,7 @@ static bool wants_none(void *ctx, const char *name)
     return false;
 }
 
-// So many windows at once.
+// Number of windows at once.
 static void run_layers(frit_refine_stream *stream, int32_t layer, int64_t n)
 {
     frit_covariance *none;
@@ -27,7 +27,7 @@ static void run_layers(frit_refine_stream *stream, int32_t layer, int64_t n)
     frit_covariance_free(none);
 }
 
-// False: the layers of this model read more than the residual.
+// False if layers of this model read more than the residual.
 static bool check(const char *path)
 {
     frit_token tokens[N_WINDOWS * N_TOKENS];
@@ -131,7 +131,7 @@ static uint64_t run_window(frit_engine *engine, const frit_refine_text *text, in
     return engine->flights.n_submitted - before;
 }
 
-// However many tokens the model knows, where as many rows of logits are allowed.
+// Works for any vocabulary, if so many rows of logits are allowed.
 static void a_window_is_one_step(void **state)
 {
     (void)state;

@@ -85,7 +85,7 @@ static double distance(const char *path, const hidden *from)
     return sum;
 }
 
-static double kl_before, kl_after;   // over text that is held out, as is said
+static double kl_before, kl_after;   // on held-out text, from the log
 
 static void keep_text(void *ctx, frit_log_level level, const char *sentence)
 {
@@ -94,7 +94,7 @@ static void keep_text(void *ctx, frit_log_level level, const char *sentence)
     if (level == FRIT_LOG_INFO) snprintf(ctx, 400, "%s", sentence);
 }
 
-// The file says the divergence, without a path.
+// The file has the divergence in its metadata, and no path.
 static void expect_labels(const char *path, double kl)
 {
     frit_checkpoint *ckpt;
@@ -104,7 +104,7 @@ static void expect_labels(const char *path, double kl)
     bool found;
     assert_ok(frit_checkpoint_open(&ckpt, path, NULL));
     assert_ok(frit_meta_get_f64(&ckpt->meta, "quantize.kl.mean", &mean, &found));
-    assert_true(found && fabs(mean - kl) <= 0.000006);   // it was said with five places
+    assert_true(found && fabs(mean - kl) <= 0.000006);   // the log has five decimals
     assert_ok(frit_meta_get_i64(&ckpt->meta, "quantize.kl.windows", &n_windows, &found));
     assert_true(found && n_windows == 1);
     assert_ok(frit_meta_get_text(&ckpt->meta, "quantize.refine.sha256", &hash, &found));
@@ -152,7 +152,7 @@ static void results_come_nearer_on_other_text(void **state)
     assert_memory_equal(again, refined, n_refined);
     free(again);
     quantize("refine_f.gguf",
-             third);   // nothing is kept from one group of matrices to the next; more threads than cores
+             third);   // inputs are not stored between groups of matrices; more threads than cores
     options.n_threads = 16;
     assert_ok(frit_refine_within(model_path(), third, &options, 0));
     again = read_file(third, &n_again);

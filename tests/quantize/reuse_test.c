@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tensors that are taken from an earlier file: the bytes are those of encoding them, and what differs is encoded.
+// Tensors that are copied from an earlier file: they have the bytes of encoding, and changed tensors are encoded.
 #include "quantize/type_choice.h"
 #include "format/checkpoint.h"
 #include "format/gguf.h"
@@ -20,7 +20,7 @@ static void listen(void *ctx, frit_log_level level, const char *sentence)
     if (strstr(sentence, "quantized tensors are taken from")) sscanf(sentence, "%zu of %zu", &t->n, &t->of);
 }
 
-// Types of `bits` each on average.
+// Chooses types of `bits` each on average.
 static frit_status make(const char *source, const char *target, float bits, const char *words, const char *reuse,
                         taken *t)
 {
@@ -84,11 +84,11 @@ static void tensors_of_other_numbers_are_encoded(void **state)
         if (*c == 'a') *c = 'z';
     assert_ok(make(f.source, f.without, 10, words, NULL, &none));
     assert_ok(make(f.source, f.with, 10, words, f.earlier, &t));
-    assert_true(t.n < t.of);   // some read the same
+    assert_true(t.n < t.of);   // some have the same input
     expect_equal_files(f.with, f.without);
 }
 
-// The pair stays when another program changes the numbers.
+// The metadata stays when another program changes the numbers.
 static void tensors_that_were_changed_are_encoded(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void expect_text(const char *path, const char *key, const char *want, siz
     frit_checkpoint_close(ckpt);
 }
 
-// With importance, files of mixes say what their tensors were made from, and how.
+// With importance, files of mixes have hashes of what their tensors were made from.
 static void mixes_take_tensors_too(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files of a size: that they have it, that they are the same whatever the number of threads, and what is refused.
+// Files of a size: they have it, do not depend on the number of threads, and bad options are refused.
 #include "quantize/type_choice.h"
 #include "format/checkpoint.h"
 #include "frit_tools.h"
@@ -30,7 +30,7 @@ static size_t size_of(const char *path)
     return n;
 }
 
-// Own samples, a text, and a conversation where the model has a template.
+// Samples, a text, and a conversation if the model has a template.
 static void bytes_do_not_depend_on_threads(void **state)
 {
     (void)state;
@@ -85,7 +85,7 @@ static void files_have_the_size_and_say_how_they_were_made(void **state)
     frit_checkpoint_close(ckpt);
 }
 
-// Tokens that have no texts can be drawn all the same.
+// Tokens without texts can be sampled too.
 static void a_model_without_a_vocabulary_gets_a_size(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void large_models_are_priced_with_fewer_tokens(void **state)
     assert_int_equal(small.n_windows, 8);
     assert_int_equal(small.n_tokens, 512);
     assert_int_equal(small.n_rows, 448);
-    assert_int_equal(wide.n_windows, 2);   // the predictions to compare with are 230 MB a window
+    assert_int_equal(wide.n_windows, 2);   // base predictions take 230 MB per window
     assert_int_equal(large.n_windows, 8);
     assert_int_equal(frit_type_choice_priced_text(2.5e11, 256, 512, 32000).n_windows, 3);
     assert_int_equal(larger.n_windows, 1);
@@ -275,7 +275,7 @@ static void what_was_measured_serves_other_sizes(void **state)
     options.state = NULL;
     assert_ok(make_file(source, again, 2, &options));
     expect_equal_files(target, again);
-    // Rules change what is measured of the others as little, and lose nothing of what they keep.
+    // Rules do not change measurements of other matrices, and lose nothing of the matrices that they keep.
     const char *const rules[] = {"ffn_down=q8_0"};
     const frit_quantize_options quantize = {.keep = {rules, 1}, .embedding_type = "q8_0"};
     frit_convert_options ruled = {.n_threads = 2, .progress = count, .quantize = &quantize};
@@ -290,7 +290,7 @@ static void what_was_measured_serves_other_sizes(void **state)
     n_reports = 0;
     assert_ok(frit_allocate(source, target, &convert, &options));
     assert_true(4 * n_reports < 3 * n_first);
-    // Of another model it says nothing.
+    // A state of another model is not used.
     snprintf(other, sizeof other, "%s", tiny_model("other.gguf", &(tiny_options){.seed = 7}));
     assert_ok(make_file(other, target, 2, &options));
     options.state = NULL;
@@ -298,7 +298,7 @@ static void what_was_measured_serves_other_sizes(void **state)
     expect_equal_files(target, again);
 }
 
-// With its text and windows, for other sizes and after other runs; a text that is named is measured with.
+// A state keeps text and windows, for other sizes and after other runs. A text that is given is measured.
 static void the_text_of_a_state_serves_where_none_is_named(void **state)
 {
     (void)state;
@@ -319,7 +319,7 @@ static void the_text_of_a_state_serves_where_none_is_named(void **state)
         frit_allocate_options bare = {.bits = 14, .n_windows = i, .state = kept};
         n_reports = 0;
         assert_ok(frit_allocate(source, again, &convert, &bare));
-        assert_true(10 * n_reports < 9 * n_first);   // nothing was measured, but tensors were looked at and written
+        assert_true(10 * n_reports < 9 * n_first);   // nothing was measured, but tensors were checked and written
         expect_equal_files(target, again);
     }
     n_reports = 0;
@@ -353,7 +353,7 @@ static void damaged_states_are_refused(void **state)
         assert_non_null(strstr(frit_error(), "kept.state"));
     }
     free(bytes);
-    // An importance file is another kind of file.
+    // An importance file is not a state.
     frit_importance *importance;
     assert_ok(frit_importance_new(&importance));
     assert_ok(frit_importance_write(importance, kept, NULL));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The choice of types for a number of bytes, against all choices there are.
+// The choice of types for a number of bytes, compared with all possible choices.
 #include "quantize/type_choice.h"
 #include "base/rng.h"
 #include "support/support.h"
@@ -28,7 +28,7 @@ static void make(frit_type_choice *a, frit_type_choice_matrix *list, uint64_t se
     }
 }
 
-// The least cost of all choices with at most n_bytes.
+// Returns the least cost of all choices with at most n_bytes.
 static double find_best(const frit_type_choice *a, uint64_t n_bytes)
 {
     double best = INFINITY;
@@ -98,7 +98,7 @@ static void what_costs_nothing_is_not_bought(void **state)
     frit_type_choice_matrix list[N];
     frit_type_choice a;
     make(&a, list, 1);
-    list[2].types[TYPES - 2].kl = 0;   // as of a matrix that was in this type before
+    list[2].types[TYPES - 2].kl = 0;   // like a matrix that had this type before
     assert_ok(frit_type_choice_search(&a, 1 << 20));
     assert_int_equal(list[2].chosen, TYPES - 2);
     for (size_t k = 0; k < N; k++)
@@ -106,7 +106,7 @@ static void what_costs_nothing_is_not_bought(void **state)
     frit_map_free(&a.types);
 }
 
-// Its price would be that of nothing, and its type the smallest.
+// A matrix that was not reached would otherwise get the smallest type.
 static void a_matrix_that_no_text_reaches_gets_about_four_bits(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void a_matrix_that_no_text_reaches_gets_about_four_bits(void **state)
     frit_map_free(&a.types);
 }
 
-// Two windows of three times and one time the KL: 2 of both on average, off by 1.
+// Two windows with three times and one time the KL: 2 on average, off by 1.
 static void windows_give_the_error_of_a_prediction(void **state)
 {
     (void)state;

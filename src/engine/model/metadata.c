@@ -101,7 +101,7 @@ frit_status frit_model_meta_float(const frit_model *model, const char *key, uint
     FRIT_TRY(get_item(model, key, i, &whole, &item));
     const frit_meta_type type = type_of(item.type);
     const double number = type == FRIT_META_FLOAT ? item.f : is_signed(item.type) ? (double)item.i : (double)item.u;
-    // integers above 2^53 may have no exact double
+    // Integers above 2^53 may have no exact double.
     const bool is_exact = type == FRIT_META_FLOAT || fabs(number) <= 0x1p53;
     if (type == FRIT_META_TEXT || type == FRIT_META_BOOL || !is_exact)
         return fail_type(model, key, whole, "a number that a double holds");

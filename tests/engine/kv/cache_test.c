@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The cache under random schedules: sessions are made, pushed, run, forked, truncated, saved and freed, more of them
-// than there are pages for, with texts that often begin alike. Some generate with guesses, and some shift. No page is
-// lost or given back twice, and logits are those of a session that ran alone.
+// The cache under random schedules: sessions are made, pushed, run, forked, truncated, saved and freed. They need more
+// pages than there are, and their texts often begin alike. Some sessions generate with drafts, and some shift. No page
+// is lost or unreferenced twice, and logits equal those of a session that ran alone.
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -39,7 +39,8 @@ static void count_table(counts *c, const frit_kv_table *table)
     for (int32_t p = table->begin; p < table->end; p++) c->n_used += c->refs[table->pages[p - table->first]]++ == 0;
 }
 
-// Every page that an entry has knows it, and nobody else; those that no table has are idle, in a list of all of them.
+// Checks owners and idle pages: an entry owns each of its pages alone, and the list of idle pages has every owned page
+// without references.
 static void check_entries(const frit_kv *kv, int32_t g)
 {
     const frit_kv_group *group = &kv->groups[g];
@@ -60,7 +61,7 @@ static void check_entries(const frit_kv *kv, int32_t g)
     assert_int_equal(n_listed, group->n_idle);
 }
 
-// Of each entry the parent, root and states are there.
+// Checks that each entry has its parent, root and states.
 static void check_tree(const frit_kv *kv)
 {
     const frit_kv_prefix *prefix = &kv->prefix;
@@ -112,7 +113,7 @@ static void check_pages(const frit_engine *engine)
 
 // ------------------------------------------------------------------------------- what happens
 
-// After a context shift keys have seen tokens that left: no other session has their like.
+// Compares logits with a session that runs alone, except after a context shift: its keys have seen tokens that left.
 static void compare(world *w, const frit_session *session)
 {
     frit_session *straight;
@@ -130,7 +131,7 @@ static void compare(world *w, const frit_session *session)
     w->n_compared++;
 }
 
-// Texts are one of three, but for some tokens.
+// Texts are one of three, except for some tokens.
 static frit_token next_token(world *w, frit_token first, size_t at)
 {
     if (pick(w, 50) == 0) return (frit_token)pick(w, w->n_vocab);
@@ -150,7 +151,7 @@ static void push(world *w, frit_session *session)
     assert_ok(frit_session_push(session, tokens, n, NULL));
 }
 
-// Where all wait, some session has to give way.
+// If all sessions wait, one of them is truncated.
 static void give_way(world *w, frit_status status)
 {
     if (status == FRIT_OK) return;
@@ -170,7 +171,7 @@ static void step(world *w)
     give_way(w, status);
 }
 
-// A few tokens, with guesses from the text.
+// Generates a few tokens with drafts from the text.
 static void generate(world *w, frit_session *session)
 {
     static const frit_speculate_options options = {.kind = "ngram", .max_drafts = 6, .always = true};
@@ -190,7 +191,7 @@ static void generate(world *w, frit_session *session)
     if (pick(w, 2) == 0) assert_ok(frit_session_speculate(session, &(frit_speculate_options){.kind = "none"}));
 }
 
-// More tokens than there is room for: the oldest ones leave.
+// Pushes more tokens than fit: the oldest ones leave.
 static void overflow(world *w, frit_session *session)
 {
     frit_token tokens[MOST_PUSH];
@@ -279,8 +280,9 @@ static void happen(world *w)
     }
 }
 
-// `scarce`: there is less than all sessions want. `more`: the host's memory and a disk for pages that are evicted, and
-// whether sessions generate and shift. On the test device a quarter of the rounds run: it computes by the reference.
+// Variants of a schedule: memory for fewer sessions than there are, host memory and a disk for evicted pages, and
+// sessions that generate and shift. On the test device a quarter of the rounds run, because it computes by the
+// reference.
 typedef struct extras {
     int32_t host_mib;
     const char *disk;
@@ -398,8 +400,8 @@ static int32_t count_used(const frit_kv *kv)
     return n;
 }
 
-// Each has random numbers of its own, up to N_EVENTS events, and ends with all sessions freed, as they are. Pages are
-// compared with the model of the cache after each event. What earlier ones left in the prefix cache stays.
+// Each schedule has random numbers of its own and up to N_EVENTS events, and ends when all sessions are freed. Pages
+// are compared with a model of the cache after each event. The prefix cache keeps pages of earlier schedules.
 static void run_schedules(const char *path, int n_schedules, extras more)
 {
     enum { N_EVENTS = 40 };
@@ -442,7 +444,7 @@ static void ten_thousand_random_schedules(void **state)
 
 // ------------------------------------------------------------------------------- windows
 
-// A long text takes no more pages of windows than a short one, and goes on as with all positions.
+// A long text takes no more pages of windows than a short one, and continues as with all positions.
 static void windows_give_their_pages_back(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cache pages: handing out, giving back, layout, refusals.
+// Pages of the cache: allocation, references, layout, refusals.
 #include "support/support.h"
 
 #include "engine/kv/kv.h"
@@ -92,7 +92,7 @@ static void pages_of_all_layers_lie_apart(void **state)
     assert_int_equal(kv.n_bytes, 5 * page_bytes_of(specs, 3, KV_F16));
     assert_int_equal(kv.n_bytes, 5 * 32 * 2 * (2 * 16 + 2 * 8 + 4 + 4));
     assert_int_equal(n_allocated, kv.n_bytes);
-    // Page by page: what a short text touches is at the front.
+    // A short text touches the front of the memory.
     uint64_t at = 0;
     for (int i = 0; i < 3; i += 2) {
         const frit_cache_layer *layer = &kv.layers[i];
@@ -108,7 +108,7 @@ static void pages_of_all_layers_lie_apart(void **state)
     assert_int_equal(n_allocated, 0);
 }
 
-// Layers 0 and 2, which have keys, on a device each; states on the second.
+// Layers 0 and 2, with keys, on one device each; states on the second device.
 static void each_device_has_the_pages_of_its_layers(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ typedef struct model_map {   // of the random test
     int32_t n_done;
 } model_map;
 
-// Every page has as many references as tables and snapshots have it, and the free ones are the others.
+// Checks that every page has as many references as tables and snapshots have it, and that the others are free.
 static void check_references(const frit_kv *kv, const model_map *maps, int n_maps)
 {
     for (int32_t g = 0; g < kv->n_groups; g++) {

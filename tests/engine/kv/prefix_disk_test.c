@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The prefix cache on disk: prompts come back from files to the bit, after a restart too, and what is wrong with files
-// costs a warning and a recomputation.
+// The prefix cache on disk: prompts are read back to the bit, also after a restart. A damaged file costs a warning and
+// a recomputation.
 #include "support/support.h"
 #include "support/tiny_model.h"
 
@@ -77,7 +77,7 @@ static void make_tokens(uint64_t seed, frit_token *tokens, size_t n, int32_t n_v
     for (size_t i = 0; i < n; i++) tokens[i] = (frit_token)random_between(&rng, 0, n_vocab - 1);
 }
 
-// The logits after the tokens; *n_run: how many of them ran.
+// Returns the logits after the tokens; *n_run: number of tokens that ran.
 static float *logits_of(const fixture *f, const char *salt, const frit_token *tokens, size_t n, int32_t *n_run)
 {
     frit_session *session;
@@ -114,7 +114,7 @@ static void expect(const fixture *f, const char *salt, uint64_t seed, size_t n, 
     close_all(&cold);
 }
 
-// A folder's pages: how many, their bytes, and the path of one of them.
+// Lists a folder's pages: number, bytes, and the path of one of them.
 typedef struct pages {
     int n, n_others;
     uint64_t n_bytes;
@@ -168,7 +168,7 @@ static void a_restart_finds_its_prompts(void **state)
     assert_int_equal(n_warnings, 0);
 }
 
-// A session of 128 tokens fills the cache: what ran before goes to the disk, by way of the host's memory or at once.
+// Fills the cache with a session of 128 tokens: earlier pages go to the disk, through host memory or directly.
 static void pages_that_give_way_come_back(void **state)
 {
     (void)state;
@@ -321,7 +321,7 @@ static void damage(const char *path, int kind)
     free(bytes);
 }
 
-// What comes before the damaged page is used, it and the rest run again, and the file is written again.
+// Pages before the damaged one are used; later ones are computed and written again.
 static void damaged_files_cost_a_warning(void **state)
 {
     (void)state;

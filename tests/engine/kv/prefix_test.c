@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The prefix cache: what a session takes of what others ran, that its text stays the same to the bit, and what it may
-// not take. With --bench MODEL, a file or the shape of one with random weights: the time to the first
-// token after a prefix that has run.
+// The prefix cache: what a session reads of earlier sessions, that texts stay equal to the bit, and what must not be
+// shared. With --bench MODEL (a file, or a shape for random weights): time to the first token after a cached prefix.
 #include "support/adapters.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -58,7 +57,7 @@ static frit_session *make_session(const fixture *f, const frit_token *tokens, si
     return session;
 }
 
-// Returns how many rows that took.
+// Returns the number of rows that ran.
 static int32_t run(const fixture *f, const frit_session *session)
 {
     int32_t n_rows, n = 0;
@@ -66,7 +65,7 @@ static int32_t run(const fixture *f, const frit_session *session)
     return n;
 }
 
-// Runs the tokens in a session of their own; their logits. *n_rows may be NULL.
+// Runs the tokens in a new session and returns its logits. *n_rows may be NULL.
 static float *logits_of(const fixture *f, const frit_token *tokens, size_t n, int32_t *n_rows)
 {
     frit_session *session = make_session(f, tokens, n);
@@ -132,7 +131,7 @@ static void a_shared_prefix_of_4000_tokens_runs_once(void **state)
     close_model(&f);
 }
 
-// The greedy continuation.
+// Generates greedily.
 static void go_on(const fixture *f, frit_session *session, frit_token next[N_NEXT])
 {
     frit_sampler *sampler;
@@ -141,7 +140,7 @@ static void go_on(const fixture *f, frit_session *session, frit_token next[N_NEX
     frit_sampler_free(sampler);
 }
 
-// A conversation: what a turn has run is there for the next one, its answer too.
+// A conversation: each turn finds the tokens of the turn before, its answer included.
 static void check_turns(const char *path, frit_engine_options options)
 {
     fixture f = open_model(path, options);
@@ -158,7 +157,7 @@ static void check_turns(const char *path, frit_engine_options options)
         session = make_session(&f, tokens, n + 45);
         go_on(&f, session, tokens + n + 45);
         assert_memory_equal(tokens + n + 45, expected, sizeof expected);
-        // The last token had not run, unless the session ran ahead.
+        // The last token runs only if the session runs ahead.
         assert_in_range(frit_session_cached(session), turn > 0 ? n - 1 : 0, turn > 0 ? n : 0);
         frit_session_free(session);
         n += 45 + N_NEXT;
@@ -188,7 +187,7 @@ static void states_go_on_where_a_text_ended(void **state)
     check_turns(shared_path("goldens/arch/mamba-dense.gguf"), (frit_engine_options){.n_sessions = 2});
 }
 
-// A snapshot is kept at the beginning of a page, 16 tokens or more before the end of a push: after 128 of 150.
+// A snapshot is taken at the beginning of a page, 16 tokens or more before the end of a push: after 128 of 150.
 static void states_go_on_from_snapshots(void **state)
 {
     (void)state;
@@ -208,7 +207,7 @@ static void states_go_on_from_snapshots(void **state)
 
 // ------------------------------------------------------------------------------- room
 
-// What the cache keeps takes nothing from those that run: a text that fills it all, with others' texts in it.
+// Cached pages do not take memory from running sessions: a text fills the cache after others.
 static void kept_pages_give_way(void **state)
 {
     (void)state;
@@ -227,7 +226,7 @@ static void kept_pages_give_way(void **state)
     close_model(&cold);
 }
 
-// Texts that the device has no room for wait in the host's memory, and come back to the bit.
+// Evicted pages wait in host memory and are loaded to the bit.
 static void check_host(const char *path, frit_engine_options options)
 {
     enum { TEXTS = 5 };
@@ -257,8 +256,8 @@ static void pages_come_back_from_the_host(void **state)
     check_host(shared_path("goldens/hf/gemma3_text"), (frit_engine_options){0});
 }
 
-// Two texts that grow together in a cache that has room for one: the second gives its pages back, and goes on when the
-// first has ended. Its logits then; how many rows all that took.
+// Runs two texts that grow together in a cache for one: the second session is preempted, and continues after the first
+// has ended. Writes its logits and returns the number of rows that ran.
 static int32_t run_crowded(const fixture *f, frit_token (*tokens)[128], float *logits)
 {
     enum { FIRST = 60, END = 120 };
@@ -306,7 +305,7 @@ static void check_spilled(const char *path)
     close_model(&cold);
 }
 
-// Pages of a session that has to give way wait there too.
+// Pages of a preempted session are evicted to host memory too.
 static void preempted_sessions_come_back_from_the_host(void **state)
 {
     (void)state;
@@ -401,9 +400,9 @@ static void adapters_and_scales_separate_sessions(void **state)
     assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 1), tokens), 0);
     assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 0.5f), tokens), 0);
     assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 1), tokens), N - 1);
-    assert_int_equal(cached_of(&f, adapted(&f, adapters[1], 1), tokens), 0);   // in the same slot
+    assert_int_equal(cached_of(&f, adapted(&f, adapters[1], 1), tokens), 0);   // at the same index of the table
     assert_int_equal(cached_of(&f, adapted(&f, adapters[0], 0), tokens), N - 1);
-    // Adapters that change in the middle: neither text is of one of them.
+    // Adapters that change in the middle: the text belongs to neither of them.
     frit_session *session = adapted(&f, adapters[1], 2);
     assert_ok(frit_session_push(session, tokens, 64, NULL));
     run(&f, session);
@@ -417,7 +416,7 @@ static void adapters_and_scales_separate_sessions(void **state)
     close_model(&f);
 }
 
-// What a file says of keys and values is for its session alone.
+// Keys and values of a session file are for its session alone.
 static void sessions_from_files_leave_nothing(void **state)
 {
     (void)state;
@@ -469,7 +468,7 @@ static void tokens_with_results_run(void **state)
     close_model(&f);
 }
 
-// A session that fails takes back what it has left.
+// A session that fails removes its pages from the prefix cache.
 static void failed_sessions_leave_nothing(void **state)
 {
     (void)state;
@@ -502,7 +501,7 @@ static double seconds_of(const fixture *f, const frit_token *tokens, size_t n, s
     return seconds;
 }
 
-// The same where the session itself has just run the first n_before of them.
+// Returns the time after the session itself has run the first n_before tokens.
 static double seconds_after(const fixture *f, const frit_token *tokens, size_t n_before, size_t n)
 {
     frit_session *session = make_session(f, tokens, n_before);
@@ -521,8 +520,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Times to the first token: of a prompt by itself, after a prefix that the session has run, and after one that others
-// have run.
+// Measures times to the first token: of a whole prompt, after a prefix that the session has run, and after one that
+// other sessions have run.
 static void bench(const char *name)
 {
     fixture f;

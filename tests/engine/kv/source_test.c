@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Encoder-decoders: a session has a source, which its tokens look at, however the steps are cut.
+// Encoder-decoders: a session has a source, which its tokens attend to, however steps are cut.
 #include "arch/golden.h"
 
 #include "base/checksum.h"
@@ -101,7 +101,7 @@ static void the_source_outlives_tokens_and_tokens_no_source(void **state)
     close_golden(&f);
 }
 
-// Where one session encodes, another decodes.
+// One session encodes while another decodes.
 static void sessions_keep_their_own_sources(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void expect_source(const frit_session *session, const frit_token *tokens,
     if (n > 0) assert_memory_equal(held, tokens, n * sizeof *tokens);
 }
 
-// Another session reads another text, so that the loaded one's pages are not those of the saved one.
+// Another session reads another text, so that a loaded session has other pages than the saved one.
 static void a_loaded_session_looks_at_its_source(void **state)
 {
     (void)state;
@@ -193,8 +193,8 @@ static void run_both(frit_engine *engine, const frit_session *a, const frit_sess
     while (frit_session_pending(a) + frit_session_pending(b) > 0) assert_ok(frit_engine_step(engine, NULL));
 }
 
-// Forked while the source waits, after it was encoded, and after tokens ran. The session then reads another source, so
-// that a fork that shared it would be noticed.
+// Forks a session while its source waits, after the source was encoded, and after tokens ran. Then the session reads
+// another source, which a fork that shared it would notice.
 static void a_fork_looks_at_a_source_of_its_own(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void forks_share_the_source(void **state)
     close_golden(&f);
 }
 
-// A value of a header in a file whose checksum says that all is well.
+// Changes a value of a header and corrects the checksum.
 static const struct {
     size_t at;
     uint32_t value;

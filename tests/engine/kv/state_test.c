@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sessions of recurrent models: a state cannot be shortened, so what is kept runs again; each session holds one.
+// Sessions of recurrent models: a state cannot be rolled back, so tokens run again. Each session has one state.
 #include "frit.h"
 #include "support/support.h"
 
@@ -137,7 +137,7 @@ static void expect_logits(const frit_session *s, const float *expected)
     if (!(error < 1e-9)) fail_msg("NMSE %g", error);
 }
 
-// Places 64 and 128: at the beginning of a page, 16 tokens or more before the end of a push.
+// Snapshots after 64 and 128 tokens: at the beginning of a page, 16 tokens or more before the end of a push.
 static void a_session_goes_back_to_the_last_copies(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void copies_are_saved_with_a_session(void **state)
     float at_160[128];
     assert_ok(frit_session_new(&a, f.engine));
     assert_ok(frit_session_new(&b, f.engine));
-    push_long(&f, b, 20, 80);   // its slots are not those of the saved one
+    push_long(&f, b, 20, 80);   // its state has another number than the saved session's
     push_long(&f, a, 0, 100);
     push_long(&f, a, 100, 60);
     memcpy(at_160, frit_session_logits(a), sizeof at_160);
