@@ -112,7 +112,7 @@ static frit_status add_product(const frit_engine *engine, frit_plan_part *part, 
     return FRIT_OK;
 }
 
-static bool push(const frit_node **stack, int *n, bool *is_live, const frit_node *node)
+static bool push_live(const frit_node **stack, int *n, bool *is_live, const frit_node *node)
 {
     if (!node || is_live[node->id]) return false;
     is_live[node->id] = true;
@@ -124,13 +124,13 @@ static bool push(const frit_node **stack, int *n, bool *is_live, const frit_node
 static void find_live(const frit_graph *graph, bool *is_live, const frit_node **stack)
 {
     int n = 0;
-    push(stack, &n, is_live, graph->output);
-    for (int i = 0; i < graph->n_results; i++) push(stack, &n, is_live, graph->results[i]);
+    push_live(stack, &n, is_live, graph->output);
+    for (int i = 0; i < graph->n_results; i++) push_live(stack, &n, is_live, graph->results[i]);
     for (int i = 0; i < graph->n_nodes; i++)
-        if (frit_node_is_write(graph->nodes[i])) push(stack, &n, is_live, graph->nodes[i]);
+        if (frit_node_is_write(graph->nodes[i])) push_live(stack, &n, is_live, graph->nodes[i]);
     while (n > 0) {
         const frit_node *node = stack[--n];
-        for (int s = 0; s < node->n_src; s++) push(stack, &n, is_live, node->src[s]);
+        for (int s = 0; s < node->n_src; s++) push_live(stack, &n, is_live, node->src[s]);
     }
 }
 

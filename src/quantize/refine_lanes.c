@@ -196,7 +196,7 @@ static void improve_integers(frit_refine_lanes *l, int g)
     }
 }
 
-// ------------------------------------------------------------------------------------- scales in half precision
+// ------------------------------------------------------------------------------------- scales in f16
 
 // Computes the best steps along the directions, over the group's columns.
 static void find_steps(const frit_refine_lanes *l, int g, const frit_lanes *directions, frit_lanes steps)

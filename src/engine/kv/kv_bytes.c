@@ -56,7 +56,7 @@ frit_status frit_kv_copy_states(const frit_kv *kv, int32_t from, int32_t to)
 // order of dimensions.
 typedef struct view {
     frit_device *device;
-    frit_address place;
+    frit_address address;
     uint64_t n_bytes;
     uint8_t *bytes;
     bool is_copy;
@@ -66,11 +66,11 @@ static frit_status open_view(view *v, const frit_kv_part *part, uint64_t offset,
 {
     const frit_backend *backend = part->device->backend;
     uint8_t *mapped = backend->map(part->memory);
-    *v = (view){.device = part->device, .place = {part->memory, offset}, .n_bytes = n_bytes, .is_copy = !mapped};
+    *v = (view){.device = part->device, .address = {part->memory, offset}, .n_bytes = n_bytes, .is_copy = !mapped};
     v->bytes = mapped ? mapped + offset : malloc((size_t)n_bytes);
     if (!v->bytes) return frit_fail_memory((size_t)n_bytes, "a copy of a page");
     if (mapped) return FRIT_OK;
-    const frit_status status = backend->read(v->device, v->place, v->bytes, n_bytes);
+    const frit_status status = backend->read(v->device, v->address, v->bytes, n_bytes);
     if (status != FRIT_OK) free(v->bytes);
     return status;
 }
@@ -78,7 +78,7 @@ static frit_status open_view(view *v, const frit_kv_part *part, uint64_t offset,
 static frit_status close_view(view *v, frit_status status, bool writes)
 {
     if (!v->is_copy) return status;
-    if (status == FRIT_OK && writes) status = v->device->backend->write(v->device, v->place, v->bytes, v->n_bytes);
+    if (status == FRIT_OK && writes) status = v->device->backend->write(v->device, v->address, v->bytes, v->n_bytes);
     free(v->bytes);
     return status;
 }

@@ -77,7 +77,7 @@ static void read_pages(frit_kv_disk *disk, request *r)
     }
 }
 
-static void work(void *ctx)
+static void process_work(void *ctx)
 {
     frit_kv_disk *disk = ctx;
     if (disk->files.n_bytes == UINT64_MAX) frit_kv_disk_trim(&disk->files);   // the first time
@@ -114,7 +114,7 @@ static uint32_t fitting(uint64_t n_bytes, uint64_t page_bytes)
     return n < 2 ? 2 : n < MOST_PAGES ? (uint32_t)n : MOST_PAGES;
 }
 
-static frit_status make(frit_kv *kv, frit_kv_disk *disk, const frit_kv_disk_options *options)
+static frit_status allocate_disk(frit_kv *kv, frit_kv_disk *disk, const frit_kv_disk_options *options)
 {
     frit_kv_disk_files *files = &disk->files;
     files->log = options->log;
@@ -140,7 +140,7 @@ static frit_status make(frit_kv *kv, frit_kv_disk *disk, const frit_kv_disk_opti
     frit_sha256_init(&sum);
     frit_sha256_add(&sum, options->identity, options->n_identity);
     frit_sha256_end(&sum, disk->identity.bytes);
-    return frit_background_new(&disk->thread, work, disk);
+    return frit_background_new(&disk->thread, process_work, disk);
 }
 
 static void free_disk(frit_kv_disk *disk)
@@ -170,7 +170,7 @@ frit_status frit_kv_disk_init(frit_kv *kv, const frit_kv_disk_options *options)
     }
     frit_kv_disk *disk = calloc(1, sizeof *disk);
     if (!disk) return frit_fail_memory(sizeof *disk, "the prefix cache on disk");
-    const frit_status status = make(kv, disk, options);
+    const frit_status status = allocate_disk(kv, disk, options);
     if (status == FRIT_OK)
         kv->disk = disk;
     else
@@ -333,7 +333,7 @@ static int32_t land_page(frit_kv *kv, const request *r, int32_t parent, uint64_t
     return i;
 }
 
-static void land(frit_kv *kv)
+static void land_request(frit_kv *kv)
 {
     request *r = &kv->disk->request;
     int32_t at = r->entry;
@@ -353,7 +353,7 @@ static void land(frit_kv *kv)
 
 void frit_kv_disk_land(frit_kv *kv)
 {
-    if (kv->disk && atomic_load(&kv->disk->request.state) == READ) land(kv);
+    if (kv->disk && atomic_load(&kv->disk->request.state) == READ) land_request(kv);
 }
 
 bool frit_kv_disk_wait(frit_kv *kv)
@@ -365,6 +365,6 @@ bool frit_kv_disk_wait(frit_kv *kv)
         frit_background_wait(disk->thread, seen);
         seen = frit_background_news(disk->thread);
     }
-    land(kv);
+    land_request(kv);
     return true;
 }

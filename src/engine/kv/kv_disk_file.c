@@ -108,8 +108,8 @@ void frit_kv_disk_write(frit_kv_disk_files *files, const frit_kv_disk_page *page
 // ------------------------------------------------------------------------------- reading
 
 // Returns what is wrong with a file; NULL: nothing.
-static const char *check(const frit_kv_disk_files *files, const frit_kv_disk_page *page, const uint8_t *bytes,
-                         uint64_t n_file, head *h)
+static const char *find_problem(const frit_kv_disk_files *files, const frit_kv_disk_page *page, const uint8_t *bytes,
+                                uint64_t n_file, head *h)
 {
     if (n_file < sizeof *h) return "ends within its head";
     memcpy(h, bytes, sizeof *h);
@@ -123,10 +123,11 @@ static const char *check(const frit_kv_disk_files *files, const frit_kv_disk_pag
     return NULL;
 }
 
-static const char *take(const frit_kv_disk_files *files, frit_kv_disk_page *page, const uint8_t *bytes, uint64_t n_file)
+static const char *read_page(const frit_kv_disk_files *files, frit_kv_disk_page *page, const uint8_t *bytes,
+                             uint64_t n_file)
 {
     head h;
-    const char *problem = check(files, page, bytes, n_file, &h);
+    const char *problem = find_problem(files, page, bytes, n_file, &h);
     if (problem) return problem;
     bytes += sizeof h;
     page->groups = (uint32_t)h.groups;
@@ -144,7 +145,7 @@ bool frit_kv_disk_read(frit_kv_disk_files *files, frit_kv_disk_page *page)
     char *path = path_of(files, page);
     if (!path) return false;
     const frit_status status = frit_file_open(&file, path, true);
-    const char *problem = status == FRIT_OK ? take(files, page, frit_file_data(file), frit_file_size(file)) : NULL;
+    const char *problem = status == FRIT_OK ? read_page(files, page, frit_file_data(file), frit_file_size(file)) : NULL;
     if (problem) {
         frit_log_say(&files->log, FRIT_LOG_WARNING, "%s: %s; its tokens run again", path, problem);
         frit_file_remove(path);
@@ -195,7 +196,7 @@ static bool is_ours(const char *name, bool *is_whole)
     return *is_whole || name[n] == '.';
 }
 
-static void add(void *ctx, const char *name, uint64_t n_bytes, int64_t changed)
+static void list_file(void *ctx, const char *name, uint64_t n_bytes, int64_t changed)
 {
     listing *l = ctx;
     bool is_whole;
@@ -220,7 +221,7 @@ static void add(void *ctx, const char *name, uint64_t n_bytes, int64_t changed)
     l->n++;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_age(const void *a, const void *b)
 {
     const found *x = a, *y = b;
     if (x->minute != y->minute) return x->minute < y->minute ? -1 : 1;
@@ -230,11 +231,11 @@ static int compare(const void *a, const void *b)
 void frit_kv_disk_trim(frit_kv_disk_files *files)
 {
     listing l = {.files = files, .now = (int64_t)time(NULL)};
-    frit_folder_each(files->folder, add, &l);
+    frit_folder_each(files->folder, list_file, &l);
     if (l.n_bytes > files->max_bytes) {
         // A margin, so that the next page does not trim again.
         const uint64_t most = files->max_bytes - files->max_bytes / 10;
-        qsort(l.items, l.n, sizeof *l.items, compare);
+        qsort(l.items, l.n, sizeof *l.items, compare_age);
         for (size_t i = 0; i < l.n && l.n_bytes > most; i++) {
             remove_name(files, l.items[i].name);
             l.n_bytes -= l.items[i].n_bytes;

@@ -83,13 +83,13 @@ static void find_angles(frit_kv_rotating *r, const frit_key_rotation *by)
 static void rotate_head(const frit_kv_rotating *r, const frit_key_rotation *by, float *keys,
                         const frit_cache_side *side)
 {
-    const int32_t half = by->rope.dim / 2;
+    const int32_t n_pairs = by->rope.dim / 2;
     const bool neighbours = by->rope.style == FRIT_ROPE_INTERLEAVED;
     const size_t by_number = side->transposed ? FRIT_PAGE_TOKENS : 1;
     const size_t by_position = side->transposed ? 1 : (size_t)side->dim;
-    for (int32_t i = 0; i < half; i++) {
+    for (int32_t i = 0; i < n_pairs; i++) {
         float *a = keys + (size_t)(by->rope.offset + (neighbours ? 2 * i : i)) * by_number;
-        float *b = keys + (size_t)(by->rope.offset + (neighbours ? 2 * i + 1 : i + half)) * by_number;
+        float *b = keys + (size_t)(by->rope.offset + (neighbours ? 2 * i + 1 : i + n_pairs)) * by_number;
         const float *c = r->cos + (size_t)i * FRIT_PAGE_TOKENS, *s = r->sin + (size_t)i * FRIT_PAGE_TOKENS;
         for (size_t p = 0; p < FRIT_PAGE_TOKENS; p++) {
             const float x = a[p * by_position], y = b[p * by_position];
@@ -123,13 +123,13 @@ static frit_status rotate_layer(const frit_kv_rotating *r, int32_t i, int32_t pa
     const frit_cache_layer *layer = &r->kv->layers[i];
     const frit_kv_part *part = &r->kv->parts[r->kv->devices ? r->kv->devices[i] : 0];
     const frit_backend *backend = part->device->backend;
-    const frit_address place = {part->memory, layer->k.offset + (uint64_t)page * layer->k.page_bytes};
+    const frit_address address = {part->memory, layer->k.offset + (uint64_t)page * layer->k.page_bytes};
     const uint64_t n_bytes = keys_bytes(layer);
     uint8_t *mapped = backend->map(part->memory);
-    uint8_t *bytes = mapped ? mapped + place.offset : r->bytes;
-    if (!mapped) FRIT_TRY(backend->read(part->device, place, bytes, n_bytes));
+    uint8_t *bytes = mapped ? mapped + address.offset : r->bytes;
+    if (!mapped) FRIT_TRY(backend->read(part->device, address, bytes, n_bytes));
     rotate_keys(r, layer, &r->rotations[i], bytes);
-    return mapped ? FRIT_OK : backend->write(part->device, place, bytes, n_bytes);
+    return mapped ? FRIT_OK : backend->write(part->device, address, bytes, n_bytes);
 }
 
 frit_status frit_kv_rotate_page(frit_kv_rotating *r, int32_t group, int32_t page)

@@ -43,7 +43,7 @@ static size_t limit_of(const frit_session *session)
     return limit;
 }
 
-static frit_kv_found find(const frit_session *session)
+static frit_kv_found find_cached(const frit_session *session)
 {
     const frit_kv_text text = {session->prefix.root, session->tokens, (int32_t)limit_of(session)};
     return frit_kv_find(&session->engine->kv, &text);
@@ -55,7 +55,7 @@ bool frit_prefix_has_room(const frit_session *session)
     const int32_t n = (int32_t)session->n_tokens;
     if (frit_kv_has_room(kv, &session->map, n, 0)) return true;
     if (!takes_part(session)) return false;
-    const frit_kv_found found = find(session);
+    const frit_kv_found found = find_cached(session);
     return frit_kv_has_room(kv, &session->map, n, frit_kv_found_shared(kv, &found));
 }
 
@@ -68,7 +68,7 @@ bool frit_prefix_begin(frit_session *session)
     const frit_kv_text text = {session->prefix.root, session->tokens, (int32_t)limit_of(session)};
     if (frit_kv_disk_look(kv, &text, &session->prefix.n_known)) return false;
     if (!frit_prefix_has_room(session)) return true;
-    const frit_kv_found found = find(session);
+    const frit_kv_found found = find_cached(session);
     if (found.n == 0 || frit_kv_ref_found(kv, &session->map, &found) != FRIT_OK) return true;
     session->n_done = (size_t)found.n;
     if (session->results.n_delivered == 0) session->prefix.n_cached = session->n_done;
@@ -131,7 +131,7 @@ static frit_status make_root(const frit_session *session, const void *salt, size
     const size_t most = sizeof n_salt + n_adapters * (sizeof(uint64_t) + sizeof(float)) + n_salt;
     uint8_t *key = malloc(most);
     size_t n = 0;
-    if (!key) return frit_fail_memory(most, "a session's place in the prefix cache");
+    if (!key) return frit_fail_memory(most, "a session's root of the prefix cache");
     add_bytes(key, &n, &n_salt, sizeof n_salt);
     for (size_t i = 0; i < n_adapters; i++) {
         if (session->adapters.scales[i] == 0) continue;

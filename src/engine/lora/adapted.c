@@ -71,7 +71,7 @@ static frit_status set_on_devices(frit_engine *engine, const frit_adapter *adapt
     return status;
 }
 
-// ------------------------------------------------------------------------------- slots
+// ------------------------------------------------------------------------------- the table
 
 static int32_t index_of(const frit_engine_adapters *table, const frit_adapter *adapter)
 {

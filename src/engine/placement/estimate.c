@@ -22,7 +22,7 @@ static frit_estimate_device row_of(const frit_fit *fit, const frit_fit_part *par
                                   .free_bytes = part->available};
 }
 
-static frit_status fill(frit_estimate *estimate, const frit_engine_needs *needs)
+static frit_status fill_estimate(frit_estimate *estimate, const frit_engine_needs *needs)
 {
     frit_fit_choice choice;
     const frit_fit *fit = &needs->fit;
@@ -55,7 +55,7 @@ frit_status frit_estimate_new(frit_estimate **out, frit_model *model, const frit
     frit_estimate *estimate = calloc(1, sizeof *estimate);
     if (!estimate) return frit_fail_memory(sizeof *estimate, "an estimate");
     frit_status status = frit_engine_begin(&engine, model, &chosen, &needs);
-    if (status == FRIT_OK) status = fill(estimate, &needs);
+    if (status == FRIT_OK) status = fill_estimate(estimate, &needs);
     frit_engine_needs_free(&needs);
     frit_engine_free(engine);
     if (status != FRIT_OK)

@@ -84,7 +84,7 @@ static frit_status place_matches(frit_engine *engine, frit_matcher *matcher, con
         *n += found;
         if (!found || frit_map_get(&engine->device_map.tensors, name, &placed)) continue;
         if (!frit_map_put(&engine->device_map.tensors, name, device))
-            return frit_fail_memory(sizeof(int64_t), "the places of tensors");
+            return frit_fail_memory(sizeof(int64_t), "the devices of tensors");
     }
     return FRIT_OK;
 }
@@ -193,7 +193,7 @@ static frit_status add_all_weights(const frit_engine *engine, const placing *p, 
     frit_weight_uses uses = {0}, some = {0};
     frit_status status = frit_weight_uses_add(&uses, plan);
     if (status == FRIT_OK && !(some.list = calloc(uses.n + 1, sizeof *some.list)))
-        status = frit_fail_memory(uses.n * sizeof *some.list, "the places of layers");
+        status = frit_fail_memory(uses.n * sizeof *some.list, "the devices of layers");
     for (int i = 0; status == FRIT_OK && i < engine->device_map.n; i++)
         status = add_weights(engine, p, &uses, i - 1, &some);
     frit_weight_uses_free(&uses);
@@ -266,7 +266,7 @@ static frit_status assign_by_size(frit_engine *engine, placing *p)
     frit_arena arena = {0};
     p->bytes = frit_arena_new(&arena, uint64_t, n);
     p->is_cache_seen = frit_arena_new(&arena, bool, n_caches + 1);
-    frit_status status = frit_arena_failed(&arena) ? frit_fail_memory(n * sizeof *p->bytes, "the places of layers")
+    frit_status status = frit_arena_failed(&arena) ? frit_fail_memory(n * sizeof *p->bytes, "the devices of layers")
                                                    : frit_plans_each_graph(engine, measure_graph, p);
     if (status == FRIT_OK) assign_layers(engine, p);
     frit_arena_free(&arena);
@@ -300,7 +300,7 @@ frit_status frit_place_layers(frit_engine *engine, const frit_placement_options 
     placing p = {.options = options};
     engine->device_map.n = engine->hp.n_layer + 2;
     engine->device_map.layers = frit_arena_new(&engine->arena, int8_t, (size_t)engine->device_map.n);
-    if (!engine->device_map.layers) return frit_fail_memory((size_t)engine->device_map.n, "the places of layers");
+    if (!engine->device_map.layers) return frit_fail_memory((size_t)engine->device_map.n, "the devices of layers");
     FRIT_TRY(parse_count(options->gpu_layers, &p.n_wanted));
     FRIT_TRY(place_tensors(engine, options->override_tensor));
     if (engine->n_devices > 1) FRIT_TRY(assign_by_size(engine, &p));
@@ -312,10 +312,10 @@ frit_status frit_place_layers(frit_engine *engine, const frit_placement_options 
     return FRIT_OK;
 }
 
-void frit_device_map_deinit(frit_device_map *places)
+void frit_device_map_deinit(frit_device_map *map)
 {
-    frit_map_free(&places->tensors);
-    *places = (frit_device_map){0};
+    frit_map_free(&map->tensors);
+    *map = (frit_device_map){0};
 }
 
 int frit_placement_wanted(const void *ctx, const frit_node *node)

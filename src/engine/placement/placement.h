@@ -22,7 +22,7 @@ typedef struct frit_placement_options {
 
 // Sets engine->device_map and engine->cache_devices. Called when devices are open.
 frit_status frit_place_layers(frit_engine *engine, const frit_placement_options *options);
-void frit_device_map_deinit(frit_device_map *places);
+void frit_device_map_deinit(frit_device_map *map);
 // frit_placement.wanted; ctx is the engine.
 int frit_placement_wanted(const void *engine, const frit_node *node);
 // Compares the name of a device without case.
