@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// server/sched/worker_state.h: what the files of the engine thread share (worker.c, worker_tokens.c).
+// server/sched/worker_state.h: the worker's struct, for its own files, and its thread (worker.c).
 #pragma once
-#include "server/sched/worker.h"
-
 #include "server/sched/finisher.h"
 #include "server/sched/step_lock.h"
+#include "server/sched/worker.h"
 
 #include <pthread.h>
 
@@ -16,28 +15,25 @@ struct server_worker {
     frit_model *model;
     frit_engine *engine;
     int32_t n_ctx, n_ctx_train, n_vocab;
-    bool reads;   // an encoder-decoder: prompts are encoded, answers begin with decoder_start
+    bool reads;   // an encoder-decoder: prompts are encoded, and answers begin with decoder_start
     frit_token decoder_start;
-    server_slots slots;         // the engine thread's own
+    server_slots slots;         // used by the engine thread alone
     frit_draft_item *drafts;    // [slots.n]: scratch
     server_job *first, **end;   // the queue
     int32_t n_waiting, n_parts, n_running, n_ending, max_waiting;
     bool had_part;         // the last job that got a session was a further answer
-    double mean_seconds;   // of a job, lately
+    double mean_seconds;   // moving average of the time that a job has a session
     double level;          // the most that a caller was served
     server_metrics *metrics;
     server_step_lock *step_lock;
     server_step_user step_user;
-    size_t n_cached, cache_room;   // tokens of running jobs after the last step, and how many there may be; 0: unknown
-    bool may_defer;                // the turn is short: clients may be woken in the next one
+    size_t n_cached;     // tokens of running jobs after the last step
+    size_t cache_room;   // tokens that the cache has room for; 0: unknown
+    bool may_defer;      // the iteration is short: clients may be woken in the next one
     bool draining, cut, stop;
 };
 
-// The client has news. With the worker's lock held.
-void server_job_wake(server_job *job);
-// ... and may be told a little later, to be called again before the next step.
-void server_job_wake_later(server_job *job, bool may_wait);
-// Tokens that the answer may have.
-size_t server_worker_room(const server_worker *worker, const server_job *job);
-// Takes the next tokens of a job's session after a step; *ended if the answer ends with one.
-frit_status server_worker_pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish);
+// The engine thread; `worker` is a server_worker.
+void *server_worker_run(void *worker);
+// Called on the finisher's thread when the final event of a job is written. `worker` is a server_worker.
+void server_worker_end_aside(void *worker, server_job *job);

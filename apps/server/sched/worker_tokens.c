@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The tokens of an answer: those that a step has picked, guesses that were right, and those that a grammar forces.
-#include "server/sched/worker_state.h"
+// The tokens of an answer: tokens that a step picked, accepted drafts, and tokens that a grammar forces.
+#include "server/sched/worker_tokens.h"
 
 #include "server/ops/clock.h"
 #include "server/sched/job_metrics.h"
 #include "server/sched/job_sampler.h"
 
-// Each time that a client is woken its connection's thread and itself take a core from the step that runs. So tokens
-// that come faster than this are sent together, each as an event of its own.
+// Waking a client takes a core from the running step, for the thread of its connection and for a local client. So
+// clients are woken once for the tokens of this time; each token is an event of its own.
 static const double wake_seconds = 0.005;
 
 static void wake_at(server_job *first, double now)
@@ -35,7 +35,7 @@ void server_job_wake_later(server_job *job, bool may_wait)
         wake_at(first, now);
 }
 
-// With context shifts, where a request names no number, as many as the model was trained for: some texts never end.
+// With context shifts an answer without max_tokens ends at the trained context length, because some texts never end.
 size_t server_worker_room(const server_worker *worker, const server_job *job)
 {
     size_t room = (size_t)worker->n_ctx - (worker->reads ? 1 : job->request.n_prompt);
@@ -45,16 +45,7 @@ size_t server_worker_room(const server_worker *worker, const server_job *job)
                                                                                   : room;
 }
 
-size_t server_job_most_tokens(const server_worker *worker, const server_job *job)
-{
-    size_t n = job->request.n_prompt + server_worker_room(worker, job);
-    if (job->work) return job->usage.n_prompt;
-    for (const server_job *part = job->group.parts; part; part = part->group.next)
-        n += (part->request.has_own_prompt ? part->request.n_prompt : 0) + server_worker_room(worker, part);
-    return n;
-}
-
-static void say(server_worker *worker, server_job *job, app_text text)
+static void send_text(server_worker *worker, server_job *job, app_text text)
 {
     if (text.n == 0) return;
     pthread_mutex_lock(&worker->lock);
@@ -63,8 +54,8 @@ static void say(server_worker *worker, server_job *job, app_text text)
     pthread_mutex_unlock(&worker->lock);
 }
 
-// Samples from logits; `top` has room.
-static frit_status sample(const server_worker *worker, server_job *job, frit_logprob *top, frit_picked *picked)
+// Samples from the logits. `top` has room for SERVER_MAX_TOP tokens.
+static frit_status sample_logits(const server_worker *worker, server_job *job, frit_logprob *top, frit_picked *picked)
 {
     const size_t n_vocab = (size_t)worker->n_vocab;
     const float *logits = frit_session_logits(job->slot->session);
@@ -83,11 +74,11 @@ static frit_status sample(const server_worker *worker, server_job *job, frit_log
     return status;
 }
 
-// What the step gave: the token after the last one, or that after the drafts that are right.
+// Takes the token that the step picked: the one after the last token, or after the accepted drafts.
 static frit_status take_picked(const server_worker *worker, server_job *job, frit_logprob *top, frit_picked *picked)
 {
-    const frit_status status =
-        job->pick.is_requested ? frit_session_picked(job->slot->session, picked) : sample(worker, job, top, picked);
+    const frit_status status = job->pick.is_requested ? frit_session_picked(job->slot->session, picked)
+                                                      : sample_logits(worker, job, top, picked);
     if (status == FRIT_OK) job->usage.n_rejected += job->pick.n_drafts - (size_t)picked->n_accepted;
     if (job->pick.n_drafts > 0) server_metrics_count(worker->metrics, SERVER_COUNT_DRAFTED_STEPS, 1);
     job->pick.is_requested = false;
@@ -95,7 +86,7 @@ static frit_status take_picked(const server_worker *worker, server_job *job, fri
     return status;
 }
 
-// Adds a token to the answer, and how likely it was if that was asked for; *ended if the answer ends with it.
+// Adds a token to the answer, with its log-probability if the reply reports it; *ended if the answer ends with it.
 static frit_status take_token(server_worker *worker, server_job *job, const frit_picked *picked, bool *ended,
                               server_finish *finish)
 {
@@ -113,7 +104,7 @@ static frit_status take_token(server_worker *worker, server_job *job, const frit
     if (status == FRIT_OK && job->report.wants_ids) status = server_job_note_id(job, picked->token);
     if (status == FRIT_OK) status = app_answer_push(&job->answer, picked->token, &shown);
     if (status != FRIT_OK) return status;
-    say(worker, job, shown);
+    send_text(worker, job, shown);
     *ended = job->answer.stopped || job->reply.is_over || frit_sampler_is_over(job->request.sampler);
     if (*ended || (job->usage.n_answer < server_worker_room(worker, job) && !server_job_is_late(job, now)))
         return FRIT_OK;
@@ -122,7 +113,7 @@ static frit_status take_token(server_worker *worker, server_job *job, const frit
     return FRIT_OK;
 }
 
-// Tokens that a grammar forces, which run with the next one. Their log-probabilities would need logits.
+// Takes the tokens that the grammar forces. They run in the next step, so no logits and no log-probabilities exist.
 static frit_status take_forced(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
 {
     frit_status status = FRIT_OK;
@@ -133,7 +124,6 @@ static frit_status take_forced(server_worker *worker, server_job *job, bool *end
     return status;
 }
 
-// Takes the next tokens; *ended if the answer ends with one.
 frit_status server_worker_pick(server_worker *worker, server_job *job, bool *ended, server_finish *finish)
 {
     frit_logprob top[SERVER_MAX_TOP];
@@ -142,7 +132,7 @@ frit_status server_worker_pick(server_worker *worker, server_job *job, bool *end
     frit_session *session = job->slot->session;
     job->usage.n_cached = server_slot_cached(job->slot);
     *ended = server_worker_room(worker, job) == 0 ||
-             frit_session_pending(session) > 0;   // its time was over within the prompt
+             frit_session_pending(session) > 0;   // the time limit passed within the prompt
     *finish = SERVER_FINISH_LENGTH;
     frit_status status = *ended ? FRIT_OK : take_picked(worker, job, top, &picked);
     for (size_t left = (size_t)picked.n_accepted; left > 0 && status == FRIT_OK && !*ended; left--) {
@@ -159,7 +149,7 @@ frit_status server_worker_pick(server_worker *worker, server_job *job, bool *end
         frit_session_truncate(session, frit_session_length(session) - frit_session_pending(session));
     }
     if (status == FRIT_OK) status = app_answer_end(&job->answer, &shown);
-    if (status == FRIT_OK) say(worker, job, shown);
+    if (status == FRIT_OK) send_text(worker, job, shown);
     if (job->answer.stopped) *finish = SERVER_FINISH_STOP;
     return status;
 }
