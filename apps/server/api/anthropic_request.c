@@ -47,29 +47,29 @@ typedef struct reading {
     json_t *calls;      // of an assistant
     json_t *thinking;   // text
     server_origins *origins;
-    const char *list;   // the field that is read, the item of it and the block of that; or SERVER_NO_PLACE
+    const char *list;   // the field that is read, the item of it and the block of that; or SERVER_NO_INDEX
     int item, block;
     server_problem *problem;
 } reading;
 
-typedef bool (*block_fn)(reading *r, const json_t *block, const char *place);
+typedef bool (*block_fn)(reading *r, const json_t *block, const char *field);
 
-static bool add_text(reading *r, json_t *text, const char *place)
+static bool add_text(reading *r, json_t *text, const char *field)
 {
-    if (!json_is_string(text)) return server_expect(r->problem, place, "a text");
+    if (!json_is_string(text)) return server_expect(r->problem, field, "a text");
     json_array_append_new(r->content, server_text_part(text));
     return true;
 }
 
-static bool read_text(reading *r, const json_t *block, const char *place)
+static bool read_text(reading *r, const json_t *block, const char *field)
 {
-    return add_text(r, json_object_get(block, "text"), place);
+    return add_text(r, json_object_get(block, "text"), field);
 }
 
-static bool read_thinking(reading *r, const json_t *block, const char *place)
+static bool read_thinking(reading *r, const json_t *block, const char *field)
 {
     json_t *text = json_object_get(block, "thinking");
-    if (!json_is_string(text)) return server_expect(r->problem, place, "a block with its thinking, a string");
+    if (!json_is_string(text)) return server_expect(r->problem, field, "a block with its thinking, a string");
     json_t *joined = r->thinking ? json_pack("s%+%", json_string_value(r->thinking), json_string_length(r->thinking),
                                              json_string_value(text), json_string_length(text))
                                  : json_incref(text);
@@ -78,19 +78,19 @@ static bool read_thinking(reading *r, const json_t *block, const char *place)
     return true;
 }
 
-static bool skip(reading *r, const json_t *block, const char *place)
+static bool skip(reading *r, const json_t *block, const char *field)
 {
-    (void)r, (void)block, (void)place;
+    (void)r, (void)block, (void)field;
     return true;
 }
 
-static bool read_use(reading *r, const json_t *block, const char *place)
+static bool read_use(reading *r, const json_t *block, const char *field)
 {
-    const char *id = server_need_text(block, "id", place, r->problem);
-    const char *name = id ? server_need_text(block, "name", place, r->problem) : NULL;
+    const char *id = server_need_text(block, "id", field, r->problem);
+    const char *name = id ? server_need_text(block, "name", field, r->problem) : NULL;
     const json_t *input = json_object_get(block, "input");
     if (!name) return false;
-    if (!input) return server_expect(r->problem, place, "an input that is an object");
+    if (!input) return server_expect(r->problem, field, "an input that is an object");
     server_origins_add(r->origins, (server_origin){json_array_size(r->messages), 1, (int)json_array_size(r->calls),
                                                    r->list, r->item, r->block});
     json_array_append_new(r->calls, server_call(id, name, input));
@@ -101,13 +101,13 @@ static bool read_use(reading *r, const json_t *block, const char *place)
 static void note_origin(reading *r, int block)
 {
     server_origins_add(r->origins,
-                       (server_origin){json_array_size(r->messages), 1, SERVER_NO_PLACE, r->list, r->item, block});
+                       (server_origin){json_array_size(r->messages), 1, SERVER_NO_INDEX, r->list, r->item, block});
 }
 
 // The message so far ends.
 static void flush(reading *r, const char *role)
 {
-    note_origin(r, SERVER_NO_PLACE);
+    note_origin(r, SERVER_NO_INDEX);
     json_t *message = json_pack("{s:s}", "role", role);
     const bool has_text = json_array_size(r->content) > 0, has_calls = json_array_size(r->calls) > 0;
     if (has_calls) json_object_set(message, "tool_calls", r->calls);
@@ -125,9 +125,9 @@ static void flush(reading *r, const char *role)
     r->thinking = NULL;
 }
 
-static bool read_result(reading *r, const json_t *block, const char *place)
+static bool read_result(reading *r, const json_t *block, const char *field)
 {
-    const char *id = server_need_text(block, "tool_use_id", place, r->problem);
+    const char *id = server_need_text(block, "tool_use_id", field, r->problem);
     const json_t *content = json_object_get(block, "content");
     if (!id) return false;
     if (json_array_size(r->content) > 0) flush(r, "user");
@@ -139,8 +139,8 @@ static bool read_result(reading *r, const json_t *block, const char *place)
         json_t *text = json_object_get(part, "text");
         if (!type || strcmp(type, "text") != 0 || !json_is_string(text)) {
             json_decref(said);
-            return server_refuse(r->problem, 400, "unsupported_parameter", place,
-                                 "%s.content[%zu]: only blocks of type 'text' are supported", place, i);
+            return server_refuse(r->problem, 400, "unsupported_parameter", field,
+                                 "%s.content[%zu]: only blocks of type 'text' are supported", field, i);
         }
         json_array_append_new(said, server_text_part(text));
     }
@@ -164,28 +164,28 @@ static const struct {
     {"system", "text", read_text},
 };
 
-static bool read_block(reading *r, const char *role, const json_t *block, const char *place)
+static bool read_block(reading *r, const char *role, const json_t *block, const char *field)
 {
     const char *type = json_string_value(json_object_get(block, "type"));
-    if (!type) return server_expect(r->problem, place, "an object with a type");
+    if (!type) return server_expect(r->problem, field, "an object with a type");
     for (size_t i = 0; i < COUNT(blocks); i++)
         if (strcmp(blocks[i].role, role) == 0 && strcmp(blocks[i].type, type) == 0)
-            return blocks[i].read(r, block, place);
-    return server_refuse(r->problem, 400, "unsupported_parameter", place,
-                         "%s: a block of type '%.64s' is not supported in a message of the role %s", place, type, role);
+            return blocks[i].read(r, block, field);
+    return server_refuse(r->problem, 400, "unsupported_parameter", field,
+                         "%s: a block of type '%.64s' is not supported in a message of the role %s", field, type, role);
 }
 
-static bool read_content(reading *r, const char *role, const json_t *content, const server_place *place)
+static bool read_content(reading *r, const char *role, const json_t *content, const server_field_name *field)
 {
     const size_t n_before = json_array_size(r->messages);
     if (json_is_string(content)) {
-        add_text(r, (json_t *)content, place->text);
+        add_text(r, (json_t *)content, field->text);
     } else if (!json_is_array(content)) {
-        return server_refuse(r->problem, 400, content ? "invalid_type" : "missing_required_parameter", place->text,
-                             "%s.content: expected a string or a list of blocks", place->text);
+        return server_refuse(r->problem, 400, content ? "invalid_type" : "missing_required_parameter", field->text,
+                             "%s.content: expected a string or a list of blocks", field->text);
     }
     for (size_t i = 0; i < json_array_size(content); i++) {
-        const server_place inner = server_place_in(place, "content", i);
+        const server_field_name inner = server_field_in(field, "content", i);
         r->block = (int)i;
         if (!read_block(r, role, json_array_get(content, i), inner.text)) return false;
     }
@@ -198,27 +198,27 @@ static bool read_content(reading *r, const char *role, const json_t *content, co
 static bool read_message(reading *r, const json_t *message, size_t i)
 {
     static const char *const roles[] = {"user", "assistant", "system"};
-    const server_place place = server_place_at("messages", i);
+    const server_field_name field = server_field_at("messages", i);
     const char *role = json_string_value(json_object_get(message, "role"));
-    if (!json_is_object(message)) return server_expect(r->problem, place.text, "an object");
+    if (!json_is_object(message)) return server_expect(r->problem, field.text, "an object");
     for (size_t k = 0; role && k < COUNT(roles); k++)
-        if (strcmp(roles[k], role) == 0) return read_content(r, roles[k], json_object_get(message, "content"), &place);
-    return server_refuse(r->problem, 400, "invalid_value", place.text, "%s.role: '%.64s'; expected user or assistant",
-                         place.text, role ? role : "");
+        if (strcmp(roles[k], role) == 0) return read_content(r, roles[k], json_object_get(message, "content"), &field);
+    return server_refuse(r->problem, 400, "invalid_value", field.text, "%s.role: '%.64s'; expected user or assistant",
+                         field.text, role ? role : "");
 }
 
 static bool read_messages(reading *r, const json_t *root)
 {
     const json_t *system = json_object_get(root, "system"), *messages = json_object_get(root, "messages");
-    const server_place place = {"system"};
+    const server_field_name field = {"system"};
     r->list = "system";
-    r->item = SERVER_NO_PLACE;
+    r->item = SERVER_NO_INDEX;
     if (!messages)
         return server_refuse(r->problem, 400, "missing_required_parameter", "messages", "messages: is missing");
     if (!json_is_array(messages) || json_array_size(messages) == 0)
         return server_expect(r->problem, "messages", "a list of messages, at least one");
     if (system && !json_is_null(system) && (json_is_string(system) || json_array_size(system) > 0) &&
-        !read_content(r, "system", system, &place))
+        !read_content(r, "system", system, &field))
         return false;
     if (system && !json_is_null(system) && !json_is_string(system) && !json_is_array(system))
         return server_expect(r->problem, "system", "a string or a list of blocks of type text");
@@ -232,15 +232,15 @@ static bool read_messages(reading *r, const json_t *root)
 
 // ---------------------------------------------------------------------------------------- tools and thinking
 
-static json_t *read_tool(const json_t *tool, const char *place, server_problem *problem)
+static json_t *read_tool(const json_t *tool, const char *field, server_problem *problem)
 {
     const char *type = json_string_value(json_object_get(tool, "type"));
     if (type && strcmp(type, "custom") != 0) {
-        server_refuse(problem, 400, "unsupported_parameter", place,
-                      "%s: a tool of type '%.64s' is not supported: the client runs its tools", place, type);
+        server_refuse(problem, 400, "unsupported_parameter", field,
+                      "%s: a tool of type '%.64s' is not supported: the client runs its tools", field, type);
         return NULL;
     }
-    const char *name = server_need_text(tool, "name", place, problem);
+    const char *name = server_need_text(tool, "name", field, problem);
     if (!name) return NULL;
     return server_tool(name, json_object_get(tool, "description"), json_object_get(tool, "input_schema"),
                        json_object_get(tool, "strict"));

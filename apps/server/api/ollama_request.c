@@ -63,14 +63,14 @@ static json_t *numbered_id(int i)
     return json_sprintf("call%05d", i);
 }
 
-static bool add_calls(reading *r, const json_t *calls, json_t *message, const server_place *place)
+static bool add_calls(reading *r, const json_t *calls, json_t *message, const server_field_name *field)
 {
     json_t *list = json_array();
     json_object_set_new(message, "tool_calls", list);
     for (size_t i = 0; i < json_array_size(calls); i++) {
         const json_t *call = json_array_get(calls, i), *function = json_object_get(call, "function");
         const json_t *arguments = json_object_get(function, "arguments");
-        const server_place inner = server_place_in(place, "tool_calls", i);
+        const server_field_name inner = server_field_in(field, "tool_calls", i);
         const char *name = server_need_text(function, "name", inner.text, r->problem);
         if (!name) return false;
         if (arguments && !json_is_object(arguments) && !json_is_string(arguments) && !json_is_null(arguments))
@@ -86,14 +86,14 @@ static bool add_calls(reading *r, const json_t *calls, json_t *message, const se
 
 static bool read_message(reading *r, const json_t *given, size_t i)
 {
-    const server_place place = server_place_at("messages", i);
-    const char *role = server_need_text(given, "role", place.text, r->problem);
+    const server_field_name field = server_field_at("messages", i);
+    const char *role = server_need_text(given, "role", field.text, r->problem);
     json_t *content = json_object_get(given, "content"), *thinking = json_object_get(given, "thinking");
     const json_t *calls = json_object_get(given, "tool_calls");
     if (!role) return false;
     if (json_array_size(json_object_get(given, "images")) > 0)
-        return server_refuse(r->problem, 400, "unsupported_parameter", place.text, "%s.images: are not supported",
-                             place.text);
+        return server_refuse(r->problem, 400, "unsupported_parameter", field.text, "%s.images: are not supported",
+                             field.text);
     json_t *message = json_pack("{s:s}", "role", role);
     json_array_append_new(r->messages, message);
     if (json_is_string(content))
@@ -107,7 +107,7 @@ static bool read_message(reading *r, const json_t *given, size_t i)
                             json_string_length(id) > 0 ? json_incref(id) : numbered_id(r->n_results));
         r->n_results++;
     }
-    return json_array_size(calls) == 0 || add_calls(r, calls, message, &place);
+    return json_array_size(calls) == 0 || add_calls(r, calls, message, &field);
 }
 
 static bool read_think(json_t *think, json_t *out, server_problem *problem)
@@ -161,9 +161,9 @@ static bool convert_generate(void *ctx, server_problem *problem)
     const size_t n = json_array_size(r.messages);
     if (n > 0)
         server_origins_add(request->body.origins,
-                           (server_origin){0, n, SERVER_NO_PLACE, "system", SERVER_NO_PLACE, SERVER_NO_PLACE});
+                           (server_origin){0, n, SERVER_NO_INDEX, "system", SERVER_NO_INDEX, SERVER_NO_INDEX});
     server_origins_add(request->body.origins,
-                       (server_origin){n, 1, SERVER_NO_PLACE, "prompt", SERVER_NO_PLACE, SERVER_NO_PLACE});
+                       (server_origin){n, 1, SERVER_NO_INDEX, "prompt", SERVER_NO_INDEX, SERVER_NO_INDEX});
     json_array_append_new(
         r.messages, json_pack("{s:s, s:o}", "role", "user", "content", json_stringn(request->text, request->n_text)));
     return finish(request, &r, out, good);

@@ -21,15 +21,15 @@ typedef struct reading {
     json_t *assistant;   // the assistant's message that is not over yet: borrowed from messages; NULL: none
     server_origins *origins;
     const char *list;   // the field that is read
-    int item;           // of it; or SERVER_NO_PLACE
+    int item;           // of it; or SERVER_NO_INDEX
     server_problem *problem;
 } reading;
 
 static json_t *add_message(reading *r, const char *role)
 {
     json_t *message = json_pack("{s:s, s:s}", "role", role, "content", "");
-    server_origins_add(r->origins, (server_origin){json_array_size(r->messages), 1, SERVER_NO_PLACE, r->list, r->item,
-                                                   SERVER_NO_PLACE});
+    server_origins_add(r->origins, (server_origin){json_array_size(r->messages), 1, SERVER_NO_INDEX, r->list, r->item,
+                                                   SERVER_NO_INDEX});
     json_array_append_new(r->messages, message);
     r->assistant = strcmp(role, "assistant") == 0 ? message : NULL;
     return message;
@@ -42,7 +42,7 @@ static json_t *assistant_of(reading *r)
 }
 
 // A string or a list of parts to a list of parts of type text; NULL with a problem.
-static json_t *read_parts(const json_t *content, const char *place, server_problem *problem)
+static json_t *read_parts(const json_t *content, const char *field, server_problem *problem)
 {
     static const char *const types[][2] = {{"input_text", "text"},     {"output_text", "text"},
                                            {"text", "text"},           {"refusal", "refusal"},
@@ -60,28 +60,28 @@ static json_t *read_parts(const json_t *content, const char *place, server_probl
             continue;
         }
         json_decref(parts);
-        server_refuse(problem, 400, "unsupported_parameter", place,
-                      "%s.content[%zu]: a part of type '%.64s' is not supported, or has no text", place, i,
+        server_refuse(problem, 400, "unsupported_parameter", field,
+                      "%s.content[%zu]: a part of type '%.64s' is not supported, or has no text", field, i,
                       type ? type : "");
         return NULL;
     }
     if (json_is_string(content) || json_is_array(content)) return parts;
     json_decref(parts);
-    server_expect(problem, place, "content that is a string or a list of parts");
+    server_expect(problem, field, "content that is a string or a list of parts");
     return NULL;
 }
 
-static bool read_message(reading *r, const json_t *item, const char *place)
+static bool read_message(reading *r, const json_t *item, const char *field)
 {
     static const char *const roles[] = {"user", "assistant", "system", "developer"};
     const char *role = json_string_value(json_object_get(item, "role"));
     size_t k = 0;
     while (role && k < COUNT(roles) && strcmp(roles[k], role) != 0) k++;
     if (!role || k == COUNT(roles))
-        return server_refuse(r->problem, 400, "invalid_value", place,
-                             "%s.role: '%.64s'; expected user, assistant, system or developer", place,
+        return server_refuse(r->problem, 400, "invalid_value", field,
+                             "%s.role: '%.64s'; expected user, assistant, system or developer", field,
                              role ? role : "");
-    json_t *parts = read_parts(json_object_get(item, "content"), place, r->problem);
+    json_t *parts = read_parts(json_object_get(item, "content"), field, r->problem);
     if (!parts) return false;
     const bool continues = strcmp(role, "assistant") == 0 && r->assistant &&
                            !json_object_get(r->assistant, "tool_calls") &&
@@ -90,23 +90,23 @@ static bool read_message(reading *r, const json_t *item, const char *place)
     return true;
 }
 
-static bool read_call(reading *r, const json_t *item, const char *place)
+static bool read_call(reading *r, const json_t *item, const char *field)
 {
-    const char *id = server_need_text(item, "call_id", place, r->problem);
-    const char *name = id ? server_need_text(item, "name", place, r->problem) : NULL;
-    if (!name || !server_need_text(item, "arguments", place, r->problem)) return false;
+    const char *id = server_need_text(item, "call_id", field, r->problem);
+    const char *name = id ? server_need_text(item, "name", field, r->problem) : NULL;
+    if (!name || !server_need_text(item, "arguments", field, r->problem)) return false;
     json_t *message = assistant_of(r), *calls = json_object_get(message, "tool_calls");
     if (!calls) json_object_set_new(message, "tool_calls", calls = json_array());
     server_origins_add(r->origins, (server_origin){json_array_size(r->messages) - 1, 1, (int)json_array_size(calls),
-                                                   r->list, r->item, SERVER_NO_PLACE});
+                                                   r->list, r->item, SERVER_NO_INDEX});
     json_array_append_new(calls, server_call(id, name, json_object_get(item, "arguments")));
     return true;
 }
 
-static bool read_output(reading *r, const json_t *item, const char *place)
+static bool read_output(reading *r, const json_t *item, const char *field)
 {
-    const char *id = server_need_text(item, "call_id", place, r->problem);
-    json_t *parts = id ? read_parts(json_object_get(item, "output"), place, r->problem) : NULL;
+    const char *id = server_need_text(item, "call_id", field, r->problem);
+    json_t *parts = id ? read_parts(json_object_get(item, "output"), field, r->problem) : NULL;
     if (!parts) return false;
     if (json_array_size(parts) == 0) json_array_append_new(parts, json_pack("{s:s, s:s}", "type", "text", "text", ""));
     json_t *message = add_message(r, "tool");
@@ -115,13 +115,13 @@ static bool read_output(reading *r, const json_t *item, const char *place)
     return true;
 }
 
-static bool read_reasoning(reading *r, const json_t *item, const char *place)
+static bool read_reasoning(reading *r, const json_t *item, const char *field)
 {
     const json_t *content = json_object_get(item, "content");
     if (json_array_size(content) == 0) content = json_object_get(item, "summary");
     if (json_array_size(content) == 0) return true;   // only its author could read it
     const json_t *first = json_array_get(content, 0);
-    json_t *parts = read_parts(content, place, r->problem);
+    json_t *parts = read_parts(content, field, r->problem);
     if (!parts) return false;
     r->assistant = NULL;
     if (json_array_size(parts) == 1)
@@ -132,7 +132,7 @@ static bool read_reasoning(reading *r, const json_t *item, const char *place)
 
 static const struct {
     const char *type;
-    bool (*read)(reading *r, const json_t *item, const char *place);
+    bool (*read)(reading *r, const json_t *item, const char *field);
 } items[] = {
     {"message", read_message},
     {"function_call", read_call},
@@ -142,21 +142,21 @@ static const struct {
 
 static bool read_item(reading *r, const json_t *item, size_t i)
 {
-    const server_place place = server_place_at("input", i);
+    const server_field_name field = server_field_at("input", i);
     const json_t *given = json_object_get(item, "type");
     const char *type = !given && json_object_get(item, "role") ? "message" : json_string_value(given);
-    if (!json_is_object(item) || !type) return server_expect(r->problem, place.text, "an object with a type or a role");
+    if (!json_is_object(item) || !type) return server_expect(r->problem, field.text, "an object with a type or a role");
     for (size_t k = 0; k < COUNT(items); k++)
-        if (strcmp(items[k].type, type) == 0) return items[k].read(r, item, place.text);
-    return server_refuse(r->problem, 400, "unsupported_parameter", place.text,
-                         "%s: an item of type '%.64s' is not supported", place.text, type);
+        if (strcmp(items[k].type, type) == 0) return items[k].read(r, item, field.text);
+    return server_refuse(r->problem, 400, "unsupported_parameter", field.text,
+                         "%s: an item of type '%.64s' is not supported", field.text, type);
 }
 
 static bool read_input(reading *r, const json_t *root)
 {
     const json_t *input = json_object_get(root, "input"), *instructions = json_object_get(root, "instructions");
     r->list = "instructions";
-    r->item = SERVER_NO_PLACE;
+    r->item = SERVER_NO_INDEX;
     if (json_is_string(instructions)) json_object_set(add_message(r, "system"), "content", (json_t *)instructions);
     r->list = "input";
     if (!input || json_is_null(input))
@@ -173,16 +173,16 @@ static bool read_input(reading *r, const json_t *root)
 
 // ---------------------------------------------------------------------------------------- tools, format, effort
 
-static json_t *read_tool(const json_t *tool, const char *place, server_problem *problem)
+static json_t *read_tool(const json_t *tool, const char *field, server_problem *problem)
 {
-    const char *type = server_need_text(tool, "type", place, problem);
+    const char *type = server_need_text(tool, "type", field, problem);
     if (!type) return NULL;
     if (strcmp(type, "function") != 0) {
-        server_refuse(problem, 400, "unsupported_parameter", place,
-                      "%s: a tool of type '%.64s' is not supported, only functions", place, type);
+        server_refuse(problem, 400, "unsupported_parameter", field,
+                      "%s: a tool of type '%.64s' is not supported, only functions", field, type);
         return NULL;
     }
-    const char *name = server_need_text(tool, "name", place, problem);
+    const char *name = server_need_text(tool, "name", field, problem);
     json_t *strict = json_object_get(tool, "strict");
     if (!name) return NULL;
     return server_tool(name, json_object_get(tool, "description"), json_object_get(tool, "parameters"),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Biases of tokens: {"15": -1.5, "16": false}, or llama.cpp's [[15, -1.5], ["text", false]]; false bans.
+// The field logit_bias: {"15": -1.5, "16": false}, or llama.cpp's [[15, -1.5], ["text", false]]. The bias false is
+// -inf.
 #include "server/request/request.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ static bool read_bias(const json_t *value, const char *of, float *bias, server_p
                          "logit_bias: the bias of token %.64s is not a number from -100 to 100, or false", of);
 }
 
-static bool add(server_generation *request, long long token, const json_t *value, server_problem *problem)
+static bool add_bias(server_generation *request, long long token, const json_t *value, server_problem *problem)
 {
     char name[32];
     server_bias *bias = &request->biases[request->n_biases];
@@ -50,7 +51,7 @@ static bool read_object(json_t *value, server_generation *request, server_proble
         const size_t n_digits = strspn(key, "0123456789");
         if (n_digits == 0 || n_digits > 10 || key[n_digits])
             return server_refuse(problem, 400, "invalid_value", field, "logit_bias: '%.64s' is not a token id", key);
-        if (!add(request, strtoll(key, NULL, 10), bias, problem)) return false;
+        if (!add_bias(request, strtoll(key, NULL, 10), bias, problem)) return false;
     }
     return true;
 }
@@ -67,7 +68,7 @@ static bool read_list(const json_t *value, server_generation *request, server_pr
             request->bias_texts = value;
         } else if (!server_integer(of, &id)) {
             return refuse_pairs(problem);
-        } else if (!add(request, id, bias, problem)) {
+        } else if (!add_bias(request, id, bias, problem)) {
             return false;
         }
     }
@@ -111,7 +112,7 @@ typedef struct list {
     bool failed;
 } list;
 
-static void append(list *all, frit_token token, float bias)
+static void append_bias(list *all, frit_token token, float bias)
 {
     if (all->n == all->capacity) {
         const size_t capacity = all->capacity ? 2 * all->capacity : 64;
@@ -137,7 +138,7 @@ static bool append_texts(const frit_model *model, const server_generation *reque
         frit_token *tokens =
             server_tokens(model, json_string_value(text), json_string_length(text), 0, &limits, &n, problem);
         if (!tokens) return false;
-        for (size_t k = 0; k < n; k++) append(all, tokens[k], bias);
+        for (size_t k = 0; k < n; k++) append_bias(all, tokens[k], bias);
         free(tokens);
         if (all->n > SERVER_MAX_BIASES)
             return server_refuse(problem, 400, "invalid_value", field, "logit_bias: the texts have more than %d tokens",
@@ -146,7 +147,7 @@ static bool append_texts(const frit_model *model, const server_generation *reque
     return true;
 }
 
-// As the library takes them: "15=-1.5", "16=-inf", after those that the server was started with if there are others.
+// Writes sampler.logit_bias: first the items of `others`, the options of the server, then "15=-1.5", "16=-inf".
 static bool write_items(server_generation *request, const list *all, const frit_option_list *others,
                         server_problem *problem)
 {
@@ -174,12 +175,12 @@ bool server_make_biases(const frit_model *model, server_generation *request, con
     clear_items(request);
     request->sampler.logit_bias = *others;
     if (!request->biases && !ban_end) return true;
-    for (size_t i = 0; i < request->n_biases; i++) append(&all, request->biases[i].token, request->biases[i].bias);
+    for (size_t i = 0; i < request->n_biases; i++) append_bias(&all, request->biases[i].token, request->biases[i].bias);
     bool good = append_texts(model, request, &all, problem);
     frit_model_info info;
     frit_model_get_info(model, &info);
     for (frit_token token = 0; token < info.n_vocab && ban_end; token++)
-        if (frit_token_is_end(model, token)) append(&all, token, -INFINITY);
+        if (frit_token_is_end(model, token)) append_bias(&all, token, -INFINITY);
     if (all.failed) good = server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     good = good && write_items(request, &all, request->biases ? &none : others, problem);
     free(all.items);

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT
-// Parts of conversations.
+// Messages, tools and calls in OpenAI's form.
 #include "server/request/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-server_place server_place_at(const char *list, size_t i)
+server_field_name server_field_at(const char *list, size_t i)
 {
-    server_place place;
-    snprintf(place.text, sizeof place.text, "%s[%zu]", list, i);
-    return place;
+    server_field_name field;
+    snprintf(field.text, sizeof field.text, "%s[%zu]", list, i);
+    return field;
 }
 
-server_place server_place_in(const server_place *outer, const char *list, size_t i)
+server_field_name server_field_in(const server_field_name *outer, const char *list, size_t i)
 {
-    server_place place;
-    snprintf(place.text, sizeof place.text, "%.40s.%.12s[%zu]", outer->text, list, i % 1000000);
-    return place;
+    server_field_name field;
+    snprintf(field.text, sizeof field.text, "%.40s.%.12s[%zu]", outer->text, list, i % 1000000);
+    return field;
 }
 
-bool server_expect(server_problem *problem, const char *place, const char *what)
+bool server_expect(server_problem *problem, const char *field, const char *what)
 {
-    return server_refuse(problem, 400, "invalid_type", place, "%s: expected %s", place, what);
+    return server_refuse(problem, 400, "invalid_type", field, "%s: expected %s", field, what);
 }
 
-const char *server_need_text(const json_t *object, const char *key, const char *place, server_problem *problem)
+const char *server_need_text(const json_t *object, const char *key, const char *field, server_problem *problem)
 {
     const char *text = json_string_value(json_object_get(object, key));
-    if (!text) server_refuse(problem, 400, "invalid_type", place, "%s.%s: is missing or no string", place, key);
+    if (!text) server_refuse(problem, 400, "invalid_type", field, "%s.%s: is missing or no string", field, key);
     return text;
 }
 
@@ -65,8 +65,8 @@ bool server_read_tools(const json_t *tools, server_tool_fn read, json_t *out, se
     json_t *list = json_array();
     json_object_set_new(out, "tools", list);
     for (size_t i = 0; i < json_array_size(tools); i++) {
-        const server_place place = server_place_at("tools", i);
-        json_t *tool = read(json_array_get(tools, i), place.text, problem);
+        const server_field_name field = server_field_at("tools", i);
+        json_t *tool = read(json_array_get(tools, i), field.text, problem);
         if (!tool) return false;
         json_array_append_new(list, tool);
     }

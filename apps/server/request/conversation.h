@@ -1,33 +1,31 @@
 // SPDX-License-Identifier: MIT
-// server/request/conversation.h: builds a conversation in OpenAI's form, which frit_turn_new reads, from that of
-// another protocol.
+// server/request/conversation.h: builds a conversation in OpenAI's form, which frit_turn_new reads, from the
+// conversation of another protocol.
 #pragma once
-#include "server/api/problem.h"
+#include "server/request/fields.h"
 
 #include <jansson.h>
 #include <stdarg.h>
 
-// A place within a request, for messages: "messages[2].content[0]".
-typedef struct server_place {
-    char text[64];
-} server_place;
-server_place server_place_at(const char *list, size_t i);
-server_place server_place_in(const server_place *outer, const char *list, size_t i);
+// "LIST[i]", such as "messages[2]", and "OUTER.LIST[i]", such as "messages[2].content[0]".
+server_field_name server_field_at(const char *list, size_t i);
+server_field_name server_field_in(const server_field_name *outer, const char *list, size_t i);
 
-// False with "PLACE: expected WHAT".
-bool server_expect(server_problem *problem, const char *place, const char *what);
-// A member that must be a text; NULL with a problem.
-const char *server_need_text(const json_t *object, const char *key, const char *place, server_problem *problem);
+// Refuses the request with "FIELD: expected WHAT", and returns false.
+bool server_expect(server_problem *problem, const char *field, const char *what);
+// A member of the object, which must be a text. Returns NULL, with a problem, if it is not a text.
+const char *server_need_text(const json_t *object, const char *key, const char *field, server_problem *problem);
 
-// {"type": "text", "text": ...}; shares the text.
+// {"type": "text", "text": ...}. Takes a reference to `text`.
 json_t *server_text_part(json_t *text);
-// {"id", "type": "function", "function": {"name", "arguments"}}. `arguments`: a text, or a value that becomes one, or
-// NULL.
+// {"id", "type": "function", "function": {"name", "arguments"}}. `arguments` is a text, a value to be written as JSON,
+// or NULL.
 json_t *server_call(const char *id, const char *name, const json_t *arguments);
-// {"type": "function", "function": {...}} of a tool's members; those that are NULL are left out.
+// {"type": "function", "function": {...}}. Members that are NULL are left out.
 json_t *server_tool(const char *name, json_t *description, json_t *parameters, json_t *strict);
-// "tools" of `out`, from a list in another form, of which `read` makes server_tool; NULL of it: a problem.
-typedef json_t *(*server_tool_fn)(const json_t *tool, const char *place, server_problem *problem);
+// Sets "tools" of `out` from a list in another protocol's form. `read` returns server_tool of one tool, or NULL with a
+// problem.
+typedef json_t *(*server_tool_fn)(const json_t *tool, const char *field, server_problem *problem);
 bool server_read_tools(const json_t *tools, server_tool_fn read, json_t *out, server_problem *problem);
 // {"type": "function", "function": {"name"}}
 json_t *server_named_choice(const char *name);

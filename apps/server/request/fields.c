@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One parser for all tables of fields.
+// The parser of request bodies, which reads every field table.
 #include "server/request/fields.h"
 
 #include "server/ops/trim_memory.h"
@@ -12,20 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *kind_of(const json_t *value)
+static const char *type_name(const json_t *value)
 {
     static const char *const names[] = {"an object", "a list", "a string", "an integer",
                                         "a number",  "a bool", "a bool",   "null"};
     return names[json_typeof(value)];
 }
 
-static bool wrong_type(server_problem *problem, const server_field *field, const json_t *value, const char *expected)
+static bool refuse_type(server_problem *problem, const server_field *field, const json_t *value, const char *expected)
 {
     return server_refuse(problem, 400, "invalid_type", field->name, "%s: expected %s, found %s", field->name, expected,
-                         kind_of(value));
+                         type_name(value));
 }
 
-static bool out_of_range(server_problem *problem, const server_field *field, double value, double min, double max)
+static bool refuse_range(server_problem *problem, const server_field *field, double value, double min, double max)
 {
     return server_refuse(problem, 400, "invalid_value", field->name, "%s: %.10g is outside of %.10g to %.10g",
                          field->name, value, min, max);
@@ -33,7 +33,7 @@ static bool out_of_range(server_problem *problem, const server_field *field, dou
 
 bool server_integer(const json_t *value, json_int_t *out)
 {
-    static const double most = 9007199254740992;   // all doubles beyond it are whole
+    static const double most = 9007199254740992;   // 2^53: all larger doubles are whole numbers
     const double number = json_real_value(value);
     *out = 0;
     if (json_is_integer(value)) *out = json_integer_value(value);
@@ -44,10 +44,10 @@ bool server_integer(const json_t *value, json_int_t *out)
     return true;
 }
 
-server_field_name server_body_field(const server_body *body, const char *place)
+server_field_name server_body_field(const server_body *body, const char *field)
 {
     server_field_name name;
-    server_origins_name(body->origins, place, name.text, sizeof name.text);
+    server_origins_name(body->origins, field, name.text, sizeof name.text);
     return name;
 }
 
@@ -55,9 +55,9 @@ static bool read_int(const server_field *field, const json_t *value, double min,
                      server_problem *problem)
 {
     json_int_t whole;
-    if (!server_integer(value, &whole)) return wrong_type(problem, field, value, "an integer");
+    if (!server_integer(value, &whole)) return refuse_type(problem, field, value, "an integer");
     const double number = (double)whole;
-    if (number < min || number > max) return out_of_range(problem, field, number, min, max);
+    if (number < min || number > max) return refuse_range(problem, field, number, min, max);
     *out = (int32_t)whole;
     return true;
 }
@@ -65,19 +65,19 @@ static bool read_int(const server_field *field, const json_t *value, double min,
 static bool read_number(const server_field *field, const json_t *value, double min, double max, double *out,
                         server_problem *problem)
 {
-    if (!json_is_number(value)) return wrong_type(problem, field, value, "a number");
+    if (!json_is_number(value)) return refuse_type(problem, field, value, "a number");
     *out = json_number_value(value);
-    return *out >= min && *out <= max ? true : out_of_range(problem, field, *out, min, max);
+    return *out >= min && *out <= max ? true : refuse_range(problem, field, *out, min, max);
 }
 
-// Other servers turn top_k off by -1, frit by 0.
+// top_k -1 turns the stage off in other servers; frit's option has 0 for it.
 static bool is_off(const frit_option *row, const json_t *value)
 {
     json_int_t whole;
     return strcmp(row->name, "top-k") == 0 && server_integer(value, &whole) && whole == -1;
 }
 
-// The option's own row says type, place and range.
+// Reads a sampler option. The option's row gives type, offset and range.
 static bool read_option(const server_field *field, const frit_option *row, const json_t *value, char *options,
                         server_problem *problem)
 {
@@ -97,11 +97,11 @@ static bool read_sampler(const server_field *field, const json_t *value, char *o
 {
     size_t n_rows;
     const frit_option *row = frit_sampler_option_rows(&n_rows);
-    while (strcmp(row->name, field->row) != 0) row++;   // the tests set every field once
+    while (strcmp(row->name, field->row) != 0)
+        row++;   // every name in a field table is an option: tests set each field
     return read_option(field, row, value, options, problem);
 }
 
-// Sampling options that are numbers are fields under their names, with _ for -.
 bool server_name_sampler(const frit_option *row, char name[64])
 {
     snprintf(name, 64, "%s", row->name);
@@ -109,8 +109,8 @@ bool server_name_sampler(const frit_option *row, char name[64])
     return row->type == FRIT_OPTION_INT || row->type == FRIT_OPTION_FLOAT;
 }
 
-// `place`: what stands before the names of fields in errors.
-static bool read_samplers(const json_t *root, const char *place, char *options, server_problem *problem)
+// `prefix` stands before the names of fields in errors.
+static bool read_samplers(const json_t *root, const char *prefix, char *options, server_problem *problem)
 {
     size_t n_rows;
     const frit_option *rows = frit_sampler_option_rows(&n_rows);
@@ -118,7 +118,7 @@ static bool read_samplers(const json_t *root, const char *place, char *options, 
         char name[64], full[96];
         if (!server_name_sampler(&rows[i], name)) continue;
         const json_t *value = json_object_get(root, name);
-        snprintf(full, sizeof full, "%s%s", place, name);
+        snprintf(full, sizeof full, "%s%s", prefix, name);
         const server_field field = {.name = full};
         if (value && !json_is_null(value) && !read_option(&field, &rows[i], value, options, problem)) return false;
     }
@@ -155,7 +155,7 @@ static bool read_field(const server_field *field, json_t *value, char *request, 
     char *at = request + field->offset;
     switch (field->type) {
     case FIELD_BOOL:
-        if (!json_is_boolean(value)) return wrong_type(problem, field, value, "true or false");
+        if (!json_is_boolean(value)) return refuse_type(problem, field, value, "true or false");
         *(bool *)at = json_is_true(value);
         return true;
     case FIELD_INT:
@@ -163,7 +163,7 @@ static bool read_field(const server_field *field, json_t *value, char *request, 
     case FIELD_NUMBER:
         return read_number(field, value, field->min, field->max, (double *)at, problem);
     case FIELD_TEXT:
-        if (!json_is_string(value)) return wrong_type(problem, field, value, "a string");
+        if (!json_is_string(value)) return refuse_type(problem, field, value, "a string");
         if (strlen(json_string_value(value)) < json_string_length(value))
             return server_refuse(problem, 400, "invalid_value", field->name, "%s: has a zero character", field->name);
         *(const char **)at = json_string_value(value);
@@ -209,7 +209,8 @@ size_t server_count_values(const char *body, size_t n)
     return count;
 }
 
-// Where the value of the object's own field "seed" stands, if it is an integer: its digits, or 0.
+// Finds the value of the body's field "seed", not of a nested object's. Returns the number of digits at *at, 0 if there
+// is no such integer.
 static size_t find_seed(const char *body, size_t n, size_t *at)
 {
     static const char name[] = "\"seed\"";
@@ -231,8 +232,9 @@ static size_t find_seed(const char *body, size_t n, size_t *at)
     return 0;
 }
 
-// The JSON library has integers up to 2^63 - 1, and seeds go up to 2^64 - 1: a larger one becomes a text.
-static json_t *load(server_body *body, json_error_t *error)
+// Parses the body. The JSON library reads integers up to 2^63 - 1, and seeds go up to 2^64 - 1, so the body is changed
+// to give a larger seed as a string.
+static json_t *load_root(server_body *body, json_error_t *error)
 {
     const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL;
     json_t *root = json_loadb(body->text, body->n_text, flags, error);
@@ -266,8 +268,8 @@ bool server_load_body(const server_parser *parser, const char *body, size_t n, v
         return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     json_error_t error;
     *holder = (server_body){.text = body, .n_text = n, .parser = parser};
-    json_t *root = holder->root = load(holder, &error);
-    if (!root && (error.line < 0 || !error.text[0]))   // without memory Jansson names no place, or says nothing
+    json_t *root = holder->root = load_root(holder, &error);
+    if (!root && (error.line < 0 || !error.text[0]))   // Jansson gives no line or no text when memory is short
         return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     if (!root)
         return server_refuse(problem, 400, "invalid_json", NULL,
@@ -277,7 +279,7 @@ bool server_load_body(const server_parser *parser, const char *body, size_t n, v
     if (!holder->root) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     root = holder->root;
     if (!json_is_object(root))
-        return server_refuse(problem, 400, NULL, NULL, "the body is %s, a JSON object is expected", kind_of(root));
+        return server_refuse(problem, 400, NULL, NULL, "the body is %s, a JSON object is expected", type_name(root));
     return true;
 }
 

@@ -16,6 +16,11 @@
 
 #include <jansson.h>
 
+// The name of a field in an error: "messages[2].content[0]".
+typedef struct server_field_name {
+    char text[64];
+} server_field_name;
+
 typedef enum server_field_type {
     FIELD_BOOL,          // bool
     FIELD_INT,           // int32_t
@@ -24,7 +29,7 @@ typedef enum server_field_type {
     FIELD_SAMPLER,       // frit_sampler_options at the offset: another name for the option `row`
     FIELD_CUSTOM,        // `parse` reads it
     FIELD_UNSUPPORTED,   // refused by name
-    FIELD_ELSEWHERE,     // known, and read by others (frit_turn_new), or without a meaning here
+    FIELD_ELSEWHERE,     // read by other code, such as frit_turn_new, or ignored on purpose
 } server_field_type;
 
 typedef struct server_field {
@@ -34,64 +39,64 @@ typedef struct server_field {
     double min, max, fallback;
     const char *row;
     bool (*parse)(json_t *value, void *request, server_problem *problem);
-    const char *harmless;   // JSON texts with '|' between them that are let through
+    const char *harmless;   // accepted values of an unsupported field: JSON texts with '|' between them
     const char *why;        // continues "NAME is not supported: "
 } server_field;
 
-// Every struct that a parser fills starts with this.
+// The first member of every struct that a parser fills.
 typedef struct server_body {
-    json_t *root;       // what texts are borrowed from
-    const char *text;   // the body as it came: lives while the request is handled
+    json_t *root;       // the parsed body; texts of the request point into it
+    const char *text;   // of the body, zero-terminated or not; lives while the request is handled
     size_t n_text;
-    char *owned;                          // text, where it had to be changed
-    json_t *given;                        // the root as it came, where `convert` put another in its place
-    struct server_origins *origins;       // where its messages come from, where `convert` made them
-    const struct server_parser *parser;   // what filled the struct
+    char *owned;                          // `text` if it was changed, else NULL
+    json_t *given;                        // the root that the client sent, if `convert` replaced it; else NULL
+    struct server_origins *origins;       // of the messages, if `convert` made them; else NULL
+    const struct server_parser *parser;   // that filled the struct
 } server_body;
 
-// A body of the allowed size may hold millions of tiny values, each of which costs memory many times its text.
+// The most values of a body. A body of the allowed size could have millions of tiny values, and a parsed value takes
+// many times the memory of its text.
 enum { SERVER_MAX_VALUES = 1 << 20 };
-// At least as many as the values and keys of a text, without looking whether it is JSON.
+// An upper bound of the number of values and keys in a JSON text. Does not check that the text is JSON.
 size_t server_count_values(const char *text, size_t n);
 
 typedef struct server_parser {
     const server_field *fields;
     size_t n_fields;
     size_t n_bytes;                 // of the struct
-    void (*clear)(void *request);   // frees what custom fields made; may be NULL
-    // After all fields: makes of the body what other protocols would have sent (server_body_convert). May be NULL.
+    void (*clear)(void *request);   // frees what custom fields allocated; may be NULL
+    // Called after all fields are read: converts the body to OpenAI's form (server_body_convert). May be NULL.
     bool (*convert)(void *request, server_problem *problem);
-    bool loads_nothing;   // requests are about models, which need not be loaded
-    const char *list;     // a body that is a list is the value of this field; NULL: bodies are objects
-    size_t sampler;       // offset of its frit_sampler_options, which the caller presets; 0: it has none
+    bool loads_nothing;   // the request works on models that are not loaded
+    const char *list;     // the field whose value is a body that is a list; NULL: bodies are objects
+    size_t sampler;       // offset of the frit_sampler_options, which the caller presets; 0: there are none
 } server_parser;
 
-// Reads the body into the zeroed `request`, whose root then is an object. False with a problem of status 400;
-// server_parser_clear either way.
+// Parses the JSON of a body into the zeroed `request`; the root is an object then. Returns false with a problem of
+// status 400. Call server_parser_clear in both cases.
 bool server_load_body(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem);
-// Fills the rest of the request, whose sampler is preset. False with a problem of status 400.
+// Reads the fields of a loaded body. The caller has preset the sampler options. Returns false with a problem of status
+// 400.
 bool server_parse_body(const server_parser *parser, void *request, server_problem *problem);
-// Both, for callers that preset no sampler.
+// server_load_body and server_parse_body, for requests without preset sampler options.
 bool server_parse(const server_parser *parser, const char *body, size_t n, void *request, server_problem *problem);
-// The field of a sampler's option: its name, with _ for -. False: it has none.
+// The name of the field for a numeric option of samplers: the option's name with _ for -. False for other options.
 struct frit_option;
 bool server_name_sampler(const struct frit_option *row, char name[64]);
-// The sampler's fields of an object, temperature too, into a frit_sampler_options.
+// Reads "temperature" and all fields named after sampler options from an object into a frit_sampler_options.
 bool server_read_sampling(const json_t *object, void *options, server_problem *problem);
-// A whole number, which many clients write as 2.0. False: it is something else, and *out is 0.
+// Reads a whole number, also one that is written as 2.0. Returns false, and sets *out to 0, for other values.
 bool server_integer(const json_t *value, json_int_t *out);
-// What the caller calls a place of the conversation that the body was converted to.
-typedef struct server_field_name {
-    char text[64];
-} server_field_name;
-server_field_name server_body_field(const server_body *body, const char *place);
-// False with a problem if the parsed request has unknown fields.
+// The name that a field of the conversation in OpenAI's form has in the client's request.
+server_field_name server_body_field(const server_body *body, const char *field);
+// Returns false with a problem if the parsed request has unknown fields.
 bool server_parse_strictly(const server_parser *parser, const void *request, server_problem *problem);
 void server_parser_clear(const server_parser *parser, void *request);
-// Takes another root over, whose text the body has from then on. False: no memory (also where it is NULL).
+// Makes `root` the root of the body, and its JSON the body's text. Takes `root` over. Returns false with a problem if
+// `root` is NULL or memory is short.
 bool server_body_convert(server_body *body, json_t *root, server_problem *problem);
 
-// Rows of tables of fields.
+// Rows of field tables.
 #define SERVER_FIELD_ELSEWHERE(name_)          \
     {                                          \
         .name = name_, .type = FIELD_ELSEWHERE \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From a request for a generation to its job.
+// From a request for generated text to its job.
 #include "server/api/answer.h"
 #include "server/sched/grammars.h"
 #include "server/api/handlers.h"
@@ -10,14 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Requests without a seed differ from each other, and depend on the server's seed alone.
+// A seed for a request without one. It depends on the server's seed and the number of such requests so far.
 static uint64_t next_seed(uint64_t seed)
 {
     static _Atomic uint64_t counter;
     return seed + 0x9e3779b97f4a7c15u * (atomic_fetch_add(&counter, 1) + 1);
 }
 
-// One that is named twice has the last scale. NULL with a problem, or where the request chooses none.
+// A scale for each adapter, the last one if the request names an adapter twice. NULL with a problem, or without one if
+// the request names no adapters.
 static float *choose_adapters(const server_model *model, const server_generation *request, server_problem *problem)
 {
     if (!request->lora) return NULL;
@@ -47,7 +48,7 @@ bool server_set_salt(const server_exchange *exchange, const char *salt, server_j
     return job->request.salt != NULL;
 }
 
-// A key's own priority is the most urgent that its requests may ask for.
+// Requests of a key may have the key's own priority or a less urgent one.
 static bool set_priority(const server_exchange *exchange, const server_generation *request, server_job *job,
                          server_problem *problem)
 {
@@ -60,8 +61,8 @@ static bool set_priority(const server_exchange *exchange, const server_generatio
                          (int)request->priority, (int)most_urgent);
 }
 
-// A problem with a tool is in a place of the conversation that the body was converted to.
-static void name_field(const server_body *body, server_problem *problem)
+// Renames the field of a problem, which is one of the converted conversation, to the field of the client's request.
+static void rename_field(const server_body *body, server_problem *problem)
 {
     char message[sizeof problem->message];
     const size_t n = strlen(problem->param);
@@ -72,8 +73,8 @@ static void name_field(const server_body *body, server_problem *problem)
     snprintf(problem->param, sizeof problem->param, "%s", name.text);
 }
 
-// What the answer may be. NULL with a problem, or without one: anything. is_unknown: set to true, in place of compiling
-// what has not been compiled before; may be NULL.
+// The grammar of the answer. NULL with a problem, or without one if any answer is allowed. If is_unknown is not NULL, a
+// grammar that is not in the cache is not compiled, and *is_unknown is set.
 static frit_grammar *compile_grammar(const server_exchange *exchange, const server_generation *request, bool chat,
                                      bool *is_unknown, server_problem *problem)
 {
@@ -96,12 +97,12 @@ static frit_grammar *compile_grammar(const server_exchange *exchange, const serv
                                                .ctx = exchange->ctx};
     frit_grammar *grammar = server_grammars_get_turn(model->grammars, request->turn, request->body.root, &options,
                                                      request->format_param, is_unknown, problem);
-    name_field(&request->body, problem);
+    rename_field(&request->body, problem);
     return grammar;
 }
 
-// Of a request that does not say what the answer may be.
-static void use_format(const server_format *format, server_generation *request)
+// Applies the server's format to a request without a format.
+static void apply_server_format(const server_format *format, server_generation *request)
 {
     request->open_objects = request->open_objects || format->open_objects;
     if (request->format_param || !format->text) return;
@@ -111,7 +112,7 @@ static void use_format(const server_format *format, server_generation *request)
     request->format_param = format->option;
 }
 
-// Whether the answer may need a grammar, which is compiled while the prompt runs.
+// Sets grammar.is_awaited if the answer may need a grammar, which is compiled while the prompt runs.
 static bool check_grammar(const server_generation *request, bool chat, server_job *job, server_problem *problem)
 {
     if (request->format_param && request->heals)
@@ -124,7 +125,7 @@ static bool check_grammar(const server_generation *request, bool chat, server_jo
     return true;
 }
 
-// The request's field for an option of samplers that a refusal is about. NULL: none.
+// The request's field for the sampler option of the last error. NULL if the error names no such option.
 static const char *sampler_field(void)
 {
     static const char *const names[][2] = {{"logit-bias", "logit_bias"},
@@ -148,8 +149,8 @@ static bool make_sampler(const server_model *model, const frit_sampler_options *
     return param ? server_refuse_field(problem, 400, param, status) : server_refuse_status(problem, 400, NULL, status);
 }
 
-// Of the index-th answer. With a least number of tokens there are two: until then, no token that ends the answer is
-// picked.
+// Makes the samplers of answer `index`. A request with min_tokens has two samplers: the first never picks a token that
+// ends the answer, the late one takes over after min_tokens tokens.
 static bool make_samplers(const server_model *model, server_generation *request, server_job *job, int32_t index,
                           server_problem *problem)
 {
@@ -165,7 +166,7 @@ static bool make_samplers(const server_model *model, server_generation *request,
            make_sampler(model, &request->sampler, index, &job->request.sampler, problem);
 }
 
-// How many answers are made, and given.
+// Sets n_choices to the number of answers to generate and n_given to the number of answers in the reply.
 static bool choose_number(server_generation *request, server_problem *problem)
 {
     const int32_t n_prompts = request->n_prompts > 1 ? request->n_prompts : 1;
@@ -188,8 +189,7 @@ static bool choose_number(server_generation *request, server_problem *problem)
     return true;
 }
 
-// The other answers of a request with n of them: the same prompt, and seeds that follow.
-// The tokens of the prompt of the index-th answer: the first one's, where there is but one prompt.
+// Sets the prompt of answer `index`. Answers to the first prompt copy the first job's tokens.
 static bool copy_prompt(server_exchange *exchange, const server_generation *request, server_job *job, int32_t index)
 {
     server_problem *problem = &exchange->problem;
@@ -212,6 +212,7 @@ static bool copy_prompt(server_exchange *exchange, const server_generation *requ
     return good;
 }
 
+// Makes the job of a further answer of a request, with the next seed.
 static bool make_part(server_exchange *exchange, server_generation *request, server_job *first, int32_t index)
 {
     const server_model *model = exchange->model;
@@ -224,7 +225,8 @@ static bool make_part(server_exchange *exchange, server_generation *request, ser
     job->request.continues = first->request.continues;
     job->request.heals = first->request.heals;
     job->report.echoes = first->report.echoes;
-    job->report.wants_prompt_picks = first->report.wants_prompt_picks && !request->turn;   // chats have them once
+    job->report.wants_prompt_picks =
+        first->report.wants_prompt_picks && !request->turn;   // a chat's reply has the picks of the prompt once
     job->report.n_prompt_top = first->report.n_prompt_top;
     job->request.max_tokens = first->request.max_tokens;
     job->report.n_top = first->report.n_top;
@@ -241,7 +243,7 @@ static bool make_part(server_exchange *exchange, server_generation *request, ser
     return make_samplers(model, request, job, index % (request->n_choices / n_prompts), problem);
 }
 
-// A short request must not take the memory of the machine: 128 answers may each report their prompt.
+// Limits the log-probabilities of prompts in a reply: 128 answers may each report their prompt.
 static bool check_reported(const server_job *first, const char *field, server_problem *problem)
 {
     size_t n = 0;
@@ -253,7 +255,8 @@ static bool check_reported(const server_job *first, const char *field, server_pr
                          SERVER_MAX_OF_PROMPTS);
 }
 
-// What is echoed is the prompt of each.
+// Attaches a reply to the job of each further answer. A reply that echoes the prompt needs the prompt of its own
+// answer.
 static bool attach_parts(server_job *first)
 {
     int index = 1;
@@ -269,7 +272,7 @@ static bool attach_parts(server_job *first)
     return true;
 }
 
-static bool is_name(const char *name)
+static bool is_stream_name(const char *name)
 {
     const size_t n = strlen(name);
     for (size_t i = 0; i < n; i++)
@@ -277,26 +280,26 @@ static bool is_name(const char *name)
     return n > 0 && n <= SERVER_MAX_NAME;
 }
 
-// Streams that are to outlive their clients are known by the name that the client chose, background responses by
-// their ids.
+// Makes the replay buffer of a stream that outlives its connection. Its name is the client's X-Conversation-Id, or the
+// id of a background response.
 static bool keep_stream(server_exchange *exchange, bool is_background)
 {
     server_job *job = exchange->job;
     const server_answer *answer = job->reply.ctx;
     const char *name = is_background ? answer->id : exchange->stream ? exchange->conversation : NULL;
     if (!name) return true;
-    if (!is_name(name))
+    if (!is_stream_name(name))
         return server_refuse(&exchange->problem, 400, "invalid_value", NULL,
                              "X-Conversation-Id: expected 1 to %d letters, digits and signs", SERVER_MAX_NAME);
     job->reply.replay = server_replay_new(exchange->site->replays, name, exchange->key,
                                           exchange->stream ? exchange->protocol->stream_type : NULL);
     if (!job->reply.replay) return false;
     if (is_background) answer->protocol->show(job);
-    job->reply.begun = is_background;   // nothing is refused any more: what goes wrong is in the response
+    job->reply.begun = is_background;   // errors are a part of the response from here on
     return true;
 }
 
-// What is reported of the prompt's tokens.
+// Refuses combinations in which nothing can be reported about the prompt's tokens.
 static bool check_prompt_rows(const server_model *model, const server_generation *request, server_problem *problem)
 {
     const char *field = request->echo ? "echo" : "prompt_logprobs";
@@ -359,7 +362,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     return problem->status ? false : server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
 }
 
-typedef struct late_grammar {   // that is compiled when the handler is done
+typedef struct late_grammar {   // compiled after the handler has returned
     server_generation request;
     bool chat;
 } late_grammar;
@@ -373,8 +376,8 @@ static void compile_late(server_exchange *exchange)
     free(late);
 }
 
-// A grammar that is known is given at once. Others may take a second or two: they are left for a thread that other
-// requests do not need.
+// Gives the job its grammar. A grammar of the cache is given at once. Compiling another one may take a second or two,
+// so exchange->defer has it done by a thread that other requests do not need.
 static void give_grammar(server_exchange *exchange, const server_generation *request, bool chat)
 {
     bool is_unknown = false;
@@ -406,20 +409,21 @@ void server_generate(server_exchange *exchange, bool chat)
                       exchange->model->name);
         return;
     }
-    use_format(&exchange->model->format, request);
-    // The job takes what the request points to, and lives as long as the exchange.
-    server_generation kept = *request;
+    apply_server_format(&exchange->model->format, request);
+    // The job takes ownership of what the request points to, and lives as long as the exchange.
+    server_generation taken = *request;
     if (!make_job(exchange, request, chat)) {
         server_job_release(NULL, exchange->job);
         exchange->job = NULL;
         return;
     }
     if (!exchange->job->grammar.is_awaited || !exchange->submit(exchange)) return;
-    kept.turn = exchange->job->request.turn;
-    give_grammar(exchange, &kept, chat);
+    taken.turn = exchange->job->request.turn;
+    give_grammar(exchange, &taken, chat);
 }
 
-// As llama.cpp's POST /lora-adapters: what requests get that choose no adapters. Those that are not named get 0.
+// llama.cpp's POST /lora-adapters: sets the scales for requests without `lora`. Adapters that the body does not name
+// get the scale 0.
 void server_change_adapters(server_exchange *exchange)
 {
     const server_generation *request = exchange->request;
@@ -432,7 +436,7 @@ void server_change_adapters(server_exchange *exchange)
     free(scales);
 }
 
-// Without logprobs the answer would have none, and not say why.
+// Refuses top_logprobs without logprobs, which would be ignored silently.
 static bool check_top(server_exchange *exchange)
 {
     const server_generation *request = exchange->request;
@@ -446,8 +450,8 @@ void server_complete_chat(server_exchange *exchange)
     if (check_top(exchange)) server_generate(exchange, true);
 }
 
-// With a suffix the answer fills the gap between the prompt and it.
-static bool fill_gap(server_exchange *exchange, server_generation *request)
+// Makes the infill prompt of a completion with a suffix.
+static bool make_infill_prompt(server_exchange *exchange, server_generation *request)
 {
     if (json_string_length(request->suffix) == 0) return true;
     if (request->ids || request->echo || request->heals || request->n_prompts > 1)
@@ -463,5 +467,5 @@ static bool fill_gap(server_exchange *exchange, server_generation *request)
 
 void server_complete_text(server_exchange *exchange)
 {
-    if (fill_gap(exchange, exchange->request)) server_generate(exchange, false);
+    if (make_infill_prompt(exchange, exchange->request)) server_generate(exchange, false);
 }

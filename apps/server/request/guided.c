@@ -14,7 +14,7 @@ static char *put(char *at, const char *text)
     return at + n;
 }
 
-// A literal of GBNF: "..." with what has a meaning there escaped.
+// Writes a literal of GBNF: "..." with quotes, backslashes and control characters escaped.
 static char *put_literal(char *at, const char *text, size_t n)
 {
     static const char digits[] = "0123456789abcdef";
@@ -78,7 +78,7 @@ static bool set_text(json_t *value, server_generation *request, frit_grammar_kin
     return server_set_format(request, kind, "structured_outputs", value, problem);
 }
 
-// Structural tags as an object, or its text.
+// Structural tags are an object, or the JSON text of one.
 static bool set_tags(json_t *value, server_generation *request, const char *param, server_problem *problem)
 {
     if (!json_is_string(value) && !json_is_object(value))
@@ -87,8 +87,8 @@ static bool set_tags(json_t *value, server_generation *request, const char *para
     return server_set_format(request, FRIT_GRAMMAR_TAGS, param, value, problem);
 }
 
-// One of {"json": schema, "regex": "...", "choice": ["..."], "grammar": "...", "structural_tag": {...}, "json_object":
-// true}.
+// An object with one of the members "json" (a schema), "regex", "choice" (a list of strings), "grammar",
+// "structural_tag" (an object) and "json_object" (true).
 bool server_parse_structured_outputs(json_t *value, void *ctx, server_problem *problem)
 {
     static const char param[] = "structured_outputs";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From places of a conversation to those of the request that it was made of.
+// From the fields of a conversation in OpenAI's form to the fields of the request.
 #include "server/request/message_origins.h"
 
 #include <stdbool.h>
@@ -37,7 +37,7 @@ void server_origins_insert(server_origins *origins, size_t at, size_t n, const c
 {
     for (size_t i = 0; origins && i < origins->n; i++)
         if (origins->items[i].first >= at) origins->items[i].first += n;
-    server_origins_add(origins, (server_origin){at, n, SERVER_NO_PLACE, list, SERVER_NO_PLACE, SERVER_NO_PLACE});
+    server_origins_add(origins, (server_origin){at, n, SERVER_NO_INDEX, list, SERVER_NO_INDEX, SERVER_NO_INDEX});
 }
 
 void server_origins_remove(server_origins *origins, size_t at, size_t n)
@@ -58,25 +58,25 @@ void server_origins_remove(server_origins *origins, size_t at, size_t n)
 static void name_origin(const server_origin *o, char *name, size_t size)
 {
     char item[32] = "", part[32] = "";
-    if (o->item != SERVER_NO_PLACE) snprintf(item, sizeof item, "[%d]", o->item);
-    if (o->part != SERVER_NO_PLACE) snprintf(part, sizeof part, "%s[%d]", *item ? ".content" : "", o->part);
+    if (o->item != SERVER_NO_INDEX) snprintf(item, sizeof item, "[%d]", o->item);
+    if (o->part != SERVER_NO_INDEX) snprintf(part, sizeof part, "%s[%d]", *item ? ".content" : "", o->part);
     snprintf(name, size, "%s%s%s", o->list, item, part);
 }
 
-// The best origin of a place: of the call, else of the message. NULL: none is known.
-static const server_origin *find(const server_origins *origins, size_t message, int call)
+// The origin of a call if it is known, else the origin of its message, else NULL.
+static const server_origin *find_origin(const server_origins *origins, size_t message, int call)
 {
     const server_origin *best = NULL;
     for (size_t i = 0; i < origins->n; i++) {
         const server_origin *o = &origins->items[i];
         if (message < o->first || message - o->first >= o->n) continue;
-        if (o->call == call || (o->call == SERVER_NO_PLACE && !best)) best = o;
-        if (o->call == call && call != SERVER_NO_PLACE) break;
+        if (o->call == call || (o->call == SERVER_NO_INDEX && !best)) best = o;
+        if (o->call == call && call != SERVER_NO_INDEX) break;
     }
     return best;
 }
 
-// Renames the end of a name, from the n-th byte on.
+// Replaces the end of a name by the protocol's end for it. The first n bytes of the name stay.
 static void rename_end(const server_origins *origins, char *name, size_t n, size_t size)
 {
     for (size_t i = 0; origins->ends && origins->ends[i][0]; i++) {
@@ -87,25 +87,26 @@ static void rename_end(const server_origins *origins, char *name, size_t n, size
     }
 }
 
-void server_origins_name(const server_origins *origins, const char *place, char *name, size_t size)
+void server_origins_name(const server_origins *origins, const char *field, char *name, size_t size)
 {
     size_t message = 0;
-    int call = SERVER_NO_PLACE, n_message = 0, n_call = 0;
-    snprintf(name, size, "%s", place);
+    int call = SERVER_NO_INDEX, n_message = 0, n_call = 0;
+    snprintf(name, size, "%s", field);
     if (!origins) return;
     size_t n = 0;
-    if (sscanf(place, "messages[%zu]%n", &message, &n_message) == 1 && n_message > 0) {
-        const char *rest = place + n_message;
-        if (sscanf(rest, ".tool_calls[%d]%n", &call, &n_call) != 1 || n_call == 0) call = SERVER_NO_PLACE;
-        const server_origin *o = find(origins, message, call);
+    if (sscanf(field, "messages[%zu]%n", &message, &n_message) == 1 && n_message > 0) {
+        const char *rest = field + n_message;
+        if (sscanf(rest, ".tool_calls[%d]%n", &call, &n_call) != 1 || n_call == 0) call = SERVER_NO_INDEX;
+        const server_origin *o = find_origin(origins, message, call);
         if (!o) return;
         name_origin(o, name, size);
         n = strlen(name);
-        const bool is_part = o->part != SERVER_NO_PLACE || o->item == SERVER_NO_PLACE;
-        if (is_part && strncmp(rest, ".content", 8) == 0) rest += 8;   // a part is that content
-        snprintf(name + n, size - n, "%s", o->call != SERVER_NO_PLACE ? rest + n_call : rest);
-    } else if (strncmp(place, "messages", 8) == 0 && origins->list) {
-        snprintf(name, size, "%s%s", origins->list, place + 8);
+        const bool is_part = o->part != SERVER_NO_INDEX || o->item == SERVER_NO_INDEX;
+        if (is_part && strncmp(rest, ".content", 8) == 0)
+            rest += 8;   // the part of a content list stands for the content
+        snprintf(name + n, size - n, "%s", o->call != SERVER_NO_INDEX ? rest + n_call : rest);
+    } else if (strncmp(field, "messages", 8) == 0 && origins->list) {
+        snprintf(name, size, "%s%s", origins->list, field + 8);
     }
     rename_end(origins, name, n, size);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Predicted outputs.
+// The field `prediction`.
 #include "server/request/prediction.h"
 
 #include <stdlib.h>
@@ -57,7 +57,7 @@ frit_token *server_prediction_tokens(const frit_model *model, const server_gener
                                                              limits, tokens, most, n_tokens)
                                       : FRIT_E_MEMORY;
     if (status == FRIT_OK && *n_tokens > 0) return tokens;
-    free(tokens);   // an answer needs no prediction
+    free(tokens);   // not an error: the answer does not need a prediction
     *n_tokens = 0;
     return NULL;
 }

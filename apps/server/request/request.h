@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// server/request/request.h: the kinds of requests: what their bodies may hold, and what becomes of it before the
-// engine.
+// server/request/request.h: the kinds of requests: the structs that their bodies fill, and the steps from these structs
+// to tokens.
 //
-// A table in request_fields.c says which fields a kind has. Nothing here knows of HTTP, threads or the engine.
+// Each kind has a parser with a field table (request_fields.c, texts_request.c, api/*_request.c). The code does not use
+// HTTP, threads or the engine.
 #pragma once
 #include "frit.h"
 #include "server/request/fields.h"
@@ -17,78 +18,79 @@ enum {
 };
 
 typedef struct server_chosen {
-    int32_t id;   // of an adapter
+    int32_t id;   // the adapter's index
     float scale;
 } server_chosen;
 
-// /v1/chat/completions and /v1/completions.
+// /v1/chat/completions, /v1/completions, and other protocols' requests for generated text.
 typedef struct server_generation {
     server_body body;
     const char *model;   // NULL: any
     bool stream, include_usage;
     int32_t max_tokens;              // -1: until the answer or the context ends
-    int32_t max_completion_tokens;   // SERVER_UNSET: max_tokens holds
+    int32_t max_completion_tokens;   // used in place of max_tokens unless SERVER_UNSET
     frit_sampler_options sampler;
-    // What the answer may be: the text of a grammar, and the field that gave it; NULL: anything.
+    // The grammar of the answer: its text, its kind, and the field that has it. `format` is NULL: any answer.
     const char *format;
     size_t n_format;
     frit_grammar_kind format_kind;
     const char *format_param;
-    char *format_owned;           // format, where it is not a text of the body
-    bool open_objects;            // of its schema, and of those of tools
-    bool heals;                   // the answer may go on within the last word of the prompt
-    bool echo;                    // the prompt comes before the answer
-    bool wants_logprobs;          // log-probabilities of the answer's tokens, and of the prompt's that comes before it
-    int32_t n_top;                // and so many of the likeliest others
-    bool wants_prompt_logprobs;   // of the prompt's tokens, beside the answer
-    int32_t n_prompt_top;         // and so many of the likeliest others
+    char *format_owned;           // the memory of `format` if it is not a text of the body; else NULL
+    bool open_objects;            // objects of the schema and of tools' schemas may have members without a schema
+    bool heals;                   // the answer may begin within the last word of the prompt (token healing)
+    bool echo;                    // the answer's text begins with the prompt
+    bool wants_logprobs;          // log-probabilities of the answer's tokens, and of an echoed prompt's tokens
+    int32_t n_top;                // the number of likeliest other tokens reported with each of these tokens
+    bool wants_prompt_logprobs;   // log-probabilities of the prompt's tokens, beside the answer
+    int32_t n_prompt_top;         // the number of likeliest other tokens reported with each token of the prompt
     uint64_t seed;
     bool has_seed;
     frit_option_list stop;        // items owned, texts borrowed
-    struct server_bias *biases;   // owned: of tokens
+    struct server_bias *biases;   // owned
     size_t n_biases;
-    const json_t *bias_texts;    // a list with pairs of a text, whose tokens have the bias, and a bias; or NULL
-    char (*bias_items)[48];      // owned: texts of sampler.logit_bias
-    bool ignores_end;            // no token that ends the answer is picked
-    int32_t min_tokens;          // of the answer, before one is
-    int32_t best_of;             // so many answers are made, and the likeliest n_choices given; 0: n_choices
-    int32_t n_given;             // ... of all, where fewer are given
-    int32_t max_ms;              // after its first token the answer ends with a line, once it took so long; <= 0: any
-    bool wants_timings;          // with each event
-    bool wants_ids;              // of the answer's tokens
-    const json_t *members;       // paths of those that the answer has, as "timings/prompt_ms"; NULL: all. Of the body
-    bool pads;                   // events are filled up, so that their length tells less of what they say
-    int32_t wanted_slot;         // from 1 on; 0: any
+    const json_t *bias_texts;   // NULL, or a list with pairs of a text and the bias of its tokens; borrowed
+    char (*bias_items)[48];     // owned: the texts of sampler.logit_bias
+    bool ignores_end;           // tokens that end the answer are never picked
+    int32_t min_tokens;         // tokens that end the answer are not picked before the answer has min_tokens tokens
+    int32_t best_of;            // the number of answers to generate for each prompt; 0: n_choices
+    int32_t n_given;            // the number of answers in the reply, the likeliest of n_choices
+    int32_t max_ms;       // the answer ends at the first line end after this time from its first token; <= 0: never
+    bool wants_timings;   // timings in each event
+    bool wants_ids;       // token ids of the answer
+    const json_t
+        *members;          // paths of the members that the reply has, such as "timings/prompt_ms"; NULL: all; borrowed
+    bool pads;             // events are padded, so that their lengths reveal less of the text
+    int32_t wanted_slot;   // the slot's id plus 1; 0: any slot
     frit_option_list breakers;   // items owned, texts borrowed
-    char *order;                 // owned: sampler.samplers, where a list gives it
-    char *prediction;            // owned: what the answer will probably be; NULL: nothing is known
+    char *order;                 // owned: sampler.samplers if the request has a list of stages
+    char *prediction;            // owned: a text that the answer will probably repeat; or NULL
     size_t n_prediction;
-    int32_t priority;   // lower ones are served first
+    int32_t priority;   // lower numbers are served first
     bool has_priority;
-    const char *cache_salt;   // only requests with the same one share what has run; NULL: none
-    server_chosen *lora;      // owned; NULL: as the server was started
+    const char *cache_salt;   // only requests with equal salts share prefixes in the cache; NULL: no salt
+    server_chosen *lora;      // owned; NULL: the server's adapters
     size_t n_lora;
     int32_t keep_alive_s;    // of the stream; 0: the server's, -1: none
-    bool wants_progress;     // the stream tells how much of the prompt has run
-    int32_t n_choices;       // answers
+    bool wants_progress;     // the stream reports how much of the prompt is done
+    int32_t n_choices;       // the number of answers to generate for all prompts
     bool parallel_calls;     // the answer may call several tools
-    frit_turn *turn;         // owned: of a chat, made by server_prompt_tokens
-    const json_t *prompts;   // of a completion, where there is a list of them, and how many there are; borrowed
+    frit_turn *turn;         // owned: a chat's, made by server_prompt_tokens
+    const json_t *prompts;   // a completion's list of n_prompts prompts; NULL: there is one prompt; borrowed
     int32_t n_prompts;
-    const char *text;   // a completion's prompt: text, or ...
+    const char *text;   // the prompt of a completion is `text`, borrowed, or `ids`
     size_t n_text;
-    frit_token *ids;   // ... tokens (owned)
+    frit_token *ids;   // owned
     size_t n_ids;
-    // What is filled in lies between prefix and suffix: texts, or NULL; files: a list of others that it may look at.
+    // Infill: the answer stands between prefix and suffix, texts or NULL. files: a list of further files as context.
     const json_t *prefix, *suffix, *files;
-    // Of /v1/responses.
+    // Members for /v1/responses.
     const char *previous_id, *instructions;
     bool is_stored;
-    bool is_background;      // it goes on without its client
-    bool truncates;          // the oldest turns are dropped where the conversation is too long
-    bool ends_on_finisher;   // its end takes long
-    bool is_raw;             // of /api/generate: the prompt is the whole input
-    void *extra;             // of the handler, for its answer; freed by free_extra
+    bool is_background;      // the answer is generated even if the client disconnects
+    bool truncates;          // the oldest rounds of a conversation that is too long are removed
+    bool ends_on_finisher;   // the end of the reply writes to a disk, so the finisher thread calls it
+    bool is_raw;             // of /api/generate: the prompt does not go through the template
+    void *extra;             // owned by the handler's reply; freed by free_extra
     void (*free_extra)(void *extra);
 } server_generation;
 
@@ -100,9 +102,9 @@ typedef struct server_embedding {
     const char *encoding;   // "float", "base64"; NULL: float
     int32_t n_dims;         // 0: all
     const char *pooling, *normalize;
-    const char *field;   // that has the input, where it has another name
-    bool truncates;      // what is longer than the context loses its end
-    bool is_single;      // one text, and its vector alone is the answer
+    const char *field;   // the name of the field for `input`; NULL: "input"
+    bool truncates;      // inputs longer than the context are cut at their end
+    bool is_single;      // there is one text, and the reply is its vector alone
 } server_embedding;
 
 // /v1/rerank.
@@ -142,7 +144,7 @@ extern const server_parser server_named_parser, server_saved_parser, server_adap
     server_responses_parser, server_native_parser, server_ollama_chat_parser, server_ollama_generate_parser,
     server_ollama_show_parser, server_ollama_embed_parser, server_ollama_embeddings_parser;
 
-// For the tables of other protocols: fields of chats that they do not have, with their defaults.
+// Rows for the field tables of other protocols: fields that only OpenAI's chats have, for their defaults.
 #define SERVER_DEFAULT_FIELDS                                                                                   \
     {"max_completion_tokens",                                                                                   \
      FIELD_INT,                                                                                                 \
@@ -195,24 +197,25 @@ bool server_make_biases(const frit_model *model, server_generation *request, con
                         bool ban_end, server_problem *problem);
 void server_clear_generation(void *request);
 
-// The tokens of what a generation asks for; malloc'd. `chat`: messages through the template. limits->max_tokens is
-// the context less the position that must stay free. False with a problem.
+// The tokens of a request's prompt, malloc'd: with `chat` of the messages through the template, else of the text or the
+// ids. limits->max_tokens is the context less the position that must stay free. False with a problem.
 bool server_prompt_tokens(const frit_model *model, server_generation *request, bool chat,
                           const frit_tokenize_limits *limits, frit_token **tokens, size_t *n_tokens,
                           server_problem *problem);
-// truncate.c. Drops the oldest turns of a conversation, the fewest with which it has limits->max_tokens tokens at most;
-// all but the last if none is enough. False with a problem.
+// truncate.c. Removes as few of the oldest rounds of a conversation as leave limits->max_tokens tokens at most, and all
+// but the last round if that is not enough. False with a problem.
 bool server_truncate(const frit_model *model, server_generation *request, const frit_tokenize_limits *limits,
                      server_problem *problem);
-// Makes the tokens of a gap to fill, request->ids, from prefix, suffix, files and text, which comes last.
+// infill.c. Sets request->ids to the tokens of an infill prompt from prefix, suffix, files and text.
 bool server_infill_tokens(const frit_model *model, server_generation *request, const frit_tokenize_limits *limits,
                           server_problem *problem);
-// The bytes of a token as a string, or as a list of numbers where they are no UTF-8.
+// The bytes of a token as a string, or as a list of numbers if they are not UTF-8.
 json_t *server_piece_json(const frit_model *model, frit_token token);
-// The turn of a chat that the body describes; NULL with a problem.
+// The turn for the conversation of the body. NULL with a problem.
 frit_turn *server_turn(const frit_model *model, const server_body *body, server_problem *problem);
-// malloc'd; NULL with a problem: of code context_length_exceeded where there are more than limits->max_tokens.
+// The tokens of a text, malloc'd. NULL with a problem, whose code is context_length_exceeded if there are more than
+// limits->max_tokens tokens.
 frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags,
                           const frit_tokenize_limits *limits, size_t *n_tokens, server_problem *problem);
-// The problem of a prompt with so many tokens. `param`: the field; at_least: there may be more.
+// Refuses a prompt of n_tokens tokens with context_length_exceeded; with at_least, of n_tokens or more. Returns false.
 bool server_refuse_length(server_problem *problem, const char *param, size_t n_ctx, size_t n_tokens, bool at_least);

@@ -99,7 +99,7 @@ static bool is_text(const json_t *value)
     return text && strlen(text) == json_string_length(value);
 }
 
-// ["top_k", "temperature"], or a letter for each: "kt".
+// A list of the stages' names, or a string with a letter for each stage: ["top_k", "temperature"] or "kt".
 static bool parse_samplers(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
@@ -153,7 +153,7 @@ static bool parse_penalize_nl(json_t *value, void *ctx, server_problem *problem)
            FRIT_OK;
 }
 
-// [{"id": 0, "scale": 0.5}, ...]: the adapters that are not named have the scale 0.
+// [{"id": 0, "scale": 0.5}, ...]. Adapters that the list does not name get the scale 0.
 bool server_parse_lora(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
@@ -192,7 +192,7 @@ static bool read_logprobs(server_generation *request, const json_t *value, const
     return true;
 }
 
-// A number here, where chats have true and top_logprobs.
+// The field of completions is a number; chats have a boolean and top_logprobs.
 static bool parse_logprobs(json_t *value, void *ctx, server_problem *problem)
 {
     return json_is_false(value) || read_logprobs(ctx, value, "logprobs", problem);
@@ -210,7 +210,7 @@ static bool parse_members(json_t *value, void *ctx, server_problem *problem)
     return true;
 }
 
-// vLLM's; -1, the whole vocabulary, is too much.
+// vLLM's field. Its -1, for the whole vocabulary, is refused.
 static bool parse_prompt_logprobs(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
@@ -225,7 +225,7 @@ static bool parse_prompt_logprobs(json_t *value, void *ctx, server_problem *prob
     return true;
 }
 
-// 0: none, as in llama.cpp.
+// 0 turns log-probabilities off, as in llama.cpp.
 static bool parse_n_probs(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
@@ -249,7 +249,7 @@ static bool parse_n_probs(json_t *value, void *ctx, server_problem *problem)
 #define NO_BEAMS      "the server samples; 'frit run --beams N' searches"
 
 // clang-format off
-// Fields that both kinds of generation have.
+// The fields of chats and of completions.
 #define GENERATION_FIELDS                                                                                 \
     {"model", FIELD_TEXT, .offset = AT(model)},                                                                     \
     {"stream", FIELD_BOOL, .offset = AT(stream)},                                                                   \
@@ -319,7 +319,7 @@ static const server_field completion_fields[] = {
     {"suffix", FIELD_CUSTOM, .parse = server_parse_suffix},
 };
 
-// llama.cpp's /completion and /infill.
+// The fields of llama.cpp's /completion and /infill.
 static const server_field native_fields[] = {
     GENERATION_FIELDS,
     {"prompt", FIELD_CUSTOM, .parse = server_parse_prompt},

@@ -75,8 +75,8 @@ bool server_parse_guided_json(json_t *value, void *ctx, server_problem *problem)
     return server_set_schema(ctx, value, "guided_json", problem);
 }
 
-// {"type": "text"}, {"type": "json_object"}, {"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}},
-// {"type": "structural_tag", "structures": [...], "triggers": [...]} or "format" in place of these two
+// {"type": "text"}, {"type": "json_object"}, {"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}}, or
+// {"type": "structural_tag"} with "structures" and "triggers", or with "format".
 bool server_parse_response_format(json_t *value, void *ctx, server_problem *problem)
 {
     static const char param[] = "response_format";

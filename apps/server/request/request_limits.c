@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Fields that say when a request is served.
+// Fields that say in which slot and how soon a request is served.
 #include "server/request/request.h"
 
-// -1: any session.
+// -1: any slot.
 bool server_parse_slot(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;

@@ -30,7 +30,7 @@ bool server_read_ids(const json_t *list, const char *name, frit_token **ids, siz
     return true;
 }
 
-static bool keep_text(json_t *value, const json_t **out, const char *param, server_problem *problem)
+static bool read_text(json_t *value, const json_t **out, const char *param, server_problem *problem)
 {
     if (!json_is_string(value))
         return server_refuse(problem, 400, "invalid_type", param, "%s: expected a string", param);
@@ -41,19 +41,19 @@ static bool keep_text(json_t *value, const json_t **out, const char *param, serv
 bool server_parse_suffix(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
-    return keep_text(value, &request->suffix, "suffix", problem);
+    return read_text(value, &request->suffix, "suffix", problem);
 }
 
 bool server_parse_input_prefix(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
-    return keep_text(value, &request->prefix, "input_prefix", problem);
+    return read_text(value, &request->prefix, "input_prefix", problem);
 }
 
 bool server_parse_input_suffix(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
-    return keep_text(value, &request->suffix, "input_suffix", problem);
+    return read_text(value, &request->suffix, "input_suffix", problem);
 }
 
 bool server_parse_input_extra(json_t *value, void *ctx, server_problem *problem)
@@ -90,12 +90,12 @@ bool server_choose_prompt(server_generation *request, size_t i, server_problem *
     return set_prompt(request, json_array_get(request->prompts, i), problem);
 }
 
-// One prompt, or a list of them.
+// A prompt, which is a string or a list of token ids, or a list of prompts.
 bool server_parse_prompt(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
     const size_t n = json_array_size(value);
-    const json_t *first = json_array_get(value, 0);   // NULL if it is no list
+    const json_t *first = json_array_get(value, 0);   // NULL if the value is not a list
     request->n_prompts = 1;
     if (n == 0 || json_is_number(first)) return set_prompt(request, value, problem);
     if (n > SERVER_MAX_CHOICES)
@@ -103,7 +103,7 @@ bool server_parse_prompt(json_t *value, void *ctx, server_problem *problem)
                              SERVER_MAX_CHOICES);
     request->prompts = value;
     request->n_prompts = (int32_t)n;
-    for (size_t i = n; i-- > 0;) {   // all are looked at, and the first stays
+    for (size_t i = n; i-- > 0;) {   // checks all prompts; the first remains the request's
         free(request->ids);
         if (!server_choose_prompt(request, i, problem)) return false;
     }
@@ -112,8 +112,8 @@ bool server_parse_prompt(json_t *value, void *ctx, server_problem *problem)
 
 // ---------------------------------------------------------------------------------------- tokens
 
-// A failure without a field is the template's own.
-static void refuse_turn(const server_body *body, server_problem *problem, frit_status status)
+// Refuses a conversation. An error without a field comes from the chat template.
+static void refuse_conversation(const server_body *body, server_problem *problem, frit_status status)
 {
     const char *field = frit_error_field();
     const server_field_name param = server_body_field(body, field ? field : "messages");
@@ -130,22 +130,22 @@ frit_turn *server_turn(const frit_model *model, const server_body *body, server_
 {
     frit_turn *turn;
     frit_status status = frit_turn_new(&turn, model, body->text, body->n_text);
-    if (status != FRIT_OK) refuse_turn(body, problem, status);
+    if (status != FRIT_OK) refuse_conversation(body, problem, status);
     return turn;
 }
 
-typedef struct plain_text {   // or a turn
+typedef struct prompt_source {   // a text, or a chat if `turn` is set
     const frit_model *model;
     const frit_turn *turn;
     const char *text;
     size_t n_bytes;
     unsigned flags;
     const frit_tokenize_limits *limits;
-    size_t n_free;   // positions of the context that the limit leaves out
-} plain_text;
+    size_t n_free;   // positions of the context beyond limits->max_tokens
+} prompt_source;
 
-// What gives the tokens of a text or of a turn: functions of frit.h with their two-call pattern.
-typedef frit_status (*tokens_fn)(const plain_text *source, frit_token *tokens, size_t capacity, size_t *n_tokens);
+// Writes at most `capacity` tokens of a source and sets *n_tokens to their number; FRIT_E_LIMIT if there are more.
+typedef frit_status (*tokens_fn)(const prompt_source *source, frit_token *tokens, size_t capacity, size_t *n_tokens);
 
 bool server_refuse_length(server_problem *problem, const char *param, size_t n_ctx, size_t n_tokens, bool at_least)
 {
@@ -154,9 +154,10 @@ bool server_refuse_length(server_problem *problem, const char *param, size_t n_c
                          strcmp(param, "input") == 0 ? "input" : "prompt", at_least ? "at least " : "", n_tokens);
 }
 
-// A text of so many bytes has fewer tokens, mostly; and no more than the limit are wanted.
-static frit_token *give_tokens(tokens_fn give, const plain_text *source, const char *param, size_t *n_tokens,
-                               server_problem *problem)
+// The tokens of a source, malloc'd; NULL with a problem. The first try has room for a token for every second byte,
+// which is mostly enough, and never for more tokens than the limit.
+static frit_token *tokenize_source(tokens_fn tokenize, const prompt_source *source, const char *param, size_t *n_tokens,
+                                   server_problem *problem)
 {
     const size_t most = source->limits->max_tokens;
     frit_status status = FRIT_E_LIMIT;
@@ -165,7 +166,7 @@ static frit_token *give_tokens(tokens_fn give, const plain_text *source, const c
     for (size_t capacity = 0; status == FRIT_E_LIMIT && *n_tokens > capacity && (most == 0 || *n_tokens <= most);) {
         capacity = *n_tokens;
         frit_token *tokens = malloc(capacity * sizeof *tokens);
-        status = tokens ? give(source, tokens, capacity, n_tokens) : FRIT_E_MEMORY;
+        status = tokens ? tokenize(source, tokens, capacity, n_tokens) : FRIT_E_MEMORY;
         if (status == FRIT_OK) return tokens;
         free(tokens);
     }
@@ -178,7 +179,7 @@ static frit_token *give_tokens(tokens_fn give, const plain_text *source, const c
     return NULL;
 }
 
-static frit_status text_tokens(const plain_text *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
+static frit_status tokenize_text(const prompt_source *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
 {
     return frit_tokenize_within(source->model, source->text, source->n_bytes, source->flags, source->limits, tokens,
                                 capacity, n_tokens);
@@ -187,26 +188,26 @@ static frit_status text_tokens(const plain_text *source, frit_token *tokens, siz
 frit_token *server_tokens(const frit_model *model, const char *text, size_t n_bytes, unsigned flags,
                           const frit_tokenize_limits *limits, size_t *n_tokens, server_problem *problem)
 {
-    const plain_text source = {.model = model, .text = text, .n_bytes = n_bytes, .flags = flags, .limits = limits};
-    return give_tokens(text_tokens, &source, "input", n_tokens, problem);
+    const prompt_source source = {.model = model, .text = text, .n_bytes = n_bytes, .flags = flags, .limits = limits};
+    return tokenize_source(tokenize_text, &source, "input", n_tokens, problem);
 }
 
-static frit_status turn_tokens(const plain_text *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
+static frit_status tokenize_turn(const prompt_source *source, frit_token *tokens, size_t capacity, size_t *n_tokens)
 {
     return frit_turn_tokenize(source->turn, source->limits, tokens, capacity, n_tokens);
 }
 
-// The prompt of a chat or a text, of which one position must stay free.
-static frit_token *prompt_tokens(const frit_model *model, const server_generation *request,
-                                 const frit_tokenize_limits *limits, size_t *n_tokens, server_problem *problem)
+// The tokens of a chat's messages or of a completion's text. One position of the context stays free for the answer.
+static frit_token *tokenize_prompt(const frit_model *model, const server_generation *request,
+                                   const frit_tokenize_limits *limits, size_t *n_tokens, server_problem *problem)
 {
-    plain_text source = {.model = model, .turn = request->turn, .limits = limits, .n_free = 1};
+    prompt_source source = {.model = model, .turn = request->turn, .limits = limits, .n_free = 1};
     source.flags = FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL;
     source.text = request->text;
     source.n_bytes = request->n_text;
     if (request->turn) frit_turn_prompt(request->turn, &source.n_bytes);
     const server_field_name field = server_body_field(&request->body, request->turn ? "messages" : "prompt");
-    return give_tokens(request->turn ? turn_tokens : text_tokens, &source, field.text, n_tokens, problem);
+    return tokenize_source(request->turn ? tokenize_turn : tokenize_text, &source, field.text, n_tokens, problem);
 }
 
 json_t *server_piece_json(const frit_model *model, frit_token token)
@@ -249,7 +250,7 @@ bool server_prompt_tokens(const frit_model *model, server_generation *request, b
         memcpy(*tokens, request->ids, request->n_ids * sizeof **tokens);
         *n_tokens = request->n_ids;
     } else if (chat || request->text) {
-        *tokens = prompt_tokens(model, request, limits, n_tokens, problem);
+        *tokens = tokenize_prompt(model, request, limits, n_tokens, problem);
     } else {
         return server_refuse(problem, 400, "missing_required_parameter", param, "prompt: is missing");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tables of fields of requests that generate nothing: embeddings, reranking, tokens, prompts.
+// The field tables of requests that generate no text: embeddings, reranking, tokens, prompts.
 #include "server/request/request.h"
 
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 static bool keep_input(json_t *value, void *ctx, server_problem *problem)
 {
-    (void)problem;   // what it holds is looked at when it becomes tokens
+    (void)problem;   // read_inputs checks the value
     ((server_embedding *)ctx)->input = value;
     return true;
 }
@@ -165,7 +165,7 @@ const server_parser server_named_parser = {
     .fields = named_fields, .n_fields = COUNT(named_fields), .n_bytes = sizeof(server_named), .loads_nothing = true};
 const server_parser server_ollama_show_parser = {
     .fields = show_fields, .n_fields = COUNT(show_fields), .n_bytes = sizeof(server_named)};
-// The older path: one text, which always loses what is too long.
+// The older path /api/embeddings: one text, which is cut to the context.
 static bool convert_single(void *ctx, server_problem *problem)
 {
     server_embedding *request = ctx;
