@@ -192,7 +192,7 @@ static void reload(app_server *server)
     hung_up = 0;
     server_notify_reloading();
     server_reload(server, said, sizeof said);
-    fprintf(stderr, "frit: SIGHUP: %s\n", said);
+    cli_announce("SIGHUP: %s", said);
     server_notify("READY=1");
 }
 
@@ -220,8 +220,8 @@ static void say_ready(const app_server *server, size_t n_models, int32_t paralle
 {
     char others[48] = "";
     if (n_models > 1) snprintf(others, sizeof others, " and %zu more", n_models - 1);
-    fprintf(stderr, "frit: serving %s%s at %s (%d x %d tokens)\n", server_model_name(server), others,
-            server_url(server), parallel, n_ctx);
+    cli_announce("serving %s%s at %s (%d x %d tokens)", server_model_name(server), others, server_url(server), parallel,
+                 n_ctx);
 }
 
 static int serve(const serve_args *args, const server_source *sources, size_t n, const server_loaded *first)

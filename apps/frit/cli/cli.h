@@ -175,6 +175,8 @@ void cli_put_text(FILE *stream, const char *text, size_t n);
 void cli_print(const char *format, ...) __attribute__((format(printf, 1, 2)));   // printf of such text
 // A line on stderr; on terminals it is broken between words.
 void cli_say(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+void cli_announce(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));                                      // "frit: ..." on stderr, quiet or not
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));    // "frit: ..." on stderr; CLI_FAILED
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));   // likewise; CLI_USAGE
 const char *cli_last_failure(void);   // the last sentence of these two on this thread
@@ -301,6 +303,9 @@ typedef struct cli_refine_job {
 int cli_refine_check(const cli_common *common, const char *source, const cli_refine_job *job);
 int cli_refine(const cli_common *common, const char *source, const char *target, const cli_refine_job *job);
 void cli_text_add(cli_text *text, const char *bytes, size_t n);
+// Appends what printf would print.
+void cli_text_print(cli_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void cli_text_vprint(cli_text *text, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 // The token ids in a text: integers with spaces, commas or brackets between them. `where` is for the sentence.
 int cli_parse_ids(const char *where, const char *text, size_t n_bytes, frit_token **ids, size_t *n_ids);
 bool cli_is_id_separator(int c);

@@ -44,24 +44,6 @@ static void print_exit_codes(void)
 
 enum { LEFT = 28, WIDTH = 80 };   // columns of names and values, and of all
 
-// Help is made as text, and broken between words at the end.
-static void add(cli_text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(cli_text *out, const char *format, ...)
-{
-    va_list args, again;
-    va_start(args, format);
-    va_copy(again, args);
-    const int n = vsnprintf(NULL, 0, format, args);
-    char *text = n < 0 ? NULL : malloc((size_t)n + 1);
-    if (!text) exit(cli_no_memory());
-    vsnprintf(text, (size_t)n + 1, format, again);
-    cli_text_add(out, text, (size_t)n);
-    va_end(again);
-    va_end(args);
-    free(text);
-}
-
 // Narrow enough to be read; what is piped has the width of old terminals.
 static int width_of_help(void)
 {
@@ -77,7 +59,7 @@ static void add_paragraphs(cli_text *out, const char *text)
         const size_t n = strcspn(line, "\n");
         const char *next = line + n + (line[n] == '\n');
         const bool goes_on = n > 0 && line[0] != ' ' && *next && *next != '\n' && *next != ' ';
-        add(out, "%.*s%c", (int)n, line, goes_on ? ' ' : '\n');
+        cli_text_print(out, "%.*s%c", (int)n, line, goes_on ? ' ' : '\n');
         line = next;
     }
 }
@@ -89,12 +71,12 @@ static void add_aliases(cli_text *out, const frit_option *row)
 {
     const char *before = "; also";
     if (row->letter && row->letters) {
-        add(out, "%s -%s", before, row->letters);
+        cli_text_print(out, "%s -%s", before, row->letters);
         before = ",";
     }
     for (const char *at = row->aliases; at; before = ",") {
         const int n = (int)strcspn(at, "|");
-        add(out, "%s --%.*s", before, n, at);
+        cli_text_print(out, "%s --%.*s", before, n, at);
         at = at[n] ? at + n + 1 : NULL;
     }
 }
@@ -127,13 +109,13 @@ static void add_option(cli_text *out, const frit_option *row, bool is_short)
     if (row->type != FRIT_OPTION_FLAG && value) n += snprintf(left + n, sizeof left - (size_t)n, " %s", value);
     // Short help has the first part of a sentence, and names and values that are too long for the column stand alone.
     if (n > LEFT - 2)
-        add(out, "%s\n%*s", left, LEFT, "");
+        cli_text_print(out, "%s\n%*s", left, LEFT, "");
     else
-        add(out, "%-*s", LEFT, left);
-    add(out, "%.*s", (int)(is_short ? short_help(row->help) : strlen(row->help)), row->help);
-    if (row->fallback && (!is_short || strcmp(row->fallback, "-1") != 0)) add(out, " (%s)", row->fallback);
+        cli_text_print(out, "%-*s", LEFT, left);
+    cli_text_print(out, "%.*s", (int)(is_short ? short_help(row->help) : strlen(row->help)), row->help);
+    if (row->fallback && (!is_short || strcmp(row->fallback, "-1") != 0)) cli_text_print(out, " (%s)", row->fallback);
     if (!is_short) add_aliases(out, row);
-    add(out, "\n");
+    cli_text_print(out, "\n");
 }
 
 // Whether the words of a list have this one.
@@ -154,7 +136,7 @@ static size_t add_options(cli_text *out, const cli_command *command, bool is_sho
         const frit_option *rows = command->groups[g].rows(&n_rows);
         for (size_t i = 0; i < n_rows; i++) {
             if (is_short && !has_word(command->usual, rows[i].name)) continue;
-            if (n_shown++ == 0) add(out, "%s%s:\n", is_short ? "" : "\n", command->groups[g].title);
+            if (n_shown++ == 0) cli_text_print(out, "%s%s:\n", is_short ? "" : "\n", command->groups[g].title);
             add_option(out, &rows[i], is_short);
         }
         n_all += n_rows;
@@ -183,17 +165,17 @@ static void add_short_details(cli_text *out, const char *details)
     bool is_example = false;
     cli_text first = {0};
     cli_text_add(&first, details, first_sentences(details));
-    if (details[0] != ' ') add_paragraphs(out, first.data), add(out, "\n");
+    if (details[0] != ' ') add_paragraphs(out, first.data), cli_text_print(out, "\n");
     for (const char *line = details; *line && n_examples <= MOST_EXAMPLES;) {
         const size_t n = strcspn(line, "\n");
         const char *name = strstr(line, "frit ");
         const bool goes_on = is_example && strncmp(line, "      ", 6) == 0;
         is_example = goes_on || (line[0] == ' ' && name && name < line + n);
         n_examples += is_example && !goes_on;
-        if (is_example && n_examples <= MOST_EXAMPLES) add(out, "%.*s\n", (int)n, line);
+        if (is_example && n_examples <= MOST_EXAMPLES) cli_text_print(out, "%.*s\n", (int)n, line);
         line += n + (line[n] == '\n');
     }
-    if (n_examples > 0) add(out, "\n");
+    if (n_examples > 0) cli_text_print(out, "\n");
     free(first.data);
 }
 
@@ -208,16 +190,19 @@ static void print_command(const cli_command *command, bool all)
 {
     cli_text out = {0};
     const bool is_short = command->usual && !all;
-    add(&out, "frit %s: %s\n\nUsage: frit %s %s\n\n", command->name, command->summary, command->name, command->usage);
+    cli_text_print(&out, "frit %s: %s\n\nUsage: frit %s %s\n\n", command->name, command->summary, command->name,
+                   command->usage);
     if (is_short)
         add_short_details(&out, command->details);
     else
         add_paragraphs(&out, command->details);
     const size_t n_all = add_options(&out, command, is_short);
     if (is_short)
-        add(&out, "\n'frit help %s --all' shows all %zu options, with their other names.\n", command->name, n_all);
+        cli_text_print(&out, "\n'frit help %s --all' shows all %zu options, with their other names.\n", command->name,
+                       n_all);
     else if (n_all > 0)
-        add(&out,
+        cli_text_print(
+            &out,
             "\nA value in parentheses is what holds without the option%s. Each option can also be set in the "
             "environment: --top-k is FRIT_TOP_K. Names after 'also' mean the same, as llama.cpp calls it.\n",
             has_sampling(command) ? "; for sampling, what the model's file recommends comes first" : "");
@@ -228,11 +213,13 @@ static void print_command(const cli_command *command, bool all)
 static void print_overview(void)
 {
     cli_text out = {0};
-    add(&out, "frit %s runs large language models.\n\nUsage: frit COMMAND [MODEL] [options]\n\nCommands:\n",
-        frit_version());
+    cli_text_print(&out, "frit %s runs large language models.\n\nUsage: frit COMMAND [MODEL] [options]\n\nCommands:\n",
+                   frit_version());
     const cli_command *command;
-    for (size_t i = 0; (command = cli_command_get(i)); i++) add(&out, "  %-12s  %s\n", command->name, command->summary);
-    add(&out,
+    for (size_t i = 0; (command = cli_command_get(i)); i++)
+        cli_text_print(&out, "  %-12s  %s\n", command->name, command->summary);
+    cli_text_print(
+        &out,
         "\nA model is a GGUF file, a safetensors file or a Hugging Face folder, or the name of one, as 'frit help "
         "pull' lists; without one the bundled model is used. 'frit MODEL' is a conversation.\n"
         "'frit help COMMAND' tells more; 'frit --version' the version.\n\nExit codes:\n");

@@ -22,6 +22,27 @@ void cli_text_add(cli_text *text, const char *bytes, size_t n)
     data[text->n] = 0;
 }
 
+void cli_text_vprint(cli_text *text, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, format, args);
+    char *added = n < 0 ? NULL : malloc((size_t)n + 1);
+    if (!added) exit(cli_no_memory());
+    vsnprintf(added, (size_t)n + 1, format, again);
+    va_end(again);
+    cli_text_add(text, added, (size_t)n);
+    free(added);
+}
+
+void cli_text_print(cli_text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    cli_text_vprint(text, format, args);
+    va_end(args);
+}
+
 int cli_read_file(const char *path, cli_text *out)
 {
     const bool is_stdin = strcmp(path, "-") == 0;

@@ -26,17 +26,13 @@ void cli_put_text(FILE *stream, const char *text, size_t n)
 
 void cli_print(const char *format, ...)
 {
-    va_list args, again;
+    cli_text text = {0};
+    va_list args;
     va_start(args, format);
-    va_copy(again, args);
-    const int n = vsnprintf(NULL, 0, format, args);
-    char *text = n < 0 ? NULL : malloc((size_t)n + 1);
-    if (!text) exit(cli_no_memory());
-    vsnprintf(text, (size_t)n + 1, format, again);
-    cli_put_text(stdout, text, (size_t)n);
-    va_end(again);
+    cli_text_vprint(&text, format, args);
     va_end(args);
-    free(text);
+    cli_put_text(stdout, text.data, text.n);
+    free(text.data);
 }
 
 static bool bar_is_shown;   // on the line of the cursor
@@ -80,6 +76,14 @@ static void say_failure(const char *format, va_list args)
     vsnprintf(last_failure, sizeof last_failure, format, again);
     va_end(again);
     say(format, args);
+}
+
+void cli_announce(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
 }
 
 int cli_fail(const char *format, ...)
