@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Holding back what may become a stop string.
+// Holds back text that may become a stop string.
 //
 //     text  [ shown ............ | may become a stop string | ]
 //                        n_shown ^                          ^ n
@@ -10,7 +10,7 @@
 
 typedef enum match { MATCH_NONE, MATCH_PARTIAL, MATCH_WHOLE } match;
 
-// Whether the rest of the text is, at this place, a whole stop string or what may still become one.
+// Compares the rest of the text with the stop strings: it may begin with one, or be the start of one.
 static match match_stop(const char *rest, size_t n_rest, const frit_option_list *stop, const char **found)
 {
     match best = MATCH_NONE;
@@ -77,7 +77,7 @@ frit_status app_answer_show_marks(app_answer *answer, const frit_turn *turn)
     return frit_text_stream_new(&answer->stream, answer->model, FRIT_TEXT_SPECIAL);
 }
 
-// A stream that shows special tokens must not see the others.
+// True for a special token that is not shown. A stream that shows special tokens must not get it.
 static bool is_hidden(const app_answer *answer, frit_token token)
 {
     size_t n;
@@ -85,7 +85,7 @@ static bool is_hidden(const app_answer *answer, frit_token token)
     return answer->turn && n == 0 && !frit_turn_shows(answer->turn, token);
 }
 
-// Pushes tokens; *n_bytes: of their text.
+// Pushes tokens into a stream. Sets *n_bytes to the length of their text.
 static frit_status push_all(frit_text_stream *stream, const frit_token *tokens, size_t n_tokens, size_t *n_bytes)
 {
     *n_bytes = 0;

@@ -4,9 +4,9 @@
 #include <stddef.h>
 
 typedef struct app_ranked {
-    size_t index;   // of the document
+    size_t index;   // the document's
     float score;
 } app_ranked;
 
-// The best first; documents with the same score in the order of their indices.
+// Sorts by falling score; documents of equal scores by index.
 void app_rank(app_ranked *documents, size_t n);

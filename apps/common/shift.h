@@ -5,7 +5,7 @@
 
 typedef struct app_shift_options {
     bool on;
-    int32_t n_keep;   // -1: the whole prompt, but no more than half of the context
+    int32_t n_keep;   // -1: the whole prompt, but at most half of the context
 } app_shift_options;
 
 // frit_session_set_shift; does nothing without the option.

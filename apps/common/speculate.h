@@ -3,5 +3,5 @@
 #pragma once
 #include "frit.h"
 
-// frit_session_speculate; FRIT_OK too where the model cannot, and nothing was asked for but "auto".
+// frit_session_speculate. A model that cannot speculate is an error only if the options ask for more than "auto".
 frit_status app_speculate(frit_session *session, const frit_speculate_options *options);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { MAX_SPECIAL = 256 };   // bytes of the text of a special token
+enum { MAX_SPECIAL = 256 };   // the most bytes of a special token's text
 
 const char *app_token_text(const frit_model *model, frit_token token, char *room, size_t size, size_t *n_bytes)
 {

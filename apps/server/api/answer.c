@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From the text of an answer to its parts, and to the functions of its protocol.
+// Splits the text of an answer into parts and passes them to the functions of its protocol.
 #include "server/api/answer.h"
 #include "server/api/json_text.h"
 
@@ -79,7 +79,7 @@ static void take_part(server_job *job, const frit_part *part)
     protocol->part(job, part);
 }
 
-// The parts that are there. With parallel_tool_calls false the first call is the last part.
+// Passes on the parts that are complete. With parallel_tool_calls false the answer ends after its first call.
 static void take_parts(server_job *job)
 {
     server_answer *answer = job->reply.ctx;
@@ -122,7 +122,8 @@ static void finish(server_job *job, server_finish how)
     answer->protocol->end(job);
 }
 
-// Of a whole answer nothing has begun before its end.
+// Writes an error to a stream, or to a background response. A reply that is one object has no bytes before its end, so
+// the HTTP thread answers with the error.
 static void fail(server_job *job, const server_problem *problem)
 {
     const server_answer *answer = job->reply.ctx;
@@ -164,7 +165,7 @@ void server_answer_put(server_job *job, const char *before, json_t *json, const 
     free(text);
 }
 
-// Fills the event up to a multiple of so many bytes: lengths on the wire tell less of the tokens.
+// Pads the event to a multiple of MULTIPLE bytes, so that lengths on the wire reveal less of the tokens.
 static void pad(json_t *json)
 {
     enum { MULTIPLE = 128 };
@@ -254,7 +255,7 @@ bool server_answer_attach(server_job *job, const server_protocol *protocol, bool
     for (int32_t i = 0; i < request->n_choices; i++) json_array_append_new(answer->choices, json_null());
     answer->request = *request;
     memset(request, 0, sizeof *request);
-    job->request.turn = answer->request.turn;   // the job's from here on
+    job->request.turn = answer->request.turn;   // the job owns the turn from here on
     answer->request.turn = NULL;
     attach(job, answer);
     return true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Anthropic's Messages: answers and their streams, errors, and the number of tokens of a request.
+// Anthropic's Messages: replies, streams, errors, and the number of tokens of a request.
 //
-// A stream: message_start, ping, for each block content_block_start, content_block_delta ..., content_block_stop, then
-// message_delta with the reason of the end and the usage, and message_stop.
+// A stream has the events message_start and ping; for each block content_block_start, content_block_delta, ...,
+// content_block_stop; then message_delta with stop_reason and usage, and message_stop.
 #include "server/api/answer.h"
 #include "server/api/handlers.h"
 #include "server/api/json_text.h"
@@ -33,7 +33,7 @@ static const char *stop_sequence(const server_job *job)
     return strcmp(stop_reason(job), "stop_sequence") == 0 ? job->answer.stopped_by : NULL;
 }
 
-// Takes the content and the usage over.
+// Takes `content` and `usage` over.
 static json_t *message_json(const server_answer *answer, json_t *content, const char *reason, const char *sequence,
                             json_t *usage)
 {
@@ -42,7 +42,7 @@ static json_t *message_json(const server_answer *answer, json_t *content, const 
                      sequence, "usage", usage);
 }
 
-// A block as it begins in a stream, where `text` is NULL, or whole.
+// A content block. `text` is NULL at the start of a block in a stream.
 static json_t *block_json(frit_part_kind kind, const char *id, const char *name, const server_text *text)
 {
     if (kind == FRIT_PART_CALL) {
@@ -57,13 +57,13 @@ static json_t *block_json(frit_part_kind kind, const char *id, const char *name,
 
 // ---------------------------------------------------------------------------------------- streams
 
-typedef struct block {   // the answer's state
+typedef struct block {   // the answer's `state`
     frit_part_kind kind;
     bool open;
     int index;
 } block;
 
-// Takes the members over.
+// Takes `members` over.
 static void put_event(server_job *job, const char *name, json_t *members)
 {
     json_t *json = members ? json_pack("{s:s}", "type", name) : NULL;

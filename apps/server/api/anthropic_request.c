@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The requests of Anthropic's Messages: fields, and blocks of content to messages in OpenAI's form.
+// The requests of Anthropic's Messages: fields, and conversion of content blocks to messages in OpenAI's form.
 //
 //     text                     content
-//     thinking                 reasoning_content; a redacted one has no text and is left out
+//     thinking                 reasoning_content; redacted thinking has no text and is left out
 //     tool_use                 tool_calls
-//     tool_result              a message of role tool; what stands after it becomes a message of its own
+//     tool_result              a message of role tool; the blocks after it become another message
 #include "server/request/conversation.h"
 #include "server/request/message_origins.h"
 #include "server/request/request.h"
@@ -42,12 +42,12 @@ static bool parse_output_config(json_t *value, void *request, server_problem *pr
 // ---------------------------------------------------------------------------------------- blocks
 
 typedef struct reading {
-    json_t *messages;   // what they become
-    json_t *content;    // parts of text of the message that is read
-    json_t *calls;      // of an assistant
-    json_t *thinking;   // text
+    json_t *messages;   // the converted messages
+    json_t *content;    // text parts of the current message
+    json_t *calls;      // tool calls of the current message
+    json_t *thinking;   // thinking of the current message, a string
     server_origins *origins;
-    const char *list;   // the field that is read, the item of it and the block of that; or SERVER_NO_INDEX
+    const char *list;   // the field, item and block that are being read; item and block may be SERVER_NO_INDEX
     int item, block;
     server_problem *problem;
 } reading;
@@ -97,14 +97,14 @@ static bool read_use(reading *r, const json_t *block, const char *field)
     return true;
 }
 
-// A message comes from what is read, or from this block of it.
+// Notes that the next message comes from the current item, or from block `block` of the item.
 static void note_origin(reading *r, int block)
 {
     server_origins_add(r->origins,
                        (server_origin){json_array_size(r->messages), 1, SERVER_NO_INDEX, r->list, r->item, block});
 }
 
-// The message so far ends.
+// Ends the current message.
 static void flush(reading *r, const char *role)
 {
     note_origin(r, SERVER_NO_INDEX);
@@ -263,12 +263,12 @@ static bool read_choice(const json_t *choice, server_generation *request, json_t
     return name && json_object_set_new(out, "tool_choice", server_named_choice(name)) == 0;
 }
 
-// Without `thinking` the model is asked not to think, as far as its template can do that.
+// Without `thinking` the template is asked for an answer without thinking, if it has such a variable.
 static bool read_thinking_config(const json_t *config, json_t *out, server_problem *problem)
 {
     static const struct {
         const char *type;
-        int enabled;   // -1: as the template does it
+        int enabled;   // -1: the template's default
     } rows[] = {{"enabled", 1}, {"disabled", 0}, {"adaptive", -1}, {"between_tools", -1}};
     const char *type = json_string_value(json_object_get(config, "type"));
     if (!config || json_is_null(config)) type = "disabled";
@@ -293,7 +293,7 @@ static bool read_effort(const json_t *config, json_t *out, server_problem *probl
     return server_expect(problem, "output_config.effort", "low, medium, high, xhigh or max");
 }
 
-// A last message of the assistant is continued.
+// Has the answer continue a last message of the assistant.
 static void continue_last(const json_t *messages, json_t *out)
 {
     const json_t *last = json_array_get(messages, json_array_size(messages) - 1);

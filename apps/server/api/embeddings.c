@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Embeddings as OpenAI gives them, from the request to the answer.
+// Embeddings with the requests and replies of OpenAI and Ollama.
 //
-// Texts become tokens on the thread that reads the body. The job then holds an idle session, whose room in the cache it
-// uses, and embeds a batch of texts in each iteration of the engine thread, so that answers of others continue
-// meanwhile.
+// The thread that reads the body tokenizes the texts. The job then takes an idle session, whose room in the cache it
+// uses, and embeds a batch of texts in each iteration of the engine thread, so that other answers continue meanwhile.
 #include "server/api/handlers.h"
 #include "server/request/request.h"
 #include "server/sched/fair_queue.h"
@@ -23,9 +22,9 @@ typedef struct input {
 } input;
 
 typedef struct embeddings {   // the job's ctx
-    const char *name;         // of the model
+    const char *name;         // the model's
     input *inputs;
-    size_t n, next, n_batch;   // next: the first that has not run
+    size_t n, next, n_batch;   // next: the first input that has no vector yet
     float *values;             // [n, width]
     size_t width;
     frit_embed_options options;
@@ -44,7 +43,7 @@ static void free_embeddings(void *ctx)
 
 // ---------------------------------------------------------------------------------------- the answer
 
-// malloc'd: the numbers as little-endian floats.
+// The numbers as little-endian floats in base64, malloc'd.
 static char *base64(const float *values, size_t n)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -83,7 +82,7 @@ static json_t *vector_json(const embeddings *e, size_t i)
     return list;
 }
 
-// Millions of numbers would be as many JSON objects: a vector at a time becomes text.
+// Writes a JSON value at once: a reply may have millions of numbers, too many to be JSON values at the same time.
 static void put_json(server_job *job, json_t *json)
 {
     char *text = server_json_text(json);
@@ -99,7 +98,7 @@ static void put_text(server_job *job, const char *text)
     server_job_put(job, text, strlen(text));
 }
 
-// Of an object: its members, to stand after others.
+// Writes the members of an object, to follow other members.
 static void put_members(server_job *job, json_t *json)
 {
     char *text = server_json_text(json);
@@ -126,7 +125,7 @@ static void finish_openai(server_job *job, server_finish how)
     put_text(job, "\n");
 }
 
-// Ollama's: the vectors alone.
+// Ollama's reply: the vectors without further members.
 static void finish_ollama(server_job *job, server_finish how)
 {
     const embeddings *e = job->reply.ctx;
@@ -200,11 +199,11 @@ static bool read_ids(const json_t *list, size_t i, int32_t n_vocab, input *in, s
     return true;
 }
 
-// Of a text that is too long the end goes, but for the marks that end every text, such as [SEP].
+// Cuts a text to the context. Tokens that end every text, such as [SEP], stay at its end.
 static bool cut(const server_model *model, input *in, server_problem *problem)
 {
     const size_t most = (size_t)model->n_ctx;
-    frit_token marks[16];   // around an empty text
+    frit_token marks[16];   // the tokens of an empty text
     size_t n_marks = 0, n_before = 0;
     const frit_status status = frit_tokenize(model->model, "", 0, FRIT_TEXT_SPECIAL, marks, 16, &n_marks);
     if (status != FRIT_OK) return server_refuse_status(problem, 500, NULL, status);
@@ -255,7 +254,7 @@ static bool read_inputs(const server_exchange *exchange, const json_t *value, em
     if (!e->values) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     for (e->n = 0; e->n < n;) {
         input *in = &e->inputs[e->n];
-        const size_t i = e->n++;   // counted first: what it holds is freed with the rest
+        const size_t i = e->n++;   // counted first, so that free_embeddings frees it after an error
         if (!read_input(exchange, is_list ? json_array_get(value, i) : value, i, in, problem)) return false;
         job->usage.n_prompt += in->n_tokens;
     }
@@ -305,7 +304,7 @@ static server_job *make_embeddings_job(server_exchange *exchange, const server_e
                         : exchange->protocol == &server_ollama ? &ollama_writer
                                                                : &openai_writer;
     job->work = work;
-    job->reply.ends_on_finisher = true;   // other answers do not wait for the text
+    job->reply.ends_on_finisher = true;   // writing the reply must not delay other answers
     if (choose(model, request, e, problem) && read_inputs(exchange, request->input, e, job, problem)) return job;
     server_job_release(NULL, job);
     return NULL;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
-// server/api/handlers.h: the handlers of the routes, and what they share.
+// server/api/handlers.h: the handlers of the routes, and functions that they share.
 #pragma once
 #include "server/routes.h"
 
-// Takes the reply over; NULL: there was no memory for it.
+// Makes the JSON the reply. Takes `json` over; NULL stands for a lack of memory.
 void server_reply(server_exchange *exchange, json_t *json);
-// Finds exchange->model. False with a problem if the server has no model of that name.
+// Finds exchange->model. Returns false with a problem if the server has no model of this name.
 bool server_check_model(server_exchange *exchange, const char *name);
-// False with a problem if the model is not loaded, for routes without a body.
+// For routes without a body. Returns false with a problem if the model is not loaded.
 bool server_check_loaded(server_exchange *exchange);
 bool server_is_loaded(const server_model_status *status);
-// Calls the function for each name that lists have; models that are loaded stay meanwhile.
+// Calls the function for each name in lists of models. Loaded models stay loaded during the call.
 typedef void (*server_name_fn)(void *ctx, const server_model *model, const char *name,
                                const server_model_status *status);
 void server_each_name(server_models *models, server_name_fn call, void *ctx);
-// Makes the job of exchange->request, a server_generation. `chat`: of messages, else of a text or of tokens.
+// Makes the job of exchange->request, a server_generation: with `chat` from messages, else from a text or from tokens.
 void server_generate(server_exchange *exchange, bool chat);
 
-// Callers with different keys, and requests with different salts (NULL: none), cannot tell what others have asked.
-// False: no memory.
+// Sets the salt of a job from the caller's key and the request's salt (NULL: none). Jobs of different salts share no
+// cached prefixes, so that no caller can find out what others asked. Returns false if memory is short.
 bool server_set_salt(const server_exchange *exchange, const char *salt, server_job *job);
 
 // slot_files.c
@@ -55,8 +55,8 @@ void server_cancel_response(server_exchange *exchange);
 // streams.c
 void server_show_stream(server_exchange *exchange);
 void server_delete_stream(server_exchange *exchange);
-// Makes the stream the answer, from after the event `after` (NULL: from its first byte). Takes the share over, or
-// returns false with a problem.
+// Replies with the replay's stream from after the event `after`, or from its start if `after` is NULL. Takes the
+// reference over, or returns false with a problem.
 bool server_replay_follow(server_exchange *exchange, server_replay *replay, const char *after);
 // ollama.c
 void server_ollama_answer_chat(server_exchange *exchange);

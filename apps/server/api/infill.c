@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Filling in the middle, as llama.cpp arranges it:
+// Prompts for filling in the middle, in llama.cpp's order:
 //
 //     BOS  [REPO "repository" newline]  for each file: SEPARATOR name newline text  [SEPARATOR "filename" newline]
 //     PREFIX prefix SUFFIX suffix MIDDLE prompt
 //
-// Files are given to models that have tokens for them.
+// Files are left out if the model has no separator token.
 #include "server/request/request.h"
 
 #include <stdlib.h>

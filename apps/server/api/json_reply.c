@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Answers that are one JSON object.
+// Replies that are one JSON object.
 #include "server/api/json_reply.h"
 #include "server/api/json_text.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// server/api/json_text.h: JSON as the text that clients and logs get.
+// server/api/json_text.h: JSON as text for clients and logs.
 #pragma once
 #include <jansson.h>
 
-// Without spaces; numbers with nine digits, as many as an f32 has.
+// Compact; nine digits for numbers, enough for every f32.
 enum { SERVER_JSON_FLAGS = JSON_COMPACT | JSON_REAL_PRECISION(9) };
 
-// Owns json; free the text. NULL: no memory, or no json.
+// The JSON as malloc'd text. Takes `json` over. NULL if `json` is NULL or memory is short.
 char *server_json_text(json_t *json);

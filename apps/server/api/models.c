@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the server says of its models, their adapters and their load.
+// Handlers about the server's models, their adapters and their load.
 #include "server/api/handlers.h"
 #include "server/request/request.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Ollama's clients write ":latest" after names.
+// True if a request's name is `known`, or `known` with ":latest", which Ollama's clients append.
 static bool is_name(const char *name, const char *known)
 {
     const size_t n = strlen(known);
@@ -49,7 +49,7 @@ typedef struct names {
     bool is_full;
 } names;
 
-// 'one', 'two': as many as have room.
+// Appends "'NAME'" to the list if there is room.
 static void add_name(void *ctx, const server_model *model, const char *name, const server_model_status *status)
 {
     names *list = ctx;
@@ -58,7 +58,7 @@ static void add_name(void *ctx, const server_model *model, const char *name, con
     if (list->is_full) return;
     const int n = snprintf(list->text + at, size, "%s'%.200s'", at > 0 ? ", " : "", name);
     list->is_full = (size_t)n >= size;
-    if (list->is_full) list->text[at] = 0;   // no half name
+    if (list->is_full) list->text[at] = 0;   // removes the incomplete name
 }
 
 bool server_is_loaded(const server_model_status *status)
@@ -77,7 +77,7 @@ bool server_check_model(server_exchange *exchange, const char *name)
                          "The model '%.200s' does not exist; this server has %s.", name, list.text);
 }
 
-// "status" is as in lists of llama.cpp's router; "meta" is null while the model is not loaded.
+// "status" has the form of llama.cpp's router. "meta" is null while the model is not loaded.
 static json_t *model_json(const server_model *model, const char *name, const server_model_status *status)
 {
     const bool is_held = server_is_loaded(status);

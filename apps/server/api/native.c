@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Texts, tokens and prompts, on the paths of llama.cpp's server.
+// Handlers for llama.cpp's paths: texts, tokens and prompts.
 #include "server/api/answer.h"
 #include "server/api/handlers.h"
 #include "server/api/json_text.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns the length; where that is more than `size`, nothing useful is written.
+// Returns the length of the token's JSON. If it is `size` or more, the buffer has no valid text.
 static size_t write_token(char *at, size_t size, const frit_model *model, frit_token token, bool with_piece)
 {
     if (!with_piece) return (size_t)snprintf(at, size, "%d", (int)token);
@@ -21,11 +21,11 @@ static size_t write_token(char *at, size_t size, const frit_model *model, frit_t
     return n + 1;
 }
 
-// The reply is written as text at once: 32 MiB may have millions of tokens, and each would be a JSON object before.
-// malloc'd; NULL: no memory.
+// The reply of /tokenize, malloc'd; NULL if memory is short. It is written as text, because a body of 32 MiB may have
+// millions of tokens, and each would be a JSON value.
 static char *tokens_text(const frit_model *model, const frit_token *tokens, size_t n_tokens, bool with_pieces)
 {
-    enum { LEAST = 512 };   // that are free
+    enum { LEAST = 512 };   // bytes that are always free
     static const char begin[] = "{\"tokens\":[";
     char *text = malloc(2 * LEAST);
     size_t n = sizeof begin - 1, capacity = 2 * LEAST;
@@ -67,7 +67,7 @@ void server_tokenize(server_exchange *exchange)
     free(tokens);
 }
 
-// Through a stream, so that what is no UTF-8 becomes U+FFFD.
+// The text of tokens. A text stream replaces bytes that are not UTF-8 by U+FFFD.
 static frit_status join_tokens(const frit_model *model, const server_text_request *request, char **out, size_t *n_out)
 {
     frit_text_stream *stream;

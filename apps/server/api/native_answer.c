@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Completions as llama.cpp's /completion and /infill give them: events with the next piece of text, and a last one that
-// has everything else. There is no [DONE].
+// The replies of llama.cpp's /completion and /infill: events with the next piece of text, and a last event with all
+// other members. There is no [DONE].
 #include "common/token_json.h"
 #include "server/api/answer.h"
 #include "server/request/fields.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// "temperature" is what the option "temp" is called in requests.
+// The option "temp" has the name "temperature" in requests.
 json_t *server_sampling_json(const frit_sampler_options *options)
 {
     size_t n_rows;
@@ -38,7 +38,7 @@ static json_t *pick_json(const frit_model *model, frit_logprob found)
     return json;
 }
 
-// Of the tokens whose text begins before byte `end` of the answer, as far as they have not been written.
+// The picks that are not written yet and whose text begins before byte `end` of the answer.
 static json_t *take_picks(server_job *job, size_t end)
 {
     server_answer *answer = job->reply.ctx;
@@ -53,7 +53,7 @@ static json_t *take_picks(server_job *job, size_t end)
     return list;
 }
 
-// Tokens that have not been written.
+// The token ids that are not written yet.
 static json_t *take_ids(server_job *job)
 {
     server_answer *answer = job->reply.ctx;
@@ -63,13 +63,13 @@ static json_t *take_ids(server_job *job)
     return list;
 }
 
-// A text where it is too large for a number of JSON; requests may have it so, too.
+// A string if the seed is too large for a JSON integer; requests may give a seed as a string too.
 static json_t *seed_json(uint64_t seed)
 {
     return seed <= INT64_MAX ? json_integer((json_int_t)seed) : json_sprintf("%llu", (unsigned long long)seed);
 }
 
-// Takes the text over.
+// Takes `text` over.
 static json_t *piece_json(server_job *job, json_t *text, bool stop, size_t end)
 {
     const server_answer *answer = job->reply.ctx;
@@ -98,7 +98,7 @@ json_t *server_timings_json(const server_job *job)
                      per(answer_ms, n_answer - 1), "predicted_per_second", per(1e3 * (n_answer - 1), answer_ms));
 }
 
-// The members that a request names, each under the last part of its path, as llama.cpp gives them.
+// The members that a request selects, each under the last part of its path, as llama.cpp does. Takes `json` over.
 static json_t *choose_members(json_t *json, const json_t *paths)
 {
     if (!paths) return json;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ollama's answers: a JSON object a line, the last with "done": true and how long everything took; its lists of models.
+// Ollama's replies: one JSON object per line, the last with "done": true and durations; and Ollama's lists of models.
 #include "server/api/answer.h"
 #include "server/api/handlers.h"
 #include "server/api/json_text.h"
@@ -39,7 +39,7 @@ static json_t *call_json(const char *id, const char *name, const char *arguments
                      values ? values : json_object());
 }
 
-// Takes over what is not NULL.
+// Takes over the arguments that are not NULL.
 static json_t *line_json(const server_answer *answer, json_t *text, json_t *thinking, json_t *calls, bool done)
 {
     json_t *json = json_pack("{s:s, s:o}", "model", answer->name, "created_at", time_json(answer->created));
@@ -121,7 +121,7 @@ static void fail(server_job *job, const server_problem *problem)
     server_answer_put(job, "", error_json(problem), "\n");
 }
 
-// Each line is an object, so there are no comments: this one adds no text to the answer.
+// Lines are objects and cannot be comments, so this writes an object with an empty text.
 static void keep_alive(server_job *job)
 {
     server_answer_put(job, "", line_json(job->reply.ctx, json_string(""), NULL, NULL, false), "\n");
@@ -137,7 +137,7 @@ const server_protocol server_ollama_generate = {.problem = write_problem, EVENTS
 
 // ---------------------------------------------------------------------------------------- handlers
 
-// A request without a message loads the model in Ollama; here it is there.
+// A request without a message loads the model in Ollama. Here it is loaded already.
 static void say_loaded(server_exchange *exchange, bool chat)
 {
     const server_model *model = exchange->model;
@@ -192,7 +192,7 @@ static json_t *details_json(const server_model *model)
                      info->file_type);
 }
 
-// What is known of a model's files before they are read.
+// Details of a model that is not loaded.
 static json_t *unread_json(void)
 {
     return json_pack("{s:s, s:s, s:s, s:[], s:s, s:s}", "parent_model", "", "format", "", "family", "", "families",
@@ -233,7 +233,7 @@ void server_ollama_list_loaded(server_exchange *exchange)
     server_reply(exchange, json_pack("{s:o}", "models", list));
 }
 
-// Metadata without the vocabulary's lists.
+// The metadata without the vocabulary.
 static json_t *meta_json(const frit_model *model)
 {
     enum { SIZE = 4096 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ollama's requests: fields, options, and messages in OpenAI's form.
+// Ollama's requests: fields, options, and conversion of messages to OpenAI's form.
 //
-// Its calls have no ids where the model gave none: they are numbered, and results belong to them in order.
+// Tool calls without an id are numbered, and tool results without an id belong to the calls in order.
 #include "server/request/conversation.h"
 #include "server/request/message_origins.h"
 #include "server/request/request.h"
@@ -54,7 +54,7 @@ static bool parse_format(json_t *value, void *request, server_problem *problem)
 
 typedef struct reading {
     json_t *messages;
-    int n_calls, n_results;   // so far
+    int n_calls, n_results;   // so far, for ids
     server_problem *problem;
 } reading;
 

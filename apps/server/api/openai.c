@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// OpenAI's shapes: /v1/chat/completions and /v1/completions.
+// OpenAI's replies for /v1/chat/completions and /v1/completions.
 //
-// A stream is a row of events, each a JSON object after "data: ". All have one id and one time; the role comes in the
-// first delta only, finish_reason in the last chunk with a choice, usage (if asked for) in one more without choices.
+// A stream is a list of events, each a JSON object after "data: ", with the same id and time. Only the first delta has
+// the role, only the last chunk with a choice has finish_reason, and usage comes in a further chunk without choices if
+// the request asks for it.
 #include "common/token_json.h"
 #include "server/api/answer.h"
 
@@ -18,7 +19,7 @@ static const char *finish_text(const server_answer *answer)
     return answer->finish == SERVER_FINISH_LENGTH ? "length" : answer->n_calls > 0 ? "tool_calls" : "stop";
 }
 
-// Of all answers to the request; they share the prompt.
+// The usage of all answers to the request. Their prompt is counted once.
 static json_t *usage_json(const server_job *job)
 {
     const server_usage usage = server_answer_usage(job);
@@ -50,7 +51,7 @@ static void add_chat_pick(const server_answer *answer, const server_pick *pick, 
     json_array_append_new(content, json);
 }
 
-// Completions have four lists side by side; the offset is in characters.
+// The likeliest tokens as an object of text and log-probability.
 static json_t *top_json(const server_answer *answer, const server_pick *pick)
 {
     json_t *top = json_object();
@@ -62,7 +63,8 @@ static json_t *top_json(const server_answer *answer, const server_pick *pick)
     return top;
 }
 
-// `known`: false of a prompt's first token, which nothing comes before.
+// Appends a token to the four parallel lists of a completion's logprobs. Offsets are in characters. `known` is false
+// for the first token of the prompt, which has no log-probability.
 static void append_pick(const server_answer *answer, const server_pick *pick, bool known, json_t *lists)
 {
     json_array_append_new(json_object_get(lists, "tokens"), app_token_json(answer->model, pick->picked.token, NULL));
@@ -88,7 +90,8 @@ static void add_text_pick(server_answer *answer, const char *text, const server_
     append_pick(answer, pick, true, lists);
 }
 
-// The prompt's text: as it came, or that of its tokens. Where its tokens begin is known by the texts of these.
+// Adds the prompt's tokens to `lists`, unless it is NULL, and sets answer->prompt to its text. The offsets of the
+// tokens come from the tokens' own texts; the echoed text is the one that the client sent.
 static void add_prompt(server_job *job, json_t *lists)
 {
     server_answer *answer = job->reply.ctx;
@@ -114,8 +117,8 @@ static void add_prompt(server_job *job, json_t *lists)
     answer->n_chars = count_chars(answer->prompt.ptr, answer->prompt.n);
 }
 
-// Of the tokens whose text begins before byte `end` of the answer, as far as they have not been written; null if
-// the request did not ask for them.
+// The log-probabilities of the picks that are not written yet and whose text begins before byte `end` of the answer;
+// before them those of an echoed prompt. null if the request does not ask for log-probabilities.
 static json_t *take_picks(server_job *job, size_t end)
 {
     server_answer *answer = job->reply.ctx;
@@ -139,14 +142,13 @@ static json_t *take_picks(server_job *job, size_t end)
     return json;
 }
 
-// At the end: all except those after a stop string.
+// The remaining picks, except those after a stop string.
 static json_t *take_last_picks(server_job *job)
 {
     return take_picks(job, job->answer.stopped ? job->answer.n : SIZE_MAX);
 }
 
-// vLLM's prompt_logprobs: of each token of the prompt, by its id, and of the likeliest others. Nothing is known of the
-// first.
+// Adds a token of vLLM's prompt_logprobs, which has an object with token ids as keys for each token of the prompt.
 static void add_rank(const server_answer *answer, frit_logprob found, int32_t rank, json_t *out)
 {
     char id[16];
@@ -190,12 +192,12 @@ static json_t *choice_of(const server_answer *answer, json_t *content, json_t *p
                      "logprobs", picks, "finish_reason", finish);
 }
 
-// The role has an event of its own, before all others.
+// Writes the echoed prompt of a completion, and the first event of a chat, which has the role.
 static void begin_stream(server_job *job)
 {
     server_answer *answer = job->reply.ctx;
     if (answer->request.echo) {
-        json_t *picks = take_picks(job, 0);   // which makes the prompt's text
+        json_t *picks = take_picks(job, 0);   // sets answer->prompt
         put_chunk(job, choice_of(answer, json_stringn(answer->prompt.ptr, answer->prompt.n), picks, NULL), false);
     }
     if (!answer->chat) return;
@@ -208,7 +210,7 @@ static void put_delta(server_job *job, json_t *delta)
     put_chunk(job, choice_of(job->reply.ctx, delta, take_picks(job, job->answer.n_shown), NULL), false);
 }
 
-// A call has two events: what is called, then the arguments.
+// A call has two events: its name, then its arguments.
 static void put_call(server_job *job, const frit_part *part, int index)
 {
     put_delta(job, json_pack("{s:[{s:i, s:s, s:s, s:{s:s, s:s}}]}", "tool_calls", "index", index, "id", part->id,
@@ -246,7 +248,7 @@ static void end_stream(server_job *job)
     server_job_put(job, done, sizeof done - 1);
 }
 
-// The role comes before, as it comes before everything.
+// Writes how much of the prompt is done. The event with the role comes first.
 static void put_progress(server_job *job, const server_progress *progress)
 {
     server_answer *answer = job->reply.ctx;
@@ -297,13 +299,13 @@ static json_t *message_json(const server_answer *answer)
 static json_t *text_choice(server_job *job)
 {
     server_answer *answer = job->reply.ctx;
-    json_t *picks = take_last_picks(job);   // which makes the prompt's text
+    json_t *picks = take_last_picks(job);   // sets answer->prompt
     if (!server_text_add(&answer->prompt, job->answer.text, job->answer.n)) job->reply.queue.failed = true;
     const char *text = answer->prompt.ptr ? answer->prompt.ptr : "";
     return choice_of(answer, json_stringn(text, answer->prompt.n), picks, finish_text(answer));
 }
 
-// How likely the tokens of the answer were, on average.
+// The mean log-probability of the answer's tokens.
 static double likelihood(const server_job *job)
 {
     double sum = 0;
@@ -311,7 +313,7 @@ static double likelihood(const server_job *job)
     return job->report.n_picks > 0 ? sum / (double)job->report.n_picks : 0;
 }
 
-// The likeliest ones of all that were made, in order; of equals the first.
+// Leaves only the n_given likeliest choices, the best first; equally likely choices keep their order.
 static void keep_best(server_job *first)
 {
     const server_answer *answer = first->reply.ctx;
@@ -321,7 +323,7 @@ static void keep_best(server_job *first)
         for (const server_job *job = first; job; job = job == first ? first->group.parts : job->group.next) {
             const json_t *made =
                 json_array_get(answer->choices, (size_t)((const server_answer *)job->reply.ctx)->index);
-            if (json_is_null(made)) continue;   // taken
+            if (json_is_null(made)) continue;   // chosen already
             if (!found || likelihood(job) > likelihood(found)) found = job;
         }
         if (!found) break;

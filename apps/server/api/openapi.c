@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// /openapi.json: the table of routes and their tables of fields as OpenAPI 3.1.
+// /openapi.json: routes and their field tables as OpenAPI 3.1.
 #include "server/api/handlers.h"
 
 #include "frit_tools.h"
@@ -16,7 +16,8 @@
 #define TEXTS        "{\"type\": [\"string\", \"array\", \"null\"], \"items\": {\"type\": \"string\"}}"
 #define BOOL         "{\"type\": [\"boolean\", \"null\"]}"
 
-// Fields that code of their own reads, in whichever request. Others may be anything.
+// Schemas of fields of type FIELD_CUSTOM and FIELD_ELSEWHERE, by name in all requests. The schema of other such fields
+// allows every value.
 static const struct {
     const char *name, *schema;
 } custom[] = {
@@ -58,7 +59,7 @@ static const struct {
     {"regex", TEXT},
 };
 
-// Answers that are no JSON.
+// Media types of replies that are not JSON.
 static const struct {
     const char *reply, *media;
 } texts[] = {{"text", "text/plain"}, {"html", "text/html"}, {"file", "*/*"}};
@@ -81,7 +82,7 @@ static json_t *range_json(const char *type, double min, double max)
 
 static json_t *option_json(const frit_option *row)
 {
-    const double min = strcmp(row->name, "top-k") == 0 ? -1 : row->min;   // requests may turn it off by -1 too
+    const double min = strcmp(row->name, "top-k") == 0 ? -1 : row->min;   // -1 turns top_k off too
     return range_json(row->type == FRIT_OPTION_INT ? "integer" : "number", min, row->max);
 }
 
@@ -133,7 +134,7 @@ static json_t *request_json(const server_parser *parser)
                      "object", "properties", properties);
 }
 
-// The schema of what a protocol makes of a problem.
+// The schema of a JSON value, used for the errors of a protocol.
 static json_t *shape_of(const json_t *value)
 {
     const char *key;
@@ -173,9 +174,9 @@ static json_t *answer_json(const server_route *route)
     return json_pack("{s:s, s:o}", "description", "The answer", "content", content);
 }
 
-// What paths read from the URL's query.
+// Parameters in the query of URLs.
 static const struct {
-    const char *method, *path, *name, *values;   // values: with '|' between them; NULL: any text, and it may be absent
+    const char *method, *path, *name, *values;   // values: with '|' between them; NULL: an optional text
 } queries[] = {
     {"GET", "/props", "model", NULL},
     {"GET", "/slots", "model", NULL},

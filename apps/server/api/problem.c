@@ -57,7 +57,8 @@ static const char *type_of(int status)
     }
 }
 
-// The text as JSON. What was cut within a character, or quotes bytes that are no UTF-8, is shown in ASCII.
+// The text as JSON. A text that is not UTF-8, because it was cut within a character or quotes such bytes, is shown in
+// ASCII.
 static json_t *text_json(const char *text)
 {
     json_t *json = json_string(text);

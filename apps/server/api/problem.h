@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// server/api/problem.h: why a request is refused or fails, in the shape that OpenAI's clients read.
+// server/api/problem.h: why a request is refused or failed, and its JSON in OpenAI's form.
 //
 //     return server_refuse(problem, 400, NULL, "stop", "stop: expected a string or a list of strings");
 //
@@ -10,25 +10,26 @@
 #include <stddef.h>
 
 typedef struct server_problem {
-    int status;          // of HTTP; 0: there is no problem
-    const char *code;    // constant: "model_not_found"; or NULL
+    int status;          // HTTP status; 0: there is no problem
+    const char *code;    // a constant such as "model_not_found", or NULL
     char param[64];      // the field, or ""
     char message[640];   // UTF-8
-    int retry_after;     // seconds; 0: not said
+    int retry_after;     // seconds for the header Retry-After; 0: none
 } server_problem;
 
 // Writes the problem and returns false. `code` must be a constant or NULL; `param` is copied and may be NULL.
 bool server_refuse(server_problem *problem, int status, const char *code, const char *param, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-// Likewise from a failed library call: its sentence is the message, without the folder of a file that it begins with.
+// Refuses a request because a library call failed with `status`: the thread's error is the message, without the folder
+// of a path that it begins with. Returns false.
 bool server_refuse_status(server_problem *problem, int http_status, const char *param, int status);
-// Likewise from a failed library call that names a field (frit_error_field) and a code. `param` is the request's name
-// for the field, which the message has in place of the library's.
+// Refuses a request because of a library error that has a field (frit_error_field) and a code. `param` is the request's
+// name for the field and replaces the library's name in the message. Returns false.
 bool server_refuse_field(server_problem *problem, int http_status, const char *param, int status);
-// Where files lie on the server's machine is not for clients: they know a file by its name.
+// The sentence without the folder of a path that it begins with: clients know files by name only.
 const char *server_without_folder(const char *sentence);
 
 // The message as a JSON string.
 json_t *server_problem_message(const server_problem *problem);
-// malloc'd JSON text, or NULL when out of memory.
+// The error object as malloc'd JSON. NULL if memory is short.
 char *server_problem_json(const server_problem *problem);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reranking as Jina and Cohere give it, from the request to the answer. Runs as embeddings do (embeddings.c).
+// Reranking with the requests and replies of Jina and Cohere. The job runs like a job of embeddings.c.
 #include "server/api/handlers.h"
 #include "server/request/request.h"
 #include "server/sched/fair_queue.h"
@@ -13,17 +13,17 @@
 enum { MAX_DOCUMENTS = 2048 };
 
 typedef struct document {
-    frit_token *tokens;   // of the query and the document
+    frit_token *tokens;   // of the query and the document together
     size_t n_tokens;
     float score;
 } document;
 
 typedef struct reranking {   // the job's ctx
-    const char *name;        // of the model
+    const char *name;        // the model's
     document *documents;
-    size_t n, next, n_batch;   // next: the first that has not run
+    size_t n, next, n_batch;   // next: the first document that has no score yet
     size_t top_n;
-    json_t *texts;   // of the documents, for answers that return them; or NULL
+    json_t *texts;   // of the documents, if the reply repeats them; else NULL
     bool raw_scores;
 } reranking;
 
@@ -95,7 +95,7 @@ static frit_status work(server_job *job, frit_engine *engine, bool *ended)
 
 // ---------------------------------------------------------------------------------------- the request
 
-// Jina's documents are texts or objects with a text.
+// The text of a document: a string, or an object with a text.
 static const json_t *text_of(const json_t *value)
 {
     return json_is_object(value) ? json_object_get(value, "text") : value;
@@ -143,7 +143,7 @@ static bool read_documents(const server_exchange *exchange, const server_rerank 
     if (!r->documents) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     for (r->n = 0; r->n < n;) {
         document *d = &r->documents[r->n];
-        const size_t i = r->n++;   // counted first: what it holds is freed with the rest
+        const size_t i = r->n++;   // counted first, so that free_reranking frees it after an error
         json_t *text = json_array_get(documents, i);
         if (exchange->cancelled && exchange->cancelled(exchange->ctx))
             return server_refuse(problem, 499, NULL, NULL, "the client went away");
@@ -155,7 +155,8 @@ static bool read_documents(const server_exchange *exchange, const server_rerank 
     return true;
 }
 
-// The library's sentence begins with the file, which is not for clients: they know the model by its name.
+// Refuses a model that cannot rerank. The library's message begins with the model's path, which is replaced by the name
+// that clients use.
 static bool refuse_model(const server_model *model, server_problem *problem)
 {
     const char *why = frit_error();
@@ -165,7 +166,7 @@ static bool refuse_model(const server_model *model, server_problem *problem)
                          why + (named ? n : 0));
 }
 
-// Before any text is read: whether the model can do it.
+// Checks the model and the query before any text is tokenized.
 static bool check(const server_model *model, const server_rerank *request, server_problem *problem)
 {
     size_t width;

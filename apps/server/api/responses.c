@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// OpenAI's Responses: answers, their streams, and those that are stored.
+// OpenAI's Responses: replies, streams, and stored responses.
 //
-// Each part of the answer is an item: reasoning, a message, a function call. A stream: response.created,
-// response.in_progress; for each item output_item.added, the events of its kind, output_item.done; then
-// response.completed or response.incomplete, which has all items. sequence_number counts all events.
+// Each part of an answer is an item: reasoning, a message, or a function call. A stream has the events response.created
+// and response.in_progress; for each item output_item.added, events of the item's kind and output_item.done; then
+// response.completed or response.incomplete with all items. sequence_number counts all events.
 #include "server/api/answer.h"
 #include "server/api/handlers.h"
 #include "server/api/json_text.h"
@@ -16,12 +16,12 @@
 #include <string.h>
 
 typedef struct state {   // the request's `extra`
-    json_t *base;        // members of the response that the request gives
-    char *history;       // JSON: the messages that are answered, without the instructions; NULL: not stored
+    json_t *base;        // members of the response that repeat the request
+    char *history;       // JSON: the messages that the response answers, without the instructions; NULL: not stored
     server_store *store;
     size_t key;
     int sequence;
-    size_t n_items;   // whose events have begun
+    size_t n_items;   // the number of items whose events have begun
 } state;
 
 static void free_state(void *ctx)
@@ -46,7 +46,7 @@ static json_t *text_json(frit_part_kind kind, const server_text *text)
     return json_pack("{s:s, s:o, s:[], s:[]}", "type", "output_text", "text", said, "annotations", "logprobs");
 }
 
-// The i-th part of the answer as an item, whole or as it begins in a stream.
+// Part i of the answer as an item. `whole` is false at the start of an item in a stream.
 static json_t *item_json(const server_answer *answer, size_t i, bool whole, const char *status)
 {
     static const char *const prefixes[] = {
@@ -74,7 +74,7 @@ static json_t *usage_json(const server_job *job)
                      (json_int_t)usage.n_reasoning, "total_tokens", (json_int_t)(usage.n_prompt + usage.n_answer));
 }
 
-// "in_progress": nothing has come yet.
+// The response object. With the status "in_progress" it has no output yet.
 static json_t *response_json(const server_job *job, const char *status)
 {
     const server_answer *answer = job->reply.ctx;
@@ -92,7 +92,7 @@ static json_t *response_json(const server_job *job, const char *status)
     return json;
 }
 
-// The answer as a message of the next turn's conversation.
+// The answer as a message in OpenAI's form, for requests that continue the response.
 static json_t *message_json(const server_answer *answer)
 {
     json_t *text = server_answer_join(answer, FRIT_PART_TEXT), *calls = json_array();
@@ -110,14 +110,14 @@ static json_t *message_json(const server_answer *answer)
     return message;
 }
 
-// Whether a conversation may be stored.
+// True if a conversation is short enough to be stored.
 static bool is_short(const char *history)
 {
     const size_t n = history ? strlen(history) : 0;
     return n <= SERVER_MAX_HISTORY_BYTES && server_count_values(history, n) <= SERVER_MAX_HISTORY_VALUES;
 }
 
-// A response in the background was promised to be there: it has failed, and stays as long as its stream does.
+// Marks a background response that could not be stored as failed. It can be queried as long as its stream is buffered.
 static void show_lost(server_job *job, json_t *response)
 {
     const char *status = json_string_value(json_object_get(response, "status"));
@@ -130,13 +130,13 @@ static void show_lost(server_job *job, json_t *response)
     server_replay_set_snapshot(job->reply.replay, server_json_text(json_incref(response)));
 }
 
-// What could not be stored says so: "store" is false in it.
+// Stores the response. If this fails, its "store" becomes false.
 static void keep(server_job *job, json_t *response)
 {
     const server_answer *answer = job->reply.ctx;
     state *s = answer->request.extra;
     if (!answer->request.is_stored) return;
-    if (!s->history) {   // it is too long
+    if (!s->history) {   // too long
         json_object_set_new(response, "store", json_false());
         return;
     }
@@ -156,7 +156,7 @@ static void keep(server_job *job, json_t *response)
 
 // ---------------------------------------------------------------------------------------- streams
 
-// Takes the members over.
+// Takes `members` over.
 static void put_event(server_job *job, const char *name, json_t *members)
 {
     const server_answer *answer = job->reply.ctx;
@@ -173,7 +173,7 @@ static void begin(server_job *job)
     put_event(job, "response.in_progress", json_pack("{s:o}", "response", response_json(job, "in_progress")));
 }
 
-// An event within the item that has begun last, with its place.
+// Writes an event of the item that began last, with the item's id and index. Takes `members` over.
 static void put_in_item(server_job *job, const char *name, json_t *members)
 {
     const server_answer *answer = job->reply.ctx;
@@ -255,7 +255,7 @@ static void end(server_job *job)
     put_event(job, event, json_pack("{s:o}", "response", response));
 }
 
-// Clients want response.created before all others.
+// Ends a response with an error. response.created comes first in any stream.
 static void fail(server_job *job, const server_problem *problem)
 {
     const server_answer *answer = job->reply.ctx;
@@ -281,7 +281,7 @@ static void put_whole(server_job *job)
     server_answer_put(job, "", response, "\n");
 }
 
-// Of a response in the background, until it ends.
+// Sets the reply to queries for a background response that has not ended.
 static void show(server_job *job)
 {
     json_t *response = response_json(job, "in_progress");
@@ -302,13 +302,13 @@ const server_protocol server_openai_responses = {.problem = server_problem_json,
 
 // ---------------------------------------------------------------------------------------- handlers
 
-// 0.95 for 0.95f.
+// The nearest double with six decimals: 0.95 for 0.95f.
 static double short_number(float number)
 {
     return round((double)number * 1e6) / 1e6;
 }
 
-// What the request said, or what holds without it.
+// The members of a response that repeat the request, or their defaults.
 static json_t *base_json(const server_generation *request)
 {
     static const struct {
@@ -340,7 +340,7 @@ static json_t *base_json(const server_generation *request)
     return json;
 }
 
-// Puts the messages of the response before, and its answer, before those of the request.
+// Puts the previous response's conversation and answer before the request's messages.
 static bool continue_previous(server_exchange *exchange, const server_generation *request, json_t **messages,
                               server_problem *problem)
 {
@@ -368,7 +368,7 @@ static bool continue_previous(server_exchange *exchange, const server_generation
     return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
 }
 
-// Of the messages, without the instructions; NULL: it is too long to be stored, or there is no memory.
+// The conversation as JSON, without the instructions. NULL if it is too long to be stored, or memory is short.
 static char *history_text(const json_t *messages, bool has_instructions)
 {
     json_t *list = json_copy((json_t *)messages);
@@ -380,7 +380,7 @@ static char *history_text(const json_t *messages, bool has_instructions)
     return NULL;
 }
 
-// Completes the conversation.
+// Completes the conversation from the previous response.
 static bool prepare(server_exchange *exchange, server_generation *request)
 {
     server_problem *problem = &exchange->problem;
@@ -404,8 +404,8 @@ static bool prepare(server_exchange *exchange, server_generation *request)
     return false;
 }
 
-// Keeps the conversation without the instructions, which hold for one response. One that is too long to be stored
-// loses the turns that the prompt does not have any more.
+// Sets the conversation to store, without the instructions, which apply to one response. If it is too long to be
+// stored, the messages that truncation removed are left out.
 static bool keep_history(server_exchange *exchange, server_generation *request, const json_t *all)
 {
     state *s = request->extra;
@@ -421,7 +421,8 @@ static bool keep_history(server_exchange *exchange, server_generation *request, 
                          SERVER_MAX_HISTORY_BYTES >> 20, SERVER_MAX_HISTORY_VALUES);
 }
 
-// Room for the answer is what the request says, or a quarter of the context; half of it at most.
+// Truncates the conversation so that there is room for the answer: as the request says, at most half of the context,
+// and a quarter if the request does not say.
 static bool make_room(server_exchange *exchange, server_generation *request)
 {
     const int32_t n_ctx = exchange->model->n_ctx, wanted = request->max_tokens >= 0 ? request->max_tokens : n_ctx / 4;
@@ -435,7 +436,7 @@ static bool make_room(server_exchange *exchange, server_generation *request)
     return good;
 }
 
-// The caller of a response in the background gets it as it is now, or its stream.
+// Replies to the request of a background response: with the response so far, or with its stream.
 static void run_in_background(server_exchange *exchange, bool streams)
 {
     server_job *job = exchange->job;
@@ -465,7 +466,7 @@ static void refuse_unknown(server_exchange *exchange)
     server_refuse(&exchange->problem, 404, "not_found", NULL, "there is no response '%.64s'", exchange->rest);
 }
 
-// Of a response in the background.
+// Replies with the stream of a background response.
 static void show_stream(server_exchange *exchange)
 {
     server_replay *replay = server_replays_find(exchange->site->replays, exchange->rest, exchange->key);
@@ -480,7 +481,7 @@ static void show_stream(server_exchange *exchange)
             exchange->rest);
 }
 
-// What is shown of one that is still made; NULL: it is not made any more.
+// The response object of a running background response. NULL if no response of this id is running.
 static char *running_json(const server_exchange *exchange, const char *id, bool cancel)
 {
     server_replay *replay = server_replays_find(exchange->site->replays, id, exchange->key);
@@ -491,7 +492,7 @@ static char *running_json(const server_exchange *exchange, const char *id, bool 
     return text;
 }
 
-// What a stored response is, or one in the background that has ended and could not be stored; NULL: neither is there.
+// The response object of a stored response, or of an ended background response that could not be stored. NULL: none.
 static char *ended_json(const server_exchange *exchange, const char *id)
 {
     server_stored stored;
@@ -532,7 +533,7 @@ void server_delete_response(server_exchange *exchange)
     free(running);
 }
 
-// POST /v1/responses/ID/cancel. One that has been cancelled, or has ended, stays as it is.
+// POST /v1/responses/ID/cancel. A response that has ended or was cancelled does not change.
 void server_cancel_response(server_exchange *exchange)
 {
     static const char ending[] = "/cancel";

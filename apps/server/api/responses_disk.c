@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files of responses: written beside, synced, renamed.
+// Files of stored responses. A file is written under a temporary name, synced, and renamed.
 #include "server/api/responses_disk.h"
 
 #include "frit.h"
@@ -20,7 +20,7 @@
 enum { MAX_HEAD = 256, N_TEXTS = 3, MAX_TEXT = 1 << 30 };
 
 struct server_disk {
-    int folder;   // descriptor
+    int folder;   // a file descriptor
     char *path;
 };
 
@@ -99,7 +99,7 @@ static size_t read_all(int fd, char *bytes, size_t n)
     return got;
 }
 
-// FNV-1a of 64 bits: detects damage, not tampering.
+// Adds bytes to a 64-bit FNV-1a hash, which detects damage, not tampering.
 static uint64_t add_to(uint64_t sum, const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) sum = (sum ^ (unsigned char)bytes[i]) * 0x100000001b3u;
@@ -120,7 +120,7 @@ static uint64_t checksum_of(const head *h, const char *const texts[N_TEXTS])
     return sum;
 }
 
-// The head of an open file of so many bytes; what is wrong, or NULL.
+// Reads the head of an open file of n_file bytes. Returns what is wrong, or NULL.
 static const char *read_head(int fd, uint64_t n_file, head *h)
 {
     char text[MAX_HEAD + 1];
@@ -217,7 +217,7 @@ bool server_disk_write(server_disk *disk, server_disk_entry *entry, const server
     return false;
 }
 
-// The texts from an open file whose head was read; each ends with a zero.
+// Reads the zero-terminated texts of an open file after its head. Returns what is wrong, or NULL.
 static const char *read_texts(int fd, const head *h, server_stored *stored)
 {
     char **const texts[N_TEXTS] = {&stored->response, &stored->history, &stored->message};
@@ -244,7 +244,7 @@ bool server_disk_read(server_disk *disk, const char *id, server_stored *stored)
     if (!wrong) wrong = read_texts(fd, &h, stored);
     if (fd >= 0) close(fd);
     if (!wrong) return true;
-    if (fd >= 0 || errno != ENOENT) warn(disk, name, wrong);   // it may have been removed by hand
+    if (fd >= 0 || errno != ENOENT) warn(disk, name, wrong);   // no warning if the file was removed by hand
     server_stored_clear(stored);
     return false;
 }

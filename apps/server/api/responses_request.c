@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The requests of OpenAI's Responses: fields, and items of the input to messages.
+// The requests of OpenAI's Responses: fields, and conversion of input items to messages in OpenAI's form.
 //
 //     message                  a message; its parts input_text, output_text and refusal are text
 //     reasoning                reasoning_content of the assistant's message that follows
@@ -18,10 +18,10 @@
 
 typedef struct reading {
     json_t *messages;
-    json_t *assistant;   // the assistant's message that is not over yet: borrowed from messages; NULL: none
+    json_t *assistant;   // the message that further items of the assistant extend, borrowed from messages; NULL: none
     server_origins *origins;
-    const char *list;   // the field that is read
-    int item;           // of it; or SERVER_NO_INDEX
+    const char *list;   // the field that is being read
+    int item;           // index of the item in this field, or SERVER_NO_INDEX
     server_problem *problem;
 } reading;
 
@@ -35,13 +35,13 @@ static json_t *add_message(reading *r, const char *role)
     return message;
 }
 
-// Items of the assistant that follow each other are one message.
+// The message of the current item of the assistant. Consecutive items of the assistant make one message.
 static json_t *assistant_of(reading *r)
 {
     return r->assistant ? r->assistant : add_message(r, "assistant");
 }
 
-// A string or a list of parts to a list of parts of type text; NULL with a problem.
+// Converts a string or a list of parts to a list of parts of type text. NULL with a problem.
 static json_t *read_parts(const json_t *content, const char *field, server_problem *problem)
 {
     static const char *const types[][2] = {{"input_text", "text"},     {"output_text", "text"},
@@ -119,7 +119,7 @@ static bool read_reasoning(reading *r, const json_t *item, const char *field)
 {
     const json_t *content = json_object_get(item, "content");
     if (json_array_size(content) == 0) content = json_object_get(item, "summary");
-    if (json_array_size(content) == 0) return true;   // only its author could read it
+    if (json_array_size(content) == 0) return true;   // encrypted reasoning, which only its author could read
     const json_t *first = json_array_get(content, 0);
     json_t *parts = read_parts(content, field, r->problem);
     if (!parts) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A list, the newest last, and a hash table of it.
+// Stored responses: a list, the newest last, with a hash table by id.
 #include "server/api/responses_store.h"
 
 #include "frit.h"
@@ -17,23 +17,23 @@ typedef struct entry {
     char id[64];
     size_t key, n_bytes;
     int64_t created;
-    server_stored stored;   // empty: in a file
+    server_stored stored;   // all NULL if the texts are in a file
     struct entry *older, *newer, *next;
 } entry;
 
-typedef struct owner {   // a key, with what is stored for it
+typedef struct owner {   // the number and size of the entries of a key
     size_t key, n, n_bytes;
 } owner;
 
 struct server_store {
     pthread_mutex_t lock;
     server_store_options options;
-    server_disk *disk;   // NULL: memory
+    server_disk *disk;   // NULL: responses are stored in memory
     entry *oldest, *newest, *buckets[N_BUCKETS];
     size_t n, n_bytes;
-    owner *owners;   // without those that have nothing
+    owner *owners;   // keys without entries have no owner
     size_t n_owners, owners_capacity;
-    bool warned;   // that the last one could not be written
+    bool warned;   // the last write failed, and a warning was printed
 };
 
 void server_stored_clear(server_stored *stored)
@@ -65,7 +65,7 @@ static owner *find_owner(const server_store *store, size_t key)
     return NULL;
 }
 
-// Counts an entry for its key. Without memory it is not counted, and goes as those of the key with fewest.
+// Adds an entry to the counts of its key. Does nothing if memory is short: such entries are dropped last.
 static void count_in(server_store *store, const entry *e)
 {
     owner *o = find_owner(store, e->key);
@@ -107,7 +107,7 @@ static void drop(server_store *store, entry *e, bool with_file)
 
 static void add(server_store *store, entry *e)
 {
-    entry *after = store->newest;   // files that are listed come in any order
+    entry *after = store->newest;   // files are listed in any order
     while (after && after->created > e->created) after = after->older;
     e->older = after;
     e->newer = after ? after->newer : store->oldest;
@@ -121,7 +121,7 @@ static void add(server_store *store, entry *e)
     count_in(store, e);
 }
 
-// The oldest of the key that has most; by_bytes: most bytes.
+// The oldest entry of the key with most entries or, with by_bytes, with most bytes.
 static entry *oldest_of_most(const server_store *store, bool by_bytes)
 {
     const owner *most = NULL;
@@ -152,7 +152,7 @@ static entry *find(const server_store *store, const char *id, size_t key)
 
 // ---------------------------------------------------------------------------------------- life
 
-// All are gathered first: sorted, the list is made in one pass.
+// The files of a folder, collected first so that they can be sorted by age.
 typedef struct listing {
     server_disk_entry *items;
     size_t n, capacity;
@@ -224,7 +224,8 @@ void server_store_free(server_store *store)
 
 // ---------------------------------------------------------------------------------------- responses
 
-// Without the lock: others may read meanwhile. It is said once that it fails, until it works again.
+// Writes the file of an entry without holding the lock, so that other threads can use the store. Only the first of
+// consecutive failures prints a warning.
 static bool write_file(server_store *store, entry *e)
 {
     server_disk_entry file = {.key = e->key, .created = e->created};
@@ -266,7 +267,7 @@ bool server_store_put(server_store *store, const char *id, size_t key, server_st
     return true;
 }
 
-// What cannot be read any more is forgotten, its file stays.
+// Drops an entry whose file cannot be read. The file stays.
 static void forget(server_store *store, const char *id, size_t key)
 {
     pthread_mutex_lock(&store->lock);

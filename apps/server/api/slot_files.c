@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// POST /slots/ID?action=save|restore|erase, as llama.cpp's server has it: the text of a session goes to a file and
-// comes back, with what the cache holds of it.
+// POST /slots/ID?action=save|restore|erase of llama.cpp's server: writes the text and the cache of a session to a file,
+// reads them, or clears the session.
 //
-// With --slot-save-path a session keeps its text after the answer. A save waits for no step: it is a job of the engine
-// thread for this one session. The file appears under its name when it is whole (frit_session_save). A text that came
-// from a file is not in the prefix cache, so the session itself is what the next request that begins with it gets
-// (server_slots_best). Its note is whose text it is: other callers cannot restore it or replace its file, nor save it
-// from the session or replace it there. Links are no files of the folder.
+// With --slot-save-path a session keeps its text after the answer. An action is a job of the engine thread for one
+// session and needs no step. A file gets its name when it is complete (frit_session_save). A restored text is not in
+// the prefix cache; the session itself serves the next request that begins with this text (server_slots_best). The
+// session's note is the salt of the caller that owns the text: other callers can neither restore nor replace it, in the
+// slot or in the file. Links in the folder are refused.
 #include "server/api/handlers.h"
 
 #include "frit_tools.h"
@@ -25,18 +25,18 @@ enum { MAX_NAME = 128 };
 
 typedef struct slot_action slot_action;
 
-typedef struct change {   // what a job does
+typedef struct change {   // the job's ctx
     const slot_action *action;
     char *path;         // owned; NULL for erase
     char *name;         // owned
-    const char *salt;   // the job's
+    const char *salt;   // borrowed from the job
     server_problem problem;
     size_t n_tokens, n_bytes;
     double seconds;
 } change;
 
 struct slot_action {
-    const char *name, *n_tokens, *n_bytes, *time;   // in the answer
+    const char *name, *n_tokens, *n_bytes, *time;   // members of the reply
     bool has_file;
     frit_status (*run)(change *c, server_slot *slot);
 };
@@ -54,7 +54,7 @@ static const char *salt_of(const change *c)
 
 // ---------------------------------------------------------------------------------------- on the engine thread
 
-// Of the text in the slot, if it has one.
+// Refuses an action on the text of another caller.
 static bool check_owner(change *c, const server_slot *slot)
 {
     return frit_session_length(slot->session) == 0 || strcmp(server_slot_salt(slot), salt_of(c)) == 0 ||
@@ -68,10 +68,10 @@ static bool refuse_file_owner(change *c)
                          "filename: '%s' has the text of a request with another key or cache_salt", c->name);
 }
 
-// Whether a file of the name may be read, or replaced; *is_there: there is one.
+// Refuses a file of another caller, and what is not a regular file. Sets *is_there to true if the file exists.
 static bool check_file(change *c, bool *is_there)
 {
-    enum { MOST = 8192 };   // bytes of a salt: a key's, and one that a request may give
+    enum { MOST = 8192 };   // the most bytes of a salt, from a key and a request
     struct stat info;
     char note[MOST];
     size_t n;
@@ -83,12 +83,12 @@ static bool check_file(change *c, bool *is_there)
     const frit_status status = frit_session_file_note(c->path, note, MOST, &n);
     if (status == FRIT_OK && n == strlen(salt_of(c)) && memcmp(note, salt_of(c), n) == 0) return true;
     if (status == FRIT_OK || status == FRIT_E_LIMIT) return refuse_file_owner(c);
-    return !salt_of(c)[0] ||   // of a server without keys
+    return !salt_of(c)[0] ||   // a server without keys
            server_refuse(&c->problem, 400, "invalid_value", "filename",
                          "filename: '%s' is not a slot that this version has saved", c->name);
 }
 
-// The library's sentence begins with the path, which is not for clients: they know the file by its name.
+// Refuses a file with the library's error. Its path is replaced by the name that clients use.
 static bool refuse_file(change *c, int http_status)
 {
     const char *why = frit_error(), *end = strrchr(why, '/'), *colon = end ? strstr(end, ": ") : NULL;
@@ -114,7 +114,7 @@ static frit_status save(change *c, server_slot *slot)
     return status;
 }
 
-// The file may be anything: of another model, damaged, a text longer than the context, another caller's.
+// Restores a file, which may be damaged, too long, or from another model or caller.
 static frit_status restore(change *c, server_slot *slot)
 {
     size_t n_note;
@@ -122,12 +122,12 @@ static frit_status restore(change *c, server_slot *slot)
     if (!check_owner(c, slot) || !check_file(c, &is_there)) return FRIT_OK;
     if (!is_there)
         return server_refuse(&c->problem, 404, "not_found", "filename", "there is no file '%s'", c->name), FRIT_OK;
-    frit_status status = frit_session_load(slot->session, c->path);   // the slot stays as it is if that fails
+    frit_status status = frit_session_load(slot->session, c->path);   // leaves the slot unchanged if it fails
     if (status == FRIT_E_MEMORY) return status;
     if (status != FRIT_OK && frit_session_length(slot->session) == 0) server_slot_clear(slot);
     if (status != FRIT_OK) return refuse_file(c, status == FRIT_E_IO ? 500 : 400), FRIT_OK;
     const char *note = frit_session_note(slot->session, &n_note);
-    if (n_note != strlen(salt_of(c)) || memcmp(note, salt_of(c), n_note) != 0) {   // another file now
+    if (n_note != strlen(salt_of(c)) || memcmp(note, salt_of(c), n_note) != 0) {   // replaced since check_file
         refuse_file_owner(c);
         return server_slot_clear(slot);
     }
@@ -189,7 +189,7 @@ static void free_change(void *ctx)
     free(c);
 }
 
-// A name within the folder, that no file has which is being written.
+// Refuses names outside of the folder, and names of files that are being written.
 static bool check_name(const char *name, server_problem *problem)
 {
     const size_t n = strlen(name);
