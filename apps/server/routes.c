@@ -126,7 +126,7 @@ static bool matches(const char *pattern, const char *path, const char **rest)
     return pattern[n] ? path[n] != 0 : path[n] == 0;
 }
 
-// Whether a row has this path itself, so that rows with '*' do not mean it.
+// True if a row has exactly this path, so that rows with '*' do not match it.
 static bool is_listed(const char *local)
 {
     for (size_t i = 0; i < COUNT(routes); i++)
@@ -159,7 +159,7 @@ const char *server_route_challenge(const server_route *route)
     return route && strcmp(route->reply, "html") == 0 ? "Basic realm=\"frit\", charset=\"UTF-8\"" : "Bearer";
 }
 
-// A name that is no text is refused when the fields are parsed.
+// The parser of the fields refuses a name that is not a string.
 static bool choose_model(const server_route *route, server_exchange *exchange)
 {
     const server_body *body = exchange->request;
@@ -177,7 +177,7 @@ static bool parse_fields(const server_parser *parser, server_exchange *exchange)
            (!exchange->site->strict_fields || server_parse_strictly(parser, request, &exchange->problem));
 }
 
-// False without a problem: the model has to be loaded.
+// False without a problem: the model must be loaded first.
 static bool run_body(const server_route *route, server_exchange *exchange, const char *body, size_t n_body)
 {
     const server_parser *parser = route->parser;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Options of the server, its address, its start and its end.
+// Options, start and end of the server.
 #include "server/server.h"
 
 #include "server/ops/access_log.h"
@@ -96,7 +96,7 @@ const frit_option *server_option_rows(size_t *n_rows)
 
 // ---------------------------------------------------------------------------------------- life
 
-// A name of two models would be the first one's.
+// A name that two models have would always mean the first one.
 static bool check_names(const server_site *site, server_problem *problem)
 {
     size_t n;
@@ -214,7 +214,7 @@ const char *server_model_name(const app_server *server)
     return server_models_all(server->site.models, &n)->name;
 }
 
-// Adds a sentence, after "; " if there are others.
+// Appends a sentence, with "; " between two.
 static void add_said(char *said, size_t size, const char *sentence)
 {
     const size_t n = strlen(said);
@@ -267,7 +267,7 @@ void server_cut(app_server *server)
     server_models_cut(server->site.models);
 }
 
-// The connections go first: their jobs must have ended by then, so that none is suspended.
+// Connections are closed first. All jobs have ended by then, so no connection is suspended.
 void server_close(app_server *server)
 {
     if (!server) return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// server/server.h: the HTTP server: what it is started with, and its life.
+// server/server.h: starts and ends the HTTP server.
 //
 //     server_open(&server, &config, &problem);    // listens
-//     server_drain(server);                       // no new connections; what streams goes on
+//     server_drain(server);                       // no new connections; running requests continue
 //     while (!server_is_quiet(server)) ...
-//     server_close(server);                       // cuts what is left
+//     server_close(server);                       // cuts running requests
 #pragma once
 #include "server/sched/loading.h"
 
@@ -23,23 +23,23 @@ typedef struct server_options {
     bool strict_fields, no_web_ui;
     frit_option_list cors;   // origins; "*": all
     int32_t drain_s;
-    const char *responses_dir;   // where responses are stored; NULL: in memory
+    const char *responses_dir;   // stores responses; NULL: in memory
     int32_t responses_mib, responses_days;
     const char *otlp;         // http://HOST:PORT; NULL: no traces
     const char *access_log;   // path; "-": stderr; NULL: none
     int32_t max_models, idle_unload_s;
     const char *slot_folder;   // NULL: sessions cannot be saved
-    int32_t keep_alive_s;      // streams that say nothing for so long say that they live; 0: they do not
-    int32_t arrival_s;         // how long a request's head, and then its body, may take to come
-    int32_t idle_s;            // how long a connection may be between two requests
-    int32_t answer_s;          // how long an answer may take from its session on; 0: any time
+    int32_t keep_alive_s;      // a quiet stream sends a sign of life after this time; 0: never
+    int32_t arrival_s;         // limit for the arrival of a head, and of a body
+    int32_t idle_s;            // limit between two requests of a connection
+    int32_t answer_s;          // limit for an answer, from the time it has a session; 0: none
 } server_options;
 
 typedef struct server_config {
     server_options options;
     const server_source *sources;   // [n_sources], must outlive the server
     size_t n_sources;
-    const server_loaded *first;   // of the first source; taken over
+    const server_loaded *first;   // from the first source; owned from now on
 } server_config;
 
 typedef struct app_server app_server;
@@ -49,10 +49,10 @@ const frit_option *server_option_rows(size_t *n_rows);
 bool server_open(app_server **out, const server_config *config, server_problem *problem);
 const char *server_url(const app_server *server);   // "http://127.0.0.1:8080", "unix:/run/frit.sock"
 const char *server_model_name(const app_server *server);
-// Reads again what may change while it runs, and says what came of it. False: a part of that stays as it was.
+// Reads keys and certificate again, and writes the result as a sentence into `said`. False: one of them is unchanged.
 bool server_reload(app_server *server, char *said, size_t size);
 void server_drain(app_server *server);
 bool server_is_quiet(app_server *server);
-bool server_is_loading(app_server *server);   // a model; server_close waits for it
+bool server_is_loading(app_server *server);   // true while a model is loaded; server_close waits for it
 void server_cut(app_server *server);
 void server_close(app_server *server);

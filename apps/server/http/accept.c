@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The accepting thread.
+// The accept thread.
 #include "server/http/accept.h"
 
 #include "server/ops/clock.h"
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef POLLRDHUP   // other systems say POLLHUP
+#ifndef POLLRDHUP   // other systems report POLLHUP
 #define POLLRDHUP 0
 #endif
 #ifndef MSG_NOSIGNAL
@@ -32,14 +32,15 @@ typedef struct address {
     unsigned char bytes[ADDRESS_BYTES];
 } address;
 
-typedef struct waiting {   // no complete head yet
+typedef struct waiting {   // a connection without a complete head
     int fd;
     double since;
     address from;
     struct sockaddr_storage name;
     socklen_t n_name;
-    bool held;   // it asks for /health, and all places are taken for a moment
-    // A Unix socket with a part of a head: poll ignores SO_RCVLOWAT there, so it is looked at after some time.
+    bool held;   // a request for /health that found no free connection; it is tried again
+    // A Unix socket with a part of a head. Poll ignores SO_RCVLOWAT for Unix sockets, so it is looked at from time to
+    // time.
     bool dozes;
 } waiting;
 
@@ -49,7 +50,7 @@ struct server_link {
     void *owner;
     address from;
     server_phase phase;
-    double since;   // the phase began
+    double since;   // when the phase began
     bool reserve, cut;
 };
 
@@ -62,7 +63,7 @@ struct server_acceptor {
     int n_links;
     bool draining, stop;
     _Atomic bool wakes;
-    // The accepting thread's own:
+    // Used by the accept thread alone:
     waiting *waiting;   // [max_links]
     struct pollfd *polls;
     int n_waiting;
@@ -74,7 +75,7 @@ static address address_of(const struct sockaddr_storage *name)
     if (name->ss_family == AF_INET)
         memcpy(from.bytes, &((const struct sockaddr_in *)name)->sin_addr, 4);
     else if (name->ss_family == AF_INET6)
-        memcpy(from.bytes, &((const struct sockaddr_in6 *)name)->sin6_addr, 8);   // a network of one subscriber
+        memcpy(from.bytes, &((const struct sockaddr_in6 *)name)->sin6_addr, 8);   // the network of one subscriber
     return from;
 }
 
@@ -85,7 +86,8 @@ static bool same_address(const address *a, const address *b)
 
 // ---------------------------------------------------------------------------------------- answers of its own
 
-// What the client still sends is read for a moment, so that closing does not take the answer back.
+// Reads what the client still sends before it closes the socket: closing with unread bytes would reset the connection,
+// and the client would lose the answer.
 static void close_gently(int fd)
 {
     static const int block = 1 << 14;
@@ -97,7 +99,7 @@ static void close_gently(int fd)
 
 static void send_problem(const server_acceptor *acceptor, int fd, const server_problem *problem)
 {
-    if (acceptor->options.is_tls) return;   // there is no session to say it in
+    if (acceptor->options.is_tls) return;   // there is no TLS session yet
     char *body = server_problem_json(problem), head[512], retry[40] = "";
     if (problem->retry_after > 0) snprintf(retry, sizeof retry, "Retry-After: %d\r\n", problem->retry_after);
     const int n =
@@ -107,12 +109,12 @@ static void send_problem(const server_acceptor *acceptor, int fd, const server_p
                  problem->status, MHD_get_reason_phrase_for((unsigned)problem->status), body ? strlen(body) : 0, retry);
     if (body && send(fd, head, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) == n) {
         const ssize_t sent = send(fd, body, strlen(body), MSG_DONTWAIT | MSG_NOSIGNAL);
-        (void)sent;   // a client that does not read gets less
+        (void)sent;   // a client that does not read loses the rest
     }
     free(body);
 }
 
-static void refuse(const server_acceptor *acceptor, int fd, const server_problem *problem)
+static void refuse_socket(const server_acceptor *acceptor, int fd, const server_problem *problem)
 {
     send_problem(acceptor, fd, problem);
     close_gently(fd);
@@ -145,15 +147,15 @@ static int count_links(const server_acceptor *acceptor, const address *from)
     return n;
 }
 
-// Its owner sees the end of the connection and closes it.
-static void cut(server_link *link)
+// Ends the connection; the owner of the link notices and closes it.
+static void cut_link(server_link *link)
 {
     if (link->cut) return;
     link->cut = true;
     shutdown(link->fd, SHUT_RDWR);
 }
 
-// Closes the connection that has been between two requests longest. `from`: of this address; NULL: of any.
+// Ends the connection that is idle for the longest time, of this address or (NULL) of any. False: none is idle.
 static bool cut_idle(server_acceptor *acceptor, const address *from)
 {
     server_link *oldest = NULL;
@@ -161,7 +163,7 @@ static bool cut_idle(server_acceptor *acceptor, const address *from)
         if (link->phase != SERVER_PHASE_IDLE || link->cut || (from && !same_address(&link->from, from))) continue;
         if (!oldest || link->since < oldest->since) oldest = link;
     }
-    if (oldest) cut(oldest);
+    if (oldest) cut_link(oldest);
     return oldest != NULL;
 }
 
@@ -175,7 +177,7 @@ static void cut_late(server_acceptor *acceptor)
         server_problem problem;
         say_late(&problem, "body", most);
         if (link->phase == SERVER_PHASE_BODY) send_problem(acceptor, link->fd, &problem);
-        cut(link);
+        cut_link(link);
     }
 }
 
@@ -196,11 +198,11 @@ static waiting take_waiting(server_acceptor *acceptor, int i)
 
 static void refuse_waiting(server_acceptor *acceptor, int i, const server_problem *problem)
 {
-    refuse(acceptor, take_waiting(acceptor, i).fd, problem);
+    refuse_socket(acceptor, take_waiting(acceptor, i).fd, problem);
 }
 
-// Drops what is known of a socket with this number.
-static void forget(server_acceptor *acceptor, server_link *link)
+// Frees the link of a socket.
+static void free_link(server_acceptor *acceptor, server_link *link)
 {
     *link->at = link->next;
     if (link->next) link->next->at = link->at;
@@ -208,7 +210,7 @@ static void forget(server_acceptor *acceptor, server_link *link)
     free(link);
 }
 
-static server_link *find(const server_acceptor *acceptor, int fd)
+static server_link *find_link(const server_acceptor *acceptor, int fd)
 {
     server_link *link = acceptor->links;
     while (link && link->fd != fd) link = link->next;
@@ -217,8 +219,8 @@ static server_link *find(const server_acceptor *acceptor, int fd)
 
 static bool add_link(server_acceptor *acceptor, const waiting *w, bool reserve)
 {
-    server_link *stale = find(acceptor, w->fd), *link = calloc(1, sizeof *link);
-    if (stale) forget(acceptor, stale);
+    server_link *stale = find_link(acceptor, w->fd), *link = calloc(1, sizeof *link);
+    if (stale) free_link(acceptor, stale);
     if (!link) return false;
     *link = (server_link){.next = acceptor->links, .at = &acceptor->links, .fd = w->fd, .from = w->from};
     link->since = server_now();
@@ -229,8 +231,8 @@ static bool add_link(server_acceptor *acceptor, const waiting *w, bool reserve)
     return true;
 }
 
-// Adds a link if one more from this address may be opened. /health may take the places that are kept for it.
-static bool take_place(server_acceptor *acceptor, const waiting *w, bool is_health)
+// Adds a link if the limits allow one more from its address. Requests for /health may use the reserved connections.
+static bool open_link(server_acceptor *acceptor, const waiting *w, bool is_health)
 {
     const address *from = &w->from;
     const int quarter = acceptor->options.max_links / 4, kept = quarter < RESERVE ? quarter : RESERVE;
@@ -239,45 +241,45 @@ static bool take_place(server_acceptor *acceptor, const waiting *w, bool is_heal
     const bool all = acceptor->n_links >= most, one = count_links(acceptor, from) >= most_of_one;
     bool good = !all && !one;
     const bool has_room = acceptor->n_links < acceptor->options.max_links;
-    if (!good) good = cut_idle(acceptor, all ? NULL : from) && has_room;   // whose place is free in a moment
+    if (!good) good = cut_idle(acceptor, all ? NULL : from) && has_room;   // which closes in a moment
     const bool reserve = !good && is_health && has_room;
     good = (good || reserve) && add_link(acceptor, w, reserve);
     pthread_mutex_unlock(&acceptor->lock);
     return good;
 }
 
-// False: it waits on.
+// Hands a connection to libmicrohttpd, or refuses it. False: it still waits.
 static bool hand_over(server_acceptor *acceptor, int i, bool is_health)
 {
     waiting w = take_waiting(acceptor, i);
     const int one = 1;
     setsockopt(w.fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);
-    if (!take_place(acceptor, &w, is_health)) {
+    if (!open_link(acceptor, &w, is_health)) {
         w.held = is_health;
         if (is_health) acceptor->waiting[acceptor->n_waiting++] = w;
         if (is_health) return false;
         server_problem problem;
         say_full(&problem);
-        refuse(acceptor, w.fd, &problem);
+        refuse_socket(acceptor, w.fd, &problem);
     } else if (!acceptor->options.admit(acceptor->options.ctx, w.fd, (const struct sockaddr *)&w.name, w.n_name)) {
-        server_acceptor_close(acceptor, server_acceptor_find(acceptor, w.fd));   // the socket is closed already
+        server_acceptor_close(acceptor, server_acceptor_find(acceptor, w.fd));   // libmicrohttpd closed the socket
     }
     return true;
 }
 
-// The client sends no more: poll would say at once, over and over, that there is something to read.
+// True if the client closed its sending side, which poll reports again and again.
 static bool sends_no_more(int fd)
 {
     struct pollfd end = {.fd = fd, .events = POLLRDHUP};
     return poll(&end, 1, 0) > 0;
 }
 
-// Looks at what has come on waiting connection i. True if it waits on.
-static bool look(server_acceptor *acceptor, int i)
+// Looks at the bytes that arrived on waiting connection i. True if the connection still waits.
+static bool check_waiting(server_acceptor *acceptor, int i)
 {
     char head[SERVER_MAX_HEAD + 1];
     const int fd = acceptor->waiting[i].fd;
-    const bool is_all = sends_no_more(fd);   // asked first: the rest of a head may come with the end
+    const bool is_all = sends_no_more(fd);   // checked before recv: the rest of a head may come with the end
     const ssize_t n = recv(fd, head, SERVER_MAX_HEAD, MSG_PEEK | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
     if (n <= 0) {
@@ -305,13 +307,13 @@ static bool look(server_acceptor *acceptor, int i)
         refuse_waiting(acceptor, i, &problem);
         return false;
     }
-    const int more = (int)n + 1;   // nothing to look at before there is more
+    const int more = (int)n + 1;   // poll reports the socket only when there is more
     setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &more, sizeof more);
     acceptor->waiting[i].dozes = acceptor->waiting[i].name.ss_family == AF_UNIX;
     return true;
 }
 
-// Requests for /health count as the youngest.
+// The index of the oldest waiting connection, by age; held requests for /health come last.
 static int oldest_waiting(const server_acceptor *acceptor)
 {
     int oldest = -1;
@@ -322,7 +324,7 @@ static int oldest_waiting(const server_acceptor *acceptor)
     return oldest;
 }
 
-// Room for one more, by closing the connection that has waited longest.
+// Makes room for one more connection: closes the one that waited for the longest time.
 static void make_room(server_acceptor *acceptor, bool always)
 {
     pthread_mutex_lock(&acceptor->lock);
@@ -334,7 +336,7 @@ static void make_room(server_acceptor *acceptor, bool always)
     refuse_waiting(acceptor, oldest_waiting(acceptor), &problem);
 }
 
-// False: none is there, or there is no room.
+// False: no connection is pending, or there is no descriptor for it.
 static bool accept_one(server_acceptor *acceptor)
 {
     waiting w = {.n_name = sizeof w.name, .since = server_now()};
@@ -352,11 +354,11 @@ static bool accept_one(server_acceptor *acceptor)
     if (acceptor->n_waiting == acceptor->options.max_links) {
         server_problem problem;
         say_full(&problem);
-        refuse(acceptor, w.fd, &problem);
+        refuse_socket(acceptor, w.fd, &problem);
         return true;
     }
     acceptor->waiting[acceptor->n_waiting++] = w;
-    look(acceptor, acceptor->n_waiting - 1);   // mostly the request is there already
+    check_waiting(acceptor, acceptor->n_waiting - 1);   // mostly the request has arrived already
     return true;
 }
 
@@ -385,14 +387,14 @@ static void wait_for_news(server_acceptor *acceptor, bool listens)
     poll(polls, (nfds_t)(2 + n), holds ? HELD_MS : LOOK_MS);
     char bytes[64];
     if (polls[0].revents) (void)!read(acceptor->wake[0], bytes, sizeof bytes);
-    for (int i = n - 1; i >= 0; i--)   // from the end: the last takes the place of one that leaves
-        if (polls[2 + i].revents || acceptor->waiting[i].held || acceptor->waiting[i].dozes) look(acceptor, i);
-    // Several, as polling thousands takes longer than accepting one.
+    for (int i = n - 1; i >= 0; i--)   // from the end, as the last one moves to the index of one that leaves
+        if (polls[2 + i].revents || acceptor->waiting[i].held || acceptor->waiting[i].dozes) check_waiting(acceptor, i);
+    // Accepts several at once: polling thousands of sockets takes longer than accepting one.
     for (int i = 0; (polls[1].revents & POLLIN) && i < MAX_ACCEPTS && accept_one(acceptor); i++) {
     }
 }
 
-static void *run(void *ctx)
+static void *run_acceptor(void *ctx)
 {
     server_acceptor *acceptor = ctx;
     bool listens = true;
@@ -416,7 +418,7 @@ static void *run(void *ctx)
     }
 }
 
-static void tell(server_acceptor *acceptor, bool *flag)
+static void set_flag(server_acceptor *acceptor, bool *flag)
 {
     pthread_mutex_lock(&acceptor->lock);
     *flag = true;
@@ -424,7 +426,7 @@ static void tell(server_acceptor *acceptor, bool *flag)
     (void)!write(acceptor->wake[1], "", 1);
 }
 
-static void release(server_acceptor *acceptor)
+static void free_acceptor(server_acceptor *acceptor)
 {
     for (int i = 0; i < 2; i++)
         if (acceptor->wake[i] >= 0) close(acceptor->wake[i]);
@@ -445,12 +447,12 @@ bool server_acceptor_start(server_acceptor **out, const server_acceptor_options 
     acceptor->waiting = calloc(n, sizeof *acceptor->waiting);
     acceptor->polls = calloc(n + 2, sizeof *acceptor->polls);
     fcntl(options->socket, F_SETFL, fcntl(options->socket, F_GETFL) | O_NONBLOCK);
-    *out = acceptor;   // before the thread, whose first connection needs it
+    *out = acceptor;   // before the thread starts, as its first connection needs it
     const bool good = acceptor->waiting && acceptor->polls && pipe(acceptor->wake) == 0 &&
-                      pthread_create(&acceptor->thread, NULL, run, acceptor) == 0;
+                      pthread_create(&acceptor->thread, NULL, run_acceptor, acceptor) == 0;
     if (!good) {
         *out = NULL;
-        release(acceptor);
+        free_acceptor(acceptor);
         return server_refuse(problem, 500, NULL, NULL, "the thread that accepts connections cannot be started");
     }
     for (int i = 0; i < 2; i++) fcntl(acceptor->wake[i], F_SETFD, FD_CLOEXEC);
@@ -459,19 +461,19 @@ bool server_acceptor_start(server_acceptor **out, const server_acceptor_options 
 
 void server_acceptor_drain(server_acceptor *acceptor)
 {
-    tell(acceptor, &acceptor->draining);
+    set_flag(acceptor, &acceptor->draining);
 }
 
 void server_acceptor_stop(server_acceptor *acceptor)
 {
-    tell(acceptor, &acceptor->draining);
-    tell(acceptor, &acceptor->stop);
+    set_flag(acceptor, &acceptor->draining);
+    set_flag(acceptor, &acceptor->stop);
     pthread_join(acceptor->thread, NULL);
 }
 
 void server_acceptor_free(server_acceptor *acceptor)
 {
-    release(acceptor);
+    free_acceptor(acceptor);
 }
 
 // ---------------------------------------------------------------------------------------- for the owner
@@ -479,7 +481,7 @@ void server_acceptor_free(server_acceptor *acceptor)
 server_link *server_acceptor_find(server_acceptor *acceptor, int fd)
 {
     pthread_mutex_lock(&acceptor->lock);
-    server_link *link = find(acceptor, fd);
+    server_link *link = find_link(acceptor, fd);
     pthread_mutex_unlock(&acceptor->lock);
     return link;
 }
@@ -515,6 +517,6 @@ void server_acceptor_close(server_acceptor *acceptor, server_link *link)
 {
     if (!link) return;
     pthread_mutex_lock(&acceptor->lock);
-    forget(acceptor, link);
+    free_link(acceptor, link);
     pthread_mutex_unlock(&acceptor->lock);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A queue and its threads.
+// A queue of tasks and the threads that run them.
 #include "server/http/body_readers.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ struct server_body_readers {
     bool stop;
 };
 
-// The first task that may run now. Long ones leave a thread to the others, where there are two.
+// Takes the first task that may run now: long tasks leave one thread to short ones, if there are two threads.
 static server_task *take(server_body_readers *readers)
 {
     const bool may_be_long = readers->n_long == 0 || readers->n_long + 1 < readers->n_threads;
@@ -63,7 +63,7 @@ bool server_body_readers_new(server_body_readers **out, int n_threads, int max_w
     readers->max_waiting = max_waiting;
     pthread_mutex_init(&readers->lock, NULL);
     pthread_cond_init(&readers->news, NULL);
-    pthread_mutex_lock(&readers->lock);   // the threads read their number
+    pthread_mutex_lock(&readers->lock);   // the threads read n_threads
     while (readers->n_threads < n_threads && readers->n_threads < MAX_THREADS &&
            pthread_create(&readers->threads[readers->n_threads], NULL, work, readers) == 0)
         readers->n_threads++;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// server/http/body_readers.h: a few threads for work that would keep the threads of connections too long: reading a
-// body, writing a prompt, finding its tokens.
+// server/http/body_readers.h: a few threads that parse bodies, write prompts and tokenize them, which takes too long
+// for the threads of connections.
 #pragma once
 #include "server/api/problem.h"
 
 typedef struct server_body_readers server_body_readers;
 
 typedef struct server_task {
-    void (*run)(struct server_task *task);   // on one of the threads; may free the task at its end
-    bool is_long;                            // all threads but one may run such tasks
-    struct server_task *next;                // the readers's
+    void (*run)(struct server_task *task);   // called on a thread of the readers; may free the task at its end
+    bool is_long;                            // one thread is left free of long tasks
+    struct server_task *next;                // in the queues
 } server_task;
 
 bool server_body_readers_new(server_body_readers **out, int n_threads, int max_waiting, server_problem *problem);
-// False with 429 if too many wait.
+// False with status 429 if too many tasks wait.
 bool server_body_readers_submit(server_body_readers *readers, server_task *task, server_problem *problem);
 bool server_body_readers_is_idle(server_body_readers *readers);
-void server_body_readers_free(server_body_readers *readers);   // runs what waits
+void server_body_readers_free(server_body_readers *readers);   // runs waiting tasks first

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Clients that went away.
+// Finds out if a client has closed its connection.
 #include "server/http/client_gone.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #define MSG_NOSIGNAL 0
 #endif
 #ifndef POLLRDHUP
-#define POLLRDHUP 0   // elsewhere a client's end is seen when its socket is written to
+#define POLLRDHUP 0   // on other systems only writing shows that the client is gone
 #endif
 
 static int look_at(int socket)
@@ -19,9 +19,10 @@ static int look_at(int socket)
     return socket >= 0 && poll(&look, 1, 0) == 1 ? look.revents : 0;
 }
 
-// A client that has closed its sending side may be waiting for the answer or be gone: TCP tells it on writing.
-// So it gets an interim answer, once, and a client that is gone resets the connection. Nothing else has been written
-// then, as the answer has not begun. Over TLS no client closes the sending side alone, and nothing can be written here.
+// A client that closed its sending side may still wait for the reply, or be gone; TCP shows which when bytes are
+// written. So the client gets one interim answer, and a client that is gone resets the connection. No other bytes were
+// written before, as the reply has not begun. TLS clients do not close the sending side alone, and nothing can be
+// written here.
 bool server_socket_is_left(int socket, bool is_tls, bool may_probe, bool *probed)
 {
     static const char probe[] = "HTTP/1.1 100 Continue\r\n\r\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Host, origin and key of a request.
+// Checks the host, the origin and the key of a request.
 #include "server/http/guard.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static bool is_loopback_name(const char *host, const char *own)
     return is_address || is_name(host, n, "localhost") || is_name(host, n, "[::1]") || is_name(host, n, own);
 }
 
-// "http://HOST" of the server itself.
+// True if the origin is "http://HOST" with the host of the request.
 static bool is_same_site(const char *origin, const char *host)
 {
     const char *name = strncmp(origin, "http://", 7) == 0    ? origin + 7
@@ -44,7 +44,7 @@ const char *server_guard_allowed_origin(const server_guard *guard, const char *o
     return NULL;
 }
 
-// As browsers send it: a scheme, a host, perhaps a port, nothing after.
+// True for an origin as browsers send it: a scheme, a host, maybe a port.
 static bool is_origin(const char *text)
 {
     const char *host = strstr(text, "://");
@@ -69,7 +69,7 @@ static int base64_value(char c)
     return found ? (int)(found - alphabet) : -1;
 }
 
-// The password of "Basic base64(user:password)". NULL if the header has no password, or one that does not fit.
+// The password of "Basic base64(user:password)". NULL: no password, or one that does not fit.
 static const char *read_password(const char *authorization, char out[SERVER_MAX_PASSWORD])
 {
     if (!authorization || strncasecmp(authorization, "Basic ", 6) != 0) return NULL;
@@ -90,7 +90,7 @@ static const char *read_password(const char *authorization, char out[SERVER_MAX_
     return colon ? colon + 1 : NULL;
 }
 
-// Does a page of another site send this? A browser that follows a link is let through: it only reads.
+// True if a document of another site sends the request. Following a link is allowed: it only reads.
 static bool is_foreign(const server_caller *caller)
 {
     if (caller->origin) return !is_same_site(caller->origin, caller->host);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A small HTTP client.
+// An HTTP client for small requests.
 #include "server/http/http_client.h"
 
 #include <errno.h>
@@ -91,7 +91,7 @@ static bool send_all(int fd, const char *bytes, size_t n)
     return true;
 }
 
-// Of "HTTP/1.1 200 OK"; 0: something else has come.
+// Reads the status of "HTTP/1.1 200 OK"; 0: the reply is not HTTP.
 static int read_status(int fd)
 {
     char line[64];

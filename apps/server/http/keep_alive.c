@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What a stream says beside its answer: that it lives, where there is nothing to say, and how much of the prompt ran.
+// Signs of life and progress of streams.
 //
-// The first of these sends the status line, so neither comes before a request is accepted: while its grammar is
-// compiled, it may still be refused.
+// Either sends the status line if it comes first, so neither is sent before the request is accepted: it may be refused
+// as long as its grammar is compiled.
 #include "server/http/keep_alive.h"
 
 static bool tell_progress(server_job *job, double now)
@@ -20,7 +20,7 @@ static bool tell_progress(server_job *job, double now)
     return true;
 }
 
-// A client that reads slowly has something to read already.
+// True if the stream was quiet for keep_alive_s. A stream whose client reads slowly is not quiet.
 static bool is_quiet(server_job *job, double now)
 {
     if (job->reply.said || job->reply.queue.n > 0 || job->reply.quiet_since <= 0) job->reply.quiet_since = now;

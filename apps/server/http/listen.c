@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Addresses, Unix sockets and inherited sockets.
+// Opens sockets: addresses, Unix sockets, sockets of the parent.
 #include "server/http/listen.h"
 
 #include <arpa/inet.h>
@@ -57,7 +57,7 @@ static bool listen_at(const struct addrinfo *address, const server_listen_option
     return true;
 }
 
-// Of the socket as it is: what kind it has, and how clients call it.
+// Sets the kind of an open socket, and the URL that clients use.
 static bool describe(server_listener *listener, bool is_tls, struct sockaddr_storage *address, server_problem *problem)
 {
     socklen_t n = sizeof *address;
@@ -101,7 +101,7 @@ static bool open_address(server_listener *out, const server_listen_options *opti
 
 // ---------------------------------------------------------------------------------------- Unix sockets
 
-// The path in "unix:PATH" and "PATH.sock"; NULL: it is no Unix socket.
+// The path in "unix:PATH" and "PATH.sock"; NULL: not a Unix socket.
 static const char *unix_path(const char *host)
 {
     const size_t n = strlen(host);
@@ -109,7 +109,7 @@ static const char *unix_path(const char *host)
     return n > 5 && strcmp(host + n - 5, ".sock") == 0 ? host : NULL;
 }
 
-// Removes a socket on which no process listens.
+// Removes the file of a socket that no process listens on.
 static bool make_way(const struct sockaddr_un *address, server_problem *problem)
 {
     struct stat info;
@@ -118,7 +118,7 @@ static bool make_way(const struct sockaddr_un *address, server_problem *problem)
     if (!S_ISSOCK(info.st_mode)) return refuse_at(problem, path, "there is a file of that name, which is no socket");
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     if (fd < 0) return refuse_at(problem, path, strerror(errno));
-    fcntl(fd, F_SETFL, O_NONBLOCK);   // a live server whose queue is full is live
+    fcntl(fd, F_SETFL, O_NONBLOCK);   // a connection that would block means a live server
     const bool is_live = connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 || errno != ECONNREFUSED;
     close(fd);
     if (is_live) return refuse_at(problem, path, "another server listens there");
@@ -172,7 +172,7 @@ void server_listener_end(server_listener *listener)
 
 // ---------------------------------------------------------------------------------------- inherited sockets
 
-// How many sockets the parent has left to this process.
+// The number of sockets from the parent.
 static long count_inherited(void)
 {
     const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");

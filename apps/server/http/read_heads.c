@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From libmicrohttpd's pointers to what the head was.
+// Concludes from libmicrohttpd's pointers what the head was.
 #include "server/http/read_heads.h"
 
 #include <microhttpd.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct walk {
-    uintptr_t expected;   // where the next header begins; 0: somewhere else
+    uintptr_t expected;   // where the next header begins; 0: unknown
     size_t n_headers;
     bool has_control;
     server_request_head head;
@@ -57,7 +57,7 @@ bool server_later_head_check(struct MHD_Connection *connection, const char *meth
         return server_refuse(problem, 431, "headers_too_large", NULL, "the request has more than %d headers",
                              SERVER_MAX_HEADERS);
     if (w.has_control) return refuse(problem, "a header has a control character");
-    const bool is_in_place = MHD_get_version()[0] == '0' && info;   // later versions refuse all of this themselves
+    const bool is_in_place = MHD_get_version()[0] == '0' && info;   // later versions refuse such heads themselves
     const bool is_whole =
         (uintptr_t)url == (uintptr_t)method + strlen(method) + 1 && w.expected + 2 == (uintptr_t)method + n_head;
     if (is_in_place && !is_whole) return refuse(problem, "a header line is broken");

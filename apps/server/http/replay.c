@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A list of streams, the newest first, and a ring of bytes for each.
+// A list of replays, the newest first, each with a ring of bytes.
 #include "server/http/replay.h"
 
 #include "server/ops/clock.h"
@@ -18,15 +18,15 @@ struct server_replays {
 
 struct server_replay {
     server_replays *of;
-    int n_shares;   // the list's too
+    int n_refs;   // including that of the list
     char name[136];
     size_t key;
     const char *type;
     char *snapshot;
     char *data;   // ring of `capacity` bytes, a power of two; byte i of the stream is at i & (capacity - 1)
     size_t capacity;
-    uint64_t base, end;   // positions of the first byte that is kept, and after the last
-    double ended_at;      // monotonic seconds; 0: its job runs
+    uint64_t base, end;   // positions of the first byte in the ring, and after the last
+    double ended_at;      // monotonic seconds; 0: the job runs
     bool listed, cancelled;
     server_replay_reader *readers;
     server_replay *next;
@@ -43,7 +43,7 @@ server_replays *server_replays_new(void)
 
 static void leave(server_replay *replay)
 {
-    if (--replay->n_shares > 0) return;
+    if (--replay->n_refs > 0) return;
     free(replay->snapshot);
     free(replay->data);
     free(replay);
@@ -57,14 +57,14 @@ static void unlist(server_replay **at)
     leave(replay);
 }
 
-typedef struct share {   // of streams that have ended
+typedef struct total {   // of replays whose jobs ended
     size_t n, n_bytes;
-} share;
+} total;
 
-// `key` NULL: of all.
-static share share_of(const server_replays *replays, const size_t *key)
+// Counts the replays of a key that ended; `key` NULL: of all keys.
+static total count_ended(const server_replays *replays, const size_t *key)
 {
-    share s = {0};
+    total s = {0};
     for (const server_replay *replay = replays->first; replay; replay = replay->next) {
         if (replay->ended_at <= 0 || (key && replay->key != *key)) continue;
         s.n++;
@@ -73,14 +73,14 @@ static share share_of(const server_replays *replays, const size_t *key)
     return s;
 }
 
-// The oldest one that has ended, of the key that has most of them, or, by_bytes, most bytes.
+// The oldest ended replay of the key that has most ended replays, or most bytes with `by_bytes`.
 static server_replay **oldest_of_most(server_replays *replays, bool by_bytes)
 {
     server_replay **oldest = NULL;
     size_t most = 0;
-    for (server_replay **at = &replays->first; *at; at = &(*at)->next) {   // the newest first
+    for (server_replay **at = &replays->first; *at; at = &(*at)->next) {   // from the newest to the oldest
         if ((*at)->ended_at <= 0) continue;
-        const share s = share_of(replays, &(*at)->key);
+        const total s = count_ended(replays, &(*at)->key);
         const size_t has = by_bytes ? s.n_bytes : s.n;
         if (oldest && has < most) continue;
         if (oldest && has == most && (*at)->key != (*oldest)->key) continue;
@@ -90,7 +90,7 @@ static server_replay **oldest_of_most(server_replays *replays, bool by_bytes)
     return oldest;
 }
 
-// Streams that have ended go: the old ones, and the oldest of too many, so that no key takes the place of another.
+// Frees ended replays that are too old, or too many. The key with most replays loses its oldest first.
 static void trim(server_replays *replays)
 {
     const double now = server_now();
@@ -99,8 +99,8 @@ static void trim(server_replays *replays)
             unlist(at);
         else
             at = &(*at)->next;
-    for (share all = share_of(replays, NULL); all.n > SERVER_MAX_REPLAYS || all.n_bytes > SERVER_REPLAYS_BYTES;
-         all = share_of(replays, NULL))
+    for (total all = count_ended(replays, NULL); all.n > SERVER_MAX_REPLAYS || all.n_bytes > SERVER_REPLAYS_BYTES;
+         all = count_ended(replays, NULL))
         unlist(oldest_of_most(replays, all.n <= SERVER_MAX_REPLAYS));
 }
 
@@ -138,7 +138,7 @@ static bool grow(server_replay *replay, size_t n)
     char *data = malloc(capacity);
     if (!data) return false;
     const server_replay larger = {.data = data, .capacity = capacity};
-    for (uint64_t i = replay->base; i < replay->end;) {   // in pieces that lie whole in both rings
+    for (uint64_t i = replay->base; i < replay->end;) {   // in pieces that do not wrap in either ring
         const size_t at = (size_t)i & (capacity - 1), from = (size_t)i & (replay->capacity - 1);
         size_t piece = (size_t)(replay->end - i);
         if (piece > capacity - at) piece = capacity - at;
@@ -167,7 +167,7 @@ server_replay *server_replay_new(server_replays *replays, const char *name, size
     server_replay *replay = calloc(1, sizeof *replay);
     if (!replay) return NULL;
     replay->of = replays;
-    replay->n_shares = 1;
+    replay->n_refs = 1;
     snprintf(replay->name, sizeof replay->name, "%s", name);
     replay->key = key;
     replay->type = type;
@@ -185,7 +185,7 @@ void server_replay_publish(server_replay *replay)
     }
     trim(replays);
     replay->listed = true;
-    replay->n_shares++;
+    replay->n_refs++;
     replay->next = replays->first;
     replays->first = replay;
     pthread_mutex_unlock(&replays->lock);
@@ -196,7 +196,7 @@ server_replay *server_replays_find(server_replays *replays, const char *name, si
     pthread_mutex_lock(&replays->lock);
     trim(replays);
     server_replay *replay = *find(replays, name, key);
-    if (replay) replay->n_shares++;
+    if (replay) replay->n_refs++;
     pthread_mutex_unlock(&replays->lock);
     return replay;
 }
@@ -237,7 +237,7 @@ bool server_replay_put(server_replay *replay, const char *bytes, size_t n)
 {
     pthread_mutex_lock(&replay->of->lock);
     const bool good = grow(replay, n);
-    if (good && n > replay->capacity) {   // an event that is longer than all that is kept: its end
+    if (good && n > replay->capacity) {   // of an event that is longer than the ring, the end is kept
         replay->base = replay->end += n - replay->capacity;
         bytes += n - replay->capacity;
         n = replay->capacity;
@@ -327,7 +327,7 @@ bool server_replay_has(server_replay *replay, uint64_t position)
 void server_replay_join(server_replay *replay, server_replay_reader *reader)
 {
     pthread_mutex_lock(&replay->of->lock);
-    replay->n_shares++;
+    replay->n_refs++;
     reader->replay = replay;
     reader->next = replay->readers;
     replay->readers = reader;

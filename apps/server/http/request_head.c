@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checking heads.
+// Checks heads: header by header, and as raw text.
 #include "server/http/request_head.h"
 
 #include <string.h>
@@ -88,7 +88,7 @@ typedef struct line {
     size_t n;
 } line;
 
-// Up to CR LF; false if it ends with LF alone, or has a control character.
+// Takes a line that ends with CR LF. False: it ends with LF alone, or has a control character.
 static bool take_line(const char **at, const char *end, line *out)
 {
     const char *stop = memchr(*at, '\n', (size_t)(end - *at));
@@ -111,7 +111,7 @@ static bool is_path(const char *target, size_t n, const char *path)
     return n >= length && memcmp(target, path, length) == 0 && (n == length || target[length] == '?');
 }
 
-// METHOD TARGET HTTP/1.x
+// Reads the first line: METHOD TARGET HTTP/1.x.
 static bool read_first(line first, server_request_head *head, bool *is_health, server_problem *problem)
 {
     const char *end = first.text + first.n, *space = memchr(first.text, ' ', first.n);

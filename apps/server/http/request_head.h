@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// server/http/request_head.h: the head of a request, its first line and headers, as RFC 9112 wants them.
+// server/http/request_head.h: checks the head of a request, its first line and headers, by RFC 9112.
 //
-// What a proxy in front of the server may read in another way is refused, so that no request hides in the body of
-// another: a length that is said twice, or beside Transfer-Encoding; codings other than "chunked"; names with spaces;
-// more or less than one Host.
+// A head that a proxy could read in another way is refused, so that no request can hide in the body of another one: two
+// lengths, or a length beside Transfer-Encoding; codings other than "chunked"; names with spaces; no Host, or several.
 #pragma once
 #include "server/api/problem.h"
 
@@ -20,12 +19,12 @@ typedef struct server_request_head {
     bool bad_name, bad_host, bad_length, bad_coding;
 } server_request_head;
 
-// For each header, in any order; then server_request_head_check says false with a problem of status 400.
+// Call the first function for each header, in any order, and then the second one: false with a problem of status 400.
 void server_request_head_add(server_request_head *head, const server_header *header);
 bool server_request_head_check(const server_request_head *head, server_problem *problem);
 
-// Bytes of the head at the start of `text`, its empty line included; 0: it is not complete.
+// Bytes of the head at the start of `text`, with its empty line; 0: the head is not complete.
 size_t server_request_head_length(const char *text, size_t n);
-// Checks a complete head from its first byte on; a problem has status 400, 431 or 505. *is_health: it asks for /health,
-// for which places are kept.
+// Checks a complete head. False with a problem of status 400, 414, 431 or 505. *is_health: the request is for /health,
+// for which connections are reserved.
 bool server_request_head_read(const char *text, size_t n, bool *is_health, server_problem *problem);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ring of an queue.
+// The ring of a send queue.
 #include "server/http/send_queue.h"
 
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// server/http/send_queue.h: bytes on their way from the engine thread to a connection: a ring that says when it is
-// full.
+// server/http/send_queue.h: a ring of bytes from the engine thread to a connection.
 //
-// An event is never split or refused: the writer asks server_send_queue_is_full before it makes one, and an event that
-// begins below the limit may go over it. So memory stays below the limit and one event.
+// An event is never split or refused: the writer calls server_send_queue_is_full before it makes an event, and an event
+// that begins below the limit may exceed it. So a queue has at most the limit plus one event.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Streams that clients come back to: from a byte on, as llama.cpp's server has it, or after an event.
+// Resumed streams: from a byte on, as in llama.cpp's server, or after an event.
 #include "server/api/handlers.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ void server_show_stream(server_exchange *exchange)
     if (!good) server_replay_release(replay);
 }
 
-// One that is not there has ended, too.
+// Replies with "deleted": false, not with a problem, if there is no such stream.
 void server_delete_stream(server_exchange *exchange)
 {
     server_replay *replay = server_replays_find(exchange->site->replays, exchange->rest, exchange->key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Certificates for connections that begin.
+// Certificate and key of new connections.
 #include "server/http/tls.h"
 
 #ifdef FRIT_HAVE_TLS
@@ -16,8 +16,8 @@
 
 enum { MAX_CHAIN = 16, MAX_ID = 64 };
 
-// What one reading of the files gave. Handshakes may use it for a while after it was replaced, so it stays until the
-// end.
+// A certificate and its key, as the files were read once. Handshakes may use a pair after it was replaced, so pairs are
+// kept until the end.
 typedef struct pair {
     gnutls_pcert_st chain[MAX_CHAIN];
     unsigned n_chain;
@@ -33,7 +33,7 @@ struct server_tls {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static server_tls *current;
 
-// Of the certificate and the key that the next connection uses.
+// The callback of libmicrohttpd: gives the newest pair to a handshake.
 static int give_pair(gnutls_session_t session, const gnutls_datum_t *authorities, int n_authorities,
                      const gnutls_pk_algorithm_t *algorithms, int n_algorithms, gnutls_pcert_st **chain,
                      unsigned *n_chain, gnutls_privkey_t *key)
@@ -54,7 +54,7 @@ void *server_tls_callback(void)
     return (void *)give_pair;
 }
 
-// TLS 1.2 and 1.3, keys that a later theft of the certificate's key does not give away, ciphers that authenticate.
+// TLS 1.2 and 1.3 with forward secrecy and authenticated ciphers.
 const char *server_tls_priorities(void)
 {
     return "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-CIPHER-ALL:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:"

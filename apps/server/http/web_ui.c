@@ -31,7 +31,7 @@ static const struct {
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cross-Origin-Resource-Policy", "same-origin"},
     {"Permissions-Policy", "camera=(), geolocation=(), microphone=()"},
-    {"Cache-Control", "no-cache"},   // asked for again, and answered with 304
+    {"Cache-Control", "no-cache"},   // browsers ask again, and get status 304
     {"Vary", "Accept-Encoding"},
 };
 
@@ -60,7 +60,7 @@ const char *server_asset_type(const server_asset *asset)
     return "application/octet-stream";
 }
 
-// Is `item` in a list with commas? What follows a semicolon is left in `*rest`.
+// True if `item` is in a list with commas. *rest points to its parameters, after a semicolon.
 static bool lists(const char *list, const char *item, const char **rest)
 {
     const size_t n = strlen(item);
@@ -74,7 +74,7 @@ static bool lists(const char *list, const char *item, const char **rest)
     return false;
 }
 
-// Does "Accept-Encoding: gzip, br;q=0" take this encoding?
+// True if a header as "Accept-Encoding: gzip, br;q=0" accepts the encoding.
 static bool takes(const char *accept, const char *encoding)
 {
     const char *rest;
@@ -86,7 +86,7 @@ static bool takes(const char *accept, const char *encoding)
     return *rest >= '1' && *rest <= '9';   // "q=0.000" refuses
 }
 
-// The tags may be weak ones: a proxy that compresses makes them so.
+// Finds the tag also within W/"...", as a proxy that compresses makes it.
 static bool has_tag(const char *if_none_match, const char *etag)
 {
     const char *found = if_none_match ? strstr(if_none_match, etag) : NULL;

@@ -9,7 +9,7 @@ struct MHD_Response;
 
 typedef struct server_asset {
     const char *name;       // "index.html"
-    const char *encoding;   // of the bytes: "gzip", or NULL
+    const char *encoding;   // "gzip", or NULL
     const char *etag;       // in quotes
     const unsigned char *bytes;
     size_t n_bytes;
