@@ -106,7 +106,7 @@ static void take_text(server_job *job, app_text text)
     take_parts(job);
 }
 
-static void finish(server_job *job, server_finish how)
+static void finish_answer(server_job *job, server_finish how)
 {
     server_answer *answer = job->reply.ctx;
     if (job->request.turn && !job->reply.is_over) {
@@ -124,25 +124,25 @@ static void finish(server_job *job, server_finish how)
 
 // Writes an error to a stream, or to a background response. A reply that is one object has no bytes before its end, so
 // the HTTP thread answers with the error.
-static void fail(server_job *job, const server_problem *problem)
+static void fail_answer(server_job *job, const server_problem *problem)
 {
     const server_answer *answer = job->reply.ctx;
     if (answer->request.stream || answer->request.is_background) answer->protocol->fail(job, problem);
 }
 
-static void keep_alive(server_job *job)
+static void put_keep_alive(server_job *job)
 {
     const server_answer *answer = job->reply.ctx;
     answer->protocol->keep_alive(job);
 }
 
-static void progress(server_job *job, const server_progress *so_far)
+static void put_progress(server_job *job, const server_progress *so_far)
 {
     const server_answer *answer = job->reply.ctx;
     if (answer->protocol->progress) answer->protocol->progress(job, so_far);
 }
 
-static const server_reply_writer writer = {take_text, finish, fail, keep_alive, progress};
+static const server_reply_writer writer = {take_text, finish_answer, fail_answer, put_keep_alive, put_progress};
 
 // ---------------------------------------------------------------------------------------- for protocols
 
@@ -166,7 +166,7 @@ void server_answer_put(server_job *job, const char *before, json_t *json, const 
 }
 
 // Pads the event to a multiple of MULTIPLE bytes, so that lengths on the wire reveal less of the tokens.
-static void pad(json_t *json)
+static void pad_event(json_t *json)
 {
     enum { MULTIPLE = 128 };
     static const char member[] = ",\"obfuscation\":\"\"";
@@ -187,7 +187,7 @@ void server_answer_put_event(server_job *job, const char *name, json_t *json)
     if (name) n += snprintf(before + n, sizeof before - (size_t)n, "event: %s\n", name);
     snprintf(before + n, sizeof before - (size_t)n, "data: ");
     answer->n_events++;
-    if (answer->request.pads && json) pad(json);
+    if (answer->request.pads && json) pad_event(json);
     server_answer_put(job, before, json, "\n\n");
 }
 
@@ -222,7 +222,7 @@ static void free_answer(void *ctx)
     free(answer);
 }
 
-static void attach(server_job *job, server_answer *answer)
+static void attach_answer(server_job *job, server_answer *answer)
 {
     job->reply.writer = &writer;
     job->request.stop = answer->request.stop;
@@ -257,7 +257,7 @@ bool server_answer_attach(server_job *job, const server_protocol *protocol, bool
     memset(request, 0, sizeof *request);
     job->request.turn = answer->request.turn;   // the job owns the turn from here on
     answer->request.turn = NULL;
-    attach(job, answer);
+    attach_answer(job, answer);
     return true;
 }
 
@@ -275,6 +275,6 @@ bool server_answer_attach_part(server_job *job, server_job *first, int index)
     memcpy(answer->id, of->id, sizeof answer->id);
     answer->index = index;
     answer->is_part = true;
-    attach(job, answer);
+    attach_answer(job, answer);
     return true;
 }

@@ -72,7 +72,7 @@ static void put_event(server_job *job, const char *name, json_t *members)
     server_answer_put_event(job, name, json);
 }
 
-static void begin(server_job *job)
+static void begin_stream(server_job *job)
 {
     server_answer *answer = job->reply.ctx;
     answer->state = calloc(1, sizeof(block));
@@ -117,7 +117,7 @@ static void put_part(server_job *job, const frit_part *part)
     put_delta(job, b, types[part->kind], keys[part->kind], part);
 }
 
-static void end(server_job *job)
+static void end_stream(server_job *job)
 {
     const server_answer *answer = job->reply.ctx;
     if (!answer->state) return;
@@ -167,12 +167,12 @@ static char *write_problem(const server_problem *problem)
     return server_json_text(error_json(problem));
 }
 
-static void fail(server_job *job, const server_problem *problem)
+static void put_error(server_job *job, const server_problem *problem)
 {
     server_answer_put_event(job, "error", error_json(problem));
 }
 
-static void keep_alive(server_job *job)
+static void put_ping(server_job *job)
 {
     put_event(job, "ping", json_object());
 }
@@ -181,11 +181,11 @@ const server_protocol server_anthropic = {.problem = write_problem,
                                           .id_header = "Request-Id",
                                           .stream_type = "text/event-stream",
                                           .id_prefix = "msg_",
-                                          .begin = begin,
+                                          .begin = begin_stream,
                                           .part = put_part,
-                                          .end = end,
-                                          .fail = fail,
-                                          .keep_alive = keep_alive,
+                                          .end = end_stream,
+                                          .fail = put_error,
+                                          .keep_alive = put_ping,
                                           .whole = put_whole};
 
 // ---------------------------------------------------------------------------------------- handlers

@@ -78,7 +78,7 @@ static bool read_thinking(reading *r, const json_t *block, const char *field)
     return true;
 }
 
-static bool skip(reading *r, const json_t *block, const char *field)
+static bool skip_block(reading *r, const json_t *block, const char *field)
 {
     (void)r, (void)block, (void)field;
     return true;
@@ -105,7 +105,7 @@ static void note_origin(reading *r, int block)
 }
 
 // Ends the current message.
-static void flush(reading *r, const char *role)
+static void end_message(reading *r, const char *role)
 {
     note_origin(r, SERVER_NO_INDEX);
     json_t *message = json_pack("{s:s}", "role", role);
@@ -130,7 +130,7 @@ static bool read_result(reading *r, const json_t *block, const char *field)
     const char *id = server_need_text(block, "tool_use_id", field, r->problem);
     const json_t *content = json_object_get(block, "content");
     if (!id) return false;
-    if (json_array_size(r->content) > 0) flush(r, "user");
+    if (json_array_size(r->content) > 0) end_message(r, "user");
     json_t *said = json_array();
     if (json_is_string(content)) json_array_append_new(said, server_text_part((json_t *)content));
     for (size_t i = 0; i < json_array_size(content); i++) {
@@ -159,7 +159,7 @@ static const struct {
     {"user", "tool_result", read_result},
     {"assistant", "text", read_text},
     {"assistant", "thinking", read_thinking},
-    {"assistant", "redacted_thinking", skip},
+    {"assistant", "redacted_thinking", skip_block},
     {"assistant", "tool_use", read_use},
     {"system", "text", read_text},
 };
@@ -191,7 +191,7 @@ static bool read_content(reading *r, const char *role, const json_t *content, co
     }
     if (json_array_size(r->content) + json_array_size(r->calls) > 0 || r->thinking ||
         json_array_size(r->messages) == n_before)
-        flush(r, role);
+        end_message(r, role);
     return true;
 }
 
@@ -303,7 +303,7 @@ static void continue_last(const json_t *messages, json_t *out)
     json_object_set_new(out, "add_generation_prompt", json_false());
 }
 
-static bool convert(void *ctx, server_problem *problem)
+static bool convert_body(void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
     const json_t *root = request->body.root;
@@ -368,5 +368,5 @@ const server_parser server_anthropic_parser = {.fields = fields,
                                                .n_fields = COUNT(fields),
                                                .n_bytes = sizeof(server_generation),
                                                .clear = server_clear_generation,
-                                               .convert = convert,
+                                               .convert = convert_body,
                                                .sampler = offsetof(server_generation, sampler)};

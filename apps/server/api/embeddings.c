@@ -156,14 +156,14 @@ static const server_reply_writer ollama_writer = {
 
 // ---------------------------------------------------------------------------------------- on the engine thread
 
-static void keep(void *ctx, size_t item, size_t i, const float *values, size_t n)
+static void store_vector(void *ctx, size_t item, size_t i, const float *values, size_t n)
 {
     embeddings *e = ctx;
     (void)i;
     memcpy(e->values + (e->next + item) * e->width, values, n * sizeof *values);
 }
 
-static frit_status work(server_job *job, frit_engine *engine, bool *ended)
+static frit_status embed_batch(server_job *job, frit_engine *engine, bool *ended)
 {
     enum { MOST = 64 };
     embeddings *e = job->reply.ctx;
@@ -174,7 +174,7 @@ static frit_status work(server_job *job, frit_engine *engine, bool *ended)
         items[n++] = (frit_embed_item){.tokens = in->tokens, .n_tokens = in->n_tokens};
         n_tokens += in->n_tokens;
     }
-    const frit_status status = frit_embed_texts(engine, items, n, &e->options, keep, e);
+    const frit_status status = frit_embed_texts(engine, items, n, &e->options, store_vector, e);
     if (status != FRIT_OK) return status;
     e->next += n;
     server_job_charge(job, n_tokens, 0);
@@ -200,7 +200,7 @@ static bool read_ids(const json_t *list, size_t i, int32_t n_vocab, input *in, s
 }
 
 // Cuts a text to the context. Tokens that end every text, such as [SEP], stay at its end.
-static bool cut(const server_model *model, input *in, server_problem *problem)
+static bool cut_to_context(const server_model *model, input *in, server_problem *problem)
 {
     const size_t most = (size_t)model->n_ctx;
     frit_token marks[16];   // the tokens of an empty text
@@ -226,7 +226,7 @@ static bool read_input(const server_exchange *exchange, const json_t *value, siz
         in->tokens = server_tokens(model->model, json_string_value(value), json_string_length(value), FRIT_TEXT_SPECIAL,
                                    &limits, &in->n_tokens, problem);
         if (!in->tokens) return false;
-        if (in->n_tokens > (size_t)model->n_ctx && !cut(model, in, problem)) return false;
+        if (in->n_tokens > (size_t)model->n_ctx && !cut_to_context(model, in, problem)) return false;
     } else {
         return server_refuse(problem, 400, "invalid_type", "input",
                              "input: expected a string, a list of strings, or lists of token ids");
@@ -261,7 +261,8 @@ static bool read_inputs(const server_exchange *exchange, const json_t *value, em
     return true;
 }
 
-static bool choose(const server_model *model, const server_embedding *request, embeddings *e, server_problem *problem)
+static bool choose_options(const server_model *model, const server_embedding *request, embeddings *e,
+                           server_problem *problem)
 {
     const char *encoding = request->encoding ? request->encoding : "float";
     const char *pooling = request->pooling ? request->pooling : model->info.pooling;
@@ -303,9 +304,10 @@ static server_job *make_embeddings_job(server_exchange *exchange, const server_e
     job->reply.writer = request->is_single                     ? &single_writer
                         : exchange->protocol == &server_ollama ? &ollama_writer
                                                                : &openai_writer;
-    job->work = work;
+    job->work = embed_batch;
     job->reply.ends_on_finisher = true;   // writing the reply must not delay other answers
-    if (choose(model, request, e, problem) && read_inputs(exchange, request->input, e, job, problem)) return job;
+    if (choose_options(model, request, e, problem) && read_inputs(exchange, request->input, e, job, problem))
+        return job;
     server_job_release(NULL, job);
     return NULL;
 }

@@ -122,7 +122,7 @@ void server_show_model(server_exchange *exchange)
 
 typedef bool (*change_fn)(server_models *models, const server_model *model, server_problem *problem);
 
-static void change(server_exchange *exchange, change_fn change_it)
+static void change_model(server_exchange *exchange, change_fn change_it)
 {
     const server_named *request = exchange->request;
     if (!request->model)
@@ -133,12 +133,12 @@ static void change(server_exchange *exchange, change_fn change_it)
 
 void server_load_model(server_exchange *exchange)
 {
-    change(exchange, server_models_load);
+    change_model(exchange, server_models_load);
 }
 
 void server_unload_model(server_exchange *exchange)
 {
-    change(exchange, server_models_unload);
+    change_model(exchange, server_models_unload);
 }
 
 // ---------------------------------------------------------------------------------------- the server

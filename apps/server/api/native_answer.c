@@ -80,7 +80,7 @@ static json_t *piece_json(server_job *job, json_t *text, bool stop, size_t end)
     return json;
 }
 
-static double per(double a, double b)
+static double ratio(double a, double b)
 {
     return b > 0 ? a / b : 0;
 }
@@ -93,9 +93,9 @@ json_t *server_timings_json(const server_job *job)
     const double n_prompt = (double)(job->usage.n_prompt - job->usage.n_cached), n_answer = (double)job->usage.n_answer;
     return json_pack("{s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:f}", "cache_n", (json_int_t)job->usage.n_cached,
                      "prompt_n", (json_int_t)n_prompt, "prompt_ms", prompt_ms, "prompt_per_token_ms",
-                     per(prompt_ms, n_prompt), "prompt_per_second", per(1e3 * n_prompt, prompt_ms), "predicted_n",
+                     ratio(prompt_ms, n_prompt), "prompt_per_second", ratio(1e3 * n_prompt, prompt_ms), "predicted_n",
                      (json_int_t)n_answer, "predicted_ms", answer_ms, "predicted_per_token_ms",
-                     per(answer_ms, n_answer - 1), "predicted_per_second", per(1e3 * (n_answer - 1), answer_ms));
+                     ratio(answer_ms, n_answer - 1), "predicted_per_second", ratio(1e3 * (n_answer - 1), answer_ms));
 }
 
 // The members that a request selects, each under the last part of its path, as llama.cpp does. Takes `json` over.
@@ -139,7 +139,7 @@ static json_t *last_json(server_job *job, json_t *text)
     return choose_members(json, answer->request.members);
 }
 
-static void begin(server_job *job)
+static void begin_stream(server_job *job)
 {
     (void)job;
 }
@@ -159,7 +159,7 @@ static void put_progress(server_job *job, const server_progress *progress)
     server_answer_put_event(job, NULL, json);
 }
 
-static void end(server_job *job)
+static void end_stream(server_job *job)
 {
     server_answer_put_event(job, NULL, last_json(job, json_string("")));
 }
@@ -169,7 +169,7 @@ static void put_whole(server_job *job)
     server_answer_put(job, "", last_json(job, json_stringn(job->answer.text, job->answer.n)), "\n");
 }
 
-static void fail(server_job *job, const server_problem *problem)
+static void put_error(server_job *job, const server_problem *problem)
 {
     server_openai_chat.fail(job, problem);
 }
@@ -177,10 +177,10 @@ static void fail(server_job *job, const server_problem *problem)
 const server_protocol server_native = {.problem = server_problem_json,
                                        .stream_type = "text/event-stream",
                                        .id_prefix = "cmpl-",
-                                       .begin = begin,
+                                       .begin = begin_stream,
                                        .part = put_part,
-                                       .end = end,
-                                       .fail = fail,
+                                       .end = end_stream,
+                                       .fail = put_error,
                                        .keep_alive = server_answer_put_comment,
                                        .progress = put_progress,
                                        .whole = put_whole};

@@ -20,7 +20,7 @@ static json_t *time_json(int64_t seconds)
     return json_string(text);
 }
 
-static json_t *nanoseconds(double from, double to)
+static json_t *duration_json(double from, double to)
 {
     return json_integer(to > from && from > 0 ? (json_int_t)(1e9 * (to - from)) : 0);
 }
@@ -58,15 +58,15 @@ static void add_end(const server_job *job, json_t *json)
     const server_times *t = &job->times;
     const server_usage usage = server_answer_usage(job);
     json_object_set_new(json, "done_reason", json_string(answer->finish == SERVER_FINISH_LENGTH ? "length" : "stop"));
-    json_object_set_new(json, "total_duration", nanoseconds(t->submitted, t->latest));
+    json_object_set_new(json, "total_duration", duration_json(t->submitted, t->latest));
     json_object_set_new(json, "load_duration", json_integer(0));
     json_object_set_new(json, "prompt_eval_count", json_integer((json_int_t)usage.n_prompt));
-    json_object_set_new(json, "prompt_eval_duration", nanoseconds(t->started, t->first));
+    json_object_set_new(json, "prompt_eval_duration", duration_json(t->started, t->first));
     json_object_set_new(json, "eval_count", json_integer((json_int_t)usage.n_answer));
-    json_object_set_new(json, "eval_duration", nanoseconds(t->first, t->latest));
+    json_object_set_new(json, "eval_duration", duration_json(t->first, t->latest));
 }
 
-static void begin(server_job *job)
+static void begin_stream(server_job *job)
 {
     (void)job;
 }
@@ -85,7 +85,7 @@ static void put_part(server_job *job, const frit_part *part)
         "\n");
 }
 
-static void end(server_job *job)
+static void end_stream(server_job *job)
 {
     json_t *json = line_json(job->reply.ctx, NULL, NULL, NULL, true);
     add_end(job, json);
@@ -116,20 +116,20 @@ static char *write_problem(const server_problem *problem)
     return server_json_text(error_json(problem));
 }
 
-static void fail(server_job *job, const server_problem *problem)
+static void put_error(server_job *job, const server_problem *problem)
 {
     server_answer_put(job, "", error_json(problem), "\n");
 }
 
 // Lines are objects and cannot be comments, so this writes an object with an empty text.
-static void keep_alive(server_job *job)
+static void put_empty_line(server_job *job)
 {
     server_answer_put(job, "", line_json(job->reply.ctx, json_string(""), NULL, NULL, false), "\n");
 }
 
-#define EVENTS                                                                                                   \
-    .stream_type = "application/x-ndjson", .id_prefix = "ollama-", .begin = begin, .part = put_part, .end = end, \
-    .fail = fail, .whole = put_whole, .keep_alive = keep_alive
+#define EVENTS                                                                                              \
+    .stream_type = "application/x-ndjson", .id_prefix = "ollama-", .begin = begin_stream, .part = put_part, \
+    .end = end_stream, .fail = put_error, .whole = put_whole, .keep_alive = put_empty_line
 
 const server_protocol server_ollama = {.problem = write_problem};
 const server_protocol server_ollama_chat = {.problem = write_problem, EVENTS};

@@ -119,7 +119,7 @@ static bool read_think(json_t *think, json_t *out, server_problem *problem)
                                json_pack("{s:b}", "enable_thinking", json_is_true(think))) == 0;
 }
 
-static bool finish(server_generation *request, reading *r, json_t *out, bool good)
+static bool finish_conversion(server_generation *request, reading *r, json_t *out, bool good)
 {
     json_object_set_new(out, "messages", r->messages);
     if (good) return server_body_convert(&request->body, out, r->problem);
@@ -139,7 +139,7 @@ static bool convert_chat(void *ctx, server_problem *problem)
         good = read_message(&r, json_array_get(messages, i), i);
     if (json_array_size(tools) > 0 || (tools && !json_is_array(tools) && !json_is_null(tools)))
         json_object_set(out, "tools", tools);
-    return finish(request, &r, out, good);
+    return finish_conversion(request, &r, out, good);
 }
 
 static bool convert_generate(void *ctx, server_problem *problem)
@@ -166,7 +166,7 @@ static bool convert_generate(void *ctx, server_problem *problem)
                        (server_origin){n, 1, SERVER_NO_INDEX, "prompt", SERVER_NO_INDEX, SERVER_NO_INDEX});
     json_array_append_new(
         r.messages, json_pack("{s:s, s:o}", "role", "user", "content", json_stringn(request->text, request->n_text)));
-    return finish(request, &r, out, good);
+    return finish_conversion(request, &r, out, good);
 }
 
 static bool parse_suffix(json_t *value, void *ctx, server_problem *problem)

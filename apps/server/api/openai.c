@@ -32,7 +32,7 @@ static json_t *usage_json(const server_job *job)
 }
 
 // Takes `choices` over.
-static json_t *envelope(const server_answer *answer, const char *object, json_t *choices)
+static json_t *envelope_json(const server_answer *answer, const char *object, json_t *choices)
 {
     char print[32];
     snprintf(print, sizeof print, "frit-%s", frit_version());
@@ -180,7 +180,7 @@ static void put_chunk(server_job *job, json_t *choice, bool is_last)
 {
     const server_answer *answer = job->reply.ctx;
     json_t *chunk =
-        envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_pack("[o]", choice));
+        envelope_json(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_pack("[o]", choice));
     if (answer->request.include_usage) json_object_set_new(chunk, "usage", json_null());
     if (answer->request.wants_timings || is_last) json_object_set_new(chunk, "timings", server_timings_json(job));
     server_answer_put_event(job, NULL, chunk);
@@ -240,7 +240,7 @@ static void end_stream(server_job *job)
         true);
     if (!server_answer_is_last(job)) return;
     if (answer->request.include_usage) {
-        json_t *chunk = envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_array());
+        json_t *chunk = envelope_json(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_array());
         json_object_set_new(chunk, "usage", usage_json(job));
         server_answer_put_event(job, NULL, chunk);
     }
@@ -258,7 +258,7 @@ static void put_progress(server_job *job, const server_progress *progress)
     }
     json_t *choice = choice_of(answer, answer->chat ? json_object() : json_string(""), json_null(), NULL);
     json_t *chunk =
-        envelope(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_pack("[o]", choice));
+        envelope_json(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_pack("[o]", choice));
     json_object_set_new(chunk, "prompt_progress", server_progress_json(progress));
     server_answer_put_event(job, NULL, chunk);
 }
@@ -306,7 +306,7 @@ static json_t *text_choice(server_job *job)
 }
 
 // The mean log-probability of the answer's tokens.
-static double likelihood(const server_job *job)
+static double mean_logprob(const server_job *job)
 {
     double sum = 0;
     for (size_t i = 0; i < job->report.n_picks; i++) sum += (double)job->report.picks[i].picked.logprob;
@@ -324,7 +324,7 @@ static void keep_best(server_job *first)
             const json_t *made =
                 json_array_get(answer->choices, (size_t)((const server_answer *)job->reply.ctx)->index);
             if (json_is_null(made)) continue;   // chosen already
-            if (!found || likelihood(job) > likelihood(found)) found = job;
+            if (!found || mean_logprob(job) > mean_logprob(found)) found = job;
         }
         if (!found) break;
         const size_t i = (size_t)((const server_answer *)found->reply.ctx)->index;
@@ -351,7 +351,8 @@ static void put_whole(server_job *job)
     if (json_array_set_new(first->choices, (size_t)answer->index, choice) != 0) job->reply.queue.failed = true;
     if (!server_answer_is_last(job)) return;
     if (first->request.n_given < first->request.n_choices) keep_best(server_job_first(job));
-    json_t *json = envelope(answer, answer->chat ? "chat.completion" : "text_completion", json_incref(first->choices));
+    json_t *json =
+        envelope_json(answer, answer->chat ? "chat.completion" : "text_completion", json_incref(first->choices));
     json_object_set_new(json, "usage", usage_json(job));
     json_object_set_new(json, "timings", server_timings_json(server_job_first(job)));
     if (answer->chat) add_prompt_picks(server_job_first(job), json);

@@ -51,7 +51,7 @@ static json_t *results_json(const reranking *r, const app_ranked *best)
     return results;
 }
 
-static void finish(server_job *job, server_finish how)
+static void put_results(server_job *job, server_finish how)
 {
     const reranking *r = job->reply.ctx;
     (void)how;
@@ -67,11 +67,11 @@ static void finish(server_job *job, server_finish how)
 }
 
 static const server_reply_writer writer = {
-    .text = server_json_reply_text, .finish = finish, .fail = server_json_reply_fail};
+    .text = server_json_reply_text, .finish = put_results, .fail = server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- on the engine thread
 
-static frit_status work(server_job *job, frit_engine *engine, bool *ended)
+static frit_status score_batch(server_job *job, frit_engine *engine, bool *ended)
 {
     enum { MOST = 64 };
     reranking *r = job->reply.ctx;
@@ -167,7 +167,7 @@ static bool refuse_model(const server_model *model, server_problem *problem)
 }
 
 // Checks the model and the query before any text is tokenized.
-static bool check(const server_model *model, const server_rerank *request, server_problem *problem)
+static bool check_request(const server_model *model, const server_rerank *request, server_problem *problem)
 {
     size_t width;
     const frit_status status = frit_embed_width(model->model, &(frit_embed_options){.pooling = "rank"}, &width);
@@ -194,8 +194,8 @@ static server_job *make_rerank_job(server_exchange *exchange, const server_reran
     job->reply.ctx = r;
     job->reply.free_ctx = free_reranking;
     job->reply.writer = &writer;
-    job->work = work;
-    if (check(model, request, problem) && read_documents(exchange, request, r, job, problem)) return job;
+    job->work = score_batch;
+    if (check_request(model, request, problem) && read_documents(exchange, request, r, job, problem)) return job;
     server_job_release(NULL, job);
     return NULL;
 }

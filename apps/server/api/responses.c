@@ -131,7 +131,7 @@ static void show_lost(server_job *job, json_t *response)
 }
 
 // Stores the response. If this fails, its "store" becomes false.
-static void keep(server_job *job, json_t *response)
+static void store_response(server_job *job, json_t *response)
 {
     const server_answer *answer = job->reply.ctx;
     state *s = answer->request.extra;
@@ -167,7 +167,7 @@ static void put_event(server_job *job, const char *name, json_t *members)
     server_answer_put_event(job, name, json);
 }
 
-static void begin(server_job *job)
+static void begin_stream(server_job *job)
 {
     put_event(job, "response.created", json_pack("{s:o}", "response", response_json(job, "in_progress")));
     put_event(job, "response.in_progress", json_pack("{s:o}", "response", response_json(job, "in_progress")));
@@ -243,20 +243,20 @@ static void put_part(server_job *job, const frit_part *part)
     put_in_item(job, names[part->kind].delta, delta);
 }
 
-static void end(server_job *job)
+static void end_stream(server_job *job)
 {
     const server_answer *answer = job->reply.ctx;
     const char *status = status_of(answer);
     close_item(job, status);
     json_t *response = response_json(job, status);
-    keep(job, response);
+    store_response(job, response);
     char event[32];
     snprintf(event, sizeof event, "response.%s", json_string_value(json_object_get(response, "status")));
     put_event(job, event, json_pack("{s:o}", "response", response));
 }
 
 // Ends a response with an error. response.created comes first in any stream.
-static void fail(server_job *job, const server_problem *problem)
+static void fail_response(server_job *job, const server_problem *problem)
 {
     const server_answer *answer = job->reply.ctx;
     const bool is_cancelled = problem->status == 499;
@@ -265,8 +265,8 @@ static void fail(server_job *job, const server_problem *problem)
         json_object_set_new(
             response, "error",
             json_pack("{s:s, s:o}", "code", "server_error", "message", server_problem_message(problem)));
-    if (answer->request.is_background) keep(job, response);
-    if (answer->request.stream && !answer->begun) begin(job);
+    if (answer->request.is_background) store_response(job, response);
+    if (answer->request.stream && !answer->begun) begin_stream(job);
     if (answer->request.stream)
         put_event(job, is_cancelled ? "response.cancelled" : "response.failed",
                   json_pack("{s:O}", "response", response));
@@ -277,12 +277,12 @@ static void put_whole(server_job *job)
 {
     const server_answer *answer = job->reply.ctx;
     json_t *response = response_json(job, status_of(answer));
-    keep(job, response);
+    store_response(job, response);
     server_answer_put(job, "", response, "\n");
 }
 
 // Sets the reply to queries for a background response that has not ended.
-static void show(server_job *job)
+static void set_snapshot(server_job *job)
 {
     json_t *response = response_json(job, "in_progress");
     server_replay_set_snapshot(job->reply.replay, server_json_text(response));
@@ -292,12 +292,12 @@ const server_protocol server_openai_responses = {.problem = server_problem_json,
                                                  .stream_type = "text/event-stream",
                                                  .id_prefix = "resp_",
                                                  .keeps_parts = true,
-                                                 .begin = begin,
+                                                 .begin = begin_stream,
                                                  .part = put_part,
-                                                 .end = end,
-                                                 .fail = fail,
+                                                 .end = end_stream,
+                                                 .fail = fail_response,
                                                  .keep_alive = server_answer_put_comment,
-                                                 .show = show,
+                                                 .show = set_snapshot,
                                                  .whole = put_whole};
 
 // ---------------------------------------------------------------------------------------- handlers
@@ -381,7 +381,7 @@ static char *history_text(const json_t *messages, bool has_instructions)
 }
 
 // Completes the conversation from the previous response.
-static bool prepare(server_exchange *exchange, server_generation *request)
+static bool complete_conversation(server_exchange *exchange, server_generation *request)
 {
     server_problem *problem = &exchange->problem;
     json_t *root = json_copy(request->body.root), *messages = json_copy(json_object_get(root, "messages"));
@@ -457,7 +457,7 @@ void server_respond(server_exchange *exchange)
                       "background: a response that is made in the background must be stored");
         return;
     }
-    if (prepare(exchange, request) && make_room(exchange, request)) server_generate(exchange, true);
+    if (complete_conversation(exchange, request) && make_room(exchange, request)) server_generate(exchange, true);
     if (exchange->job && is_background) run_in_background(exchange, streams);
 }
 

@@ -237,7 +237,7 @@ static bool read_effort(json_t *reasoning, json_t *out, server_problem *problem)
     return json_object_set(out, "reasoning_effort", effort) == 0;
 }
 
-static bool convert(void *ctx, server_problem *problem)
+static bool convert_body(void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
     json_t *root = request->body.root, *out = json_object();
@@ -298,5 +298,5 @@ const server_parser server_responses_parser = {.fields = fields,
                                                .n_fields = COUNT(fields),
                                                .n_bytes = sizeof(server_generation),
                                                .clear = server_clear_generation,
-                                               .convert = convert,
+                                               .convert = convert_body,
                                                .sampler = offsetof(server_generation, sampler)};

@@ -90,7 +90,7 @@ static void count_out(server_store *store, const entry *e)
     if (o->n == 0) *o = store->owners[--store->n_owners];
 }
 
-static void drop(server_store *store, entry *e, bool with_file)
+static void drop_entry(server_store *store, entry *e, bool with_file)
 {
     count_out(store, e);
     *(e->older ? &e->older->newer : &store->oldest) = e->newer;
@@ -105,7 +105,7 @@ static void drop(server_store *store, entry *e, bool with_file)
     free(e);
 }
 
-static void add(server_store *store, entry *e)
+static void add_entry(server_store *store, entry *e)
 {
     entry *after = store->newest;   // files are listed in any order
     while (after && after->created > e->created) after = after->older;
@@ -134,16 +134,16 @@ static entry *oldest_of_most(const server_store *store, bool by_bytes)
     return e ? e : store->oldest;
 }
 
-static void trim(server_store *store, int64_t now)
+static void drop_beyond_limits(server_store *store, int64_t now)
 {
     const size_t most = store->disk ? SERVER_MAX_FILED : SERVER_MAX_STORED;
     const int64_t age = store->disk ? store->options.max_age_s : 0;
-    while (age > 0 && store->oldest && now - store->oldest->created > age) drop(store, store->oldest, true);
+    while (age > 0 && store->oldest && now - store->oldest->created > age) drop_entry(store, store->oldest, true);
     while (store->oldest && (store->n > most || store->n_bytes > store->options.max_bytes))
-        drop(store, oldest_of_most(store, store->n <= most), true);
+        drop_entry(store, oldest_of_most(store, store->n <= most), true);
 }
 
-static entry *find(const server_store *store, const char *id, size_t key)
+static entry *find_entry(const server_store *store, const char *id, size_t key)
 {
     entry *e = store->buckets[bucket_of(id)];
     while (e && (e->key != key || strcmp(e->id, id) != 0)) e = e->next;
@@ -189,10 +189,10 @@ static void list_files(server_store *store)
         e->key = all.items[i].key;
         e->n_bytes = all.items[i].n_bytes;
         e->created = all.items[i].created;
-        add(store, e);
+        add_entry(store, e);
     }
     free(all.items);
-    trim(store, (int64_t)time(NULL));
+    drop_beyond_limits(store, (int64_t)time(NULL));
 }
 
 bool server_store_new(server_store **out, const server_store_options *options, server_problem *problem)
@@ -215,7 +215,7 @@ bool server_store_new(server_store **out, const server_store_options *options, s
 void server_store_free(server_store *store)
 {
     if (!store) return;
-    while (store->oldest) drop(store, store->oldest, false);
+    while (store->oldest) drop_entry(store, store->oldest, false);
     free(store->owners);
     server_disk_close(store->disk);
     pthread_mutex_destroy(&store->lock);
@@ -261,18 +261,18 @@ bool server_store_put(server_store *store, const char *id, size_t key, server_st
         return false;
     }
     pthread_mutex_lock(&store->lock);
-    add(store, e);
-    trim(store, e->created);
+    add_entry(store, e);
+    drop_beyond_limits(store, e->created);
     pthread_mutex_unlock(&store->lock);
     return true;
 }
 
 // Drops an entry whose file cannot be read. The file stays.
-static void forget(server_store *store, const char *id, size_t key)
+static void forget_entry(server_store *store, const char *id, size_t key)
 {
     pthread_mutex_lock(&store->lock);
-    entry *e = find(store, id, key);
-    if (e) drop(store, e, false);
+    entry *e = find_entry(store, id, key);
+    if (e) drop_entry(store, e, false);
     pthread_mutex_unlock(&store->lock);
 }
 
@@ -280,15 +280,15 @@ bool server_store_get(server_store *store, const char *id, size_t key, server_st
 {
     *copy = (server_stored){0};
     pthread_mutex_lock(&store->lock);
-    trim(store, (int64_t)time(NULL));
-    const entry *e = find(store, id, key);
+    drop_beyond_limits(store, (int64_t)time(NULL));
+    const entry *e = find_entry(store, id, key);
     const bool is_filed = e && store->disk;
     if (e && !is_filed) {
         *copy = (server_stored){strdup(e->stored.response), strdup(e->stored.history), strdup(e->stored.message)};
     }
     pthread_mutex_unlock(&store->lock);
     if (is_filed && server_disk_read(store->disk, id, copy)) return true;
-    if (is_filed) forget(store, id, key);
+    if (is_filed) forget_entry(store, id, key);
     if (copy->response && copy->history && copy->message) return true;
     server_stored_clear(copy);
     return false;
@@ -297,8 +297,8 @@ bool server_store_get(server_store *store, const char *id, size_t key, server_st
 bool server_store_remove(server_store *store, const char *id, size_t key)
 {
     pthread_mutex_lock(&store->lock);
-    entry *e = find(store, id, key);
-    if (e) drop(store, e, true);
+    entry *e = find_entry(store, id, key);
+    if (e) drop_entry(store, e, true);
     pthread_mutex_unlock(&store->lock);
     return e != NULL;
 }

@@ -96,7 +96,7 @@ static bool refuse_file(change *c, int http_status)
                          "filename: '%s'%s", c->name, colon ? colon : ": cannot be read or written");
 }
 
-static frit_status save(change *c, server_slot *slot)
+static frit_status save_slot(change *c, server_slot *slot)
 {
     c->n_tokens = frit_session_length(slot->session);
     if (c->n_tokens == 0) {
@@ -115,7 +115,7 @@ static frit_status save(change *c, server_slot *slot)
 }
 
 // Restores a file, which may be damaged, too long, or from another model or caller.
-static frit_status restore(change *c, server_slot *slot)
+static frit_status restore_slot(change *c, server_slot *slot)
 {
     size_t n_note;
     bool is_there;
@@ -136,18 +136,18 @@ static frit_status restore(change *c, server_slot *slot)
     return server_slot_own(slot, salt_of(c));
 }
 
-static frit_status erase(change *c, server_slot *slot)
+static frit_status erase_slot(change *c, server_slot *slot)
 {
     if (!check_owner(c, slot)) return FRIT_OK;
     c->n_tokens = frit_session_length(slot->session);
     return server_slot_clear(slot);
 }
 
-static const slot_action actions[] = {{"save", "n_saved", "n_written", "save_ms", true, save},
-                                      {"restore", "n_restored", "n_read", "restore_ms", true, restore},
-                                      {"erase", "n_erased", NULL, NULL, false, erase}};
+static const slot_action actions[] = {{"save", "n_saved", "n_written", "save_ms", true, save_slot},
+                                      {"restore", "n_restored", "n_read", "restore_ms", true, restore_slot},
+                                      {"erase", "n_erased", NULL, NULL, false, erase_slot}};
 
-static frit_status work(server_job *job, frit_engine *engine, bool *ended)
+static frit_status run_action(server_job *job, frit_engine *engine, bool *ended)
 {
     change *c = job->reply.ctx;
     const double begun = server_now();
@@ -158,7 +158,7 @@ static frit_status work(server_job *job, frit_engine *engine, bool *ended)
     return status;
 }
 
-static void finish(server_job *job, server_finish how)
+static void put_reply(server_job *job, server_finish how)
 {
     const change *c = job->reply.ctx;
     (void)how;
@@ -177,7 +177,7 @@ static void finish(server_job *job, server_finish how)
 }
 
 static const server_reply_writer writer = {
-    .text = server_json_reply_text, .finish = finish, .fail = server_json_reply_fail};
+    .text = server_json_reply_text, .finish = put_reply, .fail = server_json_reply_fail};
 
 // ---------------------------------------------------------------------------------------- the request
 
@@ -225,7 +225,7 @@ static bool find_slot(server_exchange *exchange, int32_t *id)
                          exchange->model->name, (int)n - 1);
 }
 
-static bool fill(server_exchange *exchange, const slot_action *action, server_job *job, change *c)
+static bool fill_job(server_exchange *exchange, const slot_action *action, server_job *job, change *c)
 {
     const server_saved *request = exchange->request;
     const char *folder = exchange->site->slot_folder;
@@ -264,10 +264,10 @@ void server_change_slot(server_exchange *exchange)
     job->reply.ctx = c;
     job->reply.free_ctx = free_change;
     job->reply.writer = &writer;
-    job->work = work;
+    job->work = run_action;
     job->request.wanted_slot = id + 1;
     job->request.keeps_slot = true;
-    if (fill(exchange, action, job, c))
+    if (fill_job(exchange, action, job, c))
         exchange->job = job;
     else
         server_job_release(NULL, job);

@@ -7,7 +7,7 @@
 
 enum { MAX_CHOICES = 4096 };
 
-static char *put(char *at, const char *text)
+static char *put_text(char *at, const char *text)
 {
     const size_t n = strlen(text);
     memcpy(at, text, n);
@@ -22,7 +22,7 @@ static char *put_literal(char *at, const char *text, size_t n)
     for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char)text[i];
         if (c < 32) {
-            at = put(at, "\\x");
+            at = put_text(at, "\\x");
             *at++ = digits[c >> 4];
             *at++ = digits[c & 15];
             continue;
@@ -50,10 +50,10 @@ static bool set_choices(json_t *value, server_generation *request, const char *p
     }
     char *rules = malloc(n_bytes);
     if (!rules) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
-    char *at = put(rules, "root ::= ");
+    char *at = put_text(rules, "root ::= ");
     for (size_t i = 0; i < n; i++) {
         const json_t *text = json_array_get(value, i);
-        if (i > 0) at = put(at, " | ");
+        if (i > 0) at = put_text(at, " | ");
         at = put_literal(at, json_string_value(text), json_string_length(text));
     }
     json_t *grammar = json_stringn(rules, (size_t)(at - rules));

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool refuse(server_problem *problem, const char *expected)
+static bool refuse_prediction(server_problem *problem, const char *expected)
 {
     return server_refuse(problem, 400, "invalid_type", "prediction", "prediction: expected %s", expected);
 }
@@ -24,12 +24,12 @@ bool server_parse_prediction(json_t *value, void *ctx, server_problem *problem)
     const json_t *content = json_object_get(value, "content");
     const size_t n_parts = json_array_size(content);
     size_t n = 0;
-    if (!type || strcmp(type, "content") != 0) return refuse(problem, "an object of type \"content\"");
+    if (!type || strcmp(type, "content") != 0) return refuse_prediction(problem, "an object of type \"content\"");
     if (!json_is_string(content) && !json_is_array(content))
-        return refuse(problem, "content that is a string or a list of parts of type text");
+        return refuse_prediction(problem, "content that is a string or a list of parts of type text");
     for (size_t i = 0; i < n_parts; i++) {
         const json_t *text = text_of(json_array_get(content, i));
-        if (!text) return refuse(problem, "content that is a string or a list of parts of type text");
+        if (!text) return refuse_prediction(problem, "content that is a string or a list of parts of type text");
         n += json_string_length(text);
     }
     if (json_is_string(content)) n = json_string_length(content);

@@ -48,7 +48,7 @@ static json_t *copy_root_with(const conversation *c, size_t n_last)
 
 // True if the last n_last rounds fit. Else false with a problem, whose code is context_length_exceeded if they are too
 // long.
-static bool fits(const conversation *c, size_t n_last, server_problem *problem)
+static bool check_fit(const conversation *c, size_t n_last, server_problem *problem)
 {
     server_generation probe = {0};
     frit_token *tokens = NULL;
@@ -74,11 +74,11 @@ static size_t count_fitting(const conversation *c)
 {
     server_problem why = {0};
     size_t enough = 1, too_many = c->n_rounds + 1;
-    if (!fits(c, 1, &why)) return is_too_long(&why) ? 1 : c->n_rounds;
+    if (!check_fit(c, 1, &why)) return is_too_long(&why) ? 1 : c->n_rounds;
     while (enough + 1 < too_many) {
         size_t next = (enough + too_many) / 2;
         if (too_many > c->n_rounds && 2 * enough < next) next = 2 * enough;
-        if (fits(c, next, &why))
+        if (check_fit(c, next, &why))
             enough = next;
         else if (is_too_long(&why))
             too_many = next;
