@@ -18,7 +18,8 @@
 //
 // Rules for all functions:
 // - A function that can fail returns a frit_status: FRIT_OK or a negative code. frit_error() then gives one
-//   sentence about the last failure of the calling thread: the object, what was found, what was expected.
+//   sentence about the last failure of the calling thread: the object, what was found, what was expected. A program
+//   decides by the status, frit_error_code() and frit_error_field(), as sentences may change.
 // - Results go through the first parameter, which is NULL (or untouched, for values) after a failure.
 // - An options struct of all zeros, or a NULL pointer to one, means the defaults.
 // - Structs of options, information and items end in `reserved` words, which callers leave zero: a later version puts

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Bodies of requests, cut anywhere: nothing past their end is read, and what is refused has a problem.
+#include "base/status.h"
 #include "server/request/request.h"
 #include "support/support.h"
 
@@ -61,11 +62,29 @@ static void a_large_seed_is_taken_as_it_is(void **state)
     server_parser_clear(&server_completion_parser, &request);
 }
 
+static void the_words_of_an_error_decide_nothing(void **state)
+{
+    (void)state;
+    static const char *const sentences[] = {"expected a list", "is missing", "no place for tools", "anything"};
+    for (size_t i = 0; i < FRIT_COUNT(sentences); i++) {
+        server_problem problem = {0};
+        const frit_status status =
+            frit_fail_at(FRIT_E_INVALID, "messages[1].role", FRIT_CODE_INVALID_VALUE, "%s", sentences[i]);
+        char message[64];
+        assert_false(server_refuse_field(&problem, 400, "input[1].role", status));
+        assert_string_equal(problem.code, "invalid_value");
+        assert_string_equal(problem.param, "input[1].role");
+        snprintf(message, sizeof message, "input[1].role: %s", sentences[i]);
+        assert_string_equal(problem.message, message);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_body_may_end_anywhere),
         cmocka_unit_test(a_large_seed_is_taken_as_it_is),
+        cmocka_unit_test(the_words_of_an_error_decide_nothing),
     };
     return cmocka_run_group_tests(tests, map_pages, NULL);
 }

@@ -143,6 +143,15 @@ def test_what_a_log_handler_raises_is_raised(model_path: str, tmp_path: Path) ->
     library.check(0)   # once
 
 
+def test_an_error_names_the_field_and_the_kind_of_mistake(engine: frit.Engine) -> None:
+    with pytest.raises(frit.InvalidError) as raised:
+        engine.chat([{"role": "king", "content": "x"}])
+    assert (raised.value.field, raised.value.code) == ("messages[0].role", "invalid_value")
+    with pytest.raises(frit.FritError) as raised:
+        frit.Model("no such file")
+    assert (raised.value.field, raised.value.code) == (None, None)
+
+
 def test_a_note_may_have_any_bytes(engine: frit.Engine) -> None:
     session = engine.session()
     session.note = b"a\0b"
