@@ -24,7 +24,7 @@ static match match_stop(const char *rest, size_t n_rest, const frit_option_list 
     return best;
 }
 
-static void give_out(app_answer *answer, bool last, app_text *shown)
+static void show_text(app_answer *answer, bool last, app_text *shown)
 {
     match found = MATCH_NONE;
     const char *stop = NULL;
@@ -42,7 +42,7 @@ static void give_out(app_answer *answer, bool last, app_text *shown)
     answer->stopped_by = stop;
 }
 
-static frit_status append(app_answer *answer, const char *bytes, size_t n)
+static frit_status append_text(app_answer *answer, const char *bytes, size_t n)
 {
     size_t n_skipped = n < answer->n_skip ? n : answer->n_skip;
     answer->n_skip -= n_skipped;
@@ -65,7 +65,7 @@ frit_status app_answer_init(app_answer *answer, const frit_model *model, frit_op
 {
     *answer = (app_answer){.model = model, .stop = stop};
     frit_status status = frit_text_stream_new(&answer->stream, model, 0);
-    if (status == FRIT_OK) status = append(answer, "", 0);
+    if (status == FRIT_OK) status = append_text(answer, "", 0);
     if (status != FRIT_OK) app_answer_free(answer);
     return status;
 }
@@ -119,8 +119,8 @@ frit_status app_answer_push(app_answer *answer, frit_token token, app_text *show
     size_t n;
     if (is_hidden(answer, token)) return FRIT_OK;
     frit_status status = frit_text_stream_push(answer->stream, token, &piece, &n);
-    if (status == FRIT_OK) status = append(answer, piece, n);
-    if (status == FRIT_OK) give_out(answer, false, shown);
+    if (status == FRIT_OK) status = append_text(answer, piece, n);
+    if (status == FRIT_OK) show_text(answer, false, shown);
     return status;
 }
 
@@ -131,8 +131,8 @@ frit_status app_answer_end(app_answer *answer, app_text *shown)
     const char *rest;
     size_t n;
     frit_status status = frit_text_stream_flush(answer->stream, &rest, &n);
-    if (status == FRIT_OK) status = append(answer, rest, n);
-    if (status == FRIT_OK) give_out(answer, true, shown);
+    if (status == FRIT_OK) status = append_text(answer, rest, n);
+    if (status == FRIT_OK) show_text(answer, true, shown);
     return status;
 }
 

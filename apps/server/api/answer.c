@@ -40,7 +40,7 @@ static server_part *new_part(server_answer *answer, frit_part_kind kind)
     return part;
 }
 
-static bool keep_part(server_answer *answer, const frit_part *part)
+static bool store_part(server_answer *answer, const frit_part *part)
 {
     server_part *kept = answer->n_parts > 0 ? &answer->parts[answer->n_parts - 1] : NULL;
     if (!kept || kept->kind != part->kind || part->kind == FRIT_PART_CALL) kept = new_part(answer, part->kind);
@@ -66,12 +66,12 @@ json_t *server_answer_join(const server_answer *answer, frit_part_kind kind)
 
 // ---------------------------------------------------------------------------------------- the writer
 
-static void take_part(server_job *job, const frit_part *part)
+static void write_part(server_job *job, const frit_part *part)
 {
     server_answer *answer = job->reply.ctx;
     const server_protocol *protocol = answer->protocol;
     const bool streams = answer->request.stream;
-    const bool good = (streams && !protocol->keeps_parts) || keep_part(answer, part);
+    const bool good = (streams && !protocol->repeats_parts) || store_part(answer, part);
     if (!good) job->reply.queue.failed = true;
     if (!streams || !good) return;
     if (!answer->begun) protocol->begin(job);
@@ -80,14 +80,14 @@ static void take_part(server_job *job, const frit_part *part)
 }
 
 // Passes on the parts that are complete. With parallel_tool_calls false the answer ends after its first call.
-static void take_parts(server_job *job)
+static void write_parts(server_job *job)
 {
     server_answer *answer = job->reply.ctx;
     frit_part part;
     bool thinks = false;
     while (!job->reply.is_over && frit_turn_next(job->request.turn, &part)) {
         thinks = part.kind == FRIT_PART_REASONING;
-        take_part(job, &part);
+        write_part(job, &part);
         if (part.kind != FRIT_PART_CALL) continue;
         answer->n_calls++;
         job->reply.is_over = !answer->request.parallel_calls;
@@ -95,15 +95,15 @@ static void take_parts(server_job *job)
     job->usage.n_reasoning += thinks;
 }
 
-static void take_text(server_job *job, app_text text)
+static void write_text(server_job *job, app_text text)
 {
     if (!job->request.turn) {
-        take_part(job, &(frit_part){.kind = FRIT_PART_TEXT, .text = text.ptr, .n_bytes = text.n});
+        write_part(job, &(frit_part){.kind = FRIT_PART_TEXT, .text = text.ptr, .n_bytes = text.n});
         return;
     }
     if (job->reply.is_over) return;
     if (frit_turn_push(job->request.turn, text.ptr, text.n) != FRIT_OK) job->reply.queue.failed = true;
-    take_parts(job);
+    write_parts(job);
 }
 
 static void finish_answer(server_job *job, server_finish how)
@@ -111,7 +111,7 @@ static void finish_answer(server_job *job, server_finish how)
     server_answer *answer = job->reply.ctx;
     if (job->request.turn && !job->reply.is_over) {
         if (frit_turn_end(job->request.turn) != FRIT_OK) job->reply.queue.failed = true;
-        take_parts(job);
+        write_parts(job);
     }
     answer->finish = how;
     if (!answer->request.stream) {
@@ -142,7 +142,7 @@ static void put_progress(server_job *job, const server_progress *so_far)
     if (answer->protocol->progress) answer->protocol->progress(job, so_far);
 }
 
-static const server_reply_writer writer = {take_text, finish_answer, fail_answer, put_keep_alive, put_progress};
+static const server_reply_writer writer = {write_text, finish_answer, fail_answer, put_keep_alive, put_progress};
 
 // ---------------------------------------------------------------------------------------- for protocols
 

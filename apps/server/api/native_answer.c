@@ -39,7 +39,7 @@ static json_t *pick_json(const frit_model *model, frit_logprob found)
 }
 
 // The picks that are not written yet and whose text begins before byte `end` of the answer.
-static json_t *take_picks(server_job *job, size_t end)
+static json_t *picks_json(server_job *job, size_t end)
 {
     server_answer *answer = job->reply.ctx;
     json_t *list = json_array();
@@ -54,7 +54,7 @@ static json_t *take_picks(server_job *job, size_t end)
 }
 
 // The token ids that are not written yet.
-static json_t *take_ids(server_job *job)
+static json_t *ids_json(server_job *job)
 {
     server_answer *answer = job->reply.ctx;
     json_t *list = json_array();
@@ -73,10 +73,10 @@ static json_t *seed_json(uint64_t seed)
 static json_t *piece_json(server_job *job, json_t *text, bool stop, size_t end)
 {
     const server_answer *answer = job->reply.ctx;
-    json_t *json = json_pack("{s:i, s:o, s:o, s:b, s:I, s:I}", "index", 0, "content", text, "tokens", take_ids(job),
+    json_t *json = json_pack("{s:i, s:o, s:o, s:b, s:I, s:I}", "index", 0, "content", text, "tokens", ids_json(job),
                              "stop", stop, "tokens_predicted", (json_int_t)job->usage.n_answer, "tokens_evaluated",
                              (json_int_t)job->usage.n_prompt);
-    if (answer->request.wants_logprobs) json_object_set_new(json, "completion_probabilities", take_picks(job, end));
+    if (answer->request.wants_logprobs) json_object_set_new(json, "completion_probabilities", picks_json(job, end));
     return json;
 }
 

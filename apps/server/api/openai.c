@@ -119,7 +119,7 @@ static void add_prompt(server_job *job, json_t *lists)
 
 // The log-probabilities of the picks that are not written yet and whose text begins before byte `end` of the answer;
 // before them those of an echoed prompt. null if the request does not ask for log-probabilities.
-static json_t *take_picks(server_job *job, size_t end)
+static json_t *picks_json(server_job *job, size_t end)
 {
     server_answer *answer = job->reply.ctx;
     const bool echoes = answer->request.echo && !answer->echoed;
@@ -143,9 +143,9 @@ static json_t *take_picks(server_job *job, size_t end)
 }
 
 // The remaining picks, except those after a stop string.
-static json_t *take_last_picks(server_job *job)
+static json_t *last_picks_json(server_job *job)
 {
-    return take_picks(job, job->answer.stopped ? job->answer.n : SIZE_MAX);
+    return picks_json(job, job->answer.stopped ? job->answer.n : SIZE_MAX);
 }
 
 // Adds a token of vLLM's prompt_logprobs, which has an object with token ids as keys for each token of the prompt.
@@ -197,7 +197,7 @@ static void begin_stream(server_job *job)
 {
     server_answer *answer = job->reply.ctx;
     if (answer->request.echo) {
-        json_t *picks = take_picks(job, 0);   // sets answer->prompt
+        json_t *picks = picks_json(job, 0);   // sets answer->prompt
         put_chunk(job, choice_of(answer, json_stringn(answer->prompt.ptr, answer->prompt.n), picks, NULL), false);
     }
     if (!answer->chat) return;
@@ -207,7 +207,7 @@ static void begin_stream(server_job *job)
 
 static void put_delta(server_job *job, json_t *delta)
 {
-    put_chunk(job, choice_of(job->reply.ctx, delta, take_picks(job, job->answer.n_shown), NULL), false);
+    put_chunk(job, choice_of(job->reply.ctx, delta, picks_json(job, job->answer.n_shown), NULL), false);
 }
 
 // A call has two events: its name, then its arguments.
@@ -236,7 +236,7 @@ static void end_stream(server_job *job)
     const server_answer *answer = job->reply.ctx;
     put_chunk(
         job,
-        choice_of(answer, answer->chat ? json_object() : json_string(""), take_last_picks(job), finish_text(answer)),
+        choice_of(answer, answer->chat ? json_object() : json_string(""), last_picks_json(job), finish_text(answer)),
         true);
     if (!server_answer_is_last(job)) return;
     if (answer->request.include_usage) {
@@ -299,7 +299,7 @@ static json_t *message_json(const server_answer *answer)
 static json_t *text_choice(server_job *job)
 {
     server_answer *answer = job->reply.ctx;
-    json_t *picks = take_last_picks(job);   // sets answer->prompt
+    json_t *picks = last_picks_json(job);   // sets answer->prompt
     if (!server_text_add(&answer->prompt, job->answer.text, job->answer.n)) job->reply.queue.failed = true;
     const char *text = answer->prompt.ptr ? answer->prompt.ptr : "";
     return choice_of(answer, json_stringn(text, answer->prompt.n), picks, finish_text(answer));
@@ -314,7 +314,7 @@ static double mean_logprob(const server_job *job)
 }
 
 // Leaves only the n_given likeliest choices, the best first; equally likely choices keep their order.
-static void keep_best(server_job *first)
+static void select_best(server_job *first)
 {
     const server_answer *answer = first->reply.ctx;
     json_t *best = json_array();
@@ -344,13 +344,13 @@ static void put_whole(server_job *job)
     json_t *choice;
     if (answer->chat)
         choice = json_pack("{s:i, s:o, s:o, s:s}", "index", answer->index, "message", message_json(answer), "logprobs",
-                           take_last_picks(job), "finish_reason", finish_text(answer));
+                           last_picks_json(job), "finish_reason", finish_text(answer));
     else
         choice = text_choice(job);
     if (!answer->chat) add_prompt_picks(job, choice);
     if (json_array_set_new(first->choices, (size_t)answer->index, choice) != 0) job->reply.queue.failed = true;
     if (!server_answer_is_last(job)) return;
-    if (first->request.n_given < first->request.n_choices) keep_best(server_job_first(job));
+    if (first->request.n_given < first->request.n_choices) select_best(server_job_first(job));
     json_t *json =
         envelope_json(answer, answer->chat ? "chat.completion" : "text_completion", json_incref(first->choices));
     json_object_set_new(json, "usage", usage_json(job));

@@ -16,7 +16,7 @@ typedef struct server_protocol {
     // All further members are NULL in protocols whose reply is one JSON object that a handler writes.
     const char *stream_type;   // Content-Type of streams
     const char *id_prefix;     // prefix of the ids of answers
-    bool keeps_parts;          // the last event of a stream repeats all parts
+    bool repeats_parts;        // the last event of a stream repeats all parts
     // Write the events of a stream. begin: before all other events. part: answer->n_calls counts the calls before this
     // part. end: answer->finish has the reason. fail: an error after the first event.
     void (*begin)(server_job *job);

@@ -118,7 +118,7 @@ static bool is_short(const char *history)
 }
 
 // Marks a background response that could not be stored as failed. It can be queried as long as its stream is buffered.
-static void show_lost(server_job *job, json_t *response)
+static void mark_lost(server_job *job, json_t *response)
 {
     const char *status = json_string_value(json_object_get(response, "status"));
     if (strcmp(status, "completed") == 0 || strcmp(status, "incomplete") == 0) {
@@ -151,7 +151,7 @@ static void store_response(server_job *job, json_t *response)
     if (answer->request.is_background && good)
         server_replay_set_snapshot(job->reply.replay, NULL);
     else if (answer->request.is_background)
-        show_lost(job, response);
+        mark_lost(job, response);
 }
 
 // ---------------------------------------------------------------------------------------- streams
@@ -291,7 +291,7 @@ static void set_snapshot(server_job *job)
 const server_protocol server_openai_responses = {.problem = server_problem_json,
                                                  .stream_type = "text/event-stream",
                                                  .id_prefix = "resp_",
-                                                 .keeps_parts = true,
+                                                 .repeats_parts = true,
                                                  .begin = begin_stream,
                                                  .part = put_part,
                                                  .end = end_stream,
@@ -406,7 +406,7 @@ static bool complete_conversation(server_exchange *exchange, server_generation *
 
 // Sets the conversation to store, without the instructions, which apply to one response. If it is too long to be
 // stored, the messages that truncation removed are left out.
-static bool keep_history(server_exchange *exchange, server_generation *request, const json_t *all)
+static bool set_history(server_exchange *exchange, server_generation *request, const json_t *all)
 {
     state *s = request->extra;
     if (!request->is_stored) return true;
@@ -431,7 +431,7 @@ static bool make_room(server_exchange *exchange, server_generation *request)
     json_t *all = json_incref(json_object_get(request->body.root, "messages"));
     const bool good =
         (!request->truncates || server_truncate(exchange->model->model, request, &limits, &exchange->problem)) &&
-        keep_history(exchange, request, all);
+        set_history(exchange, request, all);
     json_decref(all);
     return good;
 }

@@ -213,7 +213,7 @@ static bool copy_prompt(server_exchange *exchange, const server_generation *requ
 }
 
 // Makes the job of a further answer of a request, with the next seed.
-static bool make_part(server_exchange *exchange, server_generation *request, server_job *first, int32_t index)
+static bool make_further_job(server_exchange *exchange, server_generation *request, server_job *first, int32_t index)
 {
     const server_model *model = exchange->model;
     server_problem *problem = &exchange->problem;
@@ -244,7 +244,7 @@ static bool make_part(server_exchange *exchange, server_generation *request, ser
 }
 
 // Limits the log-probabilities of prompts in a reply: 128 answers may each report their prompt.
-static bool check_reported(const server_job *first, const char *field, server_problem *problem)
+static bool limit_prompt_logprobs(const server_job *first, const char *field, server_problem *problem)
 {
     size_t n = 0;
     for (const server_job *job = first; job; job = job == first ? first->group.parts : job->group.next)
@@ -282,7 +282,7 @@ static bool is_stream_name(const char *name)
 
 // Makes the replay buffer of a stream that outlives its connection. Its name is the client's X-Conversation-Id, or the
 // id of a background response.
-static bool keep_stream(server_exchange *exchange, bool is_background)
+static bool make_replay(server_exchange *exchange, bool is_background)
 {
     server_job *job = exchange->job;
     const server_answer *answer = job->reply.ctx;
@@ -300,7 +300,7 @@ static bool keep_stream(server_exchange *exchange, bool is_background)
 }
 
 // Refuses combinations in which nothing can be reported about the prompt's tokens.
-static bool check_prompt_rows(const server_model *model, const server_generation *request, server_problem *problem)
+static bool check_prompt_logprobs(const server_model *model, const server_generation *request, server_problem *problem)
 {
     const char *field = request->echo ? "echo" : "prompt_logprobs";
     if (!request->echo && !request->wants_prompt_logprobs) return true;
@@ -333,7 +333,7 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->request.wanted_slot = request->wanted_slot;
     job->report.wants_prompt_picks = request->wants_prompt_logprobs;
     job->report.n_prompt_top = request->n_prompt_top;
-    if (!check_prompt_rows(model, request, problem)) return false;
+    if (!check_prompt_logprobs(model, request, problem)) return false;
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)model->n_ctx - 1);
     if (!server_prompt_tokens(model->model, request, chat, &limits, &job->request.prompt, &job->request.n_prompt,
                               problem))
@@ -353,11 +353,12 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->reply.ends_on_finisher = request->ends_on_finisher;
     job->reply.wants_progress = request->stream && request->wants_progress;
     for (int32_t i = request->n_choices - 1; i > 0; i--)
-        if (!make_part(exchange, request, job, i)) return false;
-    if (!check_reported(job, request->wants_prompt_logprobs ? "prompt_logprobs" : "logprobs", problem)) return false;
+        if (!make_further_job(exchange, request, job, i)) return false;
+    if (!limit_prompt_logprobs(job, request->wants_prompt_logprobs ? "prompt_logprobs" : "logprobs", problem))
+        return false;
     const bool is_background = request->is_background;
     if (server_answer_attach(job, exchange->protocol, chat, request, model->model, model->name) && attach_parts(job) &&
-        keep_stream(exchange, is_background))
+        make_replay(exchange, is_background))
         return true;
     return problem->status ? false : server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
 }
@@ -378,7 +379,7 @@ static void compile_late(server_exchange *exchange)
 
 // Gives the job its grammar. A grammar of the cache is given at once. Compiling another one may take a second or two,
 // so exchange->defer has it done by a thread that other requests do not need.
-static void give_grammar(server_exchange *exchange, const server_generation *request, bool chat)
+static void attach_grammar(server_exchange *exchange, const server_generation *request, bool chat)
 {
     bool is_unknown = false;
     server_problem problem = {0};
@@ -419,7 +420,7 @@ void server_generate(server_exchange *exchange, bool chat)
     }
     if (!exchange->job->grammar.is_awaited || !exchange->submit(exchange)) return;
     taken.turn = exchange->job->request.turn;
-    give_grammar(exchange, &taken, chat);
+    attach_grammar(exchange, &taken, chat);
 }
 
 // llama.cpp's POST /lora-adapters: sets the scales for requests without `lora`. Adapters that the body does not name

@@ -9,7 +9,7 @@
 #define LATER        SERVER_FIELD_REFUSED
 #define ELSEWHERE    SERVER_FIELD_ELSEWHERE
 
-static bool keep_input(json_t *value, void *ctx, server_problem *problem)
+static bool set_input(json_t *value, void *ctx, server_problem *problem)
 {
     (void)problem;   // read_inputs checks the value
     ((server_embedding *)ctx)->input = value;
@@ -21,7 +21,7 @@ static bool keep_input(json_t *value, void *ctx, server_problem *problem)
 // clang-format off
 static const server_field embedding_fields[] = {
     {"model", FIELD_TEXT, .offset = AT(model)},
-    {"input", FIELD_CUSTOM, .parse = keep_input},
+    {"input", FIELD_CUSTOM, .parse = set_input},
     {"encoding_format", FIELD_TEXT, .offset = AT(encoding)},
     {"dimensions", FIELD_INT, .offset = AT(n_dims), .min = 1, .max = 1 << 20},
     {"pooling", FIELD_TEXT, .offset = AT(pooling)},
@@ -35,14 +35,14 @@ static const server_field embedding_fields[] = {
 const server_parser server_embedding_parser = {
     .fields = embedding_fields, .n_fields = COUNT(embedding_fields), .n_bytes = sizeof(server_embedding)};
 
-static bool keep_query(json_t *value, void *ctx, server_problem *problem)
+static bool set_query(json_t *value, void *ctx, server_problem *problem)
 {
     (void)problem;
     ((server_rerank *)ctx)->query = value;
     return true;
 }
 
-static bool keep_documents(json_t *value, void *ctx, server_problem *problem)
+static bool set_documents(json_t *value, void *ctx, server_problem *problem)
 {
     (void)problem;
     ((server_rerank *)ctx)->documents = value;
@@ -54,8 +54,8 @@ static bool keep_documents(json_t *value, void *ctx, server_problem *problem)
 // clang-format off
 static const server_field rerank_fields[] = {
     {"model", FIELD_TEXT, .offset = AT(model)},
-    {"query", FIELD_CUSTOM, .parse = keep_query},
-    {"documents", FIELD_CUSTOM, .parse = keep_documents},
+    {"query", FIELD_CUSTOM, .parse = set_query},
+    {"documents", FIELD_CUSTOM, .parse = set_documents},
     {"top_n", FIELD_INT, .offset = AT(top_n), .min = 1, .max = INT32_MAX},
     {"return_documents", FIELD_BOOL, .offset = AT(return_documents)},
     {"raw_scores", FIELD_BOOL, .offset = AT(raw_scores)},
@@ -139,14 +139,14 @@ static const server_field show_fields[] = {
 };
 static const server_field ollama_embed_fields[] = {
     {"model", FIELD_TEXT, .offset = offsetof(server_embedding, model)},
-    {"input", FIELD_CUSTOM, .parse = keep_input},
+    {"input", FIELD_CUSTOM, .parse = set_input},
     {"dimensions", FIELD_INT, .offset = offsetof(server_embedding, n_dims), .min = 1, .max = 1 << 20},
     {"truncate", FIELD_BOOL, .offset = offsetof(server_embedding, truncates), .fallback = 1},
     ELSEWHERE("options"), ELSEWHERE("keep_alive"),
 };
 static const server_field ollama_embeddings_fields[] = {
     {"model", FIELD_TEXT, .offset = offsetof(server_embedding, model)},
-    {"prompt", FIELD_CUSTOM, .parse = keep_input},
+    {"prompt", FIELD_CUSTOM, .parse = set_input},
     ELSEWHERE("options"), ELSEWHERE("keep_alive"),
 };
 static const server_field named_fields[] = {
