@@ -27,7 +27,6 @@ static double count_experts(const frit_task *task)
     return min_double((double)(route->shape[0] * route->shape[2]), (double)task->node->src[1]->tensor->shape[0]);
 }
 
-// Their route may come from another device.
 static bool is_experts(const frit_node *node)
 {
     return node->op == FRIT_OP_EXPERTS || node->op == FRIT_OP_EXPERTS_GLU || node->op == FRIT_OP_EXPERTS_MIX;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention of few queries for NEON.
+// Attention by rows (ops/attend.h) for NEON.
 #include "backend/cpu/arm/math_neon.h"
 #include "backend/cpu/arm/neon.h"
 
@@ -9,7 +9,7 @@ enum {
     MOST_VALUES = 16,
 };
 
-#include "backend/cpu/tmpl/attend_few_tmpl.h"
+#include "backend/cpu/tmpl/attend_rows_tmpl.h"
 
 static void encode_f16(const float *x, uint8_t *y, int64_t n)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention of many queries for NEON: four queries are the lanes of a vector.
+// Attention by tiles (ops/attend.h) for NEON: four queries are the lanes of a vector.
 #include "backend/cpu/arm/math_neon.h"
 #include "backend/cpu/arm/neon.h"
 
@@ -83,7 +83,7 @@ FRIT_INLINE vec within(vec at, vec low, vec high, vec yes, vec no)
     return vbslq_f32(vandq_u32(vcgeq_f32(at, low), vcltq_f32(at, high)), yes, no);
 }
 
-#include "backend/cpu/tmpl/attend_tmpl.h"
+#include "backend/cpu/tmpl/attend_tile_tmpl.h"
 
 void frit_install_neon_attend_tile(frit_kernels *k)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rounding again for NEON.
+// Coordinate descent (frit_descent) for NEON.
 #include "backend/cpu/arm/floats_neon.h"
 #include "backend/cpu/arm/neon.h"
 

@@ -30,7 +30,7 @@ FRIT_INLINE vec_f sum_4(vec_f a, vec_f b, vec_f c, vec_f d)
     return vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d));
 }
 
-FRIT_INLINE void store_4(float *y, vec_f sums, bool add)   // to what y holds
+FRIT_INLINE void store_4(float *y, vec_f sums, bool add)   // add: to the values of y
 {
     store_f(y, add ? add_f(sums, load_f(y)) : sums);
 }

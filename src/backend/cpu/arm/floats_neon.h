@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/arm/floats_neon.h: the operations of math_tmpl.h, vector_tmpl.h, attend_few_tmpl.h and float_tmpl.h on
+// backend/cpu/arm/floats_neon.h: the operations of math_tmpl.h, vector_tmpl.h, attend_rows_tmpl.h and float_tmpl.h on
 // four numbers.
 #pragma once
 #include "backend/cpu/kernels.h"

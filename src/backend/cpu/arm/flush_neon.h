@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/arm/flush_neon.h: numbers below 2^-126 as zeros, within a kernel: as x86/flush_sse.h.
+// backend/cpu/arm/flush_neon.h: flushes subnormal numbers to zero within a kernel, as x86/vec/flush_sse.h does.
 #pragma once
 #include <stdint.h>
 

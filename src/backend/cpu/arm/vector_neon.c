@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Vector kernels for NEON: rope, probes, and by vector_tmpl.h the others; and the row itself.
+// Vector kernels for NEON: rope and probes here, the others by vector_tmpl.h. Installs the row of isa.def.
 #include "backend/cpu/arm/math_neon.h"
 #include "backend/cpu/arm/neon.h"
 
-static void rope_neighbours(float *y, const float *x, const float *table, int64_t n)
+static void rope_interleaved(float *y, const float *x, const float *table, int64_t n)
 {
     int64_t i = 0;
     for (; i + 4 <= n; i += 4) {

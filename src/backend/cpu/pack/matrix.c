@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Which kernel multiplies a matrix, and multiplying.
+// Chooses the kernel of a matrix, and multiplies.
 #include "backend/cpu/pack/matrix.h"
 #include "backend/cpu/pack/pack.h"
 #include "format/rows.h"
 
 enum {
     DECODE_ROWS = 4,   // rows decoded together, for types without a kernel
-    TILE_TOKENS = 8,   // what kernels take at once, or a multiple of it
+    TILE_TOKENS = 8,   // a multiple of the tokens that kernels multiply at once
     BLOCK_BYTES = 512 << 10,
-    FLOAT_TOKENS = 96,   // by kernels for floats, which read a few columns of all of them at a time (float_tmpl.h)
+    FLOAT_TOKENS =
+        96,   // tokens for kernels of floats, which read a few columns of all tokens at a time (float_tmpl.h)
 };
 
 static frit_product_kernel kernel_of(const frit_kernels *kernels, const frit_tensor *tensor)
@@ -83,7 +84,7 @@ void frit_matrix_multiply(const frit_matrix *m, int64_t o, int64_t n_w, const ui
     }
 }
 
-// Four times as many where each block costs decoding the matrix again.
+// Four times as many tokens if each block decodes the matrix again.
 int64_t frit_matrix_block_tokens(const frit_matrix *m)
 {
     if (m->unpacks) return FRIT_MATRIX_TOKENS;

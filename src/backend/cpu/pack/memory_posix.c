@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory by mmap: anonymous, private, backed when touched; whole huge pages from 2 MiB upwards.
+// Memory by mmap: anonymous, private, backed when touched; whole huge pages from 2 MiB on.
 #include "backend/cpu/pack/memory.h"
 #include "base/check.h"
 
@@ -23,7 +23,7 @@ static bool mapped_bytes(uint64_t n_bytes, uint64_t *out)
     return frit_align_u64(n_bytes ? n_bytes : 1, n_bytes >= HUGE_PAGE ? HUGE_PAGE : 65536, out) && *out <= SIZE_MAX / 2;
 }
 
-// A mapping at a multiple of HUGE_PAGE: one page more is asked for, and what sticks out on both sides given back.
+// Maps at a multiple of HUGE_PAGE: maps one huge page more, and unmaps the rest on both sides.
 static void *map_aligned(uint64_t n_bytes)
 {
     const uint64_t with_margin = n_bytes + HUGE_PAGE;
@@ -34,12 +34,12 @@ static void *map_aligned(uint64_t n_bytes)
     if (before) munmap(start, (size_t)before);
     if (after) munmap(start + before + n_bytes, (size_t)after);
 #if defined(MADV_HUGEPAGE)
-    madvise(start + before, (size_t)n_bytes, MADV_HUGEPAGE);   // advice: without it the memory is only slower
+    madvise(start + before, (size_t)n_bytes, MADV_HUGEPAGE);   // advice: if it fails, memory is only slower
 #endif
     return start + before;
 }
 
-// Linux writes "always [madvise] never", with what holds in brackets.
+// Linux writes "always [madvise] never", with the current mode in brackets.
 bool frit_cpu_memory_has_huge_pages(void)
 {
     char choice[64] = "[never]";
@@ -64,7 +64,7 @@ void frit_cpu_memory_sparse(void *memory, uint64_t n_bytes)
     uint64_t n_mapped;
     if (!memory || !mapped_bytes(n_bytes, &n_mapped) || n_mapped < HUGE_PAGE) return;
 #if defined(MADV_NOHUGEPAGE)
-    madvise(memory, (size_t)n_mapped, MADV_NOHUGEPAGE);   // advice: without it more memory is taken
+    madvise(memory, (size_t)n_mapped, MADV_NOHUGEPAGE);   // advice: if it fails, more memory is used
 #endif
 }
 
@@ -74,7 +74,7 @@ void frit_cpu_memory_free(void *memory, uint64_t n_bytes)
     if (memory && mapped_bytes(n_bytes, &n_mapped)) munmap(memory, (size_t)n_mapped);
 }
 
-// Only whole pages: what they share with their neighbours stays.
+// Only whole pages inside the range; pages at its ends may have other data.
 void frit_cpu_memory_drop(const void *mapped, uint64_t n_bytes)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)mapped;

@@ -22,7 +22,7 @@ void frit_cpu_memory_sparse(void *memory, uint64_t n_bytes)
     (void)n_bytes;
 }
 
-// The system trims the pages of files itself when memory is wanted.
+// The system drops the pages of files itself when memory is short.
 void frit_cpu_memory_drop(const void *mapped, uint64_t n_bytes)
 {
     (void)mapped;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Interleaving the blocks of sixteen rows. The kernels that read them: tmpl/packed_tmpl.h.
+// Interleaves the blocks of sixteen rows for the kernels of tmpl/packed_tmpl.h.
 #include "backend/cpu/pack/pack.h"
 #include "quant/recode.h"
 
@@ -19,7 +19,7 @@ static const frit_interleave indexed_rows[FRIT_DTYPE_COUNT] = {
 
 enum { MAX_RECODED = 144 };   // bytes
 
-// A step along a row: what is recoded at once, or one block.
+// A step along a row: the blocks that are recoded together, or one block.
 typedef struct stride {
     size_t from_bytes, to_bytes;   // in the file, packed
     int n_to;                      // blocks of words and a rest
@@ -56,7 +56,7 @@ size_t frit_pack_row_bytes(const frit_interleave *layout, int64_t n)
     return (size_t)(n / step.elems) * step.to_bytes;
 }
 
-// One block of row r of a panel.
+// Writes one block of row r of a panel.
 static void put_block(const frit_interleave *split, const uint8_t *block, int r, uint8_t *words)
 {
     uint8_t *rest = words + (size_t)split->n_words * 4 * FRIT_PANEL_ROWS;
@@ -67,7 +67,7 @@ static void put_block(const frit_interleave *split, const uint8_t *block, int r,
 
 void frit_pack_panel(const frit_interleave *split, const uint8_t *first, int n_rows, int64_t n, uint8_t *panel)
 {
-    static const uint8_t zeros[256];   // more than a block of any type
+    static const uint8_t zeros[256];   // larger than a block of any type
     const stride step = stride_of(split);
     const size_t row_bytes = (size_t)frit_dtype_row_bytes(split->dtype, n),
                  to_bytes = step.to_bytes / (size_t)step.n_to;

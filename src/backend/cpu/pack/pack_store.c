@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The store of packed matrices: which there are, how many bytes, packing them, and sharing them.
+// The store of packed matrices: lists them, counts bytes, packs them, and shares them among devices.
 #include "backend/cpu/pack/memory.h"
 #include "backend/cpu/pack/pack.h"
 #include "format/rows.h"
@@ -9,39 +9,39 @@
 #include <string.h>
 
 enum {
-    CHUNK_BYTES = 1 << 20,   // packed before the pages of the file are given back
+    CHUNK_BYTES = 1 << 20,   // packed before the pages of the file are dropped
     ROWS_AT_ONCE = 4 * FRIT_PANEL_ROWS,
 };
 
-static const uint64_t batch_bytes = 64 << 20;   // packed before progress is told
+static const uint64_t batch_bytes = 64 << 20;   // packed before progress is reported
 
 typedef struct pack {
     frit_tensor tensor;
-    const frit_interleave *layout;   // NULL: only copied, no product reads panels of it
-    uint64_t offset;                 // of the first panel, in the block
+    const frit_interleave *layout;   // NULL: copied only, no product reads panels
+    uint64_t offset;                 // offset of the first panel in the block
 } pack;
 
 typedef struct pack_block {
     struct pack_block *next;
     pack *list;
     size_t n, capacity;
-    uint8_t *made;          // by packing; NULL: the bytes are those of the file
-    frit_file *file;        // of the cache, or NULL
-    const uint8_t *bytes;   // of panels
+    uint8_t *made;          // packed memory; NULL: the bytes are in the file
+    frit_file *file;        // file of the cache, or NULL
+    const uint8_t *bytes;   // bytes of panels
     uint64_t n_bytes;
 } pack_block;
 
-// Where products read floats that lie in files.
+// The memory from which products read floats of files.
 typedef enum float_rows { FLOATS_UNDECIDED, FLOATS_IN_PLACE, FLOATS_COPIED } float_rows;
 
 struct frit_packs {
     frit_store base;
-    const frit_interleave *layouts[FRIT_DTYPE_COUNT];   // of types that are packed
+    const frit_interleave *layouts[FRIT_DTYPE_COUNT];   // layouts of types that are packed
     frit_store_cache cache;
-    uint64_t most_floats;            // bytes that may be copied
-    _Atomic int floats;              // float_rows: decided when the first ones are asked for
-    frit_lock *lock;                 // of the thread that packs
-    _Atomic uint32_t n_millionths;   // of what it packs
+    uint64_t most_floats;            // most bytes of floats that are copied
+    _Atomic int floats;              // float_rows, decided at the first use
+    frit_lock *lock;                 // held by the thread that packs
+    _Atomic uint32_t n_millionths;   // progress of the thread that packs
     _Atomic(pack_block *) blocks;
 };
 
@@ -50,7 +50,7 @@ static const pack_block *blocks_of(const frit_packs *packs)
     return atomic_load((_Atomic(pack_block *) *)(uintptr_t)&packs->blocks);
 }
 
-// ------------------------------------------------------------------------------- which matrices, and their bytes
+// ------------------------------------------------------------------------------- the list of matrices
 
 // Matrices of a stack lie one after the other, and their rows fill panels.
 static bool fills_panels(const frit_tensor *tensor, const frit_interleave *layout)
@@ -126,7 +126,7 @@ static frit_status add(pack_block *block, const frit_tensor *tensor, const frit_
     return FRIT_OK;
 }
 
-// Whether all of it lies in mapped files; parts that may be absent have no name.
+// True if all parts of the tensor are in mapped files. Absent optional parts have no name.
 static bool is_from_files(const frit_tensor *tensor)
 {
     if (tensor->data) return tensor->is_mapped;
@@ -146,7 +146,7 @@ static bool is_product(const frit_weight_use *use)
     return (op->linear || op->stacked) && (!op->fits || op->fits(use->node));
 }
 
-// Floats that products read where files are mapped, mostly in pages of 4 KiB.
+// True for floats in mapped files that products read, mostly in pages of 4 KiB.
 static bool may_copy(const frit_weight_use *use)
 {
     const frit_tensor *tensor = use->tensor;
@@ -155,7 +155,7 @@ static bool may_copy(const frit_weight_use *use)
            is_from_files(tensor);
 }
 
-// Once for the store, so that what was measured is what is loaded.
+// Decided once for the store, so that loading matches the measured bytes.
 static bool copies_floats(frit_packs *packs, const frit_weight_uses *uses)
 {
     int decided = atomic_load(&packs->floats);
@@ -173,8 +173,8 @@ static bool copies_floats(frit_packs *packs, const frit_weight_uses *uses)
     return decided == FLOATS_COPIED;
 }
 
-// Panels for products that read them; rows for ops that read rows which lie nowhere in memory; floats of files, for
-// products read them faster from huge pages. Nothing else is stored.
+// The store has panels for products, rows for ops that read rows which no file contains, and copies of floats in files,
+// which products read faster from huge pages.
 static frit_status list_missing(frit_packs *packs, const frit_weight_uses *uses, pack_block *block)
 {
     const bool copies = copies_floats(packs, uses);
@@ -239,7 +239,7 @@ static void put(const pack *p, uint8_t *panels, int64_t first, int64_t n_rows, c
     }
 }
 
-// Rows that must be made first, and what that needs.
+// Rows that must be computed first, with their memory.
 static size_t buffer_bytes(const pack *p)
 {
     if (p->tensor.data) return 0;
@@ -260,7 +260,7 @@ static void pack_rows(const pack *p, uint8_t *panels, frit_range rows, uint8_t *
     }
 }
 
-// Of what a tensor is made of.
+// Drops the mapped pages of all parts that a tensor is made of.
 static void drop_parts(const frit_tensor *tensor)
 {
     const frit_recipe *recipe = tensor->data ? NULL : tensor->recipe;
@@ -273,7 +273,7 @@ static void drop_parts(const frit_tensor *tensor)
 
 typedef struct job {
     const pack *first, *end;
-    uint8_t *made;      // what panels are written to
+    uint8_t *made;      // memory of the panels
     uint8_t *buffers;   // one for each thread
     size_t buffer_bytes;
 } job;
@@ -293,7 +293,7 @@ static frit_status report_progress(frit_progress progress, double done)
     return frit_fail(FRIT_E_CANCELLED, "packing the weights was cancelled");
 }
 
-// To threads that wait for the same store, too.
+// Reports progress, also to threads that wait for the store.
 static frit_status tell_all(frit_packs *packs, frit_progress progress, double done)
 {
     atomic_store(&packs->n_millionths, (uint32_t)(done * 1e6));
@@ -301,7 +301,7 @@ static frit_status tell_all(frit_packs *packs, frit_progress progress, double do
     return report_progress(progress, done);
 }
 
-// Some matrices at a time; progress is told in between.
+// Packs batches of matrices, and reports progress between batches.
 static frit_status pack_all(frit_packs *packs, const pack_block *block, frit_pool *pool, frit_progress progress)
 {
     const pack *end = block->list + block->n;
@@ -335,7 +335,7 @@ static void sample_bytes(const frit_tensor *tensor, frit_buf *text)
     frit_cpu_memory_drop(tensor->data, tensor->n_bytes);
 }
 
-// Whole rows, as they are made: metadata may change what is made of the same files.
+// Samples whole computed rows, because metadata may change how rows are computed from the files.
 static bool sample_rows(const pack *p, frit_buf *text)
 {
     enum { SAMPLES = 4 };
@@ -352,8 +352,8 @@ static bool sample_rows(const pack *p, frit_buf *text)
     return true;
 }
 
-// All that panels depend on, beside size and time of the files: names, shapes, and samples of the bytes. False: some
-// of it lies in no mapped file, so what it was made of is not known.
+// Describes everything that panels depend on besides size and time of the files: names, shapes, and samples of the
+// bytes. False if some weights are in no mapped file, so that their source is unknown.
 static bool describe(const pack_block *block, frit_buf *text)
 {
     for (const pack *p = block->list; p < block->list + block->n; p++) {
@@ -402,7 +402,7 @@ static void free_block(pack_block *block)
     free(block);
 }
 
-// By the thread that has the lock.
+// Called with the lock held.
 static frit_status load(frit_packs *packs, frit_pool *pool, const frit_weight_uses *uses, frit_progress progress)
 {
     pack_block *block = calloc(1, sizeof *block);
@@ -466,7 +466,7 @@ static void packs_free(frit_store *store)
     free(packs);
 }
 
-// Which types are packed, how, and where they are kept.
+// The form of a store: the packed types, their layouts, and the cache folder.
 static char *form_of(const frit_packs_options *options)
 {
     frit_buf form = {0};

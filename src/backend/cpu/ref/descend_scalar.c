@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rounding again without vectors.
+// Coordinate descent (frit_descent) in plain C.
 #include "backend/cpu/ref/floats_scalar.h"
 
 #include "backend/cpu/tmpl/descend_tmpl.h"

@@ -54,12 +54,12 @@ FRIT_INLINE vec_f mul_add(vec_f a, vec_f b, vec_f c)
     return a * b + c;
 }
 
-FRIT_INLINE vec_f min_f(vec_f a, vec_f b)   // b where that is not a number
+FRIT_INLINE vec_f min_f(vec_f a, vec_f b)   // b if it is NaN
 {
     return a < b ? a : b;
 }
 
-FRIT_INLINE vec_f max_f(vec_f a, vec_f b)   // b where that is not a number
+FRIT_INLINE vec_f max_f(vec_f a, vec_f b)   // b if it is NaN
 {
     return a > b ? a : b;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reference kernels of adapters: the formulas of the op table, number by number.
+// Reference kernels of adapters: the formulas of the op table, element by element.
 #include "backend/cpu/ops/adapt.h"
 #include "backend/cpu/ref/ref.h"
 #include "quant/dtype.h"
@@ -10,7 +10,7 @@ const float *frit_adapt_scales(const frit_task *task, int64_t t)
     if (!batch->scales || batch->n_seqs == 0) return NULL;
     const int64_t row = task->node->rows == FRIT_ROWS_OUTS ? batch->out_rows[t] : t;
     int32_t first = 0, last = batch->n_seqs - 1;
-    while (first < last) {   // the last sequence that begins at this row or before
+    while (first < last) {   // finds the last sequence that begins at or before the row
         const int32_t middle = (first + last + 1) / 2;
         if (batch->seqs[middle].first_row <= row)
             first = middle;
@@ -36,7 +36,7 @@ static double number_at(const frit_tensor *tensor, int64_t i)
     return value;
 }
 
-// Of a slot of a route: source i of the node.
+// The expert of an assignment of the route, source i of the node.
 static int64_t expert_of(const frit_task *task, int i, int64_t slot)
 {
     const int64_t n_used = task->node->src[i]->shape[2];

@@ -7,14 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct head_view {   // the keys and values that one query head of one row looks at
+typedef struct head_view {   // the keys and values of one query head of one row
     const frit_cache_layer *layer;
     const int32_t *pages;
-    int64_t head;   // of the cache
+    int64_t head;   // head of the cache
     int64_t own_position, query_head;
-    const float *chosen;   // NULL, or the positions that are looked at
+    const float *chosen;   // sparse attention: the chosen positions; else NULL
     float scale, slope;
-    // In the workspace: sums [v_dim], the query mixed as the keys are [k_dim], a decoded row [k_dim or v_dim].
+    // In the workspace: sums [v_dim], the transformed query [k_dim], a decoded row [k_dim or v_dim].
     double *acc;
     float *q, *row;
 } head_view;
@@ -25,7 +25,7 @@ static const float *decode_cached(const head_view *view, const frit_cache_side *
     return view->row;
 }
 
-// The position at a place of the list, or itself.
+// Position i of the chosen positions, or i itself.
 static int64_t position_at(const head_view *view, int64_t i)
 {
     return view->chosen ? (int64_t)view->chosen[i] : i;

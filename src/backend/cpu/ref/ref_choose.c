@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The reference of op choose: a score for each position of the past, the best of them, in order.
+// The reference of op choose: scores all earlier positions, and lists the best in ascending order.
 #include "backend/cpu/ops/cache.h"
 #include "backend/cpu/ops/best.h"
 #include "backend/cpu/ref/ref.h"
@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-typedef struct room {   // in the workspace
-    float *q, *key;     // [heads, dim] mixed as keys are, [dim]
+typedef struct room {   // the workspace
+    float *q, *key;     // [heads, dim] transformed as keys are, [dim]
     frit_best best;
     int32_t *scratch;   // [n]
 } room;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reference kernels that work on each element by itself: add, mul, scale, softcap, activation functions.
+// Reference kernels of elementwise ops: add, mul, scale, softcap, activation functions.
 #include "backend/cpu/ref/ref.h"
 
 #include <math.h>
@@ -87,7 +87,7 @@ void frit_ref_clamp(const frit_task *task, frit_share share)
     frit_range r = frit_split(frit_node_elems(task->node), 1, share);
     for (int64_t i = r.begin; i < r.end; i++) {
         const float x = task->x[0][i];
-        task->y[i] = x < low ? low : x > high ? high : x;   // NaN stays
+        task->y[i] = x < low ? low : x > high ? high : x;   // keeps NaN
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reference kernels of mixtures of experts. A route is [T, 2, k]: for each row the numbers of the k experts, then their
+// Reference kernels of mixtures of experts. A route is [T, 2, k]: for each row the indices of k experts, then their
 // weights.
 //
 //     scores x -> probabilities p -> chosen by p + bias, within the best groups -> weights p of the chosen,
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-// Not smaller than the smallest normal number in half precision, which the engines that trained these models divide by.
+// At least the smallest normal f16, because the engines that trained these models divide by it.
 static const double min_sum = 6.103515625e-5;
 
 static void softmax(double *p, int64_t n)
@@ -37,7 +37,7 @@ static void to_probabilities(frit_gating gating, double *p, int64_t n)
     }
 }
 
-// The largest of s, the first of equals.
+// Index of the largest score, the first of equals.
 static int64_t best_expert(const double *s, int64_t n)
 {
     int64_t top = 0;
@@ -55,7 +55,7 @@ static double best_two(const double *s, int64_t n)
     return s[first] + second;
 }
 
-// Leaves only the experts of the best groups; `sums` has room for one number for each group.
+// Excludes all experts outside of the best groups. `sums` has room for one value per group.
 static void keep_best_groups(const frit_route *r, double *s, int64_t n, double *sums)
 {
     const int64_t size = n / r->n_groups;
@@ -74,7 +74,7 @@ static void weigh_experts(const frit_route *r, double *weights)
     for (int32_t k = 0; k < r->n_used && r->scale != 0; k++) weights[k] *= r->scale;
 }
 
-// Sets the weight of the best score that is left, and takes it away.
+// Sets the weight of the best remaining score, and excludes the score.
 static double weigh_near_best(const frit_route *r, double *s, int64_t e, int64_t n)
 {
     const double top = s[e];
@@ -119,7 +119,7 @@ void frit_ref_route(const frit_task *task, frit_share share)
 
 // ------------------------------------------------------------------------------- products
 
-// What the adapters of matrix i add to output o of assignment tk.
+// The adapters' term of matrix i for output o of assignment tk.
 static double add_adapters(const frit_task *task, int i, int64_t tk, int64_t n_used, int64_t expert, int64_t o)
 {
     return task->node->adapts ? frit_ref_adapt(task, i, tk, tk / n_used, expert, o, 0) : 0;   // a stack has no gains
@@ -130,7 +130,7 @@ static void decode_row(const frit_task *task, int source, int64_t matrix, int64_
     const frit_tensor *w = task->node->src[source]->tensor;
     const int64_t n = w->shape[2];
     const int64_t i = matrix * w->shape[1] + row;
-    const uint8_t *first = task->w[source];   // NULL: each matrix lies by itself
+    const uint8_t *first = task->w[source];   // NULL: matrices are at separate addresses
     frit_dtype_get(w->dtype)->decode(
         first ? first + (uint64_t)i * frit_dtype_row_bytes(w->dtype, n) : frit_stack_row(w, i), values, n);
 }
@@ -185,7 +185,7 @@ void frit_ref_experts_glu(const frit_task *task, frit_share share)
     }
 }
 
-// Sums of all rows and a row of weights.
+// Workspace: sums of all rows, and a row of weights.
 size_t frit_ref_experts_mix_workspace_bytes(const frit_node *node)
 {
     return (size_t)node->shape[0] * sizeof(double) + (size_t)frit_node_width(node->src[0]) * sizeof(float);

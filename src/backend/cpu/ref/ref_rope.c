@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reference rotary embedding: pair i of a head turns by position * inv_freq[i] / factor[i].
+// Reference rotary embedding: rotates pair i of a head by position * inv_freq[i] / factor[i].
 #include "backend/cpu/ref/ref.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ void frit_ref_rope(const frit_task *task, frit_share share)
     for (int64_t row = r.begin; row < r.end; row++) {
         const float *x = task->x[0] + row * head_dim;
         float *y = task->y + row * head_dim;
-        memcpy(y, x, (size_t)head_dim * sizeof(float));   // what does not rotate
+        memcpy(y, x, (size_t)head_dim * sizeof(float));   // elements that do not rotate
         for (int64_t i = 0; i < half; i++) {
             const double angle = (double)positions[row / n_heads] * inv_freq[i] / (factors ? factors[i] : 1);
             const double c = cos(angle) * rope->magnitude, s = sin(angle) * rope->magnitude;

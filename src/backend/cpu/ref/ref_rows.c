@@ -16,7 +16,7 @@ void frit_ref_weight(const frit_task *task, frit_share share)
     (void)task, (void)share;
 }
 
-// Plans treat it as an alias of its source; this is for a node that seqs by itself.
+// Plans make it an alias of its source. This copies for a node that runs by itself.
 void frit_ref_reshape(const frit_task *task, frit_share share)
 {
     frit_range r = frit_split(frit_node_elems(task->node), 1, share);
@@ -57,7 +57,7 @@ static void store_row(const frit_cache_side *side, const int32_t *pages, int64_t
         frit_dtype_get(side->dtype)->encode(mixed, frit_cache_at(side, pages, p, head), side->dim, NULL);
         return;
     }
-    // Types without blocks are no longer than f32: the row is encoded where it lies.
+    // Types without blocks are at most as large as f32, so the row is encoded in place.
     frit_dtype_get(side->dtype)->encode(mixed, (uint8_t *)mixed, side->dim, NULL);
     frit_cache_write(&(frit_cache_row){side, pages, p, head}, (const uint8_t *)mixed);
 }
@@ -111,7 +111,7 @@ void frit_ref_concat(const frit_task *task, frit_share share)
     const frit_node *a = task->node->src[0], *b = task->node->src[1];
     const int64_t n_a = frit_node_width(a), n_b = frit_node_width(b), height = frit_node_height(a);
     if (height == 0) return;
-    const int64_t repeat = height / frit_node_height(b);   // rows of a that share one of b
+    const int64_t repeat = height / frit_node_height(b);   // rows of a that share a row of b
     frit_range r = frit_split(height, 1, share);
     for (int64_t t = r.begin; t < r.end; t++) {
         float *y = task->y + t * (n_a + n_b);

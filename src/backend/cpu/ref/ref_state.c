@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reference kernels of recurrent ops: a seq of rows after the other, a row after the other, the state between them.
+// Reference kernels of recurrent ops: sequence by sequence and row by row, with the state between rows.
 #include "backend/cpu/task.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 // ------------------------------------------------------------------------------- conv
 
-// Row t of a seq, which may be before its first one: kept as [n - 1, C].
+// Row t of a sequence. Rows before the first one (t < 0) are in the state, [n - 1, C].
 static double earlier_value(const float *x, const float *kept, int64_t n_kept, int64_t n_channels, int64_t t, int64_t c)
 {
     return t >= 0 ? x[t * n_channels + c] : kept[(n_kept + t) * n_channels + c];
@@ -35,7 +35,7 @@ void frit_ref_conv(const frit_task *task, frit_share share)
             for (int64_t i = 0; seq->n_copied > 0 && i < n - 1; i++)
                 copy[i * n_channels + c] =
                     (float)earlier_value(x, kept, n - 1, n_channels, seq->n_copied - (n - 1) + i, c);
-            for (int64_t i = 0; i < n - 1; i++)   // a row that is read comes after the one that is written
+            for (int64_t i = 0; i < n - 1; i++)   // each row is read before it is overwritten
                 kept[i * n_channels + c] =
                     (float)earlier_value(x, kept, n - 1, n_channels, seq->n_rows - (n - 1) + i, c);
         }
@@ -53,7 +53,7 @@ static sizes sizes_of(const frit_node *x, const frit_node *k)
     return (sizes){x->shape[1], x->shape[2], k->shape[1], k->shape[2]};
 }
 
-// The state of one head, [dim, n]; that of a session's first row is zero.
+// The state of one head, [dim, n]. It is zero before the first row of a session.
 static float *head_state(const frit_task *task, const frit_seq *seq, sizes s, int64_t head)
 {
     float *state = frit_state_at(task, seq) + head * s.dim * s.n;
@@ -61,7 +61,7 @@ static float *head_state(const frit_task *task, const frit_seq *seq, sizes s, in
     return state;
 }
 
-// To be called after each row t of the step.
+// Called after each row t of the step.
 static void copy_state(const frit_task *task, const frit_seq *seq, sizes s, int64_t head, int64_t t)
 {
     if (t - seq->first_row + 1 != seq->n_copied) return;
@@ -165,11 +165,11 @@ void frit_ref_shift(const frit_task *task, frit_share share)
     }
 }
 
-typedef struct weighed {   // sums that are to be multiplied by exp(max)
+typedef struct weighed {   // sums relative to exp(max)
     double sum, weight, max;
 } weighed;
 
-// With v weighed by exp(k) added; so no exponent is above 0.
+// Adds v with the weight exp(k), so that no exponent is above 0.
 static weighed weigh_decay(weighed w, double k, double v)
 {
     const double max = w.max > k ? w.max : k, old = exp(w.max - max), now = exp(k - max);
@@ -188,7 +188,7 @@ static void put_weighed(float *state, int64_t n_channels, int64_t c, weighed w)
     state[2 * n_channels + c] = (float)w.max;
 }
 
-// Decays in logarithms: w is below 0.
+// w is the logarithm of a decay, below 0.
 void frit_ref_wkv(const frit_task *task, frit_share share)
 {
     static const weighed nothing = {0, 0, -1e38};

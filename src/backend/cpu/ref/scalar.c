@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels in plain C, for every processor. Sums run in lanes, which compilers turn into vectors.
+// Kernels in plain C for every processor. Sums use independent lanes, which compilers vectorize.
 #include "backend/cpu/kernels.h"
 #include "quant/blocks.h"
 #include "quant/half.h"
@@ -51,7 +51,7 @@ uint8_t *frit_form_row(frit_form form, uint8_t *rows, int64_t i, int64_t n)
     return rows + (size_t)(i - in_tile) * frit_form_bytes(form, n) + (size_t)in_tile * (FRIT_TILE_COLUMNS * 2);
 }
 
-// Codes and scale of 32 numbers. A block so small that the reciprocal of its scale is not finite becomes zero.
+// Codes and scale of 32 elements. A block becomes zero if the reciprocal of its scale is not finite.
 static float quantize_block(const float *x, int8_t *codes)
 {
     float top = 0;
@@ -109,7 +109,7 @@ static void convert_q8_transposed(const float *x, uint8_t *out, int64_t n)
     frit_transpose_q8_lines((void *)out, n);
 }
 
-// Rounded to the nearest, ties to even; what is too small to be normal becomes zero, as AVX-512 does it.
+// Rounds to nearest even; subnormal numbers become zero, as with AVX-512.
 static uint16_t bf16_of(float x)
 {
     uint32_t bits;
@@ -127,7 +127,7 @@ static void convert_bf16_tiles(const float *x, uint8_t *out, int64_t n)
     }
 }
 
-// Zeros past the end.
+// Elements past the end are zeros.
 static void convert_bf16_pairs(const float *x, uint8_t *out, int64_t n)
 {
     for (int64_t i = 0; i < (n + 31) / 32 * 32; i++) {
@@ -152,7 +152,7 @@ static float add_lanes(const float lanes[LANES])
     return sum;
 }
 
-// The row may start at any byte, which the packed struct says.
+// The packed struct allows a row to start at any byte.
 static float dot_f32(const frit_block_f32 *w, const float *x, int64_t n)
 {
     float lanes[LANES] = {0}, tail = 0;
@@ -267,7 +267,7 @@ static void xielu(float *y, const float *x, const frit_xielu *p, int64_t n)
     }
 }
 
-static void rope_neighbours(float *y, const float *x, const float *table, int64_t n)
+static void rope_interleaved(float *y, const float *x, const float *table, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const float a = x[2 * i], b = x[2 * i + 1];
@@ -276,7 +276,7 @@ static void rope_neighbours(float *y, const float *x, const float *table, int64_
     }
 }
 
-static void rope_halves(float *y, const float *x, const float *table, int64_t n)
+static void rope_neox(float *y, const float *x, const float *table, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const float a = x[i], b = x[n + i];
@@ -401,7 +401,7 @@ void frit_install_scalar(frit_kernels *k)
                 [FRIT_ACT_TANH] = act_tanh,
                 [FRIT_ACT_SOFTPLUS] = softplus},
         .xielu = xielu,
-        .rope = {[FRIT_ROPE_INTERLEAVED] = rope_neighbours, [FRIT_ROPE_NEOX] = rope_halves},
+        .rope = {[FRIT_ROPE_INTERLEAVED] = rope_interleaved, [FRIT_ROPE_NEOX] = rope_neox},
         .encode[FRIT_DTYPE_F32] = encode_f32,
         .decode[FRIT_DTYPE_F32] = decode_f32,
         .attend_scores[FRIT_DTYPE_F32] = scores_f32,

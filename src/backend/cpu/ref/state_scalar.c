@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Recurrent layers without vectors.
+// Recurrent layers in plain C.
 #include "backend/cpu/ref/floats_scalar.h"
 
 FRIT_INLINE vec_f exp_f(vec_f x)
@@ -7,7 +7,7 @@ FRIT_INLINE vec_f exp_f(vec_f x)
     return expf(x);
 }
 
-// Plain C has no way to ask for it.
+// Plain C cannot flush subnormal numbers.
 static uint64_t flush_begin(void)
 {
     return 0;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/tmpl/descend_tmpl.h: coordinate descent of rows side by side, in operations on vec_f of FLOATS numbers as
-// floats_*.h define them: load_f, store_f, all_f, sub_f, add_f, mul_f, mul_add, min_f, max_f, nearest, if_less.
+// backend/cpu/tmpl/descend_tmpl.h: coordinate descent (frit_descent), in operations of floats_*.h on vec_f: load_f,
+// store_f, all_f, sub_f, add_f, mul_f, mul_add, min_f, max_f, nearest, if_less.
 
-enum { VECTORS = FRIT_DESCENT_LANES / FLOATS, FEW = 4 };   // of a column; columns whose gradients are summed at once
+enum {
+    VECTORS = FRIT_DESCENT_LANES / FLOATS,
+    FEW = 4
+};   // vectors of a column; columns whose steps update the gradients together
 
-// The level of the code that is nearest, and the code.
+// The level of the nearest code, and the code.
 FRIT_INLINE vec_f level_of(const frit_descent *d, bool has_levels, vec_f wanted, vec_f *code)
 {
     if (!has_levels) {
@@ -22,13 +25,13 @@ FRIT_INLINE vec_f level_of(const frit_descent *d, bool has_levels, vec_f wanted,
     return level;
 }
 
-// Column k becomes the best number; returns by how much it changes.
+// Sets column k to the best value. Returns the change.
 FRIT_INLINE vec_f step_of(const frit_descent *d, bool has_levels, int k, int at)
 {
     const int group = k / d->group * FRIT_DESCENT_LANES + at;
     const vec_f scale = load_f(d->scales + group), min = load_f(d->mins + group), zero = all_f(0);
     const vec_f size = if_less(scale, zero, sub_f(zero, scale), scale);
-    const vec_f divisor = if_less(zero, size, scale, all_f(1));   // a group of zeros: any code does
+    const vec_f divisor = if_less(zero, size, scale, all_f(1));   // scale 0: any code gives zero
     const int i = k * FRIT_DESCENT_LANES + at;
     const vec_f now = load_f(d->now + i), slope = load_f(d->gradient + i), curve = all_f(d->h[k * d->stride + k]);
     const vec_f best = add_f(sub_f(now, div_f(slope, curve)), min);
@@ -59,7 +62,7 @@ static void descend(const frit_descent *d)
     for (int i = 0; i < d->n_sweeps; i++) d->levels ? sweep_columns(d, true) : sweep_columns(d, false);
 }
 
-// n is a multiple of FEW, for groups are.
+// n is a multiple of FEW, as groups are.
 static void follow(float *gradient, const float *steps, int n_steps, const float *h, int64_t stride, int n)
 {
     for (int j = 0; j < n; j += FEW) {

@@ -3,23 +3,24 @@
 // file has them. The including file defines vec_f, LANES, the loads of each type, sums of lanes and the sizes of
 // tiles.
 //
-// Two ways, by the number of tokens:
+// There are two ways, by the number of tokens:
 //
-//     few     straight from the file's rows. Several at a time, each a stream of its own, and the rows that come next
-//             are prefetched; or, where memory serves one stream faster (in_order), as few rows at a time as their sums
-//             allow, and bytes are prefetched in the order in which they lie
-//     many    COLUMNS columns of BAND_ROWS rows become f32, once; then tiles of TILE_ROWS x TILE_TOKENS
+//     up to TILE_TOKENS    reads the file's rows directly, several rows side by side, and prefetches the next rows.
+// With
+//                          in_order (processors.def) it reads as few rows at a time as the sums allow, and prefetches
+//                          bytes in order
+//     more                 converts COLUMNS columns of BAND_ROWS rows to f32 once, then multiplies tiles of
+//                          TILE_ROWS x TILE_TOKENS
 //
-// COLUMNS are so many that the activations of a tile stay in the first cache, whatever the distance of their rows.
-// Either way adds up each COLUMNS columns on their own: a result depends neither on the tokens nor on the rows beside
-// it.
+// The activations of a tile of COLUMNS columns fit the L1 cache, whatever the stride of their rows. Both ways add each
+// COLUMNS columns separately, so a result does not depend on the other tokens and rows.
 
 enum {
     FEW_TOKENS = 2 * TILE_TOKENS,
-    AHEAD = 8,   // rows
+    AHEAD = 8,   // rows to prefetch
 };
 
-typedef struct source {   // how the numbers of a type are read
+typedef struct source {   // loads of a type
     load_fn load;
     load_tail_fn load_tail;
     size_t elem_bytes;
@@ -35,11 +36,11 @@ typedef struct tile {
     int64_t n;
     float *y;
     size_t y_stride;   // floats
-    bool add;          // to what y holds
+    bool add;          // adds to y instead of overwriting it
     prefetch_kind prefetch;
 } tile;
 
-// Where what is wanted next lies: for row a and column k, at + a * row_bytes + k * column_bytes.
+// Addresses to prefetch: for row a and column k, at + a * row_bytes + k * column_bytes.
 typedef struct wanted {
     const uint8_t *at;
     size_t row_bytes, column_bytes;
@@ -65,7 +66,8 @@ FRIT_INLINE void store_sums(tile t, int n_w, int n_x, const vec_f *sums)
     }
 }
 
-// Columns [k, end) of n_w rows and n_x tokens. These are constants where this is inlined: all sums stay in registers.
+// Multiplies columns [k, end) of n_w rows and n_x tokens. n_w and n_x are constants where this is inlined, so all sums
+// stay in registers.
 FRIT_INLINE void multiply_columns(tile t, source w, int64_t k, int64_t end, int n_w, int n_x)
 {
     vec_f sums[MAX_SUMS], xs[MAX_SUMS];
@@ -96,7 +98,7 @@ FRIT_INLINE void multiply(tile t, source w, int n_w, int n_x)
         multiply_columns(t, w, k, t.n - k < COLUMNS ? t.n : k + COLUMNS, n_w, n_x);
 }
 
-// All rows by n_x tokens, `rows` at a time.
+// Multiplies all rows by n_x tokens, `rows` rows at a time.
 FRIT_INLINE void multiply_rows(tile t, source w, int64_t n_w, int rows, int n_x)
 {
     int64_t i = 0;
@@ -109,7 +111,7 @@ FRIT_INLINE void multiply_rows(tile t, source w, int64_t n_w, int rows, int n_x)
         if (n <= TILE_TOKENS) multiply_rows(t, type, n_w, rows, n); \
         break;
 
-// 1..TILE_TOKENS tokens, a constant for the compiler in each case, by `rows` at a time.
+// Multiplies 1 to TILE_TOKENS tokens, a constant in each call, by `rows` rows at a time.
 FRIT_INLINE void multiply_tokens(tile t, source type, int64_t n_w, int rows, int64_t n_x)
 {
     switch (n_x) {
@@ -159,7 +161,7 @@ FRIT_INLINE void product_many(const frit_product *p, source type)
     }
 }
 
-// The second half of the tokens finds the rows in the first cache.
+// Two passes over the tokens: the second finds the rows in the L1 cache.
 FRIT_INLINE void product_few(const frit_product *p, source type)
 {
     tile t = {p->w, p->x, p->w_stride, p->x_stride, p->n, p->y, p->y_stride, false, PREFETCH_ROWS};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/tmpl/math_tmpl.h: exponential, hyperbolic tangent and activation functions of the numbers of a vector, by
+// backend/cpu/tmpl/math_tmpl.h: exponential, hyperbolic tangent and activation functions of vectors, by
 // polynomials. Errors are below 3e-7 relative to the largest term; NaN stays NaN. exp saturates at both ends, below at
 // FRIT_LEAST_WEIGHT. The including file defines vec_f and its operations: floats_*.h.
 
@@ -21,7 +21,7 @@ FRIT_INLINE vec_f exp_f(vec_f x)
     return mul_f(p, power_of_two(n));
 }
 
-// 1 - 2 / (exp(2x) + 1), which loses digits around zero: there the series, up to x^11.
+// 1 - 2 / (exp(2x) + 1). Around zero this loses digits, so the series up to x^11 replaces it.
 FRIT_INLINE vec_f tanh_f(vec_f x)
 {
     const vec_f e = exp_f(add_f(x, x));
@@ -58,7 +58,7 @@ FRIT_INLINE vec_f gelu_tanh_f(vec_f x)
     return mul_f(x, sigmoid_f(mul_f(cubic, all_f(1.59576912f))));   // 2 sqrt(2 / pi)
 }
 
-// erf by formula 7.1.26 of Abramowitz and Stegun, off by 1.5e-7 at most.
+// erf by formula 7.1.26 of Abramowitz and Stegun, with an error of at most 1.5e-7.
 FRIT_INLINE vec_f gelu_f(vec_f x)
 {
     const vec_f z = mul_f(x, all_f(0.707106781f)), a = abs_f(z);
@@ -83,7 +83,7 @@ FRIT_INLINE vec_f softplus_f(vec_f x)
     return mul_add(add_f(z, z), sum, max_f(zero_f(), x));
 }
 
-// exp(x) - 1 - x of x <= 0, which loses digits around zero: there the series, up to x^9.
+// exp(x) - 1 - x for x <= 0. Around zero this loses digits, so the series up to x^9 replaces it.
 FRIT_INLINE vec_f exp_rest_f(vec_f x)
 {
     vec_f p = all_f(1.0f / 362880);

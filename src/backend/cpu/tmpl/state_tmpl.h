@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/tmpl/state_tmpl.h: the recurrence of one head, written in operations on vec_f of FLOATS numbers as
-// floats_*.h define them: load_f, store_f, all_f, mul_f, mul_add, sum_lanes, and exp_f; and on flush_begin, flush_end.
+// backend/cpu/tmpl/state_tmpl.h: the recurrence of one head (frit_state_rows), in operations of floats_*.h on vec_f:
+// load_f, store_f, all_f, mul_f, mul_add, sum_lanes, exp_f, flush_begin and flush_end.
 //
-// A few rows of the state at a time go through a chunk of rows of the step, so that they stay in the first cache. What
-// n leaves beyond whole vectors is done one by one.
+// BLOCK rows of the state at a time are updated by a chunk of rows of the step, so that they stay in the L1 cache.
+// Elements beyond whole vectors are computed one by one.
 #include <math.h>
 
 enum { BLOCK = 4 };   // rows of the state
 
-// e[t, :] for a chunk.
+// Computes e[t, :] for a chunk.
 static void decays(const frit_state_rows *r, int64_t first, int64_t n_rows)
 {
     for (int64_t t = 0; t < n_rows; t++) {
@@ -21,7 +21,7 @@ static void decays(const frit_state_rows *r, int64_t first, int64_t n_rows)
     }
 }
 
-// e S k of n_block rows.
+// Computes e S k of n_block rows.
 FRIT_INLINE void recall(const frit_state_rows *r, const float *state, const float *e, bool one, const float *k,
                         int n_block, float *known)
 {
@@ -63,7 +63,7 @@ FRIT_INLINE void update_rows(const frit_state_rows *r, float *state, const float
     }
 }
 
-// Rows [p, p + n_block) of the state through rows [first, first + n_rows) of the step.
+// Updates rows [p, p + n_block) of the state by rows [first, first + n_rows) of the step.
 FRIT_INLINE void walk_rows(const frit_state_rows *r, int64_t p, int n_block, bool one, int64_t first, int64_t n_rows)
 {
     float *state = r->state + p * r->n;

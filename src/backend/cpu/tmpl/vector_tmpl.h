@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // backend/cpu/tmpl/vector_tmpl.h: norms, elementwise ops, activation functions and rope, in operations on vec_f, which
-// the including file defines, with math_tmpl.h and rope_neighbours.
+// the including file defines, with math_tmpl.h and rope_interleaved.
 #include <math.h>
 
 // ------------------------------------------------------------------------------- norms
@@ -169,7 +169,7 @@ static void xielu(float *y, const float *x, const frit_xielu *p, int64_t n)
 
 // ------------------------------------------------------------------------------- rope
 
-static void rope_halves(float *y, const float *x, const float *table, int64_t n)
+static void rope_neox(float *y, const float *x, const float *table, int64_t n)
 {
     int64_t i = 0;
     for (; i + FLOATS <= n; i += FLOATS) {
@@ -203,6 +203,6 @@ FRIT_INLINE void install_vectors(frit_kernels *k)
     k->act[FRIT_ACT_TANH] = act_tanh;
     k->act[FRIT_ACT_SOFTPLUS] = softplus;
     k->xielu = xielu;
-    k->rope[FRIT_ROPE_INTERLEAVED] = rope_neighbours;
-    k->rope[FRIT_ROPE_NEOX] = rope_halves;
+    k->rope[FRIT_ROPE_INTERLEAVED] = rope_interleaved;
+    k->rope[FRIT_ROPE_NEOX] = rope_neox;
 }

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Attention of many queries for AMX: the products of attend_avx512bf16.h.
+// The products of attend_avx512bf16.h for AMX.
 //
-// Tiles and vectors work at the same time, a few instructions of either after each other, because at times (perhaps
-// when another thread has half of its window) the processor does not see far: scores of 32 positions are multiplied
-// while those of the 32 before become weights, and weights are added up while values are multiplied, to sixteen sums
-// for each query. Tiles are loaded four at a time, as few as there can be: beside a busy neighbour that takes as long
-// as to multiply them.
+// Tile and vector instructions are interleaved, a few of each, so that both units work at the same time even if the
+// processor's window is short (for example, shared with another thread): scores of 32 positions are multiplied while
+// the scores of the previous 32 become weights, and weights are added to sixteen sums for each query while values are
+// multiplied. As few tiles as possible are loaded, because beside a busy thread loads take as long as products.
 #include "backend/cpu/x86/vec/amx.h"
 #include "backend/cpu/x86/attend_avx512bf16.h"
 
 #include <stdatomic.h>
 
-static inline void fence(void)   // compilers do not see what tiles load and store
+static inline void fence(void)   // the compiler does not know the memory that tiles load and store
 {
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-static void open_tiles(void)   // all of 16 rows of 64 bytes
+static void open_tiles(void)   // all tiles have 16 rows of 64 bytes
 {
     static const struct {
         uint8_t palette, start_row, reserved[14];
@@ -28,16 +27,16 @@ static void open_tiles(void)   // all of 16 rows of 64 bytes
 
 // ------------------------------------------------------------------------------- weights
 
-typedef struct weighing {   // of the scores of 32 positions
+typedef struct weighing {   // turns scores of 32 positions into weights
     const panel *p;
     const float *scores;
     uint16_t *weights;   // [32, 32]
-    int32_t at;          // the first position
+    int32_t at;          // first position
     bool cut;            // some query does not see all positions
-    __m512i all;         // all bits that some weight has
+    __m512i all;         // bitwise or of all weights
 } weighing;
 
-// Queries [from, to).
+// Weighs queries [from, to).
 FRIT_INLINE void weigh_scores(weighing *w, int64_t from, int64_t to)
 {
     const __m512i table = _mm512_load_si512(bends);
@@ -57,7 +56,7 @@ FRIT_INLINE void weigh_scores(weighing *w, int64_t from, int64_t to)
 
 // ------------------------------------------------------------------------------- scores
 
-// Heads of up to 64 numbers: the queries stay in tiles while positions pass.
+// For heads of up to 64 elements the queries stay in tiles for all positions.
 static void open_scores(const panel *p)
 {
     const uint8_t *below = p->q + p->r->k_steps * FRIT_TILE_BYTES;
@@ -69,7 +68,7 @@ static void open_scores(const panel *p)
     _tile_loadd(7, below + FRIT_TILE_BYTES, 64);
 }
 
-// Scores of 32 positions, [2, 32, 16], while those of `w`, if there are any, become weights.
+// Computes scores of 32 positions, [2, 32, 16], and turns the scores of `w`, if not NULL, into weights.
 FRIT_INLINE void multiply_short(const panel *p, int step, float *scores, weighing *w, int k_steps)
 {
     const uint32_t *keys = p->r->keys + step * p->r->page_words;
@@ -128,7 +127,7 @@ FRIT_INLINE void multiply_scores(const panel *p, int step, float *scores, weighi
         multiply_long(p, step, scores, w);
 }
 
-// Weights of the steps [begin, end). Returns whether some weight needs more room.
+// Computes the weights of steps [begin, end). Returns true if a weight is too large for the lift.
 FRIT_INLINE bool weigh_steps(const panel *p, int begin, int end, bool cut)
 {
     const bool adjusts = p->t->softcap != 0 || p->t->slope;
@@ -164,7 +163,7 @@ static void give_scores(const panel *p, int step, float *scores)
 
 // ------------------------------------------------------------------------------- sums
 
-// The weights of four of sixteen queries.
+// Adds the weights of four of sixteen queries.
 FRIT_INLINE void add_four(__m512 *total, int first, const uint16_t *weights)
 {
     const __m512bh one = (__m512bh)_mm512_set1_epi16(0x3f80);
@@ -175,8 +174,8 @@ FRIT_INLINE void add_four(__m512 *total, int first, const uint16_t *weights)
     fence();
 }
 
-// Adds the values of the steps [begin, end) to 32 rows of n_columns tiles of the sums, and of sixteen queries the
-// weights: the first, the second, or none (-1).
+// Adds the values of steps [begin, end) to 32 rows of n_columns tiles of the sums, and the weights of the first (0) or
+// second (1) sixteen queries, or of none (-1).
 FRIT_INLINE void add_columns(const panel *p, int begin, int end, int64_t column, int n_columns, int half)
 {
     const int64_t stride = p->t->v_dim + SUM_COLUMNS, next = p->r->page_words;
@@ -220,7 +219,7 @@ FRIT_INLINE void add_columns(const panel *p, int begin, int end, int64_t column,
     for (int i = 0; i < TILE; i++) _mm512_storeu_ps(totals + i * stride, total[i]);
 }
 
-// The weights of the second sixteen queries, where there were not columns enough to add them meanwhile.
+// Adds the weights of the second sixteen queries if there were too few columns to interleave it.
 static void add_weights(const panel *p, int begin, int end)
 {
     const int64_t stride = p->t->v_dim + SUM_COLUMNS;
@@ -259,7 +258,7 @@ static void attend_bf16(const frit_attend_bf16 *t)
     fence();
     open_tiles();
     attend_panels(t, &products);
-    _tile_release();   // so that switching threads saves no tiles
+    _tile_release();   // a context switch need not save tiles
 }
 
 void frit_install_amx_attend(frit_kernels *k)

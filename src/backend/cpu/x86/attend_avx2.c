@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention of few queries for AVX2.
+// Attention by rows (ops/attend.h) for AVX2.
 #include "backend/cpu/x86/vec/math_avx2.h"
 
 enum {
@@ -9,7 +9,7 @@ enum {
     ROUND = _MM_FROUND_TO_NEAREST_INT,
 };
 
-#include "backend/cpu/tmpl/attend_few_tmpl.h"
+#include "backend/cpu/tmpl/attend_rows_tmpl.h"
 
 static void encode_f16(const float *x, uint8_t *y, int64_t n)
 {

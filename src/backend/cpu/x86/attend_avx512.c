@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention of few queries for AVX-512.
+// Attention by rows (ops/attend.h) for AVX-512.
 //
-//     scores   4 queries x 32 transposed keys in registers, or 4 x 16 others; the keys are the lanes
-//     values   4 queries x 64 numbers in registers while positions run, the numbers as lanes
+//     scores   4 queries x 32 transposed keys in registers, or 4 x 16 others; lanes are keys
+//     values   4 queries x 64 elements in registers, in a loop over positions; lanes are elements
 #include "backend/cpu/x86/vec/avx512.h"
 #include "backend/cpu/x86/vec/math_avx512.h"
 #include "quant/blocks.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-// Sixteen numbers as f32: elements [i, i + 16) where the mask is set, zeros elsewhere.
+// Loads elements [i, i + 16) as f32; zeros where the mask is not set.
 typedef __m512 (*load_fn)(const uint8_t *elems, int64_t i, __mmask16 mask);
 
 FRIT_INLINE __m512 load_f32(const uint8_t *elems, int64_t i, __mmask16 mask)
@@ -35,7 +35,7 @@ FRIT_INLINE __mmask16 first_lanes(int64_t n)
     return n >= 16 ? 0xffff : n <= 0 ? 0 : (__mmask16)((1u << n) - 1);
 }
 
-// Types with blocks of 32: i is a multiple of 16, and no number is masked. Low nibbles are the block's first sixteen.
+// For types with blocks of 32: i is a multiple of 16, and no element is masked. Low nibbles are elements 0 to 15.
 
 FRIT_INLINE __m512 half_scale(const uint8_t *p)
 {
@@ -122,7 +122,7 @@ FRIT_INLINE __m512 load_q5_1(const uint8_t *elems, int64_t i, __mmask16 mask)
 
 // ------------------------------------------------------------------------------- scores
 
-// Rows become columns.
+// Transposes 16 x 16.
 FRIT_INLINE void transpose_16(__m512 v[16])
 {
     __m512 t[16];
@@ -152,8 +152,8 @@ FRIT_INLINE void transpose_16(__m512 v[16])
     }
 }
 
-// n_q queries, a constant where this is inlined, and sixteen keys, of whose scores n_p are stored. A score is the sum
-// of its products one after the other, as attend_tmpl.h adds them.
+// Scores of n_q queries, a constant where this is inlined, and sixteen keys; stores n_p of the scores. A score adds its
+// products in order, as in attend_tile_tmpl.h.
 FRIT_INLINE void score_tile(float *s, const float *q, int n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
                             load_fn load)
 {
@@ -178,7 +178,7 @@ FRIT_INLINE void score_tile(float *s, const float *q, int n_q, const uint8_t *co
     for (int i = 0; i < n_q; i++) _mm512_mask_storeu_ps(s + i * FRIT_ATTEND_ROWS, first_lanes(n_p), sums[i]);
 }
 
-// Keys after the last one are not read: the last one stands for them.
+// Reads no key after the last one; the last key fills the other lanes.
 FRIT_INLINE void score_rows(float *s, const float *q, int n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
                             load_fn load)
 {
@@ -199,7 +199,7 @@ FRIT_INLINE void scores(float *s, const float *q, int64_t n_q, const uint8_t *co
     if (i < n_q) score_rows(s + i * FRIT_ATTEND_ROWS, q + i * dim, 1, rows, n_p, dim, load);
 }
 
-// A page of transposed keys: FRIT_PAGE_TOKENS of each dimension side by side.
+// Scores of a page of transposed keys: FRIT_PAGE_TOKENS positions of each dimension are contiguous.
 FRIT_INLINE void score_page(float *s, const float *q, int n_q, const frit_attend_keys *k, int64_t dim, load_fn load)
 {
     __m512 sums[4][2];
@@ -239,8 +239,8 @@ DEFINE_PAGE(BF16, bf16)
 
 // ------------------------------------------------------------------------------- values
 
-// n_q queries and n_v vectors of sixteen numbers are constants where this is inlined; `mask` is that of the last
-// vector.
+// Adds weighted values: n_q queries, n_v vectors of sixteen elements, both constants where this is inlined. `mask` is
+// for the last vector.
 FRIT_INLINE void value_tile(float *acc, const float *s, int n_q, const uint8_t *const *rows, int64_t n_p, int64_t d,
                             int n_v, int64_t dim, __mmask16 mask, load_fn load)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Attention of many queries for AVX-512 BF16: the products of attend_avx512bf16.h, by vdpbf16ps, which multiplies twice
-// as many numbers as vfmadd does in the same time. Eight queries go through a step at once: sixteen positions, or
-// sixteen numbers of a value, are the lanes of a vector, and a word of a query or of its weights is the same in all.
+// The products of attend_avx512bf16.h for AVX-512 BF16, by vdpbf16ps, which multiplies twice as many elements as vfmadd
+// in the same time. Eight queries are computed together: lanes are sixteen positions or sixteen elements of values, and
+// a word of a query or of its weights is broadcast.
 #include "backend/cpu/x86/vec/avx512bf16.h"
 #include "backend/cpu/x86/attend_avx512bf16.h"
 
-enum { GROUP = 8, COLUMNS = 2 };   // queries, and vectors of sixteen numbers, whose sums are kept at once
+enum { GROUP = 8, COLUMNS = 2 };   // queries, and vectors of sixteen elements, whose sums are in registers
 
 FRIT_INLINE __m512bh same_words(const uint32_t *word)
 {
@@ -19,11 +19,11 @@ FRIT_INLINE __m512bh load_words(const void *words)
 
 // ------------------------------------------------------------------------------- scores
 
-typedef struct scored {   // of 32 positions
+typedef struct scored {   // scores of 32 positions
     __m512 low[GROUP], high[GROUP];
 } scored;
 
-// Queries [first, first + GROUP) of the panel.
+// Scores queries [first, first + GROUP) of the panel.
 FRIT_INLINE scored multiply_group(const panel *p, int step, int first)
 {
     const int64_t k_steps = p->r->k_steps;
@@ -113,15 +113,15 @@ static bool weigh(const panel *p, int begin, int end, bool cut)
 
 // ------------------------------------------------------------------------------- sums
 
-typedef struct summed {   // of GROUP queries
+typedef struct summed {   // sums of GROUP queries
     const uint16_t *weights;
     const uint32_t *values;
-    float *sums;   // rows `stride` apart
+    float *sums;   // rows at a distance of `stride`
     int64_t stride;
     int n_steps;
 } summed;
 
-// Adds the values of n_columns vectors, of one step after the other.
+// Adds n_columns vectors of values, step by step.
 FRIT_INLINE void add_columns(const room *r, const summed *s, int n_columns)
 {
     const uint32_t *values = s->values;

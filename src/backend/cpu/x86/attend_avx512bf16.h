@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/attend_avx512bf16.h: attention in bfloat16 (frit_attend_bf16), without its two products:
+// backend/cpu/x86/attend_avx512bf16.h: attention in bf16 (frit_attend_bf16), without its two products:
 //
 //     scores [query, position]    = queries [query, dim]       x keys [dim / 2, position] words of two dims
 //     weights                     = scores + lift, rounded, their fraction bent
 //     sums [query, dim]          += weights [query, position]  x values [position / 2, dim] words of two positions
 //
-// A file that has them (attend_amx.c, attend_avx512bf16.c) includes this one, once. Queries go by panels of 32, over a
-// span of positions whose keys and values were packed into tiles before, page by page (kv_page_avx512bf16.c). A panel
-// goes through FRIT_BF16_BLOCK positions at a time, whose weights fit into the first cache.
+// The files that define the products (attend_amx.c, attend_avx512bf16.c) include this file once. Panels of 32 queries
+// are computed over a span of positions, whose keys and values are already packed into tiles, page by page
+// (kv_page_avx512bf16.c). A panel computes FRIT_BF16_BLOCK positions at a time, whose weights fit the L1 cache.
 //
-// Weights are packed from two vectors, which mixes the order of 32 positions: of each 128 bits four are from the first
-// sixteen, four from the others. Values lie in the same order.
+// Packing weights from two vectors changes the order of 32 positions: each 128 bits have four of the first sixteen
+// positions and four of the others. Values are stored in the same order.
 #pragma once
 #include "backend/cpu/x86/vec/math_avx512.h"
 #include "base/minmax.h"
@@ -23,14 +23,14 @@ enum { BLOCK_STEPS = FRIT_BF16_BLOCK / STEP };
 _Static_assert((int)STEP == (int)FRIT_PAGE_TOKENS, "a step is a page");
 
 typedef struct room {              // the tiles and the scratch
-    const uint32_t *keys;          // of each page [2, k_steps] tiles: of sixteen positions
-    const uint32_t *values;        // of each page [v_dim / 16] tiles
-    int64_t page_words;            // from one page to the next
-    float *scores[2];              // [2, 32, 16]: of 32 positions, sixteen after the other
+    const uint32_t *keys;          // each page has [2, k_steps] tiles of sixteen positions
+    const uint32_t *values;        // each page has [v_dim / 16] tiles
+    int64_t page_words;            // words from one page to the next
+    float *scores[2];              // [2, 32, 16]: scores of 32 positions
     uint16_t *weights;             // [FRIT_BF16_BLOCK / 32, 32, 32]
-    int64_t k_steps, n_blocks;     // of 32 dims of a key, of 16 dims of a value
-    const uint8_t *ahead;          // what is still to be brought closer,
-    int64_t n_ahead, step_ahead;   // in lines: all, in a step
+    int64_t k_steps, n_blocks;     // groups of 32 dims of a key, of 16 dims of a value
+    const uint8_t *ahead;          // memory to prefetch
+    int64_t n_ahead, step_ahead;   // its lines, and lines for each step
 } room;
 
 static inline int64_t k_steps_of(int64_t k_dim)
@@ -64,19 +64,19 @@ typedef struct panel {   // 32 queries
     const frit_attend_bf16 *t;
     room *r;
     const uint8_t *q;             // two rows of k_steps tiles
-    int64_t first;                // query
-    int begin, end;               // steps of 32 positions that some of them see
-    int whole_begin, whole_end;   // that all of them see, all 32
+    int64_t first;                // first query
+    int begin, end;               // steps of 32 positions that some query sees
+    int whole_begin, whole_end;   // steps whose positions all queries see
 } panel;
 
-// What a file has of its own. Blocks begin with `open`, if it has that.
+// The functions of an including file. `open`, if not NULL, is called first for each block.
 typedef struct bf16_products {
     void (*open)(const panel *p);
-    // Scores of a step's 32 positions, [2, 32, 16], and adjusted weights of the steps [begin, end) of a block: whether
-    // some weight needs more room. `cut`: some query does not see all positions.
+    // Computes scores of 32 positions, [2, 32, 16], and weights of the steps [begin, end) of a block. Returns true if a
+    // weight is too large for the lift. `cut`: some query does not see all positions.
     void (*scores)(const panel *p, int step, float *scores);
     bool (*weigh)(const panel *p, int begin, int end, bool cut);
-    void (*add)(const panel *p, int begin, int end);   // values of these steps, and weights
+    void (*add)(const panel *p, int begin, int end);   // adds values and weights of the steps
 } bf16_products;
 
 // The steps of 32 positions that queries of the panel see.
@@ -101,7 +101,7 @@ static inline void find_steps(panel *p)
 
 // ------------------------------------------------------------------------------- weights
 
-// How much a fraction of m / 128 lies above that of 2^(m / 128), in 128ths; for two neighbouring m each.
+// The difference of 1 + m / 128 and 2^(m / 128) in units of 1 / 128, for two consecutive m in each word.
 static const uint8_t bends[64] __attribute__((aligned(64))) = {
     0,  1,  1,  2,  2,  3,  4,  4,  5,  5,  5,  6,  6,  7,  7,  8,  8,  8,  9,  9,  9,  9,
     10, 10, 10, 10, 10, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 10, 10, 10,
@@ -114,12 +114,12 @@ FRIT_INLINE __m512i weights_of(__m512 low, __m512 high, __m512 lift, __m512i tab
 {
     const __m512i a = _mm512_maskz_cvtps_epi32(seen_low, _mm512_add_ps(low, lift));
     const __m512i b = _mm512_maskz_cvtps_epi32(seen_high, _mm512_add_ps(high, lift));
-    const __m512i bits = _mm512_packus_epi32(a, b);   // below zero: no weight at all
+    const __m512i bits = _mm512_packus_epi32(a, b);   // negative: weight 0
     const __mmask64 low_bytes = 0x5555555555555555;
     return _mm512_sub_epi16(bits, _mm512_maskz_permutexvar_epi8(low_bytes, _mm512_srli_epi16(bits, 1), table));
 }
 
-// Which of 32 positions from `at` on a query sees.
+// Mask of the 32 positions from `at` on that a query sees.
 FRIT_INLINE __mmask32 seen_by(const frit_attend_bf16 *t, int64_t query, int32_t at)
 {
     const int32_t begin = t->seen_begin[query] > t->begin ? t->seen_begin[query] : t->begin;
@@ -127,12 +127,12 @@ FRIT_INLINE __mmask32 seen_by(const frit_attend_bf16 *t, int64_t query, int32_t 
     return first_32(end - at) & ~first_32(begin - at);
 }
 
-// What comes between the product and the weights, in place: 32 positions from `at` on.
+// Applies softcap, slope and mask to the scores of 32 positions from `at` on, in place.
 static inline void adjust(const panel *p, float *scores, int32_t at)
 {
     const frit_attend_bf16 *t = p->t;
     const __m512 lanes = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    for (int i = 0; i < 2 * FRIT_BF16_QUERIES; i++) {   // sixteen positions of each query, then sixteen more
+    for (int i = 0; i < 2 * FRIT_BF16_QUERIES; i++) {   // sixteen positions of each query, then the next sixteen
         const int64_t query = p->first + i % FRIT_BF16_QUERIES;
         __m512 x = _mm512_load_ps(scores + i * 16);
         if (t->softcap != 0)
@@ -155,14 +155,14 @@ static inline void bring_closer(room *r)
 
 // ------------------------------------------------------------------------------- room
 
-// Sums of weights that were relative to a smaller score.
+// Rescales the sums of a query whose lift changed.
 static inline void shrink(float *sums, int64_t n, float octaves)
 {
     const __m512 factor = constant_16(octaves < -126 ? 0 : exp2f(octaves));
     for (int64_t d = 0; d < n; d += 16) _mm512_storeu_ps(sums + d, _mm512_mul_ps(_mm512_loadu_ps(sums + d), factor));
 }
 
-// Lowers the lift of all queries whose weights come to 2 or more.
+// Lowers the lift of all queries that have weights of 2 or more.
 static inline void make_room(const bf16_products *products, const panel *p, int begin, int end)
 {
     const frit_attend_bf16 *t = p->t;

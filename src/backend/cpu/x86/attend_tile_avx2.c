@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention of many queries for AVX2: eight queries are the lanes of a vector.
+// Attention by tiles (ops/attend.h) for AVX2: eight queries are the lanes of a vector.
 #include "backend/cpu/x86/vec/math_avx2.h"
 
 typedef __m256 vec;
@@ -84,7 +84,7 @@ FRIT_INLINE vec within(vec at, vec low, vec high, vec yes, vec no)
     return _mm256_blendv_ps(no, yes, mask);
 }
 
-#include "backend/cpu/tmpl/attend_tmpl.h"
+#include "backend/cpu/tmpl/attend_tile_tmpl.h"
 
 void frit_install_avx2_attend_tile(frit_kernels *k)
 {

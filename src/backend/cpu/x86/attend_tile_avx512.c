@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention of many queries for AVX-512: sixteen queries are the lanes of a vector.
+// Attention by tiles (ops/attend.h) for AVX-512: sixteen queries are the lanes of a vector.
 #include "backend/cpu/x86/vec/avx512.h"
 #include "backend/cpu/x86/vec/math_avx512.h"
 
@@ -84,7 +84,7 @@ FRIT_INLINE vec within(vec at, vec low, vec high, vec yes, vec no)
     return _mm512_mask_blend_ps(_mm512_mask_cmp_ps_mask(from_low, at, high, _CMP_LT_OQ), no, yes);
 }
 
-#include "backend/cpu/tmpl/attend_tmpl.h"
+#include "backend/cpu/tmpl/attend_tile_tmpl.h"
 
 void frit_install_avx512_attend_tile(frit_kernels *k)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Products of weights in blocks of 256 with activations in the form Q8.
 //
-// A type is two functions: one reads the scales of a block, sixteen as int16 (one for each 16 numbers) and sixteen
-// offsets; the other unpacks the codes of 32 numbers. weight = d * scale * code - d_offset * offset.
+// A type has two functions: one reads the sixteen scales (int16, one for each 16 elements) and sixteen offsets of a
+// block, the other unpacks the codes of 32 elements. weight = d * scale * code - d_offset * offset.
 //
 //     dot of a block = d * sum_32 x_scale * (sum_16 scale * sum(code * x_code))  -  d_offset * sum_16 offset * x_sum
 //
@@ -28,7 +28,7 @@ FRIT_INLINE uint32_t word_at(const uint8_t *p)
     return word;
 }
 
-// Eight bytes as int16, each twice: scales of groups of 32.
+// Eight bytes as int16, each twice: scales for groups of 32.
 FRIT_INLINE __m256i broadcast_twice(uint32_t low, uint32_t high)
 {
     const __m256i v = _mm256_cvtepu8_epi32(_mm_set_epi32(0, 0, (int)high, (int)low));
@@ -61,7 +61,7 @@ FRIT_INLINE block_256 scales_q2_k(const uint8_t *block)
     const __m128i low = _mm_set1_epi8(15);
     return (block_256){_mm256_cvtepu8_epi16(_mm_and_si128(bytes, low)),
                        _mm256_cvtepu8_epi16(_mm_and_si128(_mm_srli_epi16(bytes, 4), low)),
-                       half_at(block + offsetof(frit_block_q2_k, d)), half_at(block + offsetof(frit_block_q2_k, dmin))};
+                       f16_at(block + offsetof(frit_block_q2_k, d)), f16_at(block + offsetof(frit_block_q2_k, dmin))};
 }
 
 FRIT_INLINE __m256i codes_q2_k(const uint8_t *block, int group)
@@ -79,7 +79,7 @@ FRIT_INLINE block_256 scales_q3_k(const uint8_t *block)
         _mm_set_epi32((int)((b >> 4 & four) | (high >> 6 & two) << 4), (int)((a >> 4 & four) | (high >> 4 & two) << 4),
                       (int)((b & four) | (high >> 2 & two) << 4), (int)((a & four) | (high & two) << 4));
     const __m256i scales = _mm256_sub_epi16(_mm256_cvtepu8_epi16(bytes), _mm256_set1_epi16(32));
-    const float d = half_at(block + offsetof(frit_block_q3_k, d));
+    const float d = f16_at(block + offsetof(frit_block_q3_k, d));
     return (block_256){scales, _mm256_slli_epi16(scales, 2), d, d};
 }
 
@@ -96,7 +96,7 @@ FRIT_INLINE block_256 scales_q4_k(const uint8_t *block)
     const uint32_t six = 0x3f3f3f3f, four = 0x0f0f0f0f, two = 0x03030303;
     return (block_256){broadcast_twice(a & six, (c & four) | (a >> 6 & two) << 4),
                        broadcast_twice(b & six, (c >> 4 & four) | (b >> 6 & two) << 4),
-                       half_at(block + offsetof(frit_block_q4_k, d)), half_at(block + offsetof(frit_block_q4_k, dmin))};
+                       f16_at(block + offsetof(frit_block_q4_k, d)), f16_at(block + offsetof(frit_block_q4_k, dmin))};
 }
 
 FRIT_INLINE __m256i codes_q4_k(const uint8_t *block, int group)
@@ -119,11 +119,12 @@ FRIT_INLINE block_256 scales_q6_k(const uint8_t *block)
 {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(block + offsetof(frit_block_q6_k, scales)));
     const __m256i scales = _mm256_cvtepi8_epi16(bytes);
-    const float d = half_at(block + offsetof(frit_block_q6_k, d));
+    const float d = f16_at(block + offsetof(frit_block_q6_k, d));
     return (block_256){scales, _mm256_slli_epi16(scales, 5), d, d};
 }
 
-// Of each 128 numbers: ql holds 0...31 and 64...95 in the nibbles of its first half, the others in those of its second.
+// For each 128 elements, the first 32 bytes of ql have elements 0...31 and 64...95 in their nibbles, the next 32 the
+// others.
 FRIT_INLINE __m256i codes_q6_k(const uint8_t *block, int group)
 {
     const int half = group / 4, quarter = group % 4;
@@ -145,7 +146,7 @@ FRIT_INLINE block_256 scales_iq4_xs(const uint8_t *block)
     const __m256i six = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi32(15)),
                                         _mm256_slli_epi32(_mm256_and_si256(high, _mm256_set1_epi32(3)), 4));
     const __m256i scales = _mm256_sub_epi16(_mm256_or_si256(six, _mm256_slli_epi32(six, 16)), _mm256_set1_epi16(32));
-    return (block_256){scales, _mm256_setzero_si256(), half_at(block + offsetof(frit_block_iq4_xs, d)), 0};
+    return (block_256){scales, _mm256_setzero_si256(), f16_at(block + offsetof(frit_block_iq4_xs, d)), 0};
 }
 
 FRIT_INLINE __m256i codes_iq4_xs(const uint8_t *block, int group)   // signed
@@ -159,10 +160,10 @@ FRIT_INLINE __m256i codes_iq4_xs(const uint8_t *block, int group)   // signed
 
 // ------------------------------------------------------------------------------- products
 
-// Scales 2g and 2g + 1 of int16[16], spread over the two halves.
+// Scales 2g and 2g + 1 of int16[16], broadcast to the lower and upper 128 bits.
 FRIT_INLINE __m256i spread(__m256i low, __m256i high, int group)
 {
-    const int pair = group % 4 * 0x0404 + 0x0100;   // bytes of scale 2g within its half
+    const int pair = group % 4 * 0x0404 + 0x0100;   // bytes of scale 2g within its 128 bits
     const __m256i pick = _mm256_set_m128i(_mm_set1_epi16((short)(pair + 0x0202)), _mm_set1_epi16((short)pair));
     return _mm256_shuffle_epi8(group < 4 ? low : high, pick);
 }
@@ -174,9 +175,9 @@ FRIT_INLINE __m256 scaled_half(__m256i v, int half, float factor)
     return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(eight)), _mm256_set1_ps(factor));
 }
 
-// One row of weights by n_x rows of activations; n_x and is_signed are constants where this is inlined. Signed codes
-// have no offsets, all others do. The order of additions does not depend on n_x: a sum that differs in its last bit
-// rounds some 8-bit activation of the next layer otherwise, and soon the logits of one chunk and of two are unalike.
+// Multiplies one row of weights by n_x rows of activations; n_x and is_signed are constants where this is inlined. Only
+// unsigned codes have offsets. The order of additions does not depend on n_x: a difference in the last bit could round
+// an 8-bit activation of the next layer differently, so that one chunk and two chunks would give different logits.
 FRIT_INLINE void dot_row(const frit_product *p, int64_t i, int64_t j, int n_x, size_t block_bytes,
                          scales_fn read_scales, codes_fn unpack, bool is_signed)
 {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Products of weights in blocks of 32 with activations in the form Q8.
 //
-// A type is a function that unpacks one block into 32 byte codes, a scale and a shift: weight = scale * code + shift.
+// A type has a function that unpacks a block into 32 codes of a byte, a scale and a shift: weight = scale * code +
+// shift.
 //
 //     dot of a block = scale * x_scale * sum(code * x_code)  +  shift * x_sum
 //
-// vpmaddubsw multiplies unsigned by signed bytes. Types with signed codes give it |code| and x with the code's sign.
+// vpmaddubsw multiplies unsigned by signed bytes. For signed codes the factors are |code| and x with the sign of the
+// code.
 #include "backend/cpu/x86/vec/avx2.h"
 #include "quant/blocks.h"
 #include "quant/levels.h"
@@ -20,7 +22,7 @@ typedef block_32 (*unpack_fn)(const uint8_t *block);
 
 // ------------------------------------------------------------------------------- types
 
-FRIT_INLINE __m256i nibbles(const uint8_t qs[16])   // low nibbles are numbers 0...15, high ones 16...31
+FRIT_INLINE __m256i nibbles(const uint8_t qs[16])   // low nibbles are elements 0...15, high nibbles 16...31
 {
     const __m128i q = _mm_loadu_si128((const __m128i *)(const void *)qs);
     return _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(q, 4), q), _mm256_set1_epi8(15));
@@ -46,39 +48,39 @@ FRIT_INLINE __m256i look_up_levels(const int8_t table[16], const uint8_t qs[16])
 FRIT_INLINE block_32 unpack_q4_0(const uint8_t *block)
 {
     const __m256i codes = nibbles(block + offsetof(frit_block_q4_0, qs));
-    return (block_32){_mm256_sub_epi8(codes, _mm256_set1_epi8(8)), half_at(block + offsetof(frit_block_q4_0, d)), 0};
+    return (block_32){_mm256_sub_epi8(codes, _mm256_set1_epi8(8)), f16_at(block + offsetof(frit_block_q4_0, d)), 0};
 }
 
 FRIT_INLINE block_32 unpack_q4_1(const uint8_t *block)
 {
-    return (block_32){nibbles(block + offsetof(frit_block_q4_1, qs)), half_at(block + offsetof(frit_block_q4_1, d)),
-                      half_at(block + offsetof(frit_block_q4_1, m))};
+    return (block_32){nibbles(block + offsetof(frit_block_q4_1, qs)), f16_at(block + offsetof(frit_block_q4_1, d)),
+                      f16_at(block + offsetof(frit_block_q4_1, m))};
 }
 
 FRIT_INLINE block_32 unpack_q5_0(const uint8_t *block)
 {
     const __m256i high = fifth_bits(block + offsetof(frit_block_q5_0, qh));
     const __m256i codes = _mm256_or_si256(nibbles(block + offsetof(frit_block_q5_0, qs)), high);
-    return (block_32){_mm256_sub_epi8(codes, _mm256_set1_epi8(16)), half_at(block + offsetof(frit_block_q5_0, d)), 0};
+    return (block_32){_mm256_sub_epi8(codes, _mm256_set1_epi8(16)), f16_at(block + offsetof(frit_block_q5_0, d)), 0};
 }
 
 FRIT_INLINE block_32 unpack_q5_1(const uint8_t *block)
 {
     const __m256i high = fifth_bits(block + offsetof(frit_block_q5_1, qh));
     return (block_32){_mm256_or_si256(nibbles(block + offsetof(frit_block_q5_1, qs)), high),
-                      half_at(block + offsetof(frit_block_q5_1, d)), half_at(block + offsetof(frit_block_q5_1, m))};
+                      f16_at(block + offsetof(frit_block_q5_1, d)), f16_at(block + offsetof(frit_block_q5_1, m))};
 }
 
 FRIT_INLINE block_32 unpack_q8_0(const uint8_t *block)
 {
     return (block_32){load_32_bytes(block + offsetof(frit_block_q8_0, qs)),
-                      half_at(block + offsetof(frit_block_q8_0, d)), 0};
+                      f16_at(block + offsetof(frit_block_q8_0, d)), 0};
 }
 
 FRIT_INLINE block_32 unpack_iq4_nl(const uint8_t *block)
 {
     return (block_32){look_up_levels(frit_iq4_levels, block + offsetof(frit_block_iq4_nl, qs)),
-                      half_at(block + offsetof(frit_block_iq4_nl, d)), 0};
+                      f16_at(block + offsetof(frit_block_iq4_nl, d)), 0};
 }
 
 FRIT_INLINE block_32 unpack_mxfp4(const uint8_t *block)
@@ -89,12 +91,12 @@ FRIT_INLINE block_32 unpack_mxfp4(const uint8_t *block)
 
 // ------------------------------------------------------------------------------- products
 
-typedef struct sums {   // of up to four tokens
+typedef struct sums {   // sums of up to four tokens
     __m256 products[4];
     float shifts[4];
 } sums;
 
-// n_x and is_signed are constants where this is inlined. Signed codes have no shift, all others do.
+// Adds one block. n_x and is_signed are constants where this is inlined. Only unsigned codes have a shift.
 FRIT_INLINE void add_block(sums *s, const frit_product *p, block_32 block, int64_t b, const uint8_t *x, int n_x,
                            bool is_signed)
 {
@@ -111,8 +113,8 @@ FRIT_INLINE void add_block(sums *s, const frit_product *p, block_32 block, int64
     }
 }
 
-// One row of weights by n_x rows of activations. A single token has two sets of sums: its additions would wait for
-// each other.
+// Multiplies one row of weights by n_x rows of activations. A single token has two accumulators, because its additions
+// would wait for each other.
 FRIT_INLINE void dot_row(const frit_product *p, int64_t i, int64_t j, int n_x, size_t block_bytes, unpack_fn unpack,
                          bool is_signed)
 {

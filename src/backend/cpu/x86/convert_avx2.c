@@ -3,7 +3,7 @@
 // conversion.
 #include "backend/cpu/x86/vec/avx2.h"
 
-// Lane i: the largest magnitude of numbers i, i + 8, i + 16, i + 24.
+// Lane i: the largest magnitude of elements i, i + 8, i + 16, i + 24.
 FRIT_INLINE __m256 max_abs_32(const float *x)
 {
     const __m256 sign = _mm256_set1_ps(-0.0f);
@@ -13,7 +13,7 @@ FRIT_INLINE __m256 max_abs_32(const float *x)
     return _mm256_max_ps(_mm256_max_ps(a, b), _mm256_max_ps(c, d));
 }
 
-// Codes of 32 numbers: round(x * inverse).
+// Codes of 32 elements: round(x * inverse).
 FRIT_INLINE __m256i round_32(const float *x, __m256 inverse)
 {
     const __m256i a = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), inverse));
@@ -21,10 +21,11 @@ FRIT_INLINE __m256i round_32(const float *x, __m256 inverse)
     const __m256i c = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 16), inverse));
     const __m256i d = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 24), inverse));
     const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
-    return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));   // packs works within halves
+    return _mm256_permutevar8x32_epi32(bytes,
+                                       _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));   // packs works within 128 bits
 }
 
-// Codes of 32 numbers, their scale, and in lanes 0 and 4 the sums of 16 codes.
+// Codes of 32 elements, their scale, and in lanes 0 and 4 the sums of 16 codes.
 typedef struct quantized {
     __m256i codes, sums;
     float scale;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rounding again for AVX2.
+// Coordinate descent (frit_descent) for AVX2.
 #include "backend/cpu/x86/floats_avx2.h"
 
 #include "backend/cpu/tmpl/descend_tmpl.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rounding again for AVX-512.
+// Coordinate descent (frit_descent) for AVX-512.
 #include "backend/cpu/x86/vec/avx512.h"
 #include "backend/cpu/x86/floats_avx512.h"
 

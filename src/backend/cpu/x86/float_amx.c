@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Products of f16 and bf16 weights in AMX tiles, nearly as exact as in f32: numbers come in two parts (tiles_amx.h). In
-// coarse ones they come in one, which takes half and a third of the tiles' products.
+// Products of f16 and bf16 weights in AMX tiles, nearly as exact as in f32: values are split in two parts
+// (tiles_amx.h). Coarse products do not split values, and need half (bf16) or a third (f16) of the tile products.
 #include "backend/cpu/x86/tiles_amx.h"
 
-// Rows of words to columns of words: word j of row i goes to word i of row j.
+// Transposes words: word j of row i becomes word i of row j.
 static void transpose_rows(__m512i r[16])
 {
     __m512i s[16];
@@ -37,7 +37,7 @@ static void store_tile(uint8_t *tile, __m512i rows[16])
     for (int i = 0; i < 16; i++) _mm512_storeu_si512(tile + 64 * i, rows[i]);
 }
 
-// 32 halves of 16 bits of a row, zeros past n.
+// 32 elements of 16 bits of a row; zeros from n on.
 static __m512i load_row(const frit_product *p, int64_t row, int64_t column, int64_t n)
 {
     const __mmask32 mask = n < 32 ? (__mmask32)((1u << n) - 1) : 0xffffffff;
@@ -68,7 +68,7 @@ static void fill_coarse_bf16(const frit_product *p, int64_t row, int64_t first, 
     fill_words(p, row, first, n, steps, m, 1);
 }
 
-// Sixteen numbers and sixteen more as bf16, and what they lack.
+// Two vectors of sixteen elements as bf16, and their rounding errors as bf16.
 typedef struct parts {
     __m512i number, rest;
 } parts;
@@ -137,7 +137,7 @@ static void coarse_f16(const frit_product *p)
     product_in_tiles(p, fill_coarse_f16, 1, false);
 }
 
-// Zeros past the end.
+// Elements past the end are zeros.
 static void convert_bf16_pairs(const float *x, uint8_t *out, int64_t n)
 {
     for (int64_t i = 0; i < n; i += FRIT_TILE_COLUMNS, out += 2 * FRIT_TILE_BYTES) {

@@ -36,7 +36,7 @@ FRIT_INLINE void store_f32(float *y, vec_f v)
     _mm256_storeu_ps(y, v);
 }
 
-// The sums of four vectors' lanes: first within halves, all four vectors in one.
+// The sums of the lanes of four vectors, added within 128 bits first.
 FRIT_INLINE __m128 sum_4(vec_f a, vec_f b, vec_f c, vec_f d)
 {
     const vec_f ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
@@ -45,7 +45,7 @@ FRIT_INLINE __m128 sum_4(vec_f a, vec_f b, vec_f c, vec_f d)
     return _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
 }
 
-FRIT_INLINE void store_4(float *y, __m128 sums, bool add)   // to what y holds
+FRIT_INLINE void store_4(float *y, __m128 sums, bool add)   // add: to the values of y
 {
     _mm_storeu_ps(y, add ? _mm_add_ps(sums, _mm_loadu_ps(y)) : sums);
 }

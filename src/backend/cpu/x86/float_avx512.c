@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products with f32, f16 and bf16 weights for AVX-512. AVX512-BF16 is not used: where AMX is not needed to beat
-// it, its instruction either is slower than f32 (a quarter of vfmadd's rate on Sapphire Rapids) or would round every
-// activation to eight bits.
+// Products with f32, f16 and bf16 weights for AVX-512. AVX512-BF16 is not used: its instruction has a quarter of
+// vfmadd's rate on Sapphire Rapids, and would round every activation to eight bits.
 #include "backend/cpu/x86/vec/avx512.h"
 
 #include <immintrin.h>
@@ -82,7 +81,7 @@ FRIT_INLINE vec_f load_tail_bf16(const uint8_t *elems, int64_t i, int64_t n)
     return of_bf16(_mm256_maskz_loadu_epi16(mask_of(n), elems + 2 * i));
 }
 
-// The sums of four vectors' lanes: first within quarters, all four vectors in one.
+// The sums of the lanes of four vectors, added within 128 bits first.
 FRIT_INLINE __m128 sum_4(vec_f a, vec_f b, vec_f c, vec_f d)
 {
     const vec_f ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
@@ -92,7 +91,7 @@ FRIT_INLINE __m128 sum_4(vec_f a, vec_f b, vec_f c, vec_f d)
     return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
 }
 
-FRIT_INLINE void store_4(float *y, __m128 sums, bool add)   // to what y holds
+FRIT_INLINE void store_4(float *y, __m128 sums, bool add)   // add: to the values of y
 {
     _mm_storeu_ps(y, add ? _mm_add_ps(sums, _mm_loadu_ps(y)) : sums);
 }

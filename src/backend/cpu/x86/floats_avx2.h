@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/floats_avx2.h: the operations of math_tmpl.h, vector_tmpl.h and attend_few_tmpl.h on eight numbers.
+// backend/cpu/x86/floats_avx2.h: the operations of math_tmpl.h, vector_tmpl.h and attend_rows_tmpl.h on eight numbers.
 #pragma once
 #include "backend/cpu/x86/vec/avx2.h"
 

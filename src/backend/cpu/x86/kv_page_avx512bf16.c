@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keys and values as tiles of bfloat16, and queries, for attention in bfloat16 (attend_avx512bf16.h).
+// Makes bf16 tiles of keys, values and queries for attend_avx512bf16.h.
 #include "backend/cpu/x86/vec/avx512bf16.h"
 #include "backend/cpu/x86/vec/math_avx512.h"
 
@@ -13,7 +13,7 @@ FRIT_INLINE __mmask32 first_32(int64_t n)
     return n >= 32 ? 0xffffffff : n <= 0 ? 0 : (__mmask32)((1u << n) - 1);
 }
 
-// Numbers [d, d + 32) of a row as bfloat16, zeros where the mask is not set.
+// Elements [d, d + 32) of a row as bf16; zeros where the mask is not set.
 FRIT_INLINE __m512i load_32(frit_dtype type, const uint8_t *row, int64_t d, __mmask32 mask)
 {
     if (type == FRIT_DTYPE_BF16) return _mm512_maskz_loadu_epi16(mask, row + 2 * d);
@@ -28,7 +28,7 @@ FRIT_INLINE __m512i load_32(frit_dtype type, const uint8_t *row, int64_t d, __mm
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
-// Numbers [d, d + 16) of two rows, as words of both.
+// Elements [d, d + 16) of two rows, one word for each pair.
 FRIT_INLINE __m512i load_pairs(frit_dtype type, const uint8_t *const rows[2], int64_t d, const __mmask16 seen[2])
 {
     const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
@@ -47,7 +47,7 @@ FRIT_INLINE __m512i load_pairs(frit_dtype type, const uint8_t *const rows[2], in
     return _mm512_permutexvar_epi16(order, both);
 }
 
-// Sixteen rows of sixteen words, transposed.
+// Transposes sixteen rows of sixteen words.
 FRIT_INLINE void transpose_keys(__m512i v[16])
 {
     __m512i w[16];
@@ -79,7 +79,7 @@ FRIT_INLINE const uint8_t *row_at(const frit_bf16_page *page, const uint8_t *row
     return *may ? rows + (uint64_t)i * row_bytes : rows;
 }
 
-// Transposed keys: pairs of dimensions of sixteen positions are rows of a tile already.
+// Tiles of transposed keys: pairs of dimensions of sixteen positions are already rows of a tile.
 FRIT_INLINE void pack_transposed_keys_of(const frit_bf16_page *page, frit_dtype type)
 {
     const int64_t step = FRIT_PAGE_TOKENS * (type == FRIT_DTYPE_F32 ? 4 : 2);
@@ -121,7 +121,7 @@ FRIT_INLINE void pack_keys_of(const frit_bf16_page *page, frit_dtype type)
 FRIT_INLINE void pack_values_of(const frit_bf16_page *page, frit_dtype type)
 {
     uint32_t *tiles = (uint32_t *)(void *)page->tiles + 2 * ((page->k_dim + STEP - 1) / STEP) * TILE_WORDS;
-    for (int i = 0; i < TILE; i++) {   // of 128 bits of weights: pairs of the first sixteen, pairs of the others
+    for (int i = 0; i < TILE; i++) {   // the order of packed weights (attend_avx512bf16.h)
         const int p = i % 4 < 2 ? i / 4 * 4 + i % 4 * 2 : TILE + i / 4 * 4 + (i % 4 - 2) * 2;
         bool may[2];
         const uint8_t *const rows[2] = {row_at(page, page->v, page->v_bytes, p, &may[0]),
@@ -148,7 +148,7 @@ static void pack_kv_page(const frit_bf16_page *page)
         pack_values_of(page, FRIT_DTYPE_F32);
 }
 
-// One row of a tile for every 32 numbers.
+// Writes one row of a tile for every 32 elements.
 static void convert_bf16_tiles(const float *x, uint8_t *out, int64_t n)
 {
     for (int64_t i = 0; i < n; i += FRIT_TILE_COLUMNS, out += FRIT_TILE_BYTES) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tile unit can do: products that wait for nothing.
+// Probe of the tile unit: independent products.
 #include "backend/cpu/x86/tiles_amx.h"
 
 static void open_zeros(void)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/tiles_amx.h: products in AMX tiles, for nodes of many rows.
+// backend/cpu/x86/tiles_amx.h: products in AMX tiles, for prefill.
 //
-// The tile unit multiplies 16 x 32 by 32 x 16 numbers in bf16 and adds to f32. Weights are turned into such numbers
-// 128 rows at a time, once for all tokens of the call. The sums of a stretch of columns stay in tiles, and wait in the
-// result between stretches; those of a single block of tokens stay in tiles until all columns are done:
+// The tile unit multiplies 16 x 32 by 32 x 16 elements of bf16 and adds in f32. Weights are unpacked to bf16 tiles 128
+// rows at a time, once for all tokens of the call. The sums stay in tiles for a stretch of columns, and in the result
+// between stretches. For a single block of tokens they stay in tiles for all columns:
 //
 //     for each 128 rows
 //         for each stretch of 2048 columns              weights as tiles: 512 KiB
@@ -12,19 +12,20 @@
 //                     for each 32 tokens                2 x 2 tiles of sums
 //                         for each step of 32 columns   2 tiles of weights, 2 of activations, 4 products
 //
-// Together they are half of a second cache of 2 MiB: another thread of the core may use it as well.
+// Weights and activations are half of an L2 cache of 2 MiB, so that another thread of the core may use the rest.
 //
-// The first block of tokens is multiplied while weights are unpacked, a step after they are written: tiles and vectors
-// work at the same time where their instructions stand beside each other. Meanwhile the weights that are unpacked next
-// are brought closer, a part with each step: processors do not guess where they lie.
+// The first block of tokens is multiplied while weights are unpacked, one step after they are written: tile and vector
+// instructions are interleaved, so both units work at the same time. Each step also prefetches a part of the weights
+// that are unpacked next, whose address the hardware prefetcher cannot know.
 //
-// A tile of weights holds words of 16 rows: two columns of each row to a word.
+// A tile of weights has words of 16 rows; a word has two columns of a row.
 //
-// Numbers that 8 bits do not hold may come in two parts, a number and what it lacks:
+// Values that do not fit bf16 may be split in two parts, the bf16 value and the rest:
 //
 //     parts 1     weights * activations
 //     parts 2     weights * (activations + rest)
-//     parts 3     the same + rest of the weights * activations; rest times rest is too small to matter
+//     parts 3     weights * (activations + rest) + rest of the weights * activations; rest * rest is too small to
+// matter
 #pragma once
 #include "backend/cpu/x86/vec/amx.h"
 #include "base/minmax.h"
@@ -33,19 +34,19 @@
 #include <stdatomic.h>
 
 enum {
-    BLOCK = 32,                         // rows, and tokens, of 2 x 2 tiles of sums
-    STRETCH = 2048,                     // columns, of parts 1; else half as many
-    SHORT_STRETCH = 256,                // of a single block of tokens: weights stay in the first cache
-    GROUP_ROWS = 128,                   // whose weights are kept as tiles
-    GROUP_TOKENS = 128,                 // whose activations are read for all of these rows
-    STEP_BYTES = 2 * FRIT_TILE_BYTES,   // of weights of one part
-    WEIGHT_BYTES = STRETCH / FRIT_TILE_COLUMNS * STEP_BYTES,   // of 32 rows
-    EDGE_BYTES = BLOCK * BLOCK * 4,                            // sums of 32 rows and tokens, where the result has fewer
+    BLOCK = 32,                         // rows and tokens of 2 x 2 tiles of sums
+    STRETCH = 2048,                     // columns of a stretch with parts 1; half as many with parts 2 and 3
+    SHORT_STRETCH = 256,                // columns with a single block of tokens: the weights fit the L1 cache
+    GROUP_ROWS = 128,                   // rows whose weights are stored as tiles
+    GROUP_TOKENS = 128,                 // tokens that all rows of a group are multiplied by
+    STEP_BYTES = 2 * FRIT_TILE_BYTES,   // weights of one part of a step
+    WEIGHT_BYTES = STRETCH / FRIT_TILE_COLUMNS * STEP_BYTES,   // weights of 32 rows
+    EDGE_BYTES = BLOCK * BLOCK * 4,                            // sums of 32 rows and tokens if the result has fewer
 };
 
 _Static_assert((int)GROUP_ROWS / BLOCK * (int)WEIGHT_BYTES + EDGE_BYTES <= (int)FRIT_PRODUCT_SCRATCH, "scratch");
 
-// Two places of memory that are read next, as lines of 64 bytes, and how many of each a step requests.
+// Two addresses to prefetch: n lines of 64 bytes from each, `part` lines in a step.
 typedef struct line_prefetch {
     const uint8_t *at[2];
     int64_t n, part;
@@ -64,18 +65,18 @@ FRIT_INLINE void prefetch_lines(line_prefetch *a)
 // Registers: 0..3 sums, 4 and 5 activations of 16 tokens each, 6 and 7 weights of 16 rows each.
 typedef struct block {
     const uint8_t *a;   // tiles of 16 tokens
-    size_t a_stride;    // bytes to those of the next 16
+    size_t a_stride;    // bytes to the tiles of the next 16 tokens
     const uint8_t *b;   // steps of weights
-    float *sums;        // of the first token, others follow at a stride of floats
+    float *sums;        // sums of the first token; other tokens follow at sum_stride floats
     size_t sum_stride;
     line_prefetch *prefetch;
     int64_t n_steps;
-    int n_a, n_b;      // tiles
-    bool multiplies;   // while weights are unpacked; else they are only unpacked
+    int n_a, n_b;      // tiles of tokens, of rows
+    bool multiplies;   // multiplies while weights are unpacked
 } block;
 
-// Columns [first, first + n) of the 16 rows of p that begin at row i, as one tile in each step; with parts 3, steps are
-// twice as long, and the rests follow the tiles of both. Calls `after_step` with each step that is written.
+// Unpacks columns [first, first + n) of 16 rows of p from row i on, one tile for each step. With parts 3 a step is
+// twice as long, and the rests follow its two tiles. Calls `after_step` after each step.
 typedef void (*fill_fn)(const frit_product *p, int64_t i, int64_t first, int64_t n, uint8_t *steps, const block *m);
 
 // All eight registers hold 16 rows of 64 bytes.
@@ -89,12 +90,12 @@ static inline void open_tiles(void)
     _tile_loadconfig(&config);
 }
 
-static inline void close_tiles(void)   // so that switching threads saves no tiles
+static inline void close_tiles(void)   // a context switch need not save tiles
 {
     _tile_release();
 }
 
-static inline void fence(void)   // compilers do not see what tiles load
+static inline void fence(void)   // the compiler does not know the memory that tiles load
 {
     atomic_signal_fence(memory_order_seq_cst);
 }
@@ -137,7 +138,7 @@ FRIT_INLINE void multiply_step(const block *m, int64_t step, int n_a, int n_b, i
     }
 }
 
-// The same without branches within it where all tiles are there, which is nearly always.
+// Multiplies a step that vectors have just written. The common case of 2 x 2 tiles has no branches.
 FRIT_INLINE void multiply_written(const block *m, int64_t step, int parts)
 {
     fence();
@@ -148,7 +149,8 @@ FRIT_INLINE void multiply_written(const block *m, int64_t step, int parts)
     fence();
 }
 
-// What goes on while weights are unpacked; `step` has just been written. parts is a constant where this is inlined.
+// Called after `step` was unpacked: prefetches, and multiplies the previous step. parts is a constant where this is
+// inlined.
 FRIT_INLINE void after_step(const block *m, int64_t step, int parts)
 {
     prefetch_lines(m->prefetch);
@@ -190,7 +192,7 @@ FRIT_INLINE void multiply(const block *m, bool fresh, int n_a, int n_b, int part
     store_sums(m);
 }
 
-// Up to 32 numbers of each row.
+// Copies up to 32 elements of each row.
 static inline void copy_rows(float *to, size_t to_stride, const float *from, size_t from_stride, int64_t n,
                              int64_t n_rows)
 {
@@ -202,7 +204,7 @@ static inline void copy_rows(float *to, size_t to_stride, const float *from, siz
     }
 }
 
-// A part of a product: the rows [o, o + n_w), 32 or less, and the columns [first, first + n).
+// A part of a product: rows [o, o + n_w), at most 32, and columns [first, first + n).
 typedef struct stretch {
     int64_t o, n_w, first, n;
     uint8_t *weights;   // as tiles
@@ -211,7 +213,7 @@ typedef struct stretch {
     line_prefetch prefetch;
 } stretch;
 
-// A block of tokens, while the weights are unpacked.
+// Multiplies a block of tokens while unpacking the weights.
 FRIT_INLINE void unpack_and_multiply(const frit_product *p, fill_fn fill, int parts, const stretch *s, block *m)
 {
     const bool begins = s->first == 0, ends = s->first + s->n == p->n;
@@ -224,7 +226,7 @@ FRIT_INLINE void unpack_and_multiply(const frit_product *p, fill_fn fill, int pa
     if (!s->stays || ends) store_sums(m);
 }
 
-// fill: NULL where the weights have been unpacked.
+// fill: NULL if the weights are already unpacked.
 FRIT_INLINE void multiply_block(const frit_product *p, fill_fn fill, int parts, const stretch *s, block *m)
 {
     const bool begins = s->first == 0;
@@ -236,7 +238,8 @@ FRIT_INLINE void multiply_block(const frit_product *p, fill_fn fill, int parts, 
         m->n_b > 1 ? multiply(m, begins, 1, 2, parts) : multiply(m, begins, 1, 1, parts);
 }
 
-// The same where the result has less than whole tiles: their sums are copied to it, and between stretches from it.
+// Multiplies a block at the edge of the result, which has no whole tiles: copies the sums to the result, and between
+// stretches from it.
 FRIT_INLINE void multiply_edge(const frit_product *p, fill_fn fill, int parts, const stretch *s, block *m,
                                int64_t n_tokens)
 {
@@ -248,7 +251,7 @@ FRIT_INLINE void multiply_edge(const frit_product *p, fill_fn fill, int parts, c
     if (!s->stays || s->first + s->n == p->n) copy_rows(y, p->y_stride, s->edge, BLOCK, s->n_w, n_tokens);
 }
 
-// One stretch by tokens [t, end). The first of all unpack the weights.
+// Multiplies a stretch by tokens [t, end). The first block of tokens unpacks the weights.
 FRIT_INLINE void add_stretch(const frit_product *p, fill_fn fill, int parts, stretch *s, int64_t t, int64_t end)
 {
     const int64_t a_bytes = parts > 1 ? 2 * FRIT_TILE_BYTES : FRIT_TILE_BYTES;
@@ -272,13 +275,13 @@ FRIT_INLINE void add_stretch(const frit_product *p, fill_fn fill, int parts, str
     }
 }
 
-// The weights that are unpacked after those of s, of panels (w_stride is the bytes of 16 rows), a part with each step.
-// Rows of floats lie one after the other: processors guess where the next ones are.
+// The panels to prefetch that are unpacked after the weights of s; w_stride is the bytes of 16 rows. Rows of floats
+// need no prefetch, because they are contiguous.
 static inline line_prefetch lines_after(const frit_product *p, const stretch *s, int64_t begin, int64_t end, int64_t n)
 {
     const int64_t next_row = s->o + BLOCK < end ? s->o + BLOCK : begin;
     int64_t row = next_row, first = next_row > s->o ? s->first : s->first + s->n;
-    if (first >= p->n) {   // the rows after those of this pass
+    if (first >= p->n) {   // the rows of the next pass
         row = end;
         first = 0;
     }
@@ -290,7 +293,7 @@ static inline line_prefetch lines_after(const frit_product *p, const stretch *s,
     return (line_prefetch){{at, at + p->w_stride}, n_lines, n_lines / n_steps + 1};
 }
 
-// The rows [o, end) by all tokens, over the columns [first, first + n).
+// Multiplies rows [o, end) by all tokens, over columns [first, first + n).
 FRIT_INLINE void add_group(const frit_product *p, fill_fn fill, int parts, bool has_panels, int64_t o, int64_t end,
                            int64_t first, int64_t n)
 {
@@ -311,7 +314,7 @@ FRIT_INLINE void add_group(const frit_product *p, fill_fn fill, int parts, bool 
 
 FRIT_INLINE void product_in_tiles(const frit_product *p, fill_fn fill, int parts, bool has_panels)
 {
-    const bool is_block = p->n_x <= BLOCK;   // whose sums stay in tiles: all columns of 32 rows
+    const bool is_block = p->n_x <= BLOCK;   // the sums stay in tiles for all columns of 32 rows
     const int64_t n = is_block ? SHORT_STRETCH : parts > 1 ? STRETCH / 2 : STRETCH;
     const int64_t n_rows = is_block ? BLOCK : GROUP_ROWS;
     open_tiles();

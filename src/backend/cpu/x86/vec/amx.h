@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/vec/amx.h: what the kernel files for AMX share.
+// backend/cpu/x86/vec/amx.h: shared by the kernel files for AMX.
 #pragma once
 #include "backend/cpu/kernels.h"
 

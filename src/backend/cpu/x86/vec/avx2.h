@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/vec/avx2.h: what the kernel files for AVX2 (with FMA and F16C) share. Only they include it.
+// backend/cpu/x86/vec/avx2.h: shared by the kernel files for AVX2 (with FMA and F16C). Only they include it.
 #pragma once
 #include "backend/cpu/kernels.h"
 
@@ -13,8 +13,8 @@ void frit_install_avx2_block256(frit_kernels *kernels);   // products with types
 void frit_install_avx2_packed(frit_kernels *kernels);     // products with packed weights
 void frit_install_avx2_convert(frit_kernels *kernels);
 void frit_install_avx2_vector(frit_kernels *kernels);
-void frit_install_avx2_attend(frit_kernels *kernels);        // few queries
-void frit_install_avx2_attend_tile(frit_kernels *kernels);   // many
+void frit_install_avx2_attend(frit_kernels *kernels);        // attention by rows
+void frit_install_avx2_attend_tile(frit_kernels *kernels);   // attention by tiles
 void frit_install_avx2_state(frit_kernels *kernels);
 void frit_install_avx2_descend(frit_kernels *kernels);
 
@@ -38,7 +38,7 @@ FRIT_INLINE __m256i mask_of(int64_t n)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-// Eight numbers of some type as f32: elements [i, i + 8), or for tails [i, i + n) and zeros after them.
+// Eight elements of a type as f32: elements [i, i + 8), or for tails [i, i + n) and zeros after them.
 typedef __m256 (*load_fn)(const uint8_t *elems, int64_t i);
 typedef __m256 (*load_tail_fn)(const uint8_t *elems, int64_t i, int64_t n);
 
@@ -52,12 +52,12 @@ FRIT_INLINE __m256 load_tail_f32(const uint8_t *elems, int64_t i, int64_t n)
     return _mm256_maskload_ps((const float *)(const void *)(elems + 4 * i), mask_of(n));
 }
 
-FRIT_INLINE __m128i load_halves(const uint8_t *elems, int64_t i)
+FRIT_INLINE __m128i load_16_bit(const uint8_t *elems, int64_t i)
 {
     return _mm_loadu_si128((const __m128i *)(const void *)(elems + 2 * i));
 }
 
-FRIT_INLINE __m128i load_tail_halves(const uint8_t *elems, int64_t i, int64_t n)
+FRIT_INLINE __m128i load_tail_16_bit(const uint8_t *elems, int64_t i, int64_t n)
 {
     uint16_t part[8] = {0};
     memcpy(part, elems + 2 * i, (size_t)n * 2);
@@ -66,12 +66,12 @@ FRIT_INLINE __m128i load_tail_halves(const uint8_t *elems, int64_t i, int64_t n)
 
 FRIT_INLINE __m256 load_f16(const uint8_t *elems, int64_t i)
 {
-    return _mm256_cvtph_ps(load_halves(elems, i));
+    return _mm256_cvtph_ps(load_16_bit(elems, i));
 }
 
 FRIT_INLINE __m256 load_tail_f16(const uint8_t *elems, int64_t i, int64_t n)
 {
-    return _mm256_cvtph_ps(load_tail_halves(elems, i, n));
+    return _mm256_cvtph_ps(load_tail_16_bit(elems, i, n));
 }
 
 FRIT_INLINE __m256 bf16_to_f32(__m128i v)
@@ -81,16 +81,16 @@ FRIT_INLINE __m256 bf16_to_f32(__m128i v)
 
 FRIT_INLINE __m256 load_bf16(const uint8_t *elems, int64_t i)
 {
-    return bf16_to_f32(load_halves(elems, i));
+    return bf16_to_f32(load_16_bit(elems, i));
 }
 
 FRIT_INLINE __m256 load_tail_bf16(const uint8_t *elems, int64_t i, int64_t n)
 {
-    return bf16_to_f32(load_tail_halves(elems, i, n));
+    return bf16_to_f32(load_tail_16_bit(elems, i, n));
 }
 
-// A half-precision number at any address.
-FRIT_INLINE float half_at(const void *p)
+// An f16 at any address.
+FRIT_INLINE float f16_at(const void *p)
 {
     uint16_t half;
     memcpy(&half, p, 2);

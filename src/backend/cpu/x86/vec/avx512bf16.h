@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/vec/avx512bf16.h: what the kernel files for AVX-512 BF16 share.
+// backend/cpu/x86/vec/avx512bf16.h: shared by the kernel files for AVX-512 BF16.
 #pragma once
 #include "backend/cpu/kernels.h"
 

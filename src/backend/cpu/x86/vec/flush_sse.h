@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/vec/flush_sse.h: numbers below 2^-126 as zeros, within a kernel. A state that fades away passes
-// through them, and this processor takes 150 cycles for each.
+// backend/cpu/x86/vec/flush_sse.h: flushes subnormal numbers to zero within a kernel. A decaying state becomes
+// subnormal, and an operation on a subnormal number takes about 150 cycles.
 //
 //     const uint64_t before = flush_begin();
 //     ...
@@ -11,7 +11,7 @@
 
 static inline uint64_t flush_begin(void)
 {
-    enum { TO_ZERO = 1 << 15, AS_ZERO = 1 << 6 };   // of results, of operands
+    enum { TO_ZERO = 1 << 15, AS_ZERO = 1 << 6 };   // flushes results, treats operands as zero
     const unsigned before = _mm_getcsr();
     _mm_setcsr(before | TO_ZERO | AS_ZERO);
     return before;

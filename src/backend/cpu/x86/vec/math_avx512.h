@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/x86/vec/math_avx512.h: exponential and hyperbolic tangent of sixteen numbers: math_avx2.h tells how.
+// backend/cpu/x86/vec/math_avx512.h: exponential and hyperbolic tangent of sixteen floats, as in tmpl/math_tmpl.h.
 #pragma once
 #include "backend/cpu/kernels.h"
 
@@ -28,9 +28,9 @@ FRIT_INLINE __m512 exp_16(__m512 x)
     return _mm512_scalef_ps(p, n);
 }
 
-// Weights of attention, exp(x) of x <= 0, in 12 instructions instead of 15: 2^t = 2^n p(t - n) with n = floor(t). p is
-// off by 2e-9 and is 1 at 0. t is rounded, so a weight is off by |x| / 2^24 of itself, which is at most 2^-25 of the
-// largest weight. NaN stays NaN.
+// Weights of attention, exp(x) for x <= 0, in 12 instructions instead of 15: 2^t = 2^n p(t - n) with n = floor(t). p
+// has an error of 2e-9 and is exact at 0. t is rounded, so the relative error of a weight is |x| / 2^24, at most 2^-25
+// of the largest weight. NaN stays NaN.
 FRIT_INLINE __m512 weight_16(__m512 x)
 {
     const __m512 t = _mm512_max_ps(constant_16(-100), _mm512_mul_ps(x, constant_16(1.44269504f)));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/tmpl/attend_tmpl.h: attention of many queries, written in operations on `vec`, which each including file
-// defines for its instruction set: LANES numbers, one for each query of a panel.
+// backend/cpu/tmpl/attend_tile_tmpl.h: attention by tiles (ops/attend.h), in operations on `vec`, which each including
+// file defines for its instruction set: LANES floats, one for each query of a panel.
 //
 //     scores [position, query]     = keys [position, dim] x queries [dim, query]
 //     weights                      = exp(scores - maximum), down the columns
 //     sums [dim, query]           += values [position, dim], transposed, x weights [position, query]
 //
-// Both products take their first factor one number at a time, which every lane multiplies by its own.
+// Both products broadcast one element of their first factor, which every lane multiplies by its own element.
 #include <float.h>
 #include <math.h>
 
-enum { PANELS = 2 };   // that products take together
+enum { PANELS = 2 };   // panels that products compute together
 
 typedef struct factors {
     const float *a;
@@ -21,7 +21,7 @@ typedef struct factors {
     int64_t n;   // of k
 } factors;
 
-// n_rows, n_panels and add are constants where this is inlined.
+// Multiplies a block. n_rows, n_panels and add are constants where this is inlined.
 FRIT_INLINE void multiply_rows(const factors *f, int64_t row, int n_rows, int n_panels, bool add)
 {
     vec sums[ROWS * PANELS][PANELS];
@@ -43,19 +43,19 @@ FRIT_INLINE void multiply_rows(const factors *f, int64_t row, int n_rows, int n_
 
 FRIT_INLINE void multiply_panels(const factors *f, int64_t begin, int64_t end, int n_panels, bool add)
 {
-    const int n_rows = ROWS * PANELS / n_panels;   // a panel alone takes as many sums from more rows
+    const int n_rows = ROWS * PANELS / n_panels;   // a single panel computes more rows
     int64_t row = begin;
     for (; row + n_rows <= end; row += n_rows) multiply_rows(f, row, n_rows, n_panels, add);
     for (; row + 4 <= end; row += 4) multiply_rows(f, row, 4, n_panels, add);
     for (; row < end; row++) multiply_rows(f, row, 1, n_panels, add);
 }
 
-typedef struct lanes_of {   // what each lane of a panel sees, counted from the tile's first position
+typedef struct lanes_of {   // the positions that each lane of a panel sees, relative to the first of the tile
     vec begin, end, own_position, slope;
-    const float *bias;   // of the first lane, or NULL
+    const float *bias;   // bias of the first lane, or NULL
 } lanes_of;
 
-// What comes between the product and the maximum, in place.
+// Applies softcap, slope and bias to scores in place.
 static void adjust(const frit_attend_tile *t, const lanes_of *l, float *s, int64_t begin, int64_t end)
 {
     const vec hidden = same(-INFINITY);
@@ -70,22 +70,23 @@ static void adjust(const frit_attend_tile *t, const lanes_of *l, float *s, int64
     }
 }
 
-// Replaces scores by weights and adds these to sums of positions LANES apart, as few queries have them in lanes. `cut`
-// is a constant where this is inlined.
+// Replaces scores by weights, and adds the weights to sums of positions that are LANES apart, in the order of
+// attend_rows_tmpl.h. `cut` is a constant where this is inlined.
 FRIT_INLINE void exponentiate_scores(const frit_attend_tile *t, const lanes_of *l, float *s, int64_t begin, int64_t end,
                                      vec base, bool cut, vec parts[LANES])
 {
     for (int i = 0; i < LANES; i++) parts[i] = same(0);
     for (int64_t p = begin; p < end; p++) {
         vec weight = exp_vec(subtract(load(s + p * LANES), base));
-        if (cut) weight = within(same((float)p), l->begin, l->end, weight, same(0));   // exp does not reach zero
+        if (cut)
+            weight = within(same((float)p), l->begin, l->end, weight, same(0));   // the result of exp is never zero
         store(s + p * LANES, weight);
         vec *part = &parts[(uint32_t)(t->first + p) % LANES];
         *part = add_vec(*part, weight);
     }
 }
 
-// Turns the scores of one panel into weights, and rescales what it has so far.
+// Turns the scores of one panel into weights, and rescales its sums so far.
 static void weigh_panel(const frit_attend_tile *t, int64_t panel, float *s, int64_t begin, int64_t end)
 {
     const int64_t lane = panel * LANES;
@@ -98,7 +99,7 @@ static void weigh_panel(const frit_attend_tile *t, int64_t panel, float *s, int6
     vec top[4] = {before, before, before, before};
     for (int64_t p = begin; p < end; p++) top[p & 3] = larger(top[p & 3], load(s + p * LANES));
     top[0] = larger(larger(top[0], top[1]), larger(top[2], top[3]));
-    const vec base = larger(top[0], same(-FLT_MAX));   // a lane that has seen nothing has no maximum
+    const vec base = larger(top[0], same(-FLT_MAX));   // a lane that has seen no position has no maximum
     vec sum = load(t->sum + lane);
     if (any_larger(top[0], before)) {
         const vec shrink = exp_vec(subtract(before, base));
@@ -118,7 +119,7 @@ static void weigh_panel(const frit_attend_tile *t, int64_t panel, float *s, int6
     store(t->sum + lane, sum);
 }
 
-// The positions of the tile that some lane of these panels sees.
+// The positions of the tile that some lane of the panels sees.
 static void seen_positions(const frit_attend_tile *t, int64_t panel, int n_panels, int64_t *begin, int64_t *end)
 {
     *begin = 0, *end = t->n_p;
@@ -178,7 +179,7 @@ static void fold(float *total, float *acc, const float *before, const float *now
     }
 }
 
-// These panels' share of what is prefetched.
+// Prefetches the panels' share of the next pages.
 static void prefetch(const frit_attend_tile *t, int64_t panel, int n_panels)
 {
     for (int i = 0; i < t->n_ahead; i++) {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// backend/cpu/tmpl/attend_few_tmpl.h: attention of few queries, in operations on vec_f, which the including file
-// defines, and math_tmpl.h.
+// backend/cpu/tmpl/attend_rows_tmpl.h: attention by rows (ops/attend.h), in operations on vec_f, which the including
+// file defines, and math_tmpl.h.
 //
-//     scores   4 queries x FLOATS keys in registers, or PAGE_VECTORS * FLOATS that are transposed already, the keys as
-//              lanes; the head's dimension runs
-//     values   4 queries x VALUES_OF_FOUR vectors, or 1 x MOST_VALUES, in registers, the head's numbers as lanes;
-//              positions run
+//     scores   4 queries x FLOATS keys in registers, or PAGE_VECTORS * FLOATS transposed keys; lanes are keys, and the
+//              loop is over the dimensions of the head
+//     values   4 queries x VALUES_OF_FOUR vectors, or 1 x MOST_VALUES, in registers; lanes are dimensions of the head,
+//              and the loop is over positions
 //
-// load_f32, load_f16 and load_bf16 give numbers i .. of a row, load_tail_* only n of them, then zeros.
+// load_f32, load_f16 and load_bf16 read elements i, i + 1, ... of a row; load_tail_* reads n elements, then zeros.
 #include <math.h>
 
 enum { NEAR_ROWS = 32 };
 
 // ------------------------------------------------------------------------------- scores
 
-// n_q queries, a constant where this is inlined, and FLOATS keys, which are the lanes; of their scores n_p are stored.
-// A score is the sum of its products one after the other, as attend_tmpl.h adds them.
+// Scores of n_q queries, a constant where this is inlined, and FLOATS keys, which are the lanes; stores n_p of the
+// scores. A score adds its products in order, as in attend_tile_tmpl.h.
 FRIT_INLINE void score_tile(float *s, const float *q, int n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
                             load_fn load, load_tail_fn load_tail)
 {
@@ -38,7 +38,7 @@ FRIT_INLINE void score_tile(float *s, const float *q, int n_q, const uint8_t *co
     for (int i = 0; i < n_q; i++) store_part(s + i * FRIT_ATTEND_ROWS, sums[i], n_p);
 }
 
-// Keys after the last one are not read: the last one stands for them.
+// Reads no key after the last one; the last key fills the other lanes.
 FRIT_INLINE void score_rows(float *s, const float *q, int n_q, const uint8_t *const *rows, int64_t n_p, int64_t dim,
                             load_fn load, load_tail_fn load_tail)
 {
@@ -74,7 +74,7 @@ static void scores_f16(float *s, const float *q, int64_t n_q, const uint8_t *con
     score_queries(s, q, n_q, rows, n_p, dim, load_f16, load_tail_f16);
 }
 
-// Some vectors of a page of transposed keys: FRIT_PAGE_TOKENS of each dimension side by side.
+// Scores of some vectors of a page of transposed keys: FRIT_PAGE_TOKENS positions of each dimension are contiguous.
 FRIT_INLINE void score_page(float *s, const float *q, int n_q, const frit_attend_keys *keys, int64_t dim, int64_t first,
                             load_fn load)
 {
@@ -123,7 +123,7 @@ static void page_scores_bf16(float *s, const float *q, int64_t n_q, const frit_a
 
 // ------------------------------------------------------------------------------- values
 
-// n_q queries and n_v vectors of dimensions are constants where this is inlined.
+// Adds weighted values: n_q queries, n_v vectors of dimensions, both constants where this is inlined.
 FRIT_INLINE void value_tile(float *acc, const float *s, int n_q, const uint8_t *const *rows, int64_t n_p, int64_t d,
                             int n_v, int64_t dim, load_fn load)
 {
@@ -175,7 +175,7 @@ FRIT_INLINE void value_rows(float *acc, const float *s, int64_t n_q, const uint8
     }
 }
 
-// Each value is read once for every few of its numbers: a few rows at a time stay in the first cache.
+// Each value is read once for each group of dimensions; a few rows at a time fit the L1 cache.
 FRIT_INLINE void add_values(float *acc, const float *s, int64_t n_q, const uint8_t *const *rows, int64_t n_p,
                             int64_t dim, load_fn load, load_tail_fn load_tail)
 {
@@ -248,7 +248,7 @@ static float weigh_scores(float *s, int64_t begin, int64_t end, int64_t n, float
     return shrink;
 }
 
-// ------------------------------------------------------------------------------- numbers as they are cached
+// ------------------------------------------------------------------------------- conversion
 
 FRIT_INLINE void decode_rows(const uint8_t *x, float *y, int64_t n, load_fn load, load_tail_fn load_tail)
 {
