@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Partial sorting of candidates. Tokens are distinct, so (logit, token) is a total order without equals.
 //
-// A few of many (k at most n / 32): a heap of the best k so far, whose root is the worst of them; nearly every other
-// candidate loses against the root in one well-predicted comparison. Otherwise: quicksort that leaves out the parts
-// after k, and heapsort where its depth runs out. Nothing is allocated (the C library's qsort may).
+// For k at most n / 32: a heap of the best k so far with the worst as root; nearly every other candidate loses against
+// the root in one well-predicted comparison. For larger k: quicksort that skips the parts after k, and heapsort if its
+// depth is exhausted. Nothing is allocated, unlike in the C library's qsort.
 #include "sample/sampler.h"
 #include "base/philox.h"
 #include "sample/weight.h"
@@ -24,7 +24,7 @@ static inline void swap(frit_candidate *a, frit_candidate *b)
     *b = t;
 }
 
-// Restores the heap below i, in which every parent comes after its children in sorted order.
+// Restores the heap below i. A parent comes after its children in sorted order.
 static void sift_down(frit_candidate *heap, int32_t n, int32_t i)
 {
     frit_candidate moved = heap[i];

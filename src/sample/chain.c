@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sampler's life, and the draw at the end of the chain.
+// Creates, resets and frees samplers, and draws at the end of the chain.
 #include "sample/sampler.h"
 #include "base/option.h"
 #include "base/philox.h"
@@ -44,7 +44,7 @@ static frit_status parse_biases(frit_sampler *sampler, const frit_option_list *l
     return FRIT_OK;
 }
 
-// The rows say what is allowed; a struct filled by a program is held to it too.
+// Checks the options against the ranges of their rows.
 static frit_status check_ranges(const frit_sampler_options *options)
 {
     size_t n_rows;
@@ -71,7 +71,7 @@ static bool learns_picks(const frit_sampler *sampler)
     return sampler->n_stages > 0 && sampler->stages[sampler->n_stages - 1]->learn;
 }
 
-// What single stages need.
+// Allocates the state of stages.
 static frit_status allocate_for_stages(frit_sampler *sampler)
 {
     const size_t n = (size_t)sampler->n_vocab;
@@ -133,7 +133,7 @@ void frit_sampler_free(frit_sampler *sampler)
     free(sampler);
 }
 
-// ------------------------------------------------------------------------------- remembering
+// ------------------------------------------------------------------------------- accepting
 
 bool frit_sampler_counts(const frit_sampler *sampler, frit_token token)
 {
@@ -245,9 +245,9 @@ static frit_status run_pick(frit_sampler *sampler, const float *logits, frit_tok
     frit_pick_lists *lists = &sampler->lists;
     frit_pick_lists_clear(lists);
     FRIT_TRY(frit_sampler_add_pick(sampler, lists, &pick));
-    float *row = (float *)logits;   // is not changed without biases and penalties
+    float *row = (float *)logits;   // unchanged without biases and penalties
     if (pick.n_biases > 0 || pick.n_counts > 0) {
-        row = (float *)(void *)sampler->candidates;   // has room for it
+        row = (float *)(void *)sampler->candidates;   // large enough for a row
         memcpy(row, logits, (size_t)sampler->n_vocab * sizeof *row);
     }
     frit_pick_alone(sampler->run, &(frit_pick_job){row, &pick, 1, lists, &picked});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The stage of the program's own: what it gives back is checked like logits from outside.
+// The custom stage, a function of the program. Its results are checked like logits from outside.
 #include "sample/sampler.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums in double precision of exponentials in single precision: millions of them are wanted.
+// Sums in double of exponentials in float, because millions of exponentials are computed.
 #include "sample/divergence.h"
 
 #include <math.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// dry: "don't repeat yourself" (p-e-w 2024, text-generation-webui): a token that would go on with a repetition becomes
-// less likely, the more the longer the repetition is.
+// dry: "don't repeat yourself" (p-e-w 2024, text-generation-webui): a token that would continue a repetition becomes
+// less likely, in proportion to the length of the repetition.
 //
 //     logit - multiplier base^(n - allowed),  n >= allowed tokens before it are repeated
 //
-// A repetition of n tokens: the last n are also those before an earlier occurrence of the token. It does not go over a
-// breaker, a text such as a newline; a token that has a whole breaker in it is never changed. Breakers are followed
-// through the bytes of the tokens (Knuth, Morris, Pratt), so it does not matter how they are cut into tokens.
+// A repetition of n tokens: the last n tokens also stand before an earlier occurrence of the token. It does not cross a
+// breaker, a text such as a newline, and a token that contains a whole breaker is never changed. Breakers are matched
+// in the bytes of the tokens (Knuth, Morris, Pratt), so they may span tokens.
 #include "sample/sampler.h"
 #include "text/vocab/vocab.h"
 
@@ -16,12 +16,12 @@
 enum { MAX_BREAKERS = 64, MAX_BREAKER_BYTES = 128, DEFAULT_WINDOW = 64, DEFAULT_ALLOWED = 2 };
 
 typedef struct breaker {
-    unsigned char bytes[MAX_BREAKER_BYTES], borders[MAX_BREAKER_BYTES];   // borders[i]: of the first i + 1 bytes
-    size_t n, n_matched;                                                  // n_matched: by the tokens so far
+    unsigned char bytes[MAX_BREAKER_BYTES], borders[MAX_BREAKER_BYTES];   // borders[i]: border of the first i + 1 bytes
+    size_t n, n_matched;                                                  // n_matched: bytes matched so far
 } breaker;
 
 struct frit_dry {
-    frit_token *tokens;   // accepted: the last ones, those of the window at least
+    frit_token *tokens;   // the last accepted tokens, at least the window
     int32_t *repeats;     // scratch [capacity]
     int32_t *longest;     // scratch [n_vocab], zeros between calls
     int32_t n, capacity;
@@ -47,7 +47,7 @@ static void find_borders(breaker *b)
     }
 }
 
-// Whether the breaker ends within the text; *n_matched goes on from before it.
+// True if the breaker ends within the text. *n_matched continues from the previous text.
 static bool follow_match(const breaker *b, frit_str text, size_t *n_matched)
 {
     bool ends = false;
@@ -165,7 +165,8 @@ frit_status frit_dry_accept(frit_sampler *sampler, frit_token token)
 
 // ------------------------------------------------------------------------------- penalties
 
-// repeats[k]: so many tokens before the last k are also the last ones; in linear time (the Z algorithm, backwards).
+// repeats[k]: number of tokens before the last k that equal the last tokens, in linear time (the Z algorithm,
+// backwards).
 static void count_repeats(const frit_token *tokens, int32_t n, int32_t *repeats)
 {
     const frit_token *last = tokens + n - 1;
@@ -190,7 +191,7 @@ static bool has_breaker(const frit_sampler *sampler, frit_token token)
     return false;
 }
 
-// base^exponent, which stays a finite float.
+// base^exponent, limited to a finite float.
 static double power_of(double base, int32_t exponent)
 {
     const double most = base > 1.000001 ? floor(88.72 / log(base)) : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Forced prefix: what is generated must begin with a given text. Until the tokens have produced that text, all other
-// tokens get a logit of -inf, before any stage of the chain. The token that completes the prefix may be longer.
+// Forced prefix: generated text must begin with a given text. Until the tokens have produced it, tokens that do not fit
+// get a logit of -inf before any stage of the chain. The token that completes the prefix may be longer.
 #include "sample/sampler.h"
 
 #include <math.h>

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// infill: for filling in the middle, after top-k or top-p (llama.cpp, infill). Ends the text where the tokens that end
-// it are likely; otherwise puts tokens together of which one's text begins with the other's, and drops the unlikely.
+// infill: for filling in the middle, after top-k or top-p (llama.cpp, infill). Ends the text if end tokens are likely;
+// otherwise merges tokens of which one is a prefix of the other, and drops unlikely tokens.
 //
 //     1. only tokens that end an answer stay if 3 n p(end) > p(others), n candidates
 //     2. of two tokens, one a prefix of the other, the likelier gets the probability of both
-//     3. others with less than 0.2 are dropped; none is left: the token that ends a turn
+//     3. others with less than 0.2 are dropped; if none is left, the end-of-turn token stays
 //     4. of the rest, others with less than 1 / (how many others + 1) are dropped
 //
-// Tokens that end an answer stay. What stays has the logits that it came with.
+// Tokens that end an answer stay. Logits do not change.
 #include "sample/sampler.h"
 #include "text/vocab/vocab.h"
 
 #include <math.h>
 
-enum { MAX_PAIRED = 512 };   // pairs are compared: more candidates are cut to the likeliest
+enum { MAX_PAIRED = 512 };   // most candidates whose pairs are compared: the likeliest
 
 bool frit_infill_is_on(const frit_sampler_options *options)
 {
@@ -35,7 +35,7 @@ static bool begins_with(frit_str text, frit_str prefix)
     return prefix.len > 0 && prefix.len <= text.len && memcmp(text.ptr, prefix.ptr, prefix.len) == 0;
 }
 
-// `dropped` marks those whose probability another one has.
+// `dropped` marks tokens whose probability was added to another token.
 static void join_prefixes(const frit_sampler *sampler, const frit_candidates *candidates, double *p, bool *dropped)
 {
     for (int32_t i = 0; i < candidates->n; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// logit-bias: adds what the caller asks for to single tokens' logits; -inf bans a token.
+// logit-bias: adds a bias to the logits of single tokens; -inf bans a token.
 #include "sample/sampler.h"
 
 bool frit_logit_bias_is_on(const frit_sampler_options *options)
@@ -11,7 +11,7 @@ void frit_logit_bias_apply(frit_sampler *sampler, frit_candidates *candidates)
 {
     for (int32_t i = 0; i < sampler->n_biases; i++) {
         const frit_candidate *bias = &sampler->biases[i];
-        // In an untouched list token t is item t; after other stages it must be searched.
+        // Token t is item t of an unchanged list; after other stages it must be searched.
         int32_t at = bias->token;
         if (candidates->n != sampler->n_vocab || candidates->items[at].token != bias->token)
             for (at = 0; at < candidates->n && candidates->items[at].token != bias->token; at++) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Log-probabilities of logits: the logarithm of their softmax, summed in double precision.
+// Log-probabilities of logits: the logarithm of their softmax, with sums in double.
 #include "sample/sampler.h"
 #include "sample/weight.h"
 
 #include <math.h>
 
 typedef struct softmax {
-    double max, log_sum;   // log_sum: of exp(logit)
+    double max, log_sum;   // log_sum: logarithm of the sum of exp(logit)
 } softmax;
 
-// Of e^(logit - max), in the order in which picks add up (weight.h).
+// Sums e^(logit - max) in the order of picks (weight.h).
 static double sum_exp(const float *logits, int64_t n, float max)
 {
     const int64_t size = frit_block_size((int32_t)n);
@@ -50,13 +50,13 @@ static float logprob_of(const softmax *s, float logit)
     return (float)((double)logit - s->log_sum);
 }
 
-// Whether a comes before b: `logprob` holds the logit.
+// True if a comes before b. `logprob` has the logit.
 static bool is_before(frit_logprob a, frit_logprob b)
 {
     return a.logprob > b.logprob || (a.logprob == b.logprob && a.token < b.token);
 }
 
-// Restores the heap below i, in which every parent comes after its children.
+// Restores the heap below i. A parent comes after its children.
 static void sift_down(frit_logprob *heap, size_t n, size_t i)
 {
     const frit_logprob moved = heap[i];
@@ -68,7 +68,7 @@ static void sift_down(frit_logprob *heap, size_t n, size_t i)
     heap[i] = moved;
 }
 
-// A heap of the best so far, whose root is the worst of them; then sorted in place.
+// Collects the best in a heap with the worst as root, then sorts it in place.
 static void select_top(const float *logits, size_t n_vocab, frit_logprob *top, size_t n_top)
 {
     for (size_t i = 0; i < n_top; i++) top[i] = (frit_logprob){(frit_token)i, logits[i]};

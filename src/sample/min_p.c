@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// min-p: drops what is less likely than min_p times the likeliest. p_i >= m * p_max is logit_i >= logit_max + log(m).
+// min-p: drops tokens with less than min_p times the largest probability: logit_i >= logit_max + log(min_p) stays.
 #include "sample/sampler.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 //     s = sum(t b) / sum(t t),  t = log((i + 2) / (i + 1)),  b = log(p[i] / p[i + 1])
 //     k = (e 2^mu / (1 - N^-e))^(1 / s),  e = s - 1,  N the size of the vocabulary
 //
-// The surprise is that of the token among those that were kept. `learned` is mu - 2 tau.
+// The surprise of a token is computed among the candidates that stay. `learned` is mu - 2 tau.
 #include "sample/sampler.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sampler's option rows: those of its stages (stages.def) and the order of these.
+// The sampler's option rows: the options of its stages (stages.def), and their order.
 #include "sample/sampler.h"
 
 #include "base/nearest.h"
@@ -13,7 +13,7 @@
 _Static_assert((int)FRIT_STAGE_VALUES <= (int)FRIT_SAMPLER_VALUES, "frit_sampler_options has room for every VALUE");
 
 // clang-format off
-// The help text, and what else some rows have: ".letter = 's'".
+// The help text, and further fields of some rows: ".letter = 's'".
 #define ROW(place, kind, option, least, most, preset, meta, ...)                                                 \
     {.name = option, .type = FRIT_OPTION_##kind, .offset = place, .min = least, .max = most, .fallback = preset, \
      .metavar = meta, .help = __VA_ARGS__},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of stages, and which of them run in which order.
+// The table of stages, and their order in a sampler.
 #include "sample/sampler.h"
 
 #include <ctype.h>
@@ -44,7 +44,7 @@ static frit_status fail_letter(char letter, const char *what)
                         "'%c' %s; each of these can be given once: %s", letter, what, letters);
 }
 
-// Upper and lower case are the same; '_' and '-' do not count: "Top_K", "top-k" and "topk".
+// Compares names without regard to case, '_' and '-': "Top_K", "top-k" and "topk" are equal.
 static bool is_same(frit_str a, frit_str b)
 {
     size_t i = 0, k = 0;

@@ -109,7 +109,7 @@ static void add_biases(const frit_sampler *sampler, frit_pick_lists *lists, frit
     lists->n_biases += sampler->n_biases;
 }
 
-// Distinct tokens within the window at most.
+// The most distinct tokens within the window.
 static int32_t most_counts(const frit_sampler *sampler)
 {
     int32_t n = 0;
@@ -129,7 +129,7 @@ static bool is_first(const frit_sampler *sampler, int32_t i)
 static void add_counts(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
 {
     const frit_sampler_options *options = &sampler->options;
-    enum { FEW = 256 };   // so short a history is compared with itself
+    enum { FEW = 256 };   // a history up to this length is compared with itself
     const bool is_short = sampler->history && sampler->n_history <= FEW;
     frit_pick_count *at = lists->counts + lists->n_counts;
     pick->repeat = frit_penalties_factor(options);
@@ -175,7 +175,7 @@ static void add_temperature(const frit_sampler *sampler, frit_pick_lists *lists,
     pick->temp = sampler->options.temp;
 }
 
-// The stages that picks have, in the order of picks.
+// The stages of picks, in order.
 static const struct {
     void (*apply)(frit_sampler *sampler, frit_candidates *candidates);
     void (*add)(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick);
@@ -233,7 +233,7 @@ frit_status frit_sampler_add_pick(const frit_sampler *sampler, frit_pick_lists *
                         .first_top = -1,
                         .seed = sampler->options.seed,
                         .position = sampler->position};
-    size_t k = 0;   // both are in the same order (frit_sampler_is_pick)
+    size_t k = 0;   // both have the order of frit_sampler_is_pick
     for (int i = 0; i < sampler->n_stages; i++, k++) {
         while (k < FRIT_COUNT(parts) && sampler->stages[i]->apply != parts[k].apply) k++;
         if (k < FRIT_COUNT(parts)) parts[k].add(sampler, lists, pick);

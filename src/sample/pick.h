@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: MIT
-// sample/pick.h: sampling as data. A pick says how one token is chosen from one row of logits; a backend runs it where
-// the logits are (pick_run.h on CPUs). It has no pointers: what is longer than a number lies in the lists that all
-// picks of a step share, so that they can be sent to a device as they are.
+// sample/pick.h: sampling as data. A pick describes how to choose one token from one row of logits; a backend runs it
+// where the logits are (pick_run.h on CPUs). It has no pointers: arrays are in lists that all picks of a step share, so
+// picks can be copied to a device.
 //
 //     row -> mask -> biases -> penalties -> top-n-sigma -> top-k -> top-p -> min-p -> temperature -> draw -> token
 //
 // The chain of stages (sampler.h) is the definition: a pick gives the token that the chain gives. frit_sampler_add_pick
-// makes a pick of a sampler whose chain is of this kind.
+// makes a pick of a sampler whose chain allows it.
 //
-// A draft is verified by n + 1 picks of neighbouring rows, of which the first has n_drafts = n: pick i of them says
-// what follows the i drafts before it. Drafts are accepted while they are what was picked; the rest is of no use.
+// A draft of n tokens is verified by n + 1 picks of consecutive rows, of which the first has n_drafts = n. Pick i
+// chooses the token after i drafts. Drafts are accepted as long as they equal the picked tokens; later picks are
+// unused.
 #pragma once
 #include "base/status.h"
 
-enum { FRIT_PICK_MAX_TOP = 256 };   // log-probabilities of a pick
+enum { FRIT_PICK_MAX_TOP = 256 };   // most log-probabilities of a pick
 
 typedef struct frit_pick {
-    int32_t row;     // of the step's logits; no other pick of the step has the same one
-    int32_t top_k;   // 0: off, as everything below
+    int32_t row;     // row of the step's logits, unique among the picks of a step
+    int32_t top_k;   // 0: off; 0 also switches the fields below off
     float temp;      // 0: the likeliest token
     float top_p, min_p, top_n_sigma;
-    float repeat, frequency, presence;   // penalties of the tokens in `counts`
+    float repeat, frequency, presence;   // penalties for the tokens in `counts`
     int32_t first_bias, n_biases;        // in frit_pick_lists.biases
     int32_t first_count, n_counts;       // in frit_pick_lists.counts
-    int32_t mask;                        // of frit_pick_lists.masks; -1: none
-    int32_t n_top;                       // so many of the likeliest tokens are wanted with their log-probabilities,
-    int32_t first_top;                   // from here in frit_pick_lists.tops; -1: no log-probability at all
-    int32_t first_draft, n_drafts;       // in frit_pick_lists.drafts; 0: this is no verification
-    uint64_t seed, position;             // which random number decides
+    int32_t mask;                        // index in frit_pick_lists.masks; -1: none
+    int32_t n_top;                       // number of likeliest tokens with log-probabilities
+    int32_t first_top;                   // their index in frit_pick_lists.tops; -1: no log-probability at all
+    int32_t first_draft, n_drafts;       // in frit_pick_lists.drafts; n_drafts 0: no verification
+    uint64_t seed, position;             // select the random number
 } frit_pick;
 
 typedef struct frit_pick_count {
@@ -37,8 +38,8 @@ typedef struct frit_pick_count {
 
 typedef struct frit_pick_lists {
     int32_t n_vocab;
-    frit_candidate *biases;    // what is added to a token's logit, in this order
-    frit_pick_count *counts;   // of each token once
+    frit_candidate *biases;    // added to logits, in this order
+    frit_pick_count *counts;   // each token once
     uint32_t *masks;           // [n_masks, frit_pick_mask_words(n_vocab)]: bit t % 32 of word t / 32: t may be picked
     frit_token *drafts;
     frit_logprob *tops;   // results
@@ -49,15 +50,15 @@ typedef struct frit_pick_lists {
 
 typedef enum frit_pick_status {
     FRIT_PICK_DONE,
-    FRIT_PICK_NOT_FINITE,   // there is a NaN or +infinity among the logits
+    FRIT_PICK_NOT_FINITE,   // a logit is NaN or +infinity
     FRIT_PICK_EMPTY,        // all logits are -infinity
 } frit_pick_status;
 
 typedef struct frit_picked_token {
-    frit_token token;   // of a verification: what follows the drafts that were accepted
+    frit_token token;   // verification: the token after the accepted drafts
     frit_pick_status status;
-    int32_t n_accepted;   // drafts
-    float logprob;        // of the token, by the logits as they came
+    int32_t n_accepted;   // accepted drafts
+    float logprob;        // of the token, from the unchanged logits
 } frit_picked_token;
 
 static inline int32_t frit_pick_mask_words(int32_t n_vocab)
@@ -69,13 +70,13 @@ typedef struct frit_pick_room {
     int32_t n_biases, n_counts, n_masks, n_drafts, n_tops;
 } frit_pick_room;
 
-// Room for so many more items of each list. FRIT_E_MEMORY.
+// Makes room for more items of each list. FRIT_E_MEMORY.
 frit_status frit_pick_lists_reserve(frit_pick_lists *lists, const frit_pick_room *room);
-void frit_pick_lists_clear(frit_pick_lists *lists);   // keeps the room
+void frit_pick_lists_clear(frit_pick_lists *lists);   // keeps the memory
 void frit_pick_lists_free(frit_pick_lists *lists);
-// What a pick of the lists `from` is in the lists `to`, which get its items and have room for them; no drafts.
+// Copies the items of a pick without drafts from the lists `from` to `to`, which has room. Returns the pick for `to`.
 frit_pick frit_pick_append(frit_pick_lists *to, const frit_pick_lists *from, const frit_pick *pick);
 // FRIT_E_INVALID with a sentence, or FRIT_OK.
 frit_status frit_pick_check(frit_pick_status status);
-// After all picks of a step: what the verifications among them accept.
+// Called after all picks of a step: sets the accepted drafts of verifications.
 void frit_pick_verify(const frit_pick *picks, int32_t n_picks, const frit_pick_lists *lists, frit_picked_token *picked);

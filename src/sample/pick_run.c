@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The scans of picks: pick_run.h.
 //
-// A pass is a scan of the row, piece by piece on all threads, and what one thread concludes from it; that names the
-// next pass. Tokens that stay are always those from the largest logit down to some (logit, token): stages only raise
-// that end.
+// A pass is a scan of the row, piece by piece on all threads, and a conclusion by one thread, which chooses the next
+// pass. The tokens that stay are a range from the largest logit down to some (logit, token); stages only raise that
+// end.
 //
-// The end is found as in a radix sort: logits as whole numbers of the same order, of which 11, 11 and 10 bits are
+// The end is found as in a radix sort: logits become integers in the same order, of which 11, 11 and 10 bits are
 // counted in bins, weighted by probability for top-p. Among equal logits the lower ids stay.
 #include "sample/pick_run.h"
 #include "base/philox.h"
@@ -30,27 +30,27 @@ typedef struct work {
     int32_t n_vocab, block_size, n_threads;
     pass pass;
 
-    const uint32_t *mask;   // NULL: none, or not yet
+    const uint32_t *mask;   // NULL: none, or not applied yet
     bool changed;           // the row has biases and penalties
-    bool bad_changed;       // of these logits one was not finite
+    bool bad_changed;       // a changed logit was not finite
     float max;
-    float least;       // what stays: logits above `least`,
-    frit_token last;   // and equal ones with ids up to `last`
-    float temp;        // of weights
-    double log_sum;    // of the row as it came: log(sum of e^logit)
+    float least;       // logits above `least` stay,
+    frit_token last;   // and equal logits with ids up to `last`
+    float temp;        // temperature of weights
+    double log_sum;    // log(sum of e^logit) of the unchanged row
 
-    int32_t n_best;         // of the lists
-    frit_candidate *list;   // [n_threads, FRIT_PICK_LIST]: the best that each thread has seen
+    int32_t n_best;         // length of the lists
+    frit_candidate *list;   // [n_threads, FRIT_PICK_LIST]: the best candidates of each thread
     int32_t *n_list;        // [n_threads]
 
     bool by_weight;      // bins add up weights, not tokens
-    int level;           // of bins
-    uint32_t prefix;     // the bits of the levels before
+    int level;           // level of bins
+    uint32_t prefix;     // bits of earlier levels
     double wanted;       // weight or number of tokens that stay
-    uint64_t n_before;   // the same of all logits above the bin
-    uint64_t n_ties;     // tokens that stay among those with the logit `least`
+    uint64_t n_before;   // weight or number of tokens above the bin
+    uint64_t n_ties;     // tokens with the logit `least` that stay
 
-    // What scans find.
+    // Results of scans.
     bool bad[FRIT_BLOCKS];
     float block_max[FRIT_BLOCKS];
     uint64_t block_sum[FRIT_BLOCKS];
@@ -62,9 +62,9 @@ typedef struct work {
 struct frit_pick_run {
     work *works;   // [n_works]
     int32_t n_works;
-    work *active[FRIT_PICK_BATCH];   // whose picks are not done
+    work *active[FRIT_PICK_BATCH];   // unfinished picks
     int32_t n_active;
-    frit_candidate *lists;   // of all works
+    frit_candidate *lists;   // lists of all works
     int32_t *n_lists;
 };
 
@@ -80,7 +80,7 @@ static range range_of(const work *w, int block)
     return (range){(int32_t)(begin < w->n_vocab ? begin : w->n_vocab), (int32_t)(end < w->n_vocab ? end : w->n_vocab)};
 }
 
-// The chunk of logits from token i on; -infinity stands for tokens that are masked or do not exist.
+// Loads the chunk of logits from token i on; -infinity for tokens that are masked or do not exist.
 static const float *chunk_at(const work *w, int32_t i, float *copy)
 {
     const uint32_t allowed = w->mask ? w->mask[i / 32] : UINT32_MAX;
@@ -90,7 +90,7 @@ static const float *chunk_at(const work *w, int32_t i, float *copy)
 }
 _Static_assert(FRIT_CHUNK == 32, "a word of a mask is a chunk");
 
-// Whether some number of the row is NaN or +infinity, masked or not.
+// True if a logit of the row, masked or not, is NaN or +infinity.
 static bool is_bad(const work *w, range r)
 {
     int bad = 0;
@@ -156,7 +156,7 @@ static void scan_spread(work *w, int block, int thread)
     w->block_spread[block] = frit_spread_end_block(&spread);
 }
 
-// The weights of a chunk: 0 for what does not stay.
+// The weights of a chunk; 0 for tokens that do not stay.
 static void weigh_logits(const work *w, int32_t i, uint32_t weights[FRIT_CHUNK])
 {
     float copy[FRIT_CHUNK], x[FRIT_CHUNK];
@@ -182,7 +182,7 @@ static void scan_sum(work *w, int block, int thread)
     w->block_sum[block] = sum;
 }
 
-// Whole numbers in the order of logits; both zeros are one.
+// Integers in the order of logits; both zeros have one integer.
 static uint32_t key_of(float logit)
 {
     const float x = logit + 0.0f;
@@ -308,7 +308,7 @@ static pass begin_list(work *w, int32_t n_best, pass next)
     return next;
 }
 
-// The best of all threads' lists, sorted, in the first.
+// Merges the lists of all threads into the first, sorted.
 static frit_candidates take_list(work *w)
 {
     int32_t n = w->n_list[0];
@@ -361,7 +361,7 @@ static pass end_log_sum(work *w)
     return begin_choice(w);
 }
 
-// Everything below (least, last) goes too.
+// Also drops all tokens after (least, last).
 static void narrow_candidates(work *w, float least, frit_token last)
 {
     if (least < w->least || (least == w->least && last > w->last)) return;
@@ -369,7 +369,7 @@ static void narrow_candidates(work *w, float least, frit_token last)
     w->last = last;
 }
 
-// The least logit that lies within `limit` of the largest, as the chain tests it.
+// The least logit within `limit` of the largest, by the test of the chain.
 static float least_within(float max, double limit)
 {
     const double least = (double)max - limit;
@@ -412,13 +412,14 @@ static pass after_bins(work *w)
     return w->by_weight ? after_top_p(w) : after_top_k(w);
 }
 
-// The end of what stays is the logit `key`: all of the n_bin equal ones, or the first of them.
+// The end is the logit `key`: all of the n_bin equal logits stay, or the first of them.
 static pass end_at(work *w, uint32_t key, uint64_t bin)
 {
     const float logit = logit_of(key);
     const uint64_t each = w->by_weight ? frit_weight(logit - w->max) : 1, n_equal = bin / each;
     uint64_t n = 1;
-    const double rest = (w->wanted - (double)w->n_before) / (double)each - 2;   // rounded: from a little below
+    const double rest =
+        (w->wanted - (double)w->n_before) / (double)each - 2;   // begins a little below, because of rounding
     if (rest > 1) n = (uint64_t)rest < n_equal ? (uint64_t)rest : n_equal;
     while (n < n_equal && (double)(w->n_before + n * each) < w->wanted) n++;
     if (logit == w->least && n_equal <= n) return after_bins(w);
@@ -473,7 +474,7 @@ static pass end_ties(work *w)
     return after_bins(w);
 }
 
-// The rest of the chain, from the list of the best.
+// Runs the rest of the chain on the list of the best.
 static pass finish_list(work *w, frit_candidates best)
 {
     const frit_pick *p = w->pick;

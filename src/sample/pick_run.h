@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // sample/pick_run.h: runs picks on rows of logits in memory, with any number of threads.
 //
-// A pick is a few scans of its row, each cut into FRIT_BLOCKS pieces, and a little work between them. With top-k up to
-// FRIT_PICK_LIST one scan is enough: each thread keeps the k best of what it sees, and the rest happens in their union.
-// Otherwise top-k and top-p find the last token that stays by counting in bins of logits. A list of the whole
-// vocabulary is never made, and results do not depend on the number of threads.
+// A pick needs a few scans of its row, each cut into FRIT_BLOCKS pieces, with little work between them. With top-k up
+// to FRIT_PICK_LIST one scan is enough: each thread keeps the k best of its pieces, and the other stages work on their
+// union. Otherwise top-k and top-p find the last token that stays by counting logits in bins. No list of the whole
+// vocabulary is made, and results do not depend on the number of threads.
 //
-//     frit_pick_begin(run, &job, first);                       // at most FRIT_PICK_BATCH picks, those from `first`
+//     frit_pick_begin(run, &job, first);                       // at most FRIT_PICK_BATCH picks from `first` on
 //     for (int phase = 0; phase < FRIT_PICK_PHASES; phase++)   // frit_walk has the same functions
 //         if ((n = frit_pick_open(run, phase)) > 0) frit_pick_work(run, phase, 0, n, thread);
 #pragma once
@@ -17,19 +17,19 @@ enum { FRIT_PICK_LIST = 256, FRIT_PICK_BATCH = 16, FRIT_PICK_PHASES = 32 };
 typedef struct frit_pick_run frit_pick_run;
 
 typedef struct frit_pick_job {
-    float *rows;   // [n_rows, n_vocab]; changed while picks run, and as before after that
+    float *rows;   // [n_rows, n_vocab]; changed while picks run, then restored
     const frit_pick *picks;
     int32_t n_picks;
     const frit_pick_lists *lists;
     frit_picked_token *picked;   // [n_picks]
 } frit_pick_job;
 
-// For up to n_threads threads, and batches of up to n_picks (at most FRIT_PICK_BATCH).
+// For at most n_threads threads and batches of at most n_picks, itself at most FRIT_PICK_BATCH.
 frit_status frit_pick_run_new(frit_pick_run **out, int n_threads, int n_picks);
 void frit_pick_run_free(frit_pick_run *run);
 
-int32_t frit_pick_begin(frit_pick_run *run, const frit_pick_job *job, int32_t first);   // the end of this batch
-int frit_pick_open(frit_pick_run *run, int phase);                                      // pieces of the phase
+int32_t frit_pick_begin(frit_pick_run *run, const frit_pick_job *job, int32_t first);   // returns the end of the batch
+int frit_pick_open(frit_pick_run *run, int phase);   // returns the pieces of the phase
 void frit_pick_work(frit_pick_run *run, int phase, int begin, int end, int thread);
 
 void frit_pick_alone(frit_pick_run *run, const frit_pick_job *job);   // all picks, on this thread

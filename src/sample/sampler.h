@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 // sample/sampler.h: a chain of stages turns logits into a token. A stage is a row of stages.def and a file of its own.
 //
-// Stages work on candidates: (token, logit) pairs, all of the vocabulary at first. A stage may change logits, drop
-// candidates, or sort them; it leaves one at least. After the last stage the chain draws one by its weight (weight.h);
-// with temperature 0 it takes the largest logit instead (the lowest id among equals). The random number is a function
-// of the seed and the position of the token, so that a token does not depend on what was drawn before.
+// Stages work on candidates, (token, logit) pairs, which are the whole vocabulary at first. A stage may change logits,
+// drop candidates, or sort them; at least one candidate stays. After the last stage the chain draws a candidate by its
+// weight (weight.h); with temperature 0 it takes the largest logit instead (the lowest id among equals). The random
+// number is a function of the seed and the position of the token, so a draw does not depend on earlier draws.
 //
 //     logits -> candidates -> logit-bias -> penalties -> custom -> top-k -> top-p -> min-p -> temp -> draw -> token
 //
-// Two stages depend on tokens drawn before, by one number that they learn: mirostat and adaptive-p. They learn when the
-// token that was sampled last is accepted; sampling again before that gives the same token.
+// Two stages, mirostat and adaptive-p, learn one number from earlier tokens. They learn when the sampled token is
+// accepted; sampling again before that gives the same token.
 //
-// The chain defines what a sampler does. Chains of the stages in this order, or of some of them, also exist as data
-// that backends run where the logits are: picks (pick.h). They give the same tokens, much sooner.
+// The chain defines what a sampler does. Chains of some stages in this order also exist as picks (pick.h), data that
+// backends run where the logits are. Picks give the same tokens, and are much faster.
 //
 // Logits are never NaN or +inf inside the chain (frit_sampler_sample refuses them); -inf bans a token.
 #pragma once
@@ -28,9 +28,9 @@ typedef struct frit_candidates {
 
 // Where a stage runs.
 enum {
-    FRIT_STAGE_FIRST = 1,           // before the others where a list does not name it
-    FRIT_STAGE_LAST = 2,            // after the others, wherever a list names it
-    FRIT_STAGE_BY_NAME = 4,         // only where a list names it
+    FRIT_STAGE_FIRST = 1,           // before the others if a list does not name it
+    FRIT_STAGE_LAST = 2,            // after the others, even if a list names it
+    FRIT_STAGE_BY_NAME = 4,         // only if a list names it
     FRIT_STAGE_WITH_MIROSTAT = 8,   // also with mirostat
 };
 
@@ -41,13 +41,13 @@ typedef struct frit_stage {
     unsigned flags;
     bool (*is_on)(const frit_sampler_options *options);   // a stage that is off is left out of the chain
     void (*apply)(struct frit_sampler *sampler, frit_candidates *candidates);
-    // The token that was sampled is accepted. `probability`: what `apply` left in sampler->probabilities for it.
+    // Called when the sampled token is accepted, with the probability that `apply` wrote to sampler->probabilities.
     void (*learn)(struct frit_sampler *sampler, float probability);
 } frit_stage;
 
 enum { FRIT_MAX_STAGES = 16 };
 
-// What stages know of the model's texts; nothing of a model without a vocabulary.
+// The model's texts for stages; empty for a model without a vocabulary.
 typedef struct frit_sampler_texts {
     const struct frit_vocab *vocab;   // NULL: none
     const frit_str *pieces;           // [vocab->n]: the bytes of each token
@@ -58,27 +58,27 @@ struct frit_sampler {
     const frit_stage *stages[FRIT_MAX_STAGES];
     int n_stages;
     int32_t n_vocab;
-    frit_status status;   // of the custom stage, in the pick that is being made
-    uint64_t position;    // of the token that is sampled next
+    frit_status status;   // status of the custom stage in the current draw
+    uint64_t position;    // position of the next token
     bool is_pick;         // the chain exists as a pick
-    frit_pick_run *run;   // runs it for frit_sampler_sample
+    frit_pick_run *run;   // runs the pick for frit_sampler_sample
     frit_pick_lists lists;
-    frit_candidate *candidates;   // [n_vocab]; of picks: the row of logits with biases and penalties
+    frit_candidate *candidates;   // [n_vocab]; for picks: the row of logits with biases and penalties
     frit_candidate *biases;       // parsed logit_bias
     int32_t n_biases;
-    frit_token *history;   // ring of the last accepted tokens; NULL when the window has no end
+    frit_token *history;   // ring of the last accepted tokens; NULL: the window is unlimited
     int32_t n_history, history_capacity, history_at;
     uint32_t *counts;   // [n_vocab]: occurrences within the penalties' window
     frit_sampler_texts texts;
-    struct frit_dry *dry;            // what dry.c remembers; NULL: the stage is off
-    float *probabilities;            // [n_vocab]: of a stage that learns, by token; NULL without one
-    frit_token sampled;              // last, and not accepted yet; -1: none
-    double learned;                  // by the stage that learns, since the last reset; 0 at first
-    char *forced_prefix;             // what the next tokens must begin with (forced_prefix.c), or NULL
-    frit_str forced_left;            // the rest of it; empty: no prefix is forced
+    struct frit_dry *dry;            // state of dry.c; NULL: the stage is off
+    float *probabilities;            // [n_vocab]: probability of each token, for a stage that learns; else NULL
+    frit_token sampled;              // the last sampled token if it is not accepted yet; -1: none
+    double learned;                  // number of the stage that learns; 0 after a reset
+    char *forced_prefix;             // text that the next tokens must begin with (forced_prefix.c), or NULL
+    frit_str forced_left;            // rest of forced_prefix; empty: no prefix is forced
     const frit_str *forced_pieces;   // [n_vocab]: the text of each token; "": a token that may not be used
-    frit_str *own_pieces;            // forced_pieces where this sampler owns them, otherwise NULL
-    frit_constraint *constraint;     // of a grammar (grammar.c); NULL: none
+    frit_str *own_pieces;            // forced_pieces if this sampler owns them, otherwise NULL
+    frit_constraint *constraint;     // grammar (grammar.c); NULL: none
 };
 
 #define STAGE(name, ...)                                                                 \
@@ -92,7 +92,7 @@ struct frit_sampler {
 #undef FIELD
 #undef VALUE
 
-// Where a stage's values lie in frit_sampler_options.more.
+// Indices of the stages' values in frit_sampler_options.more.
 enum {
 #define STAGE(...)
 #define FIELD(...)
@@ -124,22 +124,22 @@ static inline double frit_or_default(float value, double fallback)
     return value != 0 ? (double)value : fallback;
 }
 
-// Sorts what is needed: the k largest first, k = n for all. In time n + k log n.
+// Sorts the k largest candidates to the front, in time n + k log n.
 void frit_candidates_sort(frit_candidates *candidates, int32_t k);
 float frit_candidates_max(const frit_candidates *candidates);   // -inf if all are banned
-// Gives a heap of the best so far, at most k, another one. The root of k is the worst of them.
+// Offers a candidate to a heap of the best so far, at most k. The root of a full heap is the worst.
 void frit_candidates_keep(frit_candidate *best, int32_t *n, int32_t k, frit_candidate candidate);
-// Draws one by its weight, of which one at least is not -inf; changes their order.
+// Draws a candidate by its weight; at least one logit is not -inf. Changes their order.
 frit_token frit_candidates_draw(frit_candidates *candidates, int32_t n_vocab, uint64_t drawn);
-// e^(logit - max) of all candidates, summed; `max` is the largest logit.
+// The largest logit, and the sum of e^(logit - max) of all candidates.
 typedef struct frit_softmax_sums {
     double max, sum;
 } frit_softmax_sums;
 frit_softmax_sums frit_candidates_softmax(const frit_candidates *candidates);
-double frit_softmax_probability(const frit_softmax_sums *softmax, float logit);   // 0 of -infinity
-// Of the candidates' distribution, in nats.
+double frit_softmax_probability(const frit_softmax_sums *softmax, float logit);   // 0 for -infinity
+// Entropy of the candidates' distribution, in nats.
 double frit_candidates_entropy(const frit_candidates *candidates, const frit_softmax_sums *softmax);
-// What stages do, for picks too.
+// Functions of stages that picks use too.
 void frit_top_p_keep(frit_candidates *candidates, float p);
 void frit_min_p_keep(frit_candidates *candidates, float min_p);
 void frit_temperature_divide(frit_candidates *candidates, float temp);
@@ -151,18 +151,18 @@ frit_status frit_sampler_force_prefix(frit_sampler *sampler, const frit_str *pie
 bool frit_forced_fits(frit_str left, frit_str piece);
 void frit_forced_apply(const frit_sampler *sampler, frit_candidates *candidates);
 void frit_forced_accept(frit_sampler *sampler, frit_token token);
-// Bans the tokens that do not fit the grammar, which the sampler has.
+// Bans the tokens that do not fit the sampler's grammar.
 frit_status frit_constraint_apply(const frit_sampler *sampler, frit_candidates *candidates);
 
 bool frit_temperature_is_dynamic(const frit_sampler_options *options);
 
 bool frit_sampler_counts(const frit_sampler *sampler, frit_token token);   // the penalties count this token
 
-// The stages that run, in their order (order.c). FRIT_E_INVALID for unknown names and letters, and those given twice.
+// Sets the stages that run, in order (order.c). FRIT_E_INVALID for unknown or repeated names and letters.
 frit_status frit_sampler_order(frit_sampler *sampler);
-frit_status frit_sampler_check_names(const char *names);   // of `samplers`
+frit_status frit_sampler_check_names(const char *names);   // checks the option `samplers`
 
-frit_status frit_dry_new(frit_sampler *sampler);   // what the stage remembers, if it is on
+frit_status frit_dry_new(frit_sampler *sampler);   // allocates the stage's state if it is on
 void frit_dry_free(struct frit_dry *dry);
 void frit_dry_reset(struct frit_dry *dry);
 frit_status frit_dry_accept(frit_sampler *sampler, frit_token token);
@@ -173,12 +173,13 @@ frit_status frit_sampler_create_with(frit_sampler **out, int32_t n_vocab, const 
 // Without texts.
 frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_sampler_options *options);
 
-// Whether the chain exists as a pick: no stage of the caller's own, and none out of order.
+// True if the chain exists as a pick: no custom stage, and the default order.
 bool frit_sampler_is_pick(const frit_sampler *sampler);
-// The pick of the next token; its row is 0 and it asks for no log-probabilities. FRIT_E_MEMORY for longer lists.
+// Makes the pick of the next token, with row 0 and no log-probabilities. Appends to the lists, which may fail with
+// FRIT_E_MEMORY.
 frit_status frit_sampler_add_pick(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick);
-// Accepts a token for the time being: of a sampler that is a pick. Going back undoes the last one that was tried. False
-// for one that does not fit the grammar: nothing has changed then.
+// Accepts a token provisionally; the sampler must be a pick. frit_sampler_go_back undoes the last tried token. False
+// without a change if the token does not fit the grammar.
 typedef struct frit_sampler_mark {
     frit_token token, forgotten;
     int32_t n_history, history_at;

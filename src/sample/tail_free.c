@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tfs: tail-free sampling (Phenix and Egan 2019): drops the tail of the sorted probabilities, which begins where the
-// absolute second differences, as shares of their sum, have summed to more than z. The likeliest always stays.
+// tfs: tail-free sampling (Phenix and Egan 2019): drops the tail of the sorted probabilities. It begins where the
+// absolute second differences, divided by their sum, add up to more than z. The likeliest token always stays.
 #include "sample/sampler.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ void frit_tail_free_apply(frit_sampler *sampler, frit_candidates *candidates)
     double total = 0, sum = 0;
     for (int32_t i = 0; i < n; i++) total += curvature(candidates, &softmax, i);
     for (int32_t i = 0; i < n; i++) {
-        // A line has no curvature: each place counts the same then.
+        // A line has no curvature: all positions get equal weight.
         sum += total > 1e-6 ? curvature(candidates, &softmax, i) / total : 1.0 / n;
         if (sum <= z || i == 0) continue;
         candidates->n = i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// temp: divides logits by the temperature. The largest becomes 0 first, so that a tiny temperature cannot overflow.
+// temp: divides logits by the temperature. The largest is subtracted first, so that a tiny temperature cannot overflow.
 //
 // Dynamic temperature: from T - R to T + R, as the entropy H of the n candidates goes from 0 to log n (llama.cpp).
 //

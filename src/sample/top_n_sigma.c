@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// top-n-sigma: drops what lies more than n standard deviations of the logits below the largest (Tang et al. 2024,
-// "Top-n-sigma: Not All Logits Are You Need"). Banned tokens do not count.
+// top-n-sigma: drops logits more than n standard deviations below the largest (Tang et al. 2024, "Top-n-sigma: Not All
+// Logits Are You Need"). Banned tokens do not count.
 #include "sample/sampler.h"
 #include "sample/weight.h"
 
@@ -11,8 +11,8 @@ bool frit_top_n_sigma_is_on(const frit_sampler_options *options)
     return frit_stage_number(options, top_n_sigma) > 0 && options->temp > 0;
 }
 
-// In blocks of the list, as picks have blocks of the vocabulary: all lists are the vocabulary here, but for those that
-// a stage of the caller's own, or another order of stages, has changed before.
+// Sums by blocks of the list, as picks sum by blocks of the vocabulary. The list is the whole vocabulary unless a
+// custom stage or another order of stages has changed it.
 static double limit_of(const frit_candidates *candidates, float max, float n_sigma)
 {
     const int64_t n = candidates->n, size = frit_block_size(candidates->n);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// typical: keeps the candidates whose information -log p is nearest to its expectation, the entropy H, until they have
-// the probability wanted (Meister et al. 2022, "Locally Typical Sampling").
+// typical: keeps the candidates whose information -log p is nearest to the entropy H, until they have the wanted
+// probability (Meister et al. 2022, "Locally Typical Sampling").
 //
 //     |-log p - H| = |logit - c|,  c = max + log sum - H
 //
-// So they are neighbours among the sorted candidates, on both sides of c.
+// The kept candidates are therefore consecutive in sorted order, on both sides of c.
 #include "sample/sampler.h"
 
 #include <math.h>

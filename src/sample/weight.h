@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // sample/weight.h: softmax weights that add up to the same sum in any order.
 //
-// The weight of a logit is e^(logit - max) as a whole number of 2^-30 (1 is the largest logit, 2^-31 is dropped). Sums
-// of whole numbers are exact: they depend neither on the order of tokens nor on how threads or devices share them. So
-// a draw is the same wherever it is made:
+// The weight of a logit is e^(logit - max) as an integer in units of 2^-30 (the largest logit has 1; less than 2^-31 is
+// 0). Sums of integers are exact and do not depend on the order of tokens or on how threads or devices share them, so
+// every device draws the same token:
 //
 //     at = random number below the sum of the weights        token = the first id at which the running sum exceeds it
 //
-// Sums of other numbers are made in a fixed order instead: in 64 blocks of neighbours, in each by 8 lanes.
+// Float sums have a fixed order instead: 64 blocks of consecutive tokens, each with 8 lanes.
 //
-// All of it is plain arithmetic in float and double (the build forbids contraction), so that compilers may use vectors
-// and results are equal on all machines.
+// All functions are plain arithmetic in float and double without contraction, so that compilers may vectorize them and
+// results are equal on all machines.
 #pragma once
 #include <math.h>
 #include <stdint.h>
@@ -18,14 +18,14 @@
 
 enum { FRIT_BLOCKS = 64, FRIT_CHUNK = 32, FRIT_LANES = 8 };
 
-// Logits of one block: whole chunks. The last blocks of n logits may be short or empty.
+// Logits of a block, in whole chunks. The last blocks of n logits may be short or empty.
 static inline int32_t frit_block_size(int32_t n)
 {
     const int32_t size = n / FRIT_BLOCKS + (n % FRIT_BLOCKS != 0);
     return (size + FRIT_CHUNK - 1) / FRIT_CHUNK * FRIT_CHUNK;
 }
 
-// The larger of x <= 0 and -87, by whole numbers: compilers make a jump of comparing floats here, and no vectors.
+// max(x, -87) for x <= 0, on integers: compilers do not vectorize a comparison of floats here.
 static inline float frit_exp_clamp(float x)
 {
     const uint32_t most = 0x42ae0000;   // 87
@@ -37,10 +37,10 @@ static inline float frit_exp_clamp(float x)
     return x;
 }
 
-// e^x for x <= 0, to 2e-7 of it; below -87 as at -87. The polynomial is that of Cephes' expf.
+// e^x for x <= 0 with a relative error of 2e-7; below -87 the value at -87. The polynomial is the one of Cephes' expf.
 static inline float frit_exp(float x)
 {
-    const float rounder = 12582912.0f;   // 1.5 * 2^23: a sum with it is rounded to a whole number
+    const float rounder = 12582912.0f;   // 1.5 * 2^23: adding it rounds to an integer
     x = frit_exp_clamp(x);
     const float shifted = x * 1.44269504088896341f + rounder, n = shifted - rounder;
     const float r = x - n * 0.693359375f - n * -2.12194440e-4f;
@@ -59,7 +59,7 @@ static inline float frit_exp(float x)
     return p * scale;
 }
 
-// Of x = logit - max, or that divided by the temperature.
+// The weight for x = logit - max, or (logit - max) / temperature.
 static inline uint32_t frit_weight(float x)
 {
     return (uint32_t)(int32_t)(frit_exp(x) * 0x1p30f + 0.5f);
@@ -77,7 +77,7 @@ static inline void frit_lanes_add_exp(double lanes[FRIT_LANES], const float *x, 
         for (int j = 0; j < FRIT_LANES; j++) lanes[j] += (double)frit_exp(x[i + j] - max);
 }
 
-// How far logits lie below the largest: what top-n-sigma needs. Logits of -infinity do not count.
+// Sums of max - logit and of its square, for top-n-sigma. Logits of -infinity do not count.
 typedef struct frit_spread {
     double sum[FRIT_LANES], squares[FRIT_LANES], n[FRIT_LANES];
 } frit_spread;
@@ -109,7 +109,7 @@ static inline void frit_spread_sums_add(frit_spread_sums *sums, const frit_sprea
     sums->n += block->n;
 }
 
-// How far below the largest a logit may lie: n standard deviations.
+// The largest distance to the largest logit that top-n-sigma allows: n standard deviations.
 static inline double frit_spread_limit(const frit_spread_sums *sums, float n_sigma)
 {
     const double mean = sums->sum / sums->n, variance = sums->squares / sums->n - mean * mean;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// xtc: excludes top choices. With the probability asked for, of the candidates at or above a threshold only the least
-// likely stays, and all below it (p-e-w 2024, text-generation-webui). Whether it does is a draw of its own.
+// xtc: excludes top choices. With a given probability, only the least likely of the candidates at or above a threshold
+// stays, and all candidates below it (p-e-w 2024, text-generation-webui). A separate draw decides if it applies.
 #include "base/philox.h"
 #include "sample/sampler.h"
 
