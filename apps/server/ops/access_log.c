@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Each line is one write, so that lines of several threads and processes do not mix.
+// Writes each line with one call, so that lines of several threads and processes do not mix.
 #include "server/ops/access_log.h"
 #include "server/api/json_text.h"
 
@@ -65,7 +65,7 @@ void server_access_log_write(server_access_log *log, const server_access *access
     const size_t n = strlen(text);
     text[n] = '\n';   // instead of the final zero
     const ssize_t written = write(log->fd, text, n + 1);
-    (void)written;   // a full disk costs lines, and no answers
+    (void)written;   // a full disk loses lines, but no replies
     free(text);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// server/ops/clock.h: the time that only goes forward, and waiting by it: a wall clock that is set does not change how
-// long a thread waits.
+// server/ops/clock.h: monotonic time, and waiting by it, which changes of the wall clock do not affect.
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -13,7 +12,7 @@ static inline double server_now(void)   // seconds
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-// For server_wait_until.
+// Initializes a condition for server_wait_until.
 static inline void server_cond_init(pthread_cond_t *cond)
 {
 #ifdef __APPLE__
@@ -27,7 +26,7 @@ static inline void server_cond_init(pthread_cond_t *cond)
 #endif
 }
 
-// False at that time of server_now.
+// Waits for the condition. False: server_now() has reached `time`.
 static inline bool server_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, double time)
 {
 #ifdef __APPLE__

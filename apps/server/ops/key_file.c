@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lines of a file of keys. A sentence about a line never shows a key.
+// Parses the lines of a file of keys. No sentence shows a key.
 #include "common/text_file.h"
 #include "server/ops/keys.h"
 #include "server/ops/open_file.h"
@@ -27,7 +27,7 @@ void server_key_of_text(const char *text, server_key_options *out)
 
 // ---------------------------------------------------------------------------------------- words
 
-// Cuts the line into words; those from one on that begins with '#' are a comment. -1: too many.
+// Splits the line into words, up to a word that begins with '#', a comment. -1: too many words.
 static int cut_words(char *line, char **words)
 {
     int n = 0;
@@ -65,7 +65,7 @@ static bool is_name(const char *name)
     return n > 0 && n < SERVER_KEY_NAME;
 }
 
-// Digits, and nothing after them but what *end points to then.
+// Reads digits; *end points to what follows.
 static bool read_number(const char *text, double *out, const char **end)
 {
     int n = 0;
@@ -138,7 +138,7 @@ static bool read_key(const char *word, server_key_options *out, char *why, size_
         snprintf(why, size, "sha256: expected %d hexadecimal digits", 2 * SERVER_KEY_HASH);
         return false;
     }
-    // "name=key" without spaces would be a key that no caller sends. Base64 has '=' only at its end.
+    // "name=key" without spaces is probably a mistake: Base64 has '=' only at its end.
     if (equals && equals[strspn(equals, "=")]) {
         snprintf(why, size, "'=' within a key; write a name with spaces: NAME = KEY; such a key as sha256:HEX");
         return false;
@@ -175,7 +175,7 @@ bool server_key_parse(const char *line, server_key_options *out, bool *is_key, c
 
 // ---------------------------------------------------------------------------------------- files
 
-// The whole file, malloc'd; NULL with a problem.
+// Reads the whole file, malloc'd; NULL with a problem.
 static char *read_file(const char *path, size_t *n, server_problem *problem)
 {
     struct stat info;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The keys that hold now, what they have used, and their limits.
+// The keys in use, their counters and their limits.
 #include "server/ops/keys.h"
 
 #include "frit_tools.h"
@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// RESERVED: by requests that run, of the tokens that are left.
+// REFUSED_RESERVED: running requests have reserved the tokens that are left.
 typedef enum refusal { REFUSED_RATE, REFUSED_TOKENS, REFUSED_CONCURRENT, REFUSED_RESERVED, N_REFUSALS } refusal;
 
-// Requests or tokens that are left, as far as a limit gives some back in the meantime.
+// A token bucket: requests or tokens that are left at the time `at`.
 typedef struct bucket {
     double left, at;
-    bool is_used;   // else it is full
+    bool is_used;   // false: the bucket is full
 } bucket;
 
 struct server_key {
@@ -25,12 +25,12 @@ struct server_key {
     uint64_t id;
     char salt[33], label[SERVER_KEY_NAME];
     uint8_t hash[SERVER_KEY_HASH];
-    pthread_mutex_t lock;   // of what follows
+    pthread_mutex_t lock;   // of the fields below
     server_key_options options;
     bucket requests, tokens;
-    double reserved;   // of the tokens that are left, for requests that run
+    double reserved;   // tokens that running requests reserved
     int32_t n_active;
-    size_t n_held;   // bytes of bodies
+    size_t n_held;   // bytes of bodies in memory
     uint64_t n_requests, n_refused[N_REFUSALS], n_prompt, n_answer;
     double served;
 };
@@ -45,8 +45,8 @@ struct server_keys {
 
 // ---------------------------------------------------------------------------------------- a key
 
-// What is told to others of a key is no hash of the key itself.
-static void derive(server_key *key, const server_key_options *options)
+// Derives id, salt and label from another hash, so that the hash of the key itself is never shown.
+static void derive_names(server_key *key, const server_key_options *options)
 {
     uint8_t text[8 + SERVER_KEY_NAME] = "hash:", sum[SERVER_KEY_HASH];
     size_t n = 5 + SERVER_KEY_HASH;
@@ -66,7 +66,7 @@ static server_key *key_new(const server_key_options *options)
 {
     server_key *key = calloc(1, sizeof *key);
     if (!key) return NULL;
-    derive(key, options);
+    derive_names(key, options);
     memcpy(key->hash, options->hash, sizeof key->hash);
     key->options = *options;
     atomic_store(&key->n_owners, 1);
@@ -130,8 +130,8 @@ static void refill(bucket *b, const server_limit *limit, double now)
     b->at = now;
 }
 
-// Seconds until so much is there; 0: it is.
-static double wait_for(const bucket *b, const server_limit *limit, double wanted)
+// Seconds until the bucket has `wanted`; 0: it has.
+static double wait_seconds(const bucket *b, const server_limit *limit, double wanted)
 {
     return b->left >= wanted ? 0 : (wanted - b->left) * limit->seconds / limit->amount;
 }
@@ -164,13 +164,13 @@ static bool enter(server_key *key, double now, server_problem *problem)
     if (o->concurrent > 0 && key->n_active >= o->concurrent) return refuse(key, REFUSED_CONCURRENT, 1, problem);
     if (o->tokens.amount > 0) {
         refill(&key->tokens, &o->tokens, now);
-        const double wait = wait_for(&key->tokens, &o->tokens, 1);
+        const double wait = wait_seconds(&key->tokens, &o->tokens, 1);
         if (wait > 0) return refuse(key, REFUSED_TOKENS, wait, problem);
         if (key->tokens.left - key->reserved < 1) return refuse(key, REFUSED_RESERVED, 1, problem);
     }
     if (o->requests.amount > 0) {
         refill(&key->requests, &o->requests, now);
-        const double wait = wait_for(&key->requests, &o->requests, 1);
+        const double wait = wait_seconds(&key->requests, &o->requests, 1);
         if (wait > 0) return refuse(key, REFUSED_RATE, wait, problem);
         key->requests.left--;
     }
@@ -218,7 +218,7 @@ static server_allowance allowance_of(bucket *b, const server_limit *limit, doubl
     if (limit->amount <= 0) return (server_allowance){0};
     refill(b, limit, now);
     const double left = b->left - reserved;
-    return (server_allowance){limit->amount, left > 0 ? left : 0, wait_for(b, limit, limit->amount)};
+    return (server_allowance){limit->amount, left > 0 ? left : 0, wait_seconds(b, limit, limit->amount)};
 }
 
 void server_key_allowances(server_key *key, double now, server_allowance *requests, server_allowance *tokens)
@@ -264,7 +264,7 @@ void server_key_charge(server_key *key, size_t n_prompt, size_t n_answer)
     pthread_mutex_lock(&key->lock);
     key->n_prompt += n_prompt;
     key->n_answer += n_answer;
-    key->tokens.left -= n;   // below 0: the request that had begun goes on
+    key->tokens.left -= n;   // may be below 0: a request that has begun continues
     key->served += n / key->options.weight;
     pthread_mutex_unlock(&key->lock);
 }
@@ -288,7 +288,7 @@ void server_key_raise(server_key *key, double least)
 
 // ---------------------------------------------------------------------------------------- all keys
 
-// The key of the old list that stays what it is, with new limits; or a new one. NULL: no memory.
+// The key of the old list with the same name and hash, with new limits, or a new key. NULL: no memory.
 static server_key *keep_or_make(const server_keys *keys, const server_key_options *options)
 {
     for (size_t i = 0; i < keys->n; i++) {
@@ -309,8 +309,8 @@ static void release_all(server_key **items, size_t n)
     free(items);
 }
 
-// Takes keys of options and lines; a key that is both has the limits of its line.
-static bool replace(server_keys *keys, const server_key_options *lines, size_t n_lines, server_problem *problem)
+// Replaces all keys by those of the lines and of --api-key. A key in both has the limits of its line.
+static bool replace_keys(server_keys *keys, const server_key_options *lines, size_t n_lines, server_problem *problem)
 {
     const size_t n_texts = keys->texts->n;
     server_key **items = calloc(n_texts + n_lines + 1, sizeof *items);
@@ -344,7 +344,7 @@ bool server_keys_reload(server_keys *keys, server_problem *problem)
     server_key_options *lines = NULL;
     size_t n = 0;
     if (keys->path && !server_key_file_read(keys->path, &lines, &n, problem)) return false;
-    const bool good = replace(keys, lines, n, problem);
+    const bool good = replace_keys(keys, lines, n, problem);
     free(lines);
     return good;
 }
@@ -390,7 +390,7 @@ size_t server_keys_count(server_keys *keys)
     return n;
 }
 
-// 1 if all bytes are equal, else 0, in a time that does not depend on them.
+// 1 if all bytes are equal, else 0. The time does not depend on the bytes.
 static size_t is_equal(const uint8_t *a, const uint8_t *b)
 {
     unsigned differs = 0;
@@ -403,9 +403,9 @@ server_key *server_keys_find(server_keys *keys, const char *first, const char *s
     uint8_t sums[2][SERVER_KEY_HASH];
     frit_sha256_of(first ? first : "", first ? strlen(first) : 0, sums[0]);
     frit_sha256_of(second ? second : "", second ? strlen(second) : 0, sums[1]);
-    size_t found = 0;   // its number, from 1 on
+    size_t found = 0;   // index from 1 on
     pthread_mutex_lock(&keys->lock);
-    for (size_t i = 0; i < keys->n; i++) {   // all of them, in the same time
+    for (size_t i = 0; i < keys->n; i++) {   // compares all keys, so that the time does not depend on the match
         const size_t is_first = is_equal(sums[0], keys->items[i]->hash) & (first != NULL);
         const size_t is_second = is_equal(sums[1], keys->items[i]->hash) & (second != NULL);
         found |= (i + 1) & (0 - (size_t)((is_first | is_second) & (found == 0)));
@@ -429,7 +429,7 @@ static uint64_t value_of(const server_key *key, int row)
     return values[row];
 }
 
-// Rows of one name follow each other; the label after the key's tells them apart.
+// Rows of one name follow each other, and differ in the label after the key's.
 static const struct {
     const char *name, *type, *help, *label;
 } rows[] = {

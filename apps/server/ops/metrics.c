@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rows of metrics and their text.
+// The table of metrics, and their text.
 #include "server/ops/metrics.h"
 
 #include "frit.h"
@@ -14,7 +14,7 @@
 
 enum { MAX_BUCKETS = 24 };
 
-// Upper bounds, ascending; 0 ends a row. Those of vLLM.
+// Ascending upper bounds of histograms, as in vLLM; 0 ends a row.
 static const double first_token_bounds[MAX_BUCKETS] = {
     0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560};
 static const double token_bounds[MAX_BUCKETS] = {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5,
@@ -51,7 +51,7 @@ static const struct {
     [SERVER_ANSWER_TOKENS] = {"vllm:request_generation_tokens", "tokens of an answer", count_bounds},
 };
 
-// Rows of one name follow each other; `label` tells them apart.
+// Rows of one name follow each other, and differ in `label`.
 static const struct {
     const char *name, *help, *label;
 } counters[SERVER_N_COUNTERS] = {
@@ -74,7 +74,7 @@ static const struct {
 };
 
 typedef struct histogram {
-    uint64_t n, buckets[MAX_BUCKETS];   // each alone
+    uint64_t n, buckets[MAX_BUCKETS];   // not cumulative
     double sum;
 } histogram;
 
@@ -208,7 +208,7 @@ static void put_histogram(writing *w, int which, const histogram *h)
     put(w, "%s_count%s} %llu\n", name, w->model, (unsigned long long)h->n);
 }
 
-// A label's value: \ " and newlines are escaped; what is too long is cut.
+// Escapes backslash, quote and newline in the value of a label, and cuts long values.
 static void write_model(char *out, size_t size, const char *model)
 {
     size_t n = (size_t)snprintf(out, size, "{model_name=\"");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Datagrams for the service manager.
+// Sends datagrams to the service manager.
 #include "server/ops/notify.h"
 
 #include <stdarg.h>
@@ -23,7 +23,7 @@ void server_notify(const char *format, ...)
     const size_t n_path = path ? strlen(path) : 0;
     if (n_path < 2 || n_path >= sizeof address.sun_path || (path[0] != '/' && path[0] != '@')) return;
     memcpy(address.sun_path, path, n_path);
-    if (path[0] == '@') address.sun_path[0] = 0;   // an abstract name has no file
+    if (path[0] == '@') address.sun_path[0] = 0;   // an abstract name begins with a zero
     char text[1024];
     va_list args;
     va_start(args, format);

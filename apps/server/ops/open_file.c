@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Modes of files with keys.
+// Checks the modes of files with keys.
 #include "server/ops/open_file.h"
 
 #include <stdio.h>

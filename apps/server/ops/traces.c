@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The queue of spans, their JSON, and the thread that sends it.
+// A queue of spans, their JSON, and the thread that sends them.
 #include "server/ops/traces.h"
 
 #include "server/ops/clock.h"
@@ -30,7 +30,7 @@ struct server_traces {
     pthread_mutex_t lock;
     pthread_cond_t news;
     entry *items;   // ring of MAX_WAITING
-    entry *batch;   // the thread's own
+    entry *batch;   // used by the thread alone
     size_t first, n;
     uint64_t n_sent, n_dropped;
     bool stop;
@@ -64,7 +64,7 @@ static int digit_of(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// n bytes in lower-case hexadecimal digits, not all of them 0.
+// Reads n bytes as lower-case hexadecimal digits. False: other characters, or all bytes are 0.
 static bool read_hex(const char *text, size_t n, uint8_t *out)
 {
     uint8_t any = 0;
@@ -77,7 +77,7 @@ static bool read_hex(const char *text, size_t n, uint8_t *out)
     return any != 0;
 }
 
-// From the file, as glibc 2.17 has no getentropy.
+// Reads /dev/urandom, as glibc 2.17 has no getentropy.
 static void new_id(uint8_t *id, size_t n)
 {
     FILE *source = fopen("/dev/urandom", "rb");
@@ -85,7 +85,7 @@ static void new_id(uint8_t *id, size_t n)
     if (source) fclose(source);
 }
 
-// "00-TRACE-PARENT-FLAGS" (W3C Trace Context); later versions may have more after that.
+// Reads "00-TRACE-PARENT-FLAGS" (W3C Trace Context), which later versions may extend.
 static bool read_parent(const char *text, server_trace *out)
 {
     uint8_t version = 0, flags = 0;
@@ -127,7 +127,7 @@ static void add_text(json_t *list, const char *key, const char *text)
     if (text && *text) add(list, key, "stringValue", json_string(text));
 }
 
-// 64-bit numbers are texts in OTLP's JSON.
+// OTLP's JSON writes 64-bit numbers as strings.
 static json_t *number_json(uint64_t n)
 {
     return json_sprintf("%llu", (unsigned long long)n);
@@ -173,7 +173,7 @@ static json_t *span_json(const entry *e)
     return json;
 }
 
-// malloc'd; NULL: no memory.
+// The JSON of a batch, malloc'd; NULL: no memory.
 static char *batch_text(const entry *items, size_t n)
 {
     json_t *resource = json_array(), *spans = json_array();
@@ -194,7 +194,7 @@ static bool send_batch(const server_traces *traces, size_t n)
     return status / 100 == 2;
 }
 
-// Gives other requests a moment, so that they share a batch.
+// Waits a moment for more spans of the batch.
 static void collect(server_traces *traces)
 {
     const double until = server_now() + DELAY_S;
@@ -205,7 +205,7 @@ static void collect(server_traces *traces)
 static void *run(void *ctx)
 {
     server_traces *traces = ctx;
-    bool gives_up = false;   // at the end, a collector that does not answer is not waited for again
+    bool gives_up = false;   // the collector failed while the server ends: the rest is dropped
     pthread_mutex_lock(&traces->lock);
     while (!traces->stop || (traces->n > 0 && !gives_up)) {
         if (traces->n == 0) {

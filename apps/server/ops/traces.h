@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// server/ops/traces.h: a span for each request, sent to a collector of OpenTelemetry (OTLP/HTTP, as JSON).
+// server/ops/traces.h: sends a span for each request to a collector of OpenTelemetry (OTLP/HTTP, as JSON).
 //
-// Spans wait in a bounded queue. One thread sends them in batches; what does not fit, and what the collector does not
-// take, is dropped and counted. Requests never wait. What requests and answers say is not sent.
+// Spans wait in a bounded queue, and one thread sends them in batches. Spans that do not fit, or that the collector
+// refuses, are dropped and counted. Requests never wait. Spans have no texts of requests and replies.
 #pragma once
 #include "server/api/problem.h"
 
@@ -10,10 +10,10 @@
 
 typedef struct server_traces server_traces;
 
-typedef struct server_trace {   // from the header traceparent, or new
+typedef struct server_trace {   // from the header traceparent, or a new one
     uint8_t trace[16], parent[8];
     bool has_parent;
-    bool is_wanted;   // the caller may ask that nothing is recorded
+    bool is_wanted;   // false: the caller asked not to record it
 } server_trace;
 
 typedef struct server_span {
@@ -21,22 +21,22 @@ typedef struct server_span {
     const char *operation;        // "chat", "text_completion", "embeddings"; NULL: another request
     const char *method, *route;   // constant
     char model[128];              // "": none
-    char id[129];                 // of the request
-    int status;                   // of HTTP; 0: there was no answer
+    char id[129];                 // id of the request
+    int status;                   // of HTTP; 0: no reply
     double seconds;
     bool has_usage;
     uint64_t n_prompt, n_cached, n_answer;
-    double queued_s, first_token_s;   // from its arrival; 0: not known
+    double queued_s, first_token_s;   // since the request arrived; 0: unknown
 } server_span;
 
-// What requests for a route's path do, in the words of OpenTelemetry; NULL: something else than a model's work.
+// The operation of a route in the words of OpenTelemetry; NULL: the route does not run a model.
 const char *server_trace_operation(const char *path);
-// Reads a header's value; NULL or a wrong one: a new trace.
+// Reads the value of traceparent. NULL, or a wrong value, begins a new trace.
 void server_trace_read(const char *traceparent, server_trace *out);
-// `url`: http://HOST[:PORT][/PATH], by default port 4318 and /v1/traces. False with a problem.
+// `url`: http://HOST[:PORT][/PATH]; the defaults are port 4318 and /v1/traces. False with a problem.
 bool server_traces_open(server_traces **out, const char *url, server_problem *problem);
-// Of a request that is over now. NULL: nothing happens.
+// Adds the span of a request that ends now. `traces` NULL: does nothing.
 void server_traces_add(server_traces *traces, const server_span *span);
-// Counters in Prometheus' text format; "" without traces.
+// Writes counters in Prometheus' text format; "" if `traces` is NULL.
 void server_traces_metrics(server_traces *traces, char out[512]);
-void server_traces_close(server_traces *traces);   // sends what waits, once
+void server_traces_close(server_traces *traces);   // sends the waiting spans once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// glibc keeps what large requests have freed, and takes ever larger blocks from its heaps; others do neither.
+// Tunes malloc of glibc, which otherwise keeps the memory that large requests freed. Other systems need no tuning.
 #include "server/ops/trim_memory.h"
 
 #include <jansson.h>
@@ -14,7 +14,7 @@ enum { LARGE_BLOCK = 256 << 10, RESERVE_BYTES = 4 << 20, VALUE_BYTES = 256, MOST
 
 static _Atomic(void *) reserve;
 
-// Where there is no memory the reserve goes, and it is tried again: others may have freed some in between.
+// Without memory, frees the reserve and tries again, several times, as other threads may free memory in between.
 static void *allocate_json(size_t n)
 {
     void *data = malloc(n);

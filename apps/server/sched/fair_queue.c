@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The order of waiting jobs.
+// Orders waiting jobs, and accounts for their callers.
 #include "server/sched/fair_queue.h"
 
 #include "server/ops/clock.h"
@@ -9,17 +9,17 @@ static const server_job *first_of(const server_job *job)
     return job->group.first ? job->group.first : job;
 }
 
-typedef struct place {   // of a job in the order
+typedef struct rank {   // what the order of a job depends on
     const server_job *job;
     double served;
-} place;
+} rank;
 
-static place place_of(const server_job *job)
+static rank rank_of(const server_job *job)
 {
-    return (place){job, server_key_served(first_of(job)->caller.key)};
+    return (rank){job, server_key_served(first_of(job)->caller.key)};
 }
 
-static bool goes_before(const place *a, const place *b, bool parts_first)
+static bool goes_before(const rank *a, const rank *b, bool parts_first)
 {
     const server_job *x = first_of(a->job), *y = first_of(b->job);
     if (x->caller.priority != y->caller.priority) return x->caller.priority < y->caller.priority;
@@ -32,9 +32,9 @@ static bool goes_before(const place *a, const place *b, bool parts_first)
 server_job **server_fair_queue_next(server_job **first, bool parts_first)
 {
     server_job **best = first;
-    place least = place_of(*first);
+    rank least = rank_of(*first);
     for (server_job **at = &(*first)->next; *at; at = &(*at)->next) {
-        const place next = place_of(*at);
+        const rank next = rank_of(*at);
         if (!goes_before(&next, &least, parts_first)) continue;
         best = at;
         least = next;
@@ -50,11 +50,11 @@ bool server_fair_queue_is_first(const server_job *first, const server_job *job)
 }
 
 typedef struct others {
-    bool has_own;   // another job of the same caller
-    double least;   // of other callers; -1: there are none
+    bool has_own;   // there is another job of the caller
+    double least;   // the least count of other callers; -1: none
 } others;
 
-static void look_at(others *o, const server_job *job, const server_key *caller)
+static void add_other(others *o, const server_job *job, const server_key *caller)
 {
     job = first_of(job);
     if (!job->caller.key) return;
@@ -70,10 +70,10 @@ void server_fair_queue_join(const server_slots *slots, const server_job *first, 
     others o = {.least = -1};
     if (!job->caller.key) return;
     for (const server_job *other = first; other; other = other->next)
-        if (other != job) look_at(&o, other, job->caller.key);
+        if (other != job) add_other(&o, other, job->caller.key);
     for (int32_t i = 0; i < slots->n; i++)
-        if (slots->items[i].job) look_at(&o, slots->items[i].job, job->caller.key);
-    // A token less than the others: it goes before those that have a session already.
+        if (slots->items[i].job) add_other(&o, slots->items[i].job, job->caller.key);
+    // One token less than the others, so that it goes before callers whose jobs run.
     if (!o.has_own) server_key_raise(job->caller.key, o.least < 0 ? level : o.least - 1);
 }
 
@@ -87,7 +87,7 @@ void server_fair_queue_apply(const server_job *job, frit_session *session)
 {
     job = first_of(job);
     frit_session_set_share(session, server_key_weight(job->caller.key),
-                           -job->caller.priority);   // which goes from high to low
+                           -job->caller.priority);   // sessions with higher numbers go first
 }
 
 void server_job_charge(server_job *job, size_t n_prompt, size_t n_answer)

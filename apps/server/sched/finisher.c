@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The thread beside the engine's.
+// A list of jobs and the thread that ends them.
 #include "server/sched/finisher.h"
 
 #include <pthread.h>

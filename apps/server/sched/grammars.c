@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A short list, the grammar that was used longest ago goes first. Compiling happens outside of the lock.
+// A short list that evicts the least recently used grammar. Grammars are compiled without the lock.
 #include "server/sched/grammars.h"
 
 #include <pthread.h>
@@ -7,19 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_KEPT = 32, TURN = -1, TAIL = 64 };
+enum { MAX_CACHED = 32, TURN = -1, TAIL = 64 };
 
-typedef struct kept {
-    int kind;     // of frit_grammar_kind and options, or TURN
+typedef struct cached_grammar {
+    int kind;     // frit_grammar_kind and options, or TURN
     char *text;   // owned
     size_t n;
     frit_grammar *grammar;
     uint64_t used;
-} kept;
+} cached_grammar;
 
 struct server_grammars {
     pthread_mutex_t lock;
-    kept items[MAX_KEPT];
+    cached_grammar items[MAX_CACHED];
     uint64_t clock;
 };
 
@@ -33,7 +33,7 @@ server_grammars *server_grammars_new(void)
 void server_grammars_free(server_grammars *g)
 {
     if (!g) return;
-    for (int i = 0; i < MAX_KEPT; i++) {
+    for (int i = 0; i < MAX_CACHED; i++) {
         frit_grammar_free(g->items[i].grammar);
         free(g->items[i].text);
     }
@@ -42,21 +42,21 @@ void server_grammars_free(server_grammars *g)
 }
 
 // With the lock held.
-static kept *find(server_grammars *g, int kind, const char *text, size_t n)
+static cached_grammar *find_cached(server_grammars *g, int kind, const char *text, size_t n)
 {
-    for (int i = 0; i < MAX_KEPT; i++) {
-        kept *k = &g->items[i];
+    for (int i = 0; i < MAX_CACHED; i++) {
+        cached_grammar *k = &g->items[i];
         if (k->grammar && k->kind == kind && k->n == n && memcmp(k->text, text, n) == 0) return k;
     }
     return NULL;
 }
 
-// Takes the grammar over, with the lock held.
-static void keep(server_grammars *g, int kind, const char *text, size_t n, frit_grammar *grammar)
+// Adds a grammar, which it takes over. With the lock held.
+static void add_cached(server_grammars *g, int kind, const char *text, size_t n, frit_grammar *grammar)
 {
-    kept *oldest = &g->items[0];
+    cached_grammar *oldest = &g->items[0];
     char *copy = malloc(n + 1);
-    for (int i = 1; i < MAX_KEPT; i++)
+    for (int i = 1; i < MAX_CACHED; i++)
         if (g->items[i].used < oldest->used) oldest = &g->items[i];
     if (!copy) {
         frit_grammar_free(grammar);
@@ -65,7 +65,7 @@ static void keep(server_grammars *g, int kind, const char *text, size_t n, frit_
     memcpy(copy, text, n);
     frit_grammar_free(oldest->grammar);
     free(oldest->text);
-    *oldest = (kept){kind, copy, n, grammar, ++g->clock};
+    *oldest = (cached_grammar){kind, copy, n, grammar, ++g->clock};
 }
 
 static void refuse(server_problem *problem, const char *param, frit_status status)
@@ -83,7 +83,7 @@ static frit_grammar *get_known(server_grammars *g, int kind, const char *text, s
 {
     frit_grammar *grammar = NULL;
     pthread_mutex_lock(&g->lock);
-    kept *known = find(g, kind, text, n);
+    cached_grammar *known = find_cached(g, kind, text, n);
     if (known) {
         known->used = ++g->clock;
         grammar = known->grammar;
@@ -93,11 +93,11 @@ static frit_grammar *get_known(server_grammars *g, int kind, const char *text, s
     return grammar;
 }
 
-static void keep_too(server_grammars *g, int kind, const char *text, size_t n, frit_grammar *grammar)
+static void add_copy(server_grammars *g, int kind, const char *text, size_t n, frit_grammar *grammar)
 {
     frit_grammar_retain(grammar);
     pthread_mutex_lock(&g->lock);
-    keep(g, kind, text, n, grammar);
+    add_cached(g, kind, text, n, grammar);
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -105,7 +105,7 @@ frit_grammar *server_grammars_get(server_grammars *g, const frit_model *model, c
                                   const char *text, size_t n, const char *param, bool *is_unknown,
                                   server_problem *problem)
 {
-    const int kind = (int)options->kind * 2 + options->open_objects;   // texts with other options are others
+    const int kind = (int)options->kind * 2 + options->open_objects;   // one text with other options is another grammar
     frit_grammar *grammar = get_known(g, kind, text, n);
     if (is_unknown) *is_unknown = !grammar;
     if (grammar || is_unknown) return grammar;
@@ -114,12 +114,12 @@ frit_grammar *server_grammars_get(server_grammars *g, const frit_model *model, c
         refuse(problem, param, status);
         return NULL;
     }
-    keep_too(g, kind, text, n, grammar);
+    add_copy(g, kind, text, n, grammar);
     return grammar;
 }
 
-// What the grammar of a turn depends on, as a text: the tools, which of them, the format, and how the prompt ends. The
-// prompt's last bytes stand for what the template writes there.
+// All that the grammar of a turn depends on, as JSON: tools, tool choice, format, and how the prompt ends. The last
+// bytes of the prompt stand for what the template writes there.
 static char *turn_key(const frit_turn *turn, const json_t *request, const frit_turn_grammar_options *options)
 {
     char tail[4 * TAIL + 1] = "";
@@ -138,7 +138,7 @@ static char *turn_key(const frit_turn *turn, const json_t *request, const frit_t
     return text;
 }
 
-// The failure is about a field of the conversation, or about the format.
+// Refuses a turn whose grammar failed: the problem names a field of the conversation, or that of the format.
 static void refuse_turn(server_problem *problem, const char *param, frit_status status)
 {
     const char *field = frit_error_field();
@@ -164,7 +164,7 @@ frit_grammar *server_grammars_get_turn(server_grammars *g, const frit_turn *turn
     if (status != FRIT_OK)
         refuse_turn(problem, param, status);
     else if (grammar && key)
-        keep_too(g, TURN, key, strlen(key), grammar);
+        add_copy(g, TURN, key, strlen(key), grammar);
     free(key);
     return grammar;
 }

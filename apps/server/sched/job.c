@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Making and freeing a job, and what it notes of its tokens.
+// Makes and frees jobs, and notes log-probabilities and ids of their tokens.
 #include "server/sched/job.h"
 
 #include <stdlib.h>
@@ -67,7 +67,6 @@ static int32_t rank_of(const float *logits, size_t n_vocab, frit_token token)
     return rank;
 }
 
-// Row i says how likely token i + 1 was. Logits that are not finite end the session.
 void server_job_note_row(void *ctx, size_t i, const float *values, size_t n)
 {
     server_job *job = ctx;

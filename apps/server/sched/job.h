@@ -62,10 +62,10 @@ typedef struct server_job_grammar {
     server_problem problem;   // why there is no grammar
 } server_job_grammar;
 
-// Which tokens the reply lists with ids and log-probabilities, and the lists so far.
+// Tokens that the reply lists with ids and log-probabilities, and the lists so far.
 typedef struct server_job_report {
     int32_t n_top;             // likeliest tokens to list with each token of the answer; -1: no log-probabilities
-    int32_t n_prompt_top;      // ... with each token of the prompt
+    int32_t n_prompt_top;      // likeliest tokens to list with each token of the prompt
     bool wants_ids;            // ids of the answer's tokens
     bool echoes;               // the prompt's tokens are listed before the answer's
     bool wants_prompt_picks;   // the prompt's tokens are listed by themselves

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the metrics learn from a job.
+// Counts and times a job for the metrics, and checks its time limits.
 #include "server/sched/job_metrics.h"
 
 #include "server/sched/fair_queue.h"
@@ -39,7 +39,7 @@ void server_job_note_end(const server_job *job, server_metrics *metrics, server_
     server_metrics_count(metrics, SERVER_COUNT_DRAFTS, usage->n_accepted + usage->n_rejected);
     server_metrics_observe(metrics, SERVER_PROMPT_TOKENS, (double)usage->n_prompt);
     server_metrics_observe(metrics, SERVER_ANSWER_TOKENS, (double)usage->n_answer);
-    if (t->first == 0) return;   // no token was wanted
+    if (t->first == 0) return;   // no token was requested
     server_metrics_observe(metrics, SERVER_TIME_WHOLE, t->latest - t->submitted);
     server_metrics_observe(metrics, SERVER_TIME_DECODE, t->latest - t->first);
     server_metrics_observe(metrics, SERVER_TIME_INFERENCE, t->latest - t->started);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A job's samplers: until the answer has its least number of tokens one that picks none that ends it; then the other.
+// Uses the two samplers of a job, and explains a failed step.
 #include "server/sched/job_sampler.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ frit_status server_job_set_grammar(server_job *job)
 void server_job_change_sampler(server_job *job)
 {
     if (!has_two(job) || job->usage.n_answer < (size_t)job->request.min_tokens) return;
-    frit_sampler *first = job->request.sampler;   // lives as long as the job: the session may still know it
+    frit_sampler *first = job->request.sampler;   // kept as long as the job, as the session may still use it
     job->request.sampler = job->request.late_sampler;
     job->request.late_sampler = first;
     job->request.min_tokens = 0;
@@ -38,7 +38,7 @@ void server_refuse_step(server_problem *problem, frit_status status)
         server_refuse(
             problem, 400, "invalid_value", NULL,
             "no token is left: the model's vocabulary cannot write what the request's grammar or biases allow");
-    else if (status == FRIT_E_UNSUPPORTED)   // a limit of the grammar, that only the text shows
+    else if (status == FRIT_E_UNSUPPORTED)   // a limit of the grammar that only shows while it is used
         server_refuse(problem, 400, "unsupported_value", NULL, "%s", frit_error());
     else
         server_refuse_status(problem, 500, NULL, status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Giving sessions to jobs.
+// Chooses and prepares sessions for jobs.
 #include "server/sched/slots.h"
 
 #include "common/speculate.h"
@@ -69,10 +69,10 @@ static frit_status set_scales(const server_slots *slots, server_slot *slot, cons
     return status;
 }
 
-// Tokens that a restored text has in common with the prompt. One runs at least.
+// Tokens at the beginning of the prompt that the restored text has. At least one token of the prompt runs.
 static size_t count_found(const server_slots *slots, const server_slot *slot, const server_prompt *prompt)
 {
-    enum { LEAST = 32 };   // of them, or the whole text: a few are run faster than a text is lost
+    enum { LEAST = 32 };   // fewer tokens are not worth the loss of the restored text
     const char *salt = prompt->salt ? prompt->salt : "";
     if (!slot->is_restored || strcmp(server_slot_salt(slot), salt) != 0 || !has_scales(slots, slot, prompt->scales))
         return 0;
@@ -132,8 +132,8 @@ frit_status server_slot_own(server_slot *slot, const char *salt)
     return status == FRIT_OK ? status : server_slot_clear(slot);
 }
 
-// An empty session, whose text will be this prompt's.
-static frit_status begin(const server_slots *slots, server_slot *slot, const server_prompt *prompt)
+// Empties the session, and sets adapters and salt for the prompt.
+static frit_status begin_text(const server_slots *slots, server_slot *slot, const server_prompt *prompt)
 {
     const char *salt = prompt->salt ? prompt->salt : "";
     frit_status status = server_slot_clear(slot);
@@ -146,7 +146,7 @@ frit_status server_slot_load(const server_slots *slots, server_slot *slot, const
                              const frit_push_options *rows)
 {
     const size_t n_same = rows ? 0 : count_found(slots, slot, prompt);
-    frit_status status = n_same > 0 ? frit_session_truncate(slot->session, n_same) : begin(slots, slot, prompt);
+    frit_status status = n_same > 0 ? frit_session_truncate(slot->session, n_same) : begin_text(slots, slot, prompt);
     if (status == FRIT_OK && n_same > 0) slot->n_found = n_same - frit_session_pending(slot->session);
     if (status == FRIT_OK) status = frit_session_push(slot->session, prompt->tokens + n_same, prompt->n - n_same, rows);
     if (status == FRIT_OK) status = app_shift(slot->session, &slots->shift, prompt->n, slots->n_ctx);
@@ -161,7 +161,7 @@ frit_status server_slot_read(const server_slots *slots, server_slot *slot, const
     return status == FRIT_OK ? frit_session_push(slot->session, &start, 1, NULL) : status;
 }
 
-// Only a text that ran, and whose positions are those at which it ran, is worth keeping.
+// Keeps only a text that ran wholly and was not shifted.
 void server_slot_rest(server_slot *slot, size_t n_drafts)
 {
     frit_session *session = slot->session;

@@ -19,7 +19,7 @@ typedef struct server_step_user {   // one for each worker; zero at first; belon
 
 server_step_lock *server_step_lock_new(void);   // NULL: no memory
 void server_step_lock_free(server_step_lock *lock);
-// These functions do nothing if `lock` is NULL.
+// The functions below do nothing if `lock` is NULL.
 void server_step_lock_acquire(server_step_lock *lock, server_step_user *user);
 void server_step_lock_release(server_step_lock *lock, server_step_user *user);
 void server_step_lock_leave(server_step_lock *lock, server_step_user *user);   // the user has no work for now
