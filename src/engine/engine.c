@@ -152,7 +152,7 @@ static int32_t default_batch(const frit_engine *engine)
     return DEFAULT_BATCH;
 }
 
-static frit_status measure(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
+static frit_status measure_engine(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
 {
     engine->hp = engine->model->hp;
     engine->no_fuse = options->no_fuse;
@@ -163,7 +163,7 @@ static frit_status measure(frit_engine *engine, const frit_engine_options *optio
     return frit_engine_measure(engine, options, needs);
 }
 
-static frit_status finish(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
+static frit_status finish_engine(frit_engine *engine, const frit_engine_options *options, frit_engine_needs *needs)
 {
     FRIT_TRY(make_cache(engine, options, needs));
     FRIT_TRY(frit_rope_init(&engine->hp, engine->n_ctx, &engine->arena));
@@ -201,7 +201,7 @@ frit_status frit_engine_begin(frit_engine **out, frit_model *model, const frit_e
     if (!engine) return frit_fail_memory(sizeof *engine, "an engine");
     frit_model_retain(model);
     engine->model = model;
-    const frit_status status = measure(engine, options, needs);
+    const frit_status status = measure_engine(engine, options, needs);
     if (status == FRIT_OK)
         *out = engine;
     else
@@ -219,7 +219,7 @@ frit_status frit_engine_new(frit_engine **out, frit_model *model, const frit_eng
     frit_engine_needs needs;
     frit_engine *engine;
     frit_status status = frit_engine_begin(&engine, model, &chosen, &needs);
-    if (status == FRIT_OK) status = finish(engine, &chosen, &needs);
+    if (status == FRIT_OK) status = finish_engine(engine, &chosen, &needs);
     frit_engine_needs_free(&needs);
     if (status != FRIT_OK)
         frit_engine_free(engine);

@@ -313,14 +313,14 @@ static void without_a_device_layers_stay_on_the_cpu(void **state)
 static void deterministic_engines_have_one_kind_of_numbers(void **state)
 {
     (void)state;
-    test_device_set_traits((test_device_traits){.prefill_rows = 16});
+    test_device_set_traits((test_device_traits){.least_prefill = 16});
     frit_engine *engine = make((frit_engine_options){0});
     assert_int_equal(engine->rows.least[FRIT_ROWS_PREFILL], 16);
     frit_engine_free(engine);
     engine = make((frit_engine_options){.deterministic = true});
     assert_int_equal(engine->rows.least[FRIT_ROWS_PREFILL], INT32_MAX);
     frit_engine_free(engine);
-    test_device_set_traits((test_device_traits){.prefill_rows = 16, .ignores_deterministic = true});
+    test_device_set_traits((test_device_traits){.least_prefill = 16, .ignores_deterministic = true});
     assert_fails(fail_to_make((frit_engine_options){.deterministic = true}), FRIT_E_UNSUPPORTED,
                  "device test computes");
     // Also on the best CPU kernels.

@@ -29,7 +29,7 @@ typedef enum test_device_kind {
 typedef struct test_device_traits {
     bool is_absent;               // opening finds no device
     uint64_t free_bytes;          // 0: no memory of its own, as engines see it
-    int32_t prefill_rows;         // from so many rows on it says that it computes other numbers
+    int32_t least_prefill;        // least_rows[FRIT_ROWS_PREFILL] of frit_device_info
     int32_t weight_times;         // its weights take so many times the bytes of others; 0: as many
     bool ignores_deterministic;   // also where that must not be
 } test_device_traits;

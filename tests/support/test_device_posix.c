@@ -541,7 +541,7 @@ static frit_status device_open(frit_device **out, const frit_device_options *opt
     }
     device->base.backend = &test_device_backend;
     device->traits = chosen_traits;
-    if (options->deterministic && !device->traits.ignores_deterministic) device->traits.prefill_rows = 0;
+    if (options->deterministic && !device->traits.ignores_deterministic) device->traits.least_prefill = 0;
     pthread_mutex_init(&device->lock, NULL);
     pthread_cond_init(&device->changed, NULL);
     if (pthread_create(&device->thread, NULL, work, device) != 0) abort();
@@ -558,7 +558,7 @@ static void device_info(const frit_device *base, frit_device_info *info)
     *info = (frit_device_info){.isa = "test",
                                .n_threads = 1,
                                .n_threads_batch = 1,
-                               .least_rows = {[FRIT_ROWS_PREFILL] = traits->prefill_rows},
+                               .least_rows = {[FRIT_ROWS_PREFILL] = traits->least_prefill},
                                .free_bytes = traits->free_bytes > 0 ? n_left : 0};
 }
 

@@ -14,7 +14,7 @@ static const frit_pick_request *request_with_snapshot(const frit_session *sessio
     return request && request->n > 1 && session->engine->kv.state_bytes > 0 ? request : NULL;
 }
 
-// Takes the snapshot that falls among the sequence's rows, if the session wants one. Drops snapshots that a failed step
+// Takes the snapshot that falls among the sequence's rows, if one is planned. Drops snapshots that a failed step
 // left.
 static void lay_out_snapshot(frit_engine *engine, frit_session *session, frit_seq *seq)
 {

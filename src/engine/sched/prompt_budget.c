@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How many rows of prompts a step has, and how prompts are cut.
+// The number of prompt rows in a step, and the cutting of prompts into parts.
 //
 // While some session generates, steps have few prompt rows, so that no session waits long for its next token: as many
 // rows as take 2.75 times the time of a decode step, by measured times. One in a hundred steps takes a quarter longer

@@ -5,7 +5,7 @@
 // the highest priority, the prompt with the least time is next and takes all rows that are left. So over several steps
 // waiting prompts get rows in proportion to their weights, and none starves. A prompt that begins to wait starts at the
 // least time of the waiting prompts of its priority or, if there are none, at the time of the prompt that began last.
-// So a session saves up no rows while it has no prompt, and rows that no other prompt wanted do not count.
+// So a session saves up no rows while it has no prompt, and rows that no other prompt could use do not count.
 #include "engine/engine.h"
 #include "engine/sched/prompt_share.h"
 

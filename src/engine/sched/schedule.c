@@ -317,7 +317,7 @@ static void choose_all(frit_engine *engine)
         choose_rows(engine);
 }
 
-static bool waits(const frit_session *session)
+static bool has_no_rows(const frit_session *session)
 {
     const bool has_rows = count_pending(session) > 0 || (session->source.waits && session->failure.status == FRIT_OK);
     return has_rows && session->step.n_rows == 0;
@@ -342,7 +342,7 @@ static bool evict_session(frit_engine *engine)
     int n_begun = 0;
     for (frit_session *s = engine->sessions; s; s = s->next) {
         if (s->n_flying > 0) return false;   // it may release pages
-        if (!waits(s) || s->n_done == 0) continue;
+        if (!has_no_rows(s) || s->n_done == 0) continue;
         n_begun++;
         if (s->source.n == 0 && is_evicted_before(s, least)) least = s;
     }
@@ -354,7 +354,7 @@ static bool evict_session(frit_engine *engine)
 int32_t frit_schedule_waiting(const frit_engine *engine)
 {
     int32_t n = 0;
-    for (const frit_session *s = engine->sessions; s; s = s->next) n += waits(s);
+    for (const frit_session *s = engine->sessions; s; s = s->next) n += has_no_rows(s);
     return n;
 }
 

@@ -33,7 +33,8 @@ typedef struct frit_step_cost {
     double decode_ns;       // a step in which every sequence is one row
     double prompt_row_ns;   // a row of a step of prompts
     double mixed_row_ns;    // a prefill row of a step that mixes row classes; fixed costs count as further rows
-    double decode_rows_ns[FRIT_COST_ROWS + 1];   // a step of so many decode rows; -1: has run once, not measured
+    double
+        decode_rows_ns[FRIT_COST_ROWS + 1];   // [n]: a step of n decode rows; -1: it has run once and was not measured
 } frit_step_cost;
 
 // Chooses the rows of the next step, into engine->step. Allocates nothing; n_rows is 0 if nothing can run.

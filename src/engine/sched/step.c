@@ -34,13 +34,13 @@ static void address_results(frit_flight *flight)
         frit_session *session = step->owners[r];
         flight->output.wants_rows = flight->output.wants_rows || step->encodes || session->results.n_pushes > 0;
         for (; o < step->n_outs && step->out_rows[o] < seq->first_row + seq->n_rows; o++) {
-            const bool kept =
+            const bool is_stored =
                 !step->encodes &&
                 stores_logits(session, (size_t)(seq->n_past + step->out_rows[o] - seq->first_row), step->result);
-            if (kept) session->results.logits_at = 0;   // until the values are known to be finite
+            if (is_stored) session->results.logits_at = 0;   // until the values are known to be finite
             const size_t i = (size_t)(seq->n_past + step->out_rows[o] - seq->first_row);
             float *observed = observed_row(session->engine, r, i);
-            step->taken[o] = (frit_out_row){.copy = kept ? session->results.logits : observed};
+            step->taken[o] = (frit_out_row){.copy = is_stored ? session->results.logits : observed};
         }
     }
 }

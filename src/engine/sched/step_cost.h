@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// engine/sched/step_cost.h: how long steps take, as moving averages of what was measured.
+// engine/sched/step_cost.h: how long steps take, as moving averages of measured times.
 #pragma once
 #include "engine/sched/schedule.h"
 
 // Measures a step that has run.
 void frit_step_cost_measure(frit_engine *engine, const frit_step *step, uint64_t step_ns);
-// The expected time of a step of n_rows decode rows, by measured steps of as many rows or of others; 0: unknown.
+// The expected time of a step of n_rows decode rows, from measured steps of this or other numbers of rows; 0: unknown.
 double frit_step_cost_decode(const frit_engine *engine, int32_t n_rows);
 // The expected next step: rows of sessions that generate and drafts queued so far, and the tokens that they give.
 void frit_step_cost_next(const frit_engine *engine, int32_t *n_rows, double *n_tokens);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static frit_status reserve(frit_step_tables *t, size_t n_pages, size_t n_scales)
+static frit_status reserve_arrays(frit_step_tables *t, size_t n_pages, size_t n_scales)
 {
     if (n_pages > t->pages_capacity) {
         int32_t *pages = realloc(t->pages, 2 * n_pages * sizeof *pages);
@@ -29,7 +29,7 @@ frit_status frit_step_reserve_tables(frit_engine *engine, size_t n_sessions, siz
 {
     const size_t n_pages = n_sessions * (size_t)engine->kv.n_groups * (size_t)frit_kv_pages_of(engine->n_ctx);
     for (int i = 0; i < FRIT_MAX_FLIGHTS; i++)
-        FRIT_TRY(reserve(&engine->flights.ring[i].step.tables, n_pages, n_sessions * n_adapters));
+        FRIT_TRY(reserve_arrays(&engine->flights.ring[i].step.tables, n_pages, n_sessions * n_adapters));
     return FRIT_OK;
 }
 

@@ -136,7 +136,7 @@ static void normalize(float *x, size_t n, scaling kind)
     for (size_t i = 0; i < n && kind != SCALING_NONE; i++) x[i] = size > 0 ? (float)(x[i] / size) : 0;
 }
 
-static void deliver(embedding *e, size_t item, size_t i, float *values)
+static void deliver_vector(embedding *e, size_t item, size_t i, float *values)
 {
     normalize(values, e->n_out, e->scaling);
     e->row(e->row_ctx, item, i, values, e->n_out);
@@ -154,10 +154,10 @@ static void pool_row(void *ctx, size_t i, const float *values, size_t n)
         return;
     }
     memcpy(r->values, values, n * sizeof *values);
-    if (e->pooling == FRIT_POOLING_NONE) deliver(e, r->item, i, r->values);
+    if (e->pooling == FRIT_POOLING_NONE) deliver_vector(e, r->item, i, r->values);
 }
 
-static frit_status finish(running *r)
+static frit_status finish_item(running *r)
 {
     embedding *e = r->owner;
     for (size_t k = 0; e->of_rows == FRIT_POOLING_MEAN && k < e->n_embd; k++)
@@ -167,7 +167,7 @@ static frit_status finish(running *r)
         FRIT_TRY(frit_classifier_run(&e->classifier, r->values, e->scores, e->scratch));
         values = e->scores;
     }
-    if (e->pooling != FRIT_POOLING_NONE) deliver(e, r->item, 0, values);
+    if (e->pooling != FRIT_POOLING_NONE) deliver_vector(e, r->item, 0, values);
     r->busy = false;
     return FRIT_OK;
 }
@@ -290,7 +290,7 @@ static frit_status run_all(embedding *e, const frit_embed_item *items, size_t n_
             running *r = &e->running[i];
             if (!r->busy || frit_session_pending(r->session) > 0) continue;
             FRIT_TRY(frit_session_status(r->session));
-            FRIT_TRY(finish(r));
+            FRIT_TRY(finish_item(r));
             FRIT_TRY(frit_session_truncate(r->session, 0));
             frit_session_drop_source(r->session);
         }

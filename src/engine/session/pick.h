@@ -22,7 +22,7 @@ typedef struct frit_pick_request {
 typedef struct frit_pick_requests {                       // tokens that steps pick, and tokens that need no pick
     frit_pick_request requests[FRIT_MAX_PICK_REQUESTS];   // [n] in use, oldest first; the rest only holds memory
     int32_t n;
-    int32_t n_forced;   // the last queued tokens of which at most so many were forced by a grammar (forced.c)
+    int32_t n_forced;   // at most so many of the queued tokens were forced by a grammar (forced.c)
 } frit_pick_requests;
 
 frit_pick_request *frit_session_find_pick(const frit_session *session, size_t i);   // after token i, or NULL

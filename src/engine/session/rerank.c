@@ -61,7 +61,7 @@ static frit_status encode_template(const frit_model *model, frit_str source, fri
     return status;
 }
 
-static frit_status encode(const frit_model *model, frit_str query, frit_str document, frit_ids *ids)
+static frit_status encode_texts(const frit_model *model, frit_str query, frit_str document, frit_ids *ids)
 {
     frit_str source;
     bool found = false;
@@ -84,7 +84,8 @@ frit_status frit_rerank_tokenize(const frit_model *model, const char *query, siz
     FRIT_REQUIRE_ITEMS(document, n_document_bytes);
     FRIT_REQUIRE_ITEMS(tokens, capacity);
     frit_ids ids = {0};
-    frit_status status = encode(model, (frit_str){query, n_query_bytes}, (frit_str){document, n_document_bytes}, &ids);
+    frit_status status =
+        encode_texts(model, (frit_str){query, n_query_bytes}, (frit_str){document, n_document_bytes}, &ids);
     if (status == FRIT_OK) {
         *n_tokens = ids.n;
         const size_t n = ids.n < capacity ? ids.n : capacity;
@@ -148,7 +149,8 @@ frit_status frit_rerank_texts(frit_engine *engine, const char *query, size_t n_q
         const frit_embed_item *d = &documents[i];
         pairs[i] = (frit_embed_item){.tokens = d->tokens, .n_tokens = d->n_tokens};
         if (d->tokens) continue;
-        status = encode(model, (frit_str){query ? query : "", n_query_bytes}, (frit_str){d->text, d->n_bytes}, &ids[i]);
+        status = encode_texts(model, (frit_str){query ? query : "", n_query_bytes}, (frit_str){d->text, d->n_bytes},
+                              &ids[i]);
         pairs[i] = (frit_embed_item){.tokens = ids[i].items, .n_tokens = ids[i].n};
     }
     if (status == FRIT_OK) status = score_pairs(engine, pairs, n_documents, options && options->raw_scores, scores);

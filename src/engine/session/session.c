@@ -150,7 +150,7 @@ static frit_status prepare_whole(const frit_session *session, size_t n, frit_out
     for (size_t i = session->n_done; i < session->n_tokens && output != FRIT_OUTPUT_NONE; i++) {
         const frit_result result = frit_session_result(session, i);
         if (i + 1 == session->n_tokens && session->results.n_pushes == 0)
-            break;   // the logits after the last push are no longer wanted
+            break;   // the logits after the last push are not needed any more
         if (result != FRIT_RESULT_NONE && (result == FRIT_RESULT_HIDDEN) != hidden)
             return frit_fail(FRIT_E_INVALID, "tokens that wait want %s, and all must run in one step",
                              hidden ? "logits" : "hidden states");

@@ -14,7 +14,7 @@ typedef struct frit_row_push {   // a push with a result for every token: OUTPUT
 typedef struct frit_session_results {   // what the session's steps give to its caller
     frit_row_push *pushes;              // [n_pushes], oldest first: their row functions are still to be called
     size_t n_pushes, capacity;
-    size_t n_delivered;   // tokens before this one have given their results; they give none if they run again
+    size_t n_delivered;   // results of tokens before this one were delivered: they give none if they run again
     float *logits;        // [n_vocab]
     size_t logits_at;     // `logits` are of the first logits_at tokens; 0: there are none
     bool wants_logits;    // after the last queued token
@@ -103,7 +103,7 @@ void frit_session_drop_source(frit_session *session);   // releases its pages
 // Gives a session without a source one that waits to be encoded. `tokens` may be unaligned.
 frit_status frit_session_set_source(frit_session *session, const void *tokens, size_t n);
 typedef enum frit_result { FRIT_RESULT_NONE, FRIT_RESULT_LOGITS, FRIT_RESULT_HIDDEN } frit_result;
-frit_result frit_session_result(const frit_session *session, size_t i);   // that token i gives when it runs
+frit_result frit_session_result(const frit_session *session, size_t i);   // of token i when it runs
 
 // Makes room for n more tokens, by a context shift if the session has one (shift.c). FRIT_E_LIMIT.
 frit_status frit_session_make_room(frit_session *session, size_t n);

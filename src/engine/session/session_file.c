@@ -141,7 +141,7 @@ frit_status frit_engine_describe(const frit_engine *engine, frit_saved_header *h
 }
 
 // Fills in the part of the header that a file must share with the session that loads it.
-static frit_status describe(const frit_session *session, frit_saved_header *h)
+static frit_status describe_session(const frit_session *session, frit_saved_header *h)
 {
     FRIT_TRY(frit_engine_describe(session->engine, h));
     return sum_adapters(session, &h->adapters);
@@ -223,7 +223,7 @@ static frit_status make_header(const frit_session *session, frit_saved_header *o
     FRIT_TRY(frit_session_settle(session));
     FRIT_TRY(frit_session_status(session));
     FRIT_TRY(frit_session_check_known(session));
-    FRIT_TRY(describe(session, &h));
+    FRIT_TRY(describe_session(session, &h));
     h.n_tokens = (uint32_t)session->n_tokens;
     h.n_done = (uint32_t)session->n_done;
     h.n_logits = frit_session_logits(session) ? h.n_vocab : 0;
@@ -331,7 +331,7 @@ static frit_status restore_source(frit_session *session, const frit_saved *saved
 }
 
 // Restores a session from a file that has been checked.
-static frit_status restore(frit_session *session, const frit_saved *saved)
+static frit_status restore_session(frit_session *session, const frit_saved *saved)
 {
     const frit_saved_header *h = &saved->header;
     if (h->n_encoded < h->n_source) FRIT_TRY(frit_engine_grow(session->engine, h->n_source));
@@ -357,13 +357,13 @@ static frit_status restore(frit_session *session, const frit_saved *saved)
     return FRIT_OK;
 }
 
-static frit_status load(frit_session *session, const char *name, const uint8_t *bytes, uint64_t n_bytes)
+static frit_status load_session(frit_session *session, const char *name, const uint8_t *bytes, uint64_t n_bytes)
 {
     frit_saved_header expected;
     frit_saved saved;
-    FRIT_TRY(describe(session, &expected));
+    FRIT_TRY(describe_session(session, &expected));
     FRIT_TRY(frit_saved_parse(&saved, name, bytes, n_bytes, &expected));
-    return restore(session, &saved);
+    return restore_session(session, &saved);
 }
 
 frit_status frit_session_load(frit_session *session, const char *path)
@@ -373,7 +373,7 @@ frit_status frit_session_load(frit_session *session, const char *path)
     FRIT_REQUIRE(path);
     FRIT_TRY(frit_session_settle(session));
     FRIT_TRY(frit_file_open(&file, path, false));
-    frit_status status = load(session, path, frit_file_data(file), frit_file_size(file));
+    frit_status status = load_session(session, path, frit_file_data(file), frit_file_size(file));
     frit_file_close(file);
     return status;
 }
@@ -383,7 +383,7 @@ frit_status frit_session_load_memory(frit_session *session, const void *bytes, s
     FRIT_REQUIRE(session);
     FRIT_REQUIRE(bytes);
     FRIT_TRY(frit_session_settle(session));
-    return load(session, "memory", bytes, n_bytes);
+    return load_session(session, "memory", bytes, n_bytes);
 }
 
 // ------------------------------------------------------------------------------- notes

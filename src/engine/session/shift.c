@@ -27,9 +27,9 @@ static int32_t round_up(int32_t n)
 
 // ------------------------------------------------------------------------------- which models
 
-enum { TIMES = 2 };   // refusals say the size of a context that is so many times as long
+enum { TIMES = 2 };   // refusals say the size of a context this many times as long
 
-static double mib(uint64_t token_bytes, int64_t n_tokens)
+static double mib_of(uint64_t token_bytes, int64_t n_tokens)
 {
     return (double)token_bytes * (double)n_tokens / (1 << 20);
 }
@@ -49,7 +49,7 @@ static frit_status token_bytes(const frit_engine *engine, frit_dtype type, uint6
 }
 
 // Refuses a shift, and says how much memory a longer context takes.
-static frit_status refuse(const frit_engine *engine, const char *why)
+static frit_status refuse_shift(const frit_engine *engine, const char *why)
 {
     const int64_t n = engine->n_ctx, more = TIMES * n;
     const uint64_t now = engine->kv_token_bytes;
@@ -64,12 +64,12 @@ static frit_status refuse(const frit_engine *engine, const char *why)
         return frit_fail_file(
             FRIT_E_UNSUPPORTED,
             "%s: no context shift: %s; the cache of %lld tokens takes %.1f MiB, of %lld tokens %.1f MiB", path, why,
-            (long long)n, mib(now, n), (long long)more, mib(now, more));
+            (long long)n, mib_of(now, n), (long long)more, mib_of(now, more));
     return frit_fail_file(
         FRIT_E_UNSUPPORTED,
         "%s: no context shift: %s; the cache of %lld tokens takes %.1f MiB, of %lld tokens %.1f MiB, or "
         "%.1f MiB with cache types q8_0",
-        path, why, (long long)n, mib(now, n), (long long)more, mib(now, more), mib(small, more));
+        path, why, (long long)n, mib_of(now, n), (long long)more, mib_of(now, more), mib_of(small, more));
 }
 
 static frit_status check_model(frit_engine *engine)
@@ -78,7 +78,7 @@ static frit_status check_model(frit_engine *engine)
     const frit_status status = frit_engine_find_rotations(engine);
     if (status != FRIT_E_UNSUPPORTED) return status;
     frit_format(why, sizeof why, "%s", frit_error());
-    return refuse(engine, why);
+    return refuse_shift(engine, why);
 }
 
 // ------------------------------------------------------------------------------- how much
@@ -157,7 +157,7 @@ frit_status frit_session_get_shift(const frit_session *session, frit_shift_info 
 // ------------------------------------------------------------------------------- shifting
 
 // The index of token `at` after the shift. An index among the dropped tokens becomes n_keep.
-static size_t moved(size_t at, size_t n_keep, size_t n_drop)
+static size_t moved_index(size_t at, size_t n_keep, size_t n_drop)
 {
     if (at <= n_keep) return at;
     return at < n_keep + n_drop ? n_keep : at - n_drop;
@@ -169,9 +169,9 @@ static void move_tokens(frit_session *session, size_t n_keep, size_t n_drop)
     memmove(session->tokens + n_keep, session->tokens + n_keep + n_drop, n_after * sizeof *session->tokens);
     session->n_tokens -= n_drop;
     session->shift.n_dropped += n_drop;
-    session->results.n_delivered = moved(session->results.n_delivered, n_keep, n_drop);
-    session->prefix.n_cached = moved(session->prefix.n_cached, n_keep, n_drop);
-    session->prompt.n_long = moved(session->prompt.n_long, n_keep, n_drop);
+    session->results.n_delivered = moved_index(session->results.n_delivered, n_keep, n_drop);
+    session->prefix.n_cached = moved_index(session->prefix.n_cached, n_keep, n_drop);
+    session->prompt.n_long = moved_index(session->prompt.n_long, n_keep, n_drop);
     session->snapshot_at = session->snapshot_at > n_keep + n_drop ? session->snapshot_at - n_drop : 0;
     session->results.logits_at = session->results.logits_at > n_keep + n_drop ? session->results.logits_at - n_drop : 0;
     for (size_t q = 0; q < session->results.n_pushes; q++) session->results.pushes[q].first -= n_drop;

@@ -202,7 +202,7 @@ static int32_t count_active(const group *g)
 }
 
 // True if one more draft of each active session is expected to give `times` as many tokens for the time.
-static bool gains(const group *g, double times)
+static bool gains_time(const group *g, double times)
 {
     const int32_t n_active = count_active(g);
     const double round = frit_step_cost_decode(g->draft, n_active);
@@ -419,7 +419,7 @@ static void begin_round(group *g)
     }
     enum { SELDOM = 64 };            // one of so many steps runs without drafts, to measure what drafts save
     const double least_gain = 1.1;   // times of steps are known only roughly
-    const bool all = gains(g, least_gain);
+    const bool all = gains_time(g, least_gain);
     const bool measures = ++g->budget->n_rounds % SELDOM == 0;
     for (frit_drafter *d = g->first; d; d = d->next) {
         if (d->is_active) skip_beginning(g, d);
@@ -471,7 +471,7 @@ void frit_drafters_run(frit_drafter *first)
     while (is_active) {
         run_round(&g);
         const int32_t n_active = count_active(&g);
-        const bool all = n_active > 0 && gains(&g, 1) && budget_allows(&g, n_active);
+        const bool all = n_active > 0 && gains_time(&g, 1) && budget_allows(&g, n_active);
         for (frit_drafter *d = g.first; d; d = d->next) d->is_active = d->is_active && (all || d->job.always);
         is_active = count_active(&g) > 0;
     }

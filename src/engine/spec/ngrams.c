@@ -51,7 +51,7 @@ static void add_tokens(frit_ngrams *ngrams, const frit_token *tokens, size_t n)
 }
 
 // Shortens the index to the first n tokens. The last token is always the last of its bucket.
-static void shorten(frit_ngrams *ngrams, size_t n)
+static void shorten_index(frit_ngrams *ngrams, size_t n)
 {
     for (; ngrams->n > n; ngrams->n--)
         if (ngrams->n > 1) *bucket_of(ngrams, ngrams->n - 1) = ngrams->before[ngrams->n - 1];
@@ -60,7 +60,7 @@ static void shorten(frit_ngrams *ngrams, size_t n)
 
 frit_status frit_ngrams_set_prediction(frit_ngrams *ngrams, const frit_token *prediction, size_t n)
 {
-    shorten(ngrams, 0);
+    shorten_index(ngrams, 0);
     ngrams->n_predicted = 0;
     if (n == 0) return FRIT_OK;
     const size_t room = n + ngrams->capacity;
@@ -83,7 +83,7 @@ void frit_ngrams_follow(frit_ngrams *ngrams, const frit_token *tokens, size_t n)
         n_same = 0;
         while (own[n_same] == tokens[n_same]) n_same++;
     }
-    if (n_same < n_own) shorten(ngrams, ngrams->n_predicted + n_same);
+    if (n_same < n_own) shorten_index(ngrams, ngrams->n_predicted + n_same);
     add_tokens(ngrams, tokens + n_same, n - n_same);
 }
 
