@@ -44,8 +44,8 @@ static frit_status find_or_make(frit_stores *stores, const char *form, frit_stat
     return FRIT_OK;
 }
 
-frit_status frit_stores_take(frit_stores *stores, const char *form, frit_status (*make)(frit_store **out, void *ctx),
-                             void *ctx, frit_store **out)
+frit_status frit_stores_acquire(frit_stores *stores, const char *form, frit_status (*make)(frit_store **out, void *ctx),
+                                void *ctx, frit_store **out)
 {
     *out = NULL;
     frit_lock_take(stores->lock);
@@ -54,7 +54,7 @@ frit_status frit_stores_take(frit_stores *stores, const char *form, frit_status 
     return status;
 }
 
-void frit_stores_give_back(frit_stores *stores, frit_store *store)
+void frit_stores_release(frit_stores *stores, frit_store *store)
 {
     if (!store) return;
     frit_lock_take(stores->lock);

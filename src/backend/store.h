@@ -19,8 +19,8 @@ typedef struct frit_stores frit_stores;
 frit_status frit_stores_new(frit_stores **out);
 void frit_stores_free(frit_stores *stores);   // after all devices; NULL is fine
 // Acquires the store of this form. `make` makes a new one; n_devices is set here.
-frit_status frit_stores_take(frit_stores *stores, const char *form, frit_status (*make)(frit_store **out, void *ctx),
-                             void *ctx, frit_store **out);
-void frit_stores_give_back(frit_stores *stores, frit_store *store);
+frit_status frit_stores_acquire(frit_stores *stores, const char *form, frit_status (*make)(frit_store **out, void *ctx),
+                                void *ctx, frit_store **out);
+void frit_stores_release(frit_stores *stores, frit_store *store);
 // Returns the number of stores, and sets their bytes.
 int frit_stores_count(const frit_stores *stores, uint64_t *n_bytes);

@@ -367,13 +367,13 @@ static frit_status place_prologues(grouping *p)
 
 enum { PROLOGUE, PRODUCTS, EPILOGUE, N_ROLES };
 
-typedef struct place {
+typedef struct entry {
     int stage, role, level, id, fusion;
-} place;
+} entry;
 
 static int in_order(const void *a, const void *b)
 {
-    const place *x = a, *y = b;
+    const entry *x = a, *y = b;
     if (x->stage != y->stage) return x->stage < y->stage ? -1 : 1;
     if (x->role != y->role) return x->role - y->role;
     if (x->level != y->level) return x->level - y->level;
@@ -396,25 +396,25 @@ static void add_to_phase(frit_phase *phase, frit_fusion *fusion, int role)
 static frit_status list_phases(grouping *p)
 {
     frit_phases *out = p->phases;
-    place *places = frit_arena_new(p->arena, place, (size_t)p->n_fusions + 1);
+    entry *entries = frit_arena_new(p->arena, entry, (size_t)p->n_fusions + 1);
     out->fusions = frit_arena_new(p->g->arena, frit_fusion, (size_t)p->n_fusions + 1);
     out->list = frit_arena_new(p->g->arena, frit_phase, (size_t)p->n_fusions + 1);
     out->fusion_of = frit_arena_new(p->g->arena, int, (size_t)p->g->n_nodes);
-    if (!places || !out->fusions || !out->list || !out->fusion_of)
-        return frit_fail_memory((size_t)p->n_fusions * sizeof *places, "a plan");
+    if (!entries || !out->fusions || !out->list || !out->fusion_of)
+        return frit_fail_memory((size_t)p->n_fusions * sizeof *entries, "a plan");
     for (int c = 0; c < p->n_fusions; c++)
         if (p->fusions[c].n_nodes > 0)
-            places[out->n_fusions++] =
-                (place){p->stages[c], role_of(p, c), p->levels[c], frit_fusion_result(&p->fusions[c])->id, c};
-    qsort(places, (size_t)out->n_fusions, sizeof *places, in_order);
+            entries[out->n_fusions++] =
+                (entry){p->stages[c], role_of(p, c), p->levels[c], frit_fusion_result(&p->fusions[c])->id, c};
+    qsort(entries, (size_t)out->n_fusions, sizeof *entries, in_order);
     for (int i = 0; i < p->g->n_nodes; i++) out->fusion_of[i] = NONE;
     for (int k = 0; k < out->n_fusions; k++) {
-        if (k == 0 || places[k].stage != places[k - 1].stage) out->n++;
+        if (k == 0 || entries[k].stage != entries[k - 1].stage) out->n++;
         frit_fusion *fusion = &out->fusions[k];
-        *fusion = p->fusions[places[k].fusion];
+        *fusion = p->fusions[entries[k].fusion];
         fusion->phase = out->n - 1;
-        fusion->level = places[k].level;
-        add_to_phase(&out->list[fusion->phase], fusion, places[k].role);
+        fusion->level = entries[k].level;
+        add_to_phase(&out->list[fusion->phase], fusion, entries[k].role);
         for (int i = 0; i < fusion->n_nodes; i++) out->fusion_of[fusion->nodes[i]->id] = k;
     }
     for (int i = 0; i < p->g->n_nodes; i++)

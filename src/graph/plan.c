@@ -136,7 +136,7 @@ static int larger_first(const void *a, const void *b)
 }
 
 // Gives b the lowest offset that no buffer of an overlapping lifetime uses. `placed` is sorted by offset.
-static void place(planner *p, buffer **placed, int n_placed, buffer *b)
+static void place_buffer(planner *p, buffer **placed, int n_placed, buffer *b)
 {
     uint64_t offset = 0;
     for (int i = 0; i < n_placed; i++) {
@@ -181,7 +181,7 @@ static frit_status set_offsets(planner *p)
         return frit_fail_memory((size_t)p->n_buffers * sizeof *placed, "planning");
     for (int i = 0; i < p->n_buffers; i++) by_size[i] = &p->buffers[i];
     qsort(by_size, (size_t)p->n_buffers, sizeof *by_size, larger_first);
-    for (int i = 0; i < p->n_buffers; i++) place(p, placed, i, by_size[i]);
+    for (int i = 0; i < p->n_buffers; i++) place_buffer(p, placed, i, by_size[i]);
     for (int i = 0; i < p->g->n_nodes; i++) {
         const buffer *b = p->buffer_of[frit_node_storage(p->g->nodes[i])->id];
         plan->offsets[i] = b ? b->offset : UINT64_MAX;

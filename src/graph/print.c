@@ -85,7 +85,7 @@ static void print_act(const frit_node *node, frit_buf *out)
 
 static void print_rope(const frit_node *node, frit_buf *out)
 {
-    frit_buf_printf(out, " %s dim=%d", node->rope.style == FRIT_ROPE_NEOX ? "halves" : "neighbours",
+    frit_buf_printf(out, " %s dim=%d", node->rope.style == FRIT_ROPE_NEOX ? "neox" : "interleaved",
                     (int)node->rope.dim);
     if (node->rope.offset != 0) frit_buf_printf(out, " offset=%d", (int)node->rope.offset);
     if (node->rope.magnitude != 1) frit_buf_printf(out, " magnitude=%g", (double)node->rope.magnitude);

@@ -204,7 +204,7 @@ static frit_status make_graph(cutting *c, const frit_segments *segments, int i)
 }
 
 // One device runs all nodes: the segment is the graph itself.
-static void take_whole(const cutting *c, frit_segments *out)
+static void use_whole_graph(const cutting *c, frit_segments *out)
 {
     out->list[0].graph = *c->g;
     for (int i = 0; i < c->g->n_nodes; i++) {
@@ -229,7 +229,7 @@ static frit_status make_segments(cutting *c, frit_segments *out)
     FRIT_TRY(set_order(c));
     FRIT_TRY(list_segments(c, out));
     if (out->n == 1) {
-        take_whole(c, out);
+        use_whole_graph(c, out);
         return FRIT_OK;
     }
     for (int i = 0; i < out->n; i++) FRIT_TRY(make_graph(c, out, i));

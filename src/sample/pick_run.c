@@ -294,7 +294,7 @@ static bool any_bad(const work *w)
     return bad;
 }
 
-static float take_max(const work *w)
+static float largest_logit(const work *w)
 {
     float max = -INFINITY;
     for (int b = 0; b < FRIT_BLOCKS; b++) max = w->block_max[b] > max ? w->block_max[b] : max;
@@ -309,7 +309,7 @@ static pass begin_list(work *w, int32_t n_best, pass next)
 }
 
 // Merges the lists of all threads into the first, sorted.
-static frit_candidates take_list(work *w)
+static frit_candidates merge_lists(work *w)
 {
     int32_t n = w->n_list[0];
     for (int32_t t = 1; t < w->n_threads; t++)
@@ -336,7 +336,7 @@ static pass end_begin(work *w)
 
 static pass end_log_max(work *w)
 {
-    w->max = take_max(w);
+    w->max = largest_logit(w);
     if (any_bad(w)) return fail_pick(w, FRIT_PICK_NOT_FINITE);
     if (w->max == -INFINITY) return fail_pick(w, FRIT_PICK_EMPTY);
     return w->pick->n_top > 0 ? begin_list(w, w->pick->n_top, LOG_TOP) : LOG_SUM;
@@ -344,7 +344,7 @@ static pass end_log_max(work *w)
 
 static pass end_log_top(work *w)
 {
-    const frit_candidates best = take_list(w);
+    const frit_candidates best = merge_lists(w);
     frit_logprob *tops = w->lists->tops + w->pick->first_top;
     for (int32_t i = 0; i < w->pick->n_top; i++)
         tops[i] = i < best.n ? (frit_logprob){best.items[i].token, best.items[i].logit} : (frit_logprob){-1, -INFINITY};
@@ -487,7 +487,7 @@ static pass finish_list(work *w, frit_candidates best)
 
 static pass end_top(work *w)
 {
-    const frit_candidates best = take_list(w);
+    const frit_candidates best = merge_lists(w);
     if (any_bad(w)) return fail_pick(w, FRIT_PICK_NOT_FINITE);
     if (best.n == 0) return fail_pick(w, FRIT_PICK_EMPTY);
     w->max = best.items[0].logit;
@@ -511,7 +511,7 @@ static frit_token first_with(const work *w, float logit)
 
 static pass end_max(work *w)
 {
-    w->max = take_max(w);
+    w->max = largest_logit(w);
     if (any_bad(w)) return fail_pick(w, FRIT_PICK_NOT_FINITE);
     if (w->max == -INFINITY) return fail_pick(w, FRIT_PICK_EMPTY);
     if (!(w->pick->temp > 0)) return finish_pick(w, first_with(w, w->max));

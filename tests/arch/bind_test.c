@@ -143,7 +143,7 @@ static void rope_factors_join_the_rotation(void **state)
     tiny_model m;
     assert_ok(tiny_open(&m, &(tiny_change){.tensor = "rope_freqs.weight", .shape = {4, 0}, .poison = 2}));
     char *text = graph_text(&m, NULL);
-    assert_non_null(strstr(text, "positions, rope.inv_freq, rope_freqs.weight) [T, 4, 8] neighbours dim=8"));
+    assert_non_null(strstr(text, "positions, rope.inv_freq, rope_freqs.weight) [T, 4, 8] interleaved dim=8"));
     free(text);
     tiny_close(&m);
 }

@@ -62,7 +62,7 @@ static fixture *open_fixture(uint64_t most_floats, int n_looked_up)
 
 static void close_fixture(fixture *f)
 {
-    frit_stores_give_back(f->stores, (frit_store *)f->packs);
+    frit_stores_release(f->stores, (frit_store *)f->packs);
     frit_stores_free(f->stores);
     frit_pool_free(f->pool);
     frit_file_close(f->file);

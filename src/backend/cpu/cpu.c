@@ -96,7 +96,7 @@ static frit_status open_store(frit_cpu_device *device, const frit_device_options
 
 static void close_store(frit_cpu_device *device)
 {
-    frit_stores_give_back(device->stores, (frit_store *)device->packs);
+    frit_stores_release(device->stores, (frit_store *)device->packs);
     if (device->owns_stores) frit_stores_free(device->stores);
 }
 
@@ -227,9 +227,9 @@ static void *cpu_map(const frit_memory *memory)
     return ((const frit_cpu_memory *)memory)->bytes;
 }
 
-static uint8_t *address_of(frit_address place)
+static uint8_t *address_of(frit_address address)
 {
-    return ((frit_cpu_memory *)place.memory)->bytes + place.offset;
+    return ((frit_cpu_memory *)address.memory)->bytes + address.offset;
 }
 
 static frit_status cpu_read(frit_device *base, frit_address from, void *to, uint64_t n_bytes)

@@ -24,7 +24,7 @@ static size_t row_bytes(const frit_task *task)
     const frit_tensor *w = task->node->src[1]->tensor;
     const int64_t n = w->shape[w->n_dims - 1];
     const frit_kernels *kernels = task->env->kernels;
-    if (task->w[1] == w->data || !frit_packs_want(kernels, w)) return (size_t)frit_dtype_row_bytes(w->dtype, n);
+    if (task->w[1] == w->data || !frit_packs_needs(kernels, w)) return (size_t)frit_dtype_row_bytes(w->dtype, n);
     return frit_pack_row_bytes(kernels->packed[w->dtype].layout, n);
 }
 

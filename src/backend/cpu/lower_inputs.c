@@ -148,7 +148,7 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form,
     l->inputs[input - l->exec->inputs].last = phase;
 }
 
-static void take_slot(lowering *l, int i)
+static void assign_slot(lowering *l, int i)
 {
     const frit_act_input *input = &l->exec->inputs[i];
     input_info *info = &l->inputs[i];
@@ -200,7 +200,7 @@ void frit_lower_list_inputs(lowering *l)
     for (int i = 0; i < l->exec->n_inputs; i++) {
         const frit_act_input *input = &l->exec->inputs[i];
         const int64_t n = frit_node_width(input->source);
-        if (input->form != FRIT_FORM_F32) take_slot(l, i);
+        if (input->form != FRIT_FORM_F32) assign_slot(l, i);
         if (l->inputs[i].producer != FRIT_NONE) frit_widen(&l->thread_row_bytes, 2 * (uint64_t)n * sizeof(float));
         if (input->is_per_thread)
             frit_widen(&l->per_thread_bytes[input->form],

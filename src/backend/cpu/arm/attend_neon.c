@@ -14,10 +14,10 @@ enum {
 static void encode_f16(const float *x, uint8_t *y, int64_t n)
 {
     for (int64_t i = 0; i < n; i += FLOATS) {
-        uint16_t halves[FLOATS];
+        uint16_t f16s[FLOATS];
         const int64_t left = n - i < FLOATS ? n - i : FLOATS;
-        vst1_u16(halves, vreinterpret_u16_f16(vcvt_f16_f32(load_part(x + i, left))));
-        memcpy(y + 2 * i, halves, (size_t)left * 2);
+        vst1_u16(f16s, vreinterpret_u16_f16(vcvt_f16_f32(load_part(x + i, left))));
+        memcpy(y + 2 * i, f16s, (size_t)left * 2);
     }
 }
 

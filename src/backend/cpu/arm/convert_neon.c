@@ -26,9 +26,9 @@ static float quantize_line(const float *x, int8_t *codes, int sums[2])
 {
     const float top = max_abs_32(x), inverse = top > 0x1p-100f ? 127 / top : 0;
     for (int i = 0; i < 2; i++) {
-        const int8x16_t half = round_16(x + 16 * i, inverse);
-        vst1q_s8(codes + 16 * i, half);
-        sums[i] = vaddlvq_s8(half);
+        const int8x16_t part = round_16(x + 16 * i, inverse);
+        vst1q_s8(codes + 16 * i, part);
+        sums[i] = vaddlvq_s8(part);
     }
     return inverse > 0 ? top / 127 : 0;
 }

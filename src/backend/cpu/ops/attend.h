@@ -62,7 +62,7 @@ static inline int64_t frit_attend_line(int64_t n_floats)   // rounded up to whol
 }
 
 // Takes n floats from the workspace, at the start of a cache line.
-static inline void *frit_attend_take(float **workspace, int64_t n)
+static inline void *frit_attend_alloc(float **workspace, int64_t n)
 {
     float *at = *workspace;
     *workspace += frit_attend_line(n);

@@ -40,17 +40,17 @@ static queries take_room(const frit_attend_item *item, float *workspace)
     const frit_attend_shape *s = item->shape;
     queries q = {.n = frit_attend_queries(item), .acc_stride = s->v_dim + 16};
     q.n_padded = up_to(q.n, FRIT_BF16_QUERIES), q.k_padded = up_to(s->k_dim, FRIT_TILE_COLUMNS);
-    q.q = frit_attend_take(&workspace, q.n_padded * q.k_padded / 2);
-    q.acc = frit_attend_take(&workspace, q.n_padded * q.acc_stride);
-    q.lift = frit_attend_take(&workspace, q.n_padded);
-    q.slope = frit_attend_take(&workspace, q.n_padded);
-    q.max = frit_attend_take(&workspace, q.n_padded);
-    q.sum = frit_attend_take(&workspace, q.n_padded);
-    q.begin = frit_attend_take(&workspace, q.n_padded);
-    q.end = frit_attend_take(&workspace, q.n_padded);
-    q.own_position = frit_attend_take(&workspace, q.n_padded);
-    q.row = frit_attend_take(&workspace, 2 * q.k_padded);
-    q.page = frit_attend_take(&workspace, (int64_t)(frit_kv_page_scratch_bytes(s->k_dim, s->v_dim) / sizeof(float)));
+    q.q = frit_attend_alloc(&workspace, q.n_padded * q.k_padded / 2);
+    q.acc = frit_attend_alloc(&workspace, q.n_padded * q.acc_stride);
+    q.lift = frit_attend_alloc(&workspace, q.n_padded);
+    q.slope = frit_attend_alloc(&workspace, q.n_padded);
+    q.max = frit_attend_alloc(&workspace, q.n_padded);
+    q.sum = frit_attend_alloc(&workspace, q.n_padded);
+    q.begin = frit_attend_alloc(&workspace, q.n_padded);
+    q.end = frit_attend_alloc(&workspace, q.n_padded);
+    q.own_position = frit_attend_alloc(&workspace, q.n_padded);
+    q.row = frit_attend_alloc(&workspace, 2 * q.k_padded);
+    q.page = frit_attend_alloc(&workspace, (int64_t)(frit_kv_page_scratch_bytes(s->k_dim, s->v_dim) / sizeof(float)));
     q.tiles = (uint8_t *)workspace;
     q.scratch = q.tiles + FRIT_BF16_PAGES * frit_bf16_page_bytes(s->k_dim, s->v_dim);
     return q;
@@ -139,7 +139,7 @@ void frit_kv_page_to_tiles(const frit_attend_item *item, int64_t page, frit_rang
                              .k_dim = item->shape->k_dim,
                              .v_dim = item->shape->v_dim,
                              .tiles = tiles};
-    float *k = frit_attend_take(&workspace, FRIT_PAGE_TOKENS * packed.k_dim), *v = workspace;
+    float *k = frit_attend_alloc(&workspace, FRIT_PAGE_TOKENS * packed.k_dim), *v = workspace;
     packed.k_type = find_rows(item, &layer->k, positions, k, &packed.k, &packed.k_bytes);
     packed.k_transposed = layer->k.transposed && packed.k_type != FRIT_DTYPE_F32;
     packed.v_type = find_rows(item, &layer->v, positions, v, &packed.v, &packed.v_bytes);
@@ -206,7 +206,7 @@ static void attend_pages(const frit_attend_item *item, frit_range positions, fri
                                                    .scratch = q->scratch});
 }
 
-static void run(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)
+static void run_item(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)
 {
     queries q = gather_queries(item, workspace);
     for (int64_t p = positions.begin; p < positions.end;) {
@@ -222,4 +222,4 @@ static void run(const frit_attend_item *item, frit_range positions, float *works
     *sums = (frit_attend_sums){q.max, q.sum, q.acc, q.acc_stride};
 }
 
-const frit_attend_way frit_attend_by_bf16 = {workspace_bytes, run, false};
+const frit_attend_way frit_attend_by_bf16 = {workspace_bytes, run_item, false};

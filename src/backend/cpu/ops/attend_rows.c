@@ -33,15 +33,15 @@ static queries gather_rows(const frit_attend_item *item, float *workspace)
     const frit_attend_shape *s = item->shape;
     const frit_attend *attend = &item->task->node->attend;
     queries q = {.n = frit_attend_queries(item)};
-    q.q = frit_attend_take(&workspace, q.n * s->k_dim);
-    q.acc = frit_attend_take(&workspace, q.n * s->v_dim);
-    q.max = frit_attend_take(&workspace, q.n);
-    q.sum = frit_attend_take(&workspace, q.n);
-    q.slope = frit_attend_take(&workspace, q.n);
-    q.begin = frit_attend_take(&workspace, q.n);
-    q.end = frit_attend_take(&workspace, q.n);
-    q.own_position = frit_attend_take(&workspace, q.n);
-    q.scores = frit_attend_take(&workspace, q.n * FRIT_ATTEND_ROWS);
+    q.q = frit_attend_alloc(&workspace, q.n * s->k_dim);
+    q.acc = frit_attend_alloc(&workspace, q.n * s->v_dim);
+    q.max = frit_attend_alloc(&workspace, q.n);
+    q.sum = frit_attend_alloc(&workspace, q.n);
+    q.slope = frit_attend_alloc(&workspace, q.n);
+    q.begin = frit_attend_alloc(&workspace, q.n);
+    q.end = frit_attend_alloc(&workspace, q.n);
+    q.own_position = frit_attend_alloc(&workspace, q.n);
+    q.scores = frit_attend_alloc(&workspace, q.n * FRIT_ATTEND_ROWS);
     q.decoded = workspace;
     memset(q.acc, 0, (size_t)(q.n * s->v_dim) * sizeof(float));
     for (int64_t i = 0; i < q.n; i++) {
@@ -99,10 +99,10 @@ static void list_neighbours(const void *first, uint64_t row_bytes, int64_t n, co
 }
 
 // Chosen positions may be in any page.
-static void list_chosen(const frit_attend_item *item, const frit_cache_side *side, frit_range places,
+static void list_chosen(const frit_attend_item *item, const frit_cache_side *side, frit_range chosen_range,
                         const uint8_t **rows)
 {
-    for (int64_t i = places.begin; i < places.end; i++)
+    for (int64_t i = chosen_range.begin; i < chosen_range.end; i++)
         *rows++ = frit_cache_at(side, item->pages, (int64_t)item->chosen[i], item->head);
 }
 
@@ -121,9 +121,9 @@ static void list_rows(const frit_attend_item *item, const frit_cache_side *side,
     }
 }
 
-static void decode_chosen(const frit_attend_item *item, const frit_cache_side *side, frit_range places, float *y)
+static void decode_chosen(const frit_attend_item *item, const frit_cache_side *side, frit_range chosen_range, float *y)
 {
-    for (int64_t i = places.begin; i < places.end; i++, y += side->dim) {
+    for (int64_t i = chosen_range.begin; i < chosen_range.end; i++, y += side->dim) {
         const int64_t p = (int64_t)item->chosen[i];
         frit_attend_decode_positions(item, side, (frit_range){p, p + 1}, y);
     }
@@ -190,7 +190,7 @@ static void attend_positions(const frit_attend_item *item, frit_range positions,
     }
 }
 
-static void run(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)
+static void run_item(const frit_attend_item *item, frit_range positions, float *workspace, frit_attend_sums *sums)
 {
     queries q = gather_rows(item, workspace);
     q.last = positions.end - 1;
@@ -201,4 +201,4 @@ static void run(const frit_attend_item *item, frit_range positions, float *works
     *sums = (frit_attend_sums){q.max, q.sum, q.acc, item->shape->v_dim};
 }
 
-const frit_attend_way frit_attend_by_rows = {workspace_bytes, run, false};
+const frit_attend_way frit_attend_by_rows = {workspace_bytes, run_item, false};

@@ -28,13 +28,13 @@ static room take_room(const frit_task *task, frit_share share)
     const frit_node *q = task->node->src[0];
     const int64_t n = task->node->shape[1];
     float *at = frit_task_workspace(task, share);
-    room r = {.q = frit_attend_take(&at, q->shape[1] * q->shape[2])};
-    r.dots = frit_attend_take(&at, q->shape[1] * FRIT_ATTEND_ROWS);
-    r.scores = frit_attend_take(&at, FRIT_ATTEND_ROWS);
-    r.decoded = frit_attend_take(&at, FRIT_ATTEND_ROWS * q->shape[2]);
-    r.best = (frit_best){.scores = frit_attend_take(&at, n), .most = n};
-    r.best.ids = frit_attend_take(&at, n);
-    r.scratch = frit_attend_take(&at, n);
+    room r = {.q = frit_attend_alloc(&at, q->shape[1] * q->shape[2])};
+    r.dots = frit_attend_alloc(&at, q->shape[1] * FRIT_ATTEND_ROWS);
+    r.scores = frit_attend_alloc(&at, FRIT_ATTEND_ROWS);
+    r.decoded = frit_attend_alloc(&at, FRIT_ATTEND_ROWS * q->shape[2]);
+    r.best = (frit_best){.scores = frit_attend_alloc(&at, n), .most = n};
+    r.best.ids = frit_attend_alloc(&at, n);
+    r.scratch = frit_attend_alloc(&at, n);
     return r;
 }
 
@@ -112,7 +112,7 @@ static void write_chosen(const frit_task *task, const row *at, room *r)
     for (int64_t i = 0; i < n; i++) y[i] = i < r->best.n ? (float)r->best.ids[i] : -1;
 }
 
-static void give_all(const frit_task *task, const row *at)
+static void write_all_positions(const frit_task *task, const row *at)
 {
     const int64_t n = task->node->shape[1];
     float *y = task->y + at->t * n;
@@ -196,7 +196,7 @@ void frit_fast_choose(const frit_task *task, frit_share share)
             for (int64_t part = 0; part < n; part++, item++) {
                 if (!frit_share_has(share, item)) continue;
                 if (at.n_seen <= task->node->shape[1])
-                    give_all(task, &at);
+                    write_all_positions(task, &at);
                 else if (is_decode(task))
                     score_part(task, &at, part, &r);
                 else

@@ -56,7 +56,7 @@ static void convolve(const convolution *c, const float *x, float *y, int64_t n_r
 static void convolve_seq(convolution *c, const frit_task *task, const frit_seq *seq)
 {
     const float *x = task->x[0] + seq->first_row * c->n_channels;
-    float *kept = frit_state_at(task, seq) + c->first;
+    float *state = frit_state_at(task, seq) + c->first;
     for (int64_t i = 0; i < c->n_taps; i++)
         for (int64_t k = 0; k < c->n; k++) c->taps[i * c->n + k] = task->x[1][(c->first + k) * c->n_taps + i];
     const size_t n_bytes = (size_t)c->n * sizeof(float);
@@ -64,14 +64,14 @@ static void convolve_seq(convolution *c, const frit_task *task, const frit_seq *
         if (seq->n_past == 0)
             memset(c->earlier + i * c->n, 0, n_bytes);
         else
-            memcpy(c->earlier + i * c->n, kept + i * c->n_channels, n_bytes);
+            memcpy(c->earlier + i * c->n, state + i * c->n_channels, n_bytes);
     }
     convolve(c, x, task->y + seq->first_row * c->n_channels, seq->n_rows);
     float *copy = frit_state_in(task, seq->copy_state) + c->first;
     for (int64_t i = 0; seq->n_copied > 0 && i < c->n_taps - 1; i++)
         memcpy(copy + i * c->n_channels, row_of(c, x, seq->n_copied - (c->n_taps - 1) + i), n_bytes);
     for (int64_t i = 0; i < c->n_taps - 1; i++)
-        memcpy(kept + i * c->n_channels, row_of(c, x, seq->n_rows - (c->n_taps - 1) + i), n_bytes);
+        memcpy(state + i * c->n_channels, row_of(c, x, seq->n_rows - (c->n_taps - 1) + i), n_bytes);
 }
 
 void frit_fast_conv(const frit_task *task, frit_share share)

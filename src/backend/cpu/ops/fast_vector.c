@@ -304,13 +304,13 @@ void frit_fast_rope_table(const frit_task *task, frit_share share)
     const frit_rope *rope = &task->node->rope;
     const int32_t *positions = frit_task_ids(task, 1);
     const float *inv_freq = task->x[2], *factors = task->x[3];
-    const int64_t half = rope->dim / 2;
+    const int64_t n_pairs = rope->dim / 2;
     float *table = (float *)(void *)task->shared;
 
     frit_range r = frit_split(task->node->shape[0], 1, share);
     for (int64_t t = r.begin; t < r.end; t++) {
-        float *cosines = table + t * 2 * half, *sines = cosines + half;
-        for (int64_t i = 0; i < half; i++) {
+        float *cosines = table + t * 2 * n_pairs, *sines = cosines + n_pairs;
+        for (int64_t i = 0; i < n_pairs; i++) {
             const double angle = (double)positions[t] * inv_freq[i] / (factors ? factors[i] : 1);
             cosines[i] = (float)(cos(angle) * rope->magnitude);
             sines[i] = (float)(sin(angle) * rope->magnitude);
@@ -323,15 +323,15 @@ static void rope_rows(const frit_task *task, int thread, int64_t begin, int64_t 
     (void)thread;
     const frit_rope *rope = &task->node->rope;
     const int64_t head_dim = frit_node_width(task->node), n_heads = frit_node_height(task->node) / task->node->shape[0];
-    const int64_t half = rope->dim / 2, before = rope->offset, after = head_dim - before - 2 * half;
+    const int64_t n_pairs = rope->dim / 2, before = rope->offset, after = head_dim - before - 2 * n_pairs;
     const float *table = (const float *)(const void *)task->shared;
 
     for (int64_t row = begin; row < end; row++) {
         const float *x = task->x[0] + row * head_dim;
         float *y = task->y + row * head_dim;
         memcpy(y, x, (size_t)before * sizeof(float));
-        task->env->kernels->rope[rope->style](y + before, x + before, table + row / n_heads * 2 * half, half);
-        memcpy(y + before + 2 * half, x + before + 2 * half, (size_t)after * sizeof(float));
+        task->env->kernels->rope[rope->style](y + before, x + before, table + row / n_heads * 2 * n_pairs, n_pairs);
+        memcpy(y + before + 2 * n_pairs, x + before + 2 * n_pairs, (size_t)after * sizeof(float));
     }
 }
 

@@ -17,7 +17,7 @@ static frit_product_kernel kernel_of(const frit_kernels *kernels, const frit_ten
     const bool is_coarse = kernels->is_coarse && kernels->coarse[tensor->dtype].run &&
                            tensor->shape[tensor->n_dims - 1] % FRIT_TILE_COLUMNS == 0;
     if (is_coarse) return kernels->coarse[tensor->dtype];
-    return frit_packs_want(kernels, tensor) ? kernels->packed[tensor->dtype] : kernels->product[tensor->dtype];
+    return frit_packs_needs(kernels, tensor) ? kernels->packed[tensor->dtype] : kernels->product[tensor->dtype];
 }
 
 frit_form frit_matrix_form(const frit_kernels *kernels, const frit_tensor *tensor)
@@ -42,7 +42,7 @@ frit_matrix frit_matrix_open(const frit_kernels *kernels, const frit_tensor *ten
                              uint8_t *workspace)
 {
     const int64_t n_in = tensor->shape[tensor->n_dims - 1];
-    const bool packed = frit_packs_want(kernels, tensor);
+    const bool packed = frit_packs_needs(kernels, tensor);
     const size_t row_bytes = packed ? frit_pack_row_bytes(kernels->packed[tensor->dtype].layout, n_in)
                                     : (size_t)frit_dtype_row_bytes(tensor->dtype, n_in);
     const frit_form form = frit_matrix_form(kernels, tensor);

@@ -58,7 +58,7 @@ typedef struct frit_packs_options {
 
 frit_status frit_packs_open(frit_packs **out, frit_stores *stores, const frit_packs_options *options);
 // True if linear ops read this matrix packed.
-bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor);
+bool frit_packs_needs(const frit_kernels *kernels, const frit_tensor *tensor);
 frit_status frit_packs_measure(frit_packs *packs, const frit_weight_uses *uses, frit_weight_bytes *out);
 // Packs the matrices of products that are not packed yet, on all threads of the pool, or reads them from the cache.
 // Each thread writes the rows that it will read. Pages of mapped files are dropped as soon as they have been read. Rows

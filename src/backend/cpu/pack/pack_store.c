@@ -59,7 +59,7 @@ static bool fills_panels(const frit_tensor *tensor, const frit_interleave *layou
     return layout && (tensor->n_dims == 2 || stack) && frit_pack_fits(layout, frit_tensor_width(tensor));
 }
 
-bool frit_packs_want(const frit_kernels *kernels, const frit_tensor *tensor)
+bool frit_packs_needs(const frit_kernels *kernels, const frit_tensor *tensor)
 {
     return fills_panels(tensor, kernels->packed[tensor->dtype].layout);
 }
@@ -249,14 +249,14 @@ static size_t buffer_bytes(const pack *p)
 static void pack_rows(const pack *p, uint8_t *panels, frit_range rows, uint8_t *buffer)
 {
     const size_t row_bytes = (size_t)frit_tensor_row_bytes(&p->tensor);
-    for (int64_t i = rows.begin, given_back = i; i < rows.end;) {
+    for (int64_t i = rows.begin, dropped = i; i < rows.end;) {
         const int64_t n = rows.end - i < ROWS_AT_ONCE ? rows.end - i : ROWS_AT_ONCE;
         put(p, panels, i, n, frit_tensor_rows(&p->tensor, i, n, buffer, buffer + ROWS_AT_ONCE * row_bytes));
         i += n;
-        const size_t n_read = (size_t)(i - given_back) * row_bytes;
+        const size_t n_read = (size_t)(i - dropped) * row_bytes;
         if (!p->tensor.is_mapped || (n_read < CHUNK_BYTES && i < rows.end)) continue;
-        frit_cpu_memory_drop((const uint8_t *)p->tensor.data + (size_t)given_back * row_bytes, n_read);
-        given_back = i;
+        frit_cpu_memory_drop((const uint8_t *)p->tensor.data + (size_t)dropped * row_bytes, n_read);
+        dropped = i;
     }
 }
 
@@ -378,17 +378,17 @@ static bool read_cache(const frit_packs *packs, frit_pool *pool, frit_store_key 
 static frit_status fill(frit_packs *packs, frit_pool *pool, frit_progress progress, pack_block *block)
 {
     frit_buf text = {0};
-    const bool is_kept = packs->cache.folder && describe(block, &text);
+    const bool is_cached = packs->cache.folder && describe(block, &text);
     const frit_store_key key = frit_store_key_of(&packs->cache, (frit_str){text.data, text.len});
     frit_buf_free(&text);
-    if (packs->cache.folder && !is_kept)
+    if (packs->cache.folder && !is_cached)
         frit_log_say(&packs->cache.log, FRIT_LOG_WARNING,
                      "weights cache: only weights that lie in mapped files are kept, and these do not");
-    if (is_kept && read_cache(packs, pool, key, block)) return report_progress(progress, 1);
+    if (is_cached && read_cache(packs, pool, key, block)) return report_progress(progress, 1);
     block->bytes = block->made = frit_cpu_memory_new(block->n_bytes);
     if (!block->made) return frit_fail_memory((size_t)block->n_bytes, "the packed weights");
     FRIT_TRY(pack_all(packs, block, pool, progress));
-    if (is_kept) frit_store_cache_write(&packs->cache, pool, key, block->bytes, block->n_bytes);
+    if (is_cached) frit_store_cache_write(&packs->cache, pool, key, block->bytes, block->n_bytes);
     return FRIT_OK;
 }
 
@@ -509,7 +509,7 @@ frit_status frit_packs_open(frit_packs **out, frit_stores *stores, const frit_pa
     char *form = form_of(options);
     if (!form) return frit_fail_memory(1, "the name of a store of weights");
     frit_store *store;
-    const frit_status status = frit_stores_take(stores, form, make_store, (void *)(uintptr_t)options, &store);
+    const frit_status status = frit_stores_acquire(stores, form, make_store, (void *)(uintptr_t)options, &store);
     free(form);
     *out = (frit_packs *)store;
     return status;

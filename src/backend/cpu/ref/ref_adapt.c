@@ -37,10 +37,10 @@ static double number_at(const frit_tensor *tensor, int64_t i)
 }
 
 // The expert of an assignment of the route, source i of the node.
-static int64_t expert_of(const frit_task *task, int i, int64_t slot)
+static int64_t expert_of(const frit_task *task, int i, int64_t assignment)
 {
     const int64_t n_used = task->node->src[i]->shape[2];
-    return (int64_t)task->x[i][slot / n_used * 2 * n_used + slot % n_used];
+    return (int64_t)task->x[i][assignment / n_used * 2 * n_used + assignment % n_used];
 }
 
 static double product(const frit_low_rank *part, const float *x, int64_t matrix, int64_t j, int64_t n)

@@ -100,10 +100,10 @@ void frit_ref_attend(const frit_task *task, frit_share share)
             view.row = view.q + k_dim;
             memcpy(view.q, task->x[0] + row * k_dim, (size_t)k_dim * sizeof(float));
             frit_hadamard(view.q, k_dim, layer->k.hadamard);
-            const bool some = node->op == FRIT_OP_ATTEND_SPARSE;
+            const bool is_sparse = node->op == FRIT_OP_ATTEND_SPARSE;
             const float *sinks = frit_attend_sinks(task), *sink = sinks ? sinks + head : NULL;
             frit_range span = frit_attend_span(&node->attend, seq, own_position);
-            if (some) {
+            if (is_sparse) {
                 const int64_t most = node->src[2]->shape[1];
                 view.chosen = task->x[2] + row / n_head * most;
                 span.end = span.end < most ? span.end : most;

@@ -8,9 +8,10 @@
 // ------------------------------------------------------------------------------- conv
 
 // Row t of a sequence. Rows before the first one (t < 0) are in the state, [n - 1, C].
-static double earlier_value(const float *x, const float *kept, int64_t n_kept, int64_t n_channels, int64_t t, int64_t c)
+static double earlier_value(const float *x, const float *state, int64_t n_state, int64_t n_channels, int64_t t,
+                            int64_t c)
 {
-    return t >= 0 ? x[t * n_channels + c] : kept[(n_kept + t) * n_channels + c];
+    return t >= 0 ? x[t * n_channels + c] : state[(n_state + t) * n_channels + c];
 }
 
 void frit_ref_conv(const frit_task *task, frit_share share)
@@ -21,23 +22,23 @@ void frit_ref_conv(const frit_task *task, frit_share share)
     for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
         const frit_seq *seq = &batch->seqs[i_seq];
         const float *x = task->x[0] + seq->first_row * n_channels;
-        float *kept = frit_state_at(task, seq), *copy = frit_state_in(task, seq->copy_state),
+        float *state = frit_state_at(task, seq), *copy = frit_state_in(task, seq->copy_state),
               *y = task->y + seq->first_row * n_channels;
         for (int64_t c = r.begin; c < r.end; c++) {
             if (seq->n_past == 0)
-                for (int64_t i = 0; i < n - 1; i++) kept[i * n_channels + c] = 0;
+                for (int64_t i = 0; i < n - 1; i++) state[i * n_channels + c] = 0;
             for (int64_t t = 0; t < seq->n_rows; t++) {
                 double sum = task->x[2] ? task->x[2][c] : 0;
                 for (int64_t i = 0; i < n; i++)
-                    sum += task->x[1][c * n + i] * earlier_value(x, kept, n - 1, n_channels, t - n + 1 + i, c);
+                    sum += task->x[1][c * n + i] * earlier_value(x, state, n - 1, n_channels, t - n + 1 + i, c);
                 y[t * n_channels + c] = (float)sum;
             }
             for (int64_t i = 0; seq->n_copied > 0 && i < n - 1; i++)
                 copy[i * n_channels + c] =
-                    (float)earlier_value(x, kept, n - 1, n_channels, seq->n_copied - (n - 1) + i, c);
+                    (float)earlier_value(x, state, n - 1, n_channels, seq->n_copied - (n - 1) + i, c);
             for (int64_t i = 0; i < n - 1; i++)   // each row is read before it is overwritten
-                kept[i * n_channels + c] =
-                    (float)earlier_value(x, kept, n - 1, n_channels, seq->n_rows - (n - 1) + i, c);
+                state[i * n_channels + c] =
+                    (float)earlier_value(x, state, n - 1, n_channels, seq->n_rows - (n - 1) + i, c);
         }
     }
 }
@@ -153,13 +154,13 @@ void frit_ref_shift(const frit_task *task, frit_share share)
     for (int i_seq = 0; i_seq < batch->n_seqs; i_seq++) {
         const frit_seq *seq = &batch->seqs[i_seq];
         const float *x = task->x[0] + seq->first_row * n_channels + r.begin;
-        float *y = task->y + seq->first_row * n_channels + r.begin, *kept = frit_state_at(task, seq) + r.begin;
+        float *y = task->y + seq->first_row * n_channels + r.begin, *state = frit_state_at(task, seq) + r.begin;
         if (seq->n_past == 0)
             memset(y, 0, n_bytes);
         else
-            memcpy(y, kept, n_bytes);
+            memcpy(y, state, n_bytes);
         for (int64_t t = 1; t < seq->n_rows; t++) memcpy(y + t * n_channels, x + (t - 1) * n_channels, n_bytes);
-        memcpy(kept, x + (seq->n_rows - 1) * n_channels, n_bytes);
+        memcpy(state, x + (seq->n_rows - 1) * n_channels, n_bytes);
         if (seq->n_copied > 0)
             memcpy(frit_state_in(task, seq->copy_state) + r.begin, x + (seq->n_copied - 1) * n_channels, n_bytes);
     }

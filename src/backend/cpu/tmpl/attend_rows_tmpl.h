@@ -241,8 +241,8 @@ static float weigh_scores(float *s, int64_t begin, int64_t end, int64_t n, float
     vec_f part = zero_f();
     for (int64_t i = first; i < last; i += FLOATS) part = add_f(part, load_f(s + i));
     store_f(lanes, part);
-    for (int half = FLOATS / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+    for (int distance = FLOATS / 2; distance > 0; distance /= 2)
+        for (int i = 0; i < distance; i++) lanes[i] += lanes[i + distance];
     *top = larger;
     *sum = *sum * shrink + lanes[0];
     return shrink;

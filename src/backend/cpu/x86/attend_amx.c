@@ -138,7 +138,7 @@ FRIT_INLINE bool weigh_steps(const panel *p, int begin, int end, bool cut)
         float *now = p->r->scores[(step - begin) & 1];
         w.scores = now, w.at = p->t->first + step * STEP;
         fence();
-        bring_closer(p->r);
+        prefetch_ahead(p->r);
         if (adjusts) adjust(p, now, w.at);
         if (step + 1 < end)
             multiply_scores(p, step + 1, p->r->scores[(step - begin + 1) & 1], &w);
@@ -154,7 +154,7 @@ static bool weigh_all(const panel *p, int begin, int end, bool cut)
     return cut ? weigh_steps(p, begin, end, true) : weigh_steps(p, begin, end, false);
 }
 
-static void give_scores(const panel *p, int step, float *scores)
+static void compute_scores(const panel *p, int step, float *scores)
 {
     fence();
     multiply_scores(p, step, scores, NULL);
@@ -254,7 +254,7 @@ static void add_values(const panel *p, int begin, int end)
 
 static void attend_bf16(const frit_attend_bf16 *t)
 {
-    static const bf16_products products = {open_scores, give_scores, weigh_all, add_values};
+    static const bf16_products products = {open_scores, compute_scores, weigh_all, add_values};
     fence();
     open_tiles();
     attend_panels(t, &products);

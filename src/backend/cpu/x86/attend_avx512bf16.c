@@ -47,7 +47,7 @@ FRIT_INLINE scored multiply_group(const panel *p, int step, int first)
     return s;
 }
 
-static void give_scores(const panel *p, int step, float *scores)
+static void compute_scores(const panel *p, int step, float *scores)
 {
     for (int first = 0; first < FRIT_BF16_QUERIES; first += GROUP) {
         const scored s = multiply_group(p, step, first);
@@ -93,9 +93,9 @@ FRIT_INLINE bool weigh_steps(const panel *p, int begin, int end, bool cut)
     __m512i all = _mm512_setzero_si512();
     for (int step = begin; step < end; step++, weights += FRIT_BF16_QUERIES * STEP) {
         const int32_t at = p->t->first + step * STEP;
-        bring_closer(p->r);
+        prefetch_ahead(p->r);
         if (adjusts) {
-            give_scores(p, step, scores);
+            compute_scores(p, step, scores);
             adjust(p, scores, at);
         }
         for (int first = 0; first < FRIT_BF16_QUERIES; first += GROUP) {
@@ -187,7 +187,7 @@ static void add_values(const panel *p, int begin, int end)
 
 static void attend_bf16(const frit_attend_bf16 *t)
 {
-    static const bf16_products products = {NULL, give_scores, weigh, add_values};
+    static const bf16_products products = {NULL, compute_scores, weigh, add_values};
     attend_panels(t, &products);
 }
 

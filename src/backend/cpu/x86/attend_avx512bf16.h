@@ -145,7 +145,7 @@ static inline void adjust(const panel *p, float *scores, int32_t at)
     }
 }
 
-static inline void bring_closer(room *r)
+static inline void prefetch_ahead(room *r)
 {
     const int64_t n = r->n_ahead < r->step_ahead ? r->n_ahead : r->step_ahead;
     for (int64_t i = 0; i < n; i++) _mm_prefetch((const char *)r->ahead + i * LINE, _MM_HINT_T1);

@@ -187,9 +187,9 @@ FRIT_INLINE void decode_row(const uint8_t *x, float *y, int64_t n, size_t block_
     for (int64_t i = 0; i < n; i += 32, x += block_bytes) {
         const block_32 block = unpack(x);
         const __m256 scale = _mm256_set1_ps(block.scale), shift = _mm256_set1_ps(block.shift);
-        const __m128i halves[2] = {_mm256_castsi256_si128(block.codes), _mm256_extracti128_si256(block.codes, 1)};
+        const __m128i parts[2] = {_mm256_castsi256_si128(block.codes), _mm256_extracti128_si256(block.codes, 1)};
         for (int q = 0; q < 4; q++) {
-            const __m128i codes = q % 2 ? _mm_srli_si128(halves[q / 2], 8) : halves[q / 2];
+            const __m128i codes = q % 2 ? _mm_srli_si128(parts[q / 2], 8) : parts[q / 2];
             const __m256 values = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)), scale);
             _mm256_storeu_ps(y + i + 8 * q, _mm256_add_ps(values, shift));
         }
