@@ -144,7 +144,7 @@ static bool open_tls(app_server *server, server_problem *problem)
     return server_tls_open(&server->tls, certificate, key, problem);
 }
 
-static bool start(app_server *server, const server_config *config, server_problem *problem)
+static bool start_server(app_server *server, const server_config *config, server_problem *problem)
 {
     const server_options *options = &server->options;
     server_site *site = &server->site;
@@ -195,7 +195,7 @@ bool server_open(app_server **out, const server_config *config, server_problem *
     app_server *made = calloc(1, sizeof *made);
     if (!made) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     made->options = config->options;
-    if (!start(made, config, problem)) {
+    if (!start_server(made, config, problem)) {
         server_close(made);
         return false;
     }

@@ -17,7 +17,7 @@ struct server_body_readers {
 };
 
 // Takes the first task that may run now: long tasks leave one thread to short ones, if there are two threads.
-static server_task *take(server_body_readers *readers)
+static server_task *take_task(server_body_readers *readers)
 {
     const bool may_be_long = readers->n_long == 0 || readers->n_long + 1 < readers->n_threads;
     for (server_task **at = &readers->first, *task; (task = *at) != NULL; at = &task->next) {
@@ -30,12 +30,12 @@ static server_task *take(server_body_readers *readers)
     return NULL;
 }
 
-static void *work(void *ctx)
+static void *run_tasks(void *ctx)
 {
     server_body_readers *readers = ctx;
     pthread_mutex_lock(&readers->lock);
     while (!readers->stop || readers->first) {
-        server_task *task = take(readers);
+        server_task *task = take_task(readers);
         if (!task) {
             pthread_cond_wait(&readers->news, &readers->lock);
             continue;
@@ -65,7 +65,7 @@ bool server_body_readers_new(server_body_readers **out, int n_threads, int max_w
     pthread_cond_init(&readers->news, NULL);
     pthread_mutex_lock(&readers->lock);   // the threads read n_threads
     while (readers->n_threads < n_threads && readers->n_threads < MAX_THREADS &&
-           pthread_create(&readers->threads[readers->n_threads], NULL, work, readers) == 0)
+           pthread_create(&readers->threads[readers->n_threads], NULL, run_tasks, readers) == 0)
         readers->n_threads++;
     pthread_mutex_unlock(&readers->lock);
     if (readers->n_threads == 0) {

@@ -19,7 +19,7 @@
 
 enum { PATIENCE_S = 3 };
 
-static bool refuse(server_problem *problem, const char *option, const char *url)
+static bool refuse_url(server_problem *problem, const char *option, const char *url)
 {
     return server_refuse(problem, 400, NULL, NULL, "--%s %.300s: expected http://HOST[:PORT][/PATH]", option, url);
 }
@@ -28,19 +28,19 @@ bool server_target_parse(const char *option, const char *url, const char *port, 
                          server_problem *problem)
 {
     static const char scheme[] = "http://";
-    if (strncmp(url, scheme, sizeof scheme - 1) != 0) return refuse(problem, option, url);
+    if (strncmp(url, scheme, sizeof scheme - 1) != 0) return refuse_url(problem, option, url);
     for (const char *c = url; *c; c++)
-        if (*c <= ' ' || *c == 127 || *c == '@') return refuse(problem, option, url);
+        if (*c <= ' ' || *c == 127 || *c == '@') return refuse_url(problem, option, url);
     const char *host = url + sizeof scheme - 1, *end = host + strcspn(host, "/");
     const bool is_v6 = *host == '[';
     const char *host_end = is_v6 ? strchr(host, ']') : host + strcspn(host, ":/");
-    if (!host_end || host_end > end) return refuse(problem, option, url);
+    if (!host_end || host_end > end) return refuse_url(problem, option, url);
     const char *colon = host_end + is_v6;
     const size_t n_host = (size_t)(host_end - host) - is_v6;
     const size_t n_port = *colon == ':' ? (size_t)(end - colon - 1) : 0;
     if (n_host == 0 || n_host >= sizeof out->host || (*colon == ':') != (n_port > 0) || n_port > 5 ||
         (*colon != ':' && colon != end) || strspn(colon + 1, "0123456789") < n_port || strlen(end) >= sizeof out->path)
-        return refuse(problem, option, url);
+        return refuse_url(problem, option, url);
     snprintf(out->host, sizeof out->host, "%.*s", (int)n_host, host + is_v6);
     snprintf(out->port, sizeof out->port, "%.*s", n_port ? (int)n_port : 5, n_port ? colon + 1 : port);
     snprintf(out->path, sizeof out->path, "%s", end[0] && end[1] ? end : path);

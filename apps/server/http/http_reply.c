@@ -107,7 +107,7 @@ static enum MHD_Result send_nothing(server_http_request *r)
 
 // ---------------------------------------------------------------------------------------- replies of jobs
 
-static void suspend(void *ctx)
+static void suspend_connection(void *ctx)
 {
     MHD_suspend_connection(((server_http_request *)ctx)->connection);
 }
@@ -117,7 +117,7 @@ static ssize_t read_job(void *ctx, uint64_t position, char *bytes, size_t size)
     (void)position;
     server_http_request *r = ctx;
     size_t n;
-    switch (server_job_read(r->exchange.model->worker, r->exchange.job, bytes, size, &n, suspend, r)) {
+    switch (server_job_read(r->exchange.model->worker, r->exchange.job, bytes, size, &n, suspend_connection, r)) {
     case SERVER_READ_BYTES:
         return (ssize_t)n;
     case SERVER_READ_NOTHING:
@@ -132,7 +132,7 @@ static ssize_t read_replay(void *ctx, uint64_t position, char *bytes, size_t siz
     (void)position;
     server_http_request *r = ctx;
     size_t n;
-    switch (server_replay_take(&r->reader, bytes, size, &n, suspend, r)) {
+    switch (server_replay_take(&r->reader, bytes, size, &n, suspend_connection, r)) {
     case SERVER_REPLAY_READ:
         return (ssize_t)n;
     case SERVER_REPLAY_NOTHING:
@@ -174,7 +174,7 @@ static enum MHD_Result send_whole(server_http_request *r)
     server_job *job = r->exchange.job;
     size_t n = 0, size = job->reply.queue.n;
     char *text = malloc(size + 1);
-    if (text && size > 0) server_job_read(r->exchange.model->worker, job, text, size, &n, suspend, r);
+    if (text && size > 0) server_job_read(r->exchange.model->worker, job, text, size, &n, suspend_connection, r);
     r->is_large |= n >= SERVER_LARGE_BYTES;
     if (n > 0) return send_text(r, 200, text, n, NULL);
     free(text);
@@ -185,7 +185,7 @@ static enum MHD_Result send_whole(server_http_request *r)
 static enum MHD_Result reply_with_job(server_http_request *r)
 {
     server_problem *problem = &r->exchange.problem;
-    if (!server_job_begun(r->exchange.model->worker, r->exchange.job, problem, suspend, r)) return MHD_YES;
+    if (!server_job_begun(r->exchange.model->worker, r->exchange.job, problem, suspend_connection, r)) return MHD_YES;
     if (problem->status == 499) return MHD_NO;   // closes the connection
     if (problem->status) return server_http_send_problem(r);
     return r->exchange.stream ? send_stream(r) : send_whole(r);

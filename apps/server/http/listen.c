@@ -58,7 +58,8 @@ static bool listen_at(const struct addrinfo *address, const server_listen_option
 }
 
 // Sets the kind of an open socket, and the URL that clients use.
-static bool describe(server_listener *listener, bool is_tls, struct sockaddr_storage *address, server_problem *problem)
+static bool describe_socket(server_listener *listener, bool is_tls, struct sockaddr_storage *address,
+                            server_problem *problem)
 {
     socklen_t n = sizeof *address;
     char host[64], port[16];
@@ -196,7 +197,7 @@ static bool take_inherited(server_listener *out, const server_listen_options *op
                              "LISTEN_FDS: descriptor %d is not a listening stream socket (Accept=yes is not possible)",
                              FIRST_INHERITED);
     fcntl(out->fd, F_SETFD, FD_CLOEXEC);
-    return describe(out, options->is_tls, &address, problem) &&
+    return describe_socket(out, options->is_tls, &address, problem) &&
            check_exposed(options, (struct sockaddr *)&address, "the socket of LISTEN_FDS", problem);
 }
 
@@ -210,7 +211,7 @@ bool server_listen(server_listener *out, const server_listen_options *options, s
     if (!(path ? open_unix(out, path, options->socket_mode, problem) : open_address(out, options, problem)))
         return false;
     fcntl(out->fd, F_SETFD, FD_CLOEXEC);
-    if (describe(out, options->is_tls, &address, problem)) return true;
+    if (describe_socket(out, options->is_tls, &address, problem)) return true;
     close(out->fd);
     server_listener_end(out);
     return false;

@@ -33,7 +33,7 @@ static enum MHD_Result add_header(void *ctx, enum MHD_ValueKind kind, const char
     return MHD_YES;
 }
 
-static bool refuse(server_problem *problem, const char *why)
+static bool refuse_head(server_problem *problem, const char *why)
 {
     return server_refuse(problem, 400, "invalid_http", NULL, "the request is not HTTP/1.1: %s", why);
 }
@@ -47,7 +47,8 @@ bool server_later_head_check(struct MHD_Connection *connection, const char *meth
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     const size_t n_head = info ? info->header_size : 0;
     if (!is_1_0 && strcmp(version, "HTTP/1.1") != 0) {
-        if (strncmp(version, "HTTP/", 5) != 0) return refuse(problem, "the first line is not METHOD PATH HTTP/1.1");
+        if (strncmp(version, "HTTP/", 5) != 0)
+            return refuse_head(problem, "the first line is not METHOD PATH HTTP/1.1");
         return server_refuse(problem, 505, "invalid_http", NULL, "HTTP/1.1 and HTTP/1.0 are possible here");
     }
     if (n_head > SERVER_MAX_HEAD)
@@ -56,11 +57,11 @@ bool server_later_head_check(struct MHD_Connection *connection, const char *meth
     if (w.n_headers > SERVER_MAX_HEADERS)
         return server_refuse(problem, 431, "headers_too_large", NULL, "the request has more than %d headers",
                              SERVER_MAX_HEADERS);
-    if (w.has_control) return refuse(problem, "a header has a control character");
+    if (w.has_control) return refuse_head(problem, "a header has a control character");
     const bool is_in_place = MHD_get_version()[0] == '0' && info;   // later versions refuse such heads themselves
     const bool is_whole =
         (uintptr_t)url == (uintptr_t)method + strlen(method) + 1 && w.expected + 2 == (uintptr_t)method + n_head;
-    if (is_in_place && !is_whole) return refuse(problem, "a header line is broken");
+    if (is_in_place && !is_whole) return refuse_head(problem, "a header line is broken");
     return server_request_head_check(&w.head, problem);
 }
 

@@ -41,7 +41,7 @@ server_replays *server_replays_new(void)
 
 // ---------------------------------------------------------------------------------------- lock held
 
-static void leave(server_replay *replay)
+static void unref_replay(server_replay *replay)
 {
     if (--replay->n_refs > 0) return;
     free(replay->snapshot);
@@ -49,12 +49,12 @@ static void leave(server_replay *replay)
     free(replay);
 }
 
-static void unlist(server_replay **at)
+static void unlist_replay(server_replay **at)
 {
     server_replay *replay = *at;
     *at = replay->next;
     replay->listed = false;
-    leave(replay);
+    unref_replay(replay);
 }
 
 typedef struct total {   // of replays whose jobs ended
@@ -91,20 +91,20 @@ static server_replay **oldest_of_most(server_replays *replays, bool by_bytes)
 }
 
 // Frees ended replays that are too old, or too many. The key with most replays loses its oldest first.
-static void trim(server_replays *replays)
+static void trim_replays(server_replays *replays)
 {
     const double now = server_now();
     for (server_replay **at = &replays->first; *at;)
         if ((*at)->ended_at > 0 && now - (*at)->ended_at > SERVER_REPLAY_SECONDS)
-            unlist(at);
+            unlist_replay(at);
         else
             at = &(*at)->next;
     for (total all = count_ended(replays, NULL); all.n > SERVER_MAX_REPLAYS || all.n_bytes > SERVER_REPLAYS_BYTES;
          all = count_ended(replays, NULL))
-        unlist(oldest_of_most(replays, all.n <= SERVER_MAX_REPLAYS));
+        unlist_replay(oldest_of_most(replays, all.n <= SERVER_MAX_REPLAYS));
 }
 
-static server_replay **find(server_replays *replays, const char *name, size_t key)
+static server_replay **find_replay(server_replays *replays, const char *name, size_t key)
 {
     server_replay **at = &replays->first;
     while (*at && ((*at)->key != key || strcmp((*at)->name, name) != 0)) at = &(*at)->next;
@@ -121,7 +121,7 @@ static void wake_all(server_replay *replay)
 }
 
 // Copies bytes between positions of the stream and a buffer.
-static void copy(const server_replay *replay, uint64_t from, char *bytes, size_t n)
+static void copy_bytes(const server_replay *replay, uint64_t from, char *bytes, size_t n)
 {
     const size_t at = (size_t)from & (replay->capacity - 1);
     const size_t first = replay->capacity - at < n ? replay->capacity - at : n;
@@ -129,7 +129,7 @@ static void copy(const server_replay *replay, uint64_t from, char *bytes, size_t
     memcpy(bytes + first, replay->data, n - first);
 }
 
-static bool grow(server_replay *replay, size_t n)
+static bool grow_ring(server_replay *replay, size_t n)
 {
     const size_t kept = (size_t)(replay->end - replay->base);
     size_t capacity = replay->capacity ? replay->capacity : FIRST_CAPACITY;
@@ -157,7 +157,7 @@ static bool grow(server_replay *replay, size_t n)
 void server_replays_free(server_replays *replays)
 {
     if (!replays) return;
-    while (replays->first) unlist(&replays->first);
+    while (replays->first) unlist_replay(&replays->first);
     pthread_mutex_destroy(&replays->lock);
     free(replays);
 }
@@ -178,12 +178,12 @@ void server_replay_publish(server_replay *replay)
 {
     server_replays *replays = replay->of;
     pthread_mutex_lock(&replays->lock);
-    server_replay **old = find(replays, replay->name, replay->key);
+    server_replay **old = find_replay(replays, replay->name, replay->key);
     if (*old) {
         (*old)->cancelled = true;
-        unlist(old);
+        unlist_replay(old);
     }
-    trim(replays);
+    trim_replays(replays);
     replay->listed = true;
     replay->n_refs++;
     replay->next = replays->first;
@@ -194,8 +194,8 @@ void server_replay_publish(server_replay *replay)
 server_replay *server_replays_find(server_replays *replays, const char *name, size_t key)
 {
     pthread_mutex_lock(&replays->lock);
-    trim(replays);
-    server_replay *replay = *find(replays, name, key);
+    trim_replays(replays);
+    server_replay *replay = *find_replay(replays, name, key);
     if (replay) replay->n_refs++;
     pthread_mutex_unlock(&replays->lock);
     return replay;
@@ -206,7 +206,7 @@ void server_replay_release(server_replay *replay)
     if (!replay) return;
     pthread_mutex_t *lock = &replay->of->lock;
     pthread_mutex_lock(lock);
-    leave(replay);
+    unref_replay(replay);
     pthread_mutex_unlock(lock);
 }
 
@@ -236,7 +236,7 @@ const char *server_replay_type(const server_replay *replay)
 bool server_replay_put(server_replay *replay, const char *bytes, size_t n)
 {
     pthread_mutex_lock(&replay->of->lock);
-    const bool good = grow(replay, n);
+    const bool good = grow_ring(replay, n);
     if (good && n > replay->capacity) {   // of an event that is longer than the ring, the end is kept
         replay->base = replay->end += n - replay->capacity;
         bytes += n - replay->capacity;
@@ -304,7 +304,7 @@ bool server_replay_after(server_replay *replay, uint64_t id, uint64_t *position)
     const char *found = NULL, *end = NULL;
     if (text && n > 0) {
         text[0] = '\n';
-        copy(replay, replay->base, text + 1, n);
+        copy_bytes(replay, replay->base, text + 1, n);
         text[n + 1] = 0;
         snprintf(line, sizeof line, "\nid: %llu\n", (unsigned long long)id);
         found = strstr(text, line);
@@ -346,7 +346,7 @@ server_replay_result server_replay_take(server_replay_reader *reader, char *byte
     } else if (reader->position < replay->end) {
         const uint64_t left = replay->end - reader->position;
         *n = left < size ? (size_t)left : size;
-        copy(replay, reader->position, bytes, *n);
+        copy_bytes(replay, reader->position, bytes, *n);
         reader->position += *n;
     } else if (replay->ended_at > 0) {
         result = SERVER_REPLAY_END;
@@ -369,6 +369,6 @@ void server_replay_leave(server_replay_reader *reader)
     while (*at != reader) at = &(*at)->next;
     *at = reader->next;
     reader->replay = NULL;
-    leave(replay);
+    unref_replay(replay);
     pthread_mutex_unlock(lock);
 }

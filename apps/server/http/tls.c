@@ -68,31 +68,31 @@ static void pair_free(pair *p)
     free(p);
 }
 
-static bool refuse(server_problem *problem, const char *option, const char *path, const char *why)
+static bool refuse_file(server_problem *problem, const char *option, const char *path, const char *why)
 {
     return server_refuse(problem, 400, NULL, NULL, "--%s %.300s: %s", option, path, why);
 }
 
-static bool load(const char *option, const char *path, gnutls_datum_t *text, server_problem *problem)
+static bool load_file(const char *option, const char *path, gnutls_datum_t *text, server_problem *problem)
 {
     const int error = gnutls_load_file(path, text);
-    return error == 0 || refuse(problem, option, path, "cannot be read");
+    return error == 0 || refuse_file(problem, option, path, "cannot be read");
 }
 
 static bool read_chain(pair *p, const char *path, server_problem *problem)
 {
     gnutls_datum_t text;
     unsigned n = MAX_CHAIN;
-    if (!load("tls-cert", path, &text, problem)) return false;
+    if (!load_file("tls-cert", path, &text, problem)) return false;
     const int error = gnutls_pcert_list_import_x509_raw(p->chain, &n, &text, GNUTLS_X509_FMT_PEM, 0);
     gnutls_free(text.data);
     if (error == 0 && n > 0) {
         p->n_chain = n;
         return true;
     }
-    return refuse(problem, "tls-cert", path,
-                  error == GNUTLS_E_SHORT_MEMORY_BUFFER ? "has more than 16 certificates"
-                                                        : "is not a certificate in PEM format");
+    return refuse_file(problem, "tls-cert", path,
+                       error == GNUTLS_E_SHORT_MEMORY_BUFFER ? "has more than 16 certificates"
+                                                             : "is not a certificate in PEM format");
 }
 
 static bool has_text(const gnutls_datum_t *text, const char *word)
@@ -106,7 +106,7 @@ static bool has_text(const gnutls_datum_t *text, const char *word)
 static bool read_key(pair *p, const char *path, server_problem *problem)
 {
     gnutls_datum_t text;
-    if (!load("tls-key", path, &text, problem)) return false;
+    if (!load_file("tls-key", path, &text, problem)) return false;
     const bool is_encrypted = has_text(&text, "ENCRYPTED");
     int error = is_encrypted ? GNUTLS_E_DECRYPTION_FAILED : gnutls_privkey_init(&p->key);
     if (error == 0) error = gnutls_privkey_import_x509_raw(p->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
@@ -114,9 +114,10 @@ static bool read_key(pair *p, const char *path, server_problem *problem)
     gnutls_free(text.data);
     if (error == 0) server_warn_open_file("--tls-key", path, true);
     if (error == 0) return true;
-    return refuse(problem, "tls-key", path,
-                  is_encrypted ? "is encrypted; expected a key without a password (openssl pkey -in FILE -out PLAIN)"
-                               : "is not a private key in PEM format");
+    return refuse_file(problem, "tls-key", path,
+                       is_encrypted
+                           ? "is encrypted; expected a key without a password (openssl pkey -in FILE -out PLAIN)"
+                           : "is not a private key in PEM format");
 }
 
 static bool check_match(const pair *p, const server_tls *tls, server_problem *problem)

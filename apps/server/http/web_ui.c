@@ -61,7 +61,7 @@ const char *server_asset_type(const server_asset *asset)
 }
 
 // True if `item` is in a list with commas. *rest points to its parameters, after a semicolon.
-static bool lists(const char *list, const char *item, const char **rest)
+static bool list_has(const char *list, const char *item, const char **rest)
 {
     const size_t n = strlen(item);
     for (const char *at = list; at && *at;) {
@@ -75,11 +75,11 @@ static bool lists(const char *list, const char *item, const char **rest)
 }
 
 // True if a header as "Accept-Encoding: gzip, br;q=0" accepts the encoding.
-static bool takes(const char *accept, const char *encoding)
+static bool accepts_encoding(const char *accept, const char *encoding)
 {
     const char *rest;
     if (!encoding) return true;
-    if (!lists(accept, encoding, &rest) && !lists(accept, "*", &rest)) return false;
+    if (!list_has(accept, encoding, &rest) && !list_has(accept, "*", &rest)) return false;
     rest += strspn(rest, " \t;");
     if (strncasecmp(rest, "q=", 2) != 0) return true;
     rest += 2 + strspn(rest + 2, "0.");
@@ -97,7 +97,7 @@ struct MHD_Response *server_asset_response(const server_asset *asset, const char
                                            const char *if_none_match, unsigned *status)
 {
     static const char refusal[] = "This file is sent compressed with gzip; the request does not accept that.\n";
-    const bool readable = takes(accept_encoding, asset->encoding);
+    const bool readable = accepts_encoding(accept_encoding, asset->encoding);
     const bool unchanged = readable && has_tag(if_none_match, asset->etag);
     *status = !readable ? 406 : unchanged ? 304 : 200;
     const void *bytes = readable ? (const void *)asset->bytes : refusal;
@@ -116,7 +116,7 @@ struct MHD_Response *server_asset_response(const server_asset *asset, const char
 
 // ---------------------------------------------------------------------------------------- handlers
 
-static void show(server_exchange *exchange, const char *name)
+static void show_file(server_exchange *exchange, const char *name)
 {
     exchange->asset = exchange->site->no_web_ui ? NULL : server_asset_find(name);
     if (exchange->asset) return;
@@ -127,17 +127,17 @@ static void show(server_exchange *exchange, const char *name)
 
 void server_show_web_ui(server_exchange *exchange)
 {
-    show(exchange, "index.html");
+    show_file(exchange, "index.html");
 }
 
 void server_show_docs(server_exchange *exchange)
 {
-    show(exchange, "docs.html");
+    show_file(exchange, "docs.html");
 }
 
 void server_show_asset(server_exchange *exchange)
 {
-    show(exchange, exchange->rest);
+    show_file(exchange, exchange->rest);
 }
 
 // ---------------------------------------------------------------------------------------- sampling options

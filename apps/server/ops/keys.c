@@ -122,7 +122,7 @@ int32_t server_key_weight(server_key *key)
 
 // ---------------------------------------------------------------------------------------- limits, lock held
 
-static void refill(bucket *b, const server_limit *limit, double now)
+static void refill_bucket(bucket *b, const server_limit *limit, double now)
 {
     if (!b->is_used) *b = (bucket){limit->amount, now, true};
     b->left += (now - b->at) * limit->amount / limit->seconds;
@@ -136,7 +136,7 @@ static double wait_seconds(const bucket *b, const server_limit *limit, double wa
     return b->left >= wanted ? 0 : (wanted - b->left) * limit->seconds / limit->amount;
 }
 
-static bool refuse(server_key *key, refusal why, double wait, server_problem *problem)
+static bool refuse_key(server_key *key, refusal why, double wait, server_problem *problem)
 {
     const server_key_options *o = &key->options;
     const server_limit *limit = why == REFUSED_RATE ? &o->requests : &o->tokens;
@@ -158,20 +158,20 @@ static bool refuse(server_key *key, refusal why, double wait, server_problem *pr
     return false;
 }
 
-static bool enter(server_key *key, double now, server_problem *problem)
+static bool enter_key(server_key *key, double now, server_problem *problem)
 {
     const server_key_options *o = &key->options;
-    if (o->concurrent > 0 && key->n_active >= o->concurrent) return refuse(key, REFUSED_CONCURRENT, 1, problem);
+    if (o->concurrent > 0 && key->n_active >= o->concurrent) return refuse_key(key, REFUSED_CONCURRENT, 1, problem);
     if (o->tokens.amount > 0) {
-        refill(&key->tokens, &o->tokens, now);
+        refill_bucket(&key->tokens, &o->tokens, now);
         const double wait = wait_seconds(&key->tokens, &o->tokens, 1);
-        if (wait > 0) return refuse(key, REFUSED_TOKENS, wait, problem);
-        if (key->tokens.left - key->reserved < 1) return refuse(key, REFUSED_RESERVED, 1, problem);
+        if (wait > 0) return refuse_key(key, REFUSED_TOKENS, wait, problem);
+        if (key->tokens.left - key->reserved < 1) return refuse_key(key, REFUSED_RESERVED, 1, problem);
     }
     if (o->requests.amount > 0) {
-        refill(&key->requests, &o->requests, now);
+        refill_bucket(&key->requests, &o->requests, now);
         const double wait = wait_seconds(&key->requests, &o->requests, 1);
-        if (wait > 0) return refuse(key, REFUSED_RATE, wait, problem);
+        if (wait > 0) return refuse_key(key, REFUSED_RATE, wait, problem);
         key->requests.left--;
     }
     key->n_active++;
@@ -183,7 +183,7 @@ bool server_key_enter(server_key *key, double now, server_problem *problem)
 {
     if (!key) return true;
     pthread_mutex_lock(&key->lock);
-    const bool good = enter(key, now, problem);
+    const bool good = enter_key(key, now, problem);
     pthread_mutex_unlock(&key->lock);
     return good;
 }
@@ -195,9 +195,9 @@ bool server_key_reserve(server_key *key, double now, double n, double *kept, ser
     pthread_mutex_lock(&key->lock);
     const server_limit *limit = &key->options.tokens;
     if (limit->amount > 0) {
-        refill(&key->tokens, limit, now);
+        refill_bucket(&key->tokens, limit, now);
         const double left = key->tokens.left - key->reserved;
-        good = left >= 1 || refuse(key, REFUSED_RESERVED, 1, problem);
+        good = left >= 1 || refuse_key(key, REFUSED_RESERVED, 1, problem);
         if (good) *kept = n < left ? n : left;
         if (good) key->reserved += *kept;
     }
@@ -216,7 +216,7 @@ void server_key_unreserve(server_key *key, double n)
 static server_allowance allowance_of(bucket *b, const server_limit *limit, double reserved, double now)
 {
     if (limit->amount <= 0) return (server_allowance){0};
-    refill(b, limit, now);
+    refill_bucket(b, limit, now);
     const double left = b->left - reserved;
     return (server_allowance){limit->amount, left > 0 ? left : 0, wait_seconds(b, limit, limit->amount)};
 }

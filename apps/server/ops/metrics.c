@@ -129,9 +129,9 @@ typedef struct writing {
     bool failed;
 } writing;
 
-static void put(writing *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put_line(writing *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void put(writing *w, const char *format, ...)
+static void put_line(writing *w, const char *format, ...)
 {
     char line[1024];
     va_list args;
@@ -152,7 +152,7 @@ static void put(writing *w, const char *format, ...)
 
 static void put_head(writing *w, const char *name, const char *help, const char *type)
 {
-    put(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    put_line(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 typedef double (*gauge_fn)(const server_measured *model);
@@ -201,11 +201,11 @@ static void put_histogram(writing *w, int which, const histogram *h)
     uint64_t n = 0;
     for (int i = 0; i < MAX_BUCKETS && bounds[i] > 0; i++) {
         n += h->buckets[i];
-        put(w, "%s_bucket%s,le=\"%.10g\"} %llu\n", name, w->model, bounds[i], (unsigned long long)n);
+        put_line(w, "%s_bucket%s,le=\"%.10g\"} %llu\n", name, w->model, bounds[i], (unsigned long long)n);
     }
-    put(w, "%s_bucket%s,le=\"+Inf\"} %llu\n", name, w->model, (unsigned long long)h->n);
-    put(w, "%s_sum%s} %.10g\n", name, w->model, h->sum);
-    put(w, "%s_count%s} %llu\n", name, w->model, (unsigned long long)h->n);
+    put_line(w, "%s_bucket%s,le=\"+Inf\"} %llu\n", name, w->model, (unsigned long long)h->n);
+    put_line(w, "%s_sum%s} %.10g\n", name, w->model, h->sum);
+    put_line(w, "%s_count%s} %llu\n", name, w->model, (unsigned long long)h->n);
 }
 
 // Escapes backslash, quote and newline in the value of a label, and cuts long values.
@@ -225,7 +225,7 @@ static void put_counter(writing *w, size_t which, const server_measured *model)
     const uint64_t n = model->metrics->counters[which];
     pthread_mutex_unlock(&model->metrics->lock);
     write_model(w->model, sizeof w->model, model->name);
-    put(w, "%s%s%s} %llu\n", counters[which].name, w->model, counters[which].label, (unsigned long long)n);
+    put_line(w, "%s%s%s} %llu\n", counters[which].name, w->model, counters[which].label, (unsigned long long)n);
 }
 
 char *server_metrics_text(const server_measured *models, size_t n, int64_t started)
@@ -235,13 +235,13 @@ char *server_metrics_text(const server_measured *models, size_t n, int64_t start
         put_head(&w, gauges[i].name, gauges[i].help, "gauge");
         for (size_t k = 0; k < n; k++) {
             write_model(w.model, sizeof w.model, models[k].name);
-            put(&w, "%s%s} %.10g\n", gauges[i].name, w.model, gauges[i].value(&models[k]));
+            put_line(&w, "%s%s} %.10g\n", gauges[i].name, w.model, gauges[i].value(&models[k]));
         }
     }
     put_head(&w, "frit_build_info", "the version", "gauge");
-    put(&w, "frit_build_info{version=\"%s\"} 1\n", frit_version());
+    put_line(&w, "frit_build_info{version=\"%s\"} 1\n", frit_version());
     put_head(&w, "process_start_time_seconds", "since 1970", "gauge");
-    put(&w, "process_start_time_seconds %lld\n", (long long)started);
+    put_line(&w, "process_start_time_seconds %lld\n", (long long)started);
     for (size_t i = 0; i < SERVER_N_COUNTERS; i++) {
         if (counters[i].help[0]) put_head(&w, counters[i].name, counters[i].help, "counter");
         for (size_t k = 0; k < n; k++) put_counter(&w, i, &models[k]);

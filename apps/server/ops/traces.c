@@ -117,14 +117,14 @@ static json_t *hex_json(const uint8_t *bytes, size_t n)
     return json_string(text);
 }
 
-static void add(json_t *list, const char *key, const char *kind, json_t *value)
+static void add_attribute(json_t *list, const char *key, const char *kind, json_t *value)
 {
     json_array_append_new(list, json_pack("{s:s, s:{s:o}}", "key", key, "value", kind, value));
 }
 
 static void add_text(json_t *list, const char *key, const char *text)
 {
-    if (text && *text) add(list, key, "stringValue", json_string(text));
+    if (text && *text) add_attribute(list, key, "stringValue", json_string(text));
 }
 
 // OTLP's JSON writes 64-bit numbers as strings.
@@ -143,17 +143,19 @@ static json_t *attributes_json(const server_span *span)
     add_text(list, "gen_ai.request.id", span->id);
     add_text(list, "http.request.method", span->method);
     add_text(list, "http.route", span->route);
-    if (span->status > 0) add(list, "http.response.status_code", "intValue", number_json((uint64_t)span->status));
+    if (span->status > 0)
+        add_attribute(list, "http.response.status_code", "intValue", number_json((uint64_t)span->status));
     if (span->has_usage) {
-        add(list, "gen_ai.usage.input_tokens", "intValue", number_json(span->n_prompt));
-        add(list, "gen_ai.usage.cache_read.input_tokens", "intValue", number_json(span->n_cached));
-        add(list, "gen_ai.usage.output_tokens", "intValue", number_json(span->n_answer));
+        add_attribute(list, "gen_ai.usage.input_tokens", "intValue", number_json(span->n_prompt));
+        add_attribute(list, "gen_ai.usage.cache_read.input_tokens", "intValue", number_json(span->n_cached));
+        add_attribute(list, "gen_ai.usage.output_tokens", "intValue", number_json(span->n_answer));
     }
-    if (span->queued_s > 0) add(list, "gen_ai.latency.time_in_queue", "doubleValue", json_real(span->queued_s));
+    if (span->queued_s > 0)
+        add_attribute(list, "gen_ai.latency.time_in_queue", "doubleValue", json_real(span->queued_s));
     if (span->first_token_s > 0)
-        add(list, "gen_ai.latency.time_to_first_token", "doubleValue", json_real(span->first_token_s));
-    add(list, "gen_ai.latency.e2e", "doubleValue", json_real(span->seconds));
-    if (span->status >= 400) add(list, "error.type", "stringValue", number_json((uint64_t)span->status));
+        add_attribute(list, "gen_ai.latency.time_to_first_token", "doubleValue", json_real(span->first_token_s));
+    add_attribute(list, "gen_ai.latency.e2e", "doubleValue", json_real(span->seconds));
+    if (span->status >= 400) add_attribute(list, "error.type", "stringValue", number_json((uint64_t)span->status));
     if (span->status == 0) add_text(list, "error.type", "aborted");
     return list;
 }
@@ -195,14 +197,14 @@ static bool send_batch(const server_traces *traces, size_t n)
 }
 
 // Waits a moment for more spans of the batch.
-static void collect(server_traces *traces)
+static void wait_for_batch(server_traces *traces)
 {
     const double until = server_now() + DELAY_S;
     while (!traces->stop && traces->n < BATCH && server_wait_until(&traces->news, &traces->lock, until)) {
     }
 }
 
-static void *run(void *ctx)
+static void *run_sender(void *ctx)
 {
     server_traces *traces = ctx;
     bool gives_up = false;   // the collector failed while the server ends: the rest is dropped
@@ -212,7 +214,7 @@ static void *run(void *ctx)
             pthread_cond_wait(&traces->news, &traces->lock);
             continue;
         }
-        collect(traces);
+        wait_for_batch(traces);
         size_t n = 0;
         for (; n < BATCH && n < traces->n; n++) traces->batch[n] = traces->items[(traces->first + n) % MAX_WAITING];
         traces->first = (traces->first + n) % MAX_WAITING;
@@ -259,7 +261,7 @@ void server_traces_metrics(server_traces *traces, char out[512])
              n_sent, n_dropped);
 }
 
-static void release(server_traces *traces)
+static void free_traces(server_traces *traces)
 {
     pthread_cond_destroy(&traces->news);
     pthread_mutex_destroy(&traces->lock);
@@ -280,8 +282,8 @@ bool server_traces_open(server_traces **out, const char *url, server_problem *pr
     server_cond_init(&traces->news);
     traces->items = calloc(MAX_WAITING, sizeof *traces->items);
     traces->batch = calloc(BATCH, sizeof *traces->batch);
-    if (!traces->items || !traces->batch || pthread_create(&traces->thread, NULL, run, traces) != 0) {
-        release(traces);
+    if (!traces->items || !traces->batch || pthread_create(&traces->thread, NULL, run_sender, traces) != 0) {
+        free_traces(traces);
         return server_refuse(problem, 500, NULL, NULL, "the thread that sends traces cannot be started");
     }
     *out = traces;
@@ -296,5 +298,5 @@ void server_traces_close(server_traces *traces)
     pthread_cond_signal(&traces->news);
     pthread_mutex_unlock(&traces->lock);
     pthread_join(traces->thread, NULL);
-    release(traces);
+    free_traces(traces);
 }

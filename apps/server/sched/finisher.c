@@ -15,7 +15,7 @@ struct server_finisher {
     bool stop;
 };
 
-static void *work(void *ctx)
+static void *end_jobs(void *ctx)
 {
     server_finisher *finisher = ctx;
     pthread_mutex_lock(&finisher->lock);
@@ -43,7 +43,7 @@ server_finisher *server_finisher_new(void (*done)(void *ctx, server_job *job), v
     finisher->ctx = ctx;
     pthread_mutex_init(&finisher->lock, NULL);
     pthread_cond_init(&finisher->news, NULL);
-    if (pthread_create(&finisher->thread, NULL, work, finisher) == 0) return finisher;
+    if (pthread_create(&finisher->thread, NULL, end_jobs, finisher) == 0) return finisher;
     pthread_cond_destroy(&finisher->news);
     pthread_mutex_destroy(&finisher->lock);
     free(finisher);

@@ -68,7 +68,7 @@ static void add_cached(server_grammars *g, int kind, const char *text, size_t n,
     *oldest = (cached_grammar){kind, copy, n, grammar, ++g->clock};
 }
 
-static void refuse(server_problem *problem, const char *param, frit_status status)
+static void refuse_grammar(server_problem *problem, const char *param, frit_status status)
 {
     if (status == FRIT_E_CANCELLED)
         server_refuse(problem, 499, NULL, NULL, "the client went away");
@@ -111,7 +111,7 @@ frit_grammar *server_grammars_get(server_grammars *g, const frit_model *model, c
     if (grammar || is_unknown) return grammar;
     const frit_status status = frit_grammar_new(&grammar, model, text, n, options);
     if (status != FRIT_OK) {
-        refuse(problem, param, status);
+        refuse_grammar(problem, param, status);
         return NULL;
     }
     add_copy(g, kind, text, n, grammar);
@@ -143,7 +143,7 @@ static void refuse_turn(server_problem *problem, const char *param, frit_status 
 {
     const char *field = frit_error_field();
     if (status == FRIT_E_MEMORY || status == FRIT_E_CANCELLED || !field)
-        refuse(problem, param ? param : "tools", status);
+        refuse_grammar(problem, param ? param : "tools", status);
     else
         server_refuse_field(problem, 400, field, status);
 }
