@@ -186,7 +186,7 @@ format:
 lint:
 	@tools/setup check
 	@$(CONFIGURE) debug
-	@$(SOURCES) | xargs clang-format --dry-run -Werror
+	@$(SOURCES) | xargs -P $(JOBS) -n 100 clang-format --dry-run -Werror
 	@$(BUILD) debug --target frit_check frit_headers
 	@build/debug/tools/frit_check
 	@for header in include/*.h include/frit/*.h; do \
