@@ -61,6 +61,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/engine/spec/drafter.h", BELOW_ENGINE "engine/spec/ engine/sched/schedule.h"},
     {"src/engine/session/pick.h", BELOW_ENGINE},
     {"src/engine/session/hidden.h", BELOW_ENGINE},
+    {"src/engine/session/shift.h", BELOW_ENGINE},
     {"src/engine/session/session.h", BELOW_ENGINE "engine/lora/adapter.h engine/kv/ engine/session/"},
     {"src/engine/session/classifier.", BELOW_ENGINE "engine/session/classifier.h engine/model/"},
     {"src/engine/session/saved.", BELOW_ENGINE "engine/session/saved.h engine/kv/kv_layout.h"},

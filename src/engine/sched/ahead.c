@@ -82,7 +82,7 @@ static bool submit_step(frit_session *session, frit_sampler *sampler)
 
 void frit_ahead_begin(frit_session *session, frit_sampler *sampler)
 {
-    const bool is_ready = session->pick.n == 0 && session->n_flying == 0 && session->results.wants_logits &&
+    const bool is_ready = session->pick.n == 0 && session->n_flying == 0 && session->results.needs_logits &&
                           session->n_tokens == session->n_done + 1;
     if (is_ready && may_run(session, sampler) && submit_step(session, sampler)) session->engine->ahead = session;
 }

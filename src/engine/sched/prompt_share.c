@@ -36,7 +36,7 @@ static double start_time(const frit_engine *engine, const frit_session *session)
 void frit_prompt_share_update(frit_engine *engine, bool (*is_prompt)(const frit_session *session))
 {
     for (frit_session *s = engine->sessions; s; s = s->next) {
-        s->prompt.passed = false;
+        s->prompt.was_offered = false;
         if (!is_prompt(s)) s->prompt.waits = false;
     }
     for (frit_session *s = engine->sessions; s; s = s->next) {
@@ -56,8 +56,8 @@ frit_session *frit_prompt_share_next(frit_engine *engine)
 {
     frit_session *next = NULL;
     for (frit_session *s = engine->sessions; s; s = s->next)
-        if (s->prompt.waits && !s->prompt.passed && (!next || comes_before(&s->prompt, &next->prompt))) next = s;
-    if (next) next->prompt.passed = true;
+        if (s->prompt.waits && !s->prompt.was_offered && (!next || comes_before(&s->prompt, &next->prompt))) next = s;
+    if (next) next->prompt.was_offered = true;
     return next;
 }
 

@@ -12,7 +12,7 @@
 // True if the session stores the logits of token i.
 static bool stores_logits(const frit_session *session, size_t i, frit_result result)
 {
-    return result == FRIT_RESULT_LOGITS && i + 1 == session->n_tokens && session->results.wants_logits &&
+    return result == FRIT_RESULT_LOGITS && i + 1 == session->n_tokens && session->results.needs_logits &&
            !frit_session_find_pick(session, i);
 }
 

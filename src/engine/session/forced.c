@@ -21,7 +21,7 @@ static bool may_be_forced(const frit_session *session, const frit_sampler *sampl
 {
     return sampler->constraint && sampler->is_pick && sampler->n_biases == 0 &&
            sampler->n_vocab == session->engine->hp.n_vocab && session->failure.status == FRIT_OK &&
-           session->pick.n == 0 && session->results.wants_logits && !session->engine->hp.is_bidirectional &&
+           session->pick.n == 0 && session->results.needs_logits && !session->engine->hp.is_bidirectional &&
            session->tokens[session->n_tokens - 1] >= 0;
 }
 

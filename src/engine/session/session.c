@@ -211,7 +211,7 @@ frit_status frit_session_push(frit_session *session, const frit_token *tokens, s
     if (is_whole) frit_session_run_again(session);
     session->n_tokens += n_tokens;
     if (n_tokens > 1) session->pick.n_forced = 0;
-    session->results.wants_logits = wants_logits;
+    session->results.needs_logits = wants_logits;
     return FRIT_OK;
 }
 
@@ -285,7 +285,7 @@ frit_result frit_session_result(const frit_session *session, size_t i)
             return push->options.output == FRIT_OUTPUT_ALL ? FRIT_RESULT_LOGITS : FRIT_RESULT_HIDDEN;
     }
     const bool wanted =
-        (i + 1 == session->n_tokens && session->results.wants_logits) || frit_session_find_pick(session, i);
+        (i + 1 == session->n_tokens && session->results.needs_logits) || frit_session_find_pick(session, i);
     return wanted ? FRIT_RESULT_LOGITS : FRIT_RESULT_NONE;
 }
 
@@ -327,7 +327,7 @@ frit_status frit_session_truncate(frit_session *session, size_t n_keep)
         frit_row_push *last = &session->results.pushes[session->results.n_pushes - 1];
         if (last->n > n_keep - last->first) last->n = n_keep - last->first;
     }
-    session->results.wants_logits = !session->engine->model->arch->is_encoder;   // after the last queued token, if any
+    session->results.needs_logits = !session->engine->model->arch->is_encoder;   // after the last queued token, if any
     if (session->prefix.n_cached > n_keep) session->prefix.n_cached = n_keep;
     if (session->results.logits_at > n_keep) session->results.logits_at = 0;
     if (session->snapshot_at > n_keep) session->snapshot_at = 0;
@@ -381,7 +381,7 @@ static bool is_full(const frit_session *session)
 static bool request_pick(frit_session *session, frit_sampler *sampler)
 {
     const size_t n = session->n_tokens;
-    return frit_session_pending(session) > 0 && sampler->is_pick && session->results.wants_logits &&
+    return frit_session_pending(session) > 0 && sampler->is_pick && session->results.needs_logits &&
            !is_full(session) && session->pick.n == 0 && n > session->n_done &&
            frit_session_pick(session, sampler, NULL) == FRIT_OK;
 }

@@ -5,6 +5,7 @@
 #include "engine/lora/adapter.h"
 #include "engine/session/hidden.h"
 #include "engine/session/pick.h"
+#include "engine/session/shift.h"
 
 typedef struct frit_row_push {   // a push with a result for every token: OUTPUT_ALL, OUTPUT_EMBEDDINGS
     size_t first, n;             // tokens [first, first + n) of the session
@@ -17,7 +18,7 @@ typedef struct frit_session_results {   // what the session's steps give to its 
     size_t n_delivered;   // results of tokens before this one were delivered: they give none if they run again
     float *logits;        // [n_vocab]
     size_t logits_at;     // `logits` are of the first logits_at tokens; 0: there are none
-    bool wants_logits;    // after the last queued token
+    bool needs_logits;    // after the last queued token
 } frit_session_results;
 
 typedef struct frit_source_text {   // of encoder-decoders: the text that the decoder looks at
@@ -29,10 +30,10 @@ typedef struct frit_source_text {   // of encoder-decoders: the text that the de
 
 typedef struct frit_session_prompt {   // how the session's prompts share steps with others (sched/prompt_share.c)
     int32_t weight, priority;
-    double time;     // prompt rows that ran, divided by the weight
-    bool waits;      // some prompt rows are queued
-    bool passed;     // it has been offered rows of the step that is being made
-    size_t n_long;   // tokens before this one are of a long prompt (FRIT_ROWS_LONG_PREFILL)
+    double time;        // prompt rows that ran, divided by the weight
+    bool waits;         // some prompt rows are queued
+    bool was_offered;   // rows of the step that is being made
+    size_t n_long;      // tokens before this one are of a long prompt (FRIT_ROWS_LONG_PREFILL)
 } frit_session_prompt;
 
 typedef struct frit_session_step {   // the session's part in the step that is being made (sched/schedule.c)
@@ -41,14 +42,6 @@ typedef struct frit_session_step {   // the session's part in the step that is b
     int32_t n_rows;                  // rows that the session has been given
     bool waited;                     // it had something to run and got no row in the step before
 } frit_session_step;
-
-typedef struct frit_session_shift {   // context shift (shift.c)
-    bool on;
-    int32_t n_keep, n_drop;   // tokens: whole pages
-    // Tokens that have left since the session was empty. They count in positions of draws and of the text, not in
-    // positions of keys.
-    size_t n_dropped;
-} frit_session_shift;
 
 typedef struct frit_session_adapters {   // the adapters of the session's rows
     float *scales;                       // [engine->adapters.n]; NULL: no adapters
@@ -104,6 +97,3 @@ void frit_session_drop_source(frit_session *session);   // releases its pages
 frit_status frit_session_set_source(frit_session *session, const void *tokens, size_t n);
 typedef enum frit_result { FRIT_RESULT_NONE, FRIT_RESULT_LOGITS, FRIT_RESULT_HIDDEN } frit_result;
 frit_result frit_session_result(const frit_session *session, size_t i);   // of token i when it runs
-
-// Makes room for n more tokens, by a context shift if the session has one (shift.c). FRIT_E_LIMIT.
-frit_status frit_session_make_room(frit_session *session, size_t n);

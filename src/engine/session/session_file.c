@@ -353,7 +353,7 @@ static frit_status restore_session(frit_session *session, const frit_saved *save
     session->prefix.is_foreign = h->n_done > 0;   // the file is not trusted
     session->prefix.n_cached = 0;
     session->results.logits_at = h->n_logits > 0 ? h->n_tokens : 0;
-    session->results.wants_logits = true;
+    session->results.needs_logits = true;
     return FRIT_OK;
 }
 

@@ -49,7 +49,7 @@ static frit_status copy_session(frit_session *to, const frit_session *from)
     to->n_done = from->n_done;
     to->results.n_delivered = from->results.n_delivered;
     to->results.logits_at = from->results.logits_at;
-    to->results.wants_logits = from->results.wants_logits;
+    to->results.needs_logits = from->results.needs_logits;
     to->snapshot_at = from->snapshot_at;
     return FRIT_OK;
 }

@@ -212,7 +212,7 @@ static bool is_ready(const frit_session *session)
     const size_t n = session->n_tokens;
     return session->failure.status == FRIT_OK && n > session->n_done &&
            n - session->n_done <= 1 + (size_t)session->pick.n_forced && session->n_flying == 0 &&
-           session->pick.n == 0 && session->results.n_pushes == 0 && session->results.wants_logits &&
+           session->pick.n == 0 && session->results.n_pushes == 0 && session->results.needs_logits &&
            session->tokens[n - 1] >= 0;
 }
 
