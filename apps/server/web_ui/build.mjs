@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Bundles the web UI: node build.mjs TOOLS OUT. TOOLS has the libraries of package.json in node_modules; OUT gets each
-// file compressed with gzip, licenses.txt and libraries.tsv as they are too, index.html.gz last: it stands for all of them.
+// Bundles the web UI: node build.mjs TOOLS OUT. TOOLS has the libraries of package.json in node_modules. OUT gets each file
+// compressed with gzip, and licenses.txt and libraries.tsv also uncompressed. index.html.gz is written last, so that it is
+// newer than all other files.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
@@ -27,7 +28,7 @@ const common = {
     logLevel: "warning",
 };
 
-// What is bundled: names, versions and licences.
+// Names, versions and licences of the bundled libraries.
 const libraries = [...Object.keys(JSON.parse(readFileSync(join(here, "package.json"))).dependencies), "@preact/signals-core"]
     .map((name) => {
         const folder = join(tools, "node_modules", name);
@@ -37,10 +38,10 @@ const libraries = [...Object.keys(JSON.parse(readFileSync(join(here, "package.js
         return { name, version, license: license.replace(/^\((.*)\)$/, "$1"), holders: holders.join("; ") || `The authors of ${name}`, text };
     });
 
-// The licences have to come along.
+// The licences are part of the bundle.
 const licenses = libraries.map(({ name, version, text }) => `${name} ${version}\n\n${text}`).join(`\n${"-".repeat(80)}\n\n`);
 
-// The table of the libraries, as packaging/libraries.tsv has those in C.
+// The table of the libraries, in the form of packaging/libraries.tsv.
 const table = libraries.map(({ name, version, license, holders }) => [name, version, license, holders].join("\t") + "\n").join("");
 
 const page = await build({

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Shows /openapi.json: each path, its fields with types and ranges, and its answers.
+// Shows /openapi.json: each path, its fields with types and ranges, and its replies.
 
-// An element with attributes and children; texts become text, never HTML.
+// Makes an element with attributes and children. Strings become text nodes, never HTML.
 function element(name, attributes, ...children) {
     const made = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);

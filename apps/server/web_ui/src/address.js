@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The address of the page names the conversation that is shown: #ID. Back, forward, links and reloads go by it.
+// The address names the conversation that is shown: #ID. So back, forward, links and reloads work.
 import { effect } from "@preact/signals";
 
 import { current, openConversation, say, startConversation } from "./store.js";
@@ -8,7 +8,7 @@ const named = () => location.hash.slice(1);
 const isEmpty = (conversation) => Object.keys(conversation.nodes).length === 0;
 let shown;   // the conversation that the address stands for
 
-// Shows what the address names.
+// Shows the conversation that the address names.
 async function follow() {
     const id = named();
     if (id === "") {
@@ -20,7 +20,7 @@ async function follow() {
     }
 }
 
-// A conversation has an address once it has a message.
+// Sets the address; a conversation has one once it has a message.
 function write() {
     const { id } = current.value, wanted = isEmpty(current.value) ? "" : id;
     const isOther = shown !== undefined && shown !== id;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The requests of the page. All paths are relative: the page may lie under another path of a proxy.
+// Requests to the server. All paths are relative, as a proxy may serve the web UI under another path.
 import { readEvents } from "./events.js";
 
-// What the server refused, or what kept a request from it: code names the kind (problems.js).
+// A request that failed, in the server or before it. `code` names the kind (problems.js).
 export class RequestError extends Error {
     constructor(message, code, seconds) {
         super(message);
@@ -22,7 +22,7 @@ async function check(answer) {
         message = error.message;
         code = error.code ?? code;
     } catch {
-        // A proxy's page, for one: the status has to do.
+        // not the server's JSON, such as the HTML of a proxy: only the status is known
     }
     throw new RequestError(message, code, Number(answer.headers.get("Retry-After")) || undefined);
 }
@@ -44,13 +44,13 @@ const post = (path, body, signal) =>
 export const listModels = async () => (await (await request("v1/models")).json()).data;
 export const listSampling = async () => (await request("sampling")).json();
 
-// How many tokens these messages take, with everything that the model's template puts around them.
+// The number of tokens of the messages in the model's template.
 export async function countTokens(body, signal) {
     const { prompt } = await (await post("apply-template", body, signal)).json();
     return (await (await post("tokenize", { model: body.model, content: prompt }, signal)).json()).count;
 }
 
-// Yields the chunks of a streamed chat.
+// Yields the chunks of a streamed chat completion.
 export async function* chat(body, signal) {
     const answer = await post("v1/chat/completions", { ...body, stream: true, return_progress: true,
                                                        stream_options: { include_usage: true } }, signal);

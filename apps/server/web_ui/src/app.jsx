@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page: a list of conversations, the thread, a panel of settings.
+// The whole UI: a list of conversations, the thread, a panel of settings.
 import { effect, signal } from "@preact/signals";
 import { render } from "preact";
 
@@ -18,7 +18,7 @@ import { announced, current, load, running, startConversation } from "./store.js
 const narrow = matchMedia("(max-width: 52rem)");
 const view = { sidebar: signal(!narrow.matches), panel: signal(false), switcher: signal(false) };
 
-// On a narrow screen one of them lies over the thread, which cannot be reached then.
+// On a narrow screen the list or the panel lies over the thread, which cannot be reached then.
 function toggle(name) {
     const open = !view[name].value;
     if (narrow.matches) view.sidebar.value = view.panel.value = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Copies a text. navigator.clipboard is for secure contexts only, and a server in the local network has plain HTTP.
+// Copies a text. navigator.clipboard needs a secure context, but a server in the local network has plain HTTP.
 export async function copyText(text) {
     try {
         await navigator.clipboard.writeText(text);

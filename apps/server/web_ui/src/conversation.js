@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A conversation is a tree of messages: each has a parent, and children of one parent are branches. `chosen` names the
-// child that is shown. Functions return a changed copy; messages that did not change stay the same objects.
+// A conversation is a tree of messages. Each message has a parent, children of one parent are branches, and `chosen` names
+// the child that is shown. The functions return a changed copy, which shares the unchanged messages.
 import { withFiles } from "./files.js";
 
 export const ROOT = "root";
 
-// crypto.randomUUID is for secure contexts only, and a server in the local network has plain HTTP.
+// crypto.randomUUID needs a secure context, but a server in the local network has plain HTTP.
 export function newId() {
     return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -24,7 +24,7 @@ export function childrenOf(conversation, parent) {
     return Object.values(conversation.nodes).filter((node) => node.parent === parent);
 }
 
-// The messages that are shown, from the first on.
+// The shown messages, from the first one on.
 export function pathOf(conversation) {
     const children = Map.groupBy(Object.values(conversation.nodes), (node) => node.parent);
     const path = [];
@@ -33,7 +33,7 @@ export function pathOf(conversation) {
     return path;
 }
 
-// The messages from the first to this one.
+// The messages from the first one to the given one.
 export function pathTo(conversation, id) {
     const path = [];
     for (let node = conversation.nodes[id]; node; node = conversation.nodes[node.parent]) path.unshift(node);
@@ -56,7 +56,7 @@ export function choose(conversation, node) {
     return { ...conversation, chosen: { ...conversation.chosen, [node.parent]: node.id } };
 }
 
-// Without the message and all that follow it.
+// A copy without the message and all that follow it.
 export function removeNode(conversation, id) {
     const nodes = { ...conversation.nodes }, gone = [id];
     const children = Map.groupBy(Object.values(nodes), (node) => node.parent);
@@ -72,7 +72,7 @@ function titleOf(text) {
     return line.length > 60 ? `${line.slice(0, 59)}…` : line;
 }
 
-// A message as a request says it.
+// A message in the form of a request.
 export function messageOf(node) {
     if (node.role === "tool") return { role: "tool", tool_call_id: node.call_id, content: node.content };
     const message = { role: node.role, content: node.files ? withFiles(node.content, node.files) : node.content };
@@ -85,7 +85,7 @@ export function messageOf(node) {
     return message;
 }
 
-// The messages up to this one that are said to the model. An answer that was stopped before its first word is left out.
+// The messages of a request, up to the given one. An answer that was stopped before its first word is left out.
 export function saidTo(conversation, id) {
     return pathTo(conversation, id).filter((node) => node.role !== "assistant" || node.content !== "" || node.calls?.length > 0);
 }
@@ -94,7 +94,7 @@ export function systemOf({ settings: { system } }) {
     return system.trim() ? [{ role: "system", content: system }] : [];
 }
 
-// The calls of this message that have no result yet, on the path that is shown.
+// The calls of the message that have no result on the shown branch.
 export function openCalls(conversation, node) {
     const answered = new Set(pathOf(conversation).filter((one) => one.role === "tool").map((one) => one.call_id));
     return (node.calls ?? []).filter((call) => !answered.has(call.id));

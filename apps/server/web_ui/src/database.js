@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Conversations in IndexedDB: whole ones, and an index of what the list shows. A browser that refuses storage (a private
-// window, a full disk) still has the conversations of this visit.
+// Conversations in IndexedDB: a store of whole conversations, and an index for the list. Without storage (a private window,
+// a full disk), the conversations of this visit are in memory.
 const NAME = "frit";
 const STORES = ["conversations", "index"];
 
@@ -23,7 +23,7 @@ function open() {
     return opened;
 }
 
-// Runs `use` on both stores within one transaction and waits until it is on disk.
+// Runs `use` on both stores within one transaction, and waits until the transaction is on disk.
 async function change(use) {
     const transaction = (await open()).transaction(STORES, "readwrite");
     use(...STORES.map((store) => transaction.objectStore(store)));
@@ -41,7 +41,7 @@ export async function readConversation(id) {
     return done((await open()).transaction("conversations").objectStore("conversations").get(id));
 }
 
-// Conversations of which a message has these words in small letters: id, title, and the text around them.
+// Finds conversations with the words, in lower case, in a message: id, title, and the text around the words.
 export async function searchConversations(words, limit) {
     const found = [], request = (await open()).transaction("conversations").objectStore("conversations").openCursor();
     return new Promise((resolve, reject) => {

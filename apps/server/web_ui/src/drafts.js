@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What was begun to be written, for each conversation. It outlasts a reload, as far as the browser's storage goes.
+// Unsent texts, one for each conversation. They survive a reload if the browser stores them.
 const PREFIX = "frit-draft-", MAX_KEPT = 300000;
 const NEW = "new";   // of a conversation that has no message yet
 const EMPTY = { text: "", files: [] };
@@ -31,7 +31,7 @@ export function setDraft(key, draft) {
         if (isEmpty || json.length > MAX_KEPT) localStorage.removeItem(PREFIX + key);
         else localStorage.setItem(PREFIX + key, json);
     } catch {
-        // It stays until the page is closed.
+        // the text stays in memory
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
 const escapes = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
-// A text as HTML that shows it.
+// Escapes a text for HTML.
 export const escape = (text) => text.replace(/[&<>"']/g, (c) => escapes[c]);

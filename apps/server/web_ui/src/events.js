@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Server-sent events of a response body: yields the data of each.
+// Yields the data of each server-sent event of a response body.
 export async function* readEvents(body) {
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";

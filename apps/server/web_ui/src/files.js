@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text files that a message brings along.
+// Text files of a message.
 const MAX_BYTES = 512 * 1024, MAX_ALL = 2 * 1024 * 1024, MAX_COUNT = 20;
 
 export function sizeOf(text) {
@@ -7,7 +7,7 @@ export function sizeOf(text) {
     return bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-// The text of a file, or null where it is none: UTF-8, or UTF-16 with its mark.
+// The text of a file in UTF-8, or in UTF-16 with a byte order mark; null: not a text file.
 function decode(bytes) {
     const mark = bytes.length >= 2 ? (bytes[0] << 8) | bytes[1] : 0;
     try {
@@ -20,7 +20,7 @@ function decode(bytes) {
 
 const total = (files) => files.reduce((sum, { text }) => sum + text.length, 0);
 
-// What is taken of these files beside those that are there, and a sentence for each that is not.
+// The files that a message accepts beside its present ones, and a sentence for each refused file.
 export async function readFiles(list, there) {
     const files = [], problems = [];
     for (const file of list) {
@@ -43,7 +43,7 @@ function sizeOfBytes(n) {
     return n < 1024 * 1024 ? `${Math.round(n / 1024)} KiB` : `${(n / 1024 / 1024).toFixed(1)} MiB`;
 }
 
-// The message as the model reads it: each file under its name, in a block that nothing within it ends, and then the text.
+// The message as the model reads it: each file under its name, in a code block that its text cannot end, then the text.
 export function withFiles(content, files) {
     const blocks = files.map(({ name, text }) => {
         const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));

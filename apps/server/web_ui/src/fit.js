@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A conversation that is longer than the context: its oldest turns are left out of the request, so that the answer has room.
+// Fits a conversation into the context: the oldest turns are left out of the request, so that the answer has room.
 import { countTokens, RequestError } from "./api.js";
 import { messageOf, saidTo, systemOf } from "./conversation.js";
 
@@ -12,8 +12,8 @@ export function countOf(body, messages, signal) {
     return countTokens({ ...Object.fromEntries(fields), messages }, signal);
 }
 
-// The messages of a request for what follows the message `id`, and the first of the conversation's that is among them, where
-// older ones are not. size: of the context, if it is known.
+// The messages of a request for an answer to the message `id`, and the first message that is not left out, if older ones
+// are. `size`: tokens of the context, if known.
 export async function fit(conversation, id, body, size, signal) {
     const nodes = saidTo(conversation, id), head = systemOf(conversation);
     const turns = nodes.flatMap((node, i) => (node.role === "user" && i > 0 ? [i] : []));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How much of the context the messages that are shown take: what the server said of the last answer, or what it counts where
-// it did not say: after an import, an edit, a change of branch.
+// How much of the context the shown messages take: from the usage of the last answer, or counted by the server if there is
+// none: after an import, an edit, a change of branch.
 import { computed, effect, signal } from "@preact/signals";
 
 import { messageOf, saidTo, systemOf } from "./conversation.js";
@@ -38,7 +38,7 @@ export function startGauge() {
             try {
                 counted.value = { key, n: await countOf(requestOf(conversation.settings), messages, controller.signal) };
             } catch {
-                // There is no gauge then.
+                // no gauge is shown
             }
         }, WAIT_MS);
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Answers: sends what the conversation says so far, and puts what comes into a message, piece by piece.
+// Generates answers: sends the conversation, and adds the pieces of the reply to a message.
 import { chat } from "./api.js";
 import { addNode, changeNode, ROOT } from "./conversation.js";
 import { fit } from "./fit.js";
@@ -18,7 +18,7 @@ function parseJson(text, name) {
     }
 }
 
-// The fields of a request that the settings ask for. Throws a sentence where a panel's text is no JSON.
+// The fields of a request from the settings. Throws a sentence if a text of the panel is not JSON.
 export function requestOf(settings) {
     const body = { model: chosenModel()?.id, ...settings.sampling };
     if (settings.max_tokens !== "") body.max_completion_tokens = Number(settings.max_tokens);
@@ -35,7 +35,7 @@ export function requestOf(settings) {
     return body;
 }
 
-// A list of tools, or of their functions alone, or one of these.
+// Accepts a list of tools or of functions, or a single one.
 export function toolList(json) {
     return [json].flat().map((tool) => (tool?.type === "function" ? tool : { type: "function", function: tool }));
 }
@@ -68,7 +68,7 @@ function addChunk(answer, chunk) {
     if (choice.finish_reason) answer.finish = choice.finish_reason;
 }
 
-// Tokens are counted by the server once the answer is whole; until then a chunk counts as one.
+// A chunk counts as one token until the server reports the usage of the whole answer.
 function statsOf(answer) {
     const n = answer.usage?.completion_tokens ?? answer.n_chunks;
     const seconds = (answer.last - answer.first) / 1000;
@@ -85,7 +85,7 @@ function fieldsOf(answer) {
     return fields;
 }
 
-// What the node says of a request that failed.
+// Sets the error that the message of a failed request shows.
 function problemOf(error) {
     const { text, detail, code } = describe({ code: error.code, message: error.message, seconds: error.seconds });
     return { error: text, detail, code };
@@ -93,7 +93,7 @@ function problemOf(error) {
 
 const NO_PROBLEM = { error: null, detail: null, code: null, stopped: false, unfinished: false };
 
-// after: the message that the answer follows, or itself where it goes on.
+// `after`: the message before the answer, or the answer itself if it is continued.
 async function run(conversation, node, after, body) {
     const { id } = conversation, controller = new AbortController(), { signal } = controller;
     const isThere = () => runs.value.get(id)?.controller === controller;
@@ -140,7 +140,7 @@ async function run(conversation, node, after, body) {
     await flush();
 }
 
-// Starts an answer of the node that `make` adds to the conversation or finds in it.
+// Starts an answer in the message that `make` adds to the conversation, or finds in it.
 async function start(make, more = {}) {
     if (running.value) return;
     let body;
@@ -162,7 +162,7 @@ function newAnswer(conversation, parent) {
 
 // ------------------------------------------------------------------------------------ what the user does
 
-// A message of the user after `parent`, and its answer.
+// Adds a message of the user after `parent`, and its answer.
 export function send(text, parent, files = []) {
     const fields = files.length > 0 ? { files } : {};
     return start((conversation) => {
@@ -171,13 +171,13 @@ export function send(text, parent, files = []) {
     });
 }
 
-// The same answer once more, where nothing came of it.
+// Retries an answer that failed.
 export function retry(node) {
     return start((conversation) => [changeNode(conversation, node.id, { reasoning: "", tokens: [] }), { ...node, reasoning: "", tokens: [] },
                                     node.parent]);
 }
 
-// One more answer to the message before this one.
+// Adds another answer to the message before.
 export function regenerate(node) {
     return start((conversation) => newAnswer(conversation, node.parent));
 }
@@ -191,7 +191,7 @@ export function continueAnswer(node) {
                  { continue_final_message: true, add_generation_prompt: false });
 }
 
-// Results of calls, one message each, and the answer to them once none is open.
+// Adds results of calls, one message each, and an answer once no call is open.
 export function sendResults(node, results) {
     return start((conversation) => {
         let next = conversation, parent = node.id;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Code with colours: the languages that answers are mostly in.
+// Colours code, in the most frequent languages.
 import highlighter from "highlight.js/lib/core";
 import bash from "highlight.js/lib/languages/bash";
 import c from "highlight.js/lib/languages/c";
@@ -31,7 +31,7 @@ import typescript from "highlight.js/lib/languages/typescript";
 import xml from "highlight.js/lib/languages/xml";
 import yaml from "highlight.js/lib/languages/yaml";
 
-// highlight.js's own takes minutes for "[a](" that is repeated.
+// The Markdown grammar of highlight.js takes minutes for a repeated "[a](", so it is replaced.
 function markdown() {
     return {
         name: "Markdown",
@@ -53,10 +53,10 @@ const languages = { bash, c, cpp, csharp, css, diff, dockerfile, go, haskell, in
                     lua, makefile, markdown, perl, php, python, r, ruby, rust, scala, sql, swift, typescript, xml, yaml };
 for (const [name, language] of Object.entries(languages)) highlighter.registerLanguage(name, language);
 
-// Longer code and longer lines stay plain: the time of some languages grows with their squares.
+// Longer code and longer lines stay plain: the time of some grammars is quadratic.
 const MAX_LENGTH = 50000, LONG_LINE = /.{501}/;
 
-// HTML, or null where the language is unknown.
+// Gives HTML, or null for an unknown language.
 export function highlight(code, language) {
     if (!highlighter.getLanguage(language) || code.length > MAX_LENGTH || LONG_LINE.test(code)) return null;
     return highlighter.highlight(code, { language, ignoreIllegals: true }).value;

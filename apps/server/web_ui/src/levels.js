@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT
-// What is made of a text: everything, no colours and formulas, or nothing: it is shown as it was written.
+// How much of a text is rendered: everything, all but colours and formulas, or nothing (the source is shown).
 export const FULL = 0, BARE = 1, PLAIN = 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Markdown to HTML, in the worker (worker.js). What comes out is not safe yet: sanitize.js takes it.
+// Markdown to HTML, in the worker (worker.js). The HTML is unsafe until sanitize.js has cleaned it.
 import { Lexer, Marked } from "marked";
 
 import { escape } from "./escape.js";
@@ -11,7 +11,7 @@ const MAX_DEPTH = 40;         // of quotes, lists and their items within each ot
 const MAX_HTML = 1000000;     // characters that one block may become
 const MANY = 100, SMALL = 4000;   // after so many blocks those with fewer characters are joined: each costs the page time
 
-// HTML of a text: bare tags such as <sub> stay, everything else is shown as it was written.
+// Keeps bare tags such as <sub>, and escapes all other HTML.
 const BARE_TAGS = /&lt;(\/?(?:b|br|del|details|em|i|ins|kbd|mark|q|s|samp|small|strong|sub|summary|sup|u|var)) ?\/?&gt;/gi;
 
 const rendererWith = (color) => ({
@@ -39,7 +39,7 @@ function isDeep(tokens, left = MAX_DEPTH) {
     return left === 0 || tokens.some(({ tokens: within = [], items = [] }) => isDeep(within, left - 1) || isDeep(items, left - 1));
 }
 
-// The blocks of a text, by their source. While a text grows only the last one changes.
+// Splits a text into blocks. While a text grows, only its last block changes.
 export function blocksOf(text) {
     const lexer = new Lexer(writers[FULL].defaults), blocks = [];
     for (const token of lexer.blockTokens(text.replace(/\r\n?/g, "\n"), lexer.tokens)) {
@@ -51,7 +51,7 @@ export function blocksOf(text) {
     return blocks;
 }
 
-// null: the source is shown as it was written.
+// null: the source is shown instead.
 export function htmlOf(source, level) {
     if (level >= PLAIN) return null;
     const tokens = writers[level].lexer(source);

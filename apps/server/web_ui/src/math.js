@@ -4,7 +4,7 @@ import temml from "temml";
 
 import { escape } from "./escape.js";
 
-// TeX may define macros that expand for ever.
+// Limits the expansion of macros, which may be endless.
 const OPTIONS = { throwOnError: true, maxExpand: 1000, maxSize: [50, 50], trust: false, strict: false };
 
 const INLINE = [/^\$(?![\s$])((?:\\[^\n]|[^\\$\n])*?[^\s\\$]|(?:\\[^\n]))\$(?!\d)/, /^\\\(((?:[^\\]|\\(?!\)))+?)\\\)/];
@@ -19,7 +19,7 @@ function match(patterns, source) {
     return null;
 }
 
-// What is no formula, or not one yet, is shown as it was written.
+// A text that is not a formula, or not yet, is shown as it is.
 function renderMath({ raw, tex, display }) {
     try {
         return temml.renderToString(tex, { ...OPTIONS, displayMode: display }).replaceAll(' style="', ' data-style="');

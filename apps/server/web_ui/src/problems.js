@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What went wrong, in words that say what to do, for the codes of the server and of api.js. What the server said is kept as a
-// detail. A code that is not here is said in the server's words.
+// Explains errors, by the codes of the server and of api.js: what to do. The server's sentence is shown as a detail, and
+// alone for unknown codes.
 const WORDS = {
     offline: "This device has no network.",
     unreachable: "The server cannot be reached: it has ended, or the network between is down.",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Asks the worker (worker.js) for the HTML of texts, one after the other, and ends it where it takes too long: the block
-// that it was at is then tried without colours and formulas, and after that shown as it was written.
+// Renders texts in the worker (worker.js), one after the other. If a block takes too long, the worker is ended, and the
+// block is tried without colours and formulas; if that fails too, its source is shown.
 import { FULL, PLAIN } from "./levels.js";
 
 const LIMIT_MS = 2000;     // for one block
@@ -10,7 +10,7 @@ const N_SLOW = 16;         // blocks of a text that are remembered
 const waiting = [];
 let worker = null, isReady = false, job = null, timer;
 
-// Only this script, where the page's policy asks for trusted addresses.
+// With trusted types, only this script may be loaded as a worker.
 const policy = globalThis.trustedTypes?.createPolicy("frit", { createScriptURL: () => "assets/worker.js" });
 
 function start() {
@@ -74,8 +74,8 @@ function next() {
     ask();
 }
 
-// The blocks of a text: source, and html, null where the source is shown as it was written. `before`: what was made of
-// a shorter text. Blocks that did not change are not made again.
+// The blocks of a text: `source`, and `html`, or null if the source is shown. `before`: the blocks of a shorter text; those
+// that did not change are used again.
 export function render(text, before) {
     return new Promise((resolve) => {
         waiting.push({ text, shown: before?.blocks ?? [], slow: before?.slow ?? [], n_limits: 0, resolve });
@@ -83,5 +83,5 @@ export function render(text, before) {
     });
 }
 
-// The worker begins with the page, so that it is there for the first text.
+// Starts the worker at once, so that it is ready for the first text.
 start();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The words of sampling options. Which there are, their ranges and their defaults come from the server (/sampling): an option
-// that is not here is shown with the server's own words.
+// Names and descriptions of sampling options. The server (/sampling) has the list of options with ranges and defaults; an
+// option that is missing here is shown with the server's help.
 const WORDS = {
     temperature: ["Temperature", "Higher answers are more varied; 0 always takes the likeliest word."],
     top_p: ["Top p", "Leaves out unlikely words: those that are kept have this share of the probability."],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// HTML that Markdown became to nodes of the document. A model's text is hostile: a sanitizer has a list of what is allowed,
-// pictures of other hosts become links, and no text becomes HTML elsewhere.
+// Turns the HTML of Markdown into nodes of the document. The text of a model may be hostile: only listed tags are allowed,
+// pictures of other hosts become links, and no other code makes HTML of texts.
 import createSanitizer from "dompurify";
 
 import { copyText } from "./clipboard.js";
@@ -32,7 +32,7 @@ const CLASSES = /^(?:hljs(?:-[\w-]+)?|tml-[\w-]+|mathcal|mathscr)$/;
 
 const sanitizer = createSanitizer(window);
 
-// Classes are the page's own: a text may not look like a part of the page.
+// Only listed classes are allowed, so that a text cannot look like a part of the UI.
 function cleanClass(node) {
     const classes = [...node.classList].filter((name) => CLASSES.test(name));
     if (classes.length > 0) node.setAttribute("class", classes.join(" "));
@@ -57,7 +57,7 @@ sanitizer.addHook("afterSanitizeAttributes", (node) => {
     }
 });
 
-// ------------------------------------------------------------------------------------ what the page adds
+// ------------------------------------------------------------------------------------ what the UI adds
 
 function copyButton(code) {
     const button = document.createElement("button");
@@ -71,7 +71,7 @@ function copyButton(code) {
     return button;
 }
 
-// A wide block scrolls by itself, for keys too.
+// A wide block scrolls by itself, also by keys.
 function scrollable(node, name, child) {
     node.className = name;
     child.tabIndex = 0;
@@ -100,7 +100,7 @@ function frameTable(table) {
     frame.setAttribute("aria-label", "Table");
 }
 
-// Styles of formulas: the policy forbids them within HTML, and these are harmless.
+// Sets harmless styles of formulas by script, as the policy forbids styles within HTML.
 const PROPERTIES = /^(?:border|border-(?:bottom|left|right|top)|color|background-color|font-weight|math-depth|padding|padding-(?:bottom|left|right|top)|text-align|width)$/;
 
 function applyStyle(node) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the page shows, as signals, and the actions that change it. A change of the conversation is written to the
-// browser's database a moment later.
+// The state of the UI, as signals, and the actions that change it. A changed conversation is written to the browser's
+// database a moment later.
 import { computed, signal } from "@preact/signals";
 
 import { listModels, listSampling } from "./api.js";
@@ -29,7 +29,7 @@ export function say(text, action) {
     notice.value = { text, action };
 }
 
-// null: it has ended.
+// null: the answer has ended.
 export function setRun(id, run) {
     const next = new Map(runs.value);
     if (run) next.set(id, run);
@@ -53,7 +53,7 @@ export async function flush() {
     tellTabs(list.map((one) => one.id));
 }
 
-// ------------------------------------------------------------------------------------ other tabs of this page
+// ------------------------------------------------------------------------------------ other tabs of the browser
 
 const tabs = new BroadcastChannel("frit-conversations");
 
@@ -66,7 +66,7 @@ async function refreshList() {
     if (found) conversations.value = found.sort((a, b) => b.updated - a.updated);
 }
 
-// What another tab wrote is read again, unless this one is writing it too.
+// Reads a conversation that another tab wrote, unless this tab is writing it too.
 tabs.onmessage = async ({ data: ids }) => {
     const changed = ids.filter((id) => !runs.value.has(id) && !unsaved.has(id));
     changed.forEach((id) => loaded.delete(id));
@@ -84,7 +84,7 @@ export function get(id) {
     return loaded.get(id);
 }
 
-// Takes a changed conversation. One that never had a message is not kept.
+// Stores a changed conversation, unless it never had a message.
 export function put(conversation, touched = true) {
     const next = touched ? { ...conversation, updated: Date.now() } : conversation;
     loaded.set(next.id, next);
@@ -103,7 +103,7 @@ export function changeSettings(fields) {
 
 // ------------------------------------------------------------------------------------ conversations
 
-// A new conversation has the model and the system prompt of the one before, nothing else.
+// A new conversation inherits the model and the system prompt of the last one.
 export function startConversation() {
     const { model, system } = current.value.settings;
     const made = newConversation();
@@ -112,7 +112,7 @@ export function startConversation() {
     loaded.set(made.id, current.value);
 }
 
-// False: there is none.
+// False: no conversation has this id.
 export async function openConversation(id) {
     wanted = id;
     try {
@@ -177,7 +177,7 @@ export async function refreshModels() {
     models.value = await listModels();
 }
 
-// What the server tells. Where it does not, a notice offers to ask again.
+// Reads models and options from the server; a failure shows a notice with a button to try again.
 export async function askServer() {
     try {
         await Promise.all([refreshModels(), listSampling().then((rows) => { samplingRows.value = rows; })]);
@@ -193,7 +193,7 @@ export async function load() {
     await Promise.all([refreshList(), askServer()]);
 }
 
-// Tokens of the context of the model that answers, if the server tells.
+// Tokens of the context of the chosen model, if known.
 export function contextSize({ settings: { model } }) {
     return (models.value.find((one) => one.id === model) ?? models.value[0])?.meta?.n_ctx;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Light, dark, or as the system says.
+// The theme: light, dark, or that of the system.
 import { signal } from "@preact/signals";
 
 export const THEMES = ["auto", "light", "dark"];
@@ -12,6 +12,6 @@ export function setTheme(name) {
     try {
         localStorage.setItem("frit-theme", name);
     } catch {
-        // Nothing is kept then.
+        // the theme is not stored
     }
 }

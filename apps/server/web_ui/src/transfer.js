@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Conversations as a file, and back. A file may come from anywhere: what does not have the right form is refused, and
-// only known members are taken.
+// Exports and imports conversations as a file. A file may come from anywhere: a wrong form is refused, and unknown members
+// are ignored.
 import { withFiles } from "./files.js";
 import { newId, newSettings, pathOf, ROOT } from "./conversation.js";
 
@@ -53,7 +53,7 @@ function node(id, value) {
     return made;
 }
 
-// Every message must hang on the root: no cycles, no strays.
+// Every message must be reachable from the root, without cycles.
 function checkTree(nodes) {
     const good = new Set();
     for (const start of Object.values(nodes)) {
@@ -86,7 +86,7 @@ function conversation(value) {
              updated: number(value.updated, now), nodes, chosen, settings: settings(value.settings) };
 }
 
-// Throws a sentence. Conversations get new ids: importing a file twice overwrites nothing.
+// Throws a sentence for a wrong file. Conversations get new ids, so that an import overwrites nothing.
 export function importJson(source) {
     const json = JSON.parse(source);
     if (json?.format !== FORMAT || !Array.isArray(json.conversations))

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The worker that makes HTML of texts. Some texts take a parser or a highlighter minutes, or more stack than there is:
-// here they do not stop the page, which ends a worker that takes too long (render.js).
+// The worker that renders texts. Some texts take a parser or a highlighter minutes, or more stack than there is. In a worker
+// they do not block the UI, which ends a slow worker (render.js).
 import { BARE, FULL } from "./levels.js";
 import { blocksOf, htmlOf } from "./markdown.js";
 
-// What was slow before, or begins with it, gets less. `whole`: the text as such, not one block of it.
+// A text that was slow before, or begins with a slow one, gets a lower level. `whole`: a whole text, not one block.
 function levelOf(source, slow, whole) {
     const found = slow.filter((one) => one.whole === whole && source.startsWith(one.source));
     return Math.max(FULL, ...found.map((one) => one.level));
 }
 
-// More than the stack holds, for one.
+// such as a stack overflow
 function attempt(make, otherwise) {
     try {
         return make();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The calls of an answer: what the model asks for, and boxes for what the tools say, which the user fills in.
+// The tool calls of an answer, with boxes in which the user writes the results.
 import { useState } from "preact/hooks";
 
 import { sendResults } from "../generate.js";

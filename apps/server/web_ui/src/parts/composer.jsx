@@ -28,7 +28,7 @@ async function addFiles(list) {
     if (key === draftKey(current.value)) draft.value = draftOf(key);
 }
 
-// Files that are dropped anywhere on the page.
+// Files that are dropped anywhere in the window.
 function useDrops() {
     const [isOver, setOver] = useState(false);
     useEffect(() => {

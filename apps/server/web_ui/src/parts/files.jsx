@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text files beside a message: those that will be sent, and those that were.
+// The text files of a message, before and after it is sent.
 import { sizeOf } from "../files.js";
 import { Icon, IconButton } from "./icon.jsx";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The top of the page: which model answers, and what opens the list and the panel.
+// The top of the window: the model, and buttons for the list and the panel.
 import { setTheme, theme, THEMES } from "../theme.js";
 import { changeSettings, chosenModel, models, refreshModels } from "../store.js";
 import { IconButton } from "./icon.jsx";

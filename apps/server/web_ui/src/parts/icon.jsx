@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Icons, as paths in a box of 24 by 24. They say nothing to a screen reader: the button has a name.
+// Icons, as paths in a box of 24 by 24. Screen readers skip them and read the name of the button.
 const PATHS = {
     menu: "M4 6h16M4 12h16M4 18h16",
     plus: "M12 5v14M5 12h14",
@@ -31,7 +31,7 @@ export function Icon({ name }) {
     );
 }
 
-// A button that shows an icon, and its name where the mouse rests.
+// A button with an icon, and its name as a tooltip.
 export function IconButton({ icon, label, class: extra = "", ...rest }) {
     return (
         <button type="button" class={`icon-button ${extra}`} aria-label={label} title={label} {...rest}>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A text as Markdown, block by block: while it grows, finished blocks stay as they are.
+// Shows a text as Markdown, block by block: while the text grows, finished blocks do not change.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { render } from "../render.js";

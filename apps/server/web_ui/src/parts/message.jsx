@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One message: its text, its branches, and what can be done with it.
+// A message: its text, its branches, and its buttons.
 import { useState } from "preact/hooks";
 
 import { copyText } from "../clipboard.js";
@@ -31,7 +31,7 @@ function Branches({ node }) {
     );
 }
 
-// A user's message is sent again as a branch; an answer is kept as a branch with the new text.
+// Edits a message: a message of the user is sent again as a new branch, an answer becomes a branch with the new text.
 function Editor({ node, end }) {
     const [text, setText] = useState(node.content);
     const isUser = node.role === "user";
@@ -105,7 +105,7 @@ function Text({ node, isWriting }) {
     return node.content && <Markdown text={node.content} />;
 }
 
-// Until the first word. A long prompt takes a while to be read.
+// Shown until the first word, as a long prompt takes a while.
 function Waiting() {
     const { total, processed } = running.value?.progress ?? {};
     const percent = total > 0 && processed < total ? Math.floor(100 * processed / total) : null;
@@ -128,7 +128,7 @@ function Reasoning({ node, isWriting }) {
     );
 }
 
-// What can be done after an answer that is not whole.
+// Buttons after an answer that is not complete.
 function WaysOn({ node }) {
     const isRunning = running.value !== null, goesOn = node.content !== "" && !node.calls?.length;
     return (

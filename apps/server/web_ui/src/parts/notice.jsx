@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A sentence at the bottom that goes away: what failed, or what can be undone.
+// A notice at the bottom that disappears after a time: a failure, or an undo.
 import { useEffect } from "preact/hooks";
 
 import { notice } from "../store.js";

@@ -125,7 +125,7 @@ function General() {
     );
 }
 
-// A text that should be JSON, with what is wrong with it.
+// A box for JSON, with the error in it.
 function JsonField({ name, label, check, example }) {
     const text = current.value.settings[name];
     let problem = "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The list of conversations, and how they come and go.
+// The list of conversations: opens, imports and deletes them.
 import { useRef, useState } from "preact/hooks";
 
 import {

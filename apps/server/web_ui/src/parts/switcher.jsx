@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A dialog that finds conversations by their titles and by what was said in them (Ctrl+K).
+// A dialog that finds conversations by their titles and texts (Ctrl+K).
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { searchConversations } from "../database.js";
@@ -8,7 +8,7 @@ import { Icon } from "./icon.jsx";
 
 const MAX_SHOWN = 50, WAIT_MS = 120;
 
-// Those whose titles have the words, then those that say them somewhere.
+// Conversations with the words in their titles, then those with the words in a message.
 function useFound(wanted) {
     const [said, setSaid] = useState([]);
     const words = wanted.trim().toLowerCase();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The messages. The end stays in sight while it grows, unless the reader has scrolled up.
+// The messages. Scrolls to the end while the last message grows, unless the reader has scrolled up.
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import { chosenModel, current, path, running } from "../store.js";
@@ -7,7 +7,7 @@ import { Message } from "./message.jsx";
 
 const NEAR = 80;   // pixels from the end
 
-// Where the context is full.
+// A line above the first message that still fits the context.
 function Cut() {
     return <li class="cut">The context is full: the model does not see the messages above any more.</li>;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tokens of an answer, each with the colour of its probability, and what else could have come there.
+// The tokens of an answer, coloured by their probabilities, with their alternatives.
 import { useState } from "preact/hooks";
 
 const percent = (logprob) => {
