@@ -71,7 +71,7 @@ typedef struct frit_device_info {
     // Queued tokens of a session from which its rows are of a class; 0: the device has no kernels of its own for the
     // class. least_rows[FRIT_ROWS_DECODE] is unused.
     int32_t least_rows[FRIT_ROW_CLASSES];
-    bool mixes_classes;   // a step may have decode rows beside prefill rows (frit_batch.n_decode_rows)
+    bool mixes_classes;   // a step may have decode rows and prefill rows (frit_batch.n_decode_rows)
     // A decode step with more sequences may round differently (frit_plan_options.joins_sequences). 0: none does.
     int32_t joins_above;
     uint64_t free_bytes;   // free memory of the device; 0: it uses the host's memory

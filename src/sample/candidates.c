@@ -177,7 +177,7 @@ static void sort_by_token(frit_candidate *items, int32_t n)
         }
 }
 
-// Only the block of tokens in which the draw lies is sorted.
+// Sorts only the block of tokens that contains the draw.
 frit_token frit_candidates_draw(frit_candidates *candidates, int32_t n_vocab, uint64_t drawn)
 {
     const float max = frit_candidates_max(candidates);

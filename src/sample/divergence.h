@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// sample/divergence.h: how far predictions are from those of another model: the Kullback-Leibler divergence of two
-// softmaxes over a vocabulary, one of which is kept as log-probabilities.
+// sample/divergence.h: the distance of predictions from another model: the Kullback-Leibler divergence of two softmaxes
+// over a vocabulary, one stored as log-probabilities.
 #pragma once
 #include <stddef.h>
 

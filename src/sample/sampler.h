@@ -188,5 +188,5 @@ typedef struct frit_sampler_mark {
 } frit_sampler_mark;
 bool frit_sampler_try(frit_sampler *sampler, frit_token token, frit_sampler_mark *before);
 void frit_sampler_go_back(frit_sampler *sampler, const frit_sampler_mark *before);
-// Samples by the chain, whether it exists as a pick or not.
+// Samples by the chain even if it exists as a pick.
 frit_status frit_sampler_run_chain(frit_sampler *sampler, const float *logits, frit_token *token);

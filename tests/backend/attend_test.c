@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention on every instruction set of this processor against the reference: shapes, seqs, kinds and types of the
+// Attention on every instruction set of this processor against the reference: shapes, sequences, kinds and types of the
 // cache. With --bench [ISA [POSITIONS]] one layer is timed.
 #include "backend/compare.h"
 
@@ -20,15 +20,15 @@ static const attend_case attend_cases[] = {
 };
 
 static int attend_runs[][4][2] = {
-    {{0, 1}},                                  // nothing but itself
+    {{0, 1}},                                  // only its own position
     {{31, 1}, {32, 1}, {33, 2}, {1700, 1}},    // decode around page ends, and with several chunks
     {{0, 70}},                                 // a prompt
-    {{300, 12}, {0, 33}, {63, 1}, {900, 3}},   // both, more rows than are split
-    {{600, 5}, {257, 4}},                      // a few rows each, several chunks
+    {{300, 12}, {0, 33}, {63, 1}, {900, 3}},   // prompts and decode, more rows than are split
+    {{600, 5}, {257, 4}},                      // several chunks
 };
 static const int attend_n_runs[] = {1, 4, 1, 4, 2};
 
-// Tiles of bfloat16 serve keys and values that were rounded anyway.
+// Tiles of bf16 are for keys and values that were rounded when they were written.
 static double tolerance(const world *w)
 {
     return w->layer.k.dtype == FRIT_DTYPE_F32 || w->layer.v.dtype == FRIT_DTYPE_F32 ? 1e-11 : 3e-5;
@@ -70,7 +70,7 @@ static void attention_survives_large_scores(void **state)
     world_close(&w);
 }
 
-// Half precision begins with the score of the own position; a few far larger ones come later, each above the last.
+// bf16 begins with the score of the own position. A few far larger scores come later, each above the last.
 static void attention_of_many_rows_makes_room_for_larger_scores(void **state)
 {
     (void)state;
@@ -101,8 +101,7 @@ static void attention_of_many_rows_makes_room_for_larger_scores(void **state)
     }
 }
 
-// Where rounding moves scores by more octaves than weights have, the first row still sees itself: its result is its
-// value.
+// If rounding moves scores by more octaves than weights have, the first row still sees itself: its result is its value.
 static void scores_that_rounding_moves_far_leave_somebody_seen(void **state)
 {
     (void)state;
@@ -128,7 +127,7 @@ static void scores_that_rounding_moves_far_leave_somebody_seen(void **state)
     world_close(&w);
 }
 
-// Below the smallest normal number, processors are a hundred times slower; so weights end well above it.
+// Processors are a hundred times slower with subnormal numbers, so the smallest weights are well above them.
 static void weights_and_what_they_multiply_stay_normal_numbers(void **state)
 {
     (void)state;
@@ -148,7 +147,7 @@ static void weights_and_what_they_multiply_stay_normal_numbers(void **state)
 }
 
 enum { REACH = 40 };
-static float gains[24 * (2 * REACH + 1)];   // of scores, by head and distance
+static float gains[24 * (2 * REACH + 1)];   // added to scores, by head and distance
 
 typedef struct attend_kind {
     const char *what;
@@ -200,7 +199,7 @@ static void attention_of_every_kind_agrees_with_the_reference(void **state)
     }
 }
 
-// As many heads of keys as of queries, so that queries lie side by side.
+// Groups of one head, so that the queries of a panel are consecutive rows.
 static void gains_by_distance_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -218,7 +217,7 @@ static void gains_by_distance_agree_with_the_reference(void **state)
     }
 }
 
-// Runs look at what others have in their past.
+// Sequences share pages of their past.
 static void attention_to_a_source_agrees_with_the_reference(void **state)
 {
     (void)state;
@@ -270,7 +269,7 @@ static void attention_of_every_type_agrees_with_the_reference(void **state)
     }
 }
 
-// More positions than there is room for in tiles that blocks share: the last are turned by each block.
+// More positions than the shared tiles hold: each block makes tiles of the last positions for itself.
 static void attention_far_behind_agrees_with_the_reference(void **state)
 {
     (void)state;
@@ -285,7 +284,7 @@ static void attention_far_behind_agrees_with_the_reference(void **state)
     world_close(&w);
 }
 
-// Where neither matrices nor keys and values are coarser than f16, attention must not be.
+// If neither matrices nor keys and values are coarser than f16, attention must not be either.
 static void attention_of_models_in_f16_is_as_fine_as_they_are(void **state)
 {
     (void)state;
@@ -311,7 +310,7 @@ static void attention_of_models_in_f16_is_as_fine_as_they_are(void **state)
 
 // ------------------------------------------------------------------------------- benchmark
 
-// The best of several runs of one layer of Llama-1B's shape: n_rows rows behind n_past positions.
+// The fastest of several runs of a layer of Llama-1B's shape: n_rows rows after n_past positions.
 static void time_layer(const char *cpu, frit_dtype dtype, int n_past, int n_rows, int n_threads)
 {
     enum { N_HEAD = 32, N_KV = 8, DIM = 64, ROUNDS = 10 };
@@ -320,7 +319,7 @@ static void time_layer(const char *cpu, frit_dtype dtype, int n_past, int n_rows
     frit_exec *exec;
     world_open(&w, 1, (int[][2]){{n_past, n_rows}}, 1);
     world_cache(&w, (frit_kv_types){dtype, dtype}, N_KV, DIM, DIM);
-    w.layer.k.transposed = frit_dtype_get(dtype)->block_elems == 1;   // as engines have it
+    w.layer.k.transposed = frit_dtype_get(dtype)->block_elems == 1;   // as in engines
     frit_node *q = world_heads(&w, N_HEAD, DIM), *k = world_heads(&w, N_KV, DIM);
     frit_node *written = frit_kv_write(&w.graph, k, world_heads(&w, N_KV, DIM), 0);
     w.graph.output = frit_attend_node(&w.graph, q, written, (frit_attend){.scale = 0.125f}, DIM);

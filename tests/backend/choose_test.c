@@ -75,8 +75,8 @@ static void positions_are_chosen_by_weighted_scores_above_zero(void **state)
 }
 
 static int seqs[][3][2] = {
-    {{0, 5}, {700, 1}, {63, 2}},      // few rows: scores are shared
-    {{300, 12}, {0, 33}, {900, 3}},   // many: each for itself
+    {{0, 5}, {700, 1}, {63, 2}},      // few rows: scores are in shared memory
+    {{300, 12}, {0, 33}, {900, 3}},   // many rows: each row is an item
     {{1500, 1}, {15, 1}, {16, 1}},    // around the number of chosen positions
     {{0, 1}, {0, 70}, {40, 40}},
 };
@@ -116,7 +116,7 @@ static void attention_of_chosen_positions_agrees_with_the_reference(void **state
     }
 }
 
-// Every way of attention, with values in the keys.
+// Every way of attention, with values that are a part of the keys.
 static void attention_with_values_in_keys_agrees_with_the_reference(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void attention_with_values_in_keys_agrees_with_the_reference(void **state
 
 // ------------------------------------------------------------------------------- benchmark
 
-// One layer of DeepSeek-V3.2's shape, choosing `n` positions or, for 0, looking at all.
+// A layer of DeepSeek-V3.2's shape that chooses `n` positions, or looks at all if n is 0.
 static double time_layer(int n_past, int n_rows, int n, int n_threads)
 {
     enum { N_HEAD = 128, K_DIM = 576, V_DIM = 512, INDEX_HEADS = 64, INDEX_DIM = 128, ROUNDS = 4 };

@@ -15,7 +15,7 @@ static inline size_t usable_isas(const char *names[MAX_ISAS])
     return n;
 }
 
-// What came closest to its limit, printed at the end of the program: a limit far above it would let faults through.
+// The largest error relative to its limit, printed at the end: a limit far above it would hide faults.
 static struct {
     char what[128];
     const char *isa;
@@ -37,14 +37,14 @@ static inline void note_error(const char *what, const char *isa, double error, d
     closest.isa = isa, closest.error = error, closest.limit = limit;
 }
 
-// Instruction sets that round the factors of products to bfloat16; `attends`: those of attention.
+// True for instruction sets that round the factors of products to bf16; `attends`: the factors of attention.
 static inline bool rounds(const char *isa, bool attends)
 {
     return strcmp(isa, "amx") == 0 || (attends && strcmp(isa, "avx512bf16") == 0);
 }
 
-typedef struct limits {          // of errors
-    double tolerance, rounded;   // where instruction sets round
+typedef struct limits {          // limits of errors
+    double tolerance, rounded;   // rounded: for instruction sets that round to bf16
     bool attends;
 } limits;
 

@@ -60,7 +60,7 @@ static void unknown_instruction_sets_are_refused_with_the_list(void **state)
 static void prompts_may_have_threads_of_their_own(void **state)
 {
     (void)state;
-    static const int32_t cases[][4] = {{3, 0, 3, 3}, {2, 5, 2, 5}, {4, 1, 4, 1}};   // asked for, given
+    static const int32_t cases[][4] = {{3, 0, 3, 3}, {2, 5, 2, 5}, {4, 1, 4, 1}};   // options, result
     for (size_t i = 0; i < FRIT_COUNT(cases); i++) {
         frit_device *device;
         const frit_device_options options = {.n_threads = cases[i][0], .n_threads_batch = cases[i][1]};
@@ -80,7 +80,7 @@ static void prompts_may_have_threads_of_their_own(void **state)
                  "n_threads_batch is -2");
 }
 
-// A product by pools of all sizes: more threads for many rows than for few, and fewer.
+// A product with pools of all sizes: more and fewer threads for prefill than for decode.
 static void steps_run_on_the_threads_of_their_kind(void **state)
 {
     (void)state;

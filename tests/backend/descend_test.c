@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Coordinate descent of rows side by side: every instruction set does what plain C does.
+// Coordinate descent: every instruction set gives the results of plain C.
 #include "backend/cpu/kernels.h"
 #include "base/rng.h"
 #include "support/support.h"
@@ -10,7 +10,7 @@ enum { LANES = FRIT_DESCENT_LANES, N = 64, STRIDE = 80, GROUP = 16 };
 
 static const int8_t levels[] = {-50, -20, -7, 0, 4, 11, 30, 60};
 
-// Numbers of few bits, so that products and sums are exact in any order.
+// Values of few bits, so that products and sums are exact in any order.
 typedef struct data {
     float h[N * STRIDE], scales[N / GROUP * LANES], mins[N / GROUP * LANES];
     float now[N * LANES], gradient[N * LANES], codes[N * LANES];
@@ -53,7 +53,7 @@ static frit_descent descent_of(data *d, bool has_levels)
                           .codes = d->codes};
 }
 
-// Of one row, column after column: of all codes the one that comes nearest.
+// One row, column by column: the nearest of all codes.
 static void descend_plainly(const frit_descent *d, int lane)
 {
     for (int i = 0; i < d->n_sweeps * d->n; i++) {
@@ -64,7 +64,7 @@ static void descend_plainly(const frit_descent *d, int lane)
         for (int c = d->low; c <= d->high; c++) {
             const float next = scale * (d->levels ? (float)d->levels[c] : (float)c) - min;
             const float distance = fabsf(next - wanted) - fabsf(best - wanted);
-            const bool is_even = !d->levels && c % 2 == 0;   // of two that are as near
+            const bool is_even = !d->levels && c % 2 == 0;   // two codes are equally near
             if (c > d->low && !(distance < 0 || (distance == 0 && is_even))) continue;
             best = next;
         }

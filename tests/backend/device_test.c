@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The test device keeps what support/test_device.h says of it; without that, engines that pass on it prove little.
+// The test device behaves as support/test_device.h says. Tests of engines on it rely on that.
 #include "support/test_device.h"
 
 #include "backend/backend.h"
@@ -84,7 +84,7 @@ static void places_that_are_not_its_own_are_errors(void **state)
     close_devices(&d);
 }
 
-// The device is asleep for longer than it takes to ask.
+// The device sleeps for longer than a poll takes.
 static void copies_are_done_later(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void engines_compute_the_same_on_it(void **state)
         test_device_use(TEST_DEVICE_NONE);
         assert_memory_equal(found, expected, sizeof found);
         const size_t n_seqs = test_device_n_runs() - before;
-        if (kind == TEST_DEVICE_ALONE) assert_int_equal(n_seqs, 1);   // all of the graph is one segment
+        if (kind == TEST_DEVICE_ALONE) assert_int_equal(n_seqs, 1);   // the whole graph is one segment
         if (kind != TEST_DEVICE_ALONE) assert_true(n_seqs > 1);
     }
     frit_model_free(model);

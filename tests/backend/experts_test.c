@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-// A stack of matrices [n_stack, rows, n], at any even address.
+// Adds a stack of matrices [n_stack, rows, n] at any even address.
 static frit_node *any_stack(world *w, frit_dtype dtype, int64_t n_stack, int64_t rows, int64_t n)
 {
     frit_tensor *t = world_tensor(w, dtype, n_stack * rows, n, 2 * (size_t)random_between(&w->rng, 0, 9));
@@ -38,9 +38,9 @@ static double layer_tolerance(frit_dtype dtype)
     return frit_dtype_get(dtype)->block_elems == 1 ? 1e-11 : 1.5e-3;
 }
 
-enum { AMX_SHARE = 10 };   // what AMX may be further away
+enum { AMX_SHARE = 10 };   // factor of the tolerance for AMX
 
-// How scores are spread over the experts.
+// Distributions of scores over the experts.
 typedef enum spread { EVEN, TIED, ALL_TO_ONE, SPREADS } spread;
 
 static frit_node *any_scores(world *w, int64_t n_experts, spread how)
@@ -62,7 +62,7 @@ typedef struct layer {
     spread spread;
     bool fused_matrix;   // gate and up are rows of one stack
     bool weigh;          // x is weighed instead of the sum
-    bool apart;          // something lies between the products and their activation
+    bool apart;          // an op between the products and their activation prevents fusion
 } layer;
 
 static frit_node *build_layer(world *w, const layer *l)
@@ -129,7 +129,7 @@ static void experts_of_all_types_agree_with_the_reference(void **state)
     }
 }
 
-// More rows than kernels for few take: some experts get many of a run, some get few.
+// More rows than decode kernels multiply: some experts get many rows of a sequence, some few.
 static void experts_of_many_rows_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void experts_of_many_rows_agree_with_the_reference(void **state)
         check_layer(&w, &l, true);
         world_close(&w);
     }
-    world w;   // one expert takes more rows than are multiplied at once
+    world w;   // one expert has more rows than are multiplied at once
     world_open(&w, 1, (int[][2]){{0, 700}}, 1);
     layer l = {.dtype = FRIT_DTYPE_Q4_0, .n = 64, .n_ff = 192, .n_experts = 2, .spread = ALL_TO_ONE};
     l.route = (frit_route){.gating = FRIT_GATING_SOFTMAX, .n_used = 1};
@@ -153,7 +153,7 @@ static void experts_of_many_rows_agree_with_the_reference(void **state)
     world_close(&w);
 }
 
-// The rows of a run, bit by bit the same with others in the step.
+// The rows of a sequence have the same bits with other sequences in the step.
 static void rows_do_not_depend_on_who_shares_the_step(void **state)
 {
     (void)state;
@@ -164,12 +164,12 @@ static void rows_do_not_depend_on_who_shares_the_step(void **state)
         const bool many = seed % 2;
         float *shared = NULL;
         for (int alone = 0; alone < 2; alone++) {
-            world w;   // the first run is the same in both worlds: tables hold its rows first
+            world w;   // the first sequence is equal in both worlds: tables have its rows first
             const int n = many ? 90 : 6;
             world_open(&w, alone ? 1 : 3, (int[][2]){{0, n}, {7, many ? 120 : 1}, {9, many ? 64 : 5}}, 5);
             const layer l = {.dtype = dtypes[seed / 2], .n_experts = 4, .spread = EVEN};
             frit_graph *g = &w.graph;
-            frit_rng_init(&w.rng, 99);   // weights first, so that they are the same
+            frit_rng_init(&w.rng, 99);   // weights first, so that both worlds have equal weights
             frit_node *gate_w = any_stack(&w, l.dtype, l.n_experts, N, N), *up_w = any_stack(&w, l.dtype, 4, N, N);
             frit_node *down_w = any_stack(&w, l.dtype, l.n_experts, N, N);
             frit_rng_init(&w.rng, 100);
@@ -212,7 +212,7 @@ static void routes_agree_with_the_reference(void **state)
         const bool biased = seed % 2 && route.gating != FRIT_GATING_NEAR_BEST;
         frit_node *bias = biased ? world_vector(&w, n) : NULL;
         w.graph.output = frit_route_node(&w.graph, any_scores(&w, n, seed % 5 == 0 ? TIED : EVEN), bias, route);
-        compare(&w, false, 1e-13, "route");   // other experts would be another result altogether
+        compare(&w, false, 1e-13, "route");   // other experts would give a completely different result
         world_close(&w);
     }
 }

@@ -190,7 +190,7 @@ static void glu_gates_the_second_source_by_the_first(void **state)
     expect(&w, (float[]){0, -21}, 2);
 }
 
-// Position 2 with inv_freq pi/4 turns by 90 degrees: (a, b) becomes (-b, a). inv_freq 0 does not turn.
+// Position 2 with inv_freq pi/4 rotates by 90 degrees: (a, b) becomes (-b, a). inv_freq 0 does not rotate.
 static void rope_turns_by_known_angles_in_both_styles(void **state)
 {
     (void)state;
@@ -411,7 +411,7 @@ static void a_convolution_goes_on_where_its_session_was(void **state)
     expect(&w, (float[]){345, 5}, 2);
 }
 
-// One head of one value, two numbers of state: halves of what was, plus what is new.
+// One head of one value, two elements of state: half of the old state plus the new term.
 static void a_scan_decays_and_adds(void **state)
 {
     (void)state;
@@ -419,13 +419,13 @@ static void a_scan_decays_and_adds(void **state)
     open_rows(&w, 2);
     world_states(&w, 2);
     frit_node *x = given_heads(&w, (float[]){1, 3}, 1, 1), *dt = world_given_rows(&w, (float[]){1, 2}, 1);
-    frit_node *a = given_vector(&w, (float[]){-0.69314718f, 0}, 2);   // a half, and all of it, for each unit of time
+    frit_node *a = given_vector(&w, (float[]){-0.69314718f, 0}, 2);   // decays of 1/2 and 1 for each unit of time
     frit_node *b = given_heads(&w, (float[]){1, 10, 1, 10}, 1, 2), *c = given_heads(&w, (float[]){1, 0, 1, 1}, 1, 2);
     w.graph.output = frit_scan(&w.graph, x, dt, a, b, c, (frit_state){0});
     expect(&w, (float[]){1, 0.25f + 6 + 10 + 60}, 2);
 }
 
-// A key that is there already is replaced, not added to.
+// The value of an existing key is replaced, not added to.
 static void a_delta_rule_writes_what_is_new(void **state)
 {
     (void)state;
@@ -453,12 +453,12 @@ static void a_shift_gives_the_row_before(void **state)
     expect(&w, (float[]){3, 4, 5, 6, 0, 0, 9, 10}, 8);
 }
 
-// Weights are 2, 4 and 2 at first sight and half as much for the next rows; each row halves what is older.
+// Weights are 2, 4 and 2 for the first row and half as large for later rows; each row halves older terms.
 static void wkv_is_a_mean_by_weight_and_age(void **state)
 {
     (void)state;
     const float one = 0.69314718f;               // the logarithm of 2
-    for (int shift = -1; shift < 2; shift++) {   // exponents that no float holds
+    for (int shift = -1; shift < 2; shift++) {   // exponents beyond the range of float
         const float far = 300 * (float)shift;
         world w;
         open_rows(&w, 3);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Instruction sets: kernel files are compiled for no more than their row asks the processor for.
+// Instruction sets: kernel files are compiled with no more features than their row of isa.def requires.
 #include "support/support.h"
 
 #include "backend/cpu/kernels.h"
 #include "base/machine/cpu.h"
 #include "base/buf.h"
 
-// What each flag lets the compiler use, written down here once more.
+// The features that each compiler flag enables.
 static const struct {
     const char *flag;
     unsigned features;
@@ -30,7 +30,7 @@ static const struct {
     {"-mbranch-protection=standard", 0},   // older processors read its instructions as no-ops
 };
 
-// The row that the last word of a kernel file's name names; NULL if that is not a kernel file of this build.
+// The row of a kernel file by the last word of its name; NULL if it is no kernel file of this build.
 static const frit_isa *isa_of(const char *line, size_t n)
 {
     for (size_t i = 0; frit_isa_get(i); i++) {
@@ -43,7 +43,7 @@ static const frit_isa *isa_of(const char *line, size_t n)
     return NULL;
 }
 
-// Returns how many flags of instruction sets there are.
+// Returns the number of flags of instruction sets.
 static int check_flags(const frit_isa *isa, const char *line, size_t n)
 {
     int found = 0;

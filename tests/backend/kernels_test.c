@@ -19,7 +19,7 @@ static bool install(size_t i, frit_kernels *kernels)
     return isa && frit_isa_is_usable(isa) && frit_isa_install(kernels, isa, FRIT_FOR_ALL);
 }
 
-// What the codes of a converted row stand for.
+// Decodes a converted row.
 static void decode_form(frit_form form, const uint8_t *row, int64_t n, double *values)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -56,7 +56,7 @@ typedef struct product_case {
     frit_dtype dtype;
     int64_t n, n_w, n_x;
     size_t misalign;
-    uint8_t *weights;   // n_w rows, `misalign` behind an aligned address
+    uint8_t *weights;   // n_w rows, `misalign` bytes after an aligned address
     float *x;           // [n_x, n]
 } product_case;
 
@@ -67,7 +67,8 @@ static void open_case(product_case *c, frit_rng *rng, frit_dtype dtype)
     c->n = block * random_between(rng, 1, block > 1 ? MAX_N / block / 2 : c->n_w % 4 ? 300 : MAX_N);
     c->misalign = 2 * (size_t)random_between(rng, 0, 40) + 1 * (block == 1 ? 0 : (size_t)random_between(rng, 0, 1));
     const size_t row_bytes = (size_t)frit_dtype_row_bytes(dtype, c->n);
-    c->weights = malloc(row_bytes * (size_t)c->n_w + c->misalign);   // ends where the last row does: asan sees all
+    c->weights =
+        malloc(row_bytes * (size_t)c->n_w + c->misalign);   // ends with the last row, so that asan sees reads after it
     for (int64_t i = 0; i < c->n_w; i++)
         random_weights(rng, dtype, c->weights + c->misalign + (size_t)i * row_bytes, c->n);
     c->x = malloc((size_t)(c->n_x * c->n) * sizeof(float));
@@ -80,10 +81,10 @@ static void close_case(product_case *c)
     free(c->x);
 }
 
-// Differences to sum |w x| and to sum |w| |x| that rounding explains: of the sums, and of the activations' codes.
+// Tolerances relative to sum |w x| (rounding of sums) and sum |w| |x| (rounding of activation codes).
 static const double fine_tolerance = 3e-6, code_tolerance = 0.02;
 
-// A result does not depend on the rows and tokens beside it: one row and one token give the same bits.
+// A result does not depend on the other rows and tokens: one row and one token give the same bits.
 static void check_alone(const product_case *c, const frit_product_kernel *kernel, const float *y)
 {
     const size_t row_bytes = (size_t)frit_dtype_row_bytes(c->dtype, c->n);
@@ -132,7 +133,7 @@ static void check_case(const product_case *c, const frit_kernels *kernels, const
             for (int64_t k = 0; k < c->n; k++) {
                 sum += xs[j][k] * w[k];
                 exact += (double)c->x[j * c->n + k] * w[k];
-                size += fabs(xs[j][k]) * (fabs(w[k]) + 0.05);   // offsets cancel: their size counts too
+                size += fabs(xs[j][k]) * (fabs(w[k]) + 0.05);   // offsets cancel, so their size counts too
             }
             const double got = y[j * MAX_ROWS + i];
             if (!(fabs(got - sum) <= sum_tolerance * size))
@@ -142,7 +143,7 @@ static void check_case(const product_case *c, const frit_kernels *kernels, const
                 fail_msg("%s on %s: %g, but %g without rounding the activations", type->name, kernel->isa, got, exact);
         }
         for (int64_t j = 0; j < c->n_x; j++)
-            for (int64_t k = c->n_w; k < MAX_ROWS; k++) assert_true(isnan(y[j * MAX_ROWS + k]));   // nothing beside it
+            for (int64_t k = c->n_w; k < MAX_ROWS; k++) assert_true(isnan(y[j * MAX_ROWS + k]));   // untouched
     }
     if (kernel->form == FRIT_FORM_F32) check_alone(c, kernel, y);
     free(converted);
@@ -169,7 +170,7 @@ static void products_equal_sums_of_decoded_numbers(void **state)
     }
 }
 
-// Those that round floats to bf16: what they read, and weights in f16 too.
+// Kernels that round floats to bf16: activations, and f16 weights too.
 static void coarse_products_equal_sums_of_rounded_numbers(void **state)
 {
     (void)state;
@@ -191,7 +192,7 @@ static void coarse_products_equal_sums_of_rounded_numbers(void **state)
     }
 }
 
-// Codes at the ends of their ranges, where a saturating instruction would show.
+// Codes at the ends of their ranges reveal a saturating instruction.
 static void products_do_not_saturate(void **state)
 {
     (void)state;
@@ -200,7 +201,7 @@ static void products_do_not_saturate(void **state)
         if (!install(isa, &kernels)) continue;
         for (int dtype = 0; dtype < FRIT_DTYPE_COUNT; dtype++) {
             const frit_dtype_info *type = frit_dtype_get((frit_dtype)dtype);
-            if (!kernels.product[dtype].run || type->block_elems == 1) continue;   // numbers have no codes
+            if (!kernels.product[dtype].run || type->block_elems == 1) continue;   // floats have no codes
             for (int fill = 0; fill < 4; fill++) {
                 static const uint8_t fills[] = {0x00, 0x7f, 0x80, 0xff};
                 frit_rng rng;
@@ -242,7 +243,7 @@ static void conversions_are_the_same_on_all_instruction_sets(void **state)
                 assert_memory_equal(a, b, n_bytes);
                 double *values = malloc((size_t)n * sizeof(double));
                 decode_form((frit_form)form, b, n, values);
-                for (int64_t k = 0; k < n; k++)   // half a step of a block whose largest number is about 4 deviations
+                for (int64_t k = 0; k < n; k++)   // half a step of a block whose largest element is about 4 deviations
                     assert_true(fabs(values[k] - x[k]) <= (double)sizes[i % 5] * 6 / 127 / 2 + 1e-30);
                 free(values);
                 free(x);
@@ -275,10 +276,10 @@ static void halves_are_rounded_as_the_format_says(void **state)
 // ------------------------------------------------------------------------------- benchmark
 
 typedef struct seconds {
-    double wall, cpu;   // cpu: of one thread, which a busy machine does not distort
+    double wall, cpu;   // cpu: time of one thread, which does not depend on other processes
 } seconds;
 
-// The fastest of many runs of a plan that is one product of n_x rows and a square matrix.
+// The fastest of many runs of a plan with one product of n_x rows and a square matrix.
 static seconds time_product(frit_dtype dtype, int64_t size, int n_x, int n_threads, const char *cpu)
 {
     world w;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whole layers: what is fused, followed head by head and made by each thread for itself computes what the reference
-// does, whatever the shapes, types and threads; and a layer that generates has few phases.
+// Whole layers: fusions, epilogues by heads and inputs per thread give the results of the reference for all shapes,
+// types and numbers of threads; and a layer that decodes has few phases.
 #include "backend/compare.h"
 #include "backend/cpu/exec.h"
 #include "backend/weights.h"
@@ -12,7 +12,7 @@ typedef struct layer {
     frit_dtype dtypes[7];   // q k v o gate up down
     int n, n_ff, n_head, n_head_kv, dim, n_layer;
     bool head_norms, biases, layer_norm, parallel, take_rows;
-    bool pre_norms, post_norms;   // before and behind attention and feed-forward
+    bool pre_norms, post_norms;   // before and after attention and feed-forward
     bool plain_act;               // up, activation, down
     float residual_scale;         // 1: none
     frit_rope rope;
@@ -133,7 +133,7 @@ static layer any_layer(uint64_t seed, const frit_dtype *dtypes, size_t n_dtypes)
     l.pre_norms = !l.post_norms || random_between(&rng, 0, 1);
     l.plain_act = random_between(&rng, 0, 3) == 0;
     l.residual_scale = random_between(&rng, 0, 3) == 0 ? 0.25f : 1;
-    if (l.post_norms) l.n_layer = 2;   // what one leaves to the next
+    if (l.post_norms) l.n_layer = 2;   // the second layer reads the result of the first
     l.rope = (frit_rope){.style = random_between(&rng, 0, 1) ? FRIT_ROPE_NEOX : FRIT_ROPE_INTERLEAVED,
                          .dim = l.dim / 8 * 4,
                          .magnitude = 1};
@@ -165,7 +165,7 @@ static void layers_of_floats_agree_with_the_reference(void **state)
     }
 }
 
-// By the rounding of activations; and however many threads there are, the bits are the same.
+// Within the rounding of activations. The bits do not depend on the number of threads.
 static void layers_of_quantized_types_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -182,7 +182,7 @@ static void layers_of_quantized_types_agree_with_the_reference(void **state)
         const size_t size = world_result_size(&w);
         float *alone = malloc(size * sizeof *alone), *shared = malloc(size * sizeof *shared);
         world_run(&w, NULL, 1, alone);
-        for (int n_threads = 5; n_threads < 30; n_threads += 12) {   // more than there are heads at last
+        for (int n_threads = 5; n_threads < 30; n_threads += 12) {   // more threads than heads in the end
             world_run(&w, NULL, n_threads, shared);
             assert_memory_equal(shared, alone, size * sizeof *shared);
         }
@@ -212,7 +212,7 @@ static int phases_of(const layer *l, int n_past, int n_rows)
     return n_phases;
 }
 
-// Of one layer among others.
+// Phases of one of several layers.
 static int phases_of_one(layer l, int n_past, int n_rows)
 {
     l.n_layer = 2;
@@ -253,7 +253,7 @@ static void a_layer_has_few_phases(void **state)
     }
 }
 
-// Threads claim pieces by number, so those of a copy must not outnumber those of a product beside it.
+// Threads claim pieces by number, so a copy must not have more pieces than a product of its phase.
 static void short_work_has_few_pieces_beside_a_product(void **state)
 {
     (void)state;
@@ -276,7 +276,7 @@ static void short_work_has_few_pieces_beside_a_product(void **state)
         if (exec->actions[i].task.node->op == FRIT_OP_SLICE) copy = i;
     }
     assert_int_not_equal(product, -1);
-    assert_int_equal(copy, product + 1);   // of the same phase
+    assert_int_equal(copy, product + 1);   // in one phase
     assert_in_range(exec->actions[copy].n_pieces, 1, 2);
     assert_in_range(exec->actions[product].n_pieces, 2, FRIT_MAX_PIECES);
     frit_backend_cpu.exec_free(device, exec);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products of many tokens by kernels that unpack: their pieces are of rows and of tokens (fast_linear.c). A kernel in
-// plain C stands for those of AMX, so that every machine runs this; it also counts what it multiplies.
+// Products of many tokens by kernels that unpack: pieces are cut by rows and by tokens (fast_linear.c). A kernel in
+// plain C takes the place of AMX kernels, so that every machine runs the test. It also counts its products.
 #include "backend/cpu/ops/fast.h"
 #include "backend/cpu/pack/matrix.h"
 #include "backend/weights.h"
@@ -48,7 +48,7 @@ typedef struct setting {
 
 static void fill(float *v, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) v[i] = (float)(i * 2654435761u % 251) - 125;   // bfloat16 holds them
+    for (int64_t i = 0; i < n; i++) v[i] = (float)(i * 2654435761u % 251) - 125;   // exact in bf16
 }
 
 static void set_up(setting *s, int64_t n_out, int64_t n_tokens)
@@ -89,7 +89,7 @@ static void close_setting(setting *s)
     free(s->env.workspaces);
 }
 
-// Runs all pieces, `step` at once from the last one on, and compares with one call of the kernel.
+// Runs all pieces from the last one on, `step` pieces at once, and compares with one call of the kernel.
 static void run_pieces(setting *s, int step)
 {
     const int of = frit_linear_pieces(&s->task);
@@ -135,11 +135,11 @@ static void parts_of_the_same_rows_are_multiplied_as_one(void **state)
     assert_int_equal(n_calls, 2);
     assert_int_equal(n_multiplied, 128 * 256 + 128 * 512);
     s.node.shape[0] = 256;
-    assert_int_equal(frit_linear_pieces(&s.task), 256 / 64 * 2);   // never longer ones than of 32 rows and all tokens
-    s.task.continued = true;   // what goes on with whole columns needs all of their tokens
+    assert_int_equal(frit_linear_pieces(&s.task), 256 / 64 * 2);   // at most as long as 32 rows and all tokens
+    s.task.continued = true;                                       // followers need all tokens of a column
     assert_int_equal(frit_linear_pieces(&s.task), 256 / 32);
     s.task.continued = false;
-    s.kernels.product[FRIT_DTYPE_F32].form = FRIT_FORM_F32;   // others keep their activations in the cache
+    s.kernels.product[FRIT_DTYPE_F32].form = FRIT_FORM_F32;   // other kernels keep activations in the cache
     assert_int_equal(frit_linear_pieces(&s.task), 256 / 32);
     close_setting(&s);
 }

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-// Rows of this step: sometimes one, sometimes several runs.
+// Rows of this step: sometimes one, sometimes several sequences.
 static void open_any(world *w, uint64_t seed)
 {
     static int shapes[][4][2] = {{{0, 1}}, {{0, 7}}, {{5, 1}, {40, 1}, {0, 1}}, {{0, 9}, {31, 2}, {64, 1}, {3, 25}}};
@@ -64,7 +64,7 @@ static void scans_agree_with_the_reference(void **state)
     }
 }
 
-// What fades away passes through numbers that take processors a hundred times as long. Only these kernels skip them.
+// A decaying state becomes subnormal, which makes processors a hundred times slower. These kernels flush it to zero.
 static void states_that_faded_away_are_zero(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void delta_rules_agree_with_the_reference(void **state)
         frit_node *g = seed & 1 ? negative(&w, world_rows(&w, n_head)) : negative(&w, world_heads(&w, n_head, s[3]));
         frit_node *beta = seed & 2 ? frit_activate(&w.graph, world_rows(&w, n_head), FRIT_ACT_SIGMOID) : NULL;
         frit_node *k = frit_rms_norm(&w.graph, world_heads(&w, s[2], s[3]), NULL, 0);
-        k = frit_scale(&w.graph, k, 1 / sqrtf((float)s[3]));   // longer keys make the rule overshoot
+        k = frit_scale(&w.graph, k, 1 / sqrtf((float)s[3]));   // longer keys make the delta rule diverge
         w.graph.output = frit_delta(&w.graph, world_heads(&w, n_head, s[1]), k, world_heads(&w, s[2], s[3]), g, beta,
                                     (frit_state){.interleaved = seed & 4});
         compare(&w, false, 1e-11, "delta");
@@ -295,7 +295,7 @@ static void rope_agrees_with_the_reference(void **state)
             ((float *)world_bytes(inv_freq))[i] = powf(10000, -2.0f * (float)i / (float)dim[1]);
         frit_node *f = frit_weight_node(&w.graph, inv_freq);
         frit_node *factors = seed % 3 == 0 ? world_vector(&w, dim[1] / 2) : NULL;
-        // Two ropes of one kind share their turns, the third has its own.
+        // Two ropes of one rotation share a table, the third has its own.
         frit_node *a = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, f, factors, rope);
         frit_node *b = frit_rotate(&w.graph, world_heads(&w, 3, dim[0]), w.position_node, f, factors, rope);
         frit_rope other = rope;
@@ -323,7 +323,7 @@ static int64_t any_length(world *w, frit_dtype dtype)
     return block == 1 ? any_width(w) : block * random_between(&w->rng, 1, block >= 128 ? 3 : 9);
 }
 
-// Products whose activations become int8 differ from the reference by that rounding, others only by sums in f32.
+// Products with int8 activations differ from the reference by that rounding, others only by sums in f32.
 static double product_tolerance(frit_dtype dtype)
 {
     return frit_dtype_get(dtype)->block_elems == 1 ? 1e-11 : 3e-4;
@@ -359,7 +359,7 @@ static void products_of_all_types_agree_with_the_reference(void **state)
     }
 }
 
-// Of a device that takes everything.
+// Number of fusions of a device that supports all joins.
 static int n_fusions_of(world *w)
 {
     world_plan(w, true);
@@ -404,8 +404,8 @@ static frit_node *any_product(world *w, int64_t n_out, frit_node *x, bool bias, 
     return frit_scale(&w->graph, frit_matmul(&w->graph, any_matrix(w, dtype, n_out, 256), x, b), factor);
 }
 
-// What is done to a product's numbers, in any order; gate and up of any types, with biases and factors; and what a
-// product reads next in another form.
+// Parts of a product in any order; gate and up of any types, with biases and factors; and results that a product reads
+// next in another form.
 static void fusions_of_any_parts_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -473,7 +473,7 @@ static void norms_of_any_kind_join_a_residual(void **state)
     }
 }
 
-// Whoever computes a piece, and however many pieces at once: the bits are the same.
+// The bits depend neither on the thread of a piece nor on the number of pieces in a call.
 static void no_number_depends_on_the_threads(void **state)
 {
     (void)state;
@@ -535,7 +535,7 @@ static void fused_norm_and_add_agrees_with_the_reference(void **state)
     }
 }
 
-// Several products of the same and of different rows, in different forms: slots of converted rows must not mix.
+// Several products of equal and of different rows in different forms: the slots of converted rows must not mix.
 static void converted_activations_are_shared_but_never_stale(void **state)
 {
     (void)state;

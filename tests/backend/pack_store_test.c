@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Floats of files: which are copied, and that rows of the copy are those of the file.
+// Floats of files: the choice of copies, and equal rows in the copy and the file.
 #include "support/support.h"
 
 #include "backend/cpu/pack/pack.h"
@@ -26,7 +26,7 @@ static uint64_t bytes_of(int i)
     return N_ROWS * (uint64_t)frit_dtype_row_bytes(types[i], WIDTH);
 }
 
-// Three matrices in a mapped file; linear ops read them, but rows of the first `n_looked_up` are looked up.
+// Three matrices in a mapped file. Linear ops read them; rows of the first `n_looked_up` are looked up instead.
 static fixture *open_fixture(uint64_t most_floats, int n_looked_up)
 {
     static uint8_t bytes[4 * N_TENSORS * N_ROWS * WIDTH];
@@ -69,7 +69,7 @@ static void close_fixture(fixture *f)
     free(f);
 }
 
-// Of matrix i, whichever way it is read.
+// The rows of matrix i, copied or in the file.
 static bool is_copied(const fixture *f, int i)
 {
     const uint8_t *rows = frit_packs_rows(f->packs, &f->tensors[i]);
@@ -112,7 +112,7 @@ static void floats_of_products_are_copied_once(void **state)
     close_fixture(f);
 }
 
-// And what was found for all holds for some of them: a plan that reads fewer copies nothing that was not measured.
+// The decision for all matrices holds for a part: a plan that reads fewer matrices copies only measured ones.
 static void floats_without_room_stay_in_the_file(void **state)
 {
     (void)state;

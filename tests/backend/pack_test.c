@@ -22,10 +22,10 @@ typedef struct product_case {
     const frit_interleave *layout;
     frit_dtype dtype;
     int64_t n, n_w, n_x;
-    size_t row_bytes, packed_bytes;   // of a row
+    size_t row_bytes, packed_bytes;   // bytes of a row
     uint8_t *weights, *panels;
     float *x;
-    bool random;   // roundings cancel
+    bool random;   // random data, whose rounding errors cancel
 } product_case;
 
 static void pack_all(product_case *c)
@@ -37,7 +37,7 @@ static void pack_all(product_case *c)
     }
 }
 
-// Weights at an odd address, panels that end where their memory does: asan sees all.
+// Weights at an odd address, panels that end with their memory, so that asan sees reads after them.
 static void open_case(product_case *c, frit_rng *rng, const frit_interleave *layout, int64_t n_w, int64_t n_x)
 {
     const frit_dtype dtype = layout->dtype;
@@ -63,7 +63,7 @@ static void close_case(product_case *c)
     free(c->x);
 }
 
-// What the codes of row i of the converted activations stand for.
+// Decodes row i of the converted activations.
 static void decode_row(frit_form form, uint8_t *rows, int64_t i, int64_t n, double *values)
 {
     const uint8_t *row = frit_form_row(form, rows, i, n);
@@ -82,8 +82,8 @@ static void decode_row(frit_form form, uint8_t *rows, int64_t i, int64_t n, doub
     }
 }
 
-// Differences that rounding explains. To sum |w| |x|: of the float sums, or of weights in bf16. And to the root of
-// sum w^2 x^2, which single roundings to bf16 are far from on average: 0.0016.
+// Tolerances: relative to sum |w| |x| for float sums or weights in bf16, and relative to the root of sum w^2 x^2 for
+// single roundings to bf16, 0.0016.
 typedef struct tolerances {
     double sum, mean;
 } tolerances;
@@ -125,7 +125,7 @@ static void check_case(const product_case *c, const frit_kernels *kernels)
             for (int64_t k = 0; k < c->n; k++) {
                 const double product = xs[j * c->n + k] * w[k];
                 sum += product;
-                size += fabs(product) + 0.05 * fabs(xs[j * c->n + k]);   // offsets cancel: their size counts too
+                size += fabs(product) + 0.05 * fabs(xs[j * c->n + k]);   // offsets cancel, so their size counts too
                 all += product * product;
             }
             const double got = y[(size_t)j * y_stride + (size_t)i];
@@ -145,7 +145,7 @@ static void check_case(const product_case *c, const frit_kernels *kernels)
     free(y);
 }
 
-// Calls `check` for every type that some instruction set of this processor wants packed.
+// Calls `check` for every type that some instruction set of this processor packs.
 static void for_all_kernels(void (*check)(frit_dtype dtype, const frit_kernels *kernels))
 {
     frit_kernels kernels;
@@ -160,7 +160,7 @@ static void check_shapes(frit_dtype dtype, const frit_kernels *kernels)
 {
     frit_rng rng;
     frit_rng_init(&rng, (uint64_t)dtype);
-    // Every number of tokens up to 17, and some more; with strides, from another one for each type.
+    // Every number of tokens up to 17, and some larger; with strides. Each type begins with another number.
     for (int64_t i = 1 + (int)dtype % FRIT_TEST_STRIDE; i <= 17 + 3; i += FRIT_TEST_STRIDE) {
         product_case c;
         const int64_t n_x = i <= 17 ? i : random_between(&rng, 18, 80);
@@ -194,7 +194,7 @@ static void large_products_are_cut_into_blocks(void **state)
     for_all_kernels(check_large);
 }
 
-// The same bits, whoever shares the call: a session's tokens do not depend on how they were cut into steps.
+// The bits do not depend on the other tokens of a call: a session's tokens do not depend on the cut into steps.
 static void check_neighbours(frit_dtype dtype, const frit_kernels *kernels)
 {
     enum { N_W = 40, N_X = 29 };
@@ -242,7 +242,7 @@ static void products_do_not_depend_on_their_neighbours(void **state)
     for_all_kernels(check_neighbours);
 }
 
-// Codes at the ends of their ranges, where a saturating instruction would show.
+// Codes at the ends of their ranges reveal a saturating instruction.
 static void check_extremes(frit_dtype dtype, const frit_kernels *kernels)
 {
     static const uint8_t fills[] = {0x00, 0x7f, 0x80, 0xff};
@@ -271,7 +271,7 @@ static void products_do_not_saturate(void **state)
     for_all_kernels(check_extremes);
 }
 
-// A panel holds the bytes of its rows, no more and no less, but where they are recoded.
+// A panel has exactly the bytes of its rows unless they are recoded.
 static void check_bytes(const frit_interleave *layout)
 {
     const int64_t n = 256;
@@ -305,7 +305,7 @@ static void packing_keeps_every_byte(void **state)
 
 // ------------------------------------------------------------------------------- benchmark
 
-// Seconds that this thread worked, which a busy machine does not distort.
+// Processor time of this thread, which does not depend on other processes.
 static double cpu_seconds(void)
 {
     struct timespec t;
@@ -313,7 +313,7 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Cycles a second, now: multiplications that wait for each other take three each.
+// Current cycles per second: dependent multiplications take three cycles each.
 static double clock_rate(void)
 {
     enum { STEPS = 20000 };
@@ -330,7 +330,7 @@ typedef struct duration {
     double seconds, cycles;
 } duration;
 
-// The shortest of many runs, in 20 ms at least; the clock is measured beside each, since it moves with the load.
+// The fastest of many runs in at least 20 ms. The clock is measured with each run, because it depends on the load.
 static duration best_of(const frit_product_kernel *kernel, const frit_product *p)
 {
     duration best = {1e30, 1e30};
@@ -344,7 +344,7 @@ static duration best_of(const frit_product_kernel *kernel, const frit_product *p
     return best;
 }
 
-enum { MEMORY_TOKENS = 5 };   // how many of these read from memory too
+enum { MEMORY_TOKENS = 5 };   // the first cases, which are also timed from memory
 static const int64_t bench_tokens[] = {1, 2, 4, 8, 16, 32, 64, 128, 512};
 
 static void bench_kernel(frit_dtype dtype, const frit_kernels *kernels)
@@ -397,8 +397,8 @@ static void bench_if_named(frit_dtype dtype, const frit_kernels *kernels)
     if (strstr(frit_dtype_get(dtype)->name, bench_filter)) bench_kernel(dtype, kernels);
 }
 
-// In percent of the file, at most. Types of grids and of one to three bits are recoded (docs/log/products.md) where
-// no kernel reads the file's indices.
+// At most this percentage of the file. Types with grids and types of one to three bits are recoded
+// (docs/log/products.md) if no kernel reads the indices of the file.
 static void packed_weights_are_as_large_as_the_file_or_a_known_part_larger(void **state)
 {
     (void)state;

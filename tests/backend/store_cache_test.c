@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Files of packed weights: what was written comes back to the bit, and nothing else ever does, whatever happened to the
-// file, the disk or the folder. That engines give the same logits from them: engine/weights_cache_test.c.
+// Files of packed weights: reading gives the written bytes or nothing, whatever happened to the file, the disk or the
+// folder. engine/weights_cache_test.c checks the logits of engines.
 #include "support/support.h"
 
 #include "backend/store_cache.h"
@@ -20,7 +20,7 @@ typedef struct world {
     frit_store_cache cache;
     frit_store_key key;
     uint8_t *panels;
-    char *path;   // of the cache's file
+    char *path;   // path of the cache file
     int n_warnings;
     char last[1024];
 } world;
@@ -99,10 +99,10 @@ static void expect_warning(world *w, const char *part)
 static void what_was_written_comes_back_and_nothing_is_said(void **state)
 {
     world *w = *state;
-    assert_false(can_read(w));   // the folder is not there yet
+    assert_false(can_read(w));   // the folder does not exist yet
     write_kept(w);
     assert_true(can_read(w));
-    write_kept(w);   // over the first
+    write_kept(w);   // overwrites the first
     assert_true(can_read(w));
     assert_int_equal(w->n_warnings, 0);
 }
@@ -119,7 +119,7 @@ static void keys_tell_descriptions_files_and_layouts_apart(void **state)
     assert_memory_not_equal(&w->key, &changed, sizeof changed);
 }
 
-// Writes the kept file with a change, and says whether what it holds is still taken.
+// Writes the file with a change. Returns true if it is still accepted.
 static bool survives(world *w, const char *bytes, size_t n, size_t flip)
 {
     char *changed = malloc(n + 1);
@@ -174,7 +174,7 @@ static void damaged_files_are_packed_anew(void **state)
         expect_warning(w, "is damaged");
     }
     free(bytes);
-    write_kept(w);   // in its place
+    write_kept(w);   // replaces the damaged file
     assert_true(can_read(w));
     assert_int_equal(w->n_warnings, 0);
 }
@@ -215,7 +215,7 @@ static void two_writers_do_not_meet(void **state)
         const uint8_t *panels = frit_store_cache_read(&w->cache, pool, w->key, N_BYTES, &file);
         _exit(panels && memcmp(panels, w->panels, N_BYTES) == 0 && w->n_warnings == 0 ? 0 : 1);
     }
-    for (int i = 0; i < 200; i++) can_read(w);   // what is there is whole at any time
+    for (int i = 0; i < 200; i++) can_read(w);   // the file is complete at any time
     for (int i = 0; i < 3; i++) {
         int status;
         assert_int_equal(waitpid(children[i], &status, 0), children[i]);
@@ -250,14 +250,14 @@ static void folders_that_cannot_be_used_cost_a_warning(void **state)
     write_file(file, "x", 1);
     set_folder(w, file);
     assert_false(can_read(w));
-    w->n_warnings = 0;   // some systems call it missing
+    w->n_warnings = 0;   // some systems report a missing file
     write_kept(w);
     expect_warning(w, "a-file: the folder cannot be created: File exists; packed weights are not kept");
     set_folder(w, "/no such folder/below");
     assert_false(can_read(w));
     write_kept(w);
     expect_warning(w, "/no such folder/below: the folder cannot be created: No such file or directory");
-    if (geteuid() == 0) return;   // who may do everything is stopped by no permission
+    if (geteuid() == 0) return;   // root ignores permissions
     set_folder(w, temp_path("closed"));
     assert_int_equal(mkdir(w->cache.folder, 0), 0);
     assert_false(can_read(w));

@@ -11,7 +11,7 @@
 
 enum { MAX_N = 4096, GUARD = 16 };
 
-// Where a case finds its numbers; y has room for n and a guard, which nobody may touch.
+// Memory of a case. y has n elements and a guard that must stay untouched.
 typedef struct vectors {
     float *y;
     const float *a, *b, *c;
@@ -23,9 +23,9 @@ typedef struct vector_case {
     const char *name;
     void (*run)(const frit_kernels *k, const vectors *v, int which);
     int n_which;        // variants: activations, styles, types
-    int64_t multiple;   // of which n is
-    double tolerance;   // of the largest number of the result,
-    bool of_inputs;     // or of the inputs: what nearly cancels has their error
+    int64_t multiple;   // n is a multiple of this
+    double tolerance;   // relative to the largest element of the result,
+    bool of_inputs;     // or of the inputs, for results that nearly cancel
 } vector_case;
 
 static void run_rms_norm(const frit_kernels *k, const vectors *v, int which)
@@ -147,7 +147,7 @@ static void check(const vector_case *c, const frit_kernels *plain, const frit_ke
     for (int round = 0; round < 40; round++) {
         const int64_t most = round < 30 ? 100 : MAX_N;
         int64_t n = c->multiple * random_between(rng, 1, most / c->multiple);
-        if (n < 2) n = 2 * c->multiple;   // the variance of one number is none
+        if (n < 2) n = 2 * c->multiple;   // one element has no variance
         float *y = result + random_between(rng, 0, GUARD - 1);
         const vectors v = {y,
                            numbers[0] + random_between(rng, 0, 15),
@@ -167,7 +167,7 @@ static void check(const vector_case *c, const frit_kernels *plain, const frit_ke
                 if (!(fabs((double)y[i] - expected[i]) <= c->tolerance * largest))
                     fail_msg("%s, variant %d on %s: %g at %d of %d, expected %g", c->name, which, kernels->isa,
                              (double)y[i], (int)i, (int)n, (double)expected[i]);
-            assert_true(isnan(y[n]) && (y == result || isnan(y[-1])));   // neighbours are untouched
+            assert_true(isnan(y[n]) && (y == result || isnan(y[-1])));   // elements before and after are untouched
         }
     }
 }
@@ -184,7 +184,7 @@ static void vector_kernels_agree_with_plain_c(void **state)
             check(&cases[c], &plain, &kernels, &rng);
 }
 
-// Numbers a nanosecond, the best of many runs.
+// Elements per nanosecond, the best of many runs.
 static double rate(const vector_case *c, const frit_kernels *kernels, int which)
 {
     enum { N = 2048 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// backend/world.h: a small world to run graphs in: tensors, a batch of several runs, a paged cache, devices.
+// backend/world.h: a small world to run graphs in: tensors, a batch of several sequences, a paged cache, devices.
 //
 // A test builds a graph whose activations come from tables of f32 numbers (one row for each token), makes one plan, and
 // runs it on any device with any number of threads. Before every run all intermediate memory is NaN, and so are the
-// cache's pages except for the positions that are in the past of a run.
+// cache's pages except for the positions in the past of a sequence.
 //
 //     world w;
-//     world_open(&w, 3, (int[][2]){{17, 3}, {0, 1}, {31, 5}}, seed);   // runs {n_past, n_rows}
+//     world_open(&w, 3, (int[][2]){{17, 3}, {0, 1}, {31, 5}}, seed);   // sequences {n_past, n_rows}
 //     frit_node *x = world_rows(&w, 64);                               // [T, 64], random
 //     w.graph.output = frit_scale(&w.graph, x, 2);
 //     world_plan(&w, false);
@@ -33,15 +33,15 @@ typedef struct world {
     frit_batch batch;
     frit_seq seqs[WORLD_MAX_SEQS];
     int32_t *tokens, *positions, *out_rows, *pages;
-    int32_t *tables;   // of the batch: group 0 has the runs' own pages, group 1 those of their sources, if any
+    int32_t *tables;   // page tables of the batch: group 0 of the sequences, group 1 of their encoded sources, if any
     int first_page[WORLD_MAX_SEQS];   // in `pages`
     int n_pages;
     frit_node *token_node, *position_node, *out_node;
     frit_cache cache;
     frit_cache_layer layer;
-    float *past;          // keys and values as they are written to the pages before each run
-    float *past_index;    // and what positions are chosen by
-    float *past_states;   // and states
+    float *past;          // keys and values that are written to the pages before each run
+    float *past_index;    // index keys of the past
+    float *past_states;   // states of the past
 } world;
 
 static inline int world_pages_of(const int run[2])
@@ -98,7 +98,7 @@ static inline void world_open(world *w, int n_seqs, int (*seqs)[2], uint64_t see
                             .pages = w->tables,
                             .n_groups = 2,
                             .page_stride = stride};
-    frit_graph_init(&w->graph, &w->arena, n_rows + 3, n_outs + 1);   // room for more than this step brings
+    frit_graph_init(&w->graph, &w->arena, n_rows + 3, n_outs + 1);   // more rows than this step has
     w->token_node = frit_input_node(&w->graph, FRIT_INPUT_TOKENS);
     w->position_node = frit_input_node(&w->graph, FRIT_INPUT_POSITIONS);
     w->out_node = frit_input_node(&w->graph, FRIT_INPUT_OUT_ROWS);
@@ -116,7 +116,7 @@ static inline void world_close(world *w)
     frit_arena_free(&w->arena);
 }
 
-// A zeroed matrix [rows, n], or a vector [n] for rows == 0, that begins `misalign` bytes behind an aligned address.
+// A zeroed matrix [rows, n], or a vector [n] if rows is 0, that begins `misalign` bytes after an aligned address.
 static inline frit_tensor *world_tensor(world *w, frit_dtype dtype, int64_t rows, int64_t n, size_t misalign)
 {
     frit_tensor *t = frit_arena_new(&w->arena, frit_tensor, 1);
@@ -185,7 +185,7 @@ static inline void world_cache(world *w, frit_kv_types types, int n_head_kv, int
     w->cache = (frit_cache){.layers = &w->layer, .n_layers = 1};
 }
 
-// The same with values in the keys, as latent attention keeps them, and index_dim numbers for each position.
+// A cache with values in the keys, as in latent attention, and index keys of index_dim elements.
 static inline void world_latent_cache(world *w, frit_dtype dtype, int k_dim, int v_dim, int index_dim)
 {
     world_cache(w, (frit_kv_types){dtype, dtype}, 1, k_dim, v_dim);
@@ -203,7 +203,7 @@ static inline void world_latent_cache(world *w, frit_dtype dtype, int k_dim, int
     random_normal(&w->rng, w->past_index, n, 1);
 }
 
-// States of n numbers in layer 0: random, NaN where a run has no past.
+// States of n elements in layer 0: random, NaN if a sequence has no past.
 static inline void world_states(world *w, int n)
 {
     const size_t n_all = (size_t)n * (size_t)w->batch.n_seqs;
@@ -254,7 +254,7 @@ static inline int world_first_seen(const world *w, const frit_seq *seq)
     return 0;
 }
 
-// No pages for what lies before.
+// No pages for positions before it.
 static inline void world_fill_table(world *w, int i_seq)
 {
     const frit_seq *seq = &w->seqs[i_seq];
@@ -264,7 +264,7 @@ static inline void world_fill_table(world *w, int i_seq)
     for (int i = 0; i < n_pages; i++) table[i] = i < first ? -1 : w->pages[w->first_page[i_seq] + i];
 }
 
-// NaN everywhere but in the past of the runs, as far as a row of this step may look back at it.
+// NaN everywhere except in the past of the sequences, as far as rows of this step look back.
 static inline void world_reset_cache(world *w)
 {
     if (w->past_states)
@@ -288,14 +288,14 @@ static inline void world_plan_for(world *w, frit_takes_fn takes, const void *dev
     assert_ok(frit_plan_new(&w->plan, &w->graph, &options));
 }
 
-// As for a device that takes everything; world_run makes the plan of its own device.
+// Makes the plan of a device that supports all joins; world_run makes the plan of its device.
 static inline void world_plan(world *w, bool fuse)
 {
     w->fuses = fuse;
     world_plan_for(w, NULL, NULL);
 }
 
-// Numbers in the result of this step.
+// Number of elements in the result of this step.
 static inline size_t world_result_size(const world *w)
 {
     const frit_node *out = w->graph.output;
@@ -304,7 +304,7 @@ static inline size_t world_result_size(const world *w)
     return n;
 }
 
-// Runs the batch, waits, and gives the rows of the output.
+// Runs the batch, waits, and copies the rows of the output.
 static inline const float *world_step(const world *w, frit_device *device, frit_exec *exec)
 {
     frit_ticket ticket;
@@ -324,7 +324,7 @@ static inline void world_run(world *w, const char *cpu, int n_threads, float *re
     assert_ok(backend->open(&device, &(frit_device_options){.n_threads = n_threads, .cpu = cpu}));
     world_plan_for(w, backend->takes, device);
     assert_ok(backend->prepare(device, w->plan, &w->cache, &exec));
-    for (int i = 0; i < 2; i++) {   // nothing of the first run may be needed by the second
+    for (int i = 0; i < 2; i++) {   // the second run must not need memory of the first
         frit_cpu_exec_fill(exec, 0xff);
         world_reset_cache(w);
         output = world_step(w, device, exec);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A step's input as one block: what a device keeps of it is the same wherever the block lies, and whatever becomes of
-// the arrays that it was made of.
+// A step's input as one block: a device's copy stays valid at any address and after the original arrays are freed.
 #include "support/support.h"
 
 #include "graph/batch.h"
@@ -81,7 +80,7 @@ static void a_batch_is_the_same_from_a_block_that_was_moved(void **state)
     assert_memory_equal(view.scales, scales, sizeof scales);
     assert_true(is_inside(view.tokens, moved, n_bytes));
     assert_true(is_inside(view.lists.masks, moved, n_bytes));
-    for (int i = 0; i < 3; i++) view.lists.saved[i] = 1;   // has room of its own
+    for (int i = 0; i < 3; i++) view.lists.saved[i] = 1;   // has its own memory
     assert_same(&view, &batch);
     assert_true(view.lists.saved[0] > saved[0]);
     free(moved);

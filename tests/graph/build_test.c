@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Constructors: shapes, rows, and the sentences of what does not fit.
+// Constructors: shapes, rows, and error sentences.
 #include "graph/example.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ static void assert_shape(const frit_node *node, const char *expected)
     assert_string_equal(frit_node_shape_text(node, text), expected);
 }
 
-// The graph must have failed with a sentence that holds `part`; then it is made fresh.
+// Checks that the graph has failed with a sentence that contains `part`, and starts a new graph.
 static void assert_refused(example *e, const frit_node *node, const char *part)
 {
     assert_null(node);

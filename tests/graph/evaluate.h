@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // graph/evaluate.h: runs a graph by the formulas of the op table, in double precision, node by node.
 //
-// It knows neither plans nor backends, which makes it an independent judge of both: of fusion, and of what an
-// architecture's graph says. One sequence from position 0; row t is position t.
+// It uses neither plans nor backends, so tests can check both against it: fusion, and the graphs of architectures. One
+// sequence from position 0; row t is position t.
 #pragma once
 #include "graph/node.h"
 #include "support/support.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Fusion: what the patterns make of graphs, and that results stay what they were.
+// Rewriting: the graphs that patterns make, and unchanged results.
 #include "graph/evaluate.h"
 #include "graph/example.h"
 
 static const int32_t tokens[EXAMPLE_ROWS] = {3, 1, 19, 7, 7, 0}, out_rows[EXAMPLE_OUTS] = {1, 5};
 
-// Fuses the graph; fails unless `n` patterns applied and the results are the same up to rounding of the last bit.
+// Rewrites the graph. Checks that `n` patterns applied, and that results differ by at most one rounding.
 static void fuse_and_compare(example *e, int n)
 {
     float *before = evaluate_graph(&e->g, tokens, out_rows);
@@ -24,7 +24,7 @@ static void a_fused_model_computes_the_same(void **state)
     example e;
     example_start(&e);
     example_model(&e, 3);
-    fuse_and_compare(&e, 1);   // rows are taken early
+    fuse_and_compare(&e, 1);   // the rows are taken before the product
     frit_plan *plan;
     assert_ok(frit_plan_new(&plan, &e.g, &(frit_plan_options){.no_fuse = true}));
     assert_int_equal(count_ops(plan, FRIT_OP_TAKE_ROWS), 2);

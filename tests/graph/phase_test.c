@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Phases: which nodes join, and which stay apart.
+// Phases: the joins of nodes, and the nodes that stay separate.
 #include "graph/example.h"
 
 static void a_layer_reads_as_it_should(void **state)
@@ -134,7 +134,7 @@ static void sums_and_norms_of_rows_join(void **state)
     (void)state;
     example e;
     char text[128];
-    example_start(&e);   // a sum that is read beside its norm
+    example_start(&e);   // a sum that others read besides its norm
     frit_graph *g = &e.g;
     frit_node *sum = frit_add(g, example_rows(&e, 16), frit_activate(g, example_rows(&e, 16), FRIT_ACT_TANH));
     frit_node *normed = frit_rms_norm(g, sum, example_weight(&e, "w", 16, 0), 1e-5f);
@@ -144,7 +144,7 @@ static void sums_and_norms_of_rows_join(void **state)
     assert_true(plan->offsets[sum->id] != UINT64_MAX && plan->offsets[sum->id] != plan->offsets[normed->id]);
     example_end(&e);
 
-    example_start(&e);   // one that only its norm reads
+    example_start(&e);   // a sum that only its norm reads
     sum = frit_add(&e.g, example_rows(&e, 16), example_rows(&e, 16));
     e.g.output = frit_rms_norm(&e.g, sum, example_weight(&e, "w", 16, 0), 1e-5f);
     expect_fusion(&e, "rms_norm");
@@ -154,7 +154,7 @@ static void sums_and_norms_of_rows_join(void **state)
         frit_node *x = frit_activate(&e.g, example_rows(&e, 16), FRIT_ACT_TANH), *r = example_rows(&e, 16);
         normed = frit_rms_norm(&e.g, x, variant ? NULL : example_weight(&e, "w", 16, 0), 1e-5f);
         sum = variant == 1 ? frit_add(&e.g, normed, r) : frit_add(&e.g, r, normed);
-        e.g.output = variant == 2 ? frit_mul(&e.g, sum, normed) : sum;   // who else reads the norm keeps it
+        e.g.output = variant == 2 ? frit_mul(&e.g, sum, normed) : sum;   // another reader of the norm prevents the join
         plan = plan_of(&e, NULL);
         assert_string_equal(fusion_text(plan, sum, text), variant == 2 ? "add" : "rms_norm add");
         example_end(&e);
@@ -184,7 +184,7 @@ static void norms_that_only_products_read_are_a_prologue(void **state)
     }
 }
 
-// As Gemma has it: the sum is an input of products, through a norm, and later a residual again.
+// As in Gemma: products read the norm of the sum, and a later sum reads it as a residual.
 static void a_sum_joins_the_prologue_if_products_read_it_first(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void a_sum_joins_the_prologue_if_products_read_it_first(void **state)
         frit_node *sum = frit_add(g, r, frit_rms_norm(g, x, example_weight(&e, "n", 16, 0), 1e-5f));
         frit_node *normed = frit_rms_norm(g, sum, example_weight(&e, "n2", 16, 0), 1e-5f);
         frit_node *y = frit_softmax(g, product(&e, normed, false));
-        if (variant == 1) y = frit_mul(g, y, frit_softmax(g, sum));   // reads it as early as the product
+        if (variant == 1) y = frit_mul(g, y, frit_softmax(g, sum));   // read in the stage of the product
         g->output = frit_add(g, sum, y);
         const frit_plan *plan = plan_of(&e, NULL);
         const int fusion = plan->phases.fusion_of[sum->id];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans, judged by brute force: order, memory, barriers.
+// Plans checked by brute force: order, memory, barriers.
 #include "graph/example.h"
 
 typedef struct range {
@@ -74,7 +74,7 @@ static void check_order(const frit_plan *plan)
     assert_int_equal(n_nodes, n_live);
 }
 
-// The last phase in which fusion k needs what it reads: that of its readers where it is a prologue.
+// The last phase that needs the sources of fusion k: the phase of its readers if it is a prologue.
 static int last_phase(const frit_plan *plan, int k)
 {
     int last = plan->phases.fusions[k].phase;
@@ -87,7 +87,7 @@ static int last_phase(const frit_plan *plan, int k)
     return last;
 }
 
-// The last phase that reads the result of a node; the number of phases for the output. -1: nobody but its fusion does.
+// The last phase that reads the result of a node; the number of phases for the output. -1: only its fusion reads it.
 static int last_reader(const frit_plan *plan, const frit_node *result)
 {
     if (frit_node_storage(plan->graph->output) == result) return plan->phases.n;
@@ -126,7 +126,7 @@ static void check_memory(const frit_plan *plan)
     }
 }
 
-// No barrier without need: a product reads, maybe through a prologue, what the phase before computes.
+// No needless barrier: a product reads a result of the previous phase, perhaps through a prologue.
 static int latest_source(const frit_plan *plan, int k)
 {
     int latest = -1;
@@ -165,7 +165,7 @@ static void check_plan(const frit_plan *plan)
     check_offsets(plan);
 }
 
-// What fusion c reads does not lie where `made` does.
+// The sources of fusion c do not overlap `made`.
 static void check_apart(const frit_plan *plan, int c, range made)
 {
     for (int i = 0; i < plan->phases.fusions[c].n_nodes; i++) {
@@ -178,8 +178,8 @@ static void check_apart(const frit_plan *plan, int c, range made)
     }
 }
 
-// A prologue may run with the phase before: it writes nothing that is read there for what it is computed from. How many
-// such prologues there are.
+// A prologue may run at the end of the previous phase: it overwrites no source of the phase. Returns the number of such
+// prologues.
 static int check_early_prologues(const frit_plan *plan)
 {
     int n = 0;
@@ -297,7 +297,7 @@ static void plans_of_random_graphs_are_sound(void **state)
         check_plan(plan);
         example_end(&e);
     }
-    assert_true(n_joined > 200 && n_prologues > 20);   // both were really exercised
+    assert_true(n_joined > 200 && n_prologues > 20);   // both cases occurred
 }
 
 static void nodes_that_the_output_does_not_need_are_no_steps(void **state)
@@ -360,7 +360,7 @@ static void a_graph_may_write_to_the_cache_alone(void **state)
     frit_kv_write(&e.g, x, x, 0);
     frit_plan *plan;
     assert_ok(frit_plan_new(&plan, &e.g, &(frit_plan_options){.is_fused = true}));
-    assert_int_equal(plan->phases.n_fusions, 2);   // the rows, and the write
+    assert_int_equal(plan->phases.n_fusions, 2);   // the rows and the write
     example_end(&e);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which rotation a layer's keys have, as their graph says, and what stands in the way of moving them.
+// The rotation of a layer's keys by their graph, and the reasons that prevent moving them.
 #include "graph/example.h"
 
 #include "graph/rotation.h"
@@ -108,7 +108,7 @@ static void attention_must_see_distances_alone(void **state)
     (void)state;
     static const struct {
         frit_attend attend;
-        const char *sentence;   // NULL: it does
+        const char *sentence;   // NULL: keys can be moved
     } rows[] = {
         {{.chunk = N_CTX}, NULL},
         {{.chunk = N_CTX - 1}, "attention in chunks"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Segments: a graph that is cut computes what it did, whatever is where.
+// Segments: a cut graph computes the same results for every placement.
 #include "graph/evaluate.h"
 #include "graph/example.h"
 #include "graph/segment.h"
@@ -13,7 +13,7 @@ static const int32_t tokens[EXAMPLE_ROWS] = {3, 1, 4, 1, 5, 9}, out_rows[EXAMPLE
 typedef struct where {
     frit_placement placement;
     int8_t cache_devices[N_LAYERS];
-    int first_layer;    // from which on nodes are meant for device 1
+    int first_layer;    // first layer of device 1
     unsigned refused;   // bit i: device 0 does not run ops of op % 32 == i
     uint64_t seed;
 } where;
@@ -85,7 +85,7 @@ static float *evaluate_segments(const frit_segments *s)
     return result;
 }
 
-// Each node runs where it may, and plans can be made of all graphs.
+// Checks that each node is on a device that runs it, and that all graphs have plans.
 static void expect_sound(const where *w, const frit_segments *s)
 {
     for (int i = 0; i < s->n; i++) {
@@ -148,7 +148,7 @@ static void what_a_device_does_not_run_goes_to_the_last(void **state)
                            FRIT_OP_LINEAR, FRIT_OP_ATTEND,   FRIT_OP_KV_WRITE};
     for (size_t i = 0; i < FRIT_COUNT(ops); i++)
         assert_true(expect_same(&(where){.first_layer = N_LAYERS + 1, .refused = 1u << ops[i] % 32}) > N_LAYERS);
-    // All of attention goes where one op of it must, even if the device could run the others.
+    // All ops of attention go to the device that one op needs, even if another device could run the others.
     where w = {.first_layer = N_LAYERS + 1, .refused = 1u << FRIT_OP_KV_WRITE % 32};
     expect_same(&w);
     for (int i = 0; i < N_LAYERS; i++) assert_int_equal(w.cache_devices[i], 1);

@@ -156,7 +156,7 @@ static void log_probabilities_are_those_of_the_logits_as_they_came(void **state)
 
 enum { DRAFT_VOCAB = 50, N_DRAFTS = 6 };
 
-// Row by row by the chain, as if there were no drafts, until one is something else.
+// Runs the chain row by row, as without drafts, until a token differs.
 static int32_t run_plainly(frit_sampler *sampler, const float *rows, const frit_token *drafts, frit_token *next)
 {
     for (int32_t i = 0;; i++) {
@@ -243,7 +243,7 @@ static void chains_in_another_order_are_no_picks(void **state)
         {{.temp = 1, .top_k = 5, .top_p = 0.5f, .min_p = 0.1f, .presence_penalty = 1}, true},
         {{.temp = 2, .top_k = 5, .samplers = "top-k,temp"}, true},
         {{.temp = 2, .top_k = 5, .samplers = "temp,top-k"}, false},
-        {{.temp = 1, .top_k = 5, .samplers = "temp,top-k"}, true},   // at 1, temp is off
+        {{.temp = 1, .top_k = 5, .samplers = "temp,top-k"}, true},   // temperature 1 switches temp off
         {{.temp = 2, .top_p = 0.5f, .min_p = 0.1f, .samplers = "min-p,top-p"}, false},
         {{.temp = 1, .stage = keep_all}, false},
     };

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-// Logits of many shapes: peaked, flat, with equal numbers, with banned tokens, zeros of both signs, and extreme.
+// Logits of many shapes: peaked, flat, with equal values, with banned tokens, zeros of both signs, and extreme values.
 static inline void random_logits(frit_rng *rng, float *logits, int32_t n, int shape)
 {
     random_normal(rng, logits, (size_t)n, shape % 3 == 0 ? 0.3f : shape % 3 == 1 ? 3 : 12);
@@ -54,7 +54,7 @@ static inline frit_sampler *random_sampler(frit_rng *rng, int32_t n_vocab)
     return sampler;
 }
 
-// Token t is of the text 'a' + t % 3, or of no text.
+// Token t has the text 'a' + t % 3, or no text.
 static inline void force(frit_sampler *sampler, frit_str *pieces, int32_t n_vocab)
 {
     for (int32_t t = 0; t < n_vocab; t++)

@@ -60,7 +60,7 @@ static double chi_square(const int *counts, const double *p, int n, int n_draws)
     return chi;
 }
 
-// Removes what is not kept and makes the rest sum to 1.
+// Sets dropped candidates to 0 and scales the rest to sum 1.
 static void keep(double *p, const bool *kept, int n)
 {
     double sum = 0;
@@ -123,7 +123,7 @@ static void top_k_keeps_the_k_likeliest(void **state)
 static void top_p_keeps_the_smallest_set_with_the_probability(void **state)
 {
     (void)state;
-    // 0.5, 0.25, 0.125, 0.0625, 0.0625: 0.75 is reached by two, a little more takes three.
+    // 0.5, 0.25, 0.125, 0.0625, 0.0625: two tokens reach 0.75, a little more needs three.
     const float logits[5] = {logf(0.125f), logf(0.5f), logf(0.0625f), logf(0.25f), logf(0.0625f)};
     int counts[5];
     count_draws((frit_sampler_options){.temp = 1, .top_p = 0.74f, .seed = 1}, logits, 5, 10000, counts);
@@ -171,7 +171,7 @@ static void top_n_sigma_does_not_count_banned_tokens(void **state)
     (void)state;
     const float logits[5] = {2, -INFINITY, 1, -INFINITY, 0};
     frit_sampler_options options = {.temp = 5, .seed = 1};
-    set_option(&options, "top-n-sigma", "1.5");   // of 0.816
+    set_option(&options, "top-n-sigma", "1.5");   // the deviation is 0.816
     int counts[5];
     count_draws(options, logits, 5, 1000, counts);
     assert_true(counts[0] > 0 && counts[2] > 0 && counts[0] + counts[2] == 1000);
@@ -227,7 +227,7 @@ static void logit_bias_moves_and_bans_tokens(void **state)
     sampler = make_sampler(N, (frit_sampler_options){.logit_bias = {items, 2}});
     assert_int_equal(sample(sampler, logits10), 3);
     frit_sampler_free(sampler);
-    // Behind top-k, where item i is no longer token i.
+    // After top-k, item i is no longer token i.
     int counts[N];
     count_draws((frit_sampler_options){.temp = 1, .top_k = 2, .logit_bias = {items, 1}, .samplers = "top-k,logit-bias"},
                 logits10, N, 1000, counts);
@@ -346,7 +346,7 @@ static void a_large_vocabulary_gives_the_same_set_by_every_path(void **state)
     uint64_t start = frit_time_ns();
     for (int i = 0; i < 50; i++) assert_true(logits[sample(top_k, logits)] > 9);
     uint64_t middle = frit_time_ns();
-    // With p = 0.999 tens of thousands of tokens are left; all of them are likelier than those that are not.
+    // With p = 0.999 tens of thousands of tokens stay; all are likelier than the dropped tokens.
     for (int i = 0; i < 5; i++) assert_true(logits[sample(flat, logits)] > -5);
     print_message("%d tokens: top-k 40 takes %.0f us, top-p 0.999 of a flat distribution %.0f us\n", VOCAB,
                   (double)(middle - start) * 1e-3 / 50, (double)(frit_time_ns() - middle) * 1e-3 / 5);
@@ -478,7 +478,7 @@ static void the_help_of_the_order_lists_all_stages(void **state)
     char list[256];
     snprintf(list, sizeof list, "%s", strstr(order->help, "logit-bias"));
     for (char *at = list; *at; at++) *at = *at == ' ' ? ',' : *at;
-    // The list is an order that is taken, and has all stages: one more is one too many.
+    // The list is a valid order of all stages; one more name is too many.
     frit_sampler_options all = {.temp = 0.5f, .samplers = list};
     frit_sampler *sampler = NULL;
     assert_fails(frit_sampler_create(&sampler, N, &all), FRIT_E_INVALID, "'infill' needs a vocabulary");
@@ -507,12 +507,12 @@ static void option_rows_have_defaults_that_parse(void **state)
 typedef struct own_stage {
     int n_calls;
     size_t n_seen;
-    size_t returns;   // 0: what it keeps
-    float gives;      // instead of logits, unless 0
+    size_t returns;   // 0: the number of kept candidates
+    float gives;      // written instead of logits, unless 0
     frit_token token;
 } own_stage;
 
-// Keeps even tokens, turned around, and forbids token 4.
+// Keeps even tokens in reverse order, and bans token 4.
 static size_t keep_even(void *ctx, frit_candidate *candidates, size_t n)
 {
     own_stage *own = ctx;
@@ -547,7 +547,7 @@ static void a_stage_of_its_own_changes_candidates(void **state)
     count_draws((frit_sampler_options){.temp = 1, .top_k = 2, .stage = keep_even, .stage_ctx = &own, .seed = 3}, logits,
                 10, 200, counts);
     assert_true(counts[6] > 0 && counts[8] > 0 && counts[6] + counts[8] == 200);
-    // After top-k, by the order: the two likeliest tokens are odd, so nothing is left.
+    // The order is top-k first: the two likeliest tokens are odd, so no candidate is left.
     frit_sampler *late =
         make_sampler(10, (frit_sampler_options){
                              .temp = 1, .top_k = 2, .stage = keep_even, .stage_ctx = &own, .samplers = "top-k,custom"});
@@ -578,7 +578,7 @@ static void a_stage_that_goes_wrong_is_refused(void **state)
         assert_fails(frit_sampler_sample(s, logits, &token), FRIT_E_INVALID, cases[i].part);
         assert_int_equal(token, -7);
         own = (own_stage){0};
-        assert_int_equal(sample(s, logits) % 2, 0);   // the next pick may go well
+        assert_int_equal(sample(s, logits) % 2, 0);   // the next draw may succeed
         frit_sampler_free(s);
     }
 }
@@ -595,10 +595,10 @@ static void logprobs_are_those_of_the_softmax(void **state)
     frit_rng rng;
     frit_rng_init(&rng, 5);
     random_normal(&rng, logits, VOCAB, 3);
-    for (int i = 0; i < VOCAB; i++) logits[i] = floorf(logits[i] * 4) / 4;   // many are equal
+    for (int i = 0; i < VOCAB; i++) logits[i] = floorf(logits[i] * 4) / 4;   // many logits are equal
     logits[17] = -INFINITY;
     softmax(logits, VOCAB, 1, p);
-    for (int i = 0; i < VOCAB; i++) logits[i] += 1000;   // exp of these is beyond every double
+    for (int i = 0; i < VOCAB; i++) logits[i] += 1000;   // exp of these logits overflows double
     for (size_t n = 0; n <= FRIT_COUNT(top); n += 8) {
         assert_ok(frit_logprobs_top(logits, VOCAB, top, n));
         for (size_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Stages against their formulas, written down a second time in the plainest way: which candidates stay, how draws are
-// distributed (chi-square), what stages learn from the tokens drawn, and the order in which they run.
+// Stages against a second, plain implementation of their formulas: the candidates that stay, the distribution of draws
+// (chi-square), learning from drawn tokens, and the order of stages.
 #include "support/support.h"
 
 #include "base/philox.h"
@@ -18,7 +18,7 @@ static const double chi_limit_9 = 27.88;   // 9 degrees of freedom, one in a tho
 static frit_sampler_options options_of(const char *text)
 {
     frit_sampler_options options = {.seed = 5};
-    static char copy[512];   // options that are texts borrow it
+    static char copy[512];   // text options point into it
     snprintf(copy, sizeof copy, "%s", text);
     for (char *at = copy; *at;) {
         char *end = at + strcspn(at, " "), *value = strchr(at, '=');
@@ -117,7 +117,7 @@ static void dynamic_temperature_follows_the_entropy(void **state)
     frit_sampler_free(sampler);
 }
 
-// By the definition: the nearest to the entropy first, until the sum exceeds `wanted`.
+// By definition: the nearest to the entropy first, until the sum exceeds `wanted`.
 static void typical_set(const double *p, int n, double wanted, bool *kept)
 {
     const double h = entropy_of(p, n);
@@ -188,7 +188,7 @@ static void typical_keeps_what_is_nearest_to_the_entropy(void **state)
     bool kept[N];
     softmax(logits10, N, 1, p);
     typical_set(p, N, 0.4, kept);
-    assert_false(kept[1]);   // the likeliest is no typical one here
+    assert_false(kept[1]);   // the likeliest token is not typical here
     keep(p, kept, N);
     assert_true(chi_square(make(N, NULL, "temp=1 typical-p=0.4"), logits10, p) < chi_limit_9);
     check_sets("temp=1 typical-p=0.%02d", frit_typical_apply, typical_set);
@@ -225,7 +225,7 @@ static void xtc_sometimes_leaves_out_the_top_choices(void **state)
     for (int i = 0; i < N; i++) mixed[i] = 0.3 * without[i] + 0.7 * p[i];
     assert_true(chi_square(make(N, NULL, "temp=1 xtc-probability=0.3 xtc-threshold=0.12"), logits10, mixed) <
                 chi_limit_9);
-    // Above one half it is off, and so where only one token reaches the threshold.
+    // Off above one half, and if only one token reaches the threshold.
     assert_true(chi_square(make(N, NULL, "temp=1 xtc-probability=1 xtc-threshold=0.51"), logits10, p) < chi_limit_9);
     assert_true(chi_square(make(N, NULL, "temp=1 xtc-probability=1 xtc-threshold=0.28"), logits10, p) < chi_limit_9);
 }
@@ -394,7 +394,7 @@ static void check_mirostat(const char *text, void (*set)(const double *p, int n,
         set(p, VOCAB, mu, kept);
         keep(p, kept, VOCAB);
         const frit_token token = sample(sampler, logits);
-        assert_int_equal(sample(sampler, logits), token);   // nothing is learned before it is accepted
+        assert_int_equal(sample(sampler, logits), token);   // a token that was not accepted teaches nothing
         assert_true(kept[token]);
         int n_kept = 0;
         for (int t = 0; t < VOCAB; t++) n_kept += kept[t];
@@ -406,9 +406,9 @@ static void check_mirostat(const char *text, void (*set)(const double *p, int n,
         mu -= 0.2 * (-log2(p[token]) - 3);
         assert_true(fabs(6 + sampler->learned - mu) < 1e-3);
         sum += -log2(p[token]);
-        if (i % 10 == 0) assert_ok(frit_sampler_accept(sampler, 5));   // not sampled: nothing is learned
+        if (i % 10 == 0) assert_ok(frit_sampler_accept(sampler, 5));   // a token that was not sampled teaches nothing
     }
-    assert_true(fabs(sum / STEPS - 3) < 0.15);   // what it is for
+    assert_true(fabs(sum / STEPS - 3) < 0.15);   // the mean surprise is near the target
     assert_ok(frit_sampler_reset(sampler));
     assert_true(sampler->learned == 0);
     frit_sampler_free(sampler);

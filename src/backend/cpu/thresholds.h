@@ -24,8 +24,8 @@ enum {
     // for another that has claimed several (exec.c).
     FRIT_LONG_PIECE_ROWS = 8,
 
-    // From so many rows on, products are bound by arithmetic, also those of small matrices: the threads for prompts run
-    // the step (-tb, exec.c).
+    // From this many rows on, products are bound by arithmetic, even with small matrices, and the threads for prefill
+    // run the step (-tb, exec.c).
     FRIT_COMPUTE_BOUND_ROWS = 32,
 
     // Plans for fewer rows than this touch little of each thread's workspace, which therefore gets no huge pages

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Attention over the paged cache: computes the items of a step (attend_plan.h), and folds the sums of their chunks.
 //
-// Where several blocks of a sequence look at the same positions in bf16, keys and values are stored as tiles once for
-// all of them before attention begins, as many pages as fit in shared memory.
+// If several blocks of a sequence look at one range of positions in bf16, keys and values are stored as tiles once,
+// before attention begins, as far as shared memory suffices.
 #include "backend/cpu/ops/attend_plan.h"
 #include "backend/cpu/ops/fast.h"
 #include "base/minmax.h"

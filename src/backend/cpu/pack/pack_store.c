@@ -52,7 +52,7 @@ static const pack_block *blocks_of(const frit_packs *packs)
 
 // ------------------------------------------------------------------------------- the list of matrices
 
-// Matrices of a stack lie one after the other, and their rows fill panels.
+// True if rows can be packed, and the matrices of a stack fill whole panels.
 static bool fills_panels(const frit_tensor *tensor, const frit_interleave *layout)
 {
     const bool stack = tensor->n_dims == 3 && tensor->shape[1] % (2 * FRIT_PANEL_ROWS) == 0;

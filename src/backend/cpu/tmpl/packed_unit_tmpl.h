@@ -24,7 +24,7 @@ typedef struct unit {
     vec_f mins[2 * TOKEN_GROUP];   // factors of the sums of the activations
 } unit;
 
-// How the columns of a unit share scales, what was added to the codes, and whether there are mins.
+// The scales of the columns of a unit, the bias of the codes, and the mins.
 typedef enum kind {
     G32_INT8,          // one scale; 8-bit codes (BIASED)
     G32_MINS,          // one scale and one min; codes below 32

@@ -72,7 +72,7 @@ FRIT_INLINE void transpose_keys(__m512i v[16])
     for (int i = 0; i < 16; i++) v[i] = w[i];
 }
 
-// Row i of a page, and whether it may be read; memory beside those rows may hold anything.
+// Address of row i of a page. If it may not be read, its memory is undefined, *may is false, and the address is row 0.
 FRIT_INLINE const uint8_t *row_at(const frit_bf16_page *page, const uint8_t *rows, uint64_t row_bytes, int i, bool *may)
 {
     *may = i >= page->begin && i < page->end;
