@@ -17,7 +17,7 @@ typedef struct frit_store {   // each kind embeds this first
 
 typedef struct frit_stores frit_stores;
 frit_status frit_stores_new(frit_stores **out);
-void frit_stores_free(frit_stores *stores);   // after all devices; NULL is fine
+void frit_stores_free(frit_stores *stores);   // call it after closing all devices; NULL is allowed
 // Acquires the store of this form. `make` makes a new one; n_devices is set here.
 frit_status frit_stores_acquire(frit_stores *stores, const char *form, frit_status (*make)(frit_store **out, void *ctx),
                                 void *ctx, frit_store **out);

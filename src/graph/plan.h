@@ -28,9 +28,9 @@ typedef struct frit_plan {
     uint64_t *offsets;
     uint64_t scratch_bytes, input_bytes;
     int64_t n_rows, n_outs;   // current rows and outputs of the shapes
-    bool decode_kernels;      // of the options
-    bool joins_sequences;     // of the options
-    bool streams;             // of the options
+    bool decode_kernels;      // copied from the options
+    bool joins_sequences;     // copied from the options
+    bool streams;             // copied from the options
 } frit_plan;
 
 typedef struct frit_plan_options {

@@ -38,7 +38,7 @@ static frit_node *norm(world *w, const layer *l, frit_node *x)
     return frit_rms_norm(&w->graph, x, world_vector(w, l->n), 1e-5f);
 }
 
-static frit_node *project(world *w, const layer *l, int i, frit_node *x, int n_head)
+static frit_node *add_projection(world *w, const layer *l, int i, frit_node *x, int n_head)
 {
     frit_node *bias = l->biases ? world_vector(w, (int64_t)n_head * l->dim) : NULL;
     frit_node *y = frit_matmul(&w->graph, matrix(w, l->dtypes[i], (int64_t)n_head * l->dim, l->n), x, bias);
@@ -47,7 +47,7 @@ static frit_node *project(world *w, const layer *l, int i, frit_node *x, int n_h
 
 static float frequencies[64];
 
-static frit_node *turn(world *w, const layer *l, frit_node *x)
+static frit_node *rotate_heads(world *w, const layer *l, frit_node *x)
 {
     if (l->head_norms) x = frit_rms_norm(&w->graph, x, world_vector(w, l->dim), 1e-6f);
     frit_tensor *inv_freq = world_tensor(w, FRIT_DTYPE_F32, 0, l->rope.dim / 2, 0);
@@ -55,11 +55,12 @@ static frit_node *turn(world *w, const layer *l, frit_node *x)
     return frit_rotate(&w->graph, x, w->position_node, frit_weight_node(&w->graph, inv_freq), NULL, l->rope);
 }
 
-static frit_node *attention(world *w, const layer *l, frit_node *x)
+static frit_node *add_attention(world *w, const layer *l, frit_node *x)
 {
     frit_graph *g = &w->graph;
-    frit_node *q = turn(w, l, project(w, l, 0, x, l->n_head)), *k = turn(w, l, project(w, l, 1, x, l->n_head_kv));
-    frit_node *written = frit_kv_write(g, k, project(w, l, 2, x, l->n_head_kv), 0);
+    frit_node *q = rotate_heads(w, l, add_projection(w, l, 0, x, l->n_head)),
+              *k = rotate_heads(w, l, add_projection(w, l, 1, x, l->n_head_kv));
+    frit_node *written = frit_kv_write(g, k, add_projection(w, l, 2, x, l->n_head_kv), 0);
     const frit_attend attend = {.scale = 1 / sqrtf((float)l->dim)};
     frit_node *y = frit_attend_node(g, q, written, attend, l->dim);
     y = frit_reshape(g, y, 1, (int64_t[]){(int64_t)l->n_head * l->dim});
@@ -90,14 +91,14 @@ static frit_node *one_layer(world *w, const layer *l, frit_node *x)
     frit_graph *g = &w->graph;
     frit_node *h = norm_if(w, l, l->pre_norms, x);
     if (l->parallel)
-        return frit_add(g, frit_add(g, x, attention(w, l, h)), feed_forward(w, l, norm_if(w, l, l->pre_norms, x)));
-    h = norm_if(w, l, l->post_norms, attention(w, l, h));
+        return frit_add(g, frit_add(g, x, add_attention(w, l, h)), feed_forward(w, l, norm_if(w, l, l->pre_norms, x)));
+    h = norm_if(w, l, l->post_norms, add_attention(w, l, h));
     x = frit_add(g, x, frit_scale(g, h, l->residual_scale));
     h = norm_if(w, l, l->post_norms, feed_forward(w, l, norm_if(w, l, l->pre_norms, x)));
     return frit_add(g, x, frit_scale(g, h, l->residual_scale));
 }
 
-static void build(world *w, const layer *l)
+static void build_layer(world *w, const layer *l)
 {
     frit_graph *g = &w->graph;
     frit_node *x = world_rows(w, l->n);
@@ -157,7 +158,7 @@ static void layers_of_floats_agree_with_the_reference(void **state)
         world w;
         open_rows(&w, seed);
         const layer l = any_layer(seed / 7 + 100 * (seed % 7), dtypes, FRIT_COUNT(dtypes));
-        build(&w, &l);
+        build_layer(&w, &l);
         char what[48];
         snprintf(what, sizeof what, "layer of floats %d", (int)seed);
         compare_attention(&w, true, 1e-11, 1e-4, what);
@@ -175,7 +176,7 @@ static void layers_of_quantized_types_agree_with_the_reference(void **state)
         world w;
         open_rows(&w, seed);
         const layer l = any_layer(seed / 7 + 100 * (seed % 7), dtypes, FRIT_COUNT(dtypes));
-        build(&w, &l);
+        build_layer(&w, &l);
         char what[48];
         snprintf(what, sizeof what, "quantized layer %d", (int)seed);
         compare_attention(&w, true, 5e-4, 2e-3, what);
@@ -196,7 +197,7 @@ static int phases_of(const layer *l, int n_past, int n_rows)
 {
     world w;
     world_open(&w, 1, (int[][2]){{n_past, n_rows}}, 1);
-    build(&w, l);
+    build_layer(&w, l);
     world_plan(&w, true);
     frit_device *device;
     frit_exec *exec;

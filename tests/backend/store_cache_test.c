@@ -85,7 +85,7 @@ static bool can_read(world *w)
     return panels != NULL;
 }
 
-static void write_kept(world *w)
+static void write_weights(world *w)
 {
     frit_store_cache_write(&w->cache, w->pool, w->key, w->panels, N_BYTES);
 }
@@ -100,9 +100,9 @@ static void what_was_written_comes_back_and_nothing_is_said(void **state)
 {
     world *w = *state;
     assert_false(can_read(w));   // the folder does not exist yet
-    write_kept(w);
+    write_weights(w);
     assert_true(can_read(w));
-    write_kept(w);   // overwrites the first
+    write_weights(w);   // overwrites the first
     assert_true(can_read(w));
     assert_int_equal(w->n_warnings, 0);
 }
@@ -136,7 +136,7 @@ static void cut_files_are_packed_anew(void **state)
     frit_rng rng;
     frit_rng_init(&rng, 3);
     size_t n;
-    write_kept(w);
+    write_weights(w);
     char *bytes = read_file(w->path, &n);
     assert_int_equal(n, PANELS_AT + N_BYTES);
     static const size_t special[] = {0, 1, 7, 8, 47, 48, 55, 56, 71, 4095, 4096, 4097};
@@ -161,7 +161,7 @@ static void damaged_files_are_packed_anew(void **state)
     frit_rng rng;
     frit_rng_init(&rng, 4);
     size_t n;
-    write_kept(w);
+    write_weights(w);
     char *bytes = read_file(w->path, &n);
     for (size_t i = 0; i < 56 + 3 * 8; i++) {   // the head and the hashes, each byte
         if (survives(w, bytes, n, i)) fail_msg("byte %zu was changed and the file was taken", i);
@@ -174,7 +174,7 @@ static void damaged_files_are_packed_anew(void **state)
         expect_warning(w, "is damaged");
     }
     free(bytes);
-    write_kept(w);   // replaces the damaged file
+    write_weights(w);   // replaces the damaged file
     assert_true(can_read(w));
     assert_int_equal(w->n_warnings, 0);
 }
@@ -183,7 +183,7 @@ static void the_sentence_says_what_is_wrong(void **state)
 {
     world *w = *state;
     size_t n;
-    write_kept(w);
+    write_weights(w);
     char *bytes = read_file(w->path, &n);
     survives(w, bytes, n, 0);
     expect_warning(w, "is no file of packed weights");
@@ -234,7 +234,7 @@ static void a_full_disk_costs_a_warning_and_leaves_nothing(void **state)
     small.rlim_cur = 5 << 20;
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    write_kept(w);
+    write_weights(w);
     setrlimit(RLIMIT_FSIZE, &before);
     signal(SIGXFSZ, handler);
     expect_warning(w, "cannot be written: File too large; packed weights are not kept");
@@ -251,18 +251,18 @@ static void folders_that_cannot_be_used_cost_a_warning(void **state)
     set_folder(w, file);
     assert_false(can_read(w));
     w->n_warnings = 0;   // some systems report a missing file
-    write_kept(w);
+    write_weights(w);
     expect_warning(w, "a-file: the folder cannot be created: File exists; packed weights are not kept");
     set_folder(w, "/no such folder/below");
     assert_false(can_read(w));
-    write_kept(w);
+    write_weights(w);
     expect_warning(w, "/no such folder/below: the folder cannot be created: No such file or directory");
     if (geteuid() == 0) return;   // root ignores permissions
     set_folder(w, temp_path("closed"));
     assert_int_equal(mkdir(w->cache.folder, 0), 0);
     assert_false(can_read(w));
     expect_warning(w, "cannot be opened: Permission denied; the weights are packed anew");
-    write_kept(w);
+    write_weights(w);
     expect_warning(w, "cannot be written: Permission denied; packed weights are not kept");
     rmdir(w->cache.folder);
 }

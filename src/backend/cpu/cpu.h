@@ -20,11 +20,11 @@ typedef struct frit_cpu_device {
     // Intermediate results of the executable that runs. Executables that need more have their own memory.
     frit_cpu_memory scratch;
     int n_sharing;                                  // executables that use `scratch`
-    frit_pool *decode_pool, *prefill_pool;          // of the row classes; may be one
+    frit_pool *decode_pool, *prefill_pool;          // pools of the row classes, perhaps one pool
     bool probes;                                    // a probe has yet to choose the threads for decode rows
     bool reference;                                 // all ops run on their reference kernels
     const char *isa;                                // "reference", or the best instruction set installed
-    frit_kernels decode_kernels, prefill_kernels;   // of the row classes
+    frit_kernels decode_kernels, prefill_kernels;   // kernels of the row classes
     bool has_prefill_kernels;                       // an instruction set is for prefill rows only
     bool mixes_classes;                             // a step may have rows of both
     frit_stores *stores;                            // the model's, or its own

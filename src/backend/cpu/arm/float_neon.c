@@ -35,7 +35,7 @@ FRIT_INLINE void store_4(float *y, vec_f sums, bool add)   // add: to the values
     store_f(y, add ? add_f(sums, load_f(y)) : sums);
 }
 
-FRIT_INLINE float sum_1(vec_f v)   // as sum_4 adds
+FRIT_INLINE float sum_1(vec_f v)   // adds in the order of sum_4
 {
     return vgetq_lane_f32(sum_4(v, v, v, v), 0);
 }

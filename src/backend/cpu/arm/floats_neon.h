@@ -106,7 +106,7 @@ FRIT_INLINE vec_f abs_f(vec_f a)
     return vabsq_f32(a);
 }
 
-FRIT_INLINE vec_f with_sign(vec_f size, vec_f sign)   // of numbers that are not negative
+FRIT_INLINE vec_f with_sign(vec_f size, vec_f sign)   // size is not negative
 {
     return vbslq_f32(vdupq_n_u32(0x80000000), sign, size);
 }
@@ -116,7 +116,7 @@ FRIT_INLINE vec_f nearest(vec_f a)
     return vrndnq_f32(a);
 }
 
-FRIT_INLINE vec_f power_of_two(vec_f n)   // of whole numbers from -126 to 127
+FRIT_INLINE vec_f power_of_two(vec_f n)   // n is an integer from -126 to 127
 {
     return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23));
 }
@@ -143,7 +143,7 @@ FRIT_INLINE void transpose_f(vec_f v[FLOATS])   // rows become columns
     v[3] = vcombine_f32(vget_high_f32(b), vget_high_f32(d));
 }
 
-// Four numbers of some type as f32: elements [i, i + 4), or for tails [i, i + n) and zeros after them.
+// Four elements of a type as f32: elements [i, i + 4), or for tails [i, i + n) and zeros after them.
 typedef vec_f (*load_fn)(const uint8_t *elems, int64_t i);
 typedef vec_f (*load_tail_fn)(const uint8_t *elems, int64_t i, int64_t n);
 

@@ -84,7 +84,7 @@ FRIT_INLINE vec bit_xor(vec a, vec b)
 }
 
 // Shifts are operators, because the intrinsics need a constant count even without optimization.
-FRIT_INLINE vec shift_right(vec v, int n)   // of words; the caller masks bits that cross bytes
+FRIT_INLINE vec shift_right(vec v, int n)   // shifts words; the caller masks bits that cross bytes
 {
     return n ? v >> n : v;
 }

@@ -94,7 +94,8 @@ static int64_t blocks_of(const frit_attend_walk *w, const frit_seq *seq)
 static void plan_bf16_chunks(const frit_attend_walk *w, frit_attend_block *b)
 {
     const int64_t n = b->span.end - frit_page_begin(b->span.begin);
-    const int64_t n_items = blocks_of(w, b->seq) * w->shape.layer->spec.n_head_kv;   // with one chunk a block
+    const int64_t n_items =
+        blocks_of(w, b->seq) * w->shape.layer->spec.n_head_kv;   // items if each block has one chunk
     const int64_t most = frit_max_i64(1, frit_min_i64(BF16_CHUNKS, PREFILL_ITEMS / n_items));
     const int64_t share = (n + most - 1) / most;
     b->chunk = most > 1 ? frit_max_i64(FRIT_CHUNK, (share + CHUNK_STEP - 1) / CHUNK_STEP * CHUNK_STEP) : n;

@@ -18,7 +18,7 @@ typedef struct factors {
     const float *b;          // [panel, k, LANES]
     float *y;                // [panel, row, LANES]
     int64_t b_panel, y_panel;
-    int64_t n;   // of k
+    int64_t n;   // elements of k
 } factors;
 
 // Multiplies a block. n_rows, n_panels and add are constants where this is inlined.

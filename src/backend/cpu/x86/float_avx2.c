@@ -50,7 +50,7 @@ FRIT_INLINE void store_4(float *y, __m128 sums, bool add)   // add: to the value
     _mm_storeu_ps(y, add ? _mm_add_ps(sums, _mm_loadu_ps(y)) : sums);
 }
 
-FRIT_INLINE float sum_1(vec_f v)   // as sum_4 adds
+FRIT_INLINE float sum_1(vec_f v)   // adds in the order of sum_4
 {
     return _mm_cvtss_f32(sum_4(v, v, v, v));
 }

@@ -93,7 +93,7 @@ FRIT_INLINE vec_f abs_f(vec_f a)
     return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
 }
 
-FRIT_INLINE vec_f with_sign(vec_f size, vec_f sign)   // of numbers that are not negative
+FRIT_INLINE vec_f with_sign(vec_f size, vec_f sign)   // size is not negative
 {
     return _mm256_or_ps(size, _mm256_and_ps(_mm256_set1_ps(-0.0f), sign));
 }
@@ -103,7 +103,7 @@ FRIT_INLINE vec_f nearest(vec_f a)
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-FRIT_INLINE vec_f power_of_two(vec_f n)   // of whole numbers from -126 to 127
+FRIT_INLINE vec_f power_of_two(vec_f n)   // n is an integer from -126 to 127
 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23));
 }

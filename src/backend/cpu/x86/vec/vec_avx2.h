@@ -93,7 +93,7 @@ FRIT_INLINE vec bit_xor(vec a, vec b)
     return _mm256_xor_si256(a, b);
 }
 
-FRIT_INLINE vec shift_right(vec v, int n)   // of words; the caller masks bits that cross bytes
+FRIT_INLINE vec shift_right(vec v, int n)   // shifts words; the caller masks bits that cross bytes
 {
     return n ? _mm256_srli_epi32(v, n) : v;
 }

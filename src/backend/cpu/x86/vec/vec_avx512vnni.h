@@ -60,7 +60,7 @@ FRIT_INLINE vec masked_or(vec a, vec b, vec mask)   // a | (b & mask)
     return _mm512_ternarylogic_epi32(a, b, mask, 0xf8);
 }
 
-FRIT_INLINE vec shift_right(vec v, int n)   // of words; the caller masks bits that cross bytes
+FRIT_INLINE vec shift_right(vec v, int n)   // shifts words; the caller masks bits that cross bytes
 {
     return n ? _mm512_srli_epi32(v, (unsigned)n) : v;
 }
