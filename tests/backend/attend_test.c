@@ -71,7 +71,7 @@ static void attention_survives_large_scores(void **state)
 }
 
 // bf16 begins with the score of the own position. A few far larger scores come later, each above the last.
-static void attention_of_many_rows_makes_room_for_larger_scores(void **state)
+static void prefill_attention_rescales_for_rising_scores(void **state)
 {
     (void)state;
     enum { N_HEAD = 4, N_KV = 2, DIM = 64, PAST = 700, ROWS = 70 };
@@ -102,7 +102,7 @@ static void attention_of_many_rows_makes_room_for_larger_scores(void **state)
 }
 
 // If rounding moves scores by more octaves than weights have, the first row still sees itself: its result is its value.
-static void scores_that_rounding_moves_far_leave_somebody_seen(void **state)
+static void a_row_sees_itself_if_rounding_moves_large_scores(void **state)
 {
     (void)state;
     enum { N_HEAD = 4, DIM = 128, ROWS = 96 };
@@ -128,7 +128,7 @@ static void scores_that_rounding_moves_far_leave_somebody_seen(void **state)
 }
 
 // Processors are a hundred times slower with subnormal numbers, so the smallest weights are well above them.
-static void weights_and_what_they_multiply_stay_normal_numbers(void **state)
+static void weights_and_weighted_values_are_never_subnormal(void **state)
 {
     (void)state;
     const char *isas[MAX_ISAS];
@@ -285,7 +285,7 @@ static void attention_far_behind_agrees_with_the_reference(void **state)
 }
 
 // If neither matrices nor keys and values are coarser than f16, attention must not be either.
-static void attention_of_models_in_f16_is_as_fine_as_they_are(void **state)
+static void attention_of_f16_models_does_not_round_to_bf16(void **state)
 {
     (void)state;
     enum { N_HEAD = 8, N_KV = 2, DIM = 64, ROWS = 80 };
@@ -374,15 +374,15 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_agrees_with_the_reference),
         cmocka_unit_test(attention_survives_large_scores),
-        cmocka_unit_test(attention_of_many_rows_makes_room_for_larger_scores),
-        cmocka_unit_test(scores_that_rounding_moves_far_leave_somebody_seen),
-        cmocka_unit_test(weights_and_what_they_multiply_stay_normal_numbers),
+        cmocka_unit_test(prefill_attention_rescales_for_rising_scores),
+        cmocka_unit_test(a_row_sees_itself_if_rounding_moves_large_scores),
+        cmocka_unit_test(weights_and_weighted_values_are_never_subnormal),
         cmocka_unit_test(attention_of_every_kind_agrees_with_the_reference),
         cmocka_unit_test(attention_of_every_type_agrees_with_the_reference),
         cmocka_unit_test(gains_by_distance_agree_with_the_reference),
         cmocka_unit_test(attention_to_a_source_agrees_with_the_reference),
         cmocka_unit_test(attention_far_behind_agrees_with_the_reference),
-        cmocka_unit_test(attention_of_models_in_f16_is_as_fine_as_they_are),
+        cmocka_unit_test(attention_of_f16_models_does_not_round_to_bf16),
     };
     return cmocka_run_group_tests(tests, report_isas, NULL);
 }

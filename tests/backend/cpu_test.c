@@ -81,7 +81,7 @@ static void prompts_may_have_threads_of_their_own(void **state)
 }
 
 // A product with pools of all sizes: more and fewer threads for prefill than for decode.
-static void steps_run_on_the_threads_of_their_kind(void **state)
+static void steps_run_on_the_threads_of_their_class(void **state)
 {
     (void)state;
     static const int32_t threads[][2] = {{1, 1}, {1, 4}, {4, 1}, {3, 2}};
@@ -199,7 +199,7 @@ int main(void)
         cmocka_unit_test(every_usable_instruction_set_opens_under_its_name),
         cmocka_unit_test(unknown_instruction_sets_are_refused_with_the_list),
         cmocka_unit_test(prompts_may_have_threads_of_their_own),
-        cmocka_unit_test(steps_run_on_the_threads_of_their_kind),
+        cmocka_unit_test(steps_run_on_the_threads_of_their_class),
         cmocka_unit_test(a_probe_finds_threads_that_memory_can_feed),
         cmocka_unit_test(memory_is_zeroed_and_backed_only_when_touched),
         cmocka_unit_test(every_op_has_a_reference_and_says_how_it_runs),

@@ -29,7 +29,7 @@ static void close_devices(devices *d)
     frit_backend_cpu.close(d->cpu);
 }
 
-static void its_memory_is_hidden_and_not_empty(void **state)
+static void device_memory_is_hidden_and_filled(void **state)
 {
     (void)state;
     devices d = open_devices();
@@ -66,7 +66,7 @@ static void bytes_come_back_as_they_were_sent(void **state)
     close_devices(&d);
 }
 
-static void places_that_are_not_its_own_are_errors(void **state)
+static void addresses_outside_of_its_memory_are_errors(void **state)
 {
     (void)state;
     devices d = open_devices();
@@ -144,8 +144,10 @@ static void engines_compute_the_same_on_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_memory_is_hidden_and_not_empty),     cmocka_unit_test(bytes_come_back_as_they_were_sent),
-        cmocka_unit_test(places_that_are_not_its_own_are_errors), cmocka_unit_test(copies_are_done_later),
+        cmocka_unit_test(device_memory_is_hidden_and_filled),
+        cmocka_unit_test(bytes_come_back_as_they_were_sent),
+        cmocka_unit_test(addresses_outside_of_its_memory_are_errors),
+        cmocka_unit_test(copies_are_done_later),
         cmocka_unit_test(engines_compute_the_same_on_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,7 +130,7 @@ static void experts_of_all_types_agree_with_the_reference(void **state)
 }
 
 // More rows than decode kernels multiply: some experts get many rows of a sequence, some few.
-static void experts_of_many_rows_agree_with_the_reference(void **state)
+static void experts_with_prefill_kernels_agree_with_the_reference(void **state)
 {
     (void)state;
     static const frit_dtype dtypes[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q8_0, FRIT_DTYPE_BF16, FRIT_DTYPE_F16,
@@ -154,7 +154,7 @@ static void experts_of_many_rows_agree_with_the_reference(void **state)
 }
 
 // The rows of a sequence have the same bits with other sequences in the step.
-static void rows_do_not_depend_on_who_shares_the_step(void **state)
+static void rows_do_not_depend_on_other_sequences_of_the_step(void **state)
 {
     (void)state;
     static const frit_dtype dtypes[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_F16, FRIT_DTYPE_F32,
@@ -271,8 +271,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(experts_of_all_types_agree_with_the_reference),
-        cmocka_unit_test(experts_of_many_rows_agree_with_the_reference),
-        cmocka_unit_test(rows_do_not_depend_on_who_shares_the_step),
+        cmocka_unit_test(experts_with_prefill_kernels_agree_with_the_reference),
+        cmocka_unit_test(rows_do_not_depend_on_other_sequences_of_the_step),
         cmocka_unit_test(routes_agree_with_the_reference),
         cmocka_unit_test(sums_over_experts_agree_with_the_reference),
         cmocka_unit_test(heads_of_all_types_agree_with_the_reference),

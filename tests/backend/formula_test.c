@@ -149,7 +149,7 @@ static void softmax_gives_shares_of_exponentials(void **state)
     expect(&w, (float[]){0.5f, 0.5f, 0}, 3);
 }
 
-static void excess_is_what_lies_so_many_deviations_above_the_mean(void **state)
+static void gaussian_topk_keeps_values_some_deviations_above_the_mean(void **state)
 {
     (void)state;
     world w;
@@ -158,7 +158,7 @@ static void excess_is_what_lies_so_many_deviations_above_the_mean(void **state)
     expect(&w, (float[]){0, 0, 2, 2}, 4);
 }
 
-static void match_makes_a_row_as_large_as_another(void **state)
+static void rms_match_gives_a_row_the_rms_of_another(void **state)
 {
     (void)state;
     world w;
@@ -191,7 +191,7 @@ static void glu_gates_the_second_source_by_the_first(void **state)
 }
 
 // Position 2 with inv_freq pi/4 rotates by 90 degrees: (a, b) becomes (-b, a). inv_freq 0 does not rotate.
-static void rope_turns_by_known_angles_in_both_styles(void **state)
+static void rope_rotates_by_known_angles_in_both_styles(void **state)
 {
     (void)state;
     static const float inv_freq[2] = {0.78539816339f, 0};
@@ -368,7 +368,7 @@ static void a_bias_chooses_experts_but_does_not_weigh_them(void **state)
     expect(&w, (float[]){2, 1.5f}, 2);
 }
 
-static void small_ops_on_rows_do_what_they_say(void **state)
+static void small_ops_on_rows_follow_their_formulas(void **state)
 {
     (void)state;
     const float x[] = {1, 2, 3, 4, 5, 6}, one[] = {7, 8};
@@ -387,7 +387,7 @@ static void small_ops_on_rows_do_what_they_say(void **state)
     expect(&w, (float[]){7, 14, 21, 32, 40, 48}, 6);
 }
 
-static void a_convolution_looks_back_over_the_rows_of_its_run(void **state)
+static void a_convolution_looks_back_over_the_rows_of_its_sequence(void **state)
 {
     (void)state;
     world w;
@@ -483,12 +483,12 @@ int main(void)
         cmocka_unit_test(scale_and_softcap_follow_their_formulas),
         cmocka_unit_test(activations_have_their_known_values),
         cmocka_unit_test(softmax_gives_shares_of_exponentials),
-        cmocka_unit_test(excess_is_what_lies_so_many_deviations_above_the_mean),
-        cmocka_unit_test(match_makes_a_row_as_large_as_another),
+        cmocka_unit_test(gaussian_topk_keeps_values_some_deviations_above_the_mean),
+        cmocka_unit_test(rms_match_gives_a_row_the_rms_of_another),
         cmocka_unit_test(mix_streams_adds_vectors_of_a_row_with_its_own_weights),
         cmocka_unit_test(xielu_is_a_parabola_above_zero_and_an_exponential_below),
         cmocka_unit_test(glu_gates_the_second_source_by_the_first),
-        cmocka_unit_test(rope_turns_by_known_angles_in_both_styles),
+        cmocka_unit_test(rope_rotates_by_known_angles_in_both_styles),
         cmocka_unit_test(rope_divides_frequencies_by_factors_and_multiplies_by_magnitude),
         cmocka_unit_test(attention_is_softmax_over_the_past_and_itself),
         cmocka_unit_test(attention_with_a_window_and_softcap),
@@ -499,8 +499,8 @@ int main(void)
         cmocka_unit_test(fused_norm_and_add_compute_the_formula),
         cmocka_unit_test(the_best_experts_are_mixed_by_their_weights),
         cmocka_unit_test(a_bias_chooses_experts_but_does_not_weigh_them),
-        cmocka_unit_test(small_ops_on_rows_do_what_they_say),
-        cmocka_unit_test(a_convolution_looks_back_over_the_rows_of_its_run),
+        cmocka_unit_test(small_ops_on_rows_follow_their_formulas),
+        cmocka_unit_test(a_convolution_looks_back_over_the_rows_of_its_sequence),
         cmocka_unit_test(a_convolution_goes_on_where_its_session_was),
         cmocka_unit_test(a_scan_decays_and_adds),
         cmocka_unit_test(a_delta_rule_writes_what_is_new),

@@ -254,7 +254,7 @@ static void conversions_are_the_same_on_all_instruction_sets(void **state)
     }
 }
 
-static void halves_are_rounded_as_the_format_says(void **state)
+static void f16_values_are_rounded_as_the_format_says(void **state)
 {
     (void)state;
     frit_kernels kernels;
@@ -344,7 +344,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(coarse_products_equal_sums_of_rounded_numbers),
         cmocka_unit_test(products_do_not_saturate),
         cmocka_unit_test(conversions_are_the_same_on_all_instruction_sets),
-        cmocka_unit_test(halves_are_rounded_as_the_format_says),
+        cmocka_unit_test(f16_values_are_rounded_as_the_format_says),
     };
     return cmocka_run_group_tests(tests, report_isas, NULL);
 }

@@ -255,7 +255,7 @@ static void a_layer_has_few_phases(void **state)
 }
 
 // Threads claim pieces by number, so a copy must not have more pieces than a product of its phase.
-static void short_work_has_few_pieces_beside_a_product(void **state)
+static void short_work_has_fewer_pieces_than_a_product(void **state)
 {
     (void)state;
     world w;
@@ -288,7 +288,7 @@ static void short_work_has_few_pieces_beside_a_product(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(short_work_has_few_pieces_beside_a_product),
+        cmocka_unit_test(short_work_has_fewer_pieces_than_a_product),
         cmocka_unit_test(layers_of_floats_agree_with_the_reference),
         cmocka_unit_test(layers_of_quantized_types_agree_with_the_reference),
         cmocka_unit_test(a_layer_has_few_phases),

@@ -125,7 +125,7 @@ static void pieces_cover_rows_and_tokens_once(void **state)
             }
 }
 
-static void parts_of_the_same_rows_are_multiplied_as_one(void **state)
+static void consecutive_parts_of_rows_are_multiplied_together(void **state)
 {
     (void)state;
     setting s;
@@ -148,7 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_cover_rows_and_tokens_once),
-        cmocka_unit_test(parts_of_the_same_rows_are_multiplied_as_one),
+        cmocka_unit_test(consecutive_parts_of_rows_are_multiplied_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

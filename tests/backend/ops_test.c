@@ -65,7 +65,7 @@ static void scans_agree_with_the_reference(void **state)
 }
 
 // A decaying state becomes subnormal, which makes processors a hundred times slower. These kernels flush it to zero.
-static void states_that_faded_away_are_zero(void **state)
+static void decayed_states_are_flushed_to_zero(void **state)
 {
     (void)state;
     const char *isas[MAX_ISAS];
@@ -474,7 +474,7 @@ static void norms_of_any_kind_join_a_residual(void **state)
 }
 
 // The bits depend neither on the thread of a piece nor on the number of pieces in a call.
-static void no_number_depends_on_the_threads(void **state)
+static void results_do_not_depend_on_the_threads(void **state)
 {
     (void)state;
     static const frit_dtype dtypes[] = {FRIT_DTYPE_F32, FRIT_DTYPE_BF16, FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_K,
@@ -564,7 +564,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_agree_with_the_reference),
         cmocka_unit_test(scans_agree_with_the_reference),
-        cmocka_unit_test(states_that_faded_away_are_zero),
+        cmocka_unit_test(decayed_states_are_flushed_to_zero),
         cmocka_unit_test(delta_rules_agree_with_the_reference),
         cmocka_unit_test(vector_ops_agree_with_the_reference),
         cmocka_unit_test(activations_agree_over_their_whole_range),
@@ -574,7 +574,7 @@ int main(void)
         cmocka_unit_test(fused_products_agree_with_the_reference),
         cmocka_unit_test(fusions_of_any_parts_agree_with_the_reference),
         cmocka_unit_test(norms_of_any_kind_join_a_residual),
-        cmocka_unit_test(no_number_depends_on_the_threads),
+        cmocka_unit_test(results_do_not_depend_on_the_threads),
         cmocka_unit_test(fused_add_and_norm_agrees_with_the_reference),
         cmocka_unit_test(fused_norm_and_add_agrees_with_the_reference),
         cmocka_unit_test(converted_activations_are_shared_but_never_stale),

@@ -96,7 +96,7 @@ static void expect_warning(world *w, const char *part)
     w->n_warnings = 0;
 }
 
-static void what_was_written_comes_back_and_nothing_is_said(void **state)
+static void written_weights_are_read_back_without_warnings(void **state)
 {
     world *w = *state;
     assert_false(can_read(w));   // the folder does not exist yet
@@ -200,7 +200,7 @@ static void the_sentence_says_what_is_wrong(void **state)
 
 #if !defined(_WIN32)
 
-static void two_writers_do_not_meet(void **state)
+static void two_writers_leave_one_complete_file(void **state)
 {
     world *w = *state;
     pid_t children[3];
@@ -273,13 +273,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
     const struct CMUnitTest tests[] = {
-        TEST(what_was_written_comes_back_and_nothing_is_said),
+        TEST(written_weights_are_read_back_without_warnings),
         TEST(keys_tell_descriptions_files_and_layouts_apart),
         TEST(cut_files_are_packed_anew),
         TEST(damaged_files_are_packed_anew),
         TEST(the_sentence_says_what_is_wrong),
 #if !defined(_WIN32)
-        TEST(two_writers_do_not_meet),
+        TEST(two_writers_leave_one_complete_file),
         TEST(a_full_disk_costs_a_warning_and_leaves_nothing),
         TEST(folders_that_cannot_be_used_cost_a_warning),
 #endif

@@ -2,7 +2,7 @@
 // Phases: the joins of nodes, and the nodes that stay separate.
 #include "graph/example.h"
 
-static void a_layer_reads_as_it_should(void **state)
+static void a_layer_has_the_expected_phases(void **state)
 {
     (void)state;
     example e;
@@ -51,7 +51,7 @@ static frit_node *product(example *e, frit_node *x, bool bias)
     return frit_matmul(&e->g, example_weight(e, "w", 16, 16), x, bias ? example_weight(e, "b", 16, 0) : NULL);
 }
 
-static void a_product_takes_what_is_done_to_its_numbers(void **state)
+static void elementwise_ops_join_their_product(void **state)
 {
     (void)state;
     example e;
@@ -85,7 +85,7 @@ static void a_residual_joins_on_either_side(void **state)
     }
 }
 
-static void what_others_read_stays(void **state)
+static void results_with_other_readers_stay_separate(void **state)
 {
     (void)state;
     example e;
@@ -241,7 +241,7 @@ static bool takes_no_rope(const void *device, frit_join join, const frit_node *n
     return node->op != FRIT_OP_ROPE && join != FRIT_JOIN_PROLOGUE;
 }
 
-static void what_a_device_does_not_take_runs_by_itself(void **state)
+static void joins_that_a_device_lacks_stay_separate(void **state)
 {
     (void)state;
     example e;
@@ -259,16 +259,16 @@ static void what_a_device_does_not_take_runs_by_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_layer_reads_as_it_should),
-        cmocka_unit_test(a_product_takes_what_is_done_to_its_numbers),
+        cmocka_unit_test(a_layer_has_the_expected_phases),
+        cmocka_unit_test(elementwise_ops_join_their_product),
         cmocka_unit_test(a_residual_joins_on_either_side),
-        cmocka_unit_test(what_others_read_stays),
+        cmocka_unit_test(results_with_other_readers_stay_separate),
         cmocka_unit_test(gate_and_up_join_whatever_their_bias_factor_and_type),
         cmocka_unit_test(sums_and_norms_of_rows_join),
         cmocka_unit_test(norms_that_only_products_read_are_a_prologue),
         cmocka_unit_test(a_sum_joins_the_prologue_if_products_read_it_first),
         cmocka_unit_test(heads_are_continued_in_any_order_of_norm_and_rope),
-        cmocka_unit_test(what_a_device_does_not_take_runs_by_itself),
+        cmocka_unit_test(joins_that_a_device_lacks_stay_separate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -300,7 +300,7 @@ static void plans_of_random_graphs_are_sound(void **state)
     assert_true(n_joined > 200 && n_prologues > 20);   // both cases occurred
 }
 
-static void nodes_that_the_output_does_not_need_are_no_steps(void **state)
+static void dead_nodes_are_not_in_plans(void **state)
 {
     (void)state;
     example e;
@@ -395,7 +395,7 @@ int main(void)
         cmocka_unit_test(plans_of_models_are_sound_fused_or_not),
         cmocka_unit_test(plans_of_random_graphs_are_sound),
         cmocka_unit_test(prologues_may_run_with_the_phase_before),
-        cmocka_unit_test(nodes_that_the_output_does_not_need_are_no_steps),
+        cmocka_unit_test(dead_nodes_are_not_in_plans),
         cmocka_unit_test(memory_is_used_again_when_a_result_has_been_read),
         cmocka_unit_test(set_rows_narrows_every_shape_and_widens_it_again),
         cmocka_unit_test(a_graph_may_write_to_the_cache_alone),

@@ -80,7 +80,7 @@ static void offsets_follow_slices_and_concats(void **state)
     example_end(&p.e);
 }
 
-static void what_positions_change_otherwise_is_refused(void **state)
+static void other_dependences_on_positions_are_refused(void **state)
 {
     (void)state;
     for (int i = 0; i < 5; i++) {
@@ -149,7 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_have_the_rotation_of_their_graph),
         cmocka_unit_test(offsets_follow_slices_and_concats),
-        cmocka_unit_test(what_positions_change_otherwise_is_refused),
+        cmocka_unit_test(other_dependences_on_positions_are_refused),
         cmocka_unit_test(attention_must_see_distances_alone),
         cmocka_unit_test(states_are_refused),
     };
