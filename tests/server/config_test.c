@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// frit serve --config: what the lines of a file mean, what goes before what, and how mistakes are told.
+// frit serve --config: the lines of a file, their precedence, and errors.
 #include "frit/cli/config.h"
 #include "support/events_posix.h"
 #include "support/tiny_model.h"

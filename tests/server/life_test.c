@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a server goes through: clients that leave, read slowly or come in crowds, signals, damaged models, addresses.
+// Clients that leave, read slowly or come in crowds; signals, damaged models, addresses.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -79,7 +79,7 @@ static void a_client_that_leaves_while_its_prompt_runs_frees_its_session(void **
     expect_health(&s, "running", 1);
     close(fd);
     expect_health(&s, "running", 0);
-    // What has run of the prompt is kept, and that was not all of it.
+    // The cache has the part of the prompt that ran, which is not all of it.
     reply r = post(&s, TEXT, body);
     assert_int_equal(r.status, 200);
     json_t *json = reply_json(&r), *usage = json_object_get(json, "usage");
@@ -105,7 +105,7 @@ static void a_waiting_client_that_leaves_does_not_touch_the_running_one(void **s
     assert_int_equal(health(&s, "running"), 1);
     await_bytes(running);
     close(running);
-    reply r = read_reply(behind);   // whose turn it is now
+    reply r = read_reply(behind);   // it gets the session now
     assert_int_equal(r.status, 200);
     reply_free(&r);
     close(behind);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What one caller may take from others: places in the queue, sessions, and more than its key's limits say.
+// Limits for one caller: the queue, sessions, and the limits of its key.
 #include "server/http/replay.h"
 #include "server/api/responses_store.h"
 #include "support/served_posix.h"
@@ -184,7 +184,7 @@ static void a_stream_that_its_client_left_counts_until_it_ends(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// Each keeps what it may need of the tokens, so that no more begin than the limit has tokens for.
+// Each request reserves the tokens that it may need, so no more requests begin than the limit allows.
 static void a_burst_does_not_exceed_the_tokens_of_a_key(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void a_burst_does_not_exceed_the_tokens_of_a_key(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// What a request did not need is there for the next one.
+// Unused reserved tokens are free for the next request.
 static void tokens_that_were_not_needed_come_back(void **state)
 {
     (void)state;
@@ -250,7 +250,7 @@ static void all_prompts_of_a_request_are_charged(void **state)
 
 // ---------------------------------------------------------------------------------------- bodies and responses
 
-// Those that do not go on hold what all bodies may have: a part of it is left to others.
+// Bodies that stall may use most of the memory for bodies, but a part is left to other keys.
 static void bodies_of_one_key_leave_room_for_others(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loading by itself: sources that take as long as the test wants, and that find no memory beside another model.
+// Loading with simulated sources, which load as long as the test wants, or find no memory beside another model.
 #include "server/sched/loading.h"
 #include "support/support.h"
 #include "support/tiny_model.h"
@@ -267,7 +267,7 @@ static void a_model_that_is_used_gives_its_memory_when_it_is_done(void **state)
     server_models_release(models, &all[0], true);
 }
 
-// The one that was to give way goes on, and so do those that wait for it.
+// A model that was to give way stays, and requests that wait for it are served.
 static void a_model_stays_when_nobody_needs_its_memory_any_more(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static void a_model_stays_when_nobody_needs_its_memory_any_more(void **state)
     for (int i = 0; i < 3; i++) server_models_release(models, &all[0], true);
 }
 
-// A request that only looks, or that was answered a moment ago, is no reason to keep it; it goes when that is over.
+// Holding a model only to look at it delays unloading, but does not refuse it.
 static void a_model_that_only_is_looked_at_can_be_freed(void **state)
 {
     (void)state;

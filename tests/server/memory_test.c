@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is promised to models that are loaded is not given to another one.
+// Memory that is promised to loaded models is not counted as free for another one.
 #include "frit/serve.h"
 #include "support/support.h"
 #include "support/tiny_model.h"

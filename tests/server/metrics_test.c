@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What Prometheus reads after requests that are known.
+// The metrics after known requests.
 #include "support/events_posix.h"
 #include "support/tool_model.h"
 
@@ -88,7 +88,7 @@ static void requests_are_counted(void **state)
         const double found = value_of(after, rows[i].start) - value_of(before, rows[i].start);
         if (fabs(found - rows[i].grows) > 1e-9) fail_msg("%s: %g more, not %g", rows[i].start, found, rows[i].grows);
     }
-    // All tokens of both, but what the cache had and the last ones of the answers.
+    // All tokens of both requests, without cached tokens and without the last token of each answer.
     const double n_ran =
         value_of(after, "vllm:iteration_tokens_total_sum" M) - value_of(before, "vllm:iteration_tokens_total_sum" M);
     const double n_cached =

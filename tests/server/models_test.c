@@ -9,7 +9,7 @@
 
 enum { LONG_NAME = 20000 };
 
-// A tiny model with weights of its own.
+// Makes a tiny model with other weights than the others.
 static const char *model(int which)
 {
     static char paths[3][1024];
@@ -27,7 +27,7 @@ static served serve_models(const char *options)
     return serve(model(0), all);
 }
 
-// What the model writes, as JSON; name NULL: the request names none.
+// The reply of a model, as JSON; `name` NULL: the request names no model.
 static json_t *ask(const served *s, const char *name)
 {
     char body[256], field[64] = "";
@@ -270,7 +270,7 @@ static void idle_models_are_freed_and_come_back(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// A client that does not read keeps its model; those that wait for another may leave, or wait until it is done.
+// A client that does not read keeps its model loaded. Clients that wait for another model may leave, or wait.
 static void a_model_with_requests_is_not_freed(void **state)
 {
     (void)state;
@@ -345,7 +345,7 @@ static void models_that_run_at_once_write_what_they_write_alone(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// More models than there is room for, and requests for all of them: they take turns, and none waits for ever.
+// Requests for more models than there is room for: each model is loaded in turn, and no request waits for ever.
 static void requests_for_more_models_than_there_is_room_for_are_all_answered(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// frit serve --context-shift: answers longer than the context, alone and side by side; without it they end there.
+// frit serve --context-shift: answers longer than the context, alone and side by side. Without it, answers end at the
+// context.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 

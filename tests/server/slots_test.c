@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Texts of sessions in files: saved, restored after a restart, erased; and what is refused.
+// Texts of sessions in files: saved, restored after a restart, erased, refused.
 #include "support/events_posix.h"
 #include "support/tiny_model.h"
 
@@ -56,7 +56,8 @@ static said ask(const served *s, const char *prompt)
     return out;
 }
 
-// The number of tokens that the answer tells; -1: none. A busy slot (409) is asked again, unless 409 is expected.
+// The number of tokens in the reply; -1: none. Repeats the request while the slot is busy (409), unless 409 is
+// expected.
 static int change(const served *s, const char *slot, const char *action, const char *name, int status)
 {
     static const char *const names[] = {"n_saved", "n_restored", "n_erased"};
@@ -260,7 +261,7 @@ static void texts_belong_to_their_keys(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// Neither by a file of the same name, nor by what is restored into the slot, nor by a restore that fails.
+// A key reads no text of another key: not by a file name, not by restoring into its slot, not by a failing restore.
 static void no_key_takes_a_text_from_another(void **state)
 {
     (void)state;
@@ -288,7 +289,7 @@ static void no_key_takes_a_text_from_another(void **state)
     assert_int_equal(info.st_mode & 0777, 0600);
 }
 
-// A link leads out of the folder; and where the folder is, is nobody's business.
+// A link may not lead out of the folder, and errors do not show the path of the folder.
 static void links_are_not_followed_and_paths_not_told(void **state)
 {
     (void)state;
@@ -350,8 +351,8 @@ static void a_busy_slot_is_left_alone(void **state)
 
 // ---------------------------------------------------------------------------------------- the end of the process
 
-// What has a name is whole, whenever the process is killed.
-// Beside streams: what was answered to be saved is there after the kill, and what was not is there whole or not at all.
+// Kills the server while it saves. A file whose save was confirmed is there afterwards; any other file is whole, or
+// absent.
 static void a_kill_loses_no_saved_text_and_leaves_no_half_files(void **state)
 {
     (void)state;

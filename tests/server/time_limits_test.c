@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How long answers and idle connections may take.
+// Time limits of answers and idle connections.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -58,7 +58,7 @@ static void an_answer_ends_with_what_there_is(void **state)
     expect_health(&s, "running", 0);
 }
 
-// Its time is over before its first token.
+// The time limit passes before the first token.
 static void a_prompt_counts(void **state)
 {
     (void)state;

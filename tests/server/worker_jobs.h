@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// server/worker_jobs.h: an engine's thread without HTTP before it, and jobs for it.
+// server/worker_jobs.h: a worker without HTTP, and jobs for it.
 //
 //     open_worker(&(frit_engine_options){...}, &(server_worker_options){...});
 //     server_job *job = new_job("The king said", &writer, 40);
@@ -34,7 +34,7 @@ static inline int close_worker(void **state)
     return 0;
 }
 
-// Greedy, and nobody's: its client cannot leave.
+// A job with greedy sampling and without a client that could leave.
 static inline server_job *new_job(const char *prompt, const server_reply_writer *writer, int max_tokens)
 {
     enum { MOST = 512 };
@@ -62,13 +62,13 @@ static inline void sleep_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-// In place of suspending a connection.
+// The `suspend` of jobs without a connection.
 static inline void nothing(void *ctx)
 {
     (void)ctx;
 }
 
-// All of the job's text; an empty text if it failed before it began.
+// Reads the whole reply of the job; empty if the job failed before the reply began.
 static inline void read_job(server_job *job, server_problem *problem, char *text, size_t size)
 {
     size_t n = 0, at = 0;

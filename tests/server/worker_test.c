@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The engine thread by itself: a job's prompt runs before its grammar is there.
+// The engine thread without HTTP: grammars that come late, wakes, work.
 #include "server/worker_jobs.h"
 
 #include <stdatomic.h>
@@ -96,7 +96,7 @@ static void a_prompt_runs_before_its_grammar_is_there(void **state)
     server_job_release(worker, job);
 }
 
-// The same answer as of a job that has its grammar from the beginning.
+// A job that gets its grammar late has the answer of a job that has its grammar from the beginning.
 static void a_grammar_that_comes_early_is_used_too(void **state)
 {
     (void)state;
@@ -143,7 +143,7 @@ static void put_status(server_job *job, const server_problem *problem)
     server_job_put(job, text, (size_t)n);
 }
 
-// How many things a text may mean shows as it is written: the request is wrong, not the server.
+// An ambiguous grammar exceeds its limit while the text is written: status 400, not 500.
 static void a_grammar_that_is_too_ambiguous_is_the_clients_mistake(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void a_client_may_leave_while_its_grammar_is_made(void **state)
     while (server_worker_load(worker).n_running > 0) sleep_ms(1);
 }
 
-// Wakes of a client that always waits.
+// Counts the wakes of a client that always waits.
 typedef struct waiting_client {
     _Atomic int n_wakes;
 } waiting_client;
@@ -190,7 +190,7 @@ static double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-// Tokens that come within 5 ms of each other are told at once, and the end always is.
+// Tokens within 5 ms wake the client once, and the end always wakes it.
 static void a_fast_stream_wakes_its_client_seldom(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static server_job *submit_labour(labour *l)
     return job;
 }
 
-// Embeddings of thousands of texts, say: they take all sessions, and go on after the others.
+// Long work, such as embeddings of thousands of texts, has all sessions, and gives them to waiting jobs in between.
 static void long_work_leaves_sessions_to_others_in_between(void **state)
 {
     (void)state;

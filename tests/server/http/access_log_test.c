@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The access log: a line for each request, without what it says.
+// The access log: a line for each request, without its text.
 #include "support/events_posix.h"
 #include "support/tool_model.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Requests that are meant to do harm: heads that proxies read in another way, clients that send slowly or nothing,
+// Hostile requests: heads that proxies read in another way, clients that send slowly or nothing,
 // bodies that take long to read, crowds.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
@@ -16,8 +16,8 @@
 #define CHAT "/v1/chat/completions"
 #define TEXT "/v1/completions"
 
-// How long a test waits for what must happen, however busy the machine is: only a failure takes this long. Servers have
-// longer deadlines, but for the one whose deadlines are tested.
+// Limit for events that must happen, also on a busy machine: only a failure takes this long. The deadlines of servers
+// are longer, except where they are tested.
 enum { PATIENCE_S = 60 };
 #define PATIENT "--request-timeout 600 "
 
@@ -140,7 +140,7 @@ static const struct {
     {"GET /health HTTP/1.1\r\nHost: local host\r\n\r\n", 400},
 };
 
-// The next request follows at once, and must not be answered.
+// Sends a second request at once, which must not be answered.
 static void check_head(int fd, const char *text, int status)
 {
     char both[2048];
@@ -181,7 +181,7 @@ static void so_are_those_of_later_requests(void **state)
     }
 }
 
-// It is not waited for until its time is over, which kept the accepting thread busy.
+// A client that closed its sending side is answered at once: waiting for it kept the accept thread busy.
 static void a_client_that_leaves_within_its_head_is_gone_at_once(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void a_client_that_leaves_within_its_head_is_gone_at_once(void **state)
     close(fd);
 }
 
-// libmicrohttpd answers these itself, in its own words: no hook of it names the connection before.
+// libmicrohttpd refuses these heads itself, with its own texts, before it calls the server.
 static void broken_chunks_are_refused_and_end_the_connection(void **state)
 {
     (void)state;
@@ -379,17 +379,17 @@ static void health_is_answered_whatever_else_is_going_on(void **state)
     char *text = post_text(TEXT, "", "{\"prompt\": \"a\", \"max_tokens\": -1, \"logit_bias\": {\"2\": -100}}");
     send_text(answering, text);
     free(text);
-    for (int i = 0; i < N; i++) {   // some say nothing, some half a head, some half a body, some are idle
+    for (int i = 0; i < N; i++) {   // clients that send nothing, a part of a head, a part of a body, or are idle
         static const char *const begins[] = {"", "GET /hea",
                                              "POST " TEXT " HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n{", NEXT};
         fds[i] = connect_to(&s);
         send(fds[i], begins[i % 4], strlen(begins[i % 4]), MSG_NOSIGNAL);
     }
-    for (int i = 0; i < 10; i++) health(&s, "running");   // no place gets free for it before the deadlines
+    for (int i = 0; i < 10; i++) health(&s, "running");   // it finds no free connection before the deadlines
     for (int i = 0; i < N; i++) close(fds[i]);
     close(answering);
     expect_health(&s, "running", 0);
-    reply r = post(&s, TEXT, BODY);   // there are places again, once the server has seen the connections end
+    reply r = post(&s, TEXT, BODY);   // once the server has seen the connections end
     for (const double start = seconds(); r.status == 503 && seconds() - start < PATIENCE_S; r = post(&s, TEXT, BODY)) {
         reply_free(&r);
         nap(100);
@@ -468,7 +468,7 @@ static void begin_body(int fd, size_t n_announced, size_t n_sent)
     }
 }
 
-// Posts until the status comes: the server may still have to read what others sent.
+// Posts until the reply has the status: the server may still read the bodies of other clients.
 static void post_until(int status, const char *code)
 {
     reply r = post(&s, TEXT, BODY);
@@ -483,8 +483,8 @@ static void post_until(int status, const char *code)
     reply_free(&r);
 }
 
-// What a body takes is what has come, and what has come in one step doubles: 8 times more than 16 MiB take the 256 MiB.
-// Sockets hold some of it; as much more is sent that each body has its 32 MiB before anything else is posted.
+// The memory of a body doubles as it grows: 8 bodies of more than 16 MiB use the 256 MiB of all bodies. Sockets buffer
+// some bytes, so enough is sent that each body has 32 MiB before the next request.
 static void all_bodies_share_a_budget(void **state)
 {
     (void)state;
@@ -534,7 +534,7 @@ static char *long_request(size_t n, char c, const char *path, const char *field)
     return text;
 }
 
-// Seconds of processor time that the server has used; on systems that do not tell: of a clock.
+// Processor time of the server in seconds; on systems that do not report it, wall-clock time.
 static double used_seconds(void)
 {
     clockid_t clock = CLOCK_MONOTONIC;
@@ -568,7 +568,7 @@ static double cost_of_spaces(const char *field, const char *code)
     return used_seconds() - before;
 }
 
-// Reading them as JSON takes a small part of the time and memory that finding their tokens takes.
+// Parsing JSON takes a small part of the time and memory of tokenizing.
 static void texts_that_cannot_fit_are_refused_before_they_are_read(void **state)
 {
     (void)state;
@@ -588,7 +588,7 @@ static void texts_that_cannot_fit_are_refused_before_they_are_read(void **state)
     if (before > 0 && FRIT_TEST_STRIDE == 1) assert_true(kib <= before + (24 << 10));
 }
 
-// Texts are made tokens on two threads, so that the third of these waits. Others are answered before all of them.
+// Two threads tokenize long texts, so a third long text waits. Short requests are answered before all of them.
 static void others_are_answered_while_long_texts_are_tokenized(void **state)
 {
     (void)state;

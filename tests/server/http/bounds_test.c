@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory and time that requests may take, whatever they ask for.
+// Limits of the memory and the time of a request.
 #include "support/events_posix.h"
 #include "support/scripted_model.h"
 #include "support/tool_model.h"
@@ -58,7 +58,7 @@ static void pieces_of_a_long_text_take_little_memory(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// Pieces that are no UTF-8, and those that JSON writes with a backslash.
+// Pieces that are not UTF-8, and pieces that JSON escapes.
 static void tokens_and_pieces_are_json(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-// A request with so many turns, which goes on after `previous` (NULL: nothing).
+// A request with n_turns turns, which continues `previous` (NULL: none).
 static json_t *post_turns(const served *s, int n_turns, const char *previous, const char *more)
 {
     static const char turn[] = "{\"role\": \"user\", \"content\": \"x\"}";
@@ -114,7 +114,7 @@ static json_t *post_turns(const served *s, int n_turns, const char *previous, co
     return json;
 }
 
-// A chain of requests does not get around the limits of one: what is kept stays so small that each goes on at once.
+// Requests that continue each other stay within the limits of one: the stored conversation stays small.
 static void a_chain_of_long_requests_stays_cheap(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void a_chain_of_long_requests_stays_cheap(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// The template shows the last message only, so that conversations of any length are answered.
+// The template shows only the last message, so that conversations of any length fit.
 static void what_is_too_long_to_be_stored_says_so(void **state)
 {
     (void)state;

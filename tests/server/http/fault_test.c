@@ -44,7 +44,7 @@ static int post_on(int *fd, const served *s, const char *path, const char *body)
     return status;
 }
 
-// A request that is right, in all protocols, and short.
+// A short valid request in each protocol.
 static json_t *good_body(void)
 {
     return json_pack("{s:s, s:s, s:s, s:[{s:s, s:s}], s:i, s:i, s:i, s:{s:i}, s:b, s:s, s:[s], s:s, s:[i], s:b}",
@@ -57,7 +57,7 @@ static const char *const odd[] = {
     "-1", "0", "9223372036854775807", "1e308", "\"x\"", "true", "[]", "{}", "[null]", "\"\\u0000\"",
 };
 
-// The fields are those that the server names itself.
+// Takes the fields from the server's own description.
 static void any_value_of_any_field_is_taken_or_refused(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void no_path_leads_out_of_its_place(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// Whatever the server repeats of a request cannot begin a header of its own.
+// Text of a request that the server repeats in a header cannot begin another header.
 static void nothing_repeated_makes_a_header(void **state)
 {
     (void)state;

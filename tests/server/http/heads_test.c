@@ -26,7 +26,7 @@ static int stop_server(void **state)
     return stop_serving(&s, SIGTERM);
 }
 
-// The status of the last of the requests; 0: the connection ended before.
+// The status of the reply to the last request; 0: the connection ended before.
 static int status_of(const char *bytes, size_t n, int n_requests)
 {
     const int fd = connect_to(&s);

@@ -151,7 +151,7 @@ static void other_sites_and_other_names_are_turned_away(void **state)
     expect_header("GET", "/health", page, 200, allow, "http://page.example");
     expect_header("OPTIONS", CHAT, page, 204, "Access-Control-Allow-Headers", "x-stainless-os");
     expect_header("OPTIONS", CHAT, "Host: localhost\r\n", 405, "Allow", "POST");
-    // Not GET, which /v1/models/* has.
+    // /v1/models/* has GET, but not this method.
     expect_header("GET", "/models/load", "Host: localhost\r\n", 405, "Allow", "POST");
     expect_header("HEAD", "/v1/models", "Host: localhost\r\nConnection: close\r\n", 200, "Content-Type",
                   "application/json");
@@ -177,7 +177,7 @@ static void keys_are_asked_for_everywhere_but_for_health(void **state)
     s = open_server;
 }
 
-// Tokens of a prompt that are there already, for a caller with this header and, in the body, this salt.
+// Cached tokens of a prompt, for a caller with this header and this salt in the body.
 static int cached_tokens(const char *headers, const char *salt)
 {
     char body[256];

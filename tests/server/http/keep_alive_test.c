@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What streams say before their first token: that they live, and how much of the prompt has run.
+// Signs of life and progress of streams before their first token.
 #include "support/events_posix.h"
 #include "support/tiny_model.h"
 
@@ -19,7 +19,8 @@ static const char *model(void)
     return path;
 }
 
-// A server with one session. The model's long name makes events so long that a client that does not read keeps it.
+// A server with one session. The long name of the model makes events so long that a client that does not read keeps the
+// session.
 static served serve_one(void)
 {
     return serve_with_long_events(model(), "--parallel 1 --max-queue 16 --threads 1 --drain 0 --sse-ping 1");
@@ -68,11 +69,11 @@ static void a_stream_that_waits_says_that_it_lives(void **state)
         await_text(fds[i], protocols[i].sign, said, sizeof said);
         assert_memory_equal(said, "HTTP/1.1 200 ", 13);
     }
-    // A request that is wrong keeps its status, whatever waits.
+    // An invalid request gets its status, even while others wait.
     reply r = post(&s, "/v1/completions", "{\"prompt\": \"b\", \"stream\": true, \"temperature\": -1}");
     assert_int_equal(r.status, 400);
     reply_free(&r);
-    // What fails from here on is told in the stream; what said nothing still has a status.
+    // After a sign of life, failures are events of the stream; before, they have a status.
     kill(s.pid, SIGTERM);
     for (size_t i = 0; i < FRIT_COUNT(protocols); i++) {
         await_text(fds[i], protocols[i].error, said, sizeof said);
@@ -104,7 +105,7 @@ static void an_answer_follows_the_comments(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// The last event of those with progress has all of the prompt, each more than the one before.
+// Progress grows from event to event, up to the whole prompt.
 static json_int_t expect_progress(const json_t *events, json_int_t n_prompt, json_int_t n_steps)
 {
     json_int_t done = -1, n = 0, cached = 0;
@@ -146,7 +147,7 @@ static void progress_is_told_on_request(void **state)
         json_decref(events);
         reply_free(&r);
     }
-    // A chat's role comes before; nothing is told that was not asked for.
+    // The role of a chat comes first. Without the field there is no progress.
     reply r =
         post(&s, "/v1/chat/completions",
              "{\"messages\": [{\"role\": \"user\", \"content\": \"b c d\"}], \"max_tokens\": 2, \"stream\": true, "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keys from a file: its lines, reading it again, limits, and what follows from whose key a request has.
+// Keys from a file: lines, reloading, limits, and what the key of a request decides.
 #include "server/sched/fair_queue.h"
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define TEXT "/v1/completions"
-// Of "abc" (FIPS 180-4's own example).
+// The SHA-256 of "abc" (an example of FIPS 180-4).
 #define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 static const char brief[] = "{\"prompt\": \"b\", \"temperature\": 0, \"max_tokens\": 8, \"logit_bias\": {\"2\": -100}}";
@@ -81,9 +81,9 @@ static double seconds_of(server_keys *keys, const char *text, int n_calls)
     return (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
 }
 
-// Of a thousand keys: the first one, the last one, one that differs in its last letter, and something else. Looking no
-// further than a key that is found would be a thousand times faster for the first one. The least processor time of each
-// is what the machine's other work has touched least; a busy processor may still run one of them at half the speed.
+// Looks up four texts among a thousand keys: the first key, the last key, a key with another last letter, and another
+// text. A search that stops at the found key would be a thousand times faster for the first key. The test compares the
+// least processor times, and allows a factor for busy machines.
 static void looking_for_a_key_takes_the_same_time_for_all(void **state)
 {
     (void)state;
@@ -270,7 +270,7 @@ static void open_files_are_warned_of(void **state)
     chmod(key_path(), 0600);
 }
 
-// Whatever their order is, and however the key is written.
+// Neither the order of the words nor the form of the key matters.
 static void a_key_is_known_by_its_name_or_hash(void **state)
 {
     (void)state;
@@ -314,7 +314,7 @@ static server_key *only_key(server_keys **keys, const char *line)
     return key;
 }
 
-// Refused with this code and time to wait; code NULL: let in.
+// Expects a refusal with this code and time to wait; `code` NULL: the request is admitted.
 static void expect_entry(server_key *key, double now, const char *code, int retry_after)
 {
     server_problem problem = {0};
@@ -431,7 +431,7 @@ static void time_away_is_no_credit(void **state)
     server_job_set_caller(waits, a);
     server_job_set_caller(comes, b);
     server_job_set_caller(again, b);
-    server_fair_queue_join(&slots, waits, waits, 700);   // nobody else is there
+    server_fair_queue_join(&slots, waits, waits, 700);   // there are no other callers
     assert_true(server_key_served(a) == 700);
     server_key_charge(a, 300, 0);
     waits->next = comes;
@@ -581,7 +581,7 @@ static void expect_overtaking(const char *lines, const char *key, const char *be
     assert_int_equal(r.status, 200);
     reply_free(&r);
     expect_health(&s, "waiting", 0);
-    expect_health(&s, "running", 1);   // nobody reads that answer, so it does not end
+    expect_health(&s, "running", 1);   // no client reads the answer, so it does not end
     close(waiting);
     close(overtaking);
     assert_int_equal(stop_serving(&s, SIGTERM), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Clients that leave in each phase of a request: a step later its session and pages are free, and the neighbour has the
-// tokens that it has alone. Looked at on the engine's thread, whose steps are the neighbour's tokens.
+// Clients that leave in each phase of a request: a step later the session and its pages are free, and another request
+// gets the same tokens as alone. Checked on the engine thread, at each token of the other request.
 #include "server/worker_jobs.h"
 
 #include <sys/socket.h>
@@ -60,13 +60,13 @@ static const phase phases[] = {
 
 // ---------------------------------------------------------------------------------------- the neighbour
 
-// The client of `job` leaves while `phase` lasts; at the neighbour's next token, a step later, it is looked at.
+// The client of `job` leaves during `phase`. The job is checked a step later, at the next token of the neighbour.
 typedef struct scene {
     const phase *phase;
     const server_job *job;
     int peer;   // the client's end of the connection; -1: it has left
     bool looked, is_free;
-    const frit_session *session;   // that it had
+    const frit_session *session;   // the session that the job had
 } scene;
 
 static void watch(scene *s)
@@ -104,7 +104,7 @@ static const server_reply_writer writer = {.text = put_text, .finish = put_end, 
 
 // ---------------------------------------------------------------------------------------- jobs
 
-// A long prompt, most of which runs in steps of its own.
+// A long prompt, of which most runs in steps without other tokens.
 static server_job *new_leaver(const phase *p, int socket, const char *prediction)
 {
     char prompt[1024] = "";
@@ -121,7 +121,7 @@ static server_job *new_leaver(const phase *p, int socket, const char *prediction
     return job;
 }
 
-// With log-probabilities it has no guesses: one token a step.
+// With log-probabilities there are no drafts, so each step gives one token.
 static server_job *new_neighbour(void)
 {
     server_job *job = new_job("Once upon a time", &writer, N_ANSWER);
@@ -143,14 +143,14 @@ static void leave_in(const phase *p, const char *alone)
     char text[2048], answer[2048];
     server_problem problem;
     int ends[2];
-    // A prediction is the leaver's own answer: what it is depends on how this machine's kernels round.
+    // The prediction is the job's own answer, as the answer depends on the rounding of this machine's kernels.
     if (p->has_prediction) answer_alone(new_leaver(p, -1, NULL), answer, sizeof answer);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     server_job *neighbour = new_neighbour(), *other = p->is_crowded ? new_job("A wolf", &writer, N_ANSWER) : NULL;
     server_job *leaver = new_leaver(p, ends[0], p->has_prediction ? answer : NULL);
     scene s = {.phase = p, .job = leaver, .peer = ends[1]};
     neighbour->reply.ctx = &s;
-    // It answers once the others are there: its tokens see all that they do.
+    // The neighbour generates after the other jobs were submitted, so that its tokens span their phases.
     neighbour->grammar.is_awaited = true;
     submit(neighbour);
     if (other) submit(other);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the server listens other than on a port of its own: Unix sockets, sockets of its parent; and what it tells its
-// service manager.
+// Unix sockets, sockets of the parent process, and messages to the service manager.
 #include "support/served_posix.h"
 #include "support/tiny_model.h"
 
@@ -23,7 +22,7 @@ static const char *model(void)
     return path;
 }
 
-// Short, as paths of sockets must be: the tests' own folder may be deep.
+// A short path, as paths of sockets must be: the folder of the tests may be deep.
 static const char *socket_path(const char *name)
 {
     static char path[100];
@@ -48,7 +47,7 @@ static void expect_answer(const served *s, const char *text)
     close(fd);
 }
 
-// The server is refused the address, says why, and leaves what is there.
+// The server cannot use the address, prints the reason, and leaves the file as it is.
 static void expect_refused(const char *host, const char *more, int code, const char *why)
 {
     char arguments[2048], said[4096];
@@ -79,7 +78,7 @@ static void a_unix_socket_is_its_owners(void **state)
     reply r = post(&s, TEXT, brief);
     assert_int_equal(r.status, 200);
     reply_free(&r);
-    // Permissions say who may connect: any name of the host is good.
+    // The permissions of the file decide who may connect, so any Host is allowed.
     expect_answer(&s, "GET /v1/models HTTP/1.1\r\nHost: any.example\r\n\r\n");
     expect_refused(path, "", 1, "another server listens there");
     expect_answer(&s, "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -115,7 +114,7 @@ static void a_dead_servers_socket_is_replaced(void **state)
     assert_int_equal(access(path, F_OK), 0);
     s = serve_at(path, "");
     expect_answer(&s, "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    // One that has taken its place meanwhile stays.
+    // The file of a server that replaced this one is not removed.
     assert_int_equal(unlink(path), 0);
     write_file(path, "x", 1);
     assert_int_equal(stop_serving(&s, SIGTERM), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Streams that clients come back to, and responses that are made without them.
+// Resumed streams, and responses in the background.
 #include "support/events_posix.h"
 #include "support/tiny_model.h"
 
@@ -21,7 +21,7 @@ static const char *model(void)
     return path;
 }
 
-// Answers end with their number of tokens only.
+// No answer ends before max_tokens.
 static served serve_endless(const char *more)
 {
     char options[32768];
@@ -57,7 +57,7 @@ static void a_broken_stream_continues_from_any_place(void **state)
     int fd = send_request(&s, "POST", TEXT, "X-Api-Key: one\r\n", body);
     reply expected = read_reply(fd);
     close(fd);
-    assert_null(strstr(expected.body, "id: "));   // nothing is numbered that nobody asked for
+    assert_null(strstr(expected.body, "id: "));   // events have ids only if the request has a name
     fd = send_request(&s, "POST", TEXT, "X-Api-Key: one\r\nX-Conversation-Id: tale/7\r\n", body);
     await_bytes(fd);
     close(fd);
@@ -116,7 +116,7 @@ static void a_stream_that_runs_has_many_readers_and_can_be_ended(void **state)
     assert_non_null(strstr(r.body, "\"deleted\":true"));
     reply_free(&r);
     expect_health(&s, "running", 1);
-    // A new stream of the same name ends the one before, which its readers are told.
+    // A new stream of the same name ends the old one, and readers of the old one are told.
     fd = send_request(&s, "POST", TEXT, "X-Conversation-Id: a\r\n",
                       "{\"prompt\": \"b\", \"max_tokens\": 3, \"stream\": true}");
     reply replaced = read_reply(fd);
@@ -240,7 +240,7 @@ static void a_background_stream_continues_behind_an_event(void **state)
     assert_int_equal(sscanf(strstr(said, "\"id\":\"resp_"), "\"id\":\"%63[a-z0-9_]", id), 1);
     close(fd);
     snprintf(path, sizeof path, ANSWER "/%s?stream=true&starting_after=5", id);
-    // The event is there soon; the answer may not have come so far.
+    // Waits for the event: the answer may not have come so far.
     reply r = {0};
     for (int i = 0; i < 600 && r.status != 200; i++) {
         reply_free(&r);

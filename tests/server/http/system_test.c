@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a system may refuse or do while the server runs: memory, disks that fail or do not answer, a wall clock that is
-// set (all by preload/faults.c), and ten thousand connections.
+// Faults of the system while the server runs: no memory, disks that fail or do not answer, a wall clock that is set
+// (all by preload/faults.c), and ten thousand connections.
 #include "support/faults.h"
 #include "support/command_posix.h"
 #include "support/events_posix.h"
@@ -29,7 +29,7 @@ static const char *model(void)
     return path;
 }
 
-// Servers that are started from here on have faults.
+// Servers that start after the call have faults.
 static void prepare(void)
 {
 #ifdef FRIT_PRELOAD_FAULTS
@@ -93,8 +93,8 @@ static void expect_same_answer(const served *s, const json_t *before, const char
     json_decref(again);
 }
 
-// One allocation of a request fails: the request may, with an error or an end of its connection. The server and the
-// next request do not.
+// If one allocation of a request fails, the request may fail, with an error or the end of its connection. The server
+// and the next request do not fail.
 static void try_allocations(long of_http, long n_tries)
 {
     prepare();
@@ -115,7 +115,7 @@ static void try_allocations(long of_http, long n_tries)
         for (long k = 1; k <= n; k += stride) {
             atomic_store(&shared->fail_allocation, k);
             r = post(&s, requests[i].path, requests[i].body);
-            // Jansson, without memory, says that a text is no JSON, or leaves a member out: 400.
+            // Without memory Jansson reports wrong JSON, or drops a member: status 400.
             if (r.status != 0 && r.status != 200 && r.status != 400 && r.status != 500 && r.status != 503)
                 fail_msg("%s without its allocation %ld of %ld: %d %s", requests[i].path, k, n, r.status, r.body);
             atomic_store(&shared->fail_allocation, 0);
@@ -136,14 +136,14 @@ static void an_allocation_that_fails_ends_no_server(void **state)
     try_allocations(0, 25);
 }
 
-// Each of libmicrohttpd's. A connection that it forgets would wait until its time is over.
+// Fails each allocation of libmicrohttpd. A connection that libmicrohttpd forgets would wait for its deadline.
 static void an_allocation_that_fails_loses_no_connection(void **state)
 {
     (void)state;
     try_allocations(1, 100);
 }
 
-// Memory ends anywhere, from where the system can load the program on.
+// Memory ends at any size from which on the program can be loaded.
 static void memory_that_ends_is_an_error(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void memory_that_ends_is_an_error(void **state)
     assert_true(n_errors > 0);
 }
 
-// Jansson writes past its buffer where memory ends within a body: the server's reserve keeps it from that.
+// Jansson writes past its buffer if memory ends within a body; the reserve of the server prevents it.
 static void allocations_that_fail_again_and_again_end_no_server(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void allocations_that_fail_again_and_again_end_no_server(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// While the machine is looked at, a model is opened and its first tokens are picked.
+// Allocations fail while the machine is probed, a model is opened and its first tokens are picked.
 static void an_allocation_that_fails_at_the_start_is_an_error(void **state)
 {
     (void)state;
@@ -242,15 +242,15 @@ static void a_disk_that_fails_loses_no_answer(void **state)
         reply_free(&r);
         char path[1100];
         snprintf(path, sizeof path, "%s/one", slots);
-        assert_int_equal(access(path, F_OK), i == 0 ? -1 : 0);   // nothing half is left
+        assert_int_equal(access(path, F_OK), i == 0 ? -1 : 0);   // no partial file is left
     }
     assert_true(atomic_load(&shared->n_failed) >= 2);
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
     assert_non_null(strstr(s.said, "eio-responses"));   // the warning
 }
 
-// A page of a mapped model that its disk does not give is SIGBUS: the process ends with a sentence, and is to be
-// started again. Without a mapping the start fails.
+// A page of a mapped model that the disk cannot read raises SIGBUS: the process ends with a sentence. Without a mapping
+// the start fails.
 static void a_disk_that_gives_no_page_ends_the_server_with_a_sentence(void **state)
 {
     (void)state;
@@ -282,7 +282,7 @@ static void await_stall(long before)
     assert_true(atomic_load(&shared->n_stalled) > before);
 }
 
-// As on a file system of the network whose server is gone: no handler runs in the thread that waits.
+// A disk that does not answer, as a network file system without its server: no signal handler runs in the thread.
 static void a_start_that_waits_for_its_disk_ends_at_a_signal(void **state)
 {
     (void)state;
@@ -346,8 +346,8 @@ static void others_are_answered_while_a_disk_does_not_answer(void **state)
 
 // ---------------------------------------------------------------------------------------- clocks
 
-// The worker waits, by looks of 50 ms, for a client that does not read: it sees at once that it has left. Answers and
-// the limits of keys go on.
+// The worker waits for a client that does not read, and checks every 50 ms if it has left, whatever the wall clock
+// says. Other answers and the limits of keys work meanwhile.
 static void a_clock_that_is_set_stops_nothing(void **state)
 {
     (void)state;
@@ -378,7 +378,7 @@ static int connect_from(const served *s, int i)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     struct sockaddr_in from = {.sin_family = AF_INET},
                        to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)s->port)};
-    from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)(1 + i % 8));   // one address may not have all places
+    from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)(1 + i % 8));   // one address may not have all connections
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (bind(fd, (struct sockaddr *)&from, sizeof from) == 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
         return fd;
@@ -424,8 +424,8 @@ static void the_memory_of_a_large_answer_goes_back(void **state)
     assert_int_equal(stop_serving(&s, SIGTERM), 0);
 }
 
-// More than there are places for: the newest ones replace those that say nothing. Requests are answered meanwhile, and
-// the memory of connections comes back or is bounded by the places.
+// More connections than the limit: the newest ones replace silent ones. Requests are answered meanwhile, and the memory
+// of connections is returned, or bounded by their limit.
 static void ten_thousand_connections_leave_room_for_requests(void **state)
 {
     (void)state;
@@ -452,7 +452,7 @@ static void ten_thousand_connections_leave_room_for_requests(void **state)
     for (int i = 0; i < N; i++)
         if (fds[i] >= 0) close(fds[i]);
     free(fds);
-    assert_true(most < first + 4096 * 80);   // 64 KiB for each place
+    assert_true(most < first + 4096 * 80);   // 64 KiB for each connection
     json_decref(json);
     json = post_for(&s, TEXT, BODY, 200);
     json_decref(json);

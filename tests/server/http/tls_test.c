@@ -43,7 +43,7 @@ static gnutls_x509_privkey_t new_key(void)
     return key;
 }
 
-// A new key and a certificate of it for this name.
+// Writes a new key, and a certificate of it for this name.
 static void write_pair(const char *name)
 {
     gnutls_x509_privkey_t key = new_key();
@@ -85,7 +85,7 @@ typedef struct client {
     int fd;
 } client;
 
-// A handshake with these priorities of GnuTLS; NULL: the default ones. Its error, or 0.
+// A handshake with priorities of GnuTLS (NULL: the default ones). Gives its error, or 0.
 static int try_tls(const served *s, const char *priorities, client *out)
 {
     client c = {.fd = connect_to(s)};
@@ -170,7 +170,7 @@ static void requests_are_answered(void **state)
     expect_reply(&c, stream, "data: [DONE]");
     free(stream);
     leave(&c);
-    // One that does not speak TLS gets nothing, and harms nothing.
+    // A client without TLS gets no reply, and does no harm.
     const int fd = connect_to(&s);
     send_text(fd, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
     reply r = read_reply(fd);
@@ -229,7 +229,7 @@ static void a_client_that_leaves_frees_its_session(void **state)
             assert_true(gnutls_record_send(c.session, text, strlen(text)) > 0);
         free(text);
         leave(&c);
-        // It gets the only session.
+        // The request gets the only session.
         c = connect_tls(&s);
         text = post_text("/v1/completions", "", "{\"prompt\": \"a\", \"max_tokens\": 2}");
         expect_reply(&c, text, "\"finish_reason\":");

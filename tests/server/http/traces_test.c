@@ -37,7 +37,7 @@ static served serve_traced(void)
     return serve(tiny_model("traced.gguf", &(tiny_options){0}), options);
 }
 
-// The spans of the next batch, which is answered with this line.
+// Takes the spans of the next batch, and replies with this line.
 static json_t *take_batch(const char *answer)
 {
     struct pollfd news = {.fd = collector, .events = POLLIN};
@@ -117,7 +117,7 @@ static void a_request_is_a_span(void **state)
     expect_attribute(span, "gen_ai.usage.output_tokens", "intValue", "4");
     assert_true(json_real_value(attribute(span, "gen_ai.latency.time_to_first_token", "doubleValue")) > 0);
     json_decref(spans);
-    // One that is not to be recorded, one that is no trace, and one that fails.
+    // A request that must not be recorded, one with a wrong traceparent, and one that fails.
     ask(&s, "traceparent: 00-" TRACE "-b7ad6b7169203331-00\r\n", brief, 200);
     ask(&s, "traceparent: 00-00000000000000000000000000000000-b7ad6b7169203331-01\r\n", "{", 400);
     spans = take_batch("HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n");
@@ -127,7 +127,7 @@ static void a_request_is_a_span(void **state)
     assert_null(json_object_get(span, "parentSpanId"));
     expect_attribute(span, "error.type", "stringValue", "400");
     json_decref(spans);
-    // What waits at the end is sent.
+    // Waiting spans are sent at the end.
     ask(&s, "", brief, 200);
     kill(s.pid, SIGTERM);
     spans = take_batch("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");

@@ -74,7 +74,7 @@ static void files_have_their_types_and_a_strict_policy(void **state)
     expect_status("POST", "/", GZIP PASSWORD, 405);
 }
 
-// All that a browser fetches for the web UI: 500 kB at most. A build without Node.js has a short text.
+// A browser fetches at most 500 kB for the web UI. A build without Node.js has a short text.
 static void the_web_ui_is_small(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void a_file_that_did_not_change_is_not_sent_again(void **state)
     expect_status("GET", "/", GZIP PASSWORD "If-None-Match: \"other\"\r\n", 200);
 }
 
-// A file that is not compressed (of a build without Node.js) can be read by all.
+// An uncompressed file (in a build without Node.js) suits every Accept-Encoding.
 static void clients_that_cannot_read_gzip_are_told(void **state)
 {
     (void)state;
