@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// server/http/body_readers.h: a few threads that parse bodies, write prompts and tokenize them, which takes too long
+// server/http/body_readers.h: a few threads that parse bodies, render prompts and tokenize them, which takes too long
 // for the threads of connections.
 #pragma once
 #include "server/api/problem.h"

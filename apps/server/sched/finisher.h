@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// server/sched/finisher.h: a thread that writes the end of replies for which that takes long, such as storing the
-// answer on a disk, while the engine runs other jobs.
+// server/sched/finisher.h: a thread that ends jobs whose end takes long, such as storing the response on a disk,
+// while the engine runs other jobs.
 #pragma once
 #include "server/sched/worker.h"
 

@@ -76,7 +76,7 @@ typedef struct server_job_report {
     size_t n_ids, ids_capacity;
 } server_job_report;
 
-// The key that pays for the request, and its place in the queue.
+// The key whose limits and counters the request uses, and the priority of the request.
 typedef struct server_job_caller {
     server_key *key;     // retained; NULL: without a key. Only the first of several answers has it
     double reserved;     // tokens reserved for the request; the unused ones go back when it ends
@@ -90,7 +90,7 @@ typedef struct server_job_caller {
 typedef struct server_job_group {
     server_job *first;   // NULL in the first job itself
     server_job *parts, *next;
-    int32_t n_open;    // jobs of the group that wait or run; 0: the first has not begun
+    int32_t n_open;    // jobs of the group that wait or run; 0: the first job has not begun
     int32_t n_begun;   // jobs of the group that got a session
 } server_job_group;
 
