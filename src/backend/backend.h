@@ -121,10 +121,10 @@ typedef struct frit_backend {
     frit_status (*write)(frit_device *device, frit_address to, const void *from, uint64_t n_bytes);
     frit_status (*copy)(frit_device *device, frit_address to, frit_address from, uint64_t n_bytes);
 
-    // `runs` is true if the device supports the node. `takes` says which nodes it runs together (graph/phase.h); its
-    // `device` is a frit_device.
+    // `runs` is true if the device supports the node. `can_join` is true if it runs two nodes together (graph/phase.h);
+    // its `device` is a frit_device.
     bool (*runs)(const frit_device *device, const frit_node *node);
-    frit_takes_fn takes;
+    frit_can_join_fn can_join;
     // Memory for these weights; loads nothing. NULL, like `load`, if `prepare` loads weights.
     frit_status (*weight_bytes)(frit_device *device, const frit_weight_uses *uses, frit_weight_bytes *out);
     // Loads the weights that are not in its store yet. FRIT_E_CANCELLED if `progress` cancels; nothing is loaded then.

@@ -21,7 +21,7 @@ typedef struct grouping {
     frit_phases *phases;
     frit_graph *g;
     frit_arena *arena;   // freed after the grouping
-    frit_takes_fn takes;
+    frit_can_join_fn can_join;
     const void *device;
     frit_fusion *fusions;   // in the order in which they began; n_nodes 0: it joined another
     int *stages, *levels;   // [n_fusions]
@@ -113,9 +113,9 @@ static const join_row joins[] = {
     {FRIT_OP_RMS_NORM, FRIT_JOIN_ROWS, 1, true, is_norm_of_sum},
 };
 
-static bool device_takes(const grouping *p, frit_join join, const frit_node *node, const frit_node *other)
+static bool device_can_join(const grouping *p, frit_join join, const frit_node *node, const frit_node *other)
 {
-    return !p->takes || p->takes(p->device, join, node, other);
+    return !p->can_join || p->can_join(p->device, join, node, other);
 }
 
 // The fusion whose result is source i, without a reshape between; or NULL.
@@ -137,21 +137,21 @@ static bool makes_elements(const frit_node *first, const frit_node *node)
     return first->op == FRIT_OP_LINEAR || (first->op == FRIT_OP_EXPERTS_MIX && node->op == FRIT_OP_ADD);
 }
 
-static bool can_join(const grouping *p, const join_row *row, const frit_node *node, int i)
+static bool row_applies(const grouping *p, const join_row *row, const frit_node *node, int i)
 {
     const frit_fusion *fusion = fusion_at(p, node, i);
     if (row->op != node->op || !(row->sources >> i & 1) || !fusion || fusion->n_nodes == FRIT_FUSION_NODES)
         return false;
     if (row->join == FRIT_JOIN_ELEMENTS && !makes_elements(fusion->nodes[0], node)) return false;
     if (!row->is_shared && !is_lone(p, node->src[i])) return false;
-    return (!row->fits || row->fits(p, node, fusion)) && device_takes(p, row->join, node, fusion->nodes[0]);
+    return (!row->fits || row->fits(p, node, fusion)) && device_can_join(p, row->join, node, fusion->nodes[0]);
 }
 
 static bool join_fusion(grouping *p, frit_node *node)
 {
     for (size_t r = 0; r < FRIT_COUNT(joins); r++)
         for (int i = node->n_src < 2 ? 0 : 1; i >= 0; i--) {
-            if (!can_join(p, &joins[r], node, i)) continue;
+            if (!row_applies(p, &joins[r], node, i)) continue;
             frit_fusion *fusion = fusion_at(p, node, i);
             fusion->nodes[fusion->n_nodes++] = node;
             p->fusion_of[node->id] = (int)(fusion - p->fusions);
@@ -169,7 +169,7 @@ static bool join_glu(grouping *p, frit_node *node)
     if (!is_lone(p, node->src[0]) || !is_lone(p, node->src[1]) || node->src[0]->src[0] != node->src[1]->src[0])
         return false;
     for (int i = 0; i < 2; i++)
-        if (node->src[i]->op != FRIT_OP_LINEAR || !device_takes(p, FRIT_JOIN_ELEMENTS, node, node->src[i]))
+        if (node->src[i]->op != FRIT_OP_LINEAR || !device_can_join(p, FRIT_JOIN_ELEMENTS, node, node->src[i]))
             return false;
     *gate = (frit_fusion){.nodes = {gate->nodes[0], up->nodes[0], node}, .n_nodes = 3, .n_products = 2};
     up->n_nodes = 0;
@@ -241,7 +241,8 @@ static bool is_input(const grouping *p, int c, const reading *r)
 {
     const frit_node *node = p->fusions[c].nodes[r->node];
     const bool is_product = node->op == FRIT_OP_LINEAR || (node->op == FRIT_OP_ADAPT_DOWN && node->n_src == 1);
-    return is_product && reads_rows(p, c, r) && device_takes(p, FRIT_JOIN_PROLOGUE, p->fusions[r->from].nodes[0], node);
+    return is_product && reads_rows(p, c, r) &&
+           device_can_join(p, FRIT_JOIN_PROLOGUE, p->fusions[r->from].nodes[0], node);
 }
 
 // ------------------------------------------------------------------------------- stages
@@ -275,7 +276,7 @@ static bool set_stage(grouping *p, int c)
         root = r.from;
     }
     follows = follows && level < FRIT_MAX_LEVELS && root != NONE &&
-              device_takes(p, FRIT_JOIN_HEADS, fusion->nodes[0], p->fusions[root].nodes[0]);
+              device_can_join(p, FRIT_JOIN_HEADS, fusion->nodes[0], p->fusions[root].nodes[0]);
     const int stage = follows || p->is_prologue[c] ? ready : ready + 1;
     const bool changed = p->stages[c] != stage || p->levels[c] != (follows ? level : 0);
     p->stages[c] = stage;
@@ -430,12 +431,12 @@ static frit_status make(grouping *p)
     return list_phases(p);
 }
 
-frit_status frit_phases_make(frit_phases *out, frit_graph *graph, frit_takes_fn takes_fn, const void *device)
+frit_status frit_phases_make(frit_phases *out, frit_graph *graph, frit_can_join_fn can_join, const void *device)
 {
     *out = (frit_phases){0};
     frit_arena arena = {0};
     const frit_status status =
-        make(&(grouping){.phases = out, .g = graph, .arena = &arena, .takes = takes_fn, .device = device});
+        make(&(grouping){.phases = out, .g = graph, .arena = &arena, .can_join = can_join, .device = device});
     frit_arena_free(&arena);
     return status;
 }

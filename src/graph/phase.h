@@ -32,7 +32,7 @@ typedef enum frit_join {
 
 // True if the device runs `node` together with `other`, which is the fusion's first node, or, with FRIT_JOIN_PROLOGUE,
 // a product that reads the node's rows.
-typedef bool (*frit_takes_fn)(const void *device, frit_join join, const frit_node *node, const frit_node *other);
+typedef bool (*frit_can_join_fn)(const void *device, frit_join join, const frit_node *node, const frit_node *other);
 
 enum { FRIT_FUSION_NODES = 6, FRIT_MAX_LEVELS = 4 };   // levels: product, norm, rope, kv_write
 
@@ -59,8 +59,8 @@ typedef struct frit_phases {
     int *fusion_of;   // [graph->n_nodes]: the fusion that computes the node or its source if it is an alias; -1: none
 } frit_phases;
 
-// Allocates in the graph's arena. takes NULL: the device supports every join.
-frit_status frit_phases_make(frit_phases *out, frit_graph *graph, frit_takes_fn takes, const void *device);
+// Allocates in the graph's arena. can_join NULL: the device supports every join.
+frit_status frit_phases_make(frit_phases *out, frit_graph *graph, frit_can_join_fn can_join, const void *device);
 
 static inline frit_node *frit_fusion_result(const frit_fusion *fusion)
 {

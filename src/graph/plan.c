@@ -191,7 +191,7 @@ static frit_status set_offsets(planner *p)
 
 static frit_status make_plan(planner *p, const frit_plan_options *options)
 {
-    FRIT_TRY(frit_phases_make(&p->plan->phases, p->g, options->takes, options->device));
+    FRIT_TRY(frit_phases_make(&p->plan->phases, p->g, options->can_join, options->device));
     FRIT_TRY(set_lifetimes(p, options->early_prologues));
     return set_offsets(p);
 }
@@ -204,7 +204,7 @@ static bool has_purpose(const frit_graph *graph)
     return graph->output || graph->n_results > 0 || writes;
 }
 
-static bool takes_nothing(const void *device, frit_join join, const frit_node *node, const frit_node *other)
+static bool joins_nothing(const void *device, frit_join join, const frit_node *node, const frit_node *other)
 {
     (void)device;
     (void)join;
@@ -220,7 +220,7 @@ frit_status frit_plan_new(frit_plan **out, frit_graph *graph, const frit_plan_op
     FRIT_TRY(frit_graph_check(graph));
     if (!has_purpose(graph)) return frit_fail(FRIT_E_INVALID, "the graph has no output");
     if (with.no_fuse)
-        with.takes = takes_nothing;
+        with.can_join = joins_nothing;
     else if (!with.is_fused)
         frit_fuse(graph);
     FRIT_TRY(frit_graph_check(graph));

@@ -40,7 +40,7 @@ typedef struct frit_plan_options {
     bool joins_sequences;   // with decode_kernels: products may multiply the rows of all sequences by prefill kernels
     bool streams;           // matrices come with each step, and do not stay on the device (frit_backend.streams)
     bool early_prologues;   // sources of a phase live until the next phase's prologues have run (frit_backend)
-    frit_takes_fn takes;    // the joins that the device supports; NULL: all
+    frit_can_join_fn can_join;   // the joins that the device supports; NULL: all
     const void *device;
 } frit_plan_options;
 

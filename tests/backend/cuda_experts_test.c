@@ -23,7 +23,7 @@ static void run_on_gpu(world *w, float *result)
     frit_device *device;
     frit_exec *exec;
     assert_ok(backend->open(&device, &(frit_device_options){.n_threads = 1}));
-    world_plan_for(w, backend->takes, device);
+    world_plan_for(w, backend->can_join, device);
     for (int k = 0; k < w->plan->phases.n_fusions; k++)
         for (int i = 0; i < w->plan->phases.fusions[k].n_nodes; i++)
             assert_true(backend->runs(device, w->plan->phases.fusions[k].nodes[i]));

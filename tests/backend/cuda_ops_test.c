@@ -90,7 +90,7 @@ static void run_on_gpu(world *w, const gpu_cache *c, float *result)
         if (!frit_node_is_ids(w->graph.nodes[i]) && w->graph.nodes[i]->op != FRIT_OP_WEIGHT &&
             w->graph.nodes[i]->op != FRIT_OP_RESHAPE && !gpu->backend->runs(gpu, w->graph.nodes[i]))
             fail_msg("op %s runs on another device", frit_op_get(w->graph.nodes[i]->op)->name);
-    world_plan_for(w, gpu->backend->takes, gpu);
+    world_plan_for(w, gpu->backend->can_join, gpu);
     assert_ok(gpu->backend->prepare(gpu, w->plan, &c->cache, &exec));
     world_step(w, gpu, exec);
     assert_ok(gpu->backend->read(gpu, gpu->backend->value(exec, w->graph.output), result,

@@ -202,7 +202,7 @@ static int phases_of(const layer *l, int n_past, int n_rows)
     frit_device *device;
     frit_exec *exec;
     assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads = 2}));
-    world_plan_for(&w, frit_backend_cpu.takes, device);
+    world_plan_for(&w, frit_backend_cpu.can_join, device);
     assert_ok(frit_backend_cpu.prepare(device, w.plan, &w.cache, &exec));
     world_reset_cache(&w);
     world_step(&w, device, exec);
@@ -268,7 +268,7 @@ static void short_work_has_fewer_pieces_than_a_product(void **state)
     frit_device *device;
     frit_exec *exec;
     assert_ok(frit_backend_cpu.open(&device, &(frit_device_options){.n_threads = 2}));
-    world_plan_for(&w, frit_backend_cpu.takes, device);
+    world_plan_for(&w, frit_backend_cpu.can_join, device);
     assert_ok(frit_backend_cpu.prepare(device, w.plan, &w.cache, &exec));
     world_step(&w, device, exec);
     int product = -1, copy = -1;

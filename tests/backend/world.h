@@ -280,11 +280,11 @@ static inline void world_reset_cache(world *w)
     }
 }
 
-static inline void world_plan_for(world *w, frit_takes_fn takes, const void *device)
+static inline void world_plan_for(world *w, frit_can_join_fn can_join, const void *device)
 {
     assert_ok(frit_graph_check(&w->graph));
     if (w->plan) frit_plan_set_rows(w->plan, w->graph.max_rows, w->graph.max_outs);
-    const frit_plan_options options = {.no_fuse = !w->fuses, .takes = takes, .device = device};
+    const frit_plan_options options = {.no_fuse = !w->fuses, .can_join = can_join, .device = device};
     assert_ok(frit_plan_new(&w->plan, &w->graph, &options));
 }
 
@@ -322,7 +322,7 @@ static inline void world_run(world *w, const char *cpu, int n_threads, float *re
     frit_exec *exec;
     const float *output;
     assert_ok(backend->open(&device, &(frit_device_options){.n_threads = n_threads, .cpu = cpu}));
-    world_plan_for(w, backend->takes, device);
+    world_plan_for(w, backend->can_join, device);
     assert_ok(backend->prepare(device, w->plan, &w->cache, &exec));
     for (int i = 0; i < 2; i++) {   // the second run must not need memory of the first
         frit_cpu_exec_fill(exec, 0xff);

@@ -31,10 +31,10 @@ static const char *fusion_text(const frit_plan *plan, const frit_node *node, cha
     return text;
 }
 
-static frit_plan *plan_of(example *e, frit_takes_fn takes)
+static frit_plan *plan_of(example *e, frit_can_join_fn can_join)
 {
     frit_plan *plan;
-    assert_ok(frit_plan_new(&plan, &e->g, &(frit_plan_options){.takes = takes}));
+    assert_ok(frit_plan_new(&plan, &e->g, &(frit_plan_options){.can_join = can_join}));
     return plan;
 }
 
@@ -234,7 +234,7 @@ static void heads_are_continued_in_any_order_of_norm_and_rope(void **state)
     }
 }
 
-static bool takes_no_rope(const void *device, frit_join join, const frit_node *node, const frit_node *other)
+static bool joins_all_but_rope(const void *device, frit_join join, const frit_node *node, const frit_node *other)
 {
     (void)device;
     assert_true(join != FRIT_JOIN_ELEMENTS || other->op == FRIT_OP_LINEAR);
@@ -247,7 +247,7 @@ static void joins_that_a_device_lacks_stay_separate(void **state)
     example e;
     example_start(&e);
     example_model(&e, 2);
-    const frit_plan *plan = plan_of(&e, takes_no_rope);
+    const frit_plan *plan = plan_of(&e, joins_all_but_rope);
     for (int i = 0; i < plan->phases.n; i++) {
         assert_int_equal(plan->phases.list[i].n_prologue, 0);
         for (int k = 0; k < plan->phases.list[i].n_epilogue; k++)

@@ -294,7 +294,7 @@ static bool device_runs(const frit_device *device, const frit_node *node)
 }
 
 // Some of what can be joined: plans of which the device takes only a part are made too.
-static bool device_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other)
+static bool device_can_join(const void *device, frit_join join, const frit_node *node, const frit_node *other)
 {
     (void)device, (void)node, (void)other;
     return join == FRIT_JOIN_ELEMENTS || join == FRIT_JOIN_ROWS;
@@ -593,7 +593,7 @@ const frit_backend test_device_backend = {
     .write = device_write,
     .copy = device_copy,
     .runs = device_runs,
-    .takes = device_takes,
+    .can_join = device_can_join,
     .weight_bytes = device_weight_bytes,
     .load = device_load,
     .set_adapter = device_set_adapter,

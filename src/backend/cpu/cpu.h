@@ -61,8 +61,8 @@ int frit_cpu_fewest_readers(frit_pool *pool, const frit_kernels *kernels, const 
 void frit_cpu_place_threads(frit_cpu_device *device, frit_pool *pool);
 // Chooses the threads for decode steps when there are packed matrices to read (probe.c).
 frit_status frit_cpu_choose_threads(frit_cpu_device *device);
-// frit_takes_fn: the joins for which lower.c makes one action.
-bool frit_cpu_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other);
+// frit_can_join_fn: the joins for which lower.c makes one action.
+bool frit_cpu_can_join(const void *device, frit_join join, const frit_node *node, const frit_node *other);
 frit_status frit_cpu_prepare(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
 frit_status frit_cpu_exec_bytes(frit_device *device, frit_plan *plan, frit_exec_bytes *out);
 frit_address frit_cpu_value(frit_exec *exec, const frit_node *node);

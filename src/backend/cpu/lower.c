@@ -63,7 +63,7 @@ static float *result_of(const lowering *l, const frit_node *node)
     return offset == UINT64_MAX ? NULL : (float *)(void *)(l->exec->scratch.bytes + offset);
 }
 
-bool frit_cpu_takes(const void *base, frit_join join, const frit_node *node, const frit_node *other)
+bool frit_cpu_can_join(const void *base, frit_join join, const frit_node *node, const frit_node *other)
 {
     const frit_cpu_device *device = base;
     const frit_cpu_op *op = &frit_cpu_ops[node->op], *other_op = &frit_cpu_ops[other->op];

@@ -180,7 +180,7 @@ frit_status frit_cuda_pace_land(frit_cuda_device *device, const frit_cuda_flight
 // ------------------------------------------------------------------------------- ops.c
 
 bool frit_cuda_runs(const frit_device *device, const frit_node *node);
-bool frit_cuda_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other);
+bool frit_cuda_can_join(const void *device, frit_join join, const frit_node *node, const frit_node *other);
 // Rows of a stack of matrices that the node reads as source i; zero: it reads a matrix.
 frit_cuda_cut frit_cuda_cut_of(const frit_node *node, int source);
 // Whether source i of such a node is a matrix that products or lookups read, as tiles.

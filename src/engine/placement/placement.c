@@ -213,7 +213,7 @@ static frit_status measure_graph(frit_engine *engine, frit_graph *graph, void *c
     FRIT_TRY(frit_plan_new(&plan, graph,
                            &(frit_plan_options){.is_fused = true,
                                                 .early_prologues = device->backend->early_prologues,
-                                                .takes = device->backend->takes,
+                                                .can_join = device->backend->can_join,
                                                 .device = device}));
     FRIT_TRY(add_all_weights(engine, p, plan));
     FRIT_TRY(frit_plans_exec_bytes(device, plan, &bytes));

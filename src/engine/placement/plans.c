@@ -65,7 +65,7 @@ static frit_status make_plans(const frit_engine *engine, int i, frit_plan_key ke
                                            .joins_sequences = i == JOINED_CLASS,
                                            .streams = c->parts[k].streams,
                                            .early_prologues = device->backend->early_prologues,
-                                           .takes = device->backend->takes,
+                                           .can_join = device->backend->can_join,
                                            .device = device};
         if (engine->observer)
             FRIT_TRY(frit_observe_keep(engine, &c->parts[k], &c->segments.list[k].graph,

@@ -190,7 +190,7 @@ static bool is_residual(const frit_node *add)
     return a->n_dims == b->n_dims && a->rows == b->rows && a->shape[a->n_dims - 1] == b->shape[b->n_dims - 1];
 }
 
-bool frit_cuda_takes(const void *device, frit_join join, const frit_node *node, const frit_node *other)
+bool frit_cuda_can_join(const void *device, frit_join join, const frit_node *node, const frit_node *other)
 {
     (void)device;
     if (join == FRIT_JOIN_HEADS)   // after a product, or after what follows it: a norm, a rotation
