@@ -24,6 +24,7 @@ static void options_have_the_names_of_llama_cpp_too(void **state)
     expect("perplexity -q -f - -c 4 --chunks 1", "one two three four five six", 0, "in 1 windows of 4", NULL);
     expect("help run --all", NULL, 0, "--ctx-size", NULL);
     expect("run --help --all", NULL, 0, "also -ub,", NULL);
+    expect("run --help-all", NULL, 0, "also -ub,", NULL);
     expect("help --man", NULL, 0, "ctx-size", NULL);
     // They are named in the environment as frit names them, and help with mistakes.
     expect("run -p x --ctx-sice 4", NULL, 2, NULL, "did you mean '--ctx-size'?");
@@ -36,7 +37,7 @@ static void options_of_several_letters_that_frit_lacks_are_refused_by_name(void 
     for (size_t i = 0; i < FRIT_COUNT(options); i++) {
         char line[64], sentence[64];
         snprintf(line, sizeof line, "run %s 99 -p x", options[i]);
-        snprintf(sentence, sizeof sentence, "no option '%s'; 'frit help run --all' lists them", options[i]);
+        snprintf(sentence, sizeof sentence, "no option '%s'; 'frit run --help-all' lists them", options[i]);
         expect(line, NULL, 2, NULL, sentence);
     }
     expect("run -p x --flash-attn 1", NULL, 2, NULL, "no option '--flash-attn'; attention is chosen by itself");

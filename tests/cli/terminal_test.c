@@ -117,7 +117,7 @@ static void help_fits_the_screen(void **state)
             outcome_free(&o);
         }
     }
-    expect("help run", NULL, 0, "'frit help run --all' shows all", NULL);
+    expect("help run", NULL, 0, "'frit run --help-all' shows all", NULL);
     expect("run --help", NULL, 0, "--json-schema", NULL);
     expect("run --help --all", NULL, 0, "--mirostat-tau", NULL);
     outcome usual = frit("help run", NULL);

@@ -82,7 +82,8 @@ int cli_main(int argc, char **argv);                     // runs the command tha
 typedef struct cli_parse {
     const cli_command *command;
     char *args;        // the command's arguments, filled
-    bool help;         // --help was given
+    bool help;         // --help or --help-all was given
+    bool help_all;     // --help-all was given
     void *owned[64];   // lists made on the way
     int n_owned;
 } cli_parse;

@@ -66,7 +66,7 @@ static int run_command(const cli_command *command, int argc, char **argv)
     int code = cli_parse_options(&parse, argc, argv);
     if (code == CLI_DONE && parse.help) {
         char *topic[] = {(char *)command->name, "--all"};
-        bool all = false;
+        bool all = parse.help_all;
         for (int i = 0; i < argc; i++) all = all || strcmp(argv[i], "--all") == 0;
         cli_parse help = {.command = &cli_command_help, .args = calloc(1, cli_command_help.args_bytes)};
         code = help.args ? cli_parse_options(&help, all ? 2 : 1, topic) : cli_no_memory();

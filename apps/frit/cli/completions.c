@@ -61,7 +61,7 @@ static void print_bash_options(const cli_command *command)
 {
     printf("    %s) words=\"", command->name);
     each_option(command, print_bash_option);
-    printf(" --help\" ;;\n");
+    printf(" --help --help-all\" ;;\n");
 }
 
 static void print_bash_choice(const cli_command *command, const frit_option *row)

@@ -198,7 +198,7 @@ static void print_command(const cli_command *command, bool all)
         add_paragraphs(&out, command->details);
     const size_t n_all = add_options(&out, command, is_short);
     if (is_short)
-        cli_text_print(&out, "\n'frit help %s --all' shows all %zu options, with their other names.\n", command->name,
+        cli_text_print(&out, "\n'frit %s --help-all' shows all %zu options, with their other names.\n", command->name,
                        n_all);
     else if (n_all > 0)
         cli_text_print(

@@ -149,7 +149,7 @@ static int unknown_option(const cli_parse *parse, const char *text)
         return cli_usage("%s: no option '%s'; did you mean '-%s'?", name, text, text);
     const char *nearest = strncmp(text, "--", 2) == 0 ? nearest_option(parse->command, text + 2, &list) : NULL;
     if (nearest) return cli_usage("%s: no option '%s'; did you mean '--%s'?", name, text, nearest);
-    return cli_usage("%s: no option '%s'; 'frit help %s --all' lists them", name, text, name);
+    return cli_usage("%s: no option '%s'; 'frit %s --help-all' lists them", name, text, name);
 }
 
 int cli_refuse_option(const cli_command *command, const char *name, const char *origin)
@@ -157,7 +157,7 @@ int cli_refuse_option(const cli_command *command, const char *name, const char *
     name_list list = {0};
     const char *nearest = nearest_option(command, name, &list);
     if (nearest) return cli_usage("%s: no option '%.60s'; did you mean '%s'?", origin, name, nearest);
-    return cli_usage("%s: no option '%.60s'; 'frit help %s --all' lists them", origin, name, command->name);
+    return cli_usage("%s: no option '%.60s'; 'frit %s --help-all' lists them", origin, name, command->name);
 }
 
 static int append(cli_parse *parse, const target *to, const char *text)
@@ -340,7 +340,9 @@ int cli_parse_options(cli_parse *parse, int argc, char **argv)
     bool only_positional = false;
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) break;
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+        const bool all = strcmp(argv[i], "--help-all") == 0;
+        if (all || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            parse->help_all = all;
             parse->help = true;
             return CLI_DONE;
         }
