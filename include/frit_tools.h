@@ -52,7 +52,7 @@ FRIT_API const char *frit_name_nearest(const char *name, const char *const *cand
 // SHA-256 of some bytes. False, and nothing, if a pointer is NULL.
 FRIT_API bool frit_sha256_of(const void *bytes, size_t n, uint8_t sum[32]);
 
-// The rows of the options structs in frit.h; they live for ever.
+// The rows of the options structs in frit.h. Static memory.
 FRIT_API const frit_option *frit_model_option_rows(size_t *n_rows);
 FRIT_API const frit_option *frit_convert_option_rows(size_t *n_rows);
 FRIT_API const frit_option *frit_quantize_option_rows(size_t *n_rows);
@@ -148,8 +148,8 @@ FRIT_API bool frit_importance_get_info(const frit_importance *importance, size_t
 // run one at a time. FRIT_E_UNSUPPORTED on devices that are not the CPU.
 FRIT_API frit_status frit_engine_observe(frit_engine *engine, frit_importance *importance);
 
-// For each matrix the sum H of x x^T over the rows x that it reads. If E is added to the matrix, the squares of what
-// its results change by add up to trace(E H E^T).
+// The covariance of a matrix's input: H, the sum of x x^T over the rows x that the matrix multiplies. If E is added to
+// the matrix, the squared changes of its results add up to trace(E H E^T).
 typedef struct frit_covariance frit_covariance;
 
 typedef struct frit_covariance_options {
@@ -197,13 +197,12 @@ typedef struct frit_refine_options {
 // has them; a matrix stays as it was where its error on text that is held out does not fall, or too few tokens reach
 // it, and all do where the KL divergence there does not fall, which the file says (quantize.kl.mean). For q2_k to
 // q6_k, q4_0 to q5_1, and the types of iq2, iq3 and iq4. Needs memory for two engines, the file, the covariance of a
-// layer and, up
-// to 4 GiB, what a layer reads in both models. The same bytes for any number of threads. The file is replaced at the
-// end; where that fails, it stays, and TARGET.refine.part, from which the next run with the same target, source and
-// tokens goes on. FRIT_E_INVALID for fewer than 4,096 tokens or a file that is not of this model, FRIT_E_UNSUPPORTED
-// for a source that is no GGUF file, FRIT_E_CANCELLED.
+// layer and, up to 4 GiB, the inputs of a layer in both models. The same bytes for any number of threads. The file is
+// replaced at the end; where that fails, it stays, and TARGET.refine.part, from which the next run with the same
+// target, source and tokens goes on. FRIT_E_INVALID for fewer than 4,096 tokens or a file that is not of this model,
+// FRIT_E_UNSUPPORTED for a source that is no GGUF file, FRIT_E_CANCELLED.
 FRIT_API frit_status frit_refine(const char *source, const char *target, const frit_refine_options *options);
-// Whether frit_refine would begin with this source and so many tokens; before a file is made that needs it.
+// FRIT_OK if frit_refine accepts this source and n_tokens tokens: a check before the target file is made.
 FRIT_API frit_status frit_refine_check(const frit_model *source, size_t n_tokens);
 
 // ---------------------------------------------------------------------------------------- profile
@@ -237,15 +236,15 @@ typedef struct frit_allocate_options {
     // A file for what was measured, also by a run that was stopped; a run with the same source and text goes on from
     // it, for any size. FRIT_E_FORMAT if it is another kind of file. NULL: none.
     const char *state;
-    // Called with what progress is shown of from now on: "measuring prices", "encoding", ...; may be NULL.
+    // Called when a new phase begins, with its name: "measuring prices", "encoding", ...; may be NULL.
     void (*phase)(void *ctx, const char *what);
     void *phase_ctx;
     // Gets every tensor, and the KL divergence that its type is predicted to cost; nothing is written then.
     void (*plan)(void *ctx, const frit_planned_tensor *tensor, double kl);
     void *plan_ctx;
-    // An earlier file of a size of this source, or of a mix with importance: tensors whose type, numbers and
-    // importance are the same
-    // are copied from it, the bytes are those of encoding them. Matrices that were refined are not. NULL: none.
+    // Path of a file that was quantized from this source before, with importance or to a size. Tensors whose type,
+    // source and importance did not change are copied from it, which gives the same bytes as encoding them. Refined
+    // matrices are not copied. NULL: none.
     const char *reuse;
     // Called with the tokens that were measured with, windows one after the other, before the file is written; may be
     // NULL. frit_refine of the same text needs no second one.

@@ -43,7 +43,6 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/backend/cpu/",  "frit.h frit_tools.h base/ quant/ format/rows.h graph/ sample/pick.h sample/pick_run.h "
                           "backend/backend.h backend/store_cache.h backend/cpu/"},
     {"src/backend/cuda/", "frit.h base/ quant/ format/rows.h graph/ sample/weight.h backend/backend.h backend/cuda/"},
-    {"src/backend/webgpu/", "frit.h base/ quant/ graph/ backend/backend.h backend/webgpu/"},
     {"src/backend/",      "frit.h frit_tools.h base/ quant/ graph/ backend/"},
     {"src/text/",         "frit.h base/ format/ text/"},
     {"src/grammar/",      "frit.h base/ text/vocab/vocab.h text/answer/ grammar/"},

@@ -18,8 +18,8 @@ extern "C" {
 typedef struct frit_adapter frit_adapter;
 
 typedef struct frit_adapter_options {
-    // Of a control vector: the layers that it works on; 0: from the first, to the last that it has. Layer i, counted
-    // from 0, uses the tensor direction.i.
+    // For a control vector: the layers that it is applied to; 0: its first and its last layer. Layer i, counted from 0,
+    // uses the tensor direction.i.
     int32_t first_layer, last_layer;
     uint64_t reserved[8];
 } frit_adapter_options;
@@ -37,8 +37,8 @@ typedef struct frit_adapter_info {
     const char *name;     // general.name of a GGUF file, the folder's name, or ""
     const char *format;   // "GGUF v3", "PEFT"
     const char *kind;     // "lora", "control vector"
-    int32_t n_tensors;    // of the model's, that it adds to; of a control vector: layers
-    int32_t rank;         // the largest; 0 of a control vector
+    int32_t n_tensors;    // tensors of the model that it changes; for a control vector: layers
+    int32_t rank;         // the largest rank; 0 for a control vector
     float alpha;          // 0: the file has none
     uint64_t n_bytes;     // in memory
     uint64_t reserved[8];
@@ -46,9 +46,9 @@ typedef struct frit_adapter_info {
 // The texts live as long as the adapter.
 FRIT_API frit_status frit_adapter_get_info(const frit_adapter *adapter, frit_adapter_info *info);
 
-// From here on the session's tokens run with these adapters, queued ones too, each times its scale, and with no others;
-// what ran before stays as it is (truncate the session to 0 to have it run again). A scale of 0 is as if the adapter
-// were not there; one that is named twice counts twice. The next step may take longer: it is planned again.
+// Sets the adapters of the session's tokens from here on, queued ones too, each with its scale; replaces earlier ones.
+// Tokens that ran before keep their values (truncate the session to 0 to run them again). A scale of 0 has no effect,
+// and an adapter that is listed twice counts twice. The next step may take longer, because it is planned again.
 // FRIT_E_INVALID for an adapter of another model, or a scale beyond 1e6: nothing changes then.
 FRIT_API frit_status frit_session_set_adapters(frit_session *session, frit_adapter *const *adapters,
                                                const float *scales, size_t n_adapters);

@@ -12,13 +12,14 @@ extern "C" {
 // ---------------------------------------------------------------------------------------- embeddings
 
 typedef struct frit_embed_options {
-    // How the hidden states of an item become one vector: their "mean", that of the first token ("cls") or of the
-    // "last"; "rank": the scores that the model's classification head gives; "none": a vector for each token. NULL:
-    // what the model's files say, or else mean for encoders and last for others.
+    // How an item's hidden states become one vector: "mean", "cls" (the first token's), "last", "rank" (the scores of
+    // the model's classifier), or "none": a vector for each token. NULL: the pooling that the model's files name, else
+    // mean for encoders and last for others.
     const char *pooling;
-    // "l2": to length 1, "l1": absolute values that sum to 1, "max": at most 1, "none". NULL: l2, for scores none.
+    // "l2": length 1, "l1": absolute values sum to 1, "max": the largest absolute value is 1, "none". NULL: "l2", or
+    // "none" for scores.
     const char *normalize;
-    int32_t n_dims;   // keep so many numbers of each vector, before it is normalized; 0: all of them
+    int32_t n_dims;   // keep the first n_dims numbers of each vector, before normalization; 0: all
     uint64_t reserved[8];
 } frit_embed_options;
 
@@ -30,8 +31,8 @@ typedef struct frit_embed_item {   // a text, tokenized with FRIT_TEXT_SPECIAL; 
     uint64_t reserved[8];
 } frit_embed_item;
 
-// A vector of n numbers, borrowed for the call: of an item, or of token i of it (pooling "none"; otherwise i is 0).
-// Items may end in any order. It may not change sessions or start a step.
+// Receives a vector of n numbers, borrowed for the call: an item's, or with pooling "none" that of token i of the item
+// (otherwise i is 0). Items may end in any order. Must not change sessions or start a step.
 typedef void (*frit_embed_fn)(void *ctx, size_t item, size_t i, const float *values, size_t n);
 
 // Embeds the items, many in one step as far as the batch and the cache have room, in sessions of its own; other

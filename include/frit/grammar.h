@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-// What an answer may be, compiled for the vocabulary of a model. A grammar never changes: any thread may use it, and
-// any number of samplers.
+// A grammar describes the answers that are allowed, compiled for the vocabulary of a model. A grammar never changes:
+// any number of threads and samplers may use it.
 //
 //     frit_grammar_new(&grammar, model, text, strlen(text), &(frit_grammar_options){.kind = FRIT_GRAMMAR_SCHEMA});
 //     frit_sampler_set_grammar(sampler, grammar);               // after the prompt was accepted
@@ -25,69 +25,71 @@ typedef enum frit_grammar_kind {
     FRIT_GRAMMAR_TAGS,     // structural tags: text in which triggers begin parts that have a form, described in JSON
 } frit_grammar_kind;
 
-// Structural tags. The text is free until a trigger is complete; then it goes on as one of the tags that begin with it:
-// `begin`, JSON that the schema allows, `end`. Then it is free again:
+// Structural tags. The text is free until it contains a trigger; then one of the tags that begin with the trigger must
+// follow: `begin`, JSON that the schema allows, `end`. Then the text is free again:
 //
 //     {"triggers": ["<call="], "structures": [{"begin": "<call=now>", "schema": {"type": "object"}, "end": "</call>"}]}
 //
-// `format` in place of these has more kinds of parts than schemas, one within another (docs/grammar.md).
+// `format` instead of `triggers` and `structures` describes nested parts of more kinds (docs/grammar.md).
 
 typedef struct frit_grammar_options {
     frit_grammar_kind kind;
     bool any_order;   // of schemas: properties in any order; otherwise in the order of the schema
-    // Compiling may take a second or two: asked now and then by the calling thread, it ends with FRIT_E_CANCELLED once
-    // this returns true; NULL: never.
+    // Called now and then by the compiling thread, since compiling may take seconds; FRIT_E_CANCELLED once it returns
+    // true. NULL: compiling is not cancelled.
     bool (*cancelled)(void *ctx);
     void *ctx;
-    // Whether objects may have properties that their JSON schema does not name, as the drafts of JSON Schema say. The
-    // default is false: an object has only the properties that its schema names, if the schema names some and has no
-    // additionalProperties, unevaluatedProperties or propertyNames. Without this limit models invent properties.
+    // True: objects may have properties that their schema does not name, as JSON Schema says. False (the default): an
+    // object has only the properties that its schema names, if the schema names some and has no additionalProperties,
+    // unevaluatedProperties or propertyNames. Models tend to invent properties otherwise.
     bool open_objects;
     uint64_t reserved[5];
 } frit_grammar_options;
 
-// Keeps the model alive. FRIT_E_INVALID for a text with mistakes, or which nothing matches; FRIT_E_UNSUPPORTED for what
-// a grammar cannot say, as a schema with uniqueItems, and for a model without a vocabulary; FRIT_E_LIMIT for one that
-// is too large, or needs too many steps or bytes to compile: whatever the text is, that is a matter of seconds and a
-// few hundred MB.
+// Compiles a grammar, which keeps the model alive. FRIT_E_INVALID for a text with errors, or that no answer can match;
+// FRIT_E_UNSUPPORTED for what a grammar cannot express, such as a schema with uniqueItems, and for a model without a
+// vocabulary; FRIT_E_LIMIT for a grammar that is too large, or takes too many steps or bytes to compile. Compiling
+// takes at most a few seconds and a few hundred MB for any text.
 FRIT_API frit_status frit_grammar_new(frit_grammar **out, const frit_model *model, const char *text, size_t n_bytes,
                                       const frit_grammar_options *options);
-// The same in two parts: the text is compiled and its mistakes are told at once; what depends on the vocabulary, which
-// takes longer, is made on a thread of its own, as while a prompt runs. The text is not needed after the call.
+// Compiles a grammar in two parts. frit_grammar_begin compiles the text and reports its errors; the part that depends
+// on the vocabulary, which takes longer, is then computed by a thread of its own, for example while a prompt runs. The
+// text is not used after the call.
 typedef struct frit_grammar_job frit_grammar_job;
 FRIT_API frit_status frit_grammar_begin(frit_grammar_job **out, const frit_model *model, const char *text,
                                         size_t n_bytes, const frit_grammar_options *options);
-// Waits for it, and frees the job. `out` may be NULL, for a grammar that is not wanted any more.
+// Waits for the second part, and frees the job. `out` may be NULL if the grammar is no longer needed.
 FRIT_API frit_status frit_grammar_finish(frit_grammar_job *job, frit_grammar **out);
 FRIT_API void frit_grammar_free(frit_grammar *grammar);   // samplers keep their grammar alive
-// Counts one more owner: frit_grammar_free is to be called once more.
+// Adds an owner: frit_grammar_free must be called once more.
 FRIT_API frit_status frit_grammar_retain(frit_grammar *grammar);
-// From here on the sampler picks tokens whose text fits the grammar, from its beginning on; the tokens that end an
-// answer fit where the text is complete. NULL removes the grammar, and so does frit_sampler_reset. frit_sampler_accept
-// then gives FRIT_E_INVALID for a token that does not fit. FRIT_E_UNSUPPORTED while token healing is under way,
+// Restricts the sampler to tokens whose text matches the grammar, from the grammar's beginning on; tokens that end an
+// answer match where the text is complete. frit_sampler_accept then returns FRIT_E_INVALID for a token that does not
+// match. NULL removes the grammar, and so does frit_sampler_reset. FRIT_E_UNSUPPORTED during token healing,
 // FRIT_E_INVALID for a grammar of another vocabulary.
 FRIT_API frit_status frit_sampler_set_grammar(frit_sampler *sampler, frit_grammar *grammar);
-// What the answer of a turn may be: reasoning, where the model reasons, then calls in the model's own format, text, or
-// what `format` says. With the tool_choice "required" or a function, the answer calls, and the arguments obey the
-// schemas of the tools; with "auto", what begins like a call goes on as one. Strict tools need a schema that a grammar
-// can say; the others may then have any arguments.
+
+// Options of frit_turn_grammar, which allows reasoning if the model reasons, then calls in the model's own format,
+// text, or `format`. With the tool_choice "required" or a function, the answer is a call with arguments that match the
+// tool's schema; with "auto", text that begins like a call must continue as one. A strict tool needs a schema that a
+// grammar can express; other tools may have any arguments if theirs cannot be expressed.
 typedef struct frit_turn_grammar_options {
-    const char *format;   // of an answer that calls nothing, as frit_grammar_new has it; NULL: any text
+    const char *format;   // grammar of an answer without calls, as for frit_grammar_new; NULL: any text
     size_t n_format;
     frit_grammar_kind kind;
     bool any_order;
     bool one_call;                  // at most one call; a named function is called once in any case
     bool (*cancelled)(void *ctx);   // as frit_grammar_options has it
     void *ctx;
-    bool open_objects;   // likewise; of the format, and of the arguments of tools
+    bool open_objects;   // as frit_grammar_options has it; for the format and the arguments of tools
     uint64_t reserved[5];
 } frit_turn_grammar_options;
 
-// *out: NULL where the answer may be anything. options may be NULL. Errors: of frit_grammar_new, and those that begin
-// with the field of the conversation ("tools[1].function.parameters: ...").
+// Compiles the grammar of a turn's answer; *out is NULL if any answer is allowed. options may be NULL. Fails as
+// frit_grammar_new; sentences about the conversation begin with its field ("tools[1].function.parameters: ...").
 FRIT_API frit_status frit_turn_grammar(frit_grammar **out, const frit_turn *turn,
                                        const frit_turn_grammar_options *options);
-// Whether the text is complete by the sampler's grammar and nothing can follow. False without a grammar.
+// True if the text is complete by the sampler's grammar and no token can follow. False without a grammar.
 FRIT_API bool frit_sampler_is_over(const frit_sampler *sampler);
 
 #ifdef __cplusplus

@@ -9,7 +9,8 @@
 extern "C" {
 #endif
 
-// A value of a stage that has no field in frit_sampler_options. Its option row says which it is and where it lies.
+// The value of a stage option that has no field of its own in frit_sampler_options. The option's row gives its type and
+// its index in `more`.
 typedef union frit_sampler_value {
     float number;
     int32_t integer;
@@ -23,12 +24,12 @@ typedef struct frit_candidate {   // never grows
     float logit;
 } frit_candidate;
 
-// A stage of the caller's own. It may change logits (-INFINITY bans a token), reorder candidates, and drop some by
-// moving those that stay to the front; returns how many stay. Called from within frit_sampler_sample and
-// frit_session_next; it may not use the sampler, its session or engine.
+// A stage of the caller. It may change logits (-INFINITY bans a token), reorder candidates, and drop some by moving the
+// others to the front; returns how many remain. Called from within frit_sampler_sample and frit_session_next; must not
+// use the sampler, its session or its engine.
 typedef size_t (*frit_stage_fn)(void *ctx, frit_candidate *candidates, size_t n);
 
-// All zeros: greedy. Zero also switches off each single stage.
+// All zeros: greedy sampling. A zero switches its stage off.
 typedef struct frit_sampler_options {
     float temp;                    // 0: greedy
     int32_t top_k;                 // keep the k likeliest; 0: off
@@ -40,49 +41,48 @@ typedef struct frit_sampler_options {
     int32_t repeat_last_n;         // how many tokens the penalties look at; 0: 64; -1: all
     uint64_t seed;                 // the same seed gives the same text (frit_sampler_set_position)
     frit_option_list logit_bias;   // "ID=BIAS" or "ID=-inf" items
-    // Order of the stages, as "penalties,top-k,temp" or "penalties;top_k;temperature"; those left out are off, but
-    // logit-bias, which is the first then. adaptive-p and mirostat are always the last; with mirostat only logit-bias,
-    // custom and temp run before it, whatever the order. NULL: the order that the help of this option's row lists,
-    // without infill.
+    // Order of the stages, as "penalties,top-k,temp" or "penalties;top_k;temperature". Stages that are not named are
+    // off, except logit-bias, which then runs first. adaptive-p and mirostat always run last; with mirostat only
+    // logit-bias, custom and temp run before it. NULL: the default order, which the help of this option lists, without
+    // infill.
     const char *samplers;
-    // Values of stages without a field, such as top-n-sigma: frit_sampler_set_option sets them; zero: off.
+    // Options of stages without a field, such as top-n-sigma; set by frit_sampler_set_option. Zero: off.
     frit_sampler_value more[FRIT_SAMPLER_VALUES];
-    frit_stage_fn stage;   // runs where `samplers` says "custom": by default after the penalties, before dry
+    frit_stage_fn stage;   // runs at "custom" in `samplers`; by default after penalties and before dry
     void *stage_ctx;
-    // Texts over which no repetition goes that DRY looks for; none: "\n", ":", "\"" and "*". One item "none": no text.
+    // Texts that end a repetition for DRY; empty: "\n", ":", "\"" and "*". One item "none": no text.
     frit_option_list dry_breakers;
     const char *sampler_seq;   // the order as letters, "edskypmxt", instead of `samplers`; or NULL
     uint64_t reserved[5];
 } frit_sampler_options;
 
-// Sets the fields for which the model's file recommends a value (GGUF's general.sampling.*, generation_config.json of
-// folders); leaves the others. `samplers` may become a text that lives as long as the model.
+// Sets fields to values that the model's files recommend (GGUF's general.sampling.*, or generation_config.json of a
+// folder), and leaves other fields as they are. `samplers` may be set to a text that lives as long as the model.
 FRIT_API frit_status frit_sampler_recommend(const frit_model *model, frit_sampler_options *options);
 // Sets one option by its name on the command line, without dashes: "top-n-sigma" to "1.5". "samplers" and "sampler-seq"
 // borrow `value`; "logit-bias" and "dry-sequence-breaker" take lists, which a program puts in the fields.
-// FRIT_E_INVALID for unknown names, and for values that are no numbers or outside of the option's range.
+// FRIT_E_INVALID for unknown names, and for values that are not numbers or outside the option's range.
 FRIT_API frit_status frit_sampler_set_option(frit_sampler_options *options, const char *name, const char *value);
 
 FRIT_API frit_status frit_sampler_new(frit_sampler **out, const frit_model *model, const frit_sampler_options *options);
 FRIT_API void frit_sampler_free(frit_sampler *sampler);
-// Picks from logits [n_vocab]; does not remember the pick: frit_sampler_accept does, for prompt tokens too. Called
-// again with the same logits before anything is accepted, it picks the same token.
-// FRIT_E_INVALID for logits that are NaN or +infinity, if all are -infinity, and if a stage of the caller's own leaves
-// no candidates, more than it was given, ids outside the vocabulary, NaN or +infinity.
+// Picks a token from logits [n_vocab], and does not change the sampler: a second call with the same logits picks the
+// same token. frit_sampler_accept records tokens, those of the prompt too.
+// FRIT_E_INVALID if a logit is NaN or +infinity, if all are -infinity, or if a stage of the caller leaves no
+// candidates, more than it was given, ids outside the vocabulary, NaN or +infinity.
 FRIT_API frit_status frit_sampler_sample(frit_sampler *sampler, const float *logits, frit_token *token);
 FRIT_API frit_status frit_sampler_accept(frit_sampler *sampler, frit_token token);
 FRIT_API frit_status frit_sampler_reset(frit_sampler *sampler);   // forgets accepted tokens; position 0
-// The random number that decides is a function of the seed and of the token's position in its sequence, so a token
-// sampled again at the same position, from the same logits, is the same. frit_sampler_sample uses the number of tokens
-// accepted since the last reset, or what is set here, which accepting counts on from; frit_session_next uses the length
-// of the session.
+// Sets the position of the next token. The random number of a pick is a function of the seed and the token's position,
+// so sampling again at the same position from the same logits gives the same token. frit_sampler_accept adds 1 to the
+// position, and frit_sampler_reset sets it to 0. frit_session_next uses the length of the session instead.
 FRIT_API frit_status frit_sampler_set_position(frit_sampler *sampler, uint64_t position);
 
-// Token healing. The end of a prompt cuts a token where its text does, and the model would often continue it
-// ("http" and "://"). Takes the last tokens off again where the text of some token begins with theirs and is longer:
-// *n_keep of them are to be pushed. The sampler then picks, and accepts, tokens that spell the text of the others
-// before anything else. Special tokens stay, and so does the first. Call it after accepting the prompt;
-// frit_sampler_reset ends it. FRIT_E_UNSUPPORTED if the model has no vocabulary. The model must outlive the sampler.
+// Token healing. The end of a prompt may cut a text that the model would write as one token ("http" of "http://").
+// Drops last tokens of the prompt if some token's text begins with theirs and is longer: the caller pushes the first
+// *n_keep. The sampler then first picks tokens that spell the text of the dropped ones. Special tokens and the first
+// token are never dropped. Call it after accepting the prompt; frit_sampler_reset ends it. FRIT_E_UNSUPPORTED if the
+// model has no vocabulary. The model must outlive the sampler.
 FRIT_API frit_status frit_sampler_heal(frit_sampler *sampler, const frit_model *model, const frit_token *tokens,
                                        size_t n_tokens, size_t *n_keep);
 

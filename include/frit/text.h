@@ -11,14 +11,14 @@ extern "C" {
 
 enum {
     FRIT_TEXT_SPECIAL = 1,         // tokenize: add BOS/EOS as the model asks; detokenize: show special tokens
-    FRIT_TEXT_PARSE_SPECIAL = 2,   // tokenize: the text of special tokens becomes these tokens
-    FRIT_TEXT_BYTES = 4,           // streams: the bytes of each token at once, be they half a character
+    FRIT_TEXT_PARSE_SPECIAL = 2,   // tokenize: text that spells a special token becomes that token
+    FRIT_TEXT_BYTES = 4,           // text streams: give the bytes of each token at once, even half a character
 };
 
-// Writes at most `capacity` ids and sets *n_tokens to the number there are; FRIT_E_LIMIT if they did not fit
-// (call again with more room). After any other failure *n_tokens is 0: FRIT_E_TIMEOUT if a regex of the tokenizer
-// takes too long for this text, FRIT_E_INVALID for more than 512 MiB. The text is bytes of any content. `tokens` may be
-// NULL if capacity is 0.
+// Tokenizes bytes of any content. Writes at most `capacity` ids and sets *n_tokens to the number of tokens of the text;
+// FRIT_E_LIMIT if that is more than `capacity` (call again with more room). `tokens` may be NULL if capacity is 0.
+// After any other failure *n_tokens is 0: FRIT_E_TIMEOUT if a regex of the tokenizer takes too long for this text,
+// FRIT_E_INVALID for more than 512 MiB.
 FRIT_API frit_status frit_tokenize(const frit_model *model, const char *text, size_t n_bytes, unsigned flags,
                                    frit_token *tokens, size_t capacity, size_t *n_tokens);
 
@@ -29,18 +29,19 @@ typedef struct frit_tokenize_limits {
     uint64_t reserved[8];
 } frit_tokenize_limits;
 
-// The same, but it ends early: with FRIT_E_LIMIT once there are more than max_tokens (*n_tokens is then a lower bound,
-// which is more than max_tokens; a text that is certainly too long is not read), and with FRIT_E_CANCELLED once
-// `cancelled` returns true. `limits` may be NULL.
+// As frit_tokenize, but ends early: with FRIT_E_LIMIT when there are more than max_tokens (*n_tokens is then a lower
+// bound above max_tokens; a text that is certainly too long is not read), and with FRIT_E_CANCELLED when `cancelled`
+// returns true. `limits` may be NULL.
 FRIT_API frit_status frit_tokenize_within(const frit_model *model, const char *text, size_t n_bytes, unsigned flags,
                                           const frit_tokenize_limits *limits, frit_token *tokens, size_t capacity,
                                           size_t *n_tokens);
 
-// The text of the tokens, likewise: *n_bytes is what is needed; not zero-terminated.
+// Writes the text of tokens, at most `capacity` bytes, not zero-terminated, and sets *n_bytes to its length;
+// FRIT_E_LIMIT if that is more than `capacity`.
 FRIT_API frit_status frit_detokenize(const frit_model *model, const frit_token *tokens, size_t n_tokens, unsigned flags,
                                      char *text, size_t capacity, size_t *n_bytes);
 
-// The bytes of one token as generation shows them ("" for control tokens). Lives as long as the model.
+// The bytes that a token adds to generated text; "" for control tokens. Lives as long as the model.
 FRIT_API const char *frit_token_piece(const frit_model *model, frit_token token, size_t *n_bytes);
 
 // True for the tokens that end an answer (EOS, end of turn, ...).
@@ -48,8 +49,8 @@ FRIT_API bool frit_token_is_end(const frit_model *model, frit_token token);
 
 typedef enum frit_token_kind {   // GGUF's numbers
     FRIT_TOKEN_NORMAL = 1,
-    FRIT_TOKEN_UNKNOWN,   // stands for what no token spells
-    FRIT_TOKEN_CONTROL,   // a mark: has no text of its own
+    FRIT_TOKEN_UNKNOWN,   // stands for text that no token spells
+    FRIT_TOKEN_CONTROL,   // a mark such as BOS: adds no text
     FRIT_TOKEN_USER,      // added to the vocabulary; its text is always recognised
     FRIT_TOKEN_UNUSED,
     FRIT_TOKEN_BYTE   // a single byte
@@ -58,9 +59,9 @@ typedef enum frit_token_kind {   // GGUF's numbers
 typedef struct frit_token_info {
     frit_token_kind kind;
     bool is_end;        // as frit_token_is_end
-    double score;       // of vocabularies that have scores (SentencePiece); else 0
-    const char *text;   // as the vocabulary spells it; not zero-terminated; lives as long as the model
-    size_t n_bytes;     // of `text`; frit_token_piece gives the bytes that the token stands for
+    double score;       // in vocabularies with scores (SentencePiece); else 0
+    const char *text;   // the vocabulary's spelling; not zero-terminated; lives as long as the model
+    size_t n_bytes;     // length of `text`; frit_token_piece gives the bytes that the token stands for
     uint64_t reserved[8];
 } frit_token_info;
 
@@ -76,9 +77,9 @@ typedef enum frit_token_role {
     FRIT_ROLE_PAD,
     FRIT_ROLE_MASK,
     FRIT_ROLE_NEWLINE,
-    FRIT_ROLE_FIM_PREFIX,   // fill-in-the-middle: what is before the gap,
-    FRIT_ROLE_FIM_SUFFIX,   // what is after it,
-    FRIT_ROLE_FIM_MIDDLE,   // and where the answer begins
+    FRIT_ROLE_FIM_PREFIX,   // fill-in-the-middle: the text before the gap follows
+    FRIT_ROLE_FIM_SUFFIX,   // the text after the gap follows
+    FRIT_ROLE_FIM_MIDDLE,   // the answer, which fills the gap, follows
     FRIT_ROLE_FIM_PAD,
     FRIT_ROLE_FIM_REPO,        // the name of a repository follows
     FRIT_ROLE_FIM_SEPARATOR,   // a file follows
@@ -87,13 +88,13 @@ typedef enum frit_token_role {
 // The token of a role, or -1 if the model has none.
 FRIT_API frit_token frit_token_of_role(const frit_model *model, frit_token_role role);
 
-// Turns tokens into text as they come, never half a character (unless FRIT_TEXT_BYTES asks for bytes).
+// Converts tokens to text as they are generated, in whole characters (unless FRIT_TEXT_BYTES is set).
 typedef struct frit_text_stream frit_text_stream;
 FRIT_API frit_status frit_text_stream_new(frit_text_stream **out, const frit_model *model, unsigned flags);
 // The text that this token completes, possibly "": valid UTF-8, zero-terminated, lives until the next call.
 FRIT_API frit_status frit_text_stream_push(frit_text_stream *stream, frit_token token, const char **text,
                                            size_t *n_bytes);
-// What is still held back, with broken sequences replaced by U+FFFD.
+// The text that is still held back, with incomplete characters replaced by U+FFFD.
 FRIT_API frit_status frit_text_stream_flush(frit_text_stream *stream, const char **text, size_t *n_bytes);
 FRIT_API void frit_text_stream_free(frit_text_stream *stream);
 

@@ -9,16 +9,20 @@
 extern "C" {
 #endif
 
-// Three ways from messages to a prompt. frit_turn (below) takes what clients of OpenAI's interface send, makes it fit
-// the template, and takes the answer apart too: for chats and servers. frit_chat_render takes roles and texts: for
-// small programs. Each has a function that gives the prompt's tokens: there the template's own text becomes control
-// tokens, and text of messages, tools and other variables never does. Tokenizing the prompt's text
-// with FRIT_TEXT_PARSE_SPECIAL would let a message "<|im_end|>" end its turn. frit_chat_render_json takes other
-// variables too, and other templates: to see what a template makes of them.
+// There are three ways from messages to a prompt:
+// - frit_turn takes a conversation as OpenAI's clients send it, adapts it to the template, and parses the answer too.
+// It
+//   is for chats and servers.
+// - frit_chat_render takes roles and texts. It is for small programs.
+// - frit_chat_render_json takes any variables and any template. It shows what a template makes of them.
+//
+// frit_turn_tokenize and frit_chat_tokenize give the prompt's tokens: only text of the template becomes control tokens,
+// never text of messages, tools or other variables. Tokenizing the prompt's text with FRIT_TEXT_PARSE_SPECIAL instead
+// would let a message "<|im_end|>" end its turn.
 
-// Renders a chat template. `variables`: a JSON object of "messages" and whatever else the template may look at (tools,
-// enable_thinking, bos_token, ...); add_generation_prompt is true unless it says otherwise. Messages and tools that
-// frit_turn_new takes get the form that the template wants, so that this is the prompt of a turn; others stay.
+// Renders a chat template. `variables`: a JSON object of "messages" and any other variables of the template (tools,
+// enable_thinking, bos_token, ...); add_generation_prompt is true unless the object sets it. Messages and tools in
+// OpenAI's form are adapted to the template as by frit_turn_new; others are passed on as they are.
 // `source`: a template to use instead of the model's, or NULL; with one, the model may be NULL. Two-call pattern as in
 // frit_detokenize. FRIT_E_UNSUPPORTED if the model has no chat template, FRIT_E_INVALID if the template refuses.
 FRIT_API frit_status frit_chat_render_json(const frit_model *model, const char *source, const char *variables,
@@ -35,20 +39,20 @@ typedef struct frit_chat_options {
     uint64_t reserved[8];
 } frit_chat_options;
 
-// Renders messages with the model's chat template; two-call pattern as in frit_detokenize. The text is for people:
-// models read the tokens of frit_chat_tokenize.
+// Renders messages with the model's chat template; two-call pattern as in frit_detokenize. The text is for people to
+// read: use frit_chat_tokenize for the tokens that the model runs.
 // A model without a template gets one that fits its vocabulary, or ChatML, with a warning (frit_model_info.chat_format
 // is "" then). FRIT_E_UNSUPPORTED if the model has no vocabulary, FRIT_E_INVALID if the template refuses the messages.
 FRIT_API frit_status frit_chat_render(const frit_model *model, const frit_message *messages, size_t n_messages,
                                       const frit_chat_options *options, char *text, size_t capacity, size_t *n_bytes);
-// The tokens of that prompt; two-call pattern as in frit_tokenize. Control tokens come from the template alone, not
-// from roles or contents. A rendered template is whole: no BOS and no EOS is added to what it wrote.
+// The tokens of the prompt that frit_chat_render renders; two-call pattern as in frit_tokenize. Control tokens come
+// from the template alone, not from roles or contents. No BOS or EOS is added to the template's own.
 FRIT_API frit_status frit_chat_tokenize(const frit_model *model, const frit_message *messages, size_t n_messages,
                                         const frit_chat_options *options, frit_token *tokens, size_t capacity,
                                         size_t *n_tokens);
 
-// One turn of a chat with tools, reasoning and template variables: a conversation becomes a prompt, and what the model
-// answers is taken apart while it comes. Belongs to one thread at a time; keeps its model alive.
+// One turn of a chat with tools, reasoning and template variables: renders a conversation as a prompt, and parses the
+// model's answer as it is generated. Belongs to one thread at a time; keeps its model alive.
 //
 //     frit_turn_new(&turn, model, conversation, n_bytes);
 //     frit_turn_tokenize(turn, NULL, tokens, capacity, &n);   // push, and for every token of the answer:
@@ -71,13 +75,13 @@ typedef struct frit_turn frit_turn;
 //   reasoning_effort        text: a variable of the template; "none" also sets enable_thinking to false
 //   add_generation_prompt   true by default: the prompt opens the assistant's turn
 //   continue_final_message  false by default; true: the model continues the last message, an assistant's
-// What the model's template does not take as it is gets the form that it takes: a system prompt becomes the beginning
-// of the first message of the user where the template takes none, arguments are text or objects, reasoning has the
-// name that is known. FRIT_E_INVALID with a sentence that begins with the place ("messages[2].content: ...") or with
-// the template's own words; FRIT_E_LIMIT if the template takes more steps or memory than it may, as for a conversation
-// far longer than contexts are; FRIT_E_UNSUPPORTED if the model has no vocabulary.
+// The conversation is adapted to the template: a system prompt is put at the beginning of the user's first message if
+// the template takes no system prompt, arguments become text or objects, and reasoning gets the name that the template
+// uses. FRIT_E_INVALID with a sentence that begins with the field ("messages[2].content: ...") or is the template's
+// own; FRIT_E_LIMIT if the template exceeds its steps or memory, as for a conversation far longer than any context;
+// FRIT_E_UNSUPPORTED if the model has no vocabulary.
 FRIT_API frit_status frit_turn_new(frit_turn **out, const frit_model *model, const char *conversation, size_t n_bytes);
-// The prompt's text, for people. Zero-terminated; lives as long as the turn.
+// The prompt's text, for people to read. Zero-terminated; lives as long as the turn.
 FRIT_API const char *frit_turn_prompt(const frit_turn *turn, size_t *n_bytes);
 // The prompt's tokens, as frit_chat_tokenize gives them. Limits (may be NULL) and room: as in frit_tokenize_within.
 FRIT_API frit_status frit_turn_tokenize(const frit_turn *turn, const frit_tokenize_limits *limits, frit_token *tokens,
@@ -87,25 +91,25 @@ typedef enum frit_part_kind { FRIT_PART_TEXT, FRIT_PART_REASONING, FRIT_PART_CAL
 
 typedef struct frit_part {
     frit_part_kind kind;
-    const char *text;   // the next piece of text or reasoning; of a call all its arguments, a JSON object
-    size_t n_bytes;     // of `text`, which is zero-terminated too
-    const char *name;   // of the tool that is called; NULL for text and reasoning
-    const char *id;     // of the call: the model's own, or nine letters and digits
+    const char *text;   // the next piece of text or reasoning, or all arguments of a call, a JSON object
+    size_t n_bytes;     // length of `text`, which is zero-terminated too
+    const char *name;   // the tool that is called; NULL for text and reasoning
+    const char *id;     // the call's id: the model's own, or nine letters and digits
     uint64_t reserved[8];
 } frit_part;
 
-// Takes the next bytes of the answer: whole characters, cut anywhere else. FRIT_E_MEMORY.
+// Takes the next bytes of the answer, which must not end within a character. FRIT_E_MEMORY.
 FRIT_API frit_status frit_turn_push(frit_turn *turn, const char *text, size_t n_bytes);
-// No more will come: what was held back, because it might have become a call, becomes parts. FRIT_E_MEMORY.
+// Ends the answer: text that was held back because it might have become a call becomes parts. FRIT_E_MEMORY.
 FRIT_API frit_status frit_turn_end(frit_turn *turn);
-// The next part, or false. A call comes whole; what only looks like one (bad JSON, a mark missing, longer than
-// 4 MiB) comes as text. Calls are looked for if the conversation has tools. The part's texts live until the next
-// frit_turn_push or frit_turn_end.
+// Gives the next part; false after the last one. A call is one whole part; text that only resembles a call (bad JSON, a
+// missing mark, more than 4 MiB) is given as text. Calls are recognised only if the conversation has tools. The part's
+// texts live until the next frit_turn_push or frit_turn_end.
 FRIT_API bool frit_turn_next(frit_turn *turn, frit_part *part);
 // True for special tokens that mark reasoning or calls in this model's answers: their text (frit_detokenize with
 // FRIT_TEXT_SPECIAL) belongs into frit_turn_push, that of other special tokens does not.
 FRIT_API bool frit_turn_shows(const frit_turn *turn, frit_token token);
-// Whether the prompt leaves the model within its reasoning.
+// True if the prompt ends within the model's reasoning.
 FRIT_API bool frit_turn_is_thinking(const frit_turn *turn);
 FRIT_API void frit_turn_free(frit_turn *turn);
 
