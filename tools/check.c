@@ -40,7 +40,7 @@ static const struct { const char *folder, *may_include; } layers[] = {
     {"src/format/",       "frit.h base/ quant/ format/"},
     {"src/graph/",        "frit.h base/ quant/ format/ graph/ sample/pick.h"},
     {"src/arch/",         "frit.h base/ quant/ format/ graph/ arch/"},
-    {"src/backend/cpu/",  "frit.h frit_tools.h base/ quant/ format/rows.h graph/ sample/pick.h sample/pick_run.h "
+    {"src/backend/cpu/",  "frit.h frit_tools.h base/ quant/ format/rows.h graph/ sample/pick.h sample/pick_runner.h "
                           "backend/backend.h backend/store_cache.h backend/cpu/"},
     {"src/backend/cuda/", "frit.h base/ quant/ format/rows.h graph/ sample/weight.h backend/backend.h backend/cuda/"},
     {"src/backend/",      "frit.h frit_tools.h base/ quant/ graph/ backend/"},

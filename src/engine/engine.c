@@ -99,7 +99,7 @@ static frit_status make_pick_run(frit_engine *engine)
 {
     bool all = true;
     for (int i = 0; i < engine->n_devices; i++) all = all && engine->devices[i]->backend->picks;
-    return all ? FRIT_OK : frit_pick_run_new(&engine->pick_run, 1, FRIT_PICK_BATCH);
+    return all ? FRIT_OK : frit_pick_runner_new(&engine->pick_runner, 1, FRIT_PICK_BATCH);
 }
 
 // Chooses the context and the cache's types by the memory that the weights will need, then loads the weights.
@@ -242,7 +242,7 @@ void frit_engine_free(frit_engine *engine)
         frit_pick_lists_free(&engine->flights.ring[i].step.lists);
         free(engine->flights.ring[i].hidden);
     }
-    frit_pick_run_free(engine->pick_run);
+    frit_pick_runner_free(engine->pick_runner);
     frit_observer_free(engine->observer);
     frit_device_map_deinit(&engine->device_map);
     frit_engine_close_devices(engine);

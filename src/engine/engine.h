@@ -89,7 +89,7 @@ struct frit_engine {
     frit_schedule_state schedule;
     frit_step_cost cost;
     frit_engine_drafts drafts;
-    frit_pick_run *pick_run;          // for devices that run no picks; NULL: all do
+    frit_pick_runner *pick_runner;    // for devices that run no picks; NULL: all do
     struct frit_observer *observer;   // what steps are observed for (observe.h); NULL: nothing
 };
 

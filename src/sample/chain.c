@@ -104,7 +104,7 @@ frit_status frit_sampler_create_with(frit_sampler **out, int32_t n_vocab, const 
     if (status == FRIT_OK) status = allocate_for_stages(sampler);
     sampler->is_pick = frit_sampler_is_pick(sampler);
     sampler->lists.n_vocab = n_vocab;
-    if (status == FRIT_OK && sampler->is_pick) status = frit_pick_run_new(&sampler->run, 1, 1);
+    if (status == FRIT_OK && sampler->is_pick) status = frit_pick_runner_new(&sampler->run, 1, 1);
     if (status != FRIT_OK) {
         frit_sampler_free(sampler);
         return status;
@@ -128,7 +128,7 @@ void frit_sampler_free(frit_sampler *sampler)
     frit_constraint_free(sampler->constraint);
     free(sampler->probabilities);
     frit_dry_free(sampler->dry);
-    frit_pick_run_free(sampler->run);
+    frit_pick_runner_free(sampler->run);
     frit_pick_lists_free(&sampler->lists);
     free(sampler);
 }

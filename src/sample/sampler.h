@@ -18,7 +18,7 @@
 #pragma once
 #include "base/buf.h"
 #include "grammar/constraint.h"
-#include "sample/pick_run.h"
+#include "sample/pick_runner.h"
 
 typedef struct frit_candidates {
     frit_candidate *items;
@@ -58,10 +58,10 @@ struct frit_sampler {
     const frit_stage *stages[FRIT_MAX_STAGES];
     int n_stages;
     int32_t n_vocab;
-    frit_status status;   // status of the custom stage in the current draw
-    uint64_t position;    // position of the next token
-    bool is_pick;         // the chain exists as a pick
-    frit_pick_run *run;   // runs the pick for frit_sampler_sample
+    frit_status status;      // status of the custom stage in the current draw
+    uint64_t position;       // position of the next token
+    bool is_pick;            // the chain exists as a pick
+    frit_pick_runner *run;   // runs the pick for frit_sampler_sample
     frit_pick_lists lists;
     frit_candidate *candidates;   // [n_vocab]; for picks: the row of logits with biases and penalties
     frit_candidate *biases;       // parsed logit_bias

@@ -3,7 +3,7 @@
 // logits and samplers, bit for bit. On an emulator; with FRIT_TEST_GPU=FOLDER on the machine's GPU.
 #include "backend/cuda/picks.h"
 #include "backend/gpu.h"
-#include "sample/pick_run.h"
+#include "sample/pick_runner.h"
 #include "sample/random_picks.h"
 
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ enum { N_PICKS = 10, MOST_VOCAB = 5000 };
 typedef struct fixture {
     frit_cuda_device *device;
     frit_memory *rows;
-    frit_pick_run *run;
+    frit_pick_runner *run;
 } fixture;
 
 static fixture f;
@@ -28,14 +28,14 @@ static int open_gpu(void **state)
     assert_ok(frit_backend_cuda.alloc(device, (uint64_t)N_PICKS * MOST_VOCAB * sizeof(float), &f.rows));
     assert_ok(frit_cuda_picks_prepare(f.device, N_PICKS));
     assert_ok(frit_cuda_kernels_build(f.device));
-    assert_ok(frit_pick_run_new(&f.run, 1, FRIT_PICK_BATCH));
+    assert_ok(frit_pick_runner_new(&f.run, 1, FRIT_PICK_BATCH));
     return 0;
 }
 
 static int close_gpu(void **state)
 {
     if (f.device) {
-        frit_pick_run_free(f.run);
+        frit_pick_runner_free(f.run);
         frit_backend_cuda.release(&f.device->base, f.rows);
         frit_backend_cuda.close(&f.device->base);
     }

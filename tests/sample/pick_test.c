@@ -15,7 +15,7 @@ static const int n_threads[] = {1, 2, 3, 7};
 
 typedef struct fixture {
     frit_pool *pools[FRIT_COUNT(n_threads)];
-    frit_pick_run *runs[FRIT_COUNT(n_threads)];
+    frit_pick_runner *runs[FRIT_COUNT(n_threads)];
 } fixture;
 
 static int set_up(void **state)
@@ -23,7 +23,7 @@ static int set_up(void **state)
     static fixture f;
     for (size_t i = 0; i < FRIT_COUNT(n_threads); i++) {
         assert_ok(frit_pool_new(&f.pools[i], n_threads[i]));
-        assert_ok(frit_pick_run_new(&f.runs[i], n_threads[i], FRIT_PICK_BATCH));
+        assert_ok(frit_pick_runner_new(&f.runs[i], n_threads[i], FRIT_PICK_BATCH));
     }
     *state = &f;
     return 0;
@@ -33,7 +33,7 @@ static int tear_down(void **state)
 {
     fixture *f = *state;
     for (size_t i = 0; i < FRIT_COUNT(n_threads); i++) {
-        frit_pick_run_free(f->runs[i]);
+        frit_pick_runner_free(f->runs[i]);
         frit_pool_free(f->pools[i]);
     }
     return 0;

@@ -106,7 +106,7 @@ static void cpu_close(frit_device *base)
     if (!device) return;
     frit_profile_free(device->profile);
     frit_cpu_memory_free(device->scratch.bytes, device->scratch.base.n_bytes);
-    frit_pick_run_free(device->pick_run);
+    frit_pick_runner_free(device->pick_runner);
     frit_cpu_adapters_free(&device->adapters);
     free(device->tokens);
     free(device->picked);
@@ -168,7 +168,7 @@ static frit_status cpu_open(frit_device **out, const frit_device_options *option
         frit_isa_install(&device->decode_kernels, cap, options->deterministic ? FRIT_FOR_ANY : FRIT_FOR_LONG_PROMPTS);
     if (status == FRIT_OK) status = open_store(device, options);
     if (status == FRIT_OK)
-        status = frit_pick_run_new(&device->pick_run, frit_cpu_most_threads(device), FRIT_PICK_BATCH);
+        status = frit_pick_runner_new(&device->pick_runner, frit_cpu_most_threads(device), FRIT_PICK_BATCH);
     if (status != FRIT_OK) {
         cpu_close(&device->base);
         return status;

@@ -7,7 +7,7 @@
 #include "backend/cpu/task.h"
 #include "base/thread/thread.h"
 #include "base/machine/topology.h"
-#include "sample/pick_run.h"
+#include "sample/pick_runner.h"
 
 typedef struct frit_cpu_memory {
     frit_memory base;
@@ -32,7 +32,7 @@ typedef struct frit_cpu_device {
     frit_packs *packs;        // store of weights
     frit_topology topology;   // nothing is placed if it has one memory node
     frit_profile *profile;    // NULL: off
-    frit_pick_run *pick_run;
+    frit_pick_runner *pick_runner;
     frit_token *tokens, *picked;   // [tokens_capacity]: resolved input tokens; tokens that the last step picked
     int32_t tokens_capacity, n_picked;
     frit_cpu_adapters adapters;

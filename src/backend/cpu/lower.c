@@ -450,7 +450,7 @@ static frit_status begin_lowering(lowering *l, frit_arena *arena, frit_cpu_devic
     *l = (lowering){.device = device, .plan = plan};
     l->infos = frit_arena_new(arena, fusion_info, n_fusions + 1);
     l->inputs = frit_arena_new(arena, input_info, 4 * n_fusions + 1);
-    l->slots = frit_arena_new(arena, input_slot, 4 * n_fusions + 1);
+    l->buffers = frit_arena_new(arena, input_buffer, 4 * n_fusions + 1);
     l->ropes = frit_arena_new(arena, rope_table, n_fusions + 1);
     l->exec = exec_new(device, plan, cache, n_actions);
     if (!l->exec || frit_arena_failed(arena))

@@ -12,16 +12,16 @@
 enum { FRIT_NONE = -1 };
 
 typedef struct input_info {   // an activation input during lowering
-    int first, last;          // phases in which its slot is used
+    int first, last;          // phases in which its buffer is used
     int producer;             // the fusion that computes it with its result, or FRIT_NONE
-    int slot;
+    int buffer;
 } input_info;
 
-typedef struct input_slot {   // memory of inputs with disjoint lifetimes
+typedef struct input_buffer {   // memory of inputs with disjoint lifetimes
     frit_form form;
     uint64_t offset, n_bytes;
     int last;   // phase
-} input_slot;
+} input_buffer;
 
 typedef struct fusion_info {
     int n_reads, n_produced;   // reads of the result; reads by products in a form that the fusion computes
@@ -50,9 +50,9 @@ typedef struct lowering {
     frit_exec *exec;
     fusion_info *infos;   // [n_fusions]
     input_info *inputs;   // [exec->n_inputs]
-    input_slot *slots;
+    input_buffer *buffers;
     rope_table *ropes;
-    int n_slots, n_ropes, n_ups;
+    int n_buffers, n_ropes, n_ups;
     uint64_t n_bytes;   // all memory so far
     uint64_t per_thread_bytes[FRIT_FORM_COUNT], thread_row_bytes;
     uint64_t per_thread_offsets[FRIT_FORM_COUNT];

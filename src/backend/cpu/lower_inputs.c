@@ -140,7 +140,7 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form,
         l->inputs[l->exec->n_inputs++] = (input_info){.first = produced ? frit_lower_fusion(l, producer)->phase : phase,
                                                       .last = phase,
                                                       .producer = produced ? producer : FRIT_NONE,
-                                                      .slot = FRIT_NONE};
+                                                      .buffer = FRIT_NONE};
     }
     // One product may read the decode rows in a form, and another all rows.
     if (input->kind != kind) input->kind = FRIT_ACT_ALL;
@@ -148,21 +148,21 @@ static void add_input(lowering *l, int k, const frit_node *node, frit_form form,
     l->inputs[input - l->exec->inputs].last = phase;
 }
 
-static void assign_slot(lowering *l, int i)
+static void assign_buffer(lowering *l, int i)
 {
     const frit_act_input *input = &l->exec->inputs[i];
     input_info *info = &l->inputs[i];
     int s = 0;
-    while (s < l->n_slots && (l->slots[s].form != input->form || l->slots[s].last >= info->first)) s++;
-    if (s == l->n_slots) l->slots[l->n_slots++] = (input_slot){.form = input->form, .last = FRIT_NONE};
-    info->slot = s;
-    l->slots[s].last = info->last;
-    frit_widen(&l->slots[s].n_bytes,
+    while (s < l->n_buffers && (l->buffers[s].form != input->form || l->buffers[s].last >= info->first)) s++;
+    if (s == l->n_buffers) l->buffers[l->n_buffers++] = (input_buffer){.form = input->form, .last = FRIT_NONE};
+    info->buffer = s;
+    l->buffers[s].last = info->last;
+    frit_widen(&l->buffers[s].n_bytes,
                frit_form_bytes_of_rows(input->form, frit_node_height(input->source), frit_node_width(input->source)));
 }
 
 // A node of a prologue runs for all its inputs, or threads compute all inputs for themselves.
-static void agree(lowering *l)
+static void agree_on_threads(lowering *l)
 {
     frit_act_input *inputs = l->exec->inputs;
     for (bool changed = true; changed;) {
@@ -196,11 +196,11 @@ void frit_lower_list_inputs(lowering *l)
             for (int i = 0; frit_lower_is_product(l, node) && i < node->n_src; i++)
                 if (frit_lower_asks_form(node, i)) add_inputs(l, k, node, i);
         }
-    agree(l);
+    agree_on_threads(l);
     for (int i = 0; i < l->exec->n_inputs; i++) {
         const frit_act_input *input = &l->exec->inputs[i];
         const int64_t n = frit_node_width(input->source);
-        if (input->form != FRIT_FORM_F32) assign_slot(l, i);
+        if (input->form != FRIT_FORM_F32) assign_buffer(l, i);
         if (l->inputs[i].producer != FRIT_NONE) frit_widen(&l->thread_row_bytes, 2 * (uint64_t)n * sizeof(float));
         if (input->is_per_thread)
             frit_widen(&l->per_thread_bytes[input->form],
@@ -231,7 +231,7 @@ void frit_lower_point_inputs(lowering *l)
         if (input->form == FRIT_FORM_F32)
             input->rows = (uint8_t *)(uintptr_t)frit_lower_activations(l, input->source);
         else
-            input->rows = l->exec->scratch.bytes + l->slots[l->inputs[i].slot].offset;
+            input->rows = l->exec->scratch.bytes + l->buffers[l->inputs[i].buffer].offset;
         input->per_thread_offset = (size_t)l->per_thread_offsets[input->form];
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory besides the plan's scratch. Activation inputs are in slots, which are reused after the phase of their last
+// Memory besides the plan's scratch. Activation inputs are in buffers, which are reused after the phase of their last
 // reader. Each rotation has a table. Kernels in several parts share one block of memory, which is used once between two
 // barriers. Each thread has a workspace.
 #include "backend/cpu/lower.h"
@@ -53,7 +53,7 @@ void frit_lower_measure(lowering *l)
         if (fusion->n_products == 2) frit_widen(&workspace_bytes, frit_glu_workspace_bytes(fusion->nodes[0]));
     }
     reserve_bytes(l, l->plan->scratch_bytes);
-    for (int i = 0; i < l->n_slots; i++) l->slots[i].offset = reserve_bytes(l, l->slots[i].n_bytes);
+    for (int i = 0; i < l->n_buffers; i++) l->buffers[i].offset = reserve_bytes(l, l->buffers[i].n_bytes);
     for (int i = 0; i < l->n_ropes; i++) l->ropes[i].offset = reserve_bytes(l, l->ropes[i].n_bytes);
     for (int form = 0; form < FRIT_FORM_COUNT; form++)
         l->sorted[form].offset = reserve_bytes(l, l->sorted[form].n_bytes);

@@ -68,8 +68,8 @@ void frit_cpu_run_picks(frit_cpu_device *device, frit_pool *pool, const frit_bat
     lists.tops = output->tops;
     const frit_pick_job job = {rows, batch->picks, batch->n_picks, &lists, output->picked};
     for (int32_t first = 0; first < job.n_picks;) {
-        first = frit_pick_begin(device->pick_run, &job, first);
-        frit_pool_walk(pool, &(frit_walk){device->pick_run, FRIT_PICK_PHASES, open_phase, work_on_phase, NULL});
+        first = frit_pick_begin(device->pick_runner, &job, first);
+        frit_pool_walk(pool, &(frit_walk){device->pick_runner, FRIT_PICK_PHASES, open_phase, work_on_phase, NULL});
     }
     keep_tokens(device, batch, output->picked);
 }

@@ -122,7 +122,8 @@ static void run_picks(frit_engine *engine, const frit_flight *flight)
 {
     const frit_step *step = &flight->step;
     float *rows = (float *)(uintptr_t)flight->output.rows;   // restored when the picks have run
-    frit_pick_alone(engine->pick_run, &(frit_pick_job){rows, step->picks, step->n_picks, &step->lists, step->picked});
+    frit_pick_alone(engine->pick_runner,
+                    &(frit_pick_job){rows, step->picks, step->n_picks, &step->lists, step->picked});
 }
 
 static void deliver_hidden(const frit_flight *flight, const frit_seq *seq, const frit_session *session)

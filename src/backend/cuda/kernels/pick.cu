@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Picks (sample/pick.h), pass by pass as sample/pick_run.c makes them. In a launch, blocks of threads scan the row,
+// Picks (sample/pick.h), pass by pass as sample/pick_runner.c makes them. In a launch, blocks of threads scan the row,
 // each one of the CPU's blocks of it, and the last of them to be done concludes what the next pass is. Sums are of
 // whole numbers, or in the CPU's order, so tokens are those of the CPU. Grid: blocks of the row, picks; 256 threads.
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The scans of picks: pick_run.h.
+// The scans of picks: pick_runner.h.
 //
 // A pass is a scan of the row, piece by piece on all threads, and a conclusion by one thread, which chooses the next
 // pass. The tokens that stay are a range from the largest logit down to some (logit, token); stages only raise that
@@ -7,7 +7,7 @@
 //
 // The end is found as in a radix sort: logits become integers in the same order, of which 11, 11 and 10 bits are
 // counted in bins, weighted by probability for top-p. Among equal logits the lower ids stay.
-#include "sample/pick_run.h"
+#include "sample/pick_runner.h"
 #include "base/philox.h"
 #include "sample/sampler.h"
 #include "sample/weight.h"
@@ -59,7 +59,7 @@ typedef struct work {
     _Atomic uint64_t bins[N_BINS];
 } work;
 
-struct frit_pick_run {
+struct frit_pick_runner {
     work *works;   // [n_works]
     int32_t n_works;
     work *active[FRIT_PICK_BATCH];   // unfinished picks
@@ -562,17 +562,17 @@ static const struct {
 // The passes before the draw: three for log-probabilities, MAX, SPREAD, twice three for bins and one for ties, SUM.
 _Static_assert(1 + 2 * (3 + 2 + 2 * (N_LEVELS + 1) + 1) <= FRIT_PICK_PHASES, "there are enough phases for every pick");
 
-frit_status frit_pick_run_new(frit_pick_run **out, int n_threads, int n_picks)
+frit_status frit_pick_runner_new(frit_pick_runner **out, int n_threads, int n_picks)
 {
     const size_t n = (size_t)n_picks, n_lists = n * (size_t)n_threads;
-    frit_pick_run *run = *out = calloc(1, sizeof *run);
+    frit_pick_runner *run = *out = calloc(1, sizeof *run);
     if (run) {
         run->works = calloc(n, sizeof *run->works);
         run->lists = calloc(n_lists * FRIT_PICK_LIST, sizeof *run->lists);
         run->n_lists = calloc(n_lists, sizeof *run->n_lists);
     }
     if (!run || !run->works || !run->lists || !run->n_lists) {
-        frit_pick_run_free(run);
+        frit_pick_runner_free(run);
         *out = NULL;
         return frit_fail_memory(n * sizeof(work) + n_lists * FRIT_PICK_LIST * sizeof(frit_candidate), "picks");
     }
@@ -585,7 +585,7 @@ frit_status frit_pick_run_new(frit_pick_run **out, int n_threads, int n_picks)
     return FRIT_OK;
 }
 
-void frit_pick_run_free(frit_pick_run *run)
+void frit_pick_runner_free(frit_pick_runner *run)
 {
     if (!run) return;
     free(run->works);
@@ -594,7 +594,7 @@ void frit_pick_run_free(frit_pick_run *run)
     free(run);
 }
 
-int32_t frit_pick_begin(frit_pick_run *run, const frit_pick_job *job, int32_t first)
+int32_t frit_pick_begin(frit_pick_runner *run, const frit_pick_job *job, int32_t first)
 {
     const int32_t n_vocab = job->lists->n_vocab;
     run->n_active = job->n_picks - first < run->n_works ? job->n_picks - first : run->n_works;
@@ -617,7 +617,7 @@ int32_t frit_pick_begin(frit_pick_run *run, const frit_pick_job *job, int32_t fi
     return first + run->n_active;
 }
 
-int frit_pick_open(frit_pick_run *run, int phase)
+int frit_pick_open(frit_pick_runner *run, int phase)
 {
     if (phase % 2 == 0) return run->n_active;
     int32_t n = 0;
@@ -627,7 +627,7 @@ int frit_pick_open(frit_pick_run *run, int phase)
     return n * FRIT_BLOCKS;
 }
 
-void frit_pick_work(frit_pick_run *run, int phase, int begin, int end, int thread)
+void frit_pick_work(frit_pick_runner *run, int phase, int begin, int end, int thread)
 {
     for (int i = begin; i < end; i++) {
         work *w = run->active[phase % 2 == 0 ? i : i / FRIT_BLOCKS];
@@ -638,7 +638,7 @@ void frit_pick_work(frit_pick_run *run, int phase, int begin, int end, int threa
     }
 }
 
-void frit_pick_alone(frit_pick_run *run, const frit_pick_job *job)
+void frit_pick_alone(frit_pick_runner *run, const frit_pick_job *job)
 {
     for (int32_t first = 0; first < job->n_picks;) {
         first = frit_pick_begin(run, job, first);
