@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // sample/pick.h: sampling as data. A pick describes how to choose one token from one row of logits; a backend runs it
-// where the logits are (pick_runner.h on CPUs). It has no pointers: arrays are in lists that all picks of a step share, so
-// picks can be copied to a device.
+// where the logits are (pick_runner.h on CPUs). It has no pointers: arrays are in lists that all picks of a step share,
+// so picks can be copied to a device.
 //
 //     row -> mask -> biases -> penalties -> top-n-sigma -> top-k -> top-p -> min-p -> temperature -> draw -> token
 //
