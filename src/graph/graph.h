@@ -284,5 +284,24 @@ int32_t frit_node_cache_layer(const frit_node *node);
 // The node that stores the values: the source of a RESHAPE, which is an alias, otherwise the node itself.
 const frit_node *frit_node_storage(const frit_node *node);
 
+static inline int64_t frit_node_elems(const frit_node *node)   // number of elements
+{
+    int64_t n = 1;
+    for (int i = 0; i < node->n_dims; i++) n *= node->shape[i];
+    return n;
+}
+
+static inline int64_t frit_node_width(const frit_node *node)   // the last dimension
+{
+    return node->shape[node->n_dims - 1];
+}
+
+static inline int64_t frit_node_height(const frit_node *node)   // product of the other dimensions
+{
+    int64_t n = 1;
+    for (int i = 0; i < node->n_dims - 1; i++) n *= node->shape[i];
+    return n;
+}
+
 // One line per node, for people and golden tests.
 void frit_graph_print(const frit_graph *graph, frit_buf *out);

@@ -135,13 +135,6 @@ const frit_node *frit_node_storage(const frit_node *node)
     return node;
 }
 
-int64_t frit_node_n_elems(const frit_node *node)
-{
-    int64_t n = 1;
-    for (int i = 0; i < node->n_dims; i++) n *= node->shape[i];
-    return n;
-}
-
 const char *frit_node_shape_text(const frit_node *node, char text[96])
 {
     int at = snprintf(text, 96, "[");

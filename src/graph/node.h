@@ -19,6 +19,5 @@ frit_node *frit_node_new(frit_graph *g, frit_node node);
 frit_node *frit_node_copy(frit_graph *g, const frit_node *node);
 // "[T, 64]": T stands for the rows of the step, O for its output rows. Returns `text`.
 const char *frit_node_shape_text(const frit_node *node, char text[96]);
-int64_t frit_node_n_elems(const frit_node *node);
 bool frit_node_is_leaf(const frit_node *node);
 bool frit_node_is_write(const frit_node *node);   // writes to the cache, has no result

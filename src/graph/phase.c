@@ -223,16 +223,11 @@ static bool next_reading(const grouping *p, int c, reading *r)
     return false;
 }
 
-static int64_t width(const frit_node *node)
-{
-    return node->shape[node->n_dims - 1];
-}
-
 // True if source 0 of the reading node is the result of fusion r->from, in whole rows.
 static bool reads_rows(const grouping *p, int c, const reading *r)
 {
     const frit_node *node = p->fusions[c].nodes[r->node];
-    return r->source == 0 && width(node->src[0]) == width(r->node_read) &&
+    return r->source == 0 && frit_node_width(node->src[0]) == frit_node_width(r->node_read) &&
            r->node_read == frit_fusion_result(&p->fusions[r->from]);
 }
 

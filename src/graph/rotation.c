@@ -30,11 +30,6 @@ static const value *source_value(const walk *w, const frit_node *node, int i)
     return &w->values[node->src[i]->id];
 }
 
-static int64_t width(const frit_node *node)
-{
-    return node->shape[node->n_dims - 1];
-}
-
 static bool is_same(const frit_key_rotation *a, const frit_key_rotation *b)
 {
     if (!a->is_rotated || !b->is_rotated) return a->is_rotated == b->is_rotated;
@@ -62,7 +57,7 @@ static value of_slice(const walk *w, const frit_node *node)
 {
     value x = *source_value(w, node, 0);
     if (x.kind != ROTATED) return x;
-    const int64_t begin = x.by.rope.offset, end = begin + x.by.rope.dim, n = width(node);
+    const int64_t begin = x.by.rope.offset, end = begin + x.by.rope.dim, n = frit_node_width(node);
     if (end <= node->begin || begin >= node->begin + n) return (value){.kind = FREE};
     if (begin < node->begin || end > node->begin + n) return bound_by("a part of a rotation");
     x.by.rope.offset -= (int32_t)node->begin;
@@ -76,7 +71,7 @@ static value of_concat(const walk *w, const frit_node *node)
     if (b->kind == BOUND) return *b;
     if (a->kind == ROTATED) return bound_by("more than one rotation");
     value y = *b;
-    y.by.rope.offset += (int32_t)width(node->src[0]);
+    y.by.rope.offset += (int32_t)frit_node_width(node->src[0]);
     return y;
 }
 
@@ -101,7 +96,7 @@ static value of_attend(const walk *w, const frit_node *node)
     if (attend->layer < 0 || attend->layer >= w->n_layers) return bound_by("a cache of another graph");
     const frit_key_rotation *k = &w->rotations[attend->layer];
     if (!is_same(&q->by, k)) return bound_by("queries that are rotated otherwise than keys");
-    if (k->is_rotated && w->values_in_keys[attend->layer] && k->rope.offset < width(node))
+    if (k->is_rotated && w->values_in_keys[attend->layer] && k->rope.offset < frit_node_width(node))
         return bound_by("values that are rotated with keys");
     return (value){.kind = FREE};
 }
@@ -115,7 +110,7 @@ static bool commutes(const frit_node *node)
     case FRIT_OP_RMS_NORM:
         return node->n_src == 1;
     case FRIT_OP_RESHAPE:
-        return width(node) == width(node->src[0]);
+        return frit_node_width(node) == frit_node_width(node->src[0]);
     default:
         return false;
     }

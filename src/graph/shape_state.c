@@ -33,10 +33,10 @@ frit_status frit_shape_conv(frit_node *node)
 {
     const frit_node *x = node->src[0], *w = node->src[1];
     FRIT_TRY(check_sources(node, 1 << 1 | 1 << 2));
-    const int64_t n_taps = frit_node_n_elems(w);
+    const int64_t n_taps = frit_node_elems(w);
     if (x->n_dims != 2 || n_taps % x->shape[1] != 0 || n_taps < x->shape[1])
         return fail_shape(node, 0, 1, "[T, C], and as many weights for each of C");
-    if (node->n_src == 3 && frit_node_n_elems(node->src[2]) != x->shape[1])
+    if (node->n_src == 3 && frit_node_elems(node->src[2]) != x->shape[1])
         return fail_shape(node, 0, 2, "one bias for each channel");
     shape_as(node, x);
     return FRIT_OK;
@@ -63,7 +63,7 @@ frit_status frit_shape_scan(frit_node *node)
     FRIT_TRY(check_sources(node, 1 << 2));
     FRIT_TRY(check_groups(node, 3));
     if (!are_numbers_of_heads(node->src[1], x->shape[1])) return fail_shape(node, 0, 1, "one step for each head");
-    const int64_t n = frit_node_n_elems(a), n_head = x->shape[1];
+    const int64_t n = frit_node_elems(a), n_head = x->shape[1];
     if (n != n_head && n != n_head * node->src[3]->shape[2])
         return fail_shape(node, 0, 2, "one decay for each head, or for each element of b");
     shape_as(node, x);
@@ -77,7 +77,7 @@ frit_status frit_shape_delta(frit_node *node)
     FRIT_TRY(check_sources(node, fixed ? 1 << 3 : 0));
     FRIT_TRY(check_groups(node, 1));
     const int64_t n_head = v->shape[1];
-    bool fits = fixed ? frit_node_n_elems(g) == n_head
+    bool fits = fixed ? frit_node_elems(g) == n_head
                       : are_numbers_of_heads(g, n_head) ||
                             (g->n_dims == 3 && g->shape[1] == n_head && g->shape[2] == k->shape[2]);
     if (!fits) return fail_shape(node, 0, 3, "one decay for each head, or for each element of k");
@@ -102,7 +102,7 @@ frit_status frit_shape_wkv(frit_node *node)
     if (k->n_dims != 2 || memcmp(k->shape, node->src[1]->shape, sizeof k->shape) != 0)
         return fail_shape(node, 0, 1, "[T, C], both alike");
     for (int i = 2; i < 4; i++)
-        if (frit_node_n_elems(node->src[i]) != k->shape[1]) return fail_shape(node, 0, i, "one value for each channel");
+        if (frit_node_elems(node->src[i]) != k->shape[1]) return fail_shape(node, 0, i, "one value for each channel");
     shape_as(node, k);
     return FRIT_OK;
 }

@@ -90,7 +90,7 @@ static inline void evaluate_rope(const frit_node *node, const double *x, const d
 {
     int64_t n_heads = node->shape[1], n = node->shape[2];
     const frit_rope *rope = &node->rope;
-    memcpy(y, x, (size_t)frit_node_n_elems(node) * sizeof *y);
+    memcpy(y, x, (size_t)frit_node_elems(node) * sizeof *y);
     for (int64_t t = 0; t < node->shape[0]; t++) {
         for (int64_t h = 0; h < n_heads; h++) {
             double *head = y + (t * n_heads + h) * n;
@@ -109,7 +109,7 @@ static inline void evaluate_rope(const frit_node *node, const double *x, const d
 
 static inline double *evaluate_copy(const frit_node *node, const double *x)
 {
-    size_t n = (size_t)frit_node_n_elems(node);
+    size_t n = (size_t)frit_node_elems(node);
     double *copy = calloc(n + 1, sizeof *copy);
     memcpy(copy, x, n * sizeof *x);
     return copy;
@@ -198,7 +198,7 @@ static inline void evaluate_input(evaluation *e, const frit_node *node, double *
 
 static inline void evaluate_elementwise(const frit_node *node, const double *const src[], double *y)
 {
-    int64_t n = frit_node_n_elems(node), n1 = node->n_src > 1 ? frit_node_n_elems(node->src[1]) : n;
+    int64_t n = frit_node_elems(node), n1 = node->n_src > 1 ? frit_node_elems(node->src[1]) : n;
     for (int64_t i = 0; i < n; i++) {
         double a = src[0][i], b = node->n_src > 1 ? src[1][i % n1] : 0;
         switch (node->op) {
@@ -236,18 +236,18 @@ static inline void evaluate_product(const frit_node *node, int i_w, const double
                                     double *y)
 {
     int64_t n_out = node->src[i_w]->shape[0], n_in = node->src[i_w]->shape[1];
-    evaluate_linear(src[0], src[i_w], bias, y, frit_node_n_elems(node) / n_out, n_in, n_out);
+    evaluate_linear(src[0], src[i_w], bias, y, frit_node_elems(node) / n_out, n_in, n_out);
 }
 
 static inline void evaluate_rows(const frit_node *node, const double *x, const double *rows, double *y)
 {
-    int64_t n = frit_node_n_elems(node) / (node->shape[0] > 0 ? node->shape[0] : 1);
+    int64_t n = frit_node_elems(node) / (node->shape[0] > 0 ? node->shape[0] : 1);
     for (int64_t t = 0; t < node->shape[0]; t++) memcpy(y + t * n, x + (int64_t)rows[t] * n, (size_t)n * sizeof *y);
 }
 
 static inline void evaluate_op(evaluation *e, const frit_node *node, const double *const src[], double *y)
 {
-    int64_t n = node->shape[node->n_dims - 1], size = frit_node_n_elems(node), n_rows = n > 0 ? size / n : 0;
+    int64_t n = node->shape[node->n_dims - 1], size = frit_node_elems(node), n_rows = n > 0 ? size / n : 0;
     switch (node->op) {
     case FRIT_OP_INPUT:
         evaluate_input(e, node, y);
@@ -293,7 +293,7 @@ static inline const double *evaluate_node(evaluation *e, const frit_node *node)
     if (e->values[node->id]) return e->values[node->id];
     const double *src[FRIT_MAX_SOURCES] = {NULL};
     for (int i = 0; i < node->n_src; i++) src[i] = evaluate_node(e, node->src[i]);
-    double *y = calloc((size_t)frit_node_n_elems(node) + 1, sizeof *y);
+    double *y = calloc((size_t)frit_node_elems(node) + 1, sizeof *y);
     evaluate_op(e, node, src, y);
     return e->values[node->id] = y;
 }
@@ -305,7 +305,7 @@ static inline float *evaluate_graph(const frit_graph *g, const int32_t *tokens, 
     evaluate_cache cache = {0};
     evaluation e = {.tokens = tokens, .out_rows = out_rows, .values = calloc(n, sizeof *e.values), .cache = &cache};
     const double *y = evaluate_node(&e, g->output);
-    size_t size = (size_t)frit_node_n_elems(g->output);
+    size_t size = (size_t)frit_node_elems(g->output);
     float *result = calloc(size + 1, sizeof *result);
     for (size_t i = 0; i < size; i++) result[i] = (float)y[i];
     for (size_t i = 0; i < n; i++) free(e.values[i]);

@@ -12,7 +12,7 @@ static void fuse_and_compare(example *e, int n)
     assert_int_equal(frit_fuse(&e->g), n);
     assert_ok(frit_graph_check(&e->g));
     float *after = evaluate_graph(&e->g, tokens, out_rows);
-    double error = nmse(after, before, (size_t)frit_node_n_elems(e->g.output));
+    double error = nmse(after, before, (size_t)frit_node_elems(e->g.output));
     if (error > 1e-13) fail_msg("fusion changed the result: NMSE %g", error);
     free(before);
     free(after);

@@ -8,7 +8,7 @@ typedef struct range {
 
 static uint64_t result_bytes(const frit_node *node)
 {
-    return (uint64_t)frit_node_n_elems(node) * sizeof(float);
+    return (uint64_t)frit_node_elems(node) * sizeof(float);
 }
 
 static bool overlaps(range a, range b)

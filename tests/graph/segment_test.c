@@ -72,7 +72,7 @@ static float *evaluate_segments(const frit_segments *s)
         if (!g->output) continue;
         assert_int_equal(i, s->output);
         const double *y = evaluate_node(e, g->output);
-        const int64_t n = frit_node_n_elems(g->output);
+        const int64_t n = frit_node_elems(g->output);
         result = calloc((size_t)n, sizeof *result);
         for (int64_t k = 0; k < n; k++) result[k] = (float)y[k];
     }

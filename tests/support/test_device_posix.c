@@ -93,7 +93,7 @@ static frit_status run(const test_device *device, job *j)
     runs_ever++;
     const frit_node *node = exec->graph.output;
     if (!node) return FRIT_OK;
-    memcpy(exec->rows, output.rows, (size_t)frit_node_n_elems(node) * sizeof(float));
+    memcpy(exec->rows, output.rows, (size_t)frit_node_elems(node) * sizeof(float));
     j->output->rows = exec->rows;
     return FRIT_OK;
 }
@@ -420,7 +420,7 @@ static frit_status prepare(test_exec *exec, frit_plan *plan, const frit_cache *c
     FRIT_TRY(frit_plan_new(&exec->plan, &exec->graph, &alone));
     FRIT_TRY(frit_backend_cpu.prepare(exec->device->inner, exec->plan, &exec->cache, &exec->inner));
     if (!exec->graph.output) return FRIT_OK;
-    const size_t n = (size_t)frit_node_n_elems(exec->graph.output);
+    const size_t n = (size_t)frit_node_elems(exec->graph.output);
     exec->rows = malloc(n * sizeof(float));
     return exec->rows ? FRIT_OK : frit_fail_memory(n * sizeof(float), "rows of results");
 }

@@ -149,25 +149,6 @@ static inline bool frit_share_has(frit_share share, int64_t i)
     return share.begin <= piece && piece < share.end;
 }
 
-static inline int64_t frit_node_elems(const frit_node *node)
-{
-    int64_t n = 1;
-    for (int i = 0; i < node->n_dims; i++) n *= node->shape[i];
-    return n;
-}
-
-static inline int64_t frit_node_width(const frit_node *node)   // the last dimension
-{
-    return node->shape[node->n_dims - 1];
-}
-
-static inline int64_t frit_node_height(const frit_node *node)   // product of the other dimensions
-{
-    int64_t n = 1;
-    for (int i = 0; i < node->n_dims - 1; i++) n *= node->shape[i];
-    return n;
-}
-
 // How many of a node's rows are decode rows in a step that mixes row classes: the first ones.
 static inline int64_t frit_n_decode_rows(const frit_task_env *env, const frit_node *node)
 {
