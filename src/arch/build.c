@@ -84,7 +84,7 @@ frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hpa
     const bool is_residual = options && options->is_residual, keeps = options && options->keeps_hidden;
     const bool norms = !arch->no_out_norm && !encodes && !is_residual;
     if (norms && keeps) x = frit_norm(&b, &weights->out_norm, x);
-    if (keeps) frit_graph_keep(g, x);
+    if (keeps) frit_graph_add_result(g, x);
     x = frit_take_rows(g, x, frit_input_node(g, FRIT_INPUT_OUT_ROWS));
     if (norms && !keeps) x = frit_norm(&b, &weights->out_norm, x);
     g->output = arch->is_encoder || encodes || (options && options->hidden) ? x : build_head(&b, x);

@@ -21,7 +21,7 @@ frit_node *frit_given_node(frit_graph *g, int64_t n)
                                         .shape = {g->max_rows, n}});
 }
 
-void frit_graph_keep(frit_graph *g, frit_node *node)
+void frit_graph_add_result(frit_graph *g, frit_node *node)
 {
     g->results = node ? frit_arena_new(g->arena, frit_node *, 1) : NULL;
     if (!g->results) return;   // the graph has the error

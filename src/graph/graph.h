@@ -199,7 +199,7 @@ void frit_graph_init(frit_graph *graph, frit_arena *arena, int64_t max_rows, int
 frit_status frit_graph_check(const frit_graph *graph);
 
 // Makes the node a result of the graph in addition to the output. At most one.
-void frit_graph_keep(frit_graph *g, frit_node *node);
+void frit_graph_add_result(frit_graph *g, frit_node *node);
 
 frit_node *frit_input_node(frit_graph *g, frit_input input);
 frit_node *frit_given_node(frit_graph *g,

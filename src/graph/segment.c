@@ -211,17 +211,17 @@ static void use_whole_graph(const cutting *c, frit_segments *out)
         const frit_node *node = c->g->nodes[i];
         if (node->op == FRIT_OP_INPUT && node->input == FRIT_INPUT_RESULT) out->list[0].given = node;
     }
-    out->kept = c->g->n_results > 0 ? c->g->results[0] : NULL;
+    out->result = c->g->n_results > 0 ? c->g->results[0] : NULL;
 }
 
-static frit_status keep_result(const cutting *c, frit_segments *out)
+static frit_status record_result(const cutting *c, frit_segments *out)
 {
     if (c->g->n_results == 0) return FRIT_OK;
-    frit_node *kept = frit_node_storage(c->g->results[0])->id == c->g->results[0]->id ? c->g->results[0] : NULL;
-    if (!kept) return frit_fail(FRIT_E_INTERNAL, "a graph keeps the result of a reshape");
-    out->kept_in = c->segment_of[kept->id];
-    out->kept = c->copies[kept->id];
-    return add_result(&out->list[out->kept_in].graph, c->copies[kept->id], (size_t)c->n);
+    frit_node *result = frit_node_storage(c->g->results[0])->id == c->g->results[0]->id ? c->g->results[0] : NULL;
+    if (!result) return frit_fail(FRIT_E_INTERNAL, "a graph keeps the result of a reshape");
+    out->result_segment = c->segment_of[result->id];
+    out->result = c->copies[result->id];
+    return add_result(&out->list[out->result_segment].graph, c->copies[result->id], (size_t)c->n);
 }
 
 static frit_status make_segments(cutting *c, frit_segments *out)
@@ -233,7 +233,7 @@ static frit_status make_segments(cutting *c, frit_segments *out)
         return FRIT_OK;
     }
     for (int i = 0; i < out->n; i++) FRIT_TRY(make_graph(c, out, i));
-    FRIT_TRY(keep_result(c, out));
+    FRIT_TRY(record_result(c, out));
     if (c->g->output) out->output = c->segment_of[frit_node_storage(c->g->output)->id];
     return FRIT_OK;
 }

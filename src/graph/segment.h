@@ -41,9 +41,9 @@ typedef struct frit_segment {
 typedef struct frit_segments {
     frit_segment *list;   // in order of execution
     int n;
-    int output;    // the segment that computes the graph's output
-    int kept_in;   // the segment that computes the graph's other result, node `kept`, or NULL
-    const frit_node *kept;
+    int output;                // the segment that computes the graph's output
+    const frit_node *result;   // the graph's other result, in segment result_segment, or NULL
+    int result_segment;
 } frit_segments;
 
 // Sets devices [n_layers] for the layers of the cache that the graph touches: the wanted device of the layer's nodes if

@@ -128,7 +128,7 @@ static void run_picks(frit_engine *engine, const frit_flight *flight)
 
 static void deliver_hidden(const frit_flight *flight, const frit_seq *seq, const frit_session *session)
 {
-    if (!session->hidden || !flight->plan->segments.kept) return;
+    if (!session->hidden || !flight->plan->segments.result) return;
     const float *rows = flight->hidden + (size_t)seq->first_row * session->hidden->width;
     frit_hidden_store(session->hidden, (size_t)seq->n_past, rows, (size_t)seq->n_rows);
 }
@@ -231,10 +231,10 @@ static frit_status write_given(const frit_engine *engine, const frit_plan_class 
 static frit_status read_hidden(const frit_plan_class *c, int i, const frit_batch *batch, frit_flight *flight)
 {
     const frit_plan_part *part = &c->parts[i];
-    const frit_node *kept = c->segments.kept;
-    if (!kept || i != c->segments.kept_in || !flight->hidden) return FRIT_OK;
+    const frit_node *result = c->segments.result;
+    if (!result || i != c->segments.result_segment || !flight->hidden) return FRIT_OK;
     const frit_backend *backend = part->device->backend;
-    return backend->read(part->device, backend->value(part->exec, kept), flight->hidden, result_bytes(kept, batch));
+    return backend->read(part->device, backend->value(part->exec, result), flight->hidden, result_bytes(result, batch));
 }
 
 // Parts run one after another, each on its device. The host waits for results that cross between devices, and not for
