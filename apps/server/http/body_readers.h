@@ -9,7 +9,7 @@ typedef struct server_body_readers server_body_readers;
 typedef struct server_task {
     void (*run)(struct server_task *task);   // called on a thread of the readers; may free the task at its end
     bool is_long;                            // one thread is left free of long tasks
-    struct server_task *next;                // in the queues
+    struct server_task *next;                // in the queue
 } server_task;
 
 bool server_body_readers_new(server_body_readers **out, int n_threads, int max_waiting, server_problem *problem);
