@@ -148,7 +148,7 @@ void server_worker_drop_gone(server_worker *worker)
             first->reply.problem = gone;
             if (job->group.first) {
                 server_worker_end_part(worker, job, first->reply.replay ? &cancelled : NULL);
-                at = &worker->first;   // the group has left the queue: begin again
+                at = &worker->first;   // further jobs may have left the queue: begin again
             } else if (job->reply.replay)
                 server_job_fail(job, &cancelled);
             else

@@ -196,7 +196,7 @@ static void a_client_that_leaves_within_its_head_is_gone_at_once(void **state)
     close(fd);
 }
 
-// libmicrohttpd refuses these heads itself, with its own texts, before it calls the server.
+// libmicrohttpd refuses broken chunks itself, with its own texts.
 static void broken_chunks_are_refused_and_end_the_connection(void **state)
 {
     (void)state;

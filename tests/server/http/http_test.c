@@ -151,7 +151,7 @@ static void other_sites_and_other_names_are_turned_away(void **state)
     expect_header("GET", "/health", page, 200, allow, "http://page.example");
     expect_header("OPTIONS", CHAT, page, 204, "Access-Control-Allow-Headers", "x-stainless-os");
     expect_header("OPTIONS", CHAT, "Host: localhost\r\n", 405, "Allow", "POST");
-    // /v1/models/* has GET, but not this method.
+    // The path is that of POST /models/load, not one of GET /v1/models/*.
     expect_header("GET", "/models/load", "Host: localhost\r\n", 405, "Allow", "POST");
     expect_header("HEAD", "/v1/models", "Host: localhost\r\nConnection: close\r\n", 200, "Content-Type",
                   "application/json");
