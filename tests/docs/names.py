@@ -19,6 +19,8 @@ CODE = (".c", ".h", ".def", ".cu", ".cuh", ".inc")
 SOURCES = ("src/", "apps/", "include/")
 PREFIX = r"(?:frit|server|hub|cli)_"
 FILE = re.compile(r"(?<![\w/.$<>*-])((?:[\w-]+/)*[\w-]+\.(?:c|h|cuh?|def|md))(?![\w.*])")
+# From the top of the tree, in commands too: tests/hub/pull_test.py.
+PATH = re.compile(r"(?<![\w/.$<>*-])((?:src|apps|include|tests|bench|tools|bindings|packaging|deploy|cmake|docs)/[\w./-]*\w)(?![\w*…])")
 FUNCTION = re.compile(rf"(?<![\w./%-])({PREFIX}[a-z0-9_]+)(?![\w/.]*\.(?:c|h|py|sh|cu|md|txt|log)\b)")
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]+)(?![\w*-])")
 TARGET = re.compile(r"(?:^|`|&& )\s*make ([a-z][a-z0-9-]*)", re.M)
@@ -129,6 +131,9 @@ class Names:
                 yield text.count("\n", 0, offset + at) + 1, fault
 
     def command_faults(self, text, is_block):
+        for match in PATH.finditer(text):
+            if not re.search("[A-Z]{2}", match[1]) and match[1] not in self.tests and not os.path.exists(os.path.join(ROOT, match[1])):
+                yield match.start(), f"there is no '{match[1]}'"
         for match in TARGET.finditer(text if is_block else "`" + text):
             if match[1] not in self.targets:
                 yield match.start(), f"there is no target of make '{match[1]}'"
