@@ -83,17 +83,17 @@ static void make_weights(bench *b, reference *r)
     const int n_q = s->n_heads * s->head_size, n_kv = s->n_kv_heads * s->head_size;
     for (int i = 0; i < s->n_layers; i++) {
         const model_layer *l = &m->layers[i];
-        r->qk[i] = make_matrix(b, r, m->types.most, n_q + n_kv, s->dim, FRIT_ROWS_ADJACENT, l->tiles.qk);
-        r->v[i] = make_matrix(b, r, model_type(m, i, true), n_kv, s->dim, FRIT_ROWS_NATURAL, l->tiles.v);
-        r->o[i] = make_matrix(b, r, m->types.most, s->dim, n_q, FRIT_ROWS_NATURAL, l->tiles.o);
+        r->qk[i] = make_matrix(b, r, m->types.most, n_q + n_kv, s->dim, FRIT_ROWS_ADJACENT, l->qk);
+        r->v[i] = make_matrix(b, r, model_type(m, i, true), n_kv, s->dim, FRIT_ROWS_NATURAL, l->v);
+        r->o[i] = make_matrix(b, r, m->types.most, s->dim, n_q, FRIT_ROWS_NATURAL, l->o);
         uint8_t *gate = random_matrix(r, m->types.most, s->n_ff, s->dim, &r->gate[i]);
         uint8_t *up = random_matrix(r, m->types.most, s->n_ff, s->dim, &r->up[i]);
         const frit_tile_source source = {
             .blocks = gate, .second = up, .n_rows = s->n_ff, .n_columns = s->dim, .order = FRIT_ROWS_GATED};
-        upload_tiles(b, m->types.most, &source, l->tiles.gate_up);
+        upload_tiles(b, m->types.most, &source, l->gate_up);
         free(gate);
         free(up);
-        r->down[i] = make_matrix(b, r, model_type(m, i, true), s->dim, s->n_ff, FRIT_ROWS_NATURAL, l->tiles.down);
+        r->down[i] = make_matrix(b, r, model_type(m, i, true), s->dim, s->n_ff, FRIT_ROWS_NATURAL, l->down);
         r->norm1[i] = make_norm(b, r, s->dim, l->norm1);
         r->norm2[i] = make_norm(b, r, s->dim, l->norm2);
     }
@@ -207,58 +207,58 @@ static void free_reference(reference *r)
 
 typedef struct outcome {
     double worst_error;   // sum of squared differences over sum of squares, of one row's logits
-    int n_wrong_picks;    // tokens that are not the largest of the GPU's own logits
 } outcome;
 
-static void compare_row(const model *m, const float *own, const float *expected, uint64_t best, outcome *result)
+static void compare_row(const model *m, const float *own, const float *expected, outcome *result)
 {
     double error = 0, squares = 0;
-    size_t largest = 0;
     for (size_t i = 0; i < (size_t)m->shape.n_vocab; i++) {
         error += pow((double)own[i] - expected[i], 2);
         squares += pow(expected[i], 2);
-        if (own[i] > own[largest]) largest = i;
     }
     if (!(error / squares <= result->worst_error)) result->worst_error = error / squares;
-    result->n_wrong_picks += (0xffffffffu - (uint32_t)best) != largest;
 }
 
-// Logits that the GPU has now, of the tokens that rows have at begin + step, with the reference's; of a prompt
-// (step -1) the reference computes all tokens before too.
-static void compare_step(bench *b, reference *r, int step, outcome *result)
+// Compares the GPU's logits of the token at position begin + step of each row with the reference's. For a prompt
+// (step -1) the reference first computes the tokens before that position.
+static void compare_step(bench *b, reference *r, const int *tokens, int step, outcome *result)
 {
     const model *m = r->m;
     const size_t n = (size_t)m->shape.n_vocab;
     float *logits = floats(n * (size_t)m->rows), *expected = floats(n);
-    int *tokens = calloc((size_t)(m->rows * m->n_positions), sizeof *tokens);
-    uint64_t *best = calloc((size_t)m->rows, sizeof *best);
-    if (!tokens || !best) must(frit_fail_memory(0, "tokens"));
     download(b, logits, m->logits, n * (size_t)m->rows * 4);
-    download(b, tokens, m->tokens, (size_t)(m->rows * m->n_positions) * sizeof *tokens);
-    download(b, best, m->best, (size_t)m->rows * sizeof *best);
     for (int row = 0; row < m->rows; row++) {
         const int last = r->begin[row] + step;
         for (int i = step < 0 ? 0 : last; i <= last; i++)
             run_row(r, row, i, tokens[row * m->n_positions + i], expected);
-        compare_row(m, logits + (size_t)row * n, expected, best[row], result);
+        compare_row(m, logits + (size_t)row * n, expected, result);
     }
     free(logits);
     free(expected);
-    free(tokens);
-    free(best);
 }
 
 // Each row's prompt is longer than the one before, so that rows of a tile of attention end anywhere.
 static void run_prompt(bench *b, model *m, reference *r, const frit_cublaslt *blas, const int *tokens, outcome *result)
 {
     prompt p;
-    int positions[MAX_RUNS];
     prompt_open(b, &p, m, blas, r->begin, tokens, m->n_positions);
     prompt_record(b, &p);
-    for (int i = 0; i < m->rows; i++) positions[i] = r->begin[i] - 1;
-    upload(b, m->positions, positions, (size_t)m->rows * sizeof *positions);
-    compare_step(b, r, -1, result);
+    compare_step(b, r, tokens, -1, result);
     prompt_close(b, &p);
+}
+
+static void run_step(bench *b, model *m, reference *r, const int *tokens, int step, outcome *result)
+{
+    int positions[MAX_RUNS], own[MAX_RUNS];
+    for (int i = 0; i < m->rows; i++) {
+        positions[i] = r->begin[i] + step;
+        own[i] = tokens[i * m->n_positions + positions[i]];
+    }
+    upload(b, m->positions, positions, (size_t)m->rows * sizeof *positions);
+    upload(b, m->tokens, own, (size_t)m->rows * sizeof *own);
+    model_record(b, m);
+    must_cuda(b, b->driver.stream_wait(b->stream), "a decode step");
+    compare_step(b, r, tokens, step, result);
 }
 
 static int check_model(bench *b, model *m, int n_prompt, const frit_cublaslt *blas, int n_steps)
@@ -276,25 +276,18 @@ static int check_model(bench *b, model *m, int n_prompt, const frit_cublaslt *bl
         for (int j = 0; j < m->n_positions; j++)
             tokens[i * m->n_positions + j] = (17 * i + 3 + 29 * j) % m->shape.n_vocab;
     }
-    upload(b, m->tokens, tokens, (size_t)(m->rows * m->n_positions) * sizeof *tokens);
     if (n_prompt) run_prompt(b, m, &r, blas, tokens, &prompted);
-    free(tokens);
     m->n_steps = 1;
-    for (int i = 0; i < n_steps; i++) {
-        model_record(b, m);
-        must_cuda(b, b->driver.stream_wait(b->stream), "a decode step");
-        compare_step(b, &r, i, &result);
-    }
+    for (int i = 0; i < n_steps; i++) run_step(b, m, &r, tokens, i, &result);
+    free(tokens);
     // A prompt's activations have the 11 bits of f16, or the 8 of bf16; later steps read the keys and values it left.
     const double most = n_prompt ? 2e-4 : 1e-4;
-    const bool is_good =
-        result.worst_error < most && prompted.worst_error < most && result.n_wrong_picks + prompted.n_wrong_picks == 0;
+    const bool is_good = result.worst_error < most && prompted.worst_error < most;
     printf(
-        "check %s, %s, %d rows, prompts from %d tokens, %d splits of %d warps, %d steps: error %.2e, of prompts %.2e, "
-        "%d wrong picks: %s\n",
+        "check %s, %s, %d rows, prompts from %d tokens, %d splits of %d warps, %d steps: error %.2e, of prompts %.2e: "
+        "%s\n",
         m->types.name, m->tuning.name, m->rows, n_prompt, m->tuning.splits, m->tuning.attend_warps, n_steps,
-        result.worst_error, prompted.worst_error, result.n_wrong_picks + prompted.n_wrong_picks,
-        is_good ? "good" : "WRONG");
+        result.worst_error, prompted.worst_error, is_good ? "good" : "WRONG");
     fflush(stdout);
     free_reference(&r);
     model_close(b, m);
@@ -328,9 +321,6 @@ int bench_check(bench *b, const char *folder, const char *filter)
         {ALL(BF16),  1, 0, 0, 40,    {.name = "chosen"}},
         {ALL(BF16),  5, 0, 1, 8,     {.name = "one after the other", .is_serial = true}},
         {ALL(F16),   1, 0, 0, 8,     {.name = "chosen"}},
-        {Q4_K_M,     1, 0, 0, STEPS, {.name = "one kernel", .is_one_kernel = true}},
-        {Q4_K_M,     3, 0, 1, 40,    {.name = "one kernel", .is_one_kernel = true, .groups = 1}},
-        {ALL(BF16),  2, 0, 0, 8,     {.name = "one kernel", .is_one_kernel = true}},
         {ALL(Q5_K),  1, 0, 0, 8,     {.name = "chosen"}},
         {ALL(IQ4_XS), 1, 0, 0, 8,    {.name = "chosen"}},
         {Q4_K_M,     1, 1, 0, 8,     {.name = "chosen"}},

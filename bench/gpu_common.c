@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Memory, random weights, timing of graphs, and the probe that all figures are compared with.
+#include "backend/cuda/runtime/sources.h"
 #include "gpu.h"
+#include "probe_args.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void make_kernels(bench *b, frit_cuda_kernel **kernels, size_t n)
 {
@@ -36,9 +39,53 @@ void download(bench *b, void *to, uint64_t from, size_t n_bytes)
     must_cuda(b, b->driver.stream_wait(b->stream), "copying from the GPU");
 }
 
+// ------------------------------------------------------------------------------- bench/kernels
+
+// The files of bench/kernels, which the build turns into strings (cmake/FritKernelSources.cmake).
+extern const frit_cuda_source bench_sources[];
+extern const size_t bench_n_sources;
+
+// Compiles and loads a kernel of bench/kernels. Its files may include those of src/backend/cuda/kernels.
+static void make_own_kernel(bench *b, frit_cuda_kernel *kernel)
+{
+    enum { MAX_SOURCES = 80, MAX_OPTIONS = 8 };
+    const char *names[MAX_SOURCES], *texts[MAX_SOURCES], *text = NULL, *options[MAX_OPTIONS];
+    char arch[40], defines[MAX_OPTIONS][48];
+    int n_sources = 0, n_options = 0;
+    for (size_t i = 0; i < bench_n_sources; i++) {
+        if (strcmp(bench_sources[i].name, kernel->file) == 0) text = bench_sources[i].text;
+        names[n_sources] = bench_sources[i].name;
+        texts[n_sources++] = bench_sources[i].text;
+    }
+    for (size_t i = 0; i < frit_cuda_n_sources && n_sources < MAX_SOURCES; i++) {
+        names[n_sources] = frit_cuda_sources[i].name;
+        texts[n_sources++] = frit_cuda_sources[i].text;
+    }
+    snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d", b->gpu.arch);
+    options[n_options++] = arch;
+    options[n_options++] = "--std=c++17";
+    options[n_options++] = "--device-as-default-execution-space";
+    for (int i = 0; i < kernel->n_defines && n_options < MAX_OPTIONS; i++) {
+        snprintf(defines[i], sizeof defines[i], "-D%s", kernel->defines[i]);
+        options[n_options++] = defines[i];
+    }
+    frit_nvrtc_program program = NULL;
+    size_t n_bytes = 0;
+    char *cubin = NULL;
+    bool is_made = b->nvrtc.create(&program, text, kernel->file, n_sources, texts, names) == 0 &&
+                   b->nvrtc.compile(program, n_options, options) == 0 && b->nvrtc.cubin_bytes(program, &n_bytes) == 0;
+    if (is_made) cubin = malloc(n_bytes);
+    is_made = cubin && b->nvrtc.cubin(program, cubin) == 0;
+    if (!is_made) must(frit_fail(FRIT_E_UNSUPPORTED, "bench/kernels/%s does not compile", kernel->file));
+    must_cuda(b, b->driver.module_load(&kernel->module, cubin), "loading a kernel");
+    must_cuda(b, b->driver.module_function(&kernel->function, kernel->module, kernel->name), kernel->name);
+    b->nvrtc.destroy(&program);
+    free(cubin);
+}
+
 // ------------------------------------------------------------------------------- random weights
 
-static void run_probe_kernel(bench *b, const char *name, const frit_probe_args *args, const int *scales)
+static void run_probe_kernel(bench *b, const char *name, const bench_probe_args *args, const int *scales)
 {
     frit_cuda_kernel kernel = {.file = "probe.cu",
                                .name = name,
@@ -47,22 +94,22 @@ static void run_probe_kernel(bench *b, const char *name, const frit_probe_args *
     static const char *const names[] = {"TILE", "FIRST", "COUNT", "STEP"};
     for (int i = 0; scales && i < 4; i++) frit_cuda_define(&kernel, names[i], scales[i]);
     frit_cuda_kernel *all[] = {&kernel};
-    make_kernels(b, all, 1);
-    must(frit_cuda_kernel_launch(&b->gpu, &kernel, b->stream, args, FRIT_CUDA_IN_TURN));
+    make_own_kernel(b, &kernel);
+    must(frit_cuda_kernel_launch(&b->gpu, &kernel, b->stream, args, FRIT_CUDA_IN_ORDER));
     must_cuda(b, b->driver.stream_wait(b->stream), name);
     frit_cuda_kernels_free(&b->gpu, all, 1);
 }
 
 void fill_floats(bench *b, uint64_t at, uint64_t n_bytes, float scale, unsigned seed)
 {
-    const frit_probe_args args = {.out = at, .n_bytes = n_bytes, .scale = scale, .seed = seed};
+    const bench_probe_args args = {.out = at, .n_bytes = n_bytes, .scale = scale, .seed = seed};
     run_probe_kernel(b, "fill_floats", &args, NULL);
 }
 
 void fill_16_bits(bench *b, uint64_t at, uint64_t n_bytes, float scale, bool is_f16, unsigned seed)
 {
-    const frit_probe_args args = {.in = is_f16, .out = at, .n_bytes = n_bytes, .scale = scale, .seed = seed};
-    run_probe_kernel(b, "fill_bf16", &args, NULL);
+    const bench_probe_args args = {.in = is_f16, .out = at, .n_bytes = n_bytes, .scale = scale, .seed = seed};
+    run_probe_kernel(b, "fill_16_bits", &args, NULL);
 }
 
 void fill_tiles(bench *b, frit_dtype dtype, uint64_t at, uint64_t n_bytes, float deviation, unsigned seed)
@@ -81,7 +128,7 @@ void fill_tiles(bench *b, frit_dtype dtype, uint64_t at, uint64_t n_bytes, float
         fill_16_bits(b, at, n_bytes, deviation * 1.7f, dtype == FRIT_DTYPE_F16, seed);
         return;
     }
-    frit_probe_args args = {.out = at, .n_bytes = n_bytes, .seed = seed};
+    bench_probe_args args = {.out = at, .n_bytes = n_bytes, .seed = seed};
     run_probe_kernel(b, "fill_bytes", &args, NULL);
     for (size_t i = 0; i < FRIT_COUNT(rows); i++) {
         if (rows[i].dtype != dtype) continue;
@@ -135,13 +182,13 @@ double time_graph(bench *b, record_fn record, void *ctx, int n_repeats)
 
 typedef struct read_job {
     frit_cuda_kernel kernel;
-    frit_probe_args args;
+    bench_probe_args args;
 } read_job;
 
 static void record_read(bench *b, void *ctx)
 {
     const read_job *job = ctx;
-    must(frit_cuda_kernel_launch(&b->gpu, &job->kernel, b->stream, &job->args, FRIT_CUDA_IN_TURN));
+    must(frit_cuda_kernel_launch(&b->gpu, &job->kernel, b->stream, &job->args, FRIT_CUDA_IN_ORDER));
 }
 
 void bench_probe(bench *b)
@@ -158,7 +205,7 @@ void bench_probe(bench *b)
                                    .grid = {(unsigned)(b->gpu.n_multiprocessors * blocks), 1, 1},
                                    .threads = 512}};
         frit_cuda_kernel *all[] = {&job.kernel};
-        make_kernels(b, all, 1);
+        make_own_kernel(b, &job.kernel);
         const double gbs = (double)n_bytes / time_graph(b, record_read, &job, 5) / 1000;
         if (gbs > best) best = gbs;
         frit_cuda_kernels_free(&b->gpu, all, 1);

@@ -33,12 +33,12 @@ static void alloc_layer(bench *b, model *m, int i)
     const model_shape *s = &m->shape;
     model_layer *l = &m->layers[i];
     const int n_q = s->n_heads * s->head_size, n_kv = s->n_kv_heads * s->head_size;
-    l->tiles.is_more = model_is_more(s, i);
-    l->tiles.qk = weights_alloc(b, m, m->types.most, n_q + n_kv, s->dim);
-    l->tiles.v = weights_alloc(b, m, model_type(m, i, true), n_kv, s->dim);
-    l->tiles.o = weights_alloc(b, m, m->types.most, s->dim, n_q);
-    l->tiles.gate_up = weights_alloc(b, m, m->types.most, 2 * s->n_ff, s->dim);
-    l->tiles.down = weights_alloc(b, m, model_type(m, i, true), s->dim, s->n_ff);
+    l->is_more = model_is_more(s, i);
+    l->qk = weights_alloc(b, m, m->types.most, n_q + n_kv, s->dim);
+    l->v = weights_alloc(b, m, model_type(m, i, true), n_kv, s->dim);
+    l->o = weights_alloc(b, m, m->types.most, s->dim, n_q);
+    l->gate_up = weights_alloc(b, m, m->types.most, 2 * s->n_ff, s->dim);
+    l->down = weights_alloc(b, m, model_type(m, i, true), s->dim, s->n_ff);
     l->norm1 = device_alloc(b, (uint64_t)s->dim * 4);
     l->norm2 = device_alloc(b, (uint64_t)s->dim * 4);
 }
@@ -53,9 +53,8 @@ static void alloc_state(bench *b, model *m)
     m->attended = device_alloc(b, rows * n_q * 4);
     m->h = device_alloc(b, rows * (uint64_t)s->n_ff * 4);
     m->logits = device_alloc(b, rows * (uint64_t)s->n_vocab * 4);
-    m->best = device_alloc(b, rows * 8);
     m->positions = device_alloc(b, rows * 4);
-    m->tokens = device_alloc(b, rows * (uint64_t)m->n_positions * 4);
+    m->tokens = device_alloc(b, rows * 4);
     m->rope = device_alloc(b, rows * (uint64_t)s->head_size * 4);
     m->frequency = device_alloc(b, (uint64_t)s->head_size / 2 * 8);
     m->pages = device_alloc(b, rows * (uint64_t)m->page_stride * 4);
@@ -64,8 +63,6 @@ static void alloc_state(bench *b, model *m)
     m->arrived = device_alloc(b, rows * (uint64_t)s->n_kv_heads * 4);
     m->sums = device_alloc(b, (uint64_t)MOST_PARTS * rows * (uint64_t)s->dim * 4);
     m->counters = device_alloc(b, (uint64_t)b->gpu.n_multiprocessors * 4);
-    m->barrier = device_alloc(b, 64);
-    m->trace = device_alloc(b, (uint64_t)(b->gpu.n_multiprocessors * (s->n_layers * 14 + 3)) * 8);
 }
 
 static void fill_state(bench *b, model *m, int depth)
@@ -76,7 +73,7 @@ static void fill_state(bench *b, model *m, int depth)
     if (!frequency || !pages || !positions) must(frit_fail_memory(0, "the state of a model"));
     for (int i = 0; i < half; i++) frequency[i] = pow(500000.0, -(double)i / half);
     for (int i = 0; i < n_pages; i++) pages[i] = n_pages - 1 - i;   // any order will do
-    for (int i = 0; i < m->rows; i++) positions[i] = depth - 1;
+    for (int i = 0; i < m->rows; i++) positions[i] = depth;
     upload(b, m->frequency, frequency, (size_t)half * sizeof *frequency);
     upload(b, m->pages, pages, (size_t)n_pages * sizeof *pages);
     upload(b, m->positions, positions, (size_t)m->rows * sizeof *positions);
@@ -125,21 +122,19 @@ static void describe_products(bench *b, model *m)
         b, m, &m->gate_up,
         (frit_cuda_product){
             .k = s->dim, .is_normed = true, .epilogue = FRIT_GPU_GLU, .segments = {{m->types.most, s->n_ff / 8}}});
-    make_product(
-        b, m, &m->pick,
-        (frit_cuda_product){
-            .k = s->dim, .is_normed = true, .epilogue = FRIT_GPU_PICK, .segments = {{m->types.head, s->n_vocab / 16}}});
+    make_product(b, m, &m->logits_of_x,
+                 (frit_cuda_product){.k = s->dim,
+                                     .is_normed = true,
+                                     .epilogue = FRIT_GPU_STORE,
+                                     .segments = {{m->types.head, s->n_vocab / 16}}});
 }
 
 static void describe_others(model *m)
 {
     const model_shape *s = &m->shape;
-    m->embed =
-        (frit_cuda_kernel){.file = "embed.cu", .name = "embed", .grid = {(unsigned)m->rows, 1, 1}, .threads = 256};
-    frit_cuda_define(&m->embed, "TYPE_TABLE", frit_dtype_get(m->types.head)->gguf_id);
-    frit_cuda_define(&m->embed, "DIM", s->dim);
-    frit_cuda_define(&m->embed, "HEAD", s->head_size);
-    frit_cuda_define(&m->embed, "TOKEN_STRIDE", m->n_positions);
+    must(frit_cuda_embed_kernel(&(frit_cuda_embed){.dtype = m->types.head, .width = s->dim, .rotated = s->head_size},
+                                &m->embed));
+    m->embed.grid[0] = (unsigned)m->rows;
     frit_cuda_attend attend = {.heads = m->heads, .stages = m->tuning.attend_stages};
     if (attend.stages < 0) attend.stages = 0;
     must(frit_cuda_attend_kernel(&attend, m->tuning.splits, m->tuning.attend_warps, &m->attend));
@@ -148,54 +143,10 @@ static void describe_others(model *m)
 
 static size_t list_kernels(model *m, frit_cuda_kernel *list[9])
 {
-    frit_cuda_kernel *const all[9] = {&m->embed,   &m->qkv[0],  &m->qkv[1],  &m->attend, &m->o,
-                                      &m->gate_up, &m->down[0], &m->down[1], &m->pick};
+    frit_cuda_kernel *const all[9] = {&m->embed,   &m->qkv[0],  &m->qkv[1],  &m->attend,     &m->o,
+                                      &m->gate_up, &m->down[0], &m->down[1], &m->logits_of_x};
     for (int i = 0; i < 9; i++) list[i] = all[i];
-    if (m->tuning.is_one_kernel) list[0] = &m->decode;
-    return m->tuning.is_one_kernel ? 1 : 9;
-}
-
-// ------------------------------------------------------------------------------- one kernel
-
-static void describe_decode(bench *b, model *m)
-{
-    const model_shape *s = &m->shape;
-    frit_cuda_decode d = {.rows = m->rows,
-                          .n_layers = s->n_layers,
-                          .dim = s->dim,
-                          .n_ff = s->n_ff,
-                          .n_vocab = s->n_vocab,
-                          .n_positions = m->n_positions,
-                          .heads = m->heads,
-                          .most = m->types.most,
-                          .more = m->types.more,
-                          .head = m->types.head,
-                          .table = m->types.head,
-                          .groups = m->tuning.groups,
-                          .warps = m->tuning.warps,
-                          .stages = m->tuning.stages,
-                          .splits = m->tuning.splits,
-                          .is_traced = m->tuning.is_traced};
-    must(frit_cuda_decode_kernel(&d, &b->gpu, &m->decode));
-    m->args = calloc(1, sizeof *m->args);
-    if (!m->args) must(frit_fail_memory(sizeof *m->args, "the arguments of a decode step"));
-    frit_cuda_layer layers[MODEL_MAX_LAYERS];
-    for (int i = 0; i < s->n_layers; i++) {
-        layers[i] = m->layers[i].tiles;
-        m->args->layers[i] = (frit_decode_layer){.norm1 = m->layers[i].norm1, .norm2 = m->layers[i].norm2};
-    }
-    frit_cuda_decode_matrices(&d, layers, m->head, m->args);
-}
-
-static frit_embed_args embed_args(const model *m)
-{
-    return (frit_embed_args){.best = m->best,
-                             .table = m->table,
-                             .x = m->x,
-                             .positions = m->positions,
-                             .rope = m->rope,
-                             .frequency = m->frequency,
-                             .tokens = m->tokens};
+    return 9;
 }
 
 static frit_attend_args attend_args(const model *m, int layer)
@@ -213,49 +164,6 @@ static frit_attend_args attend_args(const model *m, int layer)
                               .out = m->attended};
 }
 
-static void record_decode(bench *b, const model *m)
-{
-    frit_decode_args *a = m->args;
-    a->embed = embed_args(m);
-    a->attend = attend_args(m, 0);
-    a->h = m->h;
-    a->logits = m->logits;
-    a->norm = m->norm_out;
-    a->barrier = m->barrier;
-    a->trace = m->trace;
-    a->n_steps = m->n_steps;
-    a->epsilon = 1e-5f;
-    must_cuda(b, b->driver.memory_set(m->barrier, 0, 64, b->stream), "clearing the barrier");
-    must(frit_cuda_kernel_launch(&b->gpu, &m->decode, b->stream, a, FRIT_CUDA_ALL_RESIDENT));
-}
-
-// Marks of a layer: three of qkv (waited, converted, multiplied), two of attention (waited, done), three each of o,
-// gate-up and down. Each figure is the mean over layers and blocks of the clocks since the mark before.
-void model_print_trace(bench *b, const model *m)
-{
-    static const char *const names[14] = {
-        "wait for down", "convert", "qkv",        "wait for qkv", "attention", "wait for attention",
-        "convert",       "o",       "wait for o", "convert",      "gate-up",   "wait for gate-up",
-        "convert",       "down"};
-    const size_t n = (size_t)m->shape.n_layers * 14 + 3, n_blocks = (size_t)b->gpu.n_multiprocessors;
-    uint64_t *clocks = calloc(n * n_blocks, sizeof *clocks);
-    if (!clocks) must(frit_fail_memory(n * n_blocks * 8, "clocks"));
-    download(b, clocks, m->trace, n * n_blocks * 8);
-    for (size_t part = 0; part < 14; part++) {
-        double sum = 0, most = 0;
-        for (size_t i = 0; i < n_blocks; i++)
-            for (size_t layer = 1; layer < (size_t)m->shape.n_layers; layer++) {
-                const size_t at = i * n + layer * 14 + part;
-                const double took = (double)(clocks[at] - clocks[at - 1]);
-                sum += took;
-                if (took > most) most = took;
-            }
-        printf("    %-20s %8.0f clocks, at most %.0f\n", names[part],
-               sum / (double)(n_blocks * (size_t)(m->shape.n_layers - 1)), most);
-    }
-    free(clocks);
-}
-
 // ------------------------------------------------------------------------------- the model
 
 void model_open(bench *b, model *m, int depth)
@@ -271,7 +179,7 @@ void model_open(bench *b, model *m, int depth)
                                  .n_kv_heads = s->n_kv_heads,
                                  .head_size = s->head_size,
                                  .page_bytes = (int64_t)s->n_layers * 2 * s->n_kv_heads * 32 * s->head_size * 2};
-    if (!m->tuning.attend_stages && depth >= FAR_FROM && !m->tuning.is_one_kernel)
+    if (!m->tuning.attend_stages && depth >= FAR_FROM)
         m->tuning.attend_stages = frit_cuda_attend_stages(&m->heads, &b->gpu);
     for (int i = 0; i < s->n_layers; i++) alloc_layer(b, m, i);
     const uint64_t n_bytes_before = m->n_weight_bytes;
@@ -282,12 +190,8 @@ void model_open(bench *b, model *m, int depth)
     m->n_weight_bytes -= n_head_bytes;   // a step reads a row of it
     alloc_state(b, m);
     fill_state(b, m, depth);
-    if (m->tuning.is_one_kernel) {
-        describe_decode(b, m);
-    } else {
-        describe_products(b, m);
-        describe_others(m);
-    }
+    describe_products(b, m);
+    describe_others(m);
     frit_cuda_kernel *kernels[9];
     make_kernels(b, kernels, list_kernels(m, kernels));
 }
@@ -296,16 +200,14 @@ void model_close(bench *b, model *m)
 {
     frit_cuda_kernel *kernels[9];
     frit_cuda_kernels_free(&b->gpu, kernels, list_kernels(m, kernels));
-    free(m->args);
     for (int i = 0; i < m->shape.n_layers; i++) {
         const model_layer *l = &m->layers[i];
-        const uint64_t own[] = {l->tiles.qk,   l->tiles.v, l->tiles.o, l->tiles.gate_up,
-                                l->tiles.down, l->norm1,   l->norm2};
+        const uint64_t own[] = {l->qk, l->v, l->o, l->gate_up, l->down, l->norm1, l->norm2};
         for (size_t j = 0; j < FRIT_COUNT(own); j++) device_free(b, own[j]);
     }
-    const uint64_t all[] = {m->table,  m->head,    m->norm_out,  m->x,       m->q,     m->attended,  m->h,
-                            m->logits, m->best,    m->positions, m->tokens,  m->rope,  m->frequency, m->pages,
-                            m->cache,  m->partial, m->arrived,   m->barrier, m->trace, m->sums,      m->counters};
+    const uint64_t all[] = {m->table, m->head,    m->norm_out,  m->x,    m->q,         m->attended,
+                            m->h,     m->logits,  m->tokens,    m->rope, m->frequency, m->pages,
+                            m->cache, m->partial, m->positions, m->sums, m->arrived,   m->counters};
     for (size_t i = 0; i < FRIT_COUNT(all); i++) device_free(b, all[i]);
 }
 
@@ -323,11 +225,11 @@ void model_fill(bench *b, model *m)
     unsigned seed = 1;
     for (int i = 0; i < s->n_layers; i++, seed += 8) {
         const model_layer *l = &m->layers[i];
-        fill_matrix(b, m->types.most, l->tiles.qk, n_q + n_kv, s->dim, seed);
-        fill_matrix(b, model_type(m, i, true), l->tiles.v, n_kv, s->dim, seed + 1);
-        fill_matrix(b, m->types.most, l->tiles.o, s->dim, n_q, seed + 2);
-        fill_matrix(b, m->types.most, l->tiles.gate_up, 2 * s->n_ff, s->dim, seed + 3);
-        fill_matrix(b, model_type(m, i, true), l->tiles.down, s->dim, s->n_ff, seed + 4);
+        fill_matrix(b, m->types.most, l->qk, n_q + n_kv, s->dim, seed);
+        fill_matrix(b, model_type(m, i, true), l->v, n_kv, s->dim, seed + 1);
+        fill_matrix(b, m->types.most, l->o, s->dim, n_q, seed + 2);
+        fill_matrix(b, m->types.most, l->gate_up, 2 * s->n_ff, s->dim, seed + 3);
+        fill_matrix(b, model_type(m, i, true), l->down, s->dim, s->n_ff, seed + 4);
         fill_floats(b, l->norm1, (uint64_t)s->dim * 4, 1, seed + 5);
         fill_floats(b, l->norm2, (uint64_t)s->dim * 4, 1, seed + 6);
     }
@@ -342,7 +244,7 @@ static void launch(bench *b, const model *m, int phase, const frit_cuda_kernel *
 {
     if (m->tuning.without & phase) return;
     must(frit_cuda_kernel_launch(&b->gpu, kernel, b->stream, args,
-                                 m->tuning.is_serial ? FRIT_CUDA_IN_TURN : FRIT_CUDA_OVERLAPPING));
+                                 m->tuning.is_serial ? FRIT_CUDA_IN_ORDER : FRIT_CUDA_OVERLAPPING));
 }
 
 static void record_layer(bench *b, const model *m, int i)
@@ -351,8 +253,8 @@ static void record_layer(bench *b, const model *m, int i)
     const model_layer *l = &m->layers[i];
     const frit_attend_args attend = attend_args(m, i);
     const float scale = 1.4426950408889634f / sqrtf((float)s->head_size);
-    launch(b, m, MODEL_QKV, &m->qkv[l->tiles.is_more],
-           &(frit_product_args){.weights = {l->tiles.qk, l->tiles.v},
+    launch(b, m, MODEL_QKV, &m->qkv[l->is_more],
+           &(frit_product_args){.weights = {l->qk, l->v},
                                 .x = m->x,
                                 .norm = l->norm1,
                                 .out = m->q,
@@ -367,21 +269,17 @@ static void record_layer(bench *b, const model *m, int i)
                                 .query_scale = scale});
     launch(b, m, MODEL_ATTEND, &m->attend, &attend);
     launch(b, m, MODEL_O, &m->o,
-           &(frit_product_args){.weights = {l->tiles.o},
+           &(frit_product_args){.weights = {l->o},
                                 .x = m->attended,
                                 .out = m->x,
                                 .partial = m->sums,
                                 .arrived = m->counters,
                                 .n_rows = m->rows});
     launch(b, m, MODEL_GATE_UP, &m->gate_up,
-           &(frit_product_args){.weights = {l->tiles.gate_up},
-                                .x = m->x,
-                                .norm = l->norm2,
-                                .out = m->h,
-                                .epsilon = 1e-5f,
-                                .n_rows = m->rows});
-    launch(b, m, MODEL_DOWN, &m->down[l->tiles.is_more],
-           &(frit_product_args){.weights = {l->tiles.down},
+           &(frit_product_args){
+               .weights = {l->gate_up}, .x = m->x, .norm = l->norm2, .out = m->h, .epsilon = 1e-5f, .n_rows = m->rows});
+    launch(b, m, MODEL_DOWN, &m->down[l->is_more],
+           &(frit_product_args){.weights = {l->down},
                                 .x = m->h,
                                 .out = m->x,
                                 .partial = m->sums,
@@ -392,20 +290,22 @@ static void record_layer(bench *b, const model *m, int i)
 void model_record(bench *b, void *ctx)
 {
     const model *m = ctx;
-    if (m->tuning.is_one_kernel) {
-        record_decode(b, m);
-        return;
-    }
     for (int step = 0; step < m->n_steps; step++) {
-        const frit_embed_args embed = embed_args(m);
-        launch(b, m, 0, &m->embed, &embed);
+        launch(b, m, 0, &m->embed,
+               &(frit_embed_rows_args){.table = m->table,
+                                       .tokens = m->tokens,
+                                       .positions = m->positions,
+                                       .frequency = m->frequency,
+                                       .x = m->x,
+                                       .rope = m->rope,
+                                       .scale = 1,
+                                       .magnitude = 1});
         for (int i = 0; i < m->shape.n_layers; i++) record_layer(b, m, i);
-        launch(b, m, MODEL_HEAD, &m->pick,
+        launch(b, m, MODEL_HEAD, &m->logits_of_x,
                &(frit_product_args){.weights = {m->head},
                                     .x = m->x,
                                     .norm = m->norm_out,
                                     .out = m->logits,
-                                    .best = m->best,
                                     .epsilon = 1e-5f,
                                     .n_rows = m->rows});
     }

@@ -3,9 +3,9 @@
 //
 //     embed | qkv, attend, o, gate-up, down of each layer | head
 //
-// A step takes the token that the step before picked, so graphs of several steps need no host.
+// All steps of a graph have the same tokens and positions: their time is that of steps which follow each other.
 #pragma once
-#include "backend/cuda/decode.h"
+#include "backend/cuda/ops/product.h"
 #include "gpu.h"
 
 enum { MODEL_MAX_LAYERS = 64 };
@@ -23,14 +23,14 @@ typedef struct model_types {
 } model_types;
 
 typedef struct model_layer {
-    frit_cuda_layer tiles;
+    uint64_t qk, v, o, gate_up, down;   // tiles
+    bool is_more;                       // v and down are of the other type
     uint64_t norm1, norm2;
 } model_layer;
 
 // How to run it; 0: as the backend chooses.
 typedef struct model_tuning {
     const char *name;
-    bool is_one_kernel, is_traced;
     int open_stages, groups, warps, stages, splits, attend_warps;
     int o_parts, down_parts;   // of the columns
     int attend_stages;         // pages copied ahead; -1: none
@@ -47,14 +47,12 @@ typedef struct model {
     frit_cuda_heads heads;
     int page_stride;   // pages of a row
     model_layer layers[MODEL_MAX_LAYERS];
-    uint64_t table, head, norm_out;                                                 // weights
-    uint64_t x, q, attended, h, logits, best, positions, tokens, rope, frequency;   // state of a step
+    uint64_t table, head, norm_out;                                           // weights
+    uint64_t x, q, attended, h, logits, positions, tokens, rope, frequency;   // state of a step
     uint64_t pages, cache, partial, arrived, sums, counters;
-    frit_cuda_kernel decode, embed, qkv[2], attend, o, gate_up, down[2], pick;
+    frit_cuda_kernel embed, qkv[2], attend, o, gate_up, down[2], logits_of_x;
     uint64_t n_weight_bytes;   // read in a step
-    uint64_t barrier, trace;
-    frit_decode_args *args;   // of the one kernel
-    int n_steps;              // in one graph
+    int n_steps;               // in one graph
 } model;
 
 bool model_is_more(const model_shape *shape, int layer);
@@ -62,6 +60,5 @@ frit_dtype model_type(const model *m, int layer, bool is_mixed);   // is_mixed: 
 // Rows start at position `depth`. Weights are not made.
 void model_open(bench *b, model *m, int depth);
 void model_close(bench *b, model *m);
-void model_fill(bench *b, model *m);                // random weights, and a random cache
-void model_print_trace(bench *b, const model *m);   // where the time of the last step went
-void model_record(bench *b, void *m);               // a record_fn: n_steps steps
+void model_fill(bench *b, model *m);    // random weights, and a random cache
+void model_record(bench *b, void *m);   // a record_fn: n_steps steps

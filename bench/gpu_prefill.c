@@ -45,7 +45,7 @@ static void record_dequantize(bench *b, void *ctx)
     for (int i = 0; i < N_MATRICES; i++) {
         const frit_dequantize_args args = {.tiles = j->tiles + (uint64_t)i * j->tile_bytes,
                                            .out = j->weights + (uint64_t)i * j->weight_bytes};
-        must(frit_cuda_kernel_launch(&b->gpu, &j->dequantize, b->stream, &args, FRIT_CUDA_IN_TURN));
+        must(frit_cuda_kernel_launch(&b->gpu, &j->dequantize, b->stream, &args, FRIT_CUDA_IN_ORDER));
     }
 }
 
@@ -152,7 +152,7 @@ static int compare_weights(bench *b, job *j, frit_dtype dtype, float *weights)
     frit_cuda_kernel *all[] = {&j->dequantize};
     make_kernels(b, all, 1);
     const frit_dequantize_args args = {.tiles = j->tiles, .out = j->weights};
-    must(frit_cuda_kernel_launch(&b->gpu, &j->dequantize, b->stream, &args, FRIT_CUDA_IN_TURN));
+    must(frit_cuda_kernel_launch(&b->gpu, &j->dequantize, b->stream, &args, FRIT_CUDA_IN_ORDER));
     download(b, rows, j->weights, sizeof rows);
     frit_cuda_kernels_free(&b->gpu, all, 1);
     int n_wrong = 0;

@@ -13,12 +13,12 @@ static const struct shape { const char *name; int n_rows, k; bool is_normed; fri
     {"8b o",       4096,  4096, false, FRIT_GPU_ADD},
     {"8b gate-up", 28672, 4096, true,  FRIT_GPU_GLU},
     {"8b down",    4096, 14336, false, FRIT_GPU_ADD},
-    {"8b head",  128256,  4096, true,  FRIT_GPU_PICK},
+    {"8b head",  128256,  4096, true,  FRIT_GPU_STORE},
     {"1b qkv",     3072,  2048, true,  FRIT_GPU_STORE},
     {"1b o",       2048,  2048, false, FRIT_GPU_ADD},
     {"1b gate-up", 16384, 2048, true,  FRIT_GPU_GLU},
     {"1b down",    2048,  8192, false, FRIT_GPU_ADD},
-    {"1b head",  128256,  2048, true,  FRIT_GPU_PICK},
+    {"1b head",  128256,  2048, true,  FRIT_GPU_STORE},
 };
 
 static const frit_dtype types[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0, FRIT_DTYPE_Q4_0, FRIT_DTYPE_BF16};
@@ -55,7 +55,7 @@ typedef struct test_case {
 
 typedef struct job {
     const test_case *c;
-    uint64_t weights, n_bytes, x, norm, out, best;
+    uint64_t weights, n_bytes, x, norm, out;
     int n_launches;
 } job;
 
@@ -67,7 +67,6 @@ static void record(bench *b, void *ctx)
                                         .x = j->x,
                                         .norm = j->norm,
                                         .out = j->out,
-                                        .best = j->best,
                                         .epsilon = 1e-5f,
                                         .n_rows = j->c->rows};
         must(frit_cuda_kernel_launch(&b->gpu, &j->c->kernel, b->stream, &args, FRIT_CUDA_OVERLAPPING));
@@ -90,7 +89,7 @@ static size_t list_cases(bench *b, const char *filter, frit_dtype dtype, test_ca
                                                    .groups = c->variant->groups,
                                                    .warps = c->variant->warps,
                                                    .stages = c->variant->stages,
-
+                                                   .open_stages = c->variant->open_stages,
                                                    .copies_by_thread = c->variant->copies_by_thread};
                 snprintf(c->text, sizeof c->text, "%s | %s | %d | %s", frit_dtype_get(dtype)->name, c->shape->name,
                          c->rows, c->variant->name);
@@ -123,7 +122,6 @@ static void run_type(bench *b, const char *filter, frit_dtype dtype, test_case *
     j.x = device_alloc(b, 16 * 14336 * 4);
     j.norm = device_alloc(b, 14336 * 4);
     j.out = device_alloc(b, 16 * 128256 * 4);
-    j.best = device_alloc(b, 16 * 8);
     fill_tiles(b, dtype, j.weights, j.n_bytes, 0.02f, 1);
     fill_floats(b, j.x, 16 * 14336 * 4, 1, 2);
     fill_floats(b, j.norm, 14336 * 4, 1, 3);
@@ -135,7 +133,7 @@ static void run_type(bench *b, const char *filter, frit_dtype dtype, test_case *
         const double gbs = (double)cases[i].matrix_bytes / us / 1000;
         printf("| %s | %.1f | %.0f | %.1f %% |\n", cases[i].text, us, gbs, 100 * gbs / b->read_gbs);
     }
-    const uint64_t all[] = {j.weights, j.x, j.norm, j.out, j.best};
+    const uint64_t all[] = {j.weights, j.x, j.norm, j.out};
     for (size_t i = 0; i < FRIT_COUNT(all); i++) device_free(b, all[i]);
     frit_cuda_kernels_free(&b->gpu, kernels, n);
     fflush(stdout);

@@ -192,7 +192,7 @@ static void record_layer(bench *b, const prompt *p, int i)
     const model_layer *l = &m->layers[i];
     const uint64_t part = (uint64_t)(s->n_kv_heads * 32 * s->head_size * 2), keys = m->cache + (uint64_t)i * 2 * part;
     norm(b, p, l->norm1);
-    multiply(b, p, QKV, l->tiles.is_more, l->tiles.qk, l->tiles.v, p->a, p->qkv);
+    multiply(b, p, QKV, l->is_more, l->qk, l->v, p->a, p->qkv);
     launch(b, p, MODEL_O, &p->heads,
            &(frit_heads_args){.x = p->qkv,
                               .rope = p->rope,
@@ -212,11 +212,11 @@ static void record_layer(bench *b, const prompt *p, int i)
                                     .keys = keys,
                                     .values = keys + part,
                                     .out = p->a});
-    multiply(b, p, O, l->tiles.is_more, l->tiles.o, 0, p->a, p->x);
+    multiply(b, p, O, l->is_more, l->o, 0, p->a, p->x);
     norm(b, p, l->norm2);
-    multiply(b, p, GATE_UP, l->tiles.is_more, l->tiles.gate_up, 0, p->a, p->gate_up);
+    multiply(b, p, GATE_UP, l->is_more, l->gate_up, 0, p->a, p->gate_up);
     launch(b, p, MODEL_GATE_UP, &p->glu, &(frit_glu_args){.x = p->gate_up, .y = p->h});
-    multiply(b, p, DOWN, l->tiles.is_more, l->tiles.down, 0, p->h, p->x);
+    multiply(b, p, DOWN, l->is_more, l->down, 0, p->h, p->x);
 }
 
 void prompt_record(bench *b, void *ctx)
@@ -234,12 +234,11 @@ void prompt_record(bench *b, void *ctx)
                                    .magnitude = 1});
     for (int i = 0; i < m->shape.n_layers; i++) record_layer(b, p, i);
     launch(b, p, 0, &p->take, &(frit_take_rows_args){.from = p->x, .rows = p->lasts, .x = p->last_x});
-    launch(b, p, 0, &m->pick,
+    launch(b, p, 0, &m->logits_of_x,
            &(frit_product_args){.weights = {m->head},
                                 .x = p->last_x,
                                 .norm = m->norm_out,
                                 .out = m->logits,
-                                .best = m->best,
                                 .epsilon = 1e-5f,
                                 .n_rows = m->rows});
 }

@@ -22,4 +22,4 @@ typedef struct prompt {
 void prompt_open(bench *b, prompt *p, model *m, const frit_cublaslt *blas, const int *lengths, const int *tokens,
                  int stride);
 void prompt_close(bench *b, prompt *p);
-void prompt_record(bench *b, void *p);   // a record_fn; ends with logits and picks of the model
+void prompt_record(bench *b, void *p);   // a record_fn; ends with the model's logits

@@ -58,7 +58,7 @@ static void record(bench *b, void *ctx)
         const frit_some_args args = {.weights = {weights}, .x = j->x, .out = j->out, .n_rows = j->c->rows};
         const frit_dequantize_args dequantize = {.tiles = weights, .out = j->out};
         must(frit_cuda_kernel_launch(&b->gpu, &j->c->kernel, b->stream,
-                                     j->c->rows ? (const void *)&args : (const void *)&dequantize, FRIT_CUDA_IN_TURN));
+                                     j->c->rows ? (const void *)&args : (const void *)&dequantize, FRIT_CUDA_IN_ORDER));
     }
 }
 

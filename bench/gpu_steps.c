@@ -30,8 +30,6 @@ static const model_tuning tunings[] = {
     {.name = "cp.async",                 .copies_by_thread = true},
     {.name = "4 attention warps",        .attend_warps = 4},
     {.name = "one after the other",      .is_serial = true},
-    {.name = "one kernel",               .is_one_kernel = true},
-    {.name = "one kernel, 8 warps",      .is_one_kernel = true, .groups = 1},
     {.name = "without qkv",              .without = MODEL_QKV},
     {.name = "without attention",        .without = MODEL_ATTEND},
     {.name = "without o",                .without = MODEL_O},
@@ -58,8 +56,6 @@ static const model_tuning part_tunings[] = {
     {.name = "without down",                 .without = MODEL_DOWN},
     {.name = "without head",                 .without = MODEL_HEAD},
 };
-// Where the time of one kernel goes, by its own clocks.
-static const model_tuning traced = {.name = "one kernel, 8 warps, traced", .is_one_kernel = true, .is_traced = true, .groups = 1};
 
 static const int prompt_lengths[] = {128, 512, 2048, 8192};
 // What parts of a prompt cost: without one of them.
@@ -93,7 +89,6 @@ static void run_model(bench *b, const model_shape *shape, const model_types *typ
     const double gbs = ((double)m->n_weight_bytes + kv) / many / 1000;
     printf("| %s | %.1f | %.1f | %.0f | %.0f | %.1f %% |\n", text, one, many, rows * 1e6 / many, gbs,
            100 * gbs / b->read_gbs);
-    if (tuning->is_traced) model_print_trace(b, m);
     fflush(stdout);
     model_close(b, m);
     free(m);
@@ -108,7 +103,6 @@ void bench_steps(bench *b, const char *filter)
         for (size_t f = 0; f < FRIT_COUNT(files); f++) run_model(b, &shapes[s], &files[f], &tunings[0], 128, 1, filter);
         for (size_t t = 1; t < FRIT_COUNT(tunings); t++)
             run_model(b, &shapes[s], &files[0], &tunings[t], 128, 1, filter);
-        run_model(b, &shapes[s], &files[0], &traced, 128, 1, filter);
         for (size_t r = 1; r < FRIT_COUNT(runs); r++)
             run_model(b, &shapes[s], &files[0], &tunings[0], runs[r].depth, runs[r].rows, filter);
         for (size_t t = 0; t < FRIT_COUNT(part_tunings); t++)

@@ -94,7 +94,7 @@ static double compare_product(bench *b, const matrix *m, int rows, frit_rng *rng
     const uint64_t from = device_alloc(b, sizeof x), to = device_alloc(b, sizeof y);
     upload(b, from, x, sizeof x);
     const frit_product_args args = {.weights = {m->tiles}, .x = from, .out = to, .n_rows = rows};
-    must(frit_cuda_kernel_launch(&b->gpu, &kernel, b->stream, &args, FRIT_CUDA_IN_TURN));
+    must(frit_cuda_kernel_launch(&b->gpu, &kernel, b->stream, &args, FRIT_CUDA_IN_ORDER));
     download(b, y, to, sizeof y);
     double error = 0, squares = 0;
     for (int i = 0; i < rows * N_ROWS; i++) {
@@ -124,7 +124,7 @@ static double compare_some(bench *b, const matrix *m, int rows, frit_rng *rng)
     const uint64_t from = device_alloc(b, sizeof *x * MOST * MAX_K), to = device_alloc(b, 2 * n_y * sizeof *y);
     upload(b, from, x, sizeof *x * (size_t)(rows * m->k));
     const frit_some_args args = {.weights = {m->tiles}, .x = from, .out = to, .n_rows = rows};
-    must(frit_cuda_kernel_launch(&b->gpu, &kernel, b->stream, &args, FRIT_CUDA_IN_TURN));
+    must(frit_cuda_kernel_launch(&b->gpu, &kernel, b->stream, &args, FRIT_CUDA_IN_ORDER));
     download(b, y, to, 2 * n_y * sizeof *y);
     double error = 0, squares = 0;
     for (size_t i = 0; i < n_y; i++) {
@@ -159,7 +159,7 @@ static int compare_numbers(bench *b, const matrix *m, bool is_f16)
     frit_cuda_define(&kernel, "IS_F16", is_f16);
     make_kernels(b, all, 1);
     const frit_dequantize_args args = {.tiles = m->tiles, .out = to};
-    must(frit_cuda_kernel_launch(&b->gpu, &kernel, b->stream, &args, FRIT_CUDA_IN_TURN));
+    must(frit_cuda_kernel_launch(&b->gpu, &kernel, b->stream, &args, FRIT_CUDA_IN_ORDER));
     download(b, found, to, n * 2);
     int n_wrong = 0;
     for (size_t i = 0; i < n; i++) {   // half a unit, and a little for fused operations
@@ -219,7 +219,7 @@ static void record_repack(bench *b, void *ctx)
 {
     const load_job *job = ctx;
     for (int i = 0; i < 8; i++)
-        must(frit_cuda_kernel_launch(&b->gpu, &job->kernel, b->stream, &job->args, FRIT_CUDA_IN_TURN));
+        must(frit_cuda_kernel_launch(&b->gpu, &job->kernel, b->stream, &job->args, FRIT_CUDA_IN_ORDER));
 }
 
 void bench_load(bench *b)

@@ -5,7 +5,6 @@
 // system's loader looks. Where there is none, the tests that need it are skipped.
 #include "backend/cuda/runtime/cublaslt.h"
 #include "backend/cuda/runtime/cubin_cache.h"
-#include "backend/cuda/decode.h"
 #include "backend/cuda/runtime/kernel.h"
 #include "backend/cuda/ops/matmul.h"
 #include "backend/cuda/ops/precise.h"
@@ -84,14 +83,14 @@ static const frit_cuda_product products[] = {
     {.rows = 1,  .k = 4096,  .epilogue = FRIT_GPU_ADD,                     .segments = {{FRIT_DTYPE_Q4_K, 256}}},
     {.rows = 1,  .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_GLU,  .segments = {{FRIT_DTYPE_Q4_K, 1792}}},
     {.rows = 1,  .k = 14336, .epilogue = FRIT_GPU_ADD,                     .segments = {{FRIT_DTYPE_Q6_K, 256}}},
-    {.rows = 1,  .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_PICK, .segments = {{FRIT_DTYPE_Q6_K, 8016}}},
+    {.rows = 1,  .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_STORE, .segments = {{FRIT_DTYPE_Q6_K, 8016}}},
     {.rows = 1,  .k = 2048,  .is_normed = true, .epilogue = FRIT_GPU_GLU,  .segments = {{FRIT_DTYPE_Q8_0, 1024}}},
     {.rows = 1,  .k = 2048,  .epilogue = FRIT_GPU_STORE,                   .segments = {{FRIT_DTYPE_Q4_0, 128}}},
     {.rows = 1,  .k = 2048,  .is_normed = true, .epilogue = FRIT_GPU_GLU,  .segments = {{FRIT_DTYPE_BF16, 1024}}},
     {.rows = 1,  .k = 2048,  .epilogue = FRIT_GPU_STORE,                   .segments = {{FRIT_DTYPE_F16, 128}}},
     {.rows = 3,  .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_QKV,  .segments = {{FRIT_DTYPE_Q4_K, 320}, {FRIT_DTYPE_Q6_K, 64}}},
     {.rows = 8,  .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_GLU,  .segments = {{FRIT_DTYPE_Q4_K, 1792}}},
-    {.rows = 16, .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_PICK, .segments = {{FRIT_DTYPE_Q6_K, 8016}}},
+    {.rows = 16, .k = 4096,  .is_normed = true, .epilogue = FRIT_GPU_STORE, .segments = {{FRIT_DTYPE_Q6_K, 8016}}},
     {.rows = 16, .k = 2048,  .epilogue = FRIT_GPU_ADD,                     .segments = {{FRIT_DTYPE_BF16, 128}}},
     {.rows = 8,  .k = 14336, .epilogue = FRIT_GPU_ADD,                     .segments = {{FRIT_DTYPE_Q6_K, 256}}},
 };
@@ -161,8 +160,7 @@ static void kernels_of_every_weight_type_compile_without_spills(void **state)
 static void check_oldest(machine *m, const frit_cuda_gpu *gpu)
 {
     const int few = 64;   // bytes that may spill: plain_attend 4 on sm_70
-    static const char *const files[] = {"plain.cu", "plain_cache.cu", "recurrent.cu",
-                                        "adapt.cu", "many_rows.cu",   "pick.cu"};
+    static const char *const files[] = {"plain.cu", "plain_cache.cu", "recurrent.cu", "adapt.cu", "gemm.cu", "pick.cu"};
     frit_cuda_kernel kernel;
     assert_false(frit_cuda_has_tensor_products(gpu));
     for (size_t i = 0; i < FRIT_COUNT(tile_types); i += FRIT_TEST_STRIDE) {
@@ -450,23 +448,17 @@ static void the_other_kernels_compile_without_spills(void **state)
     machine m;
     open_machine(&m, &hopper);
     for (int head_size = 64; head_size <= 128; head_size *= 2) {
-        frit_cuda_kernel embed = {.file = "embed.cu"};
         frit_cuda_kernel dequantize = {.file = "dequantize.cu"};
         frit_cuda_define(&dequantize, "TYPE0", head_size == 64 ? 12 : 14);   // q4_k, q6_k
         frit_cuda_define(&dequantize, "K", 4096);
         frit_cuda_define(&dequantize, "IS_F16", head_size == 64);
         check_kernel(&m, &dequantize, "tiles to bf16");
-        frit_cuda_define(&embed, "TYPE_TABLE", 14);
-        frit_cuda_define(&embed, "DIM", 4096);
-        frit_cuda_define(&embed, "HEAD", head_size);
-        frit_cuda_define(&embed, "TOKEN_STRIDE", 4096);
-        check_kernel(&m, &embed, "embedding");
     }
     check_kernel(&m, &(frit_cuda_kernel){.file = "plain.cu"}, "ops without a fast kernel");
     check_kernel(&m, &(frit_cuda_kernel){.file = "plain_cache.cu"}, "the cache in any type");
     check_kernel(&m, &(frit_cuda_kernel){.file = "recurrent.cu"}, "ops with a state");
     check_kernel(&m, &(frit_cuda_kernel){.file = "adapt.cu"}, "adapters");
-    check_kernel(&m, &(frit_cuda_kernel){.file = "many_rows.cu"}, "before and after products of many rows");
+    check_kernel(&m, &(frit_cuda_kernel){.file = "gemm.cu"}, "before and after a gemm");
     close_machine(&m);
 }
 
@@ -482,46 +474,15 @@ static void picks_compile_without_spills(void **state)
     }
 }
 
-// Its speed suffers from what spills, but it is compiled for no more registers than a block of its threads has.
-static void whole_steps_compile_as_one_kernel(void **state)
-{
-    (void)state;
-    machine m;
-    open_machine(&m, &hopper);
-    frit_cuda_decode decode = {.rows = 1,
-                               .n_layers = 2,
-                               .dim = 512,
-                               .n_ff = 1536,
-                               .n_vocab = 992,
-                               .n_positions = 64,
-                               .heads = {.n_heads = 4, .n_kv_heads = 1, .head_size = 128, .page_bytes = 65536},
-                               .most = FRIT_DTYPE_Q4_0,
-                               .more = FRIT_DTYPE_Q4_0,
-                               .head = FRIT_DTYPE_Q4_0,
-                               .table = FRIT_DTYPE_Q4_0,
-                               .groups = 1};
-    frit_cuda_kernel kernel;
-    const char *defines[FRIT_CUDA_MAX_DEFINES];
-    assert_ok(frit_cuda_decode_kernel(&decode, &hopper, &kernel));
-    for (int i = 0; i < kernel.n_defines; i++) defines[i] = kernel.defines[i];
-    frit_cuda_program program = {.file = kernel.file, .defines = defines, .n_defines = kernel.n_defines};
-    assert_ok(frit_cuda_compile(&m.compiler, m.pool, &program, 1));
-    assert_true(program.n_spilled >= 0 && program.n_spilled < 512);
-    frit_cuda_programs_free(&program, 1);
-    assert_fails(frit_cuda_decode_kernel(&decode, &ampere, &kernel), FRIT_E_UNSUPPORTED, "sm_80; expected sm_90");
-    decode.rows = 9;
-    assert_fails(frit_cuda_decode_kernel(&decode, &hopper, &kernel), FRIT_E_UNSUPPORTED, "9 rows");
-    close_machine(&m);
-}
-
 static void a_program_that_does_not_compile_is_an_error_with_the_compilers_words(void **state)
 {
     (void)state;
     machine m;
     open_machine(&m, &hopper);
-    const char *defines[] = {"DIM=this is no number", "HEAD=128", "TOKEN_STRIDE=1", "TYPE_TABLE=12"};
-    frit_cuda_program programs[] = {{.file = "probe.cu"}, {.file = "embed.cu", .defines = defines, .n_defines = 4}};
-    assert_fails(frit_cuda_compile(&m.compiler, m.pool, programs, 2), FRIT_E_UNSUPPORTED, "kernels/embed.cu for sm_90");
+    const char *defines[] = {"DIM=this is no number", "ROTATED=128", "TYPE0=12"};
+    frit_cuda_program programs[] = {{.file = "gemm.cu"}, {.file = "embed_rows.cu", .defines = defines, .n_defines = 3}};
+    assert_fails(frit_cuda_compile(&m.compiler, m.pool, programs, 2), FRIT_E_UNSUPPORTED,
+                 "kernels/embed_rows.cu for sm_90");
     assert_non_null(strstr(frit_error(), "error"));
     assert_null(programs[0].cubin);
     programs[1].file = "nothing.cu";
@@ -535,9 +496,9 @@ static void compiled_programs_are_kept_and_found_again(void **state)
     (void)state;
     machine m;
     open_machine(&m, &hopper);
-    const char *defines[] = {"DIM=64", "HEAD=32", "TOKEN_STRIDE=1", "TYPE_TABLE=12"};
-    const char *others[] = {"DIM=128", "HEAD=32", "TOKEN_STRIDE=1", "TYPE_TABLE=12"};
-    frit_cuda_program programs[] = {{.file = "embed.cu", .defines = defines, .n_defines = 4}, {.file = "probe.cu"}};
+    const char *defines[] = {"DIM=64", "ROTATED=32", "TYPE0=12"};
+    const char *others[] = {"DIM=128", "ROTATED=32", "TYPE0=12"};
+    frit_cuda_program programs[] = {{.file = "embed_rows.cu", .defines = defines, .n_defines = 3}, {.file = "gemm.cu"}};
     m.compiler.wants_report = false;
     m.compiler.folder = temp_path("kept");
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, programs, 2));
@@ -583,7 +544,7 @@ static void without_a_compiler_the_error_says_what_is_missing(void **state)
     assert_fails(frit_nvrtc_open(&nvrtc, "/nowhere", 70), FRIT_E_NOT_FOUND, "/nowhere: NVRTC (libnvrtc.so.12)");
     assert_ok(frit_pool_new(&pool, 1));
     const frit_cuda_compiler compiler = {.arch = 90};
-    frit_cuda_program program = {.file = "embed.cu"};
+    frit_cuda_program program = {.file = "embed_rows.cu"};
     assert_fails(frit_cuda_compile(&compiler, pool, &program, 1), FRIT_E_NOT_FOUND, "there is no NVRTC");
     frit_pool_free(pool);
 }
@@ -769,7 +730,6 @@ int main(void)
         cmocka_unit_test(attention_to_caches_of_all_types_compiles_without_spills),
         cmocka_unit_test(the_other_kernels_compile_without_spills),
         cmocka_unit_test(picks_compile_without_spills),
-        cmocka_unit_test(whole_steps_compile_as_one_kernel),
         cmocka_unit_test(a_program_that_does_not_compile_is_an_error_with_the_compilers_words),
         cmocka_unit_test(compiled_programs_are_kept_and_found_again),
         cmocka_unit_test(without_a_compiler_the_error_says_what_is_missing),

@@ -127,7 +127,6 @@ static void cuda_close(frit_device *base)
         frit_cuda_picks_close(d);
         frit_cuda_profile_free(d);
         frit_cuda_adapters_free(d);
-        frit_cuda_pace_stop(d);
         for (size_t i = 0; i < d->n_blas_plans; i++) frit_cublaslt_product_free(&d->blas_plans[i].product);
         if (d->blas.library) frit_cublaslt_close(&d->blas);
         for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {

@@ -92,14 +92,6 @@ typedef struct frit_cuda_blas_plan {
     frit_cublaslt_product product;
 } frit_cuda_blas_plan;
 
-// When steps ran, in milliseconds of the GPU's clock (pace.c).
-typedef struct frit_cuda_pace {
-    bool is_on;
-    frit_cuda_event first, began[FRIT_CUDA_FLIGHTS], ended[FRIT_CUDA_FLIGHTS];   // first: where the clock begins
-    double busy_ms, start_ms, end_ms;   // in steps; begin of the first, end of the last
-    uint64_t n_steps;
-} frit_cuda_pace;
-
 typedef struct frit_cuda_device {
     frit_device base;
     frit_log log;
@@ -129,7 +121,6 @@ typedef struct frit_cuda_device {
     frit_cuda_picks picks;
     struct frit_cuda_adapters *adapters;   // adapt.h; NULL: there were none
     struct frit_cuda_profile *profile;     // profile.h; NULL: times are not counted
-    frit_cuda_pace pace;
     frit_ticket n_submitted, n_done;
     frit_status failure;   // of a step that was waited for by poll
     char sentence[FRIT_ERROR_BYTES];
@@ -168,14 +159,6 @@ frit_status frit_cuda_submit(frit_device *device, frit_exec *exec, const frit_ba
 void frit_cuda_exec_free(frit_device *device, frit_exec *exec);
 // Waits until a flight is done and gives its results to the caller.
 frit_status frit_cuda_land(frit_cuda_device *device, frit_cuda_flight *flight);
-
-// ------------------------------------------------------------------------------- pace.c
-
-frit_status frit_cuda_pace_start(frit_cuda_device *device);   // from the next step on
-void frit_cuda_pace_stop(frit_cuda_device *device);
-// Of a step: it begins, or has been launched; it is done. Nothing is done before frit_cuda_pace_start.
-frit_status frit_cuda_pace_mark(frit_cuda_device *device, const frit_cuda_flight *flight, bool is_end);
-frit_status frit_cuda_pace_land(frit_cuda_device *device, const frit_cuda_flight *flight);
 
 // ------------------------------------------------------------------------------- ops.c
 

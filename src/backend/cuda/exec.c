@@ -435,11 +435,9 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     step.scratch = d->scratch.address;
     step.work = d->work;
     step.picked = d->picks.tokens;
-    FRIT_TRY(frit_cuda_pace_mark(d, flight, false));
     if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_stream_begin(exec, &step.streamed));
     FRIT_TRY(run_all(exec, &step, flight));
     if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_stream_end(exec));
-    FRIT_TRY(frit_cuda_pace_mark(d, flight, true));
     if (exec->plan->graph->output) d->picks.n = flight->n_picks;
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.event_record(flight->is_done, d->stream), "recording an event"));
     *ticket = flight->ticket = ++d->n_submitted;
@@ -479,7 +477,6 @@ static void give_results(const frit_cuda_flight *flight)
 frit_status frit_cuda_land(frit_cuda_device *d, frit_cuda_flight *flight)
 {
     frit_status status = frit_cuda_check(&d->driver, d->driver.event_wait(flight->is_done), "running a step on a GPU");
-    if (status == FRIT_OK) status = frit_cuda_pace_land(d, flight);
     if (status == FRIT_OK && flight->results) give_results(flight);
     if (flight->ticket > d->n_done) d->n_done = flight->ticket;
     flight->ticket = 0;

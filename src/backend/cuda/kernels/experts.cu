@@ -54,7 +54,7 @@ struct matrices {
     u64 weights;
     const u64 *parts;   // of MIX: the tiles of each expert
     bool is_done;
-    DEVICE bool next(frit_gpu_matrix &m)
+    DEVICE bool next(matrix &m)
     {
         if (is_done) return false;
         m.bytes = tile_of<TYPE0>::bytes;
@@ -142,6 +142,5 @@ extern "C" __global__ void BOUNDS experts(const frit_experts_args e)
     ring_open(r, list, shared_address(shared), group, warp, lane);
     convert_input<the_phase>(a, shared, group, warp, lane, [] {});
     ring_fill(r, list, warp, lane);
-    int turn = 0;
-    run_phase<the_phase>(a, shared, r, list, group, warp, lane, turn);
+    run_phase<the_phase>(a, shared, r, list, group, warp, lane);
 }

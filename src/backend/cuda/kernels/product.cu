@@ -20,7 +20,7 @@ struct the_phase : rows_in_order<the_phase> {
 struct matrices : tiles_in_order {
     const frit_product_args &a;
     int n;
-    DEVICE bool next(frit_gpu_matrix &m)
+    DEVICE bool next(matrix &m)
     {
         if (n == 2 || (n == 1 && TILES1 == 0)) return false;
         m.bytes = n ? tile_of<TYPE1>::bytes : tile_of<TYPE0>::bytes;
@@ -44,7 +44,6 @@ DEVICE frit_product_args own_rows(frit_product_args a)
     const u64 bytes = (u64)first * (EPILOGUE == EPILOGUE_GLU ? MATRIX_ROWS / 2 : MATRIX_ROWS) * 4;
     a.n_rows = min(a.n_rows - first, ROWS);
     a.x += (u64)first * STRIDE * 4;
-    a.best += (u64)first * 8;
     if (a.out) a.out += bytes;
     if (a.residual) a.residual += bytes;
     return a;
@@ -127,8 +126,7 @@ extern "C" __global__ void BOUNDS product(const frit_product_args of_all)
     // Attention reads what is older than this kernel before it waits: it may start once that is complete.
     if (EPILOGUE == EPILOGUE_QKV) let_next_kernel_start();
     ring_fill(r, list, warp, lane);
-    int turn = 0;
-    run_phase<the_phase>(a, shared, r, list, group, warp, lane, turn);
+    run_phase<the_phase>(a, shared, r, list, group, warp, lane);
 #if PARTS > 1
     if (is_last_part(of_all)) join_parts(of_all);
 #endif

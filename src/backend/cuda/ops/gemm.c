@@ -290,7 +290,7 @@ frit_status frit_cuda_many_measure(frit_exec *exec)
         const frit_cuda_launch *l = &exec->launches[i];
         if (l->run != run_many || !l->many.measure) continue;
         const frit_bounds_args args = {.tiles = l->x[1].at, .largest = l->many.bounds};
-        FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, l->many.measure, d->stream, &args, FRIT_CUDA_IN_TURN));
+        FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, l->many.measure, d->stream, &args, FRIT_CUDA_IN_ORDER));
     }
     return FRIT_OK;
 }

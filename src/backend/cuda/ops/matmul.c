@@ -57,7 +57,7 @@ frit_status frit_cuda_matmul_run(const frit_cuda_matmul *m, const frit_cuda_gpu 
     for (int i = 0; i < m->n_kernels; i++) {
         const frit_dequantize_args own = {.tiles = args->weights[i], .out = out};
         const frit_cuda_kernel *kernel = m->shared[i] ? m->shared[i] : &m->dequantize[i];
-        FRIT_TRY(frit_cuda_kernel_launch(gpu, kernel, stream, &own, FRIT_CUDA_IN_TURN));
+        FRIT_TRY(frit_cuda_kernel_launch(gpu, kernel, stream, &own, FRIT_CUDA_IN_ORDER));
         out += (uint64_t)m->segments[i].n_tiles * FRIT_TILE_ROWS * (uint64_t)m->k * 2;
     }
     return frit_cublaslt_run(product, args->x, args->scratch, args->y, args->workspace, stream);

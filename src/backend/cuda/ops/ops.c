@@ -89,7 +89,7 @@ frit_status frit_cuda_run_kernel(frit_cuda_device *d, const frit_cuda_kernel *ke
     frit_cuda_kernel one = *kernel;
     one.grid[0] = x;
     one.grid[1] = y;
-    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, args, FRIT_CUDA_IN_TURN);
+    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, args, FRIT_CUDA_IN_ORDER);
 }
 
 // ------------------------------------------------------------------------------- plain kernels

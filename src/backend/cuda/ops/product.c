@@ -150,8 +150,6 @@ frit_status frit_cuda_product_kernel(const frit_cuda_product *p, const frit_cuda
         {"WARPS", warps},
         {"GROUPS", groups},
         {"STAGE_BYTES", stage_bytes_of(p)},
-        {"MAX_K", p->k / parts},
-        {"SCRATCH_BYTES", 0},
         {"IS_16_BITS", is_16_bits(p->segments[0].dtype)},
         {"OPEN_STAGES", p->open_stages                     ? p->open_stages
                         : is_16_bits(p->segments[0].dtype) ? stages

@@ -15,8 +15,7 @@ typedef enum frit_cuda_epilogue {   // the numbers of kernels/product.cu
     FRIT_GPU_STORE,
     FRIT_GPU_ADD,   // to a residual
     FRIT_GPU_GLU,   // silu(gate) * value; weights in FRIT_ROWS_GATED
-    FRIT_GPU_QKV,   // rotates queries and keys (FRIT_ROWS_ADJACENT or _HALVES), writes the cache
-    FRIT_GPU_PICK   // keeps the largest
+    FRIT_GPU_QKV    // rotates queries and keys (FRIT_ROWS_ADJACENT or _HALVES), writes the cache
 } frit_cuda_epilogue;
 
 // A cache page has 32 positions of several layers: of each layer keys [kv head][32][head size], then values

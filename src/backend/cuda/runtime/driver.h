@@ -42,7 +42,6 @@ enum {   // CUdevice_attribute, CUlaunchAttributeID, CUfunction_attribute, CUstr
     FRIT_CUDA_MAJOR = 75,
     FRIT_CUDA_MINOR = 76,
     FRIT_CUDA_SHARED_OPTIN = 97,
-    FRIT_CUDA_LAUNCH_COOPERATIVE = 2,
     FRIT_CUDA_LAUNCH_PROGRAMMATIC = 6,
     FRIT_CUDA_MAX_DYNAMIC_SHARED = 8,
     FRIT_CUDA_SHARED_CARVEOUT = 9,

@@ -97,9 +97,8 @@ frit_status frit_cuda_kernel_launch(const frit_cuda_gpu *gpu, const frit_cuda_ke
                                     const void *args, frit_cuda_order order)
 {
     frit_cuda_launch_attribute attribute = {.id = FRIT_CUDA_LAUNCH_PROGRAMMATIC};
-    if (order == FRIT_CUDA_ALL_RESIDENT) attribute.id = FRIT_CUDA_LAUNCH_COOPERATIVE;
     attribute.value.is_wanted = 1;
-    const bool has_order = order == FRIT_CUDA_ALL_RESIDENT || (order == FRIT_CUDA_OVERLAPPING && gpu->arch >= 90);
+    const bool has_order = order == FRIT_CUDA_OVERLAPPING && gpu->arch >= 90;
     const frit_cuda_launch_config config = {.grid = {kernel->grid[0], kernel->grid[1], kernel->grid[2]},
                                             .block = {kernel->threads, 1, 1},
                                             .shared_bytes = kernel->shared_bytes,

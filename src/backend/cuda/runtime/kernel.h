@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // backend/cuda/runtime/kernel.h: kernels of a GPU: what to compile, how to launch it.
 //
-//     frit_cuda_kernel kernel = {.file = "embed.cu", .name = "embed", .grid = {1, 1, 1}, .threads = 256};
-//     frit_cuda_define(&kernel, "DIM", 4096);
+//     frit_cuda_kernel kernel = {.file = "take_rows.cu", .name = "take_rows", .grid = {1, 1, 1}, .threads = 256};
+//     frit_cuda_define(&kernel, "WIDTH", 4096);
 //     frit_cuda_kernel *all[] = {&kernel};
 //     FRIT_TRY(frit_cuda_kernels_make(&gpu, &compiler, pool, all, 1));
 //     FRIT_TRY(frit_cuda_kernel_launch(&gpu, &kernel, stream, &args, FRIT_CUDA_OVERLAPPING));
@@ -29,9 +29,8 @@ frit_status frit_cuda_kernels_make(const frit_cuda_gpu *gpu, const frit_cuda_com
                                    frit_cuda_kernel *const *kernels, size_t n);
 void frit_cuda_kernels_free(const frit_cuda_gpu *gpu, frit_cuda_kernel *const *kernels, size_t n);
 typedef enum frit_cuda_order {
-    FRIT_CUDA_IN_TURN,       // starts when the kernel before it on the stream has ended
-    FRIT_CUDA_OVERLAPPING,   // may start before, which the kernels of a step allow; sm_90 and newer, others ignore it
-    FRIT_CUDA_ALL_RESIDENT   // in turn, and all blocks of threads at the same time
+    FRIT_CUDA_IN_ORDER,     // starts when the kernel before it on the stream has ended
+    FRIT_CUDA_OVERLAPPING   // may start before that, which the kernels of a step allow; before sm_90: IN_ORDER
 } frit_cuda_order;
 
 // args: the struct of kernels/args.h.

@@ -198,7 +198,7 @@ static frit_status load_piece(frit_cuda_loader *l, const frit_tile_format *forma
     const uint64_t n_units = (uint64_t)n_tiles * frit_tile_bytes(format, source) / 16;
     kernel->grid[0] = (unsigned)((n_units + THREADS - 1) / THREADS);
     kernel->grid[1] = kernel->grid[2] = 1;
-    FRIT_TRY(frit_cuda_kernel_launch(l->gpu, kernel, piece->stream, &args, FRIT_CUDA_IN_TURN));
+    FRIT_TRY(frit_cuda_kernel_launch(l->gpu, kernel, piece->stream, &args, FRIT_CUDA_IN_ORDER));
     return give_back(l, piece);
 }
 

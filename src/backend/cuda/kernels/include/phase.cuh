@@ -1,35 +1,47 @@
 // SPDX-License-Identifier: MIT
-// What phases with products are made of: the ring through which weights stream, the conversion of the input, the
-// products of row tiles, and what is done with the results. Made for 1 to 16 rows; the time is that of reading the
-// weights.
+// A phase of a decode step: the conversion of its input, the product of each row tile with weights that stream through
+// shared memory, and an epilogue. Made for 1 to 16 rows, where the time is that of reading the weights. product.cu and
+// experts.cu are kernels made of it.
 //
-// A block of threads has GROUPS groups of WARPS warps. Group g takes row tiles blockIdx.x + (i * GROUPS + g) * GRID;
-// its warps share the columns of a tile. Each warp has a ring of tiles of its own in shared memory, which it fills
-// ahead.
+// A block of threads has GROUPS groups of WARPS warps. Group g computes the row tiles blockIdx.x + (i * GROUPS + g) *
+// GRID; the warps of a group share the columns of a tile. Each warp has a ring of STAGES tiles in shared memory, which
+// it fills ahead of the products.
 //
-// A phase is a struct of constants:
+// The host defines (product.c):
 //
-//     k, stride             columns; from row to row of the input
-//     type0, tiles0         row tiles of the first matrix; type1, tiles1: of the second one, or 0
-//     n                     rows of the matrices, in the last tile too
-//     norm                  the input is normed
-//     epilogue              EPILOGUE_..
-//     load, result          where rows of the input lie, and those of results: rows_in_order has the usual places
+//     name           meaning                                                                  8B gate-up, 1 row
+//     ROWS           rows of the input, 1 to 16                                               1
+//     GROUPS, WARPS  groups of warps in a block; warps of a group                             2, 8
+//     GRID           blocks that share the row tiles                                          132
+//     K              columns                                                                  4096
+//     STAGES         tiles in the ring of a warp                                              2
+//     OPEN_STAGES    tiles of the ring that are fetched before the input is read              1
+//     STAGE_BYTES    bytes of the largest tile                                                2304
+//     COPY           1: bulk copies (sm_90); 0: cp.async                                      1
+//     IS_16_BITS     1: weights are f32, f16 or bf16, multiplied in f16 or bf16; 0: codes     0
+//     GLU_ACT        with EPILOGUE_GLU: the activation; ACT_SILU if it is not defined         -
+//     HEADS, KV_HEADS, HEAD, PAGE_BYTES, HALVES
+//                    with EPILOGUE_QKV: shape of heads and cache; HALVES 1: a pair that is
+//                    rotated is p and p + HEAD / 2, otherwise 2p and 2p + 1
 //
-// Defined before: ROWS, WARPS, GROUPS, STAGES, GRID, COPY (1: bulk copies, sm_90; 0: cp.async), STAGE_BYTES (of the
-// largest tile), MAX_K (of all phases), IS_16_BITS (weights are f16 or bf16), SCRATCH_BYTES (of shared memory that
-// attention uses in place of activations); for EPILOGUE_GLU: GLU_ACT, if it is not ACT_SILU; for EPILOGUE_QKV: HEADS, KV_HEADS, HEAD, PAGE_BYTES, HALVES
-// (heads rotate in halves).
+// A phase is a struct of constants and two functions:
+//
+//     k, stride      columns; numbers from row to row of the input
+//     type0, tiles0  type and row tiles of the first matrix
+//     type1, tiles1  type and row tiles of the second matrix, or 0 tiles
+//     n              rows of the matrices, without the padding of the last tile
+//     norm           true: the input is normed
+//     epilogue       EPILOGUE_STORE, _ADD, _GLU or _QKV
+//     load, result   where a row of the input lies, and where its results go; rows_in_order has the usual ones
 #pragma once
 #include "activation.cuh"
 #include "args.h"
 #include "tile_any.cuh"
 
-#define EPILOGUE_STORE 0
-#define EPILOGUE_ADD   1   // adds to `out`: a residual
-#define EPILOGUE_GLU   2   // rows r and r + 8 of a tile are a gate and its value: f(gate) * value
-#define EPILOGUE_QKV   3   // rotates queries and keys (rows r, r + 8 are a pair), writes keys and values to the cache
-#define EPILOGUE_PICK  4   // stores logits and keeps the largest
+#define EPILOGUE_STORE 0   // out = v
+#define EPILOGUE_ADD   1   // out = residual + v
+#define EPILOGUE_GLU   2   // rows r and r + 8 of a tile are a gate and its value: out = act(gate) * value
+#define EPILOGUE_QKV   3   // rows r and r + 8 of a tile are a pair: rotates queries and keys, writes the cache
 
 #ifndef GLU_ACT
 #define GLU_ACT ACT_SILU
@@ -45,18 +57,26 @@
 
 // Shared memory: ring | activations, what they round | their sums and factors | partial results | squares | barriers
 static const int x_at = GROUPS * WARPS * STAGES * STAGE_BYTES;
-static const int sums_at = x_at + 2 * ROWS * COLUMN_BYTES_OF(MAX_K);
-static const int sums_end = sums_at + ROWS * SUM_BYTES_OF(MAX_K);
-static const int partial_at = sums_end > x_at + SCRATCH_BYTES ? sums_end : (x_at + SCRATCH_BYTES + 15) / 16 * 16;
+static const int sums_at = x_at + 2 * ROWS * COLUMN_BYTES_OF(K);
+static const int partial_at = sums_at + ROWS * SUM_BYTES_OF(K);
 static const int squares_at = partial_at + GROUPS * 2 * WARPS * ROWS * 16 * 4;
 static const int barriers_at = squares_at + (GROUPS * WARPS * ROWS * 4 + 7) / 8 * 8;
 static const int shared_end = barriers_at + GROUPS * WARPS * STAGES * 8;
 
 // ------------------------------------------------------------------------------- the weights' ring of a warp
 
+// A matrix of a phase. Row tiles are counted through both matrices: `weights` is where row tile 0 of the phase would be.
+struct matrix {
+    u64 weights;
+    int end;             // row tiles of the phase up to the end of this matrix
+    int blocks, bytes;   // blocks of a row tile that are read; bytes of a tile
+    int stride;          // blocks from row tile to row tile
+    int is_new;          // the first of the phase
+};
+
 struct ring {
     u32 slots, barriers;   // shared addresses of this warp's
-    frit_gpu_matrix now;
+    matrix now;
     const char *from;              // the next tile to fetch
     int tile, block, begin, end;   // the row tile, and this warp's blocks of it
     int first_tile;                // of this group
@@ -84,7 +104,7 @@ DEVICE int first_block(int blocks, int warp)
     return warp * blocks / WARPS;
 }
 
-// The next row tile of which this warp has blocks. NEXT: bool next(frit_gpu_matrix &), false after the last, and
+// The next row tile of which this warp has blocks. NEXT: bool next(matrix &), false after the last, and
 // what tiles_in_order has.
 template <class NEXT> DEVICE void ring_seek(ring &r, NEXT &list, int warp)
 {
@@ -365,17 +385,6 @@ DEVICE float other_row(float v)
     return __shfl_xor_sync(~0u, v, 8);
 }
 
-struct best_of {
-    u64 key[(PAIRS + WARPS - 1) / WARPS];
-};
-
-// Larger values have larger keys; of equal values the first index.
-DEVICE u64 key_of(float v, int index)
-{
-    const u32 bits = __float_as_uint(v), ordered = bits >> 31 ? ~bits : bits | 0x80000000u;
-    return (u64)ordered << 32 | (0xffffffffu - (u32)index);
-}
-
 #ifdef HEADS
 #include "cache.cuh"
 #define HEAD_TILES (HEAD / 16)
@@ -406,8 +415,7 @@ DEVICE void finish_qkv(const frit_product_args &a, int tile, int row, int column
 #endif
 
 template <class P>
-DEVICE void finish(const frit_product_args &a, int tile, int row, int column, float v, float other, float before,
-                   u64 &best)
+DEVICE void finish(const frit_product_args &a, int tile, int row, int column, float v, float other, float before)
 {
     const int n = P::n;
     float *out = (float *)a.out;
@@ -420,11 +428,6 @@ DEVICE void finish(const frit_product_args &a, int tile, int row, int column, fl
 #ifdef HEADS
     if constexpr (P::epilogue == EPILOGUE_QKV) finish_qkv(a, tile, row, column, v, other);
 #endif
-    if constexpr (P::epilogue == EPILOGUE_PICK) {
-        if (out) out[(long long)column * n + tile * 16 + row] = v;
-        const u64 key = key_of(v, tile * 16 + row);
-        if (key > best) best = key;
-    }
 }
 
 // Pairs of columns have warps of their own, and where there are more warps than pairs these take turns with tiles: so
@@ -471,7 +474,7 @@ template <class P> DEVICE float norm_of_column(const frit_product_args &a, const
 // By a warp whose turn it is: the sum of what the warps of its group have for each row of the tile and its columns.
 template <class P>
 DEVICE void finish_tile(const frit_product_args &a, const float *partial, int tile, int lane, int warp, float norm,
-                        const residual &old, best_of &best)
+                        const residual &old)
 {
     const int row = lane % 16;
 #pragma unroll
@@ -482,21 +485,7 @@ DEVICE void finish_tile(const frit_product_args &a, const float *partial, int ti
         for (int w = 0; w < WARPS; w++) v += partial[(w * ROWS + real) * 16 + row];
         if (P::norm) v *= __shfl_sync(~0u, norm, real);
         const float other = P::epilogue == EPILOGUE_GLU || P::epilogue == EPILOGUE_QKV ? other_row(v) : 0;
-        if (column < a.n_rows) finish<P>(a, tile, row, column, v, other, old.v[i], best.key[i]);
-    }
-}
-
-DEVICE void publish_best(const frit_product_args &a, int lane, int warp, best_of &best)
-{
-#pragma unroll
-    for (int i = 0; i < OWN_PAIRS; i++) {
-#pragma unroll
-        for (int j = 8; j > 0; j /= 2) {
-            const u64 other = __shfl_xor_sync(~0u, best.key[i], j);
-            if (other > best.key[i]) best.key[i] = other;
-        }
-        const int column = column_of(i, warp, lane);
-        if (lane % 16 == 0 && column < a.n_rows && best.key[i]) atomicMax((u64 *)a.best + column, best.key[i]);
+        if (column < a.n_rows) finish<P>(a, tile, row, column, v, other, old.v[i]);
     }
 }
 
@@ -504,7 +493,7 @@ DEVICE void publish_best(const frit_product_args &a, int lane, int warp, best_of
 
 template <class P, int TYPE, class NEXT>
 DEVICE void multiply_tiles(const frit_product_args &a, char *shared, ring &r, NEXT &list, int end, int group, int warp,
-                           int lane, int &tile, int &turn, float &norm, best_of &best)
+                           int lane, int &tile, int &turn, float &norm)
 {
     const int NB = (ROWS + 7) / 8, t = lane % 4;
     const int begin_block = first_block(BLOCKS_OF(P::k), warp), end_block = first_block(BLOCKS_OF(P::k), warp + 1);
@@ -544,21 +533,17 @@ DEVICE void multiply_tiles(const frit_product_args &a, char *shared, ring &r, NE
             }
         threads_sync<WARPS * 32>(1 + group);
         if (P::norm && norm < 0) norm = norm_of_column<P>(a, shared, lane);
-        if (is_turn(warp, turn)) finish_tile<P>(a, partial, tile, lane, warp, norm, old, best);
+        if (is_turn(warp, turn)) finish_tile<P>(a, partial, tile, lane, warp, norm, old);
     }
 }
 
-// A whole phase, after its input was converted. `turn` counts the group's row tiles since the kernel began.
+// A whole phase, after its input was converted.
 template <class P, class NEXT>
-DEVICE void run_phase(const frit_product_args &a, char *shared, ring &r, NEXT &list, int group, int warp, int lane,
-                      int &turn)
+DEVICE void run_phase(const frit_product_args &a, char *shared, ring &r, NEXT &list, int group, int warp, int lane)
 {
-    best_of best = {};
-    int tile = blockIdx.x + group * GRID;
+    int tile = blockIdx.x + group * GRID, turn = 0;
     float norm = -1;   // not computed yet
-    multiply_tiles<P, P::type0>(a, shared, r, list, P::tiles0, group, warp, lane, tile, turn, norm, best);
+    multiply_tiles<P, P::type0>(a, shared, r, list, P::tiles0, group, warp, lane, tile, turn, norm);
     if constexpr (P::tiles1 > 0)
-        multiply_tiles<P, P::type1>(a, shared, r, list, P::tiles0 + P::tiles1, group, warp, lane, tile, turn, norm,
-                                    best);
-    if constexpr (P::epilogue == EPILOGUE_PICK) publish_best(a, lane, warp, best);
+        multiply_tiles<P, P::type1>(a, shared, r, list, P::tiles0 + P::tiles1, group, warp, lane, tile, turn, norm);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What measurements need: how fast memory can be read at all, and weights made up where they lie.
-#include "args.h"
+// Kernels for bench_gpu: a probe of how fast memory is read, and random weights made on the GPU.
+#include "probe_args.h"
 #include "ptx.cuh"
 
-// Reads n_bytes, 16 at a time; writes only what cannot be left out.
-extern "C" __global__ void __launch_bounds__(512) read_all(const frit_probe_args a)
+// Reads n_bytes, 16 at a time. The write, which hardly ever happens, keeps the compiler from removing the reads.
+extern "C" __global__ void __launch_bounds__(512) read_all(const bench_probe_args a)
 {
     const uint4 *in = (const uint4 *)a.in;
     const u64 n = a.n_bytes / 16, stride = (u64)gridDim.x * blockDim.x;
@@ -32,25 +32,24 @@ DEVICE u32 hash(u64 x)
     return (u32)(x >> 32);
 }
 
-// Random bytes; where a period is given (TILE bytes), the halves at [FROM, FROM + N) in each, each STEP bytes, are
-// scales.
-extern "C" __global__ void __launch_bounds__(512) fill_bytes(const frit_probe_args a)
+// Random bytes.
+extern "C" __global__ void __launch_bounds__(512) fill_bytes(const bench_probe_args a)
 {
     const u64 n = a.n_bytes / 4, stride = (u64)gridDim.x * blockDim.x;
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
         ((u32 *)a.out)[i] = hash(i ^ (u64)a.seed << 40);
 }
 
-// n_bytes / 4 numbers from -scale to scale.
-extern "C" __global__ void __launch_bounds__(512) fill_floats(const frit_probe_args a)
+// n_bytes / 4 f32 from -scale to scale.
+extern "C" __global__ void __launch_bounds__(512) fill_floats(const bench_probe_args a)
 {
     const u64 n = a.n_bytes / 4, stride = (u64)gridDim.x * blockDim.x;
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
         ((float *)a.out)[i] = ((float)(hash(i ^ (u64)a.seed << 40) >> 8) / 8388608.f - 1) * a.scale;
 }
 
-// The same as pairs of bf16 or f16.
-extern "C" __global__ void __launch_bounds__(512) fill_bf16(const frit_probe_args a)
+// n_bytes / 2 numbers from -scale to scale, in bf16, or f16 if `in` is 1.
+extern "C" __global__ void __launch_bounds__(512) fill_16_bits(const bench_probe_args a)
 {
     const u64 n = a.n_bytes / 4, stride = (u64)gridDim.x * blockDim.x;
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
@@ -60,9 +59,9 @@ extern "C" __global__ void __launch_bounds__(512) fill_bf16(const frit_probe_arg
     }
 }
 
-// The f16 scales in random tiles of n_bytes: TILE bytes each, COUNT halves at FIRST, every STEP bytes.
+// The f16 scales of tiles of random bytes: in each TILE bytes, COUNT scales from FIRST on, STEP bytes apart.
 #ifdef TILE
-extern "C" __global__ void __launch_bounds__(256) fill_scales(const frit_probe_args a)
+extern "C" __global__ void __launch_bounds__(256) fill_scales(const bench_probe_args a)
 {
     const u64 n = a.n_bytes / TILE * COUNT, stride = (u64)gridDim.x * blockDim.x;
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
