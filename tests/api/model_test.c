@@ -169,7 +169,7 @@ static void continue_text(frit_model *model, frit_token next[20])
 
 static void count_warnings(void *ctx, frit_log_level level, const char *sentence)
 {
-    if (level == FRIT_LOG_WARNING && strstr(sentence, "comes from no file")) ++*(int *)ctx;
+    if (level == FRIT_LOG_WARNING && strstr(sentence, "is not from a file")) ++*(int *)ctx;
 }
 
 static void a_model_in_memory_is_as_good_as_a_file(void **state)

@@ -59,7 +59,7 @@ static void options_of_gpus_do_no_harm_without_one(void **state)
     (void)state;
     expect("run -p x -n 1 -c 64 -ngl 99", NULL, 0, NULL, "gpu-layers 99: there is no GPU");
     expect("run -q -p x -n 1 -c 64 --n-gpu-layers 0 --device cpu -ot ffn=CPU --deterministic", NULL, 0, NULL, NULL);
-    expect("run -q -p x -n 1 -ngl some", NULL, 2, NULL, "'some' is no number of layers");
+    expect("run -q -p x -n 1 -ngl some", NULL, 2, NULL, "'some' is not a number of layers");
     expect("run -q -p x -n 1 --device cuda", NULL, 2, NULL, "device: 'cuda' is not a device that frit can use here");
     expect("run -q -p x -n 1 -ot ffn=CUDA0", NULL, 2, NULL, "this engine has no device 'CUDA0', it has cpu");
 }

@@ -29,9 +29,9 @@ static bool step(void *ctx, double done)
 static void listen(void *ctx, frit_log_level level, const char *sentence)
 {
     stop *s = ctx;
-    const char *at = strstr(sentence, "goes on after the ");
+    const char *at = strstr(sentence, "continues after ");
     (void)level;
-    if (at) s->n_kept = strtoull(at + 18, NULL, 10);
+    if (at) s->n_kept = strtoull(at + strlen("continues after "), NULL, 10);
 }
 
 static frit_status quantize(const char *source, const char *target, const char *mix, int32_t n_threads, stop *s)

@@ -280,10 +280,10 @@ static void what_makes_no_sense_is_refused(void **state)
 {
     (void)state;
     assert_fails(fail_to_make((frit_engine_options){.gpu_layers = "4x"}), FRIT_E_INVALID,
-                 "'4x' is no number of layers");
+                 "'4x' is not a number of layers");
     assert_fails(fail_to_make((frit_engine_options){.gpu_layers = "-1"}), FRIT_E_INVALID, "expected 0 or more");
-    assert_fails(fail_to_make((frit_engine_options){.gpu_layers = ""}), FRIT_E_INVALID, "'' is no number");
-    assert_fails(fail_to_make((frit_engine_options){.device = "cuda7"}), FRIT_E_INVALID, "'cuda7' is no device");
+    assert_fails(fail_to_make((frit_engine_options){.gpu_layers = ""}), FRIT_E_INVALID, "'' is not a number");
+    assert_fails(fail_to_make((frit_engine_options){.device = "cuda7"}), FRIT_E_INVALID, "'cuda7' is not a device");
     assert_fails(fail_to_make((frit_engine_options){.override_tensor = "ffn"}), FRIT_E_INVALID, "PATTERN=DEVICE");
     assert_fails(fail_to_make((frit_engine_options){.override_tensor = "=cpu"}), FRIT_E_INVALID, "PATTERN=DEVICE");
     assert_fails(fail_to_make((frit_engine_options){.override_tensor = "ffn=cpu,"}), FRIT_E_INVALID, "PATTERN=DEVICE");
@@ -300,7 +300,7 @@ static void without_a_device_layers_stay_on_the_cpu(void **state)
     assert_int_equal(expect_same_logits(engine), 0);
     assert_int_equal(engine->n_devices, 1);
     frit_engine_free(engine);
-    assert_fails(fail_to_make((frit_engine_options){.device = "test"}), FRIT_E_INVALID, "'test' is no device");
+    assert_fails(fail_to_make((frit_engine_options){.device = "test"}), FRIT_E_INVALID, "'test' is not a device");
     test_device_use(TEST_DEVICE_NONE);
     frit_engine_free(make((frit_engine_options){.gpu_layers = "0"}));
     frit_engine_free(make((frit_engine_options){.gpu_layers = "auto", .device = "CPU", .override_tensor = "ffn=cpu"}));

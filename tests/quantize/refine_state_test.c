@@ -33,9 +33,9 @@ static bool step(void *ctx, double done)
 static void listen(void *ctx, frit_log_level level, const char *sentence)
 {
     run_log *log = ctx;
-    const char *at = strstr(sentence, "goes on after the ");
+    const char *at = strstr(sentence, "continues after ");
     (void)level;
-    if (at) log->n_taken = strtoull(at + 18, NULL, 10);
+    if (at) log->n_taken = strtoull(at + strlen("continues after "), NULL, 10);
     if (strstr(sentence, "the next run continues from")) log->says_next = true;
 }
 
