@@ -83,23 +83,23 @@ static void make_weights(bench *b, reference *r)
     const int n_q = s->n_heads * s->head_size, n_kv = s->n_kv_heads * s->head_size;
     for (int i = 0; i < s->n_layers; i++) {
         const model_layer *l = &m->layers[i];
-        r->qk[i] = make_matrix(b, r, m->types.most, n_q + n_kv, s->dim, FRIT_ROWS_ADJACENT, l->qk);
-        r->v[i] = make_matrix(b, r, model_type(m, i, true), n_kv, s->dim, FRIT_ROWS_NATURAL, l->v);
-        r->o[i] = make_matrix(b, r, m->types.most, s->dim, n_q, FRIT_ROWS_NATURAL, l->o);
+        r->qk[i] = make_matrix(b, r, m->types.most, n_q + n_kv, s->dim, FRIT_CUDA_ORDER_ADJACENT, l->qk);
+        r->v[i] = make_matrix(b, r, model_type(m, i, true), n_kv, s->dim, FRIT_CUDA_ORDER_NATURAL, l->v);
+        r->o[i] = make_matrix(b, r, m->types.most, s->dim, n_q, FRIT_CUDA_ORDER_NATURAL, l->o);
         uint8_t *gate = random_matrix(r, m->types.most, s->n_ff, s->dim, &r->gate[i]);
         uint8_t *up = random_matrix(r, m->types.most, s->n_ff, s->dim, &r->up[i]);
         const frit_tile_source source = {
-            .blocks = gate, .second = up, .n_rows = s->n_ff, .n_columns = s->dim, .order = FRIT_ROWS_GATED};
+            .blocks = gate, .second = up, .n_rows = s->n_ff, .n_columns = s->dim, .order = FRIT_CUDA_ORDER_GATED};
         upload_tiles(b, m->types.most, &source, l->gate_up);
         free(gate);
         free(up);
-        r->down[i] = make_matrix(b, r, model_type(m, i, true), s->dim, s->n_ff, FRIT_ROWS_NATURAL, l->down);
+        r->down[i] = make_matrix(b, r, model_type(m, i, true), s->dim, s->n_ff, FRIT_CUDA_ORDER_NATURAL, l->down);
         r->norm1[i] = make_norm(b, r, s->dim, l->norm1);
         r->norm2[i] = make_norm(b, r, s->dim, l->norm2);
     }
-    r->head = make_matrix(b, r, m->types.head, s->n_vocab, s->dim, FRIT_ROWS_NATURAL, m->head);
+    r->head = make_matrix(b, r, m->types.head, s->n_vocab, s->dim, FRIT_CUDA_ORDER_NATURAL, m->head);
     r->norm_out = make_norm(b, r, s->dim, m->norm_out);
-    r->table = make_matrix(b, r, m->types.head, s->n_vocab, s->dim, FRIT_ROWS_NATURAL, m->table);
+    r->table = make_matrix(b, r, m->types.head, s->n_vocab, s->dim, FRIT_CUDA_ORDER_NATURAL, m->table);
     const size_t n = (size_t)(s->n_layers * m->rows * POSITIONS) * (size_t)n_kv;
     r->keys = floats(n);
     r->values = floats(n);

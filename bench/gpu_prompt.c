@@ -52,7 +52,7 @@ static void describe_others(bench *b, prompt *p)
     const frit_cuda_glu glu = {
         .width = s->n_ff, .act = FRIT_ACT_SILU, .is_gated = true, .in = gate_up_of(m), .out = FRIT_CUDA_BF16};
     const frit_cuda_heads_rows heads = {
-        .heads = m->heads, .order = FRIT_ROWS_ADJACENT, .rotated = s->head_size, .style = FRIT_ROPE_INTERLEAVED};
+        .heads = m->heads, .order = FRIT_CUDA_ORDER_ADJACENT, .rotated = s->head_size, .style = FRIT_ROPE_INTERLEAVED};
     const frit_cuda_attend attend = {.heads = m->heads, .out = in};
     must(frit_cuda_embed_kernel(&embed, &p->embed));
     must(frit_cuda_norm_kernel(&norm, &p->norm));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products of 8 to 128 rows, each alone: weights as they are in tiles (some_rows.cu), beside the time in which they
+// Products of 8 to 128 rows, each alone: weights as they are in tiles (gemm_small.cu), beside the time in which they
 // become rows of f16 for cuBLASLt.
 #include "backend/cuda/ops/matmul.h"
 #include "backend/cuda/ops/gemm_small.h"
@@ -55,7 +55,7 @@ static void record(bench *b, void *ctx)
     const job *j = ctx;
     for (int i = 0; i < j->n_launches; i++) {
         const uint64_t weights = j->weights + (uint64_t)i * j->c->matrix_bytes;
-        const frit_some_args args = {.weights = {weights}, .x = j->x, .out = j->out, .n_rows = j->c->rows};
+        const frit_gemm_small_args args = {.weights = {weights}, .x = j->x, .out = j->out, .n_rows = j->c->rows};
         const frit_dequantize_args dequantize = {.tiles = weights, .out = j->out};
         must(frit_cuda_kernel_launch(&b->gpu, &j->c->kernel, b->stream,
                                      j->c->rows ? (const void *)&args : (const void *)&dequantize, FRIT_CUDA_IN_ORDER));
@@ -68,19 +68,19 @@ static bool describe(bench *b, const struct shape *shape, frit_dtype dtype, int 
 {
     const frit_tile_source source = {.n_rows = shape->n_rows, .n_columns = shape->k};
     const char *name = frit_dtype_get(dtype)->name;
-    frit_cuda_some some = {.rows = rows,
-                           .k = shape->k,
-                           .segments = {{dtype, shape->n_rows / 16}},
-                           .tiles = v->tiles,
-                           .warps = v->warps,
-                           .splits = v->splits,
-                           .stages = v->stages,
-                           .is_exact = v->is_exact};
+    frit_cuda_gemm_small some = {.rows = rows,
+                                 .k = shape->k,
+                                 .segments = {{dtype, shape->n_rows / 16}},
+                                 .tiles = v->tiles,
+                                 .warps = v->warps,
+                                 .splits = v->splits,
+                                 .stages = v->stages,
+                                 .is_exact = v->is_exact};
     frit_cuda_matmul matmul = {.k = shape->k, .in = FRIT_CUDA_F16, .segments = {{dtype, shape->n_rows / 16}}};
     c->rows = rows;
     c->matrix_bytes = frit_tile_bytes(frit_tile_format_of(dtype), &source) * (uint64_t)frit_tile_count(&source);
     if (rows) {
-        if (frit_cuda_some_kernel(&some, &b->gpu, &c->kernel) != FRIT_OK) return false;
+        if (frit_cuda_gemm_small_kernel(&some, &b->gpu, &c->kernel) != FRIT_OK) return false;
         snprintf(c->text, sizeof c->text, "%s | %s | %d | %s: %d tiles, %d warps, %d parts, %d stages", name,
                  shape->name, rows, v->name, some.tiles, some.warps, some.splits, some.stages);
     } else {
@@ -112,7 +112,7 @@ static void run_type(bench *b, frit_dtype dtype, const char *filter, test_case *
     for (size_t i = 0; i < n; i++) kernels[i] = &cases[i].kernel;
     make_kernels(b, kernels, n);
     const uint64_t tile = (uint64_t)frit_tile_format_of(dtype)->tile_bytes, room = 6000000000ull / tile * tile;
-    const uint64_t x_bytes = FRIT_CUDA_SOME_ROWS * 14336 * 2;
+    const uint64_t x_bytes = FRIT_CUDA_GEMM_SMALL_ROWS * 14336 * 2;
     job j = {.weights = device_alloc(b, room), .x = device_alloc(b, x_bytes)};
     j.out = device_alloc(b, 128256ull * 4096 * 2);   // of f16 matrices; results take less
     fill_tiles(b, dtype, j.weights, room, 0.02f, 1);

@@ -52,9 +52,11 @@ static void make_matrix(bench *b, matrix *m, frit_dtype dtype, frit_rng *rng)
 static int compare_tiles(bench *b, const matrix *m)
 {
     const frit_tile_format *format = frit_tile_format_of(m->dtype);
-    for (frit_cuda_row_order order = FRIT_ROWS_NATURAL; order <= FRIT_ROWS_GATED; order++) {
+    for (frit_cuda_row_order order = FRIT_CUDA_ORDER_NATURAL; order <= FRIT_CUDA_ORDER_GATED; order++) {
         // Rows that do not fill the last tile, and two matrices.
-        const int n_rows = order == FRIT_ROWS_GATED ? N_ROWS / 2 : order == FRIT_ROWS_NATURAL ? N_ROWS - 9 : N_ROWS;
+        const int n_rows = order == FRIT_CUDA_ORDER_GATED     ? N_ROWS / 2
+                           : order == FRIT_CUDA_ORDER_NATURAL ? N_ROWS - 9
+                                                              : N_ROWS;
         const uint8_t *second = m->blocks + (size_t)frit_dtype_row_bytes(m->dtype, m->k) * (N_ROWS / 2);
         const frit_tile_source source = {.blocks = m->blocks,
                                          .second = second,
@@ -112,10 +114,11 @@ static double compare_product(bench *b, const matrix *m, int rows, frit_rng *rng
 // Products of 9 rows and more, of parts of the columns where there are several blocks. Rows are f16 for them.
 static double compare_some(bench *b, const matrix *m, int rows, frit_rng *rng)
 {
-    enum { MOST = FRIT_CUDA_SOME_ROWS };
+    enum { MOST = FRIT_CUDA_GEMM_SMALL_ROWS };
     frit_cuda_kernel kernel, *all[] = {&kernel};
-    frit_cuda_some some = {.rows = (rows + 7) / 8 * 8, .k = m->k, .segments = {{m->dtype, N_ROWS / 16}}, .splits = 2};
-    must(frit_cuda_some_kernel(&some, &b->gpu, &kernel));
+    frit_cuda_gemm_small some = {
+        .rows = (rows + 7) / 8 * 8, .k = m->k, .segments = {{m->dtype, N_ROWS / 16}}, .splits = 2};
+    must(frit_cuda_gemm_small_kernel(&some, &b->gpu, &kernel));
     make_kernels(b, all, 1);
     const size_t n_y = (size_t)(rows * N_ROWS);
     uint16_t *x = take(sizeof *x * MOST * MAX_K);
@@ -123,7 +126,7 @@ static double compare_some(bench *b, const matrix *m, int rows, frit_rng *rng)
     for (int i = 0; i < rows * m->k; i++) x[i] = frit_float_to_half((float)(frit_rng_double(rng) * 2 - 1));
     const uint64_t from = device_alloc(b, sizeof *x * MOST * MAX_K), to = device_alloc(b, 2 * n_y * sizeof *y);
     upload(b, from, x, sizeof *x * (size_t)(rows * m->k));
-    const frit_some_args args = {.weights = {m->tiles}, .x = from, .out = to, .n_rows = rows};
+    const frit_gemm_small_args args = {.weights = {m->tiles}, .x = from, .out = to, .n_rows = rows};
     must(frit_cuda_kernel_launch(&b->gpu, &kernel, b->stream, &args, FRIT_CUDA_IN_ORDER));
     download(b, y, to, 2 * n_y * sizeof *y);
     double error = 0, squares = 0;
@@ -250,7 +253,7 @@ void bench_load(bench *b)
                                  .row_bytes = (int64_t)row_bytes,
                                  .n_columns = K,
                                  .bytes_of_256 = (int)(256 / type->block_elems * type->block_bytes),
-                                 .half_head = 64}};
+                                 .head_pairs = 64}};
         const uint64_t n_units = ROWS / 16 * frit_tile_bytes(frit_tile_format_of(types[i]), &source) / 16;
         job.kernel.grid[0] = (unsigned)((n_units + 255) / 256);
         const double us = time_graph(b, record_repack, &job, 5) / 8;

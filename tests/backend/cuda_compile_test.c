@@ -9,6 +9,7 @@
 #include "backend/cuda/ops/matmul.h"
 #include "backend/cuda/ops/precise.h"
 #include "backend/cuda/ops/product.h"
+#include "backend/cuda/ops/experts_rows.h"
 #include "backend/cuda/ops/rows.h"
 #include "backend/cuda/ops/gemm_small.h"
 #include "backend/cuda/runtime/sources.h"
@@ -108,7 +109,7 @@ static void products_of_every_type_and_epilogue_compile_without_spills(void **st
             frit_cuda_kernel kernel;
             char what[64];
             product.heads = heads;
-            product.heads.has_halves = product.rows > 1;
+            product.heads.is_neox = product.rows > 1;
             snprintf(what, sizeof what, "product %d for sm_%d", (int)i, gpus[g]->arch);
             if (frit_cuda_product_kernel(&product, gpus[g], &kernel) != FRIT_OK) fail_msg("%s: %s", what, frit_error());
             check_kernel(&m, &kernel, what);
@@ -149,9 +150,10 @@ static void kernels_of_every_weight_type_compile_without_spills(void **state)
         frit_cuda_define(&kernel, "TYPE0", frit_dtype_get(tile_types[i])->gguf_id);
         frit_cuda_define(&kernel, "K", 512);
         check_kernel(&m, &kernel, name);
-        frit_cuda_some some = {.rows = 64, .k = 4096, .segments = {{tile_types[i], 1792}}, .is_gated = i % 2 == 0};
+        frit_cuda_gemm_small some = {
+            .rows = 64, .k = 4096, .segments = {{tile_types[i], 1792}}, .is_gated = i % 2 == 0};
         if (tile_types[i] == FRIT_DTYPE_F32) continue;
-        assert_ok(frit_cuda_some_kernel(&some, &hopper, &kernel));
+        assert_ok(frit_cuda_gemm_small_kernel(&some, &hopper, &kernel));
         check_kernel(&m, &kernel, name);
     }
     close_machine(&m);
@@ -282,8 +284,8 @@ static void kernels_of_many_rows_compile_without_spills(void **state)
         {.width = 9216, .act = FRIT_ACT_GELU_TANH, .is_gated = true, .out = FRIT_CUDA_BF16},
     };
     const frit_cuda_heads_rows after[] = {
-        {.heads = heads, .order = FRIT_ROWS_ADJACENT, .rotated = 128},
-        {.heads = heads, .order = FRIT_ROWS_HALVES, .rotated = 128, .style = FRIT_ROPE_NEOX, .has_norm = true},
+        {.heads = heads, .order = FRIT_CUDA_ORDER_ADJACENT, .rotated = 128},
+        {.heads = heads, .order = FRIT_CUDA_ORDER_NEOX, .rotated = 128, .style = FRIT_ROPE_NEOX, .has_norm = true},
         {.heads = heads, .rotated = 32, .style = FRIT_ROPE_NEOX, .has_bias = true, .has_f32_queries = true},
     };
     machine m;
@@ -343,17 +345,18 @@ static void shapes_that_kernels_of_rows_do_not_take_are_refused(void **state)
     assert_fails(frit_cuda_embed_kernel(&embed, &kernel), FRIT_E_UNSUPPORTED, "type i32 has no tiles");
     frit_cuda_matmul matmul = {.k = 100};
     assert_fails(frit_cuda_matmul_describe(&matmul), FRIT_E_UNSUPPORTED, "100 columns");
-    frit_cuda_some some = {.rows = 136, .k = 256, .segments = {{FRIT_DTYPE_Q4_K, 16}}};
-    assert_fails(frit_cuda_some_kernel(&some, &hopper, &kernel), FRIT_E_UNSUPPORTED,
+    frit_cuda_gemm_small some = {.rows = 136, .k = 256, .segments = {{FRIT_DTYPE_Q4_K, 16}}};
+    assert_fails(frit_cuda_gemm_small_kernel(&some, &hopper, &kernel), FRIT_E_UNSUPPORTED,
                  "136 rows; expected a multiple of 8");
-    some = (frit_cuda_some){.rows = 64, .k = 256, .segments = {{FRIT_DTYPE_F32, 16}}};
-    assert_fails(frit_cuda_some_kernel(&some, &hopper, &kernel), FRIT_E_UNSUPPORTED, "type f32 in a product of f16");
+    some = (frit_cuda_gemm_small){.rows = 64, .k = 256, .segments = {{FRIT_DTYPE_F32, 16}}};
+    assert_fails(frit_cuda_gemm_small_kernel(&some, &hopper, &kernel), FRIT_E_UNSUPPORTED,
+                 "type f32 in a product of f16");
 }
 
 static void products_of_some_rows_compile_without_spills(void **state)
 {
     (void)state;
-    static const frit_cuda_some shapes[] = {
+    static const frit_cuda_gemm_small shapes[] = {
         {.rows = 32, .k = 4096, .segments = {{FRIT_DTYPE_Q4_K, 320}, {FRIT_DTYPE_Q6_K, 64}}},
         {.rows = 128, .k = 14336, .segments = {{FRIT_DTYPE_Q6_K, 256}}},
         {.rows = 64, .k = 2080, .segments = {{FRIT_DTYPE_Q8_0, 8016}}},
@@ -367,8 +370,8 @@ static void products_of_some_rows_compile_without_spills(void **state)
     frit_cuda_kernel kernel;
     open_machine(&m, &hopper);
     for (size_t i = 0; i < FRIT_COUNT(shapes); i++) {
-        frit_cuda_some some = shapes[i];
-        assert_ok(frit_cuda_some_kernel(&some, &hopper, &kernel));
+        frit_cuda_gemm_small some = shapes[i];
+        assert_ok(frit_cuda_gemm_small_kernel(&some, &hopper, &kernel));
         check_kernel(&m, &kernel, "a product of some rows");
     }
     close_machine(&m);
@@ -502,10 +505,10 @@ static void compiled_programs_are_kept_and_found_again(void **state)
     m.compiler.wants_report = false;
     m.compiler.folder = temp_path("kept");
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, programs, 2));
-    assert_false(programs[0].was_kept || programs[1].was_kept);
+    assert_false(programs[0].was_cached || programs[1].was_cached);
     frit_cuda_program again = programs[0];
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
-    assert_true(again.was_kept);
+    assert_true(again.was_cached);
     assert_int_equal(again.n_bytes, programs[0].n_bytes);
     assert_memory_equal(again.cubin, programs[0].cubin, again.n_bytes);
     frit_cuda_programs_free(&again, 1);
@@ -513,21 +516,21 @@ static void compiled_programs_are_kept_and_found_again(void **state)
     // Another define or GPU is another program, and another driver makes it anew; without NVRTC what is kept serves.
     again.defines = others;
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
-    assert_false(again.was_kept);
+    assert_false(again.was_cached);
     frit_cuda_programs_free(&again, 1);
     again.defines = defines;
     m.compiler.driver_version = 13000;
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
-    assert_false(again.was_kept);
+    assert_false(again.was_cached);
     frit_cuda_programs_free(&again, 1);
     m.compiler.arch = 80;
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
-    assert_false(again.was_kept);
+    assert_false(again.was_cached);
     frit_cuda_programs_free(&again, 1);
     m.compiler.nvrtc = NULL;
     m.compiler.driver_version = 14000;
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
-    assert_true(again.was_kept);
+    assert_true(again.was_cached);
     frit_cuda_programs_free(&again, 1);
     frit_cuda_programs_free(programs, 2);
     close_machine(&m);

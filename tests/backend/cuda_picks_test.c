@@ -56,13 +56,13 @@ static void run_on_gpu(const float *rows, const frit_batch *batch, frit_step_out
     flight->n_picks = batch->n_picks;
     uint8_t *host = flight->input.host;
     assert_ok(frit_cuda_picks_write(d, flight, batch,
-                                    &(frit_cuda_picks_place){.picks = (frit_gpu_pick *)(void *)host,
-                                                             .lists = host + n,
-                                                             .lists_address = flight->input.address + n}));
+                                    &(frit_cuda_picks_staging){.picks = (frit_gpu_pick *)(void *)host,
+                                                               .lists = host + n,
+                                                               .lists_address = flight->input.address + n}));
     assert_int_equal(d->driver.copy_up(flight->input.address, host, n + n_lists, d->stream), 0);
     assert_ok(frit_cuda_picks_run(d, ((frit_cuda_memory *)f.rows)->address, flight->input.address, batch, n_passes));
     assert_int_equal(d->driver.stream_wait(d->stream), 0);
-    frit_cuda_picks_give(flight);
+    frit_cuda_picks_deliver(flight);
 }
 
 static void assert_same(const frit_batch *batch, const frit_step_output *got, const frit_step_output *wanted, int round)

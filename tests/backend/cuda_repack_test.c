@@ -29,20 +29,20 @@ static uint8_t *random_blocks(frit_rng *rng, frit_dtype dtype, int64_t n_rows, i
 static int64_t expected_row(const frit_tile_source *source, int64_t tile, int r, bool *second)
 {
     const int64_t pair = tile * 8 + r % 8;
-    *second = source->order == FRIT_ROWS_GATED && r >= 8;
+    *second = source->order == FRIT_CUDA_ORDER_GATED && r >= 8;
     int64_t row = -1;
     switch (source->order) {
-    case FRIT_ROWS_NATURAL:
+    case FRIT_CUDA_ORDER_NATURAL:
         row = tile * 16 + r;
         break;
-    case FRIT_ROWS_ADJACENT:
+    case FRIT_CUDA_ORDER_ADJACENT:
         row = pair * 2 + (r >= 8);
         break;
-    case FRIT_ROWS_HALVES:
+    case FRIT_CUDA_ORDER_NEOX:
         row = pair / (source->head_size / 2) * source->head_size + pair % (source->head_size / 2) +
               (r >= 8 ? source->head_size / 2 : 0);
         break;
-    case FRIT_ROWS_GATED:
+    case FRIT_CUDA_ORDER_GATED:
         row = pair;
         break;
     }
@@ -101,7 +101,7 @@ static void rows_that_belong_together_are_rows_r_and_r_plus_8(void **state)
     frit_rng_init(&rng, 2);
     for (size_t i = 0; i < FRIT_COUNT(types); i++) {
         uint8_t *blocks = random_blocks(&rng, types[i], 128, 256), *second = random_blocks(&rng, types[i], 128, 256);
-        for (frit_cuda_row_order order = FRIT_ROWS_NATURAL; order <= FRIT_ROWS_GATED; order++)
+        for (frit_cuda_row_order order = FRIT_CUDA_ORDER_NATURAL; order <= FRIT_CUDA_ORDER_GATED; order++)
             check_matrix(types[i], (frit_tile_source){.blocks = blocks,
                                                       .second = second,
                                                       .n_rows = 128,

@@ -116,9 +116,9 @@ static void gpus_with_less_shared_memory_give_the_same_text(void **state)
 
 // ------------------------------------------------------------------------------- products that are measured
 
-static const frit_cuda_choices *choices_of(const frit_engine *engine)
+static const frit_cuda_autotune *autotune_of(const frit_engine *engine)
 {
-    return &((const frit_cuda_device *)engine->devices[0])->choices;
+    return &((const frit_cuda_device *)engine->devices[0])->autotune;
 }
 
 // Of products of up to 128 rows.
@@ -149,12 +149,12 @@ static void products_are_measured_once_and_remembered(void **state)
     setenv("FRIT_EMULATED_HURRY", "1", 1);
     run_measured(model, kept, false, &engine, first);
     unsetenv("FRIT_EMULATED_HURRY");
-    const size_t n = choices_of(engine)->n_known, n_bytes = n * sizeof(frit_cuda_choice);
-    frit_cuda_choice *known = malloc(n_bytes + 1);
-    memcpy(known, choices_of(engine)->known, n_bytes);
+    const size_t n = autotune_of(engine)->n_known, n_bytes = n * sizeof(frit_cuda_tuned);
+    frit_cuda_tuned *known = malloc(n_bytes + 1);
+    memcpy(known, autotune_of(engine)->known, n_bytes);
     size_t n_by_blas = 0, n_of_warps = 0;
     assert_true(n > 0);
-    assert_int_equal(choices_of(engine)->n_asked, 0);
+    assert_int_equal(autotune_of(engine)->n_requests, 0);
     for (size_t i = 0; i < n; i++) {
         n_by_blas += known[i].by_blas != 0;
         n_of_warps += known[i].types[0] >= 0 && known[i].row_tiles > 0;
@@ -164,13 +164,13 @@ static void products_are_measured_once_and_remembered(void **state)
     frit_engine_free(engine);
 
     run_measured(model, kept, false, &engine, again);
-    assert_int_equal(choices_of(engine)->n_known, n);
-    assert_memory_equal(choices_of(engine)->known, known, n_bytes);
+    assert_int_equal(autotune_of(engine)->n_known, n);
+    assert_memory_equal(autotune_of(engine)->known, known, n_bytes);
     assert_memory_equal(again, first, sizeof first);
     frit_engine_free(engine);
 
     run_measured(model, kept, true, &engine, fixed);
-    assert_int_equal(choices_of(engine)->n_known, 0);
+    assert_int_equal(autotune_of(engine)->n_known, 0);
     assert_true(nmse(fixed, first, N_PIECES * 320) <= 1e-5);
     frit_engine_free(engine);
     free(known);

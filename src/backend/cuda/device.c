@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Opening a GPU, its memory, its queue, and the backend's row of functions.
-#include "backend/cuda/ops/adapt.h"
+#include "backend/cuda/device.h"
 #include "backend/cuda/exec.h"
+#include "backend/cuda/exec_bytes.h"
+#include "backend/cuda/ops/adapt.h"
+#include "backend/cuda/ops/ops.h"
+#include "backend/cuda/ops/products.h"
 #include "backend/cuda/picks.h"
 #include "backend/cuda/profile.h"
+#include "backend/cuda/weights/weight_stream.h"
+#include "backend/cuda/weights/weights.h"
 #include "base/file/file.h"
 #include "base/library.h"
 
@@ -119,7 +125,7 @@ static void cuda_close(frit_device *base)
         d->driver.context_use(d->gpu.context);
         if (d->uploads) d->driver.stream_wait(d->uploads);
         if (d->stream) d->driver.stream_wait(d->stream);
-        frit_cuda_slots_close(d);
+        frit_cuda_weight_stream_close(d);
         if (d->loader.gpu) frit_cuda_loader_close(&d->loader);
         frit_cuda_tensors_free(d);
         frit_cuda_free_bytes(d, d->scratch.address);
@@ -131,7 +137,7 @@ static void cuda_close(frit_device *base)
         if (d->blas.library) frit_cublaslt_close(&d->blas);
         for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
             free_buffer(d, &d->flights[i].input);
-            for (int k = 0; k < 2; k++) free(d->flights[i].drafts[k]);
+            for (int k = 0; k < 2; k++) free(d->flights[i].staging[k]);
             free_buffer(d, &d->flights[i].output);
             free_buffer(d, &d->flights[i].picked);
             if (d->flights[i].is_uploaded) d->driver.event_free(d->flights[i].is_uploaded);
@@ -144,7 +150,7 @@ static void cuda_close(frit_device *base)
     }
     free(d->kernels);
     free(d->blas_plans);
-    frit_cuda_choices_free(&d->choices);
+    frit_cuda_autotune_free(&d->autotune);
     frit_pool_free(d->pool);
     frit_nvrtc_close(&d->nvrtc);
     frit_cuda_gpu_close(&d->gpu);
@@ -159,7 +165,7 @@ static frit_status cuda_open(frit_device **out, const frit_device_options *optio
     if (!d) return frit_fail_memory(sizeof *d, "a GPU");
     d->base.backend = &frit_backend_cuda;
     if (options->log) d->log = *options->log;
-    d->choices.folder = options->deterministic ? NULL : options->weights_cache;
+    d->autotune.folder = options->deterministic ? NULL : options->weights_cache;
     const frit_status status = open_all(d, options);
     if (status != FRIT_OK) {
         cuda_close(&d->base);
@@ -314,7 +320,7 @@ static bool is_same(const frit_cuda_kernel *a, const frit_cuda_kernel *b)
            a->threads == b->threads && a->shared_bytes == b->shared_bytes;
 }
 
-frit_status frit_cuda_kernel_take(frit_cuda_device *d, const frit_cuda_kernel *wanted, frit_cuda_kernel **out)
+frit_status frit_cuda_kernel_acquire(frit_cuda_device *d, const frit_cuda_kernel *wanted, frit_cuda_kernel **out)
 {
     for (size_t i = 0; i < d->n_kernels; i++) {
         *out = d->kernels[i];
@@ -355,7 +361,7 @@ static bool cuda_poll(frit_device *base, frit_ticket ticket)
     for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
         frit_cuda_flight *flight = &d->flights[i];
         if (!flight->ticket || flight->ticket > ticket || d->driver.event_query(flight->is_done) != 0) continue;
-        const frit_status status = frit_cuda_land(d, flight);
+        const frit_status status = frit_cuda_flight_wait(d, flight);
         if (status == FRIT_OK || d->failure != FRIT_OK) continue;
         d->failure = status;
         snprintf(d->sentence, sizeof d->sentence, "%s", frit_error());
@@ -372,7 +378,7 @@ static frit_status cuda_wait(frit_device *base, frit_ticket ticket)
     FRIT_TRY(use(d));
     for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
         if (!d->flights[i].ticket || d->flights[i].ticket > ticket) continue;
-        const frit_status landed = frit_cuda_land(d, &d->flights[i]);
+        const frit_status landed = frit_cuda_flight_wait(d, &d->flights[i]);
         if (status == FRIT_OK) status = landed;
     }
     return status;

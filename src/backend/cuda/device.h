@@ -36,12 +36,12 @@ typedef struct frit_cuda_buffer {   // that grows
 typedef struct frit_cuda_flight {   // a step between submit and the end of it
     frit_ticket ticket;             // 0: free
     frit_cuda_event is_uploaded, is_done;
-    frit_cuda_buffer input;      // on both sides
-    uint8_t *drafts[2];          // [draft_room]: the input that is made; the one that was sent before
-    size_t draft_room, n_sent;   // n_sent: bytes of the latter
-    frit_cuda_buffer output;     // on the host
-    frit_cuda_buffer picked;     // on the host: written by kernels
-    frit_step_output *results;   // of the caller; NULL: there is no output
+    frit_cuda_buffer input;        // on both sides
+    uint8_t *staging[2];           // [staging_room]: the input that is made; the one that was sent before
+    size_t staging_room, n_sent;   // n_sent: bytes of the latter
+    frit_cuda_buffer output;       // on the host
+    frit_cuda_buffer picked;       // on the host: written by kernels
+    frit_step_output *results;     // of the caller; NULL: there is no output
     int64_t n_outs, width;
     const frit_gpu_pick *picks;   // [n_picks], in the draft that was sent
     int32_t n_picks;
@@ -53,14 +53,14 @@ typedef struct frit_cuda_cut {
 } frit_cuda_cut;
 
 // Matrices that come with each step, of one executable at a time (weight_stream.c).
-enum { FRIT_CUDA_SLOTS = 2 };
-typedef struct frit_cuda_slot {
+enum { FRIT_CUDA_STREAM_BUFFERS = 2 };
+typedef struct frit_cuda_stream_buffer {
     uint64_t address, n_bytes;
     const frit_exec *holds;                        // whose; NULL: none
     frit_cuda_event is_filled[FRIT_CUDA_PIECES];   // by the streams of the loader
     frit_cuda_event is_read;                       // by the launches of the last step
     bool was_read;
-} frit_cuda_slot;
+} frit_cuda_stream_buffer;
 
 typedef struct frit_cuda_picks {   // picks.h
     struct frit_cuda_kernel *kernel;
@@ -77,15 +77,6 @@ typedef struct frit_cuda_tensor {   // a tensor of the model on the GPU
     frit_cuda_cut cut;
     uint64_t address, n_bytes;
 } frit_cuda_tensor;
-
-// Two matrices of one type as tiles: rows of both in turn (FRIT_ROWS_GATED), or the tiles of the first, then those of
-// the second.
-typedef struct frit_cuda_pair {
-    const frit_tensor *first, *second;
-    frit_cuda_row_order order;
-    int head_size;   // of FRIT_ROWS_ADJACENT and _HALVES
-    frit_cuda_cut cut;
-} frit_cuda_pair;
 
 typedef struct frit_cuda_blas_plan {
     frit_cublaslt_shape shape;
@@ -112,9 +103,9 @@ typedef struct frit_cuda_device {
     frit_cublaslt blas;                // .library is NULL: not installed
     frit_cuda_blas_plan *blas_plans;   // [n_blas_plans], by shape
     size_t n_blas_plans;
-    frit_cuda_choices choices;
+    frit_cuda_autotune autotune;
     frit_cuda_flight flights[FRIT_CUDA_FLIGHTS];
-    frit_cuda_slot slots[FRIT_CUDA_SLOTS];
+    frit_cuda_stream_buffer stream_buffers[FRIT_CUDA_STREAM_BUFFERS];
     frit_exec *streaming;   // executables with slots, the newest first
     size_t n_streaming;     // ever
     frit_exec *streamed;    // the one that ran last
@@ -135,36 +126,5 @@ frit_status frit_cuda_scratch_reserve(frit_cuda_device *device, uint64_t n_bytes
 frit_status frit_cuda_work_reserve(frit_cuda_device *device, uint64_t n_bytes);
 // A kernel as described; the one that the device has already, if there is one. All that are new are compiled by
 // frit_cuda_kernels_build, in parallel.
-frit_status frit_cuda_kernel_take(frit_cuda_device *device, const frit_cuda_kernel *wanted, frit_cuda_kernel **out);
+frit_status frit_cuda_kernel_acquire(frit_cuda_device *device, const frit_cuda_kernel *wanted, frit_cuda_kernel **out);
 frit_status frit_cuda_kernels_build(frit_cuda_device *device);
-
-// ------------------------------------------------------------------------------- weights.c
-
-// Whether both have the same rows in the same order.
-bool frit_cuda_tensor_equals(const frit_cuda_tensor *a, const frit_cuda_tensor *b);
-// Copies it to t->address; it is there after frit_cuda_loader_wait.
-frit_status frit_cuda_tensor_fill(frit_cuda_device *device, const frit_cuda_tensor *t);
-// Of what a plan reads: tiles, and the rest.
-frit_status frit_cuda_plan_weights(const frit_plan *plan, uint64_t *tiles, uint64_t *rest);
-frit_status frit_cuda_weight_bytes(frit_device *device, const frit_weight_uses *uses, frit_weight_bytes *out);
-void frit_cuda_tensors_free(frit_cuda_device *device);
-
-// ------------------------------------------------------------------------------- exec.c
-
-frit_status frit_cuda_prepare(frit_device *device, frit_plan *plan, const frit_cache *cache, frit_exec **out);
-frit_status frit_cuda_exec_bytes(frit_device *device, frit_plan *plan, frit_exec_bytes *out);   // exec_bytes.c
-frit_address frit_cuda_value(frit_exec *exec, const frit_node *node);
-frit_status frit_cuda_submit(frit_device *device, frit_exec *exec, const frit_batch *batch, frit_step_output *output,
-                             frit_ticket *ticket);
-void frit_cuda_exec_free(frit_device *device, frit_exec *exec);
-// Waits until a flight is done and gives its results to the caller.
-frit_status frit_cuda_land(frit_cuda_device *device, frit_cuda_flight *flight);
-
-// ------------------------------------------------------------------------------- ops.c
-
-bool frit_cuda_runs(const frit_device *device, const frit_node *node);
-bool frit_cuda_can_join(const void *device, frit_join join, const frit_node *node, const frit_node *other);
-// Rows of a stack of matrices that the node reads as source i; zero: it reads a matrix.
-frit_cuda_cut frit_cuda_cut_of(const frit_node *node, int source);
-// Whether source i of such a node is a matrix that products or lookups read, as tiles.
-bool frit_cuda_is_tiled(const frit_node *node, int source);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Plans as lists of launches, and running them.
-#include "backend/cuda/picks.h"
+#include "backend/cuda/exec.h"
 #include "backend/cuda/ops/precise.h"
+#include "backend/cuda/ops/products.h"
+#include "backend/cuda/picks.h"
 #include "backend/cuda/profile.h"
-#include "backend/cuda/ops/rows.h"
+#include "backend/cuda/step_input.h"
+#include "backend/cuda/weights/weight_stream.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -25,17 +28,17 @@ static frit_status prepare(frit_exec *exec)
     FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
     exec->is_precise = frit_cuda_is_precise(&d->gpu, exec->plan->graph);
     exec->is_f16 = calloc((size_t)exec->plan->graph->n_nodes + 1, sizeof *exec->is_f16);
-    exec->is_halves = calloc((size_t)exec->plan->graph->n_nodes + 1, sizeof *exec->is_halves);
-    if (!exec->is_f16 || !exec->is_halves)
+    exec->is_f16_input = calloc((size_t)exec->plan->graph->n_nodes + 1, sizeof *exec->is_f16_input);
+    if (!exec->is_f16 || !exec->is_f16_input)
         return frit_fail_memory((size_t)exec->plan->graph->n_nodes, "a plan for a GPU");
-    exec->given = (frit_cuda_memory){.base = {&d->base, exec->plan->input_bytes}};
-    FRIT_TRY(frit_cuda_alloc_bytes(d, exec->plan->input_bytes, "results of another device", &exec->given.address));
+    exec->inputs = (frit_cuda_memory){.base = {&d->base, exec->plan->input_bytes}};
+    FRIT_TRY(frit_cuda_alloc_bytes(d, exec->plan->input_bytes, "results of another device", &exec->inputs.address));
     FRIT_TRY(lower_all(exec));
     FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
     if (exec->plan->graph->output) FRIT_TRY(frit_cuda_picks_prepare(d, exec->plan->graph->max_outs));
-    if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_stream_open(exec));
+    if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_weight_stream_open(exec));
     FRIT_TRY(frit_cuda_kernels_build(d));
-    return frit_cuda_many_measure(exec);
+    return frit_cuda_gemm_measure(exec);
 }
 
 static frit_status prepare_new(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)
@@ -58,14 +61,14 @@ frit_status frit_cuda_prepare(frit_device *base, frit_plan *plan, const frit_cac
 {
     int n_others;
     FRIT_TRY(prepare_new(base, plan, cache, out));
-    const frit_status status = frit_cuda_choices_measure((frit_cuda_device *)base, &n_others);
+    const frit_status status = frit_cuda_autotune_measure((frit_cuda_device *)base, &n_others);
     if (status == FRIT_OK && n_others == 0) return FRIT_OK;
     frit_cuda_exec_free(base, *out);
     *out = NULL;
     return status == FRIT_OK ? prepare_new(base, plan, cache, out) : status;
 }
 
-frit_status frit_cuda_keep_bytes(frit_exec *exec, uint64_t n_bytes, bool clears, uint64_t *address)
+frit_status frit_cuda_plan_alloc(frit_exec *exec, uint64_t n_bytes, bool clears, uint64_t *address)
 {
     frit_cuda_device *d = exec->device;
     frit_cuda_buffer *buffers = realloc(exec->buffers, (size_t)(exec->n_buffers + 1) * sizeof *buffers);
@@ -90,16 +93,16 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
     if (!exec) return;
     d->driver.context_use(d->gpu.context);
     d->driver.stream_wait(d->stream);
-    frit_cuda_stream_forget(exec);
+    frit_cuda_weight_stream_forget(exec);
     for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) forget(d, &exec->recordings[i]);
-    frit_cuda_free_bytes(d, exec->given.address);
+    frit_cuda_free_bytes(d, exec->inputs.address);
     frit_cuda_matmuls_free(exec);
     for (int i = 0; i < exec->n_buffers; i++) frit_cuda_free_bytes(d, exec->buffers[i].address);
     free(exec->buffers);
     free(exec->rope_tables);
     free(exec->dispatches);
     free(exec->is_f16);
-    free(exec->is_halves);
+    free(exec->is_f16_input);
     free(exec->launches);
     free(exec);
 }
@@ -107,172 +110,21 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
 frit_address frit_cuda_value(frit_exec *exec, const frit_node *node)
 {
     const frit_node *storage = frit_node_storage(node);
-    frit_cuda_memory *memory = frit_node_is_input(storage) ? &exec->given : &exec->device->scratch;
+    frit_cuda_memory *memory = frit_node_is_input(storage) ? &exec->inputs : &exec->device->scratch;
     return (frit_address){&memory->base, exec->plan->offsets[storage->id]};
-}
-
-// ------------------------------------------------------------------------------- a step's input
-
-enum { LINE = 64 };   // bytes of the host's caches; arrays begin with one
-
-typedef struct input_array {
-    const void *from;   // NULL: written in place
-    size_t n_bytes;
-} input_array;
-
-static int32_t n_row_tiles_of(const frit_batch *batch)
-{
-    int32_t n = 0;
-    for (int32_t i = 0; i < batch->n_seqs; i++)
-        n += (batch->seqs[i].n_rows + FRIT_CUDA_ROWS_OF_TILE - 1) / FRIT_CUDA_ROWS_OF_TILE;
-    return n;
-}
-
-static void list_arrays(const frit_batch *batch, int32_t page_stride, int32_t n_picks, input_array *arrays)
-{
-    const size_t n_rows = (size_t)batch->n_rows, n_seqs = (size_t)batch->n_seqs, word = sizeof(int32_t);
-    arrays[FRIT_CUDA_TOKENS] = (input_array){batch->tokens, n_rows * word};
-    arrays[FRIT_CUDA_POSITIONS] = (input_array){NULL, n_rows * word};
-    arrays[FRIT_CUDA_ANGLES] = (input_array){batch->positions, n_rows * word};
-    arrays[FRIT_CUDA_OUT_ROWS] = (input_array){batch->out_rows, (size_t)batch->n_outs * word};
-    arrays[FRIT_CUDA_SEQ_OF] = (input_array){NULL, n_rows * word};
-    arrays[FRIT_CUDA_SEQS] = (input_array){NULL, n_seqs * sizeof(frit_gpu_seq)};
-    arrays[FRIT_CUDA_PAGES] = (input_array){NULL, (size_t)batch->n_groups * n_seqs * (size_t)page_stride * word};
-    arrays[FRIT_CUDA_ROW_TILES] = (input_array){NULL, (size_t)n_row_tiles_of(batch) * sizeof(frit_row_tile)};
-    arrays[FRIT_CUDA_PICKS] = (input_array){NULL, (size_t)n_picks * sizeof(frit_gpu_pick)};
-    arrays[FRIT_CUDA_SCALES] =
-        (input_array){batch->scales, batch->scales ? n_seqs * (size_t)batch->n_adapters * sizeof *batch->scales : 0};
-    arrays[FRIT_CUDA_LISTS] = (input_array){NULL, n_picks > 0 ? frit_cuda_picks_lists_bytes(batch) : 0};
-}
-
-static void write_row_tiles(const frit_batch *batch, frit_row_tile *tiles)
-{
-    for (int32_t i = 0; i < batch->n_seqs; i++) {
-        const frit_seq *seq = &batch->seqs[i];
-        for (int32_t k = 0; k < seq->n_rows; k += FRIT_CUDA_ROWS_OF_TILE) {
-            const int32_t row = seq->first_row + k, left = seq->n_rows - k;
-            *tiles++ = (frit_row_tile){.row = row,
-                                       .n_rows = left < FRIT_CUDA_ROWS_OF_TILE ? left : FRIT_CUDA_ROWS_OF_TILE,
-                                       .position = seq->n_past + k,
-                                       .seq = i};
-        }
-    }
-}
-
-static void write_places(const frit_batch *batch, int32_t *places)
-{
-    for (int32_t i = 0; i < batch->n_seqs; i++) {
-        const frit_seq *seq = &batch->seqs[i];
-        for (int32_t k = 0; k < seq->n_rows; k++) places[seq->first_row + k] = seq->n_past + k;
-    }
-}
-
-static void write_seqs(const frit_batch *batch, int32_t *seq_of, frit_gpu_seq *seqs)
-{
-    for (int32_t i = 0; i < batch->n_seqs; i++) {
-        const frit_seq *seq = &batch->seqs[i];
-        seqs[i] = (frit_gpu_seq){.first_row = seq->first_row,
-                                 .n_rows = seq->n_rows,
-                                 .n_past = seq->n_past,
-                                 .state = seq->state,
-                                 .n_copied = seq->n_copied,
-                                 .copy_state = seq->copy_state,
-                                 .n_source = seq->n_source};
-        for (int32_t k = 0; k < seq->n_rows; k++) seq_of[seq->first_row + k] = i;
-    }
-}
-
-// Rows of tables are as long as a power of two, so that a growing text seldom changes the arguments of kernels.
-static void write_pages(const frit_batch *batch, int32_t page_stride, int32_t *pages)
-{
-    const int32_t n_tables = batch->n_groups * batch->n_seqs, stride = batch->page_stride;
-    for (int32_t i = 0; i < n_tables; i++) {
-        int32_t *to = pages + (size_t)i * (size_t)page_stride;
-        memcpy(to, batch->pages + (size_t)i * (size_t)stride, (size_t)stride * sizeof *to);
-        for (int32_t k = stride; k < page_stride; k++) to[k] = -1;
-    }
-}
-
-static frit_status reserve_input(frit_cuda_device *d, frit_cuda_flight *flight, size_t n_bytes)
-{
-    const void *before = flight->input.host;
-    FRIT_TRY(frit_cuda_buffer_reserve(d, &flight->input, n_bytes, true, true));
-    if (flight->input.host != before) flight->n_sent = 0;
-    if (flight->draft_room >= n_bytes) return FRIT_OK;
-    for (int i = 0; i < 2; i++) {
-        free(flight->drafts[i]);
-        flight->drafts[i] = calloc(flight->input.n_bytes, 1);
-    }
-    flight->n_sent = 0;
-    flight->draft_room = flight->drafts[0] && flight->drafts[1] ? flight->input.n_bytes : 0;
-    return flight->draft_room > 0 ? FRIT_OK : frit_fail_memory(2 * flight->input.n_bytes, "a step's input");
-}
-
-// The draft into pinned memory, of which lines that are as they were are not touched. It stays until the next one's.
-static void take_over(frit_cuda_flight *flight, size_t n_bytes)
-{
-    const uint8_t *now = flight->drafts[0], *before = flight->drafts[1];
-    uint8_t *to = flight->input.host;
-    for (size_t at = 0; at < n_bytes; at += LINE)
-        if (at + LINE > flight->n_sent || memcmp(now + at, before + at, LINE) != 0) memcpy(to + at, now + at, LINE);
-    flight->drafts[0] = flight->drafts[1];
-    flight->drafts[1] = (uint8_t *)(uintptr_t)now;
-    flight->n_sent = n_bytes;
-}
-
-// Beside the step that runs: the flight's memory is free, for its last step is done.
-static frit_status send(frit_cuda_device *d, const frit_cuda_flight *flight, size_t n_bytes)
-{
-    const frit_cuda_driver *driver = &d->driver;
-    int result = driver->copy_up(flight->input.address, flight->input.host, n_bytes, d->uploads);
-    if (result == 0) result = driver->event_record(flight->is_uploaded, d->uploads);
-    if (result == 0) result = driver->stream_wait_event(d->stream, flight->is_uploaded, 0);
-    return frit_cuda_check(driver, result, "copying a step's input to a GPU");
-}
-
-static frit_status upload(frit_cuda_device *d, frit_cuda_flight *flight, const frit_batch *batch, frit_cuda_step *step)
-{
-    enum { LEAST_PAGES = 32 };
-    input_array arrays[FRIT_CUDA_STEP_ARRAYS];
-    size_t offsets[FRIT_CUDA_STEP_ARRAYS], n_bytes = 0;
-    step->page_stride = LEAST_PAGES;
-    while (step->page_stride < batch->page_stride) step->page_stride *= 2;
-    step->n_row_tiles = n_row_tiles_of(batch);
-    list_arrays(batch, step->page_stride, flight->n_picks, arrays);
-    for (int i = 0; i < FRIT_CUDA_STEP_ARRAYS; i++) {
-        offsets[i] = n_bytes;
-        n_bytes += (arrays[i].n_bytes + LINE - 1) / LINE * LINE;
-    }
-    FRIT_TRY(reserve_input(d, flight, n_bytes));
-    uint8_t *host = flight->drafts[0];
-    for (int i = 0; i < FRIT_CUDA_STEP_ARRAYS; i++) {
-        step->arrays[i] = flight->input.address + offsets[i];
-        if (arrays[i].from) memcpy(host + offsets[i], arrays[i].from, arrays[i].n_bytes);
-    }
-    write_places(batch, (int32_t *)(void *)(host + offsets[FRIT_CUDA_POSITIONS]));
-    write_seqs(batch, (int32_t *)(void *)(host + offsets[FRIT_CUDA_SEQ_OF]),
-               (frit_gpu_seq *)(void *)(host + offsets[FRIT_CUDA_SEQS]));
-    write_pages(batch, step->page_stride, (int32_t *)(void *)(host + offsets[FRIT_CUDA_PAGES]));
-    write_row_tiles(batch, (frit_row_tile *)(void *)(host + offsets[FRIT_CUDA_ROW_TILES]));
-    const frit_cuda_picks_place place = {.picks = (frit_gpu_pick *)(void *)(host + offsets[FRIT_CUDA_PICKS]),
-                                         .lists = host + offsets[FRIT_CUDA_LISTS],
-                                         .lists_address = step->arrays[FRIT_CUDA_LISTS]};
-    if (flight->n_picks > 0) FRIT_TRY(frit_cuda_picks_write(d, flight, batch, &place));
-    take_over(flight, n_bytes);
-    return send(d, flight, n_bytes);
 }
 
 // ------------------------------------------------------------------------------- running
 
 // A free flight; where all are under way, the oldest one is waited for.
-static frit_status take_flight(frit_cuda_device *d, frit_cuda_flight **out)
+static frit_status acquire_flight(frit_cuda_device *d, frit_cuda_flight **out)
 {
     frit_cuda_flight *oldest = &d->flights[0];
     for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
         if (d->flights[i].ticket < oldest->ticket) oldest = &d->flights[i];
     }
     *out = oldest;
-    return oldest->ticket ? frit_cuda_land(d, oldest) : FRIT_OK;
+    return oldest->ticket ? frit_cuda_flight_wait(d, oldest) : FRIT_OK;
 }
 
 // Tokens that are picks of the step before.
@@ -423,21 +275,21 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
 {
     frit_cuda_device *d = (frit_cuda_device *)base;
     frit_cuda_flight *flight;
-    frit_cuda_step step = {.batch = batch, .given = exec->given.address};
+    frit_cuda_step step = {.batch = batch, .inputs = exec->inputs.address};
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
     FRIT_TRY(check_tokens(d, batch));
     // A larger plan may have failed to get its memory, and taken this one's with it.
     FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
     FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
-    FRIT_TRY(take_flight(d, &flight));
+    FRIT_TRY(acquire_flight(d, &flight));
     describe_output(exec, batch, output, flight);
-    FRIT_TRY(upload(d, flight, batch, &step));
+    FRIT_TRY(frit_cuda_step_upload(d, flight, batch, &step));
     step.scratch = d->scratch.address;
     step.work = d->work;
     step.picked = d->picks.tokens;
-    if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_stream_begin(exec, &step.streamed));
+    if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_weight_stream_begin(exec, &step.streamed));
     FRIT_TRY(run_all(exec, &step, flight));
-    if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_stream_end(exec));
+    if (exec->n_streamed > 0) FRIT_TRY(frit_cuda_weight_stream_end(exec));
     if (exec->plan->graph->output) d->picks.n = flight->n_picks;
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.event_record(flight->is_done, d->stream), "recording an event"));
     *ticket = flight->ticket = ++d->n_submitted;
@@ -458,7 +310,7 @@ static bool all_finite(const float *row, int64_t n)
 }
 
 // What the caller asked for of each row of results (frit_out_row).
-static void give_results(const frit_cuda_flight *flight)
+static void deliver_results(const frit_cuda_flight *flight)
 {
     frit_step_output *output = flight->results;
     const float *rows = flight->output.host;
@@ -471,13 +323,13 @@ static void give_results(const frit_cuda_flight *flight)
         if (!all_finite(row, flight->width)) atomic_store(&taken->bad, true);
         if (taken->copy) memcpy(taken->copy, row, (size_t)flight->width * sizeof *row);
     }
-    frit_cuda_picks_give(flight);
+    frit_cuda_picks_deliver(flight);
 }
 
-frit_status frit_cuda_land(frit_cuda_device *d, frit_cuda_flight *flight)
+frit_status frit_cuda_flight_wait(frit_cuda_device *d, frit_cuda_flight *flight)
 {
     frit_status status = frit_cuda_check(&d->driver, d->driver.event_wait(flight->is_done), "running a step on a GPU");
-    if (status == FRIT_OK && flight->results) give_results(flight);
+    if (status == FRIT_OK && flight->results) deliver_results(flight);
     if (flight->ticket > d->n_done) d->n_done = flight->ticket;
     flight->ticket = 0;
     flight->results = NULL;

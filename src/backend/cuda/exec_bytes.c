@@ -2,10 +2,15 @@
 // What preparing a plan would take of a GPU's memory beside weights and cache, computed from its nodes: nothing is
 // lowered, compiled or allocated. Not less than frit_cuda_prepare takes; page tables of a step, and lists of its picks
 // (masks, biases), come on top.
-#include "backend/cuda/picks.h"
-#include "backend/cuda/ops/precise.h"
-#include "backend/cuda/ops/rows.h"
+#include "backend/cuda/exec_bytes.h"
+#include "backend/cuda/exec.h"
+#include "backend/cuda/ops/cache.h"
 #include "backend/cuda/ops/gemm_small.h"
+#include "backend/cuda/ops/precise.h"
+#include "backend/cuda/ops/products.h"
+#include "backend/cuda/ops/rows.h"
+#include "backend/cuda/picks.h"
+#include "backend/cuda/weights/weights.h"
 #include "base/check.h"
 
 enum { ALIGNMENT = 512 };
@@ -40,7 +45,7 @@ static uint64_t partial_bytes(const frit_exec *exec, const frit_node *linear)
 static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
 {
     uint64_t n_bytes = 0, n = 0, k = 0, n_rows = 0, partial = 0;
-    bool is_many = false;
+    bool is_gemm = false;
     for (int i = 0; i < phase->n_products; i++) {
         const frit_fusion *fusion = &phase->products[i];
         for (int j = 0; j < fusion->n_nodes; j++) {
@@ -50,16 +55,16 @@ static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
             n += ((uint64_t)frit_cuda_width(node) + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS * FRIT_TILE_ROWS;
             if (columns > k) k = columns;
             if (rows > n_rows) n_rows = rows;
-            is_many = is_many || frit_cuda_is_many(exec, node);
+            is_gemm = is_gemm || frit_cuda_is_gemm(exec, node);
             const uint64_t own = partial_bytes(exec, node);
             if (own > partial) partial = own;
         }
     }
     if (exec->is_precise) return n_rows * n * sizeof(float);
-    const uint64_t some = is_many ? frit_cuda_some_bytes(&exec->device->gpu, n, n_rows) : 0;
+    const uint64_t small = is_gemm ? frit_cuda_gemm_small_bytes(&exec->device->gpu, n, n_rows) : 0;
     const uint64_t results = n_rows * n * sizeof(float);
-    add(&n_bytes, some > results ? some : results);
-    if (!is_many) return n_bytes > partial ? n_bytes : partial;
+    add(&n_bytes, small > results ? small : results);
+    if (!is_gemm) return n_bytes > partial ? n_bytes : partial;
     add(&n_bytes, FRIT_CUBLASLT_WORKSPACE_BYTES);
     add(&n_bytes, n_rows * k * 2);
     add(&n_bytes, n_rows * sizeof(float));
@@ -110,7 +115,7 @@ static void add_parts(const frit_exec *exec, const frit_node *attend, uint64_t *
     add(n_bytes, n_blocks * sizeof(uint32_t));
 }
 
-static uint64_t kept_by(const frit_exec *exec)
+static uint64_t plan_bytes(const frit_exec *exec)
 {
     const frit_graph *g = exec->plan->graph;
     uint64_t n_bytes = 0;
@@ -157,7 +162,7 @@ frit_status frit_cuda_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_b
         const uint64_t n_bytes = is_experts(node) ? frit_cuda_experts_bytes(node) : 0;
         if (n_bytes > work) work = n_bytes;
     }
-    *out = (frit_exec_bytes){.own = kept_by(&exec)};
+    *out = (frit_exec_bytes){.own = plan_bytes(&exec)};
     add(&out->shared, plan->scratch_bytes);
     add(&out->shared, work);
     add(&out->shared, input_bytes(plan->graph));
@@ -165,7 +170,7 @@ frit_status frit_cuda_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_b
     if (!plan->streams) return FRIT_OK;
     uint64_t tiles, rest;
     FRIT_TRY(frit_cuda_plan_weights(plan, &tiles, &rest));
-    for (int i = 0; i < FRIT_CUDA_SLOTS; i++) add(&out->shared, tiles);
+    for (int i = 0; i < FRIT_CUDA_STREAM_BUFFERS; i++) add(&out->shared, tiles);
     add(&out->own, rest);
     return FRIT_OK;
 }

@@ -23,7 +23,7 @@ frit_status frit_cuda_picks_prepare(frit_cuda_device *d, int64_t most)
 {
     frit_cuda_picks *picks = &d->picks;
     const frit_cuda_kernel wanted = {.file = "pick.cu", .name = "pick_pass", .grid = {1, 1, 1}, .threads = 256};
-    FRIT_TRY(frit_cuda_kernel_take(d, &wanted, &picks->kernel));
+    FRIT_TRY(frit_cuda_kernel_acquire(d, &wanted, &picks->kernel));
     if (!picks->works) {
         const size_t n_bytes = FRIT_GPU_PICK_WAVE * sizeof(frit_gpu_pick_work);
         FRIT_TRY(frit_cuda_alloc_bytes(d, n_bytes, "picks", &picks->works));
@@ -100,7 +100,7 @@ static frit_gpu_pick describe(const frit_pick *p, const frit_pick_lists *lists, 
 }
 
 frit_status frit_cuda_picks_write(frit_cuda_device *d, frit_cuda_flight *flight, const frit_batch *batch,
-                                  const frit_cuda_picks_place *place)
+                                  const frit_cuda_picks_staging *place)
 {
     const frit_pick_lists *lists = &batch->lists;
     const list_offsets at = offsets_of(batch);
@@ -178,7 +178,7 @@ frit_status frit_cuda_picks_run(frit_cuda_device *d, uint64_t rows, uint64_t pic
 // ------------------------------------------------------------------------------- results
 
 // Logits become log-probabilities here, for the host's logarithm is the one that CPUs use.
-static void give_one(const frit_cuda_flight *flight, int32_t i)
+static void deliver_pick(const frit_cuda_flight *flight, int32_t i)
 {
     const frit_step_output *output = flight->results;
     const frit_gpu_pick *p = &flight->picks[i];
@@ -195,7 +195,7 @@ static void give_one(const frit_cuda_flight *flight, int32_t i)
         output->tops[tops - all + k] = (frit_logprob){tops[k].token, (float)((double)tops[k].logit - log_sum)};
 }
 
-void frit_cuda_picks_give(const frit_cuda_flight *flight)
+void frit_cuda_picks_deliver(const frit_cuda_flight *flight)
 {
-    for (int32_t i = 0; i < flight->n_picks; i++) give_one(flight, i);
+    for (int32_t i = 0; i < flight->n_picks; i++) deliver_pick(flight, i);
 }

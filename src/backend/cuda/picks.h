@@ -12,17 +12,17 @@ void frit_cuda_picks_close(frit_cuda_device *device);
 size_t frit_cuda_picks_lists_bytes(const frit_batch *batch);
 // Writes picks and lists, where they lie on the host before they are copied to `picks_address` and `lists_address`, and
 // makes room for results.
-typedef struct frit_cuda_picks_place {
+typedef struct frit_cuda_picks_staging {
     frit_gpu_pick *picks;
     uint8_t *lists;
     uint64_t lists_address;
-} frit_cuda_picks_place;
+} frit_cuda_picks_staging;
 frit_status frit_cuda_picks_write(frit_cuda_device *device, frit_cuda_flight *flight, const frit_batch *batch,
-                                  const frit_cuda_picks_place *place);
+                                  const frit_cuda_picks_staging *place);
 // How many passes over the rows are launched.
 int frit_cuda_picks_passes(const frit_batch *batch);
 // rows: f32 [.., n_vocab], which change; picks: where they are on the GPU.
 frit_status frit_cuda_picks_run(frit_cuda_device *device, uint64_t rows, uint64_t picks, const frit_batch *batch,
                                 int n_passes);
 // The results of a flight that is done.
-void frit_cuda_picks_give(const frit_cuda_flight *flight);
+void frit_cuda_picks_deliver(const frit_cuda_flight *flight);

@@ -24,18 +24,18 @@ DEVICE const float *scales_of(const frit_adapt_args &a, int t)
 
 // Adapters that a row has at the matrix: first is the place of one's numbers in a row of h.
 struct walk {
-    int slot, first;
+    int adapter, first;
     float scale;
     frit_gpu_low_rank part;
 
-    DEVICE walk() : slot(-1), first(0), part() {}
+    DEVICE walk() : adapter(-1), first(0), part() {}
 
     DEVICE bool next(const frit_adapt_args &a, const float *scales)
     {
         first += part.rank;
-        while (++slot < a.n_slots) {
-            part = ((const frit_gpu_low_rank *)a.table)[(long long)slot * a.stride + a.index];
-            scale = part.scale * scales[slot];
+        while (++adapter < a.n_loaded) {
+            part = ((const frit_gpu_low_rank *)a.table)[(long long)adapter * a.stride + a.index];
+            scale = part.scale * scales[adapter];
             if (part.a && scale != 0) return true;
         }
         return false;
@@ -87,9 +87,9 @@ extern "C" __global__ void __launch_bounds__(256) adapt_steer(const frit_adapt_a
     if (o >= a.width) return;
     const float *scales = scales_of(a, t);
     float sum = ((const float *)a.x)[(long long)t * a.width + o];
-    for (int slot = 0; slot < a.n_slots; slot++) {
-        const frit_gpu_ptr direction = ((const frit_gpu_ptr *)a.table)[(long long)slot * a.stride + a.index];
-        if (direction && scales[slot] != 0) sum += scales[slot] * ((const float *)direction)[o];
+    for (int adapter = 0; adapter < a.n_loaded; adapter++) {
+        const frit_gpu_ptr direction = ((const frit_gpu_ptr *)a.table)[(long long)adapter * a.stride + a.index];
+        if (direction && scales[adapter] != 0) sum += scales[adapter] * ((const float *)direction)[o];
     }
     ((float *)a.y)[(long long)t * a.width + o] = sum;
 }

@@ -68,15 +68,15 @@ typedef struct frit_expert_rows_args {
 
 // repack.cu: rows of a matrix, counted from a first one, to tiles.
 typedef struct frit_repack_args {
-    frit_gpu_ptr blocks, second;   // rows of blocks; second: FRIT_ROWS_GATED only
+    frit_gpu_ptr blocks, second;   // rows of blocks; second: FRIT_CUDA_ORDER_GATED only
     frit_gpu_ptr grid;             // what codes index, if they do
     frit_gpu_ptr out;
     long long n_rows;    // that are there, of each
     long long n_tiles;   // row tiles
     long long row_bytes;
     int n_columns;
-    int bytes_of_256;       // of the blocks of 256 columns
-    int order, half_head;   // frit_cuda_row_order; half the size of a head
+    int bytes_of_256;        // of the blocks of 256 columns
+    int order, head_pairs;   // frit_cuda_row_order; half the size of a head
 } frit_repack_args;
 
 // dequantize.cu
@@ -92,7 +92,7 @@ typedef struct frit_precise_args {
 } frit_precise_args;
 
 // gemm_small.cu
-typedef struct frit_some_args {
+typedef struct frit_gemm_small_args {
     frit_gpu_ptr weights[FRIT_GPU_SEGMENTS];   // tiles
     frit_gpu_ptr x;                            // f16 [n_rows, K]
     frit_gpu_ptr scales;   // f32 [n_rows], what numbers of a row of x are worth; 0: nothing to multiply
@@ -100,7 +100,7 @@ typedef struct frit_some_args {
     // GATED: f32 [n_rows], sums of the squares of rows of x; f32 [2], of bounds.cu; f32 [n_rows], what out is worth.
     frit_gpu_ptr squares, bounds, out_scales;
     int n_rows, pad;
-} frit_some_args;
+} frit_gemm_small_args;
 
 // bounds.cu
 typedef struct frit_bounds_args {
@@ -219,7 +219,7 @@ typedef struct frit_finish_args {
     frit_gpu_ptr y;           // f32 [rows, width]
     long long n;              // numbers of y
     int width, stride;        // of a row of y, of x
-    int is_gated;             // of 16 numbers of x 8 are gates, 8 their values (FRIT_ROWS_GATED)
+    int is_gated;             // of 16 numbers of x 8 are gates, 8 their values (FRIT_CUDA_ORDER_GATED)
     int n_parts;              // of x, which follow each other and are added
 } frit_finish_args;
 
@@ -375,11 +375,11 @@ typedef struct frit_gpu_low_rank {   // frit_low_rank; a is 0: nothing
 } frit_gpu_low_rank;
 
 typedef struct frit_adapt_args {
-    frit_gpu_ptr x, h, y;                     // f32 [rows, width], [rows, n_h], y: [rows, n_h] of adapt_down
-    frit_gpu_ptr table;                       // frit_gpu_low_rank or frit_gpu_ptr [slots, stride]
-    frit_gpu_ptr scales;                      // f32 [seqs, n_adapters]
-    frit_gpu_ptr seq_of, out_rows;            // i32 [rows of the batch]; i32 [rows], or 0: these are the batch's
-    frit_gpu_ptr picked;                      // i32: of the step before, which tokens may name
-    int n_slots, n_adapters, stride, index;   // index: of the matrix or layer in a row of the table
+    frit_gpu_ptr x, h, y;                      // f32 [rows, width], [rows, n_h], y: [rows, n_h] of adapt_down
+    frit_gpu_ptr table;                        // frit_gpu_low_rank or frit_gpu_ptr [slots, stride]
+    frit_gpu_ptr scales;                       // f32 [seqs, n_adapters]
+    frit_gpu_ptr seq_of, out_rows;             // i32 [rows of the batch]; i32 [rows], or 0: these are the batch's
+    frit_gpu_ptr picked;                       // i32: of the step before, which tokens may name
+    int n_loaded, n_adapters, stride, index;   // index: of the matrix or layer in a row of the table
     int n_h, width, first_row, is_lookup;
 } frit_adapt_args;

@@ -17,5 +17,5 @@ extern "C" __global__ void __launch_bounds__(256) embed_rows(const frit_embed_ro
     embed_numbers<TYPE0, DIM>(a.table, token, (float *)a.x + (long long)row * DIM, a.scale);
     for (int i = threadIdx.x; i < ROTATED / 2; i += 256)
         ((float2 *)a.rope)[(long long)row * (ROTATED / 2) + i] =
-            turn_of(position, ((const double *)a.frequency)[i], a.magnitude);
+            rotation_of(position, ((const double *)a.frequency)[i], a.magnitude);
 }

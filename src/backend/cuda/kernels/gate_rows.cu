@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Gates and their values after a product of many rows, for the next one: y = silu(gate) * value in f16, each row times
 // a power of two that brings its largest number near 2^10 (gemm.cu). Of 16 results 8 are gates and 8 their values
-// (FRIT_ROWS_GATED). A block of threads for each row, a thread makes 4 numbers at a time.
+// (FRIT_CUDA_ORDER_GATED). A block of threads for each row, a thread makes 4 numbers at a time.
 //
 // Defined by the host: WIDTH (numbers of a row of y, a multiple of 8), THREADS.
 #include "activation.cuh"

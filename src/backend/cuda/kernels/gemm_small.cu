@@ -8,7 +8,7 @@
 //
 // Where nothing follows the product, it is multiplied with what the numbers of a row of x are worth (scales).
 //
-// GATED (one split, one segment, in FRIT_ROWS_GATED): out is silu(gate) * value in f16, each row times a power of two
+// GATED (one split, one segment, in FRIT_CUDA_ORDER_GATED): out is silu(gate) * value in f16, each row times a power of two
 // that depends on what the row can be at most, since no block of threads has all of it: |gate| and |value| are at most
 // the length of the row of x times that of the longest row of weights. That is often a thousand times what they are:
 // numbers then lie near 2^5 where f16 has numbers from 2^-24 to 2^16, and keep their eleven bits.
@@ -28,7 +28,7 @@ static_assert(SHARED_BYTES >= STAGES * stage_of<TYPE0>::bytes && SHARED_BYTES >=
 // ------------------------------------------------------------------------------- the product
 
 // 256 columns of all rows, on their way to their place.
-DEVICE void fetch_rows(const frit_some_args &a, int block, char *shared)
+DEVICE void fetch_rows(const frit_gemm_small_args &a, int block, char *shared)
 {
     const int column = block * 256;
     const u32 to = shared_address(shared);
@@ -43,7 +43,7 @@ DEVICE void fetch_rows(const frit_some_args &a, int block, char *shared)
 }
 
 template <int TYPE>
-DEVICE void fetch_block(const frit_some_args &a, const char *tiles, int n_tiles, int first, int block, char *to)
+DEVICE void fetch_block(const frit_gemm_small_args &a, const char *tiles, int n_tiles, int first, int block, char *to)
 {
     fetch_tiles<TYPE>(tiles, n_tiles, first, block, shared_address(to));
     fetch_rows(a, block, to);
@@ -51,7 +51,7 @@ DEVICE void fetch_block(const frit_some_args &a, const char *tiles, int n_tiles,
 
 // Gates times values, through shared memory, so that 16 bytes of a row are written at a time.
 template <int TYPE>
-DEVICE void store_gated(const frit_some_args &a, int n_tiles, int first, const frag (&sums)[TILES][ROWS / 8],
+DEVICE void store_gated(const frit_gemm_small_args &a, int n_tiles, int first, const frag (&sums)[TILES][ROWS / 8],
                         char *shared)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -88,7 +88,7 @@ DEVICE void store_gated(const frit_some_args &a, int n_tiles, int first, const f
 
 // Row tiles first ... of a segment, whose results begin at number `at` of a row.
 template <int TYPE>
-DEVICE void multiply(const frit_some_args &a, frit_gpu_ptr weights, int n_tiles, int first, int at, char *shared)
+DEVICE void multiply(const frit_gemm_small_args &a, frit_gpu_ptr weights, int n_tiles, int first, int at, char *shared)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, split = blockIdx.y;
     const int begin = BLOCKS * split / SPLITS, end = BLOCKS * (split + 1) / SPLITS;
@@ -139,7 +139,7 @@ DEVICE void multiply(const frit_some_args &a, frit_gpu_ptr weights, int n_tiles,
     }
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS * 32, WARPS > 8) some_rows(const frit_some_args a)
+extern "C" __global__ void __launch_bounds__(WARPS * 32, WARPS > 8) gemm_small(const frit_gemm_small_args a)
 {
     extern __shared__ __align__(128) char shared[];
     const int group = blockIdx.x;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Activations of rows. GATED: of 16 numbers in the order of a tile (FRIT_ROWS_GATED), 8 are gates and 8 their values,
+// Activations of rows. GATED: of 16 numbers in the order of a tile (FRIT_CUDA_ORDER_GATED), 8 are gates and 8 their values,
 //
 //     y = f(gate) * value
 //

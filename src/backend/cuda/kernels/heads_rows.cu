@@ -6,31 +6,31 @@
 //
 // Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 4; of 32, unless the cache is in f16), KEY_TYPE, VALUE_TYPE
 // (FRIT_GPU_CACHE_F16 ...), PAGE_BYTES, ORDER (frit_cuda_row_order of queries and keys; values are in natural order), ROTATED
-// (dimensions of a head), HAS_HALVES (they are turned in halves), HAS_BIAS, HAS_NORM, QUERIES (NUMBERS_F16 or
+// (dimensions of a head), ROTATES_NEOX (they are turned in halves), HAS_BIAS, HAS_NORM, QUERIES (NUMBERS_F16 or
 // NUMBERS_F32).
 #include "cache.cuh"
 #include "cache_types.cuh"
 #include "parts.cuh"
 #include "rows.cuh"
 
-#define ROWS_ADJACENT 1
-#define ROWS_HALVES   2
+#define ORDER_ADJACENT 1
+#define ORDER_NEOX   2
 #define PAIRS_EACH    ((HEAD / 2 + 31) / 32)
 #define IS_CODED      (KEY_TYPE != FRIT_GPU_CACHE_F16 || VALUE_TYPE != FRIT_GPU_CACHE_F16)
 
 // Where the product has a dimension of a head.
 DEVICE int place_of(int d)
 {
-    const int half = HEAD / 2, p = ORDER == ROWS_ADJACENT ? d / 2 : d % half;
-    if (ORDER == ROWS_ADJACENT) return p / 8 * 16 + p % 8 + d % 2 * 8;
-    if (ORDER == ROWS_HALVES) return p / 8 * 16 + p % 8 + d / half * 8;
+    const int half = HEAD / 2, p = ORDER == ORDER_ADJACENT ? d / 2 : d % half;
+    if (ORDER == ORDER_ADJACENT) return p / 8 * 16 + p % 8 + d % 2 * 8;
+    if (ORDER == ORDER_NEOX) return p / 8 * 16 + p % 8 + d / half * 8;
     return d;
 }
 
 // The dimensions of pair i: those that turn, then the others.
 DEVICE void pair_of(int i, int &d, int &e)
 {
-    const bool is_halved = HAS_HALVES && i < ROTATED / 2;
+    const bool is_halved = ROTATES_NEOX && i < ROTATED / 2;
     d = is_halved ? i : 2 * i;
     e = is_halved ? i + ROTATED / 2 : 2 * i + 1;
 }
@@ -122,9 +122,9 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
         if (i >= HEAD / 2) continue;
         pair_of(i, d, e);
         if (HAS_NORM) v[j] *= norm * weights[d], w[j] *= norm * weights[e];
-        float2 turn = make_float2(1, 0);
-        if (i < ROTATED / 2) turn = ((const float2 *)a.rope)[(long long)row * (ROTATED / 2) + i];
-        const float y = (v[j] * turn.x - w[j] * turn.y) * scale, z = (v[j] * turn.y + w[j] * turn.x) * scale;
+        float2 rotation = make_float2(1, 0);
+        if (i < ROTATED / 2) rotation = ((const float2 *)a.rope)[(long long)row * (ROTATED / 2) + i];
+        const float y = (v[j] * rotation.x - w[j] * rotation.y) * scale, z = (v[j] * rotation.y + w[j] * rotation.x) * scale;
         if (is_query ? is_block(KEY_TYPE) : KEY_TYPE != FRIT_GPU_CACHE_F16) {
             own[d] = y, own[e] = z;
         } else if (QUERIES == NUMBERS_F32 && is_query) {

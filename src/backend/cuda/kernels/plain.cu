@@ -222,24 +222,24 @@ extern "C" __global__ void __launch_bounds__(256) plain_mix_streams(const frit_p
 
 // ------------------------------------------------------------------------------- positions
 
-// x0 [rows, heads, dim], x1: i32 positions, x2: f32 [turned / 2] angles of position 1, x3: f32 [turned / 2] that divide
+// x0 [rows, heads, dim], x1: i32 positions, x2: f32 [rotated / 2] angles of position 1, x3: f32 [rotated / 2] that divide
 // them, or 0; size: heads, dim, dimensions that turn, the first of them, whether they turn in halves;
 // factor[0]: magnitude
 extern "C" __global__ void __launch_bounds__(256) plain_rope(const frit_plain_args a)
 {
     const long long i = number();
     if (i >= a.n) return;
-    const int dim = a.size[1], turned = a.size[2], d = (int)(i % dim) - a.size[3];
+    const int dim = a.size[1], rotated = a.size[2], d = (int)(i % dim) - a.size[3];
     const float *x = from(a, 0);
-    if (d < 0 || d >= turned) {
+    if (d < 0 || d >= rotated) {
         to(a)[i] = x[i];
         return;
     }
-    const int half = turned / 2, pair = a.size[4] ? d % half : d / 2, is_second = a.size[4] ? d >= half : d % 2;
+    const int half = rotated / 2, pair = a.size[4] ? d % half : d / 2, is_second = a.size[4] ? d >= half : d % 2;
     const int step = a.size[4] ? half : 1;
     const double frequency = from(a, 2)[pair] / (a.x[3] ? from(a, 3)[pair] : 1);
-    const float2 turn = turn_of(((const int *)a.x[1])[i / dim / a.size[0]], frequency, a.factor[0]);
-    to(a)[i] = is_second ? x[i - step] * turn.y + x[i] * turn.x : x[i] * turn.x - x[i + step] * turn.y;
+    const float2 rotation = rotation_of(((const int *)a.x[1])[i / dim / a.size[0]], frequency, a.factor[0]);
+    to(a)[i] = is_second ? x[i - step] * rotation.y + x[i] * rotation.x : x[i] * rotation.x - x[i + step] * rotation.y;
 }
 
 // ------------------------------------------------------------------------------- experts

@@ -47,7 +47,7 @@ DEVICE float slope_of(float alibi, int head, int n_heads)
 extern "C" __global__ void __launch_bounds__(128, 4) plain_attend(const frit_attend_plain_args a)
 {
     __shared__ float weights[SPAN], shared_max[4], shared_sum[4];
-    __shared__ int places[SPAN];
+    __shared__ int positions[SPAN];
     extern __shared__ __align__(128) char shared[];
     const int row = blockIdx.x, head = blockIdx.y, thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
     const int n_heads = gridDim.y, seq_of = ((const int *)a.seq_of)[row], position = ((const int *)a.positions)[row];
@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) plain_attend(const frit_att
     for (int first = begin; first < end; first += SPAN) {
         const int at = first + thread, p = chosen && at < end ? (int)chosen[at] : at;
         float score = -INFINITE;
-        places[thread] = p;
+        positions[thread] = p;
         if (at < end) {
             score = scale * cache_dot(a.keys, row_of(a.keys, pages[p / 32], kv_head, p), q);
             if (a.softcap != 0) score = a.softcap * tanhf(score / a.softcap);
@@ -107,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) plain_attend(const frit_att
             sums[j] *= shrink;
             for (int i = 0; i < SPAN && first + i < end; i++)
                 sums[j] += weights[i] *
-                           cache_load(a.values, row_of(a.values, pages[places[i] / 32], kv_head, places[i]), d);
+                           cache_load(a.values, row_of(a.values, pages[positions[i] / 32], kv_head, positions[i]), d);
         }
         __syncthreads();
     }

@@ -35,9 +35,9 @@ struct matrices : tiles_in_order {
 
 // Of f32 weights blockIdx.y counts rows, ROWS at a time: these matrices have products of few rows in every step. Others
 // have no registers to spare.
-#define HAS_MANY_ROWS (TYPE0 == 0 && EPILOGUE != EPILOGUE_QKV)
+#define TAKES_ALL_ROWS (TYPE0 == 0 && EPILOGUE != EPILOGUE_QKV)
 
-#if HAS_MANY_ROWS
+#if TAKES_ALL_ROWS
 DEVICE frit_product_args own_rows(frit_product_args a)
 {
     const int first = (int)blockIdx.y * ROWS;
@@ -109,7 +109,7 @@ DEVICE void join_parts(const frit_product_args &a)
 
 extern "C" __global__ void BOUNDS product(const frit_product_args of_all)
 {
-#if HAS_MANY_ROWS
+#if TAKES_ALL_ROWS
     const frit_product_args a = own_rows(of_all);
 #elif PARTS > 1
     const frit_product_args a = own_part(of_all);

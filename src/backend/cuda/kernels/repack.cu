@@ -5,20 +5,20 @@
 #include "args.h"
 #include "tiles.cuh"
 
-#define ROWS_ADJACENT 1
-#define ROWS_HALVES   2
-#define ROWS_GATED    3
+#define ORDER_ADJACENT 1
+#define ORDER_NEOX   2
+#define ORDER_GATED    3
 #define TILE_UNITS    (tile_of<TYPE0>::bytes / 16)
 
 // The blocks of row r of a row tile, counted from the first row that is there; 0: none.
 DEVICE frit_bytes row_of(const frit_repack_args &a, int tile, int r)
 {
     const int pair = tile * 8 + r % 8;
-    const bool is_second = a.order == ROWS_GATED && r >= 8;
+    const bool is_second = a.order == ORDER_GATED && r >= 8;
     int row = tile * 16 + r;
-    if (a.order == ROWS_ADJACENT) row = pair * 2 + r / 8;
-    if (a.order == ROWS_HALVES) row = (pair / a.half_head * 2 + r / 8) * a.half_head + pair % a.half_head;
-    if (a.order == ROWS_GATED) row = pair;
+    if (a.order == ORDER_ADJACENT) row = pair * 2 + r / 8;
+    if (a.order == ORDER_NEOX) row = (pair / a.head_pairs * 2 + r / 8) * a.head_pairs + pair % a.head_pairs;
+    if (a.order == ORDER_GATED) row = pair;
     return row < a.n_rows ? (frit_bytes)(is_second ? a.second : a.blocks) + row * a.row_bytes : (frit_bytes)0;
 }
 

@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(128) rope_rows(const frit_rope_rows
     let_next_kernel_start();
     wait_for_kernel_before();
     for (int i = threadIdx.x; i < ROTATED / 2; i += 128) {
-        const double turns = (double)frequency[i] / (factor ? factor[i] : 1);
-        ((float2 *)a.rope)[(long long)row * (ROTATED / 2) + i] = turn_of(position, turns, a.magnitude);
+        const double f = (double)frequency[i] / (factor ? factor[i] : 1);
+        ((float2 *)a.rope)[(long long)row * (ROTATED / 2) + i] = rotation_of(position, f, a.magnitude);
     }
 }

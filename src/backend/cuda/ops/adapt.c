@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Adapters on a GPU: adapt.h.
 #include "backend/cuda/ops/adapt.h"
+#include "backend/cuda/exec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,12 +114,12 @@ static uint64_t next_of(uint64_t *at, const frit_tensor *t)
 }
 
 // The slot's rows of the table, in the order of walk_tensors.
-static void fill_rows(frit_cuda_adapters *a, int32_t slot, const frit_adapter_table *table)
+static void fill_rows(frit_cuda_adapters *a, int32_t index, const frit_adapter_table *table)
 {
-    uint64_t at = a->memory[slot];
+    uint64_t at = a->memory[index];
     for (int32_t i = 0; i < a->n_matrices; i++) {
         const frit_low_rank *from = &table->matrices[i];
-        frit_gpu_low_rank *to = &a->parts[(size_t)slot * (size_t)a->n_matrices + (size_t)i];
+        frit_gpu_low_rank *to = &a->parts[(size_t)index * (size_t)a->n_matrices + (size_t)i];
         *to = (frit_gpu_low_rank){.rank = from->a ? from->rank : 0, .scale = from->scale};
         to->a = next_of(&at, from->a);
         to->b = next_of(&at, from->b);
@@ -126,35 +127,35 @@ static void fill_rows(frit_cuda_adapters *a, int32_t slot, const frit_adapter_ta
         if (from->b) to->kind_b = kind_of(from->b), to->n_b = (int)from->b->shape[from->b->n_dims - 1];
     }
     for (int32_t i = 0; i < a->n_layers; i++)
-        a->directions[(size_t)slot * (size_t)a->n_layers + (size_t)i] = next_of(&at, table->directions[i]);
+        a->directions[(size_t)index * (size_t)a->n_layers + (size_t)i] = next_of(&at, table->directions[i]);
 }
 
-static frit_status take(frit_cuda_device *d, int32_t slot, const frit_adapter_table *table)
+static frit_status take(frit_cuda_device *d, int32_t index, const frit_adapter_table *table)
 {
     frit_cuda_adapters *a = d->adapters;
     frit_status status = FRIT_OK;
     const uint64_t n_bytes = walk_tensors(table, NULL, NULL, &status);
-    FRIT_TRY(frit_cuda_alloc_bytes(d, n_bytes, "an adapter", &a->memory[slot]));
-    (void)walk_tensors(table, send_tensor, &(sending){d, a->memory[slot]}, &status);
-    if (status == FRIT_OK) fill_rows(a, slot, table);
+    FRIT_TRY(frit_cuda_alloc_bytes(d, n_bytes, "an adapter", &a->memory[index]));
+    (void)walk_tensors(table, send_tensor, &(sending){d, a->memory[index]}, &status);
+    if (status == FRIT_OK) fill_rows(a, index, table);
     return status;
 }
 
-frit_status frit_cuda_set_adapter(frit_device *base, int32_t slot, const frit_adapter_table *table)
+frit_status frit_cuda_set_adapter(frit_device *base, int32_t index, const frit_adapter_table *table)
 {
     frit_cuda_device *d = (frit_cuda_device *)base;
     FRIT_TRY(check_table(table));
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.stream_wait(d->stream), "waiting for a GPU"));
-    FRIT_TRY(reserve(d, slot + 1, table));
+    FRIT_TRY(reserve(d, index + 1, table));
     frit_cuda_adapters *a = d->adapters;
-    if (slot >= a->n) return FRIT_OK;   // nothing was ever there
+    if (index >= a->n) return FRIT_OK;   // nothing was ever there
     const size_t n_parts = (size_t)a->n_matrices, n_layers = (size_t)a->n_layers;
-    frit_cuda_free_bytes(d, a->memory[slot]);
-    a->memory[slot] = 0;
-    memset(a->parts + (size_t)slot * n_parts, 0, n_parts * sizeof *a->parts);
-    memset(a->directions + (size_t)slot * n_layers, 0, n_layers * sizeof *a->directions);
-    if (table) FRIT_TRY(take(d, slot, table));
+    frit_cuda_free_bytes(d, a->memory[index]);
+    a->memory[index] = 0;
+    memset(a->parts + (size_t)index * n_parts, 0, n_parts * sizeof *a->parts);
+    memset(a->directions + (size_t)index * n_layers, 0, n_layers * sizeof *a->directions);
+    if (table) FRIT_TRY(take(d, index, table));
     FRIT_TRY(send(d, a->parts_on, a->parts, (uint64_t)a->n * n_parts * sizeof *a->parts));
     return send(d, a->directions_on, a->directions, (uint64_t)a->n * n_layers * sizeof *a->directions);
 }
@@ -176,7 +177,7 @@ static frit_status run(frit_cuda_device *d, const frit_cuda_launch *l, const fri
     args.out_rows = l->node->rows == FRIT_ROWS_OUTS ? step->arrays[FRIT_CUDA_OUT_ROWS] : 0;
     args.n_adapters = step->batch->n_adapters;
     if (a && step->batch->scales) {
-        args.n_slots = a->n < args.n_adapters ? a->n : args.n_adapters;
+        args.n_loaded = a->n < args.n_adapters ? a->n : args.n_adapters;
         args.table = steers ? a->directions_on : a->parts_on;
         args.stride = steers ? a->n_layers : a->n_matrices;
     }
@@ -206,7 +207,7 @@ frit_status frit_cuda_lower_adapt(frit_exec *exec, const frit_node *node)
                                  .first_row = (int)node->adapted[0].first_row,
                                  .is_lookup = is_down && frit_node_is_ids(node->src[0]),
                                  .width = (int)frit_cuda_width(is_down ? node->src[0] : node)};
-    return frit_cuda_take_kernel(exec, "adapt.cu", names[node->op], THREADS, 0, &l->kernel);
+    return frit_cuda_acquire_kernel(exec, "adapt.cu", names[node->op], THREADS, 0, &l->kernel);
 }
 
 // On the results of the product.
@@ -224,5 +225,5 @@ frit_status frit_cuda_lower_adapted(frit_exec *exec, const frit_node *linear)
                                  .n_h = linear->adapted[0].n_h,
                                  .first_row = (int)linear->adapted[0].first_row,
                                  .width = (int)frit_cuda_width(linear)};
-    return frit_cuda_take_kernel(exec, "adapt.cu", "adapt_up", THREADS, 0, &l->kernel);
+    return frit_cuda_acquire_kernel(exec, "adapt.cu", "adapt_up", THREADS, 0, &l->kernel);
 }

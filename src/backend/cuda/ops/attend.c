@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Attention of queries in f16 (heads.c): for rows one by one, split over the pages (flash decoding, kernels/attend.cu),
 // and for 64 rows of a sequence at a time (kernels/attend_rows.cu).
+#include "backend/cuda/ops/attend.h"
 #include "backend/cuda/exec.h"
+#include "backend/cuda/ops/cache.h"
 #include "backend/cuda/ops/rows.h"
 
 enum { FAR_FROM = 64 };   // pages of 32 positions
@@ -65,7 +67,7 @@ static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, co
 {
     const frit_cuda_attend_fast *a = &l->attend_fast;
     const int32_t n_rows = step->batch->n_rows;
-    const bool is_each = n_rows == step->batch->n_seqs || n_rows < FRIT_CUDA_LONG_FROM;
+    const bool is_each = n_rows == step->batch->n_seqs || n_rows < FRIT_CUDA_ATTEND_ROWS_FROM;
     if (a->rows && !is_each) return run_rows(d, l, step);
     const frit_cuda_attend_variant *v = variant_for(a, n_rows);
     const float softcap = softcap_of(l);
@@ -94,19 +96,19 @@ static bool is_always_far(const frit_cuda_attend *attend)
     return attend->stages && frit_cuda_has_codes(&attend->heads);
 }
 
-static frit_status take_variant(frit_exec *exec, const frit_cuda_attend *attend, frit_cuda_attend_variant *v)
+static frit_status add_variant(frit_exec *exec, const frit_cuda_attend *attend, frit_cuda_attend_variant *v)
 {
-    enum { MANY_ROWS = 16, WARPS_OF_MANY = 4 };   // twice as many blocks of threads fit
+    enum { FULL_FROM = 16, FULL_WARPS = 4 };   // twice as many blocks of threads fit
     frit_cuda_attend far = *attend;
     frit_cuda_kernel kernel;
     far.stages = frit_cuda_attend_stages(&attend->heads, &exec->device->gpu);
     if (far.stages) {
         FRIT_TRY(frit_cuda_attend_kernel(&far, v->n_far_splits, 0, &kernel));
-        FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &v->far));
+        FRIT_TRY(frit_cuda_kernel_acquire(exec->device, &kernel, &v->far));
     }
     if (is_always_far(&far)) return FRIT_OK;
-    FRIT_TRY(frit_cuda_attend_kernel(attend, v->n_splits, v->rows < MANY_ROWS ? 0 : WARPS_OF_MANY, &kernel));
-    return frit_cuda_kernel_take(exec->device, &kernel, &v->kernel);
+    FRIT_TRY(frit_cuda_attend_kernel(attend, v->n_splits, v->rows < FULL_FROM ? 0 : FULL_WARPS, &kernel));
+    return frit_cuda_kernel_acquire(exec->device, &kernel, &v->kernel);
 }
 
 static int at_least_one(int n)
@@ -116,7 +118,7 @@ static int at_least_one(int n)
 
 // As many parts as run at the same time, two blocks on a multiprocessor, or one that copies pages
 // ahead; what they leave for each other.
-static frit_status take_variants(frit_exec *exec, const frit_cuda_attend *attend, int64_t max_rows, frit_cuda_launch *l)
+static frit_status add_variants(frit_exec *exec, const frit_cuda_attend *attend, int64_t max_rows, frit_cuda_launch *l)
 {
     const frit_cuda_heads *heads = &attend->heads;
     const frit_cuda_gpu *gpu = &exec->device->gpu;
@@ -125,36 +127,36 @@ static frit_status take_variants(frit_exec *exec, const frit_cuda_attend *attend
     const int n_blocks = gpu->n_multiprocessors * (heads->head_size > 128 ? 1 : 2);
     const uint64_t part_bytes = (uint64_t)(n_tiles * n_queries * (heads->head_size + 2)) * sizeof(float);
     uint64_t n_bytes = 0, n_arrived = 0;
-    for (int rows = 1; a->n_variants < FRIT_CUDA_VARIANTS; rows *= 2) {
+    for (int rows = 1; a->n_variants < FRIT_CUDA_ATTEND_VARIANTS; rows *= 2) {
         frit_cuda_attend_variant *v = &a->variants[a->n_variants++];
-        const bool is_last = a->n_variants == FRIT_CUDA_VARIANTS;
+        const bool is_last = a->n_variants == FRIT_CUDA_ATTEND_VARIANTS;
         *v = (frit_cuda_attend_variant){.rows = rows,
                                         .n_splits = is_last ? 1 : at_least_one(n_blocks / (n_tiles * rows)),
                                         .n_far_splits =
                                             at_least_one(is_last ? 1 : gpu->n_multiprocessors / (n_tiles * rows))};
-        FRIT_TRY(take_variant(exec, attend, v));
+        FRIT_TRY(add_variant(exec, attend, v));
         const uint64_t own = (uint64_t)rows * (uint64_t)v->n_splits * part_bytes;
         if (v->n_splits > 1 && own > n_bytes) n_bytes = own;
         if (v->n_splits > 1) n_arrived = (uint64_t)(rows * n_tiles) * sizeof(uint32_t);
         if (rows >= max_rows) break;
     }
     l->x[1].where = l->x[2].where = FRIT_CUDA_FIXED;
-    FRIT_TRY(frit_cuda_keep_bytes(exec, n_bytes, false, &l->x[1].at));
-    return frit_cuda_keep_bytes(exec, n_arrived, true, &l->x[2].at);
+    FRIT_TRY(frit_cuda_plan_alloc(exec, n_bytes, false, &l->x[1].at));
+    return frit_cuda_plan_alloc(exec, n_arrived, true, &l->x[2].at);
 }
 
 static frit_status take_rows(frit_exec *exec, const frit_cuda_attend *attend, frit_cuda_launch *l)
 {
     frit_cuda_kernel kernel;
     FRIT_TRY(frit_cuda_attend_rows_kernel(attend, &exec->device->gpu, &kernel));
-    return frit_cuda_kernel_take(exec->device, &kernel, &l->attend_fast.rows);
+    return frit_cuda_kernel_acquire(exec->device, &kernel, &l->attend_fast.rows);
 }
 
 frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *node)
 {
     const frit_cache_layer *layer = &exec->cache->layers[node->attend.layer];
     const uint64_t base = ((const frit_cuda_memory *)exec->cache->memory)->address;
-    const bool feeds = exec->is_halves[node->id] = frit_cuda_feeds_many(exec, node);
+    const bool feeds = exec->is_f16_input[node->id] = frit_cuda_feeds_gemm(exec, node);
     const frit_cuda_attend attend = {.heads = {.n_heads = (int)node->src[0]->shape[1],
                                                .n_kv_heads = layer->spec.n_head_kv,
                                                .head_size = head_size_of(node),
@@ -173,7 +175,7 @@ frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *node)
     l->group = layer->group;
     l->attend_fast = (frit_cuda_attend_fast){.keys = base + layer->k.offset, .values = base + layer->v.offset};
     if (sinks_of(node)) FRIT_TRY(frit_cuda_address_of(exec, sinks_of(node), false, &l->x[3]));
-    FRIT_TRY(take_variants(exec, &attend, node->shape[0], l));
-    if (node->shape[0] < FRIT_CUDA_LONG_FROM) return FRIT_OK;
+    FRIT_TRY(add_variants(exec, &attend, node->shape[0], l));
+    if (node->shape[0] < FRIT_CUDA_ATTEND_ROWS_FROM) return FRIT_OK;
     return take_rows(exec, &attend, l);
 }

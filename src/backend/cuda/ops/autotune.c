@@ -10,9 +10,9 @@
 
 enum { CANDIDATES = 3, ALGORITHMS = 6, ROUNDS = 3, WHOLE_ROWS = 256, MOST_KNOWN = 4096 };
 
-static bool is_same(const frit_cuda_choice *a, const frit_cuda_choice *b)
+static bool is_same(const frit_cuda_tuned *a, const frit_cuda_tuned *b)
 {
-    return memcmp(a, b, offsetof(frit_cuda_choice, by_blas)) == 0;
+    return memcmp(a, b, offsetof(frit_cuda_tuned, by_blas)) == 0;
 }
 
 // ------------------------------------------------------------------------------- the file
@@ -22,14 +22,14 @@ static frit_cubin_key key_of(const frit_cuda_device *d)
 {
     frit_buf text = {0};
     frit_buf_printf(&text, "products, layout %d, sources %s, %s, sm_%d, %d multiprocessors, driver %d, NVRTC %d.%d",
-                    (int)sizeof(frit_cuda_choice), frit_version(), d->gpu.name, d->gpu.arch, d->gpu.n_multiprocessors,
+                    (int)sizeof(frit_cuda_tuned), frit_version(), d->gpu.name, d->gpu.arch, d->gpu.n_multiprocessors,
                     d->driver.version, d->nvrtc.major, d->nvrtc.minor);
     const frit_cubin_key key = frit_cubin_key_of((frit_str){text.data, text.failed ? 0 : text.len});
     frit_buf_free(&text);
     return key;
 }
 
-static bool is_sound(const frit_cuda_choice *c)
+static bool is_sound(const frit_cuda_tuned *c)
 {
     if (c->rows < 1 || c->k < 1 || c->nanoseconds < 0) return false;
     if (c->types[0] < 0) return c->algorithm >= 0 && c->algorithm < ALGORITHMS;
@@ -39,15 +39,15 @@ static bool is_sound(const frit_cuda_choice *c)
 
 static void read_file(frit_cuda_device *d)
 {
-    frit_cuda_choices *all = &d->choices;
-    const frit_cubin_cache cache = {d->choices.folder, 0, &d->log};
+    frit_cuda_autotune *all = &d->autotune;
+    const frit_cubin_cache cache = {d->autotune.folder, 0, &d->log};
     size_t n_bytes = 0;
     if (all->is_read) return;
     all->is_read = true;
     uint8_t *bytes = frit_cubin_cache_read(&cache, key_of(d), &n_bytes);
     const size_t n = n_bytes / sizeof *all->known;
     if (!bytes) return;
-    frit_cuda_choice *known = n > 0 && n <= MOST_KNOWN ? calloc(n, sizeof *known) : NULL;
+    frit_cuda_tuned *known = n > 0 && n <= MOST_KNOWN ? calloc(n, sizeof *known) : NULL;
     for (size_t i = 0; known && i < n; i++) {
         memcpy(&known[all->n_known], bytes + i * sizeof *known, sizeof *known);
         all->n_known += is_sound(&known[all->n_known]);
@@ -58,32 +58,32 @@ static void read_file(frit_cuda_device *d)
 
 static void write_file(const frit_cuda_device *d)
 {
-    const frit_cubin_cache cache = {d->choices.folder, 0, &d->log};
-    const frit_cuda_choices *all = &d->choices;
+    const frit_cubin_cache cache = {d->autotune.folder, 0, &d->log};
+    const frit_cuda_autotune *all = &d->autotune;
     frit_cubin_cache_write(&cache, key_of(d), (const uint8_t *)all->known, all->n_known * sizeof *all->known);
 }
 
-static const frit_cuda_choice *find(const frit_cuda_choices *all, const frit_cuda_choice *wanted)
+static const frit_cuda_tuned *find(const frit_cuda_autotune *all, const frit_cuda_tuned *wanted)
 {
     for (size_t i = 0; i < all->n_known; i++)
         if (is_same(&all->known[i], wanted)) return &all->known[i];
     return NULL;
 }
 
-static void add(frit_cuda_choices *all, const frit_cuda_choice *choice)
+static void add(frit_cuda_autotune *all, const frit_cuda_tuned *tuned)
 {
-    frit_cuda_choice *known = NULL;
+    frit_cuda_tuned *known = NULL;
     if (all->n_known < MOST_KNOWN) known = realloc(all->known, (all->n_known + 1) * sizeof *known);
     if (!known) return;   // it is measured again
     all->known = known;
-    known[all->n_known++] = *choice;
+    known[all->n_known++] = *tuned;
 }
 
-void frit_cuda_choices_free(frit_cuda_choices *all)
+void frit_cuda_autotune_free(frit_cuda_autotune *all)
 {
     free(all->known);
-    free(all->asked);
-    *all = (frit_cuda_choices){0};
+    free(all->requests);
+    *all = (frit_cuda_autotune){0};
 }
 
 // ------------------------------------------------------------------------------- time
@@ -123,9 +123,9 @@ static frit_status measure(frit_cuda_device *d, launch_fn launch, const void *ct
 
 // ------------------------------------------------------------------------------- products of some rows
 
-static frit_cuda_choice describe(const frit_cuda_some *s)
+static frit_cuda_tuned describe(const frit_cuda_gemm_small *s)
 {
-    frit_cuda_choice c = {.rows = s->rows, .k = s->k, .is_gated = s->is_gated};
+    frit_cuda_tuned c = {.rows = s->rows, .k = s->k, .is_gated = s->is_gated};
     for (int i = 0; i < FRIT_GPU_SEGMENTS && s->segments[i].n_tiles; i++) {
         c.types[i] = frit_dtype_get(s->segments[i].dtype)->gguf_id;
         c.tiles[i] = s->segments[i].n_tiles;
@@ -133,41 +133,42 @@ static frit_cuda_choice describe(const frit_cuda_some *s)
     return c;
 }
 
-static frit_cuda_asked *asked_for(frit_cuda_choices *all, const frit_cuda_some *some, const frit_cuda_choice *choice)
+static frit_cuda_tuning_request *find_request(frit_cuda_autotune *all, const frit_cuda_gemm_small *small,
+                                              const frit_cuda_tuned *tuned)
 {
-    for (size_t i = 0; i < all->n_asked; i++)
-        if (is_same(&all->asked[i].choice, choice)) return &all->asked[i];
-    frit_cuda_asked *asked = realloc(all->asked, (all->n_asked + 1) * sizeof *asked);
-    if (!asked) return NULL;
-    all->asked = asked;
-    asked[all->n_asked] = (frit_cuda_asked){.choice = *choice, .some = *some};
-    return &asked[all->n_asked++];
+    for (size_t i = 0; i < all->n_requests; i++)
+        if (is_same(&all->requests[i].tuned, tuned)) return &all->requests[i];
+    frit_cuda_tuning_request *request = realloc(all->requests, (all->n_requests + 1) * sizeof *request);
+    if (!request) return NULL;
+    all->requests = request;
+    request[all->n_requests] = (frit_cuda_tuning_request){.tuned = *tuned, .small = *small};
+    return &request[all->n_requests++];
 }
 
-frit_cuda_chosen frit_cuda_choices_some(frit_cuda_device *d, frit_cuda_some *some,
-                                        const uint64_t weights[FRIT_GPU_SEGMENTS])
+frit_cuda_tuned_by frit_cuda_autotune_gemm_small(frit_cuda_device *d, frit_cuda_gemm_small *small,
+                                                 const uint64_t weights[FRIT_GPU_SEGMENTS])
 {
-    frit_cuda_choices *all = &d->choices;
-    const frit_cuda_choice wanted = describe(some);
+    frit_cuda_autotune *all = &d->autotune;
+    const frit_cuda_tuned wanted = describe(small);
     if (!all->folder) return FRIT_CUDA_BY_ESTIMATE;
     read_file(d);
-    const frit_cuda_choice *known = find(all, &wanted);
+    const frit_cuda_tuned *known = find(all, &wanted);
     if (known && known->by_blas) return FRIT_CUDA_BY_BLAS;
     if (known) {
-        some->tiles = known->row_tiles, some->warps = known->warps, some->splits = known->splits;
+        small->tiles = known->row_tiles, small->warps = known->warps, small->splits = known->splits;
         return FRIT_CUDA_BY_MEASURE;
     }
-    frit_cuda_asked *asked = weights[0] && d->compiler.nvrtc ? asked_for(all, some, &wanted) : NULL;
-    if (asked && asked->n_places < FRIT_CUDA_CHOICE_PLACES) {
-        memcpy(asked->places[asked->n_places], weights, sizeof asked->places[0]);
-        asked->n_places++;
+    frit_cuda_tuning_request *request = weights[0] && d->compiler.nvrtc ? find_request(all, small, &wanted) : NULL;
+    if (request && request->n_matrices < FRIT_CUDA_TUNING_MATRICES) {
+        memcpy(request->matrices[request->n_matrices], weights, sizeof request->matrices[0]);
+        request->n_matrices++;
     }
     return FRIT_CUDA_BY_ESTIMATE;
 }
 
 typedef struct trial {
-    const frit_cuda_asked *asked;
-    frit_cuda_some some;
+    const frit_cuda_tuning_request *request;
+    frit_cuda_gemm_small small;
     frit_cuda_kernel kernel;
     uint64_t x, out;   // numbers of rows; room for all results, and what rows of gates are known by
 } trial;
@@ -175,15 +176,15 @@ typedef struct trial {
 static frit_status run_trial(frit_cuda_device *d, const void *ctx)
 {
     const trial *t = ctx;
-    for (int i = 0; i < t->asked->n_places; i++) {
-        const frit_some_args args = {.weights = {t->asked->places[i][0], t->asked->places[i][1]},
-                                     .x = t->x,
-                                     .scales = t->some.is_gated ? t->x : 0,
-                                     .out = t->out,
-                                     .squares = t->x,
-                                     .bounds = t->x,
-                                     .out_scales = t->x,
-                                     .n_rows = t->some.rows};
+    for (int i = 0; i < t->request->n_matrices; i++) {
+        const frit_gemm_small_args args = {.weights = {t->request->matrices[i][0], t->request->matrices[i][1]},
+                                           .x = t->x,
+                                           .scales = t->small.is_gated ? t->x : 0,
+                                           .out = t->out,
+                                           .squares = t->x,
+                                           .bounds = t->x,
+                                           .out_scales = t->x,
+                                           .n_rows = t->small.rows};
         FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, &t->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING));
     }
     return FRIT_OK;
@@ -193,13 +194,13 @@ static frit_status run_trial(frit_cuda_device *d, const void *ctx)
 static frit_status time_trial(frit_cuda_device *d, const trial *t, double *ns)
 {
     FRIT_TRY(measure(d, run_trial, t, ns));
-    *ns = *ns / t->asked->n_places + frit_cuda_some_after(&t->some, t->asked->some.is_gated, &d->gpu);
+    *ns = *ns / t->request->n_matrices + frit_cuda_gemm_small_after_ns(&t->small, t->request->small.is_gated, &d->gpu);
     return FRIT_OK;
 }
 
 // The same product by cuBLASLt, its weights as f16 first.
 typedef struct blas_trial {
-    const frit_cuda_asked *asked;
+    const frit_cuda_tuning_request *request;
     const frit_cuda_matmul *matmul;
     const frit_cublaslt_product *product;
     frit_cuda_matmul_args args;
@@ -208,9 +209,9 @@ typedef struct blas_trial {
 static frit_status run_blas(frit_cuda_device *d, const void *ctx)
 {
     const blas_trial *t = ctx;
-    for (int i = 0; i < t->asked->n_places; i++) {
+    for (int i = 0; i < t->request->n_matrices; i++) {
         frit_cuda_matmul_args args = t->args;
-        memcpy(args.weights, t->asked->places[i], sizeof args.weights);
+        memcpy(args.weights, t->request->matrices[i], sizeof args.weights);
         FRIT_TRY(frit_cuda_matmul_run(t->matmul, &d->gpu, t->product, &args, d->stream));
     }
     return FRIT_OK;
@@ -221,24 +222,24 @@ typedef struct bench {   // memory of all trials
     uint64_t x_bytes, out_bytes, weight_bytes;
 } bench;
 
-static frit_cuda_matmul matmul_of(const frit_cuda_asked *a)
+static frit_cuda_matmul matmul_of(const frit_cuda_tuning_request *a)
 {
-    frit_cuda_matmul m = {.k = a->some.k, .in = FRIT_CUDA_F16, .out = FRIT_CUDA_F32};
-    memcpy(m.segments, a->some.segments, sizeof m.segments);
+    frit_cuda_matmul m = {.k = a->small.k, .in = FRIT_CUDA_F16, .out = FRIT_CUDA_F32};
+    memcpy(m.segments, a->small.segments, sizeof m.segments);
     return m;
 }
 
 static frit_status open_bench(frit_cuda_device *d, bench *b)
 {
-    for (size_t i = 0; i < d->choices.n_asked; i++) {
-        const frit_cuda_asked *a = &d->choices.asked[i];
+    for (size_t i = 0; i < d->autotune.n_requests; i++) {
+        const frit_cuda_tuning_request *a = &d->autotune.requests[i];
         const frit_cuda_matmul m = matmul_of(a);
-        const uint64_t n = (uint64_t)(a->some.segments[0].n_tiles + a->some.segments[1].n_tiles) * FRIT_TILE_ROWS;
-        const uint64_t out = frit_cuda_some_bytes(&d->gpu, n, FRIT_CUDA_SOME_ROWS),
-                       x = FRIT_CUDA_SOME_ROWS * (uint64_t)a->some.k * 2, weights = frit_cuda_matmul_scratch(&m);
+        const uint64_t n = (uint64_t)(a->small.segments[0].n_tiles + a->small.segments[1].n_tiles) * FRIT_TILE_ROWS;
+        const uint64_t out = frit_cuda_gemm_small_bytes(&d->gpu, n, FRIT_CUDA_GEMM_SMALL_ROWS),
+                       x = FRIT_CUDA_GEMM_SMALL_ROWS * (uint64_t)a->small.k * 2, weights = frit_cuda_matmul_scratch(&m);
         if (out > b->out_bytes) b->out_bytes = out;
         if (x > b->x_bytes) b->x_bytes = x;
-        if (weights > b->weight_bytes && a->some.rows == FRIT_CUDA_SOME_ROWS) b->weight_bytes = weights;
+        if (weights > b->weight_bytes && a->small.rows == FRIT_CUDA_GEMM_SMALL_ROWS) b->weight_bytes = weights;
     }
     FRIT_TRY(frit_cuda_alloc_bytes(d, b->x_bytes, "measuring products", &b->x));
     FRIT_TRY(frit_cuda_alloc_bytes(d, b->out_bytes, "measuring products", &b->out));
@@ -258,10 +259,11 @@ static void close_bench(frit_cuda_device *d, bench *b)
     frit_cuda_free_bytes(d, b->workspace);
 }
 
-// Whether cuBLASLt is faster: asked only for the most rows, for fewer it never was.
-static frit_status compare_blas(frit_cuda_device *d, const bench *b, const frit_cuda_asked *a, frit_cuda_choice *best)
+// Whether cuBLASLt is faster: request only for the most rows, for fewer it never was.
+static frit_status compare_blas(frit_cuda_device *d, const bench *b, const frit_cuda_tuning_request *a,
+                                frit_cuda_tuned *best)
 {
-    if (a->some.rows != FRIT_CUDA_SOME_ROWS || !b->weights || !b->workspace) return FRIT_OK;
+    if (a->small.rows != FRIT_CUDA_GEMM_SMALL_ROWS || !b->weights || !b->workspace) return FRIT_OK;
     frit_cuda_matmul m = matmul_of(a);
     frit_cublaslt_product product;
     frit_cuda_kernel *kernels[FRIT_GPU_SEGMENTS];
@@ -269,12 +271,12 @@ static frit_status compare_blas(frit_cuda_device *d, const bench *b, const frit_
     FRIT_TRY(frit_cuda_matmul_describe(&m));
     for (int i = 0; i < m.n_kernels; i++) kernels[i] = &m.dequantize[i];
     FRIT_TRY(frit_cuda_kernels_make(&d->gpu, &d->compiler, d->pool, kernels, (size_t)m.n_kernels));
-    frit_status status = frit_cuda_matmul_prepare(&m, &d->blas, a->some.rows, 0, &product);
+    frit_status status = frit_cuda_matmul_prepare(&m, &d->blas, a->small.rows, 0, &product);
     if (status == FRIT_OK) {
         const blas_trial own = {
             a, &m, &product, {.x = b->x, .y = b->out, .scratch = b->weights, .workspace = b->workspace}};
         status = measure(d, run_blas, &own, &ns);
-        ns = ns / a->n_places + (a->some.is_gated ? frit_cuda_some_gates_ns : 0);
+        ns = ns / a->n_matrices + (a->small.is_gated ? frit_cuda_gates_ns : 0);
         if (status == FRIT_OK && is_faster(ns, best->nanoseconds)) best->by_blas = 1, best->nanoseconds = (int32_t)ns;
         frit_cublaslt_product_free(&product);
     }
@@ -285,34 +287,35 @@ static frit_status compare_blas(frit_cuda_device *d, const bench *b, const frit_
 // Of one product, whose trials are the next n; the first is the estimate's. *differs: another one is faster.
 static frit_status choose(frit_cuda_device *d, const bench *b, trial *trials, int n, bool *differs)
 {
-    const frit_cuda_asked *a = trials[0].asked;
-    frit_cuda_choice best = a->choice;
+    const frit_cuda_tuning_request *a = trials[0].request;
+    frit_cuda_tuned best = a->tuned;
     int fastest = 0;
     for (int i = 0; i < n; i++) {
         double ns;
         trials[i].x = b->x, trials[i].out = b->out;
         FRIT_TRY(time_trial(d, &trials[i], &ns));
         if (i > 0 && !is_faster(ns, best.nanoseconds)) continue;
-        best.row_tiles = trials[i].some.tiles, best.warps = trials[i].some.warps, best.splits = trials[i].some.splits;
+        best.row_tiles = trials[i].small.tiles, best.warps = trials[i].small.warps,
+        best.splits = trials[i].small.splits;
         best.nanoseconds = (int32_t)ns;
         fastest = i;
     }
     FRIT_TRY(compare_blas(d, b, a, &best));
     *differs = fastest > 0 || best.by_blas;
-    add(&d->choices, &best);
+    add(&d->autotune, &best);
     return FRIT_OK;
 }
 
 static size_t list_trials(const frit_cuda_device *d, trial *trials)
 {
     size_t n = 0;
-    for (size_t i = 0; i < d->choices.n_asked; i++) {
-        const frit_cuda_asked *a = &d->choices.asked[i];
-        frit_cuda_some some[CANDIDATES];
-        const int n_some = frit_cuda_some_candidates(&a->some, &d->gpu, some, CANDIDATES);
-        for (int k = 0; k < n_some; k++) {
-            trials[n] = (trial){.asked = a, .some = some[k]};
-            n += frit_cuda_some_kernel(&trials[n].some, &d->gpu, &trials[n].kernel) == FRIT_OK;
+    for (size_t i = 0; i < d->autotune.n_requests; i++) {
+        const frit_cuda_tuning_request *a = &d->autotune.requests[i];
+        frit_cuda_gemm_small small[CANDIDATES];
+        const int n_small = frit_cuda_gemm_small_candidates(&a->small, &d->gpu, small, CANDIDATES);
+        for (int k = 0; k < n_small; k++) {
+            trials[n] = (trial){.request = a, .small = small[k]};
+            n += frit_cuda_gemm_small_kernel(&trials[n].small, &d->gpu, &trials[n].kernel) == FRIT_OK;
         }
     }
     return n;
@@ -329,7 +332,7 @@ static frit_status run_trials(frit_cuda_device *d, trial *trials, size_t n, int 
         status = open_bench(d, &b);
         for (size_t i = 0, end; i < n && status == FRIT_OK; i = end) {
             bool differs = false;
-            for (end = i; end < n && trials[end].asked == trials[i].asked;) end++;
+            for (end = i; end < n && trials[end].request == trials[i].request;) end++;
             status = choose(d, &b, &trials[i], (int)(end - i), &differs);
             *n_others += differs;
         }
@@ -341,20 +344,20 @@ static frit_status run_trials(frit_cuda_device *d, trial *trials, size_t n, int 
     return status;
 }
 
-frit_status frit_cuda_choices_measure(frit_cuda_device *d, int *n)
+frit_status frit_cuda_autotune_measure(frit_cuda_device *d, int *n)
 {
-    frit_cuda_choices *all = &d->choices;
+    frit_cuda_autotune *all = &d->autotune;
     *n = 0;
-    if (all->n_asked == 0) return FRIT_OK;
-    trial *trials = calloc(all->n_asked * CANDIDATES + 1, sizeof *trials);
-    if (!trials) return frit_fail_memory(all->n_asked * sizeof *trials, "products to measure");
+    if (all->n_requests == 0) return FRIT_OK;
+    trial *trials = calloc(all->n_requests * CANDIDATES + 1, sizeof *trials);
+    if (!trials) return frit_fail_memory(all->n_requests * sizeof *trials, "products to measure");
     const size_t n_trials = list_trials(d, trials);
     if (n_trials > 0)
         frit_log_say(&d->log, FRIT_LOG_INFO, "cuda: measuring %zu kernels of %zu products, this once", n_trials,
-                     all->n_asked);
+                     all->n_requests);
     const frit_status status = n_trials > 0 ? run_trials(d, trials, n_trials, n) : FRIT_OK;
     free(trials);
-    all->n_asked = 0;
+    all->n_requests = 0;
     if (status == FRIT_OK && n_trials > 0) write_file(d);
     if (status == FRIT_OK) return FRIT_OK;
     frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: products are not measured: %s", frit_error());
@@ -376,14 +379,14 @@ static frit_status run_algorithm(frit_cuda_device *d, const void *ctx)
     return frit_cublaslt_run(t->product, t->args->x, t->args->scratch, t->args->y, t->args->workspace, d->stream);
 }
 
-int frit_cuda_choices_algorithm(frit_cuda_device *d, const frit_cuda_matmul *m, int n_rows,
-                                const frit_cuda_matmul_args *args)
+int frit_cuda_autotune_algorithm(frit_cuda_device *d, const frit_cuda_matmul *m, int n_rows,
+                                 const frit_cuda_matmul_args *args)
 {
     const int n = (m->segments[0].n_tiles + m->segments[1].n_tiles) * FRIT_TILE_ROWS;
-    frit_cuda_choice best = {.rows = n_rows, .k = m->k, .types = {-1}, .tiles = {n}};
-    if (!d->choices.folder || n_rows % WHOLE_ROWS) return 0;
+    frit_cuda_tuned best = {.rows = n_rows, .k = m->k, .types = {-1}, .tiles = {n}};
+    if (!d->autotune.folder || n_rows % WHOLE_ROWS) return 0;
     read_file(d);
-    const frit_cuda_choice *known = find(&d->choices, &best);
+    const frit_cuda_tuned *known = find(&d->autotune, &best);
     if (known) return known->algorithm;
     for (int i = 0; i < ALGORITHMS; i++) {
         frit_cublaslt_product product;
@@ -399,7 +402,7 @@ int frit_cuda_choices_algorithm(frit_cuda_device *d, const frit_cuda_matmul *m, 
         best.algorithm = i;
         best.nanoseconds = (int32_t)ns;
     }
-    add(&d->choices, &best);
+    add(&d->autotune, &best);
     write_file(d);
     return best.algorithm;
 }

@@ -5,14 +5,16 @@
 // Few rows: blocks of threads serve an expert of a row each, and the sum over a row's experts is one product. Where
 // rows share experts, assignments are sorted by expert (dispatch.cu), blocks serve up to GROUP_ROWS of an expert, and a
 // kernel of its own sums up, always in the order of the route. In plans of many rows, products are in f16, of up to
-// MANY_ROWS of an expert (experts_rows.cu). Heads with matrices of their own are experts that every row has, in order.
+// GEMM_ROWS of an expert (experts_rows.cu). Heads with matrices of their own are experts that every row has, in order.
+#include "backend/cuda/ops/experts.h"
 #include "backend/cuda/exec.h"
-#include "backend/cuda/ops/product.h"
-#include "backend/cuda/weights/repack.h"
+#include "backend/cuda/ops/experts_rows.h"
+#include "backend/cuda/ops/ops.h"
+#include "backend/cuda/weights/weights.h"
 
 #include <stdlib.h>
 
-enum { THREADS = 256, GROUP_ROWS = 8, MANY_ROWS = 64, MOST_EXPERTS = 1024, MOST_BLOCKS = 65535 };
+enum { THREADS = 256, GROUP_ROWS = 8, GEMM_ROWS = 64, MOST_EXPERTS = 1024, MOST_BLOCKS = 65535 };
 
 typedef struct experts {
     const frit_node *node, *x, *route;   // route: NULL of heads
@@ -102,21 +104,21 @@ bool frit_cuda_experts_fit(const frit_node *node)
 // ------------------------------------------------------------------------------- routes
 
 // Whether the route's plan is one of many rows.
-static bool is_many(const frit_node *route)
+static bool is_gemm_plan(const frit_node *route)
 {
-    return route->shape[0] >= FRIT_CUDA_MANY_FROM;
+    return route->shape[0] >= FRIT_CUDA_GEMM_FROM;
 }
 
 // Whether assignments are sorted by expert: in plans of many rows, and where rows are so many that they share experts.
 static bool is_sorted(int64_t n_rows, const frit_node *route)
 {
     if (n_experts_of(route) > MOST_EXPERTS) return false;
-    return is_many(route) || (n_rows > 1 && n_rows * frit_cuda_width(route) * 2 > n_experts_of(route));
+    return is_gemm_plan(route) || (n_rows > 1 && n_rows * frit_cuda_width(route) * 2 > n_experts_of(route));
 }
 
 static int group_rows_of(const frit_node *route)
 {
-    return is_many(route) ? MANY_ROWS : GROUP_ROWS;
+    return is_gemm_plan(route) ? GEMM_ROWS : GROUP_ROWS;
 }
 
 // Groups that so many assignments may have.
@@ -212,7 +214,7 @@ static uint64_t mix_bytes(const experts *e)
 static uint64_t converted_bytes(const experts *e)
 {
     const uint64_t n_rows = (uint64_t)e->route->shape[0] * (uint64_t)(e->has_own_rows ? e->n_used : 1);
-    return is_many(e->route) ? n_rows * ((uint64_t)e->k * 2 + sizeof(float)) : 0;
+    return is_gemm_plan(e->route) ? n_rows * ((uint64_t)e->k * 2 + sizeof(float)) : 0;
 }
 
 uint64_t frit_cuda_experts_bytes(const frit_node *node)
@@ -231,8 +233,8 @@ static frit_status keep_dispatch(frit_exec *exec, const frit_node *route, frit_c
     *out = (frit_cuda_dispatch){.route = route, .group_rows = group_rows_of(route)};
     if (is_sorted(route->shape[0], route)) {
         const uint64_t n_groups = (uint64_t)most_groups(n, route);
-        FRIT_TRY(frit_cuda_keep_bytes(exec, n_groups * sizeof(frit_expert_group), false, &out->groups));
-        FRIT_TRY(frit_cuda_keep_bytes(exec, (uint64_t)n * sizeof(int32_t), false, &out->order));
+        FRIT_TRY(frit_cuda_plan_alloc(exec, n_groups * sizeof(frit_expert_group), false, &out->groups));
+        FRIT_TRY(frit_cuda_plan_alloc(exec, (uint64_t)n * sizeof(int32_t), false, &out->order));
     }
     exec->dispatches[exec->n_dispatches++] = *out;
     return FRIT_OK;
@@ -249,14 +251,14 @@ frit_status frit_cuda_lower_route(frit_exec *exec, const frit_node *node)
         if (node->src[i]) FRIT_TRY(frit_cuda_address_of(exec, node->src[i], false, &l->x[i]));
     FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
     FRIT_TRY(frit_cuda_route_kernel(&node->route, (int)frit_cuda_width(node->src[0]), &kernel));
-    FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &l->kernel));
+    FRIT_TRY(frit_cuda_kernel_acquire(exec->device, &kernel, &l->kernel));
     FRIT_TRY(keep_dispatch(exec, node, &dispatch));
     if (!dispatch.groups) return FRIT_OK;
     FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
     l->run = run_dispatch;
     l->experts.dispatch = dispatch;
     FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
-    return frit_cuda_take_kernel(exec, "dispatch.cu", "dispatch", 1024, 0, &l->kernel);
+    return frit_cuda_acquire_kernel(exec, "dispatch.cu", "dispatch", 1024, 0, &l->kernel);
 }
 
 // ------------------------------------------------------------------------------- kernels
@@ -346,7 +348,7 @@ static frit_status take_product(const frit_exec *exec, const experts *e, int row
     product.grid = grid_of(e, rows, is_sum, product.n_tiles, &exec->device->gpu);
     frit_cuda_kernel kernel;
     FRIT_TRY(frit_cuda_experts_kernel(&product, &exec->device->gpu, &kernel));
-    return frit_cuda_kernel_take(exec->device, &kernel, out);
+    return frit_cuda_kernel_acquire(exec->device, &kernel, out);
 }
 
 // The kernel of groups with the most rows that has room.
@@ -365,18 +367,18 @@ static frit_status take_groups(const frit_exec *exec, const experts *e, frit_cud
 // The kernel in f16 for groups of a plan of many rows, if it takes the shape.
 static frit_status take_rows(frit_exec *exec, const experts *e, frit_cuda_experts *out)
 {
-    const frit_cuda_experts_product product = product_of(e, MANY_ROWS, false);
+    const frit_cuda_experts_product product = product_of(e, GEMM_ROWS, false);
     const int64_t n_assignments = e->route->shape[0] * e->n_used;
     frit_cuda_kernel kernel;
-    if (!is_many(e->route) || most_groups(n_assignments, e->route) > MOST_BLOCKS ||
+    if (!is_gemm_plan(e->route) || most_groups(n_assignments, e->route) > MOST_BLOCKS ||
         frit_cuda_expert_rows_kernel(&product, &exec->device->gpu, &kernel) != FRIT_OK)
         return FRIT_OK;
     const uint64_t n_bytes = frit_cuda_experts_bytes(e->node);
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
     out->converted = mix_bytes(e);
     out->scales = n_bytes - (uint64_t)(e->has_own_rows ? n_assignments : e->route->shape[0]) * sizeof(float);
-    FRIT_TRY(frit_cuda_take_kernel(exec, "gemm.cu", "convert_rows", THREADS, 0, &out->convert));
-    return frit_cuda_kernel_take(exec->device, &kernel, &out->rows);
+    FRIT_TRY(frit_cuda_acquire_kernel(exec, "gemm.cu", "convert_rows", THREADS, 0, &out->convert));
+    return frit_cuda_kernel_acquire(exec->device, &kernel, &out->rows);
 }
 
 // ------------------------------------------------------------------------------- products
@@ -461,17 +463,17 @@ static frit_status take_mix(frit_exec *exec, const experts *e, frit_cuda_experts
 {
     const uint64_t n_bytes = mix_bytes(e);
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
-    return frit_cuda_take_kernel(exec, "plain.cu", "plain_mix", THREADS, 0, &out->mix);
+    return frit_cuda_acquire_kernel(exec, "plain.cu", "plain_mix", THREADS, 0, &out->mix);
 }
 
 static frit_status take_tiles(frit_exec *exec, const experts *e, frit_cuda_launch *l)
 {
     frit_cuda_pair pair = {.first = e->first, .second = e->second, .cut = frit_cuda_cut_of(e->node, 1)};
     if (e->second) {
-        pair.order = FRIT_ROWS_GATED;
+        pair.order = FRIT_CUDA_ORDER_GATED;
         pair.cut.begin[1] = frit_cuda_cut_of(e->node, 2).begin[0];
     }
-    return frit_cuda_tiles_take(exec, &pair, &l->x[1]);
+    return frit_cuda_tiles_acquire(exec, &pair, &l->x[1]);
 }
 
 frit_status frit_cuda_lower_experts(frit_exec *exec, const frit_node *node)

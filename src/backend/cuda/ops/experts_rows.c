@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // From the description of a product of experts with many rows to the kernel that computes it.
-#include "backend/cuda/ops/product.h"
+#include "backend/cuda/ops/experts_rows.h"
 #include "backend/cuda/weights/repack.h"
 #include "backend/cuda/ops/gemm_small.h"
 
@@ -24,8 +24,8 @@ frit_status frit_cuda_expert_rows_kernel(const frit_cuda_experts_product *p, con
     FRIT_TRY(check(p));
     const int tile_bytes = frit_tile_format_of(p->dtype)->tile_bytes;
     int warps = MOST_WARPS;
-    while (warps > 1 && frit_cuda_some_shared(p->rows, warps, tile_bytes, 2) > gpu->shared_bytes) warps /= 2;
-    const int n_shared = frit_cuda_some_shared(p->rows, warps, tile_bytes, 2);
+    while (warps > 1 && frit_cuda_gemm_small_shared(p->rows, warps, tile_bytes, 2) > gpu->shared_bytes) warps /= 2;
+    const int n_shared = frit_cuda_gemm_small_shared(p->rows, warps, tile_bytes, 2);
     if (n_shared > gpu->shared_bytes)
         return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d rows of experts: %d bytes of shared memory; %s has %d",
                          p->rows, n_shared, gpu->name, gpu->shared_bytes);

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Rows that products of many rows alone read are f16 from the start: what computes a norm, an activation or attention
 // writes them, each row times a power of two, where the node's f32 would be; then what a number of each row is worth.
+#include "backend/cuda/ops/f16_input.h"
 #include "backend/cuda/exec.h"
-#include "backend/cuda/ops/rows.h"
 #include "backend/cuda/ops/gemm_small.h"
+#include "backend/cuda/ops/products.h"
+#include "backend/cuda/ops/rows.h"
 
-static bool is_many_product(const frit_exec *exec, const frit_node *node)
+static bool is_gemm_product(const frit_exec *exec, const frit_node *node)
 {
-    return node->op == FRIT_OP_LINEAR && frit_cuda_linear_fits(node) && frit_cuda_is_many(exec, node);
+    return node->op == FRIT_OP_LINEAR && frit_cuda_linear_fits(node) && frit_cuda_is_gemm(exec, node);
 }
 
-bool frit_cuda_feeds_many(const frit_exec *exec, const frit_node *node)
+bool frit_cuda_feeds_gemm(const frit_exec *exec, const frit_node *node)
 {
     const frit_graph *g = exec->plan->graph;
     int n_products = 0;
@@ -20,7 +22,7 @@ bool frit_cuda_feeds_many(const frit_exec *exec, const frit_node *node)
         if (reader->op == FRIT_OP_RESHAPE) continue;
         for (int s = 0; s < reader->n_src; s++) {
             if (!reader->src[s] || frit_node_storage(reader->src[s]) != node) continue;
-            if (s > 0 || !is_many_product(exec, reader)) return false;
+            if (s > 0 || !is_gemm_product(exec, reader)) return false;
             n_products++;
         }
     }
@@ -31,27 +33,27 @@ bool frit_cuda_feeds_many(const frit_exec *exec, const frit_node *node)
 
 // Numbers are half as long as the node's f32, which leaves room for the scales, and for a norm's squares. Attention's
 // are between values of the cache, which are f16: they need none.
-frit_cuda_halves frit_cuda_halves_of(const frit_exec *exec, const frit_node *node)
+frit_cuda_f16_input frit_cuda_f16_input_of(const frit_exec *exec, const frit_node *node)
 {
     const uint64_t at = exec->plan->offsets[node->id];
     const uint64_t n = (uint64_t)node->shape[0] * (uint64_t)frit_cuda_each(node);
-    frit_cuda_halves halves = {.rows = {FRIT_CUDA_SCRATCH, at}};
-    if (node->op != FRIT_OP_ATTEND) halves.scales = (frit_cuda_address){FRIT_CUDA_SCRATCH, at + n * 2};
+    frit_cuda_f16_input input = {.rows = {FRIT_CUDA_SCRATCH, at}};
+    if (node->op != FRIT_OP_ATTEND) input.scales = (frit_cuda_address){FRIT_CUDA_SCRATCH, at + n * 2};
     if (node->op == FRIT_OP_RMS_NORM || node->op == FRIT_OP_LAYER_NORM)
-        halves.squares = (frit_cuda_address){FRIT_CUDA_SCRATCH, at + n * 2 + (uint64_t)node->shape[0] * sizeof(float)};
-    return halves;
+        input.squares = (frit_cuda_address){FRIT_CUDA_SCRATCH, at + n * 2 + (uint64_t)node->shape[0] * sizeof(float)};
+    return input;
 }
 
 // ------------------------------------------------------------------------------- norms
 
-const frit_cuda_kernel *frit_cuda_norm_for(const frit_cuda_many_norm *norm, int64_t n_rows)
+const frit_cuda_kernel *frit_cuda_f16_norm_kernel(const frit_cuda_f16_norm *norm, int64_t n_rows)
 {
-    return n_rows <= FRIT_CUDA_SOME_ROWS ? norm->for_few : norm->kernel;
+    return n_rows <= FRIT_CUDA_GEMM_SMALL_ROWS ? norm->small_kernel : norm->kernel;
 }
 
 static frit_status run_norm(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
-    const frit_cuda_many_norm *norm = &l->norm;
+    const frit_cuda_f16_norm *norm = &l->norm;
     const frit_norm_args args = {.x = frit_cuda_resolve(step, l->x[0]),
                                  .y = frit_cuda_resolve(step, norm->y.rows),
                                  .scales = frit_cuda_resolve(step, norm->y.scales),
@@ -60,7 +62,7 @@ static frit_status run_norm(frit_cuda_device *d, const frit_cuda_launch *l, cons
                                  .bias = frit_cuda_resolve(step, norm->bias),
                                  .epsilon = norm->epsilon};
     const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
-    frit_cuda_kernel one = *frit_cuda_norm_for(norm, n_rows);
+    frit_cuda_kernel one = *frit_cuda_f16_norm_kernel(norm, n_rows);
     one.grid[0] = (unsigned)n_rows;
     if (one.grid[0] == 0) return FRIT_OK;
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
@@ -78,22 +80,22 @@ static bool overlap(range a, range b)
 
 // The launch that makes the rows, if it can make their norm beside them. Nothing that it reads may lie there: while one
 // block of threads writes its row of the norm, others still read theirs.
-static frit_cuda_launch *maker_of(frit_exec *exec, const frit_node *norm, const frit_cuda_halves *y)
+static frit_cuda_launch *maker_of(frit_exec *exec, const frit_node *norm, const frit_cuda_f16_input *y)
 {
     frit_cuda_launch *l = exec->n_launches > 0 ? &exec->launches[exec->n_launches - 1] : NULL;
-    if (!l || !frit_cuda_many_takes_norm(l, norm)) return NULL;
+    if (!l || !frit_cuda_gemm_can_norm(l, norm)) return NULL;
     const uint64_t scale_bytes = (uint64_t)norm->shape[0] * sizeof(float),
                    row_bytes = scale_bytes * (uint64_t)frit_cuda_width(norm);
     const range made = {y->rows, row_bytes / 2 + 2 * scale_bytes};
-    const range read[] = {{l->x[3], row_bytes}, {l->y, row_bytes}, {l->many.x.scales, scale_bytes}};
+    const range read[] = {{l->x[3], row_bytes}, {l->y, row_bytes}, {l->gemm.x.scales, scale_bytes}};
     for (size_t i = 0; i < FRIT_COUNT(read); i++)
         if (overlap(made, read[i])) return NULL;
     return l;
 }
 
-frit_status frit_cuda_lower_halves_norm(frit_exec *exec, const frit_node *node)
+frit_status frit_cuda_lower_f16_norm(frit_exec *exec, const frit_node *node)
 {
-    frit_cuda_many_norm norm = {.y = frit_cuda_halves_of(exec, node), .epsilon = node->eps};
+    frit_cuda_f16_norm norm = {.y = frit_cuda_f16_input_of(exec, node), .epsilon = node->eps};
     frit_cuda_launch *l = maker_of(exec, node, &norm.y);
     frit_cuda_kernel kernel;
     frit_cuda_norm shape = {.width = (int)frit_cuda_width(node),
@@ -104,15 +106,15 @@ frit_status frit_cuda_lower_halves_norm(frit_exec *exec, const frit_node *node)
                             .is_scaled = true,
                             .joins = l != NULL};
     FRIT_TRY(frit_cuda_norm_kernel(&shape, &kernel));
-    FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &norm.kernel));
-    shape.is_for_few = true;
+    FRIT_TRY(frit_cuda_kernel_acquire(exec->device, &kernel, &norm.kernel));
+    shape.is_small = true;
     FRIT_TRY(frit_cuda_norm_kernel(&shape, &kernel));
-    FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &norm.for_few));
+    FRIT_TRY(frit_cuda_kernel_acquire(exec->device, &kernel, &norm.small_kernel));
     if (shape.has_weight) FRIT_TRY(frit_cuda_address_of(exec, node->src[1], false, &norm.weight));
     if (shape.has_bias) FRIT_TRY(frit_cuda_address_of(exec, node->src[2], false, &norm.bias));
-    exec->is_halves[node->id] = true;
+    exec->is_f16_input[node->id] = true;
     if (l) {
-        l->many.norm = norm;
+        l->gemm.norm = norm;
         return FRIT_OK;
     }
     FRIT_TRY(frit_cuda_launch_new(exec, node, &l));

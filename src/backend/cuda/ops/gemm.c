@@ -2,15 +2,24 @@
 // Products of many rows: these become f16 times a power of two for each row, if they are not (f16_input.c), cuBLASLt
 // multiplies, or for up to 128 rows a kernel of our own (gemm_small.h), and what follows the product finishes its
 // results.
+#include "backend/cuda/ops/gemm.h"
 #include "backend/cuda/exec.h"
-#include "backend/cuda/ops/precise.h"
-#include "backend/cuda/ops/rows.h"
 #include "backend/cuda/ops/gemm_small.h"
+#include "backend/cuda/ops/precise.h"
+#include "backend/cuda/ops/products.h"
+#include "backend/cuda/ops/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { ALIGNMENT = 256, THREADS = 256 };
+
+bool frit_cuda_is_gemm(const frit_exec *exec, const frit_node *linear)
+{
+    if (exec->is_precise) return true;
+    return linear->shape[0] >= FRIT_CUDA_GEMM_FROM && exec->device->blas.library &&
+           frit_node_storage(linear->src[1])->tensor->dtype != FRIT_DTYPE_F32;
+}
 
 static frit_status launch(frit_cuda_device *d, const frit_cuda_kernel *kernel, unsigned n_blocks, const void *args)
 {
@@ -45,7 +54,7 @@ static frit_status blas_plan(frit_cuda_device *d, const frit_cuda_matmul *matmul
         d->n_blas_plans = 0;
     }
     frit_cuda_blas_plan *plan = &d->blas_plans[d->n_blas_plans];
-    const int choice = frit_cuda_choices_algorithm(d, matmul, n_rows, args);
+    const int choice = frit_cuda_autotune_algorithm(d, matmul, n_rows, args);
     FRIT_TRY(frit_cuda_matmul_prepare(matmul, &d->blas, n_rows, choice, &plan->product));
     plan->shape = shape;
     d->n_blas_plans++;
@@ -53,9 +62,10 @@ static frit_status blas_plan(frit_cuda_device *d, const frit_cuda_matmul *matmul
     return FRIT_OK;
 }
 
-static frit_status multiply_many(frit_cuda_device *d, const frit_cuda_launch *l, int n_rows, const frit_cuda_step *step)
+static frit_status multiply_by_cublaslt(frit_cuda_device *d, const frit_cuda_launch *l, int n_rows,
+                                        const frit_cuda_step *step)
 {
-    const frit_cuda_many *m = &l->many;
+    const frit_cuda_gemm *m = &l->gemm;
     const frit_cublaslt_product *product;
     const frit_cuda_matmul_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
                                         .x = frit_cuda_resolve(step, m->x.rows),
@@ -67,52 +77,53 @@ static frit_status multiply_many(frit_cuda_device *d, const frit_cuda_launch *l,
 }
 
 // NULL: too many rows.
-static const frit_cuda_some_variant *some_for(const frit_cuda_many *m, int64_t n_rows)
+static const frit_cuda_gemm_small_variant *small_for(const frit_cuda_gemm *m, int64_t n_rows)
 {
-    for (int i = 0; i < m->n_some; i++)
-        if (m->some[i].rows >= n_rows) return &m->some[i];
+    for (int i = 0; i < m->n_small; i++)
+        if (m->small[i].rows >= n_rows) return &m->small[i];
     return NULL;
 }
 
 // Whether nothing is left to be done with what the product's kernel has.
-static bool is_finished(const frit_cuda_launch *l, const frit_cuda_some_variant *some)
+static bool is_finished(const frit_cuda_launch *l, const frit_cuda_gemm_small_variant *small)
 {
-    const frit_cuda_many *m = &l->many;
-    return some->n_parts == 1 && m->finish && !m->is_gated && !m->norm.kernel && l->x[3].where == FRIT_CUDA_NOWHERE &&
+    const frit_cuda_gemm *m = &l->gemm;
+    return small->n_parts == 1 && m->finish && !m->is_gated && !m->norm.kernel && l->x[3].where == FRIT_CUDA_NOWHERE &&
            frit_cuda_width(l->node) == m->n;
 }
 
-static frit_status multiply_gated(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_some_variant *some,
-                                  int n_rows, const frit_cuda_step *step)
+static frit_status multiply_gated(frit_cuda_device *d, const frit_cuda_launch *l,
+                                  const frit_cuda_gemm_small_variant *small, int n_rows, const frit_cuda_step *step)
 {
-    const frit_cuda_many *m = &l->many;
-    const frit_some_args args = {.weights = {frit_cuda_resolve(step, l->x[1])},
-                                 .x = frit_cuda_resolve(step, m->x.rows),
-                                 .scales = frit_cuda_resolve(step, m->x.scales),
-                                 .out = frit_cuda_resolve(step, m->gated.rows),
-                                 .squares = frit_cuda_resolve(step, m->x.squares),
-                                 .bounds = m->bounds,
-                                 .out_scales = frit_cuda_resolve(step, m->gated.scales),
-                                 .n_rows = n_rows};
-    return frit_cuda_kernel_launch(&d->gpu, some->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+    const frit_cuda_gemm *m = &l->gemm;
+    const frit_gemm_small_args args = {.weights = {frit_cuda_resolve(step, l->x[1])},
+                                       .x = frit_cuda_resolve(step, m->x.rows),
+                                       .scales = frit_cuda_resolve(step, m->x.scales),
+                                       .out = frit_cuda_resolve(step, m->gated.rows),
+                                       .squares = frit_cuda_resolve(step, m->x.squares),
+                                       .bounds = m->bounds,
+                                       .out_scales = frit_cuda_resolve(step, m->gated.scales),
+                                       .n_rows = n_rows};
+    return frit_cuda_kernel_launch(&d->gpu, small->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
-static frit_status multiply_some(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_some_variant *some,
-                                 int n_rows, bool is_last, const frit_cuda_step *step)
+static frit_status multiply_in_tiles(frit_cuda_device *d, const frit_cuda_launch *l,
+                                     const frit_cuda_gemm_small_variant *small, int n_rows, bool is_last,
+                                     const frit_cuda_step *step)
 {
-    const frit_cuda_many *m = &l->many;
-    const frit_some_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
-                                 .x = frit_cuda_resolve(step, m->x.rows),
-                                 .scales = is_last ? frit_cuda_resolve(step, m->x.scales) : 0,
-                                 .out = is_last ? frit_cuda_resolve(step, l->y) : step->work + m->product,
-                                 .n_rows = n_rows};
-    return frit_cuda_kernel_launch(&d->gpu, some->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
+    const frit_cuda_gemm *m = &l->gemm;
+    const frit_gemm_small_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
+                                       .x = frit_cuda_resolve(step, m->x.rows),
+                                       .scales = is_last ? frit_cuda_resolve(step, m->x.scales) : 0,
+                                       .out = is_last ? frit_cuda_resolve(step, l->y) : step->work + m->product,
+                                       .n_rows = n_rows};
+    return frit_cuda_kernel_launch(&d->gpu, small->kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
 static frit_status multiply_precisely(frit_cuda_device *d, const frit_cuda_launch *l, int n_rows,
                                       const frit_cuda_step *step)
 {
-    const frit_cuda_many *m = &l->many;
+    const frit_cuda_gemm *m = &l->gemm;
     const frit_precise_args args = {.tiles = frit_cuda_resolve(step, l->x[1]),
                                     .x = frit_cuda_resolve(step, l->x[0]),
                                     .out = step->work + m->product,
@@ -123,13 +134,13 @@ static frit_status multiply_precisely(frit_cuda_device *d, const frit_cuda_launc
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
-int frit_cuda_many_parts(const frit_cuda_launch *l, int64_t n_rows)
+int frit_cuda_gemm_parts(const frit_cuda_launch *l, int64_t n_rows)
 {
-    const frit_cuda_some_variant *some = some_for(&l->many, n_rows);
-    return some ? some->n_parts : 1;
+    const frit_cuda_gemm_small_variant *small = small_for(&l->gemm, n_rows);
+    return small ? small->n_parts : 1;
 }
 
-static frit_status finish_gates(frit_cuda_device *d, const frit_cuda_many *m, int64_t n_rows, int n_parts,
+static frit_status finish_gates(frit_cuda_device *d, const frit_cuda_gemm *m, int64_t n_rows, int n_parts,
                                 const frit_cuda_step *step)
 {
     const frit_gate_args args = {.x = step->work + m->product,
@@ -145,7 +156,7 @@ static frit_status finish_gates(frit_cuda_device *d, const frit_cuda_many *m, in
 static frit_status finish_and_norm(frit_cuda_device *d, const frit_cuda_launch *l, int64_t n_rows, int n_parts,
                                    const frit_cuda_step *step)
 {
-    const frit_cuda_many *m = &l->many;
+    const frit_cuda_gemm *m = &l->gemm;
     const frit_norm_args args = {.x = frit_cuda_resolve(step, l->y),
                                  .y = frit_cuda_resolve(step, m->norm.y.rows),
                                  .scales = frit_cuda_resolve(step, m->norm.y.scales),
@@ -158,13 +169,13 @@ static frit_status finish_and_norm(frit_cuda_device *d, const frit_cuda_launch *
                                  .epsilon = m->norm.epsilon,
                                  .n_parts = n_parts,
                                  .stride = m->n};
-    return launch(d, frit_cuda_norm_for(&m->norm, n_rows), (unsigned)n_rows, &args);
+    return launch(d, frit_cuda_f16_norm_kernel(&m->norm, n_rows), (unsigned)n_rows, &args);
 }
 
 static frit_status finish_numbers(frit_cuda_device *d, const frit_cuda_launch *l, int64_t n_rows, int n_parts,
                                   const frit_cuda_step *step)
 {
-    const frit_cuda_many *m = &l->many;
+    const frit_cuda_gemm *m = &l->gemm;
     const int64_t width = frit_cuda_width(l->node);
     const frit_finish_args args = {.x = step->work + m->product,
                                    .scales = frit_cuda_resolve(step, m->x.scales),
@@ -181,7 +192,7 @@ static frit_status finish_numbers(frit_cuda_device *d, const frit_cuda_launch *l
 static frit_status convert_rows(frit_cuda_device *d, const frit_cuda_launch *l, int64_t n_rows,
                                 const frit_cuda_step *step)
 {
-    const frit_cuda_many *m = &l->many;
+    const frit_cuda_gemm *m = &l->gemm;
     const frit_convert_args args = {.x = frit_cuda_resolve(step, l->x[0]),
                                     .y = frit_cuda_resolve(step, m->x.rows),
                                     .scales = frit_cuda_resolve(step, m->x.scales),
@@ -190,20 +201,21 @@ static frit_status convert_rows(frit_cuda_device *d, const frit_cuda_launch *l, 
     return launch(d, m->convert, (unsigned)n_rows, &args);
 }
 
-static frit_status run_many(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+static frit_status run_gemm(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
-    const frit_cuda_many *m = &l->many;
+    const frit_cuda_gemm *m = &l->gemm;
     const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
-    const frit_cuda_some_variant *some = some_for(m, n_rows);
-    const int n_parts = frit_cuda_many_parts(l, n_rows);
+    const frit_cuda_gemm_small_variant *small = small_for(m, n_rows);
+    const int n_parts = frit_cuda_gemm_parts(l, n_rows);
     if (n_rows == 0) return FRIT_OK;
     if (m->convert) FRIT_TRY(convert_rows(d, l, n_rows, step));
-    if (some && some->is_gated) return multiply_gated(d, l, some, (int)n_rows, step);
-    const bool is_last = some && is_finished(l, some);
+    if (small && small->is_gated) return multiply_gated(d, l, small, (int)n_rows, step);
+    const bool is_last = small && is_finished(l, small);
     if (m->precise)
         FRIT_TRY(multiply_precisely(d, l, (int)n_rows, step));
     else
-        FRIT_TRY(some ? multiply_some(d, l, some, (int)n_rows, is_last, step) : multiply_many(d, l, (int)n_rows, step));
+        FRIT_TRY(small ? multiply_in_tiles(d, l, small, (int)n_rows, is_last, step)
+                       : multiply_by_cublaslt(d, l, (int)n_rows, step));
     if (m->gate) return finish_gates(d, m, n_rows, n_parts, step);
     if (m->norm.kernel) return finish_and_norm(d, l, n_rows, n_parts, step);
     return m->finish && !is_last ? finish_numbers(d, l, n_rows, n_parts, step) : FRIT_OK;
@@ -234,23 +246,24 @@ void frit_cuda_matmuls_free(frit_exec *exec)
 }
 
 // Kernels for up to 16, 32, 64 and 128 rows, and the bytes that their results take.
-static frit_status take_some(frit_cuda_device *d, const frit_cuda_products *p, int64_t max_rows, frit_cuda_launch *l,
-                             uint64_t *n_bytes)
+static frit_status add_small_kernels(frit_cuda_device *d, const frit_cuda_products *p, int64_t max_rows,
+                                     frit_cuda_launch *l, uint64_t *n_bytes)
 {
-    frit_cuda_many *m = &l->many;
+    frit_cuda_gemm *m = &l->gemm;
     const bool has_bounds = m->bounds != 0, is_fixed = l->x[1].where == FRIT_CUDA_FIXED;
     const uint64_t weights[FRIT_GPU_SEGMENTS] = {is_fixed ? l->x[1].at : 0, is_fixed ? l->x[4].at : 0};
-    for (int rows = FRIT_CUDA_SOME_ROWS >> (FRIT_CUDA_SOME_VARIANTS - 1); rows <= FRIT_CUDA_SOME_ROWS; rows *= 2) {
-        frit_cuda_some some = {.rows = rows, .k = p->k, .is_gated = has_bounds};
+    for (int rows = FRIT_CUDA_GEMM_SMALL_ROWS >> (FRIT_CUDA_GEMM_SMALL_VARIANTS - 1); rows <= FRIT_CUDA_GEMM_SMALL_ROWS;
+         rows *= 2) {
+        frit_cuda_gemm_small small = {.rows = rows, .k = p->k, .is_gated = has_bounds};
         frit_cuda_kernel kernel;
-        memcpy(some.segments, p->segments, sizeof some.segments);
-        if (frit_cuda_choices_some(d, &some, weights) == FRIT_CUDA_BY_BLAS) return FRIT_OK;
-        if (frit_cuda_some_kernel(&some, &d->gpu, &kernel) != FRIT_OK) return FRIT_OK;   // cuBLASLt then
-        frit_cuda_some_variant *v = &m->some[m->n_some++];
-        *v = (frit_cuda_some_variant){.rows = rows, .n_parts = some.splits, .is_gated = some.is_gated};
-        FRIT_TRY(frit_cuda_kernel_take(d, &kernel, &v->kernel));
+        memcpy(small.segments, p->segments, sizeof small.segments);
+        if (frit_cuda_autotune_gemm_small(d, &small, weights) == FRIT_CUDA_BY_BLAS) return FRIT_OK;
+        if (frit_cuda_gemm_small_kernel(&small, &d->gpu, &kernel) != FRIT_OK) return FRIT_OK;   // cuBLASLt then
+        frit_cuda_gemm_small_variant *v = &m->small[m->n_small++];
+        *v = (frit_cuda_gemm_small_variant){.rows = rows, .n_parts = small.splits, .is_gated = small.is_gated};
+        FRIT_TRY(frit_cuda_kernel_acquire(d, &kernel, &v->kernel));
         const int64_t n_rows = max_rows < rows ? max_rows : rows;
-        const uint64_t own = (uint64_t)(some.splits * n_rows * m->n) * sizeof(float);
+        const uint64_t own = (uint64_t)(small.splits * n_rows * m->n) * sizeof(float);
         if (own > *n_bytes) *n_bytes = own;
         if (rows >= max_rows) return FRIT_OK;
     }
@@ -258,49 +271,49 @@ static frit_status take_some(frit_cuda_device *d, const frit_cuda_products *p, i
 }
 
 // What finishes the results.
-static frit_status take_finish(frit_exec *exec, const frit_node *result, frit_cuda_many *m)
+static frit_status take_finish(frit_exec *exec, const frit_node *result, frit_cuda_gemm *m)
 {
     if (!result) return FRIT_OK;
     frit_cuda_kernel gate;
-    const bool feeds = m->is_gated && result->op == FRIT_OP_GLU && frit_cuda_feeds_many(exec, result);
+    const bool feeds = m->is_gated && result->op == FRIT_OP_GLU && frit_cuda_feeds_gemm(exec, result);
     if (!feeds || frit_cuda_gate_kernel((int)frit_cuda_width(result), &gate) != FRIT_OK)
-        return frit_cuda_take_kernel(exec, "gemm.cu", "finish_rows", THREADS, 0, &m->finish);
-    exec->is_halves[result->id] = true;
-    m->gated = frit_cuda_halves_of(exec, result);
-    return frit_cuda_kernel_take(exec->device, &gate, &m->gate);
+        return frit_cuda_acquire_kernel(exec, "gemm.cu", "finish_rows", THREADS, 0, &m->finish);
+    exec->is_f16_input[result->id] = true;
+    m->gated = frit_cuda_f16_input_of(exec, result);
+    return frit_cuda_kernel_acquire(exec->device, &gate, &m->gate);
 }
 
 // Gates and values whose weights stay where they are, of rows that are known by their squares too: bounds of them.
 static frit_status take_bounds(frit_exec *exec, const frit_cuda_products *p, frit_cuda_launch *l)
 {
-    frit_cuda_many *m = &l->many;
+    frit_cuda_gemm *m = &l->gemm;
     if (!m->gate || m->x.squares.where == FRIT_CUDA_NOWHERE || l->x[1].where != FRIT_CUDA_FIXED) return FRIT_OK;
     frit_cuda_kernel kernel = {
         .file = "bounds.cu", .name = "bounds", .grid = {(unsigned)p->segments[0].n_tiles, 1, 1}, .threads = 256};
     frit_cuda_define(&kernel, "TYPE0", frit_dtype_get(p->segments[0].dtype)->gguf_id);
     frit_cuda_define(&kernel, "K", p->k);
-    FRIT_TRY(frit_cuda_keep_bytes(exec, 2 * sizeof(float), true, &m->bounds));
-    return frit_cuda_kernel_take(exec->device, &kernel, &m->measure);
+    FRIT_TRY(frit_cuda_plan_alloc(exec, 2 * sizeof(float), true, &m->bounds));
+    return frit_cuda_kernel_acquire(exec->device, &kernel, &m->measure);
 }
 
-frit_status frit_cuda_many_measure(frit_exec *exec)
+frit_status frit_cuda_gemm_measure(frit_exec *exec)
 {
     frit_cuda_device *d = exec->device;
     for (int i = 0; i < exec->n_launches; i++) {
         const frit_cuda_launch *l = &exec->launches[i];
-        if (l->run != run_many || !l->many.measure) continue;
-        const frit_bounds_args args = {.tiles = l->x[1].at, .largest = l->many.bounds};
-        FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, l->many.measure, d->stream, &args, FRIT_CUDA_IN_ORDER));
+        if (l->run != run_gemm || !l->gemm.measure) continue;
+        const frit_bounds_args args = {.tiles = l->x[1].at, .largest = l->gemm.bounds};
+        FRIT_TRY(frit_cuda_kernel_launch(&d->gpu, l->gemm.measure, d->stream, &args, FRIT_CUDA_IN_ORDER));
     }
     return FRIT_OK;
 }
 
 static frit_status lay_out_work(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows, frit_cuda_launch *l)
 {
-    frit_cuda_many *m = &l->many;
+    frit_cuda_gemm *m = &l->gemm;
     const uint64_t n_rows = (uint64_t)max_rows;
     uint64_t at = 0, product_bytes = n_rows * (uint64_t)m->n * sizeof(float);
-    FRIT_TRY(take_some(exec->device, p, max_rows, l, &product_bytes));
+    FRIT_TRY(add_small_kernels(exec->device, p, max_rows, l, &product_bytes));
     m->workspace = take_work(&at, FRIT_CUBLASLT_WORKSPACE_BYTES);
     if (m->convert) {
         m->x.rows = (frit_cuda_address){FRIT_CUDA_WORK, take_work(&at, n_rows * (uint64_t)m->k * 2)};
@@ -314,44 +327,44 @@ static frit_status lay_out_work(frit_exec *exec, const frit_cuda_products *p, in
 
 // What it has for each row is its products alone, in f32.
 static frit_status lower_precise(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows,
-                                 const frit_node *result, frit_cuda_many *m)
+                                 const frit_node *result, frit_cuda_gemm *m)
 {
     const uint64_t n_bytes = (uint64_t)max_rows * (uint64_t)m->n * sizeof(float);
     frit_cuda_kernel kernel;
     FRIT_TRY(frit_cuda_precise_kernel(p->segments[0].dtype, p->k, p->segments[0].n_tiles, &kernel));
-    FRIT_TRY(frit_cuda_kernel_take(exec->device, &kernel, &m->precise));
+    FRIT_TRY(frit_cuda_kernel_acquire(exec->device, &kernel, &m->precise));
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
     return take_finish(exec, result, m);
 }
 
-frit_status frit_cuda_lower_many(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows,
+frit_status frit_cuda_lower_gemm(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows,
                                  const frit_node *result, frit_cuda_launch *l)
 {
     frit_cuda_device *d = exec->device;
-    frit_cuda_many *m = &l->many;
+    frit_cuda_gemm *m = &l->gemm;
     const frit_node *x = frit_node_storage(p->node->src[0]);
     frit_cuda_matmul matmul = {.k = p->k, .in = FRIT_CUDA_F16, .out = FRIT_CUDA_F32};
     memcpy(matmul.segments, p->segments, sizeof matmul.segments);
-    l->run = run_many;
-    *m = (frit_cuda_many){
+    l->run = run_gemm;
+    *m = (frit_cuda_gemm){
         .k = p->k, .n = (int)n_tiles_of(&matmul) * FRIT_TILE_ROWS, .is_gated = p->epilogue == FRIT_GPU_GLU};
     if (exec->is_precise) return lower_precise(exec, p, max_rows, result, m);
     FRIT_TRY(frit_cuda_matmul_describe(&matmul));
     FRIT_TRY(new_matmul(exec, &matmul, &m->matmul));
     for (int i = 0; i < matmul.n_kernels; i++)
-        FRIT_TRY(frit_cuda_kernel_take(d, &matmul.dequantize[i], &m->matmul->shared[i]));
-    if (exec->is_halves[x->id])
-        m->x = frit_cuda_halves_of(exec, x);
+        FRIT_TRY(frit_cuda_kernel_acquire(d, &matmul.dequantize[i], &m->matmul->shared[i]));
+    if (exec->is_f16_input[x->id])
+        m->x = frit_cuda_f16_input_of(exec, x);
     else
-        FRIT_TRY(frit_cuda_take_kernel(exec, "gemm.cu", "convert_rows", THREADS, 0, &m->convert));
+        FRIT_TRY(frit_cuda_acquire_kernel(exec, "gemm.cu", "convert_rows", THREADS, 0, &m->convert));
     FRIT_TRY(take_finish(exec, result, m));
     FRIT_TRY(take_bounds(exec, p, l));
     return lay_out_work(exec, p, max_rows, l);
 }
 
-bool frit_cuda_many_takes_norm(const frit_cuda_launch *l, const frit_node *norm)
+bool frit_cuda_gemm_can_norm(const frit_cuda_launch *l, const frit_node *norm)
 {
-    return l->run == run_many && l->many.finish && !l->many.is_gated && !l->many.norm.kernel &&
+    return l->run == run_gemm && l->gemm.finish && !l->gemm.is_gated && !l->gemm.norm.kernel &&
            l->x[3].where == FRIT_CUDA_SCRATCH && l->node == frit_node_storage(norm->src[0]) &&
            l->node->rows == norm->rows;
 }

@@ -5,7 +5,7 @@
 
 enum { X_STRIDE = 544, MOST_WARPS = 16, MOST_TILES = 2, MOST_SPLITS = 8, MOST_BLOCKS = 2 };
 
-static int tile_bytes_of(const frit_cuda_some *s)
+static int tile_bytes_of(const frit_cuda_gemm_small *s)
 {
     int most = 0;
     for (int i = 0; i < FRIT_GPU_SEGMENTS && s->segments[i].n_tiles; i++) {
@@ -16,17 +16,17 @@ static int tile_bytes_of(const frit_cuda_some *s)
 }
 
 // The kernels check that it is enough.
-int frit_cuda_some_shared(int n_rows, int n_tiles, int tile_bytes, int stages)
+int frit_cuda_gemm_small_shared(int n_rows, int n_tiles, int tile_bytes, int stages)
 {
     return stages * (n_rows * X_STRIDE + n_tiles * tile_bytes);
 }
 
-static int shared_bytes(const frit_cuda_some *s, int tiles, int warps)
+static int shared_bytes(const frit_cuda_gemm_small *s, int tiles, int warps)
 {
-    return frit_cuda_some_shared(s->rows, warps * tiles, tile_bytes_of(s), s->stages ? s->stages : 2);
+    return frit_cuda_gemm_small_shared(s->rows, warps * tiles, tile_bytes_of(s), s->stages ? s->stages : 2);
 }
 
-static int n_groups_of(const frit_cuda_some *s, int tiles, int warps)
+static int n_groups_of(const frit_cuda_gemm_small *s, int tiles, int warps)
 {
     const int group = tiles * warps;
     int n = 0;
@@ -34,7 +34,7 @@ static int n_groups_of(const frit_cuda_some *s, int tiles, int warps)
     return n;
 }
 
-static int blocks_per_multiprocessor(const frit_cuda_some *s, const frit_cuda_gpu *gpu, int tiles, int warps)
+static int blocks_per_multiprocessor(const frit_cuda_gemm_small *s, const frit_cuda_gpu *gpu, int tiles, int warps)
 {
     enum { REGISTERS = 65536, LEAST = 56, THREADS = 2048 };
     const int n_registers = LEAST * tiles + s->rows * tiles / 2 + 8;   // of a thread, about
@@ -52,7 +52,7 @@ static int at_least_one(int n)
 // Clocks of the product, roughly: bytes that a multiprocessor fetches, instructions of its schedulers, products of its
 // tensor cores, whichever takes longest; too few warps wait. And what a block of threads waits for at its start, and
 // parts of results on their way to memory and back.
-static double cost_of(const frit_cuda_some *s, const frit_cuda_gpu *gpu, int tiles, int warps, int splits)
+static double cost_of(const frit_cuda_gemm_small *s, const frit_cuda_gpu *gpu, int tiles, int warps, int splits)
 {
     const double bytes_a_clock = 24, start = 1500, enough_warps = 12, least_warps = 8;
     const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS, n_groups = n_groups_of(s, tiles, warps);
@@ -78,7 +78,8 @@ static bool is_tried(int warps)
 }
 
 // Puts it among those that are faster than the last of `out`, which has room for `most`.
-static int insert(frit_cuda_some *out, double *costs, int n, int most, const frit_cuda_some *one, double cost)
+static int insert(frit_cuda_gemm_small *out, double *costs, int n, int most, const frit_cuda_gemm_small *one,
+                  double cost)
 {
     int at = n < most ? n : most - 1;
     if (n == most && cost >= costs[at]) return n;
@@ -87,10 +88,11 @@ static int insert(frit_cuda_some *out, double *costs, int n, int most, const fri
     return n < most ? n + 1 : n;
 }
 
-int frit_cuda_some_candidates(const frit_cuda_some *wanted, const frit_cuda_gpu *gpu, frit_cuda_some *out, int most)
+int frit_cuda_gemm_small_candidates(const frit_cuda_gemm_small *wanted, const frit_cuda_gpu *gpu,
+                                    frit_cuda_gemm_small *out, int most)
 {
     enum { MOST = 8 };
-    const frit_cuda_some *s = wanted;
+    const frit_cuda_gemm_small *s = wanted;
     const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS, most_splits = at_least_one(n_blocks / 2);
     double costs[MOST];
     int n = 0;
@@ -103,7 +105,7 @@ int frit_cuda_some_candidates(const frit_cuda_some *wanted, const frit_cuda_gpu 
                     (s->splits && s->splits != splits) || blocks_per_multiprocessor(s, gpu, tiles, warps) < 1 ||
                     (!s->splits && n_more > MOST_BLOCKS * gpu->n_multiprocessors))
                     continue;
-                frit_cuda_some one = *s;
+                frit_cuda_gemm_small one = *s;
                 one.tiles = tiles, one.warps = warps, one.splits = splits;
                 n = insert(out, costs, n, most, &one, cost_of(s, gpu, tiles, warps, splits));
             }
@@ -111,39 +113,39 @@ int frit_cuda_some_candidates(const frit_cuda_some *wanted, const frit_cuda_gpu 
 }
 
 // Of all that fit, the one that should be fastest.
-static void choose(frit_cuda_some *s, const frit_cuda_gpu *gpu)
+static void choose(frit_cuda_gemm_small *s, const frit_cuda_gpu *gpu)
 {
-    frit_cuda_some best;
-    if (frit_cuda_some_candidates(s, gpu, &best, 1) > 0) *s = best;
+    frit_cuda_gemm_small best;
+    if (frit_cuda_gemm_small_candidates(s, gpu, &best, 1) > 0) *s = best;
     s->tiles = at_least_one(s->tiles);
     s->warps = at_least_one(s->warps);
     s->splits = at_least_one(s->splits);
 }
 
-const double frit_cuda_some_gates_ns = 4000;
+const double frit_cuda_gates_ns = 4000;
 
-double frit_cuda_some_after(const frit_cuda_some *s, bool wants_gates, const frit_cuda_gpu *gpu)
+double frit_cuda_gemm_small_after_ns(const frit_cuda_gemm_small *s, bool wants_gates, const frit_cuda_gpu *gpu)
 {
     const double bytes_a_nanosecond = 24 * 1.7 * gpu->n_multiprocessors;
     const double n = (double)(s->segments[0].n_tiles + s->segments[1].n_tiles) * FRIT_TILE_ROWS;
     return (s->splits - 1) * 4.0 * s->rows * n / bytes_a_nanosecond +
-           (wants_gates && s->splits > 1 ? frit_cuda_some_gates_ns : 0);
+           (wants_gates && s->splits > 1 ? frit_cuda_gates_ns : 0);
 }
 
 // There is more than one part only where so many times the groups are blocks that run at a time.
-uint64_t frit_cuda_some_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64_t n_rows)
+uint64_t frit_cuda_gemm_small_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64_t n_rows)
 {
     const uint64_t most = (uint64_t)gpu->n_multiprocessors * MOST_BLOCKS * MOST_TILES * MOST_WARPS * FRIT_TILE_ROWS;
     const uint64_t in_parts = n * MOST_SPLITS < most ? n * MOST_SPLITS : most;
-    const uint64_t rows = n_rows < FRIT_CUDA_SOME_ROWS ? n_rows : FRIT_CUDA_SOME_ROWS;
+    const uint64_t rows = n_rows < FRIT_CUDA_GEMM_SMALL_ROWS ? n_rows : FRIT_CUDA_GEMM_SMALL_ROWS;
     return rows * (n > in_parts ? n : in_parts) * sizeof(float);
 }
 
-static frit_status check(const frit_cuda_some *s)
+static frit_status check(const frit_cuda_gemm_small *s)
 {
-    if (s->rows < 8 || s->rows > FRIT_CUDA_SOME_ROWS || s->rows % 8)
+    if (s->rows < 8 || s->rows > FRIT_CUDA_GEMM_SMALL_ROWS || s->rows % 8)
         return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d rows; expected a multiple of 8 up to %d", s->rows,
-                         (int)FRIT_CUDA_SOME_ROWS);
+                         (int)FRIT_CUDA_GEMM_SMALL_ROWS);
     if (s->k < 32 || s->k % 32)
         return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d columns; expected a multiple of 32", s->k);
     for (int i = 0; i < FRIT_GPU_SEGMENTS && s->segments[i].n_tiles; i++) {
@@ -156,14 +158,14 @@ static frit_status check(const frit_cuda_some *s)
 }
 
 // Three where there is room, and columns for them.
-static int stages_of(const frit_cuda_some *s, const frit_cuda_gpu *gpu)
+static int stages_of(const frit_cuda_gemm_small *s, const frit_cuda_gpu *gpu)
 {
     const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS / s->splits;
-    const int n_shared = frit_cuda_some_shared(s->rows, s->warps * s->tiles, tile_bytes_of(s), 3);
+    const int n_shared = frit_cuda_gemm_small_shared(s->rows, s->warps * s->tiles, tile_bytes_of(s), 3);
     return n_blocks > 2 && n_shared <= gpu->shared_bytes ? 3 : 2;
 }
 
-frit_status frit_cuda_some_kernel(frit_cuda_some *s, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel)
+frit_status frit_cuda_gemm_small_kernel(frit_cuda_gemm_small *s, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel)
 {
     FRIT_TRY(check(s));
     choose(s, gpu);
@@ -174,7 +176,7 @@ frit_status frit_cuda_some_kernel(frit_cuda_some *s, const frit_cuda_gpu *gpu, f
         return frit_fail(FRIT_E_UNSUPPORTED, "a product of %d rows: %d bytes of shared memory; %s has %d", s->rows,
                          n_shared, gpu->name, gpu->shared_bytes);
     *kernel = (frit_cuda_kernel){.file = "gemm_small.cu",
-                                 .name = "some_rows",
+                                 .name = "gemm_small",
                                  .grid = {(unsigned)n_groups_of(s, s->tiles, s->warps), (unsigned)s->splits, 1},
                                  .threads = (unsigned)s->warps * 32,
                                  .shared_bytes = (unsigned)n_shared};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Products of few rows: kernels of product.h for one row, two, four and so on; a step takes the smallest that has room
 // for its rows.
+#include "backend/cuda/ops/gemv.h"
 #include "backend/cuda/exec.h"
-#include "backend/cuda/ops/product.h"
+#include "backend/cuda/ops/products.h"
 
 #include <string.h>
 
@@ -16,14 +17,14 @@ static frit_cuda_product describe(const frit_cuda_products *p, int n_rows)
     return product;
 }
 
-bool frit_cuda_can_few(const frit_exec *exec, const frit_cuda_products *p, int64_t n_rows)
+bool frit_cuda_can_gemv(const frit_exec *exec, const frit_cuda_products *p, int64_t n_rows)
 {
     frit_cuda_kernel kernel;
     const frit_cuda_product product = describe(p, (int)n_rows);
     return frit_cuda_product_kernel(&product, &exec->device->gpu, &kernel) == FRIT_OK;
 }
 
-static frit_status take_variant(frit_exec *exec, const frit_cuda_products *p, int n_rows, frit_cuda_variant *v)
+static frit_status add_variant(frit_exec *exec, const frit_cuda_products *p, int n_rows, frit_cuda_gemv_variant *v)
 {
     const frit_cuda_product product = describe(p, n_rows);
     const uint64_t n_bytes = frit_cuda_product_partial_bytes(&product, &exec->device->gpu);
@@ -31,39 +32,39 @@ static frit_status take_variant(frit_exec *exec, const frit_cuda_products *p, in
     FRIT_TRY(frit_cuda_product_kernel(&product, &exec->device->gpu, &kernel));
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
     v->rows = n_rows;
-    return frit_cuda_kernel_take(exec->device, &kernel, &v->kernel);
+    return frit_cuda_kernel_acquire(exec->device, &kernel, &v->kernel);
 }
 
-static const frit_cuda_variant *variant_for(const frit_cuda_few *few, int64_t n_rows)
+static const frit_cuda_gemv_variant *variant_for(const frit_cuda_gemv *gemv, int64_t n_rows)
 {
     int i = 0;
-    while (i + 1 < few->n_variants && few->variants[i].rows < n_rows) i++;
-    return &few->variants[i];
+    while (i + 1 < gemv->n_variants && gemv->variants[i].rows < n_rows) i++;
+    return &gemv->variants[i];
 }
 
 // Rows from `row` on by one launch.
 static frit_status run_variant(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step,
-                               const frit_cuda_variant *v, int64_t row, int64_t n_rows)
+                               const frit_cuda_gemv_variant *v, int64_t row, int64_t n_rows)
 {
-    const frit_cuda_few *few = &l->few;
+    const frit_cuda_gemv *gemv = &l->gemv;
     const uint64_t residual = frit_cuda_resolve(step, l->x[3]), r = (uint64_t)row;
-    const uint64_t row_bytes = few->row_bytes ? (uint64_t)few->row_bytes : (uint64_t)few->n * sizeof(float);
+    const uint64_t row_bytes = gemv->row_bytes ? (uint64_t)gemv->row_bytes : (uint64_t)gemv->n * sizeof(float);
     const frit_product_args args = {.weights = {frit_cuda_resolve(step, l->x[1]), frit_cuda_resolve(step, l->x[4])},
-                                    .x = frit_cuda_resolve(step, l->x[0]) + r * (uint64_t)few->k * sizeof(float),
+                                    .x = frit_cuda_resolve(step, l->x[0]) + r * (uint64_t)gemv->k * sizeof(float),
                                     .norm = frit_cuda_resolve(step, l->x[2]),
                                     .residual = residual ? residual + r * row_bytes : 0,
                                     .out = frit_cuda_resolve(step, l->y) + r * row_bytes,
                                     .rope =
-                                        frit_cuda_resolve(step, l->x[5]) + r * (uint64_t)few->rotated * sizeof(float),
+                                        frit_cuda_resolve(step, l->x[5]) + r * (uint64_t)gemv->rotated * sizeof(float),
                                     .positions = step->arrays[FRIT_CUDA_POSITIONS] + r * sizeof(int32_t),
                                     .seq_of = step->arrays[FRIT_CUDA_SEQ_OF] + r * sizeof(int32_t),
                                     .pages = frit_cuda_pages_of(l, step),
-                                    .keys = few->keys,
-                                    .values = few->values,
+                                    .keys = gemv->keys,
+                                    .values = gemv->values,
                                     .partial = step->work,
-                                    .arrived = few->arrived,
-                                    .epsilon = few->epsilon,
-                                    .query_scale = few->query_scale,
+                                    .arrived = gemv->arrived,
+                                    .epsilon = gemv->epsilon,
+                                    .query_scale = gemv->query_scale,
                                     .n_rows = (int)n_rows,
                                     .page_stride = step->page_stride};
     frit_cuda_kernel one = *v->kernel;
@@ -72,40 +73,40 @@ static frit_status run_variant(frit_cuda_device *d, const frit_cuda_launch *l, c
 }
 
 // A launch for each 16 rows; products with f32 weights take all that are full at once (product.cu).
-static frit_status run_few(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+static frit_status run_gemv(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
     for (int64_t row = 0, now; row < n_rows; row += now) {
-        const frit_cuda_variant *v = variant_for(&l->few, n_rows - row);
+        const frit_cuda_gemv_variant *v = variant_for(&l->gemv, n_rows - row);
         now = n_rows - row < v->rows ? n_rows - row : v->rows;
-        if (l->few.has_many_rows && now == v->rows) now = (n_rows - row) / v->rows * v->rows;
+        if (l->gemv.takes_all_rows && now == v->rows) now = (n_rows - row) / v->rows * v->rows;
         FRIT_TRY(run_variant(d, l, step, v, row, now));
     }
     return FRIT_OK;
 }
 
 // Counters of blocks that have arrived: of all products of the plan, which follow each other.
-static frit_status take_counters(frit_exec *exec, uint64_t *counters)
+static frit_status acquire_counters(frit_exec *exec, uint64_t *counters)
 {
     const uint64_t n_bytes = (uint64_t)exec->device->gpu.n_multiprocessors * sizeof(uint32_t);
-    if (!exec->counters) FRIT_TRY(frit_cuda_keep_bytes(exec, n_bytes, true, &exec->counters));
+    if (!exec->counters) FRIT_TRY(frit_cuda_plan_alloc(exec, n_bytes, true, &exec->counters));
     *counters = exec->counters;
     return FRIT_OK;
 }
 
-frit_status frit_cuda_lower_few(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows, frit_cuda_launch *l)
+frit_status frit_cuda_lower_gemv(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows, frit_cuda_launch *l)
 {
-    l->run = run_few;
-    l->few = (frit_cuda_few){.has_many_rows = p->segments[0].dtype == FRIT_DTYPE_F32 && p->epilogue != FRIT_GPU_QKV,
-                             .k = p->k,
-                             .n = p->epilogue == FRIT_GPU_GLU ? p->n / 2 : p->n,
-                             .epsilon = p->norm ? p->norm->eps : 0};
-    FRIT_TRY(take_counters(exec, &l->few.arrived));
-    for (int n_rows = 1; l->few.n_variants < FRIT_CUDA_VARIANTS; n_rows *= 2) {
-        const frit_status status = take_variant(exec, p, n_rows, &l->few.variants[l->few.n_variants]);
+    l->run = run_gemv;
+    l->gemv = (frit_cuda_gemv){.takes_all_rows = p->segments[0].dtype == FRIT_DTYPE_F32 && p->epilogue != FRIT_GPU_QKV,
+                               .k = p->k,
+                               .n = p->epilogue == FRIT_GPU_GLU ? p->n / 2 : p->n,
+                               .epsilon = p->norm ? p->norm->eps : 0};
+    FRIT_TRY(acquire_counters(exec, &l->gemv.arrived));
+    for (int n_rows = 1; l->gemv.n_variants < FRIT_CUDA_GEMV_VARIANTS; n_rows *= 2) {
+        const frit_status status = add_variant(exec, p, n_rows, &l->gemv.variants[l->gemv.n_variants]);
         if (status == FRIT_E_UNSUPPORTED && n_rows > 1) return FRIT_OK;   // shared memory has no room for more
         FRIT_TRY(status);
-        l->few.n_variants++;
+        l->gemv.n_variants++;
         if (n_rows >= max_rows || n_rows >= MOST_ROWS) return FRIT_OK;
     }
     return FRIT_OK;

@@ -2,8 +2,12 @@
 // Queries, keys and values: one product for all three, then bias, norm of heads, rotation and the cache. In steps of
 // few rows the product does the rotation and writes the cache itself, where heads have neither bias nor norm; otherwise
 // heads_rows.cu follows it.
+#include "backend/cuda/ops/heads.h"
 #include "backend/cuda/exec.h"
+#include "backend/cuda/ops/cache.h"
+#include "backend/cuda/ops/products.h"
 #include "backend/cuda/ops/rows.h"
+#include "backend/cuda/weights/weights.h"
 #include "format/rows.h"
 
 #include <math.h>
@@ -107,7 +111,7 @@ static frit_cuda_heads shape_of(const frit_exec *exec, const frit_cuda_heads_pha
     return (frit_cuda_heads){.n_heads = h->n_heads,
                              .n_kv_heads = h->n_kv_heads,
                              .head_size = h->head_size,
-                             .has_halves = h->ropes[0] && h->ropes[0]->rope.style == FRIT_ROPE_NEOX,
+                             .is_neox = h->ropes[0] && h->ropes[0]->rope.style == FRIT_ROPE_NEOX,
                              .page_bytes = (int64_t)layer->k.page_bytes,
                              .keys = frit_cuda_cache_kind(layer->k.dtype),
                              .values = frit_cuda_cache_kind(layer->v.dtype)};
@@ -169,7 +173,7 @@ bool frit_cuda_is_heads(const frit_exec *exec, const frit_phase *phase, frit_cud
         (h->norms[0] && h->norms[0]->eps != h->norms[1]->eps) || is_read_elsewhere(exec->plan->graph, h))
         return false;
     frit_cuda_describe_heads(exec, h, NULL, &wanted);
-    return frit_cuda_can_few(exec, &wanted, 1);
+    return frit_cuda_can_gemv(exec, &wanted, 1);
 }
 
 // ------------------------------------------------------------------------------- the product
@@ -186,8 +190,8 @@ static bool can_rotate(const frit_exec *exec, const frit_cuda_heads_phase *h)
 
 static frit_cuda_row_order order_of(const frit_exec *exec, const frit_cuda_heads_phase *h)
 {
-    if (!can_rotate(exec, h)) return FRIT_ROWS_NATURAL;
-    return h->ropes[0]->rope.style == FRIT_ROPE_NEOX ? FRIT_ROWS_HALVES : FRIT_ROWS_ADJACENT;
+    if (!can_rotate(exec, h)) return FRIT_CUDA_ORDER_NATURAL;
+    return h->ropes[0]->rope.style == FRIT_ROPE_NEOX ? FRIT_CUDA_ORDER_NEOX : FRIT_CUDA_ORDER_ADJACENT;
 }
 
 void frit_cuda_describe_heads(const frit_exec *exec, const frit_cuda_heads_phase *h, const frit_node *norm,
@@ -202,7 +206,7 @@ void frit_cuda_describe_heads(const frit_exec *exec, const frit_cuda_heads_phase
                                 .segments = {{q->dtype, n_qk / FRIT_TILE_ROWS}, {v->dtype, n_kv / FRIT_TILE_ROWS}},
                                 .epilogue = FRIT_GPU_STORE};
     const frit_cuda_heads heads = shape_of(exec, h);
-    if (!can_rotate(exec, h) || frit_cuda_has_codes(&heads) || frit_cuda_is_many(exec, h->products[QUERIES])) return;
+    if (!can_rotate(exec, h) || frit_cuda_has_codes(&heads) || frit_cuda_is_gemm(exec, h->products[QUERIES])) return;
     out->epilogue = FRIT_GPU_QKV;
     out->heads = heads;
 }
@@ -236,13 +240,13 @@ static frit_status new_rope_table(frit_exec *exec, const frit_node *rope, frit_c
     frit_cuda_kernel kernel;
     const uint64_t n_bytes = (uint64_t)exec->plan->graph->max_rows * (uint64_t)rope->rope.dim * sizeof(float);
     FRIT_TRY(frit_cuda_rope_kernel(rope->rope.dim, &kernel));
-    FRIT_TRY(frit_cuda_keep_bytes(exec, n_bytes, false, &tables->table));
+    FRIT_TRY(frit_cuda_plan_alloc(exec, n_bytes, false, &tables->table));
     FRIT_TRY(frit_cuda_launch_new(exec, rope, &l));
     l->run = run_rope;
     l->x[0] = (frit_cuda_address){FRIT_CUDA_FIXED, tables->frequency};
     l->x[1] = (frit_cuda_address){tables->factor ? FRIT_CUDA_FIXED : FRIT_CUDA_NOWHERE, tables->factor};
     l->y = (frit_cuda_address){FRIT_CUDA_FIXED, tables->table};
-    return frit_cuda_kernel_take(exec->device, &kernel, &l->kernel);
+    return frit_cuda_kernel_acquire(exec->device, &kernel, &l->kernel);
 }
 
 // The table for a rotation: layers that rotate alike share it, and the first one has it made.
@@ -273,7 +277,7 @@ static frit_status take_rope_table(frit_exec *exec, const frit_node *rope, frit_
 
 static frit_status run_heads(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
-    const int n_parts = l->heads.follows_many ? frit_cuda_many_parts(l - 1, step->batch->n_rows) : 1;
+    const int n_parts = l->heads.follows_gemm ? frit_cuda_gemm_parts(l - 1, step->batch->n_rows) : 1;
     const frit_heads_args args = {.x = frit_cuda_resolve(step, l->x[0]),
                                   .scales = frit_cuda_resolve(step, l->x[1]),
                                   .bias = {l->heads.bias[0], l->heads.bias[1], l->heads.bias[2]},
@@ -315,7 +319,7 @@ static frit_status lower_rest(frit_exec *exec, const frit_cuda_heads_phase *h, f
     l->run = run_heads;
     l->group = layer->group;
     l->x[0] = results, l->x[1] = scales, l->x[4] = table;
-    l->heads = (frit_cuda_heads_args){.follows_many = frit_cuda_is_many(exec, h->products[0]),
+    l->heads = (frit_cuda_heads_args){.follows_gemm = frit_cuda_is_gemm(exec, h->products[0]),
                                       .keys = page_0(exec, &layer->k),
                                       .values = page_0(exec, &layer->v),
                                       .epsilon = h->norms[0] ? h->norms[0]->eps : 0,
@@ -327,7 +331,7 @@ static frit_status lower_rest(frit_exec *exec, const frit_cuda_heads_phase *h, f
         if (i < 2 && h->norms[i]) FRIT_TRY(frit_cuda_address_of(exec, h->norms[i]->src[1], false, &l->x[2 + i]));
     }
     FRIT_TRY(frit_cuda_address_of(exec, h->query, false, &l->y));
-    return frit_cuda_kernel_take(exec->device, &kernel, &l->kernel);
+    return frit_cuda_kernel_acquire(exec->device, &kernel, &l->kernel);
 }
 
 static frit_status take_tiles(frit_exec *exec, const frit_cuda_heads_phase *h, frit_cuda_launch *l)
@@ -337,8 +341,8 @@ static frit_status take_tiles(frit_exec *exec, const frit_cuda_heads_phase *h, f
                                  .order = order_of(exec, h),
                                  .head_size = h->head_size};
     for (int i = 0; i < 3; i++) l->matrices[i] = matrix_of(h->products[i]);
-    FRIT_TRY(frit_cuda_tiles_take(exec, &pair, &l->x[1]));
-    return frit_cuda_tensor_take(exec, matrix_of(h->products[VALUES]), true, &l->x[4]);
+    FRIT_TRY(frit_cuda_tiles_acquire(exec, &pair, &l->x[1]));
+    return frit_cuda_tensor_acquire(exec, matrix_of(h->products[VALUES]), true, &l->x[4]);
 }
 
 // Results in f32 in the work memory, or if the product does everything, queries in f16.
@@ -349,8 +353,8 @@ static frit_status lower_product(frit_exec *exec, const frit_cuda_heads_phase *h
     FRIT_TRY(frit_cuda_address_of(exec, norm ? norm->src[0] : h->products[0]->src[0], false, &l->x[0]));
     if (norm) FRIT_TRY(frit_cuda_address_of(exec, norm->src[1], false, &l->x[2]));
     FRIT_TRY(take_tiles(exec, h, l));
-    if (frit_cuda_is_many(exec, h->products[0])) return frit_cuda_lower_many(exec, wanted, n_rows, NULL, l);
-    FRIT_TRY(frit_cuda_lower_few(exec, wanted, n_rows, l));
+    if (frit_cuda_is_gemm(exec, h->products[0])) return frit_cuda_lower_gemm(exec, wanted, n_rows, NULL, l);
+    FRIT_TRY(frit_cuda_lower_gemv(exec, wanted, n_rows, l));
     if (wanted->epilogue == FRIT_GPU_QKV) return frit_cuda_address_of(exec, h->query, false, &l->y);
     const uint64_t n_bytes = (uint64_t)n_rows * (uint64_t)wanted->n * sizeof(float);
     if (n_bytes > exec->work_bytes) exec->work_bytes = n_bytes;
@@ -361,7 +365,7 @@ static frit_status lower_product(frit_exec *exec, const frit_cuda_heads_phase *h
 frit_status frit_cuda_lower_heads(frit_exec *exec, const frit_cuda_heads_phase *h, const frit_node *norm)
 {
     const frit_cache_layer *layer = &exec->cache->layers[h->write->layer];
-    const bool is_many = frit_cuda_is_many(exec, h->products[0]);
+    const bool is_gemm = frit_cuda_is_gemm(exec, h->products[0]);
     frit_cuda_address table = {FRIT_CUDA_NOWHERE, 0}, scales = table;
     frit_cuda_products wanted;
     frit_cuda_launch *l;
@@ -373,13 +377,13 @@ frit_status frit_cuda_lower_heads(frit_exec *exec, const frit_cuda_heads_phase *
     l->group = layer->group;
     if (wanted.epilogue == FRIT_GPU_QKV) {
         l->x[5] = table;
-        l->few.rotated = h->head_size;
-        l->few.row_bytes = h->n_heads * h->head_size * 2;
-        l->few.query_scale = query_scale(exec, h);
-        l->few.keys = page_0(exec, &layer->k);
-        l->few.values = page_0(exec, &layer->v);
+        l->gemv.rotated = h->head_size;
+        l->gemv.row_bytes = h->n_heads * h->head_size * 2;
+        l->gemv.query_scale = query_scale(exec, h);
+        l->gemv.keys = page_0(exec, &layer->k);
+        l->gemv.values = page_0(exec, &layer->v);
         return FRIT_OK;
     }
-    if (is_many) scales = l->many.x.scales;
-    return lower_rest(exec, h, (frit_cuda_address){FRIT_CUDA_WORK, is_many ? l->many.product : 0}, scales, table);
+    if (is_gemm) scales = l->gemm.x.scales;
+    return lower_rest(exec, h, (frit_cuda_address){FRIT_CUDA_WORK, is_gemm ? l->gemm.product : 0}, scales, table);
 }

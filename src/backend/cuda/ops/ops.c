@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The ops that a GPU runs: whether a node is of a shape that it takes, and the launches of such a node. Everything
 // else runs on another device (graph/segment.h).
+#include "backend/cuda/ops/ops.h"
 #include "backend/cuda/exec.h"
-#include "backend/cuda/ops/product.h"
+#include "backend/cuda/ops/adapt.h"
+#include "backend/cuda/ops/cache.h"
+#include "backend/cuda/ops/products.h"
+#include "backend/cuda/ops/recurrent.h"
 #include "backend/cuda/ops/rows.h"
 
 #include <math.h>
@@ -18,53 +22,6 @@ typedef struct op_row {
     bool has_tensor_products;                                       // used, or served alone; older GPUs lack them
 } op_row;
 
-// ------------------------------------------------------------------------------- helpers
-
-int64_t frit_cuda_width(const frit_node *node)
-{
-    return node->shape[node->n_dims - 1];
-}
-
-// Numbers that a row of the step has.
-int64_t frit_cuda_each(const frit_node *node)
-{
-    int64_t n = 1;
-    for (int d = node->rows == FRIT_ROWS_FIXED ? 0 : 1; d < node->n_dims; d++) n *= node->shape[d];
-    return n;
-}
-
-frit_status frit_cuda_launch_new(frit_exec *exec, const frit_node *node, frit_cuda_launch **out)
-{
-    if (exec->n_launches == exec->launches_room) {
-        const int room = exec->launches_room ? 2 * exec->launches_room : 256;
-        frit_cuda_launch *launches = realloc(exec->launches, (size_t)room * sizeof *launches);
-        if (!launches) return frit_fail_memory((size_t)room * sizeof *launches, "the launches of a plan");
-        exec->launches = launches;
-        exec->launches_room = room;
-    }
-    *out = &exec->launches[exec->n_launches++];
-    **out = (frit_cuda_launch){.node = node};
-    return FRIT_OK;
-}
-
-// Where a node's numbers lie.
-frit_status frit_cuda_address_of(frit_exec *exec, const frit_node *node, bool is_tiled, frit_cuda_address *out)
-{
-    static const frit_cuda_step_array arrays[] = {[FRIT_INPUT_TOKENS] = FRIT_CUDA_TOKENS,
-                                                  [FRIT_INPUT_POSITIONS] = FRIT_CUDA_ANGLES,
-                                                  [FRIT_INPUT_OUT_ROWS] = FRIT_CUDA_OUT_ROWS};
-    const frit_node *storage = frit_node_storage(node);
-    if (storage->op == FRIT_OP_WEIGHT) return frit_cuda_tensor_take(exec, storage->tensor, is_tiled, out);
-    if (storage->op == FRIT_OP_INPUT && !frit_node_is_input(storage)) {
-        if (storage->input == FRIT_INPUT_WRITTEN) return FRIT_OK;
-        *out = (frit_cuda_address){FRIT_CUDA_STEP, arrays[storage->input]};
-        return FRIT_OK;
-    }
-    *out = (frit_cuda_address){frit_node_is_input(storage) ? FRIT_CUDA_GIVEN : FRIT_CUDA_SCRATCH,
-                               exec->plan->offsets[storage->id]};
-    return FRIT_OK;
-}
-
 static frit_status set_addresses(frit_exec *exec, frit_cuda_launch *l)
 {
     const frit_node *node = l->node;
@@ -73,23 +30,6 @@ static frit_status set_addresses(frit_exec *exec, frit_cuda_launch *l)
     l->y = (frit_cuda_address){FRIT_CUDA_SCRATCH, exec->plan->offsets[frit_node_storage(node)->id]};
     l->each = frit_cuda_each(node);
     return FRIT_OK;
-}
-
-frit_status frit_cuda_take_kernel(frit_exec *exec, const char *file, const char *name, unsigned threads,
-                                  unsigned shared, frit_cuda_kernel **out)
-{
-    const frit_cuda_kernel wanted = {
-        .file = file, .name = name, .grid = {1, 1, 1}, .threads = threads, .shared_bytes = shared};
-    return frit_cuda_kernel_take(exec->device, &wanted, out);
-}
-
-frit_status frit_cuda_run_kernel(frit_cuda_device *d, const frit_cuda_kernel *kernel, unsigned x, unsigned y,
-                                 const void *args)
-{
-    frit_cuda_kernel one = *kernel;
-    one.grid[0] = x;
-    one.grid[1] = y;
-    return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, args, FRIT_CUDA_IN_ORDER);
 }
 
 // ------------------------------------------------------------------------------- plain kernels
@@ -127,7 +67,7 @@ frit_status frit_cuda_add_plain(frit_exec *exec, const frit_node *node, const ch
     FRIT_TRY(frit_cuda_launch_new(exec, node, out));
     FRIT_TRY(set_addresses(exec, *out));
     (*out)->run = run_numbers;
-    return frit_cuda_take_kernel(exec, "plain.cu", name, THREADS, 0, &(*out)->kernel);
+    return frit_cuda_acquire_kernel(exec, "plain.cu", name, THREADS, 0, &(*out)->kernel);
 }
 
 static const op_row rows[FRIT_OP_COUNT];
@@ -236,15 +176,15 @@ static frit_status lower_long_norm(frit_exec *exec, const frit_node *node)
     FRIT_TRY(set_addresses(exec, l));
     l->run = run_norm;
     l->plain.factor[0] = node->eps;
-    return frit_cuda_kernel_take(exec->device, &kernel, &l->kernel);
+    return frit_cuda_kernel_acquire(exec->device, &kernel, &l->kernel);
 }
 
 static frit_status lower_norm(frit_exec *exec, const frit_node *node)
 {
     enum { LONG = 512 };
     const int64_t width = frit_cuda_width(node);
-    if (node->n_dims == 2 && width % 4 == 0 && frit_cuda_feeds_many(exec, node))
-        return frit_cuda_lower_halves_norm(exec, node);
+    if (node->n_dims == 2 && width % 4 == 0 && frit_cuda_feeds_gemm(exec, node))
+        return frit_cuda_lower_f16_norm(exec, node);
     if (node->n_dims == 2 && width >= LONG && width % 4 == 0) return lower_long_norm(exec, node);
     frit_cuda_launch *l;
     FRIT_TRY(frit_cuda_add_plain(exec, node, "plain_norm", &l));
@@ -320,7 +260,7 @@ static frit_status lower_embed(frit_exec *exec, const frit_node *node)
     FRIT_TRY(frit_cuda_embed_kernel(&(frit_cuda_embed){.dtype = frit_node_storage(node->src[0])->tensor->dtype,
                                                        .width = (int)frit_cuda_width(node)},
                                     &kernel));
-    return frit_cuda_kernel_take(exec->device, &kernel, &l->kernel);
+    return frit_cuda_kernel_acquire(exec->device, &kernel, &l->kernel);
 }
 
 // ------------------------------------------------------------------------------- the table

@@ -75,7 +75,7 @@ void frit_cuda_define_heads(frit_cuda_kernel *kernel, const frit_cuda_heads *hea
     frit_cuda_define(kernel, "HEADS", heads->n_heads);
     frit_cuda_define(kernel, "KV_HEADS", heads->n_kv_heads);
     frit_cuda_define(kernel, "HEAD", heads->head_size);
-    frit_cuda_define(kernel, "HALVES", heads->has_halves);
+    frit_cuda_define(kernel, "IS_NEOX", heads->is_neox);
     frit_cuda_define(kernel, "PAGE_BYTES", heads->page_bytes);
 }
 

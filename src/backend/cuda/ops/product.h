@@ -14,15 +14,15 @@
 typedef enum frit_cuda_epilogue {   // the numbers of kernels/product.cu
     FRIT_GPU_STORE,
     FRIT_GPU_ADD,   // to a residual
-    FRIT_GPU_GLU,   // silu(gate) * value; weights in FRIT_ROWS_GATED
-    FRIT_GPU_QKV    // rotates queries and keys (FRIT_ROWS_ADJACENT or _HALVES), writes the cache
+    FRIT_GPU_GLU,   // silu(gate) * value; weights in FRIT_CUDA_ORDER_GATED
+    FRIT_GPU_QKV    // rotates queries and keys (FRIT_CUDA_ORDER_ADJACENT or _HALVES), writes the cache
 } frit_cuda_epilogue;
 
 // A cache page has 32 positions of several layers: of each layer keys [kv head][32][head size], then values
 // [kv head][head size][32], in blocks as keys are.
 typedef struct frit_cuda_heads {
     int n_heads, n_kv_heads, head_size;
-    bool has_halves;      // a pair that is turned is p and p + head_size / 2; otherwise 2p and 2p + 1
+    bool is_neox;         // a pair that is turned is p and p + head_size / 2; otherwise 2p and 2p + 1
     int64_t page_bytes;   // from page to page
     int keys, values;     // their types: FRIT_GPU_CACHE_F16 (0) ...
 } frit_cuda_heads;
@@ -55,25 +55,3 @@ frit_status frit_cuda_product_kernel(const frit_cuda_product *product, const fri
 // Bytes that the kernel's blocks leave for each other (frit_product_args.partial), of all its rows; 0: none. There is a
 // word for each multiprocessor beside them (`arrived`).
 uint64_t frit_cuda_product_partial_bytes(const frit_cuda_product *product, const frit_cuda_gpu *gpu);
-
-// A product with matrices of experts (kernels/experts.cu), all of one shape.
-typedef struct frit_cuda_experts_product {
-    frit_dtype dtype;
-    int rows, k, n_tiles;   // row tiles of an expert
-    int n_used;             // experts of a row
-    int parts;              // of a group of assignments, of `rows` each
-    int grid;               // blocks of threads that share an expert; 0: chosen
-    frit_act act;           // is_gated
-    bool is_gated;          // weights in FRIT_ROWS_GATED
-    bool is_sum;            // over the experts of a row, which is one
-    bool adds;              // is_sum: to a residual
-    bool has_own_rows;      // each assignment has a row of the input; otherwise each row
-    bool is_weighed;        // rows of the input are multiplied with the weights of the route
-    bool is_by_heads;       // n_used heads in place of experts, all of which each row has
-} frit_cuda_experts_product;
-frit_status frit_cuda_experts_kernel(const frit_cuda_experts_product *product, const frit_cuda_gpu *gpu,
-                                     frit_cuda_kernel *kernel);
-// The same in f16 (kernels/experts_rows.cu), for groups of up to `rows` assignments of an expert: a multiple of 8.
-// grid[1] is the number of groups, set before a launch.
-frit_status frit_cuda_expert_rows_kernel(const frit_cuda_experts_product *product, const frit_cuda_gpu *gpu,
-                                         frit_cuda_kernel *kernel);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Products and what they run with: a norm before, a residual or a gate after. Up to 16 rows are a kernel of product.h;
 // more are gemm.c's, or where cuBLASLt is not installed, products of 16 rows one after the other.
+#include "backend/cuda/ops/products.h"
 #include "backend/cuda/exec.h"
-#include "backend/cuda/ops/product.h"
+#include "backend/cuda/ops/adapt.h"
+#include "backend/cuda/ops/ops.h"
+#include "backend/cuda/weights/weights.h"
 
 enum { MOST_ROWS = 16 };
 
@@ -56,18 +59,19 @@ static frit_status lower_products(frit_exec *exec, const products *p)
     l->matrices[0] = matrix_of(p->node);
     l->matrices[1] = p->second ? matrix_of(p->second) : NULL;
     if (p->second)
-        FRIT_TRY(frit_cuda_tiles_take(
-            exec,
-            &(frit_cuda_pair){.first = matrix_of(p->node), .second = matrix_of(p->second), .order = FRIT_ROWS_GATED},
-            &l->x[1]));
+        FRIT_TRY(frit_cuda_tiles_acquire(exec,
+                                         &(frit_cuda_pair){.first = matrix_of(p->node),
+                                                           .second = matrix_of(p->second),
+                                                           .order = FRIT_CUDA_ORDER_GATED},
+                                         &l->x[1]));
     else
-        FRIT_TRY(frit_cuda_tensor_take(exec, matrix_of(p->node), true, &l->x[1]));
+        FRIT_TRY(frit_cuda_tensor_acquire(exec, matrix_of(p->node), true, &l->x[1]));
     if (p->norm) FRIT_TRY(frit_cuda_address_of(exec, p->norm->src[1], false, &l->x[2]));
     if (p->residual) FRIT_TRY(frit_cuda_address_of(exec, p->residual, false, &l->x[3]));
     FRIT_TRY(frit_cuda_address_of(exec, p->result, false, &l->y));
     const frit_cuda_products wanted = describe(p);
-    return frit_cuda_is_many(exec, p->node) ? frit_cuda_lower_many(exec, &wanted, p->node->shape[0], p->result, l)
-                                            : frit_cuda_lower_few(exec, &wanted, p->node->shape[0], l);
+    return frit_cuda_is_gemm(exec, p->node) ? frit_cuda_lower_gemm(exec, &wanted, p->node->shape[0], p->result, l)
+                                            : frit_cuda_lower_gemv(exec, &wanted, p->node->shape[0], l);
 }
 
 // Bias, adapters and factor of a product, on the results.
@@ -153,7 +157,7 @@ static const frit_node *folded_norm(const frit_exec *exec, const frit_phase *pha
     if (heads) {
         frit_cuda_products wanted;
         frit_cuda_describe_heads(exec, heads, norm, &wanted);
-        if (!frit_cuda_can_few(exec, &wanted, norm->shape[0])) return NULL;
+        if (!frit_cuda_can_gemv(exec, &wanted, norm->shape[0])) return NULL;
     }
     for (int i = 0; i < phase->n_products; i++) {
         const frit_fusion *fusion = &phase->products[i];
@@ -164,7 +168,7 @@ static const frit_node *folded_norm(const frit_exec *exec, const frit_phase *pha
         const products p = {
             .node = fusion->nodes[0], .second = fusion->n_products == 2 ? fusion->nodes[1] : NULL, .norm = norm};
         const frit_cuda_products wanted = describe(&p);
-        if (!frit_cuda_can_few(exec, &wanted, norm->shape[0])) return NULL;
+        if (!frit_cuda_can_gemv(exec, &wanted, norm->shape[0])) return NULL;
     }
     return norm;
 }

@@ -31,7 +31,7 @@ frit_status frit_cuda_embed_kernel(const frit_cuda_embed *embed, frit_cuda_kerne
 frit_status frit_cuda_norm_kernel(const frit_cuda_norm *norm, frit_cuda_kernel *kernel)
 {
     FRIT_TRY(check_width("the norm of a row", norm->width, 4));
-    begin(kernel, "norm_rows.cu", "norm_rows", norm->is_for_few && norm->width > 2048 ? 1024 : 256);
+    begin(kernel, "norm_rows.cu", "norm_rows", norm->is_small && norm->width > 2048 ? 1024 : 256);
     frit_cuda_define(kernel, "THREADS", kernel->threads);
     frit_cuda_define(kernel, "WIDTH", norm->width);
     frit_cuda_define(kernel, "IS_LAYER", norm->is_layer);
@@ -81,7 +81,7 @@ static void define_cache(frit_cuda_kernel *kernel, const frit_cuda_heads *heads)
 
 frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *h, frit_cuda_kernel *kernel)
 {
-    FRIT_TRY(check_width("a head", h->heads.head_size, h->order == FRIT_ROWS_NATURAL ? 4 : 16));
+    FRIT_TRY(check_width("a head", h->heads.head_size, h->order == FRIT_CUDA_ORDER_NATURAL ? 4 : 16));
     if (h->rotated < 0 || h->rotated > h->heads.head_size || h->rotated % 2)
         return frit_fail(FRIT_E_UNSUPPORTED, "rotation of %d of %d dimensions", h->rotated, h->heads.head_size);
     begin(kernel, "heads_rows.cu", "heads_rows", 256);
@@ -89,7 +89,7 @@ frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *h, frit_cuda_kern
     define_cache(kernel, &h->heads);
     frit_cuda_define(kernel, "ORDER", h->order);
     frit_cuda_define(kernel, "ROTATED", h->rotated);
-    frit_cuda_define(kernel, "HAS_HALVES", h->style == FRIT_ROPE_NEOX);
+    frit_cuda_define(kernel, "ROTATES_NEOX", h->style == FRIT_ROPE_NEOX);
     frit_cuda_define(kernel, "HAS_BIAS", h->has_bias);
     frit_cuda_define(kernel, "HAS_NORM", h->has_norm);
     frit_cuda_define(kernel, "QUERIES", h->has_f32_queries ? FRIT_CUDA_F32 : FRIT_CUDA_F16);

@@ -25,13 +25,13 @@ typedef struct frit_cuda_norm {
     bool is_layer;   // mean and variance; otherwise the square alone
     bool has_weight, has_bias;
     frit_cuda_numbers in, out;
-    bool is_sum;       // added to the residual in place of being written
-    bool is_scaled;    // f16, each row times a power of two
-    bool joins;        // of what a product of many rows and a residual give, which is written too
-    bool is_for_few;   // rows: so many threads for each that its numbers come at once
+    bool is_sum;      // added to the residual in place of being written
+    bool is_scaled;   // f16, each row times a power of two
+    bool joins;       // of what a product of many rows and a residual give, which is written too
+    bool is_small;    // rows: so many threads for each that its numbers come at once
 } frit_cuda_norm;
 
-// y = f(gate) * value of rows in FRIT_ROWS_GATED, or y = f(x + bias).
+// y = f(gate) * value of rows in FRIT_CUDA_ORDER_GATED, or y = f(x + bias).
 typedef struct frit_cuda_glu {
     int width;   // of y
     frit_act act;
@@ -66,7 +66,6 @@ frit_status frit_cuda_glu_kernel(const frit_cuda_glu *glu, frit_cuda_kernel *ker
 // Gates and values after a product of many rows, as f16 (frit_gate_args); width: of what they give.
 frit_status frit_cuda_gate_kernel(int width, frit_cuda_kernel *kernel);
 frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *heads, frit_cuda_kernel *kernel);
-frit_status frit_cuda_route_kernel(const frit_route *route, int n_scores, frit_cuda_kernel *kernel);
 // Cosines and sines of so many dimensions of a head at each row's position (frit_rope_rows_args).
 frit_status frit_cuda_rope_kernel(int rotated, frit_cuda_kernel *kernel);
 // x[i,:] = from[rows[i],:], of f32 (frit_take_rows_args).

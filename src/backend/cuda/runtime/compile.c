@@ -171,8 +171,8 @@ static frit_status provide(const frit_cuda_compiler *compiler, frit_cuda_program
     if (compiler->folder && !compiler->wants_report)   // only compiling makes one
         program->cubin = frit_cubin_cache_read(&cache, key, &program->n_bytes);
     take_packaged(compiler, key, program);
-    program->was_kept = program->cubin != NULL;
-    if (program->was_kept) return FRIT_OK;
+    program->was_cached = program->cubin != NULL;
+    if (program->was_cached) return FRIT_OK;
     FRIT_TRY(compile_one(compiler, program));
     frit_cubin_cache_write(&cache, key, program->cubin, program->n_bytes);
     return FRIT_OK;

@@ -30,9 +30,9 @@ typedef struct frit_cuda_program {
     // Results:
     uint8_t *cubin;
     size_t n_bytes;
-    bool was_kept;   // read from the folder
-    char *report;    // the assembler's, if the compiler wants it; NULL for kept ones
-    int n_spilled;   // bytes that go to local memory because registers ran out, of all kernels; -1: not known
+    bool was_cached;   // read from the folder
+    char *report;      // the assembler's, if the compiler wants it; NULL for kept ones
+    int n_spilled;     // bytes that go to local memory because registers ran out, of all kernels; -1: not known
 } frit_cuda_program;
 
 // All or none: after a failure no program has a cubin, and the sentence names the first that failed.

@@ -94,7 +94,7 @@ void frit_cuda_kernels_free(const frit_cuda_gpu *gpu, frit_cuda_kernel *const *k
 }
 
 frit_status frit_cuda_kernel_launch(const frit_cuda_gpu *gpu, const frit_cuda_kernel *kernel, frit_cuda_stream stream,
-                                    const void *args, frit_cuda_order order)
+                                    const void *args, frit_cuda_launch_order order)
 {
     frit_cuda_launch_attribute attribute = {.id = FRIT_CUDA_LAUNCH_PROGRAMMATIC};
     attribute.value.is_wanted = 1;

@@ -28,11 +28,11 @@ void frit_cuda_define(frit_cuda_kernel *kernel, const char *name, int64_t value)
 frit_status frit_cuda_kernels_make(const frit_cuda_gpu *gpu, const frit_cuda_compiler *compiler, frit_pool *pool,
                                    frit_cuda_kernel *const *kernels, size_t n);
 void frit_cuda_kernels_free(const frit_cuda_gpu *gpu, frit_cuda_kernel *const *kernels, size_t n);
-typedef enum frit_cuda_order {
+typedef enum frit_cuda_launch_order {
     FRIT_CUDA_IN_ORDER,     // starts when the kernel before it on the stream has ended
     FRIT_CUDA_OVERLAPPING   // may start before that, which the kernels of a step allow; before sm_90: IN_ORDER
-} frit_cuda_order;
+} frit_cuda_launch_order;
 
 // args: the struct of kernels/args.h.
 frit_status frit_cuda_kernel_launch(const frit_cuda_gpu *gpu, const frit_cuda_kernel *kernel, frit_cuda_stream stream,
-                                    const void *args, frit_cuda_order order);
+                                    const void *args, frit_cuda_launch_order order);

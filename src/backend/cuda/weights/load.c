@@ -163,8 +163,8 @@ frit_status frit_cuda_load_bytes(frit_cuda_loader *l, const void *from, uint64_t
 // Rows of each matrix that belong to whole tiles.
 static int64_t rows_of_unit(const frit_tile_source *source)
 {
-    if (source->order == FRIT_ROWS_GATED) return FRIT_TILE_ROWS / 2;
-    return source->order == FRIT_ROWS_HALVES ? source->head_size : FRIT_TILE_ROWS;
+    if (source->order == FRIT_CUDA_ORDER_GATED) return FRIT_TILE_ROWS / 2;
+    return source->order == FRIT_CUDA_ORDER_NEOX ? source->head_size : FRIT_TILE_ROWS;
 }
 
 // Rows [begin, end) of the matrix, or of both.
@@ -174,7 +174,7 @@ static frit_status load_piece(frit_cuda_loader *l, const frit_tile_format *forma
     const frit_dtype_info *type = frit_dtype_get(format->dtype);
     const uint64_t row_bytes = frit_dtype_row_bytes(format->dtype, source->n_columns);
     const size_t n_bytes = (size_t)((uint64_t)(end - begin) * row_bytes), at = (n_bytes + 15) / 16 * 16;
-    const bool is_gated = source->order == FRIT_ROWS_GATED;
+    const bool is_gated = source->order == FRIT_CUDA_ORDER_GATED;
     const int64_t n_tiles = ((end - begin) * (is_gated ? 2 : 1) + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS;
     frit_cuda_piece *piece;
     FRIT_TRY(take_piece(l, &piece));
@@ -193,7 +193,7 @@ static frit_status load_piece(frit_cuda_loader *l, const frit_tile_format *forma
                                    .n_columns = (int)source->n_columns,
                                    .bytes_of_256 = (int)(256 / type->block_elems * type->block_bytes),
                                    .order = (int)source->order,
-                                   .half_head = source->head_size / 2};
+                                   .head_pairs = source->head_size / 2};
     frit_cuda_kernel *kernel = l->kernels[format->dtype];
     const uint64_t n_units = (uint64_t)n_tiles * frit_tile_bytes(format, source) / 16;
     kernel->grid[0] = (unsigned)((n_units + THREADS - 1) / THREADS);
@@ -207,7 +207,7 @@ frit_status frit_cuda_load_tiles(frit_cuda_loader *l, frit_dtype dtype, const fr
     FRIT_TRY(frit_cuda_loader_prepare(l, &dtype, 1));
     const frit_tile_format *format = frit_tile_format_of(dtype);
     const uint64_t row_bytes = frit_dtype_row_bytes(dtype, source->n_columns);
-    const int64_t unit = rows_of_unit(source), n_matrices = source->order == FRIT_ROWS_GATED ? 2 : 1;
+    const int64_t unit = rows_of_unit(source), n_matrices = source->order == FRIT_CUDA_ORDER_GATED ? 2 : 1;
     const uint64_t unit_bytes = (uint64_t)unit * row_bytes;
     const int64_t n_units = (int64_t)((FRIT_CUDA_PIECE_BYTES - 16) / n_matrices / (int64_t)unit_bytes);
     if (n_units == 0)

@@ -208,7 +208,7 @@ void frit_tile_decode(const frit_tile_format *f, const uint8_t *tile, float *val
 
 int64_t frit_tile_count(const frit_tile_source *source)
 {
-    const int64_t n = source->order == FRIT_ROWS_GATED ? source->n_rows * 2 : source->n_rows;
+    const int64_t n = source->order == FRIT_CUDA_ORDER_GATED ? source->n_rows * 2 : source->n_rows;
     return (n + ROWS - 1) / ROWS;
 }
 
@@ -223,12 +223,12 @@ static const uint8_t *row_of(const frit_tile_source *source, int64_t tile, int r
     const int64_t pair = tile * (ROWS / 2) + r % 8;   // counted over the whole matrix
     const uint8_t *blocks = source->blocks;
     int64_t row = tile * ROWS + r;
-    if (source->order == FRIT_ROWS_ADJACENT) row = pair * 2 + r / 8;
-    if (source->order == FRIT_ROWS_HALVES) {
+    if (source->order == FRIT_CUDA_ORDER_ADJACENT) row = pair * 2 + r / 8;
+    if (source->order == FRIT_CUDA_ORDER_NEOX) {
         const int64_t half = source->head_size / 2;
         row = pair / half * source->head_size + pair % half + r / 8 * half;
     }
-    if (source->order == FRIT_ROWS_GATED) {
+    if (source->order == FRIT_CUDA_ORDER_GATED) {
         row = pair;
         if (r >= 8) blocks = source->second;
     }

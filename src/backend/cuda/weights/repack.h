@@ -46,17 +46,17 @@ const frit_tile_format *frit_tile_format_of(frit_dtype dtype);
 
 // Which rows of a matrix are rows r and r + 8 of a tile: kernels have both in one lane.
 typedef enum frit_cuda_row_order {
-    FRIT_ROWS_NATURAL,
-    FRIT_ROWS_ADJACENT,   // 2p and 2p + 1 of a head: pairs that a rotation of adjacent dimensions turns
-    FRIT_ROWS_HALVES,     // p and p + head_size / 2 of a head: pairs of a rotation of halves
-    FRIT_ROWS_GATED       // row p of the matrix, a gate, and row p of `second`, its value
+    FRIT_CUDA_ORDER_NATURAL,
+    FRIT_CUDA_ORDER_ADJACENT,   // 2p and 2p + 1 of a head: pairs that a rotation of adjacent dimensions turns
+    FRIT_CUDA_ORDER_NEOX,       // p and p + head_size / 2 of a head: pairs of a rotation of halves
+    FRIT_CUDA_ORDER_GATED       // row p of the matrix, a gate, and row p of `second`, its value
 } frit_cuda_row_order;
 
 typedef struct frit_tile_source {
-    const uint8_t *blocks, *second;   // rows of blocks as in the file; second: FRIT_ROWS_GATED only
+    const uint8_t *blocks, *second;   // rows of blocks as in the file; second: FRIT_CUDA_ORDER_GATED only
     int64_t n_rows, n_columns;        // of each
     frit_cuda_row_order order;
-    int head_size;   // FRIT_ROWS_ADJACENT, FRIT_ROWS_HALVES; a multiple of 16 that divides n_rows
+    int head_size;   // FRIT_CUDA_ORDER_ADJACENT, FRIT_CUDA_ORDER_NEOX; a multiple of 16 that divides n_rows
 } frit_tile_source;
 
 int64_t frit_tile_count(const frit_tile_source *source);                                    // row tiles

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Matrices that do not stay on the GPU: those of layers that run on the CPU, for steps of many rows. They come with
-// each step, from where the file is mapped, into one of FRIT_CUDA_SLOTS pieces of memory that executables share in
-// turn. While one runs, the matrices of the one that followed it in the step before are on their way.
+// each step, from where the file is mapped, into one of FRIT_CUDA_STREAM_BUFFERS pieces of memory that executables
+// share in turn. While one runs, the matrices of the one that followed it in the step before are on their way.
+#include "backend/cuda/weights/weight_stream.h"
 #include "backend/cuda/exec.h"
+#include "backend/cuda/weights/weights.h"
 
 #include <stdlib.h>
 
@@ -15,7 +17,7 @@ static frit_status check(const frit_cuda_device *d, int result, const char *what
 
 // ------------------------------------------------------------------------------- places
 
-frit_status frit_cuda_stream_add(frit_exec *exec, const frit_cuda_tensor *tensor, frit_cuda_address *out)
+frit_status frit_cuda_weight_stream_add(frit_exec *exec, const frit_cuda_tensor *tensor, frit_cuda_address *out)
 {
     for (size_t i = 0; i < exec->n_streamed; i++)
         if (frit_cuda_tensor_equals(&exec->streamed[i], tensor)) {
@@ -32,35 +34,35 @@ frit_status frit_cuda_stream_add(frit_exec *exec, const frit_cuda_tensor *tensor
     return FRIT_OK;
 }
 
-static frit_status make_events(frit_cuda_device *d, frit_cuda_slot *slot)
+static frit_status make_events(frit_cuda_device *d, frit_cuda_stream_buffer *buffer)
 {
-    if (slot->is_read) return FRIT_OK;
+    if (buffer->is_read) return FRIT_OK;
     for (int i = 0; i < FRIT_CUDA_PIECES; i++)
-        FRIT_TRY(check(d, d->driver.event_new(&slot->is_filled[i], EVENT_WITHOUT_TIME), "making an event"));
-    return check(d, d->driver.event_new(&slot->is_read, EVENT_WITHOUT_TIME), "making an event");
+        FRIT_TRY(check(d, d->driver.event_new(&buffer->is_filled[i], EVENT_WITHOUT_TIME), "making an event"));
+    return check(d, d->driver.event_new(&buffer->is_read, EVENT_WITHOUT_TIME), "making an event");
 }
 
 // Executables know offsets only, so a slot may move.
-frit_status frit_cuda_stream_open(frit_exec *exec)
+frit_status frit_cuda_weight_stream_open(frit_exec *exec)
 {
     frit_cuda_device *d = exec->device;
-    exec->slot = (int)(d->n_streaming++ % FRIT_CUDA_SLOTS);
+    exec->stream_buffer = (int)(d->n_streaming++ % FRIT_CUDA_STREAM_BUFFERS);
     exec->older = d->streaming;
     d->streaming = exec;
-    frit_cuda_slot *slot = &d->slots[exec->slot];
-    FRIT_TRY(make_events(d, slot));
-    if (slot->n_bytes >= exec->streamed_bytes) return FRIT_OK;
+    frit_cuda_stream_buffer *buffer = &d->stream_buffers[exec->stream_buffer];
+    FRIT_TRY(make_events(d, buffer));
+    if (buffer->n_bytes >= exec->streamed_bytes) return FRIT_OK;
     FRIT_TRY(frit_cuda_loader_wait(&d->loader));
     FRIT_TRY(check(d, d->driver.stream_wait(d->stream), "waiting for a GPU"));
-    frit_cuda_free_bytes(d, slot->address);
-    slot->holds = NULL;
-    slot->n_bytes = 0;
-    FRIT_TRY(frit_cuda_alloc_bytes(d, exec->streamed_bytes, "weights that come with each step", &slot->address));
-    slot->n_bytes = exec->streamed_bytes;
+    frit_cuda_free_bytes(d, buffer->address);
+    buffer->holds = NULL;
+    buffer->n_bytes = 0;
+    FRIT_TRY(frit_cuda_alloc_bytes(d, exec->streamed_bytes, "weights that come with each step", &buffer->address));
+    buffer->n_bytes = exec->streamed_bytes;
     return FRIT_OK;
 }
 
-void frit_cuda_stream_forget(frit_exec *exec)
+void frit_cuda_weight_stream_forget(frit_exec *exec)
 {
     frit_cuda_device *d = exec->device;
     for (frit_exec **at = &d->streaming; *at; at = &(*at)->older)
@@ -70,22 +72,22 @@ void frit_cuda_stream_forget(frit_exec *exec)
         }
     for (frit_exec *other = d->streaming; other; other = other->older)
         if (other->follower == exec) other->follower = NULL;
-    for (int i = 0; i < FRIT_CUDA_SLOTS; i++)
-        if (d->slots[i].holds == exec) d->slots[i].holds = NULL;
+    for (int i = 0; i < FRIT_CUDA_STREAM_BUFFERS; i++)
+        if (d->stream_buffers[i].holds == exec) d->stream_buffers[i].holds = NULL;
     if (d->streamed == exec) d->streamed = NULL;
     free(exec->streamed);
     exec->streamed = NULL;
     exec->n_streamed = 0;
 }
 
-void frit_cuda_slots_close(frit_cuda_device *d)
+void frit_cuda_weight_stream_close(frit_cuda_device *d)
 {
-    for (int i = 0; i < FRIT_CUDA_SLOTS; i++) {
-        frit_cuda_slot *slot = &d->slots[i];
-        frit_cuda_free_bytes(d, slot->address);
+    for (int i = 0; i < FRIT_CUDA_STREAM_BUFFERS; i++) {
+        frit_cuda_stream_buffer *buffer = &d->stream_buffers[i];
+        frit_cuda_free_bytes(d, buffer->address);
         for (int k = 0; k < FRIT_CUDA_PIECES; k++)
-            if (slot->is_filled[k]) d->driver.event_free(slot->is_filled[k]);
-        if (slot->is_read) d->driver.event_free(slot->is_read);
+            if (buffer->is_filled[k]) d->driver.event_free(buffer->is_filled[k]);
+        if (buffer->is_read) d->driver.event_free(buffer->is_read);
     }
 }
 
@@ -94,42 +96,43 @@ void frit_cuda_slots_close(frit_cuda_device *d)
 // Returns when all is copied into pinned memory, or on its way.
 static frit_status fill(frit_cuda_device *d, frit_exec *exec)
 {
-    frit_cuda_slot *slot = &d->slots[exec->slot];
+    frit_cuda_stream_buffer *buffer = &d->stream_buffers[exec->stream_buffer];
     frit_cuda_piece *pieces = d->loader.pieces;
-    slot->holds = NULL;
-    for (int i = 0; i < FRIT_CUDA_PIECES && slot->was_read; i++)
-        FRIT_TRY(check(d, d->driver.stream_wait_event(pieces[i].stream, slot->is_read, 0), "waiting for a step"));
+    buffer->holds = NULL;
+    for (int i = 0; i < FRIT_CUDA_PIECES && buffer->was_read; i++)
+        FRIT_TRY(check(d, d->driver.stream_wait_event(pieces[i].stream, buffer->is_read, 0), "waiting for a step"));
     for (size_t i = 0; i < exec->n_streamed; i++) {
         frit_cuda_tensor tensor = exec->streamed[i];
-        tensor.address += slot->address;
+        tensor.address += buffer->address;
         FRIT_TRY(frit_cuda_tensor_fill(d, &tensor));
     }
     for (int i = 0; i < FRIT_CUDA_PIECES; i++)
-        FRIT_TRY(check(d, d->driver.event_record(slot->is_filled[i], pieces[i].stream), "recording an event"));
-    slot->holds = exec;
+        FRIT_TRY(check(d, d->driver.event_record(buffer->is_filled[i], pieces[i].stream), "recording an event"));
+    buffer->holds = exec;
     return FRIT_OK;
 }
 
-frit_status frit_cuda_stream_begin(frit_exec *exec, uint64_t *address)
+frit_status frit_cuda_weight_stream_begin(frit_exec *exec, uint64_t *address)
 {
     frit_cuda_device *d = exec->device;
-    frit_cuda_slot *slot = &d->slots[exec->slot];
-    if (slot->holds != exec) FRIT_TRY(fill(d, exec));
+    frit_cuda_stream_buffer *buffer = &d->stream_buffers[exec->stream_buffer];
+    if (buffer->holds != exec) FRIT_TRY(fill(d, exec));
     for (int i = 0; i < FRIT_CUDA_PIECES; i++)
-        FRIT_TRY(check(d, d->driver.stream_wait_event(d->stream, slot->is_filled[i], 0), "waiting for weights"));
-    *address = slot->address;
+        FRIT_TRY(check(d, d->driver.stream_wait_event(d->stream, buffer->is_filled[i], 0), "waiting for weights"));
+    *address = buffer->address;
     return FRIT_OK;
 }
 
-frit_status frit_cuda_stream_end(frit_exec *exec)
+frit_status frit_cuda_weight_stream_end(frit_exec *exec)
 {
     frit_cuda_device *d = exec->device;
-    frit_cuda_slot *slot = &d->slots[exec->slot];
-    FRIT_TRY(check(d, d->driver.event_record(slot->is_read, d->stream), "recording an event"));
-    slot->was_read = true;
+    frit_cuda_stream_buffer *buffer = &d->stream_buffers[exec->stream_buffer];
+    FRIT_TRY(check(d, d->driver.event_record(buffer->is_read, d->stream), "recording an event"));
+    buffer->was_read = true;
     if (d->streamed && d->streamed != exec) d->streamed->follower = exec;
     d->streamed = exec;
     frit_exec *next = exec->follower;
-    if (!next || next->slot == exec->slot || d->slots[next->slot].holds == next) return FRIT_OK;
+    if (!next || next->stream_buffer == exec->stream_buffer || d->stream_buffers[next->stream_buffer].holds == next)
+        return FRIT_OK;
     return fill(d, next);
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Tensors of the model on a GPU: matrices as tiles, vectors as they are. Each is loaded once; stacks of matrices are
 // read and loaded matrix by matrix.
+#include "backend/cuda/weights/weights.h"
 #include "backend/cuda/exec.h"
+#include "backend/cuda/ops/experts.h"
+#include "backend/cuda/ops/ops.h"
+#include "backend/cuda/weights/weight_stream.h"
 #include "base/check.h"
 #include "format/rows.h"
 
@@ -143,7 +147,7 @@ static frit_status fill_stack(frit_cuda_device *d, const frit_cuda_tensor *t)
 static frit_status copy_tiles(frit_cuda_device *d, const frit_cuda_tensor *t, const uint8_t *rows,
                               const uint8_t *second)
 {
-    const bool is_gated = t->order == FRIT_ROWS_GATED;
+    const bool is_gated = t->order == FRIT_CUDA_ORDER_GATED;
     frit_tile_source source = source_of(&t->tensor);
     source.blocks = rows;
     source.second = is_gated ? second : NULL;
@@ -204,7 +208,7 @@ static frit_status take(frit_exec *exec, const frit_cuda_pair *pair, bool is_til
 {
     frit_cuda_device *d = exec->device;
     frit_cuda_tensor new = describe(pair, is_tiled);
-    if (exec->plan->streams && is_tiled) return frit_cuda_stream_add(exec, &new, out);
+    if (exec->plan->streams && is_tiled) return frit_cuda_weight_stream_add(exec, &new, out);
     const frit_cuda_tensor *found = find(d, &new);
     if (!found) {
         FRIT_TRY(reserve(d));
@@ -216,15 +220,15 @@ static frit_status take(frit_exec *exec, const frit_cuda_pair *pair, bool is_til
     return FRIT_OK;
 }
 
-frit_status frit_cuda_tensor_take(frit_exec *exec, const frit_tensor *tensor, bool is_tiled, frit_cuda_address *out)
+frit_status frit_cuda_tensor_acquire(frit_exec *exec, const frit_tensor *tensor, bool is_tiled, frit_cuda_address *out)
 {
     return take(exec, &(frit_cuda_pair){.first = tensor}, is_tiled, out);
 }
 
-frit_status frit_cuda_tiles_take(frit_exec *exec, const frit_cuda_pair *pair, frit_cuda_address *out)
+frit_status frit_cuda_tiles_acquire(frit_exec *exec, const frit_cuda_pair *pair, frit_cuda_address *out)
 {
     frit_cuda_pair wanted = *pair;
-    if (pair->order != FRIT_ROWS_ADJACENT && pair->order != FRIT_ROWS_HALVES) wanted.head_size = 0;
+    if (pair->order != FRIT_CUDA_ORDER_ADJACENT && pair->order != FRIT_CUDA_ORDER_NEOX) wanted.head_size = 0;
     return take(exec, &wanted, true, out);
 }
 

@@ -387,7 +387,7 @@ DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int 
 // ------------------------------------------------------------------------------- a warp's ring of pages
 
 struct page_ring {
-    const char *slots;   // this warp's
+    const char *pages;   // this warp's
     u32 barriers;
     int next, page;   // the next one to fetch, and its number, which was asked for before
     int n_fetched, n_read;
@@ -399,7 +399,7 @@ DEVICE page_ring pages_open(const part_pages &p, char *shared)
 {
     const int warp = threadIdx.x / 32;
     page_ring r;
-    r.slots = shared + warp * (ATTEND_STAGES * HEAD_BYTES);
+    r.pages = shared + warp * (ATTEND_STAGES * HEAD_BYTES);
     r.barriers = shared_address(shared + ATTEND_WARPS * ATTEND_STAGES * HEAD_BYTES) + warp * (ATTEND_STAGES * 8);
     r.next = p.first + warp;
     r.page = p.page;
@@ -417,7 +417,7 @@ DEVICE void pages_fill(page_ring &r, const frit_attend_args &a, const int *pages
 {
     while (r.next < end && r.n_fetched < r.n_read + ATTEND_STAGES) {
         const int stage = r.n_fetched % ATTEND_STAGES;
-        const u32 to = shared_address(r.slots) + stage * HEAD_BYTES, barrier = r.barriers + stage * 8;
+        const u32 to = shared_address(r.pages) + stage * HEAD_BYTES, barrier = r.barriers + stage * 8;
         const char *keys = keys_of(a, r.page, head), *values = values_of(a, r.page, head);
         r.next += ATTEND_WARPS;
         if (r.next < a.page_stride) r.page = __ldcg(pages + r.next);
@@ -434,7 +434,7 @@ DEVICE const char *pages_wait(const page_ring &r)
 {
     const int stage = r.n_read % ATTEND_STAGES;
     barrier_wait(r.barriers + stage * 8, r.n_read / ATTEND_STAGES % 2);
-    return r.slots + stage * HEAD_BYTES;
+    return r.pages + stage * HEAD_BYTES;
 }
 
 DEVICE void pages_next(page_ring &r, const frit_attend_args &a, const int *pages, int head, int end)

@@ -20,8 +20,8 @@
 //     COPY           1: bulk copies (sm_90); 0: cp.async                                      1
 //     IS_16_BITS     1: weights are f32, f16 or bf16, multiplied in f16 or bf16; 0: codes     0
 //     GLU_ACT        with EPILOGUE_GLU: the activation; ACT_SILU if it is not defined         -
-//     HEADS, KV_HEADS, HEAD, PAGE_BYTES, HALVES
-//                    with EPILOGUE_QKV: shape of heads and cache; HALVES 1: a pair that is
+//     HEADS, KV_HEADS, HEAD, PAGE_BYTES, IS_NEOX
+//                    with EPILOGUE_QKV: shape of heads and cache; IS_NEOX 1: a pair that is
 //                    rotated is p and p + HEAD / 2, otherwise 2p and 2p + 1
 //
 // A phase is a struct of constants and two functions:
@@ -75,7 +75,7 @@ struct matrix {
 };
 
 struct ring {
-    u32 slots, barriers;   // shared addresses of this warp's
+    u32 tiles, barriers;   // shared addresses of this warp's
     matrix now;
     const char *from;              // the next tile to fetch
     int tile, block, begin, end;   // the row tile, and this warp's blocks of it
@@ -126,7 +126,7 @@ template <class NEXT> DEVICE void ring_seek(ring &r, NEXT &list, int warp)
 template <class NEXT> DEVICE void ring_fetch(ring &r, NEXT &list, int warp, int lane)
 {
     if (!r.is_done) {
-        const u32 to = r.slots + r.fetch_stage * STAGE_BYTES;
+        const u32 to = r.tiles + r.fetch_stage * STAGE_BYTES;
 #if COPY
         if (lane == 0) copy_bulk(to, r.from, r.now.bytes, r.barriers + r.fetch_stage * 8);
 #else
@@ -148,7 +148,7 @@ template <class NEXT> DEVICE void ring_fetch(ring &r, NEXT &list, int warp, int 
 template <class NEXT> DEVICE void ring_open(ring &r, NEXT &list, u32 shared, int group, int warp, int lane)
 {
     const int ring = group * WARPS + warp;
-    r.slots = shared + ring * STAGES * STAGE_BYTES;
+    r.tiles = shared + ring * STAGES * STAGE_BYTES;
     r.barriers = shared + barriers_at + ring * STAGES * 8;
     r.first_tile = blockIdx.x + group * GRID;
     r.tile = r.begin = r.end = r.now.end = 0;
@@ -398,9 +398,9 @@ DEVICE void finish_qkv(const frit_product_args &a, int tile, int row, int column
     const int page = __ldcg((const int *)a.pages + (long long)seq * a.page_stride + position / 32);
     const int r = row % 8, head = tile / HEAD_TILES, pair = tile % HEAD_TILES * 8 + r;
     if (tile < Q_TILES + K_TILES) {
-        const float2 turn = __ldcg((const float2 *)a.rope + column * (HEAD / 2) + pair);
-        const float y = row < 8 ? v * turn.x - other * turn.y : v * turn.x + other * turn.y;
-        const int dim = HALVES ? pair + (row >= 8) * (HEAD / 2) : pair * 2 + (row >= 8);
+        const float2 rotation = __ldcg((const float2 *)a.rope + column * (HEAD / 2) + pair);
+        const float y = row < 8 ? v * rotation.x - other * rotation.y : v * rotation.x + other * rotation.y;
+        const int dim = IS_NEOX ? pair + (row >= 8) * (HEAD / 2) : pair * 2 + (row >= 8);
         if (tile < Q_TILES) {
             ((u16 *)a.out)[(column * HEADS + head) * HEAD + dim] = float_to_half(y * a.query_scale);
         } else {
@@ -430,14 +430,14 @@ DEVICE void finish(const frit_product_args &a, int tile, int row, int column, fl
 #endif
 }
 
-// Pairs of columns have warps of their own, and where there are more warps than pairs these take turns with tiles: so
-// none is long after the others at the end of a tile.
+// Each pair of columns of the results is finished by one warp. With more warps than pairs, the finishing warps alternate
+// from tile to tile, so that no warp falls behind.
 #define FINISHERS (PAIRS < WARPS ? PAIRS : WARPS)
 #define OWN_PAIRS ((PAIRS + WARPS - 1) / WARPS)   // of a warp: warp % FINISHERS + i * WARPS
 
-DEVICE bool is_turn(int warp, int turn)
+DEVICE bool is_next_warp(int warp, int i)
 {
-    return warp / FINISHERS == turn % (WARPS / FINISHERS);
+    return warp / FINISHERS == i % (WARPS / FINISHERS);
 }
 
 DEVICE int column_of(int i, int warp, int lane)
@@ -471,7 +471,7 @@ template <class P> DEVICE float norm_of_column(const frit_product_args &a, const
     return rsqrtf(sum / P::k + a.epsilon);
 }
 
-// By a warp whose turn it is: the sum of what the warps of its group have for each row of the tile and its columns.
+// Finishes the columns of this warp: adds the partial results of the group's warps for each row of the tile.
 template <class P>
 DEVICE void finish_tile(const frit_product_args &a, const float *partial, int tile, int lane, int warp, float norm,
                         const residual &old)
@@ -493,7 +493,7 @@ DEVICE void finish_tile(const frit_product_args &a, const float *partial, int ti
 
 template <class P, int TYPE, class NEXT>
 DEVICE void multiply_tiles(const frit_product_args &a, char *shared, ring &r, NEXT &list, int end, int group, int warp,
-                           int lane, int &tile, int &turn, float &norm)
+                           int lane, int &tile, int &i_tile, float &norm)
 {
     const int NB = (ROWS + 7) / 8, t = lane % 4;
     const int begin_block = first_block(BLOCKS_OF(P::k), warp), end_block = first_block(BLOCKS_OF(P::k), warp + 1);
@@ -506,11 +506,11 @@ DEVICE void multiply_tiles(const frit_product_args &a, char *shared, ring &r, NE
         factor0[b] = shared + sums_at + min(result, ROWS - 1) * SUM_BYTES_OF(P::k) + 64;
         factor1[b] = shared + sums_at + min(result + 1, ROWS - 1) * SUM_BYTES_OF(P::k) + 64;
     }
-    for (; tile < end; tile += GRID * GROUPS, turn++) {
+    for (; tile < end; tile += GRID * GROUPS, i_tile++) {
         sums_of<NB> sums;
         residual old = {};
         sums.clear();
-        if (is_turn(warp, turn)) fetch_residual<P>(a, tile, lane, warp, old);
+        if (is_next_warp(warp, i_tile)) fetch_residual<P>(a, tile, lane, warp, old);
         for (int block = begin_block; block < end_block; block++) {
             columns c[NB];
 #pragma unroll
@@ -522,8 +522,8 @@ DEVICE void multiply_tiles(const frit_product_args &a, char *shared, ring &r, NE
             tile_product<TYPE, NB>(shared + ((group * WARPS + warp) * STAGES + r.stage) * STAGE_BYTES, lane, c, sums);
             ring_next(r, list, warp, lane);
         }
-        // Two buffers in turn: a warp that is a tile ahead does not touch what the finishing warp reads.
-        float *partial = (float *)(shared + partial_at) + (group * 2 + turn % 2) * WARPS * ROWS * 16;
+        // Two buffers alternate: a warp that is a tile ahead does not touch what the finishing warp reads.
+        float *partial = (float *)(shared + partial_at) + (group * 2 + i_tile % 2) * WARPS * ROWS * 16;
 #pragma unroll
         for (int b = 0; b < NB; b++)
 #pragma unroll
@@ -533,7 +533,7 @@ DEVICE void multiply_tiles(const frit_product_args &a, char *shared, ring &r, NE
             }
         threads_sync<WARPS * 32>(1 + group);
         if (P::norm && norm < 0) norm = norm_of_column<P>(a, shared, lane);
-        if (is_turn(warp, turn)) finish_tile<P>(a, partial, tile, lane, warp, norm, old);
+        if (is_next_warp(warp, i_tile)) finish_tile<P>(a, partial, tile, lane, warp, norm, old);
     }
 }
 
@@ -541,9 +541,9 @@ DEVICE void multiply_tiles(const frit_product_args &a, char *shared, ring &r, NE
 template <class P, class NEXT>
 DEVICE void run_phase(const frit_product_args &a, char *shared, ring &r, NEXT &list, int group, int warp, int lane)
 {
-    int tile = blockIdx.x + group * GRID, turn = 0;
+    int tile = blockIdx.x + group * GRID, i_tile = 0;
     float norm = -1;   // not computed yet
-    multiply_tiles<P, P::type0>(a, shared, r, list, P::tiles0, group, warp, lane, tile, turn, norm);
+    multiply_tiles<P, P::type0>(a, shared, r, list, P::tiles0, group, warp, lane, tile, i_tile, norm);
     if constexpr (P::tiles1 > 0)
-        multiply_tiles<P, P::type1>(a, shared, r, list, P::tiles0 + P::tiles1, group, warp, lane, tile, turn, norm);
+        multiply_tiles<P, P::type1>(a, shared, r, list, P::tiles0 + P::tiles1, group, warp, lane, tile, i_tile, norm);
 }

@@ -3,11 +3,11 @@
 #pragma once
 #include "ptx.cuh"
 
-// In double: at large positions a float angle has lost its fraction.
-DEVICE float2 turn_of(int position, double frequency, float magnitude)
+// Computed in double, because a float angle loses its fraction at large positions.
+DEVICE float2 rotation_of(int position, double frequency, float magnitude)
 {
-    const double turns = position * frequency * 0.15915494309189535;
-    const float angle = (float)(turns - floor(turns)) * 2;   // in half turns
+    const double cycles = position * frequency * 0.15915494309189535;
+    const float angle = (float)(cycles - floor(cycles)) * 2;   // in units of pi
     float sine, cosine;
     sincospif(angle, &sine, &cosine);
     return make_float2(cosine * magnitude, sine * magnitude);

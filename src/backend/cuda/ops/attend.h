@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// backend/cuda/ops/attend.h: attention with queries in f16. Steps of one row a sequence run attend.cu, which divides
+// the pages of each row among blocks; longer parts of a prompt run attend_rows.cu, 64 rows of a sequence at a time.
+#pragma once
+#include "backend/cuda/step.h"
+
+enum {
+    FRIT_CUDA_ATTEND_VARIANTS = 5,
+    FRIT_CUDA_ATTEND_ROWS_FROM = 17   // rows of a step from which attend_rows.cu may run
+};
+
+typedef struct frit_cuda_attend_variant {
+    frit_cuda_kernel *kernel;
+    frit_cuda_kernel *far;   // copies pages ahead, for long contexts; NULL: not on this GPU
+    int rows, n_splits, n_far_splits;
+} frit_cuda_attend_variant;
+
+// Operands of the launch: 0 queries, 1 partial results, 2 counters of arrived parts, 3 sinks.
+typedef struct frit_cuda_attend_fast {
+    frit_cuda_attend_variant variants[FRIT_CUDA_ATTEND_VARIANTS];   // ascending rows
+    int n_variants;
+    frit_cuda_kernel *rows;   // attend_rows.cu; NULL: no step of the plan is that long
+    uint64_t keys, values;
+} frit_cuda_attend_fast;
+
+// True if there are kernels for the node's shape and cache.
+bool frit_cuda_can_attend(const frit_exec *exec, const frit_node *attend);
+frit_status frit_cuda_lower_attend(frit_exec *exec, const frit_node *attend);
