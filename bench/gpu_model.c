@@ -170,7 +170,7 @@ void model_open(bench *b, model *m, int depth)
 {
     enum { FAR_FROM = 2048 };   // positions
     const model_shape *s = &m->shape;
-    // As many blocks as there is room for at a time: one on a multiprocessor, or two of small heads.
+    // One block runs on a multiprocessor at a time, or two with small heads.
     const int n_blocks = b->gpu.n_multiprocessors * (s->head_size > 64 ? 1 : 2);
     if (!m->tuning.splits) m->tuning.splits = n_blocks / (s->n_kv_heads * m->rows);
     if (!m->tuning.splits) m->tuning.splits = 1;

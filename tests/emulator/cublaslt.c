@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuBLASLt for the emulator: products by loops.
+// cuBLASLt for the emulator, in plain loops.
 #include "emulator.h"
 
 #include "backend/cuda/runtime/cublaslt.h"
@@ -113,13 +113,13 @@ static void store(const object *o, uint64_t at, uint64_t i, float v)
         ((uint16_t *)(uintptr_t)at)[i] = o->type == R_16F ? frit_float_to_half(v) : frit_float_to_bf16(v);
 }
 
-// Each number is converted once: of b all, of a one row at a time.
+// Converts b once, and a one row at a time.
 static void read_column(const object *o, uint64_t at, uint64_t column, float *out)
 {
     for (uint64_t i = 0; i < o->rows; i++) out[i] = number(o, at, column * (uint64_t)o->stride + i);
 }
 
-enum { LANES = 16 };   // sums side by side, which the compiler makes vectors of
+enum { LANES = 16 };   // parallel sums, which the compiler vectorizes
 
 static float dot(const float *a, const float *b, uint64_t n)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CUDA's driver for the emulator. Streams do their work at once; fresh memory is full of NaN. There are
-// FRIT_EMULATED_BYTES of memory, by default 4 GiB; the GPU is of the kind FRIT_EMULATED_ARCH, by default sm_90.
+// CUDA's driver for the emulator. Streams do their work at once, and fresh memory is full of NaN. The GPU has
+// FRIT_EMULATED_BYTES of memory (default 4 GiB) and is of kind FRIT_EMULATED_ARCH (default sm_90).
 #include "emulator.h"
 
 #include "backend/cuda/runtime/driver.h"
@@ -137,7 +137,7 @@ int cuCtxSynchronize(void)
 
 // ------------------------------------------------------------------------------- memory
 
-// Before each piece of memory: how large it is.
+// Precedes each allocation: its size.
 enum { HEAD = 256 };
 
 int cuMemGetInfo_v2(size_t *n_free, size_t *n_all)
@@ -226,7 +226,7 @@ int cuModuleUnload(module *m)
     return OK;
 }
 
-// Functions live as long as the process: modules have few.
+// Functions are never freed: modules have few.
 int cuModuleGetFunction(function **out, module *m, const char *name)
 {
     char text[128];
@@ -457,7 +457,7 @@ int cuEventQuery(void *event)
 
 int cuEventElapsedTime(float *milliseconds, void *begin, void *end)
 {
-    // Or each time less, for a test that what is measured is what is chosen.
+    // Optionally shorter each time, for a test that measured kernels are chosen.
     static int n_calls;
     *milliseconds = getenv("FRIT_EMULATED_HURRY") ? 1 / (float)++n_calls : 1;
     return begin && end ? OK : INVALID;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// emulator/emulated.h: what CUDA C has and C++ lacks, so that kernels run on the host: threads of a block are fibers
-// that take turns, and blocks run one after the other. nvrtc.c includes it before a kernel; ptx.cuh of this folder
-// replaces the GPU's.
+// emulator/emulated.h: what CUDA C has and C++ lacks, so that kernels run on the host: the threads of a block are
+// fibers, of which one runs at a time, and blocks run one after the other. nvrtc.c includes this file before a kernel;
+// ptx.cuh of this folder replaces the ptx.cuh of the kernels.
 //
 // A fiber runs until it must wait for others: for its warp (__syncwarp and everything that exchanges numbers), for
 // threads of its block, or for a barrier in shared memory. The fibers of a warp run until all of them wait for other
-// warps or have ended; then the next warp runs. One schedule is tried of all that a GPU might choose, and copies that a
-// GPU makes later are made at once.
+// warps or have ended; then the next warp runs. So only one of all possible schedules is tried, and asynchronous copies
+// are complete when they are started.
 #pragma once
 #include <csetjmp>
 #include <cmath>
@@ -67,19 +67,19 @@ struct emulated_place {
 static emulated_place threadIdx, blockIdx, blockDim, gridDim;
 
 enum { EMULATED_MOST = 1024, EMULATED_SHARED = 256 << 10, EMULATED_STACK = 64 << 10 };
-alignas(1024) static char shared[EMULATED_SHARED];   // of the block that runs: extern __shared__ arrays
+alignas(1024) static char shared[EMULATED_SHARED];   // extern __shared__ arrays of the running block
 
 // ------------------------------------------------------------------------------- fibers
 
 enum emulated_wait { EMULATED_READY, EMULATED_WARP, EMULATED_BLOCK, EMULATED_COPY, EMULATED_ENDED };
 
 struct emulated_fiber {
-    jmp_buf at, begin;   // where it goes on; where its next block begins
-    ucontext_t start;    // of its first block: setting one up takes calls of the system
+    jmp_buf at, begin;   // where the fiber continues; where its next block begins
+    ucontext_t start;    // context of its first block; later blocks jump to `begin`, which needs no system call
     bool is_started, has_begun;
     emulated_wait waits;
-    int barrier;           // EMULATED_BLOCK: which of the block's
-    unsigned generation;   // of it, or of the warp's
+    int barrier;           // EMULATED_BLOCK: index of the block's barrier
+    unsigned generation;   // of the barrier, or of the warp
     const uint64_t *phases;
     unsigned parity;
     char *stack;
@@ -93,8 +93,9 @@ struct emulated_barrier {
 struct emulated_warp {
     emulated_barrier all;
     int n_alive;
-    uint64_t slots[2][32][6];   // what lanes exchange, by turns: a lane may write the next while others still read
-    unsigned turn[32];
+    uint64_t exchanged[2][32]
+                      [6];   // numbers that lanes exchange, alternating: a lane may write the next while others read
+    unsigned n_exchanges[32];
 };
 
 static emulated_fiber fibers[EMULATED_MOST];
@@ -134,7 +135,7 @@ static void emulated_warp_sync()
     emulated_yield();
 }
 
-// Of n threads; 0: of all that have not ended.
+// A barrier of n threads; 0: of all threads that have not ended.
 static void emulated_block_sync(int id, int n)
 {
     emulated_barrier &b = barriers[id];
@@ -150,7 +151,7 @@ static void emulated_block_sync(int id, int n)
     emulated_yield();
 }
 
-// Whether a fiber can go on.
+// True if a fiber can continue.
 static bool emulated_is_ready(emulated_fiber &f, int i)
 {
     if (f.waits == EMULATED_WARP && f.generation == warps[i / 32].all.generation) return false;
@@ -159,7 +160,7 @@ static bool emulated_is_ready(emulated_fiber &f, int i)
     return f.waits != EMULATED_ENDED;
 }
 
-// A fiber that ended may have been the last that others wait for.
+// Checks the barriers, because the fiber that ended may have been the last one that others wait for.
 static void emulated_end(int i)
 {
     emulated_warp &w = warps[i / 32];
@@ -229,7 +230,7 @@ extern "C" EMULATED_EXPORT void emulated_launch(void (*kernel)(const void *), co
     for (unsigned z = 0; z < grid[2]; z++)
         for (unsigned y = 0; y < grid[1]; y++)
             for (unsigned x = 0; x < grid[0]; x++) {
-                memset(shared, 0xff, shared_bytes);   // not a number
+                memset(shared, 0xff, shared_bytes);   // NaN
                 blockIdx = {x, y, z};
                 emulated_run_block();
             }
@@ -237,15 +238,15 @@ extern "C" EMULATED_EXPORT void emulated_launch(void (*kernel)(const void *), co
 
 // ------------------------------------------------------------------------------- what lanes exchange
 
-// Gives `value` to the warp and returns all lanes' values; they stay until the lane exchanges twice more.
+// Shares `value` with the warp and returns all lanes' values, which are valid until the lane has exchanged twice more.
 template <class T> static inline const uint64_t (*emulated_exchange(const T &value))[6]
 {
     static_assert(sizeof(T) <= 48, "a lane's slot has 48 bytes");
     emulated_warp &w = warps[now / 32];
-    const unsigned turn = w.turn[now % 32]++ & 1;
-    memcpy(w.slots[turn][now % 32], &value, sizeof value);
+    const unsigned which = w.n_exchanges[now % 32]++ & 1;
+    memcpy(w.exchanged[which][now % 32], &value, sizeof value);
     emulated_warp_sync();
-    return w.slots[turn];
+    return w.exchanged[which];
 }
 
 template <class T> static inline T emulated_of(const uint64_t (*all)[6], int lane)
@@ -283,14 +284,14 @@ template <class T> static inline T __shfl_sync(unsigned, T value, int lane)
     return emulated_of<T>(all, lane % 32);
 }
 
-// Instructions that the emulated kind of GPU has not are found by running them.
+// An instruction that the emulated kind of GPU lacks ends the program when it runs.
 static int emulated_arch()
 {
     const char *text = getenv("FRIT_EMULATED_ARCH");
     return text ? atoi(text) : 90;
 }
 
-static const int emulated_own_arch = emulated_arch();   // a module belongs to a GPU
+static const int emulated_own_arch = emulated_arch();   // the GPU of the module
 
 static inline void emulated_since(int arch)
 {
@@ -355,7 +356,7 @@ static inline float __fdividef(float x, float y)
 {
     return x / y;
 }
-// nvrtc.c has the compiler contract nothing.
+// nvrtc.c tells the compiler not to contract products and sums.
 #define EMULATED_ROUNDED(type, prefix)                \
     static inline type prefix##add_rn(type x, type y) \
     {                                                 \

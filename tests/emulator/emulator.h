@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// emulator/emulator.h: a GPU that does not exist, so that the backend for NVIDIA GPUs is tested where there is
-// none. One library stands for CUDA's driver (driver.c), NVRTC (nvrtc.c) and cuBLASLt (cublaslt.c): memory of the
-// device is memory of the host, kernels are compiled for the host (emulated.h, ptx.cuh) and run when they are launched
-// or, captured in a graph, when that is launched.
+// emulator/emulator.h: an emulated GPU, for testing the CUDA backend on machines without one. One library replaces
+// CUDA's driver (driver.c), NVRTC (nvrtc.c) and cuBLASLt (cublaslt.c). Memory of the device is memory of the host.
+// Kernels are compiled for the host (emulated.h, ptx.cuh), and run when they or the graph that they are captured in are
+// launched.
 //
-// It finds wrong arithmetic, wrong addresses and wrong order of launches. It finds no races: threads take turns.
+// The emulator finds wrong arithmetic, wrong addresses and wrong orders of launches. It finds no races, because only
+// one thread runs at a time.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,9 +13,9 @@
 
 #define EMULATED_MAGIC 0x31756d6574697266u
 
-enum { EMULATED_HEAD = 16 };   // bytes before a library: the magic number, how many bytes there are in all
+enum { EMULATED_HEAD = 16 };   // bytes before a library: magic number, number of all bytes
 
-// Work of a stream: done at once, or kept in a graph with a copy of `data`.
+// Runs the work of a stream at once, or stores it in the captured graph with a copy of `data`.
 typedef struct emulated_work {
     void (*run)(const struct emulated_work *work, void *data);
     uint64_t to, from;
@@ -25,11 +26,11 @@ typedef struct emulated_work {
     size_t n_bytes;
 } emulated_work;
 
-// For tests, which find them in the driver's library. From here on what uses the GPU returns this, as it does once a
-// GPU is lost; 0: it works.
+// For tests, which find these functions in the driver's library. From now on, functions that use the GPU return this
+// error, as they do once a GPU is lost; 0: none.
 enum { EMULATED_LOST = 719 };
 void emulated_break(int result);
-// So many bytes of the GPU's memory are another process's.
+// Bytes of the GPU's memory that another process has.
 void emulated_take(uint64_t n_bytes);
 
 typedef struct emulated_stream emulated_stream;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // NVRTC's functions for the emulator: a kernel becomes a shared library for the host, by the C++ compiler. Its "cubin"
-// is the library's bytes after a head of 16. Libraries stay in a folder of the build, by a hash of what they are made
-// of: the test programs share many kernels.
+// is the library's bytes after a header of 16. Libraries are cached in a folder of the build, by a hash of their
+// sources and options, because test programs share many kernels.
 #include "emulator.h"
 
 #include <stdio.h>
@@ -72,8 +72,7 @@ static bool is_name(char c)
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
 }
 
-// For each kernel, all of which take one struct: a function without types that launches can call, and the size of
-// the struct.
+// Appends, for each kernel, an untyped function that launches call, and the size of the kernel's struct of arguments.
 static void write_entries(FILE *to, const char *text)
 {
     for (const char *at = text; (at = strstr(at, "extern \"C\" __global__")) != NULL; at++) {
@@ -138,7 +137,7 @@ static bool read_library(program *p, const char *path)
     return true;
 }
 
-// Another program may make the same library at the same time: each puts its own in place, whole.
+// Renames the library into place, because another program may compile the same library at the same time.
 static bool make_library(program *p, const char *folder, const char *defines, const char *library)
 {
     char command[8192], path[512];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The functions of src/backend/cuda/kernels/include/ptx.cuh for the host, by what NVIDIA's manual of PTX says of each
-// instruction: which lane of a warp has which part of a matrix.
+// The functions of src/backend/cuda/kernels/include/ptx.cuh for the host, after NVIDIA's manual of PTX, which says
+// which lane of a warp has which part of a matrix.
 #pragma once
 
 typedef unsigned int u32;
@@ -35,7 +35,7 @@ DEVICE float high_half(u32 pair)
     return half_to_float((u16)(pair >> 16));
 }
 
-// To the nearest, ties to even; too large ones become infinite.
+// Rounds to nearest, ties to even; too large numbers become infinite.
 DEVICE u16 float_to_half(float x)
 {
     const u32 bits = __float_as_uint(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
@@ -51,7 +51,7 @@ DEVICE u32 pack_half2(float low, float high)
     return float_to_half(low) | (u32)float_to_half(high) << 16;
 }
 
-// Products of two f16 are f32 exactly, so that sums are rounded once.
+// Products of two f16 are exact in f32, so a sum is rounded once.
 DEVICE u32 fma_half2(u32 x, u32 y, u32 z)
 {
     const float low = (float)((double)low_half(x) * low_half(y) + low_half(z)),
@@ -123,7 +123,7 @@ struct emulated_operands {
     u32 a[4], b[2];
 };
 
-// What the words of a lane mean. Each lane reads its own, once, before others multiply by them.
+// Unpacks the words of a lane. Each lane does so once, before other lanes multiply by the numbers.
 template <class T, int UNIT> struct emulated_numbers {
     T a[4][UNIT], b[2][UNIT];
 };
@@ -224,7 +224,8 @@ DEVICE void wait_for_kernel_before()
 
 DEVICE u64 *emulated_phases(u32 barrier)
 {
-    return (u64 *)(shared + barrier);   // how many phases have ended; from bit 32 on arrivals of a phase, 48: so far
+    // Phases that have ended; from bit 32 on: arrivals of a phase; from bit 48 on: arrivals so far.
+    return (u64 *)(shared + barrier);
 }
 
 DEVICE void barrier_init(u32 barrier, u32 n_arrivals)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opening a GPU, its memory, its queue, and the backend's row of functions.
+// Opening a GPU, its memory, its queue, and the table of functions for backend.h.
 #include "backend/cuda/device.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/exec_bytes.h"
@@ -36,7 +36,7 @@ static frit_status check(const frit_cuda_device *d, int result, const char *what
     return frit_cuda_check(&d->driver, result, what);
 }
 
-// A context belongs to a thread: calls may come from any.
+// Makes the context current: calls may come from any thread.
 static frit_status use(const frit_cuda_device *d)
 {
     return check(d, d->driver.context_use(d->gpu.context), "using a GPU");
@@ -54,7 +54,7 @@ static frit_status open_flights(frit_cuda_device *d)
     return FRIT_OK;
 }
 
-// Kernels that a package of frit has brought; NULL: it has none.
+// Folder of compiled kernels that came with a package of frit; NULL: none.
 static const char *find_package(frit_cuda_device *d)
 {
     static const char *const folders[] = {"kernels", "../share/frit/kernels", "../../share/frit/kernels"};
@@ -64,7 +64,7 @@ static const char *find_package(frit_cuda_device *d)
     return NULL;
 }
 
-// Without NVRTC kernels that a folder has are all that there are.
+// Without NVRTC only the kernels in a folder can be used.
 static frit_status open_compiler(frit_cuda_device *d, const frit_device_options *options)
 {
     const char *folder = libraries.cubins ? libraries.cubins : options->weights_cache;
@@ -87,7 +87,7 @@ static frit_status open_compiler(frit_cuda_device *d, const frit_device_options 
     return FRIT_OK;
 }
 
-// That NVRTC 12 compiles for. What such a GPU lacks is told in driver.h.
+// NVRTC 12 compiles for sm_70 and newer. driver.h says what GPUs before sm_80 lack.
 static frit_status check_kind(const frit_cuda_gpu *gpu)
 {
     enum { OLDEST = 70 };
@@ -203,7 +203,7 @@ void frit_cuda_free_bytes(frit_cuda_device *d, uint64_t address)
     if (address) d->driver.memory_free(address);
 }
 
-// What is there stays until its successor is.
+// Allocates the larger buffer before the smaller one is freed.
 frit_status frit_cuda_buffer_reserve(frit_cuda_device *d, frit_cuda_buffer *buffer, size_t n_bytes, bool on_gpu,
                                      bool on_host)
 {
@@ -218,8 +218,8 @@ frit_status frit_cuda_buffer_reserve(frit_cuda_device *d, frit_cuda_buffer *buff
     return status;
 }
 
-// Replaces memory, which may be too large to be there twice. Where there is no room for more, what was there comes back
-// for the steps that need no more, unless others have taken it. *has_bytes: what there is.
+// Frees the memory first, because both sizes together may not fit. If the larger size cannot be allocated, the former
+// size is allocated again for the plans that need no more. *has_bytes: the size that there is now.
 static frit_status grow(frit_cuda_device *d, uint64_t n_bytes, const char *what, uint64_t *address, uint64_t *has_bytes)
 {
     const uint64_t before = *has_bytes;
@@ -343,7 +343,7 @@ frit_status frit_cuda_kernel_acquire(frit_cuda_device *d, const frit_cuda_kernel
 frit_status frit_cuda_kernels_build(frit_cuda_device *d)
 {
     size_t first = 0;
-    while (first < d->n_kernels && d->kernels[first]->function) first++;   // new ones come last
+    while (first < d->n_kernels && d->kernels[first]->function) first++;   // kernels that are not built yet come last
     const size_t n = d->n_kernels - first;
     const frit_status status = frit_cuda_kernels_make(&d->gpu, &d->compiler, d->pool, d->kernels + first, n);
     if (status == FRIT_OK) return FRIT_OK;
@@ -396,7 +396,7 @@ const frit_backend frit_backend_cuda = {
     .queues = true,
     .streams = true,
     .early_prologues = true,
-    .by_name = true,   // it is young
+    .by_name = true,   // used only if it is named: it is young
     .values_by_dim = true,
     .open = cuda_open,
     .close = cuda_close,

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 // backend/cuda/device.h: one NVIDIA GPU as a device of backend.h.
 //
-// All work goes through one stream, in the order in which it is submitted; a ticket is a number of a step on it. A
-// step's input is copied to pinned memory, and from there to the GPU by a stream of its own, so that it arrives while
-// the step before runs; its output comes back into pinned memory. There are FRIT_CUDA_FLIGHTS of both. Pinned memory,
-// which the GPU reads too, is slow to write: inputs are made elsewhere, and what is as it was two steps ago stays.
+// All kernels run on one stream, in the order in which steps are submitted; a ticket is the number of a step. The input
+// of a step is uploaded on a stream of its own while the step before runs (step_input.h), and its output is copied to
+// pinned memory. Each of FRIT_CUDA_FLIGHTS flights has memory for the input and output of one step.
 //
-//     device.c     opening, memory, the queue
-//     weights.c    the model's tensors on the GPU
-//     weight_stream.c     those that come with each step
-//     ops.c        which nodes the GPU runs, and how each becomes launches
-//     exec.c       a plan's launches, and running them
+//     device.c             opening, memory, the queue, the table of functions for backend.h
+//     exec.c               preparing plans, submitting steps and waiting for them
+//     ops/ops.c            which nodes the GPU runs, and the launches of each
+//     weights/weights.c    the model's tensors on the GPU
+//     picks.c              picking tokens
 #pragma once
 #include "backend/backend.h"
 #include "backend/cuda/ops/autotune.h"
@@ -27,7 +26,7 @@ typedef struct frit_cuda_memory {
     uint64_t address;
 } frit_cuda_memory;
 
-typedef struct frit_cuda_buffer {   // that grows
+typedef struct frit_cuda_buffer {   // grows when a step needs more
     uint64_t address;               // on the GPU; 0: none
     void *host;                     // pinned; NULL: none
     size_t n_bytes;
@@ -36,27 +35,28 @@ typedef struct frit_cuda_buffer {   // that grows
 typedef struct frit_cuda_flight {   // a step between submit and the end of it
     frit_ticket ticket;             // 0: free
     frit_cuda_event is_uploaded, is_done;
-    frit_cuda_buffer input;        // on both sides
-    uint8_t *staging[2];           // [staging_room]: the input that is made; the one that was sent before
-    size_t staging_room, n_sent;   // n_sent: bytes of the latter
+    frit_cuda_buffer input;        // on the GPU and on the host
+    uint8_t *staging[2];           // [staging_room]: the input that is written; the input of the flight's last step
+    size_t staging_room, n_sent;   // n_sent: bytes of the last step's input
     frit_cuda_buffer output;       // on the host
     frit_cuda_buffer picked;       // on the host: written by kernels
     frit_step_output *results;     // of the caller; NULL: there is no output
     int64_t n_outs, width;
-    const frit_gpu_pick *picks;   // [n_picks], in the draft that was sent
+    const frit_gpu_pick *picks;   // [n_picks], in staging[1]
     int32_t n_picks;
 } frit_cuda_flight;
 
-// Rows of each matrix of a stack: from begin[i] on, i 0 of the first tensor of a pair. Zero: all rows, of one matrix.
+// A stack of matrices, of each of which n rows are used: from begin[0] on in the first tensor of a pair, begin[1] in
+// the second. All zero: the tensor is a single matrix, and all rows are used.
 typedef struct frit_cuda_cut {
     int64_t n_matrices, begin[2], n;
 } frit_cuda_cut;
 
-// Matrices that come with each step, of one executable at a time (weight_stream.c).
+// Memory for matrices that are copied for each step (weight_stream.h), of one executable at a time.
 enum { FRIT_CUDA_STREAM_BUFFERS = 2 };
 typedef struct frit_cuda_stream_buffer {
     uint64_t address, n_bytes;
-    const frit_exec *holds;                        // whose; NULL: none
+    const frit_exec *holds;                        // the executable whose matrices it has; NULL: none
     frit_cuda_event is_filled[FRIT_CUDA_PIECES];   // by the streams of the loader
     frit_cuda_event is_read;                       // by the launches of the last step
     bool was_read;
@@ -65,12 +65,12 @@ typedef struct frit_cuda_stream_buffer {
 typedef struct frit_cuda_picks {   // picks.h
     struct frit_cuda_kernel *kernel;
     uint64_t works;    // frit_gpu_pick_work [FRIT_GPU_PICK_WAVE]
-    uint64_t tokens;   // i32 [room]: of the last step's picks
+    uint64_t tokens;   // i32 [room]: picks of the last step
     int32_t room, n;
 } frit_cuda_picks;
 
 typedef struct frit_cuda_tensor {   // a tensor of the model on the GPU
-    frit_tensor tensor, second;     // second: of a pair, with data or a recipe
+    frit_tensor tensor, second;     // second: has data or a recipe if this is a pair
     bool is_tiled;
     frit_cuda_row_order order;   // of tiles
     int head_size;               // 0: rows are in natural order
@@ -98,33 +98,33 @@ typedef struct frit_cuda_device {
     size_t n_tensors, tensors_room;
     frit_cuda_kernel **kernels;   // of all executables, once each
     size_t n_kernels, kernels_room;
-    frit_cuda_memory scratch;          // of the largest plan
-    uint64_t work, work_bytes;         // of the launch that needs most
+    frit_cuda_memory scratch;          // as large as the largest plan needs
+    uint64_t work, work_bytes;         // as much as the largest launch needs
     frit_cublaslt blas;                // .library is NULL: not installed
     frit_cuda_blas_plan *blas_plans;   // [n_blas_plans], by shape
     size_t n_blas_plans;
     frit_cuda_autotune autotune;
     frit_cuda_flight flights[FRIT_CUDA_FLIGHTS];
     frit_cuda_stream_buffer stream_buffers[FRIT_CUDA_STREAM_BUFFERS];
-    frit_exec *streaming;   // executables with slots, the newest first
-    size_t n_streaming;     // ever
-    frit_exec *streamed;    // the one that ran last
+    frit_exec *streaming;   // executables that stream weights, the newest first
+    size_t n_streaming;     // number of executables that ever streamed
+    frit_exec *streamed;    // the streaming executable that ran last
     frit_cuda_picks picks;
-    struct frit_cuda_adapters *adapters;   // adapt.h; NULL: there were none
+    struct frit_cuda_adapters *adapters;   // adapt.h; NULL: there was no adapter yet
     struct frit_cuda_profile *profile;     // profile.h; NULL: times are not counted
     frit_ticket n_submitted, n_done;
-    frit_status failure;   // of a step that was waited for by poll
+    frit_status failure;   // of a step that poll found done
     char sentence[FRIT_ERROR_BYTES];
 } frit_cuda_device;
 
 frit_status frit_cuda_alloc_bytes(frit_cuda_device *device, uint64_t n_bytes, const char *what, uint64_t *address);
 void frit_cuda_free_bytes(frit_cuda_device *device, uint64_t address);
-// Makes room for n_bytes on the sides that are asked for; what was there is lost.
+// Makes room for n_bytes on the GPU, on the host or on both. The content is lost if the buffer grows.
 frit_status frit_cuda_buffer_reserve(frit_cuda_device *device, frit_cuda_buffer *buffer, size_t n_bytes, bool on_gpu,
                                      bool on_host);
 frit_status frit_cuda_scratch_reserve(frit_cuda_device *device, uint64_t n_bytes);
 frit_status frit_cuda_work_reserve(frit_cuda_device *device, uint64_t n_bytes);
-// A kernel as described; the one that the device has already, if there is one. All that are new are compiled by
+// Returns the device's kernel with this description, which is added if it is new. New kernels are compiled by
 // frit_cuda_kernels_build, in parallel.
 frit_status frit_cuda_kernel_acquire(frit_cuda_device *device, const frit_cuda_kernel *wanted, frit_cuda_kernel **out);
 frit_status frit_cuda_kernels_build(frit_cuda_device *device);

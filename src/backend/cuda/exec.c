@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans as lists of launches, and running them.
+// Preparing plans, and submitting steps.
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/precise.h"
 #include "backend/cuda/ops/products.h"
@@ -56,7 +56,7 @@ static frit_status prepare_new(frit_device *base, frit_plan *plan, const frit_ca
     return FRIT_OK;
 }
 
-// Products that were never measured on this GPU are measured now; where that chose others, the plan is made of those.
+// Measures products of unknown shapes. If other kernels than estimated are fastest, the plan is lowered again.
 frit_status frit_cuda_prepare(frit_device *base, frit_plan *plan, const frit_cache *cache, frit_exec **out)
 {
     int n_others;
@@ -116,7 +116,7 @@ frit_address frit_cuda_value(frit_exec *exec, const frit_node *node)
 
 // ------------------------------------------------------------------------------- running
 
-// A free flight; where all are under way, the oldest one is waited for.
+// A free flight. If all are in use, waits for the oldest one.
 static frit_status acquire_flight(frit_cuda_device *d, frit_cuda_flight **out)
 {
     frit_cuda_flight *oldest = &d->flights[0];
@@ -127,7 +127,7 @@ static frit_status acquire_flight(frit_cuda_device *d, frit_cuda_flight **out)
     return oldest->ticket ? frit_cuda_flight_wait(d, oldest) : FRIT_OK;
 }
 
-// Tokens that are picks of the step before.
+// Checks tokens ~i, which are pick i of the step before.
 static frit_status check_tokens(const frit_cuda_device *d, const frit_batch *batch)
 {
     for (int32_t i = 0; i < batch->n_rows; i++) {
@@ -139,8 +139,8 @@ static frit_status check_tokens(const frit_cuda_device *d, const frit_batch *bat
     return FRIT_OK;
 }
 
-// Rows of results come to the host where they are read there; those without a pick too, so that the host sees whether
-// they are finite. *pick: the first pick of this row or of one after it.
+// True if output row o is copied to the host: if it is read there, or if it has no pick, so that the host can check
+// that it is finite. *pick advances to the first pick of this or a later row.
 static bool comes_to_host(const frit_cuda_flight *flight, int64_t o, int32_t *pick)
 {
     const frit_step_output *output = flight->results;
@@ -209,8 +209,8 @@ static frit_status record(frit_exec *exec, const frit_cuda_step *step, frit_cuda
     return status;
 }
 
-// Whether a step of the same shape is likely to follow: few rows, or one of each of some sequences. What adapters
-// launch has the addresses of their table, which may grow.
+// True if a step of the same shape is likely to follow: it has few rows, or one row for each of some sequences. Steps
+// with adapters are not recorded, because the address of the adapters' table may change.
 static bool is_recorded(const frit_batch *batch)
 {
     enum { FEW = 16, SOME = 128 };
@@ -218,7 +218,7 @@ static bool is_recorded(const frit_batch *batch)
     return batch->n_rows <= FEW || (batch->n_rows <= SOME && batch->n_rows == batch->n_seqs);
 }
 
-// Steps that repeat run as a graph from the second time on that all is the same.
+// Launches the kernels of the step. The second step with the same key is recorded as a graph, and later ones launch it.
 static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const frit_cuda_flight *flight)
 {
     frit_cuda_device *d = exec->device;
@@ -245,7 +245,7 @@ static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const f
     return frit_cuda_check(&d->driver, d->driver.graph_launch(recording->graph, d->stream), "launching a step");
 }
 
-// What the flight is to give, if the plan has an output.
+// Stores in the flight which results the caller wants. Plans without an output have none.
 static void describe_output(const frit_exec *exec, const frit_batch *batch, frit_step_output *output,
                             frit_cuda_flight *flight)
 {
@@ -258,7 +258,7 @@ static void describe_output(const frit_exec *exec, const frit_batch *batch, frit
     if (has_output) output->rows = NULL;
 }
 
-// Rows that the host reads leave the GPU before picks change them.
+// Picks change logits, so rows that the host reads are copied before picks run.
 static frit_status run_all(frit_exec *exec, frit_cuda_step *step, frit_cuda_flight *flight)
 {
     const int n_passes = flight->n_picks > 0 ? frit_cuda_picks_passes(step->batch) : 0;
@@ -278,7 +278,7 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     frit_cuda_step step = {.batch = batch, .inputs = exec->inputs.address};
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
     FRIT_TRY(check_tokens(d, batch));
-    // A larger plan may have failed to get its memory, and taken this one's with it.
+    // A larger plan that failed to allocate may have left less memory than this plan needs.
     FRIT_TRY(frit_cuda_scratch_reserve(d, exec->plan->scratch_bytes));
     FRIT_TRY(frit_cuda_work_reserve(d, exec->work_bytes));
     FRIT_TRY(acquire_flight(d, &flight));
@@ -296,7 +296,7 @@ frit_status frit_cuda_submit(frit_device *base, frit_exec *exec, const frit_batc
     return FRIT_OK;
 }
 
-// By bits, which compilers turn into vectors: a vocabulary has 100,000 logits.
+// Compares bits, which compilers vectorize: a vocabulary may have 100,000 logits.
 static bool all_finite(const float *row, int64_t n)
 {
     enum { EXPONENT = 0x7f800000 };
@@ -309,7 +309,7 @@ static bool all_finite(const float *row, int64_t n)
     return n_bad == 0;
 }
 
-// What the caller asked for of each row of results (frit_out_row).
+// Stores what the caller wants of each output row (frit_out_row).
 static void deliver_results(const frit_cuda_flight *flight)
 {
     frit_step_output *output = flight->results;

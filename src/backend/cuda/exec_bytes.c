@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What preparing a plan would take of a GPU's memory beside weights and cache, computed from its nodes: nothing is
-// lowered, compiled or allocated. Not less than frit_cuda_prepare takes; page tables of a step, and lists of its picks
-// (masks, biases), come on top.
+// GPU memory that preparing a plan allocates beside weights and cache, computed from the plan's nodes.
 #include "backend/cuda/exec_bytes.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/cache.h"
@@ -27,7 +25,7 @@ static const frit_node *matrix_of(const frit_node *node)
 
 // ------------------------------------------------------------------------------- work memory
 
-// What blocks of a product of few rows leave for each other.
+// Bytes of the partial results that blocks of a gemv exchange.
 static uint64_t partial_bytes(const frit_exec *exec, const frit_node *linear)
 {
     enum { MOST_ROWS = 16 };
@@ -40,8 +38,8 @@ static uint64_t partial_bytes(const frit_exec *exec, const frit_node *linear)
         &exec->device->gpu);
 }
 
-// Of gemm.c and heads.c. Products of a phase may run as one, as queries, keys and values do, or gates with values:
-// all that have its columns count as one product.
+// Work memory of gemm.c and heads.c. Products of a phase may run as one product, as queries, keys and values do, or
+// gates with values, so all products of the phase count as one.
 static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
 {
     uint64_t n_bytes = 0, n = 0, k = 0, n_rows = 0, partial = 0;
@@ -80,7 +78,7 @@ static bool is_same_source(const frit_node *a, const frit_node *b, int source)
     return x && y ? frit_node_storage(x) == frit_node_storage(y) : x == y;
 }
 
-// Whether a rotation before this one has the same table (heads.c).
+// True if an earlier rotation of the graph has the same table (heads.c).
 static bool has_table(const frit_graph *g, int n, const frit_node *rope)
 {
     for (int i = 0; i < n; i++) {
@@ -102,8 +100,8 @@ static uint64_t n_kv_heads_of(const frit_graph *g, int32_t layer)
     return 1;
 }
 
-// What rows that are split over the pages leave for each other (attend.c): of all rows together as many parts as there
-// are blocks for them.
+// Partial results of attention whose pages are divided among blocks (attend.c). All rows together have as many parts as
+// there are blocks.
 static void add_parts(const frit_exec *exec, const frit_node *attend, uint64_t *n_bytes)
 {
     const frit_node *queries = attend->src[0];
@@ -140,10 +138,10 @@ static bool is_experts(const frit_node *node)
     return node->op == FRIT_OP_EXPERTS || node->op == FRIT_OP_EXPERTS_GLU || node->op == FRIT_OP_EXPERTS_MIX;
 }
 
-// A step's input, in buffers that are made half as large again when they are too small.
+// A step's input. Buffers that are too small grow to 3/2 of what is needed.
 static uint64_t input_bytes(const frit_graph *g)
 {
-    enum { WORDS = 4 };   // token, position, row of results, sequence
+    enum { WORDS = 4 };   // token, position, output row, sequence
     const uint64_t row = WORDS * sizeof(int32_t) + sizeof(frit_gpu_seq) + sizeof(frit_row_tile);
     return FRIT_CUDA_FLIGHTS * (uint64_t)g->max_rows * row * 3 / 2;
 }

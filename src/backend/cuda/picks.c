@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Picks on the GPU: what the host does.
+// The host's part of picks on the GPU.
 #include "backend/cuda/picks.h"
 #include "base/philox.h"
 #include "sample/weight.h"
@@ -124,11 +124,11 @@ frit_status frit_cuda_picks_write(frit_cuda_device *d, frit_cuda_flight *flight,
 
 // ------------------------------------------------------------------------------- running
 
-// One that needs more gets them from the last pass.
+// Passes that a pick of this kind usually needs. If it needs more, the last pass runs them too.
 static int usual_passes(const frit_pick *p, int32_t n_vocab)
 {
     const bool changes = p->n_biases + p->n_counts > 0, is_list = p->top_k > 0 && p->top_k <= FRIT_GPU_PICK_BEST;
-    int n = 1;   // the largest
+    int n = 1;   // the pass that finds the largest logit
     if (p->first_top >= 0)
         n += p->n_top > 0 ? 4 : 2;
     else
@@ -177,7 +177,7 @@ frit_status frit_cuda_picks_run(frit_cuda_device *d, uint64_t rows, uint64_t pic
 
 // ------------------------------------------------------------------------------- results
 
-// Logits become log-probabilities here, for the host's logarithm is the one that CPUs use.
+// Computes log-probabilities with the host's logarithm, so that they equal those of a CPU.
 static void deliver_pick(const frit_cuda_flight *flight, int32_t i)
 {
     const frit_step_output *output = flight->results;

@@ -4,25 +4,25 @@
 #pragma once
 #include "backend/cuda/exec.h"
 
-// Kernel and memory, for steps with so many picks; the tokens of the last step stay.
+// Prepares the kernel and memory for steps with up to `most` picks. The tokens of the last step are kept.
 frit_status frit_cuda_picks_prepare(frit_cuda_device *device, int64_t most);
-uint64_t frit_cuda_picks_bytes(int64_t most);   // that this allocates
+uint64_t frit_cuda_picks_bytes(int64_t most);   // bytes that prepare allocates
 void frit_cuda_picks_close(frit_cuda_device *device);
-// Bytes of the lists that the picks of a batch share.
+// Bytes of the batch's lists: biases, counts, masks.
 size_t frit_cuda_picks_lists_bytes(const frit_batch *batch);
-// Writes picks and lists, where they lie on the host before they are copied to `picks_address` and `lists_address`, and
-// makes room for results.
+// Where the host writes picks and lists of a step, and the GPU address that the lists are copied to.
 typedef struct frit_cuda_picks_staging {
     frit_gpu_pick *picks;
     uint8_t *lists;
     uint64_t lists_address;
 } frit_cuda_picks_staging;
+// Writes picks and lists of the batch, and makes room for their results.
 frit_status frit_cuda_picks_write(frit_cuda_device *device, frit_cuda_flight *flight, const frit_batch *batch,
                                   const frit_cuda_picks_staging *place);
-// How many passes over the rows are launched.
+// Number of passes over the logits that are launched for the batch.
 int frit_cuda_picks_passes(const frit_batch *batch);
-// rows: f32 [.., n_vocab], which change; picks: where they are on the GPU.
+// rows: f32 [.., n_vocab], changed by biases and penalties. picks: frit_gpu_pick [n_picks] on the GPU.
 frit_status frit_cuda_picks_run(frit_cuda_device *device, uint64_t rows, uint64_t picks, const frit_batch *batch,
                                 int n_passes);
-// The results of a flight that is done.
+// Stores the results of a finished flight in its frit_step_output.
 void frit_cuda_picks_deliver(const frit_cuda_flight *flight);

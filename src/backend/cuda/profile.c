@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows of a GPU's profile: profile.h.
+// Timing launches, and adding the times to rows.
 #include "backend/cuda/profile.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ static frit_status reserve_events(frit_cuda_device *d, int n)
     return FRIT_OK;
 }
 
-// The row of this name and type; what finds no room shares the last one.
+// The row of this name and type. If the table is full, the last row.
 static frit_profile_row *row_of(frit_cuda_profile *p, const char *name, const char *type)
 {
     int i = 0;
@@ -58,7 +58,7 @@ static frit_profile_row *row_of(frit_cuda_profile *p, const char *name, const ch
     return &p->rows[i];
 }
 
-// Matrices are read once a launch; of experts, what their routes name is not known here.
+// Counts each matrix of a launch as read once. Matrices of experts are not counted: routes are unknown to the host.
 static void add_launch(frit_cuda_profile *p, const frit_cuda_launch *l, const frit_cuda_step *step, double seconds)
 {
     const char *name = l->kernel ? l->kernel->name : frit_op_get(l->node->op)->name, *type = "";

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/profile.h: where the time of a GPU's steps goes, by kind of launch. Events stand between the launches of
-// a step, which then run one after the other, without a graph.
+// backend/cuda/profile.h: the time of a GPU's steps, by kernel and weight type. With a profile, the launches of a step
+// run one after the other with events between them, without a graph.
 #pragma once
 #include "backend/cuda/exec.h"
 
 enum { FRIT_CUDA_PROFILE_ROWS = 128 };
 
 typedef struct frit_cuda_profile {
-    frit_profile_row rows[FRIT_CUDA_PROFILE_ROWS];   // in the order in which they first ran
-    char names[FRIT_CUDA_PROFILE_ROWS][40];          // what rows[].op points to
+    frit_profile_row rows[FRIT_CUDA_PROFILE_ROWS];   // in the order of their first launch
+    char names[FRIT_CUDA_PROFILE_ROWS][40];          // memory of rows[].op
     int n_rows;
     frit_cuda_event *events;   // [n_events]
     int n_events;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 64 };   // bytes of the host's caches; arrays begin with one
+enum { LINE = 64 };   // bytes of a cache line of the host; arrays begin at a line
 
 typedef struct input_array {
     const void *from;   // NULL: written in place
@@ -76,7 +76,8 @@ static void write_seqs(const frit_batch *batch, int32_t *seq_of, frit_gpu_seq *s
     }
 }
 
-// Rows of tables are as long as a power of two, so that a growing text seldom changes the arguments of kernels.
+// Rows of the GPU's page tables have a power of two of entries, so a growing text seldom changes the arguments of
+// kernels.
 static void write_pages(const frit_batch *batch, int32_t page_stride, int32_t *pages)
 {
     const int32_t n_tables = batch->n_groups * batch->n_seqs, stride = batch->page_stride;
@@ -102,7 +103,7 @@ static frit_status reserve_input(frit_cuda_device *d, frit_cuda_flight *flight, 
     return flight->staging_room > 0 ? FRIT_OK : frit_fail_memory(2 * flight->input.n_bytes, "a step's input");
 }
 
-// The draft into pinned memory, of which lines that are as they were are not touched. It stays until the next one's.
+// Copies the step's input to pinned memory, skipping cache lines that did not change since the flight's last step.
 static void stage_input(frit_cuda_flight *flight, size_t n_bytes)
 {
     const uint8_t *now = flight->staging[0], *before = flight->staging[1];
@@ -114,7 +115,7 @@ static void stage_input(frit_cuda_flight *flight, size_t n_bytes)
     flight->n_sent = n_bytes;
 }
 
-// Beside the step that runs: the flight's memory is free, for its last step is done.
+// Uploads the input while the step before runs. The flight's memory is free, because its last step is done.
 static frit_status upload_input(frit_cuda_device *d, const frit_cuda_flight *flight, size_t n_bytes)
 {
     const frit_cuda_driver *driver = &d->driver;

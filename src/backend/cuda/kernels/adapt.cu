@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What adapters add to products and hidden states (graph/adapt.h). A row of the step has the adapters for which its
-// sequence has scales; the numbers of h of several follow each other in the order of their slots.
+// sequence has a scale that is not 0. In a row of h, the numbers of its adapters follow each other by adapter index.
 #include "args.h"
 #include "ptx.cuh"
 
@@ -11,7 +11,7 @@ DEVICE float number_at(frit_gpu_ptr p, int kind, long long i)
     return __uint_as_float((u32)((const u16 *)p)[i] << 16);
 }
 
-// Row t of the node in the batch.
+// The row of the batch that is row t of the node.
 DEVICE int row_of_batch(const frit_adapt_args &a, int t)
 {
     return a.out_rows ? ((const int *)a.out_rows)[t] : t;
@@ -22,7 +22,7 @@ DEVICE const float *scales_of(const frit_adapt_args &a, int t)
     return (const float *)a.scales + (long long)((const int *)a.seq_of)[row_of_batch(a, t)] * a.n_adapters;
 }
 
-// Adapters that a row has at the matrix: first is the place of one's numbers in a row of h.
+// Iterates over the adapters of a row at the matrix. first: index of the adapter's numbers in a row of h.
 struct walk {
     int adapter, first;
     float scale;
@@ -42,7 +42,8 @@ struct walk {
     }
 };
 
-// h[t, first + j] = scale * sum_i x[t, i] a[j, i]; of tokens x their column of a [tokens, rank]. A warp for each number.
+// h[t, first + j] = scale * sum_i x[t, i] a[j, i]. If x are token ids, the sum is a row of a [tokens, rank]. A warp for
+// each number.
 extern "C" __global__ void __launch_bounds__(256) adapt_down(const frit_adapt_args a)
 {
     const int t = blockIdx.x, lane = threadIdx.x % 32, at = blockIdx.y * 8 + threadIdx.x / 32;
@@ -80,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(256) adapt_up(const frit_adapt_args
     ((float *)a.y)[(long long)t * a.width + o] = sum;
 }
 
-// y[t, :] = x[t, :] + the sum of directions of the layer, times the row's scales.
+// y[t, :] = x[t, :] + sum over adapters of scale * direction of the layer.
 extern "C" __global__ void __launch_bounds__(256) adapt_steer(const frit_adapt_args a)
 {
     const int t = blockIdx.x, o = blockIdx.y * 256 + threadIdx.x;

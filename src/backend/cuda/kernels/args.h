@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/kernels/args.h: the arguments of the kernels, read by the C compiler and by NVRTC.
+// backend/cuda/kernels/args.h: the arguments of the kernels, for the C compiler and for NVRTC.
 //
-// Pointers are device addresses. Shapes are not here: they are #defines of the compiled kernel.
+// Pointers are device addresses. Most shapes are not here: they are #defines of the compiled kernel.
 #pragma once
 
 typedef unsigned long long frit_gpu_ptr;
 
-enum { FRIT_GPU_SEGMENTS = 2 };   // products of one phase that differ in weight type
+enum { FRIT_GPU_SEGMENTS = 2 };   // matrices of a phase, which may differ in weight type
 
 // product.cu
 typedef struct frit_product_args {
     frit_gpu_ptr weights[FRIT_GPU_SEGMENTS];   // tiles, [row tile][block of 256 columns]
-    frit_gpu_ptr x;                            // f32 [rows, K]: the input
-    frit_gpu_ptr norm;                         // f32 [K]: factors of the RMS norm
+    frit_gpu_ptr x;                            // f32 [rows, K]
+    frit_gpu_ptr norm;                         // f32 [K]: weights of the RMS norm
     frit_gpu_ptr out;                          // f32 [rows, n]; queries: f16 [rows, heads * head size]
     frit_gpu_ptr residual;                     // f32 [rows, n] that EPILOGUE_ADD adds; 0: `out`
     frit_gpu_ptr rope;                         // f32 [rows, head size / 2, 2]: cosine and sine of the row's position
@@ -23,7 +23,7 @@ typedef struct frit_product_args {
     frit_gpu_ptr arrived;                      // u32 [grid], zero between launches
     float epsilon;                             // of the norm
     float query_scale;
-    int n_rows, page_stride;   // rows that are there, 1 to ROWS
+    int n_rows, page_stride;   // n_rows: 1 to ROWS
 } frit_product_args;
 
 // route.cu: the experts of each row (ops.def)
@@ -32,16 +32,16 @@ typedef struct frit_route_args {
     float scale, jitter;
 } frit_route_args;
 
-// An assignment is an expert of a row, number row * n_used + k. Groups have assignments of one expert.
+// An assignment is an expert of a row; its number is row * n_used + k. A group has assignments of one expert.
 typedef struct frit_expert_group {
-    int expert, first, n, pad;   // first: in `order`
+    int expert, first, n, pad;   // first: index in `order`
 } frit_expert_group;
 
 // dispatch.cu
 typedef struct frit_dispatch_args {
     frit_gpu_ptr route;    // f32 [rows, 2, n_used]
-    frit_gpu_ptr groups;   // frit_expert_group [n_groups]; those after the last one are empty
-    frit_gpu_ptr order;    // i32 [assignments], those of an expert one after the other
+    frit_gpu_ptr groups;   // frit_expert_group [n_groups]; unused groups are empty
+    frit_gpu_ptr order;    // i32 [assignments]: assignments, sorted by expert
     int n_assignments, n_used, n_groups, group_rows;
 } frit_dispatch_args;
 
@@ -49,34 +49,34 @@ typedef struct frit_dispatch_args {
 typedef struct frit_experts_args {
     frit_gpu_ptr weights;         // tiles of expert 0
     unsigned long long bytes;     // from expert to expert
-    frit_gpu_ptr x;               // f32 [rows, K], or of each assignment
+    frit_gpu_ptr x;               // f32 [rows, K], or [assignments, K]
     frit_gpu_ptr route;           // f32 [rows, 2, n_used]
-    frit_gpu_ptr groups, order;   // of dispatch.cu; 0: blocks take assignments as they are
-    frit_gpu_ptr out, residual;   // f32 [assignments, n], or of each row
-    int first, n_rows;            // the first of blockIdx.y; rows of the step, of heads
+    frit_gpu_ptr groups, order;   // of dispatch.cu; 0: assignments are not sorted
+    frit_gpu_ptr out, residual;   // f32 [assignments, n], or [rows, n]
+    int first, n_rows;            // added to blockIdx.y; BY_HEADS: rows of the step
 } frit_experts_args;
 
 // experts_rows.cu
 typedef struct frit_expert_rows_args {
     frit_gpu_ptr weights;         // tiles of expert 0
     unsigned long long bytes;     // from expert to expert
-    frit_gpu_ptr x, scales;       // f16 [rows, K], or of each assignment; f32 [rows]: what a number of a row is worth
+    frit_gpu_ptr x, scales;       // f16 [rows, K], or [assignments, K]; f32: factor of each row
     frit_gpu_ptr route;           // f32 [rows, 2, n_used]
-    frit_gpu_ptr groups, order;   // of dispatch.cu, with groups of at most ROWS
+    frit_gpu_ptr groups, order;   // of dispatch.cu, with at most ROWS assignments in a group
     frit_gpu_ptr out;             // f32 [assignments, n]
 } frit_expert_rows_args;
 
-// repack.cu: rows of a matrix, counted from a first one, to tiles.
+// repack.cu: rows of a matrix to tiles
 typedef struct frit_repack_args {
-    frit_gpu_ptr blocks, second;   // rows of blocks; second: FRIT_CUDA_ORDER_GATED only
-    frit_gpu_ptr grid;             // what codes index, if they do
+    frit_gpu_ptr blocks, second;   // blocks of rows; second: FRIT_CUDA_ORDER_GATED only
+    frit_gpu_ptr grid;             // table that codes index; 0: none
     frit_gpu_ptr out;
-    long long n_rows;    // that are there, of each
+    long long n_rows;    // of each matrix
     long long n_tiles;   // row tiles
     long long row_bytes;
     int n_columns;
-    int bytes_of_256;        // of the blocks of 256 columns
-    int order, head_pairs;   // frit_cuda_row_order; half the size of a head
+    int bytes_of_256;        // bytes of the blocks of 256 columns
+    int order, head_pairs;   // frit_cuda_row_order; half of the head size
 } frit_repack_args;
 
 // dequantize.cu
@@ -95,16 +95,17 @@ typedef struct frit_precise_args {
 typedef struct frit_gemm_small_args {
     frit_gpu_ptr weights[FRIT_GPU_SEGMENTS];   // tiles
     frit_gpu_ptr x;                            // f16 [n_rows, K]
-    frit_gpu_ptr scales;   // f32 [n_rows], what numbers of a row of x are worth; 0: nothing to multiply
-    frit_gpu_ptr out;      // f32 [SPLITS, n_rows, rows of the tiles]; GATED: f16 [n_rows, half of them]
-    // GATED: f32 [n_rows], sums of the squares of rows of x; f32 [2], of bounds.cu; f32 [n_rows], what out is worth.
+    frit_gpu_ptr scales;                       // f32 [n_rows], factors of rows of x; 0: results are not multiplied
+    frit_gpu_ptr out;   // f32 [SPLITS, n_rows, rows of the tiles]; GATED: f16 [n_rows, rows of the tiles / 2]
+    // GATED: f32 [n_rows], sums of the squares of rows of x; f32 [2], from bounds.cu; f32 [n_rows], factors of rows of
+    // out.
     frit_gpu_ptr squares, bounds, out_scales;
     int n_rows, pad;
 } frit_gemm_small_args;
 
 // bounds.cu
 typedef struct frit_bounds_args {
-    frit_gpu_ptr tiles, largest;   // f32 [2], zero before
+    frit_gpu_ptr tiles, largest;   // f32 [2], zero before the launch
 } frit_bounds_args;
 
 // attend.cu
@@ -125,7 +126,7 @@ typedef struct frit_attend_args {
 typedef struct frit_embed_rows_args {
     frit_gpu_ptr table;       // tiles of [vocabulary, DIM]
     frit_gpu_ptr tokens;      // i32 [rows]: ids, or ~i: picked[i]
-    frit_gpu_ptr picked;      // i32: of the step before
+    frit_gpu_ptr picked;      // i32: picks of the step before
     frit_gpu_ptr positions;   // i32 [rows]
     frit_gpu_ptr frequency;   // f64 [ROTATED / 2]
     frit_gpu_ptr x;           // f32 [rows, DIM]
@@ -139,9 +140,9 @@ typedef struct frit_norm_args {
     frit_gpu_ptr x, y;           // [rows, width]
     frit_gpu_ptr weight, bias;   // f32 [width]
     frit_gpu_ptr residual;       // f32 [rows, width], with SUM and JOINS
-    frit_gpu_ptr scales;         // f32 [rows]: what a number of y is worth, with SCALED
-    frit_gpu_ptr squares;        // f32 [rows]: the sum of the squares of y as it is worth, with SCALED
-    // With JOINS: f32 [n_parts, rows, stride], f32 [rows] that it is multiplied with, or 0.
+    frit_gpu_ptr scales;         // f32 [rows]: factors of rows of y, with SCALED
+    frit_gpu_ptr squares;        // f32 [rows]: sums of the squares of y before scaling, with SCALED
+    // With JOINS: f32 [n_parts, rows, stride]; f32 [rows], factors of its rows, or 0.
     frit_gpu_ptr product, product_scales;
     float epsilon;
     int n_parts, stride, pad;
@@ -149,8 +150,8 @@ typedef struct frit_norm_args {
 
 // gate_rows.cu
 typedef struct frit_gate_args {
-    frit_gpu_ptr x, product_scales;   // f32 [n_parts, rows, stride]; f32 [rows] that it is multiplied with, or 0
-    frit_gpu_ptr y, scales;           // f16 [rows, width]; f32 [rows]: what a number of y is worth
+    frit_gpu_ptr x, product_scales;   // f32 [n_parts, rows, stride]; f32 [rows]: factors of rows of x, or 0
+    frit_gpu_ptr y, scales;           // f16 [rows, width]; f32 [rows]: factors of rows of y
     int n_parts, stride;
 } frit_gate_args;
 
@@ -169,21 +170,21 @@ typedef struct frit_take_rows_args {
 // heads_rows.cu
 typedef struct frit_heads_args {
     frit_gpu_ptr x;                      // f32 [n_parts, rows, (heads + 2 kv heads) * head size]: queries, keys, values
-    frit_gpu_ptr bias[3];                // f32 [heads * head size] of queries, of keys, of values; 0: none
+    frit_gpu_ptr bias[3];                // f32: of queries, keys and values; 0: none
     frit_gpu_ptr query_norm, key_norm;   // f32 [head size]
     frit_gpu_ptr rope;                   // f32 [rows, ROTATED / 2, 2]
     frit_gpu_ptr positions, seqs;        // i32 [rows]
     frit_gpu_ptr pages;                  // i32 [seqs, page_stride]
     frit_gpu_ptr queries;                // QUERIES [rows, heads * head size]
     frit_gpu_ptr keys, values;           // this layer's part of page 0
-    frit_gpu_ptr scales;                 // f32 [rows] that x is multiplied with, or 0
+    frit_gpu_ptr scales;                 // f32 [rows]: factors of rows of x, or 0
     float epsilon, query_scale;
-    int page_stride, n_parts;   // parts of x are added
+    int page_stride, n_parts;   // n_parts: partial results in x
 } frit_heads_args;
 
-// attend_rows.cu: consecutive positions of a sequence, at most 64.
+// attend_rows.cu: up to 64 consecutive rows of a sequence
 typedef struct frit_row_tile {
-    int row, n_rows, position, seq;   // the first row, and its position
+    int row, n_rows, position, seq;   // row, position: of the first row
 } frit_row_tile;
 
 typedef struct frit_attend_rows_args {
@@ -200,47 +201,46 @@ typedef struct frit_attend_rows_args {
 // rope_rows.cu
 typedef struct frit_rope_rows_args {
     frit_gpu_ptr positions;           // i32 [rows]
-    frit_gpu_ptr frequency, factor;   // f32 [ROTATED / 2]; frequencies are divided by factors; 0: not
+    frit_gpu_ptr frequency, factor;   // f32 [ROTATED / 2]; frequencies are divided by factors, unless factor is 0
     frit_gpu_ptr rope;                // f32 [rows, ROTATED / 2, 2]: cosine and sine
     float magnitude;
     int pad;
 } frit_rope_rows_args;
 
-// gemm.cu: rows of a product to f16 and back
+// gemm.cu
 typedef struct frit_convert_args {
-    frit_gpu_ptr x, y, scales;   // f32 [n, width], f16 [n, width]; f32 [n]: what a number of y is worth
+    frit_gpu_ptr x, y, scales;   // f32 [n, width], f16 [n, width]; f32 [n]: factors of rows of y
     long long n;
     int width, pad;
 } frit_convert_args;
 
 typedef struct frit_finish_args {
-    frit_gpu_ptr x, scales;   // f32 [rows, stride] of the product; f32 [rows], or 0
+    frit_gpu_ptr x, scales;   // f32 [n_parts, rows, stride]: results; f32 [rows]: factors, or 0
     frit_gpu_ptr residual;    // f32 [rows, width], or 0
     frit_gpu_ptr y;           // f32 [rows, width]
     long long n;              // numbers of y
     int width, stride;        // of a row of y, of x
-    int is_gated;             // of 16 numbers of x 8 are gates, 8 their values (FRIT_CUDA_ORDER_GATED)
-    int n_parts;              // of x, which follow each other and are added
+    int is_gated;             // each 16 numbers of x are 8 gates and 8 values (FRIT_CUDA_ORDER_GATED)
+    int n_parts;              // partial results in x
 } frit_finish_args;
 
-// pick.cu: a token of each of some rows of logits, as sample/pick.h says. Random bits are drawn by the host, and
-// logarithms are its own.
+// pick.cu: picks tokens from rows of logits (sample/pick.h). The host draws random bits and computes logarithms.
 enum {
-    FRIT_GPU_PICK_BLOCKS = 64,   // of a row: FRIT_BLOCKS of sample/weight.h
+    FRIT_GPU_PICK_BLOCKS = 64,   // blocks of a row: FRIT_BLOCKS of sample/weight.h
     FRIT_GPU_PICK_BINS = 2048,
-    FRIT_GPU_PICK_LIST = 1024,   // candidates that are sorted
-    FRIT_GPU_PICK_BEST = 256,    // of which so many are kept at most
-    FRIT_GPU_PICK_WAVE = 64      // picks of a launch
+    FRIT_GPU_PICK_LIST = 1024,   // candidates that are sorted, at most
+    FRIT_GPU_PICK_BEST = 256,    // candidates that stay after sorting, at most
+    FRIT_GPU_PICK_WAVE = 64      // picks of a launch, at most
 };
 
-typedef struct frit_gpu_item {   // a bias, which becomes the logit that was there; or one of the likeliest tokens
+typedef struct frit_gpu_item {   // a bias, replaced by the logit that it changed; or one of the likeliest tokens
     int token;
     float logit;
 } frit_gpu_item;
 
 typedef struct frit_gpu_count {
     int token;
-    unsigned count;   // becomes the bits of the logit that was there
+    unsigned count;   // replaced by the bits of the logit that the penalty changed
 } frit_gpu_count;
 
 typedef struct frit_gpu_pick {
@@ -255,18 +255,18 @@ typedef struct frit_gpu_pick {
 } frit_gpu_pick;
 
 typedef struct frit_gpu_picked {
-    int token, status;   // of sample/pick.h
-    int is_bad;          // some number of the row is not finite
-    float logit;         // of the token, as it came
-    float max;           // of the row as it came, and the sum of e^(logit - max); with has_logprob
+    int token, status;   // frit_pick_status
+    int is_bad;          // a logit of the row is not finite
+    float logit;         // unchanged logit of the token
+    float max;           // has_logprob: largest unchanged logit, and sum of e^(logit - max)
     int pad;
     double sum;
 } frit_gpu_picked;
 
 typedef struct frit_gpu_pick_state {   // between two passes over the row
     int pass;
-    int uses_mask, is_bad, bad_changed;   // bad_changed: of logits that biases and penalties changed
-    int lists;                            // what stays is wanted as a list
+    int uses_mask, is_bad, bad_changed;   // bad_changed: a logit that biases or penalties changed is not finite
+    int lists;                            // tokens that stay are listed and sorted
     int by_weight, level;
     unsigned prefix;
     float max, least, temp, log_max;
@@ -275,7 +275,7 @@ typedef struct frit_gpu_pick_state {   // between two passes over the row
     unsigned long long n_before, n_ties;
 } frit_gpu_pick_state;
 
-// All but the state and what blocks found is zero between steps.
+// All fields but `state` and `block_..` are zero between steps.
 typedef struct frit_gpu_pick_work {
     frit_gpu_pick_state state;
     unsigned n_arrived, n_list;
@@ -289,22 +289,22 @@ typedef struct frit_pick_args {
     frit_gpu_ptr rows;     // f32 [.., n_vocab]
     frit_gpu_ptr picks;    // frit_gpu_pick [grid y]
     frit_gpu_ptr works;    // frit_gpu_pick_work [grid y]
-    frit_gpu_ptr tokens;   // i32 [grid y]: what the next step may read
+    frit_gpu_ptr tokens;   // i32 [grid y]: tokens that the next step may read
     int n_vocab, block_size;
-    int is_first, is_last;   // pass of the step that is launched
+    int is_first, is_last;   // first and last launched pass of the step
 } frit_pick_args;
 
 // plain.cu
 typedef struct frit_plain_args {
-    frit_gpu_ptr x[4];   // f32, where nothing else is said; 0: absent
+    frit_gpu_ptr x[4];   // f32, unless the kernel says otherwise; 0: absent
     frit_gpu_ptr y;
-    long long n;   // numbers of y, or rows
+    long long n;   // numbers of y, or rows of y
     int size[6];
     float factor[4];
 } frit_plain_args;
 
 // plain_cache.cu
-enum {   // types of the cache; those from Q8_0 on have blocks of 32 numbers
+enum {   // cache types; types from Q8_0 on have blocks of 32 numbers
     FRIT_GPU_CACHE_F16,
     FRIT_GPU_CACHE_F32,
     FRIT_GPU_CACHE_BF16,
@@ -318,11 +318,11 @@ enum {   // types of the cache; those from Q8_0 on have blocks of 32 numbers
 };
 
 typedef struct frit_gpu_side {   // keys or values of a layer
-    frit_gpu_ptr pages;          // of page 0
+    frit_gpu_ptr pages;          // address of page 0
     long long page_bytes;        // from page to page
     int dim, kind;
     int is_transposed;   // [head][dim][32 positions]; otherwise [head][32 positions][row_bytes]
-    int row_bytes;       // of at least dim numbers: values may be the first ones of keys
+    int row_bytes;       // at least those of dim numbers: values may be the first numbers of keys
     int hadamard, pad;   // frit_cache_side
 } frit_gpu_side;
 
@@ -352,7 +352,7 @@ typedef struct frit_attend_plain_args {
 typedef struct frit_choose_args {
     frit_gpu_ptr q, w;                       // f32 [rows, heads, dim], [rows, heads]
     frit_gpu_ptr positions, seq_of, pages;   // i32 [rows], [rows], [seqs, page_stride]
-    frit_gpu_ptr y;                          // f32 [rows, n]: positions, -1 after the last one
+    frit_gpu_ptr y;                          // f32 [rows, n]: positions, then -1
     frit_gpu_ptr heaps;                      // [rows]: f32 [n] scores, i32 [n] positions
     frit_gpu_side keys;
     int n_heads, n, page_stride, pad;
@@ -361,13 +361,13 @@ typedef struct frit_choose_args {
 // recurrent.cu
 typedef struct frit_recurrent_args {
     frit_gpu_ptr x[5], y;        // f32; 0: absent
-    frit_gpu_ptr states, seqs;   // f32 of session 0 in the layer, where the op's begin; frit_gpu_seq [grid y]
-    long long n_state;           // from session to session
+    frit_gpu_ptr states, seqs;   // the op's f32 state of session 0 in the layer; frit_gpu_seq [grid y]
+    long long n_state;           // numbers from session to session
     int size[6];
 } frit_recurrent_args;
 
 // adapt.cu
-typedef struct frit_gpu_low_rank {   // frit_low_rank; a is 0: nothing
+typedef struct frit_gpu_low_rank {   // frit_low_rank; a is 0: no adapter for this matrix
     frit_gpu_ptr a, b;
     int rank, kind_a, kind_b, n_b;   // kinds: FRIT_GPU_CACHE_F32, _F16, _BF16; n_b: numbers of a row of b
     float scale;
@@ -376,10 +376,10 @@ typedef struct frit_gpu_low_rank {   // frit_low_rank; a is 0: nothing
 
 typedef struct frit_adapt_args {
     frit_gpu_ptr x, h, y;                      // f32 [rows, width], [rows, n_h], y: [rows, n_h] of adapt_down
-    frit_gpu_ptr table;                        // frit_gpu_low_rank or frit_gpu_ptr [slots, stride]
+    frit_gpu_ptr table;                        // frit_gpu_low_rank or frit_gpu_ptr [n_loaded, stride]
     frit_gpu_ptr scales;                       // f32 [seqs, n_adapters]
-    frit_gpu_ptr seq_of, out_rows;             // i32 [rows of the batch]; i32 [rows], or 0: these are the batch's
-    frit_gpu_ptr picked;                       // i32: of the step before, which tokens may name
-    int n_loaded, n_adapters, stride, index;   // index: of the matrix or layer in a row of the table
+    frit_gpu_ptr seq_of, out_rows;             // i32 [rows of the batch]; i32 [rows], or 0: rows are all of the batch
+    frit_gpu_ptr picked;                       // i32: picks of the step before, which tokens may name
+    int n_loaded, n_adapters, stride, index;   // index: matrix or layer, in a row of the table
     int n_h, width, first_row, is_lookup;
 } frit_adapt_args;

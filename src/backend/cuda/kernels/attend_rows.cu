@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Attention of many rows: prompts. A block of threads takes up to 64 consecutive positions of a run for one query head;
-// each of its four warps has 16 of them. Pages of keys and values come two at a time into shared memory, ahead of
-// their use. Softmax goes along with the products: of each row the largest score so far, and the sums under it.
+// Attention of prompts. A block of threads computes up to 64 consecutive rows of a sequence for one query head, 16 rows
+// in each of its four warps. Pages of keys and values are copied to shared memory two at a time, ahead of their use.
+// The softmax is online: each row has the largest score so far, and sums relative to it.
 //
 // Keys are stored so that 16-byte units of neighbouring positions lie in different banks; values are conflict free
-// as they are (cache.cuh). Pages of other types than f16 come as they are, and the block of threads turns two of them
-// into f16 in that order before its warps read them.
+// as they are (cache.cuh). Pages of other types are copied as they are, and the block converts two of them to f16 in
+// the same order before its warps read them.
 //
 // Grid: tiles of rows, HEADS; 128 threads.
 //
@@ -17,13 +17,13 @@
 #include "rows.cuh"
 
 #define CHUNKS     (HEAD / 32)
-#define UNITS      (HEAD / 8)        // of 16 bytes, of a key
-#define PART_BYTES (32 * HEAD * 2)   // keys, or values, of a page
+#define UNITS      (HEAD / 8)        // 16-byte units of a key
+#define PART_BYTES (32 * HEAD * 2)   // bytes of the keys, or the values, of a head in a page
 #define IS_CODED   (KEY_TYPE != FRIT_GPU_CACHE_F16 || VALUE_TYPE != FRIT_GPU_CACHE_F16)
-#define COMING     (2 * (KEY_BYTES + VALUE_BYTES))   // two pages as they come
+#define COMING     (2 * (KEY_BYTES + VALUE_BYTES))   // bytes of two pages as they are in the cache
 #define NONE       (-1e30f)
 
-// Keys of 16 bytes: unit u of position p. Where a key has an odd number of 64 bytes, neighbours differ in banks anyway.
+// Offset of unit u of the key at position p. Keys of an odd multiple of 64 bytes have no bank conflicts without it.
 DEVICE int unit_at(int p, int u)
 {
     return p * UNITS + (CHUNKS % 2 ? u : u ^ (p & 1) << 2);
@@ -33,7 +33,7 @@ struct row_state {
     float largest, total;
 };
 
-// One of two pages to its place; pages after the last are left out.
+// Starts the copy of one of two pages. Pages after the last one are not copied.
 DEVICE void fetch_page(const frit_attend_rows_args &a, const int *pages, int page, int head, u32 keys_to, u32 values_to)
 {
     const long long at = (long long)pages[page] * PAGE_BYTES;
@@ -97,7 +97,7 @@ DEVICE void decode_keys(const char *from, uint4 *to)
     }
 }
 
-// Blocks of positions become positions of dimensions: a thread has four dimensions at eight positions.
+// Transposes blocks of values to [dimension][position]. A thread has four dimensions at eight positions.
 DEVICE void decode_values(const char *from, uint4 *to)
 {
     typedef page_type<VALUE_TYPE> type;
@@ -122,7 +122,7 @@ DEVICE void decode_values(const char *from, uint4 *to)
     }
 }
 
-// Two pages, of which the second may be after the last.
+// Converts two pages; the second may be after the last one.
 DEVICE void decode_stage(const char *from, char *to, bool has_second)
 {
     for (int i = 0; i < (has_second ? 2 : 1); i++) {
@@ -131,7 +131,7 @@ DEVICE void decode_stage(const char *from, char *to, bool has_second)
     }
 }
 
-// Sums of mixed values become those of values: [rows][dimensions] in fragments.
+// Undoes the Hadamard mixing of values in the sums, fragments [rows][dimensions].
 DEVICE void mix_sums(frag (&sums)[HEAD / 8])
 {
 #pragma unroll
@@ -152,7 +152,7 @@ DEVICE void mix_sums(frag (&sums)[HEAD / 8])
 
 // ------------------------------------------------------------------------------- scores
 
-// Scores of 64 positions: eights of positions, in the order of position_of within each page.
+// Scores of 64 positions, eight in each fragment, in the order of position_of within each page.
 DEVICE void score(frag (&scores)[8], const u32 (&q)[CHUNKS][8], const char *keys, int lane)
 {
 #pragma unroll
@@ -169,7 +169,8 @@ DEVICE void score(frag (&scores)[8], const u32 (&q)[CHUNKS][8], const char *keys
     }
 }
 
-// first: the position of scores[0]; row: the position of the lane's upper row, the lower one is 8 further.
+// Masks scores of positions that a row does not see. first: position of scores[0]; row: position of the lane's upper
+// row; the lower row is 8 positions later.
 DEVICE void mask(frag (&scores)[8], int first, int row, int lane)
 {
 #pragma unroll
@@ -185,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
 {
     extern __shared__ __align__(128) char shared[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.y;
-    // Late positions have the most to do: they come first.
+    // Late positions take longest, so their blocks start first.
     const frit_row_tile tile = ((const frit_row_tile *)a.tiles)[gridDim.x - 1 - blockIdx.x];
     const int kv_head = head / (HEADS / KV_HEADS);
     const int *pages = (const int *)a.pages + (long long)tile.seq * a.page_stride;
@@ -196,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
     wait_for_kernel_before();
     fetch_stage(a, pages, begin, end, kv_head, to);
 
-    u32 q[CHUNKS][8];   // words of the upper row, of the lower one
+    u32 q[CHUNKS][8];   // four words of the upper row, four of the lower row
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         const int row = tile.row + min(warp * 16 + lane / 4 + i * 8, tile.n_rows - 1);
@@ -214,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
     const int own = tile.position + warp * 16 + lane / 4, lowest = tile.position + warp * 16;
 
     for (int page = begin, stage = 0; page < end; page += 2, stage ^= 1) {
-        __syncthreads();   // all warps are done with what is overwritten now
+        __syncthreads();   // all warps have read the stage that is overwritten now
         fetch_stage(a, pages, page + 2, end, kv_head, to + (stage ^ 1) * COMING);
         copy_wait<1>();
         __syncthreads();
@@ -265,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
         }
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            if (page + half >= end) continue;   // was not fetched: what is there may be no number
+            if (page + half >= end) continue;   // not copied: its memory may hold NaN
             const uint4 *from = (const uint4 *)(values + half * PART_BYTES);
 #pragma unroll
             for (int d = 0; d < HEAD / 8; d++) {
@@ -282,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(128) attend_rows(const frit_attend_
         float total = state[i].total;
         total += __shfl_xor_sync(~0u, total, 1);
         total += __shfl_xor_sync(~0u, total, 2);
-        if (HAS_SINKS)   // one more score, of a value 0
+        if (HAS_SINKS)   // a sink is one more score, whose value is 0
             total += exp2_fast(((const float *)a.sinks)[head] * 1.4426950408889634f - state[i].largest);
         const float factor = __fdividef(1.f, total);
         const int r = warp * 16 + lane / 4 + i * 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The largest sum of squares of a row: of gates, and of their values (rows r and r + 8 of each tile). What bounds their
-// products with a vector. A block of threads for each row tile.
+// The largest sum of squares of a row of gates, and of a row of values (rows r and r + 8 of each tile). They bound the
+// products of a vector with gates and values. A block of threads for each row tile.
 //
 // Grid: row tiles; 256 threads. Defined by the host: TYPE0, K (a multiple of 32).
 #include "args.h"
@@ -22,6 +22,6 @@ extern "C" __global__ void __launch_bounds__(256) bounds(const frit_bounds_args 
     }
 #pragma unroll
     for (int lane = 8; lane > 0; lane /= 2) squares += __shfl_xor_sync(~0u, squares, lane);
-    // Of floats that are not negative the largest has the largest bits.
+    // Non-negative floats compare like their bits.
     if (group == 0) atomicMax((u32 *)a.largest + row / 8, __float_as_uint(squares));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tiles as rows of bf16 or f16, for products that want them so. A block of 256 threads for each tile: a thread has 16
-// columns (a step s of a group g) of one row.
+// Converts tiles to rows of bf16 or f16 for cuBLASLt. A block of 256 threads for each tile; a thread has 16 columns
+// (step s of group g) of one row.
 //
 // Defined by the host: TYPE0, K, IS_F16 (1: f16, 0: bf16).
 #include "args.h"

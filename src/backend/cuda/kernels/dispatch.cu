@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Assignments of rows to experts, sorted by expert and cut into groups of at most group_rows, by one block of threads.
-// Which assignment of an expert comes first is left to chance: results do not depend on it.
+// Sorts assignments of rows to experts by expert, and divides those of an expert into groups of at most group_rows. One
+// block of threads. The order within an expert depends on timing; results do not depend on it.
 //
 // At most 1024 experts; 1024 threads.
 #include "args.h"
@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(1024) dispatch(const frit_dispatch_
     const int n = counts[t], n_groups = (n + a.group_rows - 1) / a.group_rows;
     rows[t] = n;
     groups[t] = n_groups;
-    for (int d = 1; d < 1024; d *= 2) {   // sums of all before and including t
+    for (int d = 1; d < 1024; d *= 2) {   // inclusive prefix sum
         __syncthreads();
         const int r = t >= d ? rows[t - d] : 0, g = t >= d ? groups[t - d] : 0;
         __syncthreads();

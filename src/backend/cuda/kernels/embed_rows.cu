@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The start of a step of many rows: rows of the token table, and the rotation of each position, once for all layers.
-// Grid: rows; 256 threads.
+// The start of a step: the vector of each row's token, and with ROTATED the cosines and sines of its position. Grid:
+// rows; 256 threads.
 //
-// Defined by the host: TYPE0 (of the table, as tiles), DIM, ROTATED (dimensions of a head that turn, or 0).
+// Defined by the host: TYPE0 (of the table, as tiles), DIM, ROTATED (rotated dimensions of a head, or 0).
 #include "args.h"
 #include "numbers.cuh"
 #include "rotation.cuh"

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Products with matrices of experts, which are chosen on the GPU: a product (phase.cuh) whose tiles are those of the
-// expert that a block of threads serves.
+// Products with matrices of experts: a phase (phase.cuh) with the tiles of the expert that a block of threads serves,
+// which it reads from the route.
 //
 //     ROWS 1         blockIdx.y is an assignment: an expert of a row
-//     ROWS 2 ...     blockIdx.y is a part of a group of assignments of one expert (dispatch.cu), PARTS of each
-//     MIX            blockIdx.y is a row: the sum over its experts, each times its weight. The matrices of its experts
-//                    stand side by side, as one with all their columns, and so do the rows that they multiply.
-//     BY_HEADS       heads in place of experts: each row has all N_USED of them, in order; blockIdx.y is a head of a
-//                    row, or of ROWS rows
+//     ROWS 2 ...     blockIdx.y is a part of a group of assignments of one expert (dispatch.cu); a group has PARTS
+// parts
+//     MIX            blockIdx.y is a row: computes the weighted sum over its experts, as one product whose matrix has
+// the
+//                    columns of all of the row's experts side by side
+//     BY_HEADS       heads instead of experts: each row has all N_USED heads; blockIdx.y is a head of a row, or of ROWS
+//                    rows
 //
-// Defined by the host (experts.c): what product.cu wants, BY_HEADS, N_USED, PART_K (columns of an expert), PARTS, MIX, OWN_ROWS (of
-// each assignment), WEIGHED (rows are multiplied with the weight of the route), GLU_ACT. After SHARED_BYTES there are
-// N_USED + 1 addresses in shared memory.
+// Defined by the host (experts.c): the defines of product.cu, BY_HEADS, N_USED, PART_K (columns of an expert), PARTS,
+// MIX, OWN_ROWS (the input has a row for each assignment), WEIGHED (input rows are multiplied by the weight of the
+// route), GLU_ACT. Shared memory has N_USED + 1 addresses after SHARED_BYTES.
 #include "phase.cuh"
 
 static_assert(SHARED_BYTES >= shared_end, "the host counts shared memory as it is laid out here");
@@ -19,7 +21,7 @@ static_assert(!MIX || ROWS == 1, "a sum over experts is of one row");
 
 #define PART_BLOCKS BLOCKS_OF(PART_K)
 
-// In the product's arguments `positions` are the assignments of a group, or the first assignment of a head; `seq_of` is
+// The product's argument `positions` has the assignments of a group, or the first assignment of a head; `seq_of` has
 // the route.
 struct the_phase {
     static const int k = K, n = MATRIX_ROWS, stride = STRIDE, type0 = TYPE0, tiles0 = TILES0, type1 = TYPE0, tiles1 = 0,
@@ -52,7 +54,7 @@ struct the_phase {
 
 struct matrices {
     u64 weights;
-    const u64 *parts;   // of MIX: the tiles of each expert
+    const u64 *parts;   // MIX: the tiles of each expert of the row
     bool is_done;
     DEVICE bool next(matrix &m)
     {
@@ -79,7 +81,7 @@ struct matrices {
     }
 };
 
-// What the block serves; false: nothing.
+// Sets the operands of the block; false: it has nothing to do.
 DEVICE bool take_part(const frit_experts_args &e, char *shared, frit_product_args &a, matrices &list)
 {
     const float *route = (const float *)e.route;
@@ -122,7 +124,7 @@ DEVICE bool take_part(const frit_experts_args &e, char *shared, frit_product_arg
     return a.n_rows > 0;
 }
 
-// Without the hint that one block is enough, the compiler spills for sm_80 rather than take more registers.
+// Without the hint of one block, the compiler spills registers for sm_80.
 #if __CUDA_ARCH__ < 900
 #define BOUNDS __launch_bounds__(THREADS, 1)
 #else

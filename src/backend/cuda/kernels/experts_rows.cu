@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Products of many rows with matrices of experts, in f16: a block of threads serves up to ROWS assignments of one expert
+// Products with matrices of experts in f16. A block of threads serves up to ROWS assignments of one expert
 // (dispatch.cu), as gemm_small.cu serves rows.
 //
-//     out[assignment][16 * tile + r] = worth * sum over columns of weights[expert][tile][r][column] * x[row][column]
+//     out[assignment][16 * tile + r] = scale * sum over columns of weights[expert][tile][r][column] * x[row][column]
 //
-// A number of a row is worth what convert_rows (gemm.cu) divided the row by, times the weight of the route if
-// WEIGHED. With GATED rows r and r + 8 of a tile are a gate and its value, and out has one number for both.
+// The scale of a row undoes that of convert_rows (gemm.cu), and has the weight of the route as a factor if WEIGHED.
+// With GATED rows r and r + 8 of a tile are a gate and its value, and out has one number for both.
 //
-// Grid: groups of WARPS * TILES row tiles; groups of assignments. Defined by the host (experts_rows.c): TYPE0, TILES0, K,
-// ROWS, TILES, WARPS, N_USED, OWN_ROWS (x has a row for each assignment), WEIGHED, GATED, GLU_ACT, SHARED_BYTES.
+// Grid: groups of WARPS * TILES row tiles; groups of assignments. Defined by the host (experts_rows.c): TYPE0, TILES0,
+// K, ROWS, TILES, WARPS, N_USED, OWN_ROWS (x has a row for each assignment), WEIGHED, GATED, GLU_ACT, SHARED_BYTES.
 #include "activation.cuh"
 #include "gemm_small.cuh"
 
@@ -17,11 +17,11 @@
 static_assert(SHARED_BYTES >= 2 * stage_of<TYPE0>::bytes, "the host counts shared memory as it is laid out here");
 
 struct assignments {
-    int n, of[ROWS];   // those after the last are the last one again
+    int n, of[ROWS];   // entries after the last repeat the last one
     float worth[ROWS];
 };
 
-// 256 columns of the rows, and of each warp's tiles, to their place.
+// Starts copies of 256 columns of the rows, and of each warp's tiles.
 DEVICE void fetch(const frit_expert_rows_args &a, const assignments &list, const char *tiles, int first, int block,
                   char *shared)
 {
@@ -38,7 +38,7 @@ DEVICE void fetch(const frit_expert_rows_args &a, const assignments &list, const
     fetch_tiles<TYPE0>(tiles, TILES0, first, block, to);
 }
 
-// Which assignments the block serves.
+// The assignments that the block serves.
 DEVICE void take_assignments(const frit_expert_rows_args &a, const frit_expert_group *group, assignments &list)
 {
     const int n = __ldcg(&group->n), first = __ldcg(&group->first);
@@ -94,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) experts_rows(const frit_ex
         copy_wait<1>();
         __syncthreads();
         multiply_block<TYPE0>(shared + stage * stage_of<TYPE0>::bytes, list.n, warp, lane, sums);
-        __syncthreads();   // all warps are done with what is overwritten now
+        __syncthreads();   // all warps have read the stage that is overwritten now
     }
 #pragma unroll
     for (int i = 0; i < TILES; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Gates and their values after a product of many rows, for the next one: y = silu(gate) * value in f16, each row times
-// a power of two that brings its largest number near 2^10 (gemm.cu). Of 16 results 8 are gates and 8 their values
-// (FRIT_CUDA_ORDER_GATED). A block of threads for each row, a thread makes 4 numbers at a time.
+// Gates and values between two gemms: y = silu(gate) * value in f16, each row scaled by a power of two that brings its
+// largest number near 2^10 (gemm.cu). Each 16 results are 8 gates and 8 values (FRIT_CUDA_ORDER_GATED). A block of
+// threads for each row; a thread computes 4 numbers at a time.
 //
 // Defined by the host: WIDTH (numbers of a row of y, a multiple of 8), THREADS.
 #include "activation.cuh"
@@ -9,7 +9,7 @@
 #include "parts.cuh"
 #include "rows.cuh"
 
-#define EACH ((WIDTH / 4 + THREADS - 1) / THREADS)   // fours of a thread
+#define EACH ((WIDTH / 4 + THREADS - 1) / THREADS)   // units of four numbers of a thread
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) gate_rows(const frit_gate_args a)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Before and after a product of many rows: rows become f16, each times a power of two that brings its largest number
-// near 2^10, so that none leaves f16's range; results, of which some products leave several parts, are multiplied by
-// what a number is worth, and joined with a residual, or gates with their values.
+// Before and after a gemm. convert_rows converts rows to f16, each scaled by a power of two that brings its largest
+// number near 2^10, so that no number leaves f16's range. finish_rows adds partial results, multiplies them by the
+// factor that undoes the scale, and adds a residual, or multiplies activated gates by values.
 #include "activation.cuh"
 #include "parts.cuh"
 #include "rows.cuh"
@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(256) convert_rows(const frit_conver
     if (threadIdx.x == 0) ((float *)a.scales)[row] = 1 / scale;
 }
 
-// A thread for each number. Grid: 256 numbers.
+// A thread for each number. Grid: numbers / 256.
 extern "C" __global__ void __launch_bounds__(256) finish_rows(const frit_finish_args a)
 {
     const long long i = (long long)blockIdx.x * 256 + threadIdx.x;

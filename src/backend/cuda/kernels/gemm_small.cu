@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// A product of 9 to 128 rows in f16 with weights in tiles: too many for integers (phase.cuh), too few to turn weights
-// into rows of f16 first (dequantize.cu). A warp has TILES row tiles of the weights and all rows; its weights become
-// fragments of f16 in registers (gemm_small.cuh). Rows of 256 columns are fetched into shared memory for the whole block
-// of threads, tiles for each warp, STAGES - 1 steps ahead.
+// A product of 9 to 128 rows in f16 with weights in tiles: too many rows for integers (phase.cuh), too few to convert
+// the weights to f16 matrices first (dequantize.cu). A warp has TILES row tiles of the weights and all rows. Weights
+// become f16 fragments in registers (gemm_small.cuh). 256 columns at a time are copied to shared memory, STAGES - 1
+// steps ahead: the rows for the whole block of threads, tiles for each warp.
 //
 //     out[split][row][16 * tile + r] = sum over the split's columns of weights[tile][r][column] * x[row][column]
 //
-// Where nothing follows the product, it is multiplied with what the numbers of a row of x are worth (scales).
+// If no kernel follows the product, the results are multiplied by the factor of their row (scales).
 //
-// GATED (one split, one segment, in FRIT_CUDA_ORDER_GATED): out is silu(gate) * value in f16, each row times a power of two
-// that depends on what the row can be at most, since no block of threads has all of it: |gate| and |value| are at most
-// the length of the row of x times that of the longest row of weights. That is often a thousand times what they are:
-// numbers then lie near 2^5 where f16 has numbers from 2^-24 to 2^16, and keep their eleven bits.
+// GATED (one split, one segment, in FRIT_CUDA_ORDER_GATED): out is silu(gate) * value in f16. Each row is scaled by a
+// power of two. No block has a whole row, so the power follows from a bound: |gate| and |value| are at most the length
+// of the row of x times the length of the longest row of weights. The bound is often a thousand times too large;
+// numbers then lie near 2^5, and keep their eleven bits, because f16 has numbers from 2^-24 to 2^16.
 //
 // Grid: groups of WARPS * TILES row tiles, those of the second segment last; SPLITS. Defined by the host: TYPE0,
 // TILES0, TYPE1, TILES1, K, ROWS (a multiple of 8), TILES, WARPS, SPLITS, STAGES, SHARED_BYTES, HALF_MATH, GATED.
@@ -27,7 +27,7 @@ static_assert(SHARED_BYTES >= STAGES * stage_of<TYPE0>::bytes && SHARED_BYTES >=
 
 // ------------------------------------------------------------------------------- the product
 
-// 256 columns of all rows, on their way to their place.
+// Starts the copy of 256 columns of all rows.
 DEVICE void fetch_rows(const frit_gemm_small_args &a, int block, char *shared)
 {
     const int column = block * 256;
@@ -49,7 +49,7 @@ DEVICE void fetch_block(const frit_gemm_small_args &a, const char *tiles, int n_
     fetch_rows(a, block, to);
 }
 
-// Gates times values, through shared memory, so that 16 bytes of a row are written at a time.
+// Stores activated gates times values, through shared memory, so that 16 bytes of a row are written at once.
 template <int TYPE>
 DEVICE void store_gated(const frit_gemm_small_args &a, int n_tiles, int first, const frag (&sums)[TILES][ROWS / 8],
                         char *shared)
@@ -57,7 +57,7 @@ DEVICE void store_gated(const frit_gemm_small_args &a, int n_tiles, int first, c
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     u16 *out = (u16 *)shared;   // [ROWS][GROUP * 8]
     float *worth = (float *)(shared + ROWS * GROUP * 16), *scale = worth + ROWS;
-    __syncthreads();   // all warps are done with what lay here
+    __syncthreads();   // all warps have read the last stage, which lies here
     for (int row = threadIdx.x; row < ROWS; row += WARPS * 32) {
         const bool is_there = row < a.n_rows;
         const float *longest = (const float *)a.bounds;
@@ -86,7 +86,7 @@ DEVICE void store_gated(const frit_gemm_small_args &a, int n_tiles, int first, c
     }
 }
 
-// Row tiles first ... of a segment, whose results begin at number `at` of a row.
+// Computes row tiles from `first` on of a segment, whose results begin at number `at` of a row.
 template <int TYPE>
 DEVICE void multiply(const frit_gemm_small_args &a, frit_gpu_ptr weights, int n_tiles, int first, int at, char *shared)
 {
@@ -98,7 +98,8 @@ DEVICE void multiply(const frit_gemm_small_args &a, frit_gpu_ptr weights, int n_
     for (int i = 0; i < TILES; i++)
 #pragma unroll
         for (int n = 0; n < ROWS / 8; n++) sums[i][n] = frag{{0, 0, 0, 0}};
-    fetch_tiles<TYPE>(tiles, n_tiles, first, begin, shared_address(shared));   // the rows are still being made
+    // Tiles do not depend on the kernel before, so their copy starts before the wait.
+    fetch_tiles<TYPE>(tiles, n_tiles, first, begin, shared_address(shared));
     wait_for_kernel_before();
     fetch_rows(a, begin, shared);
     copy_commit();
@@ -109,7 +110,7 @@ DEVICE void multiply(const frit_gemm_small_args &a, frit_gpu_ptr weights, int n_
     }
     for (int block = begin, stage = 0; block < end; block++) {
         copy_wait<STAGES - 2>();
-        __syncthreads();   // and all warps are done with what is overwritten now
+        __syncthreads();   // also: all warps have read the stage that is overwritten now
         const int ahead = block + STAGES - 1, free = stage ? stage - 1 : STAGES - 1;
         if (ahead < end) fetch_block<TYPE>(a, tiles, n_tiles, first, ahead, shared + free * stage_of<TYPE>::bytes);
         copy_commit();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Activations of rows. GATED: of 16 numbers in the order of a tile (FRIT_CUDA_ORDER_GATED), 8 are gates and 8 their values,
+// Activations of rows:
 //
-//     y = f(gate) * value
+//     GATED        y = f(gate) * value; each 16 numbers of x are 8 gates and 8 values (FRIT_CUDA_ORDER_GATED)
+//     otherwise    y = f(x + b)
 //
-// otherwise y = f(x + b). A thread makes 8 numbers. Grid: rows, eights of a row in parts of 256.
+// A thread computes 8 numbers. Grid: rows, ceil(WIDTH / 8 / 256).
 //
 // Defined by the host: WIDTH (numbers of a row of y, a multiple of 8), FUNCTION, GATED, HAS_BIAS (not GATED), IN, OUT
 // (NUMBERS_..).

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Queries, keys and values after their product, which may have left them in parts, for any number of rows: bias, norm
-// of heads, rotation; queries become f16, if QUERIES says so, keys and values go into the cache. Where the cache's type
-// has blocks, queries are mixed as keys are (quant/hadamard.h). A warp for each head of a row. Grid: rows,
-// ceil(heads / 8); 256 threads.
+// Queries, keys and values after their product: adds partial results and bias, computes head norms and rotations,
+// stores queries in the type QUERIES, and writes keys and values to the cache. If the cache type has blocks, queries
+// are mixed as keys are (quant/hadamard.h). A warp for each head of a row. Grid: rows, ceil(heads / 8); 256 threads.
 //
 // Defined by the host: HEADS, KV_HEADS, HEAD (a multiple of 4; of 32, unless the cache is in f16), KEY_TYPE, VALUE_TYPE
-// (FRIT_GPU_CACHE_F16 ...), PAGE_BYTES, ORDER (frit_cuda_row_order of queries and keys; values are in natural order), ROTATED
-// (dimensions of a head), ROTATES_NEOX (they are turned in halves), HAS_BIAS, HAS_NORM, QUERIES (NUMBERS_F16 or
-// NUMBERS_F32).
+// (FRIT_GPU_CACHE_F16 ...), PAGE_BYTES, ORDER (frit_cuda_row_order of queries and keys; values are in natural order),
+// ROTATED (rotated dimensions of a head), ROTATES_NEOX (pairs are p and p + ROTATED / 2), HAS_BIAS, HAS_NORM, QUERIES
+// (NUMBERS_F16 or NUMBERS_F32).
 #include "cache.cuh"
 #include "cache_types.cuh"
 #include "parts.cuh"
@@ -18,7 +17,7 @@
 #define PAIRS_EACH    ((HEAD / 2 + 31) / 32)
 #define IS_CODED      (KEY_TYPE != FRIT_GPU_CACHE_F16 || VALUE_TYPE != FRIT_GPU_CACHE_F16)
 
-// Where the product has a dimension of a head.
+// Index of dimension d of a head in the results of the product.
 DEVICE int place_of(int d)
 {
     const int half = HEAD / 2, p = ORDER == ORDER_ADJACENT ? d / 2 : d % half;
@@ -27,7 +26,7 @@ DEVICE int place_of(int d)
     return d;
 }
 
-// The dimensions of pair i: those that turn, then the others.
+// The dimensions of pair i. Rotated pairs come first.
 DEVICE void pair_of(int i, int &d, int &e)
 {
     const bool is_halved = ROTATES_NEOX && i < ROTATED / 2;
@@ -42,7 +41,7 @@ DEVICE int mixed_of(int type)
     return !is_block(type) ? 1 : (HEAD & -HEAD) < 256 ? HEAD & -HEAD : 256;
 }
 
-// The whole row of a head, in shared memory, to where the cache has it in another type than f16.
+// Writes a head, which is in shared memory, to a cache that is not f16.
 DEVICE void store_row(int type, bool is_by_dim, frit_gpu_ptr pages, long long page, int head, int position, float *row)
 {
     const int lane = threadIdx.x % 32;
@@ -64,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
     const int row = blockIdx.x, head = blockIdx.y * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
     float *own = rows[threadIdx.x / 32];
     wait_for_kernel_before();
-    let_next_kernel_start();   // which reads old keys and values before it waits
+    let_next_kernel_start();   // attention, which may read old keys and values already
     if (head >= HEADS + 2 * KV_HEADS) return;
     const bool is_query = head < HEADS, is_key = !is_query && head < HEADS + KV_HEADS;
     const float *x = (const float *)a.x + (long long)row * ((HEADS + 2 * KV_HEADS) * HEAD) + head * HEAD;
@@ -112,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
     }
     const float norm = HAS_NORM ? rsqrtf(warp_sum(squares) / HEAD + a.epsilon) : 1;
     const float *weights = (const float *)(is_query ? a.query_norm : a.key_norm);
-    const long long at = ((long long)row * HEADS + head) * HEAD;   // of a query
+    const long long at = ((long long)row * HEADS + head) * HEAD;   // first number of the query
     u16 *out = is_query ? (u16 *)a.queries + at : cache_key(a.keys, page, head - HEADS, position);
     const float scale = is_query ? a.query_scale : 1;
 #pragma unroll
@@ -124,7 +123,8 @@ extern "C" __global__ void __launch_bounds__(256) heads_rows(const frit_heads_ar
         if (HAS_NORM) v[j] *= norm * weights[d], w[j] *= norm * weights[e];
         float2 rotation = make_float2(1, 0);
         if (i < ROTATED / 2) rotation = ((const float2 *)a.rope)[(long long)row * (ROTATED / 2) + i];
-        const float y = (v[j] * rotation.x - w[j] * rotation.y) * scale, z = (v[j] * rotation.y + w[j] * rotation.x) * scale;
+        const float y = (v[j] * rotation.x - w[j] * rotation.y) * scale,
+                    z = (v[j] * rotation.y + w[j] * rotation.x) * scale;
         if (is_query ? is_block(KEY_TYPE) : KEY_TYPE != FRIT_GPU_CACHE_F16) {
             own[d] = y, own[e] = z;
         } else if (QUERIES == NUMBERS_F32 && is_query) {

@@ -3,18 +3,18 @@
 //
 //     y = norm(x) * w + b
 //     SUM: r = r + norm(x) * w + b; y is not written        the norm of a layer's output, added to the residual
-//     SCALED: y is what a product of many rows reads: f16, each row times a power of two (gemm.cu), and the sum of
-//             the row's squares, which bounds what products of it are
-//     JOINS: x is first computed, from the results of a product and a residual, as finish_rows does it
+//     SCALED: y is a gemm's input: f16, each row scaled by a power of two (gemm.cu). Also stores the sum of the row's
+//             squares, which bounds its products
+//     JOINS: x is first computed from the results of a gemm and a residual, as by finish_rows
 //
-// Defined by the host: THREADS, WIDTH (numbers of a row, a multiple of 4), IS_LAYER (mean and variance; 0: the square
-// alone), HAS_WEIGHT, HAS_BIAS, IN, OUT (NUMBERS_..), SUM, SCALED, JOINS (IN is NUMBERS_F32 then).
+// Defined by the host: THREADS, WIDTH (numbers of a row, a multiple of 4), IS_LAYER (1: layer norm; 0: RMS norm),
+// HAS_WEIGHT, HAS_BIAS, IN, OUT (NUMBERS_..), SUM, SCALED, JOINS (IN is NUMBERS_F32 then).
 #include "parts.cuh"
 #include "rows.cuh"
 
-#define EACH ((WIDTH / 4 + THREADS - 1) / THREADS)   // fours of a thread
+#define EACH ((WIDTH / 4 + THREADS - 1) / THREADS)   // units of four numbers of a thread
 
-// Four numbers of x, which are written too: other kernels read them later.
+// Computes four numbers of x, and writes them for other kernels.
 DEVICE float4 join_four(const frit_norm_args &a, long long row, int four)
 {
     const float worth = a.product_scales ? ((const float *)a.product_scales)[row] : 1;

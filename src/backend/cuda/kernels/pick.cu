@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Picks (sample/pick.h), pass by pass as sample/pick_runner.c makes them. In a launch, blocks of threads scan the row,
-// each one of the CPU's blocks of it, and the last of them to be done concludes what the next pass is. Sums are of
-// whole numbers, or in the CPU's order, so tokens are those of the CPU. Grid: blocks of the row, picks; 256 threads.
+// Picks (sample/pick.h), in the passes of sample/pick_runner.c. In each launch, every block of threads scans one of the
+// CPU's blocks of the row, and the last block to finish decides the next pass. Sums are of integers, or in the CPU's
+// order, so tokens equal those of the CPU. Grid: blocks of the row, picks; 256 threads.
 //
-// The host launches as many passes as picks of this kind usually need. In the last one, the block that concludes goes
-// on by itself: the result does not depend on how many there are.
+// The host launches as many passes as picks of this kind usually need. In the last launch, the deciding block runs all
+// further passes alone, so the result does not depend on the number of launches.
 //
-// Differences from the CPU: where it keeps lists of the best, bins of logits are counted until few enough are left,
-// and these are sorted; and rows stay changed.
+// Differences from the CPU: the CPU lists the best tokens; here logits are counted in bins until few enough are left to
+// be sorted. And logits that biases and penalties changed stay changed.
 #include "pick_scans.cuh"
 
 // ------------------------------------------------------------------------------- ends: by one block, all its threads
 
-// Sums of the threads' numbers up to and with each, into `sums`.
+// Inclusive prefix sums of the threads' numbers, in `sums`.
 DEVICE void sum_up(pick_block &b, u64 n)
 {
     __syncthreads();
@@ -26,7 +26,7 @@ DEVICE void sum_up(pick_block &b, u64 n)
     }
 }
 
-// Of a token: biases and penalties keep what they changed.
+// The token's logit before biases and penalties, which store the logits that they change.
 DEVICE float logit_as_it_came(const row_of &r, pick_block &b, int token)
 {
     const frit_gpu_pick &p = *r.pick;
@@ -57,13 +57,13 @@ DEVICE void finish(const row_of &r, pick_block &b, int status, int token)
         picked.pad = 0;
         picked.sum = b.s.log_sum;
         *(frit_gpu_picked *)r.pick->out = picked;
-        *r.token = status == DONE_OK ? token : 0;   // a step that reads it stays within its tables
+        *r.token = status == DONE_OK ? token : 0;   // a valid id, because the next step reads it
         b.s.pass = PASS_DONE;
     }
     __syncthreads();
 }
 
-// Adds biases, in their order where a token has several, and penalties.
+// Adds biases, in their order if a token has several, and penalties.
 DEVICE void change_row(const row_of &r, pick_block &b)
 {
     const frit_gpu_pick &p = *r.pick;
@@ -106,7 +106,7 @@ DEVICE void begin_choice(const row_of &r, pick_block &b)
 
 // The following functions of the state alone are called by one thread.
 
-// Everything below (least, last) goes too.
+// Also removes everything below (least, last).
 DEVICE void narrow(frit_gpu_pick_state &s, float least, int last)
 {
     if (least < s.least || (least == s.least && last > s.last)) return;
@@ -156,13 +156,13 @@ DEVICE void after_bins(const frit_gpu_pick &p, frit_gpu_pick_state &s)
         after_top_k(p, s);
 }
 
-// The end of what stays is the logit `key`: all of the equal ones in its bin, or the first of them.
+// The last logit that stays is `key`: keeps all equal logits of its bin, or the first of them.
 DEVICE void end_at(const frit_gpu_pick &p, frit_gpu_pick_state &s, u32 key, u64 bin)
 {
     const float logit = logit_of(key);
     const u64 each = s.by_weight ? weight_of(__fsub_rn(logit, s.max)) : 1, n_equal = bin / each;
     u64 n = 1;
-    const double rest = (s.wanted - (double)s.n_before) / (double)each - 2;   // rounded: from a little below
+    const double rest = (s.wanted - (double)s.n_before) / (double)each - 2;   // minus 2: a safe start
     if (rest > 1) n = (u64)rest < n_equal ? (u64)rest : n_equal;
     while (n < n_equal && (double)(s.n_before + n * each) < s.wanted) n++;
     const bool is_least = logit == s.least;
@@ -178,7 +178,7 @@ DEVICE void end_at(const frit_gpu_pick &p, frit_gpu_pick_state &s, u32 key, u64 
     after_bins(p, s);
 }
 
-// What the bins say of the place where the wanted number is reached, for one thread: bin `b.found`, b.bin in it.
+// Finds the bin in which the wanted number is reached: b.found, with b.bin as its content.
 DEVICE void use_bins(const frit_gpu_pick &p, pick_block &b)
 {
     frit_gpu_pick_state &s = b.s;
@@ -196,7 +196,7 @@ DEVICE void use_bins(const frit_gpu_pick &p, pick_block &b)
     }
 }
 
-// Each thread has eight neighbouring bins, the highest first.
+// Each thread has eight neighbouring bins, from the highest down.
 DEVICE void end_bins(const row_of &r, pick_block &b)
 {
     enum { EACH = FRIT_GPU_PICK_BINS / THREADS };
@@ -244,7 +244,7 @@ DEVICE void drop_bins(const row_of &r)
     for (int i = threadIdx.x; i < FRIT_GPU_PICK_BINS; i += THREADS) r.work->bins[i] = 0;
 }
 
-// The largest of the blocks' best, into b.at; what is bad about any, into b.flags.
+// Stores the largest of the blocks' best keys in b.at, and the union of their flags in b.flags.
 DEVICE void take_best(const row_of &r, pick_block &b)
 {
     if (threadIdx.x == 0) b.flags = 0, b.at = 0;
@@ -257,7 +257,7 @@ DEVICE void take_best(const row_of &r, pick_block &b)
     __syncthreads();
 }
 
-// The first pass of all tells whether the row is finite.
+// The first pass also checks that the row is finite.
 DEVICE void note_first(pick_block &b)
 {
     if (threadIdx.x == 0) b.s.is_bad = b.flags != 0;
@@ -279,7 +279,7 @@ DEVICE bool take_max(const row_of &r, pick_block &b)
     return true;
 }
 
-// What stays of the row is to become a list of the best n; bins of the first level have been counted.
+// Begins the list of the best n tokens, after bins of the first level were counted.
 DEVICE void begin_list(const row_of &r, pick_block &b, int what, int n)
 {
     if (threadIdx.x == 0) {
@@ -338,7 +338,7 @@ DEVICE void end_max(const row_of &r, pick_block &b)
     }
 }
 
-// The least logit that lies within `limit` of the largest.
+// The least logit within `limit` of the largest.
 DEVICE float least_within(float max, double limit)
 {
     const double least = (double)max - limit;
@@ -362,7 +362,7 @@ DEVICE void end_spread(const row_of &r, pick_block &b)
     __syncthreads();
 }
 
-// The block in which the running sum of the blocks reaches `at`, into b.found; what is left of it, into b.at.
+// Stores in b.found the block in which the running sum of blocks reaches `at`, and in b.at what is left of `at` there.
 DEVICE void find_block(const row_of &r, pick_block &b, u64 at)
 {
     __syncthreads();
@@ -379,7 +379,7 @@ DEVICE void find_block(const row_of &r, pick_block &b, u64 at)
     __syncthreads();
 }
 
-// The token of the block b.found at which the running sum of f(token, logit) exceeds b.at; tokens in their order.
+// The token of block b.found at which the running sum of f(token, logit), in the order of tokens, exceeds b.at.
 template <class F> DEVICE int find_token(const row_of &r, pick_block &b, F f)
 {
     const int begin = b.found * r.block_size, end = min(begin + r.block_size, r.n_vocab);
@@ -426,7 +426,7 @@ DEVICE void end_sum(const row_of &r, pick_block &b)
 
 // ------------------------------------------------------------------------------- lists
 
-// The largest first; room for a power of two.
+// Sorts the list, largest first. The list has room for a power of two of items.
 DEVICE void sort_items(pick_block &b, int n)
 {
     int room = 2;
@@ -454,7 +454,7 @@ DEVICE float logit_of_item(u64 item)
     return logit_of((u32)(item >> 32));
 }
 
-// How many of the first n items stay after top-p and min-p.
+// Number of the first n items that stay after top-p and min-p.
 DEVICE int cut_list(const frit_gpu_pick &p, pick_block &b, int n)
 {
     const int i = threadIdx.x;
@@ -481,7 +481,7 @@ DEVICE int cut_list(const frit_gpu_pick &p, pick_block &b, int n)
     return n;
 }
 
-// A thread has a token, and adds up the weights of those with lower ids.
+// Each thread has a token, and adds the weights of the tokens with lower ids.
 DEVICE void draw_of_list(const row_of &r, pick_block &b, int n)
 {
     const frit_gpu_pick &p = *r.pick;

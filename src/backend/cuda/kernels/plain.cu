@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ops without a fast kernel: one kernel for each, as the formulas of graph/ops.def say, for sizes that are known when
-// it is launched. In kernels of numbers a thread computes one number of y; in kernels of rows a warp computes a row.
-//
-// frit_plain_args says for each kernel which sizes are meant. 256 threads; the grid covers n.
+// Ops without a fast kernel: one kernel for each op, with the formula of graph/ops.def. Sizes are arguments, and each
+// kernel's comment says which. In the section "numbers" a thread computes one number of y; in the section "rows" a warp
+// computes a row. 256 threads; the grid covers n.
 #include "activation.cuh"
 #include "args.h"
 #include "rotation.cuh"
@@ -46,7 +45,7 @@ DEVICE float exact_act(int act, float x)
 
 // ------------------------------------------------------------------------------- numbers
 
-// size[0]: numbers of x1, which repeats.
+// x1 repeats; size[0]: numbers of x1
 extern "C" __global__ void __launch_bounds__(256) plain_add(const frit_plain_args a)
 {
     const long long i = number();
@@ -102,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(256) plain_xielu(const frit_plain_a
                      : a.factor[1] * (expm1f(fminf(x, a.factor[3])) - x) + a.factor[2] * x;
 }
 
-// size: numbers of a row of y, of x; the first one of x
+// size: numbers of a row of y, of a row of x; index of the first number in x
 extern "C" __global__ void __launch_bounds__(256) plain_slice(const frit_plain_args a)
 {
     const long long i = number();
@@ -136,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(256) plain_take_rows(const frit_pla
 
 // ------------------------------------------------------------------------------- rows
 
-// x0, x1: weight or 0, x2: bias or 0; size: numbers of a row, whether the mean is taken off; factor[0]: epsilon
+// x0, x1: weight or 0, x2: bias or 0; size: numbers of a row, 1: the mean is subtracted; factor[0]: epsilon
 extern "C" __global__ void __launch_bounds__(256) plain_norm(const frit_plain_args a)
 {
     const long long row = row_of_warp();
@@ -180,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(256) plain_softmax(const frit_plain
     for (int i = lane; i < width; i += 32) to(a)[row * width + i] = expf(x[i] - largest) / sum;
 }
 
-// What lies more than factor[0] deviations above the mean. size[0]: numbers of a row
+// Keeps what exceeds the mean by factor[0] standard deviations. size[0]: numbers of a row
 extern "C" __global__ void __launch_bounds__(256) plain_gaussian_topk(const frit_plain_args a)
 {
     const long long row = row_of_warp();
@@ -222,9 +221,8 @@ extern "C" __global__ void __launch_bounds__(256) plain_mix_streams(const frit_p
 
 // ------------------------------------------------------------------------------- positions
 
-// x0 [rows, heads, dim], x1: i32 positions, x2: f32 [rotated / 2] angles of position 1, x3: f32 [rotated / 2] that divide
-// them, or 0; size: heads, dim, dimensions that turn, the first of them, whether they turn in halves;
-// factor[0]: magnitude
+// x0 [rows, heads, dim], x1: i32 positions, x2: f32 [rotated / 2] angles at position 1, x3: f32 [rotated / 2] divisors
+// of the angles, or 0; size: heads, dim, rotated dimensions, the first of them, 1: NeoX pairs; factor[0]: magnitude
 extern "C" __global__ void __launch_bounds__(256) plain_rope(const frit_plain_args a)
 {
     const long long i = number();
@@ -254,7 +252,7 @@ extern "C" __global__ void __launch_bounds__(256) plain_gather_experts(const fri
     to(a)[i] = from(a, 0)[(long long)expert * a.size[0] + i % a.size[0]];
 }
 
-// x1: route, x2: residual or 0; size: numbers of a row, experts of a row, whether rows are not multiplied with weights
+// x1: route, x2: residual or 0; size: numbers of a row, experts of a row, 1: rows are added without weights
 extern "C" __global__ void __launch_bounds__(256) plain_mix(const frit_plain_args a)
 {
     const long long i = number();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The cache in any of its types and layouts, without haste: writing, attention to all positions or to chosen ones, and
-// choosing them. What has fast kernels is in attend.cu, attend_rows.cu and heads_rows.cu.
+// The cache in all types and layouts, slowly: writing, attention to all positions or to chosen ones, and choosing
+// positions. attend.cu, attend_rows.cu and heads_rows.cu are faster for the usual types and shapes.
 #include "cache_types.cuh"
 
 #define INFINITE __uint_as_float(0x7f800000)
@@ -9,7 +9,7 @@
 
 #define MOST_DIM 1024
 
-// A row of a head at a new position: a warp of the block's 4 has one, of keys or, past them, of values.
+// Writes new keys, then new values. A warp has one head at one position; a block has 4 warps.
 extern "C" __global__ void __launch_bounds__(128) plain_kv_write(const frit_cache_args a)
 {
     __shared__ float rows[4][MOST_DIM];
@@ -42,8 +42,8 @@ DEVICE float slope_of(float alibi, int head, int n_heads)
     return exp2f(head < n ? step * (head + 1) : step / 2 * (2 * (head - n) + 1));
 }
 
-// A block of 128 threads for each row and head. Positions come SPAN at a time: a thread has the score of one, then
-// some dimensions of the sum. With `chosen` these are the positions in the row's list.
+// A block of 128 threads for each row and head. SPAN positions at a time: a thread computes the score of one position,
+// then some dimensions of the sum. With `chosen`, positions are those of the row's list.
 extern "C" __global__ void __launch_bounds__(128, 4) plain_attend(const frit_attend_plain_args a)
 {
     __shared__ float weights[SPAN], shared_max[4], shared_sum[4];
@@ -55,8 +55,9 @@ extern "C" __global__ void __launch_bounds__(128, 4) plain_attend(const frit_att
     const int *pages = (const int *)a.pages + seq_of * a.page_stride;
     const int kv_head = head / (n_heads / a.n_kv_heads), k_dim = a.keys.dim, v_dim = a.values.dim;
     float *q = (float *)shared;
-    for (int d = thread; d < k_dim; d += 128) q[d] = ((const float *)a.q)[((long long)row * n_heads + head) * k_dim + d];
-    // The positions that are seen: [begin, end).
+    for (int d = thread; d < k_dim; d += 128)
+        q[d] = ((const float *)a.q)[((long long)row * n_heads + head) * k_dim + d];
+    // The row sees positions [begin, end).
     int begin = 0, end = position + 1;
     if (a.is_cross) end = seq.n_source;
     if (a.is_bidirectional) {
@@ -94,7 +95,8 @@ extern "C" __global__ void __launch_bounds__(128, 4) plain_attend(const frit_att
         __syncthreads();
         const float before = largest;
         for (int i = 0; i < 4; i++) largest = fmaxf(largest, shared_max[i]);
-        const float shrink = before == -INFINITE ? 0 : expf(before - largest), weight = at < end ? expf(score - largest) : 0;
+        const float shrink = before == -INFINITE ? 0 : expf(before - largest),
+                    weight = at < end ? expf(score - largest) : 0;
         weights[thread] = weight;
         const float sum = warp_sum(weight);
         if (lane == 0) shared_sum[warp] = sum;
@@ -111,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) plain_attend(const frit_att
         }
         __syncthreads();
     }
-    if (a.sinks) {   // one more score, of a value 0
+    if (a.sinks) {   // a sink is one more score, whose value is 0
         const float sink = ((const float *)a.sinks)[head], before = largest;
         largest = fmaxf(largest, sink);
         const float shrink = before == -INFINITE ? 0 : expf(before - largest);
@@ -144,16 +146,16 @@ struct chooser {   // of a row
         return score;
     }
 
-    // The order of scores as that of numbers.
+    // An integer that orders as the score does.
     DEVICE u32 key(int p) const
     {
-        const u32 bits = __float_as_uint(score_of(p) + 0.0f);   // one zero
+        const u32 bits = __float_as_uint(score_of(p) + 0.0f);   // -0 becomes 0
         return bits >> 31 ? ~bits : bits | 0x80000000u;
     }
 };
 
-// The best of scores that come one after the other, the worst on top, as backend/cpu/ops/best.c has them: of equal scores
-// at the end those stay that stay there.
+// A heap of the best scores so far, the worst on top. It makes the same choice among equal scores as
+// backend/cpu/ops/best.c.
 struct best_heap {
     float *scores;
     int *ids;
@@ -193,7 +195,7 @@ struct best_heap {
     }
 };
 
-// How many threads of the block before this one have a flag; all: how many have it.
+// Number of threads before this one in the block whose flag is set. all: number of all such threads.
 DEVICE int place_among(bool flag, u32 *counts, int *all)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -210,9 +212,9 @@ DEVICE int place_among(bool flag, u32 *counts, int *all)
     return before;
 }
 
-// The n positions of the largest scores, ascending. A block for each row finds the n-th largest score by eight bits at a
-// time, and computes scores anew each time. Only where not all that are equal to it have room, one thread puts all
-// scores into a heap.
+// Stores the n positions with the largest scores, ascending. A block for each row finds the n-th largest score, eight
+// bits in each pass, and computes scores again in each pass. If more scores equal it than there is room for, one thread
+// puts all scores into a heap.
 extern "C" __global__ void __launch_bounds__(256, 2) plain_choose(const frit_choose_args a)
 {
     extern __shared__ __align__(128) char shared[];
@@ -222,7 +224,8 @@ extern "C" __global__ void __launch_bounds__(256, 2) plain_choose(const frit_cho
     const int n_seen = ((const int *)a.positions)[row] + 1;
     const int *pages = (const int *)a.pages + ((const int *)a.seq_of)[row] * a.page_stride;
     float *q = (float *)shared, *y = (float *)a.y + (long long)row * a.n;
-    for (int d = thread; d < a.n_heads * dim; d += 256) q[d] = ((const float *)a.q)[(long long)row * a.n_heads * dim + d];
+    for (int d = thread; d < a.n_heads * dim; d += 256)
+        q[d] = ((const float *)a.q)[(long long)row * a.n_heads * dim + d];
     if (thread == 0) prefix = 0, wanted = a.n;
     __syncthreads();
     hadamard<256>(q, a.n_heads * dim, a.keys.hadamard, thread, [] { __syncthreads(); });

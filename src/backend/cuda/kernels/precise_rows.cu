@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A product in f32 of any number of rows, with weights of any type as their tiles have them: for graphs whose numbers
-// must keep more bits than those of f16 or of 15-bit integers (precise.c). A block of threads has a row tile of the
-// weights and ROWS rows; a thread has 16 of each 256 columns of one row of the tile.
+// A product in f32 with tiles of any type, for any number of rows. Graphs that need more bits than f16 or 15-bit
+// integers use it (precise.c). A block of threads has a row tile and ROWS rows; a thread has 16 of each 256 columns of
+// one row of the tile.
 //
 // Grid: row tiles, rows in groups of ROWS; 256 threads. Defined by the host: TYPE0, K (a multiple of 32), ROWS.
 #include "args.h"
 #include "numbers.cuh"
 
 #define BLOCKS ((K + 255) / 256)
-#define PLACE  20   // floats of 16 columns: 4 more, so that the lanes of a load find different banks
+#define PLACE  20   // floats for 16 columns; the 4 more avoid bank conflicts
 
 extern "C" __global__ void __launch_bounds__(256, 2) precise_rows(const frit_precise_args a)
 {

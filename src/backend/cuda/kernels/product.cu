@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// One phase of a decode step with products as a kernel of its own. Its first copies of weights start before it waits
-// for the kernel before it, because weights do not depend on it.
+// A phase (phase.cuh) as a kernel. Weights do not depend on the kernel before, so their first copies start before the
+// wait for it.
 //
-// With PARTS > 1 blockIdx.z is a part of the columns, so that no block of threads converts all of a long input. Blocks
-// leave the results of their part in `partial`; the last one that arrives adds them up, in the order of the parts.
+// With PARTS > 1, blockIdx.z is a part of the columns, so that no block converts all of a long input. Blocks store the
+// results of their part in `partial`. The last block that arrives adds the parts, always in the same order.
 //
-// Defined by the host (product.c): what phase.cuh wants, SHARED_BYTES, K (columns of a part), MATRIX_ROWS, STRIDE (all
-// columns), PARTS, NORM, EPILOGUE, TYPE0, TILES0, TYPE1, TILES1.
+// Defined by the host (product.c): the defines of phase.cuh, SHARED_BYTES, K (columns of a part), MATRIX_ROWS, STRIDE
+// (all columns), PARTS, NORM, EPILOGUE, TYPE0, TILES0, TYPE1, TILES1.
 #include "phase.cuh"
 
 static_assert(SHARED_BYTES >= shared_end, "the host counts shared memory as it is laid out here");
@@ -33,8 +33,8 @@ struct matrices : tiles_in_order {
     }
 };
 
-// Of f32 weights blockIdx.y counts rows, ROWS at a time: these matrices have products of few rows in every step. Others
-// have no registers to spare.
+// With f32 weights, blockIdx.y is a group of ROWS rows: such products are gemvs in every step, also of prompts. Kernels
+// of other types lack the registers for it.
 #define TAKES_ALL_ROWS (TYPE0 == 0 && EPILOGUE != EPILOGUE_QKV)
 
 #if TAKES_ALL_ROWS
@@ -63,7 +63,7 @@ DEVICE frit_product_args own_part(frit_product_args a)
     return a;
 }
 
-// Whether all parts of this block's row tiles are there.
+// True for the block that arrives last: all parts of its row tiles are in memory.
 DEVICE bool is_last_part(const frit_product_args &a)
 {
     __shared__ int is_last;
@@ -79,7 +79,7 @@ DEVICE bool is_last_part(const frit_product_args &a)
     return is_last;
 }
 
-// Four rows of a tile at a time, of all tiles blockIdx.x + i * GRID.
+// Adds the parts of the row tiles blockIdx.x + i * GRID. A thread has four rows of a tile at a time.
 DEVICE void join_parts(const frit_product_args &a)
 {
     const int n_tiles = (TILES0 - (int)blockIdx.x + GRID - 1) / GRID;
@@ -99,8 +99,8 @@ DEVICE void join_parts(const frit_product_args &a)
 }
 #endif
 
-// Where two columns at a time are in registers, half of a multiprocessor's do not suffice; a hint that one block is enough
-// lets the compiler take more.
+// More than 8 rows of integers need more than half of a multiprocessor's registers. The hint of one block lets the
+// compiler use them.
 #if ROWS > 8 && !IS_16_BITS
 #define BOUNDS __launch_bounds__(THREADS, 1)
 #else
@@ -123,7 +123,7 @@ extern "C" __global__ void BOUNDS product(const frit_product_args of_all)
     if (EPILOGUE != EPILOGUE_QKV) let_next_kernel_start();
     ring_open(r, list, shared_address(shared), group, warp, lane);
     convert_input<the_phase>(a, shared, group, warp, lane, [] { wait_for_kernel_before(); });
-    // Attention reads what is older than this kernel before it waits: it may start once that is complete.
+    // Attention reads older keys and values before its wait, so it may start only after this kernel's wait.
     if (EPILOGUE == EPILOGUE_QKV) let_next_kernel_start();
     ring_fill(r, list, warp, lane);
     run_phase<the_phase>(a, shared, r, list, group, warp, lane);

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Ops that read and write a session's state (graph/ops.def): conv, scan, delta, shift, wkv. blockIdx.y is a sequence,
-// whose rows follow each other; its state is that after n_past tokens, and zero if there are none. After n_copied rows
-// the state is also written to another place.
-//
-// frit_recurrent_args says which sizes are meant.
+// whose rows follow each other. The state is zero if n_past is 0. After n_copied rows the state is also copied to
+// copy_state. Each kernel's comment has the meaning of its sizes.
 #include "args.h"
 #include "ptx.cuh"
 
-#define MOST 8   // numbers of a row of the state that a lane has
+#define MOST 8   // at most, numbers of a row of the state in a lane
 
-struct place {   // of a sequence
+struct sequence_state {   // of a sequence
     frit_gpu_seq seq;
-    float *state, *copy;   // copy: where n_copied asks for one
+    float *state, *copy;   // copy: NULL if no copy is wanted
 };
 
-DEVICE place place_of(const frit_recurrent_args &a)
+DEVICE sequence_state state_of(const frit_recurrent_args &a)
 {
-    place p;
+    sequence_state p;
     p.seq = ((const frit_gpu_seq *)a.seqs)[blockIdx.y];
     p.state = (float *)a.states + (long long)p.seq.state * a.n_state;
     p.copy = (float *)a.states + (long long)p.seq.copy_state * a.n_state;
@@ -28,7 +26,7 @@ DEVICE const float *from(const frit_recurrent_args &a, int i)
     return (const float *)a.x[i];
 }
 
-// Row t of the sequence, which may be one of those before its first: kept as [n - 1, channels].
+// Row t of the sequence. Negative t: a row of earlier steps, from the state [n - 1, channels].
 DEVICE float earlier(const float *x, const float *kept, int n_kept, int n_channels, int t, int c)
 {
     return t >= 0 ? x[(long long)t * n_channels + c] : kept[(n_kept + t) * n_channels + c];
@@ -39,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(256) recurrent_conv(const frit_recu
 {
     const int c = blockIdx.x * 256 + threadIdx.x, n_channels = a.size[0], n = a.size[1];
     if (c >= n_channels) return;
-    const place p = place_of(a);
+    const sequence_state p = state_of(a);
     const float *x = from(a, 0) + (long long)p.seq.first_row * n_channels, *w = from(a, 1) + (long long)c * n;
     float *y = (float *)a.y + (long long)p.seq.first_row * n_channels;
     if (p.seq.n_past == 0)
@@ -51,19 +49,19 @@ extern "C" __global__ void __launch_bounds__(256) recurrent_conv(const frit_recu
     }
     for (int i = 0; p.seq.n_copied > 0 && i < n - 1; i++)
         p.copy[i * n_channels + c] = earlier(x, p.state, n - 1, n_channels, p.seq.n_copied - (n - 1) + i, c);
-    for (int i = 0; i < n - 1; i++)   // a row that is read comes after the one that is written
+    for (int i = 0; i < n - 1; i++)   // in place: reads later rows than it writes
         p.state[i * n_channels + c] = earlier(x, p.state, n - 1, n_channels, p.seq.n_rows - (n - 1) + i, c);
 }
 
-// A warp has a row of a head's state [dim, n], lane i its numbers i, i + 32, ...
+// A warp has a row of a head's state [dim, n]; lane i has its numbers i, i + 32, ...
 struct state_row {
-    int head, index, n;   // index: of dim
-    long long at;         // in the state
+    int head, index, n;   // index: in dim
+    long long at;         // offset in the state
     float v[MOST];
 };
 
-// Whether there is one. size: heads, dim, groups, n
-DEVICE bool take_row(const frit_recurrent_args &a, const place &p, state_row &row)
+// Sets the warp's row; false: there is none. size: heads, dim, groups, n
+DEVICE bool take_row(const frit_recurrent_args &a, const sequence_state &p, state_row &row)
 {
     const int at = blockIdx.x * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
     row.head = at / a.size[1], row.index = at % a.size[1], row.n = a.size[3];
@@ -87,7 +85,7 @@ DEVICE void store_row(const state_row &row, float *state)
 // x: x [rows, heads, dim], dt [rows, heads], a [heads, n_a], b and c [rows, groups, n]; size[4]: n_a, 1 or n.
 extern "C" __global__ void __launch_bounds__(256) recurrent_scan(const frit_recurrent_args a)
 {
-    const place p = place_of(a);
+    const sequence_state p = state_of(a);
     state_row row;
     if (!take_row(a, p, row)) return;
     const int lane = threadIdx.x % 32, n_heads = a.size[0], dim = a.size[1], n_groups = a.size[2], n = row.n;
@@ -111,11 +109,11 @@ extern "C" __global__ void __launch_bounds__(256) recurrent_scan(const frit_recu
     store_row(row, p.state);
 }
 
-// x: v [rows, heads, dim], k and q [rows, groups, n], g [rows, heads, n_g] or if it is fixed [heads], beta [rows, heads]
-// or 0; size[4]: n_g, 1 or n; size[5]: bit 0: interleaved, bit 1: g is fixed.
+// x: v [rows, heads, dim], k and q [rows, groups, n], g [rows, heads, n_g] or if it is fixed [heads], beta [rows,
+// heads] or 0; size[4]: n_g, 1 or n; size[5]: bit 0: interleaved, bit 1: g is fixed.
 extern "C" __global__ void __launch_bounds__(256) recurrent_delta(const frit_recurrent_args a)
 {
-    const place p = place_of(a);
+    const sequence_state p = state_of(a);
     state_row row;
     if (!take_row(a, p, row)) return;
     const int lane = threadIdx.x % 32, n_heads = a.size[0], dim = a.size[1], n_groups = a.size[2], n = row.n;
@@ -151,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(256) recurrent_shift(const frit_rec
 {
     const int c = blockIdx.x * 256 + threadIdx.x, n_channels = a.size[0];
     if (c >= n_channels) return;
-    const place p = place_of(a);
+    const sequence_state p = state_of(a);
     float before = p.seq.n_past == 0 ? 0 : p.state[c];
     for (int i = 0; i < p.seq.n_rows; i++) {
         const long long at = (long long)(p.seq.first_row + i) * n_channels + c;
@@ -162,11 +160,11 @@ extern "C" __global__ void __launch_bounds__(256) recurrent_shift(const frit_rec
     p.state[c] = before;
 }
 
-struct weighed {   // sums that are to be multiplied by exp(max)
+struct weighed {   // sums that are to be multiplied by exp(max), which avoids overflow
     float sum, weight, max;
 };
 
-// With v weighed by exp(k) added; so no exponent is above 0.
+// Adds v, weighed by exp(k). No exponent is above 0.
 DEVICE weighed weigh(weighed w, float k, float v)
 {
     const float max = fmaxf(w.max, k), old = expf(w.max - max), now = expf(k - max);
@@ -183,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(256) recurrent_wkv(const frit_recur
 {
     const int c = blockIdx.x * 256 + threadIdx.x, n_channels = a.size[0];
     if (c >= n_channels) return;
-    const place p = place_of(a);
+    const sequence_state p = state_of(a);
     const float decay = from(a, 2)[c], first = from(a, 3)[c];
     weighed w = {0, 0, -1e38f};
     if (p.seq.n_past > 0) w = {p.state[c], p.state[n_channels + c], p.state[2 * n_channels + c]};

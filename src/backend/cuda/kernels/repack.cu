@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tiles from the blocks of a file, on the GPU: a thread makes 16 bytes of a tile. repack.c defines what they are.
+// Makes tiles from the blocks of a file. A thread makes 16 bytes of a tile. repack.h has the layout.
 //
 // Defined by the host: TYPE0.
 #include "args.h"
@@ -10,7 +10,7 @@
 #define ORDER_GATED    3
 #define TILE_UNITS    (tile_of<TYPE0>::bytes / 16)
 
-// The blocks of row r of a row tile, counted from the first row that is there; 0: none.
+// Address of the blocks of row r of a row tile; 0: the matrix has no such row.
 DEVICE frit_bytes row_of(const frit_repack_args &a, int tile, int r)
 {
     const int pair = tile * 8 + r % 8;
@@ -38,7 +38,7 @@ template <int BITS> DEVICE u32 plane_byte(const frit_repack_args &a, int tile, i
     return fields;
 }
 
-// A byte of the heads or tails, N of each row.
+// A byte of a plane of scales, with N bytes for each row.
 template <bool IS_HEAD, int N> DEVICE u32 head_byte(const frit_repack_args &a, int tile, int block, int at)
 {
     typedef tile_of<TYPE0> type;
@@ -49,7 +49,7 @@ template <bool IS_HEAD, int N> DEVICE u32 head_byte(const frit_repack_args &a, i
     return IS_HEAD ? type::head(row, at % N, n) : type::tail(row, at % N, n);
 }
 
-// All bytes of a unit take the same way.
+// All bytes of a 16-byte unit belong to one plane.
 DEVICE u32 tile_byte(const frit_repack_args &a, int tile, int block, int unit, int byte)
 {
     typedef tile_of<TYPE0> type;

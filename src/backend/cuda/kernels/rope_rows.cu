@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The rope table: cosine and sine for each row's position, once for all layers that rotate alike. Grid: rows; 128 threads.
+// The rope table: cosines and sines for each row's position, shared by all layers that rotate alike. Grid: rows; 128
+// threads.
 //
-// Defined by the host: ROTATED (dimensions of a head that turn).
+// Defined by the host: ROTATED (rotated dimensions of a head).
 #include "args.h"
 #include "rotation.cuh"
 

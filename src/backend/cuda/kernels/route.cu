@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The experts of each row, as op route says (graph/ops.def): a warp for each row. What a route does is fixed when the
-// kernel is made: a step runs its code once, so reading the code is what takes time.
+// Op route (graph/ops.def): the experts of each row, and their weights. A warp for each row. All options are defines,
+// because the kernel is short: most of its time is that of fetching its code.
 //
 // Shared memory: f32 [2 N_SCORES + N_GROUPS + N_USED]. Grid: rows; 32 threads. Defined by the host (experts.c):
 // N_SCORES, N_USED, N_GROUPS, N_GROUPS_USED, GATING, BY_SIGMOID, BY_LOGIT, NORMALIZE, DIVISOR.
@@ -14,9 +14,9 @@
 #define GATING_NEAR_BEST        5
 
 #define INFINITE __uint_as_float(0x7f800000)
-#define LEAST    6.103515625e-5f   // of a sum that is divided by: the reference's
+#define LEAST    6.103515625e-5f   // smallest divisor of normalized weights, as in the reference models
 
-// Larger numbers have larger keys.
+// An integer that orders as the number does.
 DEVICE u32 key_of(float x)
 {
     const u32 bits = __float_as_uint(x);
@@ -28,19 +28,19 @@ DEVICE float of_key(u32 key)
     return __uint_as_float(key >> 31 ? key & 0x7fffffff : ~key);
 }
 
-// The largest of n numbers, the first of equals. Of a warp.
+// Index of the largest of n numbers, the first if several are equal. All lanes of a warp call it.
 DEVICE int best(const float *s, int n, int lane)
 {
     u32 most = 0;
     for (int i = lane; i < n; i += 32) most = max(most, key_of(s[i]));
     most = __reduce_max_sync(~0u, most);
-    u32 first = 0;   // the larger, the earlier
+    u32 first = 0;   // larger for a smaller index
     for (int i = lane; i < n; i += 32)
         if (key_of(s[i]) == most) first = max(first, (u32)(n - i));
     return n - (int)max(1u, __reduce_max_sync(~0u, first));
 }
 
-// The same of up to 256 scores in registers: a lane's are those at lane + 32 j.
+// Up to 256 scores in registers: a lane has the scores at lane + 32 j.
 #define HELD    ((N_SCORES + 31) / 32)
 #define IS_HELD (N_SCORES <= 256)
 
@@ -104,7 +104,7 @@ DEVICE float best_two(const float *s, int n)
     return first + second;
 }
 
-// Leaves only the experts of the best groups.
+// Removes experts that are not in the best groups.
 DEVICE void keep_best_groups(const frit_route_args &a, float *s, float *sums, int lane)
 {
     const int size = N_SCORES / (N_GROUPS > 0 ? N_GROUPS : 1);
@@ -120,7 +120,7 @@ DEVICE void keep_best_groups(const frit_route_args &a, float *s, float *sums, in
     __syncwarp();
 }
 
-// The share of score e among those left that are near it.
+// The weight of score e relative to the remaining scores near it.
 DEVICE float near_best(const frit_route_args &a, const float *s, int e, int lane)
 {
     const float top = s[e];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Some rows of a matrix of f32. Grid: rows; 256 threads.
+// Copies rows of an f32 matrix by their indices. Grid: rows; 256 threads.
 //
 // Defined by the host: WIDTH (a multiple of 4).
 #include "rows.cuh"

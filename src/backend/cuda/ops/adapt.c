@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adapters on a GPU: adapt.h.
+// Loading adapters, and the launches that apply them.
 #include "backend/cuda/ops/adapt.h"
 #include "backend/cuda/exec.h"
 
@@ -70,7 +70,7 @@ static frit_status send(frit_cuda_device *d, uint64_t to, const void *from, uint
     return frit_cuda_check(&d->driver, d->driver.stream_wait(d->stream), "copying an adapter");
 }
 
-// Calls `put` with each tensor of the adapter and where it lies from 0 on; gives the bytes of all.
+// Calls `put` with each tensor of the adapter and its offset. Returns the bytes of all tensors.
 static uint64_t walk_tensors(const frit_adapter_table *table, frit_status (*put)(void *, const frit_tensor *, uint64_t),
                              void *ctx, frit_status *status)
 {
@@ -113,7 +113,7 @@ static uint64_t next_of(uint64_t *at, const frit_tensor *t)
     return address;
 }
 
-// The slot's rows of the table, in the order of walk_tensors.
+// Fills the table entries of adapter `index`, in the order of walk_tensors.
 static void fill_rows(frit_cuda_adapters *a, int32_t index, const frit_adapter_table *table)
 {
     uint64_t at = a->memory[index];
@@ -149,7 +149,7 @@ frit_status frit_cuda_set_adapter(frit_device *base, int32_t index, const frit_a
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.stream_wait(d->stream), "waiting for a GPU"));
     FRIT_TRY(reserve(d, index + 1, table));
     frit_cuda_adapters *a = d->adapters;
-    if (index >= a->n) return FRIT_OK;   // nothing was ever there
+    if (index >= a->n) return FRIT_OK;   // there never was such an adapter
     const size_t n_parts = (size_t)a->n_matrices, n_layers = (size_t)a->n_layers;
     frit_cuda_free_bytes(d, a->memory[index]);
     a->memory[index] = 0;
@@ -210,7 +210,6 @@ frit_status frit_cuda_lower_adapt(frit_exec *exec, const frit_node *node)
     return frit_cuda_acquire_kernel(exec, "adapt.cu", names[node->op], THREADS, 0, &l->kernel);
 }
 
-// On the results of the product.
 frit_status frit_cuda_lower_adapted(frit_exec *exec, const frit_node *linear)
 {
     const int i = frit_node_adapts(linear, 0);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/adapt.h: adapters on a GPU: their matrices in its memory, and a table by slot and matrix that
-// kernels read (kernels/adapt.cu), so that plans stay when adapters come and go.
+// backend/cuda/ops/adapt.h: adapters on a GPU. Kernels find an adapter's matrices in a table, by the index of the
+// adapter and of the matrix (kernels/adapt.cu), so plans stay valid when adapters are added and removed.
 #pragma once
 #include "backend/cuda/device.h"
 
 typedef struct frit_cuda_adapters {
-    uint64_t *memory;                   // [n]: the numbers of a slot; 0: it has no adapter
+    uint64_t *memory;                   // [n]: the matrices of adapter i; 0: no adapter
     frit_gpu_low_rank *parts;           // [n, n_matrices]
     uint64_t *directions;               // [n, n_layers]
-    uint64_t parts_on, directions_on;   // the same on the GPU
+    uint64_t parts_on, directions_on;   // copies of parts and directions on the GPU
     int32_t n, n_matrices, n_layers;
 } frit_cuda_adapters;
 

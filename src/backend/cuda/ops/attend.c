@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention of queries in f16 (heads.c): for rows one by one, split over the pages (flash decoding, kernels/attend.cu),
-// and for 64 rows of a sequence at a time (kernels/attend_rows.cu).
+// Launches of attention with queries in f16, which heads.c writes: flash decoding (kernels/attend.cu) for single rows,
+// and kernels/attend_rows.cu for prompts.
 #include "backend/cuda/ops/attend.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/cache.h"
@@ -39,7 +39,7 @@ static const frit_cuda_attend_variant *variant_for(const frit_cuda_attend_fast *
     return &a->variants[i];
 }
 
-// Scores are of powers of two.
+// Scores are exponents of 2, so the cap is multiplied by log2(e).
 static float softcap_of(const frit_cuda_launch *l)
 {
     return l->node->attend.softcap * 1.4426950408889634f;
@@ -90,7 +90,7 @@ static frit_status run_attend(frit_cuda_device *d, const frit_cuda_launch *l, co
     return frit_cuda_kernel_launch(&d->gpu, &kernel, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
-// Codes are read word by word, which suits shared memory.
+// Codes are read word by word, which is slow from global memory: pages are always copied to shared memory.
 static bool is_always_far(const frit_cuda_attend *attend)
 {
     return attend->stages && frit_cuda_has_codes(&attend->heads);
@@ -116,8 +116,8 @@ static int at_least_one(int n)
     return n < 1 ? 1 : n;
 }
 
-// As many parts as run at the same time, two blocks on a multiprocessor, or one that copies pages
-// ahead; what they leave for each other.
+// Adds kernels for 1, 2, 4 .. rows, with as many parts as run at the same time: two blocks on a multiprocessor, or one
+// block that copies pages ahead. Allocates memory for their partial results.
 static frit_status add_variants(frit_exec *exec, const frit_cuda_attend *attend, int64_t max_rows, frit_cuda_launch *l)
 {
     const frit_cuda_heads *heads = &attend->heads;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Measuring products, and remembering what was fastest: autotune.h.
+// Measuring products, and the file of the fastest.
 #include "backend/cuda/ops/autotune.h"
 #include "backend/cuda/runtime/cubin_cache.h"
 #include "backend/cuda/device.h"
@@ -17,7 +17,7 @@ static bool is_same(const frit_cuda_tuned *a, const frit_cuda_tuned *b)
 
 // ------------------------------------------------------------------------------- the file
 
-// Named by all that times depend on but for the product.
+// The file is named by everything but the product that times depend on.
 static frit_cubin_key key_of(const frit_cuda_device *d)
 {
     frit_buf text = {0};
@@ -88,13 +88,13 @@ void frit_cuda_autotune_free(frit_cuda_autotune *all)
 
 // ------------------------------------------------------------------------------- time
 
-// Products are measured one after the other, not beside what a step has before and after: a few percent do not count.
+// Products are measured alone, not overlapping with other kernels of a step, so differences below 3 % do not count.
 static bool is_faster(double ns, double than)
 {
     return ns < 0.97 * than;
 }
 
-// The least time of some rounds of `launch`, on the device's stream.
+// The least time of some rounds of `launch` on the device's stream, in nanoseconds.
 typedef frit_status (*launch_fn)(frit_cuda_device *device, const void *ctx);
 
 static frit_status measure(frit_cuda_device *d, launch_fn launch, const void *ctx, double *ns)
@@ -170,7 +170,7 @@ typedef struct trial {
     const frit_cuda_tuning_request *request;
     frit_cuda_gemm_small small;
     frit_cuda_kernel kernel;
-    uint64_t x, out;   // numbers of rows; room for all results, and what rows of gates are known by
+    uint64_t x, out;   // the input; memory for results, scales and bounds
 } trial;
 
 static frit_status run_trial(frit_cuda_device *d, const void *ctx)
@@ -190,7 +190,7 @@ static frit_status run_trial(frit_cuda_device *d, const void *ctx)
     return FRIT_OK;
 }
 
-// How long a trial takes, and what comes after it because of it.
+// Time of a product, with the estimated time of the kernels that follow it.
 static frit_status time_trial(frit_cuda_device *d, const trial *t, double *ns)
 {
     FRIT_TRY(measure(d, run_trial, t, ns));
@@ -198,7 +198,7 @@ static frit_status time_trial(frit_cuda_device *d, const trial *t, double *ns)
     return FRIT_OK;
 }
 
-// The same product by cuBLASLt, its weights as f16 first.
+// A product by cuBLASLt, with the conversion of its weights to f16.
 typedef struct blas_trial {
     const frit_cuda_tuning_request *request;
     const frit_cuda_matmul *matmul;
@@ -259,7 +259,7 @@ static void close_bench(frit_cuda_device *d, bench *b)
     frit_cuda_free_bytes(d, b->workspace);
 }
 
-// Whether cuBLASLt is faster: request only for the most rows, for fewer it never was.
+// Tries cuBLASLt for the largest number of rows. For fewer rows it never was faster.
 static frit_status compare_blas(frit_cuda_device *d, const bench *b, const frit_cuda_tuning_request *a,
                                 frit_cuda_tuned *best)
 {
@@ -284,7 +284,7 @@ static frit_status compare_blas(frit_cuda_device *d, const bench *b, const frit_
     return status;
 }
 
-// Of one product, whose trials are the next n; the first is the estimate's. *differs: another one is faster.
+// Measures the n trials of one product, the best estimate first. *differs: another one is fastest.
 static frit_status choose(frit_cuda_device *d, const bench *b, trial *trials, int n, bool *differs)
 {
     const frit_cuda_tuning_request *a = trials[0].request;

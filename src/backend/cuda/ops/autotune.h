@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/autotune.h: which kernel multiplies a shape fastest, measured on the GPU at hand the first time and
-// then remembered, beside the compiled kernels. An estimate (gemm_small.c, cuBLASLt's own) says what is tried, and what
-// is used where nothing is measured: without a folder and a compiler, or if results are not to depend on what was
-// fastest.
+// backend/cuda/ops/autotune.h: the fastest kernel for each shape of product. The best candidates by estimate
+// are measured when a plan first has the shape, and the result is kept in a file beside the compiled kernels. Without a
+// folder and a compiler, or in deterministic mode, nothing is measured and the best estimate is used.
 //
-//     if (frit_cuda_autotune_gemm_small(d, &some, weights)) ...     // known: some says how, or that cuBLASLt is faster
-//     FRIT_TRY(frit_cuda_autotune_measure(d, &n));            // what was asked for and not known; n of them are now
+//     if (frit_cuda_autotune_gemm_small(d, &small, weights)) ...   // known; sets `small`
+//     FRIT_TRY(frit_cuda_autotune_measure(d, &n));                // measures the shapes that were unknown
 #pragma once
 #include "backend/cuda/ops/gemm_small.h"
 
@@ -13,17 +12,20 @@ struct frit_cuda_device;
 struct frit_cuda_matmul;
 struct frit_cuda_matmul_args;
 
-enum { FRIT_CUDA_TUNING_MATRICES = 32 };   // matrices of a shape that are multiplied in turn, so that none is cached
+// Matrices of a shape that a measurement cycles through, so that none is in the L2.
+enum { FRIT_CUDA_TUNING_MATRICES = 32 };
 
-typedef struct frit_cuda_tuned {   // of a product; as it is kept in the file
-    int32_t rows, k, types[FRIT_GPU_SEGMENTS], tiles[FRIT_GPU_SEGMENTS], is_gated;   // types[0] -1: of f16 by cuBLASLt
-    int32_t by_blas;                                                                 // cuBLASLt is faster
-    int32_t row_tiles, warps, splits;                                                // otherwise those of gemm_small.h
-    int32_t algorithm;                                                               // types[0] -1: cuBLASLt's
+typedef struct frit_cuda_tuned {   // the fastest way to compute a product, as the file has it
+    // Key. types[0] -1: f16 weights, multiplied by cuBLASLt
+    int32_t rows, k, types[FRIT_GPU_SEGMENTS], tiles[FRIT_GPU_SEGMENTS], is_gated;
+    // Result:
+    int32_t by_blas;                    // cuBLASLt is faster
+    int32_t row_tiles, warps, splits;   // otherwise: the fields of frit_cuda_gemm_small
+    int32_t algorithm;                  // types[0] -1: which one of cuBLASLt's
     int32_t nanoseconds;
 } frit_cuda_tuned;
 
-typedef struct frit_cuda_tuning_request {   // a product that is not known yet
+typedef struct frit_cuda_tuning_request {   // a product to measure
     frit_cuda_tuned tuned;
     frit_cuda_gemm_small small;
     uint64_t matrices[FRIT_CUDA_TUNING_MATRICES][FRIT_GPU_SEGMENTS];   // tiles
@@ -41,14 +43,15 @@ typedef struct frit_cuda_autotune {
 
 typedef enum frit_cuda_tuned_by { FRIT_CUDA_BY_ESTIMATE, FRIT_CUDA_BY_MEASURE, FRIT_CUDA_BY_BLAS } frit_cuda_tuned_by;
 
-// Sets how `some` is best computed, where that is known; otherwise it is measured later, with these tiles (0: never).
+// Sets tiles, warps and splits of `small` if the fastest are known. Otherwise requests a measurement with these tiles
+// (0: none).
 frit_cuda_tuned_by frit_cuda_autotune_gemm_small(struct frit_cuda_device *device, frit_cuda_gemm_small *small,
                                                  const uint64_t weights[FRIT_GPU_SEGMENTS]);
-// Measures what was asked for, all kernels of which are compiled then; *n: of how many the choice is another than the
-// estimate's. What cannot be measured stays by estimate.
+// Compiles and measures the candidates of all requests. *n: for how many products another candidate than the best
+// estimate is fastest. Products that cannot be measured keep the estimate.
 frit_status frit_cuda_autotune_measure(struct frit_cuda_device *device, int *n);
-// Which of cuBLASLt's algorithms multiplies fastest, now with these numbers where it is not known; only for whole
-// steps of prompts, others have its first.
+// Index of cuBLASLt's fastest algorithm for the shape, measured now with these operands if it is unknown. Only shapes
+// of full prompt steps are measured; others use algorithm 0.
 int frit_cuda_autotune_algorithm(struct frit_cuda_device *device, const struct frit_cuda_matmul *matmul, int n_rows,
                                  const struct frit_cuda_matmul_args *args);
 void frit_cuda_autotune_free(frit_cuda_autotune *autotune);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What reads and writes the cache in any of its types and layouts: kernels/plain_cache.cu. Attention that has faster
-// kernels is lowered by attend.c, and writing in f16 by heads.c.
+// Launches of kernels/plain_cache.cu.
 #include "backend/cuda/ops/cache.h"
 #include "backend/cuda/exec.h"
 

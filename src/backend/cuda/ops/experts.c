@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Mixtures of experts: routes, and products with the matrices of the experts that a route names. The host never learns
-// which these are: kernels read the route, so that the launches of a step depend on its number of rows alone.
+// Mixtures of experts: routes, and products with the matrices of the experts that a route names. Kernels read the route
+// on the GPU, so the launches of a step depend on its number of rows alone.
 //
-// Few rows: blocks of threads serve an expert of a row each, and the sum over a row's experts is one product. Where
-// rows share experts, assignments are sorted by expert (dispatch.cu), blocks serve up to GROUP_ROWS of an expert, and a
-// kernel of its own sums up, always in the order of the route. In plans of many rows, products are in f16, of up to
-// GEMM_ROWS of an expert (experts_rows.cu). Heads with matrices of their own are experts that every row has, in order.
+// With few rows, each block serves one expert of one row, and the sum over a row's experts is one product. If rows
+// share experts, assignments are sorted by expert (dispatch.cu), a block serves up to GROUP_ROWS assignments of an
+// expert, and another kernel adds the results in the order of the route. Plans of FRIT_CUDA_GEMM_FROM rows or more have
+// products in f16 of up to GEMM_ROWS assignments of an expert (experts_rows.cu). Heads with their own matrices (op
+// HEADS) are experts that every row has.
 #include "backend/cuda/ops/experts.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/experts_rows.h"
@@ -17,7 +18,7 @@
 enum { THREADS = 256, GROUP_ROWS = 8, GEMM_ROWS = 64, MOST_EXPERTS = 1024, MOST_BLOCKS = 65535 };
 
 typedef struct experts {
-    const frit_node *node, *x, *route;   // route: NULL of heads
+    const frit_node *node, *x, *route;   // route: NULL for HEADS
     bool has_residual;
     const frit_tensor *first, *second;   // second: the values of gates, or NULL
     int k, n, n_used;                    // columns and rows of a matrix
@@ -89,7 +90,7 @@ static bool is_stack(const frit_tensor *tensor)
     return tensor && tensor->n_dims == 3 && tensor->shape[0] <= MOST_EXPERTS && frit_tile_format_of(tensor->dtype);
 }
 
-// Rows of activations have room in shared memory beside tiles.
+// Limits of k: the input and tiles must fit into shared memory together.
 bool frit_cuda_experts_fit(const frit_node *node)
 {
     const experts e = describe(node);
@@ -103,13 +104,13 @@ bool frit_cuda_experts_fit(const frit_node *node)
 
 // ------------------------------------------------------------------------------- routes
 
-// Whether the route's plan is one of many rows.
+// True if the route is in a plan whose products are gemms.
 static bool is_gemm_plan(const frit_node *route)
 {
     return route->shape[0] >= FRIT_CUDA_GEMM_FROM;
 }
 
-// Whether assignments are sorted by expert: in plans of many rows, and where rows are so many that they share experts.
+// True if assignments are sorted by expert: in gemm plans, and with enough rows that experts are shared.
 static bool is_sorted(int64_t n_rows, const frit_node *route)
 {
     if (n_experts_of(route) > MOST_EXPERTS) return false;
@@ -121,7 +122,7 @@ static int group_rows_of(const frit_node *route)
     return is_gemm_plan(route) ? GEMM_ROWS : GROUP_ROWS;
 }
 
-// Groups that so many assignments may have.
+// The largest number of groups of n_assignments assignments.
 static int64_t most_groups(int64_t n_assignments, const frit_node *route)
 {
     const int64_t n = n_experts_of(route);
@@ -204,13 +205,13 @@ uint64_t frit_cuda_route_bytes(const frit_node *route)
     return (uint64_t)most_groups(n, route) * sizeof(frit_expert_group) + (uint64_t)n * sizeof(int32_t);
 }
 
-// What assignments give, before it is summed up.
+// Bytes of the results of assignments, before they are added.
 static uint64_t mix_bytes(const experts *e)
 {
     return e->is_mix ? (uint64_t)(e->node->shape[0] * e->n_used * e->n) * sizeof(float) : 0;
 }
 
-// Rows in f16, and what they are worth.
+// Bytes of the input in f16, and of its scales.
 static uint64_t converted_bytes(const experts *e)
 {
     const uint64_t n_rows = (uint64_t)e->route->shape[0] * (uint64_t)(e->has_own_rows ? e->n_used : 1);
@@ -263,13 +264,13 @@ frit_status frit_cuda_lower_route(frit_exec *exec, const frit_node *node)
 
 // ------------------------------------------------------------------------------- kernels
 
-// Blocks of threads that share an expert's tiles.
+// Number of blocks that share the tiles of an expert.
 static int grid_of(const experts *e, int rows, bool is_sum, int n_tiles, const frit_cuda_gpu *gpu)
 {
-    if (is_sum) return 0;   // all multiprocessors
+    if (is_sum) return 0;   // chosen by product.c
     int n = gpu->n_multiprocessors / e->n_used;
     if (rows > 1 && e->route) {
-        // So many that there are four for each multiprocessor, if all experts are used.
+        // Four blocks for each multiprocessor if all experts are used.
         n = 4 * gpu->n_multiprocessors / n_experts_of(e->route);
         if (n < 4) n = 4;
         if (n > n_tiles / 4) n = n_tiles / 4;
@@ -277,16 +278,16 @@ static int grid_of(const experts *e, int rows, bool is_sum, int n_tiles, const f
     return n < 1 ? 1 : n < n_tiles ? n : n_tiles;
 }
 
-// Columns of an expert are few: no more warps to a row tile than blocks of columns, but more row tiles at a time.
+// Experts have few columns: uses one warp of a group for each block of columns, and more groups.
 static void share_warps(frit_cuda_product *product, int n_blocks)
 {
-    enum { MOST_WARPS = 16, USUAL_WARPS = 8, MOST_GROUPS = 5 };   // of more, registers spill on sm_80
+    enum { MOST_WARPS = 16, USUAL_WARPS = 8, MOST_GROUPS = 5 };   // with more groups, registers spill on sm_80
     if (n_blocks >= USUAL_WARPS) return;
     product->warps = n_blocks;
     product->groups = MOST_WARPS / n_blocks < MOST_GROUPS ? MOST_WARPS / n_blocks : MOST_GROUPS;
 }
 
-// With fewer groups of warps where shared memory has no room for all.
+// Reduces the groups of warps until shared memory suffices.
 static frit_status take_shape(frit_cuda_product *product, const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel)
 {
     for (;; product->groups /= 2) {
@@ -351,7 +352,7 @@ static frit_status take_product(const frit_exec *exec, const experts *e, int row
     return frit_cuda_kernel_acquire(exec->device, &kernel, out);
 }
 
-// The kernel of groups with the most rows that has room.
+// Adds the kernel for groups with the most rows that fits into shared memory.
 static frit_status take_groups(const frit_exec *exec, const experts *e, frit_cuda_experts *out)
 {
     const int group_rows = e->route ? group_rows_of(e->route) : GROUP_ROWS;
@@ -364,7 +365,7 @@ static frit_status take_groups(const frit_exec *exec, const experts *e, frit_cud
     return FRIT_OK;
 }
 
-// The kernel in f16 for groups of a plan of many rows, if it takes the shape.
+// Adds the f16 kernel for groups in gemm plans, if it supports the shape.
 static frit_status take_rows(frit_exec *exec, const experts *e, frit_cuda_experts *out)
 {
     const frit_cuda_experts_product product = product_of(e, GEMM_ROWS, false);
@@ -383,7 +384,7 @@ static frit_status take_rows(frit_exec *exec, const experts *e, frit_cuda_expert
 
 // ------------------------------------------------------------------------------- products
 
-// blockIdx.y from 0 to n.
+// Launches n blocks in y, MOST_BLOCKS at a time.
 static frit_status run_blocks(frit_cuda_device *d, const frit_cuda_kernel *kernel, int64_t n, frit_experts_args *args)
 {
     for (int64_t first = 0; first < n; first += MOST_BLOCKS) {
@@ -394,7 +395,7 @@ static frit_status run_blocks(frit_cuda_device *d, const frit_cuda_kernel *kerne
     return FRIT_OK;
 }
 
-// Results of assignments, in the order of these: by groups, or one by one.
+// Computes the results of all assignments, in groups or one by one, and stores them in the order of assignments.
 static frit_status run_products(frit_cuda_device *d, const frit_cuda_launch *l, bool is_grouped, int64_t n,
                                 frit_experts_args *args)
 {
@@ -418,7 +419,7 @@ static frit_status run_mix(frit_cuda_device *d, const frit_cuda_launch *l, const
     return frit_cuda_run_kernel(d, e->mix, (unsigned)((mix.n + THREADS - 1) / THREADS), 1, &mix);
 }
 
-// Rows become f16 first.
+// Converts the input to f16 and runs the f16 kernel.
 static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step, int64_t n_rows)
 {
     const frit_cuda_experts *e = &l->experts;
@@ -458,7 +459,7 @@ static frit_status run_experts(frit_cuda_device *d, const frit_cuda_launch *l, c
     return e->mix && !is_sum ? run_mix(d, l, step, n_rows) : FRIT_OK;
 }
 
-// Rows are multiplied with weights before they are summed up, so that a sum is plain.
+// Rows are multiplied by their weights before, so results are added without weights.
 static frit_status take_mix(frit_exec *exec, const experts *e, frit_cuda_experts *out)
 {
     const uint64_t n_bytes = mix_bytes(e);

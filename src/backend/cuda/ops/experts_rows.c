@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From the description of a product of experts with many rows to the kernel that computes it.
+// Defines and launch shape of kernels/experts_rows.cu.
 #include "backend/cuda/ops/experts_rows.h"
 #include "backend/cuda/weights/repack.h"
 #include "backend/cuda/ops/gemm_small.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows that products of many rows alone read are f16 from the start: what computes a norm, an activation or attention
-// writes them, each row times a power of two, where the node's f32 would be; then what a number of each row is worth.
+// Nodes that are written in f16 for gemms, where their rows lie, and norms that write f16.
 #include "backend/cuda/ops/f16_input.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/gemm_small.h"
@@ -31,8 +30,8 @@ bool frit_cuda_feeds_gemm(const frit_exec *exec, const frit_node *node)
     return n_products > 0 && (!g->output || frit_node_storage(g->output) != node);
 }
 
-// Numbers are half as long as the node's f32, which leaves room for the scales, and for a norm's squares. Attention's
-// are between values of the cache, which are f16: they need none.
+// The f16 rows take half of the memory of the node's f32. Scales, and the squares of a norm, follow them there. Results
+// of attention are averages of cached values, so they fit into f16 without scales.
 frit_cuda_f16_input frit_cuda_f16_input_of(const frit_exec *exec, const frit_node *node)
 {
     const uint64_t at = exec->plan->offsets[node->id];
@@ -78,8 +77,8 @@ static bool overlap(range a, range b)
     return a.begin.where == b.begin.where && a.begin.at < b.begin.at + b.n_bytes && b.begin.at < a.begin.at + a.n_bytes;
 }
 
-// The launch that makes the rows, if it can make their norm beside them. Nothing that it reads may lie there: while one
-// block of threads writes its row of the norm, others still read theirs.
+// The launch that computes the rows of the norm, if it can compute the norm too; otherwise NULL. The memory of the norm
+// must not overlap its operands: while one block writes its row of the norm, other blocks still read theirs.
 static frit_cuda_launch *maker_of(frit_exec *exec, const frit_node *norm, const frit_cuda_f16_input *y)
 {
     frit_cuda_launch *l = exec->n_launches > 0 ? &exec->launches[exec->n_launches - 1] : NULL;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products of many rows: these become f16 times a power of two for each row, if they are not (f16_input.c), cuBLASLt
-// multiplies, or for up to 128 rows a kernel of our own (gemm_small.h), and what follows the product finishes its
-// results.
+// Launches of gemms. The input is converted to f16 unless it is f16 already (f16_input.h). The product is computed by
+// gemm_small.h or cuBLASLt. A last kernel scales the results and adds residual, activation or norm.
 #include "backend/cuda/ops/gemm.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/gemm_small.h"
@@ -76,7 +75,7 @@ static frit_status multiply_by_cublaslt(frit_cuda_device *d, const frit_cuda_lau
     return frit_cuda_matmul_run(m->matmul, &d->gpu, product, &args, d->stream);
 }
 
-// NULL: too many rows.
+// The smallest kernel of gemm_small.h for n_rows rows; NULL: there are too many.
 static const frit_cuda_gemm_small_variant *small_for(const frit_cuda_gemm *m, int64_t n_rows)
 {
     for (int i = 0; i < m->n_small; i++)
@@ -84,7 +83,7 @@ static const frit_cuda_gemm_small_variant *small_for(const frit_cuda_gemm *m, in
     return NULL;
 }
 
-// Whether nothing is left to be done with what the product's kernel has.
+// True if no other kernel needs to follow the product.
 static bool is_finished(const frit_cuda_launch *l, const frit_cuda_gemm_small_variant *small)
 {
     const frit_cuda_gemm *m = &l->gemm;
@@ -152,7 +151,7 @@ static frit_status finish_gates(frit_cuda_device *d, const frit_cuda_gemm *m, in
     return launch(d, m->gate, (unsigned)n_rows, &args);
 }
 
-// The sum with the residual, and its norm as halves.
+// Adds the residual, and writes the norm of the sum in f16.
 static frit_status finish_and_norm(frit_cuda_device *d, const frit_cuda_launch *l, int64_t n_rows, int n_parts,
                                    const frit_cuda_step *step)
 {
@@ -245,7 +244,7 @@ void frit_cuda_matmuls_free(frit_exec *exec)
     free(exec->matmuls);
 }
 
-// Kernels for up to 16, 32, 64 and 128 rows, and the bytes that their results take.
+// Adds kernels for up to 16, 32, 64 and 128 rows. *n_bytes: the memory of their results.
 static frit_status add_small_kernels(frit_cuda_device *d, const frit_cuda_products *p, int64_t max_rows,
                                      frit_cuda_launch *l, uint64_t *n_bytes)
 {
@@ -258,7 +257,7 @@ static frit_status add_small_kernels(frit_cuda_device *d, const frit_cuda_produc
         frit_cuda_kernel kernel;
         memcpy(small.segments, p->segments, sizeof small.segments);
         if (frit_cuda_autotune_gemm_small(d, &small, weights) == FRIT_CUDA_BY_BLAS) return FRIT_OK;
-        if (frit_cuda_gemm_small_kernel(&small, &d->gpu, &kernel) != FRIT_OK) return FRIT_OK;   // cuBLASLt then
+        if (frit_cuda_gemm_small_kernel(&small, &d->gpu, &kernel) != FRIT_OK) return FRIT_OK;   // cuBLASLt is used
         frit_cuda_gemm_small_variant *v = &m->small[m->n_small++];
         *v = (frit_cuda_gemm_small_variant){.rows = rows, .n_parts = small.splits, .is_gated = small.is_gated};
         FRIT_TRY(frit_cuda_kernel_acquire(d, &kernel, &v->kernel));
@@ -270,7 +269,7 @@ static frit_status add_small_kernels(frit_cuda_device *d, const frit_cuda_produc
     return FRIT_OK;
 }
 
-// What finishes the results.
+// Chooses the kernel that finishes the results.
 static frit_status take_finish(frit_exec *exec, const frit_node *result, frit_cuda_gemm *m)
 {
     if (!result) return FRIT_OK;
@@ -283,7 +282,8 @@ static frit_status take_finish(frit_exec *exec, const frit_node *result, frit_cu
     return frit_cuda_kernel_acquire(exec->device, &gate, &m->gate);
 }
 
-// Gates and values whose weights stay where they are, of rows that are known by their squares too: bounds of them.
+// Adds the kernel that measures the weights of gates and values, from which gated kernels bound their results. It needs
+// the squares of input rows, and weights at a fixed address.
 static frit_status take_bounds(frit_exec *exec, const frit_cuda_products *p, frit_cuda_launch *l)
 {
     frit_cuda_gemm *m = &l->gemm;
@@ -325,7 +325,6 @@ static frit_status lay_out_work(frit_exec *exec, const frit_cuda_products *p, in
     return FRIT_OK;
 }
 
-// What it has for each row is its products alone, in f32.
 static frit_status lower_precise(frit_exec *exec, const frit_cuda_products *p, int64_t max_rows,
                                  const frit_node *result, frit_cuda_gemm *m)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From the description of a product of 9 to 128 rows to the kernel that computes it.
+// Choosing tiles, warps and splits by estimate; defines and launch shape of kernels/gemm_small.cu.
 #include "backend/cuda/ops/gemm_small.h"
 #include "backend/cuda/weights/repack.h"
 
@@ -15,7 +15,7 @@ static int tile_bytes_of(const frit_cuda_gemm_small *s)
     return most;
 }
 
-// The kernels check that it is enough.
+// A static_assert of the kernels compares the result with what they lay out.
 int frit_cuda_gemm_small_shared(int n_rows, int n_tiles, int tile_bytes, int stages)
 {
     return stages * (n_rows * X_STRIDE + n_tiles * tile_bytes);
@@ -49,9 +49,9 @@ static int at_least_one(int n)
     return n < 1 ? 1 : n;
 }
 
-// Clocks of the product, roughly: bytes that a multiprocessor fetches, instructions of its schedulers, products of its
-// tensor cores, whichever takes longest; too few warps wait. And what a block of threads waits for at its start, and
-// parts of results on their way to memory and back.
+// Estimated clocks of the product: the largest of the time to fetch a multiprocessor's bytes, to issue its instructions
+// and to run its tensor core products, longer with few warps; plus the start of a block and the traffic of partial
+// results.
 static double cost_of(const frit_cuda_gemm_small *s, const frit_cuda_gpu *gpu, int tiles, int warps, int splits)
 {
     const double bytes_a_clock = 24, start = 1500, enough_warps = 12, least_warps = 8;
@@ -66,18 +66,18 @@ static double cost_of(const frit_cuda_gemm_small *s, const frit_cuda_gpu *gpu, i
     if (clocks < issue) clocks = issue;
     if (clocks < products) clocks = products;
     if (n_at_once * warps < enough_warps) clocks *= n_at_once * warps < least_warps ? 1.5 : 1.2;
-    const double gates = s->is_gated && splits > 1 ? 6000 : 0;   // another kernel
+    const double gates = s->is_gated && splits > 1 ? 6000 : 0;   // clocks of the kernel that then computes gates
     const double results = 8.0 * splits * s->rows * n_groups * tiles * warps * FRIT_TILE_ROWS;
     return gates + n_waves * (start + n_at_once * each * clocks) + results / (bytes_a_clock * gpu->n_multiprocessors);
 }
 
-// Schedulers have as many warps each, or nearly; others were slower wherever they were measured.
+// Numbers of warps that give all schedulers about as many warps. Others were slower in all measurements.
 static bool is_tried(int warps)
 {
     return warps % 4 == 0 || warps < 4 || warps == 14;
 }
 
-// Puts it among those that are faster than the last of `out`, which has room for `most`.
+// Inserts the candidate by its cost into `out`, which keeps the `most` cheapest.
 static int insert(frit_cuda_gemm_small *out, double *costs, int n, int most, const frit_cuda_gemm_small *one,
                   double cost)
 {
@@ -112,7 +112,7 @@ int frit_cuda_gemm_small_candidates(const frit_cuda_gemm_small *wanted, const fr
     return n;
 }
 
-// Of all that fit, the one that should be fastest.
+// Finds the candidates with the least estimated cost.
 static void choose(frit_cuda_gemm_small *s, const frit_cuda_gpu *gpu)
 {
     frit_cuda_gemm_small best;
@@ -132,7 +132,7 @@ double frit_cuda_gemm_small_after_ns(const frit_cuda_gemm_small *s, bool wants_g
            (wants_gates && s->splits > 1 ? frit_cuda_gates_ns : 0);
 }
 
-// There is more than one part only where so many times the groups are blocks that run at a time.
+// Splits are used only while groups * splits blocks run at the same time.
 uint64_t frit_cuda_gemm_small_bytes(const frit_cuda_gpu *gpu, uint64_t n, uint64_t n_rows)
 {
     const uint64_t most = (uint64_t)gpu->n_multiprocessors * MOST_BLOCKS * MOST_TILES * MOST_WARPS * FRIT_TILE_ROWS;
@@ -157,7 +157,7 @@ static frit_status check(const frit_cuda_gemm_small *s)
     return FRIT_OK;
 }
 
-// Three where there is room, and columns for them.
+// Three stages if shared memory and the number of columns allow.
 static int stages_of(const frit_cuda_gemm_small *s, const frit_cuda_gpu *gpu)
 {
     const int n_blocks = (s->k + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS / s->splits;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products of few rows: kernels of product.h for one row, two, four and so on; a step takes the smallest that has room
-// for its rows.
+// Launches of product.h: kernels for 1, 2, 4, 8 and 16 rows, of which a step uses the smallest that is large enough.
 #include "backend/cuda/ops/gemv.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/products.h"
@@ -42,7 +41,7 @@ static const frit_cuda_gemv_variant *variant_for(const frit_cuda_gemv *gemv, int
     return &gemv->variants[i];
 }
 
-// Rows from `row` on by one launch.
+// One launch, for n_rows rows from `row` on.
 static frit_status run_variant(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step,
                                const frit_cuda_gemv_variant *v, int64_t row, int64_t n_rows)
 {
@@ -72,7 +71,7 @@ static frit_status run_variant(frit_cuda_device *d, const frit_cuda_launch *l, c
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
-// A launch for each 16 rows; products with f32 weights take all that are full at once (product.cu).
+// One launch for each 16 rows. Products with f32 weights compute all full groups of 16 in one launch (product.cu).
 static frit_status run_gemv(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     const int64_t n_rows = frit_cuda_rows(l->node, step->batch);
@@ -85,7 +84,7 @@ static frit_status run_gemv(frit_cuda_device *d, const frit_cuda_launch *l, cons
     return FRIT_OK;
 }
 
-// Counters of blocks that have arrived: of all products of the plan, which follow each other.
+// Counters of blocks that have arrived. All gemvs of the plan share them, because they run one after the other.
 static frit_status acquire_counters(frit_exec *exec, uint64_t *counters)
 {
     const uint64_t n_bytes = (uint64_t)exec->device->gpu.n_multiprocessors * sizeof(uint32_t);
@@ -104,7 +103,7 @@ frit_status frit_cuda_lower_gemv(frit_exec *exec, const frit_cuda_products *p, i
     FRIT_TRY(acquire_counters(exec, &l->gemv.arrived));
     for (int n_rows = 1; l->gemv.n_variants < FRIT_CUDA_GEMV_VARIANTS; n_rows *= 2) {
         const frit_status status = add_variant(exec, p, n_rows, &l->gemv.variants[l->gemv.n_variants]);
-        if (status == FRIT_E_UNSUPPORTED && n_rows > 1) return FRIT_OK;   // shared memory has no room for more
+        if (status == FRIT_E_UNSUPPORTED && n_rows > 1) return FRIT_OK;   // shared memory is too small for more rows
         FRIT_TRY(status);
         l->gemv.n_variants++;
         if (n_rows >= max_rows || n_rows >= MOST_ROWS) return FRIT_OK;

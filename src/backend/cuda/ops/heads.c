@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Queries, keys and values: one product for all three, then bias, norm of heads, rotation and the cache. In steps of
-// few rows the product does the rotation and writes the cache itself, where heads have neither bias nor norm; otherwise
-// heads_rows.cu follows it.
+// Queries, keys and values: one product for all three, then bias, head norms, rotation and cache writes. A gemv rotates
+// and writes the cache itself if heads have neither bias nor norm. Otherwise heads_rows.cu follows the product.
 #include "backend/cuda/ops/heads.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/cache.h"
@@ -34,7 +33,7 @@ static bool is_product(const frit_phase *phase, const frit_node *node)
     return false;
 }
 
-// Back from what attention or the cache reads to the product: a rotation or none, a norm or none.
+// Follows the sources of what attention or the cache reads back to the product, over a rotation and a norm if present.
 static bool trace(const frit_phase *phase, frit_cuda_heads_phase *h, int which, const frit_node *node)
 {
     node = frit_node_storage(node);
@@ -73,7 +72,7 @@ static bool is_known(const frit_cuda_heads_phase *h, const frit_node *node)
     return found;
 }
 
-// Whether other nodes read what is not kept.
+// True if nodes outside of the phase read results that the fused kernels do not store.
 static bool is_read_elsewhere(const frit_graph *g, const frit_cuda_heads_phase *h)
 {
     for (int i = 0; i < g->n_nodes; i++) {
@@ -117,7 +116,7 @@ static frit_cuda_heads shape_of(const frit_exec *exec, const frit_cuda_heads_pha
                              .values = frit_cuda_cache_kind(layer->v.dtype)};
 }
 
-// Caches of other types than f16 have kernels of these phases where fast attention reads them.
+// A cache that is not f16 is supported if attend.h reads it.
 static bool fits_types(const frit_exec *exec, const frit_cuda_heads_phase *h)
 {
     const frit_cuda_heads heads = shape_of(exec, h);
@@ -178,8 +177,8 @@ bool frit_cuda_is_heads(const frit_exec *exec, const frit_phase *phase, frit_cud
 
 // ------------------------------------------------------------------------------- the product
 
-// Whether the product can rotate heads and write a cache in f16 itself. Weights are then in another order, for prompts
-// and for caches of other types too, so this does not depend on a plan's rows, nor on its cache.
+// True if a gemv could rotate these heads. It decides the order of rows in tiles, which all plans share, so it must not
+// depend on the plan's number of rows or on the cache type.
 static bool can_rotate(const frit_exec *exec, const frit_cuda_heads_phase *h)
 {
     for (int i = 0; i < 3; i++)
@@ -216,7 +215,7 @@ static uint64_t page_0(const frit_exec *exec, const frit_cache_side *side)
     return ((const frit_cuda_memory *)exec->cache->memory)->address + side->offset;
 }
 
-// Scores are of powers of two.
+// Scores are exponents of 2, so queries are multiplied by log2(e).
 static float query_scale(const frit_exec *exec, const frit_cuda_heads_phase *h)
 {
     return exec->is_f16[h->query->id] ? h->attend->attend.scale * 1.4426950408889634f : 1;
@@ -249,7 +248,7 @@ static frit_status new_rope_table(frit_exec *exec, const frit_node *rope, frit_c
     return frit_cuda_kernel_acquire(exec->device, &kernel, &l->kernel);
 }
 
-// The table for a rotation: layers that rotate alike share it, and the first one has it made.
+// The rope table of a rotation. Layers that rotate alike share it; the first one adds the launch that computes it.
 static frit_status take_rope_table(frit_exec *exec, const frit_node *rope, frit_cuda_address *table)
 {
     frit_cuda_address frequency, factor = {FRIT_CUDA_NOWHERE, 0};
@@ -299,7 +298,7 @@ static frit_status run_heads(frit_cuda_device *d, const frit_cuda_launch *l, con
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
-// What follows the product, whose results lie in the work memory.
+// Adds the launch of heads_rows.cu, which reads the product's results in the work memory.
 static frit_status lower_rest(frit_exec *exec, const frit_cuda_heads_phase *h, frit_cuda_address results,
                               frit_cuda_address scales, frit_cuda_address table)
 {
@@ -345,7 +344,7 @@ static frit_status take_tiles(frit_exec *exec, const frit_cuda_heads_phase *h, f
     return frit_cuda_tensor_acquire(exec, matrix_of(h->products[VALUES]), true, &l->x[4]);
 }
 
-// Results in f32 in the work memory, or if the product does everything, queries in f16.
+// The product writes f32 to the work memory, or queries in f16 if it rotates heads and writes the cache itself.
 static frit_status lower_product(frit_exec *exec, const frit_cuda_heads_phase *h, const frit_cuda_products *wanted,
                                  const frit_node *norm, frit_cuda_launch *l)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products of many rows: tiles to f16 or bf16, then cuBLASLt.
+// Converting tiles to f16 or bf16, and multiplying by cuBLASLt.
 #include "backend/cuda/ops/matmul.h"
 #include "backend/cuda/kernels/args.h"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/ops/matmul.h: products of many rows: weights become f16 or bf16 for the time of a product, which
-// cuBLASLt computes. For prompts; products of up to 16 rows are product.h's.
+// backend/cuda/ops/matmul.h: products of prompts: tiles become f16 or bf16 matrices, which cuBLASLt multiplies.
 //
 //     frit_cuda_matmul matmul = {.k = 4096, .in = FRIT_CUDA_F16, .out = FRIT_CUDA_F32, .adds = true,
 //                                .segments = {{FRIT_DTYPE_Q4_K, 256}}};
@@ -16,13 +15,13 @@ typedef struct frit_cuda_matmul {
     frit_cuda_numbers in, out;                       // in: f16 or bf16, also of the weights; out: f32 or bf16
     bool adds;                                       // to `out`, which is f32 then
     frit_cuda_segment segments[FRIT_GPU_SEGMENTS];   // the second may be empty
-    // Described:
+    // Set by frit_cuda_matmul_describe:
     int n_kernels;
     frit_cuda_kernel dequantize[FRIT_GPU_SEGMENTS];
-    frit_cuda_kernel *shared[FRIT_GPU_SEGMENTS];   // NULL, or made in place of dequantize[i], for several products
+    frit_cuda_kernel *shared[FRIT_GPU_SEGMENTS];   // the kernel to launch instead of dequantize[i]; NULL: dequantize[i]
 } frit_cuda_matmul;
 
-// Rows of `in` and `out` are n_rows of cublaslt.h's product, `out` in the order of the tiles.
+// Operands on the GPU. Results are in the order of the tiles' rows.
 typedef struct frit_cuda_matmul_args {
     uint64_t weights[FRIT_GPU_SEGMENTS];   // tiles
     uint64_t x, y;
@@ -32,8 +31,7 @@ typedef struct frit_cuda_matmul_args {
 
 frit_status frit_cuda_matmul_describe(frit_cuda_matmul *matmul);
 uint64_t frit_cuda_matmul_scratch(const frit_cuda_matmul *matmul);
-// For this many rows of x; the product is kept for as long as there are steps of as many.
-// choice: of cuBLASLt's algorithms.
+// Prepares products with n_rows rows of x. choice: index of cuBLASLt's algorithm, the best by its estimate first.
 frit_status frit_cuda_matmul_prepare(const frit_cuda_matmul *matmul, const frit_cublaslt *blas, int n_rows, int choice,
                                      frit_cublaslt_product *product);
 frit_status frit_cuda_matmul_run(const frit_cuda_matmul *matmul, const frit_cuda_gpu *gpu,

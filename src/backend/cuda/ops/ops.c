@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ops that a GPU runs: whether a node is of a shape that it takes, and the launches of such a node. Everything
-// else runs on another device (graph/segment.h).
+// The table of ops that a GPU runs: which shapes it supports, and how a node becomes launches. Other nodes run on
+// another device (graph/segment.h).
 #include "backend/cuda/ops/ops.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/adapt.h"
@@ -15,11 +15,11 @@
 enum { THREADS = 256, WARPS = THREADS / 32 };
 
 typedef struct op_row {
-    bool (*fits)(const frit_node *node);                            // NULL: always
-    frit_status (*lower)(frit_exec *exec, const frit_node *node);   // NULL: not on GPUs
+    bool (*fits)(const frit_node *node);                            // NULL: all shapes
+    frit_status (*lower)(frit_exec *exec, const frit_node *node);   // NULL: GPUs do not run the op
     const char *kernel;                                             // of plain.cu
     unsigned tiled;                                                 // bit i: source i is a matrix in tiles
-    bool has_tensor_products;                                       // used, or served alone; older GPUs lack them
+    bool has_tensor_products;                                       // the op needs frit_cuda_has_tensor_products
 } op_row;
 
 static frit_status set_addresses(frit_exec *exec, frit_cuda_launch *l)
@@ -51,7 +51,7 @@ static frit_status run_numbers(frit_cuda_device *d, const frit_cuda_launch *l, c
                        : frit_cuda_run_kernel(d, l->kernel, (unsigned)((args.n + THREADS - 1) / THREADS), 1, &args);
 }
 
-// Rows of the last dimension, a warp for each.
+// A warp for each row of the last dimension.
 static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     frit_plain_args args;
@@ -98,7 +98,7 @@ static frit_status lower_numbers(frit_exec *exec, const frit_node *node)
     return FRIT_OK;
 }
 
-// x1 repeats if it is one row.
+// x1 is one row that repeats, or has as many rows as x0.
 static frit_status lower_pair(frit_exec *exec, const frit_node *node)
 {
     frit_cuda_launch *l;
@@ -162,7 +162,7 @@ static frit_status run_norm(frit_cuda_device *d, const frit_cuda_launch *l, cons
     return frit_cuda_kernel_launch(&d->gpu, &one, d->stream, &args, FRIT_CUDA_OVERLAPPING);
 }
 
-// A block of threads for each row; short rows, those of heads, are plain.
+// A block of threads for each row. Short rows, such as heads, use plain_norm.
 static frit_status lower_long_norm(frit_exec *exec, const frit_node *node)
 {
     const frit_cuda_norm norm = {.width = (int)frit_cuda_width(node),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Graphs whose products are in f32. Scores of attention are exponents: where they are not divided by the root of a
-// head's size, and queries and keys have no norm, they reach hundreds, and what products lose of activations (f16, or
-// 15 bits) changes probabilities by percents. Whatever is before such attention counts, so all products are precise.
+// Finding graphs that need products in f32. Attention scores are exponents. If they are neither divided by the root of the
+// head size nor computed from normed queries and keys (T5), they reach hundreds, and the rounding of activations to f16
+// or to 15 bits changes probabilities by percents. Errors of all products add up, so all of them are precise.
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/precise.h"
 
 #include <math.h>
 
-// Whether a norm bounds the vectors of a head: through rotations and factors back to the product.
+// True if queries have a norm: follows sources over rotations and factors, up to a product or a norm.
 static bool is_normed(const frit_node *heads)
 {
     const frit_node *node = frit_node_storage(heads);
@@ -19,7 +19,7 @@ static bool is_normed(const frit_node *heads)
 bool frit_cuda_is_precise(const frit_cuda_gpu *gpu, const frit_graph *g)
 {
     if (!frit_cuda_has_tensor_products(gpu)) return true;
-    const float usual = 4;   // at most so many times what is usual
+    const float usual = 4;   // limit of scale * sqrt(head size), which usually is 1
     for (int i = 0; i < g->n_nodes; i++) {
         const frit_node *node = g->nodes[i];
         if (node->op != FRIT_OP_ATTEND || node->attend.softcap != 0 || is_normed(node->src[0])) continue;

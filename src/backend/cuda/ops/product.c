@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From the description of a phase to the defines and the launch of its kernel.
+// Choosing groups, warps and stages; defines and launch shape of kernels/product.cu.
 #include "backend/cuda/ops/product.h"
 #include "backend/cuda/weights/repack.h"
 
@@ -17,13 +17,13 @@ static int stage_bytes_of(const frit_cuda_product *p)
     return a > b ? a : b;
 }
 
-// Their activations are another kind.
+// True if weights are multiplied in f16 or bf16, not as integer codes.
 static bool is_16_bits(frit_dtype dtype)
 {
     return dtype == FRIT_DTYPE_F16 || dtype == FRIT_DTYPE_BF16 || dtype == FRIT_DTYPE_F32;
 }
 
-// As product.cu lays it out; it checks that it is enough.
+// As phase.cuh lays it out. A static_assert of product.cu compares them.
 static int shared_bytes(const frit_cuda_product *p, int parts, int groups, int warps, int stages)
 {
     const int blocks = (p->k / parts + FRIT_TILE_COLUMNS - 1) / FRIT_TILE_COLUMNS;
@@ -33,9 +33,9 @@ static int shared_bytes(const frit_cuda_product *p, int parts, int groups, int w
     return groups * warps * stages * (stage_bytes_of(p) + 8) + x + sums + partial + squares;
 }
 
-// Two groups where registers and shared memory allow: a group's warps wait for each other at the end of a row tile.
-// Two stages are enough to fill memory's pipeline, and only one of them is filled before the input is there: what is
-// in flight then delays the input, and what the kernel before still has to read (docs/log/gpu.md).
+// Uses two groups if registers and shared memory allow, because the warps of a group wait for each other at the end of
+// a row tile. Two stages keep memory busy. Only one of them is filled before the input is read: more copies in flight
+// would delay the input, and the reads of the kernel before (docs/log/gpu.md).
 static void choose(const frit_cuda_product *p, int parts, int limit, int *groups, int *warps, int *stages)
 {
     const int least = *stages ? *stages : 2;
@@ -84,26 +84,27 @@ static int n_tiles_of(const frit_cuda_product *p)
     return p->segments[0].n_tiles + p->segments[1].n_tiles;
 }
 
-// Whether blocks of threads may have parts of the columns: of results that are sums.
+// True if blocks may divide the columns among them: the results must be plain sums.
 static bool is_divisible(const frit_cuda_product *p)
 {
     return !p->is_normed && p->epilogue <= FRIT_GPU_ADD && !p->segments[1].n_tiles && p->k % FRIT_TILE_COLUMNS == 0 &&
            p->segments[0].dtype != FRIT_DTYPE_F32 && (!p->n || p->n == n_tiles_of(p) * FRIT_TILE_ROWS);
 }
 
-// Blocks of threads with a part of the columns convert less of the input, for more row tiles each: where the input is
-// long and has many rows, that is worth the sums of the parts.
+// Number of parts of the columns. A block with a part converts less of the input and computes more row tiles, which
+// pays for adding the parts if the input is long and has several rows.
 static int parts_of(const frit_cuda_product *p, const frit_cuda_gpu *gpu)
 {
-    enum { LEAST_ROWS = 5, LONG = 32, LEAST_BLOCKS = 8, MOST_PARTS = 4 };   // blocks of 256 columns: of all, of a part
+    // LONG, LEAST_BLOCKS: blocks of 256 columns in all, in a part.
+    enum { LEAST_ROWS = 5, LONG = 32, LEAST_BLOCKS = 8, MOST_PARTS = 4 };
     const int n_blocks = p->k / FRIT_TILE_COLUMNS;
     int best = 0;
     if (!is_divisible(p)) return 1;
     if (p->parts) return p->parts;
     for (int n = 1; n <= n_blocks; n++) {
         if (n_blocks % n || shared_bytes(p, n, 1, 8, 2) > gpu->shared_bytes) continue;
-        const bool is_worth = p->rows >= LEAST_ROWS && n_blocks >= LONG && n_blocks / n >= LEAST_BLOCKS;
-        if (best && (!is_worth || n > MOST_PARTS)) break;
+        const bool is_gain = p->rows >= LEAST_ROWS && n_blocks >= LONG && n_blocks / n >= LEAST_BLOCKS;
+        if (best && (!is_gain || n > MOST_PARTS)) break;
         best = n;
     }
     return best ? best : 1;

@@ -11,20 +11,20 @@
 #include "graph/graph.h"
 #include "quant/dtype.h"
 
-typedef enum frit_cuda_epilogue {   // the numbers of kernels/product.cu
+typedef enum frit_cuda_epilogue {   // EPILOGUE_.. of kernels/include/phase.cuh
     FRIT_GPU_STORE,
     FRIT_GPU_ADD,   // to a residual
     FRIT_GPU_GLU,   // silu(gate) * value; weights in FRIT_CUDA_ORDER_GATED
-    FRIT_GPU_QKV    // rotates queries and keys (FRIT_CUDA_ORDER_ADJACENT or _HALVES), writes the cache
+    FRIT_GPU_QKV    // rotates queries and keys (FRIT_CUDA_ORDER_ADJACENT or _NEOX), writes the cache
 } frit_cuda_epilogue;
 
 // A cache page has 32 positions of several layers: of each layer keys [kv head][32][head size], then values
 // [kv head][head size][32], in blocks as keys are.
 typedef struct frit_cuda_heads {
     int n_heads, n_kv_heads, head_size;
-    bool is_neox;         // a pair that is turned is p and p + head_size / 2; otherwise 2p and 2p + 1
+    bool is_neox;         // rotated pairs are p and p + head_size / 2; otherwise 2p and 2p + 1
     int64_t page_bytes;   // from page to page
-    int keys, values;     // their types: FRIT_GPU_CACHE_F16 (0) ...
+    int keys, values;     // types: FRIT_GPU_CACHE_F16 (0) ...
 } frit_cuda_heads;
 
 typedef struct frit_cuda_segment {
@@ -39,10 +39,10 @@ typedef struct frit_cuda_product {
     frit_cuda_epilogue epilogue;
     frit_cuda_segment segments[FRIT_GPU_SEGMENTS];   // the second may be empty
     frit_cuda_heads heads;                           // FRIT_GPU_QKV
-    // How; 0: chosen.
+    // Tuning; 0: chosen.
     int groups, warps, grid;   // groups of warps work on different row tiles, warps of a group on one
     int parts;                 // of the columns, for different blocks of threads
-    int stages, open_stages;   // of the ring; of it filled before the input is there
+    int stages, open_stages;   // tiles of a warp's ring; tiles fetched before the input is read
     int shared_limit;          // bytes; 0: all that a block of threads can have
     bool copies_by_thread;     // cp.async instead of bulk copies; always before sm_90
 } frit_cuda_product;
@@ -52,6 +52,6 @@ void frit_cuda_define_heads(frit_cuda_kernel *kernel, const frit_cuda_heads *hea
 // columns than shared memory takes, or an unknown shape.
 frit_status frit_cuda_product_kernel(const frit_cuda_product *product, const frit_cuda_gpu *gpu,
                                      frit_cuda_kernel *kernel);
-// Bytes that the kernel's blocks leave for each other (frit_product_args.partial), of all its rows; 0: none. There is a
-// word for each multiprocessor beside them (`arrived`).
+// Bytes of partial results that the kernel's blocks exchange (frit_product_args.partial); 0: none. The kernel also
+// needs a zeroed u32 for each multiprocessor (`arrived`).
 uint64_t frit_cuda_product_partial_bytes(const frit_cuda_product *product, const frit_cuda_gpu *gpu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products and what they run with: a norm before, a residual or a gate after. Up to 16 rows are a kernel of product.h;
-// more are gemm.c's, or where cuBLASLt is not installed, products of 16 rows one after the other.
+// Products with what they run with: a norm before, a residual or a gate after. Plans of up to 16 rows use gemv.h;
+// larger plans use gemm.h, or gemv.h for 16 rows at a time if cuBLASLt is not installed.
 #include "backend/cuda/ops/products.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/adapt.h"
@@ -9,11 +9,11 @@
 
 enum { MOST_ROWS = 16 };
 
-// One or two products of the same rows, and what is done to their results.
+// One or two products of the same input, and what is done to their results.
 typedef struct products {
     const frit_node *node, *second;   // LINEAR; second: the values of gates, or NULL
-    const frit_node *result;          // that is kept
-    const frit_node *norm;            // of their rows, computed by the product; NULL: no norm
+    const frit_node *result;          // the node whose numbers are stored
+    const frit_node *norm;            // of the input, computed by the product; NULL: no norm
     const frit_node *residual;        // NULL: none
 } products;
 
@@ -74,7 +74,7 @@ static frit_status lower_products(frit_exec *exec, const products *p)
                                             : frit_cuda_lower_gemv(exec, &wanted, p->node->shape[0], l);
 }
 
-// Bias, adapters and factor of a product, on the results.
+// Adds bias and adapters to the results of a product, and multiplies them by its factor.
 static frit_status lower_rest(frit_exec *exec, const frit_node *node)
 {
     frit_cuda_launch *l;
@@ -103,7 +103,7 @@ static const frit_node *other_source(const frit_node *pair, const frit_node *one
     return pair->src[0] == one ? pair->src[1] : pair->src[0];
 }
 
-// The last node adds something to the fusion's results so far.
+// Adds `more` to `result`.
 static frit_status add_more(frit_exec *exec, const frit_node *result, const frit_node *more)
 {
     frit_cuda_launch *l;
@@ -114,7 +114,7 @@ static frit_status add_more(frit_exec *exec, const frit_node *result, const frit
     return FRIT_OK;
 }
 
-// A sum over experts, and what is added to it.
+// The sum over experts, with the residuals that are added to it.
 static frit_status lower_mix(frit_exec *exec, const frit_fusion *fusion)
 {
     const frit_node *result = frit_fusion_result(fusion);
@@ -148,7 +148,7 @@ static frit_status lower_fusion(frit_exec *exec, const frit_fusion *fusion, cons
     return FRIT_OK;
 }
 
-// The norm of a phase that its products compute for themselves; NULL: no norm.
+// The norm of the phase if all products of the phase can compute it themselves; otherwise NULL.
 static const frit_node *folded_norm(const frit_exec *exec, const frit_phase *phase, const frit_cuda_heads_phase *heads)
 {
     if (exec->is_precise || phase->n_prologue != 1 || phase->prologue[0].n_nodes != 1) return NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops that read and write a session's state: kernels/recurrent.cu.
+// Launches of kernels/recurrent.cu.
 #include "backend/cuda/ops/recurrent.h"
 #include "backend/cuda/exec.h"
 
@@ -45,7 +45,7 @@ static frit_status run(frit_cuda_device *d, const frit_cuda_launch *l, const fri
     return frit_cuda_run_kernel(d, l->kernel, (unsigned)((n + each - 1) / each), (unsigned)step->batch->n_seqs, &args);
 }
 
-// heads, dim, groups, n
+// Sizes: heads, dim, groups, n, then what the kernel of the op documents.
 static void fill_heads(const frit_node *node, int *size)
 {
     const frit_node *x = node->src[0], *keys = keys_of(node);

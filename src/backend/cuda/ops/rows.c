@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From descriptions of parts of a step to the defines and the launch of their kernels.
+// Defines and launch shapes of the kernels of rows.h.
 #include "backend/cuda/ops/rows.h"
 
 enum { MAX_WIDTH = 65536, STATIC_SHARED_BYTES = 48000 };
@@ -125,7 +125,7 @@ bool frit_cuda_has_codes(const frit_cuda_heads *heads)
     return heads->keys != FRIT_GPU_CACHE_F16 || heads->values != FRIT_GPU_CACHE_F16;
 }
 
-// Of 32 numbers of a cached head; 0: attention has no fast kernel for the type.
+// Bytes of 32 numbers of a cached head; 0: attend.cu does not read the type.
 static int block_bytes(int type)
 {
     static const int bytes[] = {
@@ -140,16 +140,16 @@ bool frit_cuda_is_attended(int type)
     return block_bytes(type) > 0;
 }
 
-// Keys and values of a head in a page.
+// Bytes of the keys and values of a head in a page.
 static int head_bytes(const frit_cuda_heads *heads)
 {
     return heads->head_size * (block_bytes(heads->keys) + block_bytes(heads->values));
 }
 
-// Small heads need more warps to keep as many bytes under way, and codes to become numbers in time.
+// Small heads need more warps to keep enough bytes in flight, and to convert codes in time.
 static int ring_warps(const frit_cuda_heads *heads)
 {
-    enum { SMALL_PAGE = 11000 };   // of which eight warps have room for two each
+    enum { SMALL_PAGE = 11000 };   // bytes of a page of which eight warps have room for two each
     if (heads->head_size <= 64) return 12;
     if (heads->head_size > 128 && frit_cuda_has_codes(heads)) return 4;
     return head_bytes(heads) <= SMALL_PAGE ? 8 : 6;
@@ -157,12 +157,12 @@ static int ring_warps(const frit_cuda_heads *heads)
 
 static int ring_bytes(const frit_cuda_heads *heads, int warps, int stages)
 {
-    return warps * stages * (head_bytes(heads) + 8);   // and a barrier
+    return warps * stages * (head_bytes(heads) + 8);   // 8: a barrier
 }
 
 int frit_cuda_attend_stages(const frit_cuda_heads *heads, const frit_cuda_gpu *gpu)
 {
-    enum { MOST = 2, MOST_OF_CODES = 4, BESIDE = 1024 };   // BESIDE: what the system takes
+    enum { MOST = 2, MOST_OF_CODES = 4, BESIDE = 1024 };   // BESIDE: bytes that the system reserves
     const int warps = ring_warps(heads);
     const int left = gpu->shared_bytes - BESIDE - warps * frit_cuda_tile_queries(heads) * (heads->head_size + 2) * 4;
     int n = frit_cuda_has_codes(heads) ? MOST_OF_CODES : MOST;
@@ -190,7 +190,7 @@ frit_status frit_cuda_attend_kernel(const frit_cuda_attend *attend, int n_splits
     return FRIT_OK;
 }
 
-// Two stages of two pages; and two pages as f16.
+// Two stages of two pages; for codes also two pages as f16.
 int frit_cuda_attend_rows_bytes(const frit_cuda_heads *heads)
 {
     const int n_halves = 2 * (2 * 32 * heads->head_size * 2);

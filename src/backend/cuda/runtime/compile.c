@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Programs to cubins, on several threads.
+// Compiling programs on several threads.
 #include "backend/cuda/runtime/compile.h"
 #include "backend/cuda/runtime/cubin_cache.h"
 #include "backend/cuda/runtime/sources.h"
@@ -18,20 +18,20 @@ static const char *text_of(const char *file)
     return NULL;
 }
 
-// Instructions of one generation alone (wgmma, setmaxnreg) exist in its "a" variant only.
+// Instructions of a single generation (wgmma, setmaxnreg) need the "a" variant of its architecture.
 static void print_arch(frit_buf *to, int arch)
 {
     frit_buf_printf(to, "--gpu-architecture=sm_%d%s", arch, arch >= 90 ? "a" : "");
 }
 
-// Versions of driver and compiler; 0 without a compiler, which takes what any other made.
+// Versions of driver and compiler. 0 without a compiler: cubins of any maker are used.
 static uint64_t maker_of(const frit_cuda_compiler *compiler)
 {
     const frit_nvrtc *nvrtc = compiler->nvrtc;
     return nvrtc ? (uint64_t)compiler->driver_version << 32 | (uint64_t)nvrtc->major << 16 | (uint64_t)nvrtc->minor : 0;
 }
 
-// What is compiled, as text whose hash is the key. Sources include each other, so all of them count.
+// The text whose hash is the key of the cubin. Sources include each other, so the text has all of them.
 static void describe(const frit_cuda_compiler *compiler, const frit_cuda_program *program, frit_buf *to)
 {
     print_arch(to, compiler->arch);
@@ -146,7 +146,7 @@ static frit_status compile_one(const frit_cuda_compiler *compiler, frit_cuda_pro
     return status;
 }
 
-// What came with frit is as good as what any other machine compiled.
+// Without NVRTC, uses the cubin that came with frit.
 static void take_packaged(const frit_cuda_compiler *compiler, frit_cubin_key key, frit_cuda_program *program)
 {
     const frit_cubin_cache package = {compiler->package, 0, &compiler->log};
@@ -154,7 +154,7 @@ static void take_packaged(const frit_cuda_compiler *compiler, frit_cubin_key key
         program->cubin = frit_cubin_cache_read(&package, key, &program->n_bytes);
 }
 
-// From the folder, or compiled and kept there. A folder that cannot be used costs a warning.
+// Reads the cubin from the folder, or compiles it and writes it there. A folder that cannot be used costs a warning.
 static frit_status provide(const frit_cuda_compiler *compiler, frit_cuda_program *program)
 {
     program->n_spilled = -1;
@@ -168,7 +168,7 @@ static frit_status provide(const frit_cuda_compiler *compiler, frit_cuda_program
     const frit_cubin_key key = frit_cubin_key_of((frit_str){description.data, description.len});
     frit_buf_free(&description);
     const frit_cubin_cache cache = {compiler->folder, maker_of(compiler), &compiler->log};
-    if (compiler->folder && !compiler->wants_report)   // only compiling makes one
+    if (compiler->folder && !compiler->wants_report)   // a report comes from compiling only
         program->cubin = frit_cubin_cache_read(&cache, key, &program->n_bytes);
     take_packaged(compiler, key, program);
     program->was_cached = program->cubin != NULL;
@@ -197,7 +197,7 @@ static void compile_some(void *ctx, int part, int parts)
     work *w = ctx;
     for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) {
         w->outcomes[i].status = provide(w->compiler, &w->programs[i]);
-        if (w->outcomes[i].status != FRIT_OK)   // errors are kept per thread
+        if (w->outcomes[i].status != FRIT_OK)   // error text is thread-local
             snprintf(w->outcomes[i].sentence, sizeof w->outcomes[i].sentence, "%s", frit_error());
     }
 }

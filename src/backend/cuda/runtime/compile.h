@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/runtime/compile.h: kernels made at run time, for the shapes of a model and the GPU at hand.
+// backend/cuda/runtime/compile.h: kernels compiled at run time, for the shapes of a model and the GPU at hand.
 //
 // A program is a file of kernels/ with a list of #defines. NVRTC turns it into a cubin, machine code of one kind of
-// GPU; programs are compiled in parallel, and kept in a folder by a hash of everything that they depend on.
+// GPU. Programs are compiled in parallel, and cached in a folder by a hash of everything that they depend on.
 //
 //     frit_cuda_program programs[] = {{.file = "product.cu", .defines = defines, .n_defines = 12}};
 //     FRIT_TRY(frit_cuda_compile(&compiler, pool, programs, 1));
@@ -14,12 +14,12 @@
 #include "base/thread/thread.h"
 
 typedef struct frit_cuda_compiler {
-    const frit_nvrtc *nvrtc;   // NULL: not installed; only kept cubins can be used
-    const char *folder;        // where cubins are kept; NULL: nowhere
-    const char *package;       // where others came with frit, for machines without NVRTC; NULL: nowhere
+    const frit_nvrtc *nvrtc;   // NULL: not installed; only cached and packaged cubins can be used
+    const char *folder;        // cache of cubins; NULL: none
+    const char *package;       // cubins that came with frit, for machines without NVRTC; NULL: none
     int arch;                  // 10 * major + minor of the GPU
     int driver_version;        // 0: not known, as on a machine without a GPU
-    bool wants_report;         // registers and spills, from the assembler
+    bool wants_report;         // asks for the assembler's report of registers and spills
     frit_log log;
 } frit_cuda_compiler;
 
@@ -30,9 +30,9 @@ typedef struct frit_cuda_program {
     // Results:
     uint8_t *cubin;
     size_t n_bytes;
-    bool was_cached;   // read from the folder
-    char *report;      // the assembler's, if the compiler wants it; NULL for kept ones
-    int n_spilled;     // bytes that go to local memory because registers ran out, of all kernels; -1: not known
+    bool was_cached;   // read from the folder or the package
+    char *report;      // of the assembler, with wants_report; NULL if the cubin was cached
+    int n_spilled;     // bytes of registers spilled to local memory, in all kernels of the program; -1: unknown
 } frit_cuda_program;
 
 // All or none: after a failure no program has a cubin, and the sentence names the first that failed.

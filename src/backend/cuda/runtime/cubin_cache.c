@@ -15,7 +15,7 @@ typedef struct head {
     frit_cubin_key key;
     uint64_t maker;
     uint64_t n_bytes;
-    uint64_t hash;   // of all before it, and of the code
+    uint64_t hash;   // of the fields before it, and of the code
 } head;
 
 static const char magic[8] = "fritcubn";

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/runtime/cubin_cache.h: compiled kernels kept in a folder, so that the next start loads them.
+// backend/cuda/runtime/cubin_cache.h: a folder of compiled kernels, so that the next start need not compile.
 //
-// One file each, named by the key, a hash of what is compiled: sources, defines, kind of GPU. A file begins with a head
-// of 56 bytes (magic, layout, key, maker, number of bytes, hash of all that and of the code). The maker is compiler and
-// driver: where they are others, kernels are compiled again; without a compiler any maker's are taken, so a folder can
-// be filled on one machine for others. A file is written under another name and renamed when it is whole, so readers
-// never see a part, and of several writers the last one stays. A damaged file costs a warning and is compiled again,
-// and so does a folder that cannot be used.
+// Each kernel has a file, named by its key: a hash of sources, defines and kind of GPU. A file begins with a header of
+// 56 bytes (magic, layout, key, maker, number of bytes, hash of header and code). The maker is the version of compiler
+// and driver: a kernel of another maker is compiled again. Without a compiler kernels of any maker are used, so a
+// folder can be filled on one machine for others. Files are written under a temporary name and renamed, so readers
+// never see part of one; of several writers the last one wins. A damaged file, or a folder that cannot be used, costs a
+// warning and a compilation.
 #pragma once
 #include "base/buf.h"
 #include "base/log.h"
@@ -22,8 +22,8 @@ typedef struct frit_cubin_cache {
 } frit_cubin_cache;
 
 frit_cubin_key frit_cubin_key_of(frit_str description);
-// The code, malloc'd; NULL: none is kept, it is damaged, or another maker's.
+// The code, malloc'd; NULL: there is no file, it is damaged, or it has another maker.
 uint8_t *frit_cubin_cache_read(const frit_cubin_cache *cache, frit_cubin_key key, size_t *n_bytes);
 void frit_cubin_cache_write(const frit_cubin_cache *cache, frit_cubin_key key, const uint8_t *code, size_t n);
-// What is wrong with the bytes of a file; NULL: nothing. *code_at: where the code begins.
+// Checks the bytes of a file. Returns a description of the damage, or NULL. *code_at: offset of the code.
 const char *frit_cubin_file_check(const uint8_t *bytes, size_t n, frit_cubin_key key, size_t *code_at);

@@ -76,7 +76,7 @@ static frit_status choose(const frit_cublaslt *blas, int which, frit_cublaslt_pr
     return check(result, "choosing an algorithm");
 }
 
-// cuBLASLt counts columns first: weights are k x n_rows there, to be transposed, x is k x n_tokens, y n_rows x
+// cuBLASLt's matrices are column-major: weights are k x n_rows there and transposed, x is k x n_tokens, y is n_rows x
 // n_tokens.
 static frit_status describe(const frit_cublaslt *blas, const frit_cublaslt_shape *s, frit_cublaslt_product *p)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/runtime/cublaslt.h: cuBLASLt, NVIDIA's matrix products, opened at run time: for prompts, where it is
-// installed.
+// backend/cuda/runtime/cublaslt.h: cuBLASLt, NVIDIA's library of matrix products, opened at run time if it is
+// installed. Prompts use it.
 //
 //     frit_cublaslt blas;
 //     FRIT_TRY(frit_cublaslt_open(&blas, NULL));                  // NULL: where the system's loader looks; or a folder
@@ -36,13 +36,13 @@ typedef struct frit_cublaslt {
 frit_status frit_cublaslt_open(frit_cublaslt *blas, const char *folder);
 void frit_cublaslt_close(frit_cublaslt *blas);
 
-// y[n_tokens, n_rows] = x[n_tokens, k] times weights[n_rows, k] transposed: of bf16, sums in f32.
+// y[n_tokens, n_rows] = x[n_tokens, k] times weights[n_rows, k] transposed, in bf16 with sums in f32.
 typedef struct frit_cublaslt_shape {
     int n_tokens, n_rows, k;
     bool is_f16;       // x and weights are f16
-    bool is_out_f32;   // y is f32; otherwise it is bf16, or f16 as x
+    bool is_out_f32;   // y is f32; otherwise it has the type of x
     bool adds;         // y += ..
-    int choice;        // which of cuBLASLt's algorithms, by its own estimate; FRIT_E_UNSUPPORTED: it has fewer
+    int choice;   // index of the algorithm, in the order of cuBLASLt's estimate; FRIT_E_UNSUPPORTED: there are fewer
 } frit_cublaslt_shape;
 
 enum { FRIT_CUBLASLT_MOST_CHOICES = 8 };

@@ -57,10 +57,10 @@ typedef struct frit_cuda_driver {
 } frit_cuda_driver;
 
 frit_status frit_cuda_driver_open(frit_cuda_driver *driver);
-// The same from a library of this name; NULL: the driver's usual one.
+// Opens the driver from the library `name`; NULL: its usual name.
 frit_status frit_cuda_driver_open_as(frit_cuda_driver *driver, const char *library);
 void frit_cuda_driver_close(frit_cuda_driver *driver);
-// FRIT_OK for result 0; otherwise a sentence: what failed, the number, the driver's own words.
+// FRIT_OK for result 0; otherwise an error that says what failed, with the driver's number and text.
 frit_status frit_cuda_check(const frit_cuda_driver *driver, int result, const char *what);
 
 typedef struct frit_cuda_gpu {
@@ -73,9 +73,8 @@ typedef struct frit_cuda_gpu {
     uint64_t memory_bytes;
 } frit_cuda_gpu;
 
-// Whether tensor cores have products of the shapes that kernels use, and threads copies into shared memory (ptx.cuh).
-// Without them products are in f32 (precise.h), attention has plain kernels, and ops that are nothing but such products
-// run on the CPU (ops.c).
+// True if the GPU has the tensor core instructions and asynchronous copies that kernels use (ptx.cuh): from sm_80 on.
+// Other GPUs have all products in f32 (precise.h) and plain attention, and products of experts run on the CPU (ops.c).
 static inline bool frit_cuda_has_tensor_products(const frit_cuda_gpu *gpu)
 {
     return gpu->arch >= 80;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Making and launching kernels.
+// Compiling, loading and launching kernels.
 #include "backend/cuda/runtime/kernel.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@ enum { SHARED_WITHOUT_ASKING = 48 << 10 };
 
 void frit_cuda_define(frit_cuda_kernel *kernel, const char *name, int64_t value)
 {
-    if (kernel->n_defines == FRIT_CUDA_MAX_DEFINES) return;   // the compiler then names the one that is missing
+    if (kernel->n_defines == FRIT_CUDA_MAX_DEFINES) return;   // the compiler then reports the missing define
     snprintf(kernel->defines[kernel->n_defines++], sizeof kernel->defines[0], "%s=%" PRId64, name, value);
 }
 
@@ -21,7 +21,7 @@ static frit_status load(const frit_cuda_gpu *gpu, frit_cuda_kernel *kernel, cons
     FRIT_TRY(frit_cuda_check(driver, driver->module_load(&kernel->module, program->cubin), "loading a kernel"));
     FRIT_TRY(frit_cuda_check(driver, driver->module_function(&kernel->function, kernel->module, kernel->name),
                              kernel->name));
-    // Kernels that differ in how they divide the L1 cannot be resident together: all of them take it as shared memory.
+    // Kernels with different L1 carveouts cannot be resident together, so all of them use the L1 as shared memory.
     FRIT_TRY(
         frit_cuda_check(driver, driver->function_set(kernel->function, FRIT_CUDA_SHARED_CARVEOUT, 100), kernel->name));
     if (kernel->shared_bytes <= SHARED_WITHOUT_ASKING) return FRIT_OK;
@@ -41,13 +41,13 @@ static bool is_same_program(const frit_cuda_kernel *a, const frit_cuda_kernel *b
 }
 
 typedef struct making {
-    frit_cuda_program *programs;   // [n]: those that differ come first
+    frit_cuda_program *programs;   // [n_programs]: without duplicates
     const char **defines;          // [n, FRIT_CUDA_MAX_DEFINES]
-    size_t *program_of;            // [n]
+    size_t *program_of;            // [n]: index of a kernel's program
     size_t n_programs;
 } making;
 
-// Several kernels may be functions of one program.
+// Kernels with the same file and defines are functions of one program.
 static void list_programs(making *m, frit_cuda_kernel *const *kernels, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

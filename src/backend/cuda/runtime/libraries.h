@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/runtime/libraries.h: which libraries of NVIDIA's devices use that are opened next.
+// backend/cuda/runtime/libraries.h: where devices that are opened next look for NVIDIA's libraries.
 #pragma once
 
-// Where the libraries are looked for; NULL: where the system's loader looks. For tests.
+// NULL: where the system's loader looks. Tests set paths.
 typedef struct frit_cuda_libraries {
     const char *driver;   // a file
-    const char *nvrtc;    // a folder, as the next ones
+    const char *nvrtc;    // a folder
     const char *blas;
-    const char *cubins;    // in which compiled kernels are kept
-    const char *package;   // in which compiled kernels came with frit
+    const char *cubins;    // folder: the cache of compiled kernels
+    const char *package;   // folder: compiled kernels that came with frit
 } frit_cuda_libraries;
 void frit_cuda_use_libraries(const frit_cuda_libraries *libraries);

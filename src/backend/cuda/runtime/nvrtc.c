@@ -3,10 +3,10 @@
 #include "backend/cuda/runtime/nvrtc.h"
 #include "base/buf.h"
 
-enum { OLDEST_OF_13 = 75 };   // kind of GPU that version 13 compiles for
+enum { OLDEST_OF_13 = 75 };   // oldest kind of GPU that version 13 compiles for
 
-// Newest first: a newer compiler knows more GPUs, and drivers load what it makes for theirs. GPUs that it has forgotten
-// have an older one. major: 0 where the name does not tell.
+// Newest first: a newer version compiles for newer GPUs. Version 13 dropped GPUs before sm_75, which need version 12.
+// major: 0 if the name does not tell.
 static const struct {
     const char *name;
     int major;
@@ -49,8 +49,8 @@ static frit_status find_functions(frit_nvrtc *nvrtc, int arch)
     return FRIT_OK;
 }
 
-// NVRTC loads a second library by its bare name when it first compiles. Outside the loader's folders it is only found
-// if it is loaded already.
+// NVRTC loads a second library by its bare name when it first compiles. It is found outside of the loader's folders
+// only if it is loaded already.
 static void open_builtins(frit_nvrtc *nvrtc, const char *folder)
 {
     frit_buf name = {0};
@@ -80,7 +80,7 @@ frit_status frit_nvrtc_open(frit_nvrtc *nvrtc, const char *folder, int arch)
     return FRIT_OK;
 }
 
-// The libraries stay loaded: NVRTC has memory that nothing but the end of the process gives back.
+// The libraries stay loaded, because NVRTC never frees some of its memory.
 void frit_nvrtc_close(frit_nvrtc *nvrtc)
 {
     *nvrtc = (frit_nvrtc){0};

@@ -17,7 +17,7 @@ typedef struct frit_nvrtc {
 #undef NVRTC
 } frit_nvrtc;
 
-// For GPUs of this kind (90: sm_90). FRIT_E_NOT_FOUND: not installed. FRIT_E_UNSUPPORTED: it lacks a function, or does
-// not compile for them.
+// Opens a version that compiles for GPUs of kind `arch` (90: sm_90). FRIT_E_NOT_FOUND: not installed.
+// FRIT_E_UNSUPPORTED: the library lacks a function, or does not compile for the GPU.
 frit_status frit_nvrtc_open(frit_nvrtc *nvrtc, const char *folder, int arch);
 void frit_nvrtc_close(frit_nvrtc *nvrtc);

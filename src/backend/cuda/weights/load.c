@@ -75,7 +75,8 @@ static frit_status upload_grid(frit_cuda_loader *l, const frit_tile_format *form
     if (format->grid_bytes == 0 || l->grids[format->dtype]) return FRIT_OK;
     uint64_t *address = &l->grids[format->dtype];
     FRIT_TRY(check(l, l->gpu->driver->memory_alloc(address, format->grid_bytes), "allocating a grid"));
-    const frit_cuda_stream stream = l->pieces[0].stream;   // other pieces read it too: it is waited for
+    const frit_cuda_stream stream =
+        l->pieces[0].stream;   // waited for, because the streams of other pieces read the grid too
     FRIT_TRY(check(l, l->gpu->driver->copy_up(*address, format->grid, format->grid_bytes, stream),
                    "copying a grid to the GPU"));
     return check(l, l->gpu->driver->stream_wait(stream), "copying a grid to the GPU");
@@ -123,7 +124,7 @@ static void copy_part(void *ctx, int part, int parts)
     memcpy(job->to + begin, job->from + begin, end - begin);
 }
 
-// The next piece, once the GPU has read what it had.
+// The next piece, after the GPU has read its former content.
 static frit_status take_piece(frit_cuda_loader *l, frit_cuda_piece **piece)
 {
     *piece = &l->pieces[l->next];
@@ -160,14 +161,14 @@ frit_status frit_cuda_load_bytes(frit_cuda_loader *l, const void *from, uint64_t
 
 // ------------------------------------------------------------------------------- tiles
 
-// Rows of each matrix that belong to whole tiles.
+// Number of rows of each matrix that make up whole tiles.
 static int64_t rows_of_unit(const frit_tile_source *source)
 {
     if (source->order == FRIT_CUDA_ORDER_GATED) return FRIT_TILE_ROWS / 2;
     return source->order == FRIT_CUDA_ORDER_NEOX ? source->head_size : FRIT_TILE_ROWS;
 }
 
-// Rows [begin, end) of the matrix, or of both.
+// Loads rows [begin, end) of the matrix, or of both matrices of a gated pair.
 static frit_status load_piece(frit_cuda_loader *l, const frit_tile_format *format, const frit_tile_source *source,
                               int64_t begin, int64_t end, uint64_t to)
 {

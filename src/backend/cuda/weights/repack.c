@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tiles of every type: writing, and reading back as numbers. The places are in kernels/include/codes.h, which the GPU's
-// kernel shares.
+// Tiles of all types: packing them, and decoding them to numbers. kernels/include/codes.h has the layout, which
+// kernels/repack.cu shares.
 #include "backend/cuda/weights/repack.h"
 #include "backend/cuda/kernels/include/codes.h"
 #include "quant/levels.h"
@@ -30,7 +30,7 @@ static float value_bf16(const uint8_t *head, const uint8_t *tail, int k, unsigne
     return frit_bf16_to_float((uint16_t)code);
 }
 
-// The scale of a block of 32 with one.
+// The f16 scale of number k, for types with one scale for 32 numbers.
 static float scale_of_32(const uint8_t *head, int k)
 {
     return frit_half_at(head + k / 32 * 2);
@@ -141,7 +141,7 @@ const frit_tile_format *frit_tile_format_of(frit_dtype dtype)
 
 // ------------------------------------------------------------------------------- tiles
 
-// n: columns that are there.
+// n: columns of the block, without padding.
 static unsigned code_at(const frit_tile_format *f, const uint8_t *const rows[ROWS], int row, int column, int n)
 {
     return rows[row] && column < n ? f->code(rows[row], column, f->grid) : 0;
@@ -166,7 +166,7 @@ static void pack_plane(const frit_tile_format *f, const uint8_t *const rows[ROWS
     }
 }
 
-// rows[i]: the blocks of row i, n numbers of them; NULL: a row of zeros.
+// rows[i]: the blocks of row i, n numbers; NULL: a row of zeros.
 static void pack(const frit_tile_format *f, const uint8_t *const rows[ROWS], int n, uint8_t *tile)
 {
     const int heads_at = PLANE_BYTES * (f->low_bits + f->high_bits), tails_at = heads_at + ROWS * f->head_bytes;
@@ -220,7 +220,7 @@ uint64_t frit_tile_bytes(const frit_tile_format *format, const frit_tile_source 
 // The blocks of row r of a row tile; NULL: the matrix has no such row.
 static const uint8_t *row_of(const frit_tile_source *source, int64_t tile, int r, uint64_t row_bytes)
 {
-    const int64_t pair = tile * (ROWS / 2) + r % 8;   // counted over the whole matrix
+    const int64_t pair = tile * (ROWS / 2) + r % 8;   // over the whole matrix
     const uint8_t *blocks = source->blocks;
     int64_t row = tile * ROWS + r;
     if (source->order == FRIT_CUDA_ORDER_ADJACENT) row = pair * 2 + r / 8;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrices that do not stay on the GPU: those of layers that run on the CPU, for steps of many rows. They come with
-// each step, from where the file is mapped, into one of FRIT_CUDA_STREAM_BUFFERS pieces of memory that executables
-// share in turn. While one runs, the matrices of the one that followed it in the step before are on their way.
+// Assigning stream buffers to executables, and filling them ahead.
 #include "backend/cuda/weights/weight_stream.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/weights/weights.h"
@@ -42,7 +40,7 @@ static frit_status make_events(frit_cuda_device *d, frit_cuda_stream_buffer *buf
     return check(d, d->driver.event_new(&buffer->is_read, EVENT_WITHOUT_TIME), "making an event");
 }
 
-// Executables know offsets only, so a slot may move.
+// Executables store offsets only, so a buffer may be reallocated.
 frit_status frit_cuda_weight_stream_open(frit_exec *exec)
 {
     frit_cuda_device *d = exec->device;
@@ -93,7 +91,7 @@ void frit_cuda_weight_stream_close(frit_cuda_device *d)
 
 // ------------------------------------------------------------------------------- a step
 
-// Returns when all is copied into pinned memory, or on its way.
+// Starts copying the executable's matrices to its buffer, after the step that read the buffer last.
 static frit_status fill(frit_cuda_device *d, frit_exec *exec)
 {
     frit_cuda_stream_buffer *buffer = &d->stream_buffers[exec->stream_buffer];

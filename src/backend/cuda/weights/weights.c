@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tensors of the model on a GPU: matrices as tiles, vectors as they are. Each is loaded once; stacks of matrices are
-// read and loaded matrix by matrix.
+// The list of tensors on the GPU, and loading them. Stacks of matrices are loaded matrix by matrix.
 #include "backend/cuda/weights/weights.h"
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/experts.h"
@@ -19,7 +18,7 @@ static frit_tile_source source_of(const frit_tensor *tensor)
     return (frit_tile_source){.n_rows = frit_tensor_n_rows(tensor), .n_columns = frit_tensor_width(tensor)};
 }
 
-// Tiles of each matrix of a stack. Rows are so many that tiles are full, in pairs too.
+// Bytes of the tiles of one matrix of a stack. The number of its rows fills whole tiles, also in a pair.
 static uint64_t matrix_bytes(const frit_tensor *tensor, const frit_cuda_cut *cut, bool is_pair)
 {
     const frit_tile_source source = {.n_rows = cut->n, .n_columns = frit_tensor_width(tensor)};
@@ -59,7 +58,7 @@ static const frit_cuda_tensor *find(const frit_cuda_device *d, const frit_cuda_t
     return NULL;
 }
 
-// Whether its tiles are there, by itself or in a pair.
+// True if the tensor is loaded, alone or in a pair.
 static bool is_there(const frit_cuda_device *d, const frit_tensor *tensor, bool is_tiled)
 {
     for (size_t i = 0; i < d->n_tensors; i++) {
@@ -81,7 +80,7 @@ static frit_status reserve(frit_cuda_device *d)
     return FRIT_OK;
 }
 
-// A tensor's rows: those in memory, or all of them computed into *made.
+// The tensor's rows: in memory, or computed into *made, which the caller frees.
 static frit_status rows_of(const frit_tensor *tensor, uint8_t **made, const uint8_t **rows)
 {
     *made = NULL;
@@ -102,7 +101,7 @@ static const uint8_t *rows_of_matrix(const frit_tensor *tensor, const frit_cuda_
     return frit_tensor_rows(tensor, i * tensor->shape[1] + begin, cut->n, made, scratch);
 }
 
-// Whether the matrices' rows follow each other in memory, so that a stack is one tall matrix.
+// True if the rows of all matrices follow each other in memory, so that the stack can be loaded as one tall matrix.
 static bool is_tall(const frit_cuda_tensor *t)
 {
     const bool is_pair = has_rows(&t->second);
@@ -232,7 +231,7 @@ frit_status frit_cuda_tiles_acquire(frit_exec *exec, const frit_cuda_pair *pair,
     return take(exec, &wanted, true, out);
 }
 
-// Bytes of what the node reads; half of a pair's tiles are those of each of its matrices.
+// Bytes of the tensor that the node reads. A matrix of a pair counts as half of the pair's tiles.
 static uint64_t use_bytes(const frit_weight_use *use)
 {
     const frit_cuda_cut cut = frit_cuda_cut_of(use->node, use->source);

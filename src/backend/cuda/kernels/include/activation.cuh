@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Activation functions, by the numbers of frit_act (graph/graph.h has the formulas).
+// Activation functions by number of frit_act. graph/graph.h has the formulas.
 #pragma once
 #include "ptx.cuh"
 
@@ -18,7 +18,7 @@ DEVICE float sigmoid(float x)
     return __fdividef(1.f, 1 + exp2_fast(-1.4426950408889634f * x));
 }
 
-// Its error is small beside 1: also for the softcap of scores.
+// The absolute error is far below 1, which also suffices for the softcap of scores.
 DEVICE float tanh_of(float x)
 {
     return 1 - __fdividef(2.f, 1 + exp2_fast(2.8853900817779268f * x));

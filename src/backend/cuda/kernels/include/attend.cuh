@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Attention of one new position of each row over the row's cached keys and values, in pages of 32 positions. A
-// block of threads takes a part of the pages of one key/value head for up to eight of its query heads, a tile; its
-// warps take pages in turn; the last block of a tile to arrive joins the parts.
+// Attention of single rows to cached keys and values, in pages of 32 positions (flash decoding). A block of threads has
+// a part of a row's pages, one key/value head, and up to eight of its query heads, a query tile. The pages of a part
+// are dealt to the warps. The last block of a query tile that arrives joins the parts.
 //
 //     keys of a page      [kv head][32 positions][HEAD]
 //     values of a page    [kv head][HEAD][32 positions]; in blocks, as keys
 //
-// Both are read straight into the fragments of a 16 x 8 product: 16 bytes of a lane are 8 dimensions of one key, or
-// 8 positions of one dimension of the values, in f16. So lane t of four has positions 8 t ... 8 t + 7 of a page: keys
-// come in the order of position_of. Scores are queries (8 of 16 rows) x keys, sums are dimensions x queries.
+// Keys and values are loaded straight into the fragments of a 16 x 8 product: 16 bytes of a lane are 8 dimensions of
+// one key, or 8 positions of one dimension of the values, in f16. Lane t of four has positions 8 t ... 8 t + 7 of a
+// page, so keys are read in the order of position_of. Scores are queries (8 of 16 rows) x keys, sums are dimensions x
+// queries.
 //
-// Of blocks a lane has 4 codes of a position in a word: keys 4 t ... 4 t + 3 and 16 further, whose products with the
-// queries are then multiplied with the scale; of values dimensions 4 g ... 4 g + 3 (g = lane / 4) of 8 positions, which
-// become pairs of positions. place_of orders positions so that the words of a warp lie in different banks.
+// In types with blocks, a lane has 4 codes of a position in a word. For keys these are dimensions 4 t ... 4 t + 3, and
+// the same + 16; products with queries are multiplied by the scale afterwards. For values these are dimensions 4 g ...
+// 4 g + 3 (g = lane / 4) of 8 positions, which are combined to pairs of positions. score_position orders positions so
+// that the words of a warp lie in different banks.
 //
-// With ATTEND_STAGES pages are copied into a ring of each warp in shared memory, so many of them ahead: far into a
-// text, where they are many, memory is busy while scores and sums are computed.
+// With ATTEND_STAGES > 0, each warp has a ring of that many pages in shared memory, which are copied ahead. In long
+// contexts this keeps memory busy while scores and sums are computed.
 //
 // Defined before: HEADS, KV_HEADS, HEAD (a multiple of 32), KEY_TYPE, VALUE_TYPE (pages.cuh), PAGE_BYTES, SPLITS,
 // ATTEND_WARPS (of a block), WINDOW (positions that a row sees, itself included; 0: all), HAS_SOFTCAP, HAS_SINKS, OUT
@@ -31,14 +33,14 @@
 #endif
 
 #define GROUP                (HEADS / KV_HEADS)        // query heads of a key/value head
-#define QUERIES              (GROUP < 8 ? GROUP : 8)   // of a tile
+#define QUERIES              (GROUP < 8 ? GROUP : 8)   // query heads of a tile
 #define QUERY_TILES          ((GROUP + 7) / 8)         // of a key/value head; the last may have fewer queries
 #define ALL_QUERY_TILES      (KV_HEADS * QUERY_TILES)
 #define CHUNKS               (HEAD / 32)
-#define KEYS_AT_ONCE         (HEAD > 128 || ATTEND_WARPS > 8 ? 2 : 4)   // eights of keys that a warp has registers for
+#define KEYS_AT_ONCE         (HEAD > 128 || ATTEND_WARPS > 8 ? 2 : 4)   // groups of eight keys in registers
 #define PART                 (HEAD + 2)                                 // sums of values, largest score, sum of weights
 #define ATTEND_SHARED_FLOATS (ATTEND_WARPS * QUERIES * PART)
-#define HEAD_BYTES           (KEY_BYTES + VALUE_BYTES)   // of a page
+#define HEAD_BYTES           (KEY_BYTES + VALUE_BYTES)   // bytes of a head in a page
 
 static_assert(HEADS % KV_HEADS == 0 && HEAD % 32 == 0, "query heads in groups, heads of whole chunks");
 
@@ -54,19 +56,19 @@ struct page_reader {
     }
 };
 
-// The position of column `column` of the n-th product of queries with eight keys.
-DEVICE int place_of(int n, int column)
+// The position in the page of column `column` of the n-th product of queries with eight keys.
+DEVICE int score_position(int n, int column)
 {
     return VALUES_HAVE_BLOCKS ? n / 2 * 16 + column * 2 + n % 2 : position_of(n, column);
 }
 
-// Whether codes of a block begin at a multiple of 4, where n says whether the position is even: known to the compiler.
+// True if the codes of a block begin at a multiple of 4. The parity of n is that of the position.
 template <int TYPE> DEVICE bool is_aligned(int n, int block)
 {
     return (n % 2 * (page_type<TYPE>::row_bytes / 2) + block) % 2 == 1;
 }
 
-// Of 32 numbers of a query those that lane t of four multiplies.
+// The words of 32 numbers of a query that lane t of four multiplies.
 DEVICE uint4 query_words(const char *from, int t)
 {
     if (!KEYS_HAVE_BLOCKS) return __ldcg((const uint4 *)from + t);
@@ -77,7 +79,7 @@ DEVICE uint4 query_words(const char *from, int t)
 // Scores of 32 positions: fragments of 8 positions each.
 DEVICE void score_page(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const char *keys, int lane)
 {
-    const char *from = keys + place_of(0, lane / 4) * page_type<KEY_TYPE>::row_bytes +
+    const char *from = keys + score_position(0, lane / 4) * page_type<KEY_TYPE>::row_bytes +
                        lane % 4 * (page_type<KEY_TYPE>::block_bytes / 4);
 #pragma unroll
     for (int n = 0; n < 4; n += KEYS_AT_ONCE) {
@@ -87,7 +89,7 @@ DEVICE void score_page(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const 
 #pragma unroll
             for (int c = 0; c < CHUNKS; c++)
                 k[i][c] = eight_halves<KEY_TYPE>(
-                    from + (place_of(n + i, 0) - place_of(0, 0)) * page_type<KEY_TYPE>::row_bytes +
+                    from + (score_position(n + i, 0) - score_position(0, 0)) * page_type<KEY_TYPE>::row_bytes +
                         c * page_type<KEY_TYPE>::block_bytes,
                     page_reader());
 #pragma unroll
@@ -103,7 +105,8 @@ DEVICE void score_page(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const 
     }
 }
 
-// The same of keys in blocks. Lanes have codes of position place_of(n, lane / 4), and scores of other positions.
+// Scores of 32 positions, for keys in blocks. Lanes have the codes of position score_position(n, lane / 4), and the
+// scores of other positions.
 DEVICE void score_blocks(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], const char *keys, int lane)
 {
     typedef page_type<KEY_TYPE> type;
@@ -111,9 +114,9 @@ DEVICE void score_blocks(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], cons
     const page_reader read;
 #pragma unroll
     for (int n = 0; n < 4; n++) {
-        const char *row = keys + place_of(n, lane / 4) * type::row_bytes;
-        const char *left = keys + place_of(n, t * 2) * type::row_bytes;
-        const char *right = keys + place_of(n, t * 2 + 1) * type::row_bytes;
+        const char *row = keys + score_position(n, lane / 4) * type::row_bytes;
+        const char *left = keys + score_position(n, t * 2) * type::row_bytes;
+        const char *right = keys + score_position(n, t * 2 + 1) * type::row_bytes;
         half_frag s = {{0, 0}};
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
@@ -133,7 +136,8 @@ DEVICE void score_blocks(half_frag (&scores)[4], const u32 (&q)[CHUNKS][4], cons
     }
 }
 
-// Values in fragments [dimensions][positions], times weights: to the sums, dimensions as dimension_of says.
+// Adds values times weights to the sums. Fragments are [dimensions][positions]; dimension_of has the order of
+// dimensions.
 DEVICE void add_values(frag (&sums)[HEAD / 16], const u32 (&p)[4], const char *values, int lane)
 {
     typedef page_type<VALUE_TYPE> type;
@@ -145,8 +149,8 @@ DEVICE void add_values(frag (&sums)[HEAD / 16], const u32 (&p)[4], const char *v
             u32 v[2][4];
 #pragma unroll
             for (int i = 0; i < 2; i++) {
-                const char *a = values + place_of(m + i, t * 2) * type::row_bytes + c * type::block_bytes;
-                const char *b = values + place_of(m + i, t * 2 + 1) * type::row_bytes + c * type::block_bytes;
+                const char *a = values + score_position(m + i, t * 2) * type::row_bytes + c * type::block_bytes;
+                const char *b = values + score_position(m + i, t * 2 + 1) * type::row_bytes + c * type::block_bytes;
                 const bool aligned = is_aligned<VALUE_TYPE>(m + i, c);
                 four_pairs<VALUE_TYPE>(v[i], a, b, lane / 4, aligned, aligned, page_reader());
             }
@@ -155,13 +159,13 @@ DEVICE void add_values(frag (&sums)[HEAD / 16], const u32 (&p)[4], const char *v
         }
 }
 
-// The dimension of number v[i] of fragment d.
+// The dimension of sum v[i] of fragment d.
 DEVICE int dimension_of(int d, int i, int lane)
 {
     return VALUES_HAVE_BLOCKS ? d / 2 * 32 + lane / 4 * 4 + d % 2 * 2 + i / 2 : d * 16 + i / 2 * 8 + lane / 4;
 }
 
-// Sums of mixed values become those of values.
+// Undoes the Hadamard mixing of values in the sums.
 DEVICE void mix_sums(frag (&sums)[HEAD / 16])
 {
 #pragma unroll
@@ -191,14 +195,14 @@ DEVICE void mix_sums(frag (&sums)[HEAD / 16])
         }
 }
 
-// Of the page's positions, first ... end - 1 are seen.
+// Adds a page of which the row sees positions [first, end).
 DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, int first, int end, int lane)
 {
     const int t = lane % 4;
     const int row_bytes = page_type<VALUE_TYPE>::block_bytes;   // of a dimension
     const char *from = values + lane / 4 * row_bytes + t * (row_bytes / 4);
     const bool is_early = KEYS_AT_ONCE == 4 && !ATTEND_STAGES && !VALUES_HAVE_BLOCKS;
-    uint4 early[is_early ? HEAD / 8 : 1];   // on their way while the weights are computed
+    uint4 early[is_early ? HEAD / 8 : 1];   // loaded while the weights are computed
     if constexpr (is_early) {
 #pragma unroll
         for (int d = 0; d < HEAD / 8; d++) early[d] = eight_halves<VALUE_TYPE>(from + d * 8 * row_bytes, page_reader());
@@ -208,7 +212,7 @@ DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, i
     for (int n = 0; n < 4; n++)
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            const int position = place_of(n, t * 2 + i);
+            const int position = score_position(n, t * 2 + i);
             if (position >= end || (WINDOW && position < first)) scores[n].v[i] = -1e30f;
             largest = fmaxf(largest, scores[n].v[i]);
         }
@@ -247,7 +251,7 @@ DEVICE void add_page(attention &s, half_frag (&scores)[4], const char *values, i
     }
 }
 
-// Joins what the warps of a block have, for dimension d of a query: their sum, undivided.
+// Joins the sums of a block's warps for dimension d of a query. The result is not divided by the total weight.
 DEVICE void join_warps(const float *parts, int d, float &sum, float &largest, float &total)
 {
     largest = -1e30f;
@@ -263,8 +267,8 @@ DEVICE void join_warps(const float *parts, int d, float &sum, float &largest, fl
     }
 }
 
-// Joins the parts of n blocks of threads, QUERIES * PART floats apart, for dimensions lane, lane + 32 ...: their sums,
-// undivided. Never from the L1.
+// Joins the parts of n blocks of threads, QUERIES * PART floats apart, for dimensions lane, lane + 32 ... The results
+// are not divided by the total weight. Loads bypass the L1, because other blocks wrote the parts.
 struct joined {
     float sums[CHUNKS], largest, total;
 };
@@ -304,7 +308,7 @@ DEVICE joined join_blocks(const float *parts, int n, int lane)
     return j;
 }
 
-// The weight of a head's sink: one more score, of a value 0.
+// The weight of a head's sink, which is one more score, whose value is 0.
 DEVICE float sink_of(const frit_attend_args &a, int head, float largest)
 {
     return HAS_SINKS ? exp2_fast(((const float *)a.sinks)[head] * 1.4426950408889634f - largest) : 0;
@@ -329,10 +333,10 @@ DEVICE tile_heads heads_of_tile(int tile)
     return tile_heads{kv, kv * GROUP + at, min(QUERIES, GROUP - at)};
 }
 
-// The pages of a part, and what its warp needs of them.
+// The pages of a part, and the first page of this warp.
 struct part_pages {
     int first, end, n_active;   // n_active: parts that have pages
-    int n_positions, page;      // page: the first one that this warp takes
+    int n_positions, page;      // page: number of this warp's first page
 };
 
 DEVICE const char *keys_of(const frit_attend_args &a, int page, int head)
@@ -356,10 +360,10 @@ DEVICE part_pages attend_pages(const frit_attend_args &a, int row, int split)
     const int warp = threadIdx.x / 32;
     const int *pages = pages_of_row(a, row);
     part_pages p;
-    // The page that this warp takes first if the context is short, asked for before that is known.
+    // Loads the page that is this warp's first in a short context, before the length is known.
     p.page = __ldcg(pages + min(split * ATTEND_WARPS + warp, a.page_stride - 1));
     p.n_positions = __ldcg((const int *)a.positions + row) + 1;
-    // A context of few pages is the work of one block: joining parts through memory takes longer than reading them.
+    // One block has all pages of a short context: joining parts through memory would take longer.
     const int begin = WINDOW ? max(p.n_positions - WINDOW, 0) / 32 : 0, end = (p.n_positions + 31) / 32;
     const int n_pages = end - begin, pages_each = max((n_pages + SPLITS - 1) / SPLITS, ATTEND_WARPS);
     p.n_active = (n_pages + pages_each - 1) / pages_each;
@@ -369,8 +373,8 @@ DEVICE part_pages attend_pages(const frit_attend_args &a, int row, int split)
     return p;
 }
 
-// Brings the first pages of each warp into the L2 while the keys and values of the newest position are still being
-// made.
+// Prefetches the first pages of each warp into the L2, while the keys and values of the newest position are still being
+// computed.
 DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int row, int tile)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = tile / QUERY_TILES;
@@ -389,12 +393,12 @@ DEVICE void attend_prefetch(const frit_attend_args &a, const part_pages &p, int 
 struct page_ring {
     const char *pages;   // this warp's
     u32 barriers;
-    int next, page;   // the next one to fetch, and its number, which was asked for before
+    int next, page;   // index of the next page to fetch, and its number, which is loaded ahead
     int n_fetched, n_read;
 };
 
 #if ATTEND_STAGES
-// shared: rings of all warps, then their barriers.
+// shared: the rings of all warps, then their barriers.
 DEVICE page_ring pages_open(const part_pages &p, char *shared)
 {
     const int warp = threadIdx.x / 32;
@@ -412,7 +416,7 @@ DEVICE page_ring pages_open(const part_pages &p, char *shared)
     return r;
 }
 
-// As many pages before `end` as there is room for.
+// Starts copies of pages before `end`, as far as the ring has room.
 DEVICE void pages_fill(page_ring &r, const frit_attend_args &a, const int *pages, int head, int end)
 {
     while (r.next < end && r.n_fetched < r.n_read + ATTEND_STAGES) {
@@ -429,7 +433,7 @@ DEVICE void pages_fill(page_ring &r, const frit_attend_args &a, const int *pages
     }
 }
 
-// The oldest page; pages_next gives its room back.
+// Waits for the oldest page. pages_next releases it.
 DEVICE const char *pages_wait(const page_ring &r)
 {
     const int stage = r.n_read % ATTEND_STAGES;
@@ -439,7 +443,7 @@ DEVICE const char *pages_wait(const page_ring &r)
 
 DEVICE void pages_next(page_ring &r, const frit_attend_args &a, const int *pages, int head, int end)
 {
-    __syncwarp();   // all lanes have read it
+    __syncwarp();   // all lanes have read the page
     r.n_read++;
     pages_fill(r, a, pages, head, end);
 }
@@ -447,8 +451,8 @@ DEVICE void pages_next(page_ring &r, const frit_attend_args &a, const int *pages
 
 // ------------------------------------------------------------------------------- a part
 
-// By a whole block of threads, of a part that has pages; shared: ATTEND_SHARED_FLOATS, is_last: one word of shared
-// memory; ring: with ATTEND_STAGES, filled.
+// Attention to the pages of a part. All threads of the block call it. shared: ATTEND_SHARED_FLOATS floats; is_last: a
+// word of shared memory; ring: filled, with ATTEND_STAGES > 0.
 DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row, int tile, int split, float *shared,
                         int *is_last, page_ring *ring = nullptr)
 {

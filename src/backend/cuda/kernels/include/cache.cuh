@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Where the cache has keys and values: pages of 32 positions with all layers, f16.
+// Layout of an f16 cache: pages of 32 positions, each with all layers.
 //
 //     keys of a page      [kv head][32 positions][HEAD]
 //     values of a page    [kv head][HEAD][32 positions]
 //
-// Defined before: HEAD, PAGE_BYTES (from page to page). Pointers are to this layer's part of page 0.
+// Defined before: HEAD, PAGE_BYTES (bytes from page to page). Pointers are to this layer's part of page 0.
 #pragma once
 #include "args.h"
 #include "ptx.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Types of keys and values in the pages of the cache: numbers one by one, and blocks of 32 with a scale, as
-// quant/blocks.h lays them out. Functions of blocks are of a whole warp, lane i having number i.
+// Reading and writing all types of keys and values: single numbers, and blocks of 32 numbers with a scale
+// (quant/blocks.h). All lanes of a warp call the functions of blocks; lane i has number i.
 #pragma once
 #include "args.h"
 #include "ptx.cuh"
@@ -10,7 +10,7 @@ DEVICE bool is_block(int kind)
     return kind >= FRIT_GPU_CACHE_Q8_0;
 }
 
-// Bytes of a block of 32 numbers; of other types, of a number.
+// Bytes of a block of 32 numbers, or of a number in types without blocks.
 DEVICE int block_bytes(int kind)
 {
     switch (kind) {
@@ -26,7 +26,7 @@ DEVICE int block_bytes(int kind)
     }
 }
 
-DEVICE float level_of(int code)   // of iq4_nl; eight bytes in a word
+DEVICE float level_of(int code)   // iq4_nl
 {
     const u64 eight = code < 8 ? 0xf6eaddcfbfad9881ull : 0x7159453526190d01ull;
     return (float)(signed char)(eight >> code % 8 * 8);
@@ -49,7 +49,7 @@ DEVICE block_scale scale_of(int kind, const unsigned char *b)
     return {half_at(b), has_min ? half_at(b + 2) : 0};
 }
 
-// What number i of a block is multiplied with the scale.
+// Number i of a block, before it is multiplied by the scale.
 DEVICE float code_of(int kind, const unsigned char *b, int i)
 {
     const int shift = i / 16 * 4, j = i % 16;
@@ -63,14 +63,14 @@ DEVICE float code_of(int kind, const unsigned char *b, int i)
     }
 }
 
-// e4m3, as quant/float.c has it.
+// e4m3, as in quant/float.c.
 DEVICE float f8_to_float(u32 code)
 {
     const float value = half_to_float((u16)((code & 0x80) << 8 | (code & 0x7f) << 7)) * 256;
     return (code & 0x7f) == 0x7f ? __uint_as_float(0x7fc00000) : value;
 }
 
-// Where a head's numbers at a position are: `at` for number d of types without blocks, otherwise the first block.
+// A head's numbers at a position. at(d): number d, in types without blocks.
 DEVICE const char *row_of(const frit_gpu_side &s, long long page, int head, int position)
 {
     const long long row = s.is_transposed ? (long long)head * 32 * s.row_bytes + position % 32 * block_bytes(s.kind)
@@ -125,7 +125,7 @@ DEVICE float warp_most(float x)
     return x;
 }
 
-// The number of the largest magnitude, of the first lane that has it.
+// The number with the largest magnitude, from the first lane that has it.
 DEVICE float warp_extreme(float x)
 {
     const float most = warp_most(fabsf(x)), largest = warp_most(x);
@@ -150,7 +150,8 @@ DEVICE int nearest_level(float x)
     return best;
 }
 
-// Four bits of each lane's code, and the fifth ones as a word, if the type has them; `at` is behind the scales.
+// Writes four bits of each lane's code, and the fifth bits as a word if the type has them, from `at` on, after the
+// scales.
 DEVICE void store_codes(unsigned char *at, int code, bool has_fifth)
 {
     const int lane = threadIdx.x % 32, other = (int)__shfl_xor_sync(~0u, (u32)code, 16);
@@ -162,7 +163,7 @@ DEVICE void store_codes(unsigned char *at, int code, bool has_fifth)
     if (lane < 16) at[lane] = (unsigned char)((code & 15) | (other & 15) << 4);
 }
 
-// x = d * (code - half): the extreme becomes code 0.
+// x = d * (code - half). The number with the largest magnitude becomes code 0.
 DEVICE void store_symmetric(unsigned char *b, float x, int half)
 {
     const float d = warp_extreme(x) / (float)-half;
@@ -171,7 +172,7 @@ DEVICE void store_symmetric(unsigned char *b, float x, int half)
     store_codes(b + 2, code, half == 16);
 }
 
-// x = d * code + m: the smallest number becomes 0 and the largest `top`.
+// x = d * code + m. The smallest number becomes code 0 and the largest becomes `top`.
 DEVICE void store_offset(unsigned char *b, float x, int top)
 {
     const float min = -warp_most(-x), d = (warp_most(x) - min) / (float)top;
@@ -188,7 +189,7 @@ DEVICE void store_q8_0(unsigned char *b, float x)
         (signed char)clamped(scaled + (scaled < 0 ? -0.5f : 0.5f), -128, 127);
 }
 
-// The scale for which levels fit best, squares weighing errors, as quant/encode_iq4.c looks for it.
+// The scale with the least error, weighted by squares, as in quant/encode_iq4.c.
 DEVICE void store_iq4_nl(unsigned char *b, float x)
 {
     const float extreme = warp_extreme(x);
@@ -212,7 +213,7 @@ DEVICE unsigned char float_to_f8(float x)
     return (unsigned char)(sign | code);
 }
 
-// Number lane of a block, or of 32 of another type from d on.
+// Writes number `lane` of a block, or of 32 numbers from d on in types without blocks.
 DEVICE void cache_store(const frit_gpu_side &s, char *row, int d, float x)
 {
     unsigned char *b = (unsigned char *)row + d / 32 * block_bytes(s.kind);
@@ -233,7 +234,7 @@ DEVICE void cache_store(const frit_gpu_side &s, char *row, int d, float x)
 
 // ------------------------------------------------------------------------------- outliers
 
-// The transform of quant/hadamard.h, by N threads of which this is number i; WAIT waits for the others.
+// The transform of quant/hadamard.h, by N threads, of which this is number i. wait() is a barrier of the N threads.
 template <int N, typename WAIT> DEVICE void hadamard(float *x, int n, int block, int i, WAIT wait)
 {
     for (int distance = 1; distance < block; distance *= 2) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// backend/cuda/kernels/include/codes.h: what tiles take from the blocks of files, and in which order: read by the C
-// compiler (repack.c) and by NVRTC (repack.cu). tiles.def has a row for each type.
+// backend/cuda/kernels/include/codes.h: reading codes and scales from blocks, in the order of tiles. For the C compiler
+// (repack.c) and NVRTC (repack.cu). tiles.def has a row for each type.
 //
-// `b` are the blocks of one row, up to 256 numbers; k is one of these numbers, i a byte. NUMBER OF COLUMNS: n are
-// there; codes and scales after them are zero.
+// Parameters: b: the blocks of a row, up to 256 numbers; k: index of a number; i: index of a byte; n: columns of the
+// row, after which codes and scales are zero.
 #pragma once
 
 #ifdef __CUDACC_RTC__
@@ -34,8 +34,8 @@ typedef const unsigned char *frit_bytes;
 
 // ------------------------------------------------------------------------------- places in a plane
 
-// A plane has `bits` bits of each of 16 rows and 256 columns. repack.h says where; a byte has several fields if a
-// number's part is smaller.
+// A plane has `bits` bits of each of 16 rows and 256 columns, in the layout of repack.h. A byte has several fields if
+// bits < 8.
 
 static inline int frit_plane_row(int bits, int unit, int byte)
 {
@@ -164,14 +164,14 @@ static inline unsigned frit_code_nvfp4(frit_bytes b, int k, frit_bytes grid)
     return b[k / 64 * 36 + 4 + k % 64 / 16 * 8 + k % 8] >> k % 16 / 8 * 4 & 15;
 }
 
-// The other types become bytes with a sign and an f32 scale for 16 of them.
+// The following types become signed bytes with an f32 scale for each 16.
 
 static inline unsigned frit_signed_level(int level, unsigned is_minus)
 {
     return (unsigned)(is_minus ? -level : level) & 255;
 }
 
-// Sign j of eight in seven bits; the eighth makes their number even.
+// Sign j of eight signs in seven bits. The eighth makes the number of minus signs even.
 static inline unsigned frit_even_sign(unsigned seven, int j)
 {
     unsigned parity = seven & 127;
@@ -211,7 +211,7 @@ static inline unsigned frit_code_iq3_s(frit_bytes b, int k, frit_bytes grid)
     return frit_signed_level(grid[index * 4 + k % 4], b[74 + k / 8] >> k % 8 & 1);
 }
 
-// Eight times a number of the grid, plus or minus one.
+// Eight times a number of the grid, plus or minus 1.
 static inline unsigned frit_shifted_level(int level, unsigned is_minus)
 {
     return (unsigned)((signed char)level * 8 + (is_minus ? -1 : 1)) & 255;
@@ -261,7 +261,7 @@ static inline unsigned frit_code_q2_0(frit_bytes b, int k, frit_bytes grid)
 
 // ------------------------------------------------------------------------------- scales
 
-// Byte i of what a row has besides codes: its head, and its tail. n: columns that are there.
+// Byte i of the scales of a row, which a tile has in two planes: head and tail.
 
 static inline unsigned frit_head_none(frit_bytes b, int i, int n)
 {
@@ -275,7 +275,7 @@ static inline unsigned frit_head_16(frit_bytes b, int i, int n)   // the first 1
     return b[i];
 }
 
-// Two bytes of each block of 32 with n_bytes.
+// The first two bytes of each block of 32 numbers and n_bytes bytes.
 static inline unsigned frit_pair_at(frit_bytes b, int i, int n, int n_bytes)
 {
     return i / 2 * 32 < n ? b[i / 2 * n_bytes + i % 2] : 0;
@@ -411,7 +411,7 @@ static inline unsigned frit_head_iq3_s(frit_bytes b, int i, int n)
     return frit_byte_of_scale(frit_half_at(b) * (float)(1 + 2 * scale), i);
 }
 
-// An eighth, as codes are eight times what they count.
+// An eighth of the scale, because codes have a factor 8.
 static inline unsigned frit_head_iq1_s(frit_bytes b, int i, int n)
 {
     const int scale = b[35 + i / 8 * 2] >> 4 & 7;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What products of some rows in f16 share: weights of tiles as fragments of f16 in registers, and the product of 256
-// columns of them with rows in shared memory.
+// Shared by gemm_small.cu and experts_rows.cu: tiles as f16 fragments in registers, and their product with 256 columns
+// of rows in shared memory.
 //
-// A lane's four codes of a row are neighbours (repack.h), so columns 4 t ... 4 t + 3 of 16 take the places 2 t, 2 t + 1,
+// A lane's four codes of a row are neighbours (repack.h), so columns 4 t ... 4 t + 3 of 16 are columns 2 t, 2 t + 1,
 // 2 t + 8, 2 t + 9 of a fragment, in weights and rows alike.
 //
-// Weights are rounded as dequantize.cu rounds them, or with HALF_MATH made by half as many instructions from mins, and
-// of some types scales, that are rounded to f16 too. These are times 16 then, so that small scales keep their bits.
+// Weights are rounded as dequantize.cu rounds them. With HALF_MATH, mins and, in some types, scales are rounded to f16
+// too, which halves the instructions. Weights are then multiplied by 16, so that small scales keep their bits.
 //
-// Defined by the host: K, ROWS (a multiple of 8), TILES (row tiles of a warp), WARPS, HALF_MATH (0 where it is not).
+// Defined by the host: K, ROWS (a multiple of 8), TILES (row tiles of a warp), WARPS, HALF_MATH (default 0).
 #pragma once
 #include "args.h"
 #include "levels.cuh"
@@ -19,7 +19,7 @@
 
 #define BLOCKS   ((K + 255) / 256)
 #define GROUP    (WARPS * TILES)
-#define X_STRIDE 544   // bytes of a row: 512, and 32 more so that the lanes of a load find different banks
+#define X_STRIDE 544   // bytes of a row: 512, and 32 to avoid bank conflicts
 #define X_BYTES  (ROWS * X_STRIDE)
 
 template <int TYPE> struct stage_of {
@@ -28,7 +28,7 @@ template <int TYPE> struct stage_of {
 
 // ------------------------------------------------------------------------------- weights as f16
 
-// Four levels as bytes, without a sign or with one, to 0 and 1, 2 and 3 as f16.
+// Converts four levels, bytes with or without a sign, to two pairs of f16.
 template <bool IS_SIGNED> DEVICE void four_halves(u32 levels, float scale, float min, u32 &first, u32 &second)
 {
     const u32 word = IS_SIGNED ? levels ^ 0x80808080u : levels;
@@ -41,8 +41,8 @@ template <bool IS_SIGNED> DEVICE void four_halves(u32 levels, float scale, float
     second = pack_half2(v[2], v[3]);
 }
 
-// Two equal numbers of a row as f16: a scale that is an integer of 8 bits, and what one is worth. Their products with
-// levels are rounded only where they have more than eleven bits.
+// A scale of a row as pairs of equal f16: an 8-bit integer, and the factor of the integer. Products of integers and
+// levels are rounded only if they have more than eleven bits.
 template <int TYPE> struct integer_scales {
     enum { are_used = 0 };
     static DEVICE u32 level(const scales_of<TYPE> &, int, int)
@@ -95,31 +95,31 @@ DEVICE u32 twice_times_16(float x)
     return pack_half2(x * 16, x * 16);
 }
 
-// The same by pairs, as f16, all times 16.
+// Fragments computed in f16, multiplied by 16 (HALF_MATH).
 template <int TYPE>
 DEVICE void four_by_halves(u32 levels, const scales_of<TYPE> &row, int g, int s, u32 &first, u32 &second)
 {
     typedef integer_scales<TYPE> integers;
     const bool is_signed = levels_of<TYPE>::is_signed;
     const u32 word = is_signed ? levels ^ 0x80808080u : levels;
-    const u32 center = is_signed ? 0xe480e480u : 0xe400e400u;   // -1152, -1024, whose last bits are an integer
+    const u32 center = is_signed ? 0xe480e480u : 0xe400e400u;   // -1152, -1024: f16 whose last bits are an integer
     const u32 min = twice_times_16(-row.min(g, s));
     const u32 scale = twice_times_16(integers::are_used ? integers::unit(row) : row.scale(g, s));
     first = add_half2(__byte_perm(word, 0x64646464u, 0x4140u), center);
     second = add_half2(__byte_perm(word, 0x64646464u, 0x4342u), center);
     if (integers::are_used) {
         const u32 integer = integers::level(row, g, s);
-        first = fma_half2(first, integer, 0x80008000u);   // plus -0
+        first = fma_half2(first, integer, 0x80008000u);   // -0 as the third operand keeps the sign of zeros
         second = fma_half2(second, integer, 0x80008000u);
     }
     first = fma_half2(first, scale, min);
     second = fma_half2(second, scale, min);
 }
 
-// Fragments of a tile: of its columns 64 * pair + 32 * odd + 16 * s.
+// Fragments of a tile for columns 64 * pair + 32 * odd + 16 * s.
 template <int TYPE, int BITS = tile_of<TYPE>::low_bits> struct halves_of {
     typedef levels_of<TYPE> kind;
-    enum { times = HALF_MATH ? 16 : 1 };   // of what weights are
+    enum { times = HALF_MATH ? 16 : 1 };   // factor of the weights
     scales_of<TYPE> row, row8;
     kind levels;
     u32 v[2][2][2];
@@ -147,7 +147,7 @@ template <int TYPE, int BITS = tile_of<TYPE>::low_bits> struct halves_of {
 };
 
 #if HALF_MATH
-// Byte i of a word in both halves, as 1024 + byte: f16 whose last bits are an integer.
+// A pair of f16 that are both 1024 + byte i of a word: the last bits of such an f16 are an integer.
 DEVICE u32 byte_twice(u32 word, int i)
 {
     return __byte_perm(word, 0x64646464u, 0x4040u | i | i << 8);
@@ -155,16 +155,16 @@ DEVICE u32 byte_twice(u32 word, int i)
 
 DEVICE u32 multiply_half2(u32 x, u32 y)
 {
-    return fma_half2(x, y, 0x80008000u);   // plus -0
+    return fma_half2(x, y, 0x80008000u);   // -0 as the third operand keeps the sign of zeros
 }
 
-// The types that most files have, with the fewest instructions. Mins become f16 once for each group, and the instruction
-// that takes 1024 off a code multiplies it with its scale, an integer: exactly, for all of it has eleven bits. Codes in
-// the high bits of a byte lose their factor 16 there too.
+// The most frequent types, with the fewest instructions. Mins become f16 once for each group. One instruction subtracts
+// 1024 from a code and multiplies it by its integer scale, exactly, because the result fits into eleven bits. For codes
+// in the high bits of a byte the scale has a factor 1/16.
 template <> struct halves_of<TYPE_Q4_K, 4> {
     enum { times = 16 };
     scales_of<TYPE_Q4_K> row[2];
-    u32 d[2], m[2];   // what an integer scale is worth, and a min
+    u32 d[2], m[2];   // factors of integer scales and of mins
     u32 scale[2][2], less[2][2], min[2][2];
     uint4 codes[2];
     DEVICE void load(const char *tile, int lane)
@@ -230,7 +230,7 @@ template <> struct halves_of<TYPE_Q6_K, 4> {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const u32 low = word_of(codes[h], pair % 2 * 2 + s), more = word_of(high[h], pair);
-            const int bit = odd * 4 + s * 2, at = pair * 4 + odd * 2 + s;   // of the high bits; of the scale
+            const int bit = odd * 4 + s * 2, at = pair * 4 + odd * 2 + s;   // bit of the high bits; index of the scale
             const u32 four = ((odd ? low >> 4 : low) & 0x0f0f0f0fu) |
                              ((bit < 4 ? more << (4 - bit) : more >> (bit - 4)) & 0x30303030u);
             const u32 integer = byte_twice(row[h].bytes[at / 4] ^ 0x80808080u, at % 4);
@@ -268,7 +268,7 @@ template <int TYPE> struct halves_of<TYPE, 16> {
 
 // ------------------------------------------------------------------------------- the product
 
-// 256 columns of a warp's tiles, on their way to their place after the rows.
+// Starts the copy of 256 columns of a warp's tiles, to shared memory after the rows.
 template <int TYPE> DEVICE void fetch_tiles(const char *tiles, int n_tiles, int first, int block, u32 to)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, bytes = stage_of<TYPE>::tile;
@@ -281,7 +281,7 @@ template <int TYPE> DEVICE void fetch_tiles(const char *tiles, int n_tiles, int 
     }
 }
 
-// The first n_rows rows, by eights.
+// Multiplies the first n_rows rows, eight at a time.
 template <int TYPE>
 DEVICE void multiply_block(const char *shared, int n_rows, int warp, int lane, frag (&sums)[TILES][ROWS / 8])
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What the codes of a tile are worth, for any type: four codes of a lane as bytes, and the scales of a row.
+// From codes to numbers, for any type: levels are four codes of a lane as bytes, multiplied by the scales of a row.
 //
 //     x = scale(g, s) * level - min(g, s)          group g of 32 columns, step s of 16
 //
-// Levels are bytes without a sign where a type has mins, and with one otherwise.
+// Levels are unsigned bytes in types with mins, and signed bytes in others.
 #pragma once
 #include "tiles.cuh"
 
@@ -29,8 +29,8 @@ DEVICE float half_of(const uint4 &eight, int i)
 
 // ------------------------------------------------------------------------------- scales of a row
 
-// step: columns that share a scale. min_pair, min_unit: mins of groups of 16 columns 2t, 2t + 1 (is_upper: 2t + 8,
-// 2t + 9) as two f16, and what one is worth for product_of_sums (tile.cuh).
+// step: columns that share a scale. min_pair: mins of groups of 16 columns 2t, 2t + 1 (is_upper: 2t + 8, 2t + 9) as two
+// f16. min_unit: the factor of a min for product_of_sums (tile.cuh).
 template <int TYPE> struct scales_of;
 
 struct scales_without_mins {
@@ -73,7 +73,7 @@ template <int TYPE> struct scales_of_blocks : scales_without_mins {
     }
 };
 
-// And a min of the same kind, which is added.
+// One f16 scale and one f16 min, which is added, for each block of 32.
 template <int TYPE> struct scales_and_mins_of_blocks {
     enum { step = 32, has_mins = 1 };
     uint4 d, m;
@@ -132,7 +132,7 @@ template <int TYPE> struct scales_of_six_bits {
     }
 };
 
-// Bytes with a sign, COUNT of them, times an f16.
+// COUNT signed bytes, multiplied by an f16.
 template <int TYPE, int COUNT> struct scales_of_bytes : scales_without_mins {
     enum { step = 256 / COUNT };
     u32 bytes[COUNT / 4];
@@ -151,7 +151,7 @@ template <int TYPE, int COUNT> struct scales_of_bytes : scales_without_mins {
     }
 };
 
-// f32 scales of 16 columns, read where they are needed.
+// f32 scales of 16 columns, read when they are needed.
 template <int TYPE> struct scales_of_floats : scales_without_mins {
     enum { step = 16 };
     const float *scales;
@@ -210,7 +210,7 @@ template <> struct scales_of<TYPE_Q1_0> : scales_of_floats<TYPE_Q1_0> {
 template <> struct scales_of<TYPE_Q2_0> : scales_of_floats<TYPE_Q2_0> {
 };
 
-// A nibble for a scale and one for a min, of 16 columns.
+// For 16 columns: a nibble for the scale and a nibble for the min.
 template <> struct scales_of<TYPE_Q2_K> {
     enum { step = 16, has_mins = 1 };
     uint4 bytes;
@@ -254,7 +254,7 @@ template <> struct scales_of<TYPE_MXFP4> : scales_without_mins {
     }
 };
 
-// UE4M3, halved.
+// UE4M3, halved because levels are doubled.
 template <> struct scales_of<TYPE_NVFP4> : scales_without_mins {
     enum { step = 16 };
     uint4 bytes;
@@ -273,7 +273,7 @@ template <> struct scales_of<TYPE_NVFP4> : scales_without_mins {
 
 // ------------------------------------------------------------------------------- levels of a lane
 
-// What is taken off codes, so that levels have a sign.
+// Subtracted from codes to get signed levels.
 template <int TYPE> struct center_of {
     enum {
         value = TYPE == TYPE_Q3_K   ? 4
@@ -297,7 +297,7 @@ DEVICE u32 less(u32 codes, int center)
     return center ? ((codes | 0x80808080u) - (u32)center * 0x01010101u) ^ 0x80808080u : codes;
 }
 
-// The levels of eight nibbles: of the low ones of each byte, of the high ones.
+// The levels of eight nibbles: of the low nibbles of four bytes, and of the high nibbles.
 template <int TYPE> DEVICE void look_up(u32 codes, u32 &low, u32 &high)
 {
     const u32 a0 = table_of<TYPE>::is_iq4 ? 0xbfad9881u : 0x03020100u,
@@ -315,7 +315,7 @@ template <int TYPE> DEVICE void look_up(u32 codes, u32 &low, u32 &high)
 template <int TYPE> struct levels_of {
     enum { low = tile_of<TYPE>::low_bits, high = tile_of<TYPE>::high_bits };
     enum { is_signed = center_of<TYPE>::value > 0 || low == 8 || table_of<TYPE>::is_used };
-    uint4 two[2], more[2];   // planes that a lane reads once: of 2 bits; of high bits
+    uint4 two[2], more[2];   // planes that a lane reads once: 2-bit codes; high bits
 
     DEVICE void load(const char *tile, int lane)
     {
@@ -333,7 +333,7 @@ template <int TYPE> struct levels_of {
         return 0;
     }
 
-    // Groups 2 pair and 2 pair + 1: [odd][s][h].
+    // Levels of groups 2 pair and 2 pair + 1, as [odd][s][h].
     DEVICE void pair(const char *tile, int lane, int pair, u32 (&v)[2][2][2]) const
     {
         const uint4 *units = (const uint4 *)tile + (low == 8 ? pair : pair / 2) * 64 + lane;

@@ -17,7 +17,7 @@ template <int TYPE> DEVICE u32 codes_at(const char *tile, int lane, int h, int g
     return codes;
 }
 
-// Columns g * 32 + s * 16 and on of a row of a tile, in shared memory or anywhere.
+// Decodes 16 columns from g * 32 + s * 16 on of a row of a tile.
 template <int TYPE> DEVICE void numbers_of(const char *tile, int row, int g, int s, float (&v)[16])
 {
     const int h = row / 8;
@@ -58,7 +58,7 @@ template <int TYPE> DEVICE void numbers_of(const char *tile, int row, int g, int
     }
 }
 
-// A row of a matrix of tiles, COLUMNS columns, times `scale`; by a whole block of threads.
+// Decodes a row of a matrix of tiles with COLUMNS columns, times `scale`. All threads of the block call it.
 template <int TYPE, int COLUMNS> DEVICE void embed_numbers(u64 tiles, int row, float *to, float scale)
 {
     for (int i = threadIdx.x; i < COLUMNS / 16; i += blockDim.x) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Keys and values of a head in a page, in the types that attention has fast kernels for: numbers of 8 or 16 bits, which
-// lie as cache.cuh says, and blocks of 32 numbers of a position, a scale in f16 before their codes, which lie
+// Keys and values of a head in a page, in the cache types that attend.cu and attend_rows.cu read: numbers of 8 or 16
+// bits in the layout of cache.cuh, or blocks of 32 numbers, an f16 scale and then codes, in the layout
 //
 //     keys, values    [kv head][32 positions][HEAD / 32 blocks]
 //
-// Rows in blocks were mixed when they were written (quant/hadamard.h), queries were too, and sums of values are mixed
-// back. All bytes are read from memory of any kind by the functions that are given.
+// Blocks are Hadamard-mixed when they are written (quant/hadamard.h). Queries are mixed too, and sums of values are
+// mixed back. READ is a function that loads a word from shared or global memory.
 //
 // Defined before: HEAD (a multiple of 32), KEY_TYPE, VALUE_TYPE (FRIT_GPU_CACHE_F16, _BF16, _F8, _Q8_0 or _Q4_0).
 #pragma once
@@ -17,10 +17,10 @@ template <int TYPE> struct page_type {
     static constexpr int block_bytes = TYPE == FRIT_GPU_CACHE_Q8_0   ? 34
                                        : TYPE == FRIT_GPU_CACHE_Q4_0 ? 18
                                        : TYPE == FRIT_GPU_CACHE_F8   ? 32
-                                                                     : 64;   // 32 numbers
-    static constexpr int row_bytes = HEAD / 32 * block_bytes;              // of a position, or 32 numbers of others
+                                                                     : 64;   // of 32 numbers
+    static constexpr int row_bytes = HEAD / 32 * block_bytes;              // of a position, or of 32 numbers
     static constexpr int head_bytes = 32 * row_bytes;
-    static constexpr u32 center = TYPE == FRIT_GPU_CACHE_Q8_0 ? 128 : 8;   // codes are that much larger than numbers
+    static constexpr u32 center = TYPE == FRIT_GPU_CACHE_Q8_0 ? 128 : 8;   // subtracted from codes
     static_assert(TYPE == FRIT_GPU_CACHE_F16 || TYPE == FRIT_GPU_CACHE_BF16 || TYPE == FRIT_GPU_CACHE_F8 ||
                       TYPE == FRIT_GPU_CACHE_Q8_0 || TYPE == FRIT_GPU_CACHE_Q4_0,
                   "attention has no fast kernel for this type");
@@ -28,25 +28,25 @@ template <int TYPE> struct page_type {
 
 #define KEYS_HAVE_BLOCKS   (page_type<KEY_TYPE>::has_blocks)
 #define VALUES_HAVE_BLOCKS (page_type<VALUE_TYPE>::has_blocks)
-#define KEY_BYTES          (page_type<KEY_TYPE>::head_bytes)     // of a page: keys of a head
-#define VALUE_BYTES        (page_type<VALUE_TYPE>::head_bytes)   // and its values
+#define KEY_BYTES          (page_type<KEY_TYPE>::head_bytes)     // keys of a head in a page
+#define VALUE_BYTES        (page_type<VALUE_TYPE>::head_bytes)   // values of a head in a page
 
 // ------------------------------------------------------------------------------- numbers without blocks
 
-// Two e4m3, in the upper bytes of 16 bits each: f16 has the same sign, a bit more of exponent, and is 2^8 times less.
+// Converts two e4m3, in the upper bytes of 16 bits each. Shifted into the fields of f16 they are 2^8 times too small.
 DEVICE u32 halves_of_f8(u32 upper)
 {
-    return fma_half2((upper & 0x80008000) | (upper & 0x7f007f00) >> 1, 0x5c005c00, 0);   // times 256, which is exact
+    return fma_half2((upper & 0x80008000) | (upper & 0x7f007f00) >> 1, 0x5c005c00, 0);   // times 256, exactly
 }
 
-// Two bf16; f16 has as many bits, but for what is too large for it and becomes its largest.
+// Converts two bf16. f16 has enough bits of mantissa; numbers beyond its range become its largest.
 DEVICE u32 halves_of_bf16(u32 pair)
 {
     const float low = __uint_as_float(pair << 16), high = __uint_as_float(pair & 0xffff0000);
     return pack_half2(fminf(fmaxf(low, -65504.f), 65504.f), fminf(fmaxf(high, -65504.f), 65504.f));
 }
 
-// Eight numbers that lie beside each other, as f16.
+// Eight neighbouring numbers as f16.
 template <int TYPE, class READ> DEVICE uint4 eight_halves(const char *from, READ read)
 {
     if constexpr (TYPE == FRIT_GPU_CACHE_F8) {
@@ -62,7 +62,7 @@ template <int TYPE, class READ> DEVICE uint4 eight_halves(const char *from, READ
 
 // ------------------------------------------------------------------------------- blocks
 
-// Blocks begin at even addresses, their codes 2 bytes further. No word is read that has nothing of `four`.
+// Loads four codes. Blocks begin at even addresses, with codes from byte 2 on. Reads only words that contain them.
 template <class READ> DEVICE u32 word_at(const char *four, bool is_aligned, READ read)
 {
     if (is_aligned) return read((const u32 *)four);
@@ -74,14 +74,14 @@ DEVICE bool is_word(const char *p)
     return ((u64)p & 2) == 0;
 }
 
-// Numbers 4 i ... 4 i + 3 of a block, as unsigned bytes that are `center` too large.
+// Codes 4 i ... 4 i + 3 of a block, as unsigned bytes with `center` added.
 template <int TYPE, class READ> DEVICE u32 four_codes(const char *block, int i, bool is_aligned, READ read)
 {
     if (TYPE == FRIT_GPU_CACHE_Q8_0) return word_at(block + 2 + i * 4, is_aligned, read) ^ 0x80808080;
     return word_at(block + 2 + i % 4 * 4, is_aligned, read) >> i / 4 * 4 & 0x0f0f0f0f;
 }
 
-// Two of four codes as f16, undone of the center: 1024 + code is a byte in f16.
+// Two of four codes as f16, with the center subtracted. An f16 of 1024 + code has the code in its last bits.
 template <int TYPE> DEVICE u32 code_halves(u32 codes, bool is_upper)
 {
     const u32 minus = 0xe400e400 + page_type<TYPE>::center * 0x10001;
@@ -93,7 +93,7 @@ DEVICE u32 times_half2(u32 x, u32 y)
     return fma_half2(x, y, 0);
 }
 
-// Numbers 4 i ... 4 i + 3 of blocks at two positions: pairs of the same number.
+// Numbers 4 i ... 4 i + 3 of blocks at two positions, as pairs of one dimension.
 template <int TYPE, class READ>
 DEVICE void four_pairs(u32 (&pairs)[4], const char *a, const char *b, int i, bool a_is_aligned, bool b_is_aligned,
                        READ read)
@@ -109,7 +109,7 @@ DEVICE void four_pairs(u32 (&pairs)[4], const char *a, const char *b, int i, boo
 
 // ------------------------------------------------------------------------------- mixing
 
-// Numbers of a block that are mixed with each other (engine/kv/kv_layout.c).
+// How many neighbouring numbers are mixed with each other (engine/kv/kv_layout.c).
 #define MIXED ((HEAD & -HEAD) < 256 ? (HEAD & -HEAD) : 256)
 
 DEVICE void mix_two(float &a, float &b)
@@ -118,7 +118,7 @@ DEVICE void mix_two(float &a, float &b)
     a = sum, b = difference;
 }
 
-// Of numbers whose places differ in a bit of the lane.
+// A step of the transform between numbers whose lanes differ in one bit.
 DEVICE float mix_lanes(float x, int bit)
 {
     const float other = __shfl_xor_sync(~0u, x, bit);

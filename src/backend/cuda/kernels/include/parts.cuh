@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Results of a product of many rows, which may be left in several parts to be added (gemm_small.cu).
+// Reading the results of a gemm, which gemm_small.cu may leave as several partial results.
 #pragma once
 #include "ptx.cuh"
 
-// Added in their order, `stride` apart. They are on their way together: where few rows are finished, nothing else hides
-// how long memory takes.
+// Adds the parts, `stride` numbers apart, in their order. All parts are loaded before the first is added: with few
+// rows, nothing else hides the latency of memory.
 #define PARTS_AT_ONCE 7
 
 DEVICE float sum_of_parts(const float *x, long long stride, int n_parts)

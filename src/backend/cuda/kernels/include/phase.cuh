@@ -65,7 +65,8 @@ static const int shared_end = barriers_at + GROUPS * WARPS * STAGES * 8;
 
 // ------------------------------------------------------------------------------- the weights' ring of a warp
 
-// A matrix of a phase. Row tiles are counted through both matrices: `weights` is where row tile 0 of the phase would be.
+// A matrix of a phase. Row tiles are counted through both matrices: `weights` is where row tile 0 of the phase would
+// be.
 struct matrix {
     u64 weights;
     int end;             // row tiles of the phase up to the end of this matrix
@@ -86,26 +87,26 @@ struct ring {
 
 // A list of matrices says where tiles lie. These: those of a row tile one after the other.
 struct tiles_in_order {
-    // The tile that the ring has come to.
+    // Finds the tile of the ring's row tile and block.
     DEVICE void locate(ring &r) const
     {
         r.from = (const char *)r.now.weights + ((long long)r.tile * r.now.stride + r.block) * r.now.bytes;
     }
-    // The next one of the row tile.
+    // Moves to the next tile of the row tile.
     DEVICE void advance(ring &r) const
     {
         r.from += r.now.bytes;
     }
 };
 
-// This warp's share of the columns.
+// First block of 256 columns that the warp multiplies.
 DEVICE int first_block(int blocks, int warp)
 {
     return warp * blocks / WARPS;
 }
 
-// The next row tile of which this warp has blocks. NEXT: bool next(matrix &), false after the last, and
-// what tiles_in_order has.
+// Finds the next row tile of which this warp has blocks. NEXT has the functions of tiles_in_order, and bool
+// next(matrix &), which is false after the last matrix.
 template <class NEXT> DEVICE void ring_seek(ring &r, NEXT &list, int warp)
 {
     while (r.tile >= r.now.end || r.begin == r.end) {
@@ -141,7 +142,7 @@ template <class NEXT> DEVICE void ring_fetch(ring &r, NEXT &list, int warp, int 
         }
     }
 #if !COPY
-    copy_commit();   // also an empty one: the wait counts groups
+    copy_commit();   // also without copies, because the wait counts groups
 #endif
 }
 
@@ -165,7 +166,7 @@ template <class NEXT> DEVICE void ring_open(ring &r, NEXT &list, u32 shared, int
     for (int i = 0; i < OPEN_STAGES; i++) ring_fetch(r, list, warp, lane);
 }
 
-// The rest of the ring, once what is needed sooner was asked for.
+// Fills the rest of the ring, after loads that are needed sooner were started.
 template <class NEXT> DEVICE void ring_fill(ring &r, NEXT &list, int warp, int lane)
 {
     for (int i = OPEN_STAGES; i < STAGES; i++) ring_fetch(r, list, warp, lane);
@@ -183,7 +184,7 @@ DEVICE void ring_wait(ring &r)
 
 template <class NEXT> DEVICE void ring_next(ring &r, NEXT &list, int warp, int lane)
 {
-    __syncwarp();   // all lanes have read the slot that is filled next
+    __syncwarp();   // all lanes have read the tile that is overwritten next
     ring_fetch(r, list, warp, lane);
     if (++r.stage == STAGES) {
         r.stage = 0;
@@ -193,14 +194,14 @@ template <class NEXT> DEVICE void ring_next(ring &r, NEXT &list, int warp, int l
 
 // ------------------------------------------------------------------------------- the input
 
-// Each warp converts columns that it multiplies: block by block, 8 columns a lane. With one group no warp waits for
-// another; the warps of several groups that multiply the same columns share them.
+// Each warp converts the columns that it multiplies: block by block, 8 columns a lane. With one group no warp waits for
+// another. With several groups, the warps that multiply the same columns divide the conversion among them.
 
 struct eight {
     float v[8];
 };
 
-// Results of other blocks of threads: never from the L1.
+// Loads results of other blocks of threads, so it bypasses the L1.
 template <int N> DEVICE eight load_eight(const float *row, int column)
 {
     eight e;
@@ -213,7 +214,7 @@ template <int N> DEVICE eight load_eight(const float *row, int column)
     return e;
 }
 
-// Rows of the input and of results that lie one after the other.
+// The usual place of rows: they follow each other in the input and in the results.
 template <class P> struct rows_in_order {
     static DEVICE eight load(const frit_product_args &a, int row, int column)
     {
@@ -225,7 +226,7 @@ template <class P> struct rows_in_order {
     }
 };
 
-// The sum of a group of 16 columns, two lanes' eight each, divided by 8.
+// Stores the sum of a group of 16 columns (two lanes with eight each), divided by 8, as two f16.
 DEVICE void store_sum(char *sums, int lane, float sum)
 {
     sum = (sum + __shfl_xor_sync(~0u, sum, 1)) * 0.125f;
@@ -235,8 +236,8 @@ DEVICE void store_sum(char *sums, int lane, float sum)
     ((u16 *)sums)[16 + lane / 2] = float_to_half(sum - half_to_float(high));
 }
 
-// 128 * high + low of four integers of 15 bits, of which low is from -64 to 63. They come with 64 added, in the last bits
-// of words, so that high is what is above 7 of them.
+// Splits four 15-bit integers into 128 * high + low, with low from -64 to 63. The integers are the last bits of words
+// and have 64 added, so high is what is above the last 7 bits.
 DEVICE void split_four(const u32 (&u)[4], u32 &high, u32 &low)
 {
     const u32 first = __byte_perm(u[0], u[1], 0x5410), second = __byte_perm(u[2], u[3], 0x5410);
@@ -245,12 +246,12 @@ DEVICE void split_four(const u32 (&u)[4], u32 &high, u32 &low)
     low = left | (left & 0x40404040u) << 1;
 }
 
-// Integers of 15 bits, 128 * high + low; the factor is what one of them is worth.
+// Stores a block as 15-bit integers, 128 * high + low, and the factor that one unit stands for.
 template <class P> DEVICE void store_8_bits(char *to, char *sums, int lane, const eight &e)
 {
     const float round = 12582912.f + 64;   // 1.5 * 2^23: adding it rounds to an integer, in the last bits
     float largest = 0;
-    u32 sum = 0u - 8 * 0x4b400040u;        // its bits
+    u32 sum = 0u - 8 * 0x4b400040u;        // cancels the bits of `round` in the sum
 #pragma unroll
     for (int i = 0; i < 8; i++) largest = fmaxf(largest, fabsf(e.v[i]));
     largest = warp_max(largest);
@@ -304,7 +305,7 @@ template <class P> DEVICE void store_16_bits(char *to, char *sums, int lane, con
     if (lane == 0) *(float *)(sums + 64) = 1 / scale;
 }
 
-// Multiplies with the norm's factors and stores; the sum of squares is needed no earlier than by the results.
+// Multiplies by the norm's weights and stores. Returns the sum of squares, by which results are divided at the end.
 template <class P> DEVICE float convert_block(char *shared, int row, int block, int lane, eight e, const eight &w)
 {
     float squares = 0;
@@ -322,15 +323,15 @@ template <class P> DEVICE float convert_block(char *shared, int row, int block, 
     return squares;
 }
 
-// WAIT(): until the input is there.
+// wait() returns when the input can be read.
 template <class P, class WAIT>
 DEVICE void convert_input(const frit_product_args &a, char *shared, int group, int warp, int lane, WAIT wait)
 {
     const int most = ((BLOCKS_OF(P::k) + WARPS - 1) / WARPS + GROUPS - 1) / GROUPS;
     const int begin = first_block(BLOCKS_OF(P::k), warp) + group, end = first_block(BLOCKS_OF(P::k), warp + 1);
-    const bool keeps = ROWS == 1 && most <= 8;   // all loads are on their way before the first one is needed
+    const bool keeps = ROWS == 1 && most <= 8;   // all loads are started before the first one is used
     const float *norm = (const float *)a.norm;
-    const int at_once = keeps ? 1 : ROWS < 4 ? ROWS : 4;   // rows
+    const int at_once = keeps ? 1 : ROWS < 4 ? ROWS : 4;   // rows that are loaded together
     eight e[keeps ? most : at_once], w[keeps && P::norm ? most : 1];
     float squares[ROWS];
 #pragma unroll
@@ -379,7 +380,7 @@ DEVICE void convert_input(const frit_product_args &a, char *shared, int group, i
 
 // ------------------------------------------------------------------------------- the results
 
-// Results of one tile and column on lanes: row = lane % 16. `other`: row + 8 or - 8.
+// Lanes hold the results of one column: row lane % 16 of a tile. Returns the result of row + 8, or row - 8.
 DEVICE float other_row(float v)
 {
     return __shfl_xor_sync(~0u, v, 8);
@@ -430,10 +431,10 @@ DEVICE void finish(const frit_product_args &a, int tile, int row, int column, fl
 #endif
 }
 
-// Each pair of columns of the results is finished by one warp. With more warps than pairs, the finishing warps alternate
-// from tile to tile, so that no warp falls behind.
+// Each pair of columns of the results is finished by one warp. With more warps than pairs, the finishing warps
+// alternate from tile to tile, so that no warp falls behind.
 #define FINISHERS (PAIRS < WARPS ? PAIRS : WARPS)
-#define OWN_PAIRS ((PAIRS + WARPS - 1) / WARPS)   // of a warp: warp % FINISHERS + i * WARPS
+#define OWN_PAIRS ((PAIRS + WARPS - 1) / WARPS)   // pairs that a warp finishes: warp % FINISHERS + i * WARPS
 
 DEVICE bool is_next_warp(int warp, int i)
 {
@@ -445,7 +446,7 @@ DEVICE int column_of(int i, int warp, int lane)
     return (warp % FINISHERS + i * WARPS) * 2 + lane / 16;
 }
 
-// What EPILOGUE_ADD adds to, read before it is needed.
+// Residuals of EPILOGUE_ADD, loaded before the products.
 struct residual {
     float v[OWN_PAIRS];
 };
@@ -461,7 +462,7 @@ template <class P> DEVICE void fetch_residual(const frit_product_args &a, int ti
     }
 }
 
-// The norm's factor of column lane % 16, from what the warps have found while they converted it.
+// The factor of the norm of column lane % 16, from the squares that the warps added while they converted it.
 template <class P> DEVICE float norm_of_column(const frit_product_args &a, const char *shared, int lane)
 {
     const float *squares = (const float *)(shared + squares_at) + min(lane % 16, ROWS - 1) * GROUPS * WARPS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Picks: what threads share, and the scans of one block of the row (pick.cu).
+// For pick.cu: shared state of a block of threads, and scans of one block of the row.
 #pragma once
 #include "args.h"
 #include "weight.cuh"
@@ -9,9 +9,9 @@ enum { DONE_OK, NOT_FINITE, EMPTY };   // frit_pick_status
 enum { BAD = 1, INFINITE_OR_BAD = 2 };
 enum { LIST_OF_NONE, LIST_OF_TOPS, LIST_OF_CHOICE };
 enum {
-    PASS_LOG,      // the largest logit, as they came
+    PASS_LOG,      // the largest unchanged logit
     PASS_LOG_SUM,
-    PASS_CHANGE,   // before biases and penalties: whether all is finite
+    PASS_CHANGE,   // checks that all logits are finite, before biases and penalties
     PASS_MAX,
     PASS_SPREAD,
     PASS_BINS,
@@ -21,9 +21,9 @@ enum {
     PASS_DONE
 };
 
-struct pick_block {   // what the threads share
+struct pick_block {   // shared memory of a block
     frit_gpu_pick_state s;
-    u32 low[FRIT_GPU_PICK_BINS], high[FRIT_GPU_PICK_BINS];   // of bins; and numbers of lanes
+    u32 low[FRIT_GPU_PICK_BINS], high[FRIT_GPU_PICK_BINS];   // sums of bins; also numbers of lanes
     u64 items[FRIT_GPU_PICK_LIST];
     u64 sums[THREADS];
     double lanes[3][N_LANES];
@@ -32,11 +32,11 @@ struct pick_block {   // what the threads share
     int is_last;
 };
 
-struct row_of {   // what a pick is about
+struct row_of {   // operands of a pick
     const frit_gpu_pick *pick;
     frit_gpu_pick_work *work;
     float *logits;
-    int *token;   // for the next step
+    int *token;   // the picked token, which the next step reads
     int n_vocab, block_size, n_blocks;
 };
 
@@ -52,7 +52,7 @@ DEVICE int level_bits(int level)
 
 // ------------------------------------------------------------------------------- scans of one block of the row
 
-// Calls f(token, logit as it lies there, logit or -infinity where it is masked) for the block's tokens.
+// Calls f(token, logit, logit or -infinity if masked) for the tokens of the block.
 template <class F> DEVICE void each_logit(const row_of &r, const frit_gpu_pick_state &s, int block, F f)
 {
     const int begin = block * r.block_size, end = min(begin + r.block_size, r.n_vocab);
@@ -155,7 +155,7 @@ DEVICE void scan_list(const row_of &r, const pick_block &b, int block)
     });
 }
 
-// The weight of a token: 0 if it does not stay.
+// The weight of a token; 0 if the token was removed.
 DEVICE u32 weigh(const frit_gpu_pick_state &s, int token, float x)
 {
     if (!stays(s, token, x)) return 0;
@@ -163,7 +163,7 @@ DEVICE u32 weigh(const frit_gpu_pick_state &s, int token, float x)
     return weight_of(s.temp != 1 ? __fdiv_rn(below, s.temp) : below);
 }
 
-// The sum of the threads' numbers, in the block's `sums[0]`.
+// Adds the threads' numbers into sums[0] of the block.
 DEVICE void add_up(pick_block &b, u64 n)
 {
     b.sums[threadIdx.x] = n;
@@ -185,7 +185,8 @@ DEVICE void scan_sum(const row_of &r, pick_block &b, int block)
     if (threadIdx.x == 0) r.work->block_sum[block] = b.sums[0];
 }
 
-// Sums of doubles: a thread adds the numbers of a lane, one after the other, chunks of 32 filled up with -infinity.
+// Sums of doubles in the CPU's order: a thread adds the numbers of a lane one after the other. Chunks of 32 are padded
+// with -infinity.
 DEVICE void scan_lanes(const row_of &r, pick_block &b, int block)
 {
     const frit_gpu_pick_state &s = b.s;

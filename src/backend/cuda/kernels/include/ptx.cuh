@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The instructions that CUDA C has no word for without NVIDIA's headers. Shared addresses are 32 bits.
+// Instructions that CUDA C offers only through NVIDIA's headers. Shared addresses have 32 bits.
 #pragma once
 
 typedef unsigned int u32;
@@ -50,7 +50,7 @@ DEVICE u32 pack_half2(float low, float high)
 #endif
 }
 
-// Two numbers at a time.
+// Pairs of numbers.
 DEVICE u32 add_half2(u32 x, u32 y)
 {
     u32 z;
@@ -65,7 +65,7 @@ DEVICE u32 fma_half2(u32 x, u32 y, u32 z)
     return w;
 }
 
-// Before sm_80 no instruction makes bf16: to the nearest, ties to even.
+// GPUs before sm_80 have no instruction for it: rounds to nearest, ties to even.
 DEVICE u32 rounded_bf16(float x)
 {
     const u32 bits = __float_as_uint(x);
@@ -90,7 +90,7 @@ DEVICE float exp2_fast(float x)
     return y;
 }
 
-// Bytes of a word by a selector, of which 8 and more repeats the sign; __byte_perm has no signs.
+// Selects bytes of a word. Selectors from 8 on repeat the sign of a byte, which __byte_perm cannot.
 DEVICE u32 permute_signed(u32 word, u32 selector)
 {
     u32 v;
@@ -98,8 +98,8 @@ DEVICE u32 permute_signed(u32 word, u32 selector)
     return v;
 }
 
-// The power of two that brings a largest magnitude to [2^10, 2^11): f16 activations keep eleven bits and never
-// overflow.
+// The power of two that brings the largest magnitude to [2^10, 2^11), so that f16 activations keep eleven bits and
+// never overflow.
 DEVICE float half_scale(float largest)
 {
     int exponent = (int)(__float_as_uint(largest) >> 23) - 127;
@@ -108,7 +108,7 @@ DEVICE float half_scale(float largest)
     return __uint_as_float((u32)(127 + 10 - exponent) << 23);
 }
 
-// The largest of non-negative numbers of a warp.
+// The largest number of a warp; numbers are not negative.
 DEVICE float warp_max(float x)
 {
     u32 bits = __float_as_uint(x);
@@ -133,7 +133,7 @@ DEVICE float warp_sum(float x)
 
 // ------------------------------------------------------------------------------- products of 16 x 16 and 16 x 8
 
-// From sm_80 on, as copies into shared memory are: for GPUs before it frit_cuda_has_tensor_products (driver.h) is false.
+// Products and asynchronous copies need sm_80 (frit_cuda_has_tensor_products, driver.h).
 
 struct frag {
     float v[4];   // lane l: row l / 4 of columns 2 (l % 4) and + 1, then row l / 4 + 8
@@ -157,7 +157,7 @@ DEVICE frag mma_bf16(u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, const frag 
     return d;
 }
 
-// Rows 0..7 alone: a1 and a3 are zero, and so are the results that are not kept.
+// Only rows 0..7: a1 and a3 are zero, and so are the results of rows 8..15, which are dropped.
 struct half_frag {
     float v[2];   // lane l: row l / 4 of columns 2 (l % 4) and + 1
 };
@@ -177,7 +177,7 @@ struct int_frag {
     int v[4];
 };
 
-// Unsigned codes (SIGNED: signed ones) times signed activations: 32 columns.
+// Unsigned codes (SIGNED: signed codes) times signed activations, 32 columns.
 template <bool SIGNED> DEVICE int_frag mma_8_bits(u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1)
 {
     int_frag d;
@@ -192,7 +192,7 @@ template <bool SIGNED> DEVICE int_frag mma_8_bits(u32 a0, u32 a1, u32 a2, u32 a3
     return d;
 }
 
-// 16 columns.
+// Codes times signed activations, 16 columns.
 template <bool SIGNED> DEVICE int_frag mma_8_bits_half(u32 a0, u32 a1, u32 b0)
 {
     int_frag d;
@@ -209,7 +209,7 @@ template <bool SIGNED> DEVICE int_frag mma_8_bits_half(u32 a0, u32 a1, u32 b0)
 
 // ------------------------------------------------------------------------------- order of kernels
 
-// Kernels of one stream overlap: the next one starts, fetches weights, and waits for this one's results.
+// Kernels of a stream may overlap: the next kernel starts, fetches weights, and waits for the results of this one.
 DEVICE void let_next_kernel_start()
 {
 #if __CUDA_ARCH__ >= 900
@@ -248,7 +248,7 @@ DEVICE void barrier_wait(u32 barrier, u32 parity)
                  : "memory");
 }
 
-// One thread starts a copy of n_bytes, a multiple of 16; the barrier's phase ends when they are there.
+// One thread starts a copy of n_bytes, a multiple of 16. The barrier's phase ends when the copy is complete.
 DEVICE void copy_bulk(u32 to, const void *from, u32 n_bytes, u32 barrier)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(n_bytes) : "memory");
@@ -272,7 +272,7 @@ template <int PENDING> DEVICE void copy_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
-// Into the L2, which is all that asks for it.
+// Prefetches into the L2 only.
 DEVICE void prefetch_l2(const void *from)
 {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(from));

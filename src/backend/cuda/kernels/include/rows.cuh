@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What kernels over whole rows share: sums over a block of threads, and numbers of 16 or 32 bits.
+// For kernels over whole rows: reductions over a block of threads, and loads and stores of 16- or 32-bit numbers.
 #pragma once
 #include "args.h"
 #include "ptx.cuh"
@@ -8,8 +8,8 @@
 #define NUMBERS_F16  1
 #define NUMBERS_BF16 2
 
-// The sum over all threads of a block, at most 1024, for each of them. `shared`: 33 floats; used again only after the
-// next __syncthreads.
+// Returns the sum over all threads of a block, at most 1024, to each of them. `shared`: 33 floats, which may be reused
+// after the next __syncthreads.
 DEVICE float block_sum(float x, float *shared)
 {
     x = warp_sum(x);
@@ -24,7 +24,7 @@ DEVICE float block_sum(float x, float *shared)
     return shared[32];
 }
 
-// The largest of non-negative numbers, in the same way.
+// Returns the largest number of all threads of a block; numbers are not negative. `shared`: 33 floats.
 DEVICE float block_max(float x, float *shared)
 {
     x = warp_max(x);
@@ -39,7 +39,7 @@ DEVICE float block_max(float x, float *shared)
     return shared[32];
 }
 
-// The largest and the sum of non-negative numbers. `shared`: 66 floats.
+// The largest and the sum of all threads' non-negative numbers. `shared`: 66 floats.
 DEVICE float2 block_max_and_sum(float largest, float sum, float *shared)
 {
     largest = warp_max(largest);

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT
 // Products of one weight tile, 16 rows of 256 columns, with up to 16 columns of activations, by one warp.
 //
-// The types that most files have; tile_any.cuh has the others. A tile holds a type's blocks losslessly, ordered so that
-// each lane reads its part of a fragment with 16-byte loads (backend/cuda/weights/repack.c writes it and defines it). Codes of
-// up to 8 bits are multiplied as integers: activations are integers of 15 bits, 128 * high + low, with one factor for
-// 256 columns, and high and low are products of their own. That costs few instructions for a weight, which is what
-// decides the speed of short kernels, and no accuracy: the codes of four bits need only a mask (those in the high bits
-// count 16 times as much), and group scales that are integers are multiplied as integers too.
+// This file has the most frequent types; tile_any.cuh has the others. A tile has a type's blocks losslessly, ordered so
+// that each lane reads its part of a fragment with 16-byte loads (weights/repack.h). Codes of up to 8 bits are
+// multiplied as integers: activations are 15-bit integers, 128 * high + low, with one factor for 256 columns, and high
+// and low have a product each. This needs few instructions for a weight, on which the speed of short kernels depends,
+// and is accurate: 4-bit codes need only a mask (codes in the high bits count 16 times as much), and integer group
+// scales are multiplied as integers too.
 //
-// Formats store codes with an offset (8, 32, or a min times a scale). They are multiplied as they are; what is too
-// much, offset * scale * (sum of the group's activations), is a product of its own: scales times sums, 16 groups of
-// 16 columns. Its scales are f16, integers as the subnormal number i * 2^-24; the sums are divided by 8, as f16 with
-// the rest as a second f16.
+// Formats store codes with an offset (8, 32, or a min times a scale). Codes are multiplied with their offset; the
+// excess, offset * scale * (sum of the group's activations), is subtracted by a separate product of scales and sums, 16
+// groups of 16 columns. Its scales are f16; integer scales i are the subnormal f16 i * 2^-24. The sums are divided by
+// 8, and stored as an f16 and a second f16 with the remainder.
 //
-// Columns of a group of 32 lie as the fragments want them: column s * 16 + t * 4 + i (s 0..1, t 0..3, i 0..3)
-// belongs to lane t of four in step s.
+// Columns of a group of 32 are in the order of fragments: column s * 16 + t * 4 + i (s 0..1, t 0..3, i 0..3) belongs to
+// lane t of four in step s.
 #pragma once
 #include "levels.cuh"
 
-#define SUM_UNIT 134217728.f   // 2^24 * 8: what product_of_sums is multiplied with for scales that are integers
+#define SUM_UNIT 134217728.f   // 2^24 * 8: factor of product_of_sums for integer scales
 
-// What a lane multiplies with: its column's activations of these 256 columns.
+// A lane's column of activations, 256 numbers.
 struct columns {
     const char *x;      // 8 bits: + g / 2 * 64: 16 bytes, [group g % 2][s][i]; 16 bits: + g * 64: 16 bytes, [s][i]
-    const char *low;    // the same, the rest of what x rounds
-    const char *sums;   // + 0, 16: of groups of 16, two f16 at 4 t; + 32: what f16 leaves
-    const float *factor0, *factor1;   // of the columns of results 0, 2 and 1, 3
+    const char *low;    // low parts, in the layout of x
+    const char *sums;   // + 0, 16: sums of groups of 16, two f16 at 4 t; + 32: remainders
+    const float *factor0, *factor1;   // factors of the columns of results 0, 2 and of results 1, 3
 };
 
 template <int NB> struct sums_of {
@@ -50,7 +50,7 @@ DEVICE void add_scaled(frag &sum, const frag &part, float row, float row8)
     sum.v[3] += row8 * part.v[3];
 }
 
-// The tile's part of the result, in the activations' units.
+// The tile's part of the result, in units of the activations' factor.
 DEVICE void add_tile(frag &sum, const frag &part, const columns &c)
 {
     sum.v[0] += *c.factor0 * part.v[0];
@@ -70,7 +70,7 @@ DEVICE frag product_of_sums(u32 a0, u32 a1, u32 a2, u32 a3, const char *sums)
 // ------------------------------------------------------------------------------- integers
 
 struct int_sums {
-    int_frag high, low;   // of activations
+    int_frag high, low;   // products with the high and low parts of activations
     DEVICE void clear()
     {
         for (int i = 0; i < 4; i++) high.v[i] = low.v[i] = 0;
@@ -88,7 +88,7 @@ struct int_sums {
     }
 };
 
-// A group of 32 columns, activations in words 2 * odd, + 1 of x and low.
+// Multiplies a group of 32 columns. Activations are words 2 * odd and 2 * odd + 1 of x and low.
 template <bool SIGNED>
 DEVICE void multiply_group(u32 a0, u32 a1, u32 a2, u32 a3, const uint4 &x, const uint4 &low, int odd, int_frag &h,
                            int_frag &l)
@@ -97,7 +97,7 @@ DEVICE void multiply_group(u32 a0, u32 a1, u32 a2, u32 a3, const uint4 &x, const
     l = mma_8_bits<SIGNED>(a0, a1, a2, a3, word_of(low, 2 * odd), word_of(low, 2 * odd + 1));
 }
 
-// The same as numbers, for scales that are.
+// Product of a group as floats, for float scales.
 template <bool SIGNED>
 DEVICE frag multiply_group(u32 a0, u32 a1, u32 a2, u32 a3, const uint4 &x, const uint4 &low, int odd)
 {
@@ -118,7 +118,7 @@ template <int NB> DEVICE void tile_q4_k(const char *tile, int lane, const column
     const u32 mins[2] = {head.z & 0x3f3f3f3f, (head.w >> 4 & 0x0f0f0f0f) | (head.z >> 2 & 0x30303030)};
     const u32 mins8[2] = {head8.z & 0x3f3f3f3f, (head8.w >> 4 & 0x0f0f0f0f) | (head8.z >> 2 & 0x30303030)};
 
-    int_sums even[NB], odd[NB];   // groups in the low bits, groups in the high bits
+    int_sums even[NB], odd[NB];   // sums of groups in the low bits, and in the high bits
 #pragma unroll
     for (int b = 0; b < NB; b++) even[b].clear(), odd[b].clear();
 #pragma unroll
@@ -149,7 +149,7 @@ template <int NB> DEVICE void tile_q4_k(const char *tile, int lane, const column
         frag part = no_frag(), whole;
         add_scaled(part, product_of_sums(a0, a1, a2, a3, c[b].sums), -dmin, -dmin8);
 #pragma unroll
-        for (int i = 0; i < 4; i++) {   // 16 times the value: both fit into 31 bits
+        for (int i = 0; i < 4; i++) {   // even counts 16 times: the sum fits into 31 bits
             even[b].high.v[i] = even[b].high.v[i] * 16 + odd[b].high.v[i];
             even[b].low.v[i] = even[b].low.v[i] * 16 + odd[b].low.v[i];
             whole.v[i] = even[b].value(i);
@@ -193,9 +193,9 @@ template <int NB> DEVICE void tile_q6_k(const char *tile, int lane, const column
                              signed_byte_of(scale8, i));
         }
     }
-    // Scales have a sign: as bytes + 128 they are integers again, and 128 times all sums is taken off.
+    // Signed scales have 128 added to be unsigned bytes; 128 times all sums is subtracted.
     const u32 *bytes = (const u32 *)(tile + 3072 + r * 16), *bytes8 = (const u32 *)(tile + 3072 + (r + 8) * 16);
-    const u32 sel = t % 2 ? 0x4342 : 0x4140;   // two bytes of a word, each into a half
+    const u32 sel = t % 2 ? 0x4342 : 0x4140;   // two bytes of a word, each into 16 bits
     const u32 flip = 0x80808080;
     const u32 a0 = __byte_perm(bytes[t / 2] ^ flip, 0, sel), a2 = __byte_perm(bytes[t / 2 + 2] ^ flip, 0, sel);
     const u32 a1 = __byte_perm(bytes8[t / 2] ^ flip, 0, sel), a3 = __byte_perm(bytes8[t / 2 + 2] ^ flip, 0, sel);
@@ -260,19 +260,19 @@ template <int NB> DEVICE void tile_q4_0(const char *tile, int lane, const column
                        half_of(d, pair * 2 + 1), half_of(d8, pair * 2 + 1));
         }
     }
-    const u32 a0 = row[t], a1 = row8[t], a2 = row[t + 4], a3 = row8[t + 4];   // scales that are f16, each twice
+    const u32 a0 = row[t], a1 = row8[t], a2 = row[t + 4], a3 = row8[t + 4];   // f16 scales, each twice
 #pragma unroll
     for (int b = 0; b < NB; b++) {
         const frag offset = product_of_sums(a0 | a0 << 16, a1 | a1 << 16, a2 | a2 << 16, a3 | a3 << 16, c[b].sums);
         add_scaled(low_bits[b], high_bits[b], 0.0625f, 0.0625f);
-        add_scaled(low_bits[b], offset, -64, -64);   // 8 times the sums, which are divided by 8
+        add_scaled(low_bits[b], offset, -64, -64);   // -8 * 8: sums are divided by 8
         add_tile(sums.v[b], low_bits[b], c[b]);
     }
 }
 
 // ------------------------------------------------------------------------------- 16-bit numbers
 
-// Activations are two numbers of the weights' type each, so that more of them counts than one has bits.
+// An activation is the sum of two numbers of the weights' type, which together have enough bits.
 template <int NB, bool IS_BF16>
 DEVICE void tile_16_bits(const char *tile, int lane, const columns (&c)[NB], sums_of<NB> &sums)
 {

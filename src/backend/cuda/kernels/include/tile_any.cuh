@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Products of one weight tile of any type (tile.cuh has those of the most frequent types, made for their formats).
+// Products of one weight tile of any type. tile.cuh has faster products for the most frequent types.
 #pragma once
 #include "tile.cuh"
 
-// Levels as integers of 8 bits, scales as floats.
+// Levels are 8-bit integers, scales are floats.
 template <int TYPE, int NB>
 DEVICE void tile_levels(const char *tile, int lane, const columns (&c)[NB], sums_of<NB> &sums)
 {
@@ -58,14 +58,14 @@ DEVICE void tile_levels(const char *tile, int lane, const columns (&c)[NB], sums
     }
 }
 
-// Two numbers as bf16, and what that leaves.
+// Two numbers as bf16, and the remainders as bf16.
 DEVICE void split_bf16(float x, float y, u32 &high, u32 &low)
 {
     high = pack_bf16x2(x, y);
     low = pack_bf16x2(x - __uint_as_float(high << 16), y - __uint_as_float(high & 0xffff0000));
 }
 
-// f32 weights as two bf16 each: 16 bits of a number count. Activations are two bf16 too.
+// f32 weights and activations are the sums of two bf16 each, which keeps 16 bits.
 template <int NB> DEVICE void tile_f32(const char *tile, int lane, const columns (&c)[NB], sums_of<NB> &sums)
 {
     frag part[NB];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tiles of every weight type as constants: tiles.def for device code.
+// Constants of the tiles of all weight types, from tiles.def.
 #pragma once
 #include "ptx.cuh"
 

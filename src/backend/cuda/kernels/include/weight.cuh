@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The arithmetic of sample/weight.h, operation by operation: the intrinsics keep the compiler from contracting
-// products and sums, so that a GPU finds the numbers that CPUs find.
+// The arithmetic of sample/weight.h. Intrinsics keep the compiler from contracting products and sums, so results equal
+// those of CPUs.
 #pragma once
 #include "ptx.cuh"
 
@@ -25,7 +25,7 @@ DEVICE float exp_of(float x)
     return __fmul_rn(p, __uint_as_float((__float_as_uint(shifted) << 23) + (127u << 23)));
 }
 
-// Of x = logit - max, or that divided by the temperature: whole numbers of 2^-30.
+// The weight of x = logit - max, or of x / temperature, as an integer in units of 2^-30.
 DEVICE u32 weight_of(float x)
 {
     return (u32)(int)__fadd_rn(__fmul_rn(exp_of(x), 1073741824.0f), 0.5f);
@@ -36,7 +36,7 @@ DEVICE double sum_of_lanes(const double *lanes)
     return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-// Whole numbers in the order of logits; both zeros are one.
+// An integer that orders as the logit does; -0 equals 0.
 DEVICE u32 key_of(float logit)
 {
     const u32 bits = __float_as_uint(__fadd_rn(logit, 0.0f));
@@ -56,7 +56,7 @@ DEVICE float penalized(float logit, u32 count, float factor, float frequency, fl
     return logit > LARGEST ? LARGEST : logit;
 }
 
-// A number below n: the upper half of the product of both.
+// A number below n: the upper 64 bits of drawn * n.
 DEVICE u64 number_below(u64 drawn, u64 n)
 {
     const u64 low = 0xffffffffu, a = drawn >> 32, b = drawn & low, c = n >> 32, d = n & low;
