@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gpu.h: what the measurements of frit's GPU kernels share. A failure ends the program with its sentence.
+// gpu.h: shared by the measurements of frit's GPU kernels. A failure ends the program with its error.
 #pragma once
 #include "backend/cuda/weights/load.h"
 #include "backend/cuda/ops/product.h"
@@ -12,7 +12,7 @@ typedef struct bench {
     frit_pool *pool;
     frit_cuda_stream stream;
     frit_cuda_loader loader;
-    double read_gbs;   // what a kernel that only reads reaches, in 1e9 bytes per second
+    double read_gbs;   // speed of a kernel that only reads, in 1e9 bytes per second
 } bench;
 
 void must(frit_status status);   // ends the program after a failure
@@ -23,25 +23,25 @@ void device_free(bench *b, uint64_t address);
 void upload(bench *b, uint64_t to, const void *from, size_t n_bytes);
 void download(bench *b, void *to, uint64_t from, size_t n_bytes);
 
-// Random numbers and weights, made on the GPU.
+// Fills memory with random numbers on the GPU.
 void fill_floats(bench *b, uint64_t at, uint64_t n_bytes, float scale, unsigned seed);
 void fill_16_bits(bench *b, uint64_t at, uint64_t n_bytes, float scale, bool is_f16, unsigned seed);
-// Whole tiles of this type; the numbers have about this deviation.
+// Random tiles of the type, whose numbers have about this standard deviation.
 void fill_tiles(bench *b, frit_dtype dtype, uint64_t at, uint64_t n_bytes, float deviation, unsigned seed);
 
-// What `record` launches on the stream, as a captured graph: the median time of one launch of it, in microseconds.
+// Captures what `record` launches as a graph. Returns the median time of launching the graph, in microseconds.
 typedef void (*record_fn)(bench *b, void *ctx);
 double time_graph(bench *b, record_fn record, void *ctx, int n_repeats);
 
 void bench_probe(bench *b);   // sets read_gbs and prints it, once
 void bench_products(bench *b, const char *filter);
 void bench_steps(bench *b, const char *filter);
-void bench_some(bench *b, const char *filter);
+void bench_gemm_small(bench *b, const char *filter);
 void bench_prefill(bench *b, const char *folder);   // folder: of NVIDIA's libraries; NULL: the loader's
 int check_prefill(bench *b, const char *folder);
 void bench_prompts(bench *b, const char *folder, const char *filter);
-void bench_engine(const bench *b, const char *path);   // of a model file: what the host needs for a decode step
-int check_types(bench *b, const char *filter);         // tiles and products of every weight type, or of one
+void bench_engine(const bench *b, const char *path);   // measures the host's part of decode steps of a model file
+int check_types(bench *b, const char *filter);         // checks tiles and products of all weight types, or of one
 void bench_load(bench *b);
-// Small models against a reference in plain C; the number of faults.
+// Compares small models with a reference in plain C. Returns the number of faults.
 int bench_check(bench *b, const char *folder, const char *filter);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A small model whose every step is computed a second time, in plain C with the numbers that src/quant decodes.
+// Small models on the GPU, compared with a reference in plain C that has the weights as src/quant decodes them.
 #include "base/rng.h"
 #include "gpu_prompt.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 70, POSITIONS = 320, MAX_RUNS = 16 };
+enum { STEPS = 70, POSITIONS = 320, MAX_SEQS = 16 };
 
 typedef struct reference {
     const model *m;
@@ -17,7 +17,7 @@ typedef struct reference {
         *up[MODEL_MAX_LAYERS], *down[MODEL_MAX_LAYERS], *norm1[MODEL_MAX_LAYERS], *norm2[MODEL_MAX_LAYERS];
     float *table, *head, *norm_out;
     float *keys, *values;   // [layer][row][position][kv head * head size]
-    int begin[MAX_RUNS];    // tokens that each row had before its first step
+    int begin[MAX_SEQS];    // tokens that each row had before its first step
 } reference;
 
 static float *floats(size_t n)
@@ -33,7 +33,7 @@ static float normal(frit_rng *rng)
     return (float)(sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
 }
 
-// A matrix of random numbers, encoded; the numbers that the blocks stand for.
+// Encodes a random matrix. *decoded: its numbers after encoding.
 static uint8_t *random_matrix(reference *r, frit_dtype dtype, int n_rows, int k, float **decoded)
 {
     const frit_dtype_info *type = frit_dtype_get(dtype);
@@ -237,7 +237,7 @@ static void compare_step(bench *b, reference *r, const int *tokens, int step, ou
     free(expected);
 }
 
-// Each row's prompt is longer than the one before, so that rows of a tile of attention end anywhere.
+// Prompts differ in length, so that they end anywhere in a tile of rows.
 static void run_prompt(bench *b, model *m, reference *r, const frit_cublaslt *blas, const int *tokens, outcome *result)
 {
     prompt p;
@@ -249,7 +249,7 @@ static void run_prompt(bench *b, model *m, reference *r, const frit_cublaslt *bl
 
 static void run_step(bench *b, model *m, reference *r, const int *tokens, int step, outcome *result)
 {
-    int positions[MAX_RUNS], own[MAX_RUNS];
+    int positions[MAX_SEQS], own[MAX_SEQS];
     for (int i = 0; i < m->rows; i++) {
         positions[i] = r->begin[i] + step;
         own[i] = tokens[i * m->n_positions + positions[i]];
@@ -300,7 +300,7 @@ int bench_check(bench *b, const char *folder, const char *filter)
     static const model_shape shapes[] = {
         {"tiny",       3,  512, 8, 2, 128, 1536,  992},   // 96 row tiles of gate-up, 62 of the head
         {"small heads", 2, 512, 8, 2,  64, 4096, 1008},
-        {"wide",        2, 256, 2, 1, 128, 14336, 512},   // its activations are divided from 8 rows on
+        {"wide",        2, 256, 2, 1, 128, 14336, 512},   // with 8 rows or more its columns are divided into parts
     };
     #define Q4_K_M {"q4_k_m", FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q6_K}
     #define Q4_0 {"q4_0", FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q4_0, FRIT_DTYPE_Q6_K}

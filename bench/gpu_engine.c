@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Decode steps of the engine with a model file: what the host needs for one, and how much of the time the GPU has
-// nothing to do. Each sequence picks the likeliest token; the next step is submitted before the last one's is read, as
-// generation does it. Of the host's time, what the driver's functions take; and the tokens that frit_session_next gives
-// to a caller of one session.
+// Decode steps of the engine with a model file: the host's time for a step, the part of it in functions of the driver,
+// and how long the GPU is idle. Each sequence picks the likeliest token, and each step is submitted before the tokens
+// of the step before are read, as in generation. Also tokens per second of frit_session_next with one session.
 #include "backend/cuda/device.h"
 #include "engine/engine.h"
 #include "gpu.h"
@@ -15,10 +14,10 @@ enum { MOST_SEQUENCES = 64, WARM_UP = 16, STEPS = 256 };
 
 // ------------------------------------------------------------------------------- the driver's part
 
-static frit_cuda_driver plain;             // its functions as they are
+static frit_cuda_driver plain;             // the functions that are timed
 static double launch_s, copy_s, event_s;   // in graph launches, copies, events
 static frit_cuda_event began[STEPS], ended[STEPS];
-static int n_launched;   // graphs since time_driver, one a step
+static int n_launched;   // graphs launched since time_driver, one in each step
 
 static double now_s(void)
 {
@@ -77,7 +76,7 @@ static void time_driver(frit_cuda_device *d)
     launch_s = copy_s = event_s = 0;
 }
 
-// Milliseconds of the GPU's clock that steps took, and from the begin of the first to the end of the last.
+// Milliseconds, by the GPU's clock, that steps ran; and from the begin of the first step to the end of the last.
 static void read_clock(double *busy_ms, double *span_ms)
 {
     float ms = 0;
@@ -162,8 +161,8 @@ static void run_sequences(const bench *b, frit_model *model, int n)
 
 // ------------------------------------------------------------------------------- one session
 
-// Tokens a second of frit_session_next, and their sum, which must be the same whether it runs ahead or not: a penalty
-// that changes nothing makes it wait for each token.
+// Prints tokens per second of frit_session_next, and a hash of the tokens, which must not depend on running a step
+// ahead. A tiny penalty makes it wait for each token.
 static void run_next(const bench *b, frit_model *model, float penalty)
 {
     const frit_engine_options options = {.device = "cuda",

@@ -2,7 +2,7 @@
 // How fast frit's GPU kernels are on this machine, as tables.
 //
 //     bench_gpu [--nvrtc FOLDER] [--cache FOLDER] [check|types [TYPE]|models [FILTER]|load|products [FILTER]|
-//               some [FILTER]|steps [FILTER]|prompts [FILTER]|prefill|engine MODEL|present]...
+//               gemm_small [FILTER]|steps [FILTER]|prompts [FILTER]|prefill|engine MODEL|present]...
 //
 // Without a word all of them run but `engine`. FILTER: only rows whose text contains it; "." is all. present: only
 // tells whether there is a GPU (0) or not (1).
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--nvrtc") == 0) nvrtc = argv[i + 1];
         if (strcmp(argv[i], "--cache") == 0) cache = argv[i + 1];
     }
-    static char *everything[] = {"check", "load", "products", ".", "some",   ".",
+    static char *everything[] = {"check", "load", "products", ".", "gemm_small", ".",
                                  "steps", ".",    "prompts",  ".", "prefill"};
     char **words = i < argc ? argv + i : everything;
     const int n = i < argc ? argc - i : (int)FRIT_COUNT(everything);
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
         if (strcmp(words[j], "prompts") == 0) bench_prompts(&b, nvrtc, filter);
         if (strcmp(words[j], "products") == 0) bench_products(&b, filter);
         if (strcmp(words[j], "steps") == 0) bench_steps(&b, filter);
-        if (strcmp(words[j], "some") == 0) bench_some(&b, filter);
+        if (strcmp(words[j], "gemm_small") == 0) bench_gemm_small(&b, filter);
         if (strcmp(words[j], "engine") == 0 && j + 1 < n) bench_engine(&b, words[j + 1]);
         if (strcmp(words[j], "prefill") == 0) bench_prefill(&b, nvrtc);
         fflush(stdout);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What prompts would cost with weights turned into bf16 and multiplied by cuBLASLt: the figure that own kernels must
-// beat.
+// Products of prompts by cuBLASLt, with the time of converting weights to bf16.
 #include "backend/cuda/runtime/cublaslt.h"
 #include "gpu.h"
 #include "base/rng.h"
@@ -61,7 +60,7 @@ static void describe_dequantize(job *j, frit_dtype dtype, int n_rows, int k)
     frit_cuda_define(&j->dequantize, "IS_F16", 0);
 }
 
-// Time of turning a matrix of this type and shape into bf16, in us.
+// Time of converting a matrix of the type and shape to bf16, in microseconds.
 static double time_dequantize(bench *b, job *j, frit_dtype dtype, int n_rows, int k)
 {
     describe_dequantize(j, dtype, n_rows, k);
@@ -137,7 +136,7 @@ static void random_numbers(float *values, int n, float scale, frit_rng *rng)
     for (int i = 0; i < n; i++) values[i] = (float)(frit_rng_double(rng) * 2 - 1) * scale;
 }
 
-// How many numbers of the tiles of `weights`, turned into bf16 at j->weights, are not what they are in plain C.
+// Number of bf16 weights at j->weights that differ from those of plain C.
 static int compare_weights(bench *b, job *j, frit_dtype dtype, float *weights)
 {
     static uint8_t blocks[N_ROWS * K * 2], tiles[N_ROWS * K * 2];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The products of decode steps, each alone: a graph of many launches over as many matrices, more than the L2
-// cache holds.
+// The products of decode steps, each alone, as a graph of launches over more matrices than the L2 holds.
 #include "gpu.h"
 
 #include <stdio.h>
@@ -23,7 +22,7 @@ static const struct shape { const char *name; int n_rows, k; bool is_normed; fri
 
 static const frit_dtype types[] = {FRIT_DTYPE_Q4_K, FRIT_DTYPE_Q6_K, FRIT_DTYPE_Q8_0, FRIT_DTYPE_Q4_0, FRIT_DTYPE_BF16};
 
-// The first is what the backend chooses; the others say what it is worth.
+// The first is the choice of the backend; the others are alternatives.
 static const struct variant {
     const char *name;
     int groups, warps, stages, open_stages;

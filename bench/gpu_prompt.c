@@ -11,7 +11,7 @@ enum { QKV, O, GATE_UP, DOWN };
 
 // ------------------------------------------------------------------------------- products and kernels
 
-// Weights of bf16 leave the range of f16; so may what down reads.
+// bf16 weights may exceed the range of f16, and so may the input of down.
 static frit_cuda_numbers numbers_of(const model *m)
 {
     return m->types.most == FRIT_DTYPE_BF16 || m->types.most == FRIT_DTYPE_F32 ? FRIT_CUDA_BF16 : FRIT_CUDA_F16;
@@ -88,8 +88,8 @@ static uint64_t upload_ints(bench *b, const int *values, size_t n)
 
 static void place_rows(bench *b, prompt *p, const int *lengths, const int *tokens, int stride)
 {
-    const size_t n = (size_t)p->n_rows, n_runs = (size_t)p->m->rows;
-    int *own = calloc(n * 3 + n_runs, sizeof *own);
+    const size_t n = (size_t)p->n_rows, n_seqs = (size_t)p->m->rows;
+    int *own = calloc(n * 3 + n_seqs, sizeof *own);
     frit_row_tile *tiles = calloc(n, sizeof *tiles);
     if (!own || !tiles) must(frit_fail_memory(n * sizeof *tiles, "rows"));
     int row = 0;
@@ -108,8 +108,8 @@ static void place_rows(bench *b, prompt *p, const int *lengths, const int *token
     }
     p->tokens = upload_ints(b, own, n);
     p->positions = upload_ints(b, own + n, n);
-    p->runs = upload_ints(b, own + 2 * n, n);
-    p->lasts = upload_ints(b, own + 3 * n, n_runs);
+    p->seqs = upload_ints(b, own + 2 * n, n);
+    p->lasts = upload_ints(b, own + 3 * n, n_seqs);
     p->tiles = upload_ints(b, (const int *)tiles, (size_t)p->n_tiles * 4);
     free(own);
     free(tiles);
@@ -156,7 +156,7 @@ void prompt_close(bench *b, prompt *p)
 {
     frit_cuda_kernel *kernels[32];
     const uint64_t all[] = {p->x,    p->a,      p->qkv,       p->q,    p->gate_up, p->h,     p->scratch, p->workspace,
-                            p->rope, p->tokens, p->positions, p->runs, p->tiles,   p->lasts, p->last_x};
+                            p->rope, p->tokens, p->positions, p->seqs, p->tiles,   p->lasts, p->last_x};
     frit_cuda_kernels_free(&b->gpu, kernels, list_kernels(p, kernels));
     for (size_t i = 0; i < FRIT_COUNT(all); i++) device_free(b, all[i]);
     for (int i = 0; i < PROMPT_PRODUCTS; i++) frit_cublaslt_product_free(&p->prepared[i]);
@@ -197,7 +197,7 @@ static void record_layer(bench *b, const prompt *p, int i)
            &(frit_heads_args){.x = p->qkv,
                               .rope = p->rope,
                               .positions = p->positions,
-                              .seqs = p->runs,
+                              .seqs = p->seqs,
                               .pages = m->pages,
                               .page_stride = m->page_stride,
                               .queries = p->q,

@@ -19,7 +19,7 @@ static const model_types files[] = {
     {"bf16",   FRIT_DTYPE_BF16, FRIT_DTYPE_BF16, FRIT_DTYPE_BF16},
 };
 
-// The first is what the backend chooses; the others are tried with q4_k_m.
+// The first is the choice of the backend; the others are tried with q4_k_m.
 static const model_tuning tunings[] = {
     {.name = "chosen"},
     {.name = "all of the ring at once",  .open_stages = 2},
@@ -37,7 +37,7 @@ static const model_tuning tunings[] = {
     {.name = "without down",             .without = MODEL_DOWN},
     {.name = "without head",             .without = MODEL_HEAD},
 };
-// Attention far into a context.
+// Attention in long contexts.
 static const model_tuning deep_tunings[] = {
     {.name = "no pages ahead, 33 parts",       .splits = 33, .attend_stages = -1},
     {.name = "3 pages ahead, 4 warps",         .attend_stages = 3, .attend_warps = 4},
@@ -58,7 +58,7 @@ static const model_tuning part_tunings[] = {
 };
 
 static const int prompt_lengths[] = {128, 512, 2048, 8192};
-// What parts of a prompt cost: without one of them.
+// The cost of parts of a prompt, by leaving one out.
 static const model_tuning prompt_tunings[] = {
     {.name = "chosen"},
     {.name = "gate-up in f32",    .is_gate_up_f32 = true},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every weight type alone: tiles made on the GPU against those of plain C, to the bit; a product of them and their
-// numbers against src/quant; and how fast tiles are made.
+// All weight types: tiles made on the GPU equal those of plain C, bit for bit; products and decoded numbers are
+// compared with src/quant; and the speed of making tiles.
 #include "backend/cuda/ops/gemm_small.h"
 #include "base/time.h"
 #include "base/rng.h"
@@ -48,7 +48,7 @@ static void make_matrix(bench *b, matrix *m, frit_dtype dtype, frit_rng *rng)
     m->tiles = device_alloc(b, N_ROWS * 1024 * 4);
 }
 
-// The first byte that differs from plain C in any order of rows; -1: none.
+// Index of the first byte that differs from plain C, in any order of rows; -1: none.
 static int compare_tiles(bench *b, const matrix *m)
 {
     const frit_tile_format *format = frit_tile_format_of(m->dtype);
@@ -111,7 +111,7 @@ static double compare_product(bench *b, const matrix *m, int rows, frit_rng *rng
     return error / squares;
 }
 
-// Products of 9 rows and more, of parts of the columns where there are several blocks. Rows are f16 for them.
+// Checks gemm_small.cu from 9 rows on, with splits if there are several blocks of columns.
 static double compare_some(bench *b, const matrix *m, int rows, frit_rng *rng)
 {
     enum { MOST = FRIT_CUDA_GEMM_SMALL_ROWS };
@@ -146,7 +146,7 @@ static double compare_some(bench *b, const matrix *m, int rows, frit_rng *rng)
     return error / squares;
 }
 
-// How many numbers are not what plain C has, as f16 or bf16.
+// Number of f16 or bf16 numbers that differ from plain C.
 static int compare_numbers(bench *b, const matrix *m, bool is_f16)
 {
     const size_t n = (size_t)(N_ROWS * m->k);

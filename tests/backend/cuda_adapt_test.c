@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Adapters and control vectors on the backend for NVIDIA GPUs, against plain C on the CPU: on the GPU that
-// tests/emulator makes up or, with FRIT_TEST_GPU=FOLDER, on the machine's.
+// Adapters and control vectors on NVIDIA GPUs, against plain C on the CPU. The GPU is the emulated one of
+// tests/emulator or, with FRIT_TEST_GPU=FOLDER, the machine's.
 #include "backend/cuda/device.h"
 #include "backend/gpu.h"
 #include "engine/engine.h"
@@ -45,7 +45,7 @@ static void close_side(side *s)
     for (int i = 0; i < 2; i++) free(s->logits[i]);
 }
 
-// Two sessions in the same steps, with scales of their own: a prompt, then token by token.
+// Runs two sessions with different scales in the same steps: a prompt, then token by token.
 static void run(side *s, const float scales[2][N_ADAPTERS])
 {
     frit_session *sessions[2];
@@ -76,7 +76,7 @@ static bool has_kernel(const frit_engine *engine, const char *name)
     return false;
 }
 
-// Whether some op runs on the CPU.
+// True if an op runs on the CPU.
 static bool needs_cpu(const frit_engine *engine)
 {
     const frit_plan_class *classes = &engine->plans.classes[0][0][0][0];
@@ -87,7 +87,7 @@ static bool needs_cpu(const frit_engine *engine)
     return false;
 }
 
-// Alone, two that add up beside none, a control vector beside an adapter; and after all that none.
+// Tries one adapter; two in one session and none in the other; a control vector beside an adapter; and finally none.
 static void adapters_on_a_gpu_give_what_they_give_on_the_cpu(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The cache on the backend for NVIDIA GPUs: types of keys and values, long texts, sessions that move, and shifts.
+// The cache on NVIDIA GPUs: types of keys and values, long texts, sessions that move to another device, and shifts.
 #include "backend/gpu_engine.h"
 
 // ------------------------------------------------------------------------------- types
 
-// The text's pieces, a cache of these types on both devices. Codes may be the next ones.
+// Runs the text's pieces on both devices with a cache of these types. A code may differ by one.
 static double error_of_cache(frit_model *model, size_t n_vocab, const char *keys, const char *values, int32_t n_first)
 {
     static const char *const devices[] = {"cpu", "cuda"};
@@ -34,7 +34,7 @@ static double error_of_cache(frit_model *model, size_t n_vocab, const char *keys
     return error;
 }
 
-// In numbers of 8 and 16 bits and in blocks, of which rows have an odd number or not; two types; more than a page.
+// Numbers of 8 and 16 bits; blocks, an even or odd number in a row; keys and values of different types; several pages.
 static void caches_of_other_types_give_the_logits_of_the_cpu(void **state)
 {
     (void)state;
@@ -56,7 +56,7 @@ static void caches_of_other_types_give_the_logits_of_the_cpu(void **state)
     }
 }
 
-// Pages of few rows are copied ahead in long texts; coded ones always.
+// attend.cu copies pages ahead in long texts, and always copies pages of types with codes.
 static void long_texts_give_the_logits_of_the_cpu(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void a_session_moves_between_gpu_and_cpu(void **state)
     golden g = golden_load(i);
     frit_model *model;
     assert_ok(frit_model_open(&model, g.path, NULL));
-    static const char *const caches[] = {"f32", "f16"};   // the second lies in another order there
+    static const char *const caches[] = {"f32", "f16"};   // f16 has another layout on the GPU
     kept_rows r = {.logits = calloc(g.n_tokens * g.n_vocab, sizeof(float)), .n_vocab = g.n_vocab};
     const char *path = temp_path("moved");
     for (int round = 0; round < 4; round++) {
@@ -131,7 +131,7 @@ static void run_until_shifted(frit_engine *engine, float *logits, size_t n_vocab
     frit_session_free(session);
 }
 
-// Keys of f16 lie by position there, and by number on the CPU.
+// f16 keys are stored by position on the GPU, and by dimension on the CPU.
 static void a_context_shift_is_that_of_the_cpu(void **state)
 {
     (void)state;

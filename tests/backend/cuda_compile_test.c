@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels for NVIDIA GPUs without a GPU: what NVRTC makes of them, and the folder where cubins are kept.
+// Compiling kernels for NVIDIA GPUs with NVRTC, which needs no GPU, and the cache of cubins.
 //
 // NVRTC comes from the folder FRIT_NVRTC, from build/tools (tools/setup gpu installs it there), or from where the
 // system's loader looks. Where there is none, the tests that need it are skipped.
@@ -21,10 +21,10 @@ static const frit_cuda_gpu hopper = {
 static const frit_cuda_gpu ampere = {
     .name = "an Ampere GPU", .arch = 80, .n_multiprocessors = 108, .shared_bytes = 166912};
 
-// As people have them at home: less shared memory.
+// Consumer GPUs have less shared memory.
 static const frit_cuda_gpu ada = {.name = "an Ada GPU", .arch = 89, .n_multiprocessors = 128, .shared_bytes = 101376};
 
-// Without tensor products; NVRTC 12 knows the second one.
+// GPUs without the tensor core instructions that kernels use. The second needs NVRTC 12.
 static const frit_cuda_gpu oldest[] = {
     {.name = "a Turing GPU", .arch = 75, .n_multiprocessors = 40, .shared_bytes = 65536},
     {.name = "a Volta GPU", .arch = 70, .n_multiprocessors = 80, .shared_bytes = 98304},
@@ -124,7 +124,7 @@ static const frit_dtype tile_types[] = {
 #undef TILE
 };
 
-// Its tiles are made, multiplied by few and by some rows and in f32, measured, and turned into f16.
+// Kernels that make tiles, multiply them (gemv, small gemm, f32), measure them, and convert them to f16.
 static void kernels_of_every_weight_type_compile_without_spills(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void check_oldest(machine *m, const frit_cuda_gpu *gpu)
         check_compiled(m, &(frit_cuda_kernel){.file = files[i]}, files[i], few);
 }
 
-// All that such a GPU has.
+// Compiles the kernels that GPUs without these instructions use.
 static void kernels_without_tensor_products_compile_for_older_gpus(void **state)
 {
     (void)state;
@@ -261,13 +261,13 @@ static void products_of_experts_compile_without_spills(void **state)
         }
         for (size_t i = 0; i < FRIT_COUNT(many_experts); i++) {
             assert_ok(frit_cuda_expert_rows_kernel(&many_experts[i], gpus[g], &kernel));
-            check_kernel(&m, &kernel, "product of many rows of experts");
+            check_kernel(&m, &kernel, "gemm of experts");
         }
         close_machine(&m);
     }
 }
 
-static void kernels_of_many_rows_compile_without_spills(void **state)
+static void kernels_between_products_compile_without_spills(void **state)
 {
     (void)state;
     const frit_cuda_embed embed = {.dtype = FRIT_DTYPE_Q6_K, .width = 4096, .rotated = 128};
@@ -294,7 +294,7 @@ static void kernels_of_many_rows_compile_without_spills(void **state)
     assert_ok(frit_cuda_embed_kernel(&embed, &kernel));
     check_kernel(&m, &kernel, "rows of the token table");
     assert_ok(frit_cuda_take_rows_kernel(4096, &kernel));
-    check_kernel(&m, &kernel, "some rows");
+    check_kernel(&m, &kernel, "taking rows");
     for (size_t i = 0; i < FRIT_COUNT(norms); i++) {
         assert_ok(frit_cuda_norm_kernel(&norms[i], &kernel));
         check_kernel(&m, &kernel, "norms of rows");
@@ -320,7 +320,7 @@ static void kernels_of_many_rows_compile_without_spills(void **state)
         attend.window = size == 96 ? 1024 : 0;
         attend.has_softcap = size == 96;
         assert_ok(frit_cuda_attend_rows_kernel(&attend, &hopper, &kernel));
-        check_kernel(&m, &kernel, "attention of many rows");
+        check_kernel(&m, &kernel, "attention of prompts");
     }
     close_machine(&m);
 }
@@ -353,7 +353,7 @@ static void shapes_that_kernels_of_rows_do_not_take_are_refused(void **state)
                  "type f32 in a product of f16");
 }
 
-static void products_of_some_rows_compile_without_spills(void **state)
+static void small_gemms_compile_without_spills(void **state)
 {
     (void)state;
     static const frit_cuda_gemm_small shapes[] = {
@@ -372,12 +372,12 @@ static void products_of_some_rows_compile_without_spills(void **state)
     for (size_t i = 0; i < FRIT_COUNT(shapes); i++) {
         frit_cuda_gemm_small some = shapes[i];
         assert_ok(frit_cuda_gemm_small_kernel(&some, &hopper, &kernel));
-        check_kernel(&m, &kernel, "a product of some rows");
+        check_kernel(&m, &kernel, "a small gemm");
     }
     close_machine(&m);
 }
 
-// Groups that are one query tile, that are several, and a last one of fewer queries.
+// Groups of query heads that are one query tile or several, and a last tile with fewer queries.
 static void attention_of_single_rows_compiles_without_spills(void **state)
 {
     (void)state;
@@ -409,7 +409,7 @@ static void attention_of_single_rows_compiles_without_spills(void **state)
     close_machine(&m);
 }
 
-// Caches of other types than f16: keys and values of the same type, and of two.
+// Caches that are not f16: keys and values of the same type, or of different types.
 static void attention_to_caches_of_all_types_compiles_without_spills(void **state)
 {
     (void)state;
@@ -437,7 +437,7 @@ static void attention_to_caches_of_all_types_compiles_without_spills(void **stat
         assert_ok(frit_cuda_attend_kernel(&attend, 16, 0, &kernel));
         check_kernel(&m, &kernel, "attention to coded pages copied ahead");
         assert_ok(frit_cuda_attend_rows_kernel(&attend, &hopper, &kernel));   // f16 of 256 dimensions spills as well
-        if (cases[i].head_size <= 128) check_kernel(&m, &kernel, "attention of many rows to coded pages");
+        if (cases[i].head_size <= 128) check_kernel(&m, &kernel, "attention of prompts to coded pages");
         const frit_cuda_heads_rows after = {.heads = attend.heads, .rotated = 64, .has_norm = i % 2};
         assert_ok(frit_cuda_heads_kernel(&after, &kernel));
         check_kernel(&m, &kernel, "heads of rows, to coded pages");
@@ -513,7 +513,8 @@ static void compiled_programs_are_kept_and_found_again(void **state)
     assert_memory_equal(again.cubin, programs[0].cubin, again.n_bytes);
     frit_cuda_programs_free(&again, 1);
 
-    // Another define or GPU is another program, and another driver makes it anew; without NVRTC what is kept serves.
+    // Another define or GPU is another program, and another driver makes it anew; without NVRTC the cached cubin is
+    // used.
     again.defines = others;
     assert_ok(frit_cuda_compile(&m.compiler, m.pool, &again, 1));
     assert_false(again.was_cached);
@@ -623,7 +624,7 @@ static void a_damaged_file_is_a_warning_and_never_code(void **state)
     const frit_cubin_cache cache = {folder, 7, &log};
     size_t n, n_bytes, at;
     assert_null(frit_cubin_cache_read(&cache, key, &n_bytes));
-    assert_int_equal(n_warnings, 0);   // nothing is kept yet
+    assert_int_equal(n_warnings, 0);   // nothing is cached yet
     frit_cubin_cache_write(&cache, key, code, sizeof code);
     uint8_t *found = frit_cubin_cache_read(&cache, key, &n_bytes);
     assert_non_null(found);
@@ -726,10 +727,10 @@ int main(void)
         cmocka_unit_test(kernels_of_every_weight_type_compile_without_spills),
         cmocka_unit_test(kernels_without_tensor_products_compile_for_older_gpus),
         cmocka_unit_test(products_of_experts_compile_without_spills),
-        cmocka_unit_test(kernels_of_many_rows_compile_without_spills),
+        cmocka_unit_test(kernels_between_products_compile_without_spills),
         cmocka_unit_test(shapes_that_kernels_of_rows_do_not_take_are_refused),
         cmocka_unit_test(attention_of_single_rows_compiles_without_spills),
-        cmocka_unit_test(products_of_some_rows_compile_without_spills),
+        cmocka_unit_test(small_gemms_compile_without_spills),
         cmocka_unit_test(attention_to_caches_of_all_types_compiles_without_spills),
         cmocka_unit_test(the_other_kernels_compile_without_spills),
         cmocka_unit_test(picks_compile_without_spills),

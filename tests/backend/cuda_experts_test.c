@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Mixtures of experts on the GPU that tests/emulator makes up, against the reference: routes of every kind, and layers
-// whose rows are served one by one and by groups that share experts. With FRIT_TEST_GPU=FOLDER: on the machine's GPU.
+// Mixtures of experts against the reference: routes of all kinds, and layers whose rows are served one by one or in
+// groups that share experts. On the GPU of tests/emulator or, with FRIT_TEST_GPU=FOLDER, on the machine's.
 #include "backend/gpu.h"
 #include "backend/weights.h"
 #include "backend/world.h"
 
 #include <math.h>
 
-// All rows of y are results: devices with memory of their own bring no others.
+// Makes all rows of y results: a device with its own memory copies only results to the host.
 static void set_output(world *w, frit_node *y)
 {
     w->batch.n_outs = w->batch.n_rows;
@@ -16,7 +16,7 @@ static void set_output(world *w, frit_node *y)
     w->graph.output = frit_take_rows(&w->graph, y, frit_input_node(&w->graph, FRIT_INPUT_OUT_ROWS));
 }
 
-// Every op must be one that GPUs run.
+// Runs the graph, all ops of which must run on the GPU.
 static void run_on_gpu(world *w, float *result)
 {
     const frit_backend *backend = &frit_backend_cuda;
@@ -28,7 +28,7 @@ static void run_on_gpu(world *w, float *result)
         for (int i = 0; i < w->plan->phases.fusions[k].n_nodes; i++)
             assert_true(backend->runs(device, w->plan->phases.fusions[k].nodes[i]));
     assert_ok(backend->prepare(device, w->plan, &w->cache, &exec));
-    for (int i = 0; i < 3; i++)   // later as a recorded graph
+    for (int i = 0; i < 3; i++)   // later steps run as a recorded graph
         memcpy(result, world_step(w, device, exec), world_result_size(w) * sizeof(float));
     backend->exec_free(device, exec);
     backend->close(device);
@@ -75,7 +75,7 @@ static void routes_of_every_kind_are_those_of_the_reference(void **state)
 {
     (void)state;
     require_gpu();
-    // Scores have a multiple of 32 numbers, as the rows of the table that brings them.
+    // The number of scores is a multiple of 32, like the width of the table that they come from.
     static const route_case cases[] = {
         {.n = 128, .route = {.gating = FRIT_GATING_SOFTMAX, .n_used = 8, .normalize = true}},
         {.n = 32, .has_ties = true, .route = {.gating = FRIT_GATING_SOFTMAX, .n_used = 5, .scale = 2.5f}},
@@ -111,9 +111,9 @@ typedef struct layer {
     int n_rows;
     frit_act act;
     bool is_one_matrix;   // gate and up are rows of one stack
-    bool weighs_input;    // in place of the sum
+    bool weighs_input;    // input rows are weighed, instead of the sum
     bool has_residual;    // the sum is added to something
-    bool is_apart;        // something lies between the products and their activation, and before the sum
+    bool is_apart;        // other ops are between the products and their activation, and before the sum
 } layer;
 
 static frit_node *build_layer(world *w, const layer *l)
@@ -154,7 +154,7 @@ static void check_error(world *w, double limit, const char *what)
     free(found);
 }
 
-// Products keep 15 bits of activations, numbers of 16 bits more; those of many rows have weights and rows in f16.
+// gemv keeps 15 bits of activations, and more with 16-bit weights. Gemms have weights and rows in f16.
 static void check_layer(const layer *l, int i_layer)
 {
     world w;
@@ -214,7 +214,7 @@ static void layers_of_experts_are_those_of_the_reference(void **state)
     for (size_t i = 0; i < FRIT_COUNT(layers); i++) check_layer(&layers[i], (int)i);
 }
 
-// Heads with matrices of their own; one row, and more than a kernel takes at once.
+// Heads with their own matrices, for one row, and for more rows than a kernel multiplies at once.
 static void heads_are_those_of_the_reference(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A GPU that is lost while it is used, and memory of it that other processes take: on the GPU of tests/emulator.
+// Losing a GPU while it is used, and other processes that use its memory, on the GPU of tests/emulator.
 #include "backend/gpu.h"
 #include "engine/engine.h"
 #include "sample/sampler.h"
@@ -14,7 +14,7 @@ static void (*take_memory)(uint64_t n_bytes);
 static int (*get_memory)(size_t *n_free, size_t *n_all);
 static frit_model *model;
 
-// The functions of the library that the backend uses too.
+// Functions of the emulated driver, which the backend has opened too.
 static void prepare(void)
 {
     if (is_real() || !has_emulator()) skip_because("only the emulator's GPU can be broken");
@@ -66,7 +66,7 @@ static frit_status run_all(frit_engine *engine, frit_session *session)
     return status != FRIT_OK ? status : frit_session_status(session);
 }
 
-// Each step says so; what is there can be freed; nothing runs on the CPU instead.
+// Each step fails with an error, nothing runs on the CPU instead, and everything can be freed.
 static void a_lost_gpu_is_an_error_of_each_step(void **state)
 {
     (void)state;
@@ -96,8 +96,8 @@ static void a_lost_gpu_is_an_error_of_each_step(void **state)
     frit_model_free(model);
 }
 
-// A step of more rows than before needs memory: it fails with numbers, steps that have theirs go on, and it works once
-// the memory is there again.
+// A step with more rows than before needs memory. It fails with an error that has numbers, smaller steps still run, and
+// it works when memory is free again.
 static void memory_of_others_fails_only_what_needs_it(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Whole models on the backend for NVIDIA GPUs, on the GPU that tests/emulator makes up: the same host code and the same
-// kernels, compiled for the host. With words after the command: reference models alone whose names contain one of them.
-// With FRIT_TEST_GPU=FOLDER: all models, on the machine's GPU; compiled kernels stay in that folder.
+// Whole models on NVIDIA GPUs. By default the GPU is the emulated one of tests/emulator, which runs the real host code,
+// and the kernels compiled for the host. Arguments are words: only reference models whose names contain one run. With
+// FRIT_TEST_GPU=FOLDER all models run on the machine's GPU, and compiled kernels are cached in that folder.
 #include "backend/gpu_engine.h"
 #include "sample/sampler.h"
 
@@ -14,14 +14,15 @@ static frit_ticket n_steps_of(const frit_engine *engine)
 }
 
 typedef struct run_mode {
-    const char *cache;      // type of keys and values
-    size_t chunk;           // tokens at a time; 0: all at once
-    bool has_company;       // another session runs the same text in the same steps
-    const char *moves[2];   // devices of the two halves of the text, by a saved session; NULL: it stays on the GPU
-    bool is_short;          // an emulator, which is slow, runs it too
+    const char *cache;   // type of keys and values
+    size_t chunk;        // tokens at a time; 0: all at once
+    bool has_company;    // another session runs the same text in the same steps
+    const char *moves
+        [2];   // devices of the first and second part of the text, which share a saved session; NULL: it stays on the GPU
+    bool is_short;   // also runs on the emulator, which is slow
 } run_mode;
 
-// Types with numbers of 16 bits have kernels of their own.
+// Types with 16-bit numbers have other kernels.
 static const run_mode modes[] = {{.cache = "f32", .is_short = true},
                                  {.cache = "f32", .chunk = 7},
                                  {.cache = "f32", .chunk = 1},
@@ -56,7 +57,7 @@ static const char *op_on_cpu(const frit_engine *engine)
     return NULL;
 }
 
-// Rows of both sessions in the same steps; gives those of the one that is further off.
+// Runs both sessions in the same steps. Returns the rows of the session with the larger error.
 static void run_with_company(frit_engine *engine, frit_session *session, const golden *g, size_t chunk, kept_rows *r)
 {
     kept_rows other = {.logits = calloc(g->n_tokens * g->n_vocab, sizeof(float)), .n_vocab = g->n_vocab};
@@ -107,7 +108,7 @@ static void run_on(model_run *m, const char *device, const run_mode *mode, kept_
     frit_engine_free(engine);
 }
 
-// The first half on one device, the second on the other, which is given the saved session.
+// Runs the first part of the text on one device, and the rest on the other, which loads the saved session.
 static void run_moving(const model_run *m, const run_mode *mode, kept_rows *r)
 {
     const golden *g = m->g;
@@ -138,7 +139,7 @@ static double error_of(model_run *m, const char *device, const run_mode *mode)
     return error;
 }
 
-// What keys lose in f16 is much where scores are large and not scaled (T5): no more than twice what the CPU loses then.
+// Rounding keys to f16 costs much if scores are large and not scaled (T5). The limit is twice the error of the CPU.
 static bool is_within(model_run *m, const run_mode *mode, double error)
 {
     if (error <= limit_of(mode)) return true;
@@ -215,7 +216,7 @@ static size_t index_of(const char *name)
     return i;
 }
 
-// Products in f32 and plain attention; what is nothing but products of experts runs on the CPU.
+// sm_75 has products in f32 and plain attention; products of experts run on the CPU.
 static void gpus_without_tensor_products_give_the_same_logits(void **state)
 {
     (void)state;
@@ -248,7 +249,7 @@ static void experts_run_on_the_gpu_or_where_they_are_placed(void **state)
     frit_model *model;
     assert_ok(frit_model_open(&model, g.path, NULL));
     for (int on_cpu = 0; on_cpu <= 1; on_cpu++) {
-        // So few rows that nothing is streamed.
+        // Too few rows for streaming weights.
         const frit_engine_options options = {.n_ctx = 64,
                                              .n_batch = 32,
                                              .n_threads = 2,
@@ -273,7 +274,7 @@ static void experts_run_on_the_gpu_or_where_they_are_placed(void **state)
     golden_free(&g);
 }
 
-// Whether a product of gates and values leaves what the next one multiplies.
+// True if a kernel for gates and values writes the input of the next product.
 static bool has_gated_product(const frit_engine *engine)
 {
     const frit_cuda_device *d = (const frit_cuda_device *)engine->devices[0];
@@ -283,8 +284,7 @@ static bool has_gated_product(const frit_engine *engine)
     return false;
 }
 
-// With a cache in f16, for which attention, rotation and writing have fast kernels; the models above check the plain
-// ones.
+// An f16 cache has fast kernels for attention, rotation and writing; the models above test the plain kernels.
 static void compare_with_cpu(const char *name, const char *path, int32_t n_first)
 {
     static const char *const devices[] = {"cpu", "cuda"}, *const caches[] = {"f32", "f16"};
@@ -303,7 +303,7 @@ static void compare_with_cpu(const char *name, const char *path, int32_t n_first
             assert_true(has_kernel(engine, "attend"));
             assert_true(has_kernel(engine, "attend_rows"));
             assert_true(has_kernel(engine, "gemm_small"));
-            // Norms and gates leave what the next product multiplies.
+            // Norms and gates write the input of the next product.
             if (strcmp(name, "gpt-oss") != 0) assert_true(has_kernel(engine, "norm_rows"));
             if (strcmp(name, "llama") == 0) assert_true(has_gated_product(engine));
         }
@@ -384,14 +384,14 @@ static size_t n_on(const frit_engine *engine, const char *device, size_t *n_stre
     return n;
 }
 
-// A prompt of many rows, twice, so that matrices are on their way before they are needed; then few rows.
+// A long prompt, twice, so that matrices are copied ahead; then a few rows.
 static void run_prompts(frit_engine *engine, size_t n_vocab, float *logits)
 {
     for (int i = 0; i < 2; i++) run_pieces(engine, 100, n_vocab, logits + (size_t)i * N_PIECES * n_vocab);
 }
 
-// With some layers on the CPU, the GPU computes prompts of all of them. What reads no matrix of them stays where the
-// layer is.
+// With some layers on the CPU, the GPU still computes prompts of all layers. Nodes of these layers that read no matrix
+// run on the CPU.
 static void prompts_of_layers_on_the_cpu_run_on_the_gpu(void **state)
 {
     (void)state;
@@ -448,8 +448,8 @@ static void prompts_of_layers_on_the_cpu_run_on_the_gpu(void **state)
 
 enum { N_PICKED = 5 };
 
-// Tokens of one step after the other, the next one submitted before the last one's token is known. One sampler for
-// each: position and seed decide what is drawn.
+// Tokens of consecutive steps. Each step is submitted before the token of the step before is known. Each has its own
+// sampler: position and seed decide what is drawn.
 static void generate_in_flight(frit_engine *engine, frit_sampler *sampler, frit_token first, frit_token *out)
 {
     frit_session *session;
@@ -469,7 +469,7 @@ static void generate_in_flight(frit_engine *engine, frit_sampler *sampler, frit_
     frit_session_free(session);
 }
 
-// By the host, from the logits of each step.
+// Tokens that the host samples from the logits of each step.
 static void generate_by_logits(frit_engine *engine, frit_sampler *sampler, frit_token token, frit_token *out)
 {
     frit_session *session;
@@ -508,7 +508,7 @@ static void tokens_are_picked_on_the_gpu_and_read_there_by_the_next_step(void **
         frit_sampler *sampler;
         assert_ok(frit_sampler_new(&sampler, model, &options[i]));
         generate_in_flight(engine, sampler, text.tokens[0], tokens[0]);
-        if (i == 0) assert_int_equal(bytes_of_logits(engine), 0);   // none came to the host
+        if (i == 0) assert_int_equal(bytes_of_logits(engine), 0);   // no logits were copied to the host
         generate_by_logits(engine, sampler, text.tokens[0], tokens[1]);
         assert_true(bytes_of_logits(engine) > 0);
         assert_memory_equal(tokens[0], tokens[1], sizeof tokens[0]);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Ops on the backend for NVIDIA GPUs against plain C on the CPU, on the GPU that tests/emulator makes up or, with
-// FRIT_TEST_GPU=FOLDER, on the machine's: several runs in one step, page boundaries, all types of the cache, states.
-// With words after the command: products of weights of these types alone.
+// Ops on NVIDIA GPUs against plain C on the CPU: several sequences in one step, page boundaries, all cache types,
+// states. On the GPU of tests/emulator or, with FRIT_TEST_GPU=FOLDER, on the machine's. Arguments are weight types:
+// only products of these types run.
 #include "backend/gpu.h"
 #include "backend/weights.h"
 #include "backend/world.h"
 
 #include <math.h>
 
-enum { WIDTH = 8192 };   // numbers of a row that ops take theirs of
+enum { WIDTH = 8192 };   // numbers of a row, of which ops use a part
 
 typedef struct source {
     world *w;
@@ -52,7 +52,7 @@ typedef struct gpu_cache {
     uint64_t state_bytes;
 } gpu_cache;
 
-// What world_reset_cache has left on the host.
+// Copies the cache that world_reset_cache made on the host.
 static void copy_cache(const world *w, gpu_cache *c)
 {
     const uint64_t n_pages = (uint64_t)w->n_pages, k = n_pages * w->layer.k.page_bytes,
@@ -72,7 +72,7 @@ static void copy_cache(const world *w, gpu_cache *c)
     c->cache = (frit_cache){.layers = &c->layer, .n_layers = 1, .memory = c->memory};
 }
 
-// States after the step, those that were copied too: what the CPU left in the world's.
+// Compares the states after the step, and copied states, with those that the CPU computed.
 static double state_error(const world *w, const gpu_cache *c)
 {
     const size_t n = (size_t)(c->state_bytes / sizeof(float));
@@ -98,7 +98,7 @@ static void run_on_gpu(world *w, const gpu_cache *c, float *result)
     gpu->backend->exec_free(gpu, exec);
 }
 
-// The device is a new one: it would find the tensors of another world that lay where these lie.
+// Uses a new device, because an old one might have tensors of another world at the same addresses.
 static void compare(world *w, double limit, const char *what)
 {
     gpu_cache c;
@@ -126,7 +126,7 @@ static void compare(world *w, double limit, const char *what)
 
 // ------------------------------------------------------------------------------- states
 
-// Some runs leave a copy of their state on their way.
+// Some sequences copy their state after some of their rows.
 static void copy_states(world *w)
 {
     for (int i = 0; i < w->batch.n_seqs; i += 2) {
@@ -271,7 +271,7 @@ static frit_node *any_matrix(world *w, frit_dtype dtype, int64_t rows, int64_t n
 
 static char **wanted;
 
-// All on a GPU, for which hundreds of kernels are compiled; of an emulator one says enough.
+// All shapes on a GPU, which compiles hundreds of kernels; one on the emulator.
 static bool is_wanted(frit_dtype dtype)
 {
     for (char **word = wanted; word && *word; word++)
@@ -279,7 +279,7 @@ static bool is_wanted(frit_dtype dtype)
     return !(wanted && *wanted) && (is_real() || dtype == FRIT_DTYPE_Q4_K);
 }
 
-// Of few rows, where activations have 15 bits, and of more, which are in f16 but for weights in f32.
+// Numbers of rows for gemv, whose activations have 15 bits, and for gemm in f16. f32 weights have gemvs only.
 static void products_of_all_types_are_those_of_the_reference(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void caches_of_all_types_are_those_of_the_reference(void **state)
         frit_node *written = frit_kv_write(&w.graph, take_heads(&s, 2, k_dim), take_heads(&s, 2, v_dim), 0);
         const frit_attend attend = {.scale = 0.125f, .window = seed % 3 == 0 ? 20 : 0};
         w.graph.output = frit_attend_node(&w.graph, take_heads(&s, 6, k_dim), written, attend, v_dim);
-        compare(&w, 1e-7, frit_dtype_get(types.k)->name);   // a code may be the next one
+        compare(&w, 1e-7, frit_dtype_get(types.k)->name);   // a code may differ by one
         world_close(&w);
     }
 }
@@ -371,7 +371,7 @@ static void sparse_attention_is_that_of_the_reference(void **state)
     (void)state;
     static const frit_dtype dtypes[] = {FRIT_DTYPE_F32, FRIT_DTYPE_F16, FRIT_DTYPE_Q8_0};
     require_gpu();
-    for (uint64_t seed = 0; seed < 9; seed++) {   // of one head half of the scores are 0
+    for (uint64_t seed = 0; seed < 9; seed++) {   // with one head, half of the scores are 0
         world w;
         source s;
         const int n_chosen = seed < 4 ? 16 : 40, n_heads = seed < 6 ? 4 : 1;
@@ -388,7 +388,7 @@ static void sparse_attention_is_that_of_the_reference(void **state)
     }
 }
 
-// Opening the only device of a GPU takes long: one stays open beside those of the tests.
+// Opening a GPU's first device takes long, so one stays open during all tests.
 static frit_device *kept;
 
 static int begin(void **state)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Picks on GPUs (kernels/pick.cu) against those of CPUs: the same tokens, log-probabilities and failures for random
-// logits and samplers, bit for bit. On an emulator; with FRIT_TEST_GPU=FOLDER on the machine's GPU.
+// Picks of GPUs (kernels/pick.cu) and CPUs have the same tokens, log-probabilities and failures, bit for bit, for
+// random logits and samplers. On the GPU of tests/emulator or, with FRIT_TEST_GPU=FOLDER, on the machine's.
 #include "backend/cuda/picks.h"
 #include "backend/gpu.h"
 #include "sample/pick_runner.h"
@@ -42,7 +42,7 @@ static int close_gpu(void **state)
     return use_no_emulator(state);
 }
 
-// n_passes: launches; the result does not depend on them.
+// n_passes: number of launches, on which the result must not depend.
 static void run_on_gpu(const float *rows, const frit_batch *batch, frit_step_output *output, int n_passes)
 {
     frit_cuda_device *d = f.device;

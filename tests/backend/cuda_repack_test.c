@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Weights in the GPU's order: every type that has tiles gives back, to the bit, what the decoder of src/quant gives.
+// Tiles of all types decode to the same numbers, bit for bit, as the blocks do by src/quant.
 #include "backend/cuda/weights/repack.h"
 #include "support/support.h"
 
@@ -9,7 +9,7 @@ static const frit_dtype types[] = {
 #undef TILE
 };
 
-// Rows of numbers, encoded.
+// Encodes random rows.
 static uint8_t *random_blocks(frit_rng *rng, frit_dtype dtype, int64_t n_rows, int64_t n_columns)
 {
     const uint64_t row_bytes = frit_dtype_row_bytes(dtype, n_columns);
@@ -126,7 +126,7 @@ static void bytes_of_any_value_are_kept(void **state)
         for (size_t j = 0; j < n; j++) {
             const uint8_t before = blocks[j];
             blocks[j] = (uint8_t)frit_rng_next(&rng);
-            // Scales that are not finite make every number NaN, and NaN is not comparable.
+            // Scales must be finite: others make every number NaN, which equals nothing.
             float values[256];
             type->decode(blocks + j / (n / 16) * (n / 16), values, 256);
             for (int k = 0; k < 256; k++)

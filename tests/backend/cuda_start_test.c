@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What starting an engine on NVIDIA GPUs needs: memory, as it was estimated, and a compiler or kept kernels.
+// Starting an engine on NVIDIA GPUs: memory as estimated, and a compiler or cached kernels.
 #include "backend/gpu_engine.h"
 
 // ------------------------------------------------------------------------------- what is not there
@@ -16,7 +16,7 @@ static void too_little_memory_is_an_error_with_numbers(void **state)
     const frit_engine_options options = {.n_ctx = 64, .n_threads = 2, .device = "cuda", .gpu_layers = "all"};
     assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_MEMORY, "the memory of cuda: ");
     assert_non_null(strstr(frit_error(), "are free"));
-    setenv("FRIT_EMULATED_BYTES", "220000000", 1);   // the cache is what is too large
+    setenv("FRIT_EMULATED_BYTES", "220000000", 1);   // only the cache does not fit
     const frit_engine_options long_options = {.n_ctx = 20000,
                                               .n_threads = 2,
                                               .device = "cuda",
@@ -29,7 +29,7 @@ static void too_little_memory_is_an_error_with_numbers(void **state)
     frit_model_free(model);
 }
 
-// A folder that was filled on a machine with NVRTC is enough on one without.
+// A machine without NVRTC can use a folder that was filled on a machine with NVRTC.
 static void kept_kernels_need_no_compiler(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static void kept_kernels_need_no_compiler(void **state)
     frit_engine_free(engine);
     assert_memory_equal(got, expected, sizeof got);
     libraries.cubins = NULL;
-    libraries.package = kept;   // the same where a package has brought them
+    libraries.package = kept;   // kernels of a package work too
     frit_cuda_use_libraries(&libraries);
     assert_ok(frit_engine_new(&engine, model, &options));
     run_pieces(engine, 5, 320, got);
@@ -83,7 +83,7 @@ static void gpus_that_are_too_old_are_refused(void **state)
     const frit_engine_options options = {.n_ctx = 160, .n_threads = 2, .device = "cuda"};
     setenv("FRIT_EMULATED_ARCH", "61", 1);
     assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_UNSUPPORTED, "sm_61; expected sm_70 or newer");
-    setenv("FRIT_EMULATED_ARCH", "70", 1);   // which newer compilers have forgotten
+    setenv("FRIT_EMULATED_ARCH", "70", 1);   // NVRTC 13 does not compile for it
     frit_cuda_use_libraries(&(frit_cuda_libraries){.driver = driver_path, .nvrtc = folder, .blas = folder});
     assert_fails(frit_engine_new(&engine, model, &options), FRIT_E_INVALID, "NVRTC (libnvrtc.so.12) cannot be loaded");
     use_emulator(NULL);
@@ -91,7 +91,7 @@ static void gpus_that_are_too_old_are_refused(void **state)
     frit_model_free(model);
 }
 
-// Whose blocks of threads have less than half of the shared memory, and no engine that copies into it.
+// GPUs with less than half of the shared memory, and without bulk copies.
 static void gpus_with_less_shared_memory_give_the_same_text(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static const frit_cuda_autotune *autotune_of(const frit_engine *engine)
     return &((const frit_cuda_device *)engine->devices[0])->autotune;
 }
 
-// Of products of up to 128 rows.
+// Number of measured products of up to 128 rows.
 static void run_measured(frit_model *model, const char *kept, bool deterministic, frit_engine **engine, float *logits)
 {
     const frit_engine_options options = {.n_ctx = 160,
@@ -136,7 +136,7 @@ static void run_measured(frit_model *model, const char *kept, bool deterministic
     run_pieces(*engine, 100, 320, logits);
 }
 
-// Where the last one that is measured is always the fastest. On a GPU whatever is.
+// The emulated clock makes the last measured candidate the fastest. On a real GPU any candidate may be.
 static void products_are_measured_once_and_remembered(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void products_are_measured_once_and_remembered(void **state)
 
 // ------------------------------------------------------------------------------- memory
 
-enum { N_ROWS = 132 };   // of the largest step: products are of many rows
+enum { N_ROWS = 132 };   // rows of the largest step, which has gemms by cuBLASLt
 
 static void run_rows(frit_engine *engine, size_t n_rows)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// backend/gpu.h: the GPU that tests use: the one that tests/emulator makes up; with FRIT_TEST_GPU=FOLDER the machine's,
-// whose compiled kernels stay in that folder.
+// backend/gpu.h: the GPU that tests use: the emulated one of tests/emulator or, with FRIT_TEST_GPU=FOLDER, the
+// machine's. Compiled kernels are cached in that folder.
 #pragma once
 #include "backend/cuda/runtime/libraries.h"
 #include "support/support.h"

@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "support/kept_rows.h"
 
-// On the CPU by plain code, which keeps activations in f32.
+// The CPU runs plain code, which has activations in f32.
 static inline frit_engine *new_engine(frit_model *model, const char *device, const char *cache, int32_t n_ctx)
 {
     const frit_engine_options options = {.n_ctx = n_ctx,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Finding graphs that need products in f32. Attention scores are exponents. If they are neither divided by the root of the
-// head size nor computed from normed queries and keys (T5), they reach hundreds, and the rounding of activations to f16
-// or to 15 bits changes probabilities by percents. Errors of all products add up, so all of them are precise.
+// Finding graphs that need products in f32. Attention scores are exponents. If they are neither divided by the root of
+// the head size nor computed from normed queries and keys (T5), they reach hundreds, and the rounding of activations to
+// f16 or to 15 bits changes probabilities by percents. Errors of all products add up, so all of them are precise.
 #include "backend/cuda/exec.h"
 #include "backend/cuda/ops/precise.h"
 

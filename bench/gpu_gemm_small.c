@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products of 8 to 128 rows, each alone: weights as they are in tiles (gemm_small.cu), beside the time in which they
-// become rows of f16 for cuBLASLt.
+// Small gemms, each alone (gemm_small.cu), and the time of converting the weights to f16 for cuBLASLt.
 #include "backend/cuda/ops/matmul.h"
 #include "backend/cuda/ops/gemm_small.h"
 #include "gpu.h"
@@ -40,7 +39,7 @@ enum { MAX_CASES = 256, MAX_LAUNCHES = 48 };
 typedef struct test_case {
     char text[128];
     frit_cuda_kernel kernel;
-    int rows;   // 0: tiles become rows of f16
+    int rows;   // 0: converts tiles to f16
     uint64_t matrix_bytes;
 } test_case;
 
@@ -62,7 +61,7 @@ static void record(bench *b, void *ctx)
     }
 }
 
-// Whether the case is one of those asked for and the GPU has room for it.
+// Describes the case. False: it is not selected, or does not fit.
 static bool describe(bench *b, const struct shape *shape, frit_dtype dtype, int rows, const struct variant *v,
                      const char *filter, test_case *c)
 {
@@ -132,7 +131,7 @@ static void run_type(bench *b, frit_dtype dtype, const char *filter, test_case *
     fflush(stdout);
 }
 
-void bench_some(bench *b, const char *filter)
+void bench_gemm_small(bench *b, const char *filter)
 {
     test_case *cases = calloc(MAX_CASES, sizeof *cases);
     if (!cases) must(frit_fail_memory(MAX_CASES * sizeof *cases, "the table"));
