@@ -14,12 +14,11 @@ static frit_ticket n_steps_of(const frit_engine *engine)
 }
 
 typedef struct run_mode {
-    const char *cache;   // type of keys and values
-    size_t chunk;        // tokens at a time; 0: all at once
-    bool has_company;    // another session runs the same text in the same steps
-    const char *moves
-        [2];   // devices of the first and second part of the text, which share a saved session; NULL: it stays on the GPU
-    bool is_short;   // also runs on the emulator, which is slow
+    const char *cache;      // type of keys and values
+    size_t chunk;           // tokens at a time; 0: all at once
+    bool has_company;       // another session runs the same text in the same steps
+    const char *moves[2];   // devices of the two parts of the text, by a saved session; NULL: it stays on the GPU
+    bool is_short;          // also runs on the emulator, which is slow
 } run_mode;
 
 // Types with 16-bit numbers have other kernels.

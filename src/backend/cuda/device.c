@@ -245,7 +245,7 @@ frit_status frit_cuda_scratch_reserve(frit_cuda_device *d, uint64_t n_bytes)
 
 frit_status frit_cuda_work_reserve(frit_cuda_device *d, uint64_t n_bytes)
 {
-    return grow(d, n_bytes, "products of many rows", &d->work, &d->work_bytes);
+    return grow(d, n_bytes, "large products", &d->work, &d->work_bytes);
 }
 
 static frit_status cuda_alloc(frit_device *base, uint64_t n_bytes, frit_memory **out)
@@ -283,9 +283,9 @@ static void *cuda_map(const frit_memory *memory)
     return NULL;
 }
 
-static uint64_t at(frit_address place)
+static uint64_t at(frit_address address)
 {
-    return ((frit_cuda_memory *)place.memory)->address + place.offset;
+    return ((frit_cuda_memory *)address.memory)->address + address.offset;
 }
 
 static frit_status cuda_read(frit_device *base, frit_address from, void *to, uint64_t n_bytes)

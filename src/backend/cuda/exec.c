@@ -213,9 +213,9 @@ static frit_status record(frit_exec *exec, const frit_cuda_step *step, frit_cuda
 // with adapters are not recorded, because the address of the adapters' table may change.
 static bool is_recorded(const frit_batch *batch)
 {
-    enum { FEW = 16, SOME = 128 };
+    enum { MOST_ROWS = 16, MOST_SEQS = 128 };
     if (batch->scales) return false;
-    return batch->n_rows <= FEW || (batch->n_rows <= SOME && batch->n_rows == batch->n_seqs);
+    return batch->n_rows <= MOST_ROWS || (batch->n_rows <= MOST_SEQS && batch->n_rows == batch->n_seqs);
 }
 
 // Launches the kernels of the step. The second step with the same key is recorded as a graph, and later ones launch it.

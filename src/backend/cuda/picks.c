@@ -100,7 +100,7 @@ static frit_gpu_pick describe(const frit_pick *p, const frit_pick_lists *lists, 
 }
 
 frit_status frit_cuda_picks_write(frit_cuda_device *d, frit_cuda_flight *flight, const frit_batch *batch,
-                                  const frit_cuda_picks_staging *place)
+                                  const frit_cuda_picks_staging *staging)
 {
     const frit_pick_lists *lists = &batch->lists;
     const list_offsets at = offsets_of(batch);
@@ -108,17 +108,17 @@ frit_status frit_cuda_picks_write(frit_cuda_device *d, frit_cuda_flight *flight,
     FRIT_TRY(frit_cuda_buffer_reserve(d, &flight->picked, tops + (size_t)lists->n_tops * sizeof(frit_gpu_item), false,
                                       true));
     const uint64_t results = (uint64_t)(uintptr_t)flight->picked.host;
-    copy_list(place->lists, lists->biases, at.counts);
-    copy_list(place->lists + at.counts, lists->counts, at.masks - at.counts);
-    copy_list(place->lists + at.masks, lists->masks, at.end - at.masks);
+    copy_list(staging->lists, lists->biases, at.counts);
+    copy_list(staging->lists + at.counts, lists->counts, at.masks - at.counts);
+    copy_list(staging->lists + at.masks, lists->masks, at.end - at.masks);
     for (int32_t i = 0; i < batch->n_picks; i++) {
         const frit_pick *p = &batch->picks[i];
-        frit_gpu_pick *to = &place->picks[i];
-        *to = describe(p, lists, place->lists_address, at);
+        frit_gpu_pick *to = &staging->picks[i];
+        *to = describe(p, lists, staging->lists_address, at);
         to->out = results + (uint64_t)i * sizeof(frit_gpu_picked);
         to->tops = p->first_top < 0 ? 0 : results + tops + (uint64_t)p->first_top * sizeof(frit_gpu_item);
     }
-    flight->picks = place->picks;
+    flight->picks = staging->picks;
     return FRIT_OK;
 }
 

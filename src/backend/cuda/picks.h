@@ -18,7 +18,7 @@ typedef struct frit_cuda_picks_staging {
 } frit_cuda_picks_staging;
 // Writes picks and lists of the batch, and makes room for their results.
 frit_status frit_cuda_picks_write(frit_cuda_device *device, frit_cuda_flight *flight, const frit_batch *batch,
-                                  const frit_cuda_picks_staging *place);
+                                  const frit_cuda_picks_staging *staging);
 // Number of passes over the logits that are launched for the batch.
 int frit_cuda_picks_passes(const frit_batch *batch);
 // rows: f32 [.., n_vocab], changed by biases and penalties. picks: frit_gpu_pick [n_picks] on the GPU.

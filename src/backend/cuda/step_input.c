@@ -150,10 +150,10 @@ frit_status frit_cuda_step_upload(frit_cuda_device *d, frit_cuda_flight *flight,
                (frit_gpu_seq *)(void *)(host + offsets[FRIT_CUDA_SEQS]));
     write_pages(batch, step->page_stride, (int32_t *)(void *)(host + offsets[FRIT_CUDA_PAGES]));
     write_row_tiles(batch, (frit_row_tile *)(void *)(host + offsets[FRIT_CUDA_ROW_TILES]));
-    const frit_cuda_picks_staging place = {.picks = (frit_gpu_pick *)(void *)(host + offsets[FRIT_CUDA_PICKS]),
-                                           .lists = host + offsets[FRIT_CUDA_LISTS],
-                                           .lists_address = step->arrays[FRIT_CUDA_LISTS]};
-    if (flight->n_picks > 0) FRIT_TRY(frit_cuda_picks_write(d, flight, batch, &place));
+    const frit_cuda_picks_staging staging = {.picks = (frit_gpu_pick *)(void *)(host + offsets[FRIT_CUDA_PICKS]),
+                                             .lists = host + offsets[FRIT_CUDA_LISTS],
+                                             .lists_address = step->arrays[FRIT_CUDA_LISTS]};
+    if (flight->n_picks > 0) FRIT_TRY(frit_cuda_picks_write(d, flight, batch, &staging));
     stage_input(flight, n_bytes);
     return upload_input(d, flight, n_bytes);
 }

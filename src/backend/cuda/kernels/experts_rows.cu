@@ -18,7 +18,7 @@ static_assert(SHARED_BYTES >= 2 * stage_of<TYPE0>::bytes, "the host counts share
 
 struct assignments {
     int n, of[ROWS];   // entries after the last repeat the last one
-    float worth[ROWS];
+    float factors[ROWS];
 };
 
 // Starts copies of 256 columns of the rows, and of each warp's tiles.
@@ -28,12 +28,12 @@ DEVICE void fetch(const frit_expert_rows_args &a, const assignments &list, const
     const int column = block * 256, n_places = (list.n + 7) / 8 * 8 * 32;
     const u32 to = shared_address(shared);
     for (int i = threadIdx.x; i < n_places; i += THREADS) {
-        const int of = list.of[i / 32], at = i % 32, place = i / 32 * X_STRIDE + at * 16;
+        const int of = list.of[i / 32], at = i % 32, offset = i / 32 * X_STRIDE + at * 16;
         const long long row = OWN_ROWS ? of : of / N_USED;
         if (K % 256 == 0 || column + at * 8 < K)
-            copy_16(to + place, (const u16 *)a.x + row * K + column + at * 8);
+            copy_16(to + offset, (const u16 *)a.x + row * K + column + at * 8);
         else
-            *(uint4 *)(shared + place) = make_uint4(0, 0, 0, 0);
+            *(uint4 *)(shared + offset) = make_uint4(0, 0, 0, 0);
     }
     fetch_tiles<TYPE0>(tiles, TILES0, first, block, to);
 }
@@ -45,9 +45,9 @@ DEVICE void take_assignments(const frit_expert_rows_args &a, const frit_expert_g
     for (int i = threadIdx.x; i < ROWS; i += THREADS) {
         const int of = __ldcg((const int *)a.order + first + min(i, n - 1)), row = of / N_USED;
         list.of[i] = of;
-        list.worth[i] = __ldcg((const float *)a.scales + (OWN_ROWS ? of : row));
+        list.factors[i] = __ldcg((const float *)a.scales + (OWN_ROWS ? of : row));
         if (WEIGHED)
-            list.worth[i] *= __ldcg((const float *)a.route + (long long)row * 2 * N_USED + N_USED + of % N_USED);
+            list.factors[i] *= __ldcg((const float *)a.route + (long long)row * 2 * N_USED + N_USED + of % N_USED);
     }
     if (threadIdx.x == 0) list.n = n;
     __syncthreads();
@@ -59,7 +59,7 @@ DEVICE void store(const frit_expert_rows_args &a, const assignments &list, int t
     for (int j = 0; j < 2; j++) {
         const int row = n * 8 + lane % 4 * 2 + j;
         if (row >= list.n) continue;
-        const float first = sums.v[j] * list.worth[row], second = sums.v[j + 2] * list.worth[row];
+        const float first = sums.v[j] * list.factors[row], second = sums.v[j + 2] * list.factors[row];
         float *out = (float *)a.out + (long long)list.of[row] * TILES0 * (GATED ? 8 : 16) + tile * (GATED ? 8 : 16);
         if (GATED) {
             out[lane / 4] = activate<GLU_ACT>(first) * second;

@@ -20,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) gate_rows(const frit_ga
     float largest = 0;
     let_next_kernel_start();
     wait_for_kernel_before();
-    const float worth = a.product_scales ? ((const float *)a.product_scales)[row] : 1;
+    const float factor = a.product_scales ? ((const float *)a.product_scales)[row] : 1;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const int at = (i * THREADS + threadIdx.x) * 4;
@@ -28,8 +28,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) gate_rows(const frit_ga
         const float *from = x + at / 8 * 16 + at % 8;
         const float4 g = sum_of_four(from, part, a.n_parts), v = sum_of_four(from + 8, part, a.n_parts);
         y[i] = make_float4(
-            activate<ACT_SILU>(g.x * worth) * (v.x * worth), activate<ACT_SILU>(g.y * worth) * (v.y * worth),
-            activate<ACT_SILU>(g.z * worth) * (v.z * worth), activate<ACT_SILU>(g.w * worth) * (v.w * worth));
+            activate<ACT_SILU>(g.x * factor) * (v.x * factor), activate<ACT_SILU>(g.y * factor) * (v.y * factor),
+            activate<ACT_SILU>(g.z * factor) * (v.z * factor), activate<ACT_SILU>(g.w * factor) * (v.w * factor));
         largest = fmaxf(largest, largest_of(y[i]));
     }
     const float scale = half_scale(block_max(largest, shared));

@@ -37,15 +37,15 @@ extern "C" __global__ void __launch_bounds__(256) finish_rows(const frit_finish_
     const long long row = i / a.width;
     const int at = (int)(i % a.width);
     const long long part = a.n / a.width * a.stride;
-    const float *x = (const float *)a.x + row * a.stride, worth = a.scales ? ((const float *)a.scales)[row] : 1;
+    const float *x = (const float *)a.x + row * a.stride, factor = a.scales ? ((const float *)a.scales)[row] : 1;
     float y;
     if (a.is_gated) {
         x += at / 8 * 16 + at % 8;
-        const float gate = sum_of_parts(x, part, a.n_parts) * worth,
-                    value = sum_of_parts(x + 8, part, a.n_parts) * worth;
+        const float gate = sum_of_parts(x, part, a.n_parts) * factor,
+                    value = sum_of_parts(x + 8, part, a.n_parts) * factor;
         y = activate<ACT_SILU>(gate) * value;
     } else {
-        y = sum_of_parts(x + at, part, a.n_parts) * worth;
+        y = sum_of_parts(x + at, part, a.n_parts) * factor;
     }
     if (a.residual) y += ((const float *)a.residual)[i];
     ((float *)a.y)[i] = y;

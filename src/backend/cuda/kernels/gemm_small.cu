@@ -34,11 +34,11 @@ DEVICE void fetch_rows(const frit_gemm_small_args &a, int block, char *shared)
     const u32 to = shared_address(shared);
     for (int i = threadIdx.x; i < ROWS * 32; i += WARPS * 32) {
         const int row = min(i / 32, a.n_rows - 1), at = i % 32;
-        const int place = i / 32 * X_STRIDE + at * 16;
+        const int offset = i / 32 * X_STRIDE + at * 16;
         if (K % 256 == 0 || column + at * 8 < K)
-            copy_16(to + place, (const u16 *)a.x + (long long)row * K + column + at * 8);
+            copy_16(to + offset, (const u16 *)a.x + (long long)row * K + column + at * 8);
         else
-            *(uint4 *)(shared + place) = make_uint4(0, 0, 0, 0);
+            *(uint4 *)(shared + offset) = make_uint4(0, 0, 0, 0);
     }
 }
 
@@ -56,13 +56,13 @@ DEVICE void store_gated(const frit_gemm_small_args &a, int n_tiles, int first, c
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     u16 *out = (u16 *)shared;   // [ROWS][GROUP * 8]
-    float *worth = (float *)(shared + ROWS * GROUP * 16), *scale = worth + ROWS;
+    float *factors = (float *)(shared + ROWS * GROUP * 16), *scale = factors + ROWS;
     __syncthreads();   // all warps have read the last stage, which lies here
     for (int row = threadIdx.x; row < ROWS; row += WARPS * 32) {
         const bool is_there = row < a.n_rows;
         const float *longest = (const float *)a.bounds;
         const float most = is_there ? ((const float *)a.squares)[row] * sqrtf(longest[0]) * sqrtf(longest[1]) : 0;
-        worth[row] = is_there ? ((const float *)a.scales)[row] * (1.f / halves_of<TYPE>::times) : 0;
+        factors[row] = is_there ? ((const float *)a.scales)[row] * (1.f / f16_tile<TYPE>::times) : 0;
         scale[row] = 16 * half_scale(most);   // to [2^14, 2^15)
         if (blockIdx.x == 0 && is_there) ((float *)a.out_scales)[row] = 1 / scale[row];
     }
@@ -74,7 +74,7 @@ DEVICE void store_gated(const frit_gemm_small_args &a, int n_tiles, int first, c
 #pragma unroll
             for (int j = 0; j < 2; j++) {
                 const int row = n * 8 + lane % 4 * 2 + j;
-                const float gate = sums[i][n].v[j] * worth[row], value = sums[i][n].v[j + 2] * worth[row];
+                const float gate = sums[i][n].v[j] * factors[row], value = sums[i][n].v[j + 2] * factors[row];
                 out[row * (GROUP * 8) + (warp * TILES + i) * 8 + lane / 4] =
                     float_to_half(activate<ACT_SILU>(gate) * value * scale[row]);
             }
@@ -135,7 +135,7 @@ DEVICE void multiply(const frit_gemm_small_args &a, frit_gpu_ptr weights, int n_
                 const int row = n * 8 + lane % 4 * 2 + j % 2;
                 if (row < a.n_rows)
                     out[(long long)row * width + tile * 16 + lane / 4 + j / 2 * 8] =
-                        sums[i][n].v[j] * (1.f / halves_of<TYPE>::times) * (scales ? scales[row] : 1);
+                        sums[i][n].v[j] * (1.f / f16_tile<TYPE>::times) * (scales ? scales[row] : 1);
             }
     }
 }

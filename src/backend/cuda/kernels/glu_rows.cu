@@ -13,11 +13,11 @@
 
 extern "C" __global__ void __launch_bounds__(256) glu_rows(const frit_glu_args a)
 {
-    const int place = blockIdx.y * 256 + threadIdx.x;
-    const long long eight = (long long)blockIdx.x * (WIDTH / 8) + place;
+    const int unit = blockIdx.y * 256 + threadIdx.x;
+    const long long eight = (long long)blockIdx.x * (WIDTH / 8) + unit;
     let_next_kernel_start();
     wait_for_kernel_before();
-    if (place >= WIDTH / 8) return;
+    if (unit >= WIDTH / 8) return;
     const long long from = eight * (GATED ? 16 : 8);
     float x[8], y[8];
 #pragma unroll
@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(256) glu_rows(const frit_glu_args a
     }
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        if (HAS_BIAS) x[i] += ((const float *)a.bias)[place * 8 + i];
+        if (HAS_BIAS) x[i] += ((const float *)a.bias)[unit * 8 + i];
         x[i] = GATED ? activate<FUNCTION>(x[i]) * y[i] : activate<FUNCTION>(x[i]);
     }
     store_four<OUT>((void *)a.y, eight * 8, make_float4(x[0], x[1], x[2], x[3]));

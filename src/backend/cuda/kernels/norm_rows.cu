@@ -17,11 +17,11 @@
 // Computes four numbers of x, and writes them for other kernels.
 DEVICE float4 join_four(const frit_norm_args &a, long long row, int four)
 {
-    const float worth = a.product_scales ? ((const float *)a.product_scales)[row] : 1;
+    const float factor = a.product_scales ? ((const float *)a.product_scales)[row] : 1;
     const float4 p =
         sum_of_four((const float *)a.product + row * a.stride + four * 4, gridDim.x * (long long)a.stride, a.n_parts);
     const float4 r = *(const float4 *)((const float *)a.residual + row * WIDTH + four * 4);
-    const float4 x = make_float4(p.x * worth + r.x, p.y * worth + r.y, p.z * worth + r.z, p.w * worth + r.w);
+    const float4 x = make_float4(p.x * factor + r.x, p.y * factor + r.y, p.z * factor + r.z, p.w * factor + r.w);
     store_four<NUMBERS_F32>((void *)a.x, row * WIDTH + four * 4, x);
     return x;
 }

@@ -8,12 +8,12 @@
 #include "numbers.cuh"
 
 #define BLOCKS ((K + 255) / 256)
-#define PLACE  20   // floats for 16 columns; the 4 more avoid bank conflicts
+#define GROUP_FLOATS  20   // floats for 16 columns; the 4 more avoid bank conflicts
 
 extern "C" __global__ void __launch_bounds__(256, 2) precise_rows(const frit_precise_args a)
 {
     __shared__ __align__(16) char tile[tile_of<TYPE0>::bytes];
-    __shared__ __align__(16) float x[ROWS][16 * PLACE];
+    __shared__ __align__(16) float x[ROWS][16 * GROUP_FLOATS];
     const int row = threadIdx.x / 16, group = threadIdx.x % 16, first = blockIdx.y * ROWS;
     float sums[ROWS];
 #pragma unroll
@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) precise_rows(const frit_pre
         for (int i = threadIdx.x; i < ROWS * 64; i += 256) {
             const int r = i / 64, at = i % 64 * 4, column = block * 256 + at;
             const bool is_there = first + r < a.n_rows && (K % 256 == 0 || column < K);
-            *(float4 *)(x[r] + at / 16 * PLACE + at % 16) =
+            *(float4 *)(x[r] + at / 16 * GROUP_FLOATS + at % 16) =
                 is_there ? *(const float4 *)((const float *)a.x + (long long)(first + r) * K + column)
                          : make_float4(0, 0, 0, 0);
         }
@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) precise_rows(const frit_pre
         numbers_of<TYPE0>(tile, row, group / 2, group % 2, w);
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            const float4 *v = (const float4 *)(x[i] + group * PLACE);
+            const float4 *v = (const float4 *)(x[i] + group * GROUP_FLOATS);
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 sums[i] += w[k * 4] * v[k].x + w[k * 4 + 1] * v[k].y + w[k * 4 + 2] * v[k].z + w[k * 4 + 3] * v[k].w;

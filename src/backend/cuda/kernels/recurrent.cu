@@ -27,9 +27,9 @@ DEVICE const float *from(const frit_recurrent_args &a, int i)
 }
 
 // Row t of the sequence. Negative t: a row of earlier steps, from the state [n - 1, channels].
-DEVICE float earlier(const float *x, const float *kept, int n_kept, int n_channels, int t, int c)
+DEVICE float earlier(const float *x, const float *past, int n_past, int n_channels, int t, int c)
 {
-    return t >= 0 ? x[(long long)t * n_channels + c] : kept[(n_kept + t) * n_channels + c];
+    return t >= 0 ? x[(long long)t * n_channels + c] : past[(n_past + t) * n_channels + c];
 }
 
 // x0 [rows, channels], x1 [channels, n], x2: bias or 0; size: channels, n. A thread for each channel.

@@ -121,7 +121,7 @@ static frit_status measure(frit_cuda_device *d, launch_fn launch, const void *ct
     return status;
 }
 
-// ------------------------------------------------------------------------------- products of some rows
+// ------------------------------------------------------------------------------- small gemms
 
 static frit_cuda_tuned describe(const frit_cuda_gemm_small *s)
 {
@@ -366,7 +366,7 @@ frit_status frit_cuda_autotune_measure(frit_cuda_device *d, int *n)
     return FRIT_OK;
 }
 
-// ------------------------------------------------------------------------------- products of many rows
+// ------------------------------------------------------------------------------- products of prompts
 
 typedef struct algorithm_trial {
     const frit_cublaslt_product *product;

@@ -47,7 +47,7 @@ static frit_status blas_plan(frit_cuda_device *d, const frit_cuda_matmul *matmul
         if (s->n_tokens == shape.n_tokens && s->n_rows == shape.n_rows && s->k == shape.k) return FRIT_OK;
     }
     if (!d->blas_plans) d->blas_plans = calloc(MOST, sizeof *d->blas_plans);
-    if (!d->blas_plans) return frit_fail_memory(MOST * sizeof *d->blas_plans, "products of many rows");
+    if (!d->blas_plans) return frit_fail_memory(MOST * sizeof *d->blas_plans, "large products");
     if (d->n_blas_plans == MOST) {
         for (size_t i = 0; i < MOST; i++) frit_cublaslt_product_free(&d->blas_plans[i].product);
         d->n_blas_plans = 0;
@@ -232,7 +232,7 @@ static frit_status new_matmul(frit_exec *exec, const frit_cuda_matmul *of, frit_
     frit_cuda_matmul **list = realloc(exec->matmuls, (size_t)(exec->n_matmuls + 1) * sizeof(frit_cuda_matmul *));
     if (list) exec->matmuls = list;
     *out = list ? malloc(sizeof **out) : NULL;
-    if (!*out) return frit_fail_memory(sizeof **out, "a product of many rows");
+    if (!*out) return frit_fail_memory(sizeof **out, "a large product");
     **out = *of;
     exec->matmuls[exec->n_matmuls++] = *out;
     return FRIT_OK;

@@ -314,7 +314,7 @@ DEVICE float sink_of(const frit_attend_args &a, int head, float largest)
     return HAS_SINKS ? exp2_fast(((const float *)a.sinks)[head] * 1.4426950408889634f - largest) : 0;
 }
 
-DEVICE void give(const frit_attend_args &a, long long at, float x)
+DEVICE void store_result(const frit_attend_args &a, long long at, float x)
 {
     if (OUT == NUMBERS_F16)
         ((u16 *)a.out)[at] = float_to_half(x);
@@ -524,7 +524,7 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
         float sum, largest, total;
         join_warps(shared + query * PART, d, sum, largest, total);
         if (n_active == 1) {
-            give(a, out + i, __fdividef(sum, total + sink_of(a, heads.first + query, largest)));
+            store_result(a, out + i, __fdividef(sum, total + sink_of(a, heads.first + query, largest)));
             continue;
         }
         float *to = parts + (split * QUERIES + query) * PART;
@@ -546,6 +546,6 @@ DEVICE void attend_part(const frit_attend_args &a, const part_pages &p, int row,
         const joined j = join_blocks(parts + query * PART, n_active, lane);
         const float total = j.total + sink_of(a, heads.first + query, j.largest);
 #pragma unroll
-        for (int c = 0; c < CHUNKS; c++) give(a, out + query * HEAD + c * 32 + lane, __fdividef(j.sums[c], total));
+        for (int c = 0; c < CHUNKS; c++) store_result(a, out + query * HEAD + c * 32 + lane, __fdividef(j.sums[c], total));
     }
 }

@@ -32,7 +32,7 @@ static inline unsigned frit_codes_bits(float x)
 
 typedef const unsigned char *frit_bytes;
 
-// ------------------------------------------------------------------------------- places in a plane
+// ------------------------------------------------------------------------------- offsets in a plane
 
 // A plane has `bits` bits of each of 16 rows and 256 columns, in the layout of repack.h. A byte has several fields if
 // bits < 8.

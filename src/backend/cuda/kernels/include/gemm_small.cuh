@@ -117,7 +117,7 @@ DEVICE void four_by_halves(u32 levels, const scales_of<TYPE> &row, int g, int s,
 }
 
 // Fragments of a tile for columns 64 * pair + 32 * odd + 16 * s.
-template <int TYPE, int BITS = tile_of<TYPE>::low_bits> struct halves_of {
+template <int TYPE, int BITS = tile_of<TYPE>::low_bits> struct f16_tile {
     typedef levels_of<TYPE> kind;
     enum { times = HALF_MATH ? 16 : 1 };   // factor of the weights
     scales_of<TYPE> row, row8;
@@ -161,7 +161,7 @@ DEVICE u32 multiply_half2(u32 x, u32 y)
 // The most frequent types, with the fewest instructions. Mins become f16 once for each group. One instruction subtracts
 // 1024 from a code and multiplies it by its integer scale, exactly, because the result fits into eleven bits. For codes
 // in the high bits of a byte the scale has a factor 1/16.
-template <> struct halves_of<TYPE_Q4_K, 4> {
+template <> struct f16_tile<TYPE_Q4_K, 4> {
     enum { times = 16 };
     scales_of<TYPE_Q4_K> row[2];
     u32 d[2], m[2];   // factors of integer scales and of mins
@@ -205,7 +205,7 @@ template <> struct halves_of<TYPE_Q4_K, 4> {
     }
 };
 
-template <> struct halves_of<TYPE_Q6_K, 4> {
+template <> struct f16_tile<TYPE_Q6_K, 4> {
     enum { times = 16 };
     scales_of<TYPE_Q6_K> row[2];
     u32 d[2];
@@ -245,7 +245,7 @@ template <> struct halves_of<TYPE_Q6_K, 4> {
 };
 #endif
 
-template <int TYPE> struct halves_of<TYPE, 16> {
+template <int TYPE> struct f16_tile<TYPE, 16> {
     enum { times = 1 };
     uint4 units[4];
     DEVICE void load(const char *, int)
@@ -287,7 +287,7 @@ DEVICE void multiply_block(const char *shared, int n_rows, int warp, int lane, f
 {
     const char *x = shared + lane / 4 * X_STRIDE + lane % 4 * 8;
     const char *tile[TILES];
-    halves_of<TYPE> weights[TILES];
+    f16_tile<TYPE> weights[TILES];
 #pragma unroll
     for (int i = 0; i < TILES; i++) {
         tile[i] = shared + X_BYTES + (warp * TILES + i) * stage_of<TYPE>::tile;

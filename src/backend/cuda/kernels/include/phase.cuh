@@ -214,7 +214,7 @@ template <int N> DEVICE eight load_eight(const float *row, int column)
     return e;
 }
 
-// The usual place of rows: they follow each other in the input and in the results.
+// The usual layout: rows follow each other in the input and in the results.
 template <class P> struct rows_in_order {
     static DEVICE eight load(const frit_product_args &a, int row, int column)
     {

@@ -199,7 +199,7 @@ template <int NB> DEVICE void tile_q6_k(const char *tile, int lane, const column
     const u32 flip = 0x80808080;
     const u32 a0 = __byte_perm(bytes[t / 2] ^ flip, 0, sel), a2 = __byte_perm(bytes[t / 2 + 2] ^ flip, 0, sel);
     const u32 a1 = __byte_perm(bytes8[t / 2] ^ flip, 0, sel), a3 = __byte_perm(bytes8[t / 2 + 2] ^ flip, 0, sel);
-    const u32 ones = 0x00800080;   // 128 in every place
+    const u32 ones = 0x00800080;   // 128 in each half
     const float d = half_to_float(((const u16 *)(tile + 3328))[r]);
     const float d8 = half_to_float(((const u16 *)(tile + 3328))[r + 8]);
 #pragma unroll
