@@ -26,20 +26,20 @@ void frit_cuda_use_libraries(const frit_cuda_libraries *wanted)
     libraries = wanted ? *wanted : (frit_cuda_libraries){0};
 }
 
-static frit_cuda_device *of(const frit_device *base)
+static frit_cuda_device *device_of(const frit_device *base)
 {
     return (frit_cuda_device *)(uintptr_t)base;
 }
 
-static frit_status check(const frit_cuda_device *d, int result, const char *what)
+static frit_status check_driver(const frit_cuda_device *d, int result, const char *what)
 {
     return frit_cuda_check(&d->driver, result, what);
 }
 
 // Makes the context current: calls may come from any thread.
-static frit_status use(const frit_cuda_device *d)
+static frit_status use_context(const frit_cuda_device *d)
 {
-    return check(d, d->driver.context_use(d->gpu.context), "using a GPU");
+    return check_driver(d, d->driver.context_use(d->gpu.context), "using a GPU");
 }
 
 // ------------------------------------------------------------------------------- opening
@@ -48,8 +48,8 @@ static frit_status open_flights(frit_cuda_device *d)
 {
     for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
         frit_cuda_flight *flight = &d->flights[i];
-        FRIT_TRY(check(d, d->driver.event_new(&flight->is_uploaded, EVENT_WITHOUT_TIME), "making an event"));
-        FRIT_TRY(check(d, d->driver.event_new(&flight->is_done, EVENT_WITHOUT_TIME), "making an event"));
+        FRIT_TRY(check_driver(d, d->driver.event_new(&flight->is_uploaded, EVENT_WITHOUT_TIME), "making an event"));
+        FRIT_TRY(check_driver(d, d->driver.event_new(&flight->is_done, EVENT_WITHOUT_TIME), "making an event"));
     }
     return FRIT_OK;
 }
@@ -102,8 +102,8 @@ static frit_status open_all(frit_cuda_device *d, const frit_device_options *opti
     FRIT_TRY(check_kind(&d->gpu));
     FRIT_TRY(open_compiler(d, options));
     FRIT_TRY(frit_pool_new(&d->pool, options->n_threads));
-    FRIT_TRY(check(d, d->driver.stream_new(&d->stream, STREAM_NON_BLOCKING), "making a stream"));
-    FRIT_TRY(check(d, d->driver.stream_new(&d->uploads, STREAM_NON_BLOCKING), "making a stream"));
+    FRIT_TRY(check_driver(d, d->driver.stream_new(&d->stream, STREAM_NON_BLOCKING), "making a stream"));
+    FRIT_TRY(check_driver(d, d->driver.stream_new(&d->uploads, STREAM_NON_BLOCKING), "making a stream"));
     FRIT_TRY(open_flights(d));
     if (frit_cuda_has_tensor_products(&d->gpu) && frit_cublaslt_open(&d->blas, libraries.blas) != FRIT_OK)
         frit_log_say(&d->log, FRIT_LOG_WARNING, "cuda: prompts are slower without cuBLASLt: %s", frit_error());
@@ -119,7 +119,7 @@ static void free_buffer(frit_cuda_device *d, frit_cuda_buffer *buffer)
 
 static void cuda_close(frit_device *base)
 {
-    frit_cuda_device *d = of(base);
+    frit_cuda_device *d = device_of(base);
     if (!d) return;
     if (d->gpu.context) {
         d->driver.context_use(d->gpu.context);
@@ -179,10 +179,10 @@ static frit_status cuda_open(frit_device **out, const frit_device_options *optio
 
 static void cuda_info(const frit_device *base, frit_device_info *info)
 {
-    const frit_cuda_device *d = of(base);
+    const frit_cuda_device *d = device_of(base);
     size_t n_free = 0, n_all = 0;
     *info = (frit_device_info){.isa = d->gpu.name, .n_threads = 1, .n_threads_batch = 1};
-    if (use(d) == FRIT_OK && d->driver.memory_info(&n_free, &n_all) == 0) info->free_bytes = n_free;
+    if (use_context(d) == FRIT_OK && d->driver.memory_info(&n_free, &n_all) == 0) info->free_bytes = n_free;
 }
 
 // ------------------------------------------------------------------------------- memory
@@ -192,7 +192,7 @@ frit_status frit_cuda_alloc_bytes(frit_cuda_device *d, uint64_t n_bytes, const c
     size_t n_free = 0, n_all = 0;
     *address = 0;
     if (n_bytes == 0) return FRIT_OK;
-    const frit_status status = check(d, d->driver.memory_alloc(address, (size_t)n_bytes), what);
+    const frit_status status = check_driver(d, d->driver.memory_alloc(address, (size_t)n_bytes), what);
     if (status != FRIT_E_MEMORY || d->driver.memory_info(&n_free, &n_all) != 0) return status;
     return frit_fail(FRIT_E_MEMORY, "%s: %.1f MB for %s; %.1f of %.1f MB are free", d->gpu.name, (double)n_bytes / 1e6,
                      what, (double)n_free / 1e6, (double)n_all / 1e6);
@@ -212,7 +212,7 @@ frit_status frit_cuda_buffer_reserve(frit_cuda_device *d, frit_cuda_buffer *buff
     frit_status status = FRIT_OK;
     if (on_gpu) status = frit_cuda_alloc_bytes(d, grown.n_bytes, "a step", &grown.address);
     if (on_host && status == FRIT_OK)
-        status = check(d, d->driver.host_alloc(&grown.host, grown.n_bytes, 0), "allocating pinned memory");
+        status = check_driver(d, d->driver.host_alloc(&grown.host, grown.n_bytes, 0), "allocating pinned memory");
     free_buffer(d, status == FRIT_OK ? buffer : &grown);
     if (status == FRIT_OK) *buffer = grown;
     return status;
@@ -220,11 +220,12 @@ frit_status frit_cuda_buffer_reserve(frit_cuda_device *d, frit_cuda_buffer *buff
 
 // Frees the memory first, because both sizes together may not fit. If the larger size cannot be allocated, the former
 // size is allocated again for the plans that need no more. *has_bytes: the size that there is now.
-static frit_status grow(frit_cuda_device *d, uint64_t n_bytes, const char *what, uint64_t *address, uint64_t *has_bytes)
+static frit_status grow_memory(frit_cuda_device *d, uint64_t n_bytes, const char *what, uint64_t *address,
+                               uint64_t *has_bytes)
 {
     const uint64_t before = *has_bytes;
     if (before >= n_bytes) return FRIT_OK;
-    FRIT_TRY(check(d, d->driver.stream_wait(d->stream), "waiting for a GPU"));
+    FRIT_TRY(check_driver(d, d->driver.stream_wait(d->stream), "waiting for a GPU"));
     frit_cuda_free_bytes(d, *address);
     *has_bytes = 0;
     const frit_status status = frit_cuda_alloc_bytes(d, n_bytes, what, address);
@@ -240,25 +241,26 @@ static frit_status grow(frit_cuda_device *d, uint64_t n_bytes, const char *what,
 frit_status frit_cuda_scratch_reserve(frit_cuda_device *d, uint64_t n_bytes)
 {
     d->scratch.base.device = &d->base;
-    return grow(d, n_bytes, "intermediate results", &d->scratch.address, &d->scratch.base.n_bytes);
+    return grow_memory(d, n_bytes, "intermediate results", &d->scratch.address, &d->scratch.base.n_bytes);
 }
 
 frit_status frit_cuda_work_reserve(frit_cuda_device *d, uint64_t n_bytes)
 {
-    return grow(d, n_bytes, "large products", &d->work, &d->work_bytes);
+    return grow_memory(d, n_bytes, "large products", &d->work, &d->work_bytes);
 }
 
 static frit_status cuda_alloc(frit_device *base, uint64_t n_bytes, frit_memory **out)
 {
-    frit_cuda_device *d = of(base);
+    frit_cuda_device *d = device_of(base);
     *out = NULL;
-    FRIT_TRY(use(d));
+    FRIT_TRY(use_context(d));
     frit_cuda_memory *memory = calloc(1, sizeof *memory);
     if (!memory) return frit_fail_memory(sizeof *memory, "memory of a GPU");
     memory->base = (frit_memory){base, n_bytes};
     frit_status status = frit_cuda_alloc_bytes(d, n_bytes, "the cache", &memory->address);
     if (status == FRIT_OK && n_bytes > 0)
-        status = check(d, d->driver.memory_set(memory->address, 0, (size_t)n_bytes, d->stream), "clearing memory");
+        status =
+            check_driver(d, d->driver.memory_set(memory->address, 0, (size_t)n_bytes, d->stream), "clearing memory");
     if (status != FRIT_OK) {
         frit_cuda_free_bytes(d, memory->address);
         free(memory);
@@ -270,8 +272,8 @@ static frit_status cuda_alloc(frit_device *base, uint64_t n_bytes, frit_memory *
 
 static void cuda_release(frit_device *base, frit_memory *memory)
 {
-    frit_cuda_device *d = of(base);
-    if (!memory || use(d) != FRIT_OK) return;
+    frit_cuda_device *d = device_of(base);
+    if (!memory || use_context(d) != FRIT_OK) return;
     d->driver.stream_wait(d->stream);
     frit_cuda_free_bytes(d, ((frit_cuda_memory *)memory)->address);
     free(memory);
@@ -283,32 +285,34 @@ static void *cuda_map(const frit_memory *memory)
     return NULL;
 }
 
-static uint64_t at(frit_address address)
+static uint64_t gpu_address(frit_address address)
 {
     return ((frit_cuda_memory *)address.memory)->address + address.offset;
 }
 
 static frit_status cuda_read(frit_device *base, frit_address from, void *to, uint64_t n_bytes)
 {
-    frit_cuda_device *d = of(base);
-    FRIT_TRY(use(d));
-    FRIT_TRY(check(d, d->driver.copy_down(to, at(from), (size_t)n_bytes, d->stream), "reading from a GPU"));
-    return check(d, d->driver.stream_wait(d->stream), "reading from a GPU");
+    frit_cuda_device *d = device_of(base);
+    FRIT_TRY(use_context(d));
+    FRIT_TRY(
+        check_driver(d, d->driver.copy_down(to, gpu_address(from), (size_t)n_bytes, d->stream), "reading from a GPU"));
+    return check_driver(d, d->driver.stream_wait(d->stream), "reading from a GPU");
 }
 
 static frit_status cuda_write(frit_device *base, frit_address to, const void *from, uint64_t n_bytes)
 {
-    frit_cuda_device *d = of(base);
-    FRIT_TRY(use(d));
-    FRIT_TRY(check(d, d->driver.copy_up(at(to), from, (size_t)n_bytes, d->stream), "writing to a GPU"));
-    return check(d, d->driver.stream_wait(d->stream), "writing to a GPU");
+    frit_cuda_device *d = device_of(base);
+    FRIT_TRY(use_context(d));
+    FRIT_TRY(check_driver(d, d->driver.copy_up(gpu_address(to), from, (size_t)n_bytes, d->stream), "writing to a GPU"));
+    return check_driver(d, d->driver.stream_wait(d->stream), "writing to a GPU");
 }
 
 static frit_status cuda_copy(frit_device *base, frit_address to, frit_address from, uint64_t n_bytes)
 {
-    frit_cuda_device *d = of(base);
-    FRIT_TRY(use(d));
-    return check(d, d->driver.copy_within(at(to), at(from), (size_t)n_bytes, d->stream), "copying on a GPU");
+    frit_cuda_device *d = device_of(base);
+    FRIT_TRY(use_context(d));
+    return check_driver(d, d->driver.copy_within(gpu_address(to), gpu_address(from), (size_t)n_bytes, d->stream),
+                        "copying on a GPU");
 }
 
 // ------------------------------------------------------------------------------- kernels
@@ -356,8 +360,8 @@ frit_status frit_cuda_kernels_build(frit_cuda_device *d)
 
 static bool cuda_poll(frit_device *base, frit_ticket ticket)
 {
-    frit_cuda_device *d = of(base);
-    if (use(d) != FRIT_OK) return false;
+    frit_cuda_device *d = device_of(base);
+    if (use_context(d) != FRIT_OK) return false;
     for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
         frit_cuda_flight *flight = &d->flights[i];
         if (!flight->ticket || flight->ticket > ticket || d->driver.event_query(flight->is_done) != 0) continue;
@@ -371,11 +375,11 @@ static bool cuda_poll(frit_device *base, frit_ticket ticket)
 
 static frit_status cuda_wait(frit_device *base, frit_ticket ticket)
 {
-    frit_cuda_device *d = of(base);
+    frit_cuda_device *d = device_of(base);
     frit_status status = d->failure;
     if (status != FRIT_OK) status = frit_fail(status, "%s", d->sentence);
     d->failure = FRIT_OK;
-    FRIT_TRY(use(d));
+    FRIT_TRY(use_context(d));
     for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) {
         if (!d->flights[i].ticket || d->flights[i].ticket > ticket) continue;
         const frit_status landed = frit_cuda_flight_wait(d, &d->flights[i]);

@@ -21,7 +21,7 @@ static frit_status lower_all(frit_exec *exec)
     return FRIT_OK;
 }
 
-static frit_status prepare(frit_exec *exec)
+static frit_status prepare_plan(frit_exec *exec)
 {
     frit_cuda_device *d = exec->device;
     FRIT_TRY(frit_cuda_check(&d->driver, d->driver.context_use(d->gpu.context), "using a GPU"));
@@ -47,7 +47,7 @@ static frit_status prepare_new(frit_device *base, frit_plan *plan, const frit_ca
     *out = NULL;
     if (!exec) return frit_fail_memory(sizeof *exec, "a plan for a GPU");
     *exec = (frit_exec){.device = (frit_cuda_device *)base, .plan = plan, .cache = cache};
-    const frit_status status = prepare(exec);
+    const frit_status status = prepare_plan(exec);
     if (status != FRIT_OK) {
         frit_cuda_exec_free(base, exec);
         return status;
@@ -81,7 +81,7 @@ frit_status frit_cuda_plan_alloc(frit_exec *exec, uint64_t n_bytes, bool clears,
                            "clearing memory");
 }
 
-static void forget(const frit_cuda_device *d, frit_cuda_recording *recording)
+static void forget_recording(const frit_cuda_device *d, frit_cuda_recording *recording)
 {
     if (recording->graph) d->driver.graph_exec_free(recording->graph);
     *recording = (frit_cuda_recording){0};
@@ -94,7 +94,7 @@ void frit_cuda_exec_free(frit_device *base, frit_exec *exec)
     d->driver.context_use(d->gpu.context);
     d->driver.stream_wait(d->stream);
     frit_cuda_weight_stream_forget(exec);
-    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) forget(d, &exec->recordings[i]);
+    for (int i = 0; i < FRIT_CUDA_FLIGHTS; i++) forget_recording(d, &exec->recordings[i]);
     frit_cuda_free_bytes(d, exec->inputs.address);
     frit_cuda_matmuls_free(exec);
     for (int i = 0; i < exec->n_buffers; i++) frit_cuda_free_bytes(d, exec->buffers[i].address);
@@ -237,7 +237,7 @@ static frit_status run_step(frit_exec *exec, const frit_cuda_step *step, const f
                                      .work = step->work,
                                      .picked = step->picked};
     if (memcmp(&key, &recording->key, sizeof key) != 0) {
-        forget(d, recording);
+        forget_recording(d, recording);
         recording->key = key;
         return run_launches(exec, step);
     }

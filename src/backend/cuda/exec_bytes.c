@@ -13,7 +13,7 @@
 
 enum { ALIGNMENT = 512 };
 
-static void add(uint64_t *sum, uint64_t n_bytes)
+static void add_bytes(uint64_t *sum, uint64_t n_bytes)
 {
     if (!frit_align_u64(n_bytes, ALIGNMENT, &n_bytes) || !frit_add_u64(*sum, n_bytes, sum)) *sum = UINT64_MAX / 4;
 }
@@ -61,12 +61,12 @@ static uint64_t work_of(const frit_exec *exec, const frit_phase *phase)
     if (exec->is_precise) return n_rows * n * sizeof(float);
     const uint64_t small = is_gemm ? frit_cuda_gemm_small_bytes(&exec->device->gpu, n, n_rows) : 0;
     const uint64_t results = n_rows * n * sizeof(float);
-    add(&n_bytes, small > results ? small : results);
+    add_bytes(&n_bytes, small > results ? small : results);
     if (!is_gemm) return n_bytes > partial ? n_bytes : partial;
-    add(&n_bytes, FRIT_CUBLASLT_WORKSPACE_BYTES);
-    add(&n_bytes, n_rows * k * 2);
-    add(&n_bytes, n_rows * sizeof(float));
-    add(&n_bytes, n * k * 2);   // weights as f16
+    add_bytes(&n_bytes, FRIT_CUBLASLT_WORKSPACE_BYTES);
+    add_bytes(&n_bytes, n_rows * k * 2);
+    add_bytes(&n_bytes, n_rows * sizeof(float));
+    add_bytes(&n_bytes, n * k * 2);   // weights as f16
     return n_bytes;
 }
 
@@ -109,24 +109,24 @@ static void add_parts(const frit_exec *exec, const frit_node *attend, uint64_t *
     const uint64_t n_heads = (uint64_t)queries->shape[1], size = (uint64_t)queries->shape[2],
                    n_kv_heads = n_kv_heads_of(exec->plan->graph, attend->attend.layer),
                    n_blocks = (uint64_t)exec->device->gpu.n_multiprocessors * (size > 128 ? 1 : 2);
-    add(n_bytes, n_blocks / n_kv_heads * n_heads * (size + 2) * sizeof(float));
-    add(n_bytes, n_blocks * sizeof(uint32_t));
+    add_bytes(n_bytes, n_blocks / n_kv_heads * n_heads * (size + 2) * sizeof(float));
+    add_bytes(n_bytes, n_blocks * sizeof(uint32_t));
 }
 
 static uint64_t plan_bytes(const frit_exec *exec)
 {
     const frit_graph *g = exec->plan->graph;
     uint64_t n_bytes = 0;
-    add(&n_bytes, exec->plan->input_bytes);
-    add(&n_bytes, (uint64_t)exec->device->gpu.n_multiprocessors * sizeof(uint32_t));   // counters of gemv.c
+    add_bytes(&n_bytes, exec->plan->input_bytes);
+    add_bytes(&n_bytes, (uint64_t)exec->device->gpu.n_multiprocessors * sizeof(uint32_t));   // counters of gemv.c
     for (int i = 0; i < g->n_nodes; i++) {
         const frit_node *node = g->nodes[i];
         if (node->op == FRIT_OP_ATTEND) add_parts(exec, node, &n_bytes);
-        if (node->op == FRIT_OP_GLU) add(&n_bytes, 2 * sizeof(float));   // bounds of gemm.c
-        if (node->op == FRIT_OP_ROUTE) add(&n_bytes, frit_cuda_route_bytes(node));
-        if (node->op == FRIT_OP_CHOOSE) add(&n_bytes, frit_cuda_choose_bytes(node));
+        if (node->op == FRIT_OP_GLU) add_bytes(&n_bytes, 2 * sizeof(float));   // bounds of gemm.c
+        if (node->op == FRIT_OP_ROUTE) add_bytes(&n_bytes, frit_cuda_route_bytes(node));
+        if (node->op == FRIT_OP_CHOOSE) add_bytes(&n_bytes, frit_cuda_choose_bytes(node));
         if (node->op == FRIT_OP_ROPE && !has_table(g, i, node))
-            add(&n_bytes, (uint64_t)g->max_rows * (uint64_t)node->rope.dim * sizeof(float));
+            add_bytes(&n_bytes, (uint64_t)g->max_rows * (uint64_t)node->rope.dim * sizeof(float));
     }
     return n_bytes;
 }
@@ -161,14 +161,14 @@ frit_status frit_cuda_exec_bytes(frit_device *base, frit_plan *plan, frit_exec_b
         if (n_bytes > work) work = n_bytes;
     }
     *out = (frit_exec_bytes){.own = plan_bytes(&exec)};
-    add(&out->shared, plan->scratch_bytes);
-    add(&out->shared, work);
-    add(&out->shared, input_bytes(plan->graph));
-    if (plan->graph->output) add(&out->shared, frit_cuda_picks_bytes(plan->graph->max_outs));
+    add_bytes(&out->shared, plan->scratch_bytes);
+    add_bytes(&out->shared, work);
+    add_bytes(&out->shared, input_bytes(plan->graph));
+    if (plan->graph->output) add_bytes(&out->shared, frit_cuda_picks_bytes(plan->graph->max_outs));
     if (!plan->streams) return FRIT_OK;
     uint64_t tiles, rest;
     FRIT_TRY(frit_cuda_plan_weights(plan, &tiles, &rest));
-    for (int i = 0; i < FRIT_CUDA_STREAM_BUFFERS; i++) add(&out->shared, tiles);
-    add(&out->own, rest);
+    for (int i = 0; i < FRIT_CUDA_STREAM_BUFFERS; i++) add_bytes(&out->shared, tiles);
+    add_bytes(&out->own, rest);
     return FRIT_OK;
 }

@@ -76,7 +76,7 @@ static void copy_list(uint8_t *to, const void *from, size_t n_bytes)
     if (n_bytes > 0) memcpy(to, from, n_bytes);
 }
 
-static frit_gpu_pick describe(const frit_pick *p, const frit_pick_lists *lists, uint64_t address, list_offsets at)
+static frit_gpu_pick describe_pick(const frit_pick *p, const frit_pick_lists *lists, uint64_t address, list_offsets at)
 {
     const uint64_t mask_bytes = (uint64_t)frit_pick_mask_words(lists->n_vocab) * sizeof(uint32_t);
     return (frit_gpu_pick){.biases = address + (uint64_t)p->first_bias * sizeof(frit_gpu_item),
@@ -114,7 +114,7 @@ frit_status frit_cuda_picks_write(frit_cuda_device *d, frit_cuda_flight *flight,
     for (int32_t i = 0; i < batch->n_picks; i++) {
         const frit_pick *p = &batch->picks[i];
         frit_gpu_pick *to = &staging->picks[i];
-        *to = describe(p, lists, staging->lists_address, at);
+        *to = describe_pick(p, lists, staging->lists_address, at);
         to->out = results + (uint64_t)i * sizeof(frit_gpu_picked);
         to->tops = p->first_top < 0 ? 0 : results + tops + (uint64_t)p->first_top * sizeof(frit_gpu_item);
     }

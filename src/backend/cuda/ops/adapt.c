@@ -25,7 +25,7 @@ void frit_cuda_adapters_free(frit_cuda_device *d)
 }
 
 // New rows are zero.
-static bool grow(void *rows, int32_t n, int32_t wanted, size_t row_bytes)
+static bool grow_rows(void *rows, int32_t n, int32_t wanted, size_t row_bytes)
 {
     void **at = rows, *grown = realloc(*at, (size_t)wanted * row_bytes + 1);
     if (!grown) return false;
@@ -43,8 +43,8 @@ static frit_status reserve(frit_cuda_device *d, int32_t n, const frit_adapter_ta
     if (n <= a->n || a->n_matrices == 0) return FRIT_OK;
     const size_t parts = (size_t)a->n_matrices * sizeof *a->parts,
                  directions = (size_t)a->n_layers * sizeof *a->directions;
-    if (!grow(&a->memory, a->n, n, sizeof *a->memory) || !grow(&a->parts, a->n, n, parts) ||
-        !grow(&a->directions, a->n, n, directions))
+    if (!grow_rows(&a->memory, a->n, n, sizeof *a->memory) || !grow_rows(&a->parts, a->n, n, parts) ||
+        !grow_rows(&a->directions, a->n, n, directions))
         return frit_fail_memory((size_t)n * parts, "the table of an adapter");
     frit_cuda_free_bytes(d, a->parts_on);
     frit_cuda_free_bytes(d, a->directions_on);
@@ -62,7 +62,7 @@ static frit_status check_table(const frit_adapter_table *table)
     return FRIT_OK;
 }
 
-static frit_status send(frit_cuda_device *d, uint64_t to, const void *from, uint64_t n_bytes)
+static frit_status upload_bytes(frit_cuda_device *d, uint64_t to, const void *from, uint64_t n_bytes)
 {
     if (n_bytes == 0) return FRIT_OK;
     FRIT_TRY(
@@ -95,7 +95,7 @@ typedef struct sending {
 static frit_status send_tensor(void *ctx, const frit_tensor *t, uint64_t at)
 {
     const sending *s = ctx;
-    return send(s->device, s->memory + at, t->data, t->n_bytes);
+    return upload_bytes(s->device, s->memory + at, t->data, t->n_bytes);
 }
 
 static int kind_of(const frit_tensor *t)
@@ -130,7 +130,7 @@ static void fill_rows(frit_cuda_adapters *a, int32_t index, const frit_adapter_t
         a->directions[(size_t)index * (size_t)a->n_layers + (size_t)i] = next_of(&at, table->directions[i]);
 }
 
-static frit_status take(frit_cuda_device *d, int32_t index, const frit_adapter_table *table)
+static frit_status load_adapter(frit_cuda_device *d, int32_t index, const frit_adapter_table *table)
 {
     frit_cuda_adapters *a = d->adapters;
     frit_status status = FRIT_OK;
@@ -155,14 +155,14 @@ frit_status frit_cuda_set_adapter(frit_device *base, int32_t index, const frit_a
     a->memory[index] = 0;
     memset(a->parts + (size_t)index * n_parts, 0, n_parts * sizeof *a->parts);
     memset(a->directions + (size_t)index * n_layers, 0, n_layers * sizeof *a->directions);
-    if (table) FRIT_TRY(take(d, index, table));
-    FRIT_TRY(send(d, a->parts_on, a->parts, (uint64_t)a->n * n_parts * sizeof *a->parts));
-    return send(d, a->directions_on, a->directions, (uint64_t)a->n * n_layers * sizeof *a->directions);
+    if (table) FRIT_TRY(load_adapter(d, index, table));
+    FRIT_TRY(upload_bytes(d, a->parts_on, a->parts, (uint64_t)a->n * n_parts * sizeof *a->parts));
+    return upload_bytes(d, a->directions_on, a->directions, (uint64_t)a->n * n_layers * sizeof *a->directions);
 }
 
 // ------------------------------------------------------------------------------- launches
 
-static frit_status run(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+static frit_status run_adapt(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     frit_adapt_args args = l->adapt;
     const frit_cuda_adapters *a = d->adapters;
@@ -201,7 +201,7 @@ frit_status frit_cuda_lower_adapt(frit_exec *exec, const frit_node *node)
     FRIT_TRY(frit_cuda_launch_new(exec, node, &l));
     for (int i = 0; i < node->n_src; i++) FRIT_TRY(frit_cuda_address_of(exec, node->src[i], false, &l->x[i]));
     FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
-    l->run = run;
+    l->run = run_adapt;
     l->adapt = (frit_adapt_args){.index = node->op == FRIT_OP_STEER ? node->layer : node->adapted[0].matrix,
                                  .n_h = node->adapted[0].n_h,
                                  .first_row = (int)node->adapted[0].first_row,
@@ -219,7 +219,7 @@ frit_status frit_cuda_lower_adapted(frit_exec *exec, const frit_node *linear)
     FRIT_TRY(frit_cuda_address_of(exec, linear, false, &l->y));
     FRIT_TRY(frit_cuda_address_of(exec, linear->src[i], false, &l->x[1]));
     l->x[0] = l->y;
-    l->run = run;
+    l->run = run_adapt;
     l->adapt = (frit_adapt_args){.index = linear->adapted[0].matrix,
                                  .n_h = linear->adapted[0].n_h,
                                  .first_row = (int)linear->adapted[0].first_row,

@@ -63,14 +63,14 @@ static void write_file(const frit_cuda_device *d)
     frit_cubin_cache_write(&cache, key_of(d), (const uint8_t *)all->known, all->n_known * sizeof *all->known);
 }
 
-static const frit_cuda_tuned *find(const frit_cuda_autotune *all, const frit_cuda_tuned *wanted)
+static const frit_cuda_tuned *find_tuned(const frit_cuda_autotune *all, const frit_cuda_tuned *wanted)
 {
     for (size_t i = 0; i < all->n_known; i++)
         if (is_same(&all->known[i], wanted)) return &all->known[i];
     return NULL;
 }
 
-static void add(frit_cuda_autotune *all, const frit_cuda_tuned *tuned)
+static void add_tuned(frit_cuda_autotune *all, const frit_cuda_tuned *tuned)
 {
     frit_cuda_tuned *known = NULL;
     if (all->n_known < MOST_KNOWN) known = realloc(all->known, (all->n_known + 1) * sizeof *known);
@@ -97,7 +97,7 @@ static bool is_faster(double ns, double than)
 // The least time of some rounds of `launch` on the device's stream, in nanoseconds.
 typedef frit_status (*launch_fn)(frit_cuda_device *device, const void *ctx);
 
-static frit_status measure(frit_cuda_device *d, launch_fn launch, const void *ctx, double *ns)
+static frit_status measure_launch(frit_cuda_device *d, launch_fn launch, const void *ctx, double *ns)
 {
     const frit_cuda_driver *driver = &d->driver;
     frit_cuda_event events[2] = {0};
@@ -152,7 +152,7 @@ frit_cuda_tuned_by frit_cuda_autotune_gemm_small(frit_cuda_device *d, frit_cuda_
     const frit_cuda_tuned wanted = describe(small);
     if (!all->folder) return FRIT_CUDA_BY_ESTIMATE;
     read_file(d);
-    const frit_cuda_tuned *known = find(all, &wanted);
+    const frit_cuda_tuned *known = find_tuned(all, &wanted);
     if (known && known->by_blas) return FRIT_CUDA_BY_BLAS;
     if (known) {
         small->tiles = known->row_tiles, small->warps = known->warps, small->splits = known->splits;
@@ -193,7 +193,7 @@ static frit_status run_trial(frit_cuda_device *d, const void *ctx)
 // Time of a product, with the estimated time of the kernels that follow it.
 static frit_status time_trial(frit_cuda_device *d, const trial *t, double *ns)
 {
-    FRIT_TRY(measure(d, run_trial, t, ns));
+    FRIT_TRY(measure_launch(d, run_trial, t, ns));
     *ns = *ns / t->request->n_matrices + frit_cuda_gemm_small_after_ns(&t->small, t->request->small.is_gated, &d->gpu);
     return FRIT_OK;
 }
@@ -275,7 +275,7 @@ static frit_status compare_blas(frit_cuda_device *d, const bench *b, const frit_
     if (status == FRIT_OK) {
         const blas_trial own = {
             a, &m, &product, {.x = b->x, .y = b->out, .scratch = b->weights, .workspace = b->workspace}};
-        status = measure(d, run_blas, &own, &ns);
+        status = measure_launch(d, run_blas, &own, &ns);
         ns = ns / a->n_matrices + (a->small.is_gated ? frit_cuda_gates_ns : 0);
         if (status == FRIT_OK && is_faster(ns, best->nanoseconds)) best->by_blas = 1, best->nanoseconds = (int32_t)ns;
         frit_cublaslt_product_free(&product);
@@ -285,7 +285,7 @@ static frit_status compare_blas(frit_cuda_device *d, const bench *b, const frit_
 }
 
 // Measures the n trials of one product, the best estimate first. *differs: another one is fastest.
-static frit_status choose(frit_cuda_device *d, const bench *b, trial *trials, int n, bool *differs)
+static frit_status choose_fastest(frit_cuda_device *d, const bench *b, trial *trials, int n, bool *differs)
 {
     const frit_cuda_tuning_request *a = trials[0].request;
     frit_cuda_tuned best = a->tuned;
@@ -302,7 +302,7 @@ static frit_status choose(frit_cuda_device *d, const bench *b, trial *trials, in
     }
     FRIT_TRY(compare_blas(d, b, a, &best));
     *differs = fastest > 0 || best.by_blas;
-    add(&d->autotune, &best);
+    add_tuned(&d->autotune, &best);
     return FRIT_OK;
 }
 
@@ -333,7 +333,7 @@ static frit_status run_trials(frit_cuda_device *d, trial *trials, size_t n, int 
         for (size_t i = 0, end; i < n && status == FRIT_OK; i = end) {
             bool differs = false;
             for (end = i; end < n && trials[end].request == trials[i].request;) end++;
-            status = choose(d, &b, &trials[i], (int)(end - i), &differs);
+            status = choose_fastest(d, &b, &trials[i], (int)(end - i), &differs);
             *n_others += differs;
         }
         d->driver.stream_wait(d->stream);
@@ -386,7 +386,7 @@ int frit_cuda_autotune_algorithm(frit_cuda_device *d, const frit_cuda_matmul *m,
     frit_cuda_tuned best = {.rows = n_rows, .k = m->k, .types = {-1}, .tiles = {n}};
     if (!d->autotune.folder || n_rows % WHOLE_ROWS) return 0;
     read_file(d);
-    const frit_cuda_tuned *known = find(&d->autotune, &best);
+    const frit_cuda_tuned *known = find_tuned(&d->autotune, &best);
     if (known) return known->algorithm;
     for (int i = 0; i < ALGORITHMS; i++) {
         frit_cublaslt_product product;
@@ -396,13 +396,13 @@ int frit_cuda_autotune_algorithm(frit_cuda_device *d, const frit_cuda_matmul *m,
             frit_cublaslt_product_free(&product);
             break;
         }
-        const frit_status status = measure(d, run_algorithm, &(algorithm_trial){&product, args}, &ns);
+        const frit_status status = measure_launch(d, run_algorithm, &(algorithm_trial){&product, args}, &ns);
         frit_cublaslt_product_free(&product);
         if (status != FRIT_OK || (i > 0 && !is_faster(ns, best.nanoseconds))) continue;
         best.algorithm = i;
         best.nanoseconds = (int32_t)ns;
     }
-    add(&d->autotune, &best);
+    add_tuned(&d->autotune, &best);
     write_file(d);
     return best.algorithm;
 }

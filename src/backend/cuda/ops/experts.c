@@ -43,7 +43,7 @@ static experts describe_heads(const frit_node *node)
                      .has_own_rows = true};
 }
 
-static experts describe(const frit_node *node)
+static experts describe_experts(const frit_node *node)
 {
     if (node->op == FRIT_OP_HEADS) return describe_heads(node);
     const bool is_glu = node->op == FRIT_OP_EXPERTS_GLU;
@@ -93,7 +93,7 @@ static bool is_stack(const frit_tensor *tensor)
 // Limits of k: the input and tiles must fit into shared memory together.
 bool frit_cuda_experts_fit(const frit_node *node)
 {
-    const experts e = describe(node);
+    const experts e = describe_experts(node);
     if (!is_stack(e.first) || (e.second && (!is_stack(e.second) || e.second->dtype != e.first->dtype))) return false;
     const bool is_16_bits =
         e.first->dtype == FRIT_DTYPE_F32 || e.first->dtype == FRIT_DTYPE_F16 || e.first->dtype == FRIT_DTYPE_BF16;
@@ -134,7 +134,8 @@ bool frit_cuda_route_fits(const frit_node *node)
     return frit_cuda_width(node->src[0]) <= 4 * MOST_EXPERTS;
 }
 
-static frit_status launch(frit_cuda_device *d, const frit_cuda_kernel *kernel, unsigned x, unsigned y, const void *args)
+static frit_status launch_grid(frit_cuda_device *d, const frit_cuda_kernel *kernel, unsigned x, unsigned y,
+                               const void *args)
 {
     frit_cuda_kernel one = *kernel;
     one.grid[0] = x;
@@ -180,7 +181,7 @@ static frit_status run_route(frit_cuda_device *d, const frit_cuda_launch *l, con
                                   .route = frit_cuda_resolve(step, l->y),
                                   .scale = r->scale,
                                   .jitter = r->jitter};
-    return n_rows == 0 ? FRIT_OK : launch(d, l->kernel, (unsigned)n_rows, 1, &args);
+    return n_rows == 0 ? FRIT_OK : launch_grid(d, l->kernel, (unsigned)n_rows, 1, &args);
 }
 
 static frit_status run_dispatch(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
@@ -195,7 +196,7 @@ static frit_status run_dispatch(frit_cuda_device *d, const frit_cuda_launch *l, 
                                      .n_used = (int)frit_cuda_width(route),
                                      .n_groups = (int)most_groups(n, route),
                                      .group_rows = group_rows_of(route)};
-    return launch(d, l->kernel, 1, 1, &args);
+    return launch_grid(d, l->kernel, 1, 1, &args);
 }
 
 uint64_t frit_cuda_route_bytes(const frit_node *route)
@@ -220,7 +221,7 @@ static uint64_t converted_bytes(const experts *e)
 
 uint64_t frit_cuda_experts_bytes(const frit_node *node)
 {
-    const experts e = describe(node);
+    const experts e = describe_experts(node);
     return mix_bytes(&e) + converted_bytes(&e);
 }
 
@@ -390,7 +391,7 @@ static frit_status run_blocks(frit_cuda_device *d, const frit_cuda_kernel *kerne
     for (int64_t first = 0; first < n; first += MOST_BLOCKS) {
         const int64_t now = n - first < MOST_BLOCKS ? n - first : MOST_BLOCKS;
         args->first = (int)first;
-        FRIT_TRY(launch(d, kernel, kernel->grid[0], (unsigned)now, args));
+        FRIT_TRY(launch_grid(d, kernel, kernel->grid[0], (unsigned)now, args));
     }
     return FRIT_OK;
 }
@@ -438,7 +439,7 @@ static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, cons
                                         .groups = e->dispatch.groups,
                                         .order = e->dispatch.order,
                                         .out = e->mix ? step->work : frit_cuda_resolve(step, l->y)};
-    FRIT_TRY(launch(d, e->rows, e->rows->grid[0], (unsigned)most_groups(n, e->dispatch.route), &args));
+    FRIT_TRY(launch_grid(d, e->rows, e->rows->grid[0], (unsigned)most_groups(n, e->dispatch.route), &args));
     return e->mix ? run_mix(d, l, step, n_rows) : FRIT_OK;
 }
 
@@ -485,7 +486,7 @@ frit_status frit_cuda_lower_experts(frit_exec *exec, const frit_node *node)
 frit_status frit_cuda_lower_experts_to(frit_exec *exec, const frit_node *node, const frit_node *residual,
                                        const frit_node *result)
 {
-    experts e = describe(node);
+    experts e = describe_experts(node);
     e.has_residual = residual;
     const int n_tiles = e.n * (e.second ? 2 : 1) / FRIT_TILE_ROWS;
     const frit_tile_source source = {.n_rows = FRIT_TILE_ROWS, .n_columns = e.k};
@@ -531,7 +532,7 @@ static frit_status run_heads(frit_cuda_device *d, const frit_cuda_launch *l, con
 
 frit_status frit_cuda_lower_heads_product(frit_exec *exec, const frit_node *node)
 {
-    const experts e = describe(node);
+    const experts e = describe_experts(node);
     const frit_tile_source source = {.n_rows = e.n, .n_columns = e.k};
     const frit_tile_format *format = frit_tile_format_of(e.first->dtype);
     frit_cuda_launch *l;

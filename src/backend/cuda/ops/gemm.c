@@ -20,7 +20,8 @@ bool frit_cuda_is_gemm(const frit_exec *exec, const frit_node *linear)
            frit_node_storage(linear->src[1])->tensor->dtype != FRIT_DTYPE_F32;
 }
 
-static frit_status launch(frit_cuda_device *d, const frit_cuda_kernel *kernel, unsigned n_blocks, const void *args)
+static frit_status launch_blocks(frit_cuda_device *d, const frit_cuda_kernel *kernel, unsigned n_blocks,
+                                 const void *args)
 {
     frit_cuda_kernel one = *kernel;
     one.grid[0] = n_blocks;
@@ -148,7 +149,7 @@ static frit_status finish_gates(frit_cuda_device *d, const frit_cuda_gemm *m, in
                                  .scales = frit_cuda_resolve(step, m->gated.scales),
                                  .n_parts = n_parts,
                                  .stride = m->n};
-    return launch(d, m->gate, (unsigned)n_rows, &args);
+    return launch_blocks(d, m->gate, (unsigned)n_rows, &args);
 }
 
 // Adds the residual, and writes the norm of the sum in f16.
@@ -168,7 +169,7 @@ static frit_status finish_and_norm(frit_cuda_device *d, const frit_cuda_launch *
                                  .epsilon = m->norm.epsilon,
                                  .n_parts = n_parts,
                                  .stride = m->n};
-    return launch(d, frit_cuda_f16_norm_kernel(&m->norm, n_rows), (unsigned)n_rows, &args);
+    return launch_blocks(d, frit_cuda_f16_norm_kernel(&m->norm, n_rows), (unsigned)n_rows, &args);
 }
 
 static frit_status finish_numbers(frit_cuda_device *d, const frit_cuda_launch *l, int64_t n_rows, int n_parts,
@@ -185,7 +186,7 @@ static frit_status finish_numbers(frit_cuda_device *d, const frit_cuda_launch *l
                                    .stride = m->n,
                                    .is_gated = m->is_gated,
                                    .n_parts = n_parts};
-    return launch(d, m->finish, (unsigned)((args.n + THREADS - 1) / THREADS), &args);
+    return launch_blocks(d, m->finish, (unsigned)((args.n + THREADS - 1) / THREADS), &args);
 }
 
 static frit_status convert_rows(frit_cuda_device *d, const frit_cuda_launch *l, int64_t n_rows,
@@ -197,7 +198,7 @@ static frit_status convert_rows(frit_cuda_device *d, const frit_cuda_launch *l, 
                                     .scales = frit_cuda_resolve(step, m->x.scales),
                                     .n = n_rows,
                                     .width = m->k};
-    return launch(d, m->convert, (unsigned)n_rows, &args);
+    return launch_blocks(d, m->convert, (unsigned)n_rows, &args);
 }
 
 static frit_status run_gemm(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)

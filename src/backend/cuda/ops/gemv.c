@@ -8,7 +8,7 @@
 
 enum { MOST_ROWS = 16 };
 
-static frit_cuda_product describe(const frit_cuda_products *p, int n_rows)
+static frit_cuda_product describe_product(const frit_cuda_products *p, int n_rows)
 {
     frit_cuda_product product = {
         .rows = n_rows, .k = p->k, .n = p->n, .is_normed = p->norm, .epilogue = p->epilogue, .heads = p->heads};
@@ -19,13 +19,13 @@ static frit_cuda_product describe(const frit_cuda_products *p, int n_rows)
 bool frit_cuda_can_gemv(const frit_exec *exec, const frit_cuda_products *p, int64_t n_rows)
 {
     frit_cuda_kernel kernel;
-    const frit_cuda_product product = describe(p, (int)n_rows);
+    const frit_cuda_product product = describe_product(p, (int)n_rows);
     return frit_cuda_product_kernel(&product, &exec->device->gpu, &kernel) == FRIT_OK;
 }
 
 static frit_status add_variant(frit_exec *exec, const frit_cuda_products *p, int n_rows, frit_cuda_gemv_variant *v)
 {
-    const frit_cuda_product product = describe(p, n_rows);
+    const frit_cuda_product product = describe_product(p, n_rows);
     const uint64_t n_bytes = frit_cuda_product_partial_bytes(&product, &exec->device->gpu);
     frit_cuda_kernel kernel;
     FRIT_TRY(frit_cuda_product_kernel(&product, &exec->device->gpu, &kernel));

@@ -34,7 +34,7 @@ static bool is_product(const frit_phase *phase, const frit_node *node)
 }
 
 // Follows the sources of what attention or the cache reads back to the product, over a rotation and a norm if present.
-static bool trace(const frit_phase *phase, frit_cuda_heads_phase *h, int which, const frit_node *node)
+static bool trace_to_product(const frit_phase *phase, frit_cuda_heads_phase *h, int which, const frit_node *node)
 {
     node = frit_node_storage(node);
     if (which == QUERIES) h->query = node;
@@ -158,8 +158,8 @@ bool frit_cuda_is_heads(const frit_exec *exec, const frit_phase *phase, frit_cud
     *h = (frit_cuda_heads_phase){.write = find_write(phase)};
     if (exec->is_precise || !h->write || h->write->n_src != 2) return false;
     h->attend = find_attend(exec->plan->graph, h->write->layer);
-    if (!h->attend || h->attend->attend.cross || !trace(phase, h, QUERIES, h->attend->src[0]) ||
-        !trace(phase, h, KEYS, h->write->src[0]) || !trace(phase, h, VALUES, h->write->src[1]))
+    if (!h->attend || h->attend->attend.cross || !trace_to_product(phase, h, QUERIES, h->attend->src[0]) ||
+        !trace_to_product(phase, h, KEYS, h->write->src[0]) || !trace_to_product(phase, h, VALUES, h->write->src[1]))
         return false;
     for (int i = 0; i < phase->n_epilogue; i++)
         if (!is_known(h, phase->epilogue[i].nodes[0]) || phase->epilogue[i].n_nodes != 1) return false;

@@ -34,7 +34,7 @@ static bool is_plain(const frit_node *linear)
            (linear->n_src < 3 || !linear->src[2]);
 }
 
-static frit_cuda_products describe(const products *p)
+static frit_cuda_products describe_products(const products *p)
 {
     const frit_tensor *w = matrix_of(p->node);
     const int n = (int)frit_cuda_width(p->node) * (p->second ? 2 : 1);
@@ -69,7 +69,7 @@ static frit_status lower_products(frit_exec *exec, const products *p)
     if (p->norm) FRIT_TRY(frit_cuda_address_of(exec, p->norm->src[1], false, &l->x[2]));
     if (p->residual) FRIT_TRY(frit_cuda_address_of(exec, p->residual, false, &l->x[3]));
     FRIT_TRY(frit_cuda_address_of(exec, p->result, false, &l->y));
-    const frit_cuda_products wanted = describe(p);
+    const frit_cuda_products wanted = describe_products(p);
     return frit_cuda_is_gemm(exec, p->node) ? frit_cuda_lower_gemm(exec, &wanted, p->node->shape[0], p->result, l)
                                             : frit_cuda_lower_gemv(exec, &wanted, p->node->shape[0], l);
 }
@@ -167,7 +167,7 @@ static const frit_node *folded_norm(const frit_exec *exec, const frit_phase *pha
             if (!is_plain(fusion->nodes[k]) || fusion->nodes[k]->src[0] != norm) return NULL;
         const products p = {
             .node = fusion->nodes[0], .second = fusion->n_products == 2 ? fusion->nodes[1] : NULL, .norm = norm};
-        const frit_cuda_products wanted = describe(&p);
+        const frit_cuda_products wanted = describe_products(&p);
         if (!frit_cuda_can_gemv(exec, &wanted, norm->shape[0])) return NULL;
     }
     return norm;

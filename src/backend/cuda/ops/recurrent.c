@@ -34,7 +34,7 @@ bool frit_cuda_recurrent_fits(const frit_node *node)
     return !rows[node->op].has_heads || frit_cuda_width(keys_of(node)) <= MOST_N;
 }
 
-static frit_status run(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
+static frit_status run_recurrent(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
 {
     const op_row *row = &rows[l->node->op];
     frit_recurrent_args args = l->recurrent;
@@ -71,7 +71,7 @@ frit_status frit_cuda_lower_recurrent(frit_exec *exec, const frit_node *node)
     for (int i = 0; i < node->n_src; i++)
         if (node->src[i]) FRIT_TRY(frit_cuda_address_of(exec, node->src[i], false, &l->x[i]));
     FRIT_TRY(frit_cuda_address_of(exec, node, false, &l->y));
-    l->run = run;
+    l->run = run_recurrent;
     l->recurrent = (frit_recurrent_args){
         .states = base + layer->states_offset + (uint64_t)node->state.offset * sizeof(float),
         .n_state = layer->spec.n_state,

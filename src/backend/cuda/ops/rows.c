@@ -11,7 +11,7 @@ static frit_status check_width(const char *what, int width, int multiple)
                      (int)MAX_WIDTH);
 }
 
-static void begin(frit_cuda_kernel *kernel, const char *file, const char *name, unsigned threads)
+static void begin_kernel(frit_cuda_kernel *kernel, const char *file, const char *name, unsigned threads)
 {
     *kernel = (frit_cuda_kernel){.file = file, .name = name, .grid = {1, 1, 1}, .threads = threads};
 }
@@ -21,7 +21,7 @@ frit_status frit_cuda_embed_kernel(const frit_cuda_embed *embed, frit_cuda_kerne
     FRIT_TRY(check_width("a token's row", embed->width, 32));
     if (!frit_tile_format_of(embed->dtype))
         return frit_fail(FRIT_E_UNSUPPORTED, "type %s has no tiles for GPUs", frit_dtype_get(embed->dtype)->name);
-    begin(kernel, "embed_rows.cu", "embed_rows", 256);
+    begin_kernel(kernel, "embed_rows.cu", "embed_rows", 256);
     frit_cuda_define(kernel, "TYPE0", frit_dtype_get(embed->dtype)->gguf_id);
     frit_cuda_define(kernel, "DIM", embed->width);
     frit_cuda_define(kernel, "ROTATED", embed->rotated);
@@ -31,7 +31,7 @@ frit_status frit_cuda_embed_kernel(const frit_cuda_embed *embed, frit_cuda_kerne
 frit_status frit_cuda_norm_kernel(const frit_cuda_norm *norm, frit_cuda_kernel *kernel)
 {
     FRIT_TRY(check_width("the norm of a row", norm->width, 4));
-    begin(kernel, "norm_rows.cu", "norm_rows", norm->is_small && norm->width > 2048 ? 1024 : 256);
+    begin_kernel(kernel, "norm_rows.cu", "norm_rows", norm->is_small && norm->width > 2048 ? 1024 : 256);
     frit_cuda_define(kernel, "THREADS", kernel->threads);
     frit_cuda_define(kernel, "WIDTH", norm->width);
     frit_cuda_define(kernel, "IS_LAYER", norm->is_layer);
@@ -48,7 +48,7 @@ frit_status frit_cuda_norm_kernel(const frit_cuda_norm *norm, frit_cuda_kernel *
 frit_status frit_cuda_glu_kernel(const frit_cuda_glu *glu, frit_cuda_kernel *kernel)
 {
     FRIT_TRY(check_width("the activation of a row", glu->width, 8));
-    begin(kernel, "glu_rows.cu", "glu_rows", 256);
+    begin_kernel(kernel, "glu_rows.cu", "glu_rows", 256);
     kernel->grid[1] = (unsigned)(glu->width / 8 + 255) / 256;
     frit_cuda_define(kernel, "WIDTH", glu->width);
     frit_cuda_define(kernel, "FUNCTION", glu->act);
@@ -66,7 +66,7 @@ frit_status frit_cuda_gate_kernel(int width, frit_cuda_kernel *kernel)
     FRIT_TRY(check_width("gates of a row", width, 8));
     if (width > MOST)
         return frit_fail(FRIT_E_UNSUPPORTED, "gates of a row of %d numbers; expected at most %d", width, (int)MOST);
-    begin(kernel, "gate_rows.cu", "gate_rows", width <= SMALL ? 128 : 1024);
+    begin_kernel(kernel, "gate_rows.cu", "gate_rows", width <= SMALL ? 128 : 1024);
     frit_cuda_define(kernel, "WIDTH", width);
     frit_cuda_define(kernel, "THREADS", kernel->threads);
     return FRIT_OK;
@@ -84,7 +84,7 @@ frit_status frit_cuda_heads_kernel(const frit_cuda_heads_rows *h, frit_cuda_kern
     FRIT_TRY(check_width("a head", h->heads.head_size, h->order == FRIT_CUDA_ORDER_NATURAL ? 4 : 16));
     if (h->rotated < 0 || h->rotated > h->heads.head_size || h->rotated % 2)
         return frit_fail(FRIT_E_UNSUPPORTED, "rotation of %d of %d dimensions", h->rotated, h->heads.head_size);
-    begin(kernel, "heads_rows.cu", "heads_rows", 256);
+    begin_kernel(kernel, "heads_rows.cu", "heads_rows", 256);
     kernel->grid[1] = (unsigned)(h->heads.n_heads + 2 * h->heads.n_kv_heads + 7) / 8;
     define_cache(kernel, &h->heads);
     frit_cuda_define(kernel, "ORDER", h->order);
@@ -180,7 +180,7 @@ frit_status frit_cuda_attend_kernel(const frit_cuda_attend *attend, int n_splits
     if (h->head_size > 256 || warps * part_bytes > STATIC_SHARED_BYTES)
         return frit_fail(FRIT_E_UNSUPPORTED, "attention of %d heads of %d dimensions by %d warps; expected at most 256",
                          n_queries, h->head_size, warps);
-    begin(kernel, "attend.cu", "attend", (unsigned)warps * 32);
+    begin_kernel(kernel, "attend.cu", "attend", (unsigned)warps * 32);
     kernel->grid[0] = (unsigned)(frit_cuda_query_tiles(h) * n_splits);
     kernel->shared_bytes = (unsigned)ring_bytes(h, warps, attend->stages);
     frit_cuda_define_attend(kernel, attend);
@@ -206,7 +206,7 @@ frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend *attend, const f
         return frit_fail(FRIT_E_UNSUPPORTED,
                          "attention of heads of %d dimensions: %d bytes of shared memory; %s has %d", size, n_shared,
                          gpu->name, gpu->shared_bytes);
-    begin(kernel, "attend_rows.cu", "attend_rows", 128);
+    begin_kernel(kernel, "attend_rows.cu", "attend_rows", 128);
     kernel->grid[1] = (unsigned)attend->heads.n_heads;
     kernel->shared_bytes = (unsigned)n_shared;
     frit_cuda_define_attend(kernel, attend);
@@ -216,7 +216,7 @@ frit_status frit_cuda_attend_rows_kernel(const frit_cuda_attend *attend, const f
 frit_status frit_cuda_take_rows_kernel(int width, frit_cuda_kernel *kernel)
 {
     FRIT_TRY(check_width("a row", width, 4));
-    begin(kernel, "take_rows.cu", "take_rows", 256);
+    begin_kernel(kernel, "take_rows.cu", "take_rows", 256);
     frit_cuda_define(kernel, "WIDTH", width);
     return FRIT_OK;
 }
@@ -224,7 +224,7 @@ frit_status frit_cuda_take_rows_kernel(int width, frit_cuda_kernel *kernel)
 frit_status frit_cuda_rope_kernel(int rotated, frit_cuda_kernel *kernel)
 {
     FRIT_TRY(check_width("a rotation", rotated, 2));
-    begin(kernel, "rope_rows.cu", "rope_rows", 128);
+    begin_kernel(kernel, "rope_rows.cu", "rope_rows", 128);
     frit_cuda_define(kernel, "ROTATED", rotated);
     return FRIT_OK;
 }

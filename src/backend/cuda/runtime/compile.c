@@ -155,7 +155,7 @@ static void take_packaged(const frit_cuda_compiler *compiler, frit_cubin_key key
 }
 
 // Reads the cubin from the folder, or compiles it and writes it there. A folder that cannot be used costs a warning.
-static frit_status provide(const frit_cuda_compiler *compiler, frit_cuda_program *program)
+static frit_status provide_cubin(const frit_cuda_compiler *compiler, frit_cuda_program *program)
 {
     program->n_spilled = -1;
     if (!compiler->folder && (compiler->nvrtc || !compiler->package)) return compile_one(compiler, program);
@@ -196,7 +196,7 @@ static void compile_some(void *ctx, int part, int parts)
     (void)part, (void)parts;
     work *w = ctx;
     for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) {
-        w->outcomes[i].status = provide(w->compiler, &w->programs[i]);
+        w->outcomes[i].status = provide_cubin(w->compiler, &w->programs[i]);
         if (w->outcomes[i].status != FRIT_OK)   // error text is thread-local
             snprintf(w->outcomes[i].sentence, sizeof w->outcomes[i].sentence, "%s", frit_error());
     }

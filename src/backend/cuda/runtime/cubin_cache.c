@@ -54,7 +54,7 @@ static bool print_path(frit_buf *path, const char *folder, frit_cubin_key key)
     return !path->failed;
 }
 
-static void warn(const frit_log *log, const char *format, const char *path, const char *what)
+static void warn_of_file(const frit_log *log, const char *format, const char *path, const char *what)
 {
     frit_log_say(log, FRIT_LOG_WARNING, format, path, what);
 }
@@ -77,7 +77,7 @@ uint8_t *frit_cubin_cache_read(const frit_cubin_cache *cache, frit_cubin_key key
     const char *problem = NULL;
     if (status == FRIT_OK) problem = frit_cubin_file_check((const uint8_t *)bytes, n, key, &code_at);
     if (status != FRIT_OK && status != FRIT_E_NOT_FOUND) problem = "cannot be read";
-    if (problem) warn(cache->log, "%s %s; the kernel is compiled again", path.data, problem);
+    if (problem) warn_of_file(cache->log, "%s %s; the kernel is compiled again", path.data, problem);
     frit_buf_free(&path);
     const bool is_other = status == FRIT_OK && !problem && cache->maker && maker_of(bytes) != cache->maker;
     if (status != FRIT_OK || problem || is_other) {
@@ -108,6 +108,7 @@ void frit_cubin_cache_write(const frit_cubin_cache *cache, frit_cubin_key key, c
     h.hash = hash_of(&h, offsetof(head, hash), code, n);
     frit_status status = frit_folder_make(cache->folder);
     if (status == FRIT_OK && print_path(&path, cache->folder, key)) status = write_file(path.data, &h, code, n);
-    if (status != FRIT_OK) warn(cache->log, "%s: compiled kernels are not kept: %s", cache->folder, frit_error());
+    if (status != FRIT_OK)
+        warn_of_file(cache->log, "%s: compiled kernels are not kept: %s", cache->folder, frit_error());
     frit_buf_free(&path);
 }

@@ -18,7 +18,7 @@ static frit_library *open_in(const char *folder, const char *name)
     return library;
 }
 
-static frit_status check(int result, const char *what)
+static frit_status check_result(int result, const char *what)
 {
     return result == 0 ? FRIT_OK : frit_fail(FRIT_E_UNSUPPORTED, "cuBLASLt: %s: error %d", what, result);
 }
@@ -34,7 +34,7 @@ static frit_status start(frit_cublaslt *blas)
     }
 #include "backend/cuda/runtime/cublaslt.def"
 #undef CUBLASLT
-    return check(blas->create(&blas->handle), "starting");
+    return check_result(blas->create(&blas->handle), "starting");
 }
 
 frit_status frit_cublaslt_open(frit_cublaslt *blas, const char *folder)
@@ -65,7 +65,7 @@ static frit_status choose(const frit_cublaslt *blas, int which, frit_cublaslt_pr
     const uint64_t workspace = FRIT_CUBLASLT_WORKSPACE_BYTES;
     frit_cublaslt_object preference;
     int n = 0;
-    FRIT_TRY(check(blas->preference_create(&preference), "a preference"));
+    FRIT_TRY(check_result(blas->preference_create(&preference), "a preference"));
     int result = blas->preference_set(preference, MAX_WORKSPACE, &workspace, sizeof workspace);
     if (result == 0)
         result = blas->find(blas->handle, p->desc, p->weights, p->x, p->y, p->y, preference, which + 1, choices, &n);
@@ -73,7 +73,7 @@ static frit_status choose(const frit_cublaslt *blas, int which, frit_cublaslt_pr
     if (result == 0 && n <= which)
         return frit_fail(FRIT_E_UNSUPPORTED, "cuBLASLt has no way to multiply matrices of this shape");
     if (result == 0) p->choice = choices[which];
-    return check(result, "choosing an algorithm");
+    return check_result(result, "choosing an algorithm");
 }
 
 // cuBLASLt's matrices are column-major: weights are k x n_rows there and transposed, x is k x n_tokens, y is n_rows x
@@ -82,11 +82,11 @@ static frit_status describe(const frit_cublaslt *blas, const frit_cublaslt_shape
 {
     const int transpose = OP_T, in = s->is_f16 ? R_16F : R_16BF, out = s->is_out_f32 ? R_32F : in;
     const uint64_t n_tokens = (uint64_t)s->n_tokens, n_rows = (uint64_t)s->n_rows, k = (uint64_t)s->k;
-    FRIT_TRY(check(blas->desc_create(&p->desc, COMPUTE_32F, R_32F), "a product"));
-    FRIT_TRY(check(blas->desc_set(p->desc, TRANS_A, &transpose, sizeof transpose), "a product"));
-    FRIT_TRY(check(blas->layout_create(&p->weights, in, k, n_rows, (int64_t)k), "a matrix"));
-    FRIT_TRY(check(blas->layout_create(&p->x, in, k, n_tokens, (int64_t)k), "a matrix"));
-    FRIT_TRY(check(blas->layout_create(&p->y, out, n_rows, n_tokens, (int64_t)n_rows), "a matrix"));
+    FRIT_TRY(check_result(blas->desc_create(&p->desc, COMPUTE_32F, R_32F), "a product"));
+    FRIT_TRY(check_result(blas->desc_set(p->desc, TRANS_A, &transpose, sizeof transpose), "a product"));
+    FRIT_TRY(check_result(blas->layout_create(&p->weights, in, k, n_rows, (int64_t)k), "a matrix"));
+    FRIT_TRY(check_result(blas->layout_create(&p->x, in, k, n_tokens, (int64_t)k), "a matrix"));
+    FRIT_TRY(check_result(blas->layout_create(&p->y, out, n_rows, n_tokens, (int64_t)n_rows), "a matrix"));
     return choose(blas, s->choice, p);
 }
 
@@ -103,9 +103,10 @@ frit_status frit_cublaslt_run(const frit_cublaslt_product *p, uint64_t x, uint64
                               uint64_t workspace, frit_cuda_stream stream)
 {
     const float one = 1, before = p->adds;
-    return check(p->blas->multiply(p->blas->handle, p->desc, &one, weights, p->weights, x, p->x, &before, y, p->y, y,
-                                   p->y, p->choice.algorithm, workspace, FRIT_CUBLASLT_WORKSPACE_BYTES, stream),
-                 "multiplying");
+    return check_result(p->blas->multiply(p->blas->handle, p->desc, &one, weights, p->weights, x, p->x, &before, y,
+                                          p->y, y, p->y, p->choice.algorithm, workspace, FRIT_CUBLASLT_WORKSPACE_BYTES,
+                                          stream),
+                        "multiplying");
 }
 
 void frit_cublaslt_product_free(frit_cublaslt_product *p)

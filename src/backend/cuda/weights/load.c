@@ -8,7 +8,7 @@
 
 enum { THREADS = 256, STREAM_NON_BLOCKING = 1, EVENT_WITHOUT_TIME = 2 };
 
-static frit_status check(const frit_cuda_loader *l, int result, const char *what)
+static frit_status check_driver(const frit_cuda_loader *l, int result, const char *what)
 {
     return frit_cuda_check(l->gpu->driver, result, what);
 }
@@ -19,11 +19,12 @@ static frit_status open_piece(frit_cuda_loader *l, frit_cuda_piece *piece)
 {
     const frit_cuda_driver *driver = l->gpu->driver;
     void *host = NULL;
-    FRIT_TRY(check(l, driver->host_alloc(&host, FRIT_CUDA_PIECE_BYTES, 0), "allocating pinned memory"));
+    FRIT_TRY(check_driver(l, driver->host_alloc(&host, FRIT_CUDA_PIECE_BYTES, 0), "allocating pinned memory"));
     piece->host = host;
-    FRIT_TRY(check(l, driver->memory_alloc(&piece->device, FRIT_CUDA_PIECE_BYTES), "allocating memory for loading"));
-    FRIT_TRY(check(l, driver->stream_new(&piece->stream, STREAM_NON_BLOCKING), "making a stream"));
-    return check(l, driver->event_new(&piece->is_read, EVENT_WITHOUT_TIME), "making an event");
+    FRIT_TRY(
+        check_driver(l, driver->memory_alloc(&piece->device, FRIT_CUDA_PIECE_BYTES), "allocating memory for loading"));
+    FRIT_TRY(check_driver(l, driver->stream_new(&piece->stream, STREAM_NON_BLOCKING), "making a stream"));
+    return check_driver(l, driver->event_new(&piece->is_read, EVENT_WITHOUT_TIME), "making an event");
 }
 
 static frit_status open_all(frit_cuda_loader *l)
@@ -60,7 +61,7 @@ void frit_cuda_loader_close(frit_cuda_loader *l)
     *l = (frit_cuda_loader){.gpu = l->gpu};
 }
 
-static frit_status describe(frit_cuda_loader *l, frit_dtype dtype)
+static frit_status describe_kernel(frit_cuda_loader *l, frit_dtype dtype)
 {
     frit_cuda_kernel *kernel = calloc(1, sizeof *kernel);
     if (!kernel) return frit_fail_memory(sizeof *kernel, "a kernel");
@@ -74,12 +75,12 @@ static frit_status upload_grid(frit_cuda_loader *l, const frit_tile_format *form
 {
     if (format->grid_bytes == 0 || l->grids[format->dtype]) return FRIT_OK;
     uint64_t *address = &l->grids[format->dtype];
-    FRIT_TRY(check(l, l->gpu->driver->memory_alloc(address, format->grid_bytes), "allocating a grid"));
+    FRIT_TRY(check_driver(l, l->gpu->driver->memory_alloc(address, format->grid_bytes), "allocating a grid"));
     const frit_cuda_stream stream =
         l->pieces[0].stream;   // waited for, because the streams of other pieces read the grid too
-    FRIT_TRY(check(l, l->gpu->driver->copy_up(*address, format->grid, format->grid_bytes, stream),
-                   "copying a grid to the GPU"));
-    return check(l, l->gpu->driver->stream_wait(stream), "copying a grid to the GPU");
+    FRIT_TRY(check_driver(l, l->gpu->driver->copy_up(*address, format->grid, format->grid_bytes, stream),
+                          "copying a grid to the GPU"));
+    return check_driver(l, l->gpu->driver->stream_wait(stream), "copying a grid to the GPU");
 }
 
 frit_status frit_cuda_loader_prepare(frit_cuda_loader *l, const frit_dtype *types, size_t n)
@@ -95,7 +96,7 @@ frit_status frit_cuda_loader_prepare(frit_cuda_loader *l, const frit_dtype *type
         else
             status = upload_grid(l, format);
         if (status != FRIT_OK || l->kernels[types[i]]) continue;
-        status = describe(l, types[i]);
+        status = describe_kernel(l, types[i]);
         if (status != FRIT_OK) continue;
         of[n_added] = types[i];
         added[n_added++] = l->kernels[types[i]];
@@ -130,10 +131,10 @@ static frit_status take_piece(frit_cuda_loader *l, frit_cuda_piece **piece)
     *piece = &l->pieces[l->next];
     l->next = (l->next + 1) % FRIT_CUDA_PIECES;
     if (!(*piece)->is_used) return FRIT_OK;
-    return check(l, l->gpu->driver->event_wait((*piece)->is_read), "waiting for a copy");
+    return check_driver(l, l->gpu->driver->event_wait((*piece)->is_read), "waiting for a copy");
 }
 
-static void fill(frit_cuda_loader *l, frit_cuda_piece *piece, size_t at, const uint8_t *from, size_t n_bytes)
+static void fill_piece(frit_cuda_loader *l, frit_cuda_piece *piece, size_t at, const uint8_t *from, size_t n_bytes)
 {
     copy_job job = {.to = piece->host + at, .from = from, .n_bytes = n_bytes};
     frit_pool_run(l->pool, copy_part, &job);
@@ -142,7 +143,7 @@ static void fill(frit_cuda_loader *l, frit_cuda_piece *piece, size_t at, const u
 static frit_status give_back(frit_cuda_loader *l, frit_cuda_piece *piece)
 {
     piece->is_used = true;
-    return check(l, l->gpu->driver->event_record(piece->is_read, piece->stream), "recording an event");
+    return check_driver(l, l->gpu->driver->event_record(piece->is_read, piece->stream), "recording an event");
 }
 
 frit_status frit_cuda_load_bytes(frit_cuda_loader *l, const void *from, uint64_t n_bytes, uint64_t to)
@@ -152,8 +153,9 @@ frit_status frit_cuda_load_bytes(frit_cuda_loader *l, const void *from, uint64_t
         const size_t n = left < FRIT_CUDA_PIECE_BYTES ? (size_t)left : FRIT_CUDA_PIECE_BYTES;
         frit_cuda_piece *piece;
         FRIT_TRY(take_piece(l, &piece));
-        fill(l, piece, 0, (const uint8_t *)from + at, n);
-        FRIT_TRY(check(l, l->gpu->driver->copy_up(to + at, piece->host, n, piece->stream), "copying to the GPU"));
+        fill_piece(l, piece, 0, (const uint8_t *)from + at, n);
+        FRIT_TRY(
+            check_driver(l, l->gpu->driver->copy_up(to + at, piece->host, n, piece->stream), "copying to the GPU"));
         FRIT_TRY(give_back(l, piece));
     }
     return FRIT_OK;
@@ -179,11 +181,11 @@ static frit_status load_piece(frit_cuda_loader *l, const frit_tile_format *forma
     const int64_t n_tiles = ((end - begin) * (is_gated ? 2 : 1) + FRIT_TILE_ROWS - 1) / FRIT_TILE_ROWS;
     frit_cuda_piece *piece;
     FRIT_TRY(take_piece(l, &piece));
-    fill(l, piece, 0, source->blocks + (uint64_t)begin * row_bytes, n_bytes);
-    if (is_gated) fill(l, piece, at, source->second + (uint64_t)begin * row_bytes, n_bytes);
-    FRIT_TRY(
-        check(l, l->gpu->driver->copy_up(piece->device, piece->host, is_gated ? at + n_bytes : n_bytes, piece->stream),
-              "copying weights to the GPU"));
+    fill_piece(l, piece, 0, source->blocks + (uint64_t)begin * row_bytes, n_bytes);
+    if (is_gated) fill_piece(l, piece, at, source->second + (uint64_t)begin * row_bytes, n_bytes);
+    FRIT_TRY(check_driver(
+        l, l->gpu->driver->copy_up(piece->device, piece->host, is_gated ? at + n_bytes : n_bytes, piece->stream),
+        "copying weights to the GPU"));
     const frit_repack_args args = {.blocks = piece->device,
                                    .second = piece->device + at,
                                    .grid = l->grids[format->dtype],
@@ -226,6 +228,6 @@ frit_status frit_cuda_load_tiles(frit_cuda_loader *l, frit_dtype dtype, const fr
 frit_status frit_cuda_loader_wait(frit_cuda_loader *l)
 {
     for (int i = 0; i < FRIT_CUDA_PIECES; i++)
-        FRIT_TRY(check(l, l->gpu->driver->stream_wait(l->pieces[i].stream), "loading weights"));
+        FRIT_TRY(check_driver(l, l->gpu->driver->stream_wait(l->pieces[i].stream), "loading weights"));
     return FRIT_OK;
 }

@@ -8,7 +8,7 @@
 
 enum { ALIGNMENT = 256, EVENT_WITHOUT_TIME = 2 };
 
-static frit_status check(const frit_cuda_device *d, int result, const char *what)
+static frit_status check_driver(const frit_cuda_device *d, int result, const char *what)
 {
     return frit_cuda_check(&d->driver, result, what);
 }
@@ -36,8 +36,8 @@ static frit_status make_events(frit_cuda_device *d, frit_cuda_stream_buffer *buf
 {
     if (buffer->is_read) return FRIT_OK;
     for (int i = 0; i < FRIT_CUDA_PIECES; i++)
-        FRIT_TRY(check(d, d->driver.event_new(&buffer->is_filled[i], EVENT_WITHOUT_TIME), "making an event"));
-    return check(d, d->driver.event_new(&buffer->is_read, EVENT_WITHOUT_TIME), "making an event");
+        FRIT_TRY(check_driver(d, d->driver.event_new(&buffer->is_filled[i], EVENT_WITHOUT_TIME), "making an event"));
+    return check_driver(d, d->driver.event_new(&buffer->is_read, EVENT_WITHOUT_TIME), "making an event");
 }
 
 // Executables store offsets only, so a buffer may be reallocated.
@@ -51,7 +51,7 @@ frit_status frit_cuda_weight_stream_open(frit_exec *exec)
     FRIT_TRY(make_events(d, buffer));
     if (buffer->n_bytes >= exec->streamed_bytes) return FRIT_OK;
     FRIT_TRY(frit_cuda_loader_wait(&d->loader));
-    FRIT_TRY(check(d, d->driver.stream_wait(d->stream), "waiting for a GPU"));
+    FRIT_TRY(check_driver(d, d->driver.stream_wait(d->stream), "waiting for a GPU"));
     frit_cuda_free_bytes(d, buffer->address);
     buffer->holds = NULL;
     buffer->n_bytes = 0;
@@ -92,20 +92,21 @@ void frit_cuda_weight_stream_close(frit_cuda_device *d)
 // ------------------------------------------------------------------------------- a step
 
 // Starts copying the executable's matrices to its buffer, after the step that read the buffer last.
-static frit_status fill(frit_cuda_device *d, frit_exec *exec)
+static frit_status fill_buffer(frit_cuda_device *d, frit_exec *exec)
 {
     frit_cuda_stream_buffer *buffer = &d->stream_buffers[exec->stream_buffer];
     frit_cuda_piece *pieces = d->loader.pieces;
     buffer->holds = NULL;
     for (int i = 0; i < FRIT_CUDA_PIECES && buffer->was_read; i++)
-        FRIT_TRY(check(d, d->driver.stream_wait_event(pieces[i].stream, buffer->is_read, 0), "waiting for a step"));
+        FRIT_TRY(
+            check_driver(d, d->driver.stream_wait_event(pieces[i].stream, buffer->is_read, 0), "waiting for a step"));
     for (size_t i = 0; i < exec->n_streamed; i++) {
         frit_cuda_tensor tensor = exec->streamed[i];
         tensor.address += buffer->address;
         FRIT_TRY(frit_cuda_tensor_fill(d, &tensor));
     }
     for (int i = 0; i < FRIT_CUDA_PIECES; i++)
-        FRIT_TRY(check(d, d->driver.event_record(buffer->is_filled[i], pieces[i].stream), "recording an event"));
+        FRIT_TRY(check_driver(d, d->driver.event_record(buffer->is_filled[i], pieces[i].stream), "recording an event"));
     buffer->holds = exec;
     return FRIT_OK;
 }
@@ -114,9 +115,10 @@ frit_status frit_cuda_weight_stream_begin(frit_exec *exec, uint64_t *address)
 {
     frit_cuda_device *d = exec->device;
     frit_cuda_stream_buffer *buffer = &d->stream_buffers[exec->stream_buffer];
-    if (buffer->holds != exec) FRIT_TRY(fill(d, exec));
+    if (buffer->holds != exec) FRIT_TRY(fill_buffer(d, exec));
     for (int i = 0; i < FRIT_CUDA_PIECES; i++)
-        FRIT_TRY(check(d, d->driver.stream_wait_event(d->stream, buffer->is_filled[i], 0), "waiting for weights"));
+        FRIT_TRY(
+            check_driver(d, d->driver.stream_wait_event(d->stream, buffer->is_filled[i], 0), "waiting for weights"));
     *address = buffer->address;
     return FRIT_OK;
 }
@@ -125,12 +127,12 @@ frit_status frit_cuda_weight_stream_end(frit_exec *exec)
 {
     frit_cuda_device *d = exec->device;
     frit_cuda_stream_buffer *buffer = &d->stream_buffers[exec->stream_buffer];
-    FRIT_TRY(check(d, d->driver.event_record(buffer->is_read, d->stream), "recording an event"));
+    FRIT_TRY(check_driver(d, d->driver.event_record(buffer->is_read, d->stream), "recording an event"));
     buffer->was_read = true;
     if (d->streamed && d->streamed != exec) d->streamed->follower = exec;
     d->streamed = exec;
     frit_exec *next = exec->follower;
     if (!next || next->stream_buffer == exec->stream_buffer || d->stream_buffers[next->stream_buffer].holds == next)
         return FRIT_OK;
-    return fill(d, next);
+    return fill_buffer(d, next);
 }

@@ -51,7 +51,7 @@ bool frit_cuda_tensor_equals(const frit_cuda_tensor *a, const frit_cuda_tensor *
            is_same_second(a, has_rows(&b->second) ? &b->second : NULL);
 }
 
-static const frit_cuda_tensor *find(const frit_cuda_device *d, const frit_cuda_tensor *wanted)
+static const frit_cuda_tensor *find_tensor(const frit_cuda_device *d, const frit_cuda_tensor *wanted)
 {
     for (size_t i = 0; i < d->n_tensors; i++)
         if (frit_cuda_tensor_equals(&d->tensors[i], wanted)) return &d->tensors[i];
@@ -69,7 +69,7 @@ static bool is_there(const frit_cuda_device *d, const frit_tensor *tensor, bool 
     return false;
 }
 
-static frit_status reserve(frit_cuda_device *d)
+static frit_status reserve_tensors(frit_cuda_device *d)
 {
     if (d->n_tensors < d->tensors_room) return FRIT_OK;
     const size_t room = d->tensors_room ? 2 * d->tensors_room : 256;
@@ -161,7 +161,7 @@ static frit_status copy_tiles(frit_cuda_device *d, const frit_cuda_tensor *t, co
     return frit_cuda_load_tiles(&d->loader, t->second.dtype, &source, t->address + bytes_of(&t->tensor, true));
 }
 
-static frit_status copy(frit_cuda_device *d, const frit_cuda_tensor *t, const uint8_t *rows, const uint8_t *second)
+static frit_status copy_rows(frit_cuda_device *d, const frit_cuda_tensor *t, const uint8_t *rows, const uint8_t *second)
 {
     if (t->is_tiled) return copy_tiles(d, t, rows, second);
     return frit_cuda_load_bytes(&d->loader, rows, t->n_bytes, t->address);
@@ -174,13 +174,13 @@ frit_status frit_cuda_tensor_fill(frit_cuda_device *d, const frit_cuda_tensor *t
     const uint8_t *rows[2] = {NULL, NULL};
     frit_status status = rows_of(&t->tensor, &made[0], &rows[0]);
     if (status == FRIT_OK && has_rows(&t->second)) status = rows_of(&t->second, &made[1], &rows[1]);
-    if (status == FRIT_OK) status = copy(d, t, rows[0], rows[1]);
+    if (status == FRIT_OK) status = copy_rows(d, t, rows[0], rows[1]);
     free(made[0]);
     free(made[1]);
     return status;
 }
 
-static frit_cuda_tensor describe(const frit_cuda_pair *pair, bool is_tiled)
+static frit_cuda_tensor describe_tensor(const frit_cuda_pair *pair, bool is_tiled)
 {
     frit_cuda_tensor t = {.tensor = *pair->first,
                           .is_tiled = is_tiled,
@@ -194,7 +194,7 @@ static frit_cuda_tensor describe(const frit_cuda_pair *pair, bool is_tiled)
     return t;
 }
 
-static frit_status load(frit_cuda_device *d, frit_cuda_tensor *t)
+static frit_status load_tensor(frit_cuda_device *d, frit_cuda_tensor *t)
 {
     FRIT_TRY(frit_cuda_alloc_bytes(d, t->n_bytes, t->tensor.name, &t->address));
     frit_status status = frit_cuda_tensor_fill(d, t);
@@ -203,15 +203,15 @@ static frit_status load(frit_cuda_device *d, frit_cuda_tensor *t)
     return status;
 }
 
-static frit_status take(frit_exec *exec, const frit_cuda_pair *pair, bool is_tiled, frit_cuda_address *out)
+static frit_status acquire_tensor(frit_exec *exec, const frit_cuda_pair *pair, bool is_tiled, frit_cuda_address *out)
 {
     frit_cuda_device *d = exec->device;
-    frit_cuda_tensor new = describe(pair, is_tiled);
+    frit_cuda_tensor new = describe_tensor(pair, is_tiled);
     if (exec->plan->streams && is_tiled) return frit_cuda_weight_stream_add(exec, &new, out);
-    const frit_cuda_tensor *found = find(d, &new);
+    const frit_cuda_tensor *found = find_tensor(d, &new);
     if (!found) {
-        FRIT_TRY(reserve(d));
-        FRIT_TRY(load(d, &new));
+        FRIT_TRY(reserve_tensors(d));
+        FRIT_TRY(load_tensor(d, &new));
         d->tensors[d->n_tensors] = new;
         found = &d->tensors[d->n_tensors++];
     }
@@ -221,14 +221,14 @@ static frit_status take(frit_exec *exec, const frit_cuda_pair *pair, bool is_til
 
 frit_status frit_cuda_tensor_acquire(frit_exec *exec, const frit_tensor *tensor, bool is_tiled, frit_cuda_address *out)
 {
-    return take(exec, &(frit_cuda_pair){.first = tensor}, is_tiled, out);
+    return acquire_tensor(exec, &(frit_cuda_pair){.first = tensor}, is_tiled, out);
 }
 
 frit_status frit_cuda_tiles_acquire(frit_exec *exec, const frit_cuda_pair *pair, frit_cuda_address *out)
 {
     frit_cuda_pair wanted = *pair;
     if (pair->order != FRIT_CUDA_ORDER_ADJACENT && pair->order != FRIT_CUDA_ORDER_NEOX) wanted.head_size = 0;
-    return take(exec, &wanted, true, out);
+    return acquire_tensor(exec, &wanted, true, out);
 }
 
 // Bytes of the tensor that the node reads. A matrix of a pair counts as half of the pair's tiles.
