@@ -40,7 +40,7 @@
 #if defined(__clang__)
 #define FRIT_UNROLL(n)    FRIT_PRAGMA(clang loop unroll(full))
 #define FRIT_UNROLL_BY(n) FRIT_PRAGMA(clang loop unroll_count(n))
-#elif defined(__GNUC__)
+#elif defined(__GNUC__) && defined(__OPTIMIZE__)   // without optimization gcc warns of the pragma
 #define FRIT_UNROLL(n)    FRIT_PRAGMA(GCC unroll n)
 #define FRIT_UNROLL_BY(n) FRIT_UNROLL(n)
 #else
