@@ -118,8 +118,8 @@ endforeach()
 if(NOT MSVC AND NOT FRIT_SANITIZE)
     set(frit_kernel_flags $<$<NOT:$<CONFIG:Debug>>:-O3>)
 endif()
-# The address sanitizer takes gcc as long for kernels as for all other files together, and sees little there: arrays of
-# tensors lie in mapped memory. Tests of kernels have a page that may not be touched after each array (tests/fence). With
+# With the address sanitizer kernels take gcc up to five times as long, and it sees little there: arrays of tensors lie in
+# mapped memory. Tests of kernels have a page that may not be touched after each array (tests/fence). With
 # FRIT_SANITIZE_ALL kernels are sanitized too, at -O1: at -O2 gcc takes minutes and 700 MB for each file of packed products.
 if(FRIT_SANITIZE)
     set(frit_kernel_flags -O1)

@@ -340,7 +340,7 @@ static void check_opening(file *f, const char *code)
     for (size_t i = 0; begins && i < COUNT(leaning_openings); i++) {
         const size_t n = strlen(leaning_openings[i]);
         if (starts(f->comment, leaning_openings[i]) && f->comment[n] == ' ')
-            warn(f, f->n_lines, "the comment begins with '%s', which leans on another one", leaning_openings[i]);
+            fault(f, f->n_lines, "the comment begins with '%s', which leans on another one", leaning_openings[i]);
     }
     f->after_comment = alone && f->comment && f->n_lines > 1;
 }
