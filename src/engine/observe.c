@@ -179,9 +179,9 @@ static const float *values_of(const frit_plan_part *part, const frit_node *node)
 
 static int64_t rows_of(const frit_node *node, const frit_batch *batch)
 {
-    return node->rows == FRIT_ROWS_BATCH  ? batch->n_rows
-           : node->rows == FRIT_ROWS_OUTS ? batch->n_outs
-                                          : node->shape[0];
+    return node->rows == FRIT_SHAPE_BATCH  ? batch->n_rows
+           : node->rows == FRIT_SHAPE_OUTS ? batch->n_outs
+                                           : node->shape[0];
 }
 
 static int64_t elems_of_row(const frit_node *node)

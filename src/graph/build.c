@@ -7,7 +7,7 @@ frit_node *frit_input_node(frit_graph *g, frit_input input)
     bool outs = input == FRIT_INPUT_OUT_ROWS;
     return frit_node_new(g, (frit_node){.op = FRIT_OP_INPUT,
                                         .input = input,
-                                        .rows = outs ? FRIT_ROWS_OUTS : FRIT_ROWS_BATCH,
+                                        .rows = outs ? FRIT_SHAPE_OUTS : FRIT_SHAPE_BATCH,
                                         .n_dims = 1,
                                         .shape = {outs ? g->max_outs : g->max_rows}});
 }
@@ -16,7 +16,7 @@ frit_node *frit_given_node(frit_graph *g, int64_t n)
 {
     return frit_node_new(g, (frit_node){.op = FRIT_OP_INPUT,
                                         .input = FRIT_INPUT_RESULT,
-                                        .rows = FRIT_ROWS_BATCH,
+                                        .rows = FRIT_SHAPE_BATCH,
                                         .n_dims = 2,
                                         .shape = {g->max_rows, n}});
 }

@@ -83,14 +83,14 @@ static bool is_lone(const rewrite *r, const frit_node *node, frit_op op)
 static bool is_row_wise(const frit_node *node)
 {
     const bool is_lookup = node->op == FRIT_OP_ADAPT_DOWN && frit_node_is_ids(node->src[0]);
-    return frit_op_get(node->op)->is_row_wise && node->rows == FRIT_ROWS_BATCH && !is_lookup;
+    return frit_op_get(node->op)->is_row_wise && node->rows == FRIT_SHAPE_BATCH && !is_lookup;
 }
 
 // The node that has the wanted rows of `node`: itself if it is reduced or has no rows of the batch, else a new
 // TAKE_ROWS.
 static frit_node *taken_rows(rewrite *r, frit_node *node, frit_node *rows, const bool *reduced, frit_node **taken)
 {
-    if (node->rows != FRIT_ROWS_BATCH || reduced[node->id]) return node;
+    if (node->rows != FRIT_SHAPE_BATCH || reduced[node->id]) return node;
     if (!taken[node->id]) {
         r->g->depth = node->depth;
         taken[node->id] = frit_take_rows(r->g, node, rows);

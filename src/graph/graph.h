@@ -32,11 +32,11 @@ typedef struct frit_op_row {
 } frit_op_row;
 const frit_op_row *frit_op_get(frit_op op);
 
-typedef enum frit_rows {
-    FRIT_ROWS_FIXED,   // shape[0] does not depend on the step
-    FRIT_ROWS_BATCH,   // shape[0] is the rows of the step
-    FRIT_ROWS_OUTS,    // shape[0] is the output rows of the step
-} frit_rows;
+typedef enum frit_shape_kind {
+    FRIT_SHAPE_FIXED,   // shape[0] does not depend on the step
+    FRIT_SHAPE_BATCH,   // shape[0] is the rows of the step
+    FRIT_SHAPE_OUTS,    // shape[0] is the output rows of the step
+} frit_shape_kind;
 
 typedef enum frit_input {
     FRIT_INPUT_TOKENS,
@@ -149,7 +149,7 @@ typedef struct frit_node {
     frit_op op;
     int id;          // index in graph->nodes
     int32_t depth;   // layer of the model; -1: before the first layer, n_layer: after the last
-    frit_rows rows;
+    frit_shape_kind rows;
     int n_dims;
     int64_t shape[FRIT_MAX_DIMS];   // outermost first; unused entries are 1
     struct frit_node *src[FRIT_MAX_SOURCES];

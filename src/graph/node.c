@@ -140,8 +140,8 @@ const char *frit_node_shape_text(const frit_node *node, char text[96])
     int at = snprintf(text, 96, "[");
     for (int i = 0; i < node->n_dims; i++) {
         if (i > 0) at += snprintf(text + at, 96 - (size_t)at, ", ");
-        if (i == 0 && node->rows != FRIT_ROWS_FIXED)
-            at += snprintf(text + at, 96 - (size_t)at, "%c", node->rows == FRIT_ROWS_BATCH ? 'T' : 'O');
+        if (i == 0 && node->rows != FRIT_SHAPE_FIXED)
+            at += snprintf(text + at, 96 - (size_t)at, "%c", node->rows == FRIT_SHAPE_BATCH ? 'T' : 'O');
         else
             at += snprintf(text + at, 96 - (size_t)at, "%lld", (long long)node->shape[i]);
     }

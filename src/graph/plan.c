@@ -245,8 +245,8 @@ void frit_plan_set_rows(frit_plan *plan, int64_t n_rows, int64_t n_outs)
     assert(0 <= n_rows && n_rows <= g->max_rows && 0 <= n_outs && n_outs <= g->max_outs);
     for (int i = 0; i < g->n_nodes; i++) {
         frit_node *node = g->nodes[i];
-        if (node->rows == FRIT_ROWS_BATCH) node->shape[0] = n_rows;
-        if (node->rows == FRIT_ROWS_OUTS) node->shape[0] = n_outs;
+        if (node->rows == FRIT_SHAPE_BATCH) node->shape[0] = n_rows;
+        if (node->rows == FRIT_SHAPE_OUTS) node->shape[0] = n_outs;
     }
     plan->n_rows = n_rows;
     plan->n_outs = n_outs;

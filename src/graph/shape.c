@@ -33,7 +33,7 @@ static bool is_matrix(const frit_node *node)
 // A vector [n] of f32: a norm's weight, a bias, rope factors.
 static bool is_vector(const frit_node *node, int64_t n)
 {
-    return is_f32(node) && node->rows == FRIT_ROWS_FIXED && node->n_dims == 1 && node->shape[0] == n;
+    return is_f32(node) && node->rows == FRIT_SHAPE_FIXED && node->n_dims == 1 && node->shape[0] == n;
 }
 
 static int64_t last_dim(const frit_node *node)
@@ -400,7 +400,7 @@ frit_status frit_shape_attend(frit_node *node)
     const int32_t reach = node->attend.reach;
     if (reach == 0)
         return !more || is_vector(more, node->shape[1]) ? FRIT_OK : fail_shape(node, 0, 2, "one sink for each head");
-    const bool fits = more && is_f32(more) && more->rows == FRIT_ROWS_FIXED && more->n_dims == 2 && reach > 0 &&
+    const bool fits = more && is_f32(more) && more->rows == FRIT_SHAPE_FIXED && more->n_dims == 2 && reach > 0 &&
                       more->shape[0] == node->shape[1] && more->shape[1] == 2 * (int64_t)reach + 1;
     if (fits) return FRIT_OK;
     return frit_fail(FRIT_E_INVALID, "op attend: scores gain by up to %d positions, expected gains [%lld, %lld]",

@@ -16,7 +16,7 @@ static frit_status check_sources(const frit_node *node, unsigned weights)
     for (int i = 0; i < node->n_src; i++) {
         const frit_node *x = node->src[i];
         const bool is_weight = x->op == FRIT_OP_WEIGHT, wanted = weights >> i & 1;
-        if (is_weight ? wanted && x->tensor->dtype == FRIT_DTYPE_F32 : !wanted && x->rows == FRIT_ROWS_BATCH) continue;
+        if (is_weight ? wanted && x->tensor->dtype == FRIT_DTYPE_F32 : !wanted && x->rows == FRIT_SHAPE_BATCH) continue;
         return fail_shape(node, 0, i, wanted ? "a vector of the model in f32" : "rows of the step");
     }
     return FRIT_OK;

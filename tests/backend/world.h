@@ -299,7 +299,7 @@ static inline void world_plan(world *w, bool fuse)
 static inline size_t world_result_size(const world *w)
 {
     const frit_node *out = w->graph.output;
-    size_t n = (size_t)(out->rows == FRIT_ROWS_OUTS ? w->batch.n_outs : w->batch.n_rows);
+    size_t n = (size_t)(out->rows == FRIT_SHAPE_OUTS ? w->batch.n_outs : w->batch.n_rows);
     for (int i = 1; i < out->n_dims; i++) n *= (size_t)out->shape[i];
     return n;
 }

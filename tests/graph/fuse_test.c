@@ -86,8 +86,8 @@ static void rows_are_not_taken_early_from_what_others_need_whole(void **state)
     frit_node *y = frit_add(g, sum, sum);
     g->output = frit_take_rows(g, y, outs);
     fuse_and_compare(&e, 1);
-    assert_int_equal(x->rows, FRIT_ROWS_BATCH);
-    assert_int_equal(sum->rows, FRIT_ROWS_OUTS);
+    assert_int_equal(x->rows, FRIT_SHAPE_BATCH);
+    assert_int_equal(sum->rows, FRIT_SHAPE_OUTS);
     assert_ptr_equal(g->output, y);
     assert_int_equal(sum->src[0]->op, FRIT_OP_TAKE_ROWS);
     assert_ptr_equal(sum->src[0]->src[0], x);

@@ -342,8 +342,8 @@ static void set_rows_narrows_every_shape_and_widens_it_again(void **state)
         frit_plan_set_rows(plan, n, n > 1);
         for (int i = 0; i < e.g.n_nodes; i++) {
             const frit_node *node = e.g.nodes[i];
-            if (node->rows == FRIT_ROWS_BATCH) assert_int_equal(node->shape[0], n);
-            if (node->rows == FRIT_ROWS_OUTS) assert_int_equal(node->shape[0], n > 1);
+            if (node->rows == FRIT_SHAPE_BATCH) assert_int_equal(node->shape[0], n);
+            if (node->rows == FRIT_SHAPE_OUTS) assert_int_equal(node->shape[0], n > 1);
         }
     }
     frit_plan_set_rows(plan, EXAMPLE_ROWS, EXAMPLE_OUTS);

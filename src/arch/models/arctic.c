@@ -4,16 +4,16 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
     FRIT_LAYER_WEIGHT(ffn.gate, "ffn_gate", N_EMBD, N_EMBD, FRIT_WEIGHT_UNSCALED),
     FRIT_LAYER_WEIGHT(ffn.up,   "ffn_up",   N_EMBD, N_EMBD, FRIT_WEIGHT_UNSCALED),
     FRIT_LAYER_WEIGHT(ffn.down, "ffn_down", N_EMBD, N_EMBD, FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_NORM(expert_norm, "ffn_norm_exps"),
-    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_EXPERTS(FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 

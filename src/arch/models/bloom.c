@@ -4,13 +4,13 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_MODEL_WEIGHT(tok_norm, "token_embd_norm", N_EMBD, 1, 0),
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_UNGATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_UNGATED(FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 

@@ -4,12 +4,12 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_IN_OUT,
+    FRIT_WEIGHTS_IN_OUT,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
     FRIT_LAYER_WEIGHT(qkv, "attn_qkv", N_EMBD_3, N_EMBD, FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_O(0),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_GATED(FRIT_WEIGHT_UNSCALED),
     FRIT_LAYER_WEIGHT(unused, "vis_attn_qkv", N_EMBD_3, N_EMBD, FRIT_WEIGHT_OPTIONAL),
     FRIT_LAYER_WEIGHT(unused, "vis_attn_output", N_EMBD, N_O, FRIT_WEIGHT_OPTIONAL),
     FRIT_LAYER_WEIGHT(unused, "vis_gate", N_FF, N_EMBD, FRIT_WEIGHT_OPTIONAL),

@@ -5,12 +5,12 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_LAYER_WEIGHT(attn_norm, "attn_norm", N_EMBD, 1, FRIT_WEIGHT_OPTIONAL),
-    FRIT_ROWS_QKV(FRIT_WEIGHT_OPTIONAL),
+    FRIT_WEIGHTS_QKV(FRIT_WEIGHT_OPTIONAL),
     FRIT_ROW_O(0),
     FRIT_LAYER_WEIGHT(ffn_norm, "ffn_norm", N_EMBD, 1, FRIT_WEIGHT_OPTIONAL),
-    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_GATED(FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 

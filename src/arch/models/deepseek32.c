@@ -2,7 +2,7 @@
 // DeepSeek-V3.2. As DeepSeek-V3; each layer's indexer chooses the positions that attention reads.
 #include "arch/arch.h"
 
-static const frit_weight_row rows[] = {FRIT_ROWS_MLA_EXPERTS(0), FRIT_ROWS_INDEXER};
+static const frit_weight_row rows[] = {FRIT_WEIGHTS_MLA_EXPERTS(0), FRIT_WEIGHTS_INDEXER};
 
 static const char *const keys[] = {FRIT_KEYS_MLA_EXPERTS, FRIT_KEYS_INDEXER};
 

@@ -8,10 +8,10 @@ static const frit_weight_row rows[] = {
     FRIT_MODEL_WEIGHT(out_norm, "output_norm", N_EMBD,  1,      0),
     FRIT_MODEL_WEIGHT(lm_head,  "output",      N_VOCAB, N_EMBD, FRIT_WEIGHT_OR_TOK_EMBD | FRIT_WEIGHT_UNBIASED),
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_GATED(FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 

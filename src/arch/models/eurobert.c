@@ -7,10 +7,10 @@ static const frit_weight_row rows[] = {
     FRIT_MODEL_WEIGHT(tok_embd, "token_embd",  N_VOCAB, N_EMBD, FRIT_WEIGHT_TABLE),
     FRIT_MODEL_WEIGHT(out_norm, "output_norm", N_EMBD,  1,      0),
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_GATED(0),
+    FRIT_WEIGHTS_GATED(0),
 };
 // clang-format on
 

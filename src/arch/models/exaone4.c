@@ -5,12 +5,12 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_MODEL,
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
-    FRIT_ROWS_HEAD_NORMS,
+    FRIT_WEIGHTS_HEAD_NORMS,
     FRIT_ROW_NORM(post_attn_norm, "post_attention_norm"),
-    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_GATED(FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_NORM(post_ffn_norm, "post_ffw_norm"),
 };
 // clang-format on

@@ -4,12 +4,12 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
     FRIT_LAYER_WEIGHT(attn_norm_2, "attn_norm_2", N_EMBD, 1, FRIT_WEIGHT_OPTIONAL),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
-    FRIT_ROWS_UNGATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_UNGATED(FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 

@@ -8,10 +8,10 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_IN_OUT,
+    FRIT_WEIGHTS_IN_OUT,
     FRIT_MODEL_STACK(altup_proj,  "altup_proj",        ALTUP_REST, N_EMBD, N_EMBD, FRIT_WEIGHT_UNSCALED),
     FRIT_MODEL_STACK(altup_merge, "altup_unembd_proj", ALTUP_REST, N_EMBD, N_EMBD, FRIT_WEIGHT_UNSCALED),
-    FRIT_ROWS_PER_LAYER,
+    FRIT_WEIGHTS_PER_LAYER,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
     FRIT_LAYER_WEIGHT(q, "attn_q", N_Q, N_EMBD, 0),
     FRIT_LAYER_WEIGHT(k, "attn_k", N_K, N_EMBD, FRIT_WEIGHT_OWN_KV),
@@ -21,7 +21,7 @@ static const frit_weight_row rows[] = {
     FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", HEAD, 1, FRIT_WEIGHT_OWN_KV),
     FRIT_ROW_NORM(post_attn_norm, "post_attention_norm"),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_GATED(FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_NORM(post_ffn_norm, "post_ffw_norm"),
     FRIT_LAYER_WEIGHT(altup_router,      "altup_router",        ALTUP,        N_EMBD, FRIT_WEIGHT_UNSCALED),
     FRIT_LAYER_WEIGHT(altup_router_norm, "altup_router_norm",   N_EMBD,       1,      0),

@@ -8,9 +8,9 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_IN_OUT,
+    FRIT_WEIGHTS_IN_OUT,
     FRIT_MODEL_WEIGHT(rope_freqs, "rope_freqs", ROPE_PAIRS, 1, FRIT_WEIGHT_OPTIONAL),
-    FRIT_ROWS_PER_LAYER,
+    FRIT_WEIGHTS_PER_LAYER,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
     FRIT_LAYER_WEIGHT(q, "attn_q", N_Q, N_EMBD, 0),
     FRIT_LAYER_WEIGHT(k, "attn_k", N_K, N_EMBD, FRIT_WEIGHT_OWN_KV),

@@ -5,13 +5,13 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_ROW_NORM(post_attn_norm, "post_attention_norm"),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_GATE_IN_UP(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_GATE_IN_UP(FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_NORM(post_ffn_norm, "post_ffw_norm"),
 };
 // clang-format on

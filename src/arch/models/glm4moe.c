@@ -4,16 +4,16 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_LAYER_WEIGHT(q_norm, "attn_q_norm", HEAD, 1, FRIT_WEIGHT_OPTIONAL),
     FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", HEAD, 1, FRIT_WEIGHT_OPTIONAL),
     FRIT_ROW_NORM(ffn_norm, "post_attention_norm"),
-    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
-    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
-    FRIT_ROWS_SHARED_EXPERT(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_SHARED_EXPERT(FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 

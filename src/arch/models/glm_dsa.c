@@ -2,7 +2,7 @@
 // GLM-5. As DeepSeek-V3.2; some layers use the positions chosen by an earlier layer.
 #include "arch/arch.h"
 
-static const frit_weight_row rows[] = {FRIT_ROWS_MLA_EXPERTS(0), FRIT_ROWS_INDEXER};
+static const frit_weight_row rows[] = {FRIT_WEIGHTS_MLA_EXPERTS(0), FRIT_WEIGHTS_INDEXER};
 
 static const char *const keys[] = {FRIT_KEYS_MLA_EXPERTS, FRIT_KEYS_INDEXER, "attention.indexer.types"};
 

@@ -5,14 +5,14 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_ROW_NORM(post_attn_norm, "attn_output_norm"),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_OPTIONAL),
-    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_GATED(FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_OPTIONAL),
+    FRIT_WEIGHTS_EXPERTS(FRIT_WEIGHT_UNSCALED),
     FRIT_LAYER_WEIGHT(post_ffn_norm, "layer_output_norm", N_EMBD, 1, FRIT_WEIGHT_OPTIONAL),
     FRIT_LAYER_WEIGHT(post_ffn_norm, "post_ffw_norm", N_EMBD, 1, FRIT_WEIGHT_OPTIONAL),
 };

@@ -4,14 +4,14 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_HEAD_NORMS,
-    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
-    FRIT_ROWS_SHARED_EXPERT(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_HEAD_NORMS,
+    FRIT_WEIGHTS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_SHARED_EXPERT(FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 

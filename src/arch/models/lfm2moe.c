@@ -8,13 +8,13 @@ static const frit_weight_row rows[] = {
     FRIT_MODEL_WEIGHT(out_norm, "token_embd_norm", N_EMBD,  1,      0),
     FRIT_MODEL_WEIGHT(lm_head,  "output",          N_VOCAB, N_EMBD, FRIT_WEIGHT_OR_TOK_EMBD),
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
-    FRIT_ROWS_HEAD_NORMS,
-    FRIT_ROWS_SHORT_CONV,
+    FRIT_WEIGHTS_HEAD_NORMS,
+    FRIT_WEIGHTS_SHORT_CONV,
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
-    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_EXPERTS(FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 

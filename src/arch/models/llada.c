@@ -4,12 +4,12 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_IN_OUT,
+    FRIT_WEIGHTS_IN_OUT,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(FRIT_WEIGHT_UNBIASED),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_UNBIASED),
+    FRIT_WEIGHTS_GATED(FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_UNBIASED),
 };
 // clang-format on
 

@@ -4,9 +4,9 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_IN_OUT,
+    FRIT_WEIGHTS_IN_OUT,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_MAMBA2,
+    FRIT_WEIGHTS_MAMBA2,
 };
 // clang-format on
 

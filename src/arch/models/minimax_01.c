@@ -7,16 +7,16 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_ROW_RECURRENT(in,   "attn_qkv",    INNER_3, N_EMBD, FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_RECURRENT(z,    "attn_gate",   INNER,   N_EMBD, FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_RECURRENT(norm, "attn_norm_2", INNER,   1,      0),
     FRIT_ROW_RECURRENT(out,  "attn_output", N_EMBD,  INNER,  FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_EXPERTS(FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 

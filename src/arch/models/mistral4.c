@@ -2,7 +2,7 @@
 // Mistral 4. As DeepSeek-V3; with an attention temperature.
 #include "arch/arch.h"
 
-static const frit_weight_row rows[] = {FRIT_ROWS_MLA_EXPERTS(FRIT_WEIGHT_UNSCALED)};
+static const frit_weight_row rows[] = {FRIT_WEIGHTS_MLA_EXPERTS(FRIT_WEIGHT_UNSCALED)};
 
 static const char *const keys[] = {FRIT_KEYS_MLA_EXPERTS, "attention.temperature_scale",
                                    "attention.temperature_length"};

@@ -9,10 +9,10 @@ static const frit_weight_row rows[] = {
     FRIT_MODEL_WEIGHT(tok_norm, "token_embd_norm", N_EMBD,  1,      0),
     FRIT_MODEL_WEIGHT(out_norm, "output_norm",     N_EMBD,  1,      0),
     FRIT_LAYER_WEIGHT(attn_norm, "attn_norm",      N_EMBD,  1,      FRIT_WEIGHT_OPTIONAL),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_GATE_IN_UP(0),
+    FRIT_WEIGHTS_GATE_IN_UP(0),
 };
 // clang-format on
 

@@ -4,15 +4,15 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_MODEL_WEIGHT(pos_embd, "position_embd", N_CTX, N_EMBD, FRIT_WEIGHT_TABLE | FRIT_WEIGHT_OPTIONAL),
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
     FRIT_LAYER_WEIGHT(q_norm, "attn_q_norm", N_EMBD, 1, FRIT_WEIGHT_OPTIONAL),
     FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", N_EMBD, 1, FRIT_WEIGHT_OPTIONAL),
-    FRIT_ROWS_UNGATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_UNGATED(FRIT_WEIGHT_UNSCALED),
     FRIT_LAYER_WEIGHT(act_scale, "ffn.act.scales", N_FF, 1, FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_WHOLE_NAME | FRIT_WEIGHT_INVERSE),
 };
 // clang-format on

@@ -5,12 +5,12 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_IN_OUT,
+    FRIT_WEIGHTS_IN_OUT,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
-    FRIT_ROWS_MAMBA2,
-    FRIT_ROWS_UNGATED(FRIT_WEIGHT_SCALE_LAST),
+    FRIT_WEIGHTS_MAMBA2,
+    FRIT_WEIGHTS_UNGATED(FRIT_WEIGHT_SCALE_LAST),
     FRIT_LAYER_WEIGHT(router, "ffn_gate_inp", N_EXPERT, N_EMBD, FRIT_WEIGHT_EXPERT),
     FRIT_LAYER_WEIGHT(router_bias, "exp_probs_b.bias", N_EXPERT, 1, FRIT_WEIGHT_EXPERT | FRIT_WEIGHT_WHOLE_NAME | FRIT_WEIGHT_FLAT),
     FRIT_LAYER_STACK(experts.up,   "ffn_up_exps",   N_EXPERT, N_FF_EXP, N_EMBD, FRIT_WEIGHT_SCALE_LAST | FRIT_WEIGHT_EXPERT),

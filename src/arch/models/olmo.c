@@ -6,9 +6,9 @@
 static const frit_weight_row rows[] = {
     FRIT_MODEL_WEIGHT(tok_embd, "token_embd", N_VOCAB, N_EMBD, FRIT_WEIGHT_TABLE),
     FRIT_MODEL_WEIGHT(lm_head,  "output",     N_VOCAB, N_EMBD, FRIT_WEIGHT_OR_TOK_EMBD),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
-    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_GATED(FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 

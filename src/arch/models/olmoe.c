@@ -4,14 +4,14 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_UNBIASED),
+    FRIT_WEIGHTS_QKV(FRIT_WEIGHT_UNSCALED | FRIT_WEIGHT_UNBIASED),
     FRIT_ROW_O(0),
     FRIT_LAYER_WEIGHT(q_norm, "attn_q_norm", N_Q, 1, 0),
     FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", N_K, 1, 0),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
-    FRIT_ROWS_EXPERTS(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_EXPERTS(FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 

@@ -5,18 +5,18 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_IN_OUT,
+    FRIT_WEIGHTS_IN_OUT,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_QKV(FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_O(0),
     FRIT_LAYER_WEIGHT(q_norm, "attn_q_norm", N_Q, 1, FRIT_WEIGHT_FLAT),
     FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", N_K, 1, FRIT_WEIGHT_FLAT),
     FRIT_LAYER_WEIGHT(post_attn_norm, "post_attention_norm", N_EMBD, 1, FRIT_WEIGHT_WHOLE_NAME),
     FRIT_ROW_NORM(ffn_norm, "ffn_norm"),
     FRIT_LAYER_WEIGHT(post_ffn_norm, "post_ffw_norm", N_EMBD, 1, FRIT_WEIGHT_WHOLE_NAME),
-    FRIT_ROWS_GATE_IN_UP(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_GATE_IN_UP(FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_RECURRENT(in,      "ssm_in",      INNER_2, N_EMBD, FRIT_WEIGHT_UNSCALED),
-    FRIT_ROWS_CONV,
+    FRIT_WEIGHTS_CONV,
     FRIT_ROW_RECURRENT(mix,     "ssm_x",       MIX,     INNER,  FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_RECURRENT(dt,      "ssm_dt",      RANK,    STEP,   FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_RECURRENT(dt_norm, "ssm_dt_norm", STEP,    1, FRIT_WEIGHT_WHOLE_NAME),

@@ -4,12 +4,12 @@
 
 // clang-format off
 #define MIXER_ROWS \
-    FRIT_ROWS_MODEL, \
+    FRIT_WEIGHTS_MODEL, \
     FRIT_ROW_NORM(attn_norm, "attn_norm"), \
-    FRIT_ROWS_GATED_QKV, \
+    FRIT_WEIGHTS_GATED_QKV, \
     FRIT_ROW_O(0), \
-    FRIT_ROWS_HEAD_NORMS, \
-    FRIT_ROWS_DELTA_NET(0), \
+    FRIT_WEIGHTS_HEAD_NORMS, \
+    FRIT_WEIGHTS_DELTA_NET(0), \
     FRIT_ROW_RECURRENT(alpha, "ssm_alpha", RANK,   N_EMBD, 0), \
     FRIT_ROW_RECURRENT(beta,  "ssm_beta",  RANK,   N_EMBD, 0), \
     FRIT_ROW_RECURRENT(out,   "ssm_out",   N_EMBD, INNER,  0), \
@@ -17,13 +17,13 @@
 
 static const frit_weight_row rows[] = {
     MIXER_ROWS,
-    FRIT_ROWS_GATED(FRIT_WEIGHT_SCALE_LAST),
+    FRIT_WEIGHTS_GATED(FRIT_WEIGHT_SCALE_LAST),
 };
 
 static const frit_weight_row expert_rows[] = {
     MIXER_ROWS,
-    FRIT_ROWS_EXPERTS(0),
-    FRIT_ROWS_SHARED_EXPERT(0),
+    FRIT_WEIGHTS_EXPERTS(0),
+    FRIT_WEIGHTS_SHARED_EXPERT(0),
     FRIT_LAYER_WEIGHT(shared_gate, "ffn_gate_inp_shexp", 1, N_EMBD, FRIT_WEIGHT_EXPERT),
 };
 // clang-format on

@@ -4,18 +4,18 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_GATED_QKV,
+    FRIT_WEIGHTS_GATED_QKV,
     FRIT_ROW_O(0),
-    FRIT_ROWS_HEAD_NORMS,
-    FRIT_ROWS_DELTA_NET(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_HEAD_NORMS,
+    FRIT_WEIGHTS_DELTA_NET(FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_RECURRENT(in,         "ssm_in",  IN_QKVZ, N_EMBD, FRIT_WEIGHT_OPTIONAL),
     FRIT_ROW_RECURRENT(alpha_beta, "ssm_ba",  RANK_2,  N_EMBD, FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_RECURRENT(out,        "ssm_out", N_EMBD,  INNER,  FRIT_WEIGHT_UNSCALED),
     FRIT_ROW_NORM(ffn_norm, "post_attention_norm"),
-    FRIT_ROWS_EXPERTS(0),
-    FRIT_ROWS_SHARED_EXPERT(0),
+    FRIT_WEIGHTS_EXPERTS(0),
+    FRIT_WEIGHTS_SHARED_EXPERT(0),
     FRIT_LAYER_WEIGHT(shared_gate, "ffn_gate_inp_shexp", 1, N_EMBD, FRIT_WEIGHT_EXPERT),
 };
 // clang-format on

@@ -8,7 +8,7 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_IN_OUT,
+    FRIT_WEIGHTS_IN_OUT,
     FRIT_MODEL_WEIGHT(tok_norm, "token_embd_norm", N_EMBD, 1, 0),
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
     FRIT_ROW_NORM(ffn_norm, "attn_norm_2"),

@@ -4,14 +4,14 @@
 
 // clang-format off
 static const frit_weight_row rows[] = {
-    FRIT_ROWS_MODEL,
+    FRIT_WEIGHTS_MODEL,
     FRIT_ROW_NORM(attn_norm, "attn_norm"),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_LAYER_WEIGHT(q_norm, "attn_q_norm", N_Q, 1, FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_FLAT),
     FRIT_LAYER_WEIGHT(k_norm, "attn_k_norm", N_K, 1, FRIT_WEIGHT_OPTIONAL | FRIT_WEIGHT_FLAT),
     FRIT_LAYER_WEIGHT(ffn_norm, "ffn_norm", N_EMBD, 1, FRIT_WEIGHT_OPTIONAL),
-    FRIT_ROWS_GATED(FRIT_WEIGHT_UNSCALED),
+    FRIT_WEIGHTS_GATED(FRIT_WEIGHT_UNSCALED),
 };
 // clang-format on
 

@@ -7,7 +7,7 @@ static const frit_weight_row rows[] = {
     FRIT_MODEL_WEIGHT(tok_embd, "token_embd",      N_VOCAB, N_EMBD, FRIT_WEIGHT_TABLE),
     FRIT_MODEL_WEIGHT(out_norm, "enc.output_norm", N_EMBD,  1,      0),
     FRIT_MODEL_WEIGHT(lm_head,  "output",          N_VOCAB, N_EMBD, FRIT_WEIGHT_OPTIONAL),
-    FRIT_ROWS_T5(FRIT_WEIGHT_ENC),
+    FRIT_WEIGHTS_T5(FRIT_WEIGHT_ENC),
 };
 // clang-format on
 

@@ -7,7 +7,7 @@
 static const frit_weight_row rows[] = {
     FRIT_MODEL_WEIGHT(tok_embd,   "token_embd",         N_VOCAB, N_EMBD, FRIT_WEIGHT_TABLE),
     FRIT_MODEL_WEIGHT(lm_head,    "output",             N_VOCAB, N_EMBD, FRIT_WEIGHT_UNSCALED),
-    FRIT_ROWS_QKV(0),
+    FRIT_WEIGHTS_QKV(0),
     FRIT_ROW_O(0),
     FRIT_LAYER_WEIGHT(q_norm,    "attn_q_norm",        N_Q,     1,      FRIT_WEIGHT_SPREAD),
     FRIT_LAYER_WEIGHT(ffn.gate,  "ffn_gate",           N_FF,    N_EMBD, FRIT_WEIGHT_UNSCALED),

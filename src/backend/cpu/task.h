@@ -152,8 +152,8 @@ static inline bool frit_share_has(frit_share share, int64_t i)
 // How many of a node's rows are decode rows in a step that mixes row classes: the first ones.
 static inline int64_t frit_n_decode_rows(const frit_task_env *env, const frit_node *node)
 {
-    if (env->kernels == env->decode_kernels || node->rows == FRIT_ROWS_FIXED) return 0;
-    return node->rows == FRIT_ROWS_BATCH ? env->batch->n_decode_rows : env->batch->n_decode_outs;
+    if (env->kernels == env->decode_kernels || node->rows == FRIT_SHAPE_FIXED) return 0;
+    return node->rows == FRIT_SHAPE_BATCH ? env->batch->n_decode_rows : env->batch->n_decode_outs;
 }
 
 // The height (frit_node_height) of a node's decode rows in a step that mixes row classes.

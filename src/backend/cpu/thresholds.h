@@ -3,8 +3,8 @@
 //
 // Decode waits for memory: every weight is read for a few multiplications, and a barrier costs more than it saves.
 // Prefill is bound by arithmetic: it pays to convert rows and to unpack weights once for all rows. FRIT_PREFILL_*
-// choose kernels, which round differently with AMX. The other thresholds change which thread computes; results have the
-// same bits.
+// choose kernels, which round differently with AMX. FRIT_JOINS_ABOVE and FRIT_LONG_PREFILL_ROWS change kernels too, as
+// their comments say. The other thresholds change which thread computes; results have the same bits.
 #pragma once
 
 enum {

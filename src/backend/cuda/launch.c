@@ -14,7 +14,7 @@ int64_t frit_cuda_width(const frit_node *node)
 int64_t frit_cuda_each(const frit_node *node)
 {
     int64_t n = 1;
-    for (int d = node->rows == FRIT_ROWS_FIXED ? 0 : 1; d < node->n_dims; d++) n *= node->shape[d];
+    for (int d = node->rows == FRIT_SHAPE_FIXED ? 0 : 1; d < node->n_dims; d++) n *= node->shape[d];
     return n;
 }
 

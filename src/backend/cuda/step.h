@@ -66,7 +66,7 @@ static inline uint64_t frit_cuda_resolve(const frit_cuda_step *step, frit_cuda_a
 // Rows that the node has in the step.
 static inline int64_t frit_cuda_rows(const frit_node *node, const frit_batch *batch)
 {
-    return node->rows == FRIT_ROWS_BATCH  ? batch->n_rows
-           : node->rows == FRIT_ROWS_OUTS ? batch->n_outs
-                                          : node->shape[0];
+    return node->rows == FRIT_SHAPE_BATCH  ? batch->n_rows
+           : node->rows == FRIT_SHAPE_OUTS ? batch->n_outs
+                                           : node->shape[0];
 }

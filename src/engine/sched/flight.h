@@ -9,9 +9,9 @@ enum { FRIT_MAX_FLIGHTS = 2 };
 
 typedef struct frit_flight {
     frit_step step;
-    uint64_t number;               // of the step; 0: none
-    const frit_plan_class *plan;   // that the step runs
-    frit_ticket tickets[2];        // of the segment with the output, and of the last segment
+    uint64_t number;               // the step's number; 0: none
+    const frit_plan_class *plan;   // the plan that the step runs
+    frit_ticket tickets[2];        // tickets of the segment with the output, and of the last segment
     frit_step_output output;
     float *hidden;   // [n_batch, n_embd]: hidden states of its rows; NULL: no session of the engine stores them
     uint64_t start_ns;

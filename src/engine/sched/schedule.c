@@ -68,8 +68,8 @@ static bool is_prompt(const frit_session *session)
 // Rows of prompts that the next step may have.
 static int32_t prompt_room(const frit_engine *engine)
 {
-    // Twice the least part of a prompt takes little longer than the least part, and gives prompts twice the rows. If
-    // steps mix row classes, sessions that generate wait for each of them, so the least part is enough.
+    // A part of twice the least size takes little longer than one of the least size, and gives prompts twice the rows.
+    // If steps mix row classes, sessions that generate wait for each of them, so the least part is enough.
     const int32_t part = engine->rows.least[FRIT_ROWS_PREFILL], named = engine->schedule.prompt_budget;
     const int32_t least = part == INT32_MAX ? 0 : (engine->rows.mixes_classes ? 1 : 2) * part;
     if (named < 0) return engine->n_batch;

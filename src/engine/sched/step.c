@@ -181,9 +181,9 @@ static uint64_t result_bytes(const frit_node *node, const frit_batch *batch)
 {
     uint64_t n_bytes = sizeof(float);
     for (int d = 1; d < node->n_dims; d++) n_bytes *= (uint64_t)node->shape[d];
-    const int64_t n = node->rows == FRIT_ROWS_BATCH  ? batch->n_rows
-                      : node->rows == FRIT_ROWS_OUTS ? batch->n_outs
-                                                     : node->shape[0];
+    const int64_t n = node->rows == FRIT_SHAPE_BATCH  ? batch->n_rows
+                      : node->rows == FRIT_SHAPE_OUTS ? batch->n_outs
+                                                      : node->shape[0];
     return n_bytes * (uint64_t)n;
 }
 

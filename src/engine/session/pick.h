@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // engine/session/pick.h: picks that a session requests from its steps. A request is made of the sampler when the caller
-// asks for the pick; a step that runs the token copies it into its own lists (sched/schedule.c) and leaves the picked
-// token in the request.
+// asks for the pick; a step that runs the token copies it into its own lists (sched/batch_layout.c) and leaves the
+// picked token in the request.
 #pragma once
 #include "sample/sampler.h"
 

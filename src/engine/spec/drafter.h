@@ -25,8 +25,8 @@ typedef struct frit_drafter {
     size_t n_skipped;   // tokens at the beginning of the text that the draft session does not have
     // While it drafts:
     frit_drafting job;
-    struct frit_drafter *next;   // that drafts in the same steps
-    bool is_active;              // makes another draft
+    struct frit_drafter *next;   // the next drafter of the group that shares steps
+    bool is_active;              // it makes another draft
     frit_status status;
     double reached, n_tokens;   // probability that all drafts so far are right, and how many are on average
     uint64_t position;          // of the sampler before

@@ -191,7 +191,7 @@ static int32_t choose_n_drafts(struct frit_speculation *s, const frit_engine *en
     return n_best;
 }
 
-// Counts the session's drafts for the next step, for other sessions that draft for it.
+// Adds the session's drafts to the engine's count, which other sessions read when they choose how many drafts to make.
 static void count_queued(const struct frit_speculation *s, frit_engine *engine)
 {
     engine->drafts.n_queued += s->n_drafts;

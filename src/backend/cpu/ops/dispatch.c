@@ -34,8 +34,8 @@ size_t frit_dispatch_bytes(int64_t n_rows, int64_t n_used, int64_t n_experts)
 static int64_t run_end(const frit_task *task, const frit_node *route, int64_t t, int64_t n_rows)
 {
     const frit_batch *batch = task->env->batch;
-    if (route->rows == FRIT_ROWS_FIXED || batch->n_seqs < 2) return n_rows;
-    const bool outs = route->rows == FRIT_ROWS_OUTS;
+    if (route->rows == FRIT_SHAPE_FIXED || batch->n_seqs < 2) return n_rows;
+    const bool outs = route->rows == FRIT_SHAPE_OUTS;
     const int64_t row = outs ? batch->out_rows[t] : t;
     int i = 0;
     while (i + 1 < batch->n_seqs && batch->seqs[i + 1].first_row <= row) i++;

@@ -8,7 +8,7 @@ const float *frit_adapt_scales(const frit_task *task, int64_t t)
 {
     const frit_batch *batch = task->env->batch;
     if (!batch->scales || batch->n_seqs == 0) return NULL;
-    const int64_t row = task->node->rows == FRIT_ROWS_OUTS ? batch->out_rows[t] : t;
+    const int64_t row = task->node->rows == FRIT_SHAPE_OUTS ? batch->out_rows[t] : t;
     int32_t first = 0, last = batch->n_seqs - 1;
     while (first < last) {   // finds the last sequence that begins at or before the row
         const int32_t middle = (first + last + 1) / 2;

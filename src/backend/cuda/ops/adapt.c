@@ -174,7 +174,7 @@ static frit_status run_adapt(frit_cuda_device *d, const frit_cuda_launch *l, con
     args.picked = step->picked;
     args.scales = step->arrays[FRIT_CUDA_SCALES];
     args.seq_of = step->arrays[FRIT_CUDA_SEQ_OF];
-    args.out_rows = l->node->rows == FRIT_ROWS_OUTS ? step->arrays[FRIT_CUDA_OUT_ROWS] : 0;
+    args.out_rows = l->node->rows == FRIT_SHAPE_OUTS ? step->arrays[FRIT_CUDA_OUT_ROWS] : 0;
     args.n_adapters = step->batch->n_adapters;
     if (a && step->batch->scales) {
         args.n_loaded = a->n < args.n_adapters ? a->n : args.n_adapters;

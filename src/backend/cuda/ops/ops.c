@@ -45,8 +45,8 @@ static frit_status run_numbers(frit_cuda_device *d, const frit_cuda_launch *l, c
 {
     frit_plain_args args;
     fill_plain(l, step, &args);
-    args.n = frit_cuda_rows(l->node, step->batch) * (l->node->rows == FRIT_ROWS_FIXED ? 1 : l->each);
-    if (l->node->rows == FRIT_ROWS_FIXED) args.n = l->each;
+    args.n = frit_cuda_rows(l->node, step->batch) * (l->node->rows == FRIT_SHAPE_FIXED ? 1 : l->each);
+    if (l->node->rows == FRIT_SHAPE_FIXED) args.n = l->each;
     return args.n == 0 ? FRIT_OK
                        : frit_cuda_run_kernel(d, l->kernel, (unsigned)((args.n + THREADS - 1) / THREADS), 1, &args);
 }
@@ -57,7 +57,7 @@ static frit_status run_rows(frit_cuda_device *d, const frit_cuda_launch *l, cons
     frit_plain_args args;
     fill_plain(l, step, &args);
     const int64_t width = frit_cuda_width(l->node);
-    args.n = (l->node->rows == FRIT_ROWS_FIXED ? l->each : frit_cuda_rows(l->node, step->batch) * l->each) / width;
+    args.n = (l->node->rows == FRIT_SHAPE_FIXED ? l->each : frit_cuda_rows(l->node, step->batch) * l->each) / width;
     return args.n == 0 ? FRIT_OK
                        : frit_cuda_run_kernel(d, l->kernel, (unsigned)((args.n + WARPS - 1) / WARPS), 1, &args);
 }
@@ -106,7 +106,7 @@ static frit_status lower_pair(frit_exec *exec, const frit_node *node)
     const frit_node *other = node->src[1];
     int64_t n = 1;
     for (int d = 0; d < other->n_dims; d++) n *= other->shape[d];
-    l->plain.size[0] = (int)(other->rows == FRIT_ROWS_FIXED ? n : INT32_MAX);
+    l->plain.size[0] = (int)(other->rows == FRIT_SHAPE_FIXED ? n : INT32_MAX);
     return FRIT_OK;
 }
 
@@ -236,7 +236,7 @@ static bool embed_fits(const frit_node *node)
 {
     const frit_node *table = frit_node_storage(node->src[0]);
     return table->op == FRIT_OP_WEIGHT && frit_tile_format_of(table->tensor->dtype) &&
-           frit_cuda_width(node) % 32 == 0 && frit_cuda_width(node) <= 65536 && node->rows == FRIT_ROWS_BATCH;
+           frit_cuda_width(node) % 32 == 0 && frit_cuda_width(node) <= 65536 && node->rows == FRIT_SHAPE_BATCH;
 }
 
 static frit_status run_embed(frit_cuda_device *d, const frit_cuda_launch *l, const frit_cuda_step *step)
