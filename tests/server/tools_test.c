@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tools and reasoning over HTTP, with a model that says what its script says.
 //
-//     test_server_tools --model PATH      writes that model, for tests/server/clients_*.py
+//     test_server_tools --model PATH      writes that model, for tests/server/clients/clients_*.py
 #include "support/served_posix.h"
 #include "support/tool_model.h"
 

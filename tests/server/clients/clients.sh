@@ -7,7 +7,7 @@
 set -eu
 frit=$(realpath "$1")
 shift
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../../.."
 folder=build/clients
 
 # row | packages from PyPI | packages from npm
@@ -49,7 +49,7 @@ while IFS='|' read -r row pypi npm; do
     if [ -n "$npm" ] && ! command -v npm >/dev/null; then echo "$row: skipped, no npm is here"; continue; fi
     echo "== $row"
     install "$row" "$pypi" "$npm"
-    "$folder/$row/bin/python" "tests/server/clients_$row.py" "$frit" </dev/null || failed="$failed $row"
+    "$folder/$row/bin/python" "tests/server/clients/clients_$row.py" "$frit" </dev/null || failed="$failed $row"
 done <<END
 $rows
 END

@@ -16,7 +16,7 @@ import urllib.request
 
 from clients_server import Server, ToolServer
 
-DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "api.md")
+DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "docs", "api.md")
 EXAMPLE = re.compile(r"```sh\n(.*?)```\n\n```(json|text)\n(.*?)```", re.S)
 VARYING = re.compile(r"(^|_)(id|created|created_at|modified_at|completed_at|expires_at|seed|digest|size|size_vram|path|model_path|"
                      r"fingerprint|version|duration|build_info)$|_(ms|per_second)$|_prediction_tokens$")

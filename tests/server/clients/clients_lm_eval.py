@@ -17,7 +17,7 @@ from tokenizers import decoders, models, pre_tokenizers
 
 from clients_server import FRIT, KEY, Server
 
-MODEL = os.path.join(os.path.dirname(__file__), "..", "..", "models", "fable.gguf")
+MODEL = os.path.join(os.path.dirname(__file__), "..", "..", "..", "models", "fable.gguf")
 # The pre-tokenizer of Llama 3.
 SPLIT = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
          r"\s+(?!\S)|\s+")
