@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Takes the place of malloc in programs that test kernels: each array ends at the end of a page, before a page that may
-// not be touched, so that a kernel that reads or writes behind its array ends the program. Alignment leaves up to
+// not be touched, so that a kernel that reads or writes past its array ends the program. Alignment leaves up to
 // ALIGNMENT - 1 bytes between the array and the page: writes there are found when the array is freed.
 #include <errno.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ void free(void *array)
     const unsigned char *gap = (unsigned char *)array + f.n_bytes;
     for (size_t i = 0; i < f.gap_bytes; i++)
         if (gap[i] != UNTOUCHED) {
-            static const char text[] = "fence: bytes behind an array were written\n";
+            static const char text[] = "fence: bytes past the end of an array were written\n";
             if (write(STDERR_FILENO, text, sizeof text - 1) >= 0) abort();
         }
     const int error = errno;
