@@ -59,7 +59,7 @@ class Chat(unittest.TestCase):
 
     def test_the_stream_helper_accumulates(self):
         with client.chat.completions.stream(model="fable", messages=QUESTION, max_tokens=400, temperature=0,
-                                            stop=["long wished"]) as stream:
+                                            stop=["long in vain"]) as stream:
             deltas = [event.delta for event in stream if event.type == "content.delta"]
             final = stream.get_final_completion()
         self.assertEqual(final.choices[0].message.content, "".join(deltas))
