@@ -29,6 +29,13 @@ const char *server_without_folder(const char *sentence)
     return name;
 }
 
+bool server_refuse_shutting_down(server_problem *problem)
+{
+    server_refuse(problem, 503, "shutting_down", NULL, "the server is shutting down");
+    problem->retry_after = 5;
+    return false;
+}
+
 bool server_refuse_status(server_problem *problem, int http_status, const char *param, int status)
 {
     if (status == FRIT_E_MEMORY) http_status = 500;

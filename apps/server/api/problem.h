@@ -26,6 +26,9 @@ bool server_refuse_status(server_problem *problem, int http_status, const char *
 // Refuses a request because of a library error that has a field (frit_error_field) and a code. `param` is the request's
 // name for the field and replaces the library's name in the message. Returns false.
 bool server_refuse_field(server_problem *problem, int http_status, const char *param, int status);
+// Refuses a request with status 503 because the server is shutting down; the client may retry in 5 seconds. Returns
+// false.
+bool server_refuse_shutting_down(server_problem *problem);
 // The sentence without the folder of a path that it begins with: clients know files by name only.
 const char *server_without_folder(const char *sentence);
 

@@ -132,12 +132,6 @@ static void say_full(server_problem *problem)
     problem->retry_after = 1;
 }
 
-static void say_ending(server_problem *problem)
-{
-    server_refuse(problem, 503, "shutting_down", NULL, "the server is shutting down");
-    problem->retry_after = 5;
-}
-
 // ---------------------------------------------------------------------------------------- open connections, lock held
 
 static int count_links(const server_acceptor *acceptor, const address *from)
@@ -411,7 +405,7 @@ static void *run_acceptor(void *ctx)
             listens = false;
         }
         server_problem problem;
-        say_ending(&problem);
+        server_refuse_shutting_down(&problem);
         while ((draining || stop) && acceptor->n_waiting > 0)
             refuse_waiting(acceptor, acceptor->n_waiting - 1, &problem);
         if (stop) return NULL;

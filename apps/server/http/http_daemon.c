@@ -104,10 +104,7 @@ static void open_request(server_http_request *r, const char *method, const char 
     if (server_guard_admits(guard, &caller, key, needs_key, problem) && no_route.status) *problem = no_route;
     if (r->bad_path && !problem->status)
         server_refuse(problem, 404, "not_found", NULL, "a path with %%00 does not exist");
-    if (atomic_load(&r->http->draining) && !problem->status) {
-        server_refuse(problem, 503, "shutting_down", NULL, "the server is shutting down");
-        problem->retry_after = 5;
-    }
+    if (atomic_load(&r->http->draining) && !problem->status) server_refuse_shutting_down(problem);
     check_headers(r, method, url, version);
     if (problem->status || !r->route || !r->route->parser) return;
     r->is_counted = server_key_enter(key, r->came_at, problem);

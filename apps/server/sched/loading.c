@@ -56,8 +56,7 @@ bool server_models_await(server_models *m, const server_model *model, server_wai
     if (is_there) {
         hold_model(e, true);
     } else if (m->draining) {
-        server_refuse(problem, 503, "shutting_down", NULL, "the server is shutting down");
-        problem->retry_after = 5;
+        server_refuse_shutting_down(problem);
     } else if (m->n_waiting >= m->max_waiting) {
         server_refuse(problem, 429, "queue_full", NULL, "the server is busy: %d requests wait for their models",
                       (int)m->n_waiting);
@@ -151,8 +150,7 @@ server_load server_models_load_of_all(server_models *m)
 void server_models_drain(server_models *m)
 {
     server_problem problem;
-    server_refuse(&problem, 503, "shutting_down", NULL, "the server is shutting down");
-    problem.retry_after = 5;
+    server_refuse_shutting_down(&problem);
     pthread_mutex_lock(&m->lock);
     m->draining = true;
     for (size_t i = 0; i < m->n; i++)

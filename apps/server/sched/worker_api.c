@@ -148,7 +148,7 @@ bool server_worker_submit(server_worker *worker, server_job *job, server_problem
     const bool full =
         n_jobs >= worker->slots.n + worker->max_waiting && !server_fair_queue_is_first(worker->first, job);
     if (worker->draining) {
-        server_worker_refuse_unavailable(problem);
+        server_refuse_shutting_down(problem);
     } else if (full) {
         server_metrics_count(worker->metrics, SERVER_COUNT_REFUSED, 1);
         server_refuse(problem, 429, "queue_full", NULL, "the server is busy: %d requests run and %d wait",

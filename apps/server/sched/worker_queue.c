@@ -47,16 +47,10 @@ void server_worker_link(server_worker *worker, server_job *job)
     (*(job->group.first ? &worker->n_parts : &worker->n_waiting))++;
 }
 
-void server_worker_refuse_unavailable(server_problem *problem)
-{
-    server_refuse(problem, 503, "shutting_down", NULL, "the server is shutting down");
-    problem->retry_after = 5;
-}
-
 void server_worker_fail_waiting(server_worker *worker)
 {
     server_problem problem;
-    server_worker_refuse_unavailable(&problem);
+    server_refuse_shutting_down(&problem);
     for (server_job **at = &worker->first; *at;) {
         server_job *job = *at;
         if (job->group.first || job->group.n_open > 0) {
@@ -122,7 +116,7 @@ void server_worker_finish_slot(server_worker *worker, server_slot *slot, const s
 void server_worker_cut_all(server_worker *worker)
 {
     server_problem problem;
-    server_worker_refuse_unavailable(&problem);
+    server_refuse_shutting_down(&problem);
     for (int32_t i = 0; i < worker->slots.n; i++)
         if (worker->slots.items[i].job) server_worker_finish_slot(worker, &worker->slots.items[i], &problem);
     while (worker->first) {

@@ -8,7 +8,6 @@ void server_worker_link(server_worker *worker, server_job *job);
 void server_worker_unlink(server_worker *worker, server_job **at);
 void server_job_unref(server_job *job);
 void server_job_fail(server_job *job, const server_problem *problem);
-void server_worker_refuse_unavailable(server_problem *problem);   // status 503: the server is shutting down
 
 // Takes the session from the slot's job, which continues later.
 void server_worker_leave_slot(server_worker *worker, server_slot *slot);
