@@ -107,12 +107,13 @@ static bool use_generation(server_generation *request, bool chat, server_problem
     frit_token *tokens;
     size_t n = 0;
     const frit_tokenize_limits limits = {.max_tokens = N_CTX - 1};
-    if ((request->prefix || request->suffix) && !server_infill_tokens(model, request, &limits, problem)) return false;
+    if ((request->prompt.prefix || request->prompt.suffix) && !server_infill_tokens(model, request, &limits, problem))
+        return false;
     if (!server_prompt_tokens(model, request, chat, &limits, &tokens, &n, problem)) return false;
     if (n == 0 || n >= N_CTX) abort();
     free(tokens);
     frit_sampler *sampler;
-    frit_status status = frit_sampler_new(&sampler, model, &request->sampler);
+    frit_status status = frit_sampler_new(&sampler, model, &request->sampling.options);
     if (status == FRIT_OK) frit_sampler_free(sampler);
     return status == FRIT_OK || server_refuse_status(problem, 400, NULL, status);
 }

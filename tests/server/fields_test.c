@@ -57,8 +57,8 @@ static void a_large_seed_is_taken_as_it_is(void **state)
     server_problem problem = {0};
     if (!server_parse(&server_completion_parser, at_end(body, strlen(body)), strlen(body), &request, &problem))
         fail_msg("%s", problem.message);
-    assert_true(request.has_seed && request.seed == UINT64_MAX);
-    assert_string_equal(request.text, "\"seed\": 1");
+    assert_true(request.sampling.has_seed && request.sampling.seed == UINT64_MAX);
+    assert_string_equal(request.prompt.text, "\"seed\": 1");
     server_parser_clear(&server_completion_parser, &request);
 }
 

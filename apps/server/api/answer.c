@@ -70,7 +70,7 @@ static void write_part(server_job *job, const frit_part *part)
 {
     server_answer *answer = job->reply.ctx;
     const server_protocol *protocol = answer->protocol;
-    const bool streams = answer->request.stream;
+    const bool streams = answer->request.stream.is_wanted;
     const bool good = (streams && !protocol->repeats_parts) || store_part(answer, part);
     if (!good) job->reply.queue.failed = true;
     if (!streams || !good) return;
@@ -90,7 +90,7 @@ static void write_parts(server_job *job)
         write_part(job, &part);
         if (part.kind != FRIT_PART_CALL) continue;
         answer->n_calls++;
-        job->reply.is_over = !answer->request.parallel_calls;
+        job->reply.is_over = !answer->request.format.parallel_calls;
     }
     job->usage.n_reasoning += thinks;
 }
@@ -114,7 +114,7 @@ static void finish_answer(server_job *job, server_finish how)
         write_parts(job);
     }
     answer->finish = how;
-    if (!answer->request.stream) {
+    if (!answer->request.stream.is_wanted) {
         answer->protocol->whole(job);
         return;
     }
@@ -127,7 +127,8 @@ static void finish_answer(server_job *job, server_finish how)
 static void fail_answer(server_job *job, const server_problem *problem)
 {
     const server_answer *answer = job->reply.ctx;
-    if (answer->request.stream || answer->request.is_background) answer->protocol->fail(job, problem);
+    if (answer->request.stream.is_wanted || answer->request.response.is_background)
+        answer->protocol->fail(job, problem);
 }
 
 static void put_keep_alive(server_job *job)
@@ -187,7 +188,7 @@ void server_answer_put_event(server_job *job, const char *name, json_t *json)
     if (name) n += snprintf(before + n, sizeof before - (size_t)n, "event: %s\n", name);
     snprintf(before + n, sizeof before - (size_t)n, "data: ");
     answer->n_events++;
-    if (answer->request.pads && json) pad_event(json);
+    if (answer->request.stream.pads && json) pad_event(json);
     server_answer_put(job, before, json, "\n\n");
 }
 
@@ -225,7 +226,7 @@ static void free_answer(void *ctx)
 static void attach_answer(server_job *job, server_answer *answer)
 {
     job->reply.writer = &writer;
-    job->request.stop = answer->request.stop;
+    job->request.stop = answer->request.limits.stop;
     job->reply.ctx = answer;
     job->reply.free_ctx = free_answer;
 }
@@ -251,12 +252,12 @@ bool server_answer_attach(server_job *job, const server_protocol *protocol, bool
     answer->name = name;
     server_make_id(answer->id, sizeof answer->id, protocol->id_prefix);
     answer->choices = json_array();
-    answer->n_left = request->n_choices;
-    for (int32_t i = 0; i < request->n_choices; i++) json_array_append_new(answer->choices, json_null());
+    answer->n_left = request->choices.n;
+    for (int32_t i = 0; i < request->choices.n; i++) json_array_append_new(answer->choices, json_null());
     answer->request = *request;
     memset(request, 0, sizeof *request);
-    job->request.turn = answer->request.turn;   // the job owns the turn from here on
-    answer->request.turn = NULL;
+    job->request.turn = answer->request.prompt.turn;   // the job owns the turn from here on
+    answer->request.prompt.turn = NULL;
     attach_answer(job, answer);
     return true;
 }

@@ -252,7 +252,7 @@ static bool read_choice(const json_t *choice, server_generation *request, json_t
     const char *type = json_string_value(json_object_get(choice, "type"));
     if (!choice || json_is_null(choice)) return true;
     if (!type) return server_expect(problem, "tool_choice", "an object with a type");
-    if (json_is_true(json_object_get(choice, "disable_parallel_tool_use"))) request->parallel_calls = false;
+    if (json_is_true(json_object_get(choice, "disable_parallel_tool_use"))) request->format.parallel_calls = false;
     for (size_t i = 0; i < COUNT(names); i++)
         if (strcmp(names[i][0], type) == 0)
             return json_object_set_new(out, "tool_choice", json_string(names[i][1])) == 0;
@@ -344,16 +344,16 @@ static bool convert_body(void *ctx, server_problem *problem)
 // clang-format off
 static const server_field fields[] = {
     {"model", FIELD_TEXT, .offset = AT(model)},
-    {"stream", FIELD_BOOL, .offset = AT(stream)},
-    {"max_tokens", FIELD_INT, .offset = AT(max_tokens), .min = 0, .max = INT32_MAX, .fallback = -1},
+    {"stream", FIELD_BOOL, .offset = AT(stream.is_wanted)},
+    {"max_tokens", FIELD_INT, .offset = AT(limits.max_tokens), .min = 0, .max = INT32_MAX, .fallback = -1},
     SERVER_DEFAULT_FIELDS,
     {"stop_sequences", FIELD_CUSTOM, .parse = parse_stop_sequences},
     {"output_config", FIELD_CUSTOM, .parse = parse_output_config},
     {"output_format", FIELD_CUSTOM, .parse = parse_format},
-    {"temperature", FIELD_SAMPLER, .offset = AT(sampler), .row = "temp"},
+    {"temperature", FIELD_SAMPLER, .offset = AT(sampling.options), .row = "temp"},
     {"seed", FIELD_CUSTOM, .parse = server_parse_seed},
     {"lora", FIELD_CUSTOM, .parse = server_parse_lora},
-    {"cache_salt", FIELD_TEXT, .offset = AT(cache_salt)},
+    {"cache_salt", FIELD_TEXT, .offset = AT(scheduling.cache_salt)},
     {"priority", FIELD_CUSTOM, .parse = server_parse_priority},
     ELSEWHERE("messages"), ELSEWHERE("system"), ELSEWHERE("tools"), ELSEWHERE("tool_choice"), ELSEWHERE("thinking"),
     ELSEWHERE("metadata"), ELSEWHERE("service_tier"), ELSEWHERE("cache_control"), ELSEWHERE("inference_geo"),
@@ -369,4 +369,4 @@ const server_parser server_anthropic_parser = {.fields = fields,
                                                .n_bytes = sizeof(server_generation),
                                                .clear = server_clear_generation,
                                                .convert = convert_body,
-                                               .sampler = offsetof(server_generation, sampler)};
+                                               .sampler = offsetof(server_generation, sampling.options)};

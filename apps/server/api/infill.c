@@ -87,16 +87,16 @@ bool server_infill_tokens(const frit_model *model, server_generation *request, c
         return server_refuse(problem, 400, "unsupported_model", "model",
                              "the model has no tokens for filling in the middle");
     writing w = {.model = model, .limits = limits, .problem = problem};
-    const bool good = (!info.adds_bos || put_role(&w, FRIT_ROLE_BOS)) && put_files(&w, request->files) &&
-                      put_role(&w, FRIT_ROLE_FIM_PREFIX) && put_json(&w, request->prefix) &&
-                      put_role(&w, FRIT_ROLE_FIM_SUFFIX) && put_json(&w, request->suffix) &&
-                      put_role(&w, FRIT_ROLE_FIM_MIDDLE) && put_text(&w, request->text, request->n_text);
+    const bool good = (!info.adds_bos || put_role(&w, FRIT_ROLE_BOS)) && put_files(&w, request->prompt.files) &&
+                      put_role(&w, FRIT_ROLE_FIM_PREFIX) && put_json(&w, request->prompt.prefix) &&
+                      put_role(&w, FRIT_ROLE_FIM_SUFFIX) && put_json(&w, request->prompt.suffix) &&
+                      put_role(&w, FRIT_ROLE_FIM_MIDDLE) && put_text(&w, request->prompt.text, request->prompt.n_text);
     if (!good) {
         free(w.tokens);
         return false;
     }
-    free(request->ids);
-    request->ids = w.tokens;
-    request->n_ids = w.n;
+    free(request->prompt.ids);
+    request->prompt.ids = w.tokens;
+    request->prompt.n_ids = w.n;
     return true;
 }

@@ -131,12 +131,12 @@ void server_infill(server_exchange *exchange)
 {
     server_generation *request = exchange->request;
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->model->n_ctx);
-    if (!request->prefix && !request->suffix) {
+    if (!request->prompt.prefix && !request->prompt.suffix) {
         server_refuse(&exchange->problem, 400, "missing_required_parameter", "input_prefix",
                       "input_prefix and input_suffix: are missing");
         return;
     }
-    if (request->ids || request->n_prompts > 1) {
+    if (request->prompt.ids || request->prompt.n_all > 1) {
         server_refuse(&exchange->problem, 400, "invalid_type", "prompt", "prompt: expected a string");
         return;
     }
@@ -147,9 +147,9 @@ void server_infill(server_exchange *exchange)
 void server_complete_native(server_exchange *exchange)
 {
     const server_generation *request = exchange->request;
-    if (request->n_prompts > 1) {
+    if (request->prompt.n_all > 1) {
         server_refuse(&exchange->problem, 400, "unsupported_parameter", "prompt",
-                      "prompt: %d prompts in one request are possible on /v1/completions", request->n_prompts);
+                      "prompt: %d prompts in one request are possible on /v1/completions", request->prompt.n_all);
         return;
     }
     server_generate(exchange, false);

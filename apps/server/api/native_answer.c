@@ -76,7 +76,8 @@ static json_t *piece_json(server_job *job, json_t *text, bool stop, size_t end)
     json_t *json = json_pack("{s:i, s:o, s:o, s:b, s:I, s:I}", "index", 0, "content", text, "tokens", ids_json(job),
                              "stop", stop, "tokens_predicted", (json_int_t)job->usage.n_answer, "tokens_evaluated",
                              (json_int_t)job->usage.n_prompt);
-    if (answer->request.wants_logprobs) json_object_set_new(json, "completion_probabilities", picks_json(job, end));
+    if (answer->request.contents.wants_logprobs)
+        json_object_set_new(json, "completion_probabilities", picks_json(job, end));
     return json;
 }
 
@@ -124,19 +125,21 @@ static json_t *last_json(server_job *job, json_t *text)
     const server_answer *answer = job->reply.ctx;
     const bool is_cut = answer->finish == SERVER_FINISH_LENGTH, stopped = job->answer.stopped;
     json_t *json = piece_json(job, text, true, stopped ? job->answer.n : SIZE_MAX);
-    json_t *more = json_pack("{s:s, s:o, s:s%, s:b, s:b, s:s, s:s, s:I, s:o}", "model", answer->name,
-                             "generation_settings", server_sampling_json(&answer->request.sampler), "prompt",
-                             answer->request.text ? answer->request.text : "", answer->request.n_text, "has_new_line",
-                             memchr(job->answer.text, '\n', job->answer.n) != NULL, "truncated", 0, "stop_type",
-                             is_cut    ? "limit"
-                             : stopped ? "word"
-                                       : "eos",
-                             "stopping_word", stopped ? job->answer.stopped_by : "", "tokens_cached",
-                             (json_int_t)job->usage.n_cached, "timings", server_timings_json(job));
-    json_object_set_new(json_object_get(more, "generation_settings"), "seed", seed_json(answer->request.sampler.seed));
+    json_t *more =
+        json_pack("{s:s, s:o, s:s%, s:b, s:b, s:s, s:s, s:I, s:o}", "model", answer->name, "generation_settings",
+                  server_sampling_json(&answer->request.sampling.options), "prompt",
+                  answer->request.prompt.text ? answer->request.prompt.text : "", answer->request.prompt.n_text,
+                  "has_new_line", memchr(job->answer.text, '\n', job->answer.n) != NULL, "truncated", 0, "stop_type",
+                  is_cut    ? "limit"
+                  : stopped ? "word"
+                            : "eos",
+                  "stopping_word", stopped ? job->answer.stopped_by : "", "tokens_cached",
+                  (json_int_t)job->usage.n_cached, "timings", server_timings_json(job));
+    json_object_set_new(json_object_get(more, "generation_settings"), "seed",
+                        seed_json(answer->request.sampling.options.seed));
     json_object_update(json, more);
     json_decref(more);
-    return choose_members(json, answer->request.members);
+    return choose_members(json, answer->request.contents.members);
 }
 
 static void begin_stream(server_job *job)
@@ -148,7 +151,7 @@ static void put_part(server_job *job, const frit_part *part)
 {
     const server_answer *answer = job->reply.ctx;
     json_t *json = piece_json(job, json_stringn(part->text, part->n_bytes), false, job->answer.n_shown);
-    if (answer->request.wants_timings) json_object_set_new(json, "timings", server_timings_json(job));
+    if (answer->request.contents.wants_timings) json_object_set_new(json, "timings", server_timings_json(job));
     server_answer_put_event(job, NULL, json);
 }
 

@@ -162,16 +162,16 @@ void server_ollama_answer_chat(server_exchange *exchange)
 void server_ollama_answer_prompt(server_exchange *exchange)
 {
     server_generation *request = exchange->request;
-    if (json_string_length(request->suffix) > 0) {
-        request->prefix = json_object_get(request->body.given, "prompt");
-        request->n_text = 0;
+    if (json_string_length(request->prompt.suffix) > 0) {
+        request->prompt.prefix = json_object_get(request->body.given, "prompt");
+        request->prompt.n_text = 0;
         const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->model->n_ctx);
         if (server_infill_tokens(exchange->model->model, request, &limits, &exchange->problem))
             server_generate(exchange, false);
-    } else if (request->n_text == 0) {
+    } else if (request->prompt.n_text == 0) {
         say_loaded(exchange, false);
     } else {
-        server_generate(exchange, !request->is_raw);
+        server_generate(exchange, !request->prompt.is_raw);
     }
 }
 

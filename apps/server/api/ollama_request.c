@@ -19,7 +19,7 @@ static bool parse_num_predict(const json_t *value, server_generation *request, s
     json_int_t n;
     if (!server_integer(value, &n) || n > INT32_MAX)
         return server_expect(problem, "options.num_predict", "an integer below 2^31");
-    request->max_tokens = n < 0 ? -1 : (int32_t)n;
+    request->limits.max_tokens = n < 0 ? -1 : (int32_t)n;
     return true;
 }
 
@@ -29,7 +29,7 @@ static bool parse_options(json_t *value, void *ctx, server_problem *problem)
     json_t *stop = json_object_get(value, "stop"), *seed = json_object_get(value, "seed");
     const json_t *n = json_object_get(value, "num_predict");
     if (!json_is_object(value)) return server_expect(problem, "options", "an object");
-    if (!server_read_sampling(value, &request->sampler, problem)) return false;
+    if (!server_read_sampling(value, &request->sampling.options, problem)) return false;
     if (stop && !json_is_null(stop) && !server_read_stop(request, stop, "options.stop", problem)) return false;
     if (seed && !json_is_null(seed) && !server_parse_seed(seed, request, problem)) {
         const server_problem own = *problem;
@@ -155,8 +155,8 @@ static bool convert_generate(void *ctx, server_problem *problem)
         good = server_expect(problem, "system", "a string");
     if (json_string_length(system) > 0)
         json_array_append_new(r.messages, json_pack("{s:s, s:O}", "role", "system", "content", system));
-    request->text = json_is_string(prompt) ? json_string_value(prompt) : "";
-    request->n_text = json_string_length(prompt);
+    request->prompt.text = json_is_string(prompt) ? json_string_value(prompt) : "";
+    request->prompt.n_text = json_string_length(prompt);
     request->body.origins = server_origins_new("prompt", NULL);
     const size_t n = json_array_size(r.messages);
     if (n > 0)
@@ -164,8 +164,8 @@ static bool convert_generate(void *ctx, server_problem *problem)
                            (server_origin){0, n, SERVER_NO_INDEX, "system", SERVER_NO_INDEX, SERVER_NO_INDEX});
     server_origins_add(request->body.origins,
                        (server_origin){n, 1, SERVER_NO_INDEX, "prompt", SERVER_NO_INDEX, SERVER_NO_INDEX});
-    json_array_append_new(
-        r.messages, json_pack("{s:s, s:o}", "role", "user", "content", json_stringn(request->text, request->n_text)));
+    json_array_append_new(r.messages, json_pack("{s:s, s:o}", "role", "user", "content",
+                                                json_stringn(request->prompt.text, request->prompt.n_text)));
     return finish_conversion(request, &r, out, good);
 }
 
@@ -173,7 +173,7 @@ static bool parse_suffix(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
     if (!json_is_string(value)) return server_expect(problem, "suffix", "a string");
-    request->suffix = value;
+    request->prompt.suffix = value;
     return true;
 }
 
@@ -184,15 +184,15 @@ static bool parse_suffix(json_t *value, void *ctx, server_problem *problem)
 #define REFUSED   SERVER_FIELD_REFUSED
 
 // clang-format off
-#define COMMON_FIELDS                                                                                        \
-    {"model", FIELD_TEXT, .offset = AT(model)},                                                              \
-    {"stream", FIELD_BOOL, .offset = AT(stream), .fallback = 1},                                             \
-    {"format", FIELD_CUSTOM, .parse = parse_format},                                                         \
-    {"num_predict", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},       \
-    SERVER_DEFAULT_FIELDS,                                                                                   \
-    {"options", FIELD_CUSTOM, .parse = parse_options},                                                       \
-    ELSEWHERE("think"), ELSEWHERE("keep_alive"),                                                             \
-    REFUSED("logprobs", .harmless = "false", .why = "/v1/chat/completions has them"),                        \
+#define COMMON_FIELDS                                                                                         \
+    {"model", FIELD_TEXT, .offset = AT(model)},                                                               \
+    {"stream", FIELD_BOOL, .offset = AT(stream.is_wanted), .fallback = 1},                                    \
+    {"format", FIELD_CUSTOM, .parse = parse_format},                                                          \
+    {"num_predict", FIELD_INT, .offset = AT(limits.max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1}, \
+    SERVER_DEFAULT_FIELDS,                                                                                    \
+    {"options", FIELD_CUSTOM, .parse = parse_options},                                                        \
+    ELSEWHERE("think"), ELSEWHERE("keep_alive"),                                                              \
+    REFUSED("logprobs", .harmless = "false", .why = "/v1/chat/completions has them"),                         \
     REFUSED("top_logprobs", .harmless = "0", .why = "/v1/chat/completions has them")
 
 static const server_field chat_fields[] = {
@@ -200,7 +200,7 @@ static const server_field chat_fields[] = {
 };
 static const server_field generate_fields[] = {
     COMMON_FIELDS, ELSEWHERE("prompt"), ELSEWHERE("system"),
-    {"raw", FIELD_BOOL, .offset = AT(is_raw)},
+    {"raw", FIELD_BOOL, .offset = AT(prompt.is_raw)},
     {"suffix", FIELD_CUSTOM, .parse = parse_suffix},
     REFUSED("template", .harmless = "\"\"", .why = "the server's template is used; --chat-template sets it"),
     REFUSED("context", .harmless = "[]", .why = "send the conversation to /api/chat"),
@@ -213,10 +213,10 @@ const server_parser server_ollama_chat_parser = {.fields = chat_fields,
                                                  .n_bytes = sizeof(server_generation),
                                                  .clear = server_clear_generation,
                                                  .convert = convert_chat,
-                                                 .sampler = offsetof(server_generation, sampler)};
+                                                 .sampler = offsetof(server_generation, sampling.options)};
 const server_parser server_ollama_generate_parser = {.fields = generate_fields,
                                                      .n_fields = COUNT(generate_fields),
                                                      .n_bytes = sizeof(server_generation),
                                                      .clear = server_clear_generation,
                                                      .convert = convert_generate,
-                                                     .sampler = offsetof(server_generation, sampler)};
+                                                     .sampler = offsetof(server_generation, sampling.options)};

@@ -55,7 +55,7 @@ static void add_chat_pick(const server_answer *answer, const server_pick *pick, 
 static json_t *top_json(const server_answer *answer, const server_pick *pick)
 {
     json_t *top = json_object();
-    for (int32_t i = 0; i < pick->n_top && i < answer->request.n_top; i++) {
+    for (int32_t i = 0; i < pick->n_top && i < answer->request.contents.n_top; i++) {
         json_t *token = app_token_json(answer->model, pick->top[i].token, NULL);
         json_object_set_new(top, json_string_value(token), json_real((double)pick->top[i].logprob));
         json_decref(token);
@@ -111,9 +111,10 @@ static void add_prompt(server_job *job, json_t *lists)
         answer->n_chars += count_chars(text, n);
     }
     frit_text_stream_free(stream);
-    if (!answer->request.text) return;
+    if (!answer->request.prompt.text) return;
     answer->prompt.n = 0;
-    if (!server_text_add(&answer->prompt, answer->request.text, answer->request.n_text)) job->reply.queue.failed = true;
+    if (!server_text_add(&answer->prompt, answer->request.prompt.text, answer->request.prompt.n_text))
+        job->reply.queue.failed = true;
     answer->n_chars = count_chars(answer->prompt.ptr, answer->prompt.n);
 }
 
@@ -122,9 +123,9 @@ static void add_prompt(server_job *job, json_t *lists)
 static json_t *picks_json(server_job *job, size_t end)
 {
     server_answer *answer = job->reply.ctx;
-    const bool echoes = answer->request.echo && !answer->echoed;
+    const bool echoes = answer->request.contents.echo && !answer->echoed;
     answer->echoed = true;
-    if (!answer->request.wants_logprobs) {
+    if (!answer->request.contents.wants_logprobs) {
         if (echoes) add_prompt(job, NULL);
         return json_null();
     }
@@ -181,8 +182,9 @@ static void put_chunk(server_job *job, json_t *choice, bool is_last)
     const server_answer *answer = job->reply.ctx;
     json_t *chunk =
         envelope_json(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_pack("[o]", choice));
-    if (answer->request.include_usage) json_object_set_new(chunk, "usage", json_null());
-    if (answer->request.wants_timings || is_last) json_object_set_new(chunk, "timings", server_timings_json(job));
+    if (answer->request.stream.include_usage) json_object_set_new(chunk, "usage", json_null());
+    if (answer->request.contents.wants_timings || is_last)
+        json_object_set_new(chunk, "timings", server_timings_json(job));
     server_answer_put_event(job, NULL, chunk);
 }
 
@@ -196,7 +198,7 @@ static json_t *choice_of(const server_answer *answer, json_t *content, json_t *p
 static void begin_stream(server_job *job)
 {
     server_answer *answer = job->reply.ctx;
-    if (answer->request.echo) {
+    if (answer->request.contents.echo) {
         json_t *picks = picks_json(job, 0);   // sets answer->prompt
         put_chunk(job, choice_of(answer, json_stringn(answer->prompt.ptr, answer->prompt.n), picks, NULL), false);
     }
@@ -239,7 +241,7 @@ static void end_stream(server_job *job)
         choice_of(answer, answer->chat ? json_object() : json_string(""), last_picks_json(job), finish_text(answer)),
         true);
     if (!server_answer_is_last(job)) return;
-    if (answer->request.include_usage) {
+    if (answer->request.stream.include_usage) {
         json_t *chunk = envelope_json(answer, answer->chat ? "chat.completion.chunk" : "text_completion", json_array());
         json_object_set_new(chunk, "usage", usage_json(job));
         server_answer_put_event(job, NULL, chunk);
@@ -318,7 +320,7 @@ static void select_best(server_job *first)
 {
     const server_answer *answer = first->reply.ctx;
     json_t *best = json_array();
-    for (int32_t k = 0; k < answer->request.n_given; k++) {
+    for (int32_t k = 0; k < answer->request.choices.n_given; k++) {
         const server_job *found = NULL;
         for (const server_job *job = first; job; job = job == first ? first->group.parts : job->group.next) {
             const json_t *made =
@@ -350,7 +352,7 @@ static void put_whole(server_job *job)
     if (!answer->chat) add_prompt_picks(job, choice);
     if (json_array_set_new(first->choices, (size_t)answer->index, choice) != 0) job->reply.queue.failed = true;
     if (!server_answer_is_last(job)) return;
-    if (first->request.n_given < first->request.n_choices) select_best(server_job_first(job));
+    if (first->request.choices.n_given < first->request.choices.n) select_best(server_job_first(job));
     json_t *json =
         envelope_json(answer, answer->chat ? "chat.completion" : "text_completion", json_incref(first->choices));
     json_object_set_new(json, "usage", usage_json(job));

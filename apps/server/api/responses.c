@@ -135,7 +135,7 @@ static void store_response(server_job *job, json_t *response)
 {
     const server_answer *answer = job->reply.ctx;
     state *s = answer->request.extra;
-    if (!answer->request.is_stored) return;
+    if (!answer->request.response.is_stored) return;
     if (!s->history) {   // too long
         json_object_set_new(response, "store", json_false());
         return;
@@ -148,9 +148,9 @@ static void store_response(server_job *job, json_t *response)
     json_decref(message);
     const bool good = server_store_put(s->store, answer->id, s->key, &stored);
     if (!good) json_object_set_new(response, "store", json_false());
-    if (answer->request.is_background && good)
+    if (answer->request.response.is_background && good)
         server_replay_set_snapshot(job->reply.replay, NULL);
-    else if (answer->request.is_background)
+    else if (answer->request.response.is_background)
         mark_lost(job, response);
 }
 
@@ -265,9 +265,9 @@ static void fail_response(server_job *job, const server_problem *problem)
         json_object_set_new(
             response, "error",
             json_pack("{s:s, s:o}", "code", "server_error", "message", server_problem_message(problem)));
-    if (answer->request.is_background) store_response(job, response);
-    if (answer->request.stream && !answer->begun) begin_stream(job);
-    if (answer->request.stream)
+    if (answer->request.response.is_background) store_response(job, response);
+    if (answer->request.stream.is_wanted && !answer->begun) begin_stream(job);
+    if (answer->request.stream.is_wanted)
         put_event(job, is_cancelled ? "response.cancelled" : "response.failed",
                   json_pack("{s:O}", "response", response));
     json_decref(response);
@@ -328,8 +328,8 @@ static json_t *base_json(const server_generation *request)
         {"user", "null"},
         {"background", "false"},
     };
-    json_t *json = json_pack("{s:f, s:f}", "temperature", short_number(request->sampler.temp), "top_p",
-                             short_number(request->sampler.top_p));
+    json_t *json = json_pack("{s:f, s:f}", "temperature", short_number(request->sampling.options.temp), "top_p",
+                             short_number(request->sampling.options.top_p));
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         json_t *value = json_object_get(request->body.given, rows[i].key);
         if (value && !json_is_null(value))
@@ -346,15 +346,15 @@ static bool continue_previous(server_exchange *exchange, const server_generation
 {
     enum { LARGE_BYTES = 1 << 20 };
     server_stored stored;
-    if (!request->previous_id) return true;
-    if (!server_store_get(exchange->site->responses, request->previous_id, exchange->key, &stored))
+    if (!request->response.previous_id) return true;
+    if (!server_store_get(exchange->site->responses, request->response.previous_id, exchange->key, &stored))
         return server_refuse(problem, 400, "previous_response_not_found", "previous_response_id",
-                             "previous_response_id: there is no response '%.64s'", request->previous_id);
+                             "previous_response_id: there is no response '%.64s'", request->response.previous_id);
     exchange->is_large = strlen(stored.history) >= LARGE_BYTES;
     json_t *history = json_loads(stored.history, JSON_ALLOW_NUL, NULL);
     json_t *message = json_loads(stored.message, JSON_ALLOW_NUL, NULL);
     server_stored_clear(&stored);
-    server_origins_insert(request->body.origins, request->instructions ? 1 : 0, json_array_size(history) + 1,
+    server_origins_insert(request->body.origins, request->response.instructions ? 1 : 0, json_array_size(history) + 1,
                           "previous_response_id");
     const bool good =
         history && message && json_array_append(history, message) == 0 && json_array_extend(history, *messages) == 0;
@@ -385,7 +385,7 @@ static bool complete_conversation(server_exchange *exchange, server_generation *
 {
     server_problem *problem = &exchange->problem;
     json_t *root = json_copy(request->body.root), *messages = json_copy(json_object_get(root, "messages"));
-    json_t *instructions = request->instructions ? json_incref(json_array_get(messages, 0)) : NULL;
+    json_t *instructions = request->response.instructions ? json_incref(json_array_get(messages, 0)) : NULL;
     state *s = calloc(1, sizeof *s);
     request->extra = s;
     request->free_extra = free_state;
@@ -409,12 +409,12 @@ static bool complete_conversation(server_exchange *exchange, server_generation *
 static bool set_history(server_exchange *exchange, server_generation *request, const json_t *all)
 {
     state *s = request->extra;
-    if (!request->is_stored) return true;
-    const bool has_instructions = request->instructions != NULL;
+    if (!request->response.is_stored) return true;
+    const bool has_instructions = request->response.instructions != NULL;
     s->history = history_text(all, has_instructions);
-    if (!s->history && request->truncates)
+    if (!s->history && request->prompt.truncates)
         s->history = history_text(json_object_get(request->body.root, "messages"), has_instructions);
-    return s->history || !request->is_background ||
+    return s->history || !request->response.is_background ||
            server_refuse(&exchange->problem, 400, "conversation_too_long", "input",
                          "input: the conversation has more than %d MiB or %d values, and cannot be stored; a response "
                          "that is made in the background must be",
@@ -425,12 +425,13 @@ static bool set_history(server_exchange *exchange, server_generation *request, c
 // and a quarter if the request does not say.
 static bool make_room(server_exchange *exchange, server_generation *request)
 {
-    const int32_t n_ctx = exchange->model->n_ctx, wanted = request->max_tokens >= 0 ? request->max_tokens : n_ctx / 4;
+    const int32_t n_ctx = exchange->model->n_ctx,
+                  wanted = request->limits.max_tokens >= 0 ? request->limits.max_tokens : n_ctx / 4;
     const int32_t room = wanted < 1 ? 1 : wanted > n_ctx / 2 ? n_ctx / 2 : wanted;
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)(n_ctx > room ? n_ctx - room : 1));
     json_t *all = json_incref(json_object_get(request->body.root, "messages"));
     const bool good =
-        (!request->truncates || server_truncate(exchange->model->model, request, &limits, &exchange->problem)) &&
+        (!request->prompt.truncates || server_truncate(exchange->model->model, request, &limits, &exchange->problem)) &&
         set_history(exchange, request, all);
     json_decref(all);
     return good;
@@ -450,9 +451,9 @@ static void run_in_background(server_exchange *exchange, bool streams)
 void server_respond(server_exchange *exchange)
 {
     server_generation *request = exchange->request;
-    const bool is_background = request->is_background, streams = request->stream;
-    request->ends_on_finisher = request->is_stored && server_store_is_slow(exchange->site->responses);
-    if (is_background && !request->is_stored) {
+    const bool is_background = request->response.is_background, streams = request->stream.is_wanted;
+    request->response.ends_on_finisher = request->response.is_stored && server_store_is_slow(exchange->site->responses);
+    if (is_background && !request->response.is_stored) {
         server_refuse(&exchange->problem, 400, "invalid_value", "background",
                       "background: a response that is made in the background must be stored");
         return;

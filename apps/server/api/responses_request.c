@@ -222,8 +222,8 @@ static bool parse_truncation(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
     const char *how = json_string_value(value);
-    request->truncates = how && strcmp(how, "auto") == 0;
-    if (request->truncates || (how && strcmp(how, "disabled") == 0)) return true;
+    request->prompt.truncates = how && strcmp(how, "auto") == 0;
+    if (request->prompt.truncates || (how && strcmp(how, "disabled") == 0)) return true;
     return server_refuse(problem, 400, "invalid_value", "truncation", "truncation: expected \"auto\" or \"disabled\"");
 }
 
@@ -267,23 +267,23 @@ static bool convert_body(void *ctx, server_problem *problem)
 // clang-format off
 static const server_field fields[] = {
     {"model", FIELD_TEXT, .offset = AT(model)},
-    {"stream", FIELD_BOOL, .offset = AT(stream)},
-    {"store", FIELD_BOOL, .offset = AT(is_stored), .fallback = 1},
-    {"previous_response_id", FIELD_TEXT, .offset = AT(previous_id)},
-    {"instructions", FIELD_TEXT, .offset = AT(instructions)},
-    {"max_output_tokens", FIELD_INT, .offset = AT(max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
+    {"stream", FIELD_BOOL, .offset = AT(stream.is_wanted)},
+    {"store", FIELD_BOOL, .offset = AT(response.is_stored), .fallback = 1},
+    {"previous_response_id", FIELD_TEXT, .offset = AT(response.previous_id)},
+    {"instructions", FIELD_TEXT, .offset = AT(response.instructions)},
+    {"max_output_tokens", FIELD_INT, .offset = AT(limits.max_tokens), .min = -1, .max = INT32_MAX, .fallback = -1},
     SERVER_DEFAULT_FIELDS,
     {"text", FIELD_CUSTOM, .parse = parse_text},
-    {"temperature", FIELD_SAMPLER, .offset = AT(sampler), .row = "temp"},
+    {"temperature", FIELD_SAMPLER, .offset = AT(sampling.options), .row = "temp"},
     {"seed", FIELD_CUSTOM, .parse = server_parse_seed},
     {"lora", FIELD_CUSTOM, .parse = server_parse_lora},
-    {"cache_salt", FIELD_TEXT, .offset = AT(cache_salt)},
+    {"cache_salt", FIELD_TEXT, .offset = AT(scheduling.cache_salt)},
     {"priority", FIELD_CUSTOM, .parse = server_parse_priority},
     ELSEWHERE("input"), ELSEWHERE("tools"), ELSEWHERE("tool_choice"), ELSEWHERE("reasoning"), ELSEWHERE("metadata"),
     ELSEWHERE("user"), ELSEWHERE("service_tier"), ELSEWHERE("safety_identifier"), ELSEWHERE("prompt_cache_key"),
     ELSEWHERE("prompt_cache_retention"), ELSEWHERE("prompt_cache_options"), ELSEWHERE("max_tool_calls"),
     {"stream_options", FIELD_CUSTOM, .parse = server_parse_stream_options},
-    {"background", FIELD_BOOL, .offset = AT(is_background)},
+    {"background", FIELD_BOOL, .offset = AT(response.is_background)},
     REFUSED("include", .harmless = "[]|[\"reasoning.encrypted_content\"]", .why = "reasoning comes as text"),
     REFUSED("top_logprobs", .harmless = "0", .why = "chat completions have them"),
     {"truncation", FIELD_CUSTOM, .parse = parse_truncation},
@@ -299,4 +299,4 @@ const server_parser server_responses_parser = {.fields = fields,
                                                .n_bytes = sizeof(server_generation),
                                                .clear = server_clear_generation,
                                                .convert = convert_body,
-                                               .sampler = offsetof(server_generation, sampler)};
+                                               .sampler = offsetof(server_generation, sampling.options)};

@@ -33,12 +33,12 @@ static bool read_bias(const json_t *value, const char *of, float *bias, server_p
 static bool add_bias(server_generation *request, long long token, const json_t *value, server_problem *problem)
 {
     char name[32];
-    server_bias *bias = &request->biases[request->n_biases];
+    server_bias *bias = &request->sampling.biases[request->sampling.n_biases];
     snprintf(name, sizeof name, "%lld", token);
     if (token < 0 || token > INT32_MAX)
         return server_refuse(problem, 400, "invalid_value", field, "logit_bias: '%s' is not a token id", name);
     bias->token = (frit_token)token;
-    request->n_biases++;
+    request->sampling.n_biases++;
     return read_bias(value, name, &bias->bias, problem);
 }
 
@@ -65,7 +65,7 @@ static bool read_list(const json_t *value, server_generation *request, server_pr
         if (json_array_size(pair) != 2) return refuse_pairs(problem);
         if (json_is_string(of)) {
             if (!read_bias(bias, json_string_value(of), &number, problem)) return false;
-            request->bias_texts = value;
+            request->sampling.bias_texts = value;
         } else if (!server_integer(of, &id)) {
             return refuse_pairs(problem);
         } else if (!add_bias(request, id, bias, problem)) {
@@ -85,23 +85,23 @@ bool server_parse_logit_bias(json_t *value, void *ctx, server_problem *problem)
     if (n > SERVER_MAX_BIASES)
         return server_refuse(problem, 400, "invalid_value", field, "logit_bias: %zu tokens, at most %d are possible", n,
                              SERVER_MAX_BIASES);
-    request->biases = calloc(n + 1, sizeof *request->biases);
-    if (!request->biases) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    request->sampling.biases = calloc(n + 1, sizeof *request->sampling.biases);
+    if (!request->sampling.biases) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     return json_is_array(value) ? read_list(value, request, problem) : read_object(value, request, problem);
 }
 
 static void clear_items(server_generation *request)
 {
-    if (request->bias_items) free((void *)request->sampler.logit_bias.items);
-    free(request->bias_items);
-    request->bias_items = NULL;
+    if (request->sampling.bias_items) free((void *)request->sampling.options.logit_bias.items);
+    free(request->sampling.bias_items);
+    request->sampling.bias_items = NULL;
 }
 
 void server_clear_biases(server_generation *request)
 {
     clear_items(request);
-    free(request->biases);
-    request->biases = NULL;
+    free(request->sampling.biases);
+    request->sampling.biases = NULL;
 }
 
 // ---------------------------------------------------------------------------------------- the sampler's option
@@ -129,8 +129,8 @@ static void append_bias(list *all, frit_token token, float bias)
 
 static bool append_texts(const frit_model *model, const server_generation *request, list *all, server_problem *problem)
 {
-    for (size_t i = 0; i < json_array_size(request->bias_texts); i++) {
-        const json_t *pair = json_array_get(request->bias_texts, i), *text = json_array_get(pair, 0);
+    for (size_t i = 0; i < json_array_size(request->sampling.bias_texts); i++) {
+        const json_t *pair = json_array_get(request->sampling.bias_texts, i), *text = json_array_get(pair, 0);
         const frit_tokenize_limits limits = {.max_tokens = SERVER_MAX_BIASES};
         size_t n;
         float bias;
@@ -147,23 +147,24 @@ static bool append_texts(const frit_model *model, const server_generation *reque
     return true;
 }
 
-// Writes sampler.logit_bias: first the items of `others`, the options of the server, then "15=-1.5", "16=-inf".
+// Writes sampling.options.logit_bias: first the items of `others`, the options of the server, then "15=-1.5",
+// "16=-inf".
 static bool write_items(server_generation *request, const list *all, const frit_option_list *others,
                         server_problem *problem)
 {
     const char **items = calloc(others->n + all->n + 1, sizeof *items);
-    request->bias_items = items ? calloc(all->n + 1, sizeof *request->bias_items) : NULL;
-    if (!request->bias_items) {
+    request->sampling.bias_items = items ? calloc(all->n + 1, sizeof *request->sampling.bias_items) : NULL;
+    if (!request->sampling.bias_items) {
         free((void *)items);
         return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     }
     for (size_t i = 0; i < others->n; i++) items[i] = others->items[i];
     for (size_t i = 0; i < all->n; i++) {
-        snprintf(request->bias_items[i], sizeof *request->bias_items, "%d=%.6g", (int)all->items[i].token,
-                 (double)all->items[i].bias);
-        items[others->n + i] = request->bias_items[i];
+        snprintf(request->sampling.bias_items[i], sizeof *request->sampling.bias_items, "%d=%.6g",
+                 (int)all->items[i].token, (double)all->items[i].bias);
+        items[others->n + i] = request->sampling.bias_items[i];
     }
-    request->sampler.logit_bias = (frit_option_list){items, others->n + all->n};
+    request->sampling.options.logit_bias = (frit_option_list){items, others->n + all->n};
     return true;
 }
 
@@ -173,16 +174,17 @@ bool server_make_biases(const frit_model *model, server_generation *request, con
     static const frit_option_list none;
     list all = {0};
     clear_items(request);
-    request->sampler.logit_bias = *others;
-    if (!request->biases && !ban_end) return true;
-    for (size_t i = 0; i < request->n_biases; i++) append_bias(&all, request->biases[i].token, request->biases[i].bias);
+    request->sampling.options.logit_bias = *others;
+    if (!request->sampling.biases && !ban_end) return true;
+    for (size_t i = 0; i < request->sampling.n_biases; i++)
+        append_bias(&all, request->sampling.biases[i].token, request->sampling.biases[i].bias);
     bool good = append_texts(model, request, &all, problem);
     frit_model_info info;
     frit_model_get_info(model, &info);
     for (frit_token token = 0; token < info.n_vocab && ban_end; token++)
         if (frit_token_is_end(model, token)) append_bias(&all, token, -INFINITY);
     if (all.failed) good = server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
-    good = good && write_items(request, &all, request->biases ? &none : others, problem);
+    good = good && write_items(request, &all, request->sampling.biases ? &none : others, problem);
     free(all.items);
     return good;
 }

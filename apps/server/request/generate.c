@@ -21,11 +21,11 @@ static uint64_t next_seed(uint64_t seed)
 // the request names no adapters.
 static float *choose_adapters(const server_model *model, const server_generation *request, server_problem *problem)
 {
-    if (!request->lora) return NULL;
+    if (!request->scheduling.lora) return NULL;
     float *scales = calloc(model->adapters.n + 1, sizeof *scales);
     if (!scales) server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
-    for (size_t i = 0; scales && i < request->n_lora; i++) {
-        const server_chosen *chosen = &request->lora[i];
+    for (size_t i = 0; scales && i < request->scheduling.n_lora; i++) {
+        const server_chosen *chosen = &request->scheduling.lora[i];
         if ((size_t)chosen->id >= model->adapters.n) {
             server_refuse(problem, 400, "invalid_value", "lora",
                           "lora[%zu].id is %d, this server has %zu adapters, from 0 on", i, (int)chosen->id,
@@ -53,12 +53,13 @@ static bool set_priority(const server_exchange *exchange, const server_generatio
                          server_problem *problem)
 {
     const int32_t most_urgent = server_key_priority(exchange->caller);
-    job->caller.priority = request->priority;
-    job->caller.has_priority = request->has_priority;
-    if (!request->has_priority || !exchange->caller || request->priority >= most_urgent) return true;
+    job->caller.priority = request->scheduling.priority;
+    job->caller.has_priority = request->scheduling.has_priority;
+    if (!request->scheduling.has_priority || !exchange->caller || request->scheduling.priority >= most_urgent)
+        return true;
     return server_refuse(problem, 400, "invalid_value", "priority",
                          "priority: %d is more urgent than this key may ask for; expected %d or more",
-                         (int)request->priority, (int)most_urgent);
+                         (int)request->scheduling.priority, (int)most_urgent);
 }
 
 // Renames the field of a problem, which is one of the converted conversation, to the field of the client's request.
@@ -80,23 +81,23 @@ static frit_grammar *compile_grammar(const server_exchange *exchange, const serv
 {
     const server_model *model = exchange->model;
     const frit_grammar_options how = {
-        .kind = request->format_kind,
-        .open_objects = request->open_objects,
+        .kind = request->format.kind,
+        .open_objects = request->format.open_objects,
         .cancelled = exchange->cancelled,
         .ctx = exchange->ctx,
     };
     if (!chat)
-        return server_grammars_get(model->grammars, model->model, &how, request->format, request->n_format,
-                                   request->format_param, is_unknown, problem);
-    const frit_turn_grammar_options options = {.format = request->format_param ? request->format : NULL,
-                                               .n_format = request->n_format,
-                                               .kind = request->format_kind,
-                                               .one_call = !request->parallel_calls,
-                                               .open_objects = request->open_objects,
+        return server_grammars_get(model->grammars, model->model, &how, request->format.text, request->format.n_text,
+                                   request->format.param, is_unknown, problem);
+    const frit_turn_grammar_options options = {.format = request->format.param ? request->format.text : NULL,
+                                               .n_format = request->format.n_text,
+                                               .kind = request->format.kind,
+                                               .one_call = !request->format.parallel_calls,
+                                               .open_objects = request->format.open_objects,
                                                .cancelled = exchange->cancelled,
                                                .ctx = exchange->ctx};
-    frit_grammar *grammar = server_grammars_get_turn(model->grammars, request->turn, request->body.root, &options,
-                                                     request->format_param, is_unknown, problem);
+    frit_grammar *grammar = server_grammars_get_turn(model->grammars, request->prompt.turn, request->body.root,
+                                                     &options, request->format.param, is_unknown, problem);
     rename_field(&request->body, problem);
     return grammar;
 }
@@ -104,24 +105,24 @@ static frit_grammar *compile_grammar(const server_exchange *exchange, const serv
 // Applies the server's format to a request without a format.
 static void apply_server_format(const server_format *format, server_generation *request)
 {
-    request->open_objects = request->open_objects || format->open_objects;
-    if (request->format_param || !format->text) return;
-    request->format = format->text;
-    request->n_format = format->n;
-    request->format_kind = format->kind;
-    request->format_param = format->option;
+    request->format.open_objects = request->format.open_objects || format->open_objects;
+    if (request->format.param || !format->text) return;
+    request->format.text = format->text;
+    request->format.n_text = format->n;
+    request->format.kind = format->kind;
+    request->format.param = format->option;
 }
 
 // Sets grammar.is_awaited if the answer may need a grammar, which is compiled while the prompt runs.
 static bool check_grammar(const server_generation *request, bool chat, server_job *job, server_problem *problem)
 {
-    if (request->format_param && request->heals)
-        return server_refuse(problem, 400, "unsupported_parameter", request->format_param,
-                             "%s: is not supported together with heal", request->format_param);
-    if (request->min_tokens > 0 && request->heals)
+    if (request->format.param && request->prompt.heals)
+        return server_refuse(problem, 400, "unsupported_parameter", request->format.param,
+                             "%s: is not supported together with heal", request->format.param);
+    if (request->limits.min_tokens > 0 && request->prompt.heals)
         return server_refuse(problem, 400, "unsupported_parameter", "min_tokens",
                              "min_tokens: is not supported together with heal");
-    job->grammar.is_awaited = request->format_param || (chat && json_object_get(request->body.root, "tools"));
+    job->grammar.is_awaited = request->format.param || (chat && json_object_get(request->body.root, "tools"));
     return true;
 }
 
@@ -155,37 +156,37 @@ static bool make_samplers(const server_model *model, server_generation *request,
                           server_problem *problem)
 {
     const frit_option_list *others = &model->sampling.logit_bias;
-    const bool is_late = request->min_tokens > 0 && !request->ignores_end;
-    if (!server_make_biases(model->model, request, others, request->ignores_end, problem)) return false;
-    if (!make_sampler(model, &request->sampler, index, is_late ? &job->request.late_sampler : &job->request.sampler,
-                      problem))
+    const bool is_late = request->limits.min_tokens > 0 && !request->limits.ignores_end;
+    if (!server_make_biases(model->model, request, others, request->limits.ignores_end, problem)) return false;
+    if (!make_sampler(model, &request->sampling.options, index,
+                      is_late ? &job->request.late_sampler : &job->request.sampler, problem))
         return false;
     if (!is_late) return true;
-    job->request.min_tokens = request->min_tokens;
+    job->request.min_tokens = request->limits.min_tokens;
     return server_make_biases(model->model, request, others, true, problem) &&
-           make_sampler(model, &request->sampler, index, &job->request.sampler, problem);
+           make_sampler(model, &request->sampling.options, index, &job->request.sampler, problem);
 }
 
-// Sets n_choices to the number of answers to generate and n_given to the number of answers in the reply.
+// Sets choices.n to the number of answers to generate and choices.n_given to the number of answers in the reply.
 static bool choose_number(server_generation *request, server_problem *problem)
 {
-    const int32_t n_prompts = request->n_prompts > 1 ? request->n_prompts : 1;
-    if (request->n_choices > SERVER_MAX_CHOICES / n_prompts)
+    const int32_t n_prompts = request->prompt.n_all > 1 ? request->prompt.n_all : 1;
+    if (request->choices.n > SERVER_MAX_CHOICES / n_prompts)
         return server_refuse(problem, 400, "invalid_value", "n", "n: %d answers to %d prompts, at most %d are possible",
-                             request->n_choices, n_prompts, SERVER_MAX_CHOICES);
-    if (n_prompts > 1 && request->best_of > request->n_choices)
+                             request->choices.n, n_prompts, SERVER_MAX_CHOICES);
+    if (n_prompts > 1 && request->choices.best_of > request->choices.n)
         return server_refuse(problem, 400, "invalid_value", "best_of",
                              "best_of: is possible with one prompt; the request has %d", n_prompts);
-    request->n_given = request->n_choices *= n_prompts;
+    request->choices.n_given = request->choices.n *= n_prompts;
     if (n_prompts > 1) return true;
-    if (request->best_of == 0 || request->best_of == request->n_choices) return true;
-    if (request->best_of < request->n_choices)
+    if (request->choices.best_of == 0 || request->choices.best_of == request->choices.n) return true;
+    if (request->choices.best_of < request->choices.n)
         return server_refuse(problem, 400, "invalid_value", "best_of", "best_of: %d is less than n, %d",
-                             request->best_of, request->n_choices);
-    if (request->stream)
+                             request->choices.best_of, request->choices.n);
+    if (request->stream.is_wanted)
         return server_refuse(problem, 400, "invalid_value", "best_of",
                              "best_of: the best answers are known at the end only; without stream it is possible");
-    request->n_choices = request->best_of;
+    request->choices.n = request->choices.best_of;
     return true;
 }
 
@@ -194,7 +195,8 @@ static bool copy_prompt(server_exchange *exchange, const server_generation *requ
 {
     server_problem *problem = &exchange->problem;
     const server_job *first = job->group.first;
-    const int32_t per_prompt = request->n_prompts > 1 ? request->n_choices / request->n_prompts : request->n_choices;
+    const int32_t per_prompt =
+        request->prompt.n_all > 1 ? request->choices.n / request->prompt.n_all : request->choices.n;
     if (index < per_prompt) {
         job->request.n_prompt = first->request.n_prompt;
         job->request.prompt = malloc((first->request.n_prompt + 1) * sizeof *job->request.prompt);
@@ -207,7 +209,7 @@ static bool copy_prompt(server_exchange *exchange, const server_generation *requ
     const bool good = server_choose_prompt(&own, (size_t)(index / per_prompt), problem) &&
                       server_prompt_tokens(exchange->model->model, &own, false, &limits, &job->request.prompt,
                                            &job->request.n_prompt, problem);
-    free(own.ids);
+    free(own.prompt.ids);
     job->request.has_own_prompt = index % per_prompt == 0;
     return good;
 }
@@ -226,7 +228,7 @@ static bool make_further_job(server_exchange *exchange, server_generation *reque
     job->request.heals = first->request.heals;
     job->report.echoes = first->report.echoes;
     job->report.wants_prompt_picks =
-        first->report.wants_prompt_picks && !request->turn;   // a chat's reply has the picks of the prompt once
+        first->report.wants_prompt_picks && !request->prompt.turn;   // a chat's reply has the picks of the prompt once
     job->report.n_prompt_top = first->report.n_prompt_top;
     job->request.max_tokens = first->request.max_tokens;
     job->report.n_top = first->report.n_top;
@@ -238,9 +240,9 @@ static bool make_further_job(server_exchange *exchange, server_generation *reque
     if (first->request.scales && !job->request.scales) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     if (first->request.scales)
         memcpy(job->request.scales, first->request.scales, (model->adapters.n + 1) * sizeof *job->request.scales);
-    if (request->turn && !(job->request.turn = server_turn(model->model, &request->body, problem))) return false;
-    const int32_t n_prompts = request->n_prompts > 1 ? request->n_prompts : 1;
-    return make_samplers(model, request, job, index % (request->n_choices / n_prompts), problem);
+    if (request->prompt.turn && !(job->request.turn = server_turn(model->model, &request->body, problem))) return false;
+    const int32_t n_prompts = request->prompt.n_all > 1 ? request->prompt.n_all : 1;
+    return make_samplers(model, request, job, index % (request->choices.n / n_prompts), problem);
 }
 
 // Limits the log-probabilities of prompts in a reply: 128 answers may each report their prompt.
@@ -263,11 +265,11 @@ static bool attach_parts(server_job *first)
     for (server_job *job = first->group.parts; job; job = job->group.next, index++) {
         if (!server_answer_attach_part(job, first, index)) return false;
         server_generation *request = &((server_answer *)job->reply.ctx)->request;
-        if (request->n_prompts <= 1) continue;
+        if (request->prompt.n_all <= 1) continue;
         const json_t *prompt =
-            json_array_get(request->prompts, (size_t)(index / (request->n_choices / request->n_prompts)));
-        request->text = json_string_value(prompt);
-        request->n_text = json_string_length(prompt);
+            json_array_get(request->prompt.all, (size_t)(index / (request->choices.n / request->prompt.n_all)));
+        request->prompt.text = json_string_value(prompt);
+        request->prompt.n_text = json_string_length(prompt);
     }
     return true;
 }
@@ -302,16 +304,16 @@ static bool make_replay(server_exchange *exchange, bool is_background)
 // Refuses combinations in which nothing can be reported about the prompt's tokens.
 static bool check_prompt_logprobs(const server_model *model, const server_generation *request, server_problem *problem)
 {
-    const char *field = request->echo ? "echo" : "prompt_logprobs";
-    if (!request->echo && !request->wants_prompt_logprobs) return true;
-    if (request->heals)
+    const char *field = request->contents.echo ? "echo" : "prompt_logprobs";
+    if (!request->contents.echo && !request->contents.wants_prompt_logprobs) return true;
+    if (request->prompt.heals)
         return server_refuse(problem, 400, "unsupported_parameter", field, "%s: is not possible with a healed prompt",
                              field);
     if (model->info.kind == FRIT_KIND_ENCODER_DECODER)
         return server_refuse(problem, 400, "unsupported_parameter", field,
                              "%s: the model turns one text into another; its answer does not continue the prompt",
                              field);
-    return !request->wants_prompt_logprobs || !request->stream ||
+    return !request->contents.wants_prompt_logprobs || !request->stream.is_wanted ||
            server_refuse(problem, 400, "invalid_value", "prompt_logprobs",
                          "prompt_logprobs: is possible without stream only");
 }
@@ -325,38 +327,41 @@ static bool make_job(server_exchange *exchange, server_generation *request, bool
     job->request.continues = !chat;
     job->request.scales = choose_adapters(model, request, problem);
     if (problem->status) return false;
-    if (!server_set_salt(exchange, request->cache_salt, job))
+    if (!server_set_salt(exchange, request->scheduling.cache_salt, job))
         return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
     if (!set_priority(exchange, request, job, problem)) return false;
-    job->request.heals = request->heals;
-    job->report.echoes = request->echo;
-    job->request.wanted_slot = request->wanted_slot;
-    job->report.wants_prompt_picks = request->wants_prompt_logprobs;
-    job->report.n_prompt_top = request->n_prompt_top;
+    job->request.heals = request->prompt.heals;
+    job->report.echoes = request->contents.echo;
+    job->request.wanted_slot = request->scheduling.wanted_slot;
+    job->report.wants_prompt_picks = request->contents.wants_prompt_logprobs;
+    job->report.n_prompt_top = request->contents.n_prompt_top;
     if (!check_prompt_logprobs(model, request, problem)) return false;
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)model->n_ctx - 1);
     if (!server_prompt_tokens(model->model, request, chat, &limits, &job->request.prompt, &job->request.n_prompt,
                               problem))
         return false;
     job->request.prediction = server_prediction_tokens(model->model, request, &limits, &job->request.n_prediction);
-    request->sampler.seed = request->has_seed ? request->seed : next_seed(model->sampling.seed);
+    request->sampling.options.seed =
+        request->sampling.has_seed ? request->sampling.seed : next_seed(model->sampling.seed);
     if (!make_samplers(model, request, job, 0, problem)) return false;
     if (!check_grammar(request, chat, job, problem) || !choose_number(request, problem)) return false;
-    const bool is_set = request->max_completion_tokens != SERVER_UNSET;
-    job->request.max_tokens = is_set ? request->max_completion_tokens : request->max_tokens;
-    job->report.wants_ids = request->wants_ids;
-    job->report.n_top = request->wants_logprobs ? request->n_top : request->n_given < request->n_choices ? 0 : -1;
-    job->request.max_ms = request->max_ms;
-    exchange->stream = request->stream;
-    if (request->stream && request->keep_alive_s >= 0)
-        job->reply.keep_alive_s = request->keep_alive_s > 0 ? request->keep_alive_s : exchange->site->keep_alive_s;
-    job->reply.ends_on_finisher = request->ends_on_finisher;
-    job->reply.wants_progress = request->stream && request->wants_progress;
-    for (int32_t i = request->n_choices - 1; i > 0; i--)
+    const bool is_set = request->limits.max_completion_tokens != SERVER_UNSET;
+    job->request.max_tokens = is_set ? request->limits.max_completion_tokens : request->limits.max_tokens;
+    job->report.wants_ids = request->contents.wants_ids;
+    const bool compares = request->choices.n_given < request->choices.n;
+    job->report.n_top = request->contents.wants_logprobs ? request->contents.n_top : compares ? 0 : -1;
+    job->request.max_ms = request->limits.max_ms;
+    exchange->stream = request->stream.is_wanted;
+    if (request->stream.is_wanted && request->stream.keep_alive_s >= 0)
+        job->reply.keep_alive_s =
+            request->stream.keep_alive_s > 0 ? request->stream.keep_alive_s : exchange->site->keep_alive_s;
+    job->reply.ends_on_finisher = request->response.ends_on_finisher;
+    job->reply.wants_progress = request->stream.is_wanted && request->stream.wants_progress;
+    for (int32_t i = request->choices.n - 1; i > 0; i--)
         if (!make_further_job(exchange, request, job, i)) return false;
-    if (!limit_prompt_logprobs(job, request->wants_prompt_logprobs ? "prompt_logprobs" : "logprobs", problem))
+    if (!limit_prompt_logprobs(job, request->contents.wants_prompt_logprobs ? "prompt_logprobs" : "logprobs", problem))
         return false;
-    const bool is_background = request->is_background;
+    const bool is_background = request->response.is_background;
     if (server_answer_attach(job, exchange->protocol, chat, request, model->model, model->name) && attach_parts(job) &&
         make_replay(exchange, is_background))
         return true;
@@ -419,7 +424,7 @@ void server_generate(server_exchange *exchange, bool chat)
         return;
     }
     if (!exchange->job->grammar.is_awaited || !exchange->submit(exchange)) return;
-    taken.turn = exchange->job->request.turn;
+    taken.prompt.turn = exchange->job->request.turn;
     attach_grammar(exchange, &taken, chat);
 }
 
@@ -429,7 +434,7 @@ void server_change_adapters(server_exchange *exchange)
 {
     const server_generation *request = exchange->request;
     float *scales = choose_adapters(exchange->model, request, &exchange->problem);
-    if (!request->lora)
+    if (!request->scheduling.lora)
         server_refuse(&exchange->problem, 400, "missing_required_parameter", "lora",
                       "lora: is missing; the body is a list of objects with id and scale, or an object with this list");
     if (scales) server_worker_set_scales(exchange->model->worker, scales);
@@ -441,9 +446,9 @@ void server_change_adapters(server_exchange *exchange)
 static bool check_top(server_exchange *exchange)
 {
     const server_generation *request = exchange->request;
-    if (request->n_top == 0 || request->wants_logprobs) return true;
+    if (request->contents.n_top == 0 || request->contents.wants_logprobs) return true;
     return server_refuse(&exchange->problem, 400, "invalid_value", "top_logprobs",
-                         "top_logprobs: is %d, expected logprobs true beside it", request->n_top);
+                         "top_logprobs: is %d, expected logprobs true beside it", request->contents.n_top);
 }
 
 void server_complete_chat(server_exchange *exchange)
@@ -454,14 +459,14 @@ void server_complete_chat(server_exchange *exchange)
 // Makes the infill prompt of a completion with a suffix.
 static bool make_infill_prompt(server_exchange *exchange, server_generation *request)
 {
-    if (json_string_length(request->suffix) == 0) return true;
-    if (request->ids || request->echo || request->heals || request->n_prompts > 1)
+    if (json_string_length(request->prompt.suffix) == 0) return true;
+    if (request->prompt.ids || request->contents.echo || request->prompt.heals || request->prompt.n_all > 1)
         return server_refuse(&exchange->problem, 400, "unsupported_parameter", "suffix",
                              "suffix: the prompt must be one text, without echo and heal");
-    request->prefix = json_object_get(request->body.root, "prompt");
-    if (json_is_array(request->prefix)) request->prefix = json_array_get(request->prefix, 0);
-    request->text = NULL;
-    request->n_text = 0;
+    request->prompt.prefix = json_object_get(request->body.root, "prompt");
+    if (json_is_array(request->prompt.prefix)) request->prompt.prefix = json_array_get(request->prompt.prefix, 0);
+    request->prompt.text = NULL;
+    request->prompt.n_text = 0;
     const frit_tokenize_limits limits = server_exchange_limits(exchange, (size_t)exchange->model->n_ctx);
     return server_infill_tokens(exchange->model->model, request, &limits, &exchange->problem);
 }

@@ -59,9 +59,9 @@ static bool set_choices(json_t *value, server_generation *request, const char *p
     json_t *grammar = json_stringn(rules, (size_t)(at - rules));
     bool good = grammar && server_set_format(request, FRIT_GRAMMAR_GBNF, param, grammar, problem);
     json_decref(grammar);
-    free(request->format_owned);
-    request->format_owned = rules;
-    request->format = rules;
+    free(request->format.owned);
+    request->format.owned = rules;
+    request->format.text = rules;
     return good;
 }
 

@@ -33,29 +33,31 @@ bool server_parse_prediction(json_t *value, void *ctx, server_problem *problem)
         n += json_string_length(text);
     }
     if (json_is_string(content)) n = json_string_length(content);
-    request->prediction = malloc(n + 1);
-    if (!request->prediction) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
-    if (json_is_string(content)) memcpy(request->prediction, json_string_value(content), n);
+    request->scheduling.prediction = malloc(n + 1);
+    if (!request->scheduling.prediction) return server_refuse_status(problem, 500, NULL, FRIT_E_MEMORY);
+    if (json_is_string(content)) memcpy(request->scheduling.prediction, json_string_value(content), n);
     for (size_t i = 0; i < n_parts; i++) {
         const json_t *text = text_of(json_array_get(content, i));
-        memcpy(request->prediction + request->n_prediction, json_string_value(text), json_string_length(text));
-        request->n_prediction += json_string_length(text);
+        memcpy(request->scheduling.prediction + request->scheduling.n_prediction, json_string_value(text),
+               json_string_length(text));
+        request->scheduling.n_prediction += json_string_length(text);
     }
-    request->n_prediction = n;
+    request->scheduling.n_prediction = n;
     return true;
 }
 
 frit_token *server_prediction_tokens(const frit_model *model, const server_generation *request,
                                      const frit_tokenize_limits *limits, size_t *n_tokens)
 {
-    const size_t n_bytes = request->n_prediction + 1,
+    const size_t n_bytes = request->scheduling.n_prediction + 1,
                  most = n_bytes < limits->max_tokens ? n_bytes : limits->max_tokens;
     *n_tokens = 0;
-    if (!request->prediction) return NULL;
+    if (!request->scheduling.prediction) return NULL;
     frit_token *tokens = malloc(most * sizeof *tokens + 1);
-    const frit_status status = tokens ? frit_tokenize_within(model, request->prediction, request->n_prediction, 0,
-                                                             limits, tokens, most, n_tokens)
-                                      : FRIT_E_MEMORY;
+    const frit_status status =
+        tokens ? frit_tokenize_within(model, request->scheduling.prediction, request->scheduling.n_prediction, 0,
+                                      limits, tokens, most, n_tokens)
+               : FRIT_E_MEMORY;
     if (status == FRIT_OK && *n_tokens > 0) return tokens;
     free(tokens);   // not an error: the answer does not need a prediction
     *n_tokens = 0;

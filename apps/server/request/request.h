@@ -22,75 +22,119 @@ typedef struct server_chosen {
     float scale;
 } server_chosen;
 
-// /v1/chat/completions, /v1/completions, and other protocols' requests for generated text.
-typedef struct server_generation {
-    server_body body;
-    const char *model;   // NULL: any
-    bool stream, include_usage;
-    int32_t max_tokens;              // -1: until the answer or the context ends
-    int32_t max_completion_tokens;   // used in place of max_tokens unless SERVER_UNSET
-    frit_sampler_options sampler;
-    // The grammar of the answer: its text, its kind, and the field that has it. `format` is NULL: any answer.
-    const char *format;
-    size_t n_format;
-    frit_grammar_kind format_kind;
-    const char *format_param;
-    char *format_owned;           // the memory of `format` if it is not a text of the body; else NULL
-    bool open_objects;            // objects of the schema and of tools' schemas may have members without a schema
-    bool heals;                   // the answer may begin within the last word of the prompt (token healing)
-    bool echo;                    // the answer's text begins with the prompt
-    bool wants_logprobs;          // log-probabilities of the answer's tokens, and of an echoed prompt's tokens
-    int32_t n_top;                // the number of likeliest other tokens reported with each of these tokens
-    bool wants_prompt_logprobs;   // log-probabilities of the prompt's tokens, beside the answer
-    int32_t n_prompt_top;         // the number of likeliest other tokens reported with each token of the prompt
-    uint64_t seed;
-    bool has_seed;
-    frit_option_list stop;        // items owned, texts borrowed
-    struct server_bias *biases;   // owned
-    size_t n_biases;
-    const json_t *bias_texts;   // NULL, or a list with pairs of a text and the bias of its tokens; borrowed
-    char (*bias_items)[48];     // owned: the texts of sampler.logit_bias
-    bool ignores_end;           // tokens that end the answer are never picked
-    int32_t min_tokens;         // tokens that end the answer are not picked before the answer has min_tokens tokens
-    int32_t best_of;            // the number of answers to generate for each prompt; 0: n_choices
-    int32_t n_given;            // the number of answers in the reply, the likeliest of n_choices
-    int32_t max_ms;       // the answer ends at the first line end after this time from its first token; <= 0: never
-    bool wants_timings;   // timings in each event
-    bool wants_ids;       // token ids of the answer
-    const json_t
-        *members;          // paths of the members that the reply has, such as "timings/prompt_ms"; NULL: all; borrowed
-    bool pads;             // events are padded, so that their lengths reveal less of the text
-    int32_t wanted_slot;   // the slot's id plus 1; 0: any slot
-    frit_option_list breakers;   // items owned, texts borrowed
-    char *order;                 // owned: sampler.samplers if the request has a list of stages
-    char *prediction;            // owned: a text that the answer will probably repeat; or NULL
-    size_t n_prediction;
-    int32_t priority;   // lower numbers are served first
-    bool has_priority;
-    const char *cache_salt;   // only requests with equal salts share prefixes in the cache; NULL: no salt
-    server_chosen *lora;      // owned; NULL: the server's adapters
-    size_t n_lora;
-    int32_t keep_alive_s;    // of the stream; 0: the server's, -1: none
-    bool wants_progress;     // the stream reports how much of the prompt is done
-    int32_t n_choices;       // the number of answers to generate for all prompts
-    bool parallel_calls;     // the answer may call several tools
-    frit_turn *turn;         // owned: a chat's, made by server_prompt_tokens
-    const json_t *prompts;   // a completion's list of n_prompts prompts; NULL: there is one prompt; borrowed
-    int32_t n_prompts;
+// The prompt. The messages of a chat are in the request's body.
+typedef struct server_generation_prompt {
+    frit_turn *turn;     // owned: a chat's, made by server_prompt_tokens
+    const json_t *all;   // a completion's list of n_all prompts; NULL: there is one prompt; borrowed
+    int32_t n_all;
     const char *text;   // the prompt of a completion is `text`, borrowed, or `ids`
     size_t n_text;
     frit_token *ids;   // owned
     size_t n_ids;
     // Infill: the answer stands between prefix and suffix, texts or NULL. files: a list of further files as context.
     const json_t *prefix, *suffix, *files;
-    // Members for /v1/responses.
+    bool is_raw;      // of /api/generate: the prompt does not go through the template
+    bool heals;       // the answer may begin within the last word of the prompt (token healing)
+    bool truncates;   // the oldest rounds of a conversation that is too long are removed
+} server_generation_prompt;
+
+// How tokens are picked.
+typedef struct server_generation_sampling {
+    frit_sampler_options options;
+    uint64_t seed;
+    bool has_seed;
+    frit_option_list breakers;    // items owned, texts borrowed
+    char *order;                  // owned: options.samplers if the request has a list of stages
+    struct server_bias *biases;   // owned
+    size_t n_biases;
+    const json_t *bias_texts;   // NULL, or a list with pairs of a text and the bias of its tokens; borrowed
+    char (*bias_items)[48];     // owned: the texts of options.logit_bias
+} server_generation_sampling;
+
+// The grammar of the answer.
+typedef struct server_generation_format {
+    const char *text;   // NULL: any answer
+    size_t n_text;
+    frit_grammar_kind kind;
+    const char *param;     // the field that has the grammar
+    char *owned;           // the memory of `text` if it is not a text of the body; else NULL
+    bool open_objects;     // objects of the schema and of tools' schemas may have members without a schema
+    bool parallel_calls;   // the answer may call several tools
+} server_generation_format;
+
+// When an answer ends.
+typedef struct server_generation_limits {
+    int32_t max_tokens;              // -1: until the answer or the context ends
+    int32_t max_completion_tokens;   // used in place of max_tokens unless SERVER_UNSET
+    int32_t min_tokens;      // tokens that end the answer are not picked before the answer has min_tokens tokens
+    bool ignores_end;        // tokens that end the answer are never picked
+    int32_t max_ms;          // the answer ends at the first line end after this time from its first token; <= 0: never
+    frit_option_list stop;   // items owned, texts borrowed
+} server_generation_limits;
+
+// The number of answers.
+typedef struct server_generation_choices {
+    int32_t n;         // the number of answers to generate for all prompts
+    int32_t best_of;   // the number of answers to generate for each prompt; 0: n
+    int32_t n_given;   // the number of answers in the reply, the likeliest of n
+} server_generation_choices;
+
+// What the reply has beside the answer's text.
+typedef struct server_generation_contents {
+    bool echo;                    // the answer's text begins with the prompt
+    bool wants_logprobs;          // log-probabilities of the answer's tokens, and of an echoed prompt's tokens
+    int32_t n_top;                // the number of likeliest other tokens reported with each of these tokens
+    bool wants_prompt_logprobs;   // log-probabilities of the prompt's tokens, beside the answer
+    int32_t n_prompt_top;         // the number of likeliest other tokens reported with each token of the prompt
+    bool wants_timings;           // timings in each event
+    bool wants_ids;               // token ids of the answer
+    const json_t
+        *members;   // paths of the members that the reply has, such as "timings/prompt_ms"; NULL: all; borrowed
+} server_generation_contents;
+
+// The reply as a stream of events.
+typedef struct server_generation_stream {
+    bool is_wanted;
+    bool include_usage;
+    bool pads;              // events are padded, so that their lengths reveal less of the text
+    int32_t keep_alive_s;   // 0: the server's, -1: none
+    bool wants_progress;    // the stream reports how much of the prompt is done
+} server_generation_stream;
+
+// How the worker runs the request.
+typedef struct server_generation_scheduling {
+    int32_t priority;   // lower numbers are served first
+    bool has_priority;
+    int32_t wanted_slot;      // the slot's id plus 1; 0: any slot
+    const char *cache_salt;   // only requests with equal salts share prefixes in the cache; NULL: no salt
+    server_chosen *lora;      // owned; NULL: the server's adapters
+    size_t n_lora;
+    char *prediction;   // owned: a text that the answer will probably repeat; or NULL
+    size_t n_prediction;
+} server_generation_scheduling;
+
+// Members for /v1/responses.
+typedef struct server_generation_response {
     const char *previous_id, *instructions;
     bool is_stored;
     bool is_background;      // the answer is generated even if the client disconnects
-    bool truncates;          // the oldest rounds of a conversation that is too long are removed
     bool ends_on_finisher;   // the end of the reply writes to a disk, so the finisher thread calls it
-    bool is_raw;             // of /api/generate: the prompt does not go through the template
-    void *extra;             // owned by the handler's reply; freed by free_extra
+} server_generation_response;
+
+// /v1/chat/completions, /v1/completions, and other protocols' requests for generated text.
+typedef struct server_generation {
+    server_body body;
+    const char *model;   // NULL: any
+    server_generation_prompt prompt;
+    server_generation_sampling sampling;
+    server_generation_format format;
+    server_generation_limits limits;
+    server_generation_choices choices;
+    server_generation_contents contents;
+    server_generation_stream stream;
+    server_generation_scheduling scheduling;
+    server_generation_response response;
+    void *extra;   // owned by the handler's reply; freed by free_extra
     void (*free_extra)(void *extra);
 } server_generation;
 
@@ -145,17 +189,17 @@ extern const server_parser server_named_parser, server_saved_parser, server_adap
     server_ollama_show_parser, server_ollama_embed_parser, server_ollama_embeddings_parser;
 
 // Rows for the field tables of other protocols: fields that only OpenAI's chats have, for their defaults.
-#define SERVER_DEFAULT_FIELDS                                                                                   \
-    {"max_completion_tokens",                                                                                   \
-     FIELD_INT,                                                                                                 \
-     .offset = offsetof(server_generation, max_completion_tokens),                                              \
-     .min = -1,                                                                                                 \
-     .max = INT32_MAX,                                                                                          \
-     .fallback = SERVER_UNSET},                                                                                 \
-        {"n", FIELD_INT, .offset = offsetof(server_generation, n_choices), .min = 1, .max = 1, .fallback = 1},  \
-        {"open_objects", FIELD_BOOL, .offset = offsetof(server_generation, open_objects)},                      \
-    {                                                                                                           \
-        "parallel_tool_calls", FIELD_BOOL, .offset = offsetof(server_generation, parallel_calls), .fallback = 1 \
+#define SERVER_DEFAULT_FIELDS                                                                                          \
+    {"max_completion_tokens",                                                                                          \
+     FIELD_INT,                                                                                                        \
+     .offset = offsetof(server_generation, limits.max_completion_tokens),                                              \
+     .min = -1,                                                                                                        \
+     .max = INT32_MAX,                                                                                                 \
+     .fallback = SERVER_UNSET},                                                                                        \
+        {"n", FIELD_INT, .offset = offsetof(server_generation, choices.n), .min = 1, .max = 1, .fallback = 1},         \
+        {"open_objects", FIELD_BOOL, .offset = offsetof(server_generation, format.open_objects)},                      \
+    {                                                                                                                  \
+        "parallel_tool_calls", FIELD_BOOL, .offset = offsetof(server_generation, format.parallel_calls), .fallback = 1 \
     }
 // request_fields.c
 bool server_parse_seed(json_t *value, void *request, server_problem *problem);
@@ -183,7 +227,7 @@ bool server_parse_input_prefix(json_t *value, void *request, server_problem *pro
 bool server_parse_input_suffix(json_t *value, void *request, server_problem *problem);
 bool server_parse_input_extra(json_t *value, void *request, server_problem *problem);
 bool server_read_ids(const json_t *list, const char *name, frit_token **ids, size_t *n_ids, server_problem *problem);
-// Makes prompt i of request->prompts the request's prompt. The ids of the previous prompt are not freed.
+// Makes prompt i of prompt.all the request's prompt. The ids of the previous prompt are not freed.
 bool server_choose_prompt(server_generation *request, size_t i, server_problem *problem);
 // request_limits.c
 bool server_parse_slot(json_t *value, void *request, server_problem *problem);
@@ -191,8 +235,8 @@ bool server_parse_priority(json_t *value, void *request, server_problem *problem
 // biases.c
 bool server_parse_logit_bias(json_t *value, void *request, server_problem *problem);
 void server_clear_biases(server_generation *request);
-// Writes all biases to sampler.logit_bias; with `ban_end` also a bias of -inf for each token that ends an answer. May
-// be called again with another `ban_end`.
+// Writes all biases to sampling.options.logit_bias; with `ban_end` also a bias of -inf for each token that ends an
+// answer. May be called again with another `ban_end`.
 bool server_make_biases(const frit_model *model, server_generation *request, const frit_option_list *others,
                         bool ban_end, server_problem *problem);
 void server_clear_generation(void *request);

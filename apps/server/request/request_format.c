@@ -12,19 +12,19 @@ static bool no_memory(server_problem *problem)
 bool server_set_format(server_generation *request, frit_grammar_kind kind, const char *param, json_t *value,
                        server_problem *problem)
 {
-    if (request->format_param)
+    if (request->format.param)
         return server_refuse(problem, 400, "invalid_value", param, "%s: %s says what the answer may be already", param,
-                             request->format_param);
-    request->format_kind = kind;
-    request->format_param = param;
+                             request->format.param);
+    request->format.kind = kind;
+    request->format.param = param;
     if (json_is_string(value)) {
-        request->format = json_string_value(value);
-        request->n_format = json_string_length(value);
+        request->format.text = json_string_value(value);
+        request->format.n_text = json_string_length(value);
         return true;
     }
-    request->format = request->format_owned = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    if (!request->format) return no_memory(problem);
-    request->n_format = strlen(request->format);
+    request->format.text = request->format.owned = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    if (!request->format.text) return no_memory(problem);
+    request->format.n_text = strlen(request->format.text);
     return true;
 }
 

@@ -9,7 +9,7 @@ bool server_parse_slot(json_t *value, void *ctx, server_problem *problem)
     json_int_t id;
     if (!server_integer(value, &id) || id < -1 || id >= INT32_MAX)
         return server_refuse(problem, 400, "invalid_value", "id_slot", "id_slot: expected the number of a slot, or -1");
-    request->wanted_slot = (int32_t)id + 1;
+    request->scheduling.wanted_slot = (int32_t)id + 1;
     return true;
 }
 
@@ -23,7 +23,7 @@ bool server_parse_priority(json_t *value, void *ctx, server_problem *problem)
     if (priority < -MOST || priority > MOST)
         return server_refuse(problem, 400, "invalid_value", "priority", "priority: %lld is outside of %d to %d",
                              (long long)priority, -MOST, MOST);
-    request->priority = (int32_t)priority;
-    request->has_priority = true;
+    request->scheduling.priority = (int32_t)priority;
+    request->scheduling.has_priority = true;
     return true;
 }

@@ -41,25 +41,25 @@ static bool read_text(json_t *value, const json_t **out, const char *param, serv
 bool server_parse_suffix(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
-    return read_text(value, &request->suffix, "suffix", problem);
+    return read_text(value, &request->prompt.suffix, "suffix", problem);
 }
 
 bool server_parse_input_prefix(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
-    return read_text(value, &request->prefix, "input_prefix", problem);
+    return read_text(value, &request->prompt.prefix, "input_prefix", problem);
 }
 
 bool server_parse_input_suffix(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
-    return read_text(value, &request->suffix, "input_suffix", problem);
+    return read_text(value, &request->prompt.suffix, "input_suffix", problem);
 }
 
 bool server_parse_input_extra(json_t *value, void *ctx, server_problem *problem)
 {
     server_generation *request = ctx;
-    request->files = value;
+    request->prompt.files = value;
     for (size_t i = 0; i < json_array_size(value); i++) {
         const json_t *file = json_array_get(value, i), *name = json_object_get(file, "filename");
         if (!json_is_string(json_object_get(file, "text")) || (name && !json_is_string(name)))
@@ -72,22 +72,22 @@ bool server_parse_input_extra(json_t *value, void *ctx, server_problem *problem)
 
 static bool set_prompt(server_generation *request, const json_t *value, server_problem *problem)
 {
-    request->text = NULL;
-    request->ids = NULL;
+    request->prompt.text = NULL;
+    request->prompt.ids = NULL;
     if (json_is_string(value)) {
-        request->text = json_string_value(value);
-        request->n_text = json_string_length(value);
+        request->prompt.text = json_string_value(value);
+        request->prompt.n_text = json_string_length(value);
         return true;
     }
     if (json_is_array(value) && (json_array_size(value) == 0 || json_is_number(json_array_get(value, 0))))
-        return server_read_ids(value, "prompt", &request->ids, &request->n_ids, problem);
+        return server_read_ids(value, "prompt", &request->prompt.ids, &request->prompt.n_ids, problem);
     return server_refuse(problem, 400, "invalid_type", "prompt",
                          "prompt: expected a string, a list of token ids, or a list of these");
 }
 
 bool server_choose_prompt(server_generation *request, size_t i, server_problem *problem)
 {
-    return set_prompt(request, json_array_get(request->prompts, i), problem);
+    return set_prompt(request, json_array_get(request->prompt.all, i), problem);
 }
 
 // A prompt, which is a string or a list of token ids, or a list of prompts.
@@ -96,15 +96,15 @@ bool server_parse_prompt(json_t *value, void *ctx, server_problem *problem)
     server_generation *request = ctx;
     const size_t n = json_array_size(value);
     const json_t *first = json_array_get(value, 0);   // NULL if the value is not a list
-    request->n_prompts = 1;
+    request->prompt.n_all = 1;
     if (n == 0 || json_is_number(first)) return set_prompt(request, value, problem);
     if (n > SERVER_MAX_CHOICES)
         return server_refuse(problem, 400, "invalid_value", "prompt", "prompt: %zu prompts, at most %d are possible", n,
                              SERVER_MAX_CHOICES);
-    request->prompts = value;
-    request->n_prompts = (int32_t)n;
+    request->prompt.all = value;
+    request->prompt.n_all = (int32_t)n;
     for (size_t i = n; i-- > 0;) {   // checks all prompts; the first remains the request's
-        free(request->ids);
+        free(request->prompt.ids);
         if (!server_choose_prompt(request, i, problem)) return false;
     }
     return true;
@@ -201,13 +201,14 @@ static frit_status tokenize_turn(const prompt_source *source, frit_token *tokens
 static frit_token *tokenize_prompt(const frit_model *model, const server_generation *request,
                                    const frit_tokenize_limits *limits, size_t *n_tokens, server_problem *problem)
 {
-    prompt_source source = {.model = model, .turn = request->turn, .limits = limits, .n_free = 1};
+    prompt_source source = {.model = model, .turn = request->prompt.turn, .limits = limits, .n_free = 1};
     source.flags = FRIT_TEXT_SPECIAL | FRIT_TEXT_PARSE_SPECIAL;
-    source.text = request->text;
-    source.n_bytes = request->n_text;
-    if (request->turn) frit_turn_prompt(request->turn, &source.n_bytes);
-    const server_field_name field = server_body_field(&request->body, request->turn ? "messages" : "prompt");
-    return tokenize_source(request->turn ? tokenize_turn : tokenize_text, &source, field.text, n_tokens, problem);
+    source.text = request->prompt.text;
+    source.n_bytes = request->prompt.n_text;
+    if (request->prompt.turn) frit_turn_prompt(request->prompt.turn, &source.n_bytes);
+    const server_field_name field = server_body_field(&request->body, request->prompt.turn ? "messages" : "prompt");
+    return tokenize_source(request->prompt.turn ? tokenize_turn : tokenize_text, &source, field.text, n_tokens,
+                           problem);
 }
 
 json_t *server_piece_json(const frit_model *model, frit_token token)
@@ -242,14 +243,14 @@ bool server_prompt_tokens(const frit_model *model, server_generation *request, b
     const server_field_name field = server_body_field(&request->body, chat ? "messages" : "prompt");
     const char *param = field.text;
     *tokens = NULL;
-    if (chat) request->turn = server_turn(model, &request->body, problem);
-    if (chat && !request->turn) return false;
-    if (request->ids && !chat) {
-        *tokens = malloc((request->n_ids + 1) * sizeof **tokens);
+    if (chat) request->prompt.turn = server_turn(model, &request->body, problem);
+    if (chat && !request->prompt.turn) return false;
+    if (request->prompt.ids && !chat) {
+        *tokens = malloc((request->prompt.n_ids + 1) * sizeof **tokens);
         if (!*tokens) return no_memory(problem);
-        memcpy(*tokens, request->ids, request->n_ids * sizeof **tokens);
-        *n_tokens = request->n_ids;
-    } else if (chat || request->text) {
+        memcpy(*tokens, request->prompt.ids, request->prompt.n_ids * sizeof **tokens);
+        *n_tokens = request->prompt.n_ids;
+    } else if (chat || request->prompt.text) {
         *tokens = tokenize_prompt(model, request, limits, n_tokens, problem);
     } else {
         return server_refuse(problem, 400, "missing_required_parameter", param, "prompt: is missing");

@@ -57,7 +57,7 @@ static bool check_fit(const conversation *c, size_t n_last, server_problem *prob
     const bool good = server_body_convert(&probe.body, copy_root_with(c, n_last), problem) &&
                       server_prompt_tokens(c->model, &probe, true, &c->limits, &tokens, &n_tokens, problem);
     free(tokens);
-    frit_turn_free(probe.turn);
+    frit_turn_free(probe.prompt.turn);
     json_decref(probe.body.root);
     free(probe.body.owned);
     return good;
