@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Chained blocks; large requests get their own block after the head, so that the head keeps its free space.
+// A list of blocks. A large request gets a block of its own after the head, so that the head keeps its free space.
 #include "base/arena.h"
 
 #include <stdint.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // base/arena.h: memory with one lifetime. frit_arena_free frees everything that was allocated from an arena.
 //
-// Blocks are chained and never move:
+// Blocks form a list and never move:
 //
 //     arena -- head --> [ used .......... | free ] -- next --> [ used ...... ] --> NULL
 //
-// A failed allocation returns NULL and is remembered: code that makes many allocations may check frit_arena_failed once
+// A failed allocation returns NULL and is remembered. Code that makes many allocations may check frit_arena_failed once
 // at its end, if the functions that it calls accept NULL.
 //
 //     frit_arena arena = {0};
@@ -22,7 +22,7 @@ typedef struct frit_arena {
     bool failed;
 } frit_arena;
 
-// `n` objects of `size` bytes, zeroed, aligned to 16; NULL on overflow or exhaustion.
+// Allocates `n` objects of `size` bytes, zeroed, aligned to 16; NULL on overflow or exhaustion.
 void *frit_arena_alloc(frit_arena *arena, size_t n, size_t size);
 // A zero-terminated copy of n bytes.
 char *frit_arena_text(frit_arena *arena, const char *text, size_t n);

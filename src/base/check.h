@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/check.h: checked arithmetic on sizes from input. Each returns false if the result does not fit.
+// base/check.h: checked arithmetic on sizes from input. Each function returns false if the result does not fit.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Words are dealt to four lanes round robin, so that four multiplications overlap: as fast as memory is read.
+// Words are distributed to four lanes round robin, so that four multiplications overlap. The checksum is as fast as
+// reading memory.
 #include "base/checksum.h"
 
 #include <string.h>
 
 enum { BLOCK = 8 * FRIT_CHECKSUM_LANES };
 
-// Odd, so that every step is invertible: different words give different lanes.
+// An odd number, so that every step is invertible: different words give different lanes.
 #define FACTOR UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t stir(uint64_t x)
@@ -53,7 +54,7 @@ uint64_t frit_checksum_value(const frit_checksum *sum)
         memset(last.rest + n_rest, 0, BLOCK - n_rest);
         add_blocks(last.lanes, last.rest, 1);
     }
-    uint64_t value = stir(last.n_bytes);   // so zeros at the end count
+    uint64_t value = stir(last.n_bytes);   // so that zeros at the end count
     for (int i = 0; i < FRIT_CHECKSUM_LANES; i++) value = stir(value ^ last.lanes[i]);
     return value;
 }

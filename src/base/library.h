@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/library.h: shared libraries that are opened at run time and need not be there.
+// base/library.h: shared libraries that are opened at run time and may be absent.
 //
 //     frit_library *library = frit_library_open("libcuda.so.1");       // NULL: it cannot be loaded
 //     void *address = frit_library_find(library, "cuInit");            // NULL: it has no such function
@@ -10,9 +10,9 @@
 
 typedef struct frit_library frit_library;
 
-frit_library *frit_library_open(const char *name);   // a path, or a name that the system's loader looks for
+frit_library *frit_library_open(const char *name);   // a path, or a name that the system's loader searches for
 void *frit_library_find(frit_library *library, const char *symbol);
 void frit_library_close(frit_library *library);   // NULL is fine
-// The path of a folder that is named from where the file with this code is, a program or a shared library:
+// Finds a folder by its path relative to the file that contains this code, a program or a shared library:
 // "../share/frit". False if it does not exist, or the path is too long.
 bool frit_folder_beside(const char *name, char *path, size_t path_bytes);

@@ -24,7 +24,8 @@ void frit_library_close(frit_library *library)
     if (library) dlclose(library);
 }
 
-// The dynamic linker knows by which path it loaded the file; of a program that was found by its name alone it does not.
+// The dynamic linker knows the path from which it loaded a library. It does not know the path of a program that was
+// found by its name alone.
 bool frit_folder_beside(const char *name, char *path, size_t path_bytes)
 {
     static const char here = 0;

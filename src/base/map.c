@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Open addressing with linear probing, at most half full; the full hash is kept to make misses cheap.
+// Open addressing with linear probing, at most half full. The full hash is stored to make misses cheap.
 #include "base/map.h"
 
 #include "base/time.h"
@@ -82,7 +82,7 @@ bool frit_map_reserve(frit_map *map, size_t n)
         const frit_map_slot *old = &map->slots[i];
         if (old->key) *find(slots, capacity, (frit_str){old->key, old->len}, old->hash) = *old;
     }
-    // Before the first hash: the author of a file cannot know address and clock.
+    // Seeds the map before the first hash. The author of a file cannot know the address and the clock.
     if (!map->slots) map->seed = frit_time_ns() ^ (uint64_t)(uintptr_t)slots << 20;
     free(map->slots);
     map->slots = slots;

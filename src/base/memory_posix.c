@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <sys/sysinfo.h>
 
-// A line of /proc/meminfo, in bytes; 0 without such a line.
+// The value of a line of /proc/meminfo, in bytes; 0 without such a line.
 static uint64_t meminfo(const char *key)
 {
     uint64_t bytes = 0;
@@ -27,7 +27,7 @@ static uint64_t meminfo(const char *key)
     return bytes;
 }
 
-// What the kernel itself says, for a root without /proc. It does not count pages of files, which could be given up.
+// The kernel's own figure, for a root without /proc. It does not count pages of files as free.
 static uint64_t ask_kernel(bool only_free)
 {
     struct sysinfo info;

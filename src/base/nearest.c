@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Edit distances, and the names with the smallest.
+// Edit distances, and the names with the smallest distance.
 #include "base/nearest.h"
 #include "frit_tools.h"
 #include "base/minmax.h"
@@ -35,9 +35,9 @@ const char *frit_name_nearest(const char *name, const char *const *candidates, s
         const int distance = edit_distance(candidates[i], name);
         const int n_least = frit_min_int((int)strlen(name), (int)strlen(candidates[i]));
         if (distance > frit_min_int(most, 1 + frit_min_int(n_least, MAX_NAME) / 3))
-            continue;   // of short words little is left
+            continue;   // too few letters of a short name would be left
         best = candidates[i];
-        most = distance - 1;   // of equals, the first
+        most = distance - 1;   // the first of equally near names
     }
     return best;
 }
@@ -50,7 +50,7 @@ void frit_nearest_print(frit_buf *out, const char *name, frit_nearest_name_fn kn
         const int distance =
             2 * edit_distance(one, name) - (one[0] == name[0]);   // a typo in the first letter is unlikely
         int at = n;
-        while (at > 0 && distance < distances[at - 1]) at--;   // of equals, the first
+        while (at > 0 && distance < distances[at - 1]) at--;   // the first of equally near names comes first
         if (at == MAX_NEAREST || (at > 0 && strcmp(best[at - 1], one) == 0)) continue;
         if (n < MAX_NEAREST) n++;
         for (int k = n - 1; k > at; k--) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Decimal numbers independent of the locale. strtod rounds; it gets no decimal point, which depends on the locale.
+// Decimal numbers independent of the locale. strtod does the rounding; its input has no decimal point.
 #include "base/number.h"
 
 #include <string.h>
@@ -12,15 +12,15 @@
 #include <xlocale.h>
 #endif
 
-// A number halfway between two doubles has at most 767 significant digits. Of further digits only matters whether all
-// are zero.
+// A number halfway between two doubles has at most 767 significant digits. Further digits only matter if one of them is
+// not zero.
 enum { MAX_DIGITS = 800, MAX_EXPONENT = 1 << 20 };
 
 typedef struct decimal {
-    char digits[MAX_DIGITS + 24];   // significant ones; "e", an exponent and a zero follow
+    char digits[MAX_DIGITS + 24];   // significant digits; "e", an exponent and a zero follow
     size_t n_digits;
     int64_t exponent;   // of the last digit
-    uint64_t value;     // of the digits, while they are at most 19
+    uint64_t value;     // of the digits, if there are at most 19
     bool negative, inexact;
 } decimal;
 
@@ -43,7 +43,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-// The exponent at text[at], which is an 'e'; returns where it ends, or `at` where no digit follows.
+// Reads the exponent at text[at], which is an 'e'; returns where it ends, or `at` if no digit follows.
 static size_t read_exponent(const char *text, size_t n, size_t at, int64_t *exponent)
 {
     size_t i = at + 1;
@@ -90,7 +90,7 @@ static double convert(decimal *d)
 size_t frit_parse_double(const char *text, size_t n, double *out)
 {
     decimal d;
-    d.n_digits = 0, d.exponent = 0, d.value = 0, d.negative = d.inexact = false;   // not all its digits
+    d.n_digits = 0, d.exponent = 0, d.value = 0, d.negative = d.inexact = false;   // value lacks some digits
     const size_t used = read_decimal(text, n, &d);
     if (used == 0) return 0;
     const double size = convert(&d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text into fields.
+// Sets fields of structs from text.
 #include "base/option.h"
 
 #include "base/number.h"
@@ -31,7 +31,7 @@ static frit_status set_flag(const frit_option *row, bool *field, const char *tex
     return refuse(row, text, "true or false");
 }
 
-// Decimal digits only; false without digits, for other characters, or for too large a number.
+// Reads decimal digits only; false without digits, for other characters, or for too large a number.
 static bool parse_u64(const char *text, uint64_t *out)
 {
     uint64_t value = 0;

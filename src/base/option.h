@@ -11,5 +11,5 @@
 // clang-format on
 
 // Checks a struct filled by a program: FRIT_E_INVALID for the first number or choice that its row does not allow. NULL
-// and 0 are always allowed: they are the default.
+// and 0 are always allowed, because they stand for the default.
 frit_status frit_options_check(const frit_option *rows, size_t n_rows, const void *options);

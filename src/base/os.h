@@ -17,7 +17,7 @@
 typedef struct frit_os_word {
     _Atomic uint32_t value;
     _Atomic uint32_t n_sleeping;
-    void *lock;   // without a futex: a lock and a condition variable
+    void *lock;   // on systems without a futex: a lock and a condition variable
 } frit_os_word;
 
 frit_status frit_os_word_init(frit_os_word *word);
@@ -27,7 +27,7 @@ void frit_os_word_free(frit_os_word *word);
 
 typedef struct frit_os_thread frit_os_thread;
 frit_status frit_os_thread_start(frit_os_thread **out, void (*fn)(void *ctx), void *ctx);
-void frit_os_thread_join(frit_os_thread *thread);   // waits for its end and frees it; NULL: no effect
+void frit_os_thread_join(frit_os_thread *thread);   // waits until the thread ends and frees it; NULL: no effect
 void frit_os_yield(void);
 
 // The CPUs of this process's affinity mask, ascending; the caller frees *out. 0 if unknown.

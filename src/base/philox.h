@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // base/philox.h: Philox 4x32-10, a counter-based random generator (Salmon et al. 2011, "Parallel Random Numbers: As
-// Easy as 1, 2, 3"). A number is a function of a key and a counter: nothing runs on from draw to draw, so any number
-// of a sequence can be had at once, on any machine.
+// Easy as 1, 2, 3"). A number is a function of a key and a counter. There is no state between draws, so any number of a
+// sequence can be computed at once, on any machine.
 #pragma once
 #include <stdint.h>
 
@@ -22,7 +22,8 @@ static inline frit_philox frit_philox_4x32(frit_philox counter, uint32_t key0, u
     return c;
 }
 
-// 64 random bits for the token at a position of a sequence. Decisions about one token use streams of their own.
+// 64 random bits for the token at a position of a sequence. Each kind of decision about a token uses a stream of its
+// own.
 static inline uint64_t frit_philox_stream(uint64_t seed, uint64_t position, uint32_t stream)
 {
     const frit_philox counter = {{(uint32_t)position, (uint32_t)(position >> 32), stream, 0}};

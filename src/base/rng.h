@@ -34,7 +34,7 @@ static inline uint64_t frit_rng_next(frit_rng *rng)
     return result;
 }
 
-// In [0, 1), 53 bits.
+// A number in [0, 1), 53 bits.
 static inline double frit_rng_double(frit_rng *rng)
 {
     return (double)(frit_rng_next(rng) >> 11) * 0x1p-53;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-// The fractions of the cube roots of the first 64 primes; those of the square roots of the first 8 begin the state.
+// The fractions of the cube roots of the first 64 primes.
 static const uint32_t constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -37,7 +37,7 @@ static void expand(const uint8_t block[64], uint32_t w[64])
     }
 }
 
-// The names change places instead of the values: after eight rounds each is where it was.
+// A round rotates the names of the variables instead of their values: after eight rounds each name is back.
 #define ROUND(a, b, c, d, e, f, g, h, i)                                                              \
     do {                                                                                              \
         const uint32_t one_ =                                                                         \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/sha256.h: SHA-256 (FIPS 180-4), for names of contents: no two contents with one name are known.
+// base/sha256.h: SHA-256 (FIPS 180-4), used for names of contents: no two contents with equal names are known.
 //
 //     frit_sha256 sum;
 //     frit_sha256_init(&sum);
@@ -14,7 +14,7 @@ enum { FRIT_SHA256_BYTES = 32 };
 typedef struct frit_sha256 {
     uint32_t state[8];
     uint64_t n_bytes;
-    uint8_t block[64];   // bytes of an incomplete one
+    uint8_t block[64];   // bytes of an incomplete block
 } frit_sha256;
 
 void frit_sha256_init(frit_sha256 *sum);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base/spans.h: ranges of bytes in a text: ascending, apart, never empty.
+// base/spans.h: ranges of bytes in a text: ascending, disjoint, never empty.
 #pragma once
 #include "base/status.h"
 
@@ -13,10 +13,10 @@ typedef struct frit_spans {
     bool failed;   // out of memory: ranges are missing
 } frit_spans;
 
-// Adds a range that begins at or after the end of the last one; joins it to that one where they touch.
+// Adds a range that begins at or after the end of the last one. Adjacent ranges are joined.
 void frit_spans_push(frit_spans *spans, size_t begin, size_t end);
-// Keeps what lies before `end`.
+// Removes everything from `end` on.
 void frit_spans_cut(frit_spans *spans, size_t end);
-// The first range that ends after `at`; otherwise spans->n.
+// Index of the first range that ends after `at`; spans->n if there is none.
 size_t frit_spans_find(const frit_spans *spans, size_t at);
 void frit_spans_free(frit_spans *spans);

@@ -74,7 +74,7 @@ const char *frit_version(void)
     return FRIT_TEXT(FRIT_VERSION_MAJOR) "." FRIT_TEXT(FRIT_VERSION_MINOR) "." FRIT_TEXT(FRIT_VERSION_PATCH);
 }
 
-// Makes an error with this sentence the last one. Arguments may be texts of the one before.
+// Makes this sentence the last error. The arguments may point into the previous error.
 static void store(const char *sentence, const char *field, const char *code, bool names_file)
 {
     frit_failure next = {.code = code, .names_file = names_file};

@@ -24,13 +24,13 @@
 
 enum { FRIT_FIELD_BYTES = 128 };
 
-// Store the error. Control characters in the message are replaced by '?'.
+// Stores the error. Control characters in the message are replaced by '?'.
 void frit_fail_say(const char *format, ...) FRIT_PRINTF(1, 2);
 void frit_fail_say_at(const char *field, const char *code, const char *format, ...) FRIT_PRINTF(3, 4);
 void frit_fail_say_file(const char *format, ...) FRIT_PRINTF(1, 2);
 
-// Store an error; their value is `status`. Macros, so that compilers see that a failure is never FRIT_OK and that the
-// results of a failed call are not used.
+// Store an error; their value is `status`. They are macros, so that compilers see that a failure is never FRIT_OK and
+// that the results of a failed call are not used.
 //
 // frit_fail_at: an error of a field of a request, or of an option. The message is "FIELD: " and the format's text, and
 // only this text if `field` is NULL. The field is copied; the code is a constant of frit/status.h.
@@ -58,7 +58,7 @@ typedef struct frit_failure {
 void frit_failure_get(frit_failure *failure);
 void frit_failure_set(const frit_failure *failure);
 
-// The system's words for an errno, in `text` or in constant memory. Any thread may call it.
+// The system's text for an errno, in `text` or in constant memory. Any thread may call it.
 enum { FRIT_ERRNO_BYTES = 256 };
 const char *frit_errno_text(int error, char text[FRIT_ERRNO_BYTES]);
 
@@ -74,11 +74,11 @@ static inline frit_status frit_fail_memory(size_t n_bytes, const char *what)
         if (frit_try_ != FRIT_OK) return frit_try_; \
     } while (0)
 
-// What a public function checks first. Each sentence names the function and the argument.
+// Checks of a public function's arguments. Each sentence names the function and the argument.
 //
 //     FRIT_REQUIRE(session);             // "frit_session_push: 'session' is NULL; expected a frit_session"
-//     FRIT_REQUIRE_OR(NULL, session);    // of functions that return something else than a status
-//     FRIT_REQUIRE_ITEMS(tokens, n);     // NULL is fine for none
+//     FRIT_REQUIRE_OR(NULL, session);    // for functions that do not return a status
+//     FRIT_REQUIRE_ITEMS(tokens, n);     // NULL is allowed if n is 0
 //     FRIT_REQUIRE_UNUSED(options);      // "frit_engine_new: options.reserved is not zero; ..."
 #define FRIT_REQUIRE(arg)           FRIT_REQUIRE_OR(FRIT_E_INVALID, arg)
 #define FRIT_REQUIRE_ITEMS(arg, n)  FRIT_REQUIRE_ITEMS_OR(FRIT_E_INVALID, arg, n)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The lead byte decides the length and the range of the second byte; that range alone keeps out overlong forms,
-// surrogates and everything above U+10FFFF (Unicode 15, table 3-7). An invalid sequence ends before the first byte
-// that does not fit, so one U+FFFD stands for each maximal part, as in the WHATWG decoder and Python.
+// The lead byte determines the length and the range of the second byte. This range alone excludes overlong forms,
+// surrogates and everything above U+10FFFF (Unicode 15, table 3-7). An invalid sequence ends before the first byte that
+// does not fit, so one U+FFFD stands for each maximal part, as in the WHATWG decoder and Python.
 #include "base/utf8.h"
 
 #include <string.h>
 
-// The bytes of the character that starts with `lead`, and the range of its second byte; 0 if none does.
+// The length of the character that starts with `lead`, and the range of its second byte; 0 if no character starts with
+// it.
 static int lead_length(unsigned char lead, unsigned char *low, unsigned char *high)
 {
     *low = 0x80;

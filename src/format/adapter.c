@@ -82,7 +82,7 @@ static frit_status expect_text(const frit_adapter_file *file, const char *key, c
                           file->ckpt->path, key, (int)(value.len < 60 ? value.len : 60), value.ptr, expected);
 }
 
-// "blk.0.attn_q.weight.lora_a" is 'a' of blk.0.attn_q.weight; 0 for other names.
+// "blk.0.attn_q.weight.lora_a" is side 'a' of blk.0.attn_q.weight; returns 0 for other names.
 static char side_of(const char *name, size_t *n_base)
 {
     const size_t n = strlen(name), n_suffix = strlen(".lora_a");

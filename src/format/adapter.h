@@ -5,12 +5,12 @@
 //             of the model; or general.architecture "controlvector", tensors direction.N
 //     PEFT    a folder with adapter_config.json and adapter_model.safetensors, names as in the model's own folder
 //
-// An adapter is a list of pairs under GGUF's names: w + scale * b a, whose rows have lengths of their own where there
-// are magnitudes (DoRA). Rows of b are in the order of the file, which `rope_style` names (convert/convert.h reorders
-// them). Every pair's shapes fit its tensor of the model.
+// An adapter is a list of pairs under GGUF's names. A pair changes a matrix w into w + scale * b a; with magnitudes
+// (DoRA), each row is then scaled to its own length. `rope_style` names the order that the file's rows of b have
+// (convert/convert.h reorders them). The shapes of every pair fit its tensor of the model.
 //
 //     a [rank, n_in]            b [n_out, rank]             a matrix
-//     a [n, rank, n_in]         b [n, n_out, rank]          a stack of them
+//     a [n, rank, n_in]         b [n, n_out, rank]          a stack of n matrices
 //     a [n_vocab, rank]         b [n_embd, rank]            token_embd, which is read row by row
 #pragma once
 #include "format/checkpoint.h"
@@ -19,7 +19,7 @@ typedef struct frit_adapter_pair {
     const char *name;         // of the model's tensor
     frit_tensor a, b;         // with their names in the file
     float scale;              // alpha / rank, or the file's own value
-    frit_tensor magnitudes;   // [n_out, 1], rows as those of b; no name: none
+    frit_tensor magnitudes;   // [n_out, 1], rows in the order of b's rows; no name: none
 } frit_adapter_pair;
 
 typedef struct frit_adapter_file {
@@ -36,8 +36,8 @@ typedef struct frit_adapter_file {
     size_t n_directions;
 } frit_adapter_file;
 
-// `base`: the model's checkpoint. FRIT_E_NOT_FOUND, FRIT_E_FORMAT, FRIT_E_UNSUPPORTED; FRIT_E_INVALID for an adapter of
-// another model.
+// `base` is the model's checkpoint. FRIT_E_NOT_FOUND, FRIT_E_FORMAT, FRIT_E_UNSUPPORTED; FRIT_E_INVALID for an adapter
+// of another model.
 frit_status frit_adapter_file_open(frit_adapter_file *out, const char *path, const frit_checkpoint *base,
                                    const frit_checkpoint_options *options);
 void frit_adapter_file_close(frit_adapter_file *file);
@@ -46,12 +46,12 @@ void frit_adapter_file_close(frit_adapter_file *file);
 
 // file->ckpt holds a parsed GGUF file.
 frit_status frit_adapter_read_gguf(frit_adapter_file *file, const frit_checkpoint *base);
-// The texts of both files of a PEFT folder; they must outlive file->ckpt.
+// `config` and `weights` are the contents of both files of a PEFT folder; they must outlive file->ckpt.
 frit_status frit_adapter_read_peft(frit_adapter_file *file, const frit_checkpoint *base, const char *config,
                                    size_t n_config, const uint8_t *bytes, uint64_t n_bytes, const frit_log *log);
-bool frit_adapter_is_peft(const char *path);      // a folder, or the weights in one
+bool frit_adapter_is_peft(const char *path);      // a folder, or the weights file in one
 bool frit_adapter_has_config(const char *path);   // has adapter_config.json
-// base_model_name_or_path of a PEFT adapter, or nothing.
+// Appends base_model_name_or_path of a PEFT adapter; appends nothing if there is none.
 frit_status frit_adapter_base_of(const char *path, frit_buf *out);
 frit_status frit_adapter_open_peft(frit_adapter_file *file, const char *path, const frit_checkpoint *base,
                                    const frit_checkpoint_options *options);

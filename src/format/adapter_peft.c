@@ -8,8 +8,8 @@
 //                                  base_model.model.MODULE.base_layer.weight: the model's own, which is not read
 //
 // MODULE is named as in the model's own folder, so the rows of its family give the GGUF name; experts become stacks.
-// The family is the first one of the model's architecture that has all modules. Adapters of all experts at once
-// (target_parameters) are of the module "experts", and of "experts.base_layer" for the parameter that was named first.
+// The family is the first one of the model's architecture that has rows for all modules. An adapter of all experts at
+// once (target_parameters) names the first parameter of a layer "experts.base_layer" and the second one "experts".
 #include "format/adapter.h"
 
 #include "base/check.h"
@@ -28,7 +28,7 @@ static const uint64_t max_config_bytes = 16 << 20;
 static const char weights_name[] = "adapter_model.safetensors", config_name[] = "adapter_config.json";
 static const char prefix[] = "base_model.model.";
 
-typedef struct peft_module {   // both sides of a pair, and their place
+typedef struct peft_module {   // both sides of a pair, and the matrix that it changes
     frit_hf_matrix matrix;
     const char *name;   // in the folder of the text model
     const char *full;   // in the adapter
@@ -46,11 +46,11 @@ typedef struct peft {
     bool by_root;   // the scale is alpha / sqrt(r)
     bool is_dora, has_parameters;
     const frit_log *log;
-    const char *left_out;   // the first module that is not of the text model
+    const char *left_out;   // the first module that does not belong to the text model
     size_t n_left_out;
     peft_module *modules;
     size_t n, capacity;
-    frit_map index;   // module name -> place in `modules`
+    frit_map index;   // module name -> index in `modules`
 } peft;
 
 // ------------------------------------------------------------------------------- configuration
@@ -168,7 +168,7 @@ static frit_status scale_of(const peft *p, const char *module, int64_t rank, flo
 
 // ------------------------------------------------------------------------------- tensors
 
-// "base_model.model.MODULE.lora_A.weight": the end of MODULE, and which side it is.
+// Splits "base_model.model.MODULE.lora_A.weight": returns the side, and the end of MODULE.
 static char side_of(const char *name, size_t *n_module, bool *is_table)
 {
     static const struct {
@@ -212,7 +212,7 @@ static const char *name_in_text_model(frit_arena *arena, const char *name)
     return name;
 }
 
-// Modules of encoders and projectors read no text.
+// True for modules of image and sound encoders and their projectors, which read no text.
 static bool is_of_encoder(const char *name)
 {
     static const char *const parts[] = {
@@ -249,7 +249,7 @@ static frit_status add_module(peft *p, const char *name, bool is_table, peft_mod
     return FRIT_OK;
 }
 
-// As one column; published adapters have [out], [1, out] or [out, 1].
+// Stores magnitudes as one column; published adapters have [out], [1, out] or [out, 1].
 static frit_status take_magnitudes(peft_module *m, const frit_tensor *tensor, const frit_safetensors_entry *entry)
 {
     const int64_t n = frit_tensor_n_elems(tensor);
@@ -334,8 +334,8 @@ static frit_status find_family(peft *p)
                           p->file->ckpt->path, missing, p->base->path, (int)(arch.len < 60 ? arch.len : 60), arch.ptr);
 }
 
-// Rows of b are rows of the matrix, so b gets the matrix's row order; columns are never reordered. PEFT stores matrices
-// that the folder transposes like the others.
+// Rows of b are rows of the matrix, so b gets the matrix's row order; columns are never reordered. PEFT stores a matrix
+// that the folder stores transposed in the ordinary order.
 static frit_status rewrite(peft *p, peft_module *m)
 {
     const frit_hf_tensor *row = m->matrix.row;
@@ -390,7 +390,8 @@ static frit_status add_pair(peft *p, peft_module *m)
 
 // ------------------------------------------------------------------------------- all experts at once
 
-// Rows [begin, begin + n) of b [out, r * experts], where columns of a rank stand together, as [experts, n, r].
+// Reads rows [begin, begin + n) of b [out, r * experts], in which the columns of one rank are adjacent, as [experts, n,
+// r].
 static frit_status spread_b(peft *p, const frit_tensor *b, int64_t n_expert, int64_t begin, int64_t n, frit_tensor *out)
 {
     const int64_t rank = b->shape[1] / n_expert;
@@ -431,7 +432,7 @@ static const frit_tensor *find_stack(const peft *p, const peft_module *m, const 
     return w && w->n_dims == 3 ? w : NULL;
 }
 
-// Adds the matrices of an expert parameter. Their dimensions tell whether it is gate and up in one, or down.
+// Adds the matrices of an expert parameter. Their dimensions show if it is gate and up in one, or down.
 static frit_status add_parameter(peft *p, peft_module *m)
 {
     const frit_tensor *down = find_stack(p, m, "down"), *gate = find_stack(p, m, "gate"), *up = find_stack(p, m, "up");
@@ -598,7 +599,7 @@ static frit_status folder_of(const char *path, frit_buf *folder)
     return folder->failed ? frit_fail_memory(n, "a path") : FRIT_OK;
 }
 
-// malloc'd.
+// Reads adapter_config.json; *text is malloc'd.
 static frit_status read_config_file(const char *folder, char **text, size_t *n)
 {
     frit_buf path = {0};

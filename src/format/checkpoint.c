@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// In the order of recognition.
+// Sources in the order in which they are asked to recognise a path.
 static const frit_checkpoint_source *const sources[] = {
     &frit_source_gguf,
     &frit_source_safetensors,
@@ -124,7 +124,7 @@ static bool lies_in_mapped_file(const frit_checkpoint *ckpt, const uint8_t *data
     return false;
 }
 
-// The parts of its recipe too.
+// Adds the mapped range of a tensor, or of the parts of its recipe.
 static void find_mapped(const frit_checkpoint *ckpt, frit_tensor *tensor)
 {
     if (tensor->data) tensor->is_mapped = lies_in_mapped_file(ckpt, tensor->data);
@@ -196,7 +196,7 @@ void frit_checkpoint_hash(const frit_checkpoint *ckpt, frit_sha256 *sum)
 
 // ------------------------------------------------------------------------------------- tensors and files
 
-// Doubles an array in the arena. The old arrays stay; together they are as large as the last.
+// Doubles an array in the arena. The old arrays stay in the arena; together they are as large as the new one.
 static void *grown(frit_arena *arena, const void *items, size_t n, size_t *capacity, size_t size)
 {
     size_t larger = *capacity ? 2 * *capacity : 16;

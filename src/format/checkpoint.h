@@ -61,13 +61,13 @@ frit_status frit_checkpoint_open(frit_checkpoint **out, const char *path, const 
 void frit_checkpoint_close(frit_checkpoint *ckpt);
 const frit_tensor *frit_checkpoint_find(const frit_checkpoint *ckpt, const char *name);
 bool frit_checkpoint_is_intact(const frit_checkpoint *ckpt);                 // no mapped file has shrunk
-bool frit_checkpoint_reads(const frit_checkpoint *ckpt, const char *path);   // whether this is one of its files
-// Adds the files to the sum: their sizes, and some pages that stand for all.
+bool frit_checkpoint_reads(const frit_checkpoint *ckpt, const char *path);   // true if `path` is one of its files
+// Adds the sizes of the checkpoint's files to the sum, and a sample of their pages.
 void frit_checkpoint_hash(const frit_checkpoint *ckpt, frit_sha256 *sum);
 
-// For sources and tools that build a checkpoint: creates an empty one, adds tensors and files. Name and data of a
-// tensor must live as long as the checkpoint (in its arena or files). FRIT_E_FORMAT for a duplicate name. The
-// checkpoint owns a file from the call on, even if the call fails.
+// For sources and tools that build a checkpoint. frit_checkpoint_new creates an empty one. Name and data of a tensor
+// must live as long as the checkpoint (in its arena or files). FRIT_E_FORMAT for a duplicate name. The checkpoint owns
+// a file from the call on, even if the call fails.
 frit_status frit_checkpoint_new(frit_checkpoint **out, const char *path);
 frit_status frit_checkpoint_add_tensor(frit_checkpoint *ckpt, const frit_tensor *tensor);
 frit_status frit_checkpoint_add_file(frit_checkpoint *ckpt, frit_file *file);
@@ -75,7 +75,7 @@ frit_status frit_checkpoint_add_file(frit_checkpoint *ckpt, frit_file *file);
 frit_status frit_checkpoint_report(const frit_checkpoint_options *options, double done);
 
 int64_t frit_tensor_n_elems(const frit_tensor *tensor);
-// "[512, 64]"; returns `text`.
+// Writes a shape as "[512, 64]"; returns `text`.
 const char *frit_tensor_shape_text(const frit_tensor *tensor, char text[96]);
 // Decodes rows [begin, begin + n) (of the tensor seen as [n_elems / shape[last], shape[last]]) to f32.
 frit_status frit_tensor_decode_rows(const frit_tensor *tensor, int64_t begin, int64_t n, float *values);

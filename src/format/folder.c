@@ -35,7 +35,7 @@ typedef struct place_of {   // parsed from a tensor's name
     const frit_hf_tensor *row;
     int64_t layer, expert;   // -1: none
     const char *part;        // "weight", "bias", or "" for whole names
-    bool is_of_base;         // without the prefix that base_prefix gives
+    bool is_of_base;         // the name lacks the prefix that base_prefix returns
 } place_of;
 
 // Matches "model.layers.12.mlp.up_proj.weight" with "model.layers.*.mlp.up_proj"; the rest is "weight" or "bias".
@@ -93,8 +93,8 @@ static int64_t n_layers_of(const frit_hf *hf, const frit_hf_tensor *row)
     return (int64_t)(n_dec > 0 ? n_dec : frit_hf_written(hf, "block_count"));
 }
 
-// What names begin with in files of classes that generate, "transformer." of "transformer.wte". Files of base classes
-// leave it out. Its length; 0: none.
+// Returns the length of the first part of names in files of classes that generate, such as "transformer." of
+// "transformer.wte"; 0: none. Files of base classes leave it out.
 static size_t base_prefix(const frit_hf_family *family, const char **prefix)
 {
     const frit_hf_tensor *row;
@@ -131,7 +131,7 @@ static frit_status find_place(const frit_hf *hf, const char *name, place_of *at)
     frit_buf whole = {0};
     frit_buf_printf(&whole, "%.*s%s", (int)n, prefix, name);
     const frit_status status = whole.failed ? frit_fail_memory(whole.len, name) : find_row(hf, whole.data, at);
-    // `part` lies in the buffer.
+    // `part` points into a buffer that does not outlive this function.
     if (at->row) at->part = !*at->part ? "" : strcmp(at->part, "bias") == 0 ? "bias" : "weight";
     at->is_of_base = at->row != NULL;
     frit_buf_free(&whole);
@@ -150,7 +150,7 @@ frit_status frit_hf_find_matrix(const frit_hf *hf, const char *name, frit_hf_mat
     return FRIT_OK;
 }
 
-// Tables that old versions of transformers saved although the configuration determines them.
+// True for tables that old versions of transformers saved although the configuration determines them.
 static bool is_redundant(const char *name)
 {
     static const char *const suffixes[] = {
@@ -166,7 +166,7 @@ static bool is_redundant(const char *name)
     return false;
 }
 
-// Parts of a class that frit does not load.
+// True for parts of a class that frit does not load.
 static bool is_ignored(const frit_hf_family *family, const char *name)
 {
     const char *prefix = family->prefix;
@@ -202,7 +202,7 @@ static frit_status place_expert(folder *f, const frit_tensor *one, const char *n
     return FRIT_OK;
 }
 
-// Norms of heads, matrices of streams except the first, or experts.
+// Returns the number of norms of heads, matrices of streams except the first, or experts.
 static double count_stacked(const frit_hf *hf, const char *gguf)
 {
     if (strstr(gguf, "_norm"))
@@ -253,7 +253,8 @@ static frit_status name_in_text_model(const folder *f, const char **name)
     return FRIT_OK;
 }
 
-// The length of `start` at the beginning of a name, where a base class may have left out its first part; 0: not there.
+// Returns the length of `start` if the name begins with it, or with its rest after the prefix that a base class leaves
+// out; 0: it does not.
 static size_t begins_with(const folder *f, const char *name, const char *start)
 {
     const char *prefix;
@@ -272,7 +273,7 @@ static bool has_tensor(const folder *f, const char *name)
            (n > 0 && strncmp(name, prefix, n) == 0 && frit_map_get(&f->index, frit_str_of(name + n), &at));
 }
 
-// The layer for multi-token prediction is the one after the last, whatever the family's files call it.
+// Names the layer for multi-token prediction as the layer after the last one, whatever name the family's files use.
 static frit_status name_in_next_layer(const folder *f, const char **name)
 {
     const int64_t layer = (int64_t)frit_hf_written(&f->hf, "block_count");
@@ -337,8 +338,8 @@ static frit_status keep(void *ctx, const frit_safetensors_entry *entry)
     return FRIT_OK;
 }
 
-// The layers for multi-token prediction that config.json names and the files have: copies often lack them. Where they
-// lie apart there is one at most.
+// Sets the number of layers for multi-token prediction: as many as config.json says, if the files have their tensors,
+// which copies often lack. Families that name the layer apart have one at most.
 static frit_status find_next_layers(folder *f)
 {
     char name[NAME_BYTES];
@@ -361,7 +362,7 @@ static frit_status find_next_layers(folder *f)
     return FRIT_OK;
 }
 
-// As GGUF files count them: among all layers.
+// GGUF files count these layers among all layers.
 static frit_status count_next_layers(const frit_hf *hf)
 {
     if (hf->n_next == 0) return FRIT_OK;
@@ -391,7 +392,7 @@ static frit_status check_present(const folder *f, const frit_hf_tensor *row, int
     return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' is missing", f->hf.ckpt->path, name);
 }
 
-// The arch uses the table of embeddings where there is no output matrix.
+// Warns if a base class wrote the files: it saves no output matrix, and the architecture then uses the embeddings.
 static void warn_of_base(const folder *f)
 {
     const frit_hf_tensor *row;
@@ -442,7 +443,7 @@ static frit_status add_name(frit_checkpoint *ckpt)
     return frit_meta_add_text(&ckpt->meta, "general.name", name);
 }
 
-// No keys for this model's tokenizer.
+// Models of this class have no tokenizer keys.
 static frit_status add_tokenizer(folder *f)
 {
     return frit_meta_add_text(&f->hf.ckpt->meta, "tokenizer.ggml.model", "none");

@@ -10,8 +10,8 @@
 
 extern const frit_checkpoint_source frit_source_gguf;
 
-// Parses a whole file image. Data pointers point into `bytes`, which must outlive the checkpoint.
-// This is what the fuzzer calls.
+// Parses a whole file image. Data pointers point into `bytes`, which must outlive the checkpoint. The fuzzer calls this
+// function.
 frit_status frit_gguf_parse(frit_checkpoint *ckpt, const char *path, const uint8_t *bytes, uint64_t n_bytes);
 
 typedef struct frit_gguf_contents {
@@ -26,12 +26,12 @@ typedef struct frit_gguf_contents {
 // Writes pairs and tensors, in order, as GGUF v3 with the alignment of the metadata. Never leaves a partial file under
 // `path`.
 frit_status frit_gguf_write_contents(const frit_gguf_contents *contents, const char *path);
-// The same, in several runs: one that is stopped (FRIT_E_CANCELLED) or killed leaves PATH.part, and the next one with
-// the same header and origin, a hash [32] of what the data is made from, goes on after the tensors that it has. `kept`
-// gets how many these are.
+// Writes the file like frit_gguf_write_contents, but can continue an earlier call. A call that is stopped
+// (FRIT_E_CANCELLED) or killed leaves PATH.part. The next call with the same header and the same `origin`, a hash [32]
+// of what the data is made from, continues after the tensors in PATH.part; `kept` gets their number.
 frit_status frit_gguf_write_in_runs(const frit_gguf_contents *contents, const char *path, const uint8_t *origin,
                                     void (*kept)(void *ctx, size_t n_tensors));
-// The bytes that such a file has.
+// Computes the size of the file in bytes.
 frit_status frit_gguf_measure(const frit_gguf_contents *contents, const char *path, uint64_t *n_bytes);
 // The name of part `no` (from 0) of `count`: "dir/name.gguf" becomes "dir/name-00001-of-00003.gguf", in the arena.
 // NULL if memory is short.

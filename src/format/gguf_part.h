@@ -9,7 +9,7 @@ typedef struct frit_gguf_part {
     frit_file *file;   // owned until it moves into the checkpoint; NULL for an image in memory
     uint32_t version;
     frit_meta meta;         // its index is owned, its pairs are in the checkpoint's arena
-    frit_tensor *tensors;   // the same
+    frit_tensor *tensors;   // in the checkpoint's arena
     size_t n_tensors;
 } frit_gguf_part;
 
@@ -32,6 +32,6 @@ static inline bool frit_gguf_align(uint64_t a, uint64_t alignment, uint64_t *out
 // Appends the part; if it belongs to a split set, opens the other parts and appends all in order.
 frit_status frit_gguf_set_open(frit_gguf_part *part, frit_checkpoint *ckpt, const frit_checkpoint_options *options);
 
-// gguf_spelling.c: gives keys and tensors that a file spells otherwise their usual names, joins experts that are stored
-// one by one, and leaves out what does not belong to the text model, with a warning.
+// gguf_spelling.c: gives keys and tensors with other spellings their usual names, joins experts that are stored one by
+// one, and leaves out tensors that do not belong to the text model, with a warning.
 frit_status frit_gguf_respell(frit_checkpoint *ckpt, const frit_log *log);

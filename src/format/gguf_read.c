@@ -30,7 +30,7 @@ typedef struct reader {
     const uint8_t *bytes;
     uint64_t at, n_bytes;
     frit_arena *arena;
-    // What is being read, for errors: "metadata pair 3 of 20" until its name is known, then "metadata key 'x'".
+    // The object that is read, for errors: "metadata pair 3 of 20" until its name is known, then "metadata key 'x'".
     const char *thing, *named_thing;
     uint64_t index, count;
     frit_str name;
@@ -108,7 +108,7 @@ static frit_status read_u64(reader *r, const char *what, uint64_t *out)
     return FRIT_OK;
 }
 
-// A length and as many bytes.
+// Reads a length and that number of bytes.
 static frit_status read_text(reader *r, const char *what, frit_str *out)
 {
     uint64_t n;
@@ -121,7 +121,7 @@ static frit_status read_text(reader *r, const char *what, frit_str *out)
     return FRIT_OK;
 }
 
-// The name of a pair or a tensor, which errors use from now on.
+// Reads the name of a pair or a tensor, which errors use from now on.
 static frit_status read_name(reader *r, const char *what, size_t max_bytes, frit_str *out)
 {
     frit_str name;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Spellings of GGUF that other writers have, or had: what a file has under such a name gets the usual one, so that no
-// other code knows them. Several are of Ollama's library, whose files also have the encoders of pictures and sounds
-// beside the text model.
+// Translates the keys and tensor names of other GGUF writers, current and old, into the usual ones, so that no other
+// code knows them. Several are from Ollama's library, whose files also contain encoders of images and sounds.
 #include "format/gguf_part.h"
 
 #include "format/rows.h"
@@ -17,7 +16,7 @@ static const struct {
     {"glm4moelite", "deepseek2"},
 };
 
-// Keys after "ARCH.".
+// Names of keys after "ARCH.".
 static const struct {
     const char *from, *to;
 } keys[] = {
@@ -33,7 +32,7 @@ static const struct {
     {"rope.freq_base_local", "rope.freq_base_swa"},
 };
 
-// Texts of whole keys: where `is` (NULL: none, or "default") stands in the file.
+// Text values to replace: where the file has `is` (NULL: has no value, or "default"), the key gets `text`.
 static const struct {
     const char *arch, *key, *is, *text;
 } texts[] = {
@@ -42,7 +41,7 @@ static const struct {
     {"gemma4", "tokenizer.ggml.model", "llama", "gemma4"},
 };
 
-// Parts of tensors' names; "$" is the end.
+// Parts of tensor names to replace; "$" matches the end.
 static const struct {
     const char *arch, *from, *to;
 } tensors[] = {
@@ -56,14 +55,14 @@ static const struct {
     {"gemma4", ".ffn_gate_inp.per_expert_scale", ".ffn_down_exps.scale"},
 };
 
-// Tensors of encoders, projectors, and layers that only guess, beside a text model.
+// Tensors to leave out: encoders, projectors, and layers for multi-token prediction.
 static const char *const left_out[] = {"v.", "mm.", "a.", "model.vision_tower.", "mtp."};
 
 typedef struct spelling {
     frit_checkpoint *ckpt;
-    const char *found, *arch;   // the architecture's name: the file's, and the usual one
+    const char *found, *arch;   // the architecture's name: in the file, and the usual one
     char key[200];
-    int64_t n_expert, n_singles, n_stacks;   // single experts, and what they are parts of
+    int64_t n_expert, n_singles, n_stacks;   // tensors of single experts, and stacks that they are parts of
 } spelling;
 
 static frit_pair *find_pair(const spelling *s, const char *key)
@@ -174,7 +173,7 @@ static frit_status set_number(spelling *s, const char *rest, int64_t value)
     return frit_meta_add_u64(&s->ckpt->meta, s->key, (uint64_t)value);
 }
 
-// The list has more tokens than the table has rows: those of pictures and sounds.
+// Removes tokens beyond the rows of the embedding table, which stand for images and sounds.
 static void cut_tokens(const spelling *s, int64_t n)
 {
     static const char *const lists[] = {"tokenizer.ggml.tokens", "tokenizer.ggml.scores", "tokenizer.ggml.token_type"};
@@ -214,7 +213,7 @@ static frit_status fix_gemma3n(spelling *s)
     return FRIT_OK;
 }
 
-// Sizes of heads as they are multiplied out, where the usual keys have those of the latent vectors.
+// Writes the head sizes of expanded attention, where the usual keys have the sizes of the latent vectors.
 static frit_status fix_latent(spelling *s)
 {
     const int64_t head = number_of(s, "attention.key_length"), rank = number_of(s, "attention.kv_lora_rank");
@@ -260,7 +259,7 @@ static bool is_left_out(const char *name)
     return false;
 }
 
-// "blk.3.ffn_up.7.weight" -> the place of ".7", and 7; NULL for other names.
+// "blk.3.ffn_up.7.weight": returns the position of ".7" and sets 7; NULL for other names.
 static const char *expert_of(const char *name, long *expert)
 {
     static const char *const parts[] = {".ffn_gate.", ".ffn_up.", ".ffn_down."};
@@ -283,7 +282,7 @@ static frit_status join_expert(spelling *s, const frit_tensor *part, const char 
     char name[160];
     snprintf(name, sizeof name, "%.*s_exps.weight", (int)(at - part->name), part->name);
     frit_tensor *whole = find_tensor(s, name);
-    if (!whole && ++s->n_stacks * s->n_expert > s->n_singles)   // before memory is taken for it
+    if (!whole && ++s->n_stacks * s->n_expert > s->n_singles)   // checked before memory is allocated for the stack
         return frit_fail_file(FRIT_E_FORMAT, "%s: tensor '%s' lacks some of its %lld experts", s->ckpt->path, name,
                               (long long)s->n_expert);
     if (!whole) {
@@ -315,7 +314,7 @@ static frit_status check_stacks(const spelling *s)
     return FRIT_OK;
 }
 
-// The list again, without what is left out, and experts as stacks.
+// Lists the tensors again, without those that are left out, and with experts as stacks.
 static frit_status list_tensors(spelling *s, const frit_tensor *old, size_t n_old, size_t *n_left)
 {
     for (size_t i = 0; i < n_old; i++) {

@@ -33,7 +33,7 @@ static frit_status read_split(const frit_gguf_part *part, split *out)
     return FRIT_OK;
 }
 
-// "-00002-of-00005.gguf" for part 1 of 5
+// Writes "-00002-of-00005.gguf" for part 1 of 5.
 static const char *suffix_text(int64_t no, int64_t count, char text[32])
 {
     snprintf(text, 32, "-%05d-of-%05d.gguf", (int)(no + 1) % 100000, (int)count % 100000);
@@ -128,7 +128,7 @@ static frit_status open_member(frit_gguf_part *part, frit_checkpoint *ckpt, cons
     return status;
 }
 
-// Part `no` of the set: `given` if it has that number, otherwise opened from the path with the part's suffix.
+// Appends part `no` of the set: `given` if it has that number, otherwise opened from the path with the part's suffix.
 static frit_status append_member(frit_checkpoint *ckpt, frit_gguf_part *given, int64_t given_no, const split *expected,
                                  char *path, bool no_mmap)
 {

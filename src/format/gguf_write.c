@@ -141,7 +141,7 @@ frit_status frit_gguf_write(const frit_checkpoint *ckpt, const char *path)
 
 // ------------------------------------------------------------------------------------- in several runs
 
-// Everything that the file's bytes follow from.
+// Hashes everything that determines the bytes of the file.
 static void make_key(const uint8_t *origin, const frit_buf *header, uint8_t key[FRIT_PART_KEY_BYTES])
 {
     static const char magic[FRIT_PART_KEY_BYTES - FRIT_SHA256_BYTES + 1] = "fritpart";
@@ -153,7 +153,7 @@ static void make_key(const uint8_t *origin, const frit_buf *header, uint8_t key[
     frit_sha256_end(&sum, key + sizeof magic - 1);
 }
 
-// How many tensors lie within the first n bytes, and where the last of these ends.
+// Counts the tensors that lie within the first n bytes, and finds the end of the last one.
 static size_t count_whole(const frit_gguf_contents *c, uint64_t n, uint64_t alignment, uint64_t *end)
 {
     for (size_t i = 0; i < c->n_tensors; i++) {
@@ -189,7 +189,7 @@ frit_status frit_gguf_write_in_runs(const frit_gguf_contents *contents, const ch
     if (status == FRIT_OK) make_key(origin, &header, key);
     if (status == FRIT_OK && header.len >= FRIT_PART_KEY_BYTES)
         status = frit_file_part_open(&writer, path, key, &n_kept);
-    if (status == FRIT_OK && !writer) {   // another process writes it
+    if (status == FRIT_OK && !writer) {   // another process writes the file
         frit_buf_free(&header);
         return frit_gguf_write_contents(contents, path);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// JSON as Python reads it: what Jansson does not take is rewritten first.
+// JSON as Python reads it: text that Jansson refuses is rewritten first.
 #include "format/json.h"
 
 #include "base/buf.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-// The length of the string at `text`, whose first byte is a quote.
+// Returns the length of the string at `text`, whose first byte is a quote.
 static size_t string_length(const char *text, size_t n)
 {
     size_t i = 1;

@@ -141,7 +141,7 @@ static number_kind kind_of(frit_value_type type)
     }
 }
 
-// The value, for errors: "text", "an array of u32", "the u64 18446744073709551615".
+// Describes the value, for errors: "text", "an array of u32", "the u64 18446744073709551615".
 static const char *describe(const frit_value *value, char text[64])
 {
     const char *name = frit_value_type_name(value->type);
@@ -259,7 +259,7 @@ frit_status frit_meta_get_text(const frit_meta *meta, const char *key, frit_str 
 
 // ------------------------------------------------------------------------------------------- array items
 
-// Item i as a value of its own, whatever its type.
+// Item i as a frit_value, whatever its type.
 static frit_value item_at(const frit_value *array, uint64_t i)
 {
     assert(array->type == FRIT_VALUE_ARRAY && i < array->array.n);
@@ -321,7 +321,7 @@ frit_str frit_value_item_text(const frit_value *array, uint64_t i)
 
 // --------------------------------------------------------------------------------------------- as text
 
-// The fewest digits that read back as the same number.
+// Writes the fewest digits that read back as the same number.
 static void print_float(double value, bool single, frit_buf *out)
 {
     char text[40];
@@ -335,7 +335,7 @@ static void print_float(double value, bool single, frit_buf *out)
     frit_buf_text(out, text);
 }
 
-// Valid UTF-8 unchanged, other bytes as \xNN. In quotes, line breaks and quotes are escaped too.
+// Writes valid UTF-8 unchanged and other bytes as \xNN. In quotes, line breaks and quotes are escaped too.
 static void print_text(frit_str text, bool quoted, frit_buf *out)
 {
     if (quoted) frit_buf_char(out, '"');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // format/meta.h: the metadata of a checkpoint: an ordered list of key/value pairs with GGUF's thirteen value types.
 //
-// GGUF files fill it from their header, Hugging Face folders with the same keys from config.json. Code outside this
+// GGUF files fill it from their header, Hugging Face folders from config.json, with the keys of GGUF. Code outside this
 // folder does not see the difference.
 //
 // The getters convert between number types if the value stays exact. They return false if the key is absent, and fail
@@ -65,8 +65,8 @@ frit_status frit_meta_add_bool(frit_meta *meta, const char *key, bool value);
 frit_status frit_meta_remove(frit_meta *meta, const char *key);
 
 const frit_value *frit_meta_find(const frit_meta *meta, const char *key);   // NULL if absent
-// *found (may be NULL): whether the key is present; if not, the result is untouched. Integers and floats convert into
-// each other if the number stays exactly the same; 0 and 1 are accepted as bool.
+// *found (may be NULL) is set to true if the key is present; if it is absent, the result is unchanged. Integers and
+// floats convert into each other if the value stays exact; 0 and 1 are accepted as bool.
 frit_status frit_meta_get_i64(const frit_meta *meta, const char *key, int64_t *out, bool *found);
 frit_status frit_meta_get_f64(const frit_meta *meta, const char *key, double *out, bool *found);
 frit_status frit_meta_get_bool(const frit_meta *meta, const char *key, bool *out, bool *found);

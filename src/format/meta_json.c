@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Metadata as JSON: numbers are numbers, lists are whole or say that they are not.
+// Metadata as JSON. A list that is shortened has its length beside it.
 #include "format/meta.h"
 
 #include "base/utf8.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-// Bytes that are not UTF-8 become \xNN, as people are shown them.
+// Writes text. Bytes that are not UTF-8 become \xNN, as in frit_value_print.
 static void print_text(frit_str text, frit_buf *out)
 {
     frit_buf_char(out, '"');

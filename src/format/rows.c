@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading rows, and the recipes that all sources share.
+// Reading rows, and the recipes that sources share.
 #include "format/rows.h"
 
 #include <assert.h>
@@ -155,7 +155,7 @@ typedef struct reordered {
     int64_t group;
 } reordered;
 
-// Computed rows are computed in groups, as many codes pack several rows into one word.
+// Rows are computed in groups, because many formats pack several rows into one word.
 static void make_reordered(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
 {
     const reordered *r = (const reordered *)recipe;
@@ -195,7 +195,7 @@ frit_status frit_reorder(frit_arena *arena, frit_tensor *tensor, frit_row_source
     return FRIT_OK;
 }
 
-// The scratch has room for a row in its source form.
+// Reorders columns. The scratch has room for a row in its source form.
 static void make_columns(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch)
 {
     const reordered *r = (const reordered *)recipe;
@@ -273,7 +273,7 @@ frit_status frit_transpose(frit_arena *arena, frit_tensor *tensor)
 
 // ------------------------------------------------------------------------------------------------- number formats
 
-enum { ENCODED_ROWS = 32 };   // computed together, if they are computed
+enum { ENCODED_ROWS = 32 };   // computed together, where the source has a recipe
 
 static void make_encoded(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch);
 
@@ -284,7 +284,7 @@ typedef struct encoded {
     int64_t n_factors;
     const float *importance;   // [n_rows / height, width]; NULL: columns are equal
     int64_t height;
-    _Atomic int64_t first_bad;   // element that is hidden, + 1; 0: none
+    _Atomic int64_t first_bad;   // index + 1 of the first element that encoding cannot represent; 0: none
 } encoded;
 
 static frit_status encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype, const float *factors, int64_t n)

@@ -18,7 +18,7 @@
 
 typedef struct frit_recipe frit_recipe;
 struct frit_recipe {
-    // Computes rows [begin, begin + n) of the whole, contiguously.
+    // Computes rows [begin, begin + n) of the whole tensor, contiguously.
     void (*make)(const frit_recipe *recipe, int64_t begin, int64_t n, uint8_t *rows, uint8_t *scratch);
     frit_tensor *parts;   // the part tensors; may be empty where parts are optional
     size_t n_parts;
@@ -33,38 +33,39 @@ size_t frit_tensor_scratch_bytes(const frit_tensor *tensor);   // 0 if the data 
 void frit_tensor_read(const frit_tensor *tensor, int64_t begin, int64_t n, void *rows, void *scratch);
 // A pointer into the data if it is in memory; otherwise the rows are computed into `rows`.
 const uint8_t *frit_tensor_rows(const frit_tensor *tensor, int64_t begin, int64_t n, void *rows, void *scratch);
-// Whether both have the same rows.
+// True if both tensors have the same rows.
 bool frit_tensor_is_same(const frit_tensor *a, const frit_tensor *b);
 // Row `row` of a stack whose parts are all in memory; NULL for other tensors.
 const uint8_t *frit_stack_row(const frit_tensor *tensor, int64_t row);
-// [begin, begin + n) of the outermost dimension.
+// Rows [begin, begin + n) of the outermost dimension.
 frit_tensor frit_tensor_cut(const frit_tensor *whole, int64_t begin, int64_t n);
 
 // ------------------------------------------------------------------------------------------------- recipes
-// Each replaces `tensor` by one computed from it. Memory is from `arena`.
+// Each function below replaces `tensor` by one computed from it. Memory is from `arena`.
 
-// [n, shape of part]: n tensors like `part`, which are set one by one before the first read.
+// A stack [n, shape of part] of n tensors like `part`, which are set one by one before the first read.
 frit_status frit_stack_new(frit_arena *arena, frit_tensor *tensor, const frit_tensor *part, int64_t n);
 frit_status frit_stack_set(const frit_tensor *stack, int64_t i, const frit_tensor *part);   // FRIT_E_FORMAT: no match
 bool frit_stack_is_whole(const frit_tensor *stack);
 
-// Row i of n_rows is row source(order, i) of the part. Rows are permuted within groups of `group` rows; 0: anywhere.
+// Row i of the n_rows rows is row source(order, i) of the part. Rows are permuted within groups of `group` rows; 0:
+// anywhere.
 typedef int64_t (*frit_row_source_fn)(const void *order, int64_t i);
 frit_status frit_reorder(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order,
                          int64_t n_rows, int64_t group);
 // Element i of each row is element source(order, i).
 frit_status frit_reorder_columns(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order);
-// Element i of a vector is element source(order, i). Computed at once.
+// Element i of a vector is element source(order, i) of the old one. Computed at once.
 frit_status frit_reorder_numbers(frit_arena *arena, frit_tensor *tensor, frit_row_source_fn source, const void *order,
                                  int64_t n);
 // Transposes the last two dimensions. The data must be in memory.
 frit_status frit_transpose(frit_arena *arena, frit_tensor *tensor);
-// As f32, each row multiplied by its own of n factors, or all by one. Factors are borrowed.
+// Converts to f32 and multiplies each row by its own of n factors, or all rows by one. Factors are borrowed.
 frit_status frit_multiply_rows(frit_arena *arena, frit_tensor *tensor, const float *factors, int64_t n);
-// Converted to another number format; no change if it has that format.
+// Converts to another number format; no change if the tensor has that format.
 frit_status frit_encode(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype);
-// The same, where errors in a column count by its importance: [n_matrices, width] of the tensor's matrices, or [width]
-// for all. Borrowed.
+// Encodes like frit_encode, but errors in a column are weighted by its importance: [n_matrices, width] for the tensor's
+// matrices, or [width] for all. The importance is borrowed.
 frit_status frit_encode_weighted(frit_arena *arena, frit_tensor *tensor, frit_dtype dtype, const float *importance,
                                  int64_t n_matrices);
 

@@ -12,7 +12,7 @@
 enum { LENGTH_BYTES = 8 };
 static const uint64_t max_header_bytes = 100000000;   // as in the format's reference implementation
 
-// The types of the format. Those without a number format in frit are refused when a tensor of that type is wanted.
+// The types of the format. A type without a number format in frit is refused when a tensor of that type is read.
 static const struct {
     const char *name;
     int n_bits;
@@ -329,7 +329,7 @@ static bool recognises(const char *path)
     if (frit_path_get_kind(path) != FRIT_PATH_FILE) return false;
     size_t n = strlen(path), n_suffix = strlen(".safetensors");
     if (n > n_suffix && strcmp(path + n - n_suffix, ".safetensors") == 0) return true;
-    // Recognised without its usual name by a plausible header length and the header's brace.
+    // A file without the usual name is recognised by a plausible header length and the header's brace.
     uint8_t first[LENGTH_BYTES + 1] = {0};
     FILE *file = fopen(path, "rb");
     if (!file) return false;

@@ -24,9 +24,9 @@ uint64_t frit_file_changed(const frit_file *file);    // time of the last change
 void frit_file_drop_pages(const frit_file *file);
 void frit_file_close(frit_file *file);
 
-// Room for much that is written once and read seldom: pages of a file without a name beside PATH, which the system may
-// take back, instead of the process's own memory. In memory where such a file cannot be made.
-frit_status frit_file_open_copy(frit_file **out, const char *path);   // with what PATH has; it stays as it is
+// Large memory that is written once and read seldom. It consists of pages of a file without a name beside PATH, which
+// the system can write out, instead of the process's own memory. If no such file can be made, it is ordinary memory.
+frit_status frit_file_open_copy(frit_file **out, const char *path);   // a copy of the file PATH, which stays unchanged
 uint8_t *frit_file_bytes(frit_file *copy);
 void *frit_scratch_new(const char *path, uint64_t n_bytes, bool *is_mapped);   // zeros; NULL: out of memory
 void frit_scratch_free(void *data, uint64_t n_bytes, bool is_mapped);
@@ -35,19 +35,20 @@ typedef enum frit_path_kind { FRIT_PATH_NONE, FRIT_PATH_FILE, FRIT_PATH_FOLDER, 
 frit_path_kind frit_path_get_kind(const char *path);
 bool frit_path_is_same(const char *a, const char *b);     // both exist and are the same file
 frit_status frit_folder_make(const char *path);           // its parent must exist; no error if the folder exists
-frit_status frit_folder_make_private(const char *path);   // a new one is its owner's alone
-// Calls `each` for every file of a folder; `changed` is in seconds since 1970. It may remove the file. No calls for a
-// folder that cannot be read.
+frit_status frit_folder_make_private(const char *path);   // a new folder is accessible to its owner only
+// Calls `each` for every file of a folder; `changed` is in seconds since 1970. `each` may remove the file. A folder
+// that cannot be read counts as empty.
 typedef void (*frit_folder_fn)(void *ctx, const char *name, uint64_t n_bytes, int64_t changed);
 void frit_folder_each(const char *path, frit_folder_fn each, void *ctx);
 bool frit_file_remove(const char *path);
-void frit_file_touch(const char *path);   // it was changed now
+void frit_file_touch(const char *path);   // sets the time of the last change to now
 // Reads at most max_bytes of a regular file into `out` (malloc'd, zero-terminated).
 frit_status frit_file_read(const char *path, uint64_t max_bytes, char **out, size_t *n_bytes);
 
 typedef struct frit_file_writer frit_file_writer;
 frit_status frit_file_writer_open(frit_file_writer **out, const char *path);
-// What people said, say: its owner alone may read it, whatever a file there allowed before.
+// For files with private contents, such as chats: only the owner may read the new file, whatever the permissions of an
+// existing file.
 frit_status frit_file_writer_open_private(frit_file_writer **out, const char *path);
 frit_status frit_file_writer_write(frit_file_writer *writer, const void *bytes, size_t n);
 uint64_t frit_file_writer_offset(const frit_file_writer *writer);

@@ -118,7 +118,7 @@ static frit_status open_regular(const char *path, int *fd, uint64_t *size)
     return status;
 }
 
-// Reads up to n bytes; *got: how many.
+// Reads up to n bytes; *got is the number read.
 static frit_status read_up_to(int fd, const char *path, char *data, size_t n, size_t *got)
 {
     for (*got = 0; *got < n;) {
@@ -136,7 +136,8 @@ static frit_status read_whole(frit_file *file)
 {
     size_t n = (size_t)file->size, got = 0;
     const uint64_t available = frit_memory_available();
-    if (file->size > available)   // the system would promise the memory, and end the process while it is filled
+    if (file->size > available)   // the system would promise the memory, and kill the process while the memory is
+                                  // filled
         return frit_fail_file(FRIT_E_MEMORY, "%s: has %llu bytes to be read into memory, %llu are available",
                               file->path, (unsigned long long)file->size, (unsigned long long)available);
     if (file->size > SIZE_MAX || posix_memalign(&file->data, READ_ALIGNMENT, n) != 0) {
@@ -173,7 +174,7 @@ static frit_status load_unmapped(frit_file *file)
     return load(file, true);
 }
 
-// A new file beside the path that has no name any more; below 0: none.
+// Opens a new file beside the path and removes its name. Returns below 0 if that fails.
 static int open_nameless(const char *path)
 {
     const size_t n = strlen(path) + sizeof ".copy.XXXXXX";
@@ -200,7 +201,8 @@ static bool write_all(int fd, const char *data, size_t n)
     return true;
 }
 
-// Every block is written, zeros where there is nothing to copy, so that none is missing when its page is changed.
+// Writes every block, with zeros where there is nothing to copy. A hole could fail to get disk space when its page is
+// changed.
 static bool fill(int fd, const frit_file *from, uint64_t n_bytes)
 {
     enum { CHUNK = 1 << 20 };
@@ -216,7 +218,7 @@ static bool fill(int fd, const frit_file *from, uint64_t n_bytes)
     return is_whole;
 }
 
-// NULL: the folder, or the disk, has no room.
+// NULL: the folder or the disk has no room.
 static void *map_nameless(const char *path, const frit_file *from, uint64_t n_bytes)
 {
     const int fd = n_bytes > 0 && n_bytes <= SIZE_MAX ? open_nameless(path) : -1;
@@ -400,7 +402,7 @@ static frit_status find_target(frit_sink *sink, const char *path, mode_t *mode)
     struct stat st;
     *mode = 0;
     sink->path = realpath(path, NULL);
-    if (!sink->path) sink->path = strdup(path);   // it does not exist yet
+    if (!sink->path) sink->path = strdup(path);   // the target does not exist yet
     if (!sink->path) return frit_fail_memory(strlen(path) + 1, "a path");
     if (stat(sink->path, &st) != 0) return FRIT_OK;
     if (!S_ISREG(st.st_mode))
@@ -423,7 +425,8 @@ static frit_status open_temp(frit_sink *sink, mode_t mode)
     return sink->fd >= 0 ? FRIT_OK : fail_errno(sink->path, "cannot be written");
 }
 
-// The lock is this process's until it closes the file. The process that had it may have renamed the file in between.
+// Opens and locks the part. The lock belongs to this process until it closes the file. The process that had the lock
+// before may have renamed the file in between.
 static frit_status open_part(frit_sink *sink, bool *is_free)
 {
     struct stat mine, named;

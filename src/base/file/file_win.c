@@ -40,7 +40,7 @@ static char *copy_text(const char *text)
     return copy;
 }
 
-// malloc'd; NULL when out of memory or not UTF-8.
+// Converts to UTF-16, malloc'd; NULL when out of memory or not UTF-8.
 static wchar_t *widen(const char *path)
 {
     int n = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, NULL, 0);
@@ -90,7 +90,7 @@ frit_status frit_folder_make_private(const char *path)
     return frit_folder_make(path);
 }
 
-// Windows counts 100 ns from 1601 on.
+// Seconds since 1970. Windows counts units of 100 ns since 1601.
 static int64_t seconds_of(FILETIME time)
 {
     const uint64_t ticks = (uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime;
@@ -327,7 +327,7 @@ struct frit_sink {
     HANDLE handle;
 };
 
-// The name until commit, of PATH and an ending.
+// Sets the name until commit: PATH and an ending.
 static bool set_temp(frit_sink *sink, const char *ending)
 {
     const size_t size = strlen(sink->path) + strlen(ending) + 1;
@@ -352,7 +352,7 @@ static frit_status open_temp(frit_sink *sink)
     return sink->handle != INVALID_HANDLE_VALUE ? FRIT_OK : fail_windows(sink->path, "cannot be written");
 }
 
-// Shared with no other process.
+// Opens the part for this process only.
 static frit_status open_part(frit_sink *sink, bool *is_free)
 {
     if (!set_temp(sink, ".part")) return frit_fail_memory(strlen(sink->path) + sizeof ".part", "a path");
@@ -363,7 +363,7 @@ static frit_status open_part(frit_sink *sink, bool *is_free)
     return fail_windows(sink->path, "cannot be written");
 }
 
-// Files of a user's folders are the user's own there, whatever their kind.
+// Windows gives files in a user's folders to this user only, so all kinds of sinks are private there.
 frit_status frit_sink_open(frit_sink **out, const char *path, frit_sink_kind kind)
 {
     *out = NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes files in large pieces, and continues parts. base/file/file_sink.h is what each system does for it.
+// Writes files in large pieces, and continues parts. Each system implements base/file/file_sink.h.
 #include "base/file/file_part.h"
 #include "base/file/file_sink.h"
 
@@ -125,7 +125,7 @@ frit_status frit_file_part_flush(frit_file_writer *w)
 void frit_file_part_leave(frit_file_writer *w)
 {
     if (!w) return;
-    write_buffer(w);   // what fails is written by the next run
+    write_buffer(w);   // what cannot be written now is written by the next call
     close_writer(w, true);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// base/machine/cgroup.h: the limits of this process's Linux control groups. Versions 1, 2 and both at once.
+// base/machine/cgroup.h: the limits of this process's Linux control groups, versions 1 and 2 or both.
 //
-// A group is bounded by its own limit and by those of all groups above it, so each question walks up the tree.
+// A group is bounded by its own limit and the limits of all groups above it, so each function walks up the tree.
 // `root` is prepended to every path that is read: "" on a real machine, a folder in tests.
 #pragma once
 #include <stdint.h>

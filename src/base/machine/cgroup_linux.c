@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Three steps for each controller ("cpu", "memory"):
+// For each controller ("cpu", "memory") there are three steps:
 //
 //     /proc/self/cgroup       "0::/user.slice/app" (v2) or "4:cpu,cpuacct:/docker/1f"      which group is ours
 //     /proc/self/mountinfo    "... /docker/1f /sys/fs/cgroup/cpu ... - cgroup cgroup rw,cpu"  where its tree is mounted
 //     the group's folder, then its parents up to the mount point                            read the limits
 //
-// In a container the root of the mount may be its own group while /proc/self/cgroup has the outer name; the mount's
+// In a container the root of the mount may be the group itself, while /proc/self/cgroup has the outer name. The mount's
 // root is then removed from the name.
 #include "base/machine/cgroup.h"
 #include "base/number.h"
@@ -26,7 +26,7 @@ typedef struct place {
     bool v2;
 } place;
 
-// Zero-terminated and truncated to the buffer. False if the file cannot be read.
+// Reads a file, zero-terminated and truncated to the buffer. False if it cannot be read.
 static bool read_text(const char *folder, const char *name, char *text, size_t size)
 {
     char path[PATH_BYTES + 64];
@@ -73,7 +73,7 @@ static bool find_group(const char *lines, const char *controller, char *name, si
     return false;
 }
 
-// Finds the mount of a v1 controller, or of v2 when `controller` is "": its root and its place.
+// Finds the root and the mount point of a v1 controller, or of v2 when `controller` is "".
 static bool find_mount(const char *lines, const char *controller, char *mount_root, char *mount_point)
 {
     char line[PATH_BYTES], type[64], options[1024];
@@ -99,7 +99,7 @@ static bool find_place(place *p, const char *root, const char *controller, char 
 {
     char name[PATH_BYTES], mount_root[PATH_BYTES], mount_point[PATH_BYTES], proc[PATH_BYTES];
     snprintf(proc, sizeof proc, "%s/proc/self", root);
-    // A controller is in v1 if it is listed there, otherwise in v2.
+    // A controller is in v1 if it is listed in v1, otherwise in v2.
     p->v2 = false;
     if (!read_text(proc, "cgroup", scratch, FILE_BYTES)) return false;
     if (!find_group(scratch, controller, name, sizeof name)) {
@@ -147,7 +147,8 @@ int frit_cgroup_cpus(const char *root)
             quota = read_number(p->folder, "cpu.cfs_quota_us");
             period = read_number(p->folder, "cpu.cfs_period_us");
         } else if (read_text(p->folder, "cpu.max", scratch, FILE_BYTES)) {
-            const size_t n = strlen(scratch), used = frit_parse_double(scratch, n, &quota);   // none in "max 100000"
+            const size_t n = strlen(scratch), used = frit_parse_double(scratch, n, &quota);   // no number in "max
+                                                                                              // 100000"
             if (used < n) frit_parse_double(scratch + used + 1, n - used - 1, &period);
         }
         if (quota <= 0 || period <= 0) continue;

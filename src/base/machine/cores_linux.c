@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Three kinds of files in sysfs:
+// Reads three kinds of files in sysfs:
 //
 //     system/cpu/cpu3/topology/core_cpus_list    "3,19"   the threads of its core (thread_siblings_list before 5.3)
 //     system/cpu/cpu3/cpu_capacity               "446"    of 1024, where cores differ (ARM)
@@ -19,7 +19,7 @@ static bool read_of_cpu(const char *root, int cpu, const char *what, char text[L
     return frit_sysfs_read(root, name, text);
 }
 
-// Whether a CPU that was listed before is a thread of the same core.
+// True if a CPU that was listed before is a thread of the same core.
 static bool is_sibling(const char *root, const int *cpus, int i)
 {
     char list[LIST_BYTES];

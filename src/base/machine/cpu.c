@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Asks the processor: cpuid on x86, the operating system on ARM. Other processors have no features here.
+// Asks the processor: cpuid on x86, the operating system on ARM. Other processors report no features.
 #include "base/machine/cpu.h"
 #include "base/thread/thread.h"
 
@@ -26,7 +26,7 @@ static frit_once detected;
 
 enum { EAX, EBX, ECX, EDX };
 
-// All zeros where the processor does not know the leaf.
+// Runs cpuid; `out` is all zeros if the processor does not know the leaf.
 static void cpuid(unsigned leaf, unsigned subleaf, unsigned out[4])
 {
     memset(out, 0, 4 * sizeof *out);
@@ -189,7 +189,7 @@ static void detect_name(char *out)
     FILE *file = fopen("/proc/cpuinfo", "re");
     while (file && fgets(line, sizeof line, file)) {
         if (sscanf(line, "CPU implementer : %x", &value) == 1) implementer = value;
-        if (sscanf(line, "CPU part : %x", &value) == 1) part = value;   // the last one: the big cores
+        if (sscanf(line, "CPU part : %x", &value) == 1) part = value;   // the last line: the big cores
     }
     if (file) fclose(file);
     for (size_t i = 0; i < FRIT_COUNT(cores); i++)
@@ -226,7 +226,7 @@ static void detect_name(char *out)
 
 #endif
 
-// Vendors pad with spaces; each run of them becomes one.
+// Vendors pad with spaces; each sequence of spaces becomes one space.
 static void squeeze(char *text)
 {
     size_t n = 0;

@@ -19,5 +19,5 @@ unsigned frit_cpu_features(void);
 const char *frit_cpu_name(void);        // "AMD EPYC 9B45", or "unknown"
 uint64_t frit_memory_total(void);       // bytes, bounded by the cgroup's limit
 uint64_t frit_memory_available(void);   // bytes that can be used without swapping
-// The size of one of the largest caches; 0: unknown.
+// The size of one cache of the last level; 0: unknown.
 uint64_t frit_cache_bytes(void);

@@ -16,10 +16,10 @@ enum { FRIT_MAX_NODES = 64, FRIT_MAX_NODE_CPUS = 4096 };
 
 typedef struct frit_nodes {
     int n;                               // nodes with CPUs that this process may use
-    int numbers[FRIT_MAX_NODES];         // the system's, ascending
-    int n_cpus;                          // CPUs that it may use
+    int numbers[FRIT_MAX_NODES];         // the system's node numbers, ascending
+    int n_cpus;                          // CPUs that this process may use
     int16_t cpus[FRIT_MAX_NODE_CPUS];    // by node, then ascending
-    int16_t first[FRIT_MAX_NODES + 1];   // of each node's CPUs, in cpus
+    int16_t first[FRIT_MAX_NODES + 1];   // index in cpus of each node's first CPU
 } frit_nodes;
 
 // The nodes of the listed CPUs (ascending), from sysfs below `root` ("" on a real machine).

@@ -30,7 +30,7 @@ void frit_nodes_of(frit_nodes *nodes, const char *root, const int *cpus, int n_c
         nodes->first[n] = (int16_t)n_found;
         for (int i = 0; i < n_cpus && n_found < FRIT_MAX_NODE_CPUS; i++)
             if (frit_sysfs_list_has(list, cpus[i])) nodes->cpus[n_found++] = (int16_t)cpus[i];
-        if (n_found == nodes->first[n]) continue;   // without CPUs of this process
+        if (n_found == nodes->first[n]) continue;   // the node has no CPUs of this process
         nodes->numbers[n++] = number;
     }
     if (n < 2 || n_found < n_cpus) return;   // a CPU without a node would never be used

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT
 // base/machine/topology.h: the CPUs that this process may use, their cores and memory nodes.
 //
-// The affinity mask and the cgroup's quota give their number. A source, a row in topology.c, describes them: the first
-// that knows all CPUs of the mask. Without one, each CPU is a core, on one node.
+// The affinity mask and the cgroup's quota determine the number of CPUs. A source, a row in topology.c, describes them:
+// the first source that knows all CPUs of the mask. Without a source, each CPU is a core, on one node.
 #pragma once
 #include "base/machine/cores.h"
 #include "base/machine/nodes.h"
 
 typedef struct frit_topology {
     const char *source;   // the row's name
-    int n_cpus;           // CPUs that run at the same time; these three are at least 1 and at most the quota
+    int n_cpus;           // CPUs that run at the same time; n_cpus, n_cores, n_fast_cores are at least 1 and at most
+                          // the quota
     int n_cores;          // cores, each counted once
     int n_fast_cores;     // cores without the slow ones of hybrid processors
     frit_nodes nodes;
 } frit_topology;
 
 void frit_topology_get(frit_topology *topology);
-// Only n_cpus; needs no source.
+// Sets only n_cpus; needs no source.
 int frit_topology_cpus(void);
 
 typedef struct frit_topology_source {

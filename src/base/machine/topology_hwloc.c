@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The machine as hwloc describes it, on any system. Compiled where its headers were found; the library is opened at run
-// time and optional.
+// The machine as hwloc describes it, on any system. This file is compiled if hwloc's headers were found; the library is
+// optional and opened at run time.
 //
-// Each kind of cores has properties and usually a rank. A kind is slow by its properties, by the rule of cores_linux.c;
-// without properties, if another kind's rank is higher:
+// hwloc gives each kind of cores properties and usually a rank. A kind is slow by its properties, by the rule of
+// cores_linux.c; without properties it is slow if another kind's rank is higher:
 //
 //     CoreType=IntelAtom       the slow cores of a hybrid processor
 //     LinuxCapacity=446        of 1024, where cores differ (ARM)
@@ -18,7 +18,7 @@
 #if defined(__APPLE__)
 static const char library_name[] = "libhwloc.15.dylib";
 #else
-static const char library_name[] = "libhwloc.so.15";   // of all versions 2
+static const char library_name[] = "libhwloc.so.15";   // the name of all versions 2.x
 #endif
 
 // clang-format off
@@ -101,7 +101,7 @@ static bool is_slow(const library *l, hwloc_obj_t core)
     return false;
 }
 
-// How many of the listed CPUs are of this kind.
+// Counts the listed CPUs of this kind.
 static int count_cpus(const library *l, hwloc_obj_t object, const int *cpus, int n_cpus)
 {
     int n = 0;
@@ -128,8 +128,8 @@ static bool look_at_cores(const library *l, frit_cores *cores, const int *cpus, 
 
 // ------------------------------------------------------------------------------- memory
 
-// The system's number of a CPU's node, -1 without one. A CPU may have several nodes in hwloc (high-bandwidth memory,
-// memory shared by all): the one with the fewest CPUs is used, then the lowest number.
+// The system's number of a CPU's node, -1 if it has none. A CPU may have several nodes in hwloc (high-bandwidth memory,
+// memory shared by all): the node with the fewest CPUs is used, then the one with the lowest number.
 static int node_of(const library *l, unsigned cpu)
 {
     const unsigned n = l->get_nbobjs_by_depth(l->topology, HWLOC_TYPE_DEPTH_NUMANODE);
@@ -178,7 +178,7 @@ bool frit_hwloc_look(void *topology, frit_cores *cores, frit_nodes *nodes, const
     return good;
 }
 
-// Only CPUs, cores and memory are discovered, which takes a tenth of the time and moves no thread.
+// Loads the topology. Only CPUs, cores and memory are discovered, which takes a tenth of the time and moves no thread.
 static bool load(library *l)
 {
     const hwloc_topology_t t = l->topology;
@@ -188,7 +188,8 @@ static bool load(library *l)
            l->topology_is_thissystem(t);
 }
 
-// hwloc ends the process where its memory ends: it is asked where there is far more than it takes, 1 MiB.
+// hwloc ends the process when it runs out of memory, so it is used only where far more memory is free than the 1 MiB
+// that it takes.
 static bool has_memory(void)
 {
     void *volatile room = malloc(HWLOC_ROOM);

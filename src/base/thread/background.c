@@ -18,7 +18,7 @@ static void run(void *ctx)
     frit_background *b = ctx;
     for (bool stops = false; !stops;) {
         const uint32_t seen = atomic_load(&b->wakes.value);
-        stops = atomic_load(&b->stops);   // what was left before that is done below
+        stops = atomic_load(&b->stops);   // work that was left before the stop is done below
         b->work(b->ctx);
         while (!stops && atomic_load(&b->wakes.value) == seen) frit_os_word_sleep(&b->wakes, seen);
     }

@@ -12,16 +12,17 @@
 // phase stays open and the job's data stays valid; a thread without pieces reads only the pool itself. A job ends when
 // its last piece is finished. Late threads are not joined: they find no free pieces.
 //
-// A thread that loses its core while it works on pieces delays all others. If the others waited for it during a large
-// part of a walk, longer than doing its share themselves would take, the part is benched: it takes no pieces for a
-// while, with exponential backoff. A core that another process uses then costs its own share, not the pace of all. Of
-// many virtual processors some other one is stopped for a moment in every walk, so a pool of many threads benches those
-// that are late twice in a row. The time that a sleeping thread takes to wake up says nothing about those that it
-// waited for: their lateness ends where the next phase is opened.
+// A thread that loses its core while it works on pieces delays all others. If the others waited for it longer in a walk
+// than doing its pieces themselves would take, the part is benched: it takes no pieces for a while, with exponential
+// backoff. A core that another process uses then costs its own part of the work, not the pace of all threads. With many
+// virtual processors, some processor is stopped for a moment in every walk, so a pool of many threads benches only
+// parts that are late twice in a row. The time that a sleeping thread takes to wake up does not count as lateness of
+// the threads that it waited for: their lateness ends when the next phase is opened.
 //
 // A waiting thread spins for at most about the time that falling asleep and waking take, then sleeps. Spinning wastes
-// cores that others need: a spin that times out halves the next spins of its kind, a spin that succeeds doubles them.
-// With more threads than cores a spinning thread would take the core from the one it waits for, so no thread spins.
+// cores that others need, so a spin that times out halves the next spins of its kind, and a spin that succeeds doubles
+// them. With more threads than cores a spinning thread would take the core from the thread it waits for, so no thread
+// spins.
 #include "base/thread/thread.h"
 #include "base/os.h"
 #include "base/time.h"
@@ -33,14 +34,14 @@
 #include <intrin.h>
 #endif
 
-// Between two jobs the caller samples and detokenizes, which takes longer than a phase: it may be worth a longer spin.
+// Between two jobs the caller samples and detokenizes, which takes longer than a phase, so a longer spin is allowed.
 enum { MIN_SPIN_NS = 1000, MAX_SPIN_NS = 50 * 1000, MAX_JOB_SPIN_NS = 400 * 1000 };
 enum { MAX_THREADS = 1024, PAUSES_PER_LOOK = 8, LOOKS_PER_CLOCK = 8 };
 enum { PAD_BYTES = 128 };   // two cache lines between words that different threads write
 
-static const uint32_t EVERY_PART = UINT32_MAX;   // instead of a count of pieces: one piece for each part
+static const uint32_t EVERY_PART = UINT32_MAX;   // stands for a count of pieces: one piece for each part
 
-enum { OPENED = 64 };   // phases
+enum { OPENED = 64 };   // phases whose time of opening is stored
 
 enum { LATE_SHARE = 4, FEW_THREADS = 4, MIN_BACKOFF_NS = 50 * 1000 * 1000, MAX_BACKOFF_NS = 800 * 1000 * 1000 };
 
@@ -48,11 +49,11 @@ typedef struct part_state {
     _Atomic uint64_t cursor;
     _Atomic uint32_t busy_phase;   // the phase in which the part may be working on pieces
     _Atomic uint64_t late_ns;      // time that other threads waited for this part in this walk, summed
-    _Atomic bool benched;          // takes no pieces. This and what follows changes between walks only
-    uint64_t bench_end_ns;         // by the clock; the walk during which it passes is still left out
+    _Atomic bool benched;          // takes no pieces. `benched` and the fields below change between walks only
+    uint64_t bench_end_ns;         // the part still misses the walk in which this time passes
     uint64_t backoff_ns;           // length of the next bench
     uint64_t good_ns;              // time of walks without a bench since backoff_ns changed
-    bool was_late;                 // in the last walk
+    bool was_late;                 // true if the part was late in the last walk
     char gap[PAD_BYTES];
 } part_state;
 
@@ -73,10 +74,10 @@ struct frit_pool {
     // The job. Only threads that have taken pieces read it.
     frit_walk walk;
     int at;            // index of the open phase in the walk
-    frit_pool_fn fn;   // instead of a walk
+    frit_pool_fn fn;   // the function of frit_pool_run; NULL for a walk
     void *ctx;
     _Atomic bool stop;
-    _Atomic uint64_t opened_ns[OPENED];   // when the last phases were opened, by their numbers
+    _Atomic uint64_t opened_ns[OPENED];   // when the last phases were opened, by phase number
     char gap0[PAD_BYTES];
     frit_os_word phase;
     char gap1[PAD_BYTES];
@@ -187,7 +188,7 @@ static uint64_t cursor_word(uint32_t number, int begin, int end)
     return (uint64_t)number << 32 | (uint64_t)begin << 16 | (uint64_t)end;
 }
 
-// How many of a part's free pieces are taken at once. With grain 0 (long pieces) half would be too many: a thread at
+// The number of a part's free pieces to take at once. With grain 0 (long pieces) half would be too many: a thread at
 // half the speed of the others would work on its half until the end of the phase.
 static int share_of(int n_left, int n_own, int grain)
 {
@@ -196,7 +197,7 @@ static int share_of(int n_left, int n_own, int grain)
     return half > least ? half : least;
 }
 
-// Takes free pieces of part `owner`, from the front or the end. Returns how many; *first is the first of them.
+// Takes free pieces of part `owner`, from the front or the end. Returns their number; *first is the first piece.
 static int take(frit_pool *pool, uint32_t number, uint32_t pieces, int owner, bool from_front, int *first)
 {
     const int n_pieces = (int)(pieces & PIECES_MASK), grain = (int)(pieces >> 16);
@@ -229,7 +230,7 @@ static int work_on_pieces(frit_pool *pool, uint32_t number, uint32_t pieces, int
     return n_done;
 }
 
-// Prefetches memory while the phase lasts. These are hints: the memory may have been freed meanwhile.
+// Prefetches memory while the phase lasts. Prefetches are hints: the memory may have been freed meanwhile.
 static void prefetch(const frit_pool *pool, uint32_t seen, frit_ahead ahead)
 {
     enum { LINE = 64, LINES_PER_LOOK = 16 };
@@ -257,7 +258,7 @@ static bool work_on_phase(frit_pool *pool, uint32_t number, int part)
         pool->fn(pool->ctx, part, pool->n);
     } else {
         n_done = work_on_pieces(pool, number, pieces, part);
-        // Asked before the pieces count as finished: afterwards the job may be over.
+        // Called before the pieces count as finished, because afterwards the job may be over.
         if (n_done > 0 && pool->walk.ahead) ahead = pool->walk.ahead(pool->walk.ctx, pool->at, part);
     }
     const bool is_last = n_done > 0 && atomic_fetch_sub(&pool->n_left, n_done) == n_done;
@@ -313,16 +314,16 @@ static void unbench_parts(frit_pool *pool, uint64_t now_ns)
     if (pool->n_active > n_before) wake_benched(pool);
 }
 
-// Without the slowest of n equal threads the others need n / (n - 1) of the time. That pays if they wait for it during
-// more than 1 / n of a walk. The threshold is at least 1 / LATE_SHARE: rare short delays are not worth a bench.
+// Without the slowest of n equal threads the others need n / (n - 1) of the time. Benching pays if they wait for it
+// during more than 1 / n of a walk. The threshold is at least 1 / LATE_SHARE: rare short delays are not worth a bench.
 static bool is_late(const frit_pool *pool, uint64_t late_ns, uint64_t walk_ns)
 {
     const int n = pool->n_active, share = n < LATE_SHARE ? n : LATE_SHARE;
     return n > 1 && late_ns / (uint64_t)(n - 1) > walk_ns / (uint64_t)share;
 }
 
-// After a walk: benches the part that others waited for most; of many parts, if they did in the walk before too, or it
-// was benched not long ago. A part that was not benched for as long as its backoff gets half the backoff.
+// Benches the part that others waited for most in the walk. In a large pool the part must also have been late in the
+// walk before, or benched not long ago. A part that was not benched for as long as its backoff gets half the backoff.
 static void bench_latest(frit_pool *pool, uint64_t start_ns, uint64_t end_ns)
 {
     part_state *latest = NULL;
@@ -360,7 +361,7 @@ static frit_status start_workers(frit_pool *pool, int n_threads)
         *w = (worker){.pool = pool, .part = i};
         frit_status status = frit_os_thread_start(&w->thread, work, w);
         if (status != FRIT_OK) return frit_fail(status, "thread %d of %d: %s", i + 1, n_threads, frit_error());
-        pool->n = i + 1;   // frit_pool_free joins these; no thread reads n before the first job
+        pool->n = i + 1;   // frit_pool_free joins the threads below n; no thread reads n before the first job
     }
     return FRIT_OK;
 }
@@ -492,7 +493,7 @@ void frit_once_run(frit_once *once, void (*fn)(void))
     while (atomic_load_explicit(&once->state, memory_order_acquire) != ONCE_DONE) frit_os_yield();
 }
 
-// Odd while a thread has it, and each change wakes the threads that sleep on it.
+// `seen` counts changes: odd while a thread has the lock. Each change wakes the threads that sleep on it.
 struct frit_lock {
     frit_os_word word;
 };

@@ -6,15 +6,15 @@
 // calls have returned.
 //
 // frit_pool_walk runs phases of many small pieces. A phase begins when all pieces of the phase before are finished.
-// Every part owns the same number of pieces. A thread takes half of its own free pieces from the front, then half of
-// the rest, and so on; when none is left it takes from the end of other parts (work stealing), at least `grain` at
-// once:
+// Every part owns an equal number of pieces. A thread takes half of its own free pieces from the front, then half of
+// the rest, and so on. When none is left it takes pieces from the end of other parts (work stealing), at least `grain`
+// at once:
 //
 //     part 0   [ taken by 0 ........ | left | taken by 1 ]
 //     part 1   [ taken by 1 ........................... ]
 //
 // A thread that is late, or has lost its core, delays the others only by the pieces that it has taken. Idle threads
-// spin for a few microseconds, between jobs in quick succession for some hundreds, then sleep. Running a job allocates
+// spin for a few microseconds (some hundreds between jobs in quick succession), then sleep. Running a job allocates
 // nothing.
 //
 //     frit_pool *pool;
@@ -32,7 +32,7 @@ frit_status frit_pool_new(frit_pool **out, int n_threads);
 int frit_pool_size(const frit_pool *pool);
 void frit_pool_run(frit_pool *pool, frit_pool_fn fn, void *ctx);
 void frit_pool_free(frit_pool *pool);
-// memcpy by all threads, which one would take milliseconds for.
+// memcpy by all threads, for sizes that take one thread milliseconds.
 void frit_pool_copy(frit_pool *pool, void *to, const void *from, size_t n_bytes);
 
 enum { FRIT_WALK_MAX_PIECES = 1 << 15 };   // of a phase
@@ -47,13 +47,13 @@ typedef struct frit_walk {
     int n_phases;
     // Returns the number of pieces of the phase, at most FRIT_WALK_MAX_PIECES. Called once for each phase, in order, by
     // any thread, while no other thread works. A phase without pieces is skipped. *grain is 1 and may be set: the least
-    // number of pieces to take at once; 0: the pieces are long, and a thread takes a quarter of its own, then a quarter
-    // of the rest, and in the second half one by one.
+    // number of pieces to take at once. With 0 the pieces are long: a thread takes a quarter of its own, then a quarter
+    // of the rest, and single pieces in the second half.
     int (*open)(void *ctx, int phase, int *grain);
     // Runs pieces [begin, end) on the thread `part`. Pieces of a phase run in any order and at the same time.
     void (*work)(void *ctx, int phase, int begin, int end, int part);
-    // NULL, or returns memory that the thread will read in a later phase; it prefetches it while it waits for the
-    // others. The memory need not stay valid.
+    // NULL, or a function that returns memory that the thread will read in a later phase. The thread prefetches this
+    // memory while it waits for the others. The memory need not stay valid.
     frit_ahead (*ahead)(void *ctx, int phase, int part);
 } frit_walk;
 void frit_pool_walk(frit_pool *pool, const frit_walk *walk);
@@ -64,10 +64,10 @@ struct frit_once {
 };
 void frit_once_run(frit_once *once, void (*fn)(void));
 
-// A lock for long work. Threads that wait for it hear news from its owner, and may give up.
+// A lock for long work. Threads that wait for it get news from its owner, and may give up.
 //
 //     uint32_t seen = 0;
-//     while (!frit_lock_wait(lock, &seen))             // true: it is taken
+//     while (!frit_lock_wait(lock, &seen))             // true: the lock is taken
 //         if (!progress(ctx, done)) return FRIT_E_CANCELLED;
 //     ...                                              // frit_lock_news(lock), now and then
 //     frit_lock_give(lock);
@@ -75,7 +75,7 @@ typedef struct frit_lock frit_lock;
 frit_status frit_lock_new(frit_lock **out);
 void frit_lock_free(frit_lock *lock);   // NULL is fine
 void frit_lock_take(frit_lock *lock);
-// Takes it, or returns false: when it waits for the first time, *seen being 0, and whenever there is news.
+// Takes the lock and returns true, or returns false: once when the wait begins (*seen is 0), then at each news.
 bool frit_lock_wait(frit_lock *lock, uint32_t *seen);
-void frit_lock_news(frit_lock *lock);   // by its owner alone
+void frit_lock_news(frit_lock *lock);   // called by the owner only
 void frit_lock_give(frit_lock *lock);

@@ -141,7 +141,8 @@ void frit_os_yield(void)
 
 #if defined(__linux__)
 
-// The buffer grows until the kernel accepts it: it refuses masks smaller than its own.
+// Returns the affinity mask. The buffer grows until the kernel accepts it: the kernel refuses masks smaller than its
+// own.
 int frit_os_cpus(int **out)
 {
     *out = NULL;

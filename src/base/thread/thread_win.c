@@ -91,7 +91,7 @@ void frit_os_yield(void)
     SwitchToThread();
 }
 
-// CPUs of this process's processor group of at most 64.
+// Returns the CPUs of this process's processor group, at most 64.
 int frit_os_cpus(int **out)
 {
     DWORD_PTR own = 0, machine = 0;

@@ -2,9 +2,9 @@
 // format/hf/hf.h: maps Hugging Face folders to GGUF's keys and tensors: one small table per model family.
 //
 // A family maps keys of config.json to keys of GGUF and tensors to tensors. What keys mean where they are absent is in
-// hf_classes.def, by model_type. Most families share the names of Llama and list only differences: an own row replaces
-// the shared row with the same GGUF name. A new family is one file hf_NAME.c with its rows, one line in hf_families.c,
-// and rows in hf_classes.def. hf_rope.c reads RoPE's keys for all.
+// hf_classes.def, by model_type. Most families share the names of Llama and list only differences: a row of the family
+// replaces the shared row with the same GGUF name. A new family is one file hf_NAME.c with its rows, one line in
+// hf_families.c, and rows in hf_classes.def. hf_rope.c reads RoPE's keys for all families.
 //
 //     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
 //     {"model.layers.*.self_attn.q_proj", "blk.*.attn_q", .bias_if = "attention_bias"},
@@ -27,12 +27,12 @@ typedef enum frit_hf_kind {
     FRIT_HF_FLAG,
 } frit_hf_kind;
 
-// What a null stands for, or an absent key that the class gives no default: a number, or one of these. Zero: the value
-// is required.
+// Values of `otherwise`, for a key that is null, or absent without a default in the class: a number or one of these
+// constants. Zero: the value is required.
 enum {
     FRIT_HF_NEEDED = 0,
     FRIT_HF_NO_KEY = -1,   // the key is not written
-    // The others use the values of rows before this one.
+    // The constants below use values of earlier rows.
     FRIT_HF_N_HEAD = -2,    // attention.head_count
     FRIT_HF_DIVIDED = -3,   // embedding_length / attention.head_count
     FRIT_HF_K_DIM = -4,     // attention.key_length
@@ -75,15 +75,16 @@ typedef struct frit_hf_names {
     size_t n_tensors;
 } frit_hf_names;
 
-// Names of a layer for multi-token prediction that files have apart from the others: tensors that begin with `there`
-// are those that begin with `here`, where '*' is the number of that layer. The first row is that of its projection.
+// Prefixes of the layer for multi-token prediction, for files that name its tensors apart from the other layers. Names
+// that begin with `there` in the file begin with `here` in GGUF, where '*' is the number of the layer. The first row is
+// the prefix of the layer's projection.
 typedef struct frit_hf_prefix {
     const char *there, *here;
 } frit_hf_prefix;
 
 typedef struct frit_hf_family {
     const char *model_type;   // of config.json
-    const char *class_name;   // the first of its "architectures", if it has no model_type
+    const char *class_name;   // the first entry of "architectures", if there is no model_type
     const char *arch;         // general.architecture
     const char *prefix;       // of all names in files of some classes: "bert."; or NULL
     const char *ignored;      // prefixes of tensors to ignore: "pooler.|cls."; or NULL
@@ -91,16 +92,17 @@ typedef struct frit_hf_family {
     const char *rope_style;   // frit.rope.style, if it differs from the architecture's GGUF files; or NULL
     const char *act_name;     // name of the key hidden_act, if it has another
     const char *norm;         // frit.norm, if it differs from the architecture's GGUF files; or NULL
-    // Defaults without layer_types: the first window_first layers (or max_window_layers) have no window; of the others
-    // every window_period-th (or sliding_window_pattern-th) has none. 0: all have one.
+    // Defaults without layer_types. The first window_first layers (or max_window_layers) have no window. After them,
+    // every window_period-th layer (or sliding_window_pattern-th) has none; 0: all have one.
     int window_first, window_period;
     bool has_windows;             // layer_types and sliding_window give the layers with windows
     bool is_proportional;         // the family reads partial_rotary_factor: pairs span the whole head
     bool is_latent;               // YaRN scales the attention scores, not RoPE's result
-    const frit_hf_prefix *next;   // ends with one of NULL; or NULL: they are among the layers
+    const frit_hf_prefix *next;   // ends with a row of NULL; NULL: the family has no such names
     const frit_hf_names *shared;
     frit_hf_names own;
-    bool (*fits)(const json_t *config);   // NULL, or whether the config is of this family; the first that fits is used
+    bool (*fits)(const json_t *config);   // true if the config is of this family; the first family that fits is used;
+                                          // may be NULL
     frit_status (*more)(const frit_hf *hf);   // writes keys that rows cannot express; may be NULL
 } frit_hf_family;
 
@@ -108,7 +110,7 @@ extern const frit_hf_names frit_hf_decoder;    // names that most families share
 extern const frit_hf_names frit_hf_no_names;   // no shared names
 
 const frit_hf_family *frit_hf_family_get(size_t i);   // NULL beyond the end
-// Row i of the family's own rows and the shared rows that they do not replace; NULL beyond the end.
+// Row i of the family's own rows followed by the shared rows that they do not replace; NULL beyond the end.
 const frit_hf_key *frit_hf_key_get(const frit_hf_family *family, size_t i);
 const frit_hf_tensor *frit_hf_tensor_get(const frit_hf_family *family, size_t i);
 
@@ -119,7 +121,7 @@ struct frit_hf {
     frit_checkpoint *ckpt;
     const char *path;      // of config.json
     json_t *config;        // of the text model, completed by hf_class.c
-    const json_t *whole;   // the whole file: the same, or the object with text_config
+    const json_t *whole;   // the whole file: equal to config, or the object with text_config
     const frit_hf_family *family;
     int64_t n_next;   // layers after the last for multi-token prediction that the files have
 };
@@ -132,12 +134,11 @@ typedef struct frit_hf_matrix {
 } frit_hf_matrix;
 frit_status frit_hf_find_matrix(const frit_hf *hf, const char *name, frit_hf_matrix *out);
 
-// hf_class.c: what transformers knows of a model_type beside its config.json, from hf_classes.def.
-//
-// Gives values the names that families read, and adds those that the class has by default. `config` keeps what it says.
+// hf_class.c: applies hf_classes.def, the names and defaults that transformers has for a model_type. Renames keys to
+// the names that families read, and adds the defaults of the class. Values in `config` are kept.
 frit_status frit_hf_complete(json_t *config, const char *path, const char *model_type);
-// The model_type of text_config, which a multimodal model may leave to its class, or which its class determines; NULL:
-// as text_config says.
+// The model_type of text_config, where a multimodal model leaves it to its class or the class determines it; NULL: use
+// the one in text_config.
 const char *frit_hf_text_type(const json_t *whole);
 // The name of a key in this file, for errors.
 enum { FRIT_HF_NAME_BYTES = 64 };
@@ -145,25 +146,25 @@ const char *frit_hf_spelling(const frit_hf *hf, const json_t *object, const char
 
 // hf_config.c: sets hf->config to the text model, finds its family, and writes its keys into the checkpoint's metadata.
 frit_status frit_hf_read_config(frit_hf *hf);
-// Reading. `where` names the object in errors: "" or "rope_scaling.". Absent and null leave *out unchanged.
+// Getters. `where` names the object in errors: "" or "rope_scaling.". Absent and null leave *out unchanged.
 frit_status frit_hf_get_number(const frit_hf *hf, const json_t *object, const char *where, const char *name,
                                frit_hf_kind kind, double *out);
 frit_status frit_hf_get_flag(const frit_hf *hf, const json_t *object, const char *where, const char *name, bool *out);
 frit_status frit_hf_get_text(const frit_hf *hf, const json_t *object, const char *where, const char *name,
                              const char **out);
-// Writing "ARCH.key".
+// Setters of the key "ARCH.key".
 frit_status frit_hf_add_number(const frit_hf *hf, const char *key, frit_hf_kind kind, double value);
 frit_status frit_hf_add_text(const frit_hf *hf, const char *key, const char *value);
 frit_status frit_hf_add_row(const frit_hf *hf, const json_t *object, const char *where, const frit_hf_key *row);
-// A number that was written as "ARCH.key".
+// The number that was written as "ARCH.key".
 double frit_hf_written(const frit_hf *hf, const char *key);
 
-// Replaces a number.
+// Replaces the number "ARCH.key".
 frit_status frit_hf_set_number(const frit_hf *hf, const char *key, frit_hf_kind kind, double value);
 frit_status frit_hf_add_flag(const frit_hf *hf, const char *key, bool value);
-// "ARCH.key", an array of n items of a type; not copied.
+// Adds "ARCH.key", an array of n items of a type; the items are not copied.
 frit_status frit_hf_add_array(const frit_hf *hf, const char *key, frit_value_type type, const void *items, size_t n);
-// One number for each layer under a key of frit; copied.
+// Adds a list with one number for each layer under a key of frit; the list is copied.
 frit_status frit_hf_add_list(const frit_hf *hf, const char *key, const uint32_t *values, size_t n);
 
 // hf_rewrite.c: rewrites that more than one family needs.
@@ -179,7 +180,7 @@ frit_status frit_hf_negative_exp(const frit_hf *hf, frit_tensor *tensor, bool is
 // is no list, `otherwise` decides; NULL: a missing list is an error.
 typedef bool (*frit_hf_layer_fn)(const frit_hf *hf, double period, size_t layer);
 frit_status frit_hf_recurrent_types(const frit_hf *hf, frit_hf_layer_fn otherwise, bool *recurrent);
-// FRIT_E_UNSUPPORTED unless steps of scans are limited to more than 0 only (time_step_limit).
+// FRIT_E_UNSUPPORTED if time_step_limit has a bound other than a lower bound of 0.
 frit_status frit_hf_expect_open_steps(const frit_hf *hf);
 // attention.head_count_kv becomes a list with 0 for recurrent layers.
 frit_status frit_hf_add_recurrent(const frit_hf *hf, const bool *recurrent);
@@ -188,18 +189,18 @@ frit_status frit_hf_expect(const frit_hf *hf, const char *name, double value);
 // "ARCH.key" becomes a list with one number for each layer.
 frit_status frit_hf_set_list(const frit_hf *hf, const char *key, const uint32_t *values);
 
-// hf_pooling.c: a file of the folder; NULL without it, or where it is no JSON.
+// hf_pooling.c: a file of the folder as JSON; NULL if it is absent or not JSON.
 json_t *frit_hf_load_optional(const char *folder, const char *name);
-// Whether the model classifies texts; and ARCH.pooling_type, from the files that sentence-transformers
-// adds to a model's folder.
+// frit_hf_is_classifier: true if the model classifies texts. frit_hf_add_pooling: writes ARCH.pooling_type, from the
+// files that sentence-transformers adds to a model's folder.
 bool frit_hf_is_classifier(const frit_hf *hf);
 frit_status frit_hf_add_pooling(const frit_hf *hf, const char *folder, const frit_log *log);
 
-// hf_generation.c: the keys "general.sampling.*".
+// hf_generation.c: adds the keys "general.sampling.*".
 frit_status frit_hf_add_sampling(const frit_hf *hf, const char *folder);
 
-// hf_layers.c: layer_types and windows, as frit.attention.sliding_window.
+// hf_layers.c: adds layer_types and windows as frit.attention.sliding_window.
 frit_status frit_hf_add_windows(const frit_hf *hf);
 
-// hf_rope.c: the keys "ARCH.rope.*".
+// hf_rope.c: adds the keys "ARCH.rope.*".
 frit_status frit_hf_add_rope(const frit_hf *hf);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What transformers' configuration classes know beside a config.json: other names of its keys, values of absent ones,
-// and which text model a multimodal one has. The facts are rows of hf_classes.def.
+// Applies the knowledge of transformers' configuration classes: other names of keys in config.json, values of absent
+// keys, and the text model of a multimodal model. The facts are rows of hf_classes.def.
 #include "format/hf/hf.h"
 
 #include <stdio.h>
@@ -45,7 +45,8 @@ static bool is_given(const json_t *value)
     return value && !json_is_null(value);
 }
 
-// A value under the first name of a pair counts, whatever the second says. In order: a name may be another's first.
+// Copies a value from the first name of each pair to the second, replacing any value there. Pairs are processed in
+// order, because a new name may be the old name of a later pair.
 static bool rename_keys(json_t *config, json_t *pairs)
 {
     const char *from;
@@ -62,7 +63,7 @@ static bool rename_keys(json_t *config, json_t *pairs)
     return done;
 }
 
-// A null counts as absent for a group of keys, and "auto" for numbers that follow from others.
+// Adds missing values. A null counts as absent for a group of keys, and "auto" for numbers derived from others.
 static bool add_missing(json_t *config, json_t *values)
 {
     const char *key;

@@ -19,7 +19,7 @@ static const struct {
 
 // ---------------------------------------------------------------------------------------- reading
 
-// A value for errors, at most 47 bytes.
+// Writes a value for errors, at most 47 bytes.
 static const char *show(const json_t *value, char text[48])
 {
     memset(text, 0, 48);
@@ -98,7 +98,7 @@ static frit_status add_value(const frit_hf *hf, const char *key, frit_value valu
     return frit_meta_add(&hf->ckpt->meta, frit_str_of(copy), value);
 }
 
-// As u32 and f32, the types that GGUF files have for these keys.
+// Writes u32 or f32, the types that GGUF files use for these keys.
 frit_status frit_hf_add_number(const frit_hf *hf, const char *key, frit_hf_kind kind, double value)
 {
     if (kind == FRIT_HF_FLAG) return frit_hf_add_flag(hf, key, value == 1);
@@ -207,7 +207,7 @@ static frit_status fail_unknown_family(const frit_hf *hf)
 
 // ---------------------------------------------------------------------------------------- checks
 
-// `list` is "silu|swish".
+// True if the word occurs in `list`, such as "silu|swish".
 static bool is_listed(const char *word, const char *list)
 {
     for (size_t n = strlen(word); list; list = strchr(list, '|') ? strchr(list, '|') + 1 : NULL)
@@ -248,7 +248,7 @@ static frit_status check_heads(const frit_hf *hf)
     return FRIT_OK;
 }
 
-// Values that change results, and that the architecture computes for one value only.
+// Checks keys that would change results, for which the architecture supports one value only.
 static frit_status check_single_values(const frit_hf *hf)
 {
     static const struct {
@@ -284,7 +284,7 @@ static bool has_bias_by(const frit_hf_family *family, const char *flag)
     return false;
 }
 
-// Biases that a class may have, and that the family has no rows for.
+// Refuses biases that a class may have, but the family has no rows for.
 static frit_status check_biases(const frit_hf *hf)
 {
     static const char *const flags[] = {"attention_bias", "mlp_bias", "use_bias"};
@@ -293,7 +293,7 @@ static frit_status check_biases(const frit_hf *hf)
     return FRIT_OK;
 }
 
-// -1 stands for none in files of the first Llama.
+// Files of the first Llama write -1 for no token.
 static frit_status check_token_id(const frit_hf *hf, const char *name, const json_t *id, double n_vocab)
 {
     char text[48];
@@ -303,7 +303,7 @@ static frit_status check_token_id(const frit_hf *hf, const char *name, const jso
                           hf->path, name, show(id, text), n_vocab);
 }
 
-// Encoders keep ids of tokenizers that are not theirs; nothing begins or ends with them.
+// False for encoders: they may have begin and end ids of another tokenizer, and they generate no text.
 static bool generates(const frit_hf *hf)
 {
     const char *name = json_string_value(json_array_get(json_object_get(hf->whole, "architectures"), 0));

@@ -132,7 +132,7 @@ const frit_hf_key *frit_hf_key_get(const frit_hf_family *family, size_t i)
             if (strcmp(own->keys[k].key, shared->keys[i].key) == 0) return &own->keys[k];
         return &shared->keys[i];
     }
-    // Own rows that replace none follow the shared ones, in order.
+    // Rows of the family that replace no shared row follow the shared ones, in order.
     i -= shared->n_keys;
     for (size_t k = 0; k < own->n_keys; k++) {
         bool replaces = false;

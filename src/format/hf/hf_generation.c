@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// generation_config.json: the sampling that the model's authors recommend, as GGUF's general.sampling.*. Nothing where
-// it says that nothing is sampled ("do_sample": false).
+// generation_config.json: the sampling that the model's authors recommend, as GGUF's general.sampling.*. No keys are
+// written if the file disables sampling ("do_sample": false).
 #include "format/hf/hf.h"
 
 #include <math.h>

@@ -14,7 +14,7 @@ static frit_status add_inner(const frit_hf *hf)
     return frit_hf_add_number(hf, "ssm.inner_size", FRIT_HF_WIDTH, expand * frit_hf_written(hf, "embedding_length"));
 }
 
-// The heads of a scan are as wide as its inner width says, whatever stands beside it.
+// The number of heads of a scan times their width must be its inner width.
 static frit_status check_scan_heads(const frit_hf *hf)
 {
     const double n = frit_hf_written(hf, "ssm.time_step_rank"), inner = frit_hf_written(hf, "ssm.inner_size");
@@ -152,7 +152,7 @@ static frit_status add_multipliers(const frit_hf *hf)
     return FRIT_OK;
 }
 
-// The norm of a scan's output must follow its gate, as in Mamba 2.
+// Falcon-H1 must normalize a scan's output after its gate, as Mamba 2 does.
 static frit_status complete_falcon(const frit_hf *hf)
 {
     static const char *const biases[] = {"attention_bias", "mlp_bias", "mamba_proj_bias", "projectors_bias"};
@@ -167,7 +167,7 @@ static frit_status complete_falcon(const frit_hf *hf)
 
 // ---------------------------------------------------------------------------------------- Nemotron-H
 
-// One layer for each name of layers_block_type, or each letter of the older hybrid_override_pattern.
+// Returns the kind of layer i, from layers_block_type or from a letter of the older hybrid_override_pattern.
 static frit_status kind_of(const frit_hf *hf, size_t i, char *kind)
 {
     const json_t *types = json_object_get(hf->config, "layers_block_type");
@@ -272,7 +272,8 @@ static const frit_hf_key nemotron_h_keys[] = {
     {"num_hidden_layers", "block_count", FRIT_HF_LAYERS, FRIT_HF_NO_KEY},
     {"num_key_value_heads", "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD},
     {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},
-    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},   // other engines want it too
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", FRIT_HF_EPSILON, FRIT_HF_NEEDED},   // other engines need it
+                                                                                               // too
     {"mamba_num_heads", "ssm.time_step_rank", FRIT_HF_COUNT, FRIT_HF_NEEDED},
     {"n_groups", "ssm.group_count", FRIT_HF_COUNT, FRIT_HF_NEEDED},
     {"ssm_state_size", "ssm.state_size", FRIT_HF_COUNT, FRIT_HF_NEEDED},

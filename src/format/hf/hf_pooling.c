@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How hidden states are pooled to one embedding. Folders of sentence-transformers list their modules in modules.json;
-// the configuration of Pooling gives the kind. Classes with a classifier rank.
+// The kind of pooling from hidden states to one embedding. Folders of sentence-transformers list their modules in
+// modules.json; the configuration of Pooling gives the kind. Classes with a classifier have the kind "rank".
 //
 //     [{"path": "", "type": "...Transformer"}, {"path": "1_Pooling", "type": "...Pooling"}, ...]
 #include "format/hf/hf.h"
@@ -33,7 +33,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-// The name of a subfolder, without path.
+// True if the text is the name of a subfolder, without a path.
 static bool is_plain_name(const char *name)
 {
     return name && *name && *name != '.' && !strpbrk(name, "/\\:");
@@ -57,7 +57,7 @@ static bool is_mode(const json_t *value, const char *mode)
     return text && strcmp(text, mode) == 0;
 }
 
-// "pooling_mode": "mean", or a list of such; before, a flag for each.
+// Current files have "pooling_mode": "mean", or a list of modes; older files have a flag for each mode.
 static bool has_mode(const json_t *config, size_t i)
 {
     const json_t *mode = json_object_get(config, "pooling_mode"), *item;
@@ -66,7 +66,7 @@ static bool has_mode(const json_t *config, size_t i)
     return is_mode(mode, modes[i].mode) || json_is_true(json_object_get(config, modes[i].flag));
 }
 
-// Several modes give one vector after another, as wide as all of them.
+// Reads the pooling kind. Several modes at once would concatenate their vectors, which is refused.
 static frit_status read_type(const frit_hf *hf, const char *folder, const char *name, const json_t *config)
 {
     int type = -1, n = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by families with recurrent layers: the list of these layers, and the form of decays.
+// Functions that families with recurrent layers share: the list of recurrent layers, and the form of decays.
 #include "format/hf/hf.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 //     4:  "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, ...}     (or "type")
 //     5:  "rope_parameters": {"rope_theta": 500000.0, "rope_type": "llama3", "factor": 8.0, ...}
 //
-// Defaults are those of transformers' modeling_rope_utils.py.
+// Defaults are from transformers' modeling_rope_utils.py.
 #include "format/hf/hf.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ typedef struct scaling {
 
 // ---------------------------------------------------------------------------------------- scaling types
 
-// The context before extension: from either place, or the configuration's context.
+// Adds the context length before extension, from `params`, the top level, or the configuration's context.
 static frit_status add_original_context(const rope *r)
 {
     static const char *const name = "original_max_position_embeddings";
@@ -48,7 +48,7 @@ static double yarn_magnitude(double factor, double mscale)
     return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
 }
 
-// GGUF stores the magnitude of rotated vectors relative to YaRN's own; transformers stores the value, or a quotient of
+// Adds YaRN's magnitude. GGUF stores it relative to YaRN's own value; transformers stores the value, or a quotient of
 // two.
 static frit_status add_yarn_magnitude(const rope *r)
 {
@@ -59,7 +59,7 @@ static frit_status add_yarn_magnitude(const rope *r)
     if (whole == 0 && mscale != 0 && mscale_all_dim != 0)
         whole = yarn_magnitude(factor, mscale) / yarn_magnitude(factor, mscale_all_dim);
     if (r->hf->family->is_latent && mscale_all_dim != 0) {
-        // GGUF stores a tenth of it.
+        // GGUF stores a tenth of the value.
         FRIT_TRY(frit_hf_add_number(r->hf, "rope.scaling.yarn_log_multiplier", FRIT_HF_FACTOR, mscale_all_dim / 10));
         return frit_hf_add_number(r->hf, "rope.scaling.attn_factor", FRIT_HF_FACTOR, whole != 0 ? whole : 1);
     }
@@ -77,7 +77,7 @@ static frit_status add_yarn(const rope *r)
     return add_yarn_magnitude(r);
 }
 
-// Factors for each pair, as the tensor of GGUF files.
+// Adds factors for each pair, as the tensor of GGUF files.
 static frit_status add_factors(const rope *r, const char *name, const char *gguf)
 {
     const json_t *list = json_object_get(r->params, name);
@@ -95,7 +95,7 @@ static frit_status add_factors(const rope *r, const char *name, const char *gguf
                                                                   .n_bytes = n * sizeof *values});
 }
 
-// Phi-3.5 MoE has its own names, for contexts up to the original one and beyond it.
+// Phi-3.5 MoE has names of its own for magnitudes: one for contexts up to the original one, one for longer contexts.
 static frit_status get_magnitude_of_phimoe(const rope *r, double *magnitude)
 {
     double below = 0, beyond = 0;
@@ -169,7 +169,7 @@ static frit_status find_scaling(const rope *r, const scaling **out)
     const char *type = "default";
     FRIT_TRY(frit_hf_get_text(r->hf, r->params, r->where, "type", &type));
     FRIT_TRY(frit_hf_get_text(r->hf, r->params, r->where, "rope_type", &type));
-    // Phi-3 read its own scaling under this name, too.
+    // Phi-3 files may use the name yarn for the scaling longrope.
     if (strcmp(type, "yarn") == 0 && strcmp(r->hf->family->model_type, "phi3") == 0) type = "longrope";
     const bool known = strcmp(type, "proportional") != 0 || r->hf->family->is_proportional;
     for (size_t i = 0; i < FRIT_COUNT(scalings); i++) {

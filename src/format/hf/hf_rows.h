@@ -8,7 +8,8 @@
 
 // ---- Keys of config.json.
 
-// Multi-head attention: as many KV heads as query heads, of embedding_length / head_count elements, all rotated.
+// Multi-head attention: the number of KV heads is the number of query heads, their width is embedding_length /
+// head_count, and all dimensions are rotated.
 #define FRIT_HF_KEYS_EQUAL_HEADS \
     {NULL, "attention.head_count_kv", FRIT_HF_HEADS, FRIT_HF_N_HEAD}, \
     {NULL, "attention.key_length", FRIT_HF_WIDTH, FRIT_HF_DIVIDED}, \
@@ -85,7 +86,7 @@
     {.name = at ".shared_head.head", .gguf = "blk.*.nextn.shared_head_head", .may_be_absent = true}, \
     {.name = at ".shared_head.norm", .gguf = "blk.*.nextn.shared_head_norm", .may_be_absent = true}
 
-// ---- Hybrids, whose layers differ: every row may be absent in a layer.
+// ---- Hybrids, in which layers differ: every row may be absent in a layer.
 
 #define FRIT_HF_SOME_LAYERS .bias_if = FRIT_HF_MAYBE, .may_be_absent = true
 #define FRIT_HF_ROWS_SOME_ATTENTION(at) \

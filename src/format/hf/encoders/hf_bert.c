@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// BERT, RoBERTa and XLM-RoBERTa; the position tables of the latter begin with rows for padding. Files of classes with a
-// head have a prefix on all other names. Classifier heads are read (as cls and cls.output), language model heads not.
+// BERT, RoBERTa and XLM-RoBERTa. The position tables of RoBERTa and XLM-RoBERTa begin with rows for padding. In files
+// of classes with a head, all other names have a prefix. Classifier heads are read (as cls and cls.output), language
+// model heads are not.
 #include "format/hf/hf.h"
 #include "format/rows.h"
 

@@ -3,7 +3,7 @@
 // elements unless the configuration says otherwise.
 #include "format/hf/hf_rows.h"
 
-// A key head has an unrotated and a rotated part; there are as many key heads as query heads.
+// A key head has an unrotated and a rotated part; the number of key heads is the number of query heads.
 static frit_status add_heads(const frit_hf *hf)
 {
     double still = 0;

@@ -2,7 +2,7 @@
 // ERNIE 4.5, dense and MoE. RoPE on neighbouring elements, as in GGUF files.
 #include "format/hf/hf_rows.h"
 
-// Layers with experts go on to the last one; -1 stands for it.
+// FRIT_E_UNSUPPORTED if layers with experts end before the last layer; -1 stands for the last layer.
 static frit_status check_last(const frit_hf *hf)
 {
     const json_t *last = json_object_get(hf->config, "moe_layer_end_index");

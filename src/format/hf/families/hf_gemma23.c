@@ -17,7 +17,7 @@ static frit_status add_scale(const frit_hf *hf)
     return frit_hf_add_number(hf, "attention.scale", FRIT_HF_FACTOR, 1 / sqrt(scalar));
 }
 
-enum { NO_CAP = FRIT_HF_FALSE };   // 0, as without the key GGUF files have the caps of published models
+enum { NO_CAP = FRIT_HF_FALSE };   // 0: no cap; without the key, readers of GGUF assume the caps of published models
 
 // clang-format off
 static const frit_hf_key gemma2_keys[] = {

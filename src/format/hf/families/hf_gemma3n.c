@@ -11,7 +11,7 @@ static bool slides(const frit_hf *hf, size_t i)
     return type ? strcmp(type, "sliding_attention") == 0 : i % 5 != 4;
 }
 
-// The quantile p of the normal distribution.
+// The quantile function of the normal distribution.
 static double quantile(double p)
 {
     double low = -10, high = 10;
@@ -22,7 +22,7 @@ static double quantile(double p)
     return low;
 }
 
-// One number for all layers, or a list; `fallback` without either.
+// Reads one number for all layers, or a list; `fallback` if the key is absent.
 static frit_status get_of_layer(const frit_hf *hf, const char *name, frit_hf_kind kind, size_t i, double *out)
 {
     const json_t *list = json_object_get(hf->config, name);
@@ -70,7 +70,7 @@ static int64_t row_or_first(const void *order, int64_t i)
     return i < ((const rows_there *)order)->n ? i : 0;
 }
 
-// The last tokens, of images and sounds, have no per-layer embeddings; they get those of the first token.
+// Image and sound tokens, the last ones, have no per-layer embeddings in the folder; they get the embedding of token 0.
 static frit_status complete_rows(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     const int64_t n_vocab = (int64_t)frit_hf_written(hf, "vocab_size");

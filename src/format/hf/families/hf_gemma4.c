@@ -10,11 +10,11 @@ static bool slides(const frit_hf *hf, size_t i)
 {
     const json_t *types = json_object_get(hf->config, "layer_types");
     const char *type = json_string_value(json_array_get(types, i));
-    if (i + 1 == (size_t)frit_hf_written(hf, "block_count")) return false;   // the last one, whatever is listed
+    if (i + 1 == (size_t)frit_hf_written(hf, "block_count")) return false;   // the last layer is full
     return type ? strcmp(type, "sliding_attention") == 0 : i % 6 != 5;
 }
 
-// A number for layers without a window: under its own name, or in per_layer_config of the first such layer.
+// Reads a number for layers without a window, from its own key or from per_layer_config of the first such layer.
 static frit_status get_of_full(const frit_hf *hf, const char *global, const char *name, double *out)
 {
     const json_t *config = json_object_get(hf->config, "per_layer_config");
@@ -42,7 +42,7 @@ static frit_status add_heads(const frit_hf *hf)
     return frit_hf_set_number(hf, "rope.dimension_count", FRIT_HF_WIDTH, full);
 }
 
-// Lists by layer: KV heads, and the wider feed-forward of layers that share KV.
+// Adds lists by layer: KV heads, and the wider feed-forward of layers that share KV.
 static frit_status add_lists(const frit_hf *hf)
 {
     const size_t n = (size_t)frit_hf_written(hf, "block_count");
@@ -73,7 +73,7 @@ static frit_status add_pattern(const frit_hf *hf)
     return frit_hf_add_array(hf, "attention.sliding_window_pattern", FRIT_VALUE_BOOL, flags, n);
 }
 
-// RoPE on the first pairs of the whole head.
+// Adds the factors of rotation: RoPE applies to the first pairs of the whole head.
 static frit_status add_factors(const frit_hf *hf)
 {
     static const char *const where = "rope_parameters.full_attention.";
@@ -103,7 +103,7 @@ static frit_status complete(const frit_hf *hf)
                               "%s: use_bidirectional_attention is 'all', expected a causal language model", hf->path);
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "final_logit_softcapping", FRIT_HF_FACTOR, &cap));
     FRIT_TRY(frit_hf_add_number(hf, "final_logit_softcapping", FRIT_HF_FACTOR,
-                                cap));   // 0 is written too: llama.cpp assumes 30 without the key
+                                cap));   // written even if 0: llama.cpp assumes 30 without the key
     FRIT_TRY(frit_hf_get_number(hf, hf->config, "", "sliding_window", FRIT_HF_COUNT, &window));
     FRIT_TRY(frit_hf_add_number(hf, "attention.sliding_window", FRIT_HF_COUNT, window));
     FRIT_TRY(add_heads(hf));

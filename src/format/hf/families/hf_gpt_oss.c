@@ -3,7 +3,7 @@
 #include "format/hf/hf_rows.h"
 #include "format/rows.h"
 
-// Interleaved rows of gate and up become all of gate, then all of up.
+// Source of row i: interleaved rows of gate and up become all of gate, then all of up.
 static int64_t parted_row(const void *order, int64_t i)
 {
     const int64_t n = *(const int64_t *)order, row = i % n;

@@ -6,7 +6,7 @@
 
 enum { MAX_LAYERS = 1024 };
 
-// Layers that full_attn_idxs does not list; all are attention without that list.
+// True for layers that full_attn_idxs does not list; without a list all layers are attention.
 static bool is_not_listed(const frit_hf *hf, double period, size_t i)
 {
     const json_t *list = json_object_get(hf->config, "full_attn_idxs"), *item;
@@ -31,7 +31,7 @@ static frit_status complete_moe(const frit_hf *hf)
     return complete(hf, NULL);
 }
 
-// The configured width may be the one before an adjustment.
+// Computes the feed-forward width: the configured width may be the one before an adjustment.
 static frit_status complete_lfm2(const frit_hf *hf)
 {
     bool adjusts = false;

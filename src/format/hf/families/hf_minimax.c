@@ -10,7 +10,7 @@ static bool every_second(const frit_hf *hf, double period, size_t i)
     return i % 2 == 1;
 }
 
-// The residual must have one factor in all layers, the branches none.
+// The factor of the residual must be equal in all layers, and the factors of the branches must be 1.
 static frit_status complete(const frit_hf *hf)
 {
     bool recurrent[MAX_LAYERS];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MPT. ALiBi as attn_config says; GELU is the exact one, whatever the configuration says.
+// MPT. ALiBi if attn_config enables it; GELU is the exact one, whatever the configuration says.
 #include "format/hf/hf_rows.h"
 
 static frit_status complete(const frit_hf *hf)

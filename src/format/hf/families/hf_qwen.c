@@ -33,7 +33,7 @@ static const frit_hf_tensor qwen3_tensors[] = {
 
 // ---------------------------------------------------------------------------------------- windows
 
-// Sets the windows: of layers by layer_types, otherwise of layers from max_window_layers on.
+// Sets the windows of layers: by layer_types, otherwise from layer max_window_layers on.
 static frit_status fill_windows(const frit_hf *hf, uint32_t window, uint32_t *windows, size_t n_layer)
 {
     const json_t *types = json_object_get(hf->config, "layer_types");
@@ -59,7 +59,7 @@ static frit_status fill_windows(const frit_hf *hf, uint32_t window, uint32_t *wi
     return FRIT_OK;
 }
 
-// Under a key of frit: GGUF files of these architectures have attention.sliding_window without using it.
+// Writes windows under a key of frit: GGUF files of these architectures have attention.sliding_window without using it.
 static frit_status add_windows(const frit_hf *hf)
 {
     bool use_window = false;

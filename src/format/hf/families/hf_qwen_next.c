@@ -32,7 +32,8 @@ static frit_status complete_next(const frit_hf *hf)
     return complete(hf);
 }
 
-// GGUF files have value heads in another order. Other engines need the sections of M-RoPE; for text it is plain RoPE.
+// GGUF files have value heads in another order. They have the sections of M-RoPE because other engines need them; for
+// text, M-RoPE equals plain RoPE.
 static frit_status complete_35(const frit_hf *hf)
 {
     uint32_t sections[4] = {11, 11, 10, 0};

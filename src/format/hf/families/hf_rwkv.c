@@ -11,7 +11,7 @@ static frit_status complete(const frit_hf *hf)
     return frit_hf_add_number(hf, "attention.head_count", FRIT_HF_COUNT, 0);
 }
 
-// The folder stores the weight of the token itself, GGUF that of the token before.
+// Converts a mixing weight: the folder stores the weight of the current token, GGUF the weight of the previous one.
 static frit_status of_row_before(const frit_hf *hf, frit_tensor *tensor, bool is_bias)
 {
     (void)is_bias;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Seed-OSS. As Llama; o has its own key for its bias.
+// Seed-OSS. As Llama; the bias of the output projection has its own key.
 #include "format/hf/hf_rows.h"
 
 // clang-format off

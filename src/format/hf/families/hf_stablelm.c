@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// StableLM. LayerNorm; RoPE on part of each head; some have QK norms per head, with weights of each head.
+// StableLM. LayerNorm; RoPE on part of each head; some models have QK norms with separate weights for each head.
 #include "format/hf/hf_rows.h"
 
 // clang-format off

@@ -20,7 +20,7 @@ static frit_status expect_text(const frit_hf *hf, const json_t *config, const ch
     return strcmp(text, wanted) == 0 ? FRIT_OK : refuse(hf, name, text, wanted);
 }
 
-// `allowed`: bit n for n bits.
+// Reads the number of bits. Bit n of `allowed`: n bits are allowed.
 static frit_status read_bits(frit_hf_quant *q, const json_t *config, const char *name, unsigned allowed)
 {
     double bits = 4;
@@ -33,7 +33,7 @@ static frit_status read_bits(frit_hf_quant *q, const json_t *config, const char 
     return FRIT_OK;
 }
 
-// -1 and null: one group.
+// Reads the group size; -1 and null mean one group.
 static frit_status read_group(frit_hf_quant *q, const json_t *config, double if_absent)
 {
     const json_t *value = json_object_get(config, "group_size");
@@ -133,7 +133,7 @@ static const struct {
 
 // ------------------------------------------------------------------------------------- reading
 
-// One sign, four bits of exponent, three of mantissa; no infinities.
+// Decodes E4M3: one sign bit, four bits of exponent, three of mantissa; no infinities.
 static float f8_value(int code)
 {
     const int exponent = code >> 3 & 15, mantissa = code & 7;

@@ -30,8 +30,8 @@ struct frit_hf_quant {
     frit_dtype dtype;               // of computed tensors
     int bits;
     int64_t group;                       // columns that share a scale; 0: all
-    int64_t block_rows, block_columns;   // that share a scale, with scales of blocks
-    bool adds_one;                       // stored zeros are one less
+    int64_t block_rows, block_columns;   // of the matrix, that share a scale in schemes with block scales
+    bool adds_one;                       // the file stores zero points minus one
     const float *f8;                     // values of all codes of F8_E4M3
     const frit_safetensors_entry *entries;
     const frit_map *index;   // name -> index in entries
@@ -49,7 +49,7 @@ frit_status frit_hf_quant_tensor(const frit_hf_quant *quant, const frit_safetens
 
 // ------------------------------------------------------------------------------------- for schemes
 
-// "q_proj.qweight" with another suffix; NULL without such an entry.
+// The entry whose name is "q_proj.qweight" with another suffix; NULL if there is none.
 const frit_safetensors_entry *frit_hf_beside(const frit_hf_quant *quant, const frit_safetensors_entry *codes,
                                              const char *ending, const char *other);
 // The entry that frit_hf_beside finds, as a tensor of numbers; FRIT_E_FORMAT if it is absent.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// MXFP4: 32 numbers of four bits share a power of two. Folders keep blocks [.., n / 32, 16], two neighbours in a byte,
-// and scales [.., n / 32]. Blocks of GGUF's type have the scale first, then number i and number i + 16 in one byte. The
-// values are the same.
+// MXFP4: 32 numbers of four bits share a power of two. Folders store blocks [.., n / 32, 16], with two adjacent numbers
+// in a byte, and scales [.., n / 32]. Blocks of GGUF's type have the scale first, then numbers i and i + 16 in one
+// byte. The numbers stay unchanged.
 #include "format/hf/quant/hf_quant.h"
 
 enum { BLOCK = 32, BLOCK_BYTES = 17, CODE_BYTES = 16 };

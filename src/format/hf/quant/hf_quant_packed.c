@@ -15,7 +15,7 @@ typedef struct packed {
     frit_recipe base;   // parts: words, scales, zeros, groups of columns
     void (*unpack)(const struct packed *p, int64_t row, float *codes);
     float (*zero)(const struct packed *p, int64_t row, int64_t group);
-    int bits, adds;   // adds: to zeros
+    int bits, adds;   // adds: constant added to zero points
     int64_t n_in, n_out, n_groups, group;
     bool by_row;   // scales [n_out, n_groups]
     const frit_dtype_info *to;
@@ -30,7 +30,7 @@ static uint32_t word_at(const packed *p, int part, int64_t i)
     return word;
 }
 
-// `bits` bits from bit `at` on of the words part[first + k * stride].
+// Reads `bits` bits from bit `at` on of the words part[first + k * stride].
 static float code_of(const packed *p, int part, int64_t first, int64_t stride, int64_t at)
 {
     const int64_t word = at / 32;

@@ -7,7 +7,7 @@
 
 typedef struct scaled {
     frit_recipe base;                    // parts: codes, scales
-    const float *f8;                     // NULL: whole numbers
+    const float *f8;                     // NULL: integers
     int64_t n_rows, n_columns;           // of a matrix
     int64_t block_rows, block_columns;   // that share a scale
     int64_t scale_rows, scale_columns;   // of a matrix
@@ -31,7 +31,7 @@ static void make_rows(const frit_recipe *recipe, int64_t begin, int64_t n, uint8
     }
 }
 
-// By the number of scales.
+// Derives the size of blocks from the number of scales.
 static bool find_blocks(const frit_hf_quant *q, scaled *s, int64_t n_matrices, int64_t n_scales)
 {
     const int64_t rows = q->block_rows, columns = q->block_columns;
