@@ -10,7 +10,7 @@ int32_t frit_adapters_matrix(const frit_checkpoint *ckpt, const char *name, cons
     return *base ? (int32_t)ckpt->n_tensors : -1;
 }
 
-// The first row of a weight that is a view of a larger tensor.
+// The index in `whole` of the first row of a weight that may be a view of it.
 static int64_t first_row(const frit_weight *w, const frit_tensor *whole)
 {
     const uint64_t row_bytes = whole->n_bytes / (uint64_t)whole->shape[0];

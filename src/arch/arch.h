@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // arch/arch.h: an architecture is a list of weights and a function that builds one layer, as in the paper.
 //
-// frit_arch_of gives the row for a checkpoint's general.architecture. frit_hparams_read fills the hyperparameters
-// from metadata, by the table in hparams.c. frit_weights_bind finds every tensor that the rows name and checks its
-// shape, and computes constants of them. frit_rope_init computes the rotation frequencies for a context length.
+// frit_arch_of finds the row for a checkpoint's general.architecture. frit_hparams_read fills the hyperparameters from
+// metadata, by the table in hparams.c. frit_weights_bind finds every tensor that the rows name, checks its shape, and
+// computes the constants derived from weights. frit_rope_init computes the rotation frequencies for a context length.
 // frit_arch_build then writes the graph of a step: embedding, `layer` for each layer, final norm, output head.
 //
 //     FRIT_TRY(frit_arch_of(&arch, ckpt));
@@ -19,16 +19,16 @@
 #include "arch/hparams.h"
 #include "arch/weight_rows.h"
 
-// The layers that have a window, for files whose attention.sliding_window and pattern do not name them.
+// The layers with a window, used if neither attention.sliding_window nor its pattern is in the file.
 typedef struct frit_windows {
     int32_t period;       // every period-th layer has full attention; 0: no pattern
-    bool first_is_full;   // the first of a period is full, otherwise the last
-    int32_t size;         // used where the file has none
+    bool first_is_full;   // the first layer of a period has full attention, otherwise the last
+    int32_t size;         // used if the file has no size
     bool plain_rope;      // RoPE of layers with a window is not scaled
-    float rope_base;      // of layers with a window, where the file has none; 0: as in other layers
+    float rope_base;      // of layers with a window, if the file has no base; 0: as in other layers
 } frit_windows;
 
-// What an optional key is where a file does not have it, if that is not the default of hparams.c.
+// The value of an optional key that a file lacks, if it differs from the default in hparams.c.
 typedef struct frit_key_default {
     const char *key;
     double value;
@@ -39,7 +39,7 @@ struct frit_arch {
     const char *title;   // shown to users: "Llama 1 to 3, Mistral"
     const frit_weight_row *rows;
     size_t n_rows;
-    const char *const *keys;   // the optional keys that it reads: rows marked CHOSEN in hparams.c
+    const char *const *keys;   // the optional keys that the architecture reads: rows marked CHOSEN in hparams.c
     size_t n_keys;
     const frit_key_default *defaults;
     size_t n_defaults;
@@ -48,15 +48,15 @@ struct frit_arch {
     frit_act act;   // of the feed-forward
     frit_attention_options attention;
     frit_windows windows;
-    frit_gating gating;        // used where the file has none; NONE: softmax
+    frit_gating gating;        // used if the file has none; NONE: softmax
     bool expert_normalize;     // the weights of the chosen experts are divided by their sum
     bool norm_embedding;       // a norm without weights after the embedding
     bool is_encoder;           // bidirectional; the result is hidden states, not logits
     bool is_encoder_decoder;   // the encoder's layers, then the decoder's, with cross attention
     bool ranks_by_mean;        // the classification head reads the mean with GELU, not the first token with tanh
-    bool no_out_norm;          // no final norm: layers end with one
+    bool no_out_norm;          // no final norm, because layers end with one
     bool qkv_in_thirds;        // fused q, k and v begin at thirds of the rows, whatever their sizes
-    frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, where it is more than `act`
+    frit_node *(*glu)(frit_build *b, frit_node *gate, frit_node *up);   // of experts, if more than `act` is applied
     frit_node *(*begin)(frit_build *b, frit_node *x);   // from the embeddings to the first layer's input; may be NULL
     frit_node *(*layer)(frit_build *b, const frit_layer *w, frit_node *x);
     frit_node *(*end)(frit_build *b, frit_node *x);   // after the last layer, before the norm; may be NULL
@@ -65,32 +65,33 @@ struct frit_arch {
     frit_node *(*recurrent)(frit_build *b, const frit_layer *w,
                             frit_node *x);     // instead of attention in recurrent layers
     frit_status (*adjust)(frit_hparams *hp);   // after reading, before binding; may be NULL
-    // After binding: constants that are computed from weights; may be NULL.
+    // Called after binding: computes constants from weights; may be NULL.
     frit_status (*compute)(frit_weights *weights, const frit_hparams *hp, frit_arena *arena);
 };
 
-// The architecture of a checkpoint. FRIT_E_UNSUPPORTED: the error names the nearest known ones.
+// Finds the architecture of a checkpoint. FRIT_E_UNSUPPORTED: the error names the most similar known ones.
 frit_status frit_arch_of(const frit_arch **out, const frit_checkpoint *ckpt);
 const frit_arch *frit_arch_find(const char *name);   // NULL if unknown
 const frit_arch *frit_arch_get(size_t i);            // row i of the list; NULL past the end
 
-// mtp.c. The rows of weights that layers for multi-token prediction have beside those of the architecture.
+// mtp.c: rows of the weights that a layer for multi-token prediction has in addition to the architecture's.
 const frit_weight_row *frit_next_rows(size_t *n_rows);
-// The first such layer as a model: hyperparameters and weights of it alone. FRIT_E_UNSUPPORTED, with the reason.
+// Makes hyperparameters and weights of a model that consists of the first layer for multi-token prediction.
+// FRIT_E_UNSUPPORTED, with the reason.
 frit_status frit_next_take(frit_hparams *hp, frit_weights *weights, frit_layer *layer, const frit_arch *arch);
-// The input of a layer for multi-token prediction: from the embedding and the hidden state of the token before, which
-// comes with the step's rows.
+// The input of a layer for multi-token prediction, from the token's embedding and the hidden state of the token before.
+// The hidden state is an input of the step.
 frit_node *frit_next_input(frit_build *b, frit_node *embedding);
 
 typedef struct frit_build_options {
     bool hidden;                     // the output is the last hidden state after the final norm, not logits
-    bool keeps_hidden;               // logits; and the last hidden state of all rows is a result too
+    bool keeps_hidden;               // the output is logits, and the last hidden state of all rows is a result too
     bool encode;                     // of an encoder-decoder: the encoder; the output is hidden states
     bool is_residual;                // `hidden` without the final norm
-    int32_t first_layer;             // above 0: layers begin with this one, which reads rows that are given
+    int32_t first_layer;             // above 0: the graph begins with this layer, which reads rows that are given
     const frit_adapters *adapters;   // must outlive the graph; NULL: none
 } frit_build_options;
-// Whether layers read nothing but the residual, so that a graph may begin with any of them.
+// True if layers read nothing but the residual, so that a graph may begin with any of them.
 bool frit_arch_can_begin_later(const frit_arch *arch, const frit_hparams *hp);
 frit_status frit_arch_build(frit_graph *g, const frit_arch *arch, const frit_hparams *hp, const frit_weights *weights,
                             const frit_build_options *options);

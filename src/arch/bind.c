@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Tensors that a file may have although no row names them.
+// Tensors that a file may have although no weight row names them.
 static const struct {
     const char *prefix, *suffix;   // either may be ""
 } ignored[] = {
     {"", ".input_scale"},           // activation scales that quantizers write
-    {"rope_freqs.weight", ""},      // of architectures that do not read it
+    {"rope_freqs.weight", ""},      // in files of architectures that do not read it
     {"", ".rotary_emb.inv_freq"},   // computed from the hyperparameters instead
     {"cls.", ""},                   // a classifier head in a file of a language model
 };
@@ -52,7 +52,7 @@ static frit_status check_shape(const frit_tensor *tensor, int64_t n, int64_t out
                      frit_tensor_shape_text(tensor, found), expected_text(n, out, in, expected));
 }
 
-// Without outermost dimensions of 1 beyond those that are expected: writers may have four for every tensor.
+// Drops outermost dimensions of 1 that are not expected: some writers give every tensor four dimensions.
 static frit_status drop_ones(binder *b, const frit_tensor **tensor, int n_dims)
 {
     const frit_tensor *found = *tensor;
@@ -69,8 +69,8 @@ static frit_status drop_ones(binder *b, const frit_tensor **tensor, int n_dims)
     return FRIT_OK;
 }
 
-// A vector in the form that kernels need: f32, aligned, finite, one dimension. Copied only if the file has another
-// form.
+// Binds a vector in the form that kernels need: f32, aligned, finite, one dimension. The vector is copied only if the
+// file has another form.
 static frit_status bind_vector(binder *b, const frit_tensor **out, const frit_tensor *tensor, int64_t n, unsigned flags)
 {
     const bool spread = flags & FRIT_WEIGHT_SPREAD, inverse = flags & FRIT_WEIGHT_INVERSE;
@@ -154,8 +154,8 @@ typedef struct size {   // of a row's tensor; n is 0 but for stacks
     int64_t n, out, in;
 } size;
 
-// "NAME.bias" and, for matrices, "NAME.scale", or "NAME.multiplier" where a folder's configuration scales the result
-// (GGUF files have it in the weights). For stacks: a bias [n, out] and one scale for each matrix.
+// Binds "NAME.bias" and, for matrices, "NAME.scale", or "NAME.multiplier" if a folder's configuration scales the result
+// (GGUF files have this factor in the weights). A stack has a bias [n, out] and one scale for each matrix.
 static frit_status bind_companions(binder *b, const frit_weight_row *row, const char *base, size s, frit_weight *weight)
 {
     char name[128];
@@ -233,7 +233,7 @@ static frit_status cut_tensor(binder *b, const frit_tensor **out, const frit_ten
     return FRIT_OK;
 }
 
-// Rows [begin, begin + n) of a weight, as a view.
+// Makes a view of rows [begin, begin + n) of a weight.
 static frit_status cut(binder *b, frit_weight *part, const frit_weight *whole, int64_t begin, int64_t n)
 {
     FRIT_TRY(cut_tensor(b, &part->w, whole->w, begin, n));
@@ -256,7 +256,8 @@ static frit_status cut_recurrent(binder *b, frit_recurrent_weights *w)
     return FRIT_OK;
 }
 
-// Products of the parts are as fast as one of the whole, and each result is contiguous.
+// Cuts fused matrices into views. Separate products of the parts are as fast as one of the whole, and each result is
+// contiguous.
 static frit_status cut_fused(binder *b, frit_layer *layer, const frit_arch *arch, const frit_layer_hparams *lhp)
 {
     if (frit_has(&layer->qkv)) {
@@ -275,7 +276,7 @@ static frit_status cut_fused(binder *b, frit_layer *layer, const frit_arch *arch
     return cut_recurrent(b, &layer->recurrent);
 }
 
-// Layers that predict further tokens come after the others.
+// True for tensors of layers for multi-token prediction, which follow the other layers.
 static bool is_of_next_layer(const frit_hparams *hp, const char *name)
 {
     if (hp->n_layer_next == 0 || strncmp(name, "blk.", 4) != 0) return false;
@@ -295,7 +296,7 @@ static bool is_ignored(const char *name)
     return false;
 }
 
-// A tensor that nothing reads would make the result silently wrong.
+// Checks that every tensor belongs to a row: a tensor that nothing reads would make the result silently wrong.
 static frit_status check_all_bound(const binder *b, const char *arch)
 {
     const frit_tensor *first = NULL;
@@ -334,7 +335,7 @@ static frit_status bind_next_rows(binder *b, const frit_weight_row *rows, size_t
     return FRIT_OK;
 }
 
-// The first layer for multi-token prediction. A model whose file does not have it whole runs without.
+// Binds the first layer for multi-token prediction. If the file lacks some of its tensors, the model runs without it.
 static void bind_next(binder *b, frit_weights *weights, const frit_arch *arch)
 {
     size_t n_rows;

@@ -60,7 +60,7 @@ frit_node *frit_rope_heads_as(frit_build *b, frit_node *x, int32_t offset, frit_
     static const frit_weight none = {0};
     const frit_weight *factors = &weights->rope_freqs;
     if (!frit_has(factors)) factors = hp->n_ctx > hp->rope.n_ctx_orig ? &weights->rope_long : &weights->rope_short;
-    if (dim != hp->rope.dim) factors = &none;   // they belong to the pairs of full attention
+    if (dim != hp->rope.dim) factors = &none;   // the factors belong to the pairs of full attention
     const frit_rope rope = {.style = style, .dim = dim, .offset = offset, .magnitude = table->magnitude};
     return frit_rotate(b->g, x, b->positions, weight(b, table->inv_freq), weight(b, factors->w), rope);
 }
@@ -72,7 +72,7 @@ static float attention_scale(const frit_build *b, const frit_attention_options *
     return 1 / sqrtf((float)b->lhp->k_dim);
 }
 
-// Queries or keys, [T, H, D].
+// Norms queries or keys, [T, H, D].
 static frit_node *norm_heads(frit_build *b, const frit_weight *w, frit_node *x, const frit_attention_options *options)
 {
     static const frit_weight bare = {0};
@@ -93,7 +93,7 @@ static frit_node *project(frit_build *b, const frit_weight *w, frit_node *x, int
     return split_heads(b, x, n_head, dim);
 }
 
-// v is NULL where values are the first elements of keys; k too where an earlier layer's cache is used.
+// v is NULL if values are the first elements of keys; k is NULL too if an earlier layer's cache is used.
 frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, frit_node *k, frit_node *v, float scale)
 {
     const frit_hparams *hp = b->hp;
@@ -122,7 +122,7 @@ frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit
     static const frit_weight none = {0};
     const frit_layer_hparams *lhp = b->lhp;
     const frit_weight *k_norm =
-        frit_has(&w->q_norm) ? &w->k_norm : &none;   // keys have a norm only where queries have one
+        frit_has(&w->q_norm) ? &w->k_norm : &none;   // keys have a norm only if queries have one
     frit_node *q = project(b, &w->q, x, lhp->n_head, options.is_gated ? 2 * (int64_t)lhp->k_dim : lhp->k_dim);
     frit_node *gate = options.is_gated ? frit_slice(b->g, q, lhp->k_dim, lhp->k_dim) : NULL;
     if (gate) q = frit_slice(b->g, q, 0, lhp->k_dim);

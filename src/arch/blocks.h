@@ -41,9 +41,9 @@ typedef struct frit_attention_options {
 
 // ------------------------------------------------------------------------------- layers (layers.c)
 
-// x + attention(norm(x)), then x + feed_forward(norm(x)). Post norms apply to both branches where they are bound.
+// x + attention(norm(x)), then x + feed_forward(norm(x)). Post norms apply to both branches if they are bound.
 frit_node *frit_layer_sequential(frit_build *b, const frit_layer *w, frit_node *x);
-// x + attention(norm(x)) + feed_forward(norm(x)); separate norms where both are bound.
+// x + attention(norm(x)) + feed_forward(norm(x)), with separate norms if both are bound.
 frit_node *frit_layer_parallel(frit_build *b, const frit_layer *w, frit_node *x);
 // x + norm(attention(x)), then x + norm(feed_forward(x)).
 frit_node *frit_layer_post_norm(frit_build *b, const frit_layer *w, frit_node *x);
@@ -65,10 +65,10 @@ frit_status frit_t5_compute(frit_weights *weights, const frit_hparams *hp, frit_
 
 // ------------------------------------------------------------------------------- recurrent layers (recurrent.c)
 
-// For `adjust`, after is_recurrent and hp->recurrent are set: checks sizes. Recurrent layers lose their attention heads
-// unless `parallel` says that they also have attention.
+// For `adjust`, after is_recurrent and hp->recurrent are set: checks sizes. Without `parallel`, recurrent layers get no
+// attention heads.
 frit_status frit_recurrent_adjust(frit_hparams *hp, bool parallel);
-// frit_recurrent_adjust for models whose recurrent layers are the ones without keys.
+// frit_recurrent_adjust for models in which layers without keys are recurrent.
 frit_status frit_hybrid_adjust(frit_hparams *hp);
 // Takes the next n numbers of the layer's state.
 frit_state frit_take_state(frit_build *b, int64_t n);
@@ -76,33 +76,33 @@ frit_state frit_take_state(frit_build *b, int64_t n);
 frit_node *frit_short_conv(frit_build *b, const frit_weight *taps, const frit_weight *bias, frit_node *x);
 frit_node *frit_mamba(frit_build *b, const frit_layer *w, frit_node *x);
 frit_node *frit_mamba2(frit_build *b, const frit_layer *w, frit_node *x);
-// The part after the input projection: gate z [T, inner], steps before softplus [T, rank].
+// Mamba 2 after its input projection: gate z [T, inner], steps before softplus [T, rank].
 frit_node *frit_mamba2_core(frit_build *b, const frit_layer *w, frit_node *z, frit_node *channels, frit_node *step);
 // c * conv(b * x), where b, c and x are projections of the layer's input.
 frit_node *frit_gated_conv(frit_build *b, const frit_layer *w, frit_node *x);
 frit_status frit_gated_conv_adjust(frit_hparams *hp);
-// Without keys in the file: all layers are recurrent except every hp->recurrent.interval-th.
+// For files without the key: all layers are recurrent except every hp->recurrent.interval-th.
 void frit_recurrent_by_interval(frit_hparams *hp, int32_t interval);
 // Each head of [T, H, D] divided by its L2 norm.
 frit_node *frit_unit_heads(frit_build *b, frit_node *x);
 // Kimi Delta Attention: a decay for each channel of a key.
 frit_node *frit_kda(frit_build *b, const frit_layer *w, frit_node *x);
 frit_status frit_kda_adjust(frit_hparams *hp);
-// Gated delta net: z the gate, qkv before the convolution, alpha and beta [T, rank].
+// Gated delta net: z is the gate, qkv the input of the convolution, alpha and beta [T, rank].
 frit_node *frit_delta_net(frit_build *b, const frit_layer *w, frit_node *z, frit_node *qkv, frit_node *alpha,
                           frit_node *beta, bool interleaved);
 
 // ------------------------------------------------------------------------------- blocks (blocks.c, experts.c, mla.c)
 
-// q, k, v (with bias, q_norm, k_norm where bound), rope, cache, attention, o. x is already normed.
+// q, k, v (with bias, q_norm, k_norm if bound), rope, cache, attention, o. x is already normed.
 frit_node *frit_attention(frit_build *b, const frit_layer *w, frit_node *x, frit_attention_options options);
-// Multi-head latent attention; absorbed where k_b is bound.
+// Multi-head latent attention; absorbed if k_b is bound.
 frit_status frit_mla_adjust(frit_hparams *hp);   // for `adjust`: sizes of expanded heads, and their scale
 frit_node *frit_attention_mla(frit_build *b, const frit_layer *w, frit_node *x);
 // The positions that this layer's indexer chooses: x is attention's input, `compressed` its compressed queries.
 frit_node *frit_choose_positions(frit_build *b, const frit_layer *w, frit_node *x, frit_node *compressed);
 frit_status frit_indexer_adjust(frit_hparams *hp);   // for `adjust`, instead of frit_mla_adjust
-// Writes k, v [T, H_kv, D] to the cache of this layer and attends to it. Result [T, n].
+// Writes k, v [T, H_kv, D] to the cache of this layer and attends to it. The result is [T, n].
 frit_node *frit_attend_cached(frit_build *b, const frit_layer *w, frit_node *q, frit_node *k, frit_node *v,
                               float scale);
 // RoPE of this layer on rope.dim elements of each head [T, H, D], starting at `offset`.
@@ -111,25 +111,25 @@ frit_node *frit_rope_heads_as(frit_build *b, frit_node *x, int32_t offset, frit_
 
 // act(gate) * up, with gate <= limit and -limit <= up <= limit; 0: no limit.
 frit_node *frit_clamped_glu(frit_build *b, frit_node *gate, frit_node *up, frit_act act, float limit);
-// down(act(gate) * up), or down(act(up)) where no gate is bound.
+// down(act(gate) * up), or down(act(up)) if no gate is bound.
 frit_node *frit_feed_forward(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_act act);
-// The layer's feed-forward, or its experts where it has them.
+// The layer's experts if it has any, otherwise its feed-forward.
 frit_node *frit_feed_forward_or_experts(frit_build *b, const frit_layer *w, frit_node *x);
 frit_route frit_route_of(const frit_build *b);   // from the architecture and the file
-// The experts that `scores` choose (NULL: the router's scores of x).
+// The output of the experts that `scores` choose (NULL: the router's scores of x).
 frit_node *frit_routed_experts(frit_build *b, const frit_layer *w, frit_node *x, frit_node *scores);
 frit_node *frit_experts_by_route(frit_build *b, const frit_ffn_weights *w, frit_node *x, frit_node *route);
 frit_node *frit_shared_experts(frit_build *b, const frit_layer *w, frit_node *x);
 
-// Adds the adapters of w to y, the product of x and rows of w from `begin` on; route: of experts. Returns y if w has no
-// adapters.
+// Adds the adapters of w to y, the product of x and rows of w from `begin` on. `route` is given for experts. Returns y
+// if w has no adapters.
 frit_node *frit_adapt(frit_build *b, const frit_weight *w, frit_node *x, frit_node *route, int64_t begin, frit_node *y);
-// Per-layer embeddings (per_layer.c): for `begin`; and the term that a layer adds to x.
+// Per-layer embeddings (per_layer.c): frit_per_layer_begin for `begin`, and the term that a layer adds to x.
 frit_node *frit_per_layer_begin(frit_build *b, frit_node *x);
 frit_node *frit_per_layer(frit_build *b, const frit_layer *w, frit_node *x);
 frit_status frit_share_kv(
     frit_hparams *hp);   // for `adjust`: the last layers use the cache of the last layer of their kind
 // y = x w^T (+ bias, scale, adapters).
 frit_node *frit_linear(frit_build *b, const frit_weight *w, frit_node *x);
-// The model's norm, with weight and bias where bound.
+// The model's norm, with weight and bias if bound.
 frit_node *frit_norm(frit_build *b, const frit_weight *w, frit_node *x);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The graph of a step: embedding, the architecture's layers, the wanted rows, final norm, output head.
+// The graph of a step: embedding, the architecture's layers, the rows with outputs, final norm, output head.
 #include "arch/arch.h"
 
 static float or_one(float factor)
@@ -14,7 +14,7 @@ static frit_node *build_head(frit_build *b, frit_node *x)
     return frit_softcap(b->g, x, b->hp->logit_softcap);
 }
 
-// Learned position embeddings end at the trained context.
+// Adds learned position embeddings, which end at the trained context.
 static frit_node *add_positions(frit_build *b, frit_node *x)
 {
     frit_node *table = frit_weight_node(b->g, b->weights->pos_embd.w);

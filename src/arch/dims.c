@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Resolves the rows of a weight list for one model: dimensions, names, required tensors; and lists all tensors that
-// follow.
+// Resolves the rows of a weight list for one model: dimensions, names, required tensors. Lists all resulting tensors.
 #include "arch/arch.h"
 
 #include <stdio.h>
@@ -46,7 +45,7 @@ static int64_t resolve_recurrent(const frit_recurrent_params *r, frit_dim dim)
     }
 }
 
-// Dimensions of few architectures.
+// Dimensions that few architectures have.
 static int64_t resolve_rare(const frit_hparams *hp, frit_dim dim)
 {
     switch (dim) {
@@ -185,7 +184,7 @@ static void set_shape(frit_listed_tensor *tensor, int64_t a, int64_t b, int64_t 
     for (int i = 0; i < FRIT_MAX_DIMS; i++) tensor->shape[i] = i < tensor->n_dims ? dims[i] : 1;
 }
 
-// How many numbers a file has of a vector whose numbers are repeated: one for each head, or one.
+// The number of values in the file of a vector whose values are repeated: one for each head, or one.
 static int64_t count_spread(const frit_listed_tensor *tensor, const frit_hparams *hp)
 {
     const frit_dim out = tensor->row->out;
@@ -193,7 +192,7 @@ static int64_t count_spread(const frit_listed_tensor *tensor, const frit_hparams
     return out == FRIT_DIM_N_Q ? hp->layers[tensor->i_layer].n_head : 1;
 }
 
-// A vector, in the dimensions that files give it.
+// Sets the dimensions that files give a vector.
 static void shape_vector(frit_listed_tensor *tensor, const frit_hparams *hp, int64_t n)
 {
     const frit_recurrent_params *r = &hp->recurrent;
@@ -212,7 +211,7 @@ static void shape_vector(frit_listed_tensor *tensor, const frit_hparams *hp, int
     if (out == FRIT_DIM_N_K) set_shape(tensor, lhp->n_head_kv, lhp->k_dim, 0);
 }
 
-// The first required row of a field: its other rows are alternative forms.
+// True if this is the first required row of a field; the field's other rows are alternative forms.
 static bool is_taken(const frit_arch *arch, const frit_hparams *hp, size_t i_row, int32_t i_layer)
 {
     const frit_weight_row *row = &arch->rows[i_row];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mixtures of experts: the router scores all experts; the route has the best ones and their weights; products use it.
+// Mixtures of experts. The router scores all experts, the route contains the best ones and their weights, and the
+// experts' products use the route.
 #include "arch/arch.h"
 
 frit_route frit_route_of(const frit_build *b)
@@ -14,7 +15,7 @@ frit_route frit_route_of(const frit_build *b)
                         .jitter = hp->router_jitter};
 }
 
-// Scale and bias of the chosen expert.
+// The product with the routed experts' matrices, with their scale and bias.
 static frit_node *expert_linear(frit_build *b, const frit_weight *w, frit_node *x, frit_node *route,
                                 frit_experts experts)
 {
@@ -48,7 +49,7 @@ frit_node *frit_experts_by_route(frit_build *b, const frit_ffn_weights *w, frit_
     return frit_mix(b->g, expert_linear(b, &w->down, h, route, all_rows(&w->down)), route, false);
 }
 
-// Gate and up are row ranges of the same matrices.
+// Experts in which gate and up are row ranges of one matrix.
 static frit_node *fused_experts_by_route(frit_build *b, const frit_layer *w, frit_node *x, frit_node *route)
 {
     const int32_t n = b->hp->n_ff_exp;

@@ -8,7 +8,7 @@
 enum {
     REQUIRED = 1,
     PER_LAYER = 2,   // one number for all layers, or an array with one for each
-    CHOSEN = 4,      // only for architectures that list the key: files of others may have it without meaning
+    CHOSEN = 4,      // read only for architectures that list the key; files of others may have it without meaning
 };
 
 typedef enum kind { INT, FLOAT, BOOL } kind;
@@ -171,7 +171,7 @@ static void store(const hparam *row, void *target, double value)
         *(float *)(void *)((char *)target + row->offset) = (float)value;
 }
 
-// Whole numbers in range are below 2^31, so a double holds them.
+// Reads one number. Integers in range are below 2^31, so a double represents them exactly.
 static frit_status read_scalar(const reader *r, const hparam *row, double *value, bool *found)
 {
     const frit_meta *meta = &r->ckpt->meta;
@@ -241,8 +241,9 @@ static frit_status read_layer_row(reader *r, const hparam *row)
     return FRIT_OK;
 }
 
-// Properties of layers under keys without the architecture's name: frit's own keys for what folders say and GGUF
-// cannot, or windows of architectures whose GGUF files have attention.sliding_window without using it.
+// Reads properties of layers under keys without the architecture's name. These are keys of frit, for properties in
+// folders that GGUF has no keys for, and for windows of architectures whose GGUF files have attention.sliding_window
+// without using it.
 static frit_status read_own_arrays(reader *r)
 {
     static const hparam own[] = {
@@ -343,7 +344,7 @@ static frit_status complete_layer(reader *r, int32_t i)
     return FRIT_OK;
 }
 
-// 0 is allowed, but the key is required.
+// Reads the epsilons of norms; 0 is allowed, but a key is required.
 static frit_status complete_eps(reader *r)
 {
     frit_hparams *hp = r->hp;
@@ -359,7 +360,7 @@ static frit_status complete_eps(reader *r)
                      arch, arch);
 }
 
-// The size of the vocabulary: the file's key, or its list of tokens, or the embedding table.
+// Sets the size of the vocabulary: from the file's key, its list of tokens, or the embedding table.
 static frit_status complete_vocab(reader *r)
 {
     if (r->hp->n_vocab > 0) return FRIT_OK;
@@ -389,7 +390,7 @@ static frit_status read_scaling(reader *r)
     frit_str name;
     bool found;
     FRIT_TRY(frit_meta_get_text(&r->ckpt->meta, name_key(r, "rope.scaling.type"), &name, &found));
-    // A factor without a type means linear scaling, which was once the only one.
+    // A factor without a type means linear scaling, which was the only type in early files.
     r->hp->rope.scaling = FRIT_ROPE_LINEAR;
     if (!found) return FRIT_OK;
     for (size_t i = 0; i < FRIT_COUNT(names); i++) {
@@ -415,7 +416,7 @@ static frit_status read_rope_style(reader *r)
     return FRIT_OK;
 }
 
-// Layers with a window rotate like the others, with their own base and possibly without scaling.
+// Sets RoPE of layers with a window: as in other layers, with a base of its own and possibly without scaling.
 static void complete_rope_swa(reader *r)
 {
     frit_hparams *hp = r->hp;
@@ -456,7 +457,7 @@ static frit_status read_norm(reader *r)
     return FRIT_OK;
 }
 
-// The activation of the feed-forward, where the file has it: under frit's key, or under GGUF's.
+// Reads the activation of the feed-forward under frit's key or GGUF's, if the file has it.
 static frit_status read_act(reader *r)
 {
     static const struct {
@@ -477,7 +478,7 @@ static frit_status read_act(reader *r)
     return FRIT_OK;
 }
 
-// GGUF has no key for the largest distance of relative positions.
+// Sets the largest distance of relative positions, which has no key in GGUF.
 static frit_status read_distances(reader *r)
 {
     static const char key[] = "frit.attention.relative_distance";
@@ -491,7 +492,7 @@ static frit_status read_distances(reader *r)
     return FRIT_OK;
 }
 
-// Files without pooling may have the key nevertheless, as -1 or its unsigned form.
+// Reads the pooling type. Files without pooling may have the key with the value -1, or its unsigned form.
 static void read_pooling(reader *r)
 {
     int64_t type = -1;
@@ -527,7 +528,8 @@ static frit_status complete_rope(reader *r)
     return read_sections(r);
 }
 
-// Files of the first models with experts lack the keys for their width: that of "blk.*.ffn_down_EXPERTS.weight".
+// Returns the width of experts from the shape of "blk.*.ffn_down_EXPERTS.weight"; early files with experts lack the
+// key.
 static int32_t width_of_down(const reader *r, const char *experts)
 {
     for (int32_t i = 0; i < r->hp->n_layer; i++) {
@@ -561,7 +563,7 @@ static frit_status complete_experts(reader *r)
     return FRIT_OK;
 }
 
-// Layers for multi-token prediction are as this one.
+// Returns the layer whose hyperparameters the layers for multi-token prediction get.
 static const frit_layer_hparams *last_with_attention(const frit_hparams *hp)
 {
     int32_t i = hp->n_layer - 1;

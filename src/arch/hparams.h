@@ -11,7 +11,7 @@ typedef enum frit_rope_scaling {
     FRIT_ROPE_YARN,
     FRIT_ROPE_DYNAMIC,
     FRIT_ROPE_LLAMA3,
-    FRIT_ROPE_LONG,   // a factor for each pair, a weight: one set up to the original context, one beyond it
+    FRIT_ROPE_LONG,   // each pair has a factor, from one of two weights: up to the original context, or beyond it
 } frit_rope_scaling;
 
 typedef struct frit_rope_params {
@@ -30,7 +30,7 @@ typedef struct frit_rope_params {
 // Computed by rope.c for one context length.
 typedef struct frit_rope_table {
     const frit_tensor *inv_freq;   // f32 [dim / 2]; NULL: not computed yet
-    double base;                   // of the frequencies, from which they were computed
+    double base;                   // of the frequencies
     float magnitude;
 } frit_rope_table;
 
@@ -41,12 +41,12 @@ typedef struct frit_layer_hparams {
     bool no_rope;
     bool has_experts;
     bool is_recurrent;
-    float clamp_exp, clamp_shexp;   // limit of gate and up in experts and shared experts; 0: no limit
+    float clamp_exp, clamp_shexp;   // limit of gate and up in experts and in shared experts; 0: no limit
     int32_t n_state;                // size of a recurrent layer's state, in numbers
     bool shares_kv;                 // uses the keys and values of layer kv_layer
-    int32_t kv_layer;               // otherwise the layer itself, where an architecture shares any
+    int32_t kv_layer;               // the layer itself, unless shares_kv is set
     bool v_in_k;                    // cached values are the first v_dim numbers of keys
-    int32_t index_type;             // from the file: 1: own indexer, 0: an earlier layer's, -1: none given
+    int32_t index_type;             // from the file: 1: own indexer, 0: an earlier layer's indexer, -1: not given
     bool has_index;                 // attention reads only the positions that an indexer chooses
     float sparsity;                 // Gaussian top-k: standard deviations above the mean; not finite: off
     frit_xielu xielu;               // as stored: before the softplus of its first two numbers
@@ -60,10 +60,10 @@ typedef struct frit_recurrent_params {
     int32_t head_dim;                               // of Kimi Delta Attention
     int32_t interval;                               // every interval-th layer has attention
     bool is_normed;                                 // steps, b and c have norms without weights
-    bool by_neighbours;      // neighbouring value heads share a key head, as in grouped-query attention
-    int32_t rescale_every;   // the residual is halved after so many layers; 0: never
+    bool by_neighbours;      // adjacent value heads share a key head, as in grouped-query attention
+    int32_t rescale_every;   // the residual is halved after this number of layers; 0: never
     bool is_bounded;         // decays have a lower bound
-    bool is_negative;        // with a bound: `a` is stored negative
+    bool is_negative;        // with is_bounded: `a` is stored negative
     float lower_bound;
 } frit_recurrent_params;
 
@@ -78,14 +78,14 @@ typedef enum frit_norm_kind { FRIT_NORM_RMS, FRIT_NORM_LAYER } frit_norm_kind;
 
 typedef struct frit_hparams {
     int32_t n_vocab, n_ctx_train, n_embd, n_layer;
-    int32_t n_layer_enc, n_layer_dec;    // of n_layer, in encoder-decoders and encoders named as such
+    int32_t n_layer_enc, n_layer_dec;    // of n_layer, in encoder-decoders and their encoders alone
     int32_t rel_buckets, rel_distance;   // relative positions: buckets, and the largest distance
     int32_t decoder_start;               // the token that a decoder begins with
     int32_t n_layer_next;                // layers after the last, for multi-token prediction (mtp.c)
-    bool is_next;                        // such a layer as a model of its own
+    bool is_next;                        // the model is a single layer for multi-token prediction
     frit_norm_kind norm;                 // the architecture's, unless the file has one
-    frit_act act;                        // of the feed-forward; the same
-    float rms_eps, layer_norm_eps;       // equal where the file has only one
+    frit_act act;                        // of the feed-forward; the architecture's, unless the file has one
+    float rms_eps, layer_norm_eps;       // equal if the file has only one
     float attn_scale;                    // 0: 1 / sqrt(k_dim)
     float attn_softcap, attn_clamp, attn_alibi, logit_softcap;
     float embd_scale, residual_scale, logit_scale;   // 0: 1
@@ -93,9 +93,9 @@ typedef struct frit_hparams {
     bool is_causal;                                  // from the file
     bool is_bidirectional;                           // every token attends to all others
     int32_t pooling;                                 // frit_pooling of embeddings; -1: not in the file
-    int32_t n_loops;                                 // how often all layers run; 0: once
+    int32_t n_loops;                                 // number of times that all layers run; 0: once
     bool is_rope_listed;                             // the file lists the layers with RoPE
-    bool is_rope_finetuned;                          // false in some hybrid models, which then have no RoPE
+    bool is_rope_finetuned;                          // false in some hybrid models: layers have no RoPE
     int32_t n_ctx;                                   // the context of rope.c's tables
     int32_t attn_chunk;                              // 0: none; layers with a window attend within their chunk instead
     float attn_temp_scale, attn_temp_offset;         // attention temperature: frit_attend in graph.h
@@ -103,19 +103,19 @@ typedef struct frit_hparams {
 
     int32_t n_expert, n_expert_used, n_expert_shared, n_expert_groups, n_expert_groups_used;
     int32_t n_ff_exp, n_ff_shexp;         // of one expert, and of all shared experts together
-    int32_t n_layer_dense, expert_step;   // layers from n_layer_dense on have experts, or each expert_step-th
+    int32_t n_layer_dense, expert_step;   // layers from n_layer_dense on have experts, or every expert_step-th of them
     frit_gating gating;
     bool expert_normalize;
     float expert_scale;   // 0: 1
     float router_jitter;
     int32_t n_expert_latent;                     // width of the experts' input; 0: n_embd
-    int32_t n_ff_chunk_exp, expert_group_size;   // experts of groups (GroveMoE)
+    int32_t n_ff_chunk_exp, expert_group_size;   // of experts that groups of experts share (GroveMoE)
     float expert_group_scale;
 
     int32_t q_rank, kv_rank;        // MLA; q_rank 0: queries are not compressed
-    int32_t k_dim_mla, v_dim_mla;   // of an expanded head, where the file has absorbed weights
+    int32_t k_dim_mla, v_dim_mla;   // of an expanded head, if the file has absorbed weights
 
-    int32_t n_layer_shared_kv;       // last layers, which use keys and values of earlier layers
+    int32_t n_layer_shared_kv;       // the last layers, which use keys and values of earlier layers
     int32_t k_dim_swa, v_dim_swa;    // of layers with a window; 0: as in other layers
     int32_t n_altup, altup_active;   // residual streams, and the one that layers compute
     int32_t laurel_rank;
@@ -136,8 +136,9 @@ frit_status frit_hparams_read(frit_hparams *hp, const frit_arch *arch, const fri
 // frequencies depend on n_ctx: transformers uses the current length, but cached keys need one choice.
 frit_status frit_rope_init(frit_hparams *hp, int32_t n_ctx, frit_arena *arena);
 
-// The number of layers of the cache: one for each layer of the model; in encoder-decoders two for each decoder layer,
-// for self attention and cross attention. Encoder layers share them, as no later step reads their keys and values.
+// The number of layers of the cache: one for each layer of the model. Encoder-decoders have two for each decoder layer,
+// for self attention and cross attention. Encoder layers share these cache layers, because no later step reads their
+// keys and values.
 int32_t frit_arch_n_cache_layers(const frit_hparams *hp);
-// What each layer of the cache stores between steps.
+// Describes what each layer of the cache stores between steps.
 frit_status frit_arch_cache_specs(const frit_hparams *hp, frit_cache_spec *specs);

@@ -4,7 +4,7 @@
 //
 //     score(t, p) = sum_h weights(x_t)[h] max(q(c_t)[h] . norm(k x_p), 0)
 //
-// c is the compressed query of latent attention. RoPE rotates the first elements of these heads and keys.
+// c is the compressed query of latent attention. RoPE rotates the first elements of the indexer's heads and keys.
 #include "arch/arch.h"
 
 #include <math.h>

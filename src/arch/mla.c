@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Multi-head latent attention (DeepSeek-V2): keys and values of all heads are computed from one short vector of each
-// position; RoPE rotates only a slice of each head.
+// position. RoPE rotates only a part of each head.
 //
 //     kv_a x = [ latent | rotating part, shared by all heads ]
 //
-// Expanded: kv_b computes each head's keys and values, which are cached. Absorbed: the latent vector is key and value
-// of a single head; k_b projects queries into the latent space, v_b projects the result of attention back to heads.
+// Expanded: kv_b computes the keys and values of all heads, which are cached. Absorbed: the latent vector is key and
+// value of a single head; k_b projects queries into the latent space, v_b projects the result of attention back to
+// heads.
 #include "arch/arch.h"
 
 #include <math.h>
@@ -25,13 +26,13 @@ static frit_node *rotate(frit_build *b, frit_node *x, int32_t offset)
     return b->lhp->no_rope ? x : frit_rope_heads(b, x, offset);
 }
 
-// Elements of a head before the rotated slice.
+// The number of elements of a head before the rotated part.
 static int32_t still_dim(const frit_build *b)
 {
     return b->hp->k_dim_mla - b->hp->rope.dim;
 }
 
-// From the layer's input, or from its compressed form.
+// Computes queries from the layer's input or from its compressed form.
 static frit_node *make_queries(frit_build *b, const frit_layer *w, frit_node *x)
 {
     x = frit_linear(b, frit_has(&w->q_a) ? &w->q_b : &w->q, x);
@@ -72,7 +73,7 @@ static frit_node *attend_expanded(frit_build *b, const frit_layer *w, frit_node 
     return frit_attend_cached(b, w, q, heads_of(b, k ? k : kv.pe, n_head, dim), v, b->hp->attn_scale);
 }
 
-// One gate for each head, or for each element of each head.
+// Multiplies by one gate for each head, or for each element of each head.
 static frit_node *gate_heads(frit_build *b, frit_node *x, frit_node *gate)
 {
     const int64_t n_head = b->lhp->n_head, dim = b->hp->v_dim_mla;
@@ -111,7 +112,7 @@ frit_status frit_mla_adjust(frit_hparams *hp)
     if (hp->k_dim_mla < hp->rope.dim)
         return frit_fail(FRIT_E_FORMAT, "heads have %d elements, fewer than the %d that RoPE rotates",
                          (int)hp->k_dim_mla, (int)hp->rope.dim);
-    // With YaRN the scale of scores grows with the context's extension, as the rotated part is not scaled.
+    // With YaRN the scale of scores grows with the context's extension, because the rotated part is not scaled.
     double grown = hp->rope.factor > 1 ? 1 + hp->rope.log_multiplier * log(hp->rope.factor) : 1;
     hp->attn_scale = (float)(grown * grown / sqrt(hp->k_dim_mla));
     return FRIT_OK;

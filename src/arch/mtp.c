@@ -3,10 +3,10 @@
 //
 //     x[i] = proj [ norm(embedding of token i + 1) | norm(h[i]) ],  h[i] the last hidden state, after the final norm
 //
-// then the layer, with a KV cache of its own, a norm and the head. Its hidden states can take the place of h, which
-// gives one token more. GGUF files name the parts blk.N.nextn.*; embedding, head and norm are the model's where a file
-// has no others. The layer's own weights and function are those of the architecture. It runs as a model of its own,
-// with the tokens from the second on.
+// The layer follows, with a KV cache of its own, a norm and the head. Its hidden states can replace h to predict one
+// more token. GGUF files name the parts blk.N.nextn.*; a file without its own embedding, head or norm uses the model's.
+// The other weights and the layer function are the architecture's. The layer runs as a model of its own, with the
+// tokens from the second on.
 #include "arch/arch.h"
 
 // clang-format off

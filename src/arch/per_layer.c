@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Small Gemmas: per-layer embeddings (one of each token for each layer), and last layers that use the keys and values
+// Small Gemmas: per-layer embeddings (each token has one for each layer), and last layers that use the keys and values
 // of earlier layers.
 #include "arch/arch.h"
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { MOST = 1 << 28 };   // numbers of one layer's state
+enum { MOST = 1 << 28 };   // upper bound of the numbers of one layer's state
 
 static frit_status check_sizes(const frit_recurrent_params *r)
 {
@@ -107,7 +107,7 @@ frit_node *frit_mamba(frit_build *b, const frit_layer *layer, frit_node *x)
     return frit_linear(b, &w->out, frit_glu(g, z, y, FRIT_ACT_SILU));
 }
 
-// One norm for each group of channels.
+// Applies a norm to each group of channels.
 static frit_node *norm_groups(frit_build *b, const frit_weight *w, frit_node *x)
 {
     const frit_recurrent_params *r = &b->hp->recurrent;
@@ -192,14 +192,14 @@ frit_status frit_kda_adjust(frit_hparams *hp)
     return frit_mla_adjust(hp);
 }
 
-// One matrix, or a product of two low-rank matrices where the file has those.
+// The product with one matrix, or with two low-rank matrices if the file has them.
 static frit_node *narrow(frit_build *b, const frit_weight *first, const frit_weight *second, frit_node *x)
 {
     x = frit_linear(b, first, x);
     return frit_has(second) ? frit_linear(b, second, x) : x;
 }
 
-// Logarithms of decays, [T, rank, head_dim].
+// Computes logarithms of decays, [T, rank, head_dim].
 static frit_node *kda_decays(frit_build *b, const frit_recurrent_weights *w, frit_node *x)
 {
     const frit_recurrent_params *r = &b->hp->recurrent;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // RoPE frequencies. Pair i of a head is rotated by position * inv_freq[i]. Scaling rules slow down the slow pairs, so
-// that positions beyond the trained context give angles that occurred in training. Rules as in transformers'
-// modeling_rope_utils.py; GGUF's form of the Llama 3 rule is a tensor of divisors instead (rope_freqs, an op's source).
+// that positions beyond the trained context give angles that occurred in training. The rules are those of transformers'
+// modeling_rope_utils.py; GGUF's form of the Llama 3 rule is a tensor of divisors (rope_freqs, a source of the op)
+// instead.
 #include "arch/arch.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@ static double plain(const frit_rope_params *rope, double base, int i)
     return pow(base, -2.0 * i / rope->dim);
 }
 
-// The base with which the slowest pair's wavelength is `ratio` times as long.
+// The base with which the wavelength of the slowest pair grows by the factor `ratio`.
 static double ntk_base(const frit_rope_params *rope, int32_t n_ctx)
 {
     if (n_ctx <= rope->n_ctx_orig || rope->dim <= 2) return rope->base;
@@ -21,7 +22,8 @@ static double ntk_base(const frit_rope_params *rope, int32_t n_ctx)
     return rope->base * pow(ratio, (double)rope->dim / (rope->dim - 2));
 }
 
-// Slow pairs are divided by the factor, fast ones stay, between them it is interpolated by wavelength.
+// Slow pairs are divided by the factor, fast pairs stay unchanged, and pairs between them are interpolated by
+// wavelength.
 static double llama3(const frit_rope_params *rope, double inv_freq)
 {
     double turns = rope->n_ctx_orig * inv_freq / two_pi;   // within the original context
@@ -48,14 +50,14 @@ static double yarn(const frit_rope_params *rope, double inv_freq, int i)
     first = fmax(first, 0);
     last = fmin(last, rope->dim - 1);
     if (last == first) last += 0.001;
-    double stretched = fmin(fmax((i - first) / (last - first), 0), 1);   // 0: stays, 1: divided by the factor
+    double stretched = fmin(fmax((i - first) / (last - first), 0), 1);   // 0: unchanged, 1: divided by the factor
     double stays = (1 - stretched) * rope->ext_factor;
     return inv_freq / rope->factor * (1 - stays) + inv_freq * stays;
 }
 
 static double yarn_magnitude(const frit_rope_params *rope)
 {
-    // A multiplier of the scale of attention replaces this rule.
+    // The rule does not apply if the scale of attention is multiplied instead.
     double rule =
         rope->log_multiplier == 0 && rope->factor > 1 && rope->ext_factor != 0 ? 0.1 * log(rope->factor) + 1 : 1;
     return rule * rope->attn_factor;
@@ -74,12 +76,12 @@ static double scaled(const frit_rope_params *rope, double base, int i)
     case FRIT_ROPE_PLAIN:
     case FRIT_ROPE_DYNAMIC:
     case FRIT_ROPE_LONG:
-        break;   // applied to the base, or by factors among the weights
+        break;   // scaled through the base, or by factors among the weights
     }
     return inv_freq;
 }
 
-// A table that is there stays, so that all engines of a model read the same tensor.
+// Makes a table, unless it exists: all engines of a model read the same tensor.
 static frit_status make_table(frit_rope_table *table, const char *name, const frit_rope_params *rope, int32_t n_ctx,
                               frit_arena *arena)
 {

@@ -14,7 +14,7 @@
     {offsetof(frit_layer, field), name, FRIT_DIM_##out, FRIT_DIM_##in,                             \
      (flags) | FRIT_WEIGHT_LAYER | FRIT_WEIGHT_STACK, FRIT_DIM_##n}
 
-// Rows that many architectures share. `flags` says how biases and scales of the matrices are used.
+// Rows that many architectures share. `flags` determines how biases and scales of the matrices are used.
 #define FRIT_WEIGHTS_IN_OUT                                                                           \
     FRIT_MODEL_WEIGHT(tok_embd, "token_embd",  N_VOCAB, N_EMBD, FRIT_WEIGHT_TABLE),                \
     FRIT_MODEL_WEIGHT(out_norm, "output_norm", N_EMBD,  1,      0),                                \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// arch/weights.h: the weights of a model, and the rows of weight lists: name, shape, flags. Lists are made of
-// the macros in weight_rows.h.
+// arch/weights.h: the weights of a model, and the rows of weight lists: name, shape, flags. Lists consist of the macros
+// in weight_rows.h.
 #pragma once
 #include "arch/hparams.h"
 
@@ -20,7 +20,7 @@ typedef struct frit_ffn_weights {
 } frit_ffn_weights;
 
 typedef struct frit_recurrent_weights {
-    frit_weight in, in_xz, in_zxs;   // as in files; the last two are split into z, x and step
+    frit_weight in, in_xz, in_zxs;   // as in files; in_xz and in_zxs are split into z, x and step
     frit_weight z, x, step;          // gate; input of the convolution; time steps
     frit_weight conv, conv_b, conv_q, conv_k, conv_v;
     frit_weight mix;   // projects x to b, c and time steps
@@ -45,8 +45,8 @@ typedef struct frit_layer {
     frit_weight rel_bias;                        // of scores, for each bucket of distances
     const frit_tensor *rel_gains;                // of scores, for each distance: computed (t5.c)
     frit_weight cross_norm, cross_q, cross_k, cross_v, cross_o;   // cross attention
-    frit_weight unused;                                           // of parts that frit does not run
-    // In files only: bound as views q, k, v and gate, up.
+    frit_weight unused;                                           // weights of parts that frit does not run
+    // Fused matrices in files; bound as views q, k, v and gate, up.
     frit_weight qkv, gate_up;
 
     frit_weight router, router_bias, router_scale, expert_norm, post_expert_norm, dense_norm;
@@ -58,8 +58,9 @@ typedef struct frit_layer {
     frit_weight shared_gate;                           // the gate of the shared experts' output
     frit_weight routed_down, routed_norm, routed_up;   // projections to the experts' space and back
 
-    // MLA: q = q_b norm(q_a x); latent = norm(first part of kv_a x); RoPE rotates the rest of kv_a x. Keys and values
-    // are kv_b latent, or, absorbed, k_b projects queries into the latent space and v_b projects the result back.
+    // MLA: q = q_b norm(q_a x); latent = norm(first part of kv_a x); RoPE rotates the rest of kv_a x. Expanded
+    // attention computes keys and values as kv_b latent. In absorbed attention k_b projects queries into the latent
+    // space and v_b projects the result back.
     frit_weight q_a, q_a_norm, q_b, kv_a, kv_a_norm, kv_b, k_b, v_b;
     frit_weight index_q, index_k, index_norm, index_weights;
     frit_recurrent_weights recurrent;
@@ -75,10 +76,10 @@ typedef struct frit_weights {
     frit_weight res_score;   // of the residual bank after the last layer
     frit_layer *layers;      // [n_layer + n_layer_next]
     bool has_next;           // the first layer for multi-token prediction is bound
-    const char *no_next;     // why not; NULL: the file has none
+    const char *no_next;     // the reason if it is not bound; NULL: the file has none
 } frit_weights;
 
-// Dimensions as the rows of a weight list name them; resolved per layer.
+// Names of dimensions in the rows of a weight list; each is resolved for a layer.
 typedef enum frit_dim {
     FRIT_DIM_1,
     FRIT_DIM_N_VOCAB,
@@ -114,10 +115,10 @@ typedef enum frit_dim {
     FRIT_DIM_INDEX,   // one head of an indexer
     FRIT_DIM_N_INDEX_Q,
     FRIT_DIM_N_Q,     // all query heads
-    FRIT_DIM_N_Q_2,   // and a gate for each
+    FRIT_DIM_N_Q_2,   // queries, and a gate for each
     FRIT_DIM_N_K,
     FRIT_DIM_N_V,
-    FRIT_DIM_N_O,   // attention's output: all query heads, of the values' size
+    FRIT_DIM_N_O,   // attention's output: the values of all query heads
     FRIT_DIM_N_QKV,
     FRIT_DIM_N_EMBD_2,
     FRIT_DIM_N_EMBD_3,
@@ -148,16 +149,16 @@ enum {
     FRIT_WEIGHT_OR_TOK_EMBD = 1 << 1,   // absent: the embedding table is used (tied)
     FRIT_WEIGHT_LAYER = 1 << 2,         // one for each layer: "blk.N.NAME"
     FRIT_WEIGHT_TABLE = 1 << 3,         // read row by row, not multiplied: no bias, no scale, possibly a multiplier
-    // The meaning of "NAME.scale" depends on the type. With NVFP4 it is part of the number format: the matrix is
-    // w * scale. With other types it is part of the architecture, and some graphs of llama.cpp, which defines these
-    // files, multiply after the bias or ignore it.
+    // The meaning of "NAME.scale" depends on the type. With NVFP4 it is part of the number format: the matrix is w *
+    // scale. With other types it is part of the architecture; llama.cpp, which defines these files, multiplies after
+    // the bias or ignores it in some architectures.
     FRIT_WEIGHT_SCALE_LAST = 1 << 4,    // y = (x w^T + b) * scale
     FRIT_WEIGHT_UNSCALED = 1 << 5,      // y = x w^T + b
     FRIT_WEIGHT_UNBIASED = 1 << 6,      // y = x w^T: files may have a bias, which is ignored
     FRIT_WEIGHT_OR_FUSED = 1 << 7,      // may be absent if the layer has the fused weight
     FRIT_WEIGHT_DENSE = 1 << 8,         // may be absent in layers with experts
     FRIT_WEIGHT_EXPERT = 1 << 9,        // is absent in layers without experts
-    FRIT_WEIGHT_STACK = 1 << 10,        // [n_expert, out, in], or n_head such matrices
+    FRIT_WEIGHT_STACK = 1 << 10,        // [n_expert, out, in], or n_head matrices
     FRIT_WEIGHT_WHOLE_NAME = 1 << 11,   // the name is complete: no ".weight" follows
     FRIT_WEIGHT_SPREAD = 1 << 12,       // a vector whose numbers are repeated to the full size
     FRIT_WEIGHT_INVERSE = 1 << 13,      // a vector of divisors, bound as factors
@@ -166,10 +167,10 @@ enum {
     FRIT_WEIGHT_OWN_INDEX = 1 << 16,    // may be absent in layers that use an earlier layer's positions
     FRIT_WEIGHT_FIRST_ROW = 1 << 17,    // only the first row of a matrix, bound as a vector
     FRIT_WEIGHT_ENC = 1 << 18,          // of encoder layers, the first n_layer_enc: "enc.blk.N.NAME"
-    FRIT_WEIGHT_DEC = 1 << 19,          // of the layers after them: "dec.blk.N.NAME"
+    FRIT_WEIGHT_DEC = 1 << 19,          // of decoder layers, after the encoder's: "dec.blk.N.NAME"
 };
 
-// A weight is absent in layers in which a dimension of its row is 0.
+// One row of a weight list. The weight is absent in layers in which a dimension of its row is 0.
 typedef struct frit_weight_row {
     size_t offset;      // in frit_weights or frit_layer
     const char *name;   // in the file, without ".weight"
@@ -178,23 +179,23 @@ typedef struct frit_weight_row {
     frit_dim n;   // of a stack
 } frit_weight_row;
 
-// Vectors (norms, biases, factors) become f32 and must be finite. Every tensor of the file must have a row. Computes
-// the architecture's constants.
+// Binds all weights. Vectors (norms, biases, factors) become f32 and must be finite. Every tensor of the file must have
+// a row. Computes the architecture's constants.
 frit_status frit_weights_bind(frit_weights *weights, const frit_arch *arch, const frit_hparams *hp,
                               const frit_checkpoint *ckpt, frit_arena *arena);
 
-// A constant that is computed: f32 numbers, for the caller to fill. It lives as long as the arena, which must be the
-// model's, or an engine's: devices find what they have loaded by address (frit_tensor_is_same).
+// Creates a computed constant: f32 numbers, which the caller fills. It lives as long as the arena. The arena must
+// belong to the model or to an engine, because devices find loaded constants by address (frit_tensor_is_same).
 frit_status frit_constant_new(const frit_tensor **out, float **values, const char *name, int n_dims,
                               const int64_t *shape, frit_arena *arena);
 
-// dims.c: rows resolved for a model. A dimension is 0 where a layer has no such part.
+// dims.c: rows resolved for a model. A dimension is 0 if a layer has no such part.
 int64_t frit_dim_size(const frit_hparams *hp, const frit_layer_hparams *lhp, frit_dim dim);
 bool frit_weight_may_be_absent(const frit_weight_row *row, const frit_hparams *hp, int32_t i_layer);
 void frit_weight_name(const frit_weight_row *row, const frit_hparams *hp, int32_t i_layer, char base[96],
                       char name[128]);   // without and with ".weight"
 
-// Every tensor that a file may have, fused forms included, with its shape in GGUF files.
+// A tensor that a file may have, with its shape in GGUF files. Fused forms are listed too.
 typedef struct frit_listed_tensor {
     char name[128];
     int n_dims;
@@ -208,13 +209,13 @@ frit_status frit_arch_list(const frit_arch *arch, const frit_hparams *hp, frit_l
 
 // ------------------------------------------------------------------------------- adapters (adapt.c)
 
-// What a graph has room for. The matrices of adapters are the tensors of the model's checkpoint, in their order; after
-// them comes the head, where it is the embedding's.
+// Adapters that a graph has room for. Matrices are numbered as the tensors of the model's checkpoint; the output head
+// follows if it is tied to the embedding.
 typedef struct frit_adapters {
     const frit_checkpoint *ckpt;
-    int32_t n_h;     // that the ranks of a sequence's adapters add up to, at most; 0: none
-    bool steers;     // by control vectors
-    bool *is_used;   // [ckpt->n_tensors + 1], set for those that the graph multiplies by; NULL: not wanted
+    int32_t n_h;     // upper bound of the sum of the ranks of a sequence's adapters; 0: none
+    bool steers;     // has room for control vectors
+    bool *is_used;   // [ckpt->n_tensors + 1], set for the matrices that the graph multiplies by; may be NULL
 } frit_adapters;
-// The place of a tensor of the model among the matrices, and the tensor; -1: the model has no such tensor.
+// Returns the number of a matrix by its tensor's name, and the tensor; -1: the model has no such tensor.
 int32_t frit_adapters_matrix(const frit_checkpoint *ckpt, const char *name, const frit_tensor **base);

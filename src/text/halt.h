@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// text/halt.h: when encoding a text ends early: after too many tokens, or when it is cancelled.
+// text/halt.h: ends the encoding of a text early: after too many tokens, or when it is cancelled.
 #pragma once
 #include "base/status.h"
 
@@ -10,5 +10,5 @@ typedef struct frit_halt {
     uint32_t n_checks;
 } frit_halt;
 
-// Before every word; the callback is asked now and then.
+// Called before every word; calls the callback from time to time.
 frit_status frit_halt_check(frit_halt *halt, size_t n_tokens);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // text/stream.h: streams tokens to text: bytes are buffered until they complete a character.
 //
-// What was pushed, followed by the flush, is what frit_tokenizer_decode gives, with U+FFFD for every sequence that is
-// not UTF-8. A stream begins at the start of a text: to continue a prompt, push its tokens first and drop their text
-// (some kinds write the first word with a space that is not in the text).
+// The texts of all pushes and the flush are what frit_tokenizer_decode gives, with U+FFFD for every sequence that is
+// not UTF-8. A stream begins at the start of a text: to continue a prompt, push the prompt's tokens first and drop
+// their text (some kinds write the first word with a space that is not in the text).
 #pragma once
 #include "text/tokenizer/tokenizer.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Baichuan. As Llama with 32 layers; with 40, ALiBi instead of RoPE. The files do not say which.
+// Baichuan. As Llama with 32 layers; with 40 layers, ALiBi instead of RoPE. Files have no key for the difference.
 #include "arch/arch.h"
 
 // clang-format off

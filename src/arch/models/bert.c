@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// BERT, RoBERTa, XLM-RoBERTa and what shares their shape: MiniLM, BGE, E5. Bidirectional; LayerNorm after
-// each residual sum, learned positions, GELU in an ungated feed-forward, biases everywhere. All tokens are of the first
+// BERT, RoBERTa, XLM-RoBERTa, and models with their structure: MiniLM, BGE, E5. Bidirectional; LayerNorm after each
+// residual sum, learned positions, GELU in an ungated feed-forward, biases everywhere. All tokens belong to the first
 // segment.
 #include "arch/arch.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// BLOOM. LayerNorm, of the embeddings too; ALiBi; GELU in an ungated feed-forward; biases everywhere.
+// BLOOM. LayerNorm, also after the embeddings; ALiBi; GELU in an ungated feed-forward; biases everywhere.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gemma 1. As Llama, with GELU in the feed-forward, embeddings scaled by sqrt(n_embd), and the output tied to them.
-// GGUF files store norm weights with the 1 already added.
+// Gemma 1. As Llama, with GELU in the feed-forward, embeddings scaled by sqrt(n_embd), and an output tied to the
+// embeddings. GGUF files store norm weights with the 1 already added.
 #include "arch/arch.h"
 
 #include <math.h>

@@ -20,14 +20,14 @@ static const frit_weight_row rows[] = {
 
 static const char *const keys[] = {"attn_logit_softcapping", "final_logit_softcapping", "attention.scale"};
 
-// What files of the first weeks do not have.
+// Values for files of the first weeks, which lack the keys.
 static const frit_key_default defaults[] = {{"attn_logit_softcapping", 50}, {"final_logit_softcapping", 30}};
 
 static frit_status adjust(frit_hparams *hp)
 {
     const int32_t n_head = hp->layers[0].n_head;
     hp->embd_scale = sqrtf((float)hp->n_embd);
-    // The 27B scales by its width; the others, as all do, by their heads.
+    // In the 27B model, the scale of attention depends on the model's width; in other sizes on the head size.
     if (hp->n_layer == 46 && n_head > 0 && hp->attn_scale == 0)
         hp->attn_scale = 1 / sqrtf((float)(hp->n_embd / n_head));
     return FRIT_OK;

@@ -25,7 +25,7 @@ static frit_status adjust(frit_hparams *hp)
 {
     const int32_t n_head = hp->layers[0].n_head;
     hp->embd_scale = sqrtf((float)hp->n_embd);
-    // The 27B scales by its width; the others, as all do, by their heads.
+    // In the 27B model, the scale of attention depends on the model's width; in other sizes on the head size.
     if (hp->n_layer == 62 && n_head > 0 && hp->attn_scale == 0)
         hp->attn_scale = 1 / sqrtf((float)(hp->n_embd / n_head));
     return FRIT_OK;

@@ -76,7 +76,7 @@ static frit_node *together(frit_build *b, frit_node *streams, int64_t n)
     return frit_reshape(b->g, streams, 1, (int64_t[]){n * b->hp->n_embd});
 }
 
-// A matrix for each stream but the first; the results are scaled to the root mean square of `like`.
+// One matrix for each stream except the first; the results are scaled to the root mean square of `like`.
 static frit_node *project(frit_build *b, const frit_weight *w, frit_node *streams, frit_node *like)
 {
     const int64_t n = b->hp->n_altup - 1;
@@ -145,7 +145,8 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     const int64_t n = b->hp->n_altup, active = b->hp->altup_active;
     x = predict(b, w, x);
     frit_node *predicted = stream(b, x, active), *y = compute(b, w, predicted);
-    // Each stream adds (coefficient + 1) times the change. The per-layer embedding is added to all but the first.
+    // Each stream gets (coefficient + 1) times the change. The per-layer embedding is added to all streams except the
+    // first.
     frit_node *news = frit_add(g, y, frit_scale(g, predicted, -1));
     frit_node *c = frit_reshape(g, frit_linear(b, &w->altup_correct, route(b, w, y)), 2, (int64_t[]){n, 1});
     x = frit_add(g, x, together(b, frit_mix_streams(g, apart(b, news, 1), c), n));

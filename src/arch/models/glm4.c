@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GLM-4 0414. As Llama, with also norms after attention and feed-forward; gate and up are one matrix. Vision models
-// pair the elements of a head by halves (NeoX RoPE).
+// GLM-4 0414. As Llama, with additional norms after attention and feed-forward; gate and up are one matrix. Vision
+// models use NeoX RoPE.
 #include "arch/arch.h"
 
 // clang-format off

@@ -6,7 +6,7 @@ static const frit_weight_row rows[] = {FRIT_WEIGHTS_MLA_EXPERTS(0), FRIT_WEIGHTS
 
 static const char *const keys[] = {FRIT_KEYS_MLA_EXPERTS, FRIT_KEYS_INDEXER, "attention.indexer.types"};
 
-enum { SHARING_CONTEXT = 1 << 20 };   // GLM-5.2 is known by its context, where the file does not list its indexers
+enum { SHARING_CONTEXT = 1 << 20 };   // files of GLM-5.2, recognized by the context, may lack the list of indexers
 
 static bool has_own(const frit_hparams *hp, int32_t layer)
 {

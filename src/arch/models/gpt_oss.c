@@ -17,7 +17,7 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
-// gate * sigmoid(1.702 gate) * (up + 1), both clamped.
+// gate * sigmoid(1.702 gate) * (up + 1), with gate and up clamped.
 static frit_node *glu(frit_build *b, frit_node *gate, frit_node *up)
 {
     gate = frit_clamp(b->g, gate, -INFINITY, 7);

@@ -35,7 +35,7 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     return frit_add(b->g, x, frit_norm(b, &w->post_ffn_norm, y));
 }
 
-// What the files leave out is that of Grok 1.
+// Files without the keys are of Grok 1.
 static frit_status adjust(frit_hparams *hp)
 {
     if (hp->attn_softcap == 0) hp->attn_softcap = 30;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GroveMoE. As Qwen3 MoE, with small experts that groups of experts share and that read the experts' output.
+// GroveMoE. As Qwen3 MoE, with small experts that read the experts' output; a group of experts shares one small expert.
 #include "arch/arch.h"
 
 // clang-format off

@@ -49,7 +49,7 @@ static frit_status adjust(frit_hparams *hp)
     if (hp->n_ff_shexp == 0) hp->n_ff_shexp = hp->n_ff_exp;
     for (int32_t i = 0; i < hp->n_layer; i++) {
         hp->layers[i].no_rope = true;
-        if (hp->layers[i].n_head_kv == 1) hp->layers[i].v_dim = hp->kv_rank;   // old files have no key for it
+        if (hp->layers[i].n_head_kv == 1) hp->layers[i].v_dim = hp->kv_rank;   // old files have no key for v_dim
     }
     return frit_kda_adjust(hp);
 }
@@ -61,7 +61,7 @@ static frit_node *scores_of(frit_build *b, const frit_weight *score, frit_node *
     return frit_linear(b, score, frit_rms_norm(b->g, x, NULL, b->hp->rms_eps));
 }
 
-// The weighted sum of the residual bank and x. Scores read normed residuals; the sum takes them unnormed.
+// The weighted sum of the residual bank and x. Scores read normed residuals; the sum adds residuals without norm.
 static frit_node *mix(frit_build *b, const frit_weight *score, frit_node *x)
 {
     frit_graph *g = b->g;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Llama 1 to 3, Mistral, Mixtral, and what shares their shape. Pre-norm; grouped-query attention; gated SiLU feed-
-// forward, or experts. Biases and a sliding window are used where a file has them.
+// Llama 1 to 3, Mistral, Mixtral, and models with their structure. Pre-norm; grouped-query attention; gated SiLU
+// feed-forward, or experts. Biases and a sliding window are used if a file has them.
 #include "arch/arch.h"
 
 // clang-format off

@@ -46,7 +46,7 @@ static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
     return frit_add(b->g, x, h);
 }
 
-// As published files do without the key: chunks of this size, or RoPE in all layers where it is 0.
+// Published files have no key for the chunk size. A window of 0 in the file means RoPE in all layers and no chunks.
 static frit_status adjust(frit_hparams *hp)
 {
     bool slides = false;

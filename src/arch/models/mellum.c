@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mellum 2. As Qwen3 MoE, with windows, whose layers use RoPE without scaling.
+// Mellum 2. As Qwen3 MoE, with windows; layers with a window use RoPE without scaling.
 #include "arch/arch.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MiniCPM. As Llama, with scales on embeddings, residuals and logits; defaults where old files lack them.
+// MiniCPM. As Llama, with scales on embeddings, residuals and logits; old files without the keys get defaults.
 #include "arch/arch.h"
 
 #include <math.h>

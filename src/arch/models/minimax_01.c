@@ -22,7 +22,7 @@ static const frit_weight_row rows[] = {
 
 static const char *const keys[] = {"residual_scale", "full_attention_interval", "attention.recurrent_layers"};
 
-// Logarithms of the decays of a layer's heads: the further up, the slower they forget.
+// The logarithms of the decays of a layer's heads. The decay is slower in higher layers.
 static frit_node *decays(frit_build *b)
 {
     const int64_t n_head = b->hp->recurrent.rank;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mistral Small 3, Ministral 3, Devstral. As Llama, with YaRN; an attention temperature where the file
-// says so.
+// Mistral Small 3, Ministral 3, Devstral. As Llama, with YaRN, and an attention temperature if the file has one.
 #include "arch/arch.h"
 
 // clang-format off
@@ -19,7 +18,7 @@ static const char *const keys[] = {"attention.scale", "attention.temperature_sca
 
 static frit_status adjust(frit_hparams *hp)
 {
-    // Both are made from the context before extension.
+    // YaRN and the attention temperature both start from the context before extension.
     hp->attn_temp_length = hp->rope.n_ctx_orig;
     return FRIT_OK;
 }

@@ -19,7 +19,7 @@ static const frit_weight_row rows[] = {
 
 static const char *const keys[] = {"attention.clamp_kqv", "attention.max_alibi_bias", "attention.scale"};
 
-// As frit_layer_sequential, but that quantizers may have scaled what the activation gives.
+// As frit_layer_sequential, but quantizers may have scaled the activation's output.
 static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
 {
     frit_node *h = frit_norm(b, &w->attn_norm, x);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nemotron-H, Nemotron Nano 2, and Nemotron 3 Nano under a name of its own. Each layer is one of Mamba 2, attention
-// without RoPE, or an ungated feed-forward.
+// Nemotron-H, Nemotron Nano 2, and Nemotron 3 Nano, which has a name of its own. Each layer is one of Mamba 2,
+// attention without RoPE, or an ungated feed-forward.
 #include "arch/arch.h"
 
 // clang-format off

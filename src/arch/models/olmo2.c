@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// OLMo 2 and 3. Only norms after attention and feed-forward, and QK norms over all heads. OLMo 3 has windows, whose
-// layers use RoPE without scaling.
+// OLMo 2 and 3. Norms only after attention and feed-forward, and QK norms over all heads. OLMo 3 has windows; layers
+// with a window use RoPE without scaling.
 #include "arch/arch.h"
 
 // clang-format off

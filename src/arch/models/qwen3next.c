@@ -22,7 +22,8 @@ static const frit_weight_row rows[] = {
 
 static const char *const keys[] = {FRIT_KEYS_MAMBA2, "full_attention_interval", "attention.recurrent_layers"};
 
-// Older files have q, k, v and the gate of each group of heads side by side: [T, groups, ...] at `begin`, flat.
+// In older files q, k, v and the gate of each group of heads are adjacent rows. Returns the part [T, groups, ...] at
+// `begin`, flat.
 static frit_node *part(frit_build *b, frit_node *x, int64_t begin, int64_t n)
 {
     return frit_reshape(b->g, frit_slice(b->g, x, begin, n), 1, (int64_t[]){b->hp->recurrent.n_groups * n});

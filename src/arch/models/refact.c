@@ -17,8 +17,8 @@ static const frit_weight_row rows[] = {
 };
 // clang-format on
 
-// llama.cpp, which defines these files, loads experts for this architecture but does not run them: what is left of the
-// feed-forward is its activation. No model with experts was published.
+// llama.cpp, which defines these files, loads experts for this architecture but does not run them, so the feed-forward
+// has only its activation. No model with experts was published.
 static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
 {
     if (frit_has(&w->ffn.up)) return frit_layer_sequential(b, w, x);

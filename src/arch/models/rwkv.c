@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // RWKV 4. Token shift: the inputs of attention and feed-forward are mixed with the token before. Each channel is a mean
-// of the values so far, weighted by keys and decayed by age. GGUF has no name for it: files that frit converts use the
-// names of RWKV 6.
+// of the values so far, weighted by keys and decayed by age. GGUF has no architecture name for RWKV 4: files that frit
+// converts use the names of RWKV 6.
 #include "arch/arch.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ static frit_status adjust(frit_hparams *hp)
     return FRIT_OK;
 }
 
-// The input of a branch, and its difference to the token before.
+// The input of a branch, and its difference from the token before.
 typedef struct shifted {
     frit_node *x, *way;
 } shifted;
@@ -79,7 +79,7 @@ static frit_node *mix_channels(frit_build *b, const frit_layer *layer, frit_node
     return frit_glu(b->g, gate, k, FRIT_ACT_SIGMOID);
 }
 
-// The residual is halved after every `rescale_every` layers, and so are later additions: it would overflow f16.
+// The residual would overflow f16, so it is halved after every `rescale_every` layers; later additions are scaled too.
 static frit_node *layer(frit_build *b, const frit_layer *w, frit_node *x)
 {
     const int32_t every = b->hp->recurrent.rescale_every;

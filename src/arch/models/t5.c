@@ -30,7 +30,8 @@ static const char *const keys[] = {"attention.relative_buckets_count", "decoder_
 
 // ------------------------------------------------------------------------------- distances
 
-// The bucket of a distance: near distances have one each, far ones share logarithmic buckets. As in transformers.
+// The bucket of a distance, as in transformers. Small distances have a bucket each, large ones share logarithmic
+// buckets.
 static int32_t bucket_of(const frit_hparams *hp, int64_t distance, bool both_sides)
 {
     int32_t n = hp->rel_buckets, first = 0;
@@ -48,7 +49,7 @@ static int32_t bucket_of(const frit_hparams *hp, int64_t distance, bool both_sid
     return first + (bucket < n - 1 ? bucket : n - 1);
 }
 
-// What scores gain at each distance, of a layer's table of buckets.
+// Computes the bias of scores for each distance from a layer's table of buckets.
 static frit_status make_gains(const frit_hparams *hp, frit_layer *w, int64_t n_head, bool both_sides, frit_arena *arena)
 {
     const int64_t reach = hp->rel_distance, shape[] = {n_head, 2 * reach + 1};
@@ -62,7 +63,7 @@ static frit_status make_gains(const frit_hparams *hp, frit_layer *w, int64_t n_h
     return FRIT_OK;
 }
 
-// Layers without a table use that of the layer before.
+// A layer without a table uses the table of the layer before it.
 frit_status frit_t5_compute(frit_weights *weights, const frit_hparams *hp, frit_arena *arena)
 {
     for (int32_t i = 0; i < hp->n_layer; i++) {
@@ -94,7 +95,7 @@ static frit_node *attend(frit_build *b, frit_node *q, frit_node *written, const 
     return frit_linear(b, o, frit_reshape(b->g, y, 1, (int64_t[]){(int64_t)lhp->n_head * lhp->v_dim}));
 }
 
-// Cache layers of self attention and of cross attention.
+// The cache layer for self attention.
 static int32_t own_layer(const frit_build *b)
 {
     if (!b->arch->is_encoder_decoder) return b->i_layer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Talkie. Norms without weights; a gain for each head of q, normed after the rotation; each layer adds the scaled
+// Talkie. Norms without weights; QK norms after the rotation, and a gain for each head of q; each layer adds the scaled
 // embedding.
 #include "arch/arch.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// text/answer/format.h: how a model writes reasoning and tool calls. Derived from what its chat template renders
-// (derive.c), or a row for formats that templates do not show (rows.c). parts.c parses answers with it.
+// text/answer/format.h: how a model writes reasoning and tool calls. The format is derived from what its chat template
+// renders (derive.c), or is a row for formats that templates do not show (rows.c). parts.c parses answers with it.
 //
 //     section_open { call_open CALL call_close } section_close
 //
@@ -12,11 +12,12 @@
 //     LOOSE     NAME{KEY:VALUE, ...}, texts between `quote` marks   Gemma
 //     CHANNELS  messages with a header naming the recipient           gpt-oss, Functionary 3.2
 //
-// Where a template renders no calls that are understood, they have the style JSON (`plain`). Where it does not tell of
-// tools either, the model is asked for one JSON object (conversation_tools.h), which is such calls, or
+// If a template renders no calls that frit understands, calls have the style JSON (`plain`). If it does not render
+// tools either, the model is asked for one JSON object (conversation_tools.h), which is a list of calls in style JSON,
+// or
 //
 //     reply_open "TEXT" reply_close       a reply, as a JSON string
-//     raw_open TEXT                       one in a form that the caller demands, to the end of the answer
+//     raw_open TEXT                       a text in a form that the caller demands, to the end of the answer
 //
 // Marks are stored without white space at their ends; white space inside them matches any white space.
 #pragma once
@@ -45,10 +46,10 @@ typedef struct answer_format {
     frit_str name_key, args_key, id_key;          // name_key empty: {NAME: {...}}
     bool in_list;                                 // calls are items of a list
     bool plain;                                   // the template does not show how calls are written
-    frit_str reply_open, reply_close, raw_open;   // empty: what calls nothing is text as it is
+    frit_str reply_open, reply_close, raw_open;   // empty: answers without calls are plain text
     // NAMED
     frit_str id_open, args_open;
-    // TAGGED. The key is closed by one of two marks where texts and other values differ in it.
+    // TAGGED. Two marks may close the key: one before texts, one before other values.
     frit_str name_close, arg_open, key_close_text, key_close_other, value_close;
     bool value_on_lines;   // a newline before and after the value is not part of it
     // LOOSE
@@ -59,18 +60,19 @@ typedef struct answer_format {
     bool recipient_only;   // the header is a name: "all" is the user
 } answer_format;
 
-// Strings of the result are in the arena or constant. Never fails: parts that are not found stay empty.
+// Derives the format. Strings of the result are in the arena or constant. Never fails: marks that are not found stay
+// empty.
 void frit_answer_derive(answer_format *format, const struct frit_chat *chat, struct frit_arena *arena);
 typedef enum answer_row_when {
-    ROW_FIRST,   // before anything is derived
-    ROW_AFTER,   // derivation found nothing
-    ROW_PLAIN,   // the template has no place for tools
+    ROW_FIRST,   // looked up before anything is derived
+    ROW_AFTER,   // looked up if derivation finds nothing
+    ROW_PLAIN,   // looked up if the template has no place for tools
 } answer_row_when;
 
-// From the table; false if no row fits the template.
+// Finds a row of the table; false if no row fits the template.
 bool frit_answer_find_row(answer_format *format, frit_str source, answer_row_when when);
-// Whether the whole answer is one JSON object, of a reply or of calls: such an answer needs its grammar. `tools`: NULL
-// if there are none; `continues`: the prompt ends within the answer.
+// True if the whole answer is one JSON object, a reply or calls; such an answer needs its grammar. `tools` is NULL if
+// there are none; `continues`: the prompt ends within the answer.
 bool frit_answer_is_object(const answer_format *format, const struct json_t *tools, bool continues);
-// Marks of reasoning in the template's source; false without any.
+// Finds the marks of reasoning in the template's source; false if there are none.
 bool frit_answer_find_think(answer_format *format, frit_str source);

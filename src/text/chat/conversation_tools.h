@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
-// text/chat/conversation_tools.h: calls, results and tools for chat templates that have no place for them.
+// text/chat/conversation_tools.h: tool calls, results and tools for chat templates that do not support them.
 //
-// What other templates render is written into messages that every template has, in the form of answers that such
-// models are asked for (the last row of answer/rows.c):
+// They are written into messages of roles that every template supports, in the format that the model is asked to answer
+// in (the last row of answer/rows.c):
 //
 //     system       ..., the tools, and how an answer calls them or replies
 //     assistant    {"tool_calls": [{"name": "add", "arguments": {"a": 1}}]}
 //     user         {"tool_result": {"name": "add", "content": "2"}}
 //
-// Templates may want that user and assistant take turns, so a message that is written here joins its neighbour of the
-// same role.
+// Templates may require that user and assistant alternate, so a message that is written here is joined with an adjacent
+// message of the same role.
 //
-// Where a template tells of tools in its own words and renders no calls, these are written as its models write them
-// (answer/rows.c), and the template has a role for results.
+// A template may render tools in its own words, but no calls. Then calls are written in the model's own format
+// (answer/rows.c), and results use the template's role for them.
 #pragma once
 #include "text/answer/format.h"
 #include "text/chat/chat_shape.h"
 
 #include <jansson.h>
 
-// Changes the messages, in the form of the template. `tools`: those that the model is told of; NULL: none. Nothing is
-// changed where there are no tools, calls or results.
+// Changes the messages, in the form of the template. `tools` are the tools that the model is told of; NULL: none.
+// Changes nothing if there are no tools, calls or results.
 frit_status frit_conversation_write_tools(json_t *messages, const chat_shape *shape, const answer_format *format,
                                           const json_t *tools);

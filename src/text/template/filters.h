@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// text/template/filters.h: what the files of filters share.
+// text/template/filters.h: declarations that the files of filters share.
 #pragma once
 #include "text/template/node.h"
 
-// Argument i, or the one with this name, or the fallback.
+// Argument i, or the argument with this name, or the fallback.
 value frit_filter_option(const call *c, size_t i, const char *name, value fallback);
 frit_status frit_filter_int(run *r, const call *c, size_t i, const char *name, int64_t fallback, int64_t *out);
 

@@ -36,7 +36,7 @@ typedef struct tokens {
     size_t n, capacity;
 } tokens;
 
-// Texts point into `source`, which has \n for every line end, or into the arena.
+// Splits the source into tokens. Texts point into `source`, which has \n for every line end, or into the arena.
 frit_status frit_template_lex(frit_str source, frit_arena *arena, tokens *out);
 
 // ------------------------------------------------------------------------------------- nodes
@@ -72,8 +72,8 @@ typedef enum node_kind {
     NODE_SET,            // a = b
     NODE_SET_BLOCK,      // a = body through the filters b (may be NULL)
     NODE_MACRO,          // symbol(parameters); body
-    NODE_CALL_BLOCK,     // a: the call; macro of the body as `caller`
-    NODE_FILTER_BLOCK,   // body through the filters a
+    NODE_CALL_BLOCK,     // a: the call; body: a macro that the call gets as `caller`
+    NODE_FILTER_BLOCK,   // body, through the filters a
     NODE_WITH,           // items: target, value, target, value ...; body
     NODE_SCOPE,          // body, with a scope of its own
     NODE_BREAK,
@@ -100,7 +100,7 @@ typedef enum operator_kind {
 
 typedef struct node node;
 
-typedef struct arguments {   // as written
+typedef struct arguments {   // arguments as written
     node **positional;
     size_t n;
     frit_str *names;
@@ -133,7 +133,7 @@ struct frit_template {
     frit_map symbols;   // name -> number
     int n_symbols;
     int loop, caller, varargs, kwargs;   // symbols that the language itself sets
-    bool may_change;                     // lists, by append and pop
+    bool may_change;                     // append and pop may change lists
 };
 
 // ------------------------------------------------------------------------------------- parsing
@@ -148,20 +148,21 @@ typedef struct parser {
 frit_status frit_parse_expression(parser *p, node **out);
 frit_status frit_parse_tuple(parser *p, bool with_condition, bool parenthesized,
                              node **out);   // an expression, or several with commas
-frit_status frit_parse_filters(parser *p, node *input, bool bare, node **out);   // `bare`: the first comes without a |
+frit_status frit_parse_filters(parser *p, node *input, bool bare, node **out);   // `bare`: the first filter has no |
+                                                                                 // before it
 frit_status frit_parse_target(parser *p, bool with_namespace, node **out);
 frit_status frit_parse_symbol(parser *p, frit_str name, int *symbol);
 frit_status frit_parse_fail(const parser *p, const char *what);           // "..., found 'x'"
 node *frit_parse_node(parser *p, node_kind kind);                         // NULL: out of memory
-frit_status frit_parse_push(parser *p, node *into, node *item);           // to into->items
+frit_status frit_parse_push(parser *p, node *into, node *item);           // appends to into->items
 bool frit_parse_is(const parser *p, token_type type, const char *text);   // text NULL: any
 bool frit_parse_skip(parser *p, token_type type, const char *text);
 frit_status frit_parse_expect(parser *p, token_type type, const char *text);
-frit_status frit_parse_enter(parser *p);   // undone by `p->depth--`
+frit_status frit_parse_enter(parser *p);   // the caller undoes it by `p->depth--`
 
 // ------------------------------------------------------------------------------------- running
 
-typedef struct scope {   // names that one part of a template sees
+typedef struct scope {   // names that a part of a template sees
     struct scope *parent;
     struct variable {
         int symbol;
@@ -197,12 +198,12 @@ typedef struct call {   // a call with its arguments evaluated
     frit_str *names;
     value *named;
     size_t n_named;
-    scope *scope;   // where it is called
+    scope *scope;   // the scope of the caller
 } call;
 
-// Argument i, or the one with this name; false if it is not given.
+// Argument i, or the argument with this name; false if it is not given.
 bool frit_call_argument(const call *c, size_t i, const char *name, value *out);
-// More positional arguments than `most`, or a name that is not among `names` (separated by spaces): a failure.
+// Fails if there are more positional arguments than `most`, or a name that is not in `names` (separated by spaces).
 frit_status frit_call_check(run *r, const char *callee, const call *c, size_t most, const char *names);
 
 frit_status frit_eval(run *r, const node *n, scope *s, value *out);
@@ -212,7 +213,7 @@ frit_status frit_eval_filters(run *r, const node *filter, value input, scope *s,
 frit_status frit_eval_binary(run *r, operator_kind op, value a, value b, value *out);
 frit_status frit_eval_compare(run *r, operator_kind op, value a, value b, bool *out);
 frit_status frit_run_body(run *r, const node *body, scope *s);
-frit_status frit_run_captured(run *r, const node *body, scope *s, value *out);   // what it writes, as text
+frit_status frit_run_captured(run *r, const node *body, scope *s, value *out);   // the output of the body as text
 frit_status frit_run_macro(run *r, const macro *m, const call *c, value *out);
 frit_status frit_run_loop(run *r, const node *n, scope *outer, value items, int depth);
 frit_status frit_assign(run *r, const node *target, value v, scope *s);
@@ -220,12 +221,12 @@ frit_status frit_scope_set(run *r, scope *s, int symbol, value v);
 bool frit_scope_get(run *r, const scope *s, int symbol, value *out);
 frit_status frit_loop_attribute(run *r, const loop *l, frit_str name, value *out);
 
-// What templates may call: rows of tables.
+// Filters, tests, methods and functions that templates may call: rows of tables.
 typedef struct filter {
     const char *name;
     frit_status (*apply)(run *r, value input, const call *c, value *out);
     const char *arguments;   // names in order, separated by spaces
-    int most;                // positional arguments; -1: checks itself
+    int most;                // positional arguments; -1: the filter checks them itself
 } filter;
 typedef struct test {
     const char *name;
@@ -239,11 +240,11 @@ typedef struct function {
 typedef struct method_row {
     const char *name;
     frit_status (*call)(run *r, value self, const call *c,
-                        value *out);   // NULL: would change self, so forbidden
+                        value *out);   // NULL: forbidden, because it would change self
     int most;
     const char *arguments;
 } method_row;
-typedef struct method {   // bound
+typedef struct method {   // a method bound to its object
     const method_row *row;
     value self;
 } method;
@@ -252,7 +253,7 @@ const filter *frit_filter_find(frit_str name);
 const test *frit_test_find(frit_str name);
 frit_status frit_functions_define(run *r, scope *s);   // the globals
 const method_row *frit_method_find(value self, frit_str name);
-const method_row *frit_method_find_changing(value self, frit_str name);   // of those that may_change allows
+const method_row *frit_method_find_changing(value self, frit_str name);   // of the methods that may_change allows
 extern const method_row frit_joiner_method;
 
 frit_status frit_apply_filter(run *r, const filter *f, value input, const call *c, value *out);
@@ -264,7 +265,7 @@ frit_status frit_text_replace(run *r, frit_str text, frit_str from, frit_str to,
 frit_status frit_text_case(run *r, frit_str text, int how, value *out);   // one of CASE_*
 enum { CASE_LOWER, CASE_UPPER, CASE_TITLE, CASE_CAPITALIZE, CASE_SWAP, CASE_WORDS };
 frit_status frit_text_lines(run *r, frit_str text, bool keep_ends, value *out);   // str.splitlines
-size_t frit_text_find(frit_str text, frit_str part, size_t from);                 // text.len + 1 without one
+size_t frit_text_find(frit_str text, frit_str part, size_t from);                 // text.len + 1 if not found
 frit_status frit_text_pad(run *r, frit_str text, int64_t width, char how, frit_str fill,
                           value *out);   // how: '<', '>', '^'
 frit_status frit_text_join(run *r, frit_str glue, const list *items, bool only_text, value *out);

@@ -9,8 +9,8 @@
 //                                       filters.c, tests.c, methods.c, functions.c: tables of what templates may call
 //                                       value.c, print.c, json.c: Python's values, str(), repr() and json.dumps()
 //
-// include, import, extends and everything that changes a list or dict are refused, as the sandbox there does.
-// Some published templates append to lists all the same (Kimi K2's, to show calls): models' own are allowed to.
+// include, import, extends and everything that changes a list or dict are refused, as in transformers' sandbox. Some
+// published templates append to lists nevertheless (Kimi K2's, to show calls), so a model's own template may do it.
 #pragma once
 #include "base/buf.h"
 #include "base/spans.h"
@@ -20,19 +20,20 @@
 
 typedef struct frit_template frit_template;
 
-// FRIT_E_FORMAT with line and reason for a syntax error; FRIT_E_LIMIT for more than 2 MiB, or too many tokens.
+// Parses a template. FRIT_E_FORMAT with line and reason for a syntax error; FRIT_E_LIMIT for more than 2 MiB, or too
+// many tokens.
 frit_status frit_template_new(frit_template **out, frit_str source);
-// append and pop change lists from now on.
+// Allows append and pop to change lists.
 void frit_template_allow_changes(frit_template *template);
 void frit_template_free(frit_template *template);
 
-// `variables`: an object; its members are the names that the template sees. `now`: for strftime_now.
-// FRIT_E_INVALID with the template's own words for raise_exception, or with line and reason for any other failure;
-// FRIT_E_LIMIT if a limit is exceeded. What was written before a failure stays in `out`. `untrusted` (may be NULL)
-// becomes the ranges of `out` that come from the variables (writer.h) and is freed by the caller. Names of tokens
-// (bos_token, eos_token) and the roles of messages count as the template's own.
+// Renders a template. `variables` is an object whose members are the names that the template sees; `now` is the time
+// for strftime_now. FRIT_E_INVALID with the template's own words for raise_exception, or with line and reason for any
+// other failure; FRIT_E_LIMIT if a limit is exceeded. What was written before a failure stays in `out`. `untrusted`
+// (may be NULL) becomes the ranges of `out` that come from the variables (writer.h); the caller frees it. Names of
+// tokens (bos_token, eos_token) and the roles of messages count as the template's own text.
 //
-// render_within: *n_steps are the most that it may take; then those that it took.
+// frit_template_render_within: *n_steps is the limit of steps, and becomes the number of steps done.
 frit_status frit_template_render(const frit_template *template, const json_t *variables, const struct tm *now,
                                  frit_buf *out, frit_spans *untrusted);
 frit_status frit_template_render_within(const frit_template *template, const json_t *variables, const struct tm *now,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// text/template/value.h: the values of a running template. They behave like Python's, down to how they print.
+// text/template/value.h: the values of a running template. They behave and print like Python's values.
 //
-// Values are small and copied; what they point to lives in the arena of the render and does not change once a template
-// can see it (but for namespaces). Text is UTF-8; indices count characters.
+// Values are small and copied. Data that they point to lives in the arena of the render and does not change once a
+// template can see it (except in namespaces). Text is UTF-8; indices count characters.
 #pragma once
 #include "base/arena.h"
 #include "base/buf.h"
@@ -12,7 +12,7 @@
 #include <time.h>
 
 typedef enum value_type {
-    VALUE_UNDEFINED,   // text: what is undefined, for messages
+    VALUE_UNDEFINED,   // text: the name of the undefined value, for messages
     VALUE_NONE,
     VALUE_BOOL,
     VALUE_INT,
@@ -20,8 +20,8 @@ typedef enum value_type {
     VALUE_TEXT,
     VALUE_LIST,
     VALUE_TUPLE,
-    VALUE_VIEW,        // keys, values or items of a dictionary: may be walked and counted
-    VALUE_GENERATOR,   // what map, select and the like give: may only be walked
+    VALUE_VIEW,        // keys, values or items of a dictionary: may be iterated and counted
+    VALUE_GENERATOR,   // the result of map, select and similar filters: may only be iterated
     VALUE_DICT,
     VALUE_NAMESPACE,
     VALUE_LOOP,
@@ -34,14 +34,14 @@ typedef enum value_type {
 
 typedef struct value {
     value_type type;
-    bool safe;   // text that needs no HTML escapes; what is joined to it gets them
+    bool safe;   // text that needs no HTML escapes; text that is joined to it is escaped
     union {
         bool b;
         int64_t i;
         double f;
         frit_str text;
         struct list *list;
-        struct dict *dict;   // also of a namespace
+        struct dict *dict;   // also for a namespace
         struct loop *loop;
         struct cycler *cycler;
         const struct macro *macro;
@@ -62,10 +62,10 @@ typedef struct dict {   // in the order of insertion
     size_t n, capacity;
 } dict;
 
-// One run of a template: memory, limits, and the failure on the way out.
+// One run of a template: memory, limits, and the state of loop controls.
 typedef struct run {
     frit_arena arena;
-    const struct node *at;   // what is evaluated, for messages
+    const struct node *at;   // the node that is evaluated, for messages
     int64_t n_steps, max_steps;
     int depth;
     const struct tm *now;
@@ -73,27 +73,27 @@ typedef struct run {
     writer *out;
     origin origin;
     const struct frit_template *template;
-    bool breaks, continues;   // a loop control on its way to its loop
+    bool breaks, continues;   // a loop control that has not reached its loop yet
 } run;
 
-// Together: what is refused is refused within a second and 100 MB (tests/text/limits_test.c).
+// The limits together refuse a template within a second and 100 MB (tests/text/limits_test.c).
 enum {
     MAX_STEPS = 20 * 1000 * 1000,
     MAX_DEPTH = 600,
     MAX_BYTES = 56 << 20,    // of the arena
-    MAX_OUTPUT = 16 << 20,   // and of any text on its way
+    MAX_OUTPUT = 16 << 20,   // and of any intermediate text
     MAX_RANGE = 100000,
-    MAX_SOURCE = 2 << 20,   // published ones have 40 KB at most
+    MAX_SOURCE = 2 << 20,   // published templates have 40 KB at most
     MAX_TOKENS = 500000,
 };
 
-// Every loop over something that a template made counts its steps.
+// Counts steps. Every loop over a value that a template made calls it.
 frit_status frit_run_step(run *r, size_t n);
-frit_status frit_run_enter(run *r);   // one level deeper; undone by `r->depth--`, also after a failure
+frit_status frit_run_enter(run *r);   // one level deeper; the caller undoes it by `r->depth--`, also after a failure
 void frit_run_fail_say(const run *r, const char *format, ...) FRIT_PRINTF(2, 3);
 #define frit_run_fail(r, ...) (frit_run_fail_say((r), __VA_ARGS__), FRIT_E_INVALID)
 void *frit_run_alloc(run *r, size_t n, size_t size);   // NULL beyond the limits
-frit_status frit_run_memory(run *r);                   // the failure for such a NULL
+frit_status frit_run_memory(run *r);                   // the failure after a NULL of frit_run_alloc
 
 // Constructors.
 static inline value frit_var_undefined(const char *what)
@@ -130,10 +130,10 @@ frit_status frit_var_new_list(run *r, value_type type, value *out);
 frit_status frit_var_new_dict(run *r, value_type type, value *out);
 frit_status frit_list_push(run *r, list *items, value item);
 frit_status frit_dict_put(run *r, dict *d, value key, value item);   // replaces an equal key's value
-// `key`: the name of the variable or member; empty in lists. Texts are borrowed, or copied where origins are on.
+// `key` is the name of the variable or member; empty in lists. Texts are borrowed, or copied if origins are on.
 frit_status frit_var_from_json(run *r, frit_str key, const json_t *json, value *out);
 
-// Questions.
+// Queries.
 const char *frit_var_type_name(value v);   // Python's: "str", "dict", ...
 bool frit_var_is_true(value v);
 static inline bool frit_var_is_list(value v)
@@ -154,12 +154,13 @@ frit_status frit_var_equal(run *r, value a, value b, bool *equal);
 frit_status frit_var_less(run *r, value a, value b, bool *less);
 frit_status frit_var_contains(run *r, value container, value item, bool *found);
 frit_status frit_var_length(run *r, value v, int64_t *length);
-// The items that a loop sees: of lists, the keys of dicts, the characters of text; nothing for undefined.
+// The items that a loop iterates over: items of lists, keys of dicts, characters of text; nothing for undefined.
 frit_status frit_var_iterate(run *r, value v, list **items);
 frit_status frit_dict_find(run *r, const dict *d, value key, value **found);   // *found = NULL if absent
 value *frit_dict_find_text(const dict *d, frit_str key);
 
-// Python's attribute and item access, with the sandbox's rules. What is absent is undefined, not a failure.
+// Python's attribute and item access, with the sandbox's rules. An absent attribute or item is undefined, not a
+// failure.
 frit_status frit_var_attribute(run *r, value v, frit_str name, value *out);
 frit_status frit_var_item(run *r, value v, value key, value *out);
 frit_status frit_var_slice(run *r, value v, value start, value stop, value step, value *out);
@@ -167,12 +168,12 @@ frit_status frit_var_slice(run *r, value v, value start, value stop, value step,
 // Text (print.c, json.c).
 frit_status frit_var_print(run *r, value v, writer *out);    // str()
 frit_status frit_var_repr(run *r, value v, writer *out);     // repr()
-frit_status frit_var_to_text(run *r, value v, value *out);   // str() as a value; text stays itself
+frit_status frit_var_to_text(run *r, value v, value *out);   // str() as a value; text stays unchanged
 void frit_print_float(double f, writer *out);
-void frit_print_escaped(frit_str text, writer *out);   // & < > " ' as HTML has them
+void frit_print_escaped(frit_str text, writer *out);   // & < > " ' become HTML entities
 typedef struct json_style {
     bool ascii, sort_keys;
-    frit_str indent;   // ptr NULL: on one line
+    frit_str indent;   // ptr NULL: one line
     frit_str item_separator, key_separator;
 } json_style;
 frit_status frit_var_to_json(run *r, value v, const json_style *style, writer *out);
@@ -180,4 +181,4 @@ frit_status frit_var_to_json(run *r, value v, const json_style *style, writer *o
 // Characters of a text.
 size_t frit_text_length(frit_str text);
 size_t frit_text_offset(frit_str text, size_t n_characters);    // of the n-th character
-bool frit_is_space_at(frit_str text, size_t at, size_t *len);   // is there white space (of any script)? Its bytes.
+bool frit_is_space_at(frit_str text, size_t at, size_t *len);   // true for white space of any script; *len: its bytes

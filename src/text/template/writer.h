@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // text/template/writer.h: texts that a template makes, and which of their bytes are untrusted.
 //
-// Untrusted is what comes from the variables: contents of messages, tools, arguments. Whatever a template does with
-// such a text (slices, joins, replaces, prints it as JSON), the bytes that come from it stay untrusted, and those that
-// the template itself writes stay its own. The tokenizer takes control tokens from the latter only.
+// Bytes that come from the variables are untrusted: contents of messages, tools, arguments. Whatever a template does
+// with an untrusted text (slices, joins, replaces, prints it as JSON), its bytes stay untrusted, and bytes that the
+// template itself writes stay trusted. The tokenizer reads control tokens from trusted bytes only.
 //
 //     "<|user|>" + content | trim      ->      <|user|>text of the user
 //                                                      ~~~~~~~~~~~~~~~~ untrusted
 //
-// A text is known by its address. Texts with untrusted bytes lie in the chunks of an origin, each of which lists its
-// untrusted ranges; a text anywhere else is the template's. So slices need no bookkeeping, and every text that is
-// written through a writer keeps its origin.
+// The origin of a text is found by its address. Texts with untrusted bytes are in the chunks of an origin, each of
+// which lists its untrusted ranges. A text anywhere else is the template's. So slices need no bookkeeping, and every
+// text that is written through a writer keeps its origin.
 #pragma once
 #include "base/buf.h"
 #include "base/spans.h"
@@ -32,7 +32,7 @@ typedef struct origin {
 
 void frit_origin_free(origin *o);
 bool frit_origin_is_untrusted(const struct run *r, const char *at);
-// A copy of a variable's text, all of it untrusted.
+// Copies a variable's text as untrusted bytes.
 frit_status frit_origin_copy(struct run *r, frit_str text, struct value *out);
 
 typedef struct writer {
@@ -42,13 +42,13 @@ typedef struct writer {
     bool taints;   // while set, everything that is written is untrusted
 } writer;
 
-void frit_write(writer *w, const char *bytes, size_t n);   // keeps their origin
-// Bytes of the template's own, or made from a text whose origin `taints` tells.
+void frit_write(writer *w, const char *bytes, size_t n);   // the bytes keep their origin
+// Writes the template's own bytes, or bytes made from a text whose origin `taints` tells.
 void frit_write_made(writer *w, const char *bytes, size_t n);
 void frit_write_text(writer *w, const char *text);
 void frit_write_char(writer *w, char c);
 void frit_write_printf(writer *w, const char *format, ...) FRIT_PRINTF(2, 3);
-void frit_writer_cut(writer *w, size_t n_bytes);   // keeps so many
+void frit_writer_cut(writer *w, size_t n_bytes);   // keeps the first n_bytes
 void frit_writer_free(writer *w);
-// As a value; frees the writer.
+// Returns the text as a value and frees the writer.
 frit_status frit_writer_take(writer *w, struct value *out);

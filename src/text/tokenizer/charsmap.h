@@ -12,7 +12,7 @@ typedef struct frit_charsmap {
     frit_str replacements;
 } frit_charsmap;
 
-// The bytes are borrowed. Empty bytes make an empty map.
+// Reads a map, whose bytes are borrowed. Empty bytes make an empty map.
 frit_status frit_charsmap_init(frit_charsmap *map, frit_str bytes);
-// The longest (or shortest) key at the start of `text`; its bytes, or 0 without one.
+// Finds the longest (or shortest) key at the start of `text`. Returns its length, or 0 if there is none.
 size_t frit_charsmap_find(const frit_charsmap *map, frit_str text, bool shortest, frit_str *replacement);

@@ -3,5 +3,6 @@
 #pragma once
 #include "text/vocab/vocab.h"
 
-// *pieces: [vocab->n], in the arena. In vocabularies that put spaces between pieces, each begins with its space.
+// *pieces is [vocab->n], in the arena. In vocabularies that put spaces between pieces, each piece begins with its
+// space.
 frit_status frit_decode_pieces(const frit_vocab *vocab, frit_arena *arena, frit_str **pieces);

@@ -4,8 +4,8 @@
 //     text -> repair -> special tokens cut out -> normalizers -> cuts -> words -> model -> ids
 //
 // GGUF names a pre-tokenizer (pretok_rows.c), a tokenizer.json lists steps (json_steps.c), a SentencePiece file has
-// flags (spm_model.c): all of them fill these lists, and encoding runs them. Everything borrowed lives in the arena of
-// the vocabulary.
+// flags (spm_model.c). All three fill the lists of a pipeline, which encoding then runs. Borrowed texts live in the
+// arena of the vocabulary.
 #pragma once
 #include "base/arena.h"
 #include "text/tokenizer/charsmap.h"
@@ -30,7 +30,7 @@ enum { FRIT_BERT_CLEAN = 1, FRIT_BERT_IDEOGRAPHS = 2, FRIT_BERT_STRIP = 4, FRIT_
 enum { FRIT_STRIP_LEFT = 1, FRIT_STRIP_RIGHT = 2 };
 enum { FRIT_SPM_PREFIX = 1, FRIT_SPM_TRIM = 2, FRIT_SPM_ESCAPE = 4, FRIT_SPM_SUFFIX = 8 };
 
-// The steps; `flags` and the other fields are theirs.
+// The normalizing steps; each has its own meaning of `flags` and the other fields.
 frit_status frit_normalizer_form(const frit_normalizer *norm, frit_str text, frit_buf *out);   // flags: a frit_form
 frit_status frit_normalizer_lowercase(const frit_normalizer *norm, frit_str text, frit_buf *out);
 frit_status frit_normalizer_strip(const frit_normalizer *norm, frit_str text, frit_buf *out);
@@ -46,7 +46,7 @@ frit_status frit_normalizer_spm(const frit_normalizer *norm, frit_str text, frit
 
 // ------------------------------------------------------------------------------------- cuts
 
-typedef enum frit_split {   // what happens to the matches of a regex
+typedef enum frit_split {   // handling of the matches of a regex
     FRIT_SPLIT_ISOLATED,
     FRIT_SPLIT_REMOVED,
     FRIT_SPLIT_WITH_PREVIOUS,
@@ -57,9 +57,9 @@ typedef enum frit_split {   // what happens to the matches of a regex
 typedef enum frit_prefix { FRIT_PREFIX_NEVER, FRIT_PREFIX_FIRST, FRIT_PREFIX_ALWAYS } frit_prefix;
 
 typedef struct frit_cut {   // a step from words to words
-    frit_prefix prefix;     // before the regex: `space` goes before words that lack it
-    bool replace;           // before that: ' ' becomes `space`
-    bool spell;             // at last: bytes become letters
+    frit_prefix prefix;     // before the regex: `space` is put before words without it
+    bool replace;           // before the prefix: ' ' becomes `space`
+    bool spell;             // as the last step: bytes become letters
     frit_str space;
     frit_regex *regex;   // or NULL
     frit_split split;
@@ -81,22 +81,22 @@ void frit_words_free(frit_words *words);
 
 // ------------------------------------------------------------------------------------- decoding
 
-// How a piece becomes text. What depends on its position is done during decoding, the rest once, on opening.
+// How a piece becomes text. Rules that depend on the position are applied during decoding, the others once, on opening.
 typedef struct frit_decoding {
     bool letters;          // pieces spell bytes with letters
     bool escaped;          // U+2581 is a space
-    bool spaced;           // a space goes before every piece ...
-    frit_str continuing;   // ... except those that begin with this, which is dropped
-    frit_str word_end;     // ... or instead after the pieces that end with this, which is dropped
-    bool cleanup;          // no space before "." "," "n't" and the like
+    bool spaced;           // a space precedes every piece, except pieces that begin with `continuing`
+    frit_str continuing;   // dropped from pieces that begin with it
+    frit_str word_end;     // dropped from pieces that end with it; the space then follows these pieces instead
+    bool cleanup;          // no space before "." "," "n't" and similar
     struct frit_replacement {
         frit_str from, to;
     } replacements[8];
     int n_replacements;
     int strip_start;    // this many spaces are dropped at the start of the text
-    bool strip_first;   // all spaces of the first piece are
-    bool strip_again;   // ... and both after every special token
-    frit_str unknown;   // what the unknown token is shown as; empty: it is hidden
+    bool strip_first;   // all spaces of the first piece are dropped
+    bool strip_again;   // strip_start and strip_first also apply after every special token
+    frit_str unknown;   // text of the unknown token; empty: the token is hidden
 } frit_decoding;
 
 typedef struct frit_pipeline {
@@ -105,12 +105,12 @@ typedef struct frit_pipeline {
     size_t n_norms;
     frit_cut *cuts;
     size_t n_cuts;
-    bool bytes;     // the model sees bytes ...
-    bool letters;   // ... which its pieces spell with letters
+    bool bytes;     // the model sees bytes
+    bool letters;   // its pieces spell bytes with letters
     frit_decoding decoding;
 } frit_pipeline;
 
-#define FRIT_PUNCTUATION "[\\p{P}$+<=>^`|~]"   // Unicode's, and ASCII's symbols
+#define FRIT_PUNCTUATION "[\\p{P}$+<=>^`|~]"   // Unicode's punctuation, and ASCII's symbols
 
 // Adds BERT's two cuts, at white space and around punctuation, to pipeline->cuts, which has space for them.
 frit_status frit_cut_add_bert(frit_pipeline *pipeline);
@@ -118,24 +118,25 @@ void frit_pipeline_deinit(frit_pipeline *pipeline);
 
 // Scratch memory of one call.
 typedef struct frit_flow {
-    frit_buf normal[2], rewritten[2];   // the last two texts of either stage
+    frit_buf normal[2], rewritten[2];   // the last two texts of normalizing and of rewriting
     frit_words words[2];
     frit_matcher matcher;
     frit_halt *halt;   // NULL: never
-    size_t most;       // bytes that the text may grow to
+    size_t most;       // size in bytes that the text may grow to
 } frit_flow;
 
 frit_status frit_flow_init(frit_flow *flow);
 void frit_flow_deinit(frit_flow *flow);
-// Valid until the next call with this run.
+// Normalizes a text. The result is valid until the next call with this flow.
 frit_status frit_pipeline_normalize(const frit_pipeline *pipeline, frit_str text, frit_flow *flow, frit_str *out);
-// `at_start`: the text is where the whole begins.
+// Cuts a text into words. `at_start`: the text begins the whole text.
 frit_status frit_pipeline_cut(const frit_pipeline *pipeline, frit_str text, bool at_start, frit_flow *flow,
                               const frit_words **out);
 
 // ------------------------------------------------------------------------------------- byte letters
 
-// Byte-level pieces spell bytes with letters: printable ones stand for themselves, the others for U+0100 and up.
+// Byte-level pieces spell bytes with letters: a printable byte stands for itself, another byte for a letter from U+0100
+// on.
 uint32_t frit_letter_of(unsigned char byte);
 int frit_letter_byte(uint32_t c);   // -1: no letter
 void frit_letters_spell(frit_str bytes, frit_buf *out);
@@ -143,5 +144,5 @@ typedef struct frit_letters {
     int16_t bytes[512];   // by code point; -1: no letter
 } frit_letters;
 void frit_letters_init(frit_letters *letters);
-// A piece with a character that is no letter stands for itself.
+// Appends the bytes that a piece spells. A piece with a character that is no letter stands for itself.
 void frit_letters_read(const frit_letters *letters, frit_str piece, frit_buf *out);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // text/tokenizer/scratch.h: the scratch memory of one call of the encoder.
 //
-// The cache has the output positions of the tokens of earlier words. It belongs to one text: words are borrowed from
-// it.
+// The cache has the output positions of the tokens of earlier words. A cache belongs to one text, because its words are
+// borrowed from the text.
 #pragma once
 #include "text/tokenizer/merge.h"
 #include "text/tokenizer/tokenizer.h"
@@ -12,20 +12,20 @@ typedef struct frit_cache_slot {
     const char *word;   // NULL: empty
     uint32_t len;
     uint32_t n_ids;
-    size_t ids;   // its place in the output
+    size_t ids;   // index in the output
 } frit_cache_slot;
 
 struct frit_scratch {
     frit_halt halt;
     frit_flow flow;
     frit_merger merger;
-    void *cells;   // of the kind, grown by frit_scratch_cells
+    void *cells;   // memory of the tokenizer's kind, grown by frit_scratch_cells
     size_t n_cell_bytes;
     frit_cache_slot *cache;
     size_t cache_mask;
 };
 
-// `how` must outlive it.
+// `how` must outlive the scratch.
 frit_status frit_scratch_init(frit_scratch *scratch, const frit_encoding *how);
 void frit_scratch_deinit(frit_scratch *scratch);
 // At least n_bytes of memory, not zeroed; NULL if memory is short.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// text/tokenizer/tokenizer.h: text to tokens and back. A kind of tokenizer is a row in tokenizer.c and a file of its
-// own.
+// text/tokenizer/tokenizer.h: text to tokens and back. A kind of tokenizer is a row in tokenizer.c and has its own
+// file.
 //
 // Encoding first cuts out special tokens (special.h), then runs each fragment between them through the steps of the
-// vocabulary's pipeline (pipeline.h) and hands the words to the kind's encode function. User-defined tokens are
-// always recognised, control tokens only with FRIT_TEXT_PARSE_SPECIAL. Decoding is per token: the bytes that a token
-// stands for; a stream (stream.h) turns them into valid UTF-8. A tokenizer is immutable and may be used by many threads
-// at once; scratch memory is per call (scratch.h).
+// vocabulary's pipeline (pipeline.h) and hands the words to the kind's encode function. User-defined tokens are always
+// recognised, control tokens only with FRIT_TEXT_PARSE_SPECIAL. Decoding gives the bytes of each token; a stream
+// (stream.h) turns them into valid UTF-8. A tokenizer is immutable and may be used by many threads at once; scratch
+// memory is per call (scratch.h).
 //
 //     frit_ids ids = {0};
 //     FRIT_TRY(frit_tokenizer_encode(tokenizer, frit_str_of("Once upon a time"), FRIT_TEXT_SPECIAL, &ids));
@@ -19,7 +19,7 @@
 typedef struct frit_ids {   // a growable list of tokens
     frit_token *items;
     size_t n, capacity;
-    size_t n_least;   // what an encoding that was given up knew of their number
+    size_t n_least;   // number of tokens known when an encoding was given up
     bool failed;
 } frit_ids;
 void frit_ids_push(frit_ids *ids, frit_token id);
@@ -29,22 +29,23 @@ typedef struct frit_tokenizer frit_tokenizer;
 typedef struct frit_scratch frit_scratch;
 
 typedef struct frit_tokenizer_kind {
-    const char *models;   // values of frit_vocab.model that it serves, separated by spaces
+    const char *models;   // values of frit_vocab.model that the kind serves, separated by spaces
     const char *title;
     frit_status (*init)(frit_tokenizer *tokenizer, const frit_log *log);   // builds what the kind needs; may be NULL
     void (*deinit)(frit_tokenizer *tokenizer);                             // may be NULL
-    // Appends the tokens of a word: what the pipeline leaves of a text, never empty. Equal words get equal tokens.
+    // Appends the tokens of a word, a part of a text after the pipeline's steps, never empty. Equal words get equal
+    // tokens.
     frit_status (*encode)(const frit_tokenizer *tokenizer, frit_str word, frit_scratch *scratch, frit_ids *out);
 } frit_tokenizer_kind;
 
 struct frit_tokenizer {
     const frit_tokenizer_kind *kind;
     const frit_vocab *vocab;
-    frit_special special;              // looked for in text as it is
-    frit_special special_normalized;   // ... in normalized text
-    frit_special special_raw;          // ... the same, as they stand before text is normalized
-    size_t token_bytes;                // bytes of a text that a token stands for, at most; 0: any number
-    void *state;                       // the kind's own
+    frit_special special;              // searched for in the original text
+    frit_special special_normalized;   // searched for in normalized text
+    frit_special special_raw;          // the tokens of special_normalized in their form before normalizing
+    size_t token_bytes;                // the longest text of a token in bytes; 0: unlimited
+    void *state;                       // data of the kind
     frit_str *pieces;                  // [n]: the bytes of every token, decoded once
     frit_arena arena;
 };
@@ -58,9 +59,9 @@ frit_status frit_tokenizer_new(frit_tokenizer **out, const frit_vocab *vocab, co
 void frit_tokenizer_free(frit_tokenizer *tokenizer);
 typedef struct frit_encoding {
     unsigned flags;                 // FRIT_TEXT_SPECIAL, FRIT_TEXT_PARSE_SPECIAL
-    const frit_spans *untrusted;    // ranges of the text of which no byte belongs to a control token; NULL: none
+    const frit_spans *untrusted;    // ranges of the text in which no control token is recognised; NULL: none
     size_t max_tokens;              // 0: any number
-    bool (*cancelled)(void *ctx);   // asked now and then; may be NULL
+    bool (*cancelled)(void *ctx);   // called from time to time; may be NULL
     void *cancel_ctx;
 } frit_encoding;
 
