@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Giving up.
+// Checks of the token limit and of cancellation.
 #include "text/halt.h"
 
 enum { CHECKS_PER_QUESTION = 256 };

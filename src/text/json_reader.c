@@ -81,7 +81,7 @@ static int hex4(const char *p)
     return value;
 }
 
-// \uXXXX at p, or two of them for one character. Returns the bytes that were read, or 0.
+// Reads \uXXXX at p, or two of them for one character. Returns the number of bytes read, or 0.
 static size_t read_unicode(const char *p, const char *end, uint32_t *c)
 {
     int first = end - p >= 6 ? hex4(p + 2) : -1;
@@ -124,7 +124,7 @@ static bool unescape(frit_pull *pull, const char *p, const char *end, frit_str *
 }
 
 // A mask of the BLOCK bytes at p that equal `byte`: each byte has BITS bits of the result, the first byte the lowest.
-// After the first such byte the result may be wrong.
+// Bits above the first match may be wrong.
 #ifdef __SSE2__
 enum { BLOCK = 16, BITS = 1 };
 static inline uint64_t which(const char *p, char byte)
@@ -150,7 +150,7 @@ static inline size_t first_of(uint64_t found)
     return (size_t)__builtin_ctzll(found) / BITS;
 }
 
-// The closing quote of the string that opens at p; *escaped: it holds a backslash.
+// Finds the closing quote of the string that opens at p. *escaped: it contains a backslash.
 static const char *find_quote(const char *p, const char *end, bool *escaped)
 {
     for (p++;;) {
@@ -177,7 +177,7 @@ bool frit_pull_text(frit_pull *pull, frit_str *text)
     return true;
 }
 
-// Usually both are short, and the first bytes decide.
+// Both texts are usually short, and the first bytes decide.
 bool frit_pull_two(frit_pull *pull, frit_str *left, frit_str *right)
 {
     bool has_block = frit_pull_peek(pull) == '"' && pull->end - pull->at >= BLOCK + 2;
@@ -205,7 +205,7 @@ bool frit_pull_two(frit_pull *pull, frit_str *left, frit_str *right)
 
 // ------------------------------------------------------------------------------------- other values
 
-// Digits into *value while they fit; returns how many were read, *n_kept of them kept.
+// Reads digits into *value while they fit. Returns the number of digits read; *n_kept is the number stored.
 static size_t read_digits(const char *p, const char *end, uint64_t *value, int *n_kept)
 {
     size_t n = 0;
@@ -217,7 +217,7 @@ static size_t read_digits(const char *p, const char *end, uint64_t *value, int *
     return n;
 }
 
-// Ids and ranks: a few digits and nothing else. False for other numbers, or none.
+// Reads an id or a rank: a few digits and nothing else. False for other numbers, or none.
 static bool read_small(frit_pull *pull, double *number)
 {
     const char *p = pull->at;
@@ -230,8 +230,8 @@ static bool read_small(frit_pull *pull, double *number)
     return true;
 }
 
-// All digits as one integer, then one division by a power of ten: the way of serde_json, which reads these files for
-// the tokenizers library. The sums of scores decide between equal ways to write a text, so the last bit counts.
+// Reads all digits as one integer, then divides once by a power of ten, as serde_json does, which reads these files for
+// the tokenizers library. Sums of scores decide between equal ways to write a text, so the last bit matters.
 bool frit_pull_number(frit_pull *pull, double *number)
 {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -255,7 +255,7 @@ bool frit_pull_number(frit_pull *pull, double *number)
     return true;
 }
 
-// Bytes that decide where a value ends.
+// Bytes at which the end of a value may be.
 static const bool is_mark[256] = {['"'] = true, ['{'] = true, ['['] = true, ['}'] = true, [']'] = true};
 
 static const char *skip_word(const char *p, const char *end)
@@ -277,7 +277,7 @@ static const char *find_mark(const char *p, const char *end)
     return p;
 }
 
-// A list or an object; NULL if it does not end.
+// Skips a list or an object; NULL if it does not end.
 static const char *skip_brackets(const char *p, const char *end)
 {
     long depth = 0;

@@ -17,7 +17,7 @@ void frit_stream_deinit(frit_stream *stream)
     frit_buf_free(&stream->text);
 }
 
-// Outputs what is certain: valid characters, and U+FFFD for bytes that cannot become one.
+// Outputs complete characters, and U+FFFD for bytes that cannot become one.
 static void release(frit_stream *stream, bool last)
 {
     const char *p = stream->held.data;

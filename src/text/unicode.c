@@ -32,7 +32,7 @@ typedef struct points {
     size_t n, capacity;
 } points;
 
-enum { MOST_PARTS = 32 };   // of one character; Unicode's longest has 18
+enum { MOST_PARTS = 32 };   // of one character; the longest in Unicode has 18
 
 static bool reserve(points *p, size_t n_more)
 {
@@ -51,7 +51,7 @@ static int class_of(utf8proc_int32_t c)
     return utf8proc_get_property(c)->combining_class;
 }
 
-// Sorts marks by their class and keeps the order of equals. Texts may consist of marks, so long runs are counted.
+// Sorts marks by their class, stably. Texts may consist of marks, so long sequences are sorted by counting.
 static bool sort_marks(utf8proc_int32_t *marks, size_t n)
 {
     if (n <= 16) {

@@ -2,9 +2,9 @@
 // Derives the format of answers from a template, by comparing conversations that it renders.
 //
 //     a call of xfrit_probe    ...assistant\n<tool_call>\n{"name": "xfrit_probe", "arg...}\n</tool_call><|im_end|>
-//     one with another name    ...assistant\n<tool_call>\n{"name": "zxfrit_p...      -> where the name is
+//     a call with another name ...assistant\n<tool_call>\n{"name": "zxfrit_p...      -> where the name is
 //     a text instead           ...assistant\nZfrit says.<|im_end|>                   -> head and tail
-//     two calls                ...}\n</tool_call>\n<tool_call>\n{"name": "yfrit...   -> what repeats
+//     two calls                ...}\n</tool_call>\n<tool_call>\n{"name": "yfrit...   -> the repeated part
 #include "text/answer/format.h"
 #include "text/chat/chat.h"
 
@@ -12,14 +12,14 @@
 
 #include <jansson.h>
 
-enum { MOST_CALL = 1 << 14 };   // bytes of a call: it is looked at from each place
+enum { MOST_CALL = 1 << 14 };   // bound of the bytes of a call, because each position is examined
 
 typedef struct derivation {
     const frit_chat *chat;
     const chat_shape *shape;
     frit_arena *arena;
     answer_format *format;
-    frit_buf one, other, two, said;   // renders: see above
+    frit_buf one, other, two, said;   // renders of the four conversations above
     frit_str call, next;              // of `one` and `two`: from the head to the end of the conversation's turn
     size_t name_at;                   // in both
 } derivation;
@@ -69,7 +69,7 @@ static size_t common_suffix(frit_str a, frit_str b)
     return n;
 }
 
-// Whether "[" begins a mark such as [TOOL_CALLS], not a list.
+// True if "[" begins a mark such as [TOOL_CALLS], not a list.
 static bool opens_mark(frit_str s, size_t i)
 {
     if (s.ptr[i] == '<') return true;
@@ -96,7 +96,7 @@ static size_t mark_end(frit_str s, size_t at)
     return at < s.len ? at + 1 : at;
 }
 
-// The length of the common suffix of two texts that does not begin inside a mark of either.
+// The length of the common suffix of two texts that does not begin inside a mark in either text.
 static size_t shared_end(frit_str a, frit_str b)
 {
     size_t n = common_suffix(a, b);
@@ -127,7 +127,7 @@ static bool is_mark_end(char c)
     return c == '>' || c == ']';
 }
 
-// The mark before the reasoning (only the last one, as turns open with marks too) and the mark after it.
+// Finds the mark before the reasoning (only the last mark, because marks open turns too) and the mark after it.
 static void find_think(derivation *d, frit_str text)
 {
     size_t from = find(text, PROBE_REASONING, 0), to = from == NOWHERE ? NOWHERE : find(text, PROBE_TEXT, from);
@@ -177,7 +177,7 @@ static size_t skip_thought(const derivation *d, frit_str text, size_t head, size
     return head;
 }
 
-// Finds the turn's head and tail, and the name between them.
+// Finds the head and tail of the turn, and the name between them.
 static bool find_call(derivation *d)
 {
     if (!render(d, NULL, PROBE_TOOL, 1, &d->one) || !render(d, NULL, "z" PROBE_TOOL, 1, &d->other) || !render_text(d))
@@ -198,7 +198,7 @@ static bool find_call(derivation *d)
 
 // ------------------------------------------------------------------------------------- what repeats
 
-// Splits the text before the first call, between two calls, and after the last.
+// Splits the text before the first call, between two calls, and after the last into marks.
 static void set_marks(derivation *d, frit_str before, frit_str between, frit_str after)
 {
     answer_format *f = d->format;
@@ -209,7 +209,8 @@ static void set_marks(derivation *d, frit_str before, frit_str between, frit_str
     }
     size_t open = before.len - shared_end(before, between);
     size_t close = common_prefix(between, after);
-    size_t limit = between.len - (before.len - open);   // the next call's beginning is not the end of this one
+    size_t limit = between.len - (before.len - open);   // the beginning of the next call is not part of the end of this
+                                                        // one
     if (close > limit) close = limit;
     close = mark_start(between, close);
     f->section_open = keep_trimmed(d, slice(before, 0, open));
@@ -262,7 +263,7 @@ static bool derive_json(derivation *d)
     json_decref(json);
     if (!by_name && (f->name_key.len == 0 || f->args_key.len == 0)) return false;
     if (by_name) f->name_key = (frit_str){"", 0};
-    // Two calls: in one list, or separate.
+    // Two calls are in one list, or separate.
     frit_str between = {0};
     if (d->next.ptr) {
         size_t first = json_length(slice(d->next, at, d->next.len));
@@ -279,7 +280,7 @@ static bool derive_json(derivation *d)
     return true;
 }
 
-// Where the second call's name begins and its arguments end, by those of the first.
+// Finds the text between two calls: from the end of the first call's arguments to the start of the second one's name.
 static frit_str text_between(const derivation *d, size_t args_end)
 {
     if (!d->next.ptr) return (frit_str){0};
@@ -360,7 +361,7 @@ static bool derive_tagged(derivation *d)
     frit_str close_2 = slice(call, key_2 + strlen(PROBE_KEY_2), value_2);
     size_t n_open = shared_end(first, next), open = first.len - n_open;
     frit_str value_close = slice(next, 0, next.len - n_open), after = slice(call, end_2, call.len);
-    // What ends a value also ends the last one.
+    // The mark that ends a value also ends the last value.
     size_t same = mark_start(value_close, common_prefix(value_close, after));
     value_close = slice(value_close, 0, same);
     f->name_close = keep_trimmed(d, slice(first, 0, open));
@@ -401,7 +402,7 @@ void frit_answer_derive(answer_format *format, const frit_chat *chat, frit_arena
         const bool has_place = d.shape->shows_tools || d.shape->shows_calls;
         if (format->style == CALL_NONE && has_place) frit_answer_find_row(format, source, ROW_AFTER);
         if (format->style == CALL_NONE) frit_answer_find_row(format, source, ROW_PLAIN);
-        // The template tells of tools in its own words, so answers need not be objects.
+        // A template that renders tools in its own words does not ask for objects as answers.
         if (format->plain && has_place) format->reply_open = format->reply_close = format->raw_open = (frit_str){"", 0};
     }
     frit_buf_free(&d.one);

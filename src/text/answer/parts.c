@@ -60,7 +60,7 @@ void frit_parts_put_space(frit_parts *s, frit_part_kind kind)
     frit_buf_clear(&s->space);
 }
 
-// Nine letters and digits, which every template accepts; different for each call and each prompt.
+// Makes an id of nine letters and digits, which every template accepts; different for each call and each prompt.
 static void make_id(frit_parts *s, char id[10])
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -143,7 +143,7 @@ typedef struct begin {
 
 enum { MOST_BEGINS = 5 };
 
-// The parts that may begin within text.
+// Lists the marks that may begin within text.
 static int list_begins(const frit_parts *s, begin begins[MOST_BEGINS])
 {
     const answer_format *f = s->format;
@@ -195,7 +195,7 @@ static void keep_space(frit_parts *s, frit_part_kind kind)
     }
 }
 
-// The bytes up to the next white space or possible mark; at least one.
+// The number of bytes up to the next white space or possible mark; at least one.
 static size_t plain_length(frit_str text, const begin *begins, int n)
 {
     size_t end = 1;
@@ -216,7 +216,7 @@ static split_step text_step(frit_parts *s)
         mark_match match = frit_mark_match_exactly(begins[i].mark, rest);
         if (match == MARK_WHOLE) return begin_something(s, &begins[i]);
         if (match == MARK_PARTIAL && !s->last) return STEP_WAIT;
-        // An answer that ended within the mark of its reply says nothing.
+        // An answer that ended within the mark of its reply has no text.
         if (match == MARK_PARTIAL && (begins[i].state == SPLIT_REPLY_OPEN || begins[i].state == SPLIT_RAW)) {
             s->at = s->held.len;
             return STEP_WAIT;
@@ -388,7 +388,7 @@ bool frit_answer_may_think(const answer_format *format, frit_str prompt, bool co
     return prompt.len < close.len || memcmp(prompt.ptr + prompt.len - close.len, close.ptr, close.len) != 0;
 }
 
-// The prompt contains the beginning of the answer, which is parsed like the model's output.
+// Parses the beginning of the answer, which is part of the prompt, like the model's output.
 static void read_prompt(frit_parts *s, const frit_parts_options *options)
 {
     frit_str prompt = options->prompt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tool calls between marks, as a state machine. A step consumes input, waits for more, or fails; then everything since
-// the call's first mark is text.
+// Tool calls between marks, as a state machine. A step consumes input, waits for more, or fails. After a failure
+// everything since the call's first mark is text.
 #include "text/answer/parts_state.h"
 
 enum { MAX_NAME = 256, MAX_KEY = 1024, MAX_GAP = 64 };
@@ -51,7 +51,7 @@ static frit_str call_name(const frit_parts *s)
     return strip_index(held_text(s, s->name_from, s->name_to));
 }
 
-// A call is complete up to `at`.
+// Outputs the call that ends at `at`.
 static split_step give_call(frit_parts *s, frit_str args)
 {
     frit_parts_put_call(s, call_name(s), held_text(s, s->id_from, s->id_to), args);
@@ -70,11 +70,11 @@ static bool find_member(frit_str object, frit_str first, const char *const other
     if (frit_json_member(object, first, value)) return true;
     for (int i = 0; i < 3; i++)
         if (others[i] && frit_json_member(object, frit_str_of(others[i]), value)) return true;
-    *value = (frit_str){0};   // a search leaves the last value there
+    *value = (frit_str){0};   // a failed search may have set it
     return false;
 }
 
-// The members of an object that is a call.
+// Reads the members of an object that is a call.
 static bool read_json_call(const answer_format *f, frit_str object, json_call *call)
 {
     static const char *const names[3] = {"name", "tool_name", NULL}, *const args[3] = {"arguments", "parameters",
@@ -98,7 +98,7 @@ static bool read_json_call(const answer_format *f, frit_str object, json_call *c
     return frit_json_next(&walk, true, &call->name, &call->args) && frit_json_is_object(call->args);
 }
 
-// The arguments as the text of an object: an object, text of one, or nothing.
+// Converts arguments to the text of an object: from an object, from its text, or from nothing.
 static bool read_json_args(frit_str args, frit_buf *out)
 {
     frit_buf_clear(out);
@@ -112,7 +112,7 @@ static bool read_json_args(frit_str args, frit_buf *out)
     return frit_json_check_object(str_of(out));
 }
 
-// One object of a payload. `give` false: only checks that it is a call.
+// Reads one object of a payload. With `give` false it only checks that the object is a call.
 static bool take_json_call(frit_parts *s, frit_str object, bool give)
 {
     json_call call;
@@ -132,7 +132,7 @@ static bool take_json_call(frit_parts *s, frit_str object, bool give)
 
 static bool take_json(frit_parts *s, frit_str payload)
 {
-    frit_buf checked = {0};   // an object around it, as the check wants one
+    frit_buf checked = {0};   // an object around the value, because the check needs one
     frit_buf_text(&checked, "{\"a\":");
     frit_buf_append(&checked, payload.ptr, payload.len);
     frit_buf_char(&checked, '}');
@@ -204,7 +204,7 @@ static split_step open_step(frit_parts *s)
 
 // ------------------------------------------------------------------------------------- JSON and Python
 
-// Scans a value that begins at `at`. DONE: it ends at scan.at.
+// Scans the value that begins at `at`. DONE: it ends at scan.at.
 static scan_result scan_value(frit_parts *s, value_spelling spelling)
 {
     if (!s->scanning) s->scan = (value_scan){.at = s->at};
@@ -220,7 +220,7 @@ static split_step stop_scan(frit_parts *s, scan_result result)
     return frit_parts_give_up(s);
 }
 
-// The beginning of a payload in Python's syntax: a list, or a name and a bracket.
+// Matches the beginning of a payload in Python's syntax: a list, or a name and a bracket.
 static mark_match match_python_start(frit_str text)
 {
     size_t n = 0;
@@ -258,7 +258,7 @@ static split_step payload_step(frit_parts *s)
 
 // ------------------------------------------------------------------------------------- a name, then arguments
 
-// The name bytes from `at` on. False while more may come, or with *wrong.
+// Reads the bytes of a name from `at` on. Returns false if more may follow, or with *wrong if it is no name.
 static bool read_name(frit_parts *s, size_t from, size_t *to, bool *wrong)
 {
     size_t end = from;
@@ -379,7 +379,8 @@ static split_step key_step(frit_parts *s)
     return s->at - s->key_from > MAX_KEY || s->last ? frit_parts_give_up(s) : STEP_WAIT;
 }
 
-// Whether the text after the end of a value may follow it, as a value may contain the closing mark.
+// Matches the text that may follow a value. A value may contain the closing mark, so the text after the mark matters
+// too.
 static mark_match match_after_value(const frit_parts *s, frit_str text)
 {
     const answer_format *f = s->format;

@@ -5,7 +5,7 @@
 //     <|constrain|>json<|message|>{...}<|call|>       gpt-oss
 //     >>>all\n...>>>NAME\n{...}                       Functionary 3.2
 //
-// The prompt has the beginning of the first header.
+// The prompt ends within the first header.
 #include "text/answer/parts_state.h"
 
 enum { MAX_HEADER = 512 };
@@ -22,7 +22,7 @@ static frit_str trim(frit_str s)
     return s;
 }
 
-// The word after `mark`, up to white space or another mark; or empty.
+// The word after `mark`, up to white space or another mark; may be empty.
 static frit_str word_after(frit_str header, const char *mark)
 {
     size_t n = strlen(mark);
@@ -52,7 +52,7 @@ static split_step begin_header(frit_parts *s)
 
 // ------------------------------------------------------------------------------------- headers
 
-// An invalid header becomes text, without the part that the prompt wrote.
+// Turns an invalid header into text, without the part that is in the prompt.
 static split_step header_is_text(frit_parts *s, size_t to)
 {
     size_t from = s->call_at + s->n_prompt;
@@ -115,7 +115,7 @@ static split_step header_step(frit_parts *s)
 
 // ------------------------------------------------------------------------------------- bodies
 
-// Whether a mark at `at` ends the body: WHOLE with its length.
+// Matches a mark that ends the body at `at`; *n is its length.
 static mark_match match_body_end(const frit_parts *s, frit_str rest, size_t *n)
 {
     mark_match best = MARK_NONE;
@@ -128,7 +128,7 @@ static mark_match match_body_end(const frit_parts *s, frit_str rest, size_t *n)
     return best;
 }
 
-// Moves to the next possible end of the body. False: not in the input yet.
+// Moves to the next possible end of the body. False if it is not in the input yet.
 static bool find_body_end(frit_parts *s, mark_match *match, size_t *n)
 {
     char first = s->format->body_ends[0][0];   // all begin with the same character

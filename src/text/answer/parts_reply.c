@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Replies in a JSON object: {"response": "TEXT"}. The text comes as its string is read.
+// Replies in a JSON object: {"response": "TEXT"}. The text is output while the string is read.
 #include "text/answer/parts_state.h"
 
-// Whether an escape of four digits is the first or, by other digits, the second of a pair of surrogates.
+// True if an escape of four digits is one half of a surrogate pair; `digits` select the first or the second half.
 static bool is_surrogate(const char *escape, const char *digits)
 {
     return (escape[2] == 'd' || escape[2] == 'D') && escape[3] != 0 && strchr(digits, escape[3]);
 }
 
-// The bytes of the escape at the start of the text: 2, 6, or 12 for a pair of surrogates. 0: more is needed to tell.
+// The length of the escape at the start of the text: 2, 6, or 12 for a pair of surrogates. 0: more input is needed.
 static size_t escape_length(frit_str text)
 {
     if (text.len < 2) return 0;
@@ -20,7 +20,7 @@ static size_t escape_length(frit_str text)
     return text.len < 12 ? 0 : is_surrogate(text.ptr + 6, "cdefCDEF") ? 12 : 6;
 }
 
-// A zero, half a pair of surrogates and an unknown escape become U+FFFD.
+// Outputs an escaped character. A zero, an unpaired surrogate and an unknown escape become U+FFFD.
 static void put_escape(frit_parts *s, frit_str escape)
 {
     frit_buf quoted = {0}, text = {0};
@@ -34,7 +34,7 @@ static void put_escape(frit_parts *s, frit_str escape)
     frit_buf_free(&text);
 }
 
-// Plain text is what follows.
+// Ends the object; the rest of the answer is plain text.
 static split_step leave(frit_parts *s)
 {
     s->state = SPLIT_TEXT;
@@ -58,7 +58,7 @@ static split_step text_step(frit_parts *s)
     const frit_str escape = {rest.ptr + n, rest.len - n};
     const size_t n_escape = escape_length(escape);
     if (n_escape > 0) put_escape(s, (frit_str){escape.ptr, n_escape});
-    s->at += n_escape > 0 ? n_escape : s->last ? escape.len : 0;   // what is cut is left out
+    s->at += n_escape > 0 ? n_escape : s->last ? escape.len : 0;   // an incomplete escape is dropped
     return n_escape > 0 ? STEP_ON : STEP_WAIT;
 }
 
@@ -78,7 +78,7 @@ split_step frit_parts_reply_step(frit_parts *s)
         s->state = SPLIT_REPLY;
         return STEP_ON;
     }
-    if (s->state == SPLIT_REPLY_OPEN) {   // no string: all of it is text
+    if (s->state == SPLIT_REPLY_OPEN) {   // no string: everything is text
         frit_parts_put(s, FRIT_PART_TEXT, s->format->reply_open);
         s->after_marks = false;
         return leave(s);

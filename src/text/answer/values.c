@@ -231,7 +231,7 @@ static char peek(reader *r)
     return r->at < r->s.len ? r->s.ptr[r->at] : 0;
 }
 
-// Four hexadecimal digits at *at.
+// Reads four hexadecimal digits at *at.
 static uint32_t read_hex(const reader *r, size_t at)
 {
     uint32_t code = 0;
@@ -355,7 +355,7 @@ static bool read_items(reader *r, char close, char between, const char *json)
     frit_buf_char(r->out, json[0]);
     for (bool first = true; !take(r, close); first = false) {
         if (!first && !take(r, ',')) return false;
-        if (!first && take(r, close)) break;   // a comma at the end
+        if (!first && take(r, close)) break;   // a comma before the closing bracket
         if (!first) frit_buf_text(r->out, ", ");
         if (between) {
             if (!read_key(r) || !take(r, between)) return false;
@@ -418,7 +418,7 @@ static unsigned type_of_word(const char *word)
     return FRIT_PARAM_ANY;
 }
 
-// The types that a schema allows, by its simple keywords.
+// The types that a schema allows, from its simple keywords.
 static unsigned types_of(const json_t *schema, int depth)
 {
     const json_t *type = json_object_get(schema, "type"), *list = json_object_get(schema, "anyOf");
@@ -471,7 +471,7 @@ static unsigned type_of_json(frit_str json)
     }
 }
 
-// The whole text as a value, in JSON or in Python's syntax.
+// Converts a whole text, a value in JSON or in Python's syntax, to JSON.
 static bool spell(frit_str text, frit_buf *out)
 {
     json_t *json = json_loadb(text.ptr, text.len, JSON_DECODE_ANY, NULL);
@@ -496,7 +496,7 @@ void frit_value_typed(const json_t *tools, frit_str tool, frit_str parameter, fr
     frit_buf value = {0};
     bool spelled = types != FRIT_PARAM_TEXT && trimmed.len > 0 && spell(trimmed, &value);
     frit_str json = {value.data ? value.data : "", value.len};
-    // A quoted string of unknown type: the quotes are part of the text.
+    // If the type of a quoted string is unknown, the quotes are part of the text.
     if (spelled && type_of_json(json) != FRIT_PARAM_TEXT && (types & type_of_json(json)))
         frit_buf_append(out, json.ptr, json.len);
     else

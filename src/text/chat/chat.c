@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-// The replacement of a template that cannot be used.
+// The template used in place of one that is missing or invalid.
 #define CHATML                                                                        \
     "{% for message in messages %}"                                                   \
     "{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}" \
@@ -23,7 +23,7 @@ static frit_str chatml_for(frit_chat_tokens tokens)
     return frit_str_of(tokens.begins ? chatml_after_bos : chatml);
 }
 
-// Families by strings in their templates; the first match counts. For display only.
+// Families by strings in their templates; the first match is used. For display only.
 static const struct {
     const char *name, *marks[2];
 } families[] = {
@@ -47,7 +47,7 @@ static const struct {
     {"deepseek", {"<\xef\xbd\x9cUser\xef\xbd\x9c>"}},
 };
 
-// For models without a template, by a token of their format; the last row fits all.
+// Templates for models without one, chosen by a token of their format; the last row fits every model.
 typedef struct guess {
     const char *mark, *name, *source;
 } guess;
@@ -76,7 +76,7 @@ static const guess guesses[] = {
     {NULL, "chatml", chatml},
 };
 
-// Steps that all probes together may take, which is far more than those of published templates do.
+// Limit of the steps of all probes together. Published templates need far fewer.
 enum { PROBE_STEPS = 5 * 1000 * 1000 };
 
 struct frit_chat {
@@ -212,7 +212,7 @@ frit_status frit_chat_apply_json(const frit_chat *chat, const json_t *variables,
 static frit_status apply(const frit_chat *chat, const json_t *variables, const struct tm *now, frit_buf *out,
                          frit_spans *untrusted, int64_t *n_steps)
 {
-    json_t *all = json_copy((json_t *)variables);   // shallow; only references are counted
+    json_t *all = json_copy((json_t *)variables);   // shallow; only counts references
     json_t *bos = json_stringn_nocheck(chat->bos.ptr, chat->bos.len);
     json_t *eos = json_stringn_nocheck(chat->eos.ptr, chat->eos.len);
     const bool made =
@@ -238,6 +238,6 @@ frit_status frit_chat_probe(const frit_chat *chat, const json_t *variables, cons
 {
     int64_t n_steps = chat->n_left;
     const frit_status status = apply(chat, variables, now, out, NULL, &n_steps);
-    ((frit_chat *)chat)->n_left -= n_steps < chat->n_left ? n_steps : chat->n_left;   // before others see the chat
+    ((frit_chat *)chat)->n_left -= n_steps < chat->n_left ? n_steps : chat->n_left;   // before the chat is shared
     return status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds out what a chat template supports.
+// Finds the features that a chat template supports.
 #include "text/chat/chat_shape.h"
 
 #include "text/chat/chat.h"
@@ -92,7 +92,7 @@ static bool shows(const frit_buf *text, const char *part)
     return text->data && strstr(text->data, part) != NULL;
 }
 
-// The rendered text has both keys, but not as a printed Python dictionary.
+// True if the rendered text has both keys, but not as a printed Python dictionary.
 static bool shows_arguments(const frit_buf *text)
 {
     return shows(text, PROBE_KEY_1) && shows(text, PROBE_KEY_2) && !shows(text, "'" PROBE_KEY_1 "'") &&
@@ -142,7 +142,7 @@ static void find_reasoning(const frit_chat *chat, chat_shape *shape, frit_buf *o
     for (size_t i = 0; i < FRIT_COUNT(keys); i++) {
         json_t *conversation = frit_probe_chat(shape, frit_probe_thought(keys[i]), false, false);
         if (!frit_probe_render(chat, conversation, out) || !shows(out, PROBE_REASONING)) continue;
-        if (shows(out, "thinking'") || shows(out, "thinking\"")) continue;   // a list printed as Python prints it
+        if (shows(out, "thinking'") || shows(out, "thinking\"")) continue;   // the list was printed as in Python
         shape->reasoning_key = keys[i];
         return;
     }

@@ -55,7 +55,7 @@ frit_status frit_chat_sources_read(frit_chat_sources *sources, const frit_meta *
 {
     const frit_value *names = frit_meta_find(meta, NAMES_KEY);
     FRIT_TRY(read_key(sources, meta, frit_str_of(DEFAULT), arena));
-    FRIT_TRY(read_key(sources, meta, frit_str_of(WITH_TOOLS), arena));   // some files have it without the list
+    FRIT_TRY(read_key(sources, meta, frit_str_of(WITH_TOOLS), arena));   // some files have this key without the list
     if (!names) return FRIT_OK;
     if (names->type != FRIT_VALUE_ARRAY || names->array.type != FRIT_VALUE_TEXT)
         return frit_fail(FRIT_E_FORMAT, NAMES_KEY " is no list of texts");

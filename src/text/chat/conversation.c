@@ -38,7 +38,7 @@ static frit_status bad_content(size_t i, const char *what)
                         what);
 }
 
-// A string, or text parts, joined.
+// Reads a string, or a list of text parts, which are joined.
 static frit_status read_content(const json_t *content, size_t i, json_t **out)
 {
     if (json_is_string(content)) {
@@ -121,15 +121,15 @@ static frit_status set_reasoning(const reading *r, json_t *message)
 
 // ------------------------------------------------------------------------------------- tools
 
-// `member`: of the call, such as ".function.name"; "": the call itself.
+// Fails for a call. `member` is a path within the call, such as ".function.name"; "" is the call itself.
 static frit_status bad_call(size_t i, size_t c, const char *member, const char *what)
 {
     const frit_field field = frit_field_name("messages[%zu].tool_calls[%zu]%s", i, c, member);
     return frit_fail_at(FRIT_E_INVALID, field.text, FRIT_CODE_INVALID_VALUE, "%s", what);
 }
 
-// Models write texts that are no JSON objects, or are cut off, and the conversation goes on: the model sees what it
-// wrote. NULL: no memory.
+// Returns the object in a text. Models also write texts that are no JSON objects, or are cut off. The conversation
+// continues with them, and the model sees the text that it wrote. NULL: no memory.
 static json_t *object_of(const json_t *text)
 {
     const size_t n = json_string_length(text);
@@ -140,7 +140,7 @@ static json_t *object_of(const json_t *text)
     return is_null ? json_object() : json_pack("{s:O}", "arguments", text);
 }
 
-// As an object, or as text.
+// Reads arguments as an object or as text, as the template needs them.
 static frit_status read_arguments(const reading *r, const json_t *given, size_t i, size_t c, json_t **out)
 {
     const char *text = json_string_value(given);
@@ -186,7 +186,7 @@ static frit_status set_calls(const reading *r, json_t *message, const json_t *gi
     return status;
 }
 
-// The name of the tool whose call a result answers; NULL if no earlier message has that call.
+// The name of the tool whose call a result answers; NULL if no earlier message has this call.
 static const char *called_name(const json_t *messages, const char *id)
 {
     for (size_t m = json_array_size(messages); m-- > 0;) {
@@ -225,7 +225,7 @@ static frit_status read_role(const json_t *given, size_t i, const char **role)
                         "'%.64s' is unknown; there are system, developer, user, assistant and tool", name);
 }
 
-// A copy without null members, as templates test whether a member exists. NULL: no memory.
+// Copies a message without null members, because templates test if a member exists. NULL: no memory.
 static json_t *copy_given(const json_t *given, const char *role)
 {
     json_t *copy = json_object();
@@ -279,7 +279,7 @@ static frit_status read_message(const reading *r, const json_t *given, size_t i)
     return status;
 }
 
-// `a` and `b` with `between` between them; b may be NULL. Texts may contain zeros.
+// Joins `a` and `b` with `between` between them; b may be NULL. Texts may contain zeros.
 static json_t *join_texts(const json_t *a, const char *between, const json_t *b)
 {
     frit_buf text = {0};
@@ -291,7 +291,7 @@ static json_t *join_texts(const json_t *a, const char *between, const json_t *b)
     return json;
 }
 
-// If the template has no system prompt, it is put before the first question.
+// Puts the system prompt before the first question if the template has no system prompt.
 static void move_system(const reading *r)
 {
     json_t *first = json_array_get(r->messages, 0), *second = json_array_get(r->messages, 1);

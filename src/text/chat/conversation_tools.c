@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tools, calls and results as texts of messages.
+// Writes tools, calls and results as texts of messages.
 #include "text/chat/conversation_tools.h"
 
 #include "text/answer/values.h"
@@ -19,7 +19,7 @@ typedef struct writing {
     const chat_shape *shape;
     const answer_format *format;
     json_t *out;
-    bool is_made;   // the last message of `out` has a text that was written here
+    bool is_made;   // the last message of `out` has a text that this file wrote
 } writing;
 
 static frit_status no_memory(void)
@@ -40,7 +40,7 @@ static frit_str str_of(const frit_buf *buf)
 
 // ------------------------------------------------------------------------------------- contents
 
-// A string, or a list whose last part is a text, gets more text. The rest of a list stays.
+// Appends text to a string, or to a list whose last part is a text. Other parts of a list stay unchanged.
 static bool append_text(json_t *message, const char *between, frit_str text)
 {
     const char *key = "content";
@@ -96,7 +96,7 @@ static void add_str(frit_str text, frit_buf *out)
     frit_buf_append(out, text.ptr, text.len);
 }
 
-// A value as Python writes it.
+// Writes a value in Python's syntax.
 static void add_python(const json_t *value, frit_buf *out)
 {
     const char *key;
@@ -157,7 +157,7 @@ static void add_call(const answer_format *f, const json_t *function, frit_buf *o
     }
 }
 
-// As the model is to write them.
+// Writes calls in the format that the model is asked to use.
 static void add_calls(const writing *w, const json_t *calls, frit_buf *out)
 {
     const answer_format *f = w->format;
@@ -189,7 +189,8 @@ static void add_result(const json_t *message, frit_buf *out)
 
 // ------------------------------------------------------------------------------------- messages
 
-// Appends the message, or its text to the last one where a text that was written here stands beside it.
+// Appends the message. If it or the last message has a text that this file wrote, the text is appended to the last
+// message.
 static frit_status put(writing *w, json_t *message, const frit_buf *made)
 {
     json_t *last = json_array_get(w->out, json_array_size(w->out) - 1);

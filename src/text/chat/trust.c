@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Counting special tokens before and after normalizing.
+// Counts special tokens before and after normalizing.
 #include "text/chat/trust.h"
 
 static const frit_special_scope everywhere = {.parse_control = true};
@@ -18,7 +18,7 @@ static bool touches(const frit_spans *spans, size_t begin, size_t end)
     return i < spans->n && spans->items[i].begin < end;
 }
 
-// Has every untrusted range as many specials after normalizing as before?
+// True if every untrusted range has equally many specials before and after normalizing.
 static frit_status ranges_agree(const frit_tokenizer *tokenizer, frit_str text, const frit_special_scope *scope,
                                 frit_flow *flow, bool *agree)
 {
@@ -42,7 +42,7 @@ frit_status frit_trust_normalized(const frit_tokenizer *tokenizer, frit_str text
 {
     frit_str after;
     bool agree = touches(scope->untrusted, scope->offset, scope->offset + text.len);
-    if (!agree) return FRIT_OK;   // all of it is trusted
+    if (!agree) return FRIT_OK;   // the whole text is trusted
     FRIT_TRY(ranges_agree(tokenizer, text, scope, flow, &agree));
     FRIT_TRY(frit_pipeline_normalize(&tokenizer->vocab->pipeline, text, flow, &after));
     size_t from_raw = 0;

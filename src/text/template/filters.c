@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The filters of `x | ...` for numbers, text and JSON, and the table of all. Those over sequences are in sequences.c.
+// The filters of `x | ...` for numbers, text and JSON, and the table of all filters. Filters over sequences are in
+// sequences.c.
 #include "text/template/filters.h"
 
 #include "base/number.h"
@@ -67,7 +68,7 @@ static frit_status filter_escape(run *r, value v, const call *c, value *out)
     return FRIT_OK;
 }
 
-// Even what is safe already.
+// Escapes text even if it is marked as safe.
 static frit_status filter_forceescape(run *r, value v, const call *c, value *out)
 {
     v.safe = false;
@@ -127,7 +128,7 @@ static frit_status filter_tojson(run *r, value v, const call *c, value *out)
 
 // ------------------------------------------------------------------------------------- numbers
 
-// "inf", "-Infinity", "NaN".
+// Reads "inf", "-Infinity", "NaN".
 static bool parse_word(char *text, double *out)
 {
     for (char *at = text; *at; at++)
@@ -139,7 +140,7 @@ static bool parse_word(char *text, double *out)
     return infinite || strcmp(text, "nan") == 0;
 }
 
-// Whole text as a number, spaces around it allowed.
+// Reads a whole text as a number; spaces around it are allowed.
 static bool parse_float(frit_str text, double *out)
 {
     char digits[64];
@@ -227,7 +228,7 @@ static frit_status filter_round(run *r, value v, const call *c, value *out)
     else if (!frit_str_is(how.text, "common"))
         return frit_run_fail(r, "round: method must be common, ceil or floor");
     else if (v.type == VALUE_FLOAT && precision >= 0 && fabs(number) < 1e16) {
-        char text[400];   // printf rounds the exact value, halves to even, as Python does
+        char text[400];   // printf rounds the exact value half to even, as Python does
         const int n = frit_format(text, sizeof text, "%.*f", (int)precision, number);
         frit_parse_double(text, (size_t)n, &number);
         *out = frit_var_float(number);
@@ -238,7 +239,7 @@ static frit_status filter_round(run *r, value v, const call *c, value *out)
     return FRIT_OK;
 }
 
-// 13 kB, 4.1 MB; or 13 KiB
+// Writes 13 kB, 4.1 MB; or 13 KiB.
 static frit_status filter_filesizeformat(run *r, value v, const call *c, value *out)
 {
     bool binary = frit_var_is_true(frit_filter_option(c, 0, "binary", frit_var_bool(false)));

@@ -43,7 +43,7 @@ static frit_status put_named(run *r, const call *c, dict *d)
     return FRIT_OK;
 }
 
-// namespace(a=1), dict(a=1); also with a mapping, or pairs, to start from.
+// namespace(a=1), dict(a=1); a mapping or pairs may be given as initial contents.
 static frit_status make_dict(run *r, const char *name, value_type type, const call *c, value *out)
 {
     if (c->n > 1) return frit_run_fail(r, "%s takes at most one positional argument", name);

@@ -5,7 +5,7 @@
 //     a {%- if x -%} b       a minus removes all white space on its side
 //     ___{%+ if x +%}/       a plus keeps it
 //
-// Comments behave like blocks. The last line end of the source does not count.
+// Comments behave like blocks. The last line end of the source is ignored.
 #include "text/template/node.h"
 
 #include "base/number.h"
@@ -20,7 +20,7 @@ typedef struct lexer {
     int line;
     frit_arena *arena;
     tokens *out;
-    bool line_starting;   // what was read so far ended with a line end
+    bool line_starting;   // the input so far ended with a line end
 } lexer;
 
 static frit_status fail(const lexer *x, const char *why)
@@ -77,7 +77,7 @@ static size_t find_tag(const lexer *x, size_t from)
     return x->source.len;
 }
 
-// The end of text[begin, end) before a tag with this sign: '-', '+' or 0. `block`: it is no output.
+// The end of text[begin, end) before a tag with this sign: '-', '+' or 0. `block`: the tag is a block or a comment.
 static size_t trim_before(const lexer *x, size_t begin, size_t end, char sign, bool block)
 {
     const char *p = x->source.ptr;
@@ -109,7 +109,7 @@ static frit_status push_text(lexer *x, size_t begin, size_t end)
     return push(x, (token){.type = TOKEN_TEXT, .text = {x->source.ptr + begin, end - begin}});
 }
 
-// After "%}" or "#}" at `at`, with the sign before it.
+// The position after "%}" or "#}" at `at` and the white space that its sign removes.
 static size_t trim_after(const lexer *x, size_t at, char sign)
 {
     if (sign == '-') return skip_spaces(x, at);
@@ -135,7 +135,7 @@ static frit_status lex_comment(lexer *x)
     return FRIT_OK;
 }
 
-// Whether the tag at "{%" is `word`; the position after it, and the sign there.
+// True if the tag at "{%" is `word`; sets the position after the word, and the sign there.
 static bool is_word_tag(const lexer *x, size_t at, const char *word, size_t *after, char *sign)
 {
     size_t i = at + 2;
@@ -183,7 +183,7 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// \xHH, \uHHHH, \UHHHHHHHH at text[*i] == 'x', 'u' or 'U'.
+// Reads \xHH, \uHHHH or \UHHHHHHHH at text[*i] == 'x', 'u' or 'U'.
 static frit_status unescape_code(lexer *x, frit_str text, size_t *i, frit_buf *out)
 {
     size_t n = text.ptr[*i] == 'x' ? 2 : text.ptr[*i] == 'u' ? 4 : 8;
@@ -324,7 +324,7 @@ static frit_status lex_operator(lexer *x)
     return fail(x, "an unexpected character");
 }
 
-// From after "{{" or "{%" to after its end.
+// Reads a tag from after "{{" or "{%" to after its end.
 static frit_status lex_tag(lexer *x, bool block)
 {
     const char *close = block ? "%}" : "}}";

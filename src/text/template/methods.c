@@ -93,7 +93,7 @@ static frit_status str_endswith(run *r, value self, const call *c, value *out)
     return str_match(r, self, c, true, out);
 }
 
-// Steps of a search: bad cases compare every character of the text with all of the part.
+// Counts the steps of a search: in the worst case every character of the text is compared with the whole part.
 static frit_status charge_search(run *r, frit_str text, frit_str part)
 {
     return frit_run_step(r, (text.len / 16) * (part.len / 16 + 1));
@@ -164,7 +164,7 @@ static frit_status push_part(run *r, value *out, frit_str text, size_t begin, si
     return frit_list_push(r, out->list, frit_var_text((frit_str){text.ptr + begin, end - begin}));
 }
 
-// At white space: runs count once, none at the ends.
+// Splits at white space. A sequence of white space is one separator; white space at the ends is ignored.
 static frit_status split_spaces(run *r, frit_str text, int64_t most, value *out)
 {
     size_t i = 0, len = 0;
@@ -487,7 +487,7 @@ static frit_status list_append(run *r, value self, const call *c, value *out)
 {
     if (c->n != 1) return frit_run_fail(r, "append takes one argument");
     value item = c->positional[0];
-    // Lists that hold each other would have no end.
+    // Lists that contain each other would have no end.
     if (frit_var_is_list(item) || item.type == VALUE_DICT)
         return frit_run_fail(r, "append takes no %s here", frit_var_type_name(item));
     *out = frit_var_none();
@@ -617,7 +617,7 @@ static const method_row changing_list_methods[] = {
     {"pop", list_pop, 1, NULL},
 };
 
-// A tuple has nothing that changes it, not even forbidden.
+// Tuples have no methods that change them, not even forbidden ones.
 static const method_row tuple_methods[] = {
     {"count", list_count, 1, NULL},
     {"index", list_index, 1, NULL},
@@ -628,7 +628,7 @@ static const method_row cycler_methods[] = {
     {"reset", cycler_reset, 0, NULL},
 };
 
-// Not looked up by name: joiner() returns this method of a list of the separator and the next text.
+// Not looked up by name: joiner() returns this method, bound to a list of the separator and the next text.
 const method_row frit_joiner_method = {"joiner", joiner_next, 0, NULL};
 
 static const method_row loop_methods[] = {

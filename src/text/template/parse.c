@@ -83,7 +83,7 @@ static frit_status make(parser *p, node_kind kind, node **out)
 
 static frit_status parse_body(parser *p, const char *const *ends, node **body);
 
-// The rest of an opening tag, and the body up to {% end... %}, of which only the name is left in place.
+// Parses the rest of an opening tag, and the body up to {% end... %}, whose name is left as the next token.
 static frit_status parse_block_body(parser *p, const char *const *ends, node **body)
 {
     frit_parse_skip(p, TOKEN_OPERATOR, ":");
@@ -147,7 +147,7 @@ static frit_status parse_set(parser *p, node **out)
     return parse_simple_body(p, "endset", &(*out)->body);
 }
 
-// (a, b=1): items of `into`, name and default alternating.
+// Parses (a, b=1) into items of `into`, name and default alternating.
 static frit_status parse_parameters(parser *p, node *into)
 {
     FRIT_TRY(frit_parse_expect(p, TOKEN_OPERATOR, "("));
@@ -264,7 +264,7 @@ static bool is_end(const parser *p, const char *const *ends)
     return false;
 }
 
-// Statements up to a block whose name is among `ends`, or to the end of the template if `ends` is NULL.
+// Parses statements up to a block whose name is in `ends`, or to the end of the template if `ends` is NULL.
 static frit_status parse_body(parser *p, const char *const *ends, node **body)
 {
     node **link = body;
@@ -289,7 +289,7 @@ static frit_status parse_body(parser *p, const char *const *ends, node **body)
 
 // ------------------------------------------------------------------------------------- the template
 
-// A copy with \n for every line end, without the last one.
+// Copies the source with \n for every line end, without the last one.
 static frit_status normalize(frit_str source, frit_arena *arena, frit_str *out)
 {
     char *copy = frit_arena_alloc(arena, source.len + 1, 1);

@@ -186,7 +186,7 @@ static frit_status parse_call(parser *p, node *callee, node **out)
     return parse_arguments(p, &(*out)->args);
 }
 
-// What may stand in brackets: x or x:y:z, with every part of the latter left out at will.
+// Parses the inside of brackets: x or x:y:z, in which every part may be left out.
 static frit_status parse_subscript(parser *p, node *of, node **out)
 {
     node *start = NULL;
@@ -273,7 +273,7 @@ static bool starts_argument(const parser *p)
     }
 }
 
-// After `is`: "defined", "not none", "divisibleby(3)", "sameas other".
+// Parses the text after `is`: "defined", "not none", "divisibleby(3)", "sameas other".
 static frit_status parse_test(parser *p, node *input, node **out)
 {
     bool negated = frit_parse_skip(p, TOKEN_NAME, "not");

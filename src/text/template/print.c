@@ -14,7 +14,7 @@
 
 // ------------------------------------------------------------------------------------- numbers
 
-// The shortest digits that read back as the same number, written as Python writes them: 1e+16, 0.0001, 1e-05, 3.0.
+// Writes the shortest digits that read back as the same number, in Python's form: 1e+16, 0.0001, 1e-05, 3.0.
 void frit_print_float(double f, writer *out)
 {
     if (isnan(f) || isinf(f)) {
@@ -368,7 +368,7 @@ static frit_status json_one(run *r, value v, const json_style *style, int level,
 static frit_status json_any(run *r, value v, const json_style *style, int level, writer *out)
 {
     frit_status status = frit_run_enter(r);
-    if (status == FRIT_OK) status = check_size(r, out);   // an indent before it may be long
+    if (status == FRIT_OK) status = check_size(r, out);   // the indent before the end may be long
     if (status == FRIT_OK) status = json_one(r, v, style, level, out);
     r->depth--;
     return status;

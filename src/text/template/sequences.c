@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Filters over lists, dictionaries and whatever else can be walked.
+// Filters over lists, dictionaries and other iterable values.
 #include "text/template/filters.h"
 
 // ------------------------------------------------------------------------------------- attributes by path
 
-// "a.b.0" of an item, or an index; the item itself without a path. An absent item is the fallback, unless
-// there is no fallback.
+// Follows "a.b.0", or an index, from an item; returns the item itself without a path. An absent item becomes the
+// fallback, if there is one.
 static frit_status follow_or(run *r, value item, value path, value fallback, value *out)
 {
     *out = item;
@@ -39,14 +39,14 @@ static frit_status follow(run *r, value item, value path, value *out)
     return follow_or(r, item, path, frit_var_none(), out);
 }
 
-// What an item is compared by.
+// The value by which an item is compared.
 static frit_status sort_key(run *r, value item, value path, bool case_sensitive, value *out)
 {
     FRIT_TRY(follow(r, item, path, out));
     return out->type == VALUE_TEXT && !case_sensitive ? frit_text_case(r, out->text, CASE_LOWER, out) : FRIT_OK;
 }
 
-// What `sort` compares: a tuple of what several paths lead to, with commas between them.
+// The value by which `sort` compares: a tuple of the values of several paths, which are separated by commas.
 static frit_status sort_keys(run *r, value item, value paths, bool case_sensitive, value *out)
 {
     FRIT_TRY(frit_var_new_list(r, VALUE_TUPLE, out));
@@ -67,7 +67,7 @@ typedef struct keyed {
     value key, item;
 } keyed;
 
-// Merges two sorted halves; on equal keys the left one goes first, in both directions.
+// Merges two sorted halves. On equal keys the left item goes first, in both directions.
 static frit_status merge_halves(run *r, const keyed *from, keyed *to, size_t begin, size_t middle, size_t end,
                                 bool reverse)
 {
@@ -114,7 +114,7 @@ static frit_status sort_items(run *r, const list *items, value path, bool single
     return FRIT_OK;
 }
 
-// (grouper, list) for every run of items with equal keys.
+// Returns (grouper, list) for every sequence of items with equal keys.
 static frit_status group(run *r, const keyed *sorted, size_t n, value path, value fallback, bool case_sensitive,
                          value *out)
 {
@@ -187,7 +187,7 @@ frit_status frit_filter_items(run *r, value v, const call *c, value *out)
     return FRIT_OK;
 }
 
-// An attribute for every item of a mapping, as XML has them.
+// Writes the items of a mapping as XML attributes.
 frit_status frit_filter_xmlattr(run *r, value v, const call *c, value *out)
 {
     if (v.type != VALUE_DICT) return frit_run_fail(r, "xmlattr takes a mapping, not %s", frit_var_type_name(v));
@@ -378,7 +378,7 @@ frit_status frit_filter_batch(run *r, value v, const call *c, value *out)
     return FRIT_OK;
 }
 
-// A given number of lists; the first ones are longer by one if the items do not divide evenly.
+// Splits into a given number of lists; the first ones are longer by one if the items do not divide evenly.
 frit_status frit_filter_slice(run *r, value v, const call *c, value *out)
 {
     list *items;
@@ -405,7 +405,7 @@ frit_status frit_filter_slice(run *r, value v, const call *c, value *out)
 static call shifted(const call *c, size_t n)
 {
     call rest = *c;
-    if (n > 0) rest.positional += n;   // without arguments it is NULL
+    if (n > 0) rest.positional += n;   // without arguments the pointer is NULL
     rest.n -= n;
     return rest;
 }
@@ -428,7 +428,7 @@ frit_status frit_filter_map(run *r, value v, const call *c, value *out)
     list *items;
     value path;
     FRIT_TRY(frit_var_new_list(r, VALUE_GENERATOR, out));
-    if (!frit_var_is_true(v)) return FRIT_OK;   // also of none
+    if (!frit_var_is_true(v)) return FRIT_OK;   // and if there are no items
     FRIT_TRY(frit_var_iterate(r, v, &items));
     if (c->n == 0 && frit_call_argument(c, SIZE_MAX, "attribute", &path)) return map_attribute(r, items, c, out);
     if (c->n == 0 || c->positional[0].type != VALUE_TEXT) return frit_run_fail(r, "map requires a filter argument");
@@ -447,7 +447,7 @@ frit_status frit_filter_map(run *r, value v, const call *c, value *out)
     return FRIT_OK;
 }
 
-// Keeps the items (or those whose attribute) for which a test, or else truth, gives `wanted`.
+// Keeps the items whose test, or truth without a test, gives `wanted`. The test may apply to an attribute.
 static frit_status select_items(run *r, value v, const call *c, bool by_attribute, bool wanted, value *out)
 {
     list *items;
@@ -461,7 +461,7 @@ static frit_status select_items(run *r, value v, const call *c, bool by_attribut
         if (!t) return frit_run_fail(r, "an unknown test");
         rest = shifted(&rest, 1);
     }
-    if (!frit_var_is_true(v)) return FRIT_OK;   // also of none
+    if (!frit_var_is_true(v)) return FRIT_OK;   // and if there are no items
     FRIT_TRY(frit_var_iterate(r, v, &items));
     for (size_t i = 0; i < items->n; i++) {
         value item;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Statements: output, conditions, loops, macros; and a render from start to end.
 //
-// Scopes follow Jinja: a loop's body, a macro and a block get a scope of their own, an `if` does not. What is set
-// inside does not leak out; namespaces exist for that.
+// Scopes follow Jinja: a loop's body, a macro and a block get a scope of their own, an `if` does not. Names that are
+// set inside a scope are not visible outside; namespaces exist for this purpose.
 #include "text/template/node.h"
 
 // ------------------------------------------------------------------------------------- scopes
 
-// In the arena: a macro may keep the scope that it was made in.
+// Makes a scope in the arena, because a macro may keep the scope in which it was defined.
 static scope *scope_new(run *r, scope *parent)
 {
     scope *s = frit_run_alloc(r, 1, sizeof *s);
@@ -15,7 +15,7 @@ static scope *scope_new(run *r, scope *parent)
     return s;
 }
 
-// A template has few names, which are found by looking at all of them; of many, each look costs steps.
+// A scope has few names, which are found by linear search; with many names a search costs steps.
 enum { NAMES_A_STEP = 32 };
 
 bool frit_scope_get(run *r, const scope *s, int symbol, value *out)
@@ -127,7 +127,7 @@ frit_status frit_loop_attribute(run *r, const loop *l, frit_str name, value *out
     return FRIT_OK;
 }
 
-// The items for which the loop's condition holds.
+// Returns the items for which the loop's condition is true.
 static frit_status select_items(run *r, const node *n, scope *outer, list *items, list **out)
 {
     *out = items;
@@ -264,7 +264,7 @@ static frit_status run_if(run *r, const node *n, scope *s)
         value holds;
         FRIT_TRY(frit_eval(r, n->a, s, &holds));
         if (frit_var_is_true(holds)) return frit_run_body(r, n->body, s);
-        const node *rest = n->otherwise;   // an elif is an if that stands alone there
+        const node *rest = n->otherwise;   // an elif is a single `if` in this list
         if (!rest || rest->kind != NODE_IF || rest->next) return frit_run_body(r, rest, s);
         n = rest;
     }
@@ -361,7 +361,7 @@ static frit_status render(run *r, const json_t *variables)
         frit_str name = {json_object_iter_key(it), json_object_iter_key_len(it)};
         int64_t symbol;
         value v;
-        if (!frit_map_get(&r->template->symbols, name, &symbol)) continue;   // the template never names it
+        if (!frit_map_get(&r->template->symbols, name, &symbol)) continue;   // the template never uses the name
         const json_t *json = json_object_iter_value(it);
         if (json_is_string(json) && (frit_str_is(name, "bos_token") || frit_str_is(name, "eos_token")))
             v = frit_var_text((frit_str){json_string_value(json), json_string_length(json)});

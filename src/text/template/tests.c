@@ -38,7 +38,7 @@ TYPE_TEST(is_iterable, v.type == VALUE_TEXT || v.type == VALUE_DICT || frit_var_
 TYPE_TEST(is_sequence, v.type == VALUE_TEXT || v.type == VALUE_DICT || v.type == VALUE_LIST || v.type == VALUE_TUPLE ||
                            v.type == VALUE_UNDEFINED)
 
-// Python: nothing changes in this case, and something does in the other.
+// True as in Python: the case `same` changes nothing, and the case `other` changes something.
 static frit_status is_cased(run *r, value v, int same, int other, bool *out)
 {
     value text, cased;
@@ -64,7 +64,7 @@ static frit_status is_upper(run *r, value v, const call *c, bool *out)
     return is_cased(r, v, CASE_UPPER, CASE_LOWER, out);
 }
 
-// v % by == rest?
+// Tests v % by == rest.
 static frit_status leaves(run *r, value v, value by, int64_t rest, bool *out)
 {
     value result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What Python's str does, apart from its method table: case, strip, replace, lines, padding, format, %.
+// Python's str methods, apart from their table: case, strip, replace, lines, padding, format, %.
 #include "text/template/node.h"
 
 #include "base/number.h"
@@ -11,7 +11,7 @@
 
 // ------------------------------------------------------------------------------------- characters
 
-// Characters whose upper case is several characters; of Greek only those of modern words.
+// Characters whose upper case consists of several characters; for Greek only characters of modern words.
 static const struct {
     uint32_t c;
     const char *upper;
@@ -53,10 +53,11 @@ static letter_case case_of(uint32_t c, int how, bool first)
     if (how == CASE_SWAP)
         return utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_LL ? LETTER_UPPER : LETTER_LOWER;
     if (!first || how == CASE_LOWER) return LETTER_LOWER;
-    return how == CASE_WORDS ? LETTER_UPPER : LETTER_TITLE;   // Jinja's title writes capitals, Python's knows better
+    return how == CASE_WORDS ? LETTER_UPPER : LETTER_TITLE;   // Jinja's title writes capitals, Python's writes title
+                                                              // case
 }
 
-// Whether a sigma ends a word: a letter before it, none after it.
+// True if a sigma ends a word: a letter is before it, none after it.
 static bool closes_word(frit_str text, size_t at, bool behind_letter)
 {
     uint32_t next;
@@ -74,7 +75,8 @@ static void put_case(writer *out, uint32_t c, letter_case to)
         uint32_t letter;
         int n = frit_utf8_decode(upper, strlen(upper), &letter);
         frit_write_made(out, upper, (size_t)n);
-        for (upper += n; *upper; upper += n) {   // one capital in a title, unless the first has no case (U+02BC)
+        for (upper += n; *upper; upper += n) {   // a title has one capital, unless the first character has no case
+                                                 // (U+02BC)
             n = frit_utf8_decode(upper, strlen(upper), &letter);
             put_case(out, letter, to == LETTER_TITLE && c != 0x149 ? LETTER_LOWER : LETTER_UPPER);
         }
@@ -92,7 +94,7 @@ frit_status frit_text_case(run *r, frit_str text, int how, value *out)
 {
     FRIT_TRY(frit_run_step(r, text.len / 16));
     writer changed = {.r = r};
-    bool first = true, behind_letter = false;   // first: of a word, or of the text
+    bool first = true, behind_letter = false;   // first: start of a word, or of the text
     for (size_t i = 0; i < text.len;) {
         uint32_t c;
         int n = frit_utf8_decode(text.ptr + i, text.len - i, &c);
@@ -107,7 +109,8 @@ frit_status frit_text_case(run *r, frit_str text, int how, value *out)
         else
             put_case(&changed, c, to);
         size_t len;
-        bool opens = c < 0x80 && strchr("-({[<", (int)c);   // Jinja's title goes by these, Python's by letters
+        bool opens = c < 0x80 && strchr("-({[<", (int)c);   // Jinja's title starts words at these characters, Python's
+                                                            // at letters
         behind_letter = is_letter(c);
         first = how == CASE_TITLE ? !behind_letter : how == CASE_WORDS && (opens || frit_is_space_at(text, i, &len));
         i += (size_t)n;
@@ -115,7 +118,7 @@ frit_status frit_text_case(run *r, frit_str text, int how, value *out)
     return frit_writer_take(&changed, out);
 }
 
-// Is the character at `at` among these? Its bytes.
+// True if the character at `at` is one of `characters`. *len is its length in bytes.
 static bool is_among(frit_str text, size_t at, value characters, size_t *len)
 {
     if (characters.type != VALUE_TEXT) return frit_is_space_at(text, at, len);
@@ -157,7 +160,7 @@ size_t frit_text_find(frit_str text, frit_str part, size_t from)
     return text.len + 1;
 }
 
-// An empty `from` stands before every character and at the end.
+// Replaces an empty `from`, which matches before every character and at the end.
 static frit_status replace_empty(run *r, frit_str text, frit_str to, int64_t most, value *out)
 {
     writer replaced = {.r = r};
@@ -191,7 +194,7 @@ frit_status frit_text_replace(run *r, frit_str text, frit_str from, frit_str to,
     return frit_writer_take(&replaced, out);
 }
 
-// Bytes of the line end at `at`, 0 without one.
+// The length of the line end at `at`, 0 if there is none.
 static size_t line_end(frit_str text, size_t at)
 {
     unsigned char c = (unsigned char)text.ptr[at];
@@ -248,7 +251,7 @@ frit_status frit_text_pad(run *r, frit_str text, int64_t width, char how, frit_s
         return FRIT_OK;
     }
     if (missing > MAX_OUTPUT) return frit_run_memory(r);
-    // Python's str.center puts the odd one to the left if the width is odd too; format puts it to the right.
+    // Python's str.center puts the extra space to the left if the width is odd too; format puts it to the right.
     int64_t left = how == '<'   ? 0
                    : how == '>' ? missing
                    : how == 'c' ? missing / 2 + (missing & width & 1)
@@ -262,7 +265,7 @@ frit_status frit_text_pad(run *r, frit_str text, int64_t width, char how, frit_s
 
 // ------------------------------------------------------------------------------------- number formats
 
-// A number as a format of C writes it. `type`: one of d f F e E g G x X o; precision < 0: the default.
+// Writes a number in a format of C. `type` is one of d f F e E g G x X o; precision < 0: the default.
 static frit_status print_number(run *r, value v, char type, int precision, bool plus, writer *out)
 {
     char text[400], format[16];
@@ -285,7 +288,7 @@ static frit_status print_number(run *r, value v, char type, int precision, bool 
     return FRIT_OK;
 }
 
-// Digits in groups of three.
+// Groups digits by threes.
 static void group_digits(writer *number, char separator)
 {
     size_t start = 0, end;
@@ -411,7 +414,7 @@ static frit_status format_value(run *r, value v, frit_str spec_text, writer *out
     return FRIT_OK;
 }
 
-// What a field like "0.name[key]" refers to; *automatic numbers fields without a name.
+// Finds the value of a field like "0.name[key]". *automatic numbers fields without a name.
 static frit_status find_field(run *r, const call *c, frit_str field, size_t *automatic, value *out)
 {
     size_t i = 0;
@@ -526,7 +529,7 @@ static frit_status percent_value(run *r, value v, char type, int precision, bool
     return print_number(r, v, type, precision, plus, out);
 }
 
-// One conversion; format[*i] follows the percent sign.
+// Formats one conversion; format[*i] follows the percent sign.
 static frit_status percent_one(run *r, frit_str format, size_t *i, value operands, size_t *next, writer *out)
 {
     value v = operands;

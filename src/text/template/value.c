@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Building, comparing and walking values; the limits of a run.
+// Constructs, compares and iterates values; checks the limits of a run.
 #include "text/template/value.h"
 
 #include "base/number.h"
@@ -64,7 +64,7 @@ frit_status frit_var_new_dict(run *r, value_type type, value *out)
     return out->dict ? FRIT_OK : frit_run_memory(r);
 }
 
-// A larger copy of an array; the arena keeps the old one.
+// Copies an array into a larger one; the arena keeps the old one.
 static value *enlarge(run *r, const value *items, size_t n, size_t capacity)
 {
     value *larger = frit_run_alloc(r, capacity, sizeof *larger);
@@ -113,7 +113,7 @@ frit_status frit_dict_put(run *r, dict *d, value key, value item)
     return FRIT_OK;
 }
 
-// The roles of messages count as the template's own: some templates write "<|" + role + "|>".
+// True for roles of messages, which count as the template's own text because some templates write "<|" + role + "|>".
 static bool is_known_role(frit_str key, frit_str text)
 {
     static const char *const roles[] = {"system", "developer", "user", "assistant", "tool"};
@@ -284,7 +284,7 @@ static frit_status compare_equal(run *r, value a, value b, bool *equal)
     case VALUE_DICT:
         return dicts_equal(r, a.dict, b.dict, equal);
     default:
-        *equal = a.list == b.list;   // all others: the same object
+        *equal = a.list == b.list;   // all other types: identical objects are equal
         return FRIT_OK;
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The filter wordwrap: lines of at most some width, broken where Python's textwrap breaks them.
+// The filter wordwrap: lines of at most some width, broken at the positions where Python's textwrap breaks them.
 #include "text/tokenizer/regex.h"
 #include "text/template/filters.h"
 
-// Where a line may be broken: after white space, after a hyphen between letters, before and after a dash of two or
-// more hyphens. Each match is a piece that stays together (textwrap.TextWrapper.wordsep_re).
+// Lines break after white space, after a hyphen between letters, and before and after a dash of two or more hyphens.
+// Each match is a piece that stays together (textwrap.TextWrapper.wordsep_re).
 #define SPACE "\\t\\n\\x0b\\x0c\\r "
 static const char with_hyphens[] =
     "[" SPACE "]+"
@@ -20,7 +20,7 @@ typedef struct wrapper {
     size_t width;
     bool break_long, break_hyphens;
     frit_str glue;
-    list *pieces;   // of the line that is wrapped; what is done stands before `next`
+    list *pieces;   // pieces of the paragraph; pieces before `next` are finished
     size_t next;
     writer text;
     size_t n_lines;   // of this paragraph
@@ -34,7 +34,8 @@ static bool is_blank(frit_str text)
     return true;
 }
 
-// Characters of a text, counted to one more than `most`: a long piece is looked at again for every line.
+// The number of characters of a text, at most `most` + 1. The limit matters because a long piece is counted for every
+// line.
 static size_t length_up_to(frit_str text, size_t most)
 {
     size_t n = 0;
@@ -61,12 +62,12 @@ static frit_status cut(wrapper *w, frit_str line)
     return frit_run_step(w->r, line.len);
 }
 
-// How many characters of a piece that is too long for any line go on this one.
+// The number of characters of a piece longer than a line that fit into this line.
 static size_t split_at(const wrapper *w, frit_str piece, size_t room)
 {
     size_t hyphen = 0, n_before = 0;
     if (!w->break_hyphens) return room;
-    bool others = false;   // something but hyphens stands before
+    bool others = false;   // there is a character other than a hyphen before
     for (size_t i = 0, n = 0; i < piece.len && n < room; i++) {
         if (((unsigned char)piece.ptr[i] & 0xc0) == 0x80) continue;
         if (piece.ptr[i] == '-' && others) hyphen = n, n_before = n + 1;
@@ -76,7 +77,7 @@ static size_t split_at(const wrapper *w, frit_str piece, size_t room)
     return hyphen > 0 ? n_before : room;
 }
 
-// One line, from the pieces that are left.
+// Makes one line from the remaining pieces.
 static void wrap_line(wrapper *w)
 {
     list *pieces = w->pieces;
@@ -88,7 +89,7 @@ static void wrap_line(wrapper *w)
         w->next++;
     }
     size_t end = w->next;
-    frit_str part = {"", 0};   // of a piece that is too long; may be empty
+    frit_str part = {"", 0};   // part of a piece that is too long; may be empty
     bool broke = false;
     if (w->next < pieces->n && length_up_to(pieces->items[w->next].text, w->width) > w->width) {
         frit_str *piece = &pieces->items[w->next].text;

@@ -14,10 +14,10 @@ enum { CHUNK_BYTES = 64 << 10 };
 void frit_origin_free(origin *o)
 {
     for (origin_chunk *chunk = o->chunks; chunk; chunk = chunk->next) frit_spans_free(&chunk->untrusted);
-    o->chunks = NULL;   // their memory is the run's
+    o->chunks = NULL;   // their memory belongs to the run
 }
 
-// NULL: not among the texts with untrusted bytes.
+// The chunk that contains an address; NULL: the text has no untrusted bytes.
 static const origin_chunk *chunk_of(const run *r, const char *at)
 {
     for (const origin_chunk *chunk = r->origin.chunks; chunk; chunk = chunk->next)
@@ -34,7 +34,7 @@ bool frit_origin_is_untrusted(const run *r, const char *at)
     return i < chunk->untrusted.n && chunk->untrusted.items[i].begin <= offset;
 }
 
-// Room for a text and its final zero.
+// Finds a chunk with room for a text and its final zero.
 static origin_chunk *chunk_with_room(run *r, size_t n)
 {
     origin_chunk *chunk = r->origin.chunks;
@@ -71,7 +71,7 @@ frit_status frit_origin_copy(run *r, frit_str text, value *out)
 
 // ------------------------------------------------------------------------------------- writing
 
-// The untrusted ranges of bytes[0, n), which are about to be written.
+// Notes the untrusted ranges of bytes[0, n), which are about to be written.
 static void note_origin(writer *w, const char *bytes, size_t n)
 {
     const origin_chunk *chunk = n > 0 ? chunk_of(w->r, bytes) : NULL;
@@ -134,7 +134,7 @@ void frit_writer_free(writer *w)
     frit_spans_free(&w->untrusted);
 }
 
-// The template's own text, in the run's memory.
+// Copies the template's own text into the run's memory.
 static frit_status keep(run *r, frit_str text, value *out)
 {
     char *copy = frit_run_alloc(r, text.len + 1, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// BPE: a word is split into bytes or characters, and neighbours merge, the best pair first.
+// BPE: a word is split into bytes or characters, and adjacent symbols merge, the best pair first.
 //
 //     units   bytes (byte-level vocabularies, tiktoken) or characters (SentencePiece, Gemma)
 //     pairs   by a list of merges, or by the score of the merged token
@@ -25,12 +25,12 @@ typedef struct bpe {
     size_t n_pairs;
     frit_token bytes[256];   // token of a byte that is a unit or a fallback, or -1
     size_t longest;          // bytes of the longest piece
-    frit_index plain;        // of ordinary tokens alone, where special ones have the same pieces; else without slots
+    frit_index plain;        // index of ordinary tokens alone; unused if special tokens have no equal pieces
 } bpe;
 
 // ------------------------------------------------------------------------------------- building
 
-// The first slot of a pair's search.
+// The first slot of the search for a pair.
 static inline size_t home(const bpe *state, frit_token left, frit_token right)
 {
     uint64_t hash = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
@@ -67,7 +67,7 @@ static frit_status index_merges(bpe *state)
         const frit_merge *merge = &vocab->merges[rank];
         if (vocab->n_merges - rank > AHEAD) touch_pair(state, merge[AHEAD].left, merge[AHEAD].right);
         pair_slot *slot = find_pair(state, merge->left, merge->right);
-        if (slot->rank >= 0) continue;   // listed twice: the first rank counts
+        if (slot->rank >= 0) continue;   // listed twice: the first rank is used
         *slot = (pair_slot){merge->left, merge->right, (int32_t)rank};
     }
     return FRIT_OK;
@@ -103,7 +103,8 @@ static bool is_special(const void *ctx, int32_t id)
     return ((const frit_vocab *)ctx)->entries[id].kind != FRIT_TOKEN_NORMAL;
 }
 
-// Usually all pieces differ, and the vocabulary's own index is enough.
+// Makes the index `plain`, if pieces of special and ordinary tokens are equal. Usually they are not, and the
+// vocabulary's own index is used.
 static frit_status index_plain(bpe *state)
 {
     const frit_vocab *vocab = state->vocab;
@@ -161,7 +162,7 @@ static bool by_rank(const void *ctx, const frit_symbol *left, const frit_symbol 
     return true;
 }
 
-// User-defined symbols are in a word only if the model keeps them whole.
+// True for user-defined symbols; they are in a word only if the model keeps them whole.
 static bool is_frozen(const frit_vocab *vocab, const frit_symbol *symbol)
 {
     return vocab->symbols && symbol->id >= 0 && vocab->entries[symbol->id].kind == FRIT_TOKEN_USER;
@@ -184,7 +185,7 @@ static bool by_score(const void *ctx, const frit_symbol *left, const frit_symbol
 
 // ------------------------------------------------------------------------------------- units
 
-// The token of one character, in the form that it has in the word.
+// The token of one character, as it is written in the word.
 static frit_token character_token(const frit_vocab *vocab, frit_str word, size_t at, size_t n)
 {
     bool inner = at > 0 && vocab->inner_prefix.len > 0, last = at + n == word.len && vocab->word_suffix.len > 0;
@@ -199,10 +200,11 @@ static frit_token character_token(const frit_vocab *vocab, frit_str word, size_t
     return frit_vocab_find_text(vocab, (frit_str){piece, len + (last ? vocab->word_suffix.len : 0)});
 }
 
-// Unknown characters of a vocabulary with merges are symbols too, which may merge. The next known or unknown character
-// writes them: bytes between them come first, as in the tokenizers library.
+// An unknown character that is not written yet. In a vocabulary with merges it is a symbol too, which may merge. It is
+// written before the next known or unknown character, so that bytes between them come first, as in the tokenizers
+// library.
 typedef struct unknown {
-    size_t at, n;   // n of 0: none waits
+    size_t at, n;   // n of 0: there is none
 } unknown;
 
 static void write_unknown(const frit_vocab *vocab, unknown *waiting, frit_merger *merger)
@@ -223,7 +225,7 @@ static void push_unknown(const frit_vocab *vocab, size_t at, size_t n, unknown *
     waiting->n += n;
 }
 
-// A character as its bytes; false, and nothing, if one of them has no token.
+// Writes a character as its bytes. Returns false and writes nothing if one of them has no token.
 static bool push_fallback(const bpe *state, frit_str word, size_t at, size_t n, frit_merger *merger)
 {
     for (size_t k = at; k < at + n; k++)
@@ -245,7 +247,7 @@ static void push_characters(const bpe *state, frit_str word, frit_merger *merger
             n = frit_unicode_next(word, i, &c);
             id = character_token(vocab, word, i, n);
         }
-        if (id >= 0 || vocab->by_score) {   // by score, what stays unknown falls back when all is merged
+        if (id >= 0 || vocab->by_score) {   // by score, unknown symbols fall back to bytes after all merges
             write_unknown(vocab, &waiting, merger);
             frit_merger_push(merger, (uint32_t)i, (uint32_t)n, id);
         } else if (!vocab->byte_fallback || !push_fallback(state, word, i, n, merger)) {
@@ -264,7 +266,7 @@ static void push_bytes(const bpe *state, frit_str word, frit_merger *merger)
 
 // ------------------------------------------------------------------------------------- words
 
-// Bytes to their letters, at most two bytes for each. Returns the length.
+// Converts bytes to letters of at most two bytes. Returns the length.
 static size_t spell(frit_str word, char *letters)
 {
     size_t n = 0;
@@ -273,7 +275,7 @@ static size_t spell(frit_str word, char *letters)
     return n;
 }
 
-// A token that a word is as a whole, if this tokenizer looks for it before it merges.
+// The token of a whole word, if this tokenizer searches for it before it merges.
 static frit_token find_whole(const bpe *state, frit_str word, frit_scratch *scratch, frit_ids *out)
 {
     const frit_vocab *vocab = state->vocab;
@@ -295,7 +297,7 @@ static int32_t rank_of(const bpe *state, frit_token left, frit_token right)
     return rank < 0 ? INT32_MAX : rank;
 }
 
-// Merges by rank without a heap: the ranks of the pairs are in an array, and each step searches the least.
+// Merges by rank without a heap: an array has the ranks of the pairs, and each step searches the smallest.
 static size_t merge_short(const bpe *state, frit_token *ids, size_t n)
 {
     int32_t ranks[SHORT_WORD];

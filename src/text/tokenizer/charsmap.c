@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The walk through the double array. A unit holds, from the lowest bit: a label (8 bits) or, in a leaf, a value (31);
+// The search in the double array. A unit contains, from the lowest bit: a label (8 bits) or, in a leaf, a value (31);
 // "has a leaf" (bit 8); "offset is scaled" (bit 9); the offset of its children (22 bits).
 #include "text/tokenizer/charsmap.h"
 

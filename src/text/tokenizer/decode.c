@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tokens to text: the piece of every token is computed on opening, what depends on the position during decoding.
+// Tokens to text: the piece of every token is computed on opening; rules that depend on the position apply during
+// decoding.
 #include "text/tokenizer/decode.h"
 
 #include "text/tokenizer/tokenizer.h"
@@ -38,7 +39,7 @@ static const struct {
 typedef struct decoder {
     const frit_decoding *rules;
     frit_letters letters;
-    frit_buf turns[2];   // the piece before and after the step that runs
+    frit_buf turns[2];   // the piece before and after the current step
     int now;
 } decoder;
 
@@ -149,7 +150,7 @@ static void drop(frit_str *piece, size_t n)
     piece->len -= n;
 }
 
-// Spaces that the encoder put before the text.
+// Removes spaces that the encoder put before the text.
 static void strip(const frit_decoding *rules, bool is_text, frit_str *piece, frit_text_place *place)
 {
     bool first = !place->started || (rules->strip_again && place->fresh);

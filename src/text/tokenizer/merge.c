@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The chain of symbols, the lanes of pairs, and the binary heap.
+// The list of symbols, the lanes of pairs, and the binary heap.
 #include "text/tokenizer/merge.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 void frit_merger_clear(frit_merger *merger)
 {
     if (merger->lanes && (merger->n_heap > 0 || merger->failed))
-        memset(merger->lanes, 0, FRIT_N_LANES * sizeof *merger->lanes);   // it ended early
+        memset(merger->lanes, 0, FRIT_N_LANES * sizeof *merger->lanes);   // the last call ended early
     merger->n = 0;
     merger->n_joins = merger->n_heap = 0;
     merger->free_join = -1;
@@ -23,7 +23,7 @@ void frit_merger_free(frit_merger *merger)
     *merger = (frit_merger){0};
 }
 
-// Room for one more item in an array that doubles. False: out of memory.
+// Makes room for one more item in an array that doubles. False: out of memory.
 static bool grow(void **items, size_t n, size_t *capacity, size_t size)
 {
     if (n < *capacity) return true;
@@ -66,7 +66,7 @@ static void heap_push(frit_merger *merger, frit_heap_item item)
     heap[i] = item;
 }
 
-// Puts an item in the place of the first one.
+// Replaces the first item.
 static void heap_replace(frit_heap_item *heap, size_t n, frit_heap_item item)
 {
     size_t i = 0;
@@ -105,7 +105,7 @@ static frit_join take_first(frit_merger *merger)
     return join;
 }
 
-// The number of a new join; -1: out of memory.
+// The index of a new join; -1: out of memory.
 static int32_t add_join(frit_merger *merger, const frit_join *join)
 {
     int32_t i = merger->free_join;
@@ -124,7 +124,7 @@ static int32_t add_join(frit_merger *merger, const frit_join *join)
     return i;
 }
 
-// A pair goes to the end of the lane of its cost if it lies right of the last one there.
+// Appends a pair to the lane of its cost if it is to the right of the last pair there.
 static void add_pair(frit_merger *merger, const frit_join *join, double cost)
 {
     const int32_t i = add_join(merger, join), n = lane_of(cost);
@@ -157,7 +157,7 @@ frit_status frit_merger_run(frit_merger *merger, frit_join_fn pair_fn, const voi
         if (merger->halt) FRIT_TRY(frit_halt_check(merger->halt, 0));
         const frit_join pair = take_first(merger);
         frit_symbol *left = &merger->symbols[pair.left], *right = &merger->symbols[pair.right];
-        // Symbols only grow or vanish, so equal length means that neither has changed.
+        // Symbols only grow or vanish, so an equal length means that neither has changed.
         if (left->len == 0 || right->len == 0 || left->len + right->len != pair.len) continue;
         left->len += right->len;
         left->id = pair.merged;

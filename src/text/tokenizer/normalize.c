@@ -111,8 +111,8 @@ frit_status frit_normalizer_byte_level(const frit_normalizer *norm, frit_str tex
 
 // ------------------------------------------------------------------------------------- BERT
 
-// The first part of a character's canonical decomposition. What follows is marks, which are stripped; Hangul syllables
-// lose their vowel too, as in llama.cpp, whose ids GGUF files are made for.
+// The first part of a character's canonical decomposition. The other parts are marks, which are stripped. A Hangul
+// syllable loses its vowel too, as in llama.cpp, whose ids GGUF files use.
 static uint32_t base_character(uint32_t c)
 {
     utf8proc_int32_t parts[32];
@@ -199,7 +199,7 @@ frit_status frit_normalizer_bert(const frit_normalizer *norm, frit_str text, fri
 
 // ------------------------------------------------------------------------------------- NMT
 
-// Drops control characters and writes every kind of space as a space, as the translation models were trained with.
+// Drops control characters and writes every kind of space as a space, as in the training of the translation models.
 frit_status frit_normalizer_nmt(const frit_normalizer *norm, frit_str text, frit_buf *out)
 {
     (void)norm;
@@ -216,8 +216,8 @@ frit_status frit_normalizer_nmt(const frit_normalizer *norm, frit_str text, frit
 
 // ------------------------------------------------------------------------------------- SentencePiece
 
-// As the tokenizers library applies the map: to whole graphemes if they are short, otherwise to their characters; the
-// shortest key counts, and what follows it in the same chunk is dropped.
+// Applies the map as the tokenizers library does: to whole graphemes if they are short, otherwise to their characters.
+// The shortest key is used, and the rest of its chunk is dropped.
 frit_status frit_normalizer_precompiled(const frit_normalizer *norm, frit_str text, frit_buf *out)
 {
     for (size_t i = 0; i < text.len;) {
@@ -239,7 +239,8 @@ frit_status frit_normalizer_precompiled(const frit_normalizer *norm, frit_str te
     return finish(out);
 }
 
-// What the next bytes become: a user-defined symbol as it is, a key of the map, or one character.
+// Converts the next bytes: a user-defined symbol stays unchanged; otherwise a key of the map is replaced, or one
+// character copied.
 static size_t next_part(const frit_normalizer *norm, frit_str rest, frit_str *part)
 {
     int32_t id;

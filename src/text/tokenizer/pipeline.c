@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs the steps before a model. Words are borders in a text; only a step that changes bytes writes a new text.
+// Runs the steps before a model. Words are ranges of a text; only a step that changes bytes writes a new text.
 //
 //     text        |..................text..................|
 //     cut 1       |....|match|......|match|match|..........|
@@ -65,7 +65,7 @@ void frit_letters_init(frit_letters *letters)
     for (uint32_t c = 0; c < FRIT_COUNT(letters->bytes); c++) letters->bytes[c] = (int16_t)frit_letter_byte(c);
 }
 
-// Without branches but the loop's: which letter has one byte and which two cannot be guessed.
+// The loop has no other branches, because the processor cannot predict which letters have one byte and which two.
 void frit_letters_read(const frit_letters *letters, frit_str piece, frit_buf *out)
 {
     if (!frit_buf_reserve(out, piece.len)) return;
@@ -160,7 +160,7 @@ static frit_str word_at(const frit_words *words, size_t i)
     return (frit_str){words->text.ptr + words->items[i].start, words->items[i].end - words->items[i].start};
 }
 
-// The buffer that the words do not lie in.
+// The buffer that does not contain the words.
 static frit_buf *free_text(frit_flow *flow, const frit_words *words)
 {
     frit_buf *buf = &flow->rewritten[flow->rewritten[0].data && words->text.ptr == flow->rewritten[0].data];
@@ -215,9 +215,9 @@ typedef struct splitter {
     const frit_cut *cut;
     frit_halt *halt;
     frit_words *out;
-    size_t first;        // where the words of this word begin
-    bool last_matched;   // what the last part was
-    bool held;           // a match that may belong to what follows: [held_start, ...)
+    size_t first;        // where the parts of this word begin
+    bool last_matched;   // the last part was a match
+    bool held;           // a match that may be joined with the next part: [held_start, ...)
     size_t held_start;
 } splitter;
 

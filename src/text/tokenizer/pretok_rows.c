@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The pre-tokenizers: name -> regexes, as the models publish them (tokenizer.json, tiktoken). Where a published regex
-// can take quadratic time on long runs, it is written in an equal form that cannot.
+// The pre-tokenizers: name -> regexes, as the models publish them (tokenizer.json, tiktoken). A published regex that
+// can take quadratic time on long sequences is written in an equivalent form that cannot.
 #include "text/tokenizer/pretok.h"
 
 // clang-format off
 
-// Pieces that many regexes share.
+// Parts that many regexes share.
 #define CONTRACTION   "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define BREAK         "[^\\r\\n\\p{L}\\p{N}]?"           // one character that a word may open with
 #define PUNCTUATION   " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
@@ -16,7 +16,8 @@
 // UPPER and LOWER without Han characters: intersections, written as complements.
 #define UPPER_NO_HAN  "[^\\p{Ll}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}\\p{Han}]"
 #define LOWER_NO_HAN  "[^\\p{Lu}\\p{Lt}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}\\p{Han}]"
-// "\\s*[\\r\\n]+" without taking a run of spaces at once: after a space that is not a newline, no newline follows.
+// "\\s*[\\r\\n]+" without backtracking over a sequence of spaces: after a space that is not a newline, no newline
+// follows.
 #define NEWLINES      "(?<![\\t\\x{B}\\x{C}\\x{85}\\p{Z}])\\s*[\\r\\n]+"
 #define KANA_AND_HAN  "[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{30FF}]+"
 
@@ -29,7 +30,7 @@
 #define GPT4O         CASED("\\p{N}{1,3}", CONTRACTION "?")
 #define DEEPSEEK3     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+" \
                       "| ?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES
-// Groups of three, counted from the end of a run. Only the start of a run looks ahead.
+// Groups of three, counted from the end of a sequence. Only the start of the sequence looks ahead.
 #define BY_THREES(digit) \
     "(?<!" digit ")" digit "{1,2}(?=(?:" digit "{3})*+(?!" digit "))|" digit "{3}"
 #define WORDS         " ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{FF0C}\\x{3001}\\x{964}\\x{6D4}\\x{60C})]+"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Translation, compilation and search. What is translated:
+// Translation, compilation and search. The translated parts are:
 //
-//     \s \S           PCRE2's knows U+180E, which is no longer white space in Unicode
-//     \p{Han}         scripts, which PCRE2 takes with their extensions; long names of categories
+//     \s \S           PCRE2 counts U+180E as white space; Unicode no longer does
+//     \p{Han}         scripts, which PCRE2 matches with their extensions; long names of categories
 //     \w \h           Oniguruma: letters, marks, digits and connectors; a hexadecimal digit
 //     [a[bc]] [a&&b]  Oniguruma: classes in classes; a&&b becomes a look-ahead before a
 //     x{1,3}+         Oniguruma: repeated, not possessive
@@ -20,13 +20,13 @@
 enum {
     MAX_SOURCE_BYTES = 1 << 14,
     MAX_NESTING = 8,
-    JIT_STACK_BYTES = 32 << 20,   // for regexes that go back over long runs; reserved only when needed
+    JIT_STACK_BYTES = 32 << 20,   // for regexes that backtrack over long sequences; reserved only when needed
     HEAP_LIMIT_KB = 32 << 10,
     // The limits of the first call, before the clock is read.
-    FIRST_LIMIT = 200,   // steps back; twice as many each time
+    FIRST_LIMIT = 200,   // steps of backtracking; doubled for each call
     MATCH_LIMIT = 1 << 30,
-    FIRST_PLACES = 1,   // where a match may begin; twice as many each time
-    SHORT_BYTES = 16,   // a text of which all places are tried at once: looking at the clock takes longer
+    FIRST_PLACES = 1,   // start positions of a match; doubled for each call
+    SHORT_BYTES = 16,   // shorter texts are searched in one call, because reading the clock takes longer
     CALLS_PER_LOOK = 256,
 };
 
@@ -34,7 +34,7 @@ enum {
 static const uint64_t base_ns = 300000000, byte_ns = 1500;
 
 static const char spaces[] = "\\t-\\r\\x{85}\\p{Z}";
-// Oniguruma's \w: beside letters, marks and decimal digits it has the numbers of Latin-1: superscripts and fractions.
+// Oniguruma's \w: letters, marks, decimal digits, and the numbers of Latin-1, which are superscripts and fractions.
 static const char words[] = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 
 // ------------------------------------------------------------------------------------- translation
@@ -95,7 +95,8 @@ static const struct {
     {"Extended_Pictographic", "Extended_Pictographic"},
 };
 
-// \p{Han}: scripts are meant without their extensions. Returns the bytes that were read, or 0 for other names.
+// Translates \p{Han}: scripts are meant without their extensions. Returns the number of bytes read, or 0 for other
+// names.
 static size_t translate_property(translator *t)
 {
     const char *name = t->at + 3, *close = name < t->end ? memchr(name, '}', (size_t)(t->end - name)) : NULL;
@@ -113,7 +114,7 @@ static size_t translate_property(translator *t)
     return (size_t)(close + 1 - t->at);
 }
 
-// An escape at t->at, in a class or outside of one.
+// Translates an escape at t->at, in a class or outside.
 static void translate_escape(translator *t, bool in_class)
 {
     char c = t->at + 1 < t->end ? t->at[1] : 0;
@@ -146,7 +147,7 @@ static void translate_escape(translator *t, bool in_class)
 
 static frit_status translate_class(translator *t, int depth);
 
-// The inside of a class up to && or its end. *single: it is one class and nothing else.
+// Translates the inside of a class up to && or its end. *single: it is exactly one class.
 static frit_status translate_members(translator *t, int depth, bool *single)
 {
     size_t start = t->out->len;
@@ -175,7 +176,7 @@ static frit_status translate_members(translator *t, int depth, bool *single)
     }
     *single = n_classes == 1 && !others;
     if (n_classes == 0 || *single || t->out->failed) return FRIT_OK;
-    // A union: inner brackets vanish, so inner classes must be plain ones.
+    // In a union inner brackets are dropped, so inner classes must be plain ones.
     size_t to = start;
     for (size_t i = start; i < t->out->len; i++) {
         char c = t->out->data[i];
@@ -197,7 +198,7 @@ static frit_status translate_members(translator *t, int depth, bool *single)
     return FRIT_OK;
 }
 
-// [A&&B&&C] becomes (?:(?=B)(?=C)A), its negation (?:(?!that)(?s:.)).
+// Translates a class: [A&&B&&C] becomes (?:(?=B)(?=C)A), its negation [^A&&B&&C] becomes (?:(?!(?=B)(?=C)A)(?s:.)).
 static frit_status translate_class(translator *t, int depth)
 {
     if (depth > MAX_NESTING) return fail_at(t, "classes are nested too deep");
@@ -236,7 +237,7 @@ static frit_status translate_class(translator *t, int depth)
     return status;
 }
 
-// Wraps the last atom, so that what follows repeats the repetition.
+// Puts the last atom into a group, so that the next quantifier repeats the repetition.
 static void wrap_atom(translator *t)
 {
     size_t n = t->out->len - t->atom;
@@ -297,7 +298,7 @@ static frit_status compile(frit_regex **out, frit_str source, frit_str translate
     *out = pcre2_compile((PCRE2_SPTR)translated.ptr, translated.len, PCRE2_UTF | PCRE2_USE_OFFSET_LIMIT | options,
                          &error, &at, NULL);
     if (*out) {
-        pcre2_jit_compile(*out, PCRE2_JIT_COMPLETE);   // without JIT it is only slower
+        pcre2_jit_compile(*out, PCRE2_JIT_COMPLETE);   // optional: JIT only makes it faster
         return FRIT_OK;
     }
     char why[128] = "out of memory";
@@ -352,8 +353,8 @@ void frit_matcher_allow(frit_matcher *matcher, size_t n_bytes)
     matcher->may_take_ns += n_bytes * byte_ns;
 }
 
-// `doubles`: the next attempt may take as long as all before. Three quarters of the rest are allowed, as a harmless
-// text may be long and its processor slow.
+// Checks the time limit. `doubles`: the next attempt may take as long as all before, so half of the limit must be left.
+// Otherwise three quarters may be used, because a harmless text may be long and the processor slow.
 static frit_status look_at_clock(frit_matcher *m, size_t from, bool doubles)
 {
     uint64_t now = frit_time_thread_ns();
@@ -372,7 +373,7 @@ void frit_matcher_deinit(frit_matcher *matcher)
     *matcher = (frit_matcher){0};
 }
 
-// The thread's default stack was too small.
+// Gives the matcher a larger JIT stack, because the thread's default stack was too small.
 static bool enlarge(frit_matcher *m)
 {
     if (m->stack) return false;
@@ -402,8 +403,8 @@ static frit_status fail_search(int rc, size_t from)
                      "a regex of the tokenizer gives up on this text, byte %zu: %s", from, why);
 }
 
-// PCRE2's limits do not bound the time of a call: a step may scan the whole text. So the first calls try one position
-// and a few steps; each further call doubles both, after a check of the clock.
+// PCRE2's limits do not bound the time of a call, because a step may scan the whole text. So the first call tries one
+// position and a few steps; each further call doubles both, after a check of the clock.
 frit_status frit_matcher_next(frit_matcher *m, const frit_regex *regex, frit_str text, size_t from, size_t *start,
                               size_t *end, bool *found)
 {
@@ -420,7 +421,7 @@ frit_status frit_matcher_next(frit_matcher *m, const frit_regex *regex, frit_str
             const PCRE2_SIZE *span = pcre2_get_ovector_pointer(m->data);
             *start = span[0];
             *end = span[1];
-            *found = *start <= *end && *start >= from;   // not so with \K in a look-around
+            *found = *start <= *end && *start >= from;   // false for \K in a look-around
             return FRIT_OK;
         }
         if (rc == PCRE2_ERROR_NOMATCH) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Words to tokens, through a cache with one slot per place: a newer word replaces the older.
+// Words to tokens, through a cache with one word per slot: a newer word replaces the older.
 #include "text/tokenizer/scratch.h"
 
 #include <stdlib.h>
 
 enum {
-    MIN_WORDS = 64,   // fewer words are not worth a cache
+    MIN_WORDS = 64,   // fewer words do not justify a cache
     MAX_SLOTS = 1 << 15,
-    MAX_CACHED_BYTES = 64,   // longer words rarely come twice
+    MAX_CACHED_BYTES = 64,   // longer words rarely occur twice
 };
 
 frit_status frit_scratch_init(frit_scratch *scratch, const frit_encoding *how)
@@ -35,7 +35,7 @@ void *frit_scratch_cells(frit_scratch *scratch, size_t n_bytes)
     return scratch->cells;
 }
 
-// A cache of a size that fits the number of words; without one it is only slower.
+// Allocates a cache for the number of words. If memory is short, encoding works without it.
 static void open_cache(frit_scratch *scratch, size_t n_words)
 {
     free(scratch->cache);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of kinds, and what they share: special tokens, the pipeline, what is put around a text.
+// The table of kinds, and the parts that they share: special tokens, the pipeline, tokens around a text.
 #include "text/tokenizer/tokenizer.h"
 
 #include "base/utf8.h"
@@ -64,8 +64,8 @@ static bool has_byte(const frit_vocab *vocab, unsigned char byte)
     return frit_vocab_find_text(vocab, (frit_str){letter, n}) >= 0;
 }
 
-// How many bytes of a text a token may stand for: those of the longest piece, where nothing is dropped on the way and
-// every byte has a token. 0: any number.
+// The largest number of bytes of a text that a token may stand for: the length of the longest piece, if no step drops
+// bytes and every byte has a token. 0: unlimited.
 static size_t longest_token(const frit_vocab *vocab)
 {
     const frit_pipeline *pipeline = &vocab->pipeline;
@@ -131,8 +131,8 @@ void frit_tokenizer_free(frit_tokenizer *tokenizer)
 typedef struct encoder {
     const frit_tokenizer *tokenizer;
     frit_scratch scratch;
-    frit_special_scope scope;   // of the whole text
-    const char *text;           // where the whole text begins
+    frit_special_scope scope;   // for the whole text
+    const char *text;           // start of the whole text
     frit_ids *out;
 } encoder;
 
@@ -161,7 +161,7 @@ static size_t drop_spaces(frit_str text, size_t begin, size_t end)
     return end;
 }
 
-// Hands what lies between special tokens to `next`, and emits these.
+// Passes text between special tokens to `next`, and emits the special tokens.
 static frit_status cut_specials(encoder *e, const frit_special *special, const frit_special_scope *scope, frit_str text,
                                 bool at_start, fragment_fn next)
 {
@@ -187,7 +187,8 @@ static frit_status encode_words(encoder *e, frit_str text, bool at_start)
     return frit_scratch_encode(&e->scratch, e->tokenizer, words, e->out);
 }
 
-// Normalized text has no ranges of its own: which control tokens in it are trusted is known from the text before.
+// Encodes normalized text. It has no untrusted ranges of its own: the original text determines which of its control
+// tokens are trusted.
 static frit_status encode_fragment(encoder *e, frit_str text, bool at_start)
 {
     const frit_tokenizer *tokenizer = e->tokenizer;
@@ -260,7 +261,7 @@ static void push_prefix(encoder *e, frit_str text)
     for (int32_t i = 0; i < vocab->n_prefix && !has_it; i++) frit_ids_push(e->out, vocab->prefix[i]);
 }
 
-// What the text's length alone says.
+// Checks the limit of tokens by the length of the text alone.
 static frit_status check_length(const frit_tokenizer *tokenizer, frit_str text, const frit_encoding *how, frit_ids *out)
 {
     if (text.len > MAX_TEXT_BYTES)

@@ -65,29 +65,30 @@ typedef struct frit_encoding {
     void *cancel_ctx;
 } frit_encoding;
 
-// FRIT_E_LIMIT once there are more than max_tokens, or at once where the text is too long for so few: out->n_least is
-// then how many there are at least. FRIT_E_CANCELLED.
+// Encodes a text. FRIT_E_LIMIT once there are more than max_tokens, or at once if the text is certainly too long;
+// out->n_least is then a lower bound of the number of tokens. FRIT_E_CANCELLED if `cancelled` returns true.
 frit_status frit_tokenizer_encode_as(const frit_tokenizer *tokenizer, frit_str text, const frit_encoding *how,
                                      frit_ids *out);
-// `flags`: FRIT_TEXT_SPECIAL, FRIT_TEXT_PARSE_SPECIAL. With FRIT_TEXT_SPECIAL a BOS is added (if the model asks for
-// one) unless FRIT_TEXT_PARSE_SPECIAL finds one at the start of the text: a rendered chat never gets two.
+// Encodes a text. `flags`: FRIT_TEXT_SPECIAL, FRIT_TEXT_PARSE_SPECIAL. With FRIT_TEXT_SPECIAL a BOS is added (if the
+// model needs one) unless FRIT_TEXT_PARSE_SPECIAL finds one at the start of the text, so a rendered chat never gets
+// two.
 frit_status frit_tokenizer_encode(const frit_tokenizer *tokenizer, frit_str text, unsigned flags, frit_ids *out);
-// Whole sequences. The space that some kinds put before a text, and after special tokens, is removed again.
-// `flags`: FRIT_TEXT_SPECIAL shows specials.
+// Decodes a whole sequence. The space that some kinds put before a text, and after special tokens, is removed. `flags`:
+// FRIT_TEXT_SPECIAL shows special tokens.
 frit_status frit_tokenizer_decode(const frit_tokenizer *tokenizer, const frit_token *ids, size_t n, unsigned flags,
                                   frit_buf *out);
 // The bytes of one token; control tokens give "" unless `flags` has FRIT_TEXT_SPECIAL.
 frit_str frit_tokenizer_piece(const frit_tokenizer *tokenizer, frit_token id, unsigned flags);
 
-// Where a sequence stands; zero before its first token.
+// The position in a sequence that is decoded token by token; zero before its first token.
 typedef struct frit_text_place {
-    bool started;         // some text has come
-    bool fresh;           // the last token was a special one
+    bool started;         // some text was written
+    bool fresh;           // the last token was special
     bool space_pending;   // the last piece ended a word
     int n_stripped;       // spaces dropped at the start
 } frit_text_place;
 
-// The bytes of the next token of a sequence: the piece, without a space that the encoder added. They live as long as
+// The bytes of the next token of a sequence: its piece, without a space that the encoder added. They live as long as
 // the tokenizer.
 frit_str frit_tokenizer_next_piece(const frit_tokenizer *tokenizer, frit_token id, unsigned flags,
                                    frit_text_place *place);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Builds a trie from sorted pieces, level by level: a node is a range of them that share their first bytes.
+// Builds a trie from sorted pieces, level by level. A node is a range of pieces that share their first bytes.
 //
 //     pieces   a  ab  abc  b         queue of ranges   [a..abc] [b]  ->  [ab..abc]  ->  [abc]
 #include "text/tokenizer/trie.h"
@@ -16,7 +16,7 @@ static int compare(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-typedef struct range {   // of a node: its pieces, which share `depth` bytes
+typedef struct range {   // a node's range of pieces, which share `depth` bytes
     uint32_t begin, end, depth;
 } range;
 
@@ -44,7 +44,7 @@ frit_status frit_trie_init(frit_trie *trie, frit_trie_item *items, size_t n, fri
 {
     *trie = (frit_trie){.n_nodes = 1};
     qsort(items, n, sizeof *items, compare);
-    size_t n_nodes = 1;   // counted by what each piece shares with the one before it
+    size_t n_nodes = 1;   // each piece adds the bytes that it does not share with the piece before
     for (size_t i = 0; i < n; i++) {
         size_t shared = 0;
         const frit_str a = i > 0 ? items[i - 1].piece : (frit_str){"", 0}, b = items[i].piece;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// text/tokenizer/trie.h: pieces as a trie of bytes, for every model that asks which pieces begin at a place of the
+// text/tokenizer/trie.h: pieces as a trie of bytes, for models that look up the pieces that begin at a position of the
 // text.
 //
-// Children of a node lie side by side, in order, and are searched by halves; the root's have a table of their own.
+// Children of a node are adjacent and sorted, and are found by binary search; the root's children have a table of their
+// own.
 #pragma once
 #include "base/arena.h"
 #include "base/buf.h"
 
 typedef struct frit_trie_node {
-    uint32_t child;   // the first of them
+    uint32_t child;   // the first child
     uint16_t n_children;
     unsigned char byte;
     int32_t id;   // of the piece that ends here, or -1
@@ -25,7 +26,7 @@ typedef struct frit_trie_item {
     int32_t id;
 } frit_trie_item;
 
-// Sorts `items`. Empty pieces are left out; of equal ones the first id counts.
+// Builds a trie. Sorts `items`, leaves out empty pieces, and uses the first id of equal pieces.
 frit_status frit_trie_init(frit_trie *trie, frit_trie_item *items, size_t n, frit_arena *arena);
 
 static inline uint32_t frit_trie_child(const frit_trie *trie, uint32_t node, unsigned char byte)
@@ -43,5 +44,5 @@ static inline uint32_t frit_trie_child(const frit_trie *trie, uint32_t node, uns
     return low < trie->nodes[node].n_children && children[low].byte == byte ? trie->nodes[node].child + low : 0;
 }
 
-// The longest piece at the start of `text`: its bytes, or 0.
+// Finds the longest piece at the start of `text`. Returns its length, or 0.
 size_t frit_trie_longest(const frit_trie *trie, frit_str text, int32_t *id);

@@ -3,8 +3,8 @@
 //
 //     cell i   the best way to write the first i bytes: its score, its last piece, where that begins
 //
-// A character that no piece covers alone costs more than any piece; neighbours of that kind become one unknown token,
-// or their bytes.
+// A character that no piece covers costs more than any piece. Adjacent characters of this kind become one unknown
+// token, or the tokens of their bytes.
 #include "text/tokenizer/scratch.h"
 
 #include <float.h>
@@ -71,7 +71,7 @@ static frit_status init(frit_tokenizer *tokenizer, const frit_log *log)
 
 // ------------------------------------------------------------------------------------- encoding
 
-// SentencePiece adds in single precision, which decides between equal ways.
+// SentencePiece adds in single precision, and the rounding decides between equal ways.
 static void offer(cell *to, double score, bool single, size_t from, frit_token id)
 {
     if (single) score = (float)score;
@@ -83,7 +83,7 @@ static double score_of(const unigram *state, const frit_vocab *vocab, frit_token
 {
     const frit_vocab_entry *entry = &vocab->entries[id];
     if (entry->kind != FRIT_TOKEN_USER) return entry->score;
-    return (double)n_bytes * state->best_score - 0.1;   // symbols that users define win over other pieces
+    return (double)n_bytes * state->best_score - 0.1;   // user-defined symbols win over other pieces
 }
 
 static void fill(const unigram *state, const frit_vocab *vocab, frit_str word, cell *cells)
@@ -101,7 +101,7 @@ static void fill(const unigram *state, const frit_vocab *vocab, frit_str word, c
             frit_token id = state->trie.nodes[node].id;
             if (id < 0) continue;
             double score = cells[i].score + score_of(state, vocab, id, k + 1 - i);
-            // The unknown token's own text is as unknown as its neighbours.
+            // The text of the unknown token counts as unknown too.
             offer(&cells[k + 1], score, vocab->single_precision, i, id == vocab->unk ? -1 : id);
             covered |= k + 1 - i == n_char;
         }

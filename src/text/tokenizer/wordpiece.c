@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// WordPiece: a word is covered from the left by the longest pieces that fit, or becomes the unknown token. Pieces that
-// begin a word and those that continue one differ by a prefix: U+2581 before the former (GGUF), ## before the latter.
+// WordPiece: a word is covered from the left by the longest pieces that fit, or becomes the unknown token. A prefix
+// marks the pieces that begin a word (U+2581, in GGUF) or those that continue one (##).
 #include "text/tokenizer/scratch.h"
 
 typedef struct wordpiece {
@@ -26,7 +26,7 @@ static bool is_too_long(const frit_vocab *vocab, frit_str word)
     return vocab->max_word_chars > 0 && n > vocab->max_word_chars;
 }
 
-// The longest piece at text[at..], written after `prefix` in `piece`. Returns its bytes without the prefix.
+// Finds the longest piece at text[at..], written after `prefix` in `piece`. Returns its length without the prefix.
 static size_t find_longest(const frit_vocab *vocab, size_t longest, frit_str prefix, frit_str rest, char *piece,
                            frit_token *id)
 {

@@ -23,8 +23,8 @@ static uint64_t mix(uint64_t h)
     return h ^ h >> 32;
 }
 
-// Up to 8 bytes as one number, unique for their length. Overlapping parts are read, so that no loop
-// over bytes is needed.
+// Reads up to 8 bytes as one number, unique for their length. It reads overlapping parts, so that no loop over bytes is
+// needed.
 static inline uint64_t load(const char *p, size_t n)
 {
     if (n >= 4) {
@@ -56,7 +56,7 @@ uint64_t frit_hash_bytes(uint64_t seed, frit_str key)
     return hash_of(seed, key);
 }
 
-// The first slot of a hash. Works for any number of slots, so tables are no larger than needed.
+// The first slot of a hash. Any number of slots is possible, so tables are no larger than needed.
 static inline size_t home(const frit_index *index, uint64_t hash)
 {
     return (size_t)((hash >> 32) * (uint64_t)index->n_slots >> 32);
@@ -71,7 +71,7 @@ bool frit_index_init(frit_index *index, size_t n, const frit_str *pieces, size_t
     if (!index->slots) return false;
     for (size_t i = 0; i < n_slots; i++) index->slots[i].id = -1;
     index->n_slots = n_slots;
-    // The author of a file cannot know address and clock.
+    // The author of a file cannot know the address and the clock.
     index->seed = mix(frit_time_ns() ^ (uint64_t)(uintptr_t)index->slots << 16);
     return true;
 }
@@ -92,7 +92,7 @@ static inline slot *find(const frit_index *index, frit_str key, uint64_t hash, u
     }
 }
 
-// The first piece of the same length and hash, or -1: the one that find finds, unless two hashes are equal.
+// The first piece of the same length and hash, or -1. The piece is equal to the key unless two hashes collide.
 static inline int32_t probe(const frit_index *index, size_t len, uint64_t word, uint64_t hash)
 {
     for (size_t i = home(index, hash);; i = i + 1 < index->n_slots ? i + 1 : 0) {
@@ -117,7 +117,7 @@ int32_t frit_index_add(frit_index *index, int32_t id)
     return add(index, id, key, hash_of(index->seed, key));
 }
 
-// Prefetches memory for a read soon.
+// Prefetches memory that is read soon.
 static inline void fetch(const void *at)
 {
 #ifdef __GNUC__
@@ -127,7 +127,7 @@ static inline void fetch(const void *at)
 #endif
 }
 
-// Prefetches the memory of a look-up of this key. Returns the key's hash.
+// Prefetches the memory that a look-up of this key reads first. Returns the key's hash.
 static inline uint64_t touch(const frit_index *index, frit_str key)
 {
     uint64_t hash = hash_of(index->seed, key);
@@ -158,8 +158,8 @@ int32_t frit_index_find(const frit_index *index, frit_str key)
     return find(index, key, hash_of(index->seed, key), &word)->id;
 }
 
-// In rounds over all keys of a block, each of which prefetches what the next one reads: the slot, the piece's place,
-// the piece.
+// Looks up the keys of a block in rounds. Each round prefetches the memory that the next round reads: the slot, the
+// piece's address, the piece.
 static void find_block(const frit_index *index, const frit_str *keys, size_t n, int32_t *ids)
 {
     uint64_t hashes[AHEAD], words[AHEAD];

@@ -2,7 +2,7 @@
 // The other files in a tokenizer's folder:
 //
 //     tokenizer_config.json       special tokens by role, added tokens, chat template
-//     special_tokens_map.json     special tokens by role, where the former has none
+//     special_tokens_map.json     special tokens by role, if tokenizer_config.json has none
 //     generation_config.json, config.json     tokens that end an answer
 //     chat_template.json, chat_template.jinja, additional_chat_templates/NAME.jinja    templates in their own files
 #include "text/vocab/vocab_file.h"
@@ -15,7 +15,7 @@
 
 static const uint64_t max_bytes = 32 << 20;
 
-// *out = NULL if the folder has no such file.
+// Loads a file; *out = NULL if the folder has no such file.
 static frit_status load(const char *folder, const char *name, json_t **out)
 {
     frit_buf path = {0};
@@ -28,7 +28,7 @@ static frit_status load(const char *folder, const char *name, json_t **out)
     if (found) status = frit_file_read(path.data, max_bytes, &text, &n);
     if (found && status == FRIT_OK) {
         json_error_t error;
-        // As reals, for files say 10^30 where no limit is meant.
+        // Integers are read as reals, because files write 10^30 for no limit.
         *out = frit_json_read(text, n, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
         if (!*out)
             status =
@@ -64,8 +64,8 @@ static void read_roles(frit_vocab *vocab, const json_t *config)
     }
 }
 
-// `file` is for sentences. -1 stands for none. config.json has been checked with the model's own size of vocabulary,
-// but for encoders, whose ids may be another tokenizer's.
+// Marks a token that ends an answer. `file` is the file's name, for errors; -1 means no token. The ids of config.json
+// have been checked with the model's size of vocabulary, except in encoders, whose ids may be another tokenizer's.
 static frit_status mark_end(frit_vocab *vocab, const char *file, const json_t *id, const frit_log *log)
 {
     const double value = json_number_value(id);
@@ -101,8 +101,8 @@ static bool ends_with(const frit_vocab *vocab, frit_token id)
     return vocab->n_suffix > 0 && vocab->suffix[vocab->n_suffix - 1] == id;
 }
 
-// The flags count where the class of the tokenizer builds its template from them, as Llama's and Gemma's do; a template
-// of the file counts elsewhere.
+// Reads the flags add_bos_token and add_eos_token. They apply if the tokenizer's class builds its template from them,
+// as Llama's and Gemma's do; otherwise a template in the file has precedence.
 static frit_status read_around(frit_vocab *vocab, const json_t *config, frit_arena *arena)
 {
     const char *class_name = json_string_value(json_object_get(config, "tokenizer_class"));
@@ -135,7 +135,7 @@ static void set_added(frit_vocab_entry *entry, const json_t *token)
     entry->normalized = json_is_true(json_object_get(token, "normalized"));
 }
 
-// {"128000": {"content": "<|begin_of_text|>", ...}}, for tokenizers whose own file has no special tokens.
+// Reads {"128000": {"content": "<|begin_of_text|>", ...}}, for tokenizers whose own file has no special tokens.
 static frit_status read_added(frit_vocab *vocab, const json_t *added, frit_arena *arena, const frit_log *log)
 {
     const char *key;
@@ -171,7 +171,7 @@ static frit_status keep_template(const templates *t, frit_str name, frit_str tex
     return frit_chat_sources_set(t->all, name, text, t->arena);
 }
 
-// A text, {NAME: text}, or a list of {"name", "template"}.
+// Reads a template: a text, {NAME: text}, or a list of {"name", "template"}.
 static frit_status read_template(const templates *t, const json_t *json)
 {
     size_t i;
@@ -218,7 +218,7 @@ static void read_named_file(void *ctx, const char *file, uint64_t n_bytes, int64
     l->status = read_template_file(l->t, l->folder, file, (frit_str){file, n - n_ending});
 }
 
-// The order of a folder's files is the file system's.
+// Sorts the files of a folder, whose order depends on the file system.
 static int compare_names(const void *a, const void *b)
 {
     const frit_str x = ((const frit_named_template *)a)->name, y = ((const frit_named_template *)b)->name;
@@ -226,7 +226,7 @@ static int compare_names(const void *a, const void *b)
     return order ? order : (x.len > y.len) - (x.len < y.len);
 }
 
-// Files take the place of what tokenizer_config.json has, but for its default where they have none.
+// Reads template files. They replace the templates of tokenizer_config.json, except its default if no file has one.
 static frit_status read_template_files(const templates *given, const char *folder)
 {
     frit_chat_sources found = {.n = 0};

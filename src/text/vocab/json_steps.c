@@ -32,7 +32,7 @@ static bool flag_of(const json_t *step, const char *name, bool if_absent)
     return json_is_boolean(value) ? json_is_true(value) : if_absent;
 }
 
-// {"String": "a"} or {"Regex": "a+"}
+// Reads {"String": "a"} or {"Regex": "a+"}.
 static frit_status read_pattern(const json_t *step, frit_regex **regex)
 {
     const json_t *pattern = json_object_get(step, "pattern"), *text = json_object_get(pattern, "String");
@@ -43,7 +43,7 @@ static frit_status read_pattern(const json_t *step, frit_regex **regex)
                      json_string_value(json_object_get(step, "type")));
 }
 
-// Calls `add` for every step, through sequences.
+// Calls `add` for every step, also inside sequences.
 static frit_status walk(const json_t *json, const char *list, int depth, void *ctx,
                         frit_status (*add)(void *ctx, const json_t *step, const char *type))
 {
@@ -301,7 +301,7 @@ frit_status frit_json_read_cuts(frit_vocab *vocab, const json_t *json, frit_aren
     pipeline->cuts = frit_arena_new(arena, frit_cut, MAX_STEPS);
     if (!pipeline->cuts) return frit_fail_memory(MAX_STEPS * sizeof(frit_cut), "the pre-tokenizers");
     FRIT_TRY(walk(json, "pretokenizers", 0, &(building){vocab, arena}, add_cut));
-    // BPE sees the bytes themselves where letters would be the last step.
+    // If letters for bytes would be the last step, BPE works on the bytes themselves.
     frit_cut *last = pipeline->n_cuts > 0 ? &pipeline->cuts[pipeline->n_cuts - 1] : NULL;
     pipeline->bytes = last && last->spell && strcmp(vocab->model, "bpe") == 0 && vocab->inner_prefix.len == 0 &&
                       vocab->word_suffix.len == 0;
@@ -373,7 +373,7 @@ static frit_status decode_bpe(const json_t *step, frit_decoding *rules, frit_are
     return copy_text(json_object_get(step, "suffix"), arena, &rules->word_end);
 }
 
-// What needs no rule: bytes are known by their kind, and pieces are joined anyway.
+// A decoder that needs no rule: bytes are recognised by their kind, and pieces are always joined.
 static frit_status decode_nothing(const json_t *step, frit_decoding *rules, frit_arena *arena)
 {
     (void)step, (void)rules, (void)arena;
@@ -400,7 +400,7 @@ static frit_status add_decoder(void *ctx, const json_t *step, const char *type)
 
 frit_status frit_json_read_decoder(frit_vocab *vocab, const json_t *json, frit_arena *arena)
 {
-    if (!json) vocab->pipeline.decoding.spaced = true;   // words, then
+    if (!json) vocab->pipeline.decoding.spaced = true;   // pieces are words, with spaces between them
     return walk(json, "decoders", 0, &(building){vocab, arena}, add_decoder);
 }
 
@@ -449,7 +449,7 @@ static frit_status read_template(const json_t *step, const frit_vocab *vocab, ar
     return FRIT_OK;
 }
 
-// What is between two texts beside what ends the first.
+// Reads the token between two texts, after the tokens that end the first text.
 static frit_status read_pair(const json_t *step, frit_vocab *vocab, int32_t n_suffix)
 {
     around between = {0};
@@ -477,7 +477,7 @@ static frit_status add_around(void *ctx, const json_t *step, const char *type)
     } else if (strcmp(type, "BertProcessing") == 0 || strcmp(type, "RobertaProcessing") == 0) {
         FRIT_TRY(put(outer.before, &outer.n_before, vocab, json_array_get(json_object_get(step, "cls"), 1)));
         FRIT_TRY(put(outer.after, &outer.n_after, vocab, json_array_get(json_object_get(step, "sep"), 1)));
-        if (type[0] == 'R') vocab->pair_sep = outer.after[0];   // RoBERTa has its separator twice
+        if (type[0] == 'R') vocab->pair_sep = outer.after[0];   // RoBERTa writes its separator twice
     } else if (strcmp(type, "ByteLevel") != 0) {
         return fail_unknown(type);
     }

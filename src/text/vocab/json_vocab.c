@@ -4,7 +4,7 @@
 //     {"added_tokens": [...], "normalizer": ..., "pre_tokenizer": ..., "post_processor": ..., "decoder": ...,
 //      "model": {"type": "BPE", "vocab": {"a": 0, ...}, "merges": ["a b", ["a", "b"], ...], ...}}
 //
-// A file of the same ending with "config" and "vocab" is Mistral's: tekken.c.
+// A file named tokenizer.json with "config" and "vocab" is Mistral's: tekken.c.
 #include "text/vocab/vocab_file.h"
 
 #include "format/json.h"
@@ -25,12 +25,12 @@ typedef struct reading {
     frit_arena *arena;
     const frit_log *log;
     frit_str parts[N_PARTS];
-    bool is_list;   // the model's vocabulary is one, with scores
+    bool is_list;   // the model's vocabulary is a list with scores
     frit_str merges;
-    json_t *model;   // the rest of it
+    json_t *model;   // the other members of the model
     json_t *added;
     frit_vocab_list list;
-    bool built;   // the list has become the vocabulary
+    bool built;   // the list has been converted to the vocabulary
 } reading;
 
 static frit_status load(const reading *r, frit_str span, const char *what, json_t **out)
@@ -84,7 +84,7 @@ static frit_status list_added(reading *r)
     return FRIT_OK;
 }
 
-// The first n_model tokens of the list are the model's.
+// Marks added tokens. The first n_model tokens of the list belong to the model.
 static frit_status mark_added(reading *r, size_t n_model)
 {
     size_t i;
@@ -111,7 +111,7 @@ static frit_status mark_added(reading *r, size_t n_model)
     return FRIT_OK;
 }
 
-// All tokens are known.
+// Converts the list to the vocabulary, when all tokens are known.
 static frit_status build(reading *r)
 {
     FRIT_TRY(load(r, r->parts[PART_ADDED], "added_tokens", &r->added));
@@ -125,7 +125,7 @@ static frit_status build(reading *r)
 
 // ------------------------------------------------------------------------------------- merges
 
-// "a b" or ["a", "b"]
+// Reads "a b" or ["a", "b"].
 static bool read_merge(frit_pull *pull, frit_str *left, frit_str *right)
 {
     if (frit_pull_peek(pull) == '[')
@@ -138,7 +138,7 @@ static frit_status read_merges(reading *r, frit_pull *pull)
 {
     frit_vocab *vocab = r->vocab;
     size_t n_bytes = (size_t)(pull->end - pull->at);
-    vocab->merges = frit_arena_new(r->arena, frit_merge, n_bytes / sizeof "\"a b\"" + 1);   // at most
+    vocab->merges = frit_arena_new(r->arena, frit_merge, n_bytes / sizeof "\"a b\"" + 1);   // upper bound
     if (!vocab->merges) return frit_fail_memory(n_bytes, "the merges");
     frit_merge_text batch[FRIT_MERGE_BATCH];
     bool more = frit_pull_open(pull, '[');
@@ -154,7 +154,7 @@ static frit_status read_merges(reading *r, frit_pull *pull)
 
 // ------------------------------------------------------------------------------------- the model
 
-// {"a": 0, "b": 1}
+// Reads a vocabulary of the form {"a": 0, "b": 1}.
 static frit_status read_object(reading *r, frit_pull *pull)
 {
     for (bool more = frit_pull_open(pull, '{'); more; more = frit_pull_more(pull, '}')) {
@@ -166,7 +166,7 @@ static frit_status read_object(reading *r, frit_pull *pull)
     return pull->status;
 }
 
-// [["a", -1.5], ["b", -2]]
+// Reads a vocabulary of the form [["a", -1.5], ["b", -2]].
 static frit_status read_list(reading *r, frit_pull *pull)
 {
     for (bool more = frit_pull_open(pull, '['); more; more = frit_pull_more(pull, ']')) {
@@ -182,7 +182,8 @@ static frit_status read_list(reading *r, frit_pull *pull)
     return pull->status;
 }
 
-// Merges are read where they stand if all that they need came before them, as it mostly does; otherwise they wait.
+// True if everything that merges depend on has been read, as in most files. Then merges are read in place, otherwise
+// later.
 static bool has_all_for_merges(const reading *r)
 {
     return r->list.n > 0 && !r->built && r->parts[PART_ADDED].len > 0 &&
@@ -196,7 +197,7 @@ static frit_status read_merges_here(reading *r, frit_pull *pull)
     return read_merges(r, pull);
 }
 
-// The pieces are read where they stand.
+// Reads the model's members in place.
 static frit_status read_model(reading *r, frit_pull *pull)
 {
     if (r->model) return frit_fail_file(FRIT_E_FORMAT, "%s: there are two models", r->path);
@@ -265,7 +266,7 @@ static const char *type_of(const reading *r)
 {
     const char *type = json_string_value(json_object_get(r->model, "type"));
     if (type) return type;
-    if (r->merges.len > 0 || r->vocab->merges) return "BPE";   // old files do not say
+    if (r->merges.len > 0 || r->vocab->merges) return "BPE";   // old files do not give the type
     if (r->is_list) return "Unigram";
     return json_object_get(r->model, "max_input_chars_per_word") ? "WordPiece" : "WordLevel";
 }
@@ -367,7 +368,7 @@ static bool recognises(frit_str start)
     return i < start.len && start.ptr[i] == '{';
 }
 
-// What comes first tells whose file it is; what is neither's is refused later.
+// True if a member of Mistral's format comes first. A file of neither format is refused later.
 static bool is_tekken(frit_str text, const char *path, frit_arena *arena)
 {
     frit_pull pull = {text.ptr, text.ptr, text.ptr + text.len, path, arena, FRIT_OK};

@@ -75,7 +75,7 @@ static bool stands_alone(frit_str text, size_t start, size_t end)
     return end == text.len || frit_utf8_decode(text.ptr + end, text.len - end, &c) <= 0 || !frit_unicode_is_word(c);
 }
 
-// Bytes from text[at] on that no untrusted range touches.
+// The number of bytes from text[at] on that are not in an untrusted range.
 static size_t trusted_bytes(const frit_special_scope *scope, frit_str text, size_t at)
 {
     if (!scope->parse_control) return 0;
@@ -86,7 +86,7 @@ static size_t trusted_bytes(const frit_special_scope *scope, frit_str text, size
     return n < text.len - at ? n : text.len - at;
 }
 
-// The longest special at text[at]: its bytes, or 0.
+// The length of the longest special at text[at], or 0.
 static size_t find_at(const frit_special *special, frit_str text, size_t at, const frit_special_scope *scope,
                       frit_token *id)
 {

@@ -218,14 +218,14 @@ static frit_status build(reading *r)
     FRIT_TRY(use_id(r, "bos_id", r->bos, &vocab->bos));
     FRIT_TRY(use_id(r, "eos_id", r->eos, &vocab->eos));
     FRIT_TRY(use_id(r, "pad_id", r->pad, &vocab->pad));
-    // Not in the file. Models that have a BOS begin with it; the others (T5) end with an EOS.
+    // The file does not have these flags. Models that have a BOS begin with it; the others (T5) end with an EOS.
     vocab->add_bos = vocab->bos >= 0;
     vocab->add_eos = vocab->bos < 0 && vocab->eos >= 0;
     FRIT_TRY(list_symbols(vocab, r->arena));
     return build_pipeline(r);
 }
 
-// A first field of pieces, with a first field of text.
+// True for files whose first field is a piece that begins with its text.
 static bool recognises(frit_str start)
 {
     field f, inner;
@@ -236,7 +236,7 @@ static bool recognises(frit_str start)
 
 static frit_status read(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena, const frit_log *log)
 {
-    // The format's defaults.
+    // Defaults of the format.
     reading r = {.vocab = vocab,
                  .path = path,
                  .arena = arena,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Mistral's tekken.json: ranks as in tiktoken files, after the special tokens, with their regex.
+// Mistral's tekken.json: ranks as in tiktoken files, numbered after the special tokens, with their regex.
 //
 //     {"config": {"pattern": "...", "default_vocab_size": 131072, "default_num_special_tokens": 1000},
 //      "vocab": [{"rank": 0, "token_bytes": "AA==", "token_str": "..."}, ...],
-//      "special_tokens": [{"rank": 0, "token_str": "<unk>"}, ...]}            (not in the first files)
+//      "special_tokens": [{"rank": 0, "token_str": "<unk>"}, ...]}            (absent in early files)
 #include "text/vocab/vocab_file.h"
 
 #include "format/json.h"
@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-// Special tokens of files that do not list them. Further ones are called <SPECIAL_20> and so on.
+// Special tokens of files that do not list them. Further special tokens are called <SPECIAL_20> and so on.
 static const char *const default_specials[] = {
     "<unk>",
     "<s>",
@@ -142,7 +142,7 @@ static frit_status read_config(reading *r)
     return status;
 }
 
-// The pieces are read where they stand if the configuration came before them, as it usually does.
+// Reads the members of the file. Pieces are read in place if the configuration came before them, as usual.
 static frit_status read_members(reading *r, frit_str text)
 {
     frit_pull pull = pull_of(r, text);
@@ -180,7 +180,7 @@ static frit_status read_parts(reading *r, frit_str text)
     json_decref(json);
     FRIT_TRY(status);
     FRIT_TRY(frit_vocab_list_finish(&r->list, r->path, r->vocab, r->arena));
-    return frit_vocab_index(r->vocab, NULL);   // text equal to a special token is usual here
+    return frit_vocab_index(r->vocab, NULL);   // a text may equal a special token here
 }
 
 frit_status frit_tekken_read(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena, const frit_log *log)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Lists of ranks, one token a line: its bytes in base64, a space, its rank. Bytes merge into the token of least rank.
+// Lists of ranks, one token a line: its bytes in base64, a space, its rank. The pair with the token of lowest rank
+// merges first.
 //
 //     IQ== 0
 //     Ig== 1
 //
-// The files hold neither the regex nor the special tokens. Both are known by the number of ranks; a folder may name
-// further special tokens (json_config.c).
+// The files contain neither the regex nor the special tokens. Both are derived from the number of ranks; a folder may
+// name further special tokens (json_config.c).
 #include "text/vocab/vocab_file.h"
 
 #include "text/tokenizer/pretok.h"
@@ -35,7 +36,7 @@ static const known files[] = {
 
 // ------------------------------------------------------------------------------------- base64
 
-// Digits by their letters, 1 to 64; 0: none.
+// Values of letters, 1 to 64; 0: not a letter of base64.
 // clang-format off
 static const unsigned char digits[256] = {
     ['A'] = 1, ['B'] = 2, ['C'] = 3, ['D'] = 4, ['E'] = 5, ['F'] = 6, ['G'] = 7, ['H'] = 8,
@@ -54,7 +55,7 @@ static int digit_of(char c)
     return digits[(unsigned char)c] - 1;
 }
 
-// Four letters at p are three bytes; false if there are no four.
+// Reads four letters at p as three bytes; false if there are no four letters.
 static bool read_three(const char *p, char out[3])
 {
     const unsigned char *letters = (const unsigned char *)p;
@@ -87,7 +88,7 @@ frit_status frit_base64_read(frit_str text, frit_arena *arena, frit_str *bytes)
 
 // ------------------------------------------------------------------------------------- the file
 
-// One line at *at: base64 and rank. False for other lines.
+// Reads one line at *at: base64 and rank. False for other lines.
 static bool read_line(frit_str text, size_t *at, frit_str *code, double *rank)
 {
     size_t i = *at, begin = i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What all vocabularies share: the index of pieces, merges, and what is inferred from the spelling of tokens.
+// Functions for all vocabularies: the index of pieces, merges, and properties inferred from the spelling of tokens.
 #include "text/vocab/vocab.h"
 
 #include <ctype.h>
@@ -73,14 +73,14 @@ int frit_vocab_byte_of(frit_str piece)
 
 // ------------------------------------------------------------------------------------- merges
 
-enum { SHOWN_BYTES = 100 };   // of a piece in a sentence
+enum { SHOWN_BYTES = 100 };   // of a piece in an error
 
 static int shown(frit_str piece)
 {
     return piece.len < SHOWN_BYTES ? (int)piece.len : SHOWN_BYTES;
 }
 
-// Names the side of a merge that is no token.
+// Fails and names the side of a merge that is no token.
 static frit_status fail_merge(uint64_t rank, frit_str left, frit_str right, frit_str absent)
 {
     return frit_fail(FRIT_E_FORMAT, "merge %llu, '%.*s %.*s', needs the token '%.*s', which is absent",
@@ -107,7 +107,7 @@ static frit_status add_merge(frit_vocab *vocab, uint64_t rank, frit_str left, fr
     *merge = (frit_merge){ids[0], ids[1], -1};
     if (merge->left < 0) return fail_merge(rank, left, right, left);
     if (merge->right < 0) return fail_merge(rank, left, right, right);
-    // Tokens mostly stand in the order of the merges that make them.
+    // Tokens are mostly in the order of the merges that make them.
     for (int step = 0; rank > 0 && step < 2 && merge->merged < 0; step++) {
         frit_token guess = merge[-1].merged + step;
         if (guess < vocab->n && is_joined(vocab->entries[guess].piece, left, tail)) merge->merged = guess;
@@ -146,7 +146,7 @@ frit_status frit_vocab_add_merges(frit_vocab *vocab, const frit_merge_text *text
 
 enum { ENDS = 1, TURN = 2, SHOWN = 4 };   // ends an answer; is the end-of-turn token if none is named; is ordinary text
 
-// Files say little about these tokens, and some mark them as ordinary ones.
+// Tokens that files describe incompletely; some files mark them as ordinary tokens.
 static const struct {
     const char *piece;
     unsigned role;
@@ -219,14 +219,14 @@ static void infer_ends(frit_vocab *vocab)
     }
     if (vocab->eos >= 0) vocab->entries[vocab->eos].is_end = true;
     if (vocab->eot >= 0) vocab->entries[vocab->eot].is_end = true;
-    // In formats with channels <|end|> closes one message of several; the answer ends with the others.
+    // In formats with channels <|end|> closes one message of several; the other two tokens end the answer.
     bool channels = ends(vocab, "<|return|>") && (ends(vocab, "<|call|>") || ends(vocab, "<|calls|>"));
     bool flushes = ends(vocab, "<|flush|>") && (ends(vocab, "<|call|>") || ends(vocab, "<|calls|>"));
     if ((channels || flushes) && ends(vocab, "<|end|>")) {
         find_entry(vocab, "<|end|>")->is_end = false;
         find_entry(vocab, "<|end|>")->kind = FRIT_TOKEN_USER;
     }
-    // Where tool responses have their own token, </s> is text (an HTML tag).
+    // If tool responses have a token of their own, </s> is text (an HTML tag).
     if (ends(vocab, "<|tool_response>") && ends(vocab, "</s>")) {
         find_entry(vocab, "</s>")->is_end = false;
         find_entry(vocab, "</s>")->kind = FRIT_TOKEN_NORMAL;
@@ -325,7 +325,7 @@ static frit_status list_around(frit_vocab *vocab, frit_arena *arena)
         FRIT_TRY(list_one(vocab->bos, &vocab->prefix, &vocab->n_prefix, arena));
     if (vocab->n_suffix == 0 && vocab->add_eos && vocab->eos >= 0)
         FRIT_TRY(list_one(vocab->eos, &vocab->suffix, &vocab->n_suffix, arena));
-    // Others than BERT put the separator between two texts only.
+    // Only BERT puts the separator after a single text; other models put it only between two texts.
     if (vocab->n_suffix == 0 && vocab->add_sep && vocab->sep >= 0 && is_bert)
         FRIT_TRY(list_one(vocab->sep, &vocab->suffix, &vocab->n_suffix, arena));
     return FRIT_OK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sources of vocabularies, the tokenizer's file in a folder, and what all sources share.
+// The sources of vocabularies, the search for the tokenizer's file in a folder, and functions for all sources.
 #include "text/vocab/vocab_file.h"
 
 #include "base/file/file.h"
@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// In the order of recognition.
+// Sources in the order of recognition.
 static const frit_vocab_source *const sources[] = {&frit_vocab_json, &frit_vocab_tiktoken, &frit_vocab_spm};
 
-// What a tokenizer's file is called in a folder, the most telling one first.
+// Names of a tokenizer's file in a folder, the most specific first.
 static const char *const names[] = {
     "tokenizer.json",     "tekken.json",  "tokenizer.model",         "tiktoken.model",     "qwen.tiktoken",
     "tokenizer.tiktoken", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model.v3",
@@ -29,7 +29,7 @@ static const frit_vocab_source *recognise(frit_str start)
     return NULL;
 }
 
-// The tokenizer's file: `path` itself, or one in the folder. False without one.
+// Finds the tokenizer's file: `path` itself, or one in the folder. False if there is none.
 static bool find_file(const char *path, frit_buf *file)
 {
     frit_path_kind kind = frit_path_get_kind(path);
@@ -54,7 +54,7 @@ const char *frit_vocab_file_kind(const char *path)
         source = recognise((frit_str){start, n});
         fclose(file);
     } else if (frit_path_get_kind(path) == FRIT_PATH_FOLDER && frit_vocab_pair_is_in(path)) {
-        source = &frit_vocab_json;   // what both become
+        source = &frit_vocab_json;   // both are read as a tokenizer.json
     }
     frit_buf_free(&name);
     return source ? source->name : NULL;
@@ -107,7 +107,7 @@ frit_status frit_vocab_open(frit_vocab *vocab, const char *path, int64_t expecte
     return status;
 }
 
-// A tokenizer.json has the roles of tokens in other files of its folder.
+// Reads the roles of tokens, which other files of the folder of a tokenizer.json have.
 static frit_status read_roles(frit_vocab *vocab, const frit_meta *meta)
 {
     const struct {
@@ -132,7 +132,7 @@ static frit_status read_roles(frit_vocab *vocab, const frit_meta *meta)
 static frit_status read_embedded(frit_vocab *vocab, frit_str json, const frit_meta *meta, int64_t expected,
                                  frit_arena *arena, const frit_log *log)
 {
-    char *text = malloc(json.len + 1);   // zero-terminated, for the vocabulary to keep
+    char *text = malloc(json.len + 1);   // zero-terminated; becomes the vocabulary's
     if (!text) return frit_fail_memory(json.len, "a tokenizer");
     memcpy(text, json.ptr, json.len);
     text[json.len] = 0;

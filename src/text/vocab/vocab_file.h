@@ -15,30 +15,30 @@
 typedef struct frit_vocab_source {
     const char *name;                     // "SentencePiece model"
     bool (*recognises)(frit_str start);   // looks at the first bytes; never fails
-    // Fills entries and all that the file tells, in the order that vocab.h gives; frit_vocab_finish comes later.
-    // vocab->text are the bytes of the file, zero-terminated.
+    // Fills entries and everything else in the file, in the order that vocab.h gives, except frit_vocab_finish.
+    // vocab->text is the file's bytes, zero-terminated.
     frit_status (*read)(frit_vocab *vocab, frit_str text, const char *path, frit_arena *arena, const frit_log *log);
 } frit_vocab_source;
 
 extern const frit_vocab_source frit_vocab_json, frit_vocab_spm, frit_vocab_tiktoken;
 
-// vocab_pair.c: vocab.json and merges.txt, or vocab.txt, of a folder without a tokenizer.json.
+// vocab_pair.c: reads vocab.json and merges.txt, or vocab.txt, of a folder without a tokenizer.json.
 bool frit_vocab_pair_is_in(const char *folder);
 frit_status frit_vocab_pair_read(frit_vocab *vocab, const char *folder, frit_arena *arena, const frit_log *log);
 
-// The name of the source that would read this file, or the tokenizer's file of this folder; NULL: none.
+// The name of the source that would read this file, or the tokenizer's file of this folder; NULL if there is none.
 const char *frit_vocab_file_kind(const char *path);
-// `path`: a file, which is all that is read, or a folder. `expected`: what the embedding table holds, or 0; tokens that
-// the file does not know are filled up.
+// Opens a vocabulary. `path` is a file, or a folder whose other files are read too. `expected` is the number of rows of
+// the embedding table, or 0; missing tokens are added as unused ones.
 frit_status frit_vocab_open(frit_vocab *vocab, const char *path, int64_t expected, frit_arena *arena,
                             const frit_log *log);
 
-// A published tokenizer.json inside another file, and tokenizer.ggml.* of `meta`: special
-// tokens by role.
+// Reads a published tokenizer.json that is inside another file, and special tokens by role from tokenizer.ggml.* of
+// `meta`.
 frit_status frit_vocab_read_embedded(frit_vocab *vocab, frit_str json, const frit_meta *meta, int64_t expected,
                                      frit_arena *arena, const frit_log *log);
 
-// For sources. A list of pieces with ids of their own becomes vocab->entries; missing ids are unused tokens.
+// For sources: a list of pieces with ids becomes vocab->entries; missing ids become unused tokens.
 typedef struct frit_vocab_list {
     struct frit_vocab_item {
         frit_str piece;
@@ -51,12 +51,12 @@ typedef struct frit_vocab_list {
 frit_status frit_vocab_list_add(frit_vocab_list *list, frit_str piece, double id, double score, frit_token_kind kind);
 frit_status frit_vocab_list_finish(frit_vocab_list *list, const char *path, frit_vocab *vocab, frit_arena *arena);
 void frit_vocab_list_free(frit_vocab_list *list);
-// Room for n tokens; new ones are unused.
+// Makes room for n tokens; new tokens are unused.
 frit_status frit_vocab_grow(frit_vocab *vocab, int32_t n, frit_arena *arena);
 // Marks the byte tokens "<0xXX>".
 void frit_vocab_mark_bytes(frit_vocab *vocab);
 
-// json_steps.c: fills vocab->pipeline and what is put around a text. NULL and JSON null: none.
+// json_steps.c: fills vocab->pipeline and the tokens around a text. NULL and JSON null mean no steps.
 struct json_t;
 frit_status frit_json_read_normalizer(frit_vocab *vocab, const struct json_t *json, frit_arena *arena);
 frit_status frit_json_read_cuts(frit_vocab *vocab, const struct json_t *json, frit_arena *arena);
@@ -67,5 +67,5 @@ frit_status frit_tekken_read(frit_vocab *vocab, frit_str text, const char *path,
                              const frit_log *log);
 // json_config.c: tokenizer_config.json, special_tokens_map.json, generation_config.json, chat_template.jinja.
 frit_status frit_json_read_config(frit_vocab *vocab, const char *folder, frit_arena *arena, const frit_log *log);
-// tiktoken.c: base64 at the start of `text`, up to another byte. Its bytes, in the arena.
+// tiktoken.c: decodes the base64 at the start of `text`, up to another byte. The bytes are in the arena.
 frit_status frit_base64_read(frit_str text, frit_arena *arena, frit_str *bytes);

@@ -2,7 +2,7 @@
 // Reads tokenizer.ggml.* into a vocabulary, in this order:
 //
 //     model and pre-tokenizer -> defaults of the kind -> pieces, kinds, scores -> index -> ids with a meaning
-//     -> merges -> white space that specials swallow -> the steps of the pipeline -> what is inferred (vocab.c)
+// -> merges -> white space that specials absorb -> the steps of the pipeline -> inferred properties (vocab.c)
 #include "text/vocab/vocab.h"
 
 #include "text/tokenizer/pretok.h"
@@ -14,7 +14,7 @@
 
 // ------------------------------------------------------------------------------------- kinds
 
-// What holds where the file is silent. Ids that turn out not to be special tokens of the file are dropped again.
+// Values used if the file has none. Ids that are not special tokens of the file are then removed.
 typedef struct kind_defaults {
     const char *model;
     frit_token bos, eos, unk, sep, pad, mask;
@@ -102,7 +102,7 @@ static bool is_text(frit_value_type type)
     return type == FRIT_VALUE_TEXT;
 }
 
-// *out = NULL if the key is absent. `n`: how many items there must be, or UINT64_MAX.
+// Reads an array; *out = NULL if the key is absent. `n` is the expected number of items, or UINT64_MAX.
 static frit_status get_array(const frit_meta *meta, const char *key, bool (*fits)(frit_value_type), const char *what,
                              uint64_t n, const frit_value **out)
 {
@@ -185,7 +185,7 @@ static frit_status read_scores(frit_vocab *vocab, const frit_meta *meta, bool ne
 
 // ------------------------------------------------------------------------------------- ids with a meaning
 
-// `optional`: nothing depends on the token, and published files carry ids outside the vocabulary.
+// Reads an id. `optional`: nothing depends on the token, and published files have ids outside the vocabulary.
 static frit_status read_id(const frit_vocab *vocab, const frit_meta *meta, const char *key, bool optional,
                            frit_token *id, const frit_log *log)
 {
@@ -193,7 +193,7 @@ static frit_status read_id(const frit_vocab *vocab, const frit_meta *meta, const
     bool found = false;
     FRIT_TRY(frit_meta_get_i64(meta, key, &value, &found));
     if (!found) {
-        // Few byte-level vocabularies have a BOS or EOS where the default says.
+        // The default ids of BOS and EOS are wrong for many byte-level vocabularies.
         bool ordinary = *id >= 0 && *id < vocab->n && vocab->pretok && vocab->entries[*id].kind == FRIT_TOKEN_NORMAL;
         if (*id >= vocab->n || ordinary) *id = -1;
     } else if (value == -1 || value == UINT32_MAX) {
@@ -216,7 +216,8 @@ static frit_status read_flag(const frit_meta *meta, const char *key, bool *flag)
     return frit_meta_get_bool(meta, key, flag, &found);
 }
 
-// Reads the fill-in-the-middle tokens, under present keys and those of 2024. Each of them begins another text.
+// Reads the fill-in-the-middle tokens, under present keys and those of 2024. Tokens that begin another text end an
+// answer.
 static frit_status read_fill(frit_vocab *vocab, const frit_meta *meta, const frit_log *log)
 {
     const struct {
@@ -240,7 +241,7 @@ static frit_status read_fill(frit_vocab *vocab, const frit_meta *meta, const fri
     return FRIT_OK;
 }
 
-// Ends of an answer beside EOS and EOT.
+// Reads ends of an answer other than EOS and EOT.
 static frit_status read_ends(frit_vocab *vocab, const frit_meta *meta, const frit_log *log)
 {
     frit_token eom = -1;
@@ -257,13 +258,14 @@ static frit_status read_ends(frit_vocab *vocab, const frit_meta *meta, const fri
 
 static frit_status read_ids(frit_vocab *vocab, const frit_meta *meta, const frit_log *log)
 {
-    if (frit_meta_find(meta, "tokenizer.ggml.cls_token_id"))   // what BERT begins with
+    if (frit_meta_find(meta, "tokenizer.ggml.cls_token_id"))   // the token that BERT's texts begin with
         FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.cls_token_id", false, &vocab->bos, log));
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.bos_token_id", false, &vocab->bos, log));
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.eos_token_id", false, &vocab->eos, log));
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.eot_token_id", false, &vocab->eot, log));
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.unknown_token_id", false, &vocab->unk, log));
-    FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.seperator_token_id", false, &vocab->sep, log));   // spelled so
+    FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.seperator_token_id", false, &vocab->sep, log));   // the key has this
+                                                                                                    // spelling
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.padding_token_id", true, &vocab->pad, log));
     FRIT_TRY(read_id(vocab, meta, "tokenizer.ggml.mask_token_id", true, &vocab->mask, log));
     FRIT_TRY(read_fill(vocab, meta, log));
@@ -345,7 +347,7 @@ static bool name_contains(const frit_meta *meta, const char *key, const char *pa
     return false;
 }
 
-// Files do not carry these attributes, so they follow the model's name.
+// Sets the attributes lstrip and rstrip, which files do not have, by the model's name.
 static void infer_strips(frit_vocab *vocab, const frit_meta *meta)
 {
     const char *mask = NULL;
@@ -369,7 +371,7 @@ static void infer_strips(frit_vocab *vocab, const frit_meta *meta)
 
 // ------------------------------------------------------------------------------------- the pipeline
 
-// GGUF's rules are those of llama.cpp, which the published files are made for.
+// Sets the rules of llama.cpp, which published GGUF files are made for.
 static void set_rules(frit_vocab *vocab, unsigned flags)
 {
     frit_pipeline *pipeline = &vocab->pipeline;

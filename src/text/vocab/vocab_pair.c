@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Folders with the parts of a tokenizer and no tokenizer.json: vocab.json with merges.txt, or vocab.txt. What stands
-// around the pieces follows from the tokenizer's class, as transformers builds it. The result is the text of a
-// tokenizer.json.
+// Folders with the parts of a tokenizer and no tokenizer.json: vocab.json with merges.txt, or vocab.txt. The other
+// properties follow from the tokenizer's class, as in transformers. The result is the text of a tokenizer.json.
 #include "base/file/file.h"
 #include "format/json.h"
 #include "text/answer/values.h"
@@ -12,18 +11,19 @@
 static const uint64_t max_bytes = 64 << 20;
 static const char json_name[] = "vocab.json", merges_name[] = "merges.txt", lines_name[] = "vocab.txt";
 
-// Special tokens in the order in which those get ids that the vocabulary lacks.
+// Special tokens, in the order in which those missing in the vocabulary get ids.
 enum { BOS, EOS, UNK, SEP, PAD, CLS, MASK, N_ROLES };
 static const char *const role_names[N_ROLES] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                                 "pad_token", "cls_token", "mask_token"};
 
 typedef struct tokenizer_class {
-    const char *names;   // of classes, without "Fast", and of model_types that have it without a tokenizer_class
+    const char *names;   // class names without "Fast"; model_types are those that have this class without a
+                         // tokenizer_class
     const char *model_types;
-    const char *roles[N_ROLES];   // by default
-    bool has_lines;               // a vocab.txt for WordPiece; or byte-level BPE
-    bool is_qwen;                 // its normalizer and its pattern
-    bool is_wrapped;              // cls_token and sep_token stand around a text
+    const char *roles[N_ROLES];   // default special tokens
+    bool has_lines;               // a vocab.txt for WordPiece; otherwise byte-level BPE
+    bool is_qwen;                 // uses Qwen's normalizer and pattern
+    bool is_wrapped;              // cls_token and sep_token are put around a text
 } tokenizer_class;
 
 #define END_OF_TEXT "<|endoftext|>"
@@ -55,7 +55,7 @@ typedef struct parts {
     json_t *model;    // config.json
     json_t *vocab;    // pieces with their ids
     char *pieces, *merges;
-    size_t n_pieces, n_merges;   // bytes
+    size_t n_pieces, n_merges;   // sizes in bytes
     const tokenizer_class *is;
     json_int_t n_ids;
     frit_buf out;
@@ -119,7 +119,7 @@ static frit_status find_class(parts *p)
 
 // ------------------------------------------------------------------------------------- pieces
 
-// The next line without its end; false at the end of the text.
+// Reads the next line without its end; false at the end of the text.
 static bool next_line(const char **at, const char *end, frit_str *line)
 {
     if (*at >= end) return false;
@@ -131,7 +131,7 @@ static bool next_line(const char **at, const char *end, frit_str *line)
     return true;
 }
 
-// A line of vocab.txt is a piece, its number the id; of equal ones the last counts.
+// Reads vocab.txt. A line is a piece, its number the id; the last of equal lines is used.
 static frit_status number_lines(parts *p)
 {
     const char *at = p->pieces, *end = p->pieces + p->n_pieces;
@@ -190,7 +190,7 @@ static long long id_of(const parts *p, const char *piece)
     return (long long)json_integer_value(json_object_get(p->vocab, piece));
 }
 
-// A special token, or one of added_tokens.json. What the vocabulary lacks gets the next id.
+// Adds a special token, or a token of added_tokens.json. A token that the vocabulary lacks gets the next id.
 static void add_token(parts *p, const char *piece, const json_t *own, bool is_special)
 {
     static const char *const flags[] = {"single_word", "lstrip", "rstrip", "normalized"};
@@ -287,7 +287,7 @@ static void add_merges(parts *p)
     frit_buf_text(&p->out, "]");
 }
 
-// `pieces`: what the vocabulary's file has, without added tokens.
+// Adds the model. `pieces` is the contents of the vocabulary's file, without added tokens.
 static void add_model(parts *p, const char *pieces)
 {
     const char *unknown = role_text(p, UNK);
@@ -320,7 +320,7 @@ static frit_status compose(parts *p)
     return p->out.failed ? frit_fail_memory(p->out.len, "a tokenizer") : FRIT_OK;
 }
 
-// tokenizer_config.json may leave them to the class; what it says is read later.
+// Sets the roles that tokenizer_config.json leaves to the class. The file itself is read later.
 static void set_roles(const parts *p, frit_vocab *vocab)
 {
     frit_token *const ids[N_ROLES] = {

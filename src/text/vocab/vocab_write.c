@@ -9,7 +9,8 @@
 //     Unigram                           t5             its scores
 //     WordPiece                         bert           neither; pieces change their marks
 //
-// What GGUF has flags for and files express as steps (a space before the text, ...) is found by trying.
+// GGUF has flags for some properties that files express as steps (a space before the text, ...). Their values are found
+// by trying.
 #include "text/vocab/vocab_write.h"
 
 #include "text/tokenizer/pretok.h"
@@ -88,7 +89,7 @@ static bool is_plain(const frit_vocab_entry *entry)
 
 // ------------------------------------------------------------------------------------- pieces
 
-// Lists of ranks have bytes, GGUF has letters.
+// The text of a token in letters, as GGUF needs it; lists of ranks have bytes.
 static frit_str spelled(const writing *w, frit_str bytes)
 {
     frit_buf letters = {0};
@@ -103,7 +104,8 @@ static bool has_bytes_of_ranks(const frit_vocab *vocab)
     return vocab->pipeline.bytes && vocab->by_score;
 }
 
-// Within a word "ing" instead of "##ing"; at its start a mark that was none.
+// Writes "ing" for "##ing" within a word, and a mark before the first piece of a word, which has no prefix in
+// WordPiece.
 static frit_str bert_piece(const writing *w, frit_str piece)
 {
     const frit_str prefix = w->vocab->inner_prefix;
@@ -115,7 +117,7 @@ static frit_str bert_piece(const writing *w, frit_str piece)
 static frit_str piece_of(const writing *w, const form *f, frit_token id)
 {
     const frit_vocab_entry *entry = &w->vocab->entries[id];
-    if (entry->piece.len == 0) {   // GGUF wants a piece for every id
+    if (entry->piece.len == 0) {   // GGUF needs a piece for every id
         char text[32];
         const int n = snprintf(text, sizeof text, "[PAD%d]", (int)id);
         const char *copy = frit_arena_text(w->arena, text, (size_t)n);
@@ -143,7 +145,7 @@ static frit_status add_pieces(const writing *w, const form *f)
 
 // ------------------------------------------------------------------------------------- merges and scores
 
-enum { MAX_PARTS = 256 };   // bytes of a token that ranks are merged for; longer ones keep no merge
+enum { MAX_PARTS = 256 };   // bytes of a token for which merges are computed; longer tokens get no merge
 
 typedef struct parts {
     frit_str text;
@@ -157,7 +159,8 @@ static frit_token token_of(const frit_vocab *vocab, const parts *p, size_t first
     return frit_vocab_find_text(vocab, (frit_str){p->text.ptr + begin, p->ends[last] - begin});
 }
 
-// Merges of lower rank than the token's own leave two parts of it: those are what its merge joins.
+// Finds the merge of a token of a list of ranks: merges of lower rank than its own leave two parts of it, which its
+// merge joins.
 static bool split_token(const frit_vocab *vocab, frit_token id, frit_token *left, frit_token *right)
 {
     parts p = {.text = vocab->entries[id].piece, .n = vocab->entries[id].piece.len};
@@ -226,7 +229,7 @@ static frit_status add_merges(const writing *w)
     return add_texts(w, "tokenizer.ggml.merges", merges, n);
 }
 
-// Where merges have an order, tokens get scores in that order.
+// Adds scores. If merges have an order, tokens get scores in this order.
 static frit_status add_scores(const writing *w)
 {
     const frit_vocab *vocab = w->vocab;
@@ -243,7 +246,7 @@ static frit_status add_charsmap(const writing *w)
     for (size_t i = 0; i < pipeline->n_norms; i++) {
         const frit_charsmap *map = &pipeline->norms[i].charsmap;
         if (map->n_units == 0) continue;
-        const uint64_t n = 4 + 4 * (uint64_t)map->n_units + map->replacements.len;   // they lie side by side
+        const uint64_t n = 4 + 4 * (uint64_t)map->n_units + map->replacements.len;   // the two are adjacent
         return frit_meta_add(w->meta, frit_str_of("tokenizer.ggml.precompiled_charsmap"),
                              (frit_value){.type = FRIT_VALUE_ARRAY, .array = {FRIT_VALUE_U8, n, map->units - 4}});
     }
@@ -252,7 +255,7 @@ static frit_status add_charsmap(const writing *w)
 
 // ------------------------------------------------------------------------------------- ids and flags
 
-// Another token that ends an answer, as generation_config.json may name two.
+// Finds another token that ends an answer, because generation_config.json may name two.
 static frit_token other_end(const frit_vocab *vocab, frit_token eos)
 {
     for (int32_t i = 0; i < vocab->n; i++)
@@ -334,7 +337,7 @@ static bool encodes_alike(const frit_tokenizer *a, const frit_tokenizer *b)
     return true;
 }
 
-// Whether what was written cuts text as the original. *is_same is false too if it cannot be read back.
+// Compares the written keys with the original. *is_same is false if they cut text differently or cannot be read back.
 static frit_status compare(const writing *w, const frit_tokenizer *original, bool *is_same)
 {
     frit_arena arena = {0};
@@ -391,7 +394,7 @@ static bool cuts_alike(const frit_vocab *vocab, const frit_pretok_row *row, frit
     return same;
 }
 
-// The first name of the row that cuts as the vocabulary does, or "default".
+// Finds the first name of the row that cuts text as the vocabulary does, or "default".
 static frit_status find_pretok(const writing *w, const char **name)
 {
     frit_flow flows[2];
@@ -426,7 +429,7 @@ static const form wordpiece[] = {
 };
 // clang-format on
 
-// Tries the forms; leaves the first that is exact, or else the first.
+// Tries the forms; keeps the first that is exact, or the first of all.
 static frit_status try_forms(const writing *w, const form *forms, size_t n, bool *is_exact)
 {
     frit_tokenizer *original;
