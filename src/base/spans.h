@@ -17,6 +17,6 @@ typedef struct frit_spans {
 void frit_spans_push(frit_spans *spans, size_t begin, size_t end);
 // Removes everything from `end` on.
 void frit_spans_cut(frit_spans *spans, size_t end);
-// Index of the first range that ends after `at`; spans->n if there is none.
+// Index of the first range that ends after `at`; spans->n without one.
 size_t frit_spans_find(const frit_spans *spans, size_t at);
 void frit_spans_free(frit_spans *spans);

@@ -51,7 +51,7 @@ frit_status frit_adapter_read_peft(frit_adapter_file *file, const frit_checkpoin
                                    size_t n_config, const uint8_t *bytes, uint64_t n_bytes, const frit_log *log);
 bool frit_adapter_is_peft(const char *path);      // a folder, or the weights file in one
 bool frit_adapter_has_config(const char *path);   // has adapter_config.json
-// Appends base_model_name_or_path of a PEFT adapter; appends nothing if there is none.
+// Appends base_model_name_or_path of a PEFT adapter; appends nothing if the key is absent.
 frit_status frit_adapter_base_of(const char *path, frit_buf *out);
 frit_status frit_adapter_open_peft(frit_adapter_file *file, const char *path, const frit_checkpoint *base,
                                    const frit_checkpoint_options *options);

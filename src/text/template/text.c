@@ -194,7 +194,7 @@ frit_status frit_text_replace(run *r, frit_str text, frit_str from, frit_str to,
     return frit_writer_take(&replaced, out);
 }
 
-// The length of the line end at `at`, 0 if there is none.
+// The length of the line end at `at`, 0 for other text.
 static size_t line_end(frit_str text, size_t at)
 {
     unsigned char c = (unsigned char)text.ptr[at];

@@ -204,7 +204,7 @@ static frit_token character_token(const frit_vocab *vocab, frit_str word, size_t
 // written before the next known or unknown character, so that bytes between them come first, as in the tokenizers
 // library.
 typedef struct unknown {
-    size_t at, n;   // n of 0: there is none
+    size_t at, n;   // n of 0: no character waits
 } unknown;
 
 static void write_unknown(const frit_vocab *vocab, unknown *waiting, frit_merger *merger)

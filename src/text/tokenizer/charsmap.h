@@ -14,5 +14,5 @@ typedef struct frit_charsmap {
 
 // Reads a map, whose bytes are borrowed. Empty bytes make an empty map.
 frit_status frit_charsmap_init(frit_charsmap *map, frit_str bytes);
-// Finds the longest (or shortest) key at the start of `text`. Returns its length, or 0 if there is none.
+// Finds the longest (or shortest) key at the start of `text`. Returns its length, or 0 if no key matches.
 size_t frit_charsmap_find(const frit_charsmap *map, frit_str text, bool shortest, frit_str *replacement);

@@ -88,7 +88,7 @@ frit_status frit_vocab_read(frit_vocab *vocab, const frit_meta *meta, int64_t ex
                             const frit_log *log);
 void frit_vocab_deinit(frit_vocab *vocab);
 
-// The id of a piece of ordinary text, that is, not of a control, unknown or byte token. -1 if there is none.
+// The id of a piece of ordinary text, that is, not of a control, unknown or byte token. -1 if no piece is equal.
 frit_token frit_vocab_find_text(const frit_vocab *vocab, frit_str piece);
 // The id of any piece, or -1.
 frit_token frit_vocab_find(const frit_vocab *vocab, frit_str piece);

@@ -29,7 +29,7 @@ static const frit_vocab_source *recognise(frit_str start)
     return NULL;
 }
 
-// Finds the tokenizer's file: `path` itself, or one in the folder. False if there is none.
+// Finds the tokenizer's file: `path` itself, or one in the folder. False if neither exists.
 static bool find_file(const char *path, frit_buf *file)
 {
     frit_path_kind kind = frit_path_get_kind(path);

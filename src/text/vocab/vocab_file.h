@@ -26,7 +26,7 @@ extern const frit_vocab_source frit_vocab_json, frit_vocab_spm, frit_vocab_tikto
 bool frit_vocab_pair_is_in(const char *folder);
 frit_status frit_vocab_pair_read(frit_vocab *vocab, const char *folder, frit_arena *arena, const frit_log *log);
 
-// The name of the source that would read this file, or the tokenizer's file of this folder; NULL if there is none.
+// The name of the source that would read this file, or the tokenizer's file of this folder; NULL if no source fits.
 const char *frit_vocab_file_kind(const char *path);
 // Opens a vocabulary. `path` is a file, or a folder whose other files are read too. `expected` is the number of rows of
 // the embedding table, or 0; missing tokens are added as unused ones.

@@ -49,7 +49,7 @@ frit_status frit_hf_quant_tensor(const frit_hf_quant *quant, const frit_safetens
 
 // ------------------------------------------------------------------------------------- for schemes
 
-// The entry whose name is "q_proj.qweight" with another suffix; NULL if there is none.
+// The entry whose name is "q_proj.qweight" with another suffix; NULL if no entry has it.
 const frit_safetensors_entry *frit_hf_beside(const frit_hf_quant *quant, const frit_safetensors_entry *codes,
                                              const char *ending, const char *other);
 // The entry that frit_hf_beside finds, as a tensor of numbers; FRIT_E_FORMAT if it is absent.
