@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Answers of chats: reasoning, text, and calls in the styles that have marks. answer_calls.c has the calls themselves.
+// Grammars of chat answers: reasoning, text, and calls in the styles that have marks. answer_calls.c has the calls
+// themselves.
 #include "grammar/answer_parts.h"
 
 #include "grammar/marked.h"
@@ -43,7 +44,7 @@ static frit_status add_gap(answer_rules *a)
     return end_rule(a->draft, a->gap, frit_nfa_repeat(nfa, one, 0, 2));
 }
 
-// Texts up to the first mark and the mark, in which the other does not occur.
+// Adds texts up to the first mark, and the mark. The text contains no `other`.
 static frit_status add_until(answer_rules *a, frit_str mark, frit_str other, int32_t *rule)
 {
     frit_dfa until, without, both;
@@ -61,7 +62,7 @@ static frit_status add_until(answer_rules *a, frit_str mark, frit_str other, int
 // ------------------------------------------------------------------------------------- answers without channels
 
 typedef struct marks {
-    frit_str first, other;   // words that begin calls; `first` is the one that they are written with
+    frit_str first, other;   // words that begin calls; `first` is the one that the grammar writes
 } marks;
 
 static frit_str first_word(frit_str mark)
@@ -76,7 +77,7 @@ static bool starts_with(frit_str text, frit_str part)
     return text.len >= part.len && memcmp(text.ptr, part.ptr, part.len) == 0;
 }
 
-// The marks that the parser looks for within text (list_begins, parts.c).
+// The marks that the parser searches for within text (list_begins in parts.c).
 static marks marks_of(const answer_format *f)
 {
     marks m = {first_word(f->section_open.len > 0 ? f->section_open : f->call_open), {"", 0}};
@@ -95,7 +96,7 @@ static frit_status add_reasoning(answer_rules *a)
     return add_until(a, f->think_close, (frit_str){"", 0}, &a->reasoning);
 }
 
-// What comes before the answer proper, from the start of the rule on.
+// Makes the reasoning before the answer, from the start of the rule on.
 static frit_fragment reasoning_part(const answer_rules *a, frit_nfa *nfa)
 {
     const answer_format *f = a->o->format;
@@ -116,7 +117,7 @@ static frit_fragment reasoning_part(const answer_rules *a, frit_nfa *nfa)
     return part;
 }
 
-// Texts that begin no call, to their end.
+// Makes texts that contain no beginning of a call, to the end.
 static frit_status add_plain_text(answer_rules *a, marks m, frit_dfa *out)
 {
     const frit_str all[] = {m.first, m.other};
@@ -124,7 +125,7 @@ static frit_status add_plain_text(answer_rules *a, marks m, frit_dfa *out)
     const int n = !a->o->tools || m.first.len == 0 ? 0 : m.other.len > 0 ? 2 : 1;
     FRIT_TRY(frit_text_without(&a->draft->budget, out, all, n));
     if (!bare) return FRIT_OK;
-    // Where a call has no mark, a bracket begins one.
+    // If calls have no mark, a bracket begins one.
     frit_dfa first, both = {0};
     frit_nfa nfa = {.budget = &a->draft->budget};
     static const frit_range starts[] = {{1, 8}, {0xb, 0xc}, {0xe, 0x1f}, {'!', 'Z'}, {'\\', 'z'}, {'|', 0x10ffff}},
@@ -145,7 +146,7 @@ static frit_status add_plain_text(answer_rules *a, marks m, frit_dfa *out)
     return status;
 }
 
-// Text with calls in it. The text is a part of the root, where its end needs no look at callers (mask.c).
+// Adds text with calls in it. The text is part of the root rule, whose end needs no check of callers (mask.c).
 static frit_status add_free(answer_rules *a, marks m, int32_t rest)
 {
     int32_t until = -1;
@@ -167,7 +168,7 @@ static frit_status add_free(answer_rules *a, marks m, int32_t rest)
     return end_rule(a->draft, a->root, (frit_fragment){.in = head.in, .out = part.out});
 }
 
-// Calls, or what the format says.
+// Adds calls, or the format.
 static frit_status add_bound(answer_rules *a, marks m, int32_t rest, int32_t format)
 {
     frit_nfa *nfa = frit_draft_nfa(a->draft, a->root);
@@ -181,7 +182,7 @@ static frit_status add_bound(answer_rules *a, marks m, int32_t rest, int32_t for
     return end_rule(a->draft, a->root, frit_nfa_seq(nfa, head, body));
 }
 
-// What calls nothing where the whole answer is one JSON object: a text, or what the format says.
+// Adds the answer without calls where the whole answer is one JSON object: a text, or the format.
 static frit_status add_reply(answer_rules *a, int32_t format, int32_t *rule)
 {
     const answer_format *f = a->o->format;

@@ -16,7 +16,7 @@ const json_t *frit_answer_tool(const answer_rules *a, size_t *at, const char **n
     return NULL;
 }
 
-// Says that the last error is about the parameters of the at-th tool.
+// Prefixes the last error with the parameters of the at-th tool.
 static frit_status fail_at_tool(size_t at, frit_status status)
 {
     const frit_field field = frit_field_name("tools[%zu].function.parameters", at);
@@ -29,12 +29,12 @@ frit_status frit_answer_add_arguments(answer_rules *a, size_t at, const frit_sch
     const json_t *function = json_object_get(json_array_get(a->o->tools, at), "function");
     const frit_schema_options options = {.open_objects = a->o->open_objects};
     json_t *given = json_object_get(function, "parameters");
-    json_t *none = json_pack("{s:s, s:b}", "type", "object", "additionalProperties", 0);   // a tool that says nothing
+    json_t *none = json_pack("{s:s, s:b}", "type", "object", "additionalProperties", 0);   // a tool without parameters
     json_t *any = json_pack("{s:s}", "type", "object");
     frit_status status = none && any ? FRIT_OK : frit_fail_memory(sizeof *function, "a tool's arguments");
     if (status == FRIT_OK)
         status = frit_schema_add(a->draft, json_is_object(given) ? given : none, &options, form, rule);
-    // Tools that are not strict may have schemas that a grammar cannot say.
+    // Tools that are not strict may have schemas that a grammar cannot express.
     const bool is_strict = json_is_true(json_object_get(function, "strict"));
     if (status != FRIT_OK && status != FRIT_E_MEMORY && a->draft->budget.failed == FRIT_OK && !is_strict)
         status = frit_schema_add(a->draft, any, NULL, form, rule);
@@ -66,7 +66,7 @@ static frit_fragment then_quoted(frit_nfa *nfa, frit_fragment before, frit_str t
     return before;
 }
 
-// Nine letters and digits.
+// Appends an id of nine letters and digits.
 static frit_fragment then_id(frit_nfa *nfa, frit_fragment before)
 {
     const frit_fragment one = frit_nfa_none(nfa);
@@ -82,7 +82,7 @@ static frit_fragment optional(frit_nfa *nfa, frit_fragment before, frit_fragment
     return frit_nfa_seq(nfa, before, part);
 }
 
-// "KEY": gap
+// Appends "KEY": and a gap.
 static frit_fragment then_key(const answer_rules *a, frit_nfa *nfa, frit_fragment before, frit_str key)
 {
     before = then_quoted(nfa, before, key);
@@ -156,7 +156,7 @@ static frit_status check_name(const answer_rules *a, size_t at, const char *name
                         "'%.64s' cannot be written in this model's calls; expected letters, digits, _, - and .", name);
 }
 
-// A rule for a call of any of the tools.
+// Adds a rule for a call of any of the tools.
 static frit_status add_one(answer_rules *a, int32_t *rule)
 {
     const answer_format *f = a->o->format;
@@ -185,7 +185,7 @@ static frit_status add_one(answer_rules *a, int32_t *rule)
 
 // ------------------------------------------------------------------------------------- all calls
 
-// One or more of a part; more come after `between`.
+// Makes one or more of a part, separated by `between`.
 static frit_fragment many(const answer_rules *a, frit_nfa *nfa, frit_fragment before, frit_fragment part,
                           const char *between)
 {
@@ -202,7 +202,7 @@ static frit_fragment mark(const answer_rules *a, frit_nfa *nfa, frit_fragment be
     return text.len == 0 ? before : gap(a, nfa, frit_nfa_seq(nfa, before, frit_nfa_text(nfa, text)));
 }
 
-// Closing marks: the gap comes first, so that nothing may follow the last.
+// Makes a closing mark. The gap comes before it, so that nothing needs to follow the last mark.
 static frit_fragment closing_mark(const answer_rules *a, frit_nfa *nfa, frit_fragment before, frit_str text)
 {
     return text.len == 0 ? before : frit_nfa_seq(nfa, gap(a, nfa, before), frit_nfa_text(nfa, text));
@@ -219,7 +219,7 @@ frit_status frit_answer_add_calls(answer_rules *a, size_t skip, int32_t *rule)
     const bool has_section = f->section_open.len > 0, has_marks = f->call_open.len > 0;
     const bool in_list = f->style == CALL_PYTHON || f->in_list;
     const frit_str opening = has_section ? f->section_open : f->call_open;
-    // The first mark, of which `skip` bytes are read already.
+    // The first mark, of which `skip` bytes have been read.
     frit_fragment part = frit_nfa_empty(nfa);
     if (opening.len > 0) part = mark(a, nfa, part, (frit_str){opening.ptr + skip, opening.len - skip});
     if (opening.len > 0 && opening.len == skip) part = gap(a, nfa, part);
@@ -238,7 +238,7 @@ frit_status frit_answer_add_calls(answer_rules *a, size_t skip, int32_t *rule)
         part = in_list ? frit_nfa_seq(nfa, part, call) : many(a, nfa, part, call, ",");
     } else if (has_marks && !in_list && !a->o->one_call) {
         part = closing_mark(a, nfa, frit_nfa_seq(nfa, part, call), f->call_close);
-        // Another call has all of its mark.
+        // The mark of further calls is read in full.
         const frit_fragment again = mark(a, nfa, gap(a, nfa, frit_nfa_empty(nfa)), f->call_open);
         frit_nfa_add(nfa, part.out, FRIT_EPSILON, FRIT_EPSILON, again.in);
         frit_nfa_add(nfa, again.out, FRIT_EPSILON, FRIT_EPSILON, call.in);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Answers of messages with headers (text/answer/parts_channels.c). The prompt has the beginning of the first header.
+// Answers of messages with headers (text/answer/parts_channels.c). The prompt ends within the first header.
 #include "grammar/answer_parts.h"
 
 #include "grammar/marked.h"
@@ -8,10 +8,10 @@
 
 typedef struct channels {
     answer_rules *a;
-    frit_str end;         // what no body contains
-    int32_t text;         // a body and `end`
-    int32_t format;       // or -1
-    int32_t *arguments;   // [tools]
+    frit_str end;         // mark that no body contains
+    int32_t text;         // rule of a body and `end`
+    int32_t format;       // rule, or -1
+    int32_t *arguments;   // rules, [tools]
 } channels;
 
 static frit_fragment then_text(frit_nfa *nfa, frit_fragment before, const char *text)
@@ -24,7 +24,7 @@ static frit_fragment then_call(frit_nfa *nfa, frit_fragment before, int32_t rule
     return frit_nfa_seq(nfa, before, frit_nfa_call(nfa, rule));
 }
 
-// A call, from its header on; the prompt or `end` comes before it.
+// Makes a call, from its header on; the prompt or `end` precedes it.
 static frit_fragment call_part(const channels *c, frit_nfa *nfa, const char *name, int32_t arguments)
 {
     if (c->a->o->format->recipient_only)
@@ -51,7 +51,7 @@ static void add_calls(const channels *c, frit_nfa *nfa, frit_fragment all)
     frit_nfa_add(nfa, again.out, FRIT_EPSILON, FRIT_EPSILON, calls.in);
 }
 
-// The answer for the user: what the format says, or any text.
+// Adds the answer for the user: the format, or any text.
 static frit_status body_part(const channels *c, frit_nfa *nfa, frit_fragment before, frit_fragment *out)
 {
     frit_dfa text;
@@ -65,7 +65,7 @@ static frit_status body_part(const channels *c, frit_nfa *nfa, frit_fragment bef
     return FRIT_OK;
 }
 
-// Messages before the answer: reasoning, and text where nothing else is asked for.
+// Adds the messages before the answer: reasoning, and text if no format or call is required.
 static void add_before(const channels *c, frit_nfa *nfa, frit_fragment all)
 {
     const bool is_free = !c->a->o->must_call && c->format < 0;

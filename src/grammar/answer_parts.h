@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// grammar/answer_parts.h: what the files of answers share.
+// grammar/answer_parts.h: declarations that the files of answers share.
 #pragma once
 #include "grammar/answer.h"
 #include "text/answer/format.h"
@@ -12,14 +12,14 @@ typedef struct answer_rules {
     int32_t root, gap, reasoning;   // rules; -1: none
 } answer_rules;
 
-// answer.c. Frees the automaton, unless making it failed.
+// answer.c: adds a rule of the automaton and frees it. Returns `made` if making the automaton failed.
 frit_status frit_answer_rule_dfa(frit_draft *draft, frit_status made, frit_dfa *dfa, int32_t *rule);
 // answer_calls.c
-// A tool that may be called; NULL at the end.
+// The next tool that may be called, from *at on; NULL at the end.
 const json_t *frit_answer_tool(const answer_rules *a, size_t *at, const char **name);
-// The arguments of tool `at`. `without`: marks that no string of them has.
+// Adds the rule of the arguments of tool `at`. No string in them contains one of the marks `without`.
 frit_status frit_answer_add_arguments(answer_rules *a, size_t at, const frit_schema_form *form, int32_t *rule);
-// All calls with their marks but for the first `skip` bytes.
+// Adds the rule of all calls with their marks, without the first `skip` bytes.
 frit_status frit_answer_add_calls(answer_rules *a, size_t skip, int32_t *rule);
 // answer_channels.c: defines the root.
 frit_status frit_answer_add_channels(answer_rules *a);

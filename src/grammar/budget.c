@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Steps and bytes of a compilation.
+// Counts steps and bytes of a compilation.
 #include "grammar/budget.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static frit_status say(frit_status status)
 static frit_status fail(frit_budget *budget, frit_status status)
 {
     budget->failed = status;
-    budget->pause = 0;   // every look fails
+    budget->pause = 0;   // every later check fails
     return say(status);
 }
 

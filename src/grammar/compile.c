@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From rules to one automaton: which rules can match nothing, each rule made deterministic, what no text reaches is
-// removed, ranks, and the tables that matchers read.
+// Rules to one automaton: finds rules that can match nothing, makes each rule deterministic, removes unreachable
+// states, computes ranks, and builds the tables that matchers read.
 #include "grammar/grammar.h"
 
 #include <stdlib.h>
@@ -65,12 +65,12 @@ static frit_status reach(compiler *c)
     return FRIT_OK;
 }
 
-// Runs `test` on rules until its results no longer change: whenever it becomes true of a rule, its callers are tested
-// again.
+// Runs `test` on rules until the results no longer change: whenever it becomes true for a rule, the rule's callers are
+// tested again.
 static frit_status spread(compiler *c, unsigned char *is, int (*test)(compiler *c, int32_t rule))
 {
     unsigned char *queued = calloc((size_t)c->n_rules, 1);
-    int32_t *queue = malloc((size_t)c->n_rules * sizeof *queue);   // a ring: each rule is in it once at most
+    int32_t *queue = malloc((size_t)c->n_rules * sizeof *queue);   // a ring buffer: each rule is in it at most once
     frit_status status = queued && queue ? FRIT_OK : fail_memory(c);
     int32_t n = 0, at = 0;
     for (int32_t r = c->n_rules - 1; status == FRIT_OK && r >= 0; r--) {
@@ -99,7 +99,7 @@ static frit_status spread(compiler *c, unsigned char *is, int (*test)(compiler *
     return status;
 }
 
-// 1: the rule can match nothing, as far as is known of those that it calls; -1: no memory.
+// Returns 1 if the rule can match nothing, as far as is known of the rules that it calls; -1: no memory.
 static int can_match_nothing(compiler *c, int32_t r)
 {
     const frit_draft_rule *rule = &c->draft->rules[r];
@@ -109,7 +109,7 @@ static int can_match_nothing(compiler *c, int32_t r)
     if (!seen) return -1;
     seen[rule->part.in] = 1;
     bool can_go_on = frit_budget_spend(c->budget, nfa->n_states / 16) == FRIT_OK;
-    // Edges mostly lead forwards, so that few rounds are needed; the last round changes nothing.
+    // Edges mostly lead forwards, so few rounds are needed; the last round changes nothing.
     for (bool changed = true; changed && !seen[rule->part.out] && can_go_on;) {
         changed = false;
         can_go_on = frit_budget_spend(c->budget, nfa->n_edges) == FRIT_OK;
@@ -131,7 +131,7 @@ static int can_match_nothing(compiler *c, int32_t r)
 static frit_status determinize(compiler *c, int32_t r)
 {
     const frit_draft_rule *rule = &c->draft->rules[r];
-    frit_nfa nfa = rule->nfa;   // with edges of its own
+    frit_nfa nfa = rule->nfa;   // a copy with edges of its own
     nfa.edges = frit_budget_resize(c->budget, NULL, 0, (size_t)(nfa.n_edges + 1) * sizeof *nfa.edges);
     if (!nfa.edges) return fail_memory(c);
     nfa.room = nfa.n_edges + 1;
@@ -164,7 +164,7 @@ static bool can_take(const compiler *c, const frit_dfa_edge *e)
     return !frit_is_call(e->low) || c->productive[e->low - FRIT_CALL];
 }
 
-// Marks the states of a rule from which it can end. 1: the start is one of them.
+// Marks the states of a rule from which it can end. Returns 1 if the start is one of them.
 static int find_live(compiler *c, int32_t r)
 {
     const frit_dfa *d = &c->dfas[r];
@@ -189,8 +189,7 @@ static int find_live(compiler *c, int32_t r)
     return live[0];
 }
 
-// Whether a text that is not empty matches the rule as its automaton is: a rule that matches only nothing is not
-// called.
+// True if a text that is not empty matches the rule. Calls of a rule that matches only the empty text are removed.
 static int is_productive(compiler *c, int32_t r)
 {
     const frit_dfa *d = &c->dfas[r];
@@ -224,7 +223,7 @@ static frit_status fail_recursion(const compiler *c, const place *stack, int32_t
     return status;
 }
 
-// The edges of a rule's first state, of which entries have none that call.
+// The edges of a rule's first state. The first states of entries have no calls.
 static void first_edges(const compiler *c, int32_t r, int32_t *from, int32_t *end)
 {
     const bool none = c->draft->rules[r].is_entry || is_table(c, r);
@@ -232,7 +231,7 @@ static void first_edges(const compiler *c, int32_t r, int32_t *from, int32_t *en
     *end = none ? 0 : c->dfas[r].first[1];
 }
 
-// Depth-first, with a stack of its own: rules are numbered after all that they call at their start.
+// Numbers rules after all rules that they call at their start: depth-first, with an explicit stack.
 static frit_status rank_from(compiler *c, int32_t root, place *stack, unsigned char *open, int32_t *next)
 {
     int32_t n = 0, from, end;
@@ -280,9 +279,9 @@ static frit_status find_ranks(compiler *c)
 enum {
     SEARCHED_EDGES = 6,
     MAX_TABLES = 1 << 15
-};   // states with more have a table, but those of counters, which are many
+};   // states with more edges have a table, except states of counters, which are many
 
-// The next state of the automaton, whose tables so far are counted.
+// True if the next state of the automaton gets a table. The tables so far are counted.
 static bool wants_table(const compiler *c, const frit_automaton *g, int32_t r, int n_bytes)
 {
     return n_bytes > SEARCHED_EDGES && g->n_tables < MAX_TABLES && c->draft->rules[r].counter.n_segments == 0;
@@ -313,7 +312,7 @@ static void count(const compiler *c, frit_automaton *g, int32_t *base)
     }
 }
 
-// The bytes of the automaton, but for its counters.
+// The size of the automaton in bytes, without its counters.
 static size_t automaton_bytes(const frit_automaton *g)
 {
     return (size_t)g->n_states * sizeof *g->states + (size_t)g->n_bytes * sizeof *g->bytes +
@@ -345,7 +344,7 @@ static void add_edge(frit_automaton *g, frit_automaton_state *state, const frit_
     }
 }
 
-// Adds the states of a rule. number: of its live states, [n_states of the rule].
+// Adds the states of a rule. number: [n_states of the rule], numbers of its live states.
 static void add_states(const compiler *c, frit_automaton *g, int32_t r, const int32_t *number)
 {
     const frit_dfa *d = &c->dfas[r];
@@ -463,7 +462,7 @@ static frit_status make(compiler *c, frit_automaton *g)
     for (int32_t r = 0; r < c->n_rules; r++)
         if (c->reached[r]) FRIT_TRY(make_dfa(c, r, &n_all));
     FRIT_TRY(spread(c, c->productive, is_productive));
-    for (int32_t r = 0; r < c->n_rules; r++)   // with what is known of all rules now
+    for (int32_t r = 0; r < c->n_rules; r++)   // with the results for all rules
         if (c->reached[r] && find_live(c, r) < 0) return fail_memory(c);
     g->takes_nothing = c->nullable[c->root];
     g->root = c->root;

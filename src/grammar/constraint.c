@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokens of a sampler as bytes of a match.
+// Reads the tokens of a sampler as bytes of a match.
 #include "grammar/constraint.h"
 
 #include <stdatomic.h>
@@ -9,8 +9,8 @@ struct frit_constraint {
     frit_grammar *grammar;
     frit_match match;
     uint32_t *mask;
-    bool has_mask;     // it is that of the match as it is
-    bool ended;        // by a token
+    bool has_mask;     // the mask belongs to the current match
+    bool ended;        // a token has ended the text
     frit_buf forced;   // scratch
 };
 
@@ -60,7 +60,7 @@ void frit_constraint_free(frit_constraint *c)
     free(c);
 }
 
-// A limit of the grammar: FRIT_E_LIMIT of a session is a full context.
+// Converts FRIT_E_LIMIT of the grammar, because FRIT_E_LIMIT of a session means a full context.
 static frit_status not_supported(frit_status status)
 {
     return status == FRIT_E_LIMIT ? FRIT_E_UNSUPPORTED : status;
@@ -124,7 +124,7 @@ frit_status frit_constraint_undo(frit_constraint *c)
     return FRIT_OK;
 }
 
-// The node of a byte below a node, or 0.
+// The node of a byte below a node, or 0 if it has no such child.
 static uint32_t child_of(const frit_token_trie *trie, uint32_t node, unsigned char byte)
 {
     for (uint32_t i = node + 1; i < trie->nodes[node].end; i = trie->nodes[i].end)
@@ -132,7 +132,7 @@ static uint32_t child_of(const frit_token_trie *trie, uint32_t node, unsigned ch
     return 0;
 }
 
-// The token with the longest text that the bytes begin with, and so many of them; -1: no token's text does.
+// Returns the token with the longest text that begins `bytes`, and the length of this text; -1: no token matches.
 static frit_token longest_token(const frit_token_trie *trie, const char *bytes, size_t n, size_t *n_bytes)
 {
     frit_token best = -1;

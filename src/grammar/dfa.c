@@ -12,7 +12,7 @@ typedef struct builder {
     bool failed;
 } builder;
 
-// `bytes`: the sum of what is charged.
+// Grows an array by doubling. `bytes` is the sum of the charged bytes.
 static void *grow_items(size_t *bytes, frit_budget *budget, void *items, size_t before, size_t after)
 {
     void *more = frit_budget_resize(budget, items, before, after);
@@ -20,13 +20,13 @@ static void *grow_items(size_t *bytes, frit_budget *budget, void *items, size_t 
     return more;
 }
 
-// Grows a part of the automaton.
+// Resizes an array of the automaton.
 static void *resize(frit_dfa *d, void *items, size_t before, size_t after)
 {
     return grow_items(&d->bytes, d->budget, items, before, after);
 }
 
-// The state that is built next; edges that follow are its edges.
+// Begins the next state; edges that are added next leave it.
 static void begin_state(builder *b, bool final)
 {
     frit_dfa *d = &b->dfa;
@@ -87,7 +87,7 @@ static frit_status fail_memory(const frit_budget *budget)
     return frit_budget_fail(budget, sizeof(frit_dfa_edge), "the automaton of a grammar");
 }
 
-// Room for n numbers, and a charge for it.
+// Allocates room for n numbers and charges it.
 static void *new_items(frit_budget *budget, size_t n, size_t size)
 {
     return frit_budget_resize(budget, NULL, 0, (n + 1) * size);
@@ -164,12 +164,13 @@ static bool mark_live(const frit_dfa *d, unsigned char *live)
     return good;
 }
 
-// Copies the states for which map is not -1, with edges to such; map gives the new numbers, which are in order.
+// Copies the states for which map is not -1, with the edges between them. map gives the new numbers, which are
+// ascending.
 static frit_status rebuild(frit_dfa *d, const int32_t *map)
 {
     builder b = {.dfa = {.budget = d->budget}};
     for (int32_t s = 0; s < d->n_states && !b.failed; s++) {
-        if (map[s] < b.dfa.n_states) continue;   // dropped, or the same as an earlier one
+        if (map[s] < b.dfa.n_states) continue;   // dropped, or equal to an earlier state
         begin_state(&b, d->final[s]);
         for (int32_t i = d->first[s]; i < d->first[s + 1] && !b.failed; i++)
             if (map[d->edges[i].to] >= 0) add_edge(&b, d->edges[i].low, d->edges[i].high, map[d->edges[i].to]);
@@ -223,8 +224,8 @@ static int compare_signatures(const void *a, const void *b)
     return x->state < y->state ? -1 : x->state > y->state;
 }
 
-// A state's edges, where those that touch and lead to the same count as one. Next states are told apart by their group
-// or, without groups, by their hash.
+// Hashes a state's edges. Adjacent edges with one target count as one edge. Targets are identified by their group or,
+// without groups, by their hash.
 static uint64_t hash_edges(const frit_dfa *d, int32_t s, uint64_t h, const int32_t *group, const uint64_t *hashes)
 {
     for (int32_t i = d->first[s]; i < d->first[s + 1];) {
@@ -243,8 +244,8 @@ static uint64_t hash_edges(const frit_dfa *d, int32_t s, uint64_t h, const int32
     return h;
 }
 
-// One round: states with the same group and edges to the same groups are one group. Returns the number of groups, named
-// by their first states in order.
+// Runs one round: states with the same group and edges to the same groups form one group. Returns the number of groups,
+// numbered in the order of their first states.
 static int32_t refine(const frit_dfa *d, int32_t *group, signature *signatures, int32_t *names, const uint64_t *hashes)
 {
     for (int32_t s = 0; s < d->n_states; s++)
@@ -262,8 +263,8 @@ static int32_t refine(const frit_dfa *d, int32_t *group, signature *signatures, 
     return n;
 }
 
-// The hashes of all states from their ends backwards: those of equal states are equal. False if there is a cycle, but
-// for loops of one state. stack, next: room for the states.
+// Hashes all states from their ends backwards; equal states get equal hashes. False if there is a cycle other than a
+// loop of one state. stack, next: room for the states.
 static bool hash_backwards(const frit_dfa *d, uint64_t *hashes, int32_t *stack, int32_t *next)
 {
     enum { NEW = -1, DONE = INT32_MAX };
@@ -292,8 +293,8 @@ static bool hash_backwards(const frit_dfa *d, uint64_t *hashes, int32_t *stack, 
     return true;
 }
 
-// Refines groups until nothing changes. Bounded strings are long chains, which need as many rounds as they have states:
-// where there is no cycle, one pass from the ends does it.
+// Refines groups until nothing changes. Bounded strings are long sequences of states, which need as many rounds as they
+// have states. Without cycles, one pass from the ends is enough.
 static int32_t group_states(const frit_dfa *d, int32_t *group, int32_t *names, signature *signatures, uint64_t *hashes)
 {
     const int64_t round = d->n_edges + (int64_t)d->n_states * 16;
@@ -332,14 +333,14 @@ frit_status frit_dfa_minimize(frit_dfa *d)
 // ------------------------------------------------------------------------------------- interned sets
 
 typedef struct sets {
-    int32_t *items;   // of all sets
+    int32_t *items;   // items of all sets
     size_t n, room;   // items
     size_t *start;    // [n_sets + 1]
     int32_t *buckets;
     int32_t n_sets, room_sets, n_buckets;
     bool failed;
     frit_budget *budget;
-    size_t bytes;   // charged to it
+    size_t bytes;   // charged to the budget
 } sets;
 
 static uint64_t hash_items(const int32_t *items, size_t n)
@@ -375,7 +376,7 @@ static void grow_sets(sets *s)
     s->room_sets = room;
 }
 
-// The number of the set with these items, a new one if there was none. -1: no memory.
+// Returns the number of the set with these items; makes it if it is new. -1: no memory.
 static int32_t intern(sets *s, const int32_t *items, size_t n)
 {
     if (s->n_sets >= s->room_sets) grow_sets(s);
@@ -419,15 +420,15 @@ typedef struct subset_work {
     int32_t *first;   // edges by the state that they leave
     frit_nfa_edge *edges;
     int32_t *mark, *stack, *closed;   // [n_states]
-    int32_t *single;                  // [n_states]: the set that a state alone leads to; -1: not yet known
+    int32_t *single;                  // [n_states]: the set reached from a single state; -1: not yet known
     int32_t round;
     sets sets;
-    int32_t *points;          // where sets of targets change
-    frit_nfa_edge *leaving;   // of the set whose edges are made
+    int32_t *points;          // symbols at which the set of targets changes
+    frit_nfa_edge *leaving;   // edges that leave the current set
     int32_t *targets;
     size_t room;
     frit_budget *budget;
-    size_t bytes;   // charged to it
+    size_t bytes;   // charged to the budget
 } subset_work;
 
 static bool sort_edges(subset_work *w)
@@ -458,7 +459,7 @@ static int compare_ints(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// What sorting costs.
+// The number of steps that sorting n items is charged.
 static int64_t sort_steps(size_t n)
 {
     int64_t steps = (int64_t)n;
@@ -481,7 +482,7 @@ static void sort_ints(int32_t *items, size_t n)
     }
 }
 
-// The set of states that read a symbol, or leave, and can be reached from these without one.
+// Returns the set of states with symbol edges, or final, that can be reached from `states` without reading a symbol.
 static int32_t close_set(subset_work *w, const int32_t *states, size_t n)
 {
     size_t n_stack = 0, n_closed = 0;
@@ -564,13 +565,13 @@ static int compare_lows(const void *a, const void *b)
     return x->low < y->low ? -1 : x->low > y->low;
 }
 
-// Adds the edges of the state that was begun.
+// Adds the edges of the current state.
 static frit_status expand(subset_work *w, builder *b, int32_t set)
 {
     size_t n, n_points;
     if (!gather(w, set, &n, &n_points)) return fail_memory(w->budget);
     if (n > 1) qsort(w->leaving, n, sizeof *w->leaving, compare_lows);
-    size_t done = 0;   // edges before end before every later point
+    size_t done = 0;   // number of edges that end before every later point
     frit_status status = FRIT_OK;
     for (size_t p = 0; p + 1 < n_points && status == FRIT_OK; p++) {
         const int32_t low = w->points[p], high = w->points[p + 1] - 1;
@@ -629,7 +630,7 @@ static bool decide(frit_dfa_op op, bool a, bool b)
     return op == FRIT_DFA_AND ? a && b : op == FRIT_DFA_OR ? a || b : a && !b;
 }
 
-// The edges of a pair of states; -1 is the state that accepts nothing.
+// Adds the edges of a pair of states; -1 is the state that accepts nothing.
 static frit_status pair_edges(builder *out, sets *pairs, const frit_dfa *a, frit_dfa_op op, const frit_dfa *b,
                               const int32_t pair[2])
 {
@@ -640,7 +641,7 @@ static frit_status pair_edges(builder *out, sets *pairs, const frit_dfa *a, frit
         while (i < i_end && a->edges[i].high < at) i++;
         while (k < k_end && b->edges[k].high < at) k++;
         const bool in_a = i < i_end && a->edges[i].low <= at, in_b = k < k_end && b->edges[k].low <= at;
-        int32_t end = FRIT_CALL - 1;   // of the range in which nothing changes
+        int32_t end = FRIT_CALL - 1;   // the end of the range in which nothing changes
         if (i < i_end) end = in_a ? a->edges[i].high : a->edges[i].low - 1;
         const int32_t b_end = k == k_end ? FRIT_CALL - 1 : in_b ? b->edges[k].high : b->edges[k].low - 1;
         if (b_end < end) end = b_end;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // GBNF, the grammars of llama.cpp: rules NAME ::= ALTERNATIVES, with "text", [classes], ., groups, * + ? {m,n}, tokens
-// (<[id]>, <text>, and ! for any but this one) and comments. A rule ends at the end of its line, but for groups and
-// what follows ::= and |.
+// (<[id]>, <text>, and ! for any other token) and comments. A rule ends at the end of its line; groups, and
+// alternatives after ::= and |, may continue on the next line.
 #include "grammar/grammar.h"
 
 #include "base/utf8.h"
@@ -15,7 +15,7 @@ typedef struct parser {
     size_t at;
     const frit_token_names *names;
     frit_draft *draft;
-    int32_t rule;                    // whose automaton is made
+    int32_t rule;                    // the rule whose automaton is made
     int depth;                       // of groups
     frit_range *ranges, *inverted;   // [MAX_RANGES + 1]
 } parser;
@@ -50,7 +50,7 @@ static frit_status fail_here(const parser *p, const char *expected)
     return fail_at(p, p->at, expected);
 }
 
-// Skips spaces and comments, and ends of lines if `lines`.
+// Skips spaces and comments, and with `lines` ends of lines.
 static void skip_space(parser *p, bool lines)
 {
     for (;;) {
@@ -97,7 +97,7 @@ static frit_status read_hex(parser *p, int n, uint32_t *out)
     return FRIT_OK;
 }
 
-// One character of a literal or class, with escapes.
+// Reads one character of a literal or class, with escapes.
 static frit_status read_char(parser *p, uint32_t *out)
 {
     const int n = frit_utf8_decode(p->text.ptr + p->at, p->text.len - p->at, out);
@@ -196,7 +196,7 @@ static frit_status read_count(parser *p, int32_t *out)
     return FRIT_OK;
 }
 
-// {m}, {m,}, {,n}, {m,n}
+// Reads {m}, {m,}, {,n} or {m,n}.
 static frit_status read_counts(parser *p, int32_t *min, int32_t *max)
 {
     const size_t start = p->at++;
@@ -234,7 +234,7 @@ static frit_status read_group(parser *p, frit_fragment *out)
     return FRIT_OK;
 }
 
-// The id of "[id]"; -1: not of this form.
+// Reads the id in "[id]"; -1: not of this form.
 static int32_t id_of(frit_str text)
 {
     int32_t id = 0;
@@ -246,7 +246,7 @@ static int32_t id_of(frit_str text)
     return id;
 }
 
-// <[id]>, or the text of a token, which begins with < and ends with >; after ! all others.
+// Reads <[id]>, or the text of a token, which begins with < and ends with >; after ! any other token.
 static frit_status read_token(parser *p, frit_fragment *out)
 {
     const bool negated = peek(p) == '!';
@@ -321,7 +321,7 @@ static frit_status read_sequence(parser *p, bool nested, frit_fragment *out)
     return FRIT_OK;
 }
 
-// Also where the next line begins with |.
+// True if an alternative continues, also if the next line begins with |.
 static bool has_more(parser *p, bool nested)
 {
     if (peek(p) == '|') return true;

@@ -15,7 +15,7 @@ static frit_status whole(frit_dfa *out, frit_nfa *nfa, frit_fragment part)
     return status;
 }
 
-// Texts that end with one of the marks.
+// Makes the texts that end with one of the marks.
 static frit_status ending(frit_budget *budget, frit_dfa *out, const frit_str *marks, int n_marks)
 {
     frit_nfa nfa = {.budget = budget};
@@ -26,7 +26,7 @@ static frit_status ending(frit_budget *budget, frit_dfa *out, const frit_str *ma
 
 typedef bool (*edge_fn)(const frit_dfa *dfa, int32_t state, const frit_dfa_edge *edge);
 
-// The language of `dfa`, which it frees, by those of its edges that `keeps` names.
+// Makes the language of `dfa` with only the edges for which `keeps` returns true. Frees `dfa`.
 static frit_status some_edges(frit_dfa *out, frit_dfa *dfa, edge_fn keeps)
 {
     frit_nfa nfa = {.budget = dfa->budget};
@@ -58,9 +58,9 @@ frit_status frit_text_until(frit_budget *budget, frit_dfa *out, const frit_str *
     return some_edges(out, &dfa, comes_before_the_end);
 }
 
-enum { DEAD = FRIT_TOKEN };   // of a mark that must not occur: no text has tokens
+enum { DEAD = FRIT_TOKEN };   // symbol of a mark that must not occur, because texts contain no tokens
 
-// Where a mark has just ended, only its symbol leads on.
+// True if an edge may be used: after the end of a mark, only its symbol may follow.
 static bool is_alive(const frit_dfa *dfa, int32_t state, const frit_dfa_edge *edge)
 {
     const int32_t end = dfa->first[state + 1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of what can follow a state from a node of the trie on, and masks put together from it.
+// Rows of tokens that can follow a state from a node of the trie on, and masks that are combined from rows.
 #include "grammar/mask.h"
 
 #include "base/thread/thread.h"
@@ -11,15 +11,15 @@
 
 enum { TABLE_BYTES = 128 << 20, SCRATCH_FRAMES = 1 << 16, SCRATCH_ITEMS = 1 << 22, MASK_WORK = 1 << 20 };
 
-typedef struct row {   // of a state and a node
+typedef struct row {   // tokens of a state and a node
     int32_t state;
     uint32_t node;
-    uint32_t tokens, n_tokens;   // in the pool; or a bitmap
+    uint32_t tokens, n_tokens;   // in the pool, unless there is a bitmap
     uint32_t exits, n_exits;
     int32_t bitmap;   // -1: none
 } row;
 
-typedef struct level {   // of a walk: what the automaton may be in after the bytes of a node
+typedef struct level {   // of a walk: the items after the bytes of a node
     int32_t single;      // the only item is (single, outer); -1: items
     int32_t first, n;
 } level;
@@ -42,14 +42,14 @@ struct frit_masks {
     int32_t *buckets;
     int32_t n_rows, rows_room, n_buckets;
     pool tokens, exits;
-    uint32_t **bitmaps;   // each by itself: growing would copy all of them
+    uint32_t **bitmaps;   // allocated separately, because growing an array would copy all bitmaps
     int32_t n_bitmaps, bitmaps_room;
-    bool *in_root;    // [n_states]: of the root, if no rule calls it: nothing follows where it ends
+    bool *in_root;    // [n_states]: states of the root, if no rule calls it: nothing follows at their end
     frit_run *runs;   // [n_states]
     int32_t *alike;   // [n_states]: a state with the same rows
     struct strings {
         const frit_string_tokens *tokens;   // NULL: none
-        uint32_t exits;                     // where they are in the pool; UINT32_MAX: not yet
+        uint32_t exits;                     // index in the pool; UINT32_MAX: not yet computed
     } * strings;                            // [n_counters]
 
     // Scratch of a walk.
@@ -91,7 +91,7 @@ static frit_status add(pool *p, const uint32_t *items, size_t n)
 
 // ------------------------------------------------------------------------------------- walks
 
-// Whether all texts from a node on stay inside of the rule after this state, without an end on the way.
+// True if all texts from a node on stay inside the rule after this state, without an end on the way.
 static bool takes_all(const frit_run *run, const frit_token_node *node)
 {
     const uint64_t other = node->classes & ~run->classes;
@@ -99,7 +99,7 @@ static bool takes_all(const frit_run *run, const frit_token_node *node)
     return other == FRIT_BEYOND_ASCII && node->is_utf8 && node->height <= run->utf8;
 }
 
-// What level d holds after the byte of a node. *alive: whether anything is left.
+// Computes level d after the byte of a node. *alive is false if no item is left.
 static frit_status take(frit_masks *m, size_t d, const frit_token_node *node, bool *alive, bool *out)
 {
     const level *before = &m->levels[d - 1];
@@ -113,7 +113,7 @@ static frit_status take(frit_masks *m, size_t d, const frit_token_node *node, bo
         now->single = frit_state_next(m->a, before->single, node->byte);
         *alive = now->single >= 0;
         const frit_automaton_state *state = *alive ? &m->a->states[now->single] : NULL;
-        if (!state || state->n_calls == 0) {   // what the steps of a match come to, where nothing is called
+        if (!state || state->n_calls == 0) {   // the result of a step, if nothing is called
             *out = state && state->final;
             *alive = state && frit_state_reads(state);
             return FRIT_OK;
@@ -138,8 +138,8 @@ static frit_status take(frit_masks *m, size_t d, const frit_token_node *node, bo
     return FRIT_OK;
 }
 
-// Fills `found` with the tokens below a node that fit after `state`, but for the plain ones, and `ended` with the nodes
-// at which the rule ends.
+// Fills `found` with the tokens below a node that fit after `state`, except plain ones, and `ended` with the nodes at
+// which the rule ends.
 static frit_status walk(frit_masks *m, int32_t state, uint32_t top, const frit_plain_tokens *plain)
 {
     const frit_token_trie *t = m->trie;
@@ -148,7 +148,7 @@ static frit_status walk(frit_masks *m, int32_t state, uint32_t top, const frit_p
     m->found.n = m->ended.n = 0;
     if (m->frames.n > SCRATCH_FRAMES) frit_frames_clear(&m->frames);
     m->levels[0] = (level){.single = state};
-    size_t visit = 0;   // of a walk by the list of nodes that are not plain
+    size_t visit = 0;   // in a walk over the list of nodes that are not plain
     uint32_t i = plain ? plain->visits[0] : top + 1;
     while (i < nodes[top].end) {
         const size_t d = nodes[i].depth - base;
@@ -208,7 +208,7 @@ static size_t table_bytes(const frit_masks *m)
                sizeof(uint32_t);
 }
 
-// Forgets everything: other states are in use now than when it was made.
+// Discards all rows, because other states are in use now than when the rows were made.
 static void forget(frit_masks *m)
 {
     for (int32_t i = 0; i < m->n_bitmaps; i++) free(m->bitmaps[i]);
@@ -218,7 +218,8 @@ static void forget(frit_masks *m)
     if (m->buckets) memset(m->buckets, -1, (size_t)m->n_buckets * sizeof *m->buckets);
 }
 
-// The plain tokens of a state whose texts of some classes fit by their length alone. NULL: it is no such state.
+// Finds the plain tokens of a state: tokens of some classes, which fit if they are short enough. NULL if the state has
+// none.
 static frit_status find_plain(frit_masks *m, int32_t state, uint32_t node, const frit_plain_tokens **out)
 {
     const frit_run *run = &m->runs[state];
@@ -226,7 +227,7 @@ static frit_status find_plain(frit_masks *m, int32_t state, uint32_t node, const
     return node != 0 || !run->is_sharp ? FRIT_OK : frit_plain_tokens_get(m->trie, run->classes, out);
 }
 
-// A new bitmap, not yet written.
+// Allocates a bitmap without initializing it.
 static frit_status new_bitmap(frit_masks *m, uint32_t **out)
 {
     const size_t n_words = (size_t)frit_mask_words(m->trie->n_vocab);
@@ -256,7 +257,7 @@ static frit_status add_bitmap(frit_masks *m, const frit_plain_tokens *plain, uin
     return FRIT_OK;
 }
 
-// The lists of a state between characters that are counted, of which low to high may come; NULL: it is no such state.
+// Finds the lists of a state between counted characters, of which low to high may follow; NULL for other states.
 static struct strings *find_strings(const frit_masks *m, int32_t state, uint16_t *low, uint16_t *high)
 {
     for (int32_t i = 0; i < m->a->n_counters; i++) {
@@ -336,7 +337,7 @@ static frit_status find_row(frit_masks *m, int32_t state, uint32_t node, int32_t
 
 // ------------------------------------------------------------------------------------- masks
 
-// mask |= bits, in blocks that compilers make vectors of.
+// mask |= bits, in blocks that compilers vectorize.
 static void join(uint32_t *restrict mask, const uint32_t *restrict bits, size_t n_words)
 {
     enum { BLOCK = 16 };
@@ -346,7 +347,7 @@ static void join(uint32_t *restrict mask, const uint32_t *restrict bits, size_t 
     for (; i < n_words; i++) mask[i] |= bits[i];
 }
 
-// is_empty: the mask has not been written yet.
+// Adds a row to the mask. is_empty: the mask has not been written yet.
 static void allow(const frit_masks *m, const row *r, bool is_empty, uint32_t *mask)
 {
     const size_t n_words = (size_t)frit_mask_words(m->trie->n_vocab);
@@ -359,7 +360,7 @@ static void allow(const frit_masks *m, const row *r, bool is_empty, uint32_t *ma
     for (uint32_t i = 0; i < r->n_tokens; i++) mask[tokens[i] / 32] |= 1u << (tokens[i] % 32);
 }
 
-// The tokens that a state names: of those that may be named.
+// Adds the tokens that a state names, if they may be named.
 static void allow_named(const frit_masks *m, int32_t state, uint32_t *mask)
 {
     const frit_automaton_state *s = &m->a->states[state];
@@ -367,7 +368,7 @@ static void allow_named(const frit_masks *m, int32_t state, uint32_t *mask)
         const frit_token_edge *e = &m->a->tokens[s->first_token + (uint32_t)i];
         const int32_t end = e->high < m->trie->n_vocab ? e->high + 1 : m->trie->n_vocab;
         for (int32_t t = e->low; t < end;) {
-            const int32_t n = end - t < 32 - t % 32 ? end - t : 32 - t % 32;   // of one word
+            const int32_t n = end - t < 32 - t % 32 ? end - t : 32 - t % 32;   // number of bits in one word
             mask[t / 32] |= (UINT32_MAX >> (32 - n) << t % 32) & m->trie->named[t / 32];
             t += n;
         }
@@ -425,7 +426,7 @@ frit_status frit_masks_get(frit_masks *m, frit_match *match, uint32_t *mask)
 
 // ------------------------------------------------------------------------------------- making
 
-// States of a rule are neighbours.
+// Sets in_root for the root's states, which are adjacent.
 static void find_root(frit_masks *m)
 {
     const frit_automaton *a = m->a;
@@ -438,7 +439,7 @@ static void find_root(frit_masks *m)
     for (int32_t s = start; s < end; s++) m->in_root[s] = true;
 }
 
-// States of strings are alike where more characters may come than any token has.
+// States of strings have equal rows if more characters may follow than any token has.
 static frit_status find_lists(frit_masks *m)
 {
     const frit_automaton *a = m->a;
@@ -458,9 +459,9 @@ static frit_status find_lists(frit_masks *m)
     return FRIT_OK;
 }
 
-enum { WIDE_BYTES = 60 };   // states that allow so many bytes are slow to walk from
+enum { WIDE_BYTES = 60 };   // states that allow this number of bytes are slow to walk from
 
-// Rows of states in which strings begin.
+// Computes the rows of states in which strings begin.
 static frit_status warm_strings(frit_masks *m)
 {
     int32_t r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Frames, and a step: read a byte, return from calls that end, make the calls that come next.
+// Frames, and a step: read a byte, return from calls that end, make calls.
 #include "grammar/match.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static bool reserve_entries(frit_frames *f, int32_t n)
     return true;
 }
 
-// The frame with these sorted entries.
+// Returns the frame with these sorted entries.
 static frit_status intern(frit_frames *f, const frit_item *entries, int32_t n, int32_t *out)
 {
     if (f->n == f->room && !grow_frames(f)) return fail_memory();
@@ -130,7 +130,7 @@ static frit_status fail_ambiguous(void)
                      FRIT_MATCH_ITEMS);
 }
 
-// Begins a config: which items it has is known by a table that is emptied by counting its round on.
+// Begins a config. The table of its items is emptied by counting up `round`.
 static void begin(step *s)
 {
     s->out->n = 0;
@@ -164,7 +164,7 @@ static frit_status add_item(step *s, frit_item item)
     return FRIT_OK;
 }
 
-// Adds where a frame returns to.
+// Adds the items that a frame returns to.
 static frit_status add_returns(step *s, int32_t frame)
 {
     const frit_frame f = s->frames->frames[frame];
@@ -220,8 +220,8 @@ static frit_status reserve_scratch(frit_calls *calls, int32_t n)
     return FRIT_OK;
 }
 
-// The frame of all pending calls of a rule, which are removed. Where a caller has nothing left to do, the call
-// returns to the caller's own callers: lists that are written as recursions do not grow.
+// Makes the frame of all pending calls of a rule, and removes the calls. If a caller has nothing left to do, the call
+// returns to the caller's own callers, so that lists written as recursions do not grow.
 static frit_status make_frame(step *s, int32_t rule, int32_t *frame)
 {
     frit_calls *calls = s->calls;
@@ -247,7 +247,7 @@ static frit_status make_frame(step *s, int32_t rule, int32_t *frame)
     return intern(s->frames, calls->entries, distinct, frame);
 }
 
-// Makes all calls. A rule's turn comes when no rule is left that may call it at its start.
+// Makes all calls. A rule is called when no pending rule can call it at its start.
 static frit_status make_calls(step *s)
 {
     frit_calls *calls = s->calls;
@@ -264,7 +264,8 @@ static frit_status make_calls(step *s)
     return FRIT_OK;
 }
 
-// After a byte: items[0 .. n) are complete with what follows from them. Items that read nothing are dropped at the end.
+// Completes a config after a byte: adds everything that follows from items[0 .. n). Items that read nothing are dropped
+// at the end.
 static frit_status finish(step *s)
 {
     frit_config *c = s->out;
@@ -304,7 +305,7 @@ frit_status frit_config_step(const frit_automaton *a, frit_frames *frames, frit_
     return out->n > 0 ? finish(&s) : FRIT_OK;
 }
 
-// Adds where a token leads that the grammar names.
+// Adds the targets of a token that the grammar names.
 static frit_status add_token(step *s, frit_item item, int32_t token)
 {
     const frit_automaton_state *state = &s->a->states[item.state];
@@ -355,7 +356,7 @@ frit_status frit_match_reset(frit_match *match)
     return frit_config_start(match->automaton, &match->frames, &match->calls, &match->now);
 }
 
-// Forgets the older half of the marks.
+// Drops the older half of the marks.
 static void forget(frit_match *match)
 {
     const int32_t half = match->n_marks / 2;
@@ -392,7 +393,7 @@ static frit_status mark(frit_match *match)
     return FRIT_OK;
 }
 
-// `now` becomes what the last mark says, which is removed.
+// Restores `now` from the last mark and removes the mark.
 static frit_status restore(frit_match *match)
 {
     const struct frit_match_mark m = match->marks[--match->n_marks];
@@ -436,8 +437,8 @@ static frit_status step_on(frit_match *match, unsigned char byte)
                             &match->next);
 }
 
-// The end of a token, from the configs before its last byte and before its first: together, so that calls at one place
-// of the text share their frame. byte: -1: the text does not fit.
+// Ends a token: makes the config from the config before its last byte and the one before its first. Both are stepped
+// together, so that calls at one position of the text share their frame. byte -1: the text does not fit.
 static frit_status step_token(frit_match *match, int byte, int32_t token)
 {
     step s = {match->automaton, &match->frames, &match->calls, &match->next};
@@ -456,7 +457,7 @@ static bool is_alive(const frit_config *config)
     return config->n > 0 || config->final;
 }
 
-// Steps on by bytes until one does not fit.
+// Steps over bytes until one does not fit.
 static frit_status read_bytes(frit_match *match, const char *bytes, size_t n, size_t *n_read)
 {
     for (*n_read = 0; *n_read < n; ++*n_read) {
@@ -473,7 +474,7 @@ static frit_status begin_push(frit_match *match)
     return mark(match);
 }
 
-// Leaves the match as it was before a push.
+// Restores the match as it was before a push.
 static void drop_push(frit_match *match)
 {
     if (match->max_marks > 0) match->n_history = match->marks[--match->n_marks].first;
@@ -546,7 +547,7 @@ static bool may_name_token(const frit_match *match)
     return found;
 }
 
-// The only byte of the set, or -1.
+// Returns the only byte of the set, or -1.
 static int only_byte(const uint64_t bytes[4])
 {
     int found = -1;

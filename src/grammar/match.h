@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// grammar/match.h: where a text stands in a grammar: all states that the bytes so far may have led to, each with the
+// grammar/match.h: the position of a text in a grammar: all states that the bytes so far may have led to, each with the
 // calls that it is inside of.
 //
 //     item    (state, frame): the automaton is in this state, inside of a call that returns to the frame
-//     frame   a set of (state, frame): where a call returns to. Equal frames are one (they are interned), and all
-//             calls of a rule at one place of the text share their frame, as in Earley's algorithm: an ambiguous
-//             grammar has few items, whatever the number of its parses.
+//     frame   a set of (state, frame): where a call returns to. Equal frames are stored once (interned), and all calls
+//         of a rule at one position of the text share their frame, as in Earley's algorithm. So an ambiguous
+//         grammar has few items, whatever the number of its parses.
 //     config  the items after a byte, and whether the text may end there
 //
-// Nothing recurses: a deep nesting of the text is a long chain of frames.
+// No function recurses: a deep nesting of the text is a long list of frames.
 #pragma once
 #include "grammar/grammar.h"
 
@@ -18,12 +18,12 @@ typedef struct frit_item {
 
 // Pseudo states, to which the outermost frames return.
 enum { FRIT_RETURN_END = -1, FRIT_RETURN_OUT = -2 };
-// The frames that are always there: of the whole text, and of a walk that began inside of an unknown call (mask.c).
+// Frames that always exist: of the whole text, and of a walk that began inside an unknown call (mask.c).
 enum { FRIT_FRAME_ROOT = 0, FRIT_FRAME_OUTER = 1 };
 enum { FRIT_MATCH_ITEMS = 2048, FRIT_MATCH_SLOTS = 4096, FRIT_MATCH_WORK = 1 << 15, FRIT_MATCH_FRAMES = 1 << 18 };
 
 typedef struct frit_frame {
-    uint32_t first;   // entry
+    uint32_t first;   // index of the first entry
     int32_t n;
 } frit_frame;
 
@@ -39,7 +39,7 @@ typedef struct frit_config {
     frit_item *items;
     int32_t n, room;
     bool final;   // the text may end here
-    bool out;     // the call that the walk began in may have ended with the last byte
+    bool out;     // the call in which the walk began may have ended with the last byte
 } frit_config;
 
 typedef struct frit_calls {   // scratch of a step
@@ -49,7 +49,7 @@ typedef struct frit_calls {   // scratch of a step
     } * items;
     frit_item *entries;
     int32_t n, room, entries_room;
-    struct frit_match_slot {   // which items the config has: of this round only
+    struct frit_match_slot {   // items of the config; valid in the round only
         uint64_t round;
         int32_t item;
     } slots[FRIT_MATCH_SLOTS];
@@ -58,21 +58,21 @@ typedef struct frit_calls {   // scratch of a step
 } frit_calls;
 
 frit_status frit_frames_init(frit_frames *frames);
-void frit_frames_clear(frit_frames *frames);   // but for the two that are always there
+void frit_frames_clear(frit_frames *frames);   // keeps the two permanent frames
 void frit_frames_free(frit_frames *frames);
 void frit_config_free(frit_config *config);
 void frit_calls_free(frit_calls *calls);
 
-// The config before the first byte.
+// Makes the config before the first byte.
 frit_status frit_config_start(const frit_automaton *a, frit_frames *frames, frit_calls *calls, frit_config *out);
-// The config after one more byte; without items if it does not fit. FRIT_E_LIMIT, FRIT_E_MEMORY.
+// Makes the config after one more byte; it has no items if the byte does not fit. FRIT_E_LIMIT, FRIT_E_MEMORY.
 frit_status frit_config_step(const frit_automaton *a, frit_frames *frames, frit_calls *calls, const frit_item *items,
                              int32_t n, unsigned char byte, frit_config *out);
-// The config where the call of a frame has just ended.
+// Makes the config in which the call of a frame has just ended.
 frit_status frit_config_return(const frit_automaton *a, frit_frames *frames, frit_calls *calls, int32_t frame,
                                frit_config *out);
 
-// A text as it grows, token by token.
+// A text that grows token by token.
 typedef struct frit_match {
     const frit_automaton *automaton;
     frit_frames frames;
@@ -92,13 +92,14 @@ typedef struct frit_match {
 frit_status frit_match_init(frit_match *match, const frit_automaton *automaton, int32_t max_marks);
 void frit_match_deinit(frit_match *match);
 frit_status frit_match_reset(frit_match *match);
-// Reads bytes. *n_read: how many fit; fewer than n leave the match as it was. FRIT_E_LIMIT, FRIT_E_MEMORY.
+// Reads bytes. *n_read is the number that fit; if it is less than n, the match stays unchanged. FRIT_E_LIMIT,
+// FRIT_E_MEMORY.
 frit_status frit_match_push(frit_match *match, const char *bytes, size_t n, size_t *n_read);
-// Reads a token: its text, or itself where the grammar names it. A token that does not fit leaves the match as it was.
+// Reads a token: its text, or its id if the grammar names it. If the token does not fit, the match stays unchanged.
 frit_status frit_match_push_token(frit_match *match, int32_t token, frit_str text, bool *fits);
 // Takes back the last n pushes. FRIT_E_INVALID if there were fewer, or max_marks is smaller.
 frit_status frit_match_pop(frit_match *match, int32_t n);
-// Whether the text may end here, and whether it must.
+// frit_match_is_final: true if the text may end here; frit_match_is_over: true if it must.
 bool frit_match_is_final(const frit_match *match);
 bool frit_match_is_over(const frit_match *match);
 // Sets bit b % 64 of word b / 64 for each byte b that may follow.

@@ -209,7 +209,8 @@ static void add_bytes(frit_nfa *nfa, frit_fragment part, uint32_t low, uint32_t 
     }
 }
 
-// Cuts a range into such whose bytes are ranges at every place: of one length, and whole blocks of what follows.
+// Cuts a range into ranges whose bytes are ranges at every position: of one length, and with all possible continuation
+// bytes.
 static void add_chars(frit_nfa *nfa, frit_fragment part, frit_range range)
 {
     static const uint32_t cuts[] = {0x7f, 0x7ff, 0xd7ff, 0xdfff, 0xffff, 0x10ffff};

@@ -2,14 +2,14 @@
 // grammar/nfa.h: nondeterministic automata over symbols, built by parts (Thompson's construction).
 //
 // A symbol is a byte (0-255), a call of a rule (FRIT_CALL + rule), or a token by its id (FRIT_TOKEN + id). A part has
-// one state to enter and one to leave, and owns the states and edges that were added since it was begun, so that the
-// last part can be copied for repetitions.
+// one start state and one end state, and owns the states and edges that were added since it was begun, so that the last
+// part can be copied for repetitions.
 //
 //     frit_fragment a = frit_nfa_text(nfa, frit_str_of("ab"));
 //     frit_fragment b = frit_nfa_repeat(nfa, frit_nfa_bytes(nfa, '0', '9'), 1, FRIT_NO_LIMIT);
 //     frit_fragment whole = frit_nfa_seq(nfa, a, b);       // "ab" [0-9]+
 //
-// A failure (no memory, too many states) is stored; functions then do nothing. frit_nfa_check returns it.
+// A failure (no memory, too many states) is stored; later calls do nothing. frit_nfa_check returns it.
 #pragma once
 #include "grammar/budget.h"
 
@@ -22,7 +22,7 @@ static inline bool frit_is_call(int32_t symbol)
 
 typedef struct frit_nfa_edge {
     int32_t from, to;
-    int32_t low, high;   // symbols, both included; FRIT_EPSILON: none is read
+    int32_t low, high;   // symbols, both included; FRIT_EPSILON: no symbol is read
 } frit_nfa_edge;
 
 typedef struct frit_nfa {
@@ -38,7 +38,7 @@ enum { FRIT_NFA_STATES = 1 << 20 };
 
 typedef struct frit_fragment {
     int32_t in, out;
-    int32_t first_state, first_edge;   // the part owns what was added from here to its end
+    int32_t first_state, first_edge;   // the part owns everything from these indices to its end
 } frit_fragment;
 
 typedef struct frit_range {   // of code points, both included
@@ -51,23 +51,23 @@ void frit_nfa_add(frit_nfa *nfa, int32_t from, int32_t low, int32_t high, int32_
 int32_t frit_nfa_state(frit_nfa *nfa);
 
 frit_fragment frit_nfa_empty(frit_nfa *nfa);   // matches ""
-frit_fragment frit_nfa_none(frit_nfa *nfa);    // matches nothing; alternatives are added to it
+frit_fragment frit_nfa_none(frit_nfa *nfa);    // matches nothing; start of a list of alternatives
 frit_fragment frit_nfa_bytes(frit_nfa *nfa, unsigned char low, unsigned char high);
-// One byte of the ranges that are pairs of characters: "09AFaf".
+// Matches one byte of the ranges in `pairs`, such as "09AFaf".
 frit_fragment frit_nfa_byte_of(frit_nfa *nfa, const char *pairs);
 frit_fragment frit_nfa_text(frit_nfa *nfa, frit_str text);
-// One character of any of the ranges, as UTF-8. Surrogates are left out.
+// Matches one character of the ranges, as UTF-8. Surrogates are left out.
 frit_fragment frit_nfa_chars(frit_nfa *nfa, const frit_range *ranges, size_t n);
 frit_fragment frit_nfa_call(frit_nfa *nfa, int32_t rule);
-// One token, whatever its text is: this one, or any but this one.
+// Matches one token, whatever its text: `token`, or with `negated` any other token.
 frit_fragment frit_nfa_token(frit_nfa *nfa, int32_t token, bool negated);
 frit_fragment frit_nfa_seq(frit_nfa *nfa, frit_fragment a, frit_fragment b);   // b was built after a
-// Adds an alternative to what frit_nfa_none began.
+// Adds an alternative to a part that frit_nfa_none began.
 frit_fragment frit_nfa_or(frit_nfa *nfa, frit_fragment alternatives, frit_fragment part);
-// `part` is the last that was built. max: FRIT_NO_LIMIT for any number.
+// Repeats `part`, which must be the last part that was built. max: FRIT_NO_LIMIT for no limit.
 frit_fragment frit_nfa_repeat(frit_nfa *nfa, frit_fragment part, int32_t min, int32_t max);
 
-// Sorts ranges and joins those that touch. Returns how many are left.
+// Sorts ranges and joins adjacent ones. Returns the number of ranges left.
 size_t frit_ranges_sort(frit_range *ranges, size_t n);
-// The code points that are in none of n sorted ranges; `out` has room for n + 1.
+// Writes the code points outside n sorted ranges; `out` has room for n + 1.
 size_t frit_ranges_invert(const frit_range *ranges, size_t n, frit_range *out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Regular expressions to automata. The start and end of the text are bytes of their own while an expression is compiled
-// (^ and $ read them), so that an anchor may stand anywhere; they are removed from the automaton at the end.
+// Regular expressions to automata. While an expression is compiled, the start and end of the text are bytes that ^ and
+// $ read, so that an anchor may occur anywhere. They are removed from the automaton at the end.
 #include "grammar/regex.h"
 
 #include "base/utf8.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <utf8proc.h>
 
-enum { TEXT_START = 0xfe, TEXT_END = 0xff };   // no byte of UTF-8
+enum { TEXT_START = 0xfe, TEXT_END = 0xff };   // bytes that do not occur in UTF-8
 enum { MAX_RANGES = 1 << 16, MAX_REPEATS = 10000, MAX_CODE_POINT = 0x10ffff };
 
 typedef struct ranges {
@@ -126,7 +126,7 @@ static const struct {
 // Adds the characters of a category, by its letters.
 static void add_category(ranges *r, frit_str name)
 {
-    enum { EMPTY = 0x40000, EMPTY_END = 0xdffff, N_CATEGORIES = 32 };   // planes without characters, which are alike
+    enum { EMPTY = 0x40000, EMPTY_END = 0xdffff, N_CATEGORIES = 32 };   // planes without characters
     signed char is[N_CATEGORIES];
     memset(is, -1, sizeof is);
     for (uint32_t c = 0, end; c <= MAX_CODE_POINT; c = end + 1) {
@@ -142,7 +142,7 @@ static void add_category(ranges *r, frit_str name)
     }
 }
 
-// \p{NAME} and \P{NAME}, after the letter.
+// Reads \p{NAME} or \P{NAME}, after the letter.
 static frit_status add_property(parser *p, ranges *r, bool inverted)
 {
     const size_t start = p->at;
@@ -189,7 +189,7 @@ static bool read_hex(parser *p, int n, uint32_t *out)
     return true;
 }
 
-// \uHHHH, \u{H...}, and pairs of surrogates, after the u.
+// Reads \uHHHH, \u{H...}, or a pair of surrogates, after the u.
 static frit_status read_unicode(parser *p, uint32_t *out)
 {
     uint32_t low;
@@ -213,7 +213,7 @@ static frit_status read_unicode(parser *p, uint32_t *out)
     return FRIT_OK;
 }
 
-// An escape after its backslash, that stands for one character.
+// Reads an escape of one character, after its backslash.
 static frit_status read_escape(parser *p, uint32_t *out)
 {
     static const char names[] = "tnrfv0", values[] = "\t\n\r\f\v";
@@ -251,7 +251,7 @@ static bool is_set_name(int c)
     return c > 0 && strchr("dDwWsS", c);
 }
 
-// One character or set of a class. *single: -1 for a set.
+// Reads one character or set of a class. *single: -1 for a set.
 static frit_status read_class_item(parser *p, ranges *r, int64_t *single)
 {
     uint32_t c;
@@ -302,7 +302,7 @@ static frit_status read_class_items(parser *p, ranges *r)
     return FRIT_OK;
 }
 
-// A part that reads one character of these, or of the others.
+// Makes a part that reads one character of the ranges, or with `inverted` any other character.
 static frit_status set_part(parser *p, ranges *r, bool inverted, frit_fragment *out)
 {
     ranges others = {0};
@@ -415,7 +415,7 @@ static bool read_number(parser *p, int32_t *out)
     return p->at > start;
 }
 
-// {m}, {m,} or {m,n}; false, and nothing is read, where a { is only a {.
+// Reads {m}, {m,} or {m,n}. Returns false and reads nothing if the { is a literal.
 static bool read_counts(parser *p, int32_t *min, int32_t *max)
 {
     const size_t start = p->at++;
@@ -466,7 +466,8 @@ static frit_status read_alternatives(parser *p, frit_fragment *out)
 
 // ------------------------------------------------------------------------------------- start and end
 
-// What comes before or after the match: nothing, as ^ or $ has read the mark; or the mark and, in a search, any text.
+// Makes the part before or after the match: empty if ^ or $ has read the mark, otherwise the mark and, in a search, any
+// text.
 static frit_fragment around(frit_nfa *nfa, unsigned char mark, bool search)
 {
     static const frit_range any = {0, MAX_CODE_POINT};
@@ -479,7 +480,7 @@ static frit_fragment around(frit_nfa *nfa, unsigned char mark, bool search)
     return frit_nfa_or(nfa, all, part);
 }
 
-// The texts t for which START t END is in the language.
+// Makes the language of texts t for which START t END is in `marked`.
 static frit_status remove_marks(const frit_dfa *marked, frit_dfa *out)
 {
     frit_nfa nfa = {.budget = marked->budget};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rules as a front end makes them.
+// Rules as front ends make them.
 #include "grammar/grammar.h"
 
 #include <stdlib.h>
@@ -64,7 +64,7 @@ int32_t frit_draft_rule_named(frit_draft *draft, frit_str name)
     if (draft->n_buckets > 0) {
         uint32_t at = hash_name(name) & (uint32_t)(draft->n_buckets - 1);
         for (; draft->buckets[at] >= 0; at = (at + 1) & (uint32_t)(draft->n_buckets - 1)) {
-            if (frit_budget_spend(&draft->budget, 4) != FRIT_OK) break;   // hashes may be equal on purpose
+            if (frit_budget_spend(&draft->budget, 4) != FRIT_OK) break;   // hashes may collide on purpose
             if (draft->buckets[at] >= draft->first_named && frit_str_is(name, draft->rules[draft->buckets[at]].name))
                 return draft->buckets[at];
         }

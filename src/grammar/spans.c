@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs and equal states of an automaton.
+// Runs of states, and equal states of an automaton.
 #include "grammar/spans.h"
 
 #include "grammar/mask.h"
@@ -14,13 +14,13 @@ static frit_status fail_memory(void)
 
 // ------------------------------------------------------------------------------------- equal states
 
-// States are compared by their edges, when the states that these lead to are known. States on a cycle, but for a loop
-// of one, are like no other.
+// Finds equal states. States are compared by their edges, after the states that the edges lead to. A state on a cycle
+// longer than a loop of one is equal to no other.
 typedef struct likeness {
     const frit_automaton *a;
     const bool *in_root;
     int32_t *alike;     // -1: not known yet
-    int32_t *buckets;   // of states that others may be like
+    int32_t *buckets;   // states that others may be equal to
     uint32_t n_buckets;
 } likeness;
 
@@ -78,7 +78,7 @@ static bool is_same(const likeness *l, int32_t s, int32_t t)
     return true;
 }
 
-// The next state that a state leads to by its i-th edge; -1: it has fewer.
+// The target of a state's i-th edge; -1: the state has fewer edges.
 static int32_t edge_target(const frit_automaton *a, int32_t s, int32_t i)
 {
     const frit_automaton_state *state = &a->states[s];
@@ -89,7 +89,7 @@ static int32_t edge_target(const frit_automaton *a, int32_t s, int32_t i)
     return i < state->n_tokens ? a->tokens[state->first_token + (uint32_t)i].to : -1;
 }
 
-// `s`, whose next states have been visited.
+// Compares state `s`, whose targets have been visited.
 static void settle(likeness *l, int32_t s)
 {
     bool known = true;
@@ -105,7 +105,7 @@ static void settle(likeness *l, int32_t s)
     l->buckets[at] = s;
 }
 
-// States of a counter are like no other: strings of a schema share them already.
+// Leaves out states of a counter: strings of a schema share them already.
 static void leave_out(const frit_counter *counter, int32_t *alike, int32_t *next)
 {
     for (int32_t i = 0; i < counter->n_segments; i++) {
@@ -123,7 +123,8 @@ frit_status frit_states_alike(const frit_automaton *a, const bool *in_root, int3
     likeness l = {.a = a, .in_root = in_root, .alike = alike, .n_buckets = 64};
     while (l.n_buckets < 2 * n) l.n_buckets *= 2;
     l.buckets = malloc(l.n_buckets * sizeof *l.buckets);
-    int32_t *stack = malloc((n + 1) * sizeof *stack), *next = calloc(n + 1, sizeof *next);   // next: an edge, from 1 on
+    int32_t *stack = malloc((n + 1) * sizeof *stack), *next = calloc(n + 1, sizeof *next);   // next: index of an edge +
+                                                                                             // 1
     const frit_status status = l.buckets && stack && next ? FRIT_OK : fail_memory();
     for (size_t i = 0; status == FRIT_OK && i < l.n_buckets; i++) l.buckets[i] = -1;
     for (size_t i = 0; status == FRIT_OK && i < n; i++) alike[i] = -1;
@@ -167,8 +168,8 @@ static int32_t main_target(const frit_automaton *a, int32_t s)
     return to;
 }
 
-// Where `n_more` bytes of a character lead whatever they are, the first of them low to high; -1: to several states, or
-// somewhere that rules are called or end.
+// The state after any `n_more` bytes of a character, the first of them low to high; -1 if there are several, or if
+// rules are called or end on the way.
 static int32_t after_bytes(const frit_automaton *a, int32_t s, int low, int high, int n_more)
 {
     int32_t all = -1;
@@ -185,7 +186,7 @@ static int32_t after_bytes(const frit_automaton *a, int32_t s, int low, int high
     return low <= high ? -1 : all;
 }
 
-// Whether every character beyond ASCII leads from s to `to`.
+// True if every character beyond ASCII leads from s to `to`.
 static bool all_characters(const frit_automaton *a, int32_t s, int32_t to)
 {
     static const struct {
@@ -220,7 +221,7 @@ static uint16_t one_more(uint16_t n)
     return n >= UINT16_MAX - 1 ? n : (uint16_t)(n + 1);
 }
 
-// Whether no byte of the classes or beyond ASCII leads on.
+// True if no byte of the classes or beyond ASCII can be read.
 static bool ends_all(const frit_automaton *a, int32_t s, uint64_t classes)
 {
     if (a->states[s].n_calls > 0) return false;
@@ -231,7 +232,7 @@ static bool ends_all(const frit_automaton *a, int32_t s, uint64_t classes)
     return true;
 }
 
-// The run of a state, where that of the next is known.
+// Computes the run of a state from the run of the next state.
 static frit_run run_of(const frit_automaton *a, const bool *in_root, const frit_run *runs, int32_t s, int32_t to)
 {
     const frit_automaton_state *next = &a->states[to];
@@ -247,7 +248,7 @@ static frit_run run_of(const frit_automaton *a, const bool *in_root, const frit_
     return run;
 }
 
-// Counted characters lead on as long as others may come.
+// Computes runs of counted characters: any character can be read while others may follow.
 static void counter_runs(const frit_counter *counter, frit_run *runs)
 {
     const frit_dfa *one = &counter->character;
@@ -279,7 +280,7 @@ frit_status frit_states_runs(const frit_automaton *a, const bool *in_root, frit_
     for (int32_t i = 0; i < a->n_counters; i++) counter_runs(&a->counters[i], runs);
     for (int32_t s = 0; s < a->n_states; s++) {
         int32_t depth = 0, at = s;
-        // To the end of the chain of main targets; a longer cycle ends where it began.
+        // Follows main targets to their end; a longer cycle ends at its first state.
         while (at >= 0 && !seen[at] && a->states[at].table >= 0 && a->states[at].n_calls == 0) {
             seen[at] = 1;
             stack[depth++] = at;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Structural tags: text in which triggers begin parts that have a form, as JSON that says what may follow what. Two
-// notations are read, those of vLLM and of XGrammar:
+// Structural tags: text in which triggers begin parts with a form, given as JSON. Two notations are read, those of vLLM
+// and of XGrammar:
 //
 //     {"structures": [{"begin": "<call=now>", "schema": {...}, "end": "</call>"}], "triggers": ["<call="]}
 //     {"format": {"type": "triggered_tags", "triggers": ["<call="], "tags": [{"begin", "content": {...}, "end"}]}}
 //
-// Every format becomes a rule. A trigger is text like any other until it is complete; after that only the tags can
-// follow that begin with it.
+// Every format becomes a rule. A trigger is ordinary text until it is complete; after it only the tags that begin with
+// it can follow.
 #include "base/number.h"
 #include "grammar/grammar.h"
 #include "grammar/marked.h"
@@ -17,7 +17,7 @@
 
 enum { MAX_MARKS = 512, MAX_MARK_BYTES = 1024, MAX_TAGS = 4096, DEPTH = 100 };
 
-typedef struct marks {   // borrowed texts
+typedef struct marks {   // the texts are borrowed
     const frit_str *items;
     int n;
 } marks;
@@ -25,7 +25,7 @@ typedef struct marks {   // borrowed texts
 typedef struct tags {
     frit_draft *draft;
     const frit_tags_options *o;
-    char path[256];   // of the part that is read, for sentences
+    char path[256];   // of the part that is read, for errors
     size_t n_path;
     int depth;
 } tags;
@@ -63,7 +63,7 @@ static frit_status fail(const tags *t, frit_status status, const char *format, .
     return frit_fail(status, "structural tag%s%s: %s", t->n_path > 0 ? ", " : "", t->path, what);
 }
 
-// The sentence of the last error, after the part that it is about.
+// Prefixes the last error with the part that it is about.
 static frit_status fail_within(const tags *t, frit_status status)
 {
     char sentence[512];
@@ -83,7 +83,7 @@ static frit_status read_text(const tags *t, const json_t *value, const char *nam
     return fail(t, FRIT_E_INVALID, "%s is empty; expected a text", name);
 }
 
-// A text or a list of texts. The caller frees *out.
+// Reads a text or a list of texts. The caller frees *out.
 static frit_status read_texts(tags *t, const json_t *value, const char *name, bool may_be_empty, frit_str **out, int *n)
 {
     const bool is_list = json_is_array(value);
@@ -129,7 +129,7 @@ static bool starts_with(frit_str text, frit_str part)
     return text.len >= part.len && memcmp(text.ptr, part.ptr, part.len) == 0;
 }
 
-// Charged to the budget, which fails later where it is used up.
+// True if `text` contains `part`. The search is charged to the budget; when it is exhausted, a later charge fails.
 static bool contains(const tags *t, frit_str text, frit_str part)
 {
     const int64_t steps = text.len < part.len ? 1 : 1 + (int64_t)((text.len - part.len + 1) * (part.len + 16) / 16);
@@ -144,7 +144,7 @@ static bool overlaps(const tags *t, frit_str a, frit_str b)   // one contains th
     return contains(t, a, b) || contains(t, b, a);
 }
 
-// The marks of a that overlap with no mark of b; the caller frees the items of *out.
+// Returns the marks of a that overlap with no mark of b; the caller frees the items of *out.
 static frit_status leave_out(const tags *t, marks a, marks b, marks *out)
 {
     frit_str *kept = calloc((size_t)a.n + 1, sizeof *kept);
@@ -158,7 +158,7 @@ static frit_status leave_out(const tags *t, marks a, marks b, marks *out)
     return FRIT_OK;
 }
 
-// Both lists; the caller frees the items of *out.
+// Joins both lists; the caller frees the items of *out.
 static frit_status join(marks a, marks b, marks *out)
 {
     frit_str *all = calloc((size_t)a.n + (size_t)b.n + 1, sizeof *all);
@@ -184,7 +184,7 @@ static frit_status end_rule(tags *t, int32_t rule, frit_fragment part)
     return frit_nfa_check(frit_draft_nfa(t->draft, rule));
 }
 
-// Frees the automaton, unless making it failed.
+// Adds a rule of the automaton and frees it. Returns `made` if making the automaton failed.
 static frit_status add_dfa(tags *t, frit_status made, frit_dfa *dfa, int32_t *rule)
 {
     FRIT_TRY(made);
@@ -257,7 +257,7 @@ static frit_status add_any_text(tags *t, const json_t *format, marks without, in
     return status;
 }
 
-// A list of formats, one after another or one of them.
+// Adds a list of formats: all in sequence, or one of them.
 static frit_status add_elements(tags *t, const json_t *format, marks without, bool is_sequence, int32_t *rule)
 {
     size_t n;
@@ -297,12 +297,12 @@ static frit_status add_or(tags *t, const json_t *format, marks without, int32_t 
 
 typedef struct tag {
     frit_str begin;
-    int32_t rest;   // the rule of all that follows it
+    int32_t rest;   // rule of everything that follows the beginning
     int trigger;
 } tag;
 
-// Text up to the first end, and that. Others of the marks do not occur in it, but for ends of tags around it that
-// overlap with its own: the innermost tag ends first.
+// Adds text up to and including the first end. Other marks do not occur in it, except ends of enclosing tags that
+// overlap with its own ends: the innermost tag ends first.
 static frit_status add_text_until(tags *t, const json_t *content, marks ends, marks without, int32_t *rule)
 {
     frit_dfa until, others, both = {0};
@@ -335,7 +335,7 @@ static frit_status add_content(tags *t, const json_t *item, marks without, int32
     return status;
 }
 
-// The content, and one of the ends.
+// Adds the content, and one of the ends.
 static frit_status add_rest(tags *t, const json_t *item, marks ends, marks without, int32_t *rule)
 {
     const json_t *content = json_object_get(item, "content");
@@ -379,7 +379,7 @@ static frit_status add_tag(tags *t, const json_t *format, marks without, int32_t
     return end_rule(t, *rule, frit_nfa_seq(nfa, begin, frit_nfa_call(nfa, one.rest)));
 }
 
-// The tags of a list; the caller frees *out.
+// Reads the tags of a list; the caller frees *out.
 static frit_status read_tags(tags *t, const json_t *format, const char *name, marks without, tag **out, size_t *n)
 {
     *out = NULL;
@@ -394,7 +394,7 @@ static frit_status read_tags(tags *t, const json_t *format, const char *name, ma
     return status;
 }
 
-// A rule for any of the tags that have the trigger (-1: any), without the first bytes of their beginnings.
+// Adds a rule for any tag that has the trigger (-1: any tag), without the first bytes of its beginning.
 static frit_status add_any_tag(tags *t, const tag *all, size_t n, int trigger, size_t skip, int32_t *rule)
 {
     FRIT_TRY(new_rule(t, "a tag", rule));
@@ -437,7 +437,7 @@ static frit_status add_separated(tags *t, const json_t *format, marks without, i
 
 // ------------------------------------------------------------------------------------- triggers
 
-// Removes duplicate triggers, and refuses a trigger that contains another one: it could never be reached.
+// Removes duplicate triggers, and refuses a trigger that contains another one, because it could never be reached.
 static frit_status check_triggers(const tags *t, frit_str *triggers, int *n)
 {
     int n_kept = 0;
@@ -481,8 +481,8 @@ static frit_status find_triggers(const tags *t, const frit_str *triggers, int n_
     return FRIT_OK;
 }
 
-// Triggers, each with the call of what follows it, and marks that no text has. Those that overlap with a trigger are
-// left out: it goes before.
+// Adds text up to a trigger, each with the call of its rest. Other marks do not occur in the text. Marks that overlap
+// with a trigger are left out: the trigger has precedence.
 static frit_status add_until_trigger(tags *t, marks triggers, const int32_t *rests, marks without, frit_dfa *out)
 {
     marks all;
@@ -507,12 +507,12 @@ static frit_status add_until_trigger(tags *t, marks triggers, const int32_t *res
 
 typedef struct triggered {
     marks triggers;
-    int32_t *rests;   // rules of what follows each
-    int32_t first;    // of a tag at the beginning; -1: text may come first
+    int32_t *rests;   // rules of the text after each trigger
+    int32_t first;    // rule of a tag at the beginning; -1: text may come first
     bool only_one;
 } triggered;
 
-// (text-without-triggers trigger rest)* text-without-triggers
+// Makes (text-without-triggers trigger rest)* text-without-triggers.
 static frit_status add_free(tags *t, const triggered *g, marks without, int32_t *rule)
 {
     frit_dfa until, plain;
@@ -546,7 +546,7 @@ static frit_status add_free(tags *t, const triggered *g, marks without, int32_t 
     return status;
 }
 
-// `name`: of the list of tags.
+// Adds triggered tags. `name` is the member with the list of tags.
 static frit_status add_triggered_of(tags *t, const json_t *format, const char *name, marks without, int32_t *rule)
 {
     triggered g = {.first = -1};
@@ -643,9 +643,9 @@ frit_status frit_tags_add_text(frit_draft *draft, frit_str text, const frit_tags
     if (text.len > FRIT_GRAMMAR_TEXT)
         return frit_fail(FRIT_E_LIMIT, "the structural tag has %zu bytes; expected at most %d", text.len,
                          FRIT_GRAMMAR_TEXT);
-    const size_t bytes = frit_json_bytes(text);   // held while the tags are compiled
+    const size_t bytes = frit_json_bytes(text);   // allocated while the tags are compiled
     FRIT_TRY(frit_budget_take(&draft->budget, bytes));
-    json_t *root = json_loadb(text.ptr, text.len, 0, &error);   // no text of an answer has the character zero
+    json_t *root = json_loadb(text.ptr, text.len, 0, &error);   // no answer contains the zero character
     if (!root)
         return frit_fail(FRIT_E_INVALID, "structural tag, line %d, column %d: %s", error.line, error.column,
                          error.text);

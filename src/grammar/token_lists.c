@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lists of tokens, and those that a trie keeps.
+// Lists of tokens, and the lists that a trie stores.
 #include "grammar/token_lists.h"
 
 #include "base/thread/thread.h"
@@ -28,11 +28,11 @@ static bool is_plain_node(const frit_token_node *node, uint64_t classes)
     return node->is_utf8 && (node->classes & ~(classes | FRIT_BEYOND_ASCII)) == 0;
 }
 
-// chars: the number of characters of plain tokens, and 0 of others. visits: what is not plain.
+// Measures tokens. chars: the number of characters of plain tokens, 0 for others. visits: nodes that are not plain.
 static void measure(const frit_token_trie *t, uint64_t classes, bool *plain, uint16_t *length, uint16_t *chars,
                     uint32_t *visits)
 {
-    uint32_t n_visits = 0, below = 0;   // nodes before this one are below a plain node
+    uint32_t n_visits = 0, below = 0;   // nodes before `below` are below a plain node
     plain[0] = true;
     length[0] = 0;
     for (uint32_t i = 1; i < t->n_nodes; i++) {
@@ -58,7 +58,7 @@ static void sort_by_length(frit_plain_tokens *p, const frit_token_trie *t, const
         p->tokens[p->first[chars[k]]++] = (uint32_t)t->tokens[k];
         p->all[t->tokens[k] / 32] |= 1u << (t->tokens[k] % 32);
     }
-    for (uint32_t c = p->max_length + 1u; c > 0; c--) p->first[c] = p->first[c - 1];   // ends became beginnings
+    for (uint32_t c = p->max_length + 1u; c > 0; c--) p->first[c] = p->first[c - 1];   // ends become beginnings
 }
 
 static frit_status plain_new(frit_plain_tokens *out, const frit_token_trie *t, uint64_t classes)
@@ -120,7 +120,7 @@ static void strings_free(frit_string_tokens *strings)
     *strings = (frit_string_tokens){0};
 }
 
-typedef struct found {   // by the walk, in the order of the trie
+typedef struct found {   // results of the walk, in the order of the trie
     uint32_t item;
     uint16_t count;
 } found;
@@ -146,7 +146,7 @@ static void add_found(founds *f, uint32_t item, uint16_t count)
     f->items[f->n++] = (found){item, count};
 }
 
-// Sorts by count; what was found is freed.
+// Sorts by count and frees the results.
 static frit_status sort_counted(frit_counted_list *out, founds *f, uint16_t max_length)
 {
     out->items = malloc((f->n + 1) * sizeof *out->items);
@@ -159,7 +159,7 @@ static frit_status sort_counted(frit_counted_list *out, founds *f, uint16_t max_
     return good ? FRIT_OK : fail_memory();
 }
 
-// Walks the whole trie with the automaton of a character; its final state is the first one again.
+// Walks the whole trie with the automaton of a character, whose final state continues as the first state.
 static void walk_strings(const frit_token_trie *t, const frit_dfa *one, int32_t *state, uint16_t *count, founds *inside,
                          founds *closing, founds *exits)
 {
@@ -256,7 +256,7 @@ void frit_token_lists_free(frit_token_lists *lists)
     free(lists);
 }
 
-// With the lock held.
+// Adds a list; the lock is held.
 static frit_status add_plain(frit_token_lists *lists, const frit_token_trie *trie, uint64_t classes,
                              const frit_plain_tokens **out)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokens sorted by text become the trie in one pass.
+// Sorts tokens by text and builds the trie in one pass.
 #include "grammar/token_lists.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ typedef struct entry {
     int32_t token;
 } entry;
 
-enum { LONGEST_PIECE = 4096 };   // longer ones are never allowed
+enum { LONGEST_PIECE = 4096 };   // longer tokens are never allowed
 
 static int compare(const void *a, const void *b)
 {
@@ -36,8 +36,8 @@ static size_t count_nodes(const entry *entries, int32_t n)
     return nodes;
 }
 
-// Reads a byte of UTF-8. `state`: 0 between characters, else how many bytes are missing and what the next may be.
-// Returns the next state, or -1.
+// Reads a byte of UTF-8. `state` is 0 between characters, otherwise it encodes the number of missing bytes and the
+// allowed range of the next byte. Returns the next state, or -1.
 static int utf8_step(int state, unsigned char b)
 {
     enum { AFTER_E0 = 4, AFTER_ED, AFTER_F0, AFTER_F4 };
@@ -53,7 +53,7 @@ static int utf8_step(int state, unsigned char b)
     return b == 0xf0 ? AFTER_F0 : b == 0xf4 ? AFTER_F4 : b > 0xf0 && b < 0xf4 ? 3 : -1;
 }
 
-// Marks the nodes whose texts begin UTF-8 texts. `at`: scratch for the state after each node.
+// Marks the nodes whose texts begin UTF-8 texts. `at` is scratch for the state after each node.
 static void find_utf8(frit_token_trie *t, signed char *at)
 {
     at[0] = 0;
@@ -70,7 +70,7 @@ static void find_utf8(frit_token_trie *t, signed char *at)
     }
 }
 
-// path: the node of each depth on the way to the last one.
+// Builds the nodes. path: the node of each depth on the way to the last node.
 static void build(frit_token_trie *t, const entry *entries, uint32_t *path)
 {
     size_t depth = 0;

@@ -1,40 +1,42 @@
 // SPDX-License-Identifier: MIT
 // grammar/token_trie.h: the texts of a vocabulary's tokens as a trie of bytes, in preorder: the nodes below node i are
-// i + 1 .. end(i), and so are their tokens. A walk skips what does not fit without looking at it.
+// i + 1 .. end(i), and their tokens are adjacent too. A walk skips nodes that do not fit without visiting the nodes
+// below them.
 #pragma once
 #include "base/buf.h"
 
 typedef struct frit_token_node {
     uint32_t end;           // the first node after those below this one
     uint32_t first_token;   // the tokens of node i are [first_token(i), first_token(i + 1))
-    uint64_t classes;       // of the bytes of this node and those below (frit_byte_class)
+    uint64_t classes;       // classes of the bytes of this node and the nodes below it (frit_byte_class)
     uint16_t depth;
-    uint16_t height;   // the longest text from this node's byte on
+    uint16_t height;   // length of the longest text that begins with this node's byte
     unsigned char byte;
-    bool is_utf8;   // whole characters come before this node, and its texts from here on are UTF-8, cut anywhere
+    bool is_utf8;   // whole characters end before this node, and all texts from here on are UTF-8, possibly cut
 } frit_token_node;
 
 typedef struct frit_token_trie {
     frit_token_node *nodes;   // [n_nodes + 1]; node 0 is the root
-    int32_t *tokens;          // by text
+    int32_t *tokens;          // sorted by text
     frit_token *ends;         // tokens that end an answer
-    uint32_t *named;          // a bit for each token that a grammar may name: those with a text, and others
+    uint32_t *named;          // a bit for each token that a grammar may name: tokens with a text, and tokens of
+                              // frit_token_trie_name
     uint32_t n_nodes;
     int32_t n_tokens, n_vocab, n_ends;
     uint16_t max_depth;
-    struct frit_token_lists *lists;   // made of it when they are asked for (token_lists.h)
+    struct frit_token_lists *lists;   // made on first use (token_lists.h)
 } frit_token_trie;
 
-// pieces: [n_vocab]; "" for tokens that are no text: they are never allowed. ends: tokens that are allowed where a text
-// may end.
+// Builds a trie. pieces: [n_vocab]; "" for tokens without text, which are never allowed. ends: tokens that are allowed
+// where a text may end.
 frit_status frit_token_trie_new(frit_token_trie **out, const frit_str *pieces, int32_t n_vocab, const frit_token *ends,
                                 int32_t n_ends);
-// A token that is no text may be named by a grammar.
+// Allows grammars to name a token without text.
 void frit_token_trie_name(frit_token_trie *trie, frit_token token);
 void frit_token_trie_free(frit_token_trie *trie);
 
-// Classes of bytes, so that sets of them fit in 64 bits: lower case, upper case, digits, everything beyond ASCII, other
-// control characters; each other character has its own.
+// The classes of bytes, so that sets of classes fit in 64 bits: lower case, upper case, digits, bytes beyond ASCII,
+// other control characters; each other character is a class of its own.
 #define FRIT_BEYOND_ASCII ((uint64_t)1 << 3)
 
 static inline int frit_byte_class(unsigned char b)

@@ -13,7 +13,7 @@ frit_status frit_schema_fail(const char *keyword, const char *what)
 
 // ------------------------------------------------------------------------------------- URIs
 
-// The end of a part of an URI: up to one of the characters in `ends`.
+// The end of a part of a URI: the position of the first character that is in `ends`.
 static size_t part(const char *uri, const char *ends)
 {
     return strcspn(uri, ends);
@@ -49,7 +49,7 @@ static void remove_dots(frit_buf *uri, size_t from)
     d[out] = 0;
 }
 
-// An URI reference against a base (RFC 3986, 5.2), without its fragment.
+// Resolves a URI reference against a base (RFC 3986, 5.2), without its fragment.
 static const char *join(schema *s, const char *base, const char *reference)
 {
     frit_buf out = {0};
@@ -118,7 +118,7 @@ static frit_status find_below(schema *s, json_t *value, const char *base, int de
         while (i < FRIT_COUNT(subschemas) && strcmp(subschemas[i].keyword, keyword) != 0) i++;
         if (i == FRIT_COUNT(subschemas)) continue;
         if (subschemas[i].shape == ONE) FRIT_TRY(find_resources(s, below, base, depth));
-        if (subschemas[i].shape == LIST || json_is_array(below))   // `items` is one or a list
+        if (subschemas[i].shape == LIST || json_is_array(below))   // `items` is a schema or a list
             json_array_foreach(below, k, one) FRIT_TRY(find_resources(s, one, base, depth));
         if (subschemas[i].shape == MAP)
             json_object_foreach(below, key, one) FRIT_TRY(find_resources(s, one, base, depth));
@@ -135,7 +135,7 @@ static frit_status add_anchor(schema *s, const char *base, const char *anchor, j
     return frit_schema_add_resource(s, text, value, base);
 }
 
-// Registers $id and $anchor of a schema and those in it.
+// Registers $id and $anchor of a schema and of the schemas in it.
 static frit_status find_resources(schema *s, json_t *value, const char *base, int depth)
 {
     if (!json_is_object(value)) return FRIT_OK;
@@ -179,7 +179,7 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
 }
 
-// Follows a JSON pointer, whose escapes are those of URIs too. NULL: it leads nowhere.
+// Follows a JSON pointer, whose escapes include those of URIs. NULL if it leads nowhere.
 static json_t *follow(schema *s, resource *at, const char *pointer)
 {
     json_t *value = at->value;
@@ -230,7 +230,7 @@ static frit_status resolve_dynamic(schema *s, const char *text, resource *out)
 {
     const char *name = text + part(text, "#") + 1;
     const char *anchor = json_string_value(json_object_get(out->value, "$dynamicAnchor"));
-    if (!anchor || !strchr(text, '#') || strcmp(anchor, name) != 0) return FRIT_OK;   // the same as $ref
+    if (!anchor || !strchr(text, '#') || strcmp(anchor, name) != 0) return FRIT_OK;   // equivalent to $ref
     FRIT_TRY(frit_budget_spend(s->budget, 8 * (int64_t)s->n_resources));
     for (int32_t i = 0; i < s->n_resources; i++) {
         json_t *other = s->resources[i].value;
@@ -248,7 +248,7 @@ static bool is_recursive(json_t *value)
 
 static frit_status resolve_recursive(schema *s, const resource *out)
 {
-    if (!is_recursive(out->value)) return FRIT_OK;   // the same as $ref
+    if (!is_recursive(out->value)) return FRIT_OK;   // equivalent to $ref
     FRIT_TRY(frit_budget_spend(s->budget, 8 * (int64_t)s->n_resources));
     for (int32_t i = 0; i < s->n_resources; i++) {
         json_t *other = s->resources[i].value;
@@ -305,7 +305,7 @@ static frit_status make_rules(schema *s)
     return frit_schema_set_of(s, s->root, base, &s->first_set);
 }
 
-// The rule of an object's members, as calls write them.
+// Makes the rule of an object's members in the syntax of calls.
 static frit_status make_arguments(schema *s, int32_t *rule)
 {
     int32_t object;
@@ -350,7 +350,7 @@ frit_status frit_schema_add(frit_draft *draft, json_t *root, const frit_schema_o
     if (status == FRIT_OK)
         status = s->form->arguments ? make_arguments(s, rule) : frit_schema_rule_of(s, s->first_set, rule);
     for (int32_t i = 0; status == FRIT_OK && i < s->n_queue; i++)
-        status = frit_schema_define(s, s->queue[i]);   // which adds others
+        status = frit_schema_define(s, s->queue[i]);   // may append to the queue
     if (status == FRIT_OK) status = frit_schema_define_counted(s);
     free_parts(s);
     return status;
@@ -363,7 +363,7 @@ frit_status frit_schema_add_text(frit_draft *draft, frit_str text, const frit_sc
     if (text.len > FRIT_GRAMMAR_TEXT)
         return frit_fail(FRIT_E_LIMIT, "the JSON schema has %zu bytes; expected at most %d", text.len,
                          FRIT_GRAMMAR_TEXT);
-    const size_t bytes = frit_json_bytes(text);   // held while the schema is compiled
+    const size_t bytes = frit_json_bytes(text);   // allocated while the schema is compiled
     FRIT_TRY(frit_budget_take(&draft->budget, bytes));
     FRIT_TRY(frit_budget_spend(&draft->budget, (int64_t)(bytes + 4 * text.len) / 8));
     json_t *root = json_loadb(text.ptr, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);

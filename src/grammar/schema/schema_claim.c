@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Terms, and lists of them: what a conjunction or an alternative is, and negation, which claims have.
+// Terms and lists of terms: conjunction, alternative, and negation by claims.
 #include "grammar/schema/schema.h"
 
 // ------------------------------------------------------------------------------------- lists of terms
@@ -45,7 +45,7 @@ static bool has_room(const term *t, int32_t n_more)
     return t->n + n_more <= t->room && *t->used == t->n;
 }
 
-// Claims of its own, with room for more.
+// Gives the term a copy of its claims, with room for more.
 static frit_status own_claims(schema *s, term *t, int32_t n_more)
 {
     const int32_t room = 2 * (t->n + n_more);
@@ -95,7 +95,7 @@ static bool has_key(const claim *c, const claim *named)
            (c->keys.kind == LANGUAGE_SOME && frit_dfa_accepts(c->keys.dfa, frit_str_of(name)));
 }
 
-// Whether claims about lengths, or about a member that must be there, contradict each other.
+// True if claims about lengths, or about a required member, contradict each other.
 frit_status frit_term_is_dead(schema *s, const term *t, bool *dead)
 {
     int32_t low[2] = {0, 0}, high[2] = {NO_END, NO_END};
@@ -142,7 +142,7 @@ frit_status frit_schema_set_or(schema *s, int32_t a, int32_t b, int32_t *out)
     return frit_schema_set_one(s, l, out);
 }
 
-// The first n claims of a term that are about the same name; -1: none are.
+// Finds a claim with the same name among the first n claims of a term; -1: not found.
 static int32_t find_same(const term *t, int32_t n, const claim *c)
 {
     if (!c->name || (c->kind != CLAIM_REQUIRED && c->kind != CLAIM_KEYS)) return -1;
@@ -151,7 +151,7 @@ static int32_t find_same(const term *t, int32_t n, const claim *c)
     return -1;
 }
 
-// Adds the claims of b, of which those about a name are one with those that are there.
+// Adds the claims of b. A claim about a name is combined with an existing claim about it.
 static frit_status add_claims(schema *s, term *t, const term *b)
 {
     const int32_t n = t->n;
@@ -215,7 +215,7 @@ frit_status frit_terms_single(schema *s, terms *out, claim c)
     return frit_terms_add(s, out, t);
 }
 
-// The claim outside of the numbers that it allows, which are two of its fields.
+// Adds the claim for numbers below *low or above *high, which are fields of the claim.
 static frit_status add_outside(schema *s, terms *out, claim *c, int32_t *low, int32_t *high)
 {
     const int32_t a = *low, b = *high;

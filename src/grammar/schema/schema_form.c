@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Arguments of calls in formats that are no JSON (text/answer/format.h): names without quotes, texts between marks.
+// Arguments of calls in formats other than JSON (text/answer/format.h): names without quotes, texts between marks.
 //
 //     PYTHON    KEY=JSON, KEY=JSON
-//     LOOSE     {KEY:VALUE, ...}, in which texts stand between the format's quotes, at every depth
-//     TAGGED    arg_open KEY key_close VALUE value_close ..., in which a text stands as it is, other values as JSON
+//     LOOSE     {KEY:VALUE, ...}; texts have the format's quotes around them, at every depth
+// TAGGED    arg_open KEY key_close VALUE value_close ...; a text is written as it is, other values as JSON
 //
-// What the parser of answers (text/answer) would read as another value is left out: a text where numbers are allowed
-// too begins with a letter, and is no word such as "true".
+// Texts that the parser of answers (text/answer) would read as another value are excluded: a text for which numbers are
+// allowed too must begin with a letter, and may not be a word such as "true".
 #include "grammar/schema/schema.h"
 
 #include "grammar/marked.h"
@@ -50,7 +50,7 @@ static frit_status and_pattern(schema *s, language *texts, const char *pattern)
     return frit_language_strings(s, *texts, FRIT_DFA_AND, l, texts);
 }
 
-// `before`, a text, `tail`, whose end is the mark.
+// Makes `before`, a text, and `tail`, which ends with the mark.
 static frit_status text_part(schema *s, int32_t rule, frit_str before, language texts, frit_str tail, frit_str mark,
                              frit_fragment *out)
 {
@@ -92,7 +92,7 @@ frit_status frit_form_key(schema *s, int32_t rule, const char *name, language ke
 
 // ------------------------------------------------------------------------------------- between marks
 
-// The key of a parameter, without its marks.
+// Makes the key of a parameter, without its marks.
 static frit_status tagged_key(schema *s, int32_t rule, const char *name, language keys, frit_fragment *out)
 {
     const answer_format *f = s->form->arguments;
@@ -104,7 +104,7 @@ static frit_status tagged_key(schema *s, int32_t rule, const char *name, languag
     return FRIT_OK;
 }
 
-// The texts of a set that the parser reads as texts.
+// Makes the texts of a set that the parser reads as texts.
 static frit_status tagged_texts(schema *s, int32_t set_id, unsigned types, bool says_type, language *out)
 {
     static const char *const words[] = {"true", "false", "null", "True", "False", "None"};
@@ -123,7 +123,7 @@ static frit_status tagged_texts(schema *s, int32_t set_id, unsigned types, bool 
     return FRIT_OK;
 }
 
-// A rule for the set's values that are no texts and of types that the parser expects.
+// Makes a rule for the set's values that are not texts and have a type that the parser expects.
 static frit_status tagged_json(schema *s, int32_t set_id, unsigned types, int32_t *rule)
 {
     const bool number = types & FRIT_PARAM_NUMBER, truth = types & FRIT_PARAM_BOOL;

@@ -177,7 +177,7 @@ static frit_status number_bound(schema *s, json_t *bound, bool more, bool invert
     return invert ? negate(s, out, TYPE_NUMBER) : FRIT_OK;
 }
 
-// All values of a type, at once: lists are long.
+// Makes all constants of a type at once, because lists are long.
 static frit_status of_constants(schema *s, json_t *const *values, size_t n, schema_type type, language *out)
 {
     frit_nfa nfa = {.budget = s->budget};
@@ -280,7 +280,7 @@ static frit_status of_string_keywords(schema *s, json_t *value, language *out)
 static frit_status of_number_keywords(schema *s, json_t *value, language *out)
 {
     static const struct {
-        const char *keyword, *exclusive;   // the latter: true of draft-04, where it is no bound of its own
+        const char *keyword, *exclusive;   // exclusive is true or false in draft-04, where it is no bound of its own
         bool more, invert;
     } bounds[] = {{"minimum", "exclusiveMinimum", false, false},
                   {"exclusiveMinimum", NULL, true, false},
@@ -422,7 +422,7 @@ static frit_status of_literal(schema *s, int32_t item, schema_type type, languag
         FRIT_TRY(frit_schema_language_of(s, l.any[k], type, &part));
         FRIT_TRY(frit_language_combine(s, *out, FRIT_DFA_OR, part, frit_language_universe(s, type), out));
     }
-    known_languages *known = &s->literals[item].languages;   // the list may have moved
+    known_languages *known = &s->literals[item].languages;   // the list of literals may have moved
     known->of[type] = *out;
     known->known[type] = true;
     return FRIT_OK;
@@ -436,7 +436,7 @@ frit_status frit_schema_language_of(schema *s, int32_t set_id, schema_type type,
     if (set_id == SET_FALSE || s->sets[set_id].languages.known[type]) return FRIT_OK;
     FRIT_TRY(frit_budget_spend(s->budget, 8 + n));
     *out = all;
-    const int32_t most = n > 1 ? frit_schema_set_known(s, set_id, n - 1) : -1;   // sets grow by one at a time
+    const int32_t most = n > 1 ? frit_schema_set_known(s, set_id, n - 1) : -1;   // sets grow by one literal at a time
     if (most >= 0 && s->sets[most].languages.known[type]) {
         *out = s->sets[most].languages.of[type];
         i = n - 1;

@@ -11,10 +11,10 @@ enum { MAX_DIGITS = 340, MAX_REMAINDERS = 4000 };
 
 typedef struct decimal {
     bool negative;
-    char whole[MAX_DIGITS + 1], fraction[MAX_DIGITS + 1];   // without zeros that mean nothing; whole is "0" at least
+    char whole[MAX_DIGITS + 1], fraction[MAX_DIGITS + 1];   // without leading and trailing zeros; whole is at least "0"
 } decimal;
 
-// The shortest text that is read as the same number, as digits before and after the point.
+// Writes the shortest text that is read as the same number, as digits before and after the point.
 static bool read_decimal(json_t *number, decimal *out)
 {
     char text[64] = "", digits[32];
@@ -84,7 +84,7 @@ static frit_fragment any_fraction(frit_nfa *nfa)
     return maybe(nfa, frit_nfa_seq(nfa, dot, digits(nfa, '0', 1, FRIT_NO_LIMIT)));
 }
 
-// 0 or digits that do not begin with 0.
+// Makes 0, or digits that do not begin with 0.
 static frit_fragment whole(frit_nfa *nfa, int32_t max)
 {
     const frit_fragment all = frit_nfa_none(nfa);
@@ -148,7 +148,7 @@ frit_status frit_number_nice(frit_budget *budget, frit_dfa *out)
 
 // ------------------------------------------------------------------------------------- bounds
 
-// Fractions, with the point, of at least (more than) 0.f; the empty one too where that is enough.
+// Makes fractions, with the point, of at least (or more than) 0.f; also the empty fraction if it is large enough.
 static frit_fragment fraction_from(frit_nfa *nfa, const char *f, bool more)
 {
     const frit_fragment all = frit_nfa_none(nfa);
@@ -171,12 +171,12 @@ static frit_fragment fraction_from(frit_nfa *nfa, const char *f, bool more)
     return frit_nfa_or(nfa, all, part);
 }
 
-// Magnitudes of at least (more than) a decimal.
+// Makes magnitudes of at least (or more than) a decimal.
 static frit_fragment magnitude_from(frit_nfa *nfa, const decimal *d, bool more)
 {
     const frit_fragment all = frit_nfa_none(nfa);
     const int32_t n = (int32_t)strlen(d->whole);
-    frit_fragment part = frit_nfa_bytes(nfa, '1', '9');   // longer ones
+    frit_fragment part = frit_nfa_bytes(nfa, '1', '9');   // longer numbers
     part = frit_nfa_seq(nfa, part, digits(nfa, '0', n, FRIT_NO_LIMIT));
     frit_nfa_or(nfa, all, frit_nfa_seq(nfa, part, any_fraction(nfa)));
     for (int32_t i = 0; i < n; i++) {   // equal up to i, then larger
@@ -251,12 +251,12 @@ frit_status frit_number_equal(json_t *number, frit_nfa *nfa, frit_fragment any, 
 
 // ------------------------------------------------------------------------------------- multiples
 
-// States are (digits after the point, remainder), numbered from `base`.
+// Adds edges between states (digits after the point, remainder), which are numbered from `base`.
 static void add_remainders(frit_nfa *nfa, int32_t base, int32_t m, int32_t places, int32_t out)
 {
     for (int32_t place = 0; place <= places; place++) {
         for (int32_t r = 0; r < m; r++) {
-            const int32_t at = base + place * 2 * m + r;   // the second half: before the point
+            const int32_t at = base + place * 2 * m + r;   // the second half of the states is before the point
             int64_t rest = r;
             for (int32_t i = place; i < places; i++) rest = rest * 10 % m;
             if (place == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rules of sets: the JSON texts of values. Scalars come from languages (schema_scalar.c), arrays and objects from
-// terms: each term is an automaton whose states say how far it is (which name or index is next, how many there are,
-// which claims that want one member or item are satisfied).
+// terms. Each term becomes an automaton whose states record the progress: the next name or index, the number of members
+// or items, and the satisfied claims that require one member or item.
 #include "grammar/schema/schema.h"
 
 #include "text/answer/format.h"
@@ -76,18 +76,18 @@ frit_status frit_schema_is_empty(schema *s, int32_t set_id, bool *empty)
 
 // ------------------------------------------------------------------------------------- automata of terms
 
-// A state is a list of small numbers; it is found by them.
+// A node is a list of small numbers that identifies a state.
 typedef struct node {
-    int32_t at, count;   // next name or index; how many there are
+    int32_t at, count;   // next name or index; number of members or items
     uint32_t bits;       // names that occurred, and satisfied claims
     int32_t counts[MAX_WITNESSES];
-    bool ready;      // a member or an item comes next; else a comma or the end
+    bool ready;      // a member or an item comes next; otherwise a comma or the end
     int32_t state;   // of the rule's automaton
 } node;
 
 typedef struct machine {
     schema *s;
-    bool is_arguments;   // members as calls write them, without brackets around them
+    bool is_arguments;   // members in the syntax of calls, without brackets around them
     int32_t rule;
     node *nodes;
     int32_t n, room;
@@ -115,7 +115,7 @@ static bool same_node(const node *a, const node *b)
            memcmp(a->counts, b->counts, sizeof a->counts) == 0;
 }
 
-// The state of a node, which is new if it was not known.
+// Returns the state of a node; makes it if it is new.
 static frit_status reach(machine *m, node k, int32_t *state)
 {
     uint32_t at = 0;
@@ -163,7 +163,7 @@ static void link(frit_nfa *nfa, int32_t from, frit_fragment part, int32_t to)
     frit_nfa_add(nfa, part.out, FRIT_EPSILON, FRIT_EPSILON, to);
 }
 
-// Opens the part: "{" or "[", space, and the first node; closing is linked from final nodes.
+// Begins the part: "{" or "[", space, and the first node. Final nodes are linked to the closing bracket.
 static frit_status open_machine(machine *m, const char *brackets, frit_fragment *part)
 {
     FRIT_TRY(frit_schema_space(m->s));
@@ -190,7 +190,7 @@ static frit_status open_machine(machine *m, const char *brackets, frit_fragment 
     return FRIT_OK;
 }
 
-// A comma and space, if there are commas, to where a member or an item comes.
+// Adds an optional comma and space before the next member or item.
 static frit_status add_comma(machine *m, node from)
 {
     node to = from;
@@ -209,26 +209,26 @@ static frit_status add_comma(machine *m, node from)
 
 // ------------------------------------------------------------------------------------- objects
 
-typedef struct key_class {   // keys about which the same claims are made
+typedef struct key_class {   // keys about which the same claims exist
     const char *name;        // NULL: `keys`
     uint32_t hash;           // of the name
     language keys;
     int32_t set;
     bool required;
-    uint32_t witnesses;   // claims for some key that a member of this class may satisfy
-    int32_t member;       // a rule for key and value; -1: not yet
+    uint32_t witnesses;   // claims for some key that a member of this class can satisfy
+    int32_t member;       // rule for key and value; -1: not yet made
 } key_class;
 
 typedef struct object {
     machine m;
     const term *t;
     key_class classes[MAX_CLASSES + SCHEMA_NAMES];
-    int32_t n_names, n_classes;   // names come first
-    int32_t n_until_required;     // in order: names up to the last one that must occur
+    int32_t n_names, n_classes;   // the names precede the other classes
+    int32_t n_until_required;     // in order: number of names up to the last required one
     int32_t low, high;
     int32_t n_witnesses;
     const claim *witnesses[MAX_WITNESSES];
-    int32_t n_tracked;   // any order: the first so many names occur once at most
+    int32_t n_tracked;   // in any order: the first n_tracked names may occur once each
 } object;
 
 frit_status frit_schema_too_many_names(void)
@@ -280,7 +280,7 @@ static frit_status find_names(object *o)
     return FRIT_OK;
 }
 
-// Splits the classes after the names by whether a claim is about them.
+// Splits the classes after the names into keys that a claim applies to and other keys.
 static frit_status split(object *o, const claim *c, uint32_t witness)
 {
     const int32_t n = o->n_classes;
@@ -347,7 +347,7 @@ static frit_status read_object(object *o)
     return find_classes(o);
 }
 
-// A rule for a member: key, colon, value.
+// Makes a rule for a member: key, colon, value.
 static frit_status member_rule(object *o, const key_class *k, int32_t set_id, int32_t *rule)
 {
     schema *s = o->m.s;
@@ -378,7 +378,7 @@ static frit_status member_rule(object *o, const key_class *k, int32_t set_id, in
     return FRIT_OK;
 }
 
-// Links a member of a class from a node to the next one; also with each claim for some key that it may satisfy.
+// Links a member of a class from a node to the next node; also once for each claim for some key that it may satisfy.
 static frit_status add_member(object *o, const node *from, key_class *k, node to)
 {
     schema *s = o->m.s;
@@ -432,7 +432,7 @@ static frit_status add_any_order(object *o, node from)
     return FRIT_OK;
 }
 
-// In any order, states remember which names occurred: of all names where they are few, else of those that must.
+// In any order, states record which names occurred: all names if they are few, otherwise the required ones.
 static frit_status choose_tracked(object *o)
 {
     o->n_tracked = o->n_names;
@@ -454,7 +454,7 @@ static frit_status choose_tracked(object *o)
 
 static bool is_object_end(const object *o, const node *k)
 {
-    if (k->ready && k->count > 0) return false;   // after a comma
+    if (k->ready && k->count > 0) return false;   // after a comma a member must follow
     if (k->count < o->low || (k->bits >> 16) != (1u << o->n_witnesses) - 1) return false;
     if (!o->m.s->any_order) return k->at >= o->n_until_required;
     for (int32_t i = 0; i < o->n_tracked; i++)
@@ -486,17 +486,17 @@ static frit_status object_part(schema *s, int32_t rule, const term *t, bool is_a
 typedef struct array {
     machine m;
     const term *t;
-    int32_t low, high, last;   // indexes from `last` on are alike
+    int32_t low, high, last;   // items from index `last` on have equal conditions
     bool unique;
-    int32_t choices[MAX_CHOICES];   // of unique: sets of which each holds of one item at most
+    int32_t choices[MAX_CHOICES];   // for unique items: sets that at most one item each may satisfy
     int32_t n_choices;
     int32_t n_counts;
     const claim *counts[MAX_WITNESSES];
-    // What items of index `known_at` are, by the claims that count them; -1: not yet known.
+    // The sets of an item at index `known_at` by the claims that count it; -1: not yet known.
     int32_t known_at, *known;
 } array;
 
-// Counts of which states cannot say all, before any is made.
+// Refuses counts that states cannot represent, before any state is made.
 static frit_status refuse_many(const array *a)
 {
     int64_t n = 1 + 2 * (int64_t)a->last;
@@ -534,7 +534,7 @@ static frit_status read_array(array *a)
     return refuse_many(a);
 }
 
-// What an item at an index must be, where the claims in `counted` count it.
+// Makes the set of an item at an index that the claims in `counted` count.
 static frit_status item_set(const array *a, int32_t at, uint32_t counted, int32_t *out)
 {
     schema *s = a->m.s;
@@ -549,7 +549,7 @@ static frit_status item_set(const array *a, int32_t at, uint32_t counted, int32_
         int32_t one = c->set;
         if (at < c->low || at >= c->high) continue;
         if (!(counted >> i & 1)) {
-            if (c->most == NO_END) continue;   // may be one of them, only it is not needed
+            if (c->most == NO_END) continue;   // the item may satisfy the claim, but need not
             FRIT_TRY(frit_schema_set_not(s, one, &one));
         }
         FRIT_TRY(frit_schema_set_and(s, *out, one, out));
@@ -557,7 +557,7 @@ static frit_status item_set(const array *a, int32_t at, uint32_t counted, int32_
     return FRIT_OK;
 }
 
-// The same, which is made once for each index.
+// Returns item_set, which is made once for each index.
 static frit_status known_item_set(array *a, int32_t at, uint32_t counted, int32_t *out)
 {
     const size_t n = (size_t)1 << a->n_counts;
@@ -579,7 +579,7 @@ static bool same_value(json_t *x, json_t *y)
     return json_equal(x, y);
 }
 
-// The values that a schema lists, or one that it refers to, for the caller to release; NULL: it does not.
+// Returns the values that a schema lists itself or by reference, for the caller to release; NULL: no list.
 static json_t *listed_values(schema *s, json_t *value, const char *base)
 {
     bool types[N_TYPES], integer;
@@ -598,7 +598,7 @@ static json_t *listed_values(schema *s, json_t *value, const char *base)
     return list;
 }
 
-// Makes a choice of each value of a list that an item may have.
+// Makes a choice of each listed value that an item may have.
 static frit_status add_choices(array *a, json_t *list, int32_t item)
 {
     schema *s = a->m.s;
@@ -622,7 +622,7 @@ static frit_status add_choices(array *a, json_t *list, int32_t item)
     return FRIT_OK;
 }
 
-// Unique items are those of a list of values, of which states remember what has occurred.
+// Unique items must come from a list of values; states record which values have occurred.
 static frit_status find_choices(array *a)
 {
     schema *s = a->m.s;
@@ -648,7 +648,7 @@ static frit_status find_choices(array *a)
     return status;
 }
 
-// Counts an item. False: too many, or a claim is not about this index.
+// Counts an item. False if there are too many, or if a claim does not apply to this index.
 static bool count_item(const array *a, const node *from, uint32_t counted, node *to)
 {
     for (int32_t i = 0; i < a->n_counts; i++) {
@@ -656,7 +656,7 @@ static bool count_item(const array *a, const node *from, uint32_t counted, node 
         if (!(counted >> i & 1)) continue;
         if (from->at < c->low || from->at >= c->high) return false;
         const int32_t cap = c->most != NO_END ? c->most : c->least;
-        if (to->counts[i] >= cap) return false;   // without an upper bound: more need not be counted
+        if (to->counts[i] >= cap) return false;   // without an upper bound, counting stops at the cap
         to->counts[i]++;
     }
     return true;

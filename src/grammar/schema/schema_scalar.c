@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JSON texts of values that hold no others: strings as JSON escapes them, numbers, null, true and false; and the space
-// between the parts of arrays and objects.
+// JSON texts of scalars: strings with JSON's escapes, numbers, null, true and false; and the space between the parts of
+// arrays and objects.
 #include "grammar/schema/schema.h"
 
 #include "text/answer/format.h"
@@ -9,7 +9,7 @@
 
 // ------------------------------------------------------------------------------------- shared rules
 
-// Nothing, a space, or a new line with up to 20 spaces or tabs.
+// Makes an empty text, a space, or a new line with up to 20 spaces or tabs.
 static frit_fragment space_part(frit_nfa *nfa)
 {
     const frit_fragment all = frit_nfa_none(nfa);
@@ -52,7 +52,7 @@ static frit_status shared_rule(schema *s, int32_t *rule, bool number)
 
 // ------------------------------------------------------------------------------------- texts of strings
 
-// The edges of one byte of a string's content, as JSON writes it.
+// Adds the edges of one byte of a string's content in JSON.
 static void add_escaped(frit_nfa *nfa, int32_t from, int byte, int32_t to)
 {
     static const char special[] = "\"\\/\b\f\n\r\t", names[] = "\"\\/bfnrt", hex[] = "0123456789abcdef";
@@ -71,7 +71,7 @@ static void add_escaped(frit_nfa *nfa, int32_t from, int byte, int32_t to)
     }
 }
 
-// Bytes low to high of a string's content.
+// Adds the edges of bytes low to high of a string's content.
 static void add_content(frit_nfa *nfa, int32_t from, int low, int high, int32_t to)
 {
     for (int b = low; b <= high;) {
@@ -85,7 +85,7 @@ static void add_content(frit_nfa *nfa, int32_t from, int low, int high, int32_t 
     }
 }
 
-// "..." with the language's texts.
+// Makes "..." with the language's texts.
 static frit_fragment quoted(frit_nfa *nfa, const frit_dfa *dfa, bool zero)
 {
     const frit_fragment part = frit_nfa_none(nfa);
@@ -120,7 +120,7 @@ frit_status frit_schema_name_part(schema *s, int32_t rule, const char *name, fri
     return FRIT_OK;
 }
 
-// Strings, without the marks of the form.
+// Makes strings without marks of the form.
 frit_status frit_schema_string_part(schema *s, int32_t rule, language keys, frit_fragment *out)
 {
     if (frit_form_is(s, CALL_LOOSE)) return frit_form_text(s, rule, keys, out);
@@ -147,7 +147,7 @@ frit_status frit_schema_space(schema *s)
 
 // ------------------------------------------------------------------------------------- scalars
 
-// Numbers as programs write them, where the language has such: short, whole numbers without a point.
+// Restricts numbers to those that programs write, if the language has any: short ones, and integers without a point.
 static frit_status nicer(schema *s, language *l)
 {
     frit_dfa nice;

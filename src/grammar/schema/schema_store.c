@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a schema is made of while it is compiled: literals and sets, which are interned, and resources. All of it is
-// charged to the budget.
+// Storage of a schema while it is compiled: literals and sets, which are interned, and resources. All memory is charged
+// to the budget.
 #include "grammar/schema/schema.h"
 
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static int32_t next_slot(const item_index *x, int32_t slot)
     return (slot + 1) & (x->n_slots - 1);
 }
 
-// Adds an item that is not there. key_of: keys of the others, for a larger table.
+// Adds a new item. key_of returns the keys of other items, which are needed when the table grows.
 static frit_status put(schema *s, item_index *x, uint64_t key, int32_t item,
                        uint64_t (*key_of)(const schema *s, int32_t item))
 {
@@ -95,7 +95,7 @@ static uint64_t hash_text(const char *text, size_t n)
 
 // ------------------------------------------------------------------------------------- literals
 
-// Keywords that say nothing about the value.
+// True for keywords that do not restrict the value.
 static bool is_remark(const char *keyword)
 {
     static const char *const remarks[] = {"title",    "description", "default",  "examples",
@@ -105,8 +105,8 @@ static bool is_remark(const char *keyword)
     return false;
 }
 
-// Equal values have equal hashes. *left: how many more values, or bytes by 64, may be looked at; below 0: the value is
-// not small.
+// Hashes a value; equal values have equal hashes. *left is the number of values, or of bytes divided by 64, that may
+// still be examined; below 0 the value is not small.
 static uint64_t hash_value(json_t *value, int depth, int *left)
 {
     enum { MAX_DEPTH = 4 };
@@ -141,7 +141,7 @@ static uint64_t hash_value(json_t *value, int depth, int *left)
     return h;
 }
 
-// Whether two schemas have equal keywords, but for remarks.
+// True if two schemas have equal keywords, except keywords that do not restrict the value.
 static bool same_keywords(json_t *a, json_t *b)
 {
     const char *key;
@@ -159,7 +159,7 @@ static bool same_keywords(json_t *a, json_t *b)
 
 static bool same_literal(schema *s, const literal *a, const literal *b)
 {
-    enum { MAX_COMPARED = 100000 };   // equal hashes may be on purpose
+    enum { MAX_COMPARED = 100000 };   // hashes may collide on purpose
     if (a->kind != b->kind || a->n_any != b->n_any) return false;
     if (a->kind == LITERAL_ANY) return memcmp(a->any, b->any, (size_t)a->n_any * sizeof *a->any) == 0;
     if (a->value == b->value) return true;
@@ -272,7 +272,7 @@ frit_status frit_schema_begin_sets(schema *s)
 {
     int32_t no;
     FRIT_TRY(add_set(s, NULL, 0, &no));
-    return add_set(s, &(int32_t){-1}, 1, &no);   // SET_FALSE; no literal is -1
+    return add_set(s, &(int32_t){-1}, 1, &no);   // SET_FALSE; no literal has the number -1
 }
 
 frit_status frit_schema_set(schema *s, const int32_t *literals, int32_t n, int32_t *out)

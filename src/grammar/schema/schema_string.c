@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// JSON strings of any characters, of which at least and at most so many come. All of a schema are one automaton that is
-// deterministic as it is made: a copy of the states of one character for each number of characters that may follow.
-// Strings with other limits share these copies.
+// JSON strings of any characters with a minimum and a maximum number. All strings of a schema share one automaton that
+// is deterministic by construction: it has a copy of the states of one character for each number of characters that may
+// follow. Strings with other limits share these copies.
 //
 //     maxLength 3     entry '"' -> [3] -> [2] -> [1] -> [0]      after each '"' -> end
 //     maxLength 2     entry '"' --------> [2]
-//     2 to 4          entry '"' -> (2) -> (1) -> [2]             no '"' before as many as must come
+//     2 to 4          entry '"' -> (2) -> (1) -> [2]             no '"' before the minimum number of characters
 #include "grammar/schema/schema.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static frit_status fail_memory(void)
 
 // ------------------------------------------------------------------------------------- one character
 
-// \u0001 to \u0FFF after the first zero: the digits from the first that is not zero on.
+// Makes \u0001 to \u0FFF after the first zero: the digits from the first non-zero one on.
 static frit_fragment small_code_part(frit_nfa *nfa, int n_digits)
 {
     static const char hex[] = "09AFaf", not_zero[] = "19AFaf";
@@ -31,7 +31,7 @@ static frit_fragment small_code_part(frit_nfa *nfa, int n_digits)
     return all;
 }
 
-// `zero`: also that of the zero character, which C strings cannot hold.
+// Makes an escape. `zero`: also of the zero character, which C strings cannot contain.
 static frit_fragment escape_part(frit_nfa *nfa, bool zero)
 {
     static const char hex[] = "09AFaf";
@@ -90,18 +90,19 @@ frit_status frit_schema_counted_rule(schema *s, int32_t low, int32_t high, int32
 
 // ------------------------------------------------------------------------------------- all of them
 
-typedef struct chain {   // what a count begins with: `low` characters that must come, then at most `rest`
+typedef struct chain {   // the beginning of a count: `low` required characters, then at most `rest`
     int32_t rest, low;
-    int32_t first;   // state of the node after which one character must come
+    int32_t first;   // state of the node after which one required character is left
 } chain;
 
 typedef struct maker {
-    frit_dfa one;      // of a character
-    int32_t *offset;   // [one.n_states]: of states within a node; -1: the final one
+    frit_dfa one;      // automaton of a character
+    int32_t *offset;   // [one.n_states]: offsets of states within a node; -1: the final one
     int32_t stride;
     chain *chains;
     int32_t n_chains;
-    int32_t most, end, first, any;   // at most `most` may come: nodes from `first` on; `any`: the node of any number
+    int32_t most, end, first, any;   // nodes for at most `most` characters, from `first` on; `any`: the node for any
+                                     // number
     bool has_any, has_most;
     int64_t n_states;
     frit_dfa out;
@@ -112,8 +113,8 @@ static int32_t rest_of(const counted_string *c)
     return c->high == NO_END ? NO_END : c->high - c->low;
 }
 
-// Lists the sequences to build, each with the longest prefix that is wanted, and numbers their states. `used`: states
-// of other schemas.
+// Lists the sequences to build, each with the longest prefix that is needed, and numbers their states. `used`: number
+// of states of other schemas.
 static frit_status lay_out(maker *m, const counted_string *wanted, int32_t n, int64_t used)
 {
     m->chains = calloc((size_t)n, sizeof *m->chains);
@@ -145,7 +146,7 @@ static frit_status lay_out(maker *m, const counted_string *wanted, int32_t n, in
                      (long long)(used + m->n_states), FRIT_TABLE_STATES);
 }
 
-// The node where at most `rest` characters may come; its state 0 is followed by the states of the rest.
+// The node at which at most `rest` characters may follow. Its state 0 is followed by its other states.
 static int32_t node_at_most(const maker *m, int32_t rest)
 {
     if (rest == NO_END) return m->any;
@@ -171,7 +172,7 @@ static void add_edge(maker *m, int32_t low, int32_t high, int32_t to)
     m->out.edges[m->out.n_edges++] = (frit_dfa_edge){low, high, to};
 }
 
-// The states of a node, from which a character leads to the next one. `ends`: a quote ends the string.
+// Adds the states of a node, from which a character leads to the next node. `ends`: a quote ends the string.
 static void add_node(maker *m, int32_t next, bool ends)
 {
     const int32_t base = m->out.n_states;

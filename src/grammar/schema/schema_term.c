@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Schemas for arrays and objects as terms: conjunctions of claims, of which one has to hold.
+// Schemas for arrays and objects as terms: conjunctions of claims, one of which must hold.
 #include "grammar/schema/schema.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static bool is_container(json_t *value, schema_type type)
     return type == TYPE_ARRAY ? json_is_array(value) : json_is_object(value);
 }
 
-// The value is, or is not, one of those.
+// Adds terms for values that are, or are not, one of the constants.
 static frit_status constants(schema *s, json_t *const *values, size_t n, schema_type type, bool negated, terms *out)
 {
     *out = (terms){0};
@@ -67,7 +67,7 @@ static frit_status constants(schema *s, json_t *const *values, size_t n, schema_
 
 // ------------------------------------------------------------------------------------- keywords of one schema
 
-enum { MAX_TYPES = 64 };   // that a list may have, some of them twice
+enum { MAX_TYPES = 64 };   // limit for lists of types, which may have duplicates
 
 bool frit_schema_types(json_t *value, bool types[N_TYPES], bool *integer)
 {
@@ -113,7 +113,7 @@ frit_status frit_schema_bad_type(json_t *value)
                      name ? name : "no text");
 }
 
-// A count of members, items or characters, as whole numbers with a fraction of 0 may be written too.
+// Reads a number of members, items or characters. Integers may be written with a fraction of 0.
 static frit_status read_count(json_t *value, const char *keyword, int32_t fallback, int32_t *out)
 {
     json_t *count = json_object_get(value, keyword);
@@ -138,7 +138,7 @@ static bool are_named(const term *t, json_t *list)
     return true;
 }
 
-// The keys of a list are named, and those in `known`.
+// Names the keys of a list and those in `known`.
 static frit_status name_keys(schema *s, json_t *list, language known, term *t)
 {
     language keys;
@@ -201,7 +201,7 @@ static frit_status object_claims(schema *s, json_t *value, const char *base, ter
     t->seen_keys = known;
     t->lists = properties || json_object_get(value, "patternProperties");
     FRIT_TRY(name_keys(s, json_object_get(value, "required"), known, t));
-    if (json_object_get(value, "propertyNames")) t->named = all_keys;   // which is about others than those
+    if (json_object_get(value, "propertyNames")) t->named = all_keys;   // it restricts keys other than the named ones
     if ((sub = json_object_get(value, "propertyNames"))) {
         FRIT_TRY(frit_schema_set_of(s, sub, base, &one));
         FRIT_TRY(frit_schema_language_of(s, one, TYPE_STRING, &keys));
@@ -220,7 +220,7 @@ static frit_status object_claims(schema *s, json_t *value, const char *base, ter
 static frit_status array_claims(schema *s, json_t *value, const char *base, term *t)
 {
     json_t *prefix = json_object_get(value, "prefixItems"), *items = json_object_get(value, "items"), *sub;
-    if (json_is_array(items)) {   // a tuple, as drafts before 2020-12 have it
+    if (json_is_array(items)) {   // a tuple, in drafts before 2020-12
         if (s->dialect == DRAFT_2020_12 || prefix)
             return frit_schema_fail("items", "is an array; expected prefixItems, or a $schema before draft 2020-12");
         prefix = items;
@@ -264,16 +264,16 @@ static frit_status array_claims(schema *s, json_t *value, const char *base, term
 
 // ------------------------------------------------------------------------------------- keywords with subschemas
 
-typedef struct place {   // where a schema is, and for what
+typedef struct place {   // the position of a schema, and its purpose
     json_t *value;
     const char *base;
     schema_type type;
-    bool seen;   // what was seen is needed: unevaluated... follows
+    bool seen;   // keys and items must be marked as seen, because unevaluated... follows
 } place;
 
 static frit_status expand(schema *s, place p, bool negated, terms *out);
 
-// What a schema that does not hold has seen, or names, does not count.
+// Clears what the terms have seen or named: a schema that does not hold does not count.
 static void forget_seen(terms *list)
 {
     for (int32_t i = 0; i < list->n; i++) {
@@ -316,7 +316,7 @@ static frit_status expand_all_of(schema *s, const place *p, json_t *list, bool n
     return FRIT_OK;
 }
 
-// Whether no two of the list can hold at once, as far as terms show.
+// True if no two schemas of the list can hold at once, as far as terms show.
 static frit_status are_disjoint(schema *s, const place *p, json_t *list, bool *disjoint)
 {
     const size_t n = json_array_size(list);
@@ -335,7 +335,7 @@ static frit_status are_disjoint(schema *s, const place *p, json_t *list, bool *d
     return FRIT_OK;
 }
 
-// Counts how many of a list hold: none, one, more.
+// Computes terms for exactly none, exactly one, and more schemas of a list.
 static frit_status count_of(schema *s, const place *p, json_t *list, terms counts[3])
 {
     size_t i;
@@ -407,7 +407,7 @@ static frit_status expand_if(schema *s, const place *p, bool negated, terms *out
     return FRIT_OK;
 }
 
-// A member `name` demands more: others (an array of names), or a schema.
+// Adds: if the member `name` exists, other members (an array of names), or a schema, are required.
 static frit_status expand_dependent(schema *s, const place *p, const char *name, json_t *more, bool negated, terms *out)
 {
     terms with = {0}, rest = {0};
@@ -429,7 +429,7 @@ static frit_status expand_dependent(schema *s, const place *p, const char *name,
     return frit_terms_or(s, out, &with);
 }
 
-// Part i of a schema; *found: it is there.
+// Expands part i of a schema; *found: the part exists.
 static frit_status expand_part(schema *s, const place *p, int i, bool negated, bool *found, terms *out)
 {
     static const char *const names[] = {"allOf", "anyOf",       "oneOf",         "not",   "if",
@@ -469,7 +469,7 @@ static frit_status expand_part(schema *s, const place *p, int i, bool negated, b
 
 enum { N_PARTS = 10, REFERENCE = 5 };
 
-// All but unevaluated...
+// Expands all parts except unevaluated...
 static frit_status expand_seen(schema *s, const place *p, bool negated, terms *out)
 {
     term own = frit_no_claims;
@@ -495,7 +495,7 @@ static frit_status expand_seen(schema *s, const place *p, bool negated, terms *o
     return FRIT_OK;
 }
 
-// Claims about what a term has not seen.
+// Adds claims about keys and items that a term has not seen.
 static frit_status unevaluated(schema *s, const place *p, json_t *value, term *t, claim *c, bool *needed)
 {
     int32_t one;
@@ -592,7 +592,7 @@ static frit_status terms_of_set(schema *s, int32_t set_id, schema_type type, ter
 
 // ------------------------------------------------------------------------------------- closed objects
 
-// How many members there must be.
+// The required number of members.
 static int32_t least_members(const term *t)
 {
     int32_t least = 0;
@@ -606,14 +606,14 @@ static int32_t n_named(const term *t)
     int32_t n = 0;
     for (int32_t i = 0; i < t->n; i++) {
         const claim *c = &t->claims[i];
-        if (c->kind == CLAIM_KEYS && !c->name && c->set != SET_FALSE) return NO_END;   // a pattern has any number
+        if (c->kind == CLAIM_KEYS && !c->name && c->set != SET_FALSE) return NO_END;   // a pattern allows any number
         n += c->kind == CLAIM_KEYS && c->name;
     }
     return n;
 }
 
-// Objects whose schemas name members have no others, where they say nothing of others. Models invent members otherwise:
-// few schemas that programs write say that there are none.
+// Closes an object: a schema that names members, and does not mention others, then allows no others. Otherwise models
+// invent members, because few schemas that programs write exclude them.
 static frit_status close_term(schema *s, term *t, bool *dead)
 {
     claim others = {.kind = CLAIM_KEYS, .set = SET_FALSE};
@@ -625,7 +625,7 @@ static frit_status close_term(schema *s, term *t, bool *dead)
     return frit_term_is_dead(s, t, dead);
 }
 
-// Terms that can only hold with other members are left out; all are as the draft has them, where none is left.
+// Closes the terms of a list. Terms that only hold with other members are dropped; if all would be, none is closed.
 static frit_status close_objects(schema *s, terms *list)
 {
     terms closed = {0};
