@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Blocks as codes and scales.
+// Converts blocks to codes and scales, and back.
 #include "quant/block_format.h"
 
 #include "quant/blocks.h"
@@ -43,7 +43,7 @@ static void shift_codes(int8_t *codes, int n, int by)
     for (int i = 0; i < n; i++) codes[i] = (int8_t)(codes[i] + by);
 }
 
-// Codes as they are stored: from 0 on.
+// Codes as they are stored, shifted to begin at 0.
 static void stored_codes(const frit_unpacked_block *from, int n, int low, uint8_t *codes)
 {
     for (int i = 0; i < n; i++) codes[i] = (uint8_t)(from->codes[i] - low);
@@ -323,14 +323,14 @@ static void pack_iq4_xs(const frit_unpacked_block *from, void *block)
     for (int k = 0; k < 4; k++) b->scales_low[k] = (uint8_t)(low >> 8 * k);
 }
 
-// Names without scales: d itself may change.
+// Rows of formats without scales, whose d may change.
 #define CODES(type_, block_, group_, low_, high_, scale_low_, scale_high_, min_high_, levels_, name)                   \
     {                                                                                                                  \
         .type = FRIT_DTYPE_##type_, .block = block_, .group = group_, .low = low_, .high = high_,                      \
         .scale_low = scale_low_, .scale_high = scale_high_, .scale_step = 1, .min_high = min_high_, .levels = levels_, \
         .unit = 1, .unpack = unpack_##name, .pack = pack_##name                                                        \
     }
-// Magnitudes up to high_, scales 1, 3, .. 31.
+// Rows of formats with magnitudes up to high_ and scales 1, 3, .. 31.
 #define GRID(type_, group_, high_, unit_, even_, name)                                                           \
     {                                                                                                            \
         .type = FRIT_DTYPE_##type_, .block = 256, .group = group_, .low = -high_, .high = high_, .scale_low = 1, \
@@ -368,7 +368,7 @@ const frit_block_format *frit_block_format_get(frit_dtype type)
 
 // ------------------------------------------------------------------------------------- numbers
 
-// Levels ascend.
+// Searches the levels, which are ascending.
 int frit_block_format_nearest(const frit_block_format *format, float x)
 {
     if (!format->levels) return frit_round_clamped(x, format->low, format->high);
@@ -397,7 +397,7 @@ float frit_block_format_nearest_d(const frit_block_format *format, float wanted)
     return format->unit * round_to_half(wanted / format->unit);
 }
 
-// Among scale_low, scale_low + scale_step, ...
+// The nearest of scale_low, scale_low + scale_step, ...
 static int nearest_scale(const frit_block_format *format, float wanted)
 {
     const int step = format->scale_step, low = format->scale_low;

@@ -2,8 +2,8 @@
 // quant/blocks.h: the blocks of every number format, byte for byte as in files (little-endian).
 //
 // A block of a quantized format has codes (qs), possibly their high bits (qh), and scales. The decoders in this folder
-// define the meaning of codes. The structs are packed: a block may start at any address, and no member
-// needs alignment. Plain C without dependencies other than <stdint.h>, so that device code can include it as text.
+// define the meaning of codes. The structs are packed: a block may start at any address, and no member needs alignment.
+// This header is plain C that includes only <stdint.h>, so that device code can include it as text.
 #pragma once
 #include <stdint.h>
 

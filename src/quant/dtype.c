@@ -12,7 +12,7 @@
 #include "quant/dtypes.def"
 #undef DTYPE
 
-#define HALF_MAX 65519.99f   // what rounds to the largest f16
+#define HALF_MAX 65519.99f   // rounds to the largest f16
 
 static const frit_dtype_info dtypes[FRIT_DTYPE_COUNT] = {
 #define DTYPE(NAME, name, id, elems, bytes, largest, decode, encode) \
@@ -57,7 +57,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-// `name` in any case; the table's names are lower case.
+// Compares `name`, in any case, with a name of the table, which is in lower case.
 static bool same_name(const char *name, const char *of_table)
 {
     while (*name && lower(*name) == *of_table) name++, of_table++;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { MAX_GROUP = 32, NO_LOW = -(1 << 22) + 1 };   // NO_LOW: what rounds without a limit
+enum { MAX_GROUP = 32, NO_LOW = -(1 << 22) + 1 };   // NO_LOW: rounding without a lower limit
 
 static const float too_small = 1e-15f;   // a group below this is all zeros
 
@@ -56,7 +56,8 @@ static products round_signed(const float *x, const float *weights, int n, int n_
     return sum;
 }
 
-// Scales that are tried at once, each in a lane: sums keep the order of their numbers, and lanes become vectors.
+// The number of scales that are tried at once, each in a lane. Sums keep the order of their numbers, and compilers
+// vectorize over lanes.
 enum { TRIES = 19, LANES = 20 };
 
 static void sum_tries(const float *x, const float *weights, int n, int n_max, const float *inverses, products *sums)
@@ -101,8 +102,8 @@ float frit_fit_signed(const float *x, const float *weights, int n, int n_max, ui
     return d;
 }
 
-// Gives each code in turn the value that is best while the others stay, five rounds at most. Codes are q - low; values
-// that are tried are at least `lowest`.
+// Sets each code in turn to the value that is best while the others stay unchanged, for at most five rounds. Codes are
+// q - low; tried values are at least `lowest`.
 static float improve_by_steps(const float *x, const float *weights, int n, int low, int lowest, int high, products sum,
                               uint8_t *codes)
 {
@@ -138,9 +139,9 @@ float frit_fit_signed_by_steps(const float *x, int n, int n_max, uint8_t *codes)
     return improve_by_steps(x, weights, n, -n_max, -n_max, n_max - 1, sum, codes);
 }
 
-// Among the numbers of IQ2_XXS some are negative, for which there is no code; where they matter little they may be
-// large. The reference encoder computes with them all the same, without a lower limit, and here and there in an
-// unsigned byte, -1 as 255; the choice of the scale depends on it, so `wrap` does.
+// The numbers of IQ2_XXS may be negative, for which there is no code, and large where their weight is low. The
+// reference encoder computes with them nevertheless, without a lower limit and sometimes in an unsigned byte, -1 as
+// 255. The choice of the scale depends on it, so `wrap` reproduces it.
 static float squared_error(const float *x, const float *weights, int n, int n_max, float inverse, bool wrap)
 {
     float d = 1 / inverse, sum = 0;

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT
-// quant/encode.h: what the encoders share: rounding, and searches for the scale of a group of at most 32 numbers.
+// quant/encode.h: functions that encoders share: rounding, and searches for the scale of a group of at most 32 numbers.
 //
-// An encoder writes the blocks that the formats' reference encoder writes, bit for bit, so the order of its float
-// operations is part of its meaning. Numbers that are not finite give blocks of no particular content, but valid ones.
+// An encoder writes the same bits as the format's reference encoder, so the order of its float operations is part of
+// its definition. Numbers that are not finite give valid blocks of unspecified content.
 #pragma once
 #include <stdint.h>
 
-// Into low..high; NaN becomes low. Written without branches: loops of it become vector code.
+// Clamps to low..high; NaN becomes low. There are no branches, so that compilers vectorize loops of it.
 static inline float frit_clamp(float x, float low, float high)
 {
     x = x > low ? x : low;
     return x < high ? x : high;
 }
 
-// Towards zero.
+// Rounds towards zero.
 static inline int frit_truncate_clamped(float x, int low, int high)
 {
     return (int)frit_clamp(x, (float)low, (float)high);
 }
 
-// To nearest, ties to even: adding 1.5 * 2^23 leaves no bits for a fraction, so the addition rounds.
+// Rounds to nearest, ties to even: adding 1.5 * 2^23 leaves no bits for a fraction, so the addition rounds.
 static inline int frit_round_clamped(float x, int low, int high)
 {
     return (int)((frit_clamp(x, (float)low, (float)high) + 12582912.0f) - 12582912.0f);
 }
 
-// To nearest, ties away from zero, as roundf. The difference to the truncated number is exact.
+// Rounds to nearest, ties away from zero, as roundf. The difference to the truncated number is exact.
 static inline int frit_round_away_clamped(float x, int low, int high)
 {
     float clamped = frit_clamp(x, (float)low, (float)high);
@@ -39,10 +39,10 @@ static inline float frit_inverse(float d)
     return d != 0 ? 1.0f / d : 0.0f;
 }
 
-// The number of largest magnitude, with its sign; the first of equals.
+// The number of largest magnitude, with its sign; the first of equal ones.
 float frit_extreme(const float *x, int n);
 float frit_sum_of_squares(const float *x, int64_t n);
-// weights = importance * sqrt(mean_square + x^2): numbers near zero count too, but less.
+// weights = importance * sqrt(mean_square + x^2): numbers near zero have less weight, but not none.
 void frit_weigh(const float *x, const float *importance, int n, float mean_square, float *weights);
 void frit_weigh_by_square(const float *x, int n, float *weights);
 

@@ -2,12 +2,12 @@
 // Encoders of IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS and IQ3_S: magnitudes from a grid, times a scale, and signs.
 //
 // For each group of 16 or 32 numbers:
-// 1. Signs are taken off. Where only seven of eight are stored, their number must be even: if it is odd, the number
-//    that matters least gets the wrong sign, and a negative magnitude.
-// 2. Scales are tried. Magnitudes are rounded to odd numbers 2 * level + 1; runs that miss the grid go to the best
-//    row near it. The least squares scale of the best trial is kept.
-// 3. With that scale, runs that had missed the grid (in some formats all) are rounded once more.
-// Then the scales of the eight or sixteen groups become four-bit codes c, scale = d * (2 c + 1) or a multiple of it.
+// 1. Signs are removed. In formats that store seven of eight signs, the number of minus signs must be even: if it is
+// odd, the number with the least weight gets the wrong sign, and a negative magnitude.
+// 2. Scales are tried. Magnitudes are rounded to odd numbers 2 * level + 1; runs that miss the grid get the best row
+// near them. The least squares scale of the best trial is kept.
+// 3. With this scale, runs that missed the grid (in some formats all runs) are rounded again.
+// Then the scales of the eight or sixteen groups become four-bit codes c: scale = d * (2 c + 1) or a multiple of it.
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@
 #include "quant/half.h"
 #include "quant/levels.h"
 
-// The groups that step 3 rounds again.
+// The runs that step 3 rounds again.
 enum { MISSED, ALL_IF_ONE_MISSED, ALL };
 
 typedef struct grid_format {
@@ -27,9 +27,9 @@ typedef struct grid_format {
     int group;    // numbers with one scale
     int trials;   // on each side of the middle one
     float trial_step;
-    float too_small;     // a group below this is zero
+    float too_small;     // a group with smaller numbers is zero
     float spread;        // weights with importance: importance * sqrt(spread * mean square + x^2)
-    float plain_floor;   // weights without it: plain_floor * spread * mean square + x^2
+    float plain_floor;   // weights without importance: plain_floor * spread * mean square + x^2
     float correction;    // factor of d, found by experiment
     int again;
     bool even_signs;
@@ -69,7 +69,7 @@ typedef struct encoder {
     const frit_grid_search *search;
 } encoder;
 
-// A group of numbers on the way to codes.
+// A group of numbers while it is encoded.
 typedef struct group {
     float x[32], weights[32], roots[32];   // magnitudes, weights and their square roots
     uint8_t signs[4];                      // of eight numbers each
@@ -90,7 +90,7 @@ static encoder encoder_of(const grid_format *format)
     return (encoder){format, frit_grid_search_get(format->grid)};
 }
 
-// Step 1.
+// Step 1: removes signs.
 static void take_signs(const grid_format *format, const float *x, group *g)
 {
     for (int k = 0; k < format->group / 8; k++, x += 8) {
@@ -112,14 +112,14 @@ static void take_signs(const grid_format *format, const float *x, group *g)
     }
 }
 
-// The nearest levels, whether runs of them are in the grid or not.
+// Rounds to the nearest levels, which may miss the grid.
 static void round_group(const encoder *self, const group *g, float inverse, uint8_t *levels)
 {
     const int n = self->format->group, top = self->format->n_levels - 1;
     for (int i = 0; i < n; i++) levels[i] = (uint8_t)frit_round_clamped(0.5f * (inverse * g->x[i] - 1), 0, top);
 }
 
-// Run k of rounded levels becomes a row of the grid. False if it was none.
+// Replaces run k of rounded levels by a row of the grid. Returns false if the levels missed the grid.
 static bool choose_row(const encoder *self, const group *g, int k, float scale, uint8_t *levels)
 {
     int size = self->search->size, first = k * size;
@@ -142,7 +142,7 @@ static void sum_products(const group *g, int n, const uint8_t *levels, float *su
     }
 }
 
-// Step 2. `top` is what the trial in the middle maps to the largest level.
+// Step 2: tries scales. `top` is the number that the middle trial maps to the largest level.
 static void try_scales(const encoder *self, group *g, float top)
 {
     const grid_format *format = self->format;
@@ -163,7 +163,7 @@ static void try_scales(const encoder *self, group *g, float top)
     }
 }
 
-// Step 3.
+// Step 3: rounds runs again.
 static void round_again(const encoder *self, group *g)
 {
     int size = self->search->size, n_runs = self->format->group / size;
@@ -182,14 +182,14 @@ static void round_again(const encoder *self, group *g)
     if (sum_qq > 0) g->scale = sum_xq / sum_qq;
 }
 
-// False if the group is zero.
+// Encodes a group. Returns false if it is zero.
 static bool encode_group(const encoder *self, const float *x, group *g)
 {
     const grid_format *format = self->format;
     for (int i = 0; i < format->group; i++) g->roots[i] = sqrtf(g->weights[i]);
     take_signs(format, x, g);
     memset(g->levels, 0, sizeof g->levels);
-    memset(g->on_grid, format->again == MISSED, sizeof g->on_grid);   // if no trial does better than nothing
+    memset(g->on_grid, format->again == MISSED, sizeof g->on_grid);   // used if no trial is better than zero
     float top = g->x[0];
     for (int i = 1; i < format->group; i++) top = g->x[i] > top ? g->x[i] : top;
     if (!(top >= format->too_small)) return false;
@@ -209,8 +209,8 @@ static bool encode_group(const encoder *self, const float *x, group *g)
     return true;
 }
 
-// A group of zeros keeps row 0, no signs and scale 0. (The reference encoder of IQ3_S goes wrong in a block that has
-// one; this one does not.)
+// A group of zeros keeps row 0, no signs and scale 0. (The reference encoder of IQ3_S writes wrong bytes for a block
+// with such a group; this one does not.)
 static void encode_block(const encoder *self, const float *x, const float *importance, grid_block *out)
 {
     const grid_format *format = self->format;
@@ -243,7 +243,7 @@ static void encode_block(const encoder *self, const float *x, const float *impor
     }
 }
 
-// The seven stored signs of four runs, and the scale.
+// Packs the seven stored signs of four runs, and the scale.
 static uint32_t signs_and_scale(const uint8_t signs[4], int scale)
 {
     uint32_t word = (uint32_t)scale << 28;

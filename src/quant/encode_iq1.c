@@ -2,12 +2,13 @@
 // Encoders of IQ1_S and IQ1_M: x = scale * (q + shift), q in a grid of -1, 0 and 1, shift +-1/8.
 //
 // For each group of numbers with one scale:
-// 1. The numbers are sorted. Some of the smallest become -1, some of the largest 1, those between 0: every such split
-//    is tried with every choice of shifts, and the one whose least squares scale lowers the error most is kept.
-// 2. Runs of eight that miss the grid go to the best row near them; then the scale is fitted once more.
+// 1. The numbers are sorted. Some of the smallest become -1, some of the largest 1, and the others 0. Every such split
+// is tried with every choice of shifts; the split whose least squares scale lowers the error most is kept.
+// 2. Runs of eight that miss the grid get the best row near them. Then the scale is fitted again.
 // The scales become three-bit codes c, scale = d * (2 c + 1).
 //
-// A group of zeros among others gets row 0, which is -1 throughout, with the smallest scale: the formats have no zero.
+// In a block that is not zero, a group of zeros gets row 0, which is -1 throughout, with the smallest scale: the
+// formats have no zero.
 #include <math.h>
 
 #include "quant/blocks.h"
@@ -21,7 +22,7 @@ typedef struct group {
     const float *x;
     float weights[32];
     int size;            // 32 or 16
-    uint8_t order[32];   // of ascending numbers
+    uint8_t order[32];   // indices of ascending numbers
     float scale;
     float shifts[4];      // by run of eight
     uint8_t levels[32];   // q + 1
@@ -33,7 +34,7 @@ static inline float value_of(int level, float shift)
     return (float)(level - 1) + shift;
 }
 
-// By insertion: equal numbers keep their order.
+// Sorts by insertion: equal numbers keep their order.
 static void sort(group *g)
 {
     for (int i = 0; i < g->size; i++) {
@@ -63,7 +64,7 @@ static void start(group *g, const float *x, int size, const float *importance, f
         frit_weigh_by_square(x, size, g->weights);
 }
 
-// Step 1 for IQ1_S, with one shift for the group. Sums of any split come from sums over the first numbers.
+// Step 1 for IQ1_S, with one shift for the group. The sums of a split are differences of prefix sums.
 static bool split_s(group *g)
 {
     float sum_x[33] = {0}, sum_w[33] = {0}, best = -1;
@@ -94,7 +95,7 @@ static bool split_s(group *g)
     return low >= 0;
 }
 
-// What each number adds to the sums of the four choices of shifts (++, +-, -+, --) at each level.
+// The contribution of a number to the sums of the four choices of shifts (++, +-, -+, --) at each level.
 typedef struct terms {
     float xq[3][16][4], qq[3][16][4];
 } terms;
@@ -166,7 +167,7 @@ static void add_products(const frit_grid_search *search, const group *g, float f
     }
 }
 
-// The row for the levels of a run. False if they miss the grid.
+// Finds the row for the levels of a run. Returns false if they miss the grid.
 static bool find_row(const frit_grid_search *search, group *g, int run)
 {
     frit_grid_near near;
@@ -229,7 +230,7 @@ static void encode_block_s(const frit_grid_search *search, const float *x, const
     }
 }
 
-// d is fitted once more, to all numbers of the block with their final codes.
+// Fits d again, to all numbers of the block with their final codes.
 static void encode_block_m(const frit_grid_search *search, const float *x, const float *importance,
                            frit_block_iq1_m *block)
 {

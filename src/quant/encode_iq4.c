@@ -9,7 +9,7 @@
 #include "quant/search/level_search.h"
 #include "quant/pack.h"
 
-// `mean`: twice the mean square of the block.
+// `mean` is twice the mean square of the block.
 static float fit_block(const float *x, const float *importance, float mean)
 {
     float weights[32];

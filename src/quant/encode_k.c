@@ -14,7 +14,7 @@
 #include "quant/pack.h"
 #include "quant/scales.h"
 
-// Step 3: codes q - low for x = d * q - min. A group whose scale is zero keeps the codes of its search.
+// Step 3: finds codes q - low for x = d * q - min. A group whose scale is zero keeps the codes of its search.
 static void round_again(const float *x, int n, float d, float min, int low, int high, uint8_t *codes)
 {
     if (d == 0) return;
@@ -40,7 +40,7 @@ typedef struct offset_block {
     uint8_t scales[16], mins[16], codes[256];
 } offset_block;
 
-// Step 2 without importance: the largest becomes `top`.
+// Step 2 without importance: the largest scale becomes `top`.
 static float round_scales(const float *scales, int n, int top, uint8_t *rounded)
 {
     float max = 0;
@@ -61,7 +61,7 @@ static void weigh_group(const offset_format *format, const float *x, const float
     for (int l = 0; l < format->group; l++) weights[l] = rms + fabsf(x[l]);
 }
 
-// Step 1.
+// Step 1: fits each group.
 static void fit_groups(const offset_format *format, const float *x, const float *weights, bool is_weighted,
                        float *scales, float *mins, uint8_t *codes)
 {

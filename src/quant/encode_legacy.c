@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Encoders of Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0.
 //
-// Without importance the extremes of a block set its scale. With it, the scale comes from a search that weighs the
-// squared error of a number by importance * sqrt(mean square of the row + square of the number).
+// Without importance the extremes of a block determine its scale. With importance, the scale comes from a search that
+// weights the squared error of a number by importance * sqrt(mean square of the row + square of the number).
 #include <math.h>
 
 #include "quant/blocks.h"
@@ -19,7 +19,7 @@ static float mean_square(const float *values, int64_t n, const float *importance
     return importance ? frit_sum_of_squares(values, n) / (float)n : 0;
 }
 
-// x = d * (code - half). Without importance the extreme becomes -half, the end that has one step more.
+// x = d * (code - half). Without importance the extreme becomes -half, because the range has one more step at this end.
 static float fit_symmetric(const float *x, const float *importance, float mean, int half, uint8_t codes[32])
 {
     if (importance) {
@@ -49,7 +49,7 @@ static frit_offset_fit fit_extremes(const float *x, int top, uint8_t codes[32])
 
 enum { AT_ONCE = 8 };   // blocks
 
-// The scales, mins and codes of n blocks, AT_ONCE or fewer.
+// Computes the scales, mins and codes of n blocks, at most AT_ONCE.
 static void fit_offsets(const float *x, const float *importance, float mean, int n, int top, frit_offset_fit *fits,
                         uint8_t *codes)
 {
@@ -118,7 +118,7 @@ void frit_encode_q5_1(const float *values, void *blocks, int64_t n, const float 
     }
 }
 
-// The largest magnitude becomes 127 or -127; ties round away from zero. Eight bits need no search.
+// Maps the largest magnitude to 127 or -127; ties round away from zero. Eight bits need no search.
 void frit_encode_q8_0(const float *values, void *blocks, int64_t n, const float *importance)
 {
     (void)importance;

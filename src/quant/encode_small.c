@@ -38,7 +38,8 @@ void frit_encode_q2_0(const float *values, void *blocks, int64_t n, const float 
     }
 }
 
-// Bytes of five digits (or four and a zero), each digit `n_bytes` numbers after the one before; see low_bits.c.
+// Writes bytes of five digits (or four and a zero). Consecutive digits belong to numbers that are n_bytes apart; see
+// low_bits.c.
 static const float *encode_digits(const float *x, int n_bytes, int n_digits, float inverse, uint8_t *qs)
 {
     for (int l = 0; l < n_bytes; l++) {
@@ -101,7 +102,7 @@ static void encode_nibbles(const float *x, int half, float d, uint8_t *qs)
     for (int j = 0; j < half; j++) qs[j] = (uint8_t)(nearest_fp4(x[j], d) | nearest_fp4(x[j + half], d) << 4);
 }
 
-// The scale puts the largest magnitude between 4 and 8 (6 is the largest level): floor(log2(largest)) - 2.
+// The scale maps the largest magnitude to a number between 4 and 8 (6 is the largest level): floor(log2(largest)) - 2.
 void frit_encode_mxfp4(const float *values, void *blocks, int64_t n, const float *importance)
 {
     (void)importance;
@@ -109,14 +110,14 @@ void frit_encode_mxfp4(const float *values, void *blocks, int64_t n, const float
     for (int64_t i = 0; i < n; i += 32, block++) {
         const float *x = values + i;
         float largest = fabsf(frit_extreme(x, 32));
-        int exponent = (int)(frit_bits_of_float(largest) >> 23);   // of E8M0 too: both have the bias 127
+        int exponent = (int)(frit_bits_of_float(largest) >> 23);   // also the exponent of E8M0: both have the bias 127
         block->e = (uint8_t)(exponent > 2 ? exponent - 2 : 0);
         encode_nibbles(x, 16, frit_e8m0_half(block->e), block->qs);
     }
 }
 
-// To the nearest unsigned E4M3 number, ties up. From 256 on everything becomes the largest, 448, and below 2^-6 the
-// largest subnormal, 7 * 2^-9, bounds.
+// Rounds to the nearest unsigned E4M3 number, ties up. Numbers from 256 on become the largest, 448. Numbers below 2^-6
+// become at most the largest subnormal, 7 * 2^-9.
 static uint8_t ue4m3_of(float x)
 {
     if (!(x > 0)) return 0;

@@ -47,7 +47,7 @@ void frit_decode_bf16(const void *blocks, float *values, int64_t n)
     for (int64_t i = 0; i < n; i++) values[i] = frit_bf16_to_float(block[i].value);
 }
 
-// f16 has a bit more of exponent, of a bias that is 8 larger.
+// The exponent of f16 has one more bit, and its bias is 8 larger.
 void frit_decode_fp8(const void *blocks, float *values, int64_t n)
 {
     const frit_block_fp8 *block = blocks;
@@ -108,7 +108,7 @@ void frit_encode_bf16(const float *values, void *blocks, int64_t n, const float 
     for (int64_t i = 0; i < n; i++) block[i].value = frit_float_to_bf16(values[i]);
 }
 
-// What is too large becomes the largest number, 448. Below 2^-6 numbers are multiples of 2^-9.
+// Numbers that are too large become the largest, 448. Numbers below 2^-6 become multiples of 2^-9.
 static uint8_t fp8_of(float x)
 {
     const uint32_t bits = frit_bits_of_float(x), sign = bits >> 24 & 0x80, magnitude = bits & 0x7fffffff;

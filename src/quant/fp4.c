@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // MXFP4 and NVFP4: E2M1 numbers (0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives) with eight-bit scales.
 //
-// The levels are doubled, as integers, and the scales halved: the products are the same.
+// The levels are doubled, so that they are integers, and the scales are halved: the products are the same.
 #include "quant/blocks.h"
 #include "quant/dtype.h"
 #include "quant/levels.h"
 #include "quant/scales.h"
 
-// qs[j]: number j in the low bits, j + half in the high ones.
+// Decodes qs[j]: number j in the low bits, j + half in the high bits.
 static void decode_nibbles(const uint8_t *qs, int half, float d, float *values)
 {
     for (int j = 0; j < half; j++) {
@@ -25,7 +25,7 @@ void frit_decode_mxfp4(const void *blocks, float *values, int64_t n)
     }
 }
 
-// Four groups of 16 numbers, each with an E4M3 scale. (The scale of the whole tensor is a tensor of its own.)
+// Decodes four groups of 16 numbers, each with an E4M3 scale. (The scale of the whole tensor is a tensor of its own.)
 void frit_decode_nvfp4(const void *blocks, float *values, int64_t n)
 {
     const frit_block_nvfp4 *block = blocks;

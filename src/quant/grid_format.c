@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Blocks of the IQ2 and IQ3 formats as numbers: where things lie in them is said in iq.c.
+// Converts blocks of the IQ2 and IQ3 formats to numbers and back; iq.c has their layout.
 //
-// Two rows of a grid with the same elements are as good as each other: packing finds one of them, which may have
-// another index than the one that was unpacked. (The grids have no such rows; the test of blocks would find them.)
+// If a grid had two rows with equal elements, packing could find another index than the one that was unpacked. No grid
+// has such rows; the test of blocks would detect them.
 #include "quant/grid_format.h"
 
 #include "quant/blocks.h"
@@ -24,13 +24,13 @@ static frit_half stored_d(const frit_unpacked_block *from, float unit)
     return frit_float_to_half(from->d / unit);
 }
 
-// n magnitudes; bit j of `signs` makes number j negative.
+// Writes n magnitudes; bit j of `signs` makes number j negative.
 static void sign_codes(const uint8_t *grid, int n, int signs, int8_t *codes)
 {
     for (int j = 0; j < n; j++) codes[j] = (int8_t)(signs >> j & 1 ? -grid[j] : grid[j]);
 }
 
-// Signs of eight numbers, a bit each.
+// Collects the signs of eight numbers, a bit each.
 static uint8_t signs_of(const int8_t *codes)
 {
     int signs = 0;
@@ -45,7 +45,7 @@ static uint32_t even_signs_of(const int8_t *codes)
     return signs & 127;
 }
 
-// The index of the row that the magnitudes are.
+// The index of the row with these magnitudes.
 static int row_of(const frit_grid_search *search, const int8_t *codes)
 {
     uint8_t levels[8];
@@ -61,7 +61,7 @@ static int row_of(const frit_grid_search *search, const int8_t *codes)
     return row;
 }
 
-// Scales of sixteen groups, or eight, as odd numbers; stored in four bits.
+// Reads the scales of sixteen or eight groups as odd numbers; they are stored in four bits.
 static void unpack_scales(const uint8_t *packed, int n, frit_unpacked_block *out)
 {
     for (int g = 0; g < n; g++) out->scales[g] = (int16_t)(2 * (packed[g / 2] >> (g % 2 * 4) & 15) + 1);

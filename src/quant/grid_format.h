@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// quant/grid_format.h: blocks of the IQ2 and IQ3 formats as magnitudes with signs, and back; rows of block_format.c.
+// quant/grid_format.h: converts blocks of the IQ2 and IQ3 formats to magnitudes with signs, and back; for
+// block_format.c.
 #pragma once
 #include "quant/block_format.h"
 
@@ -8,7 +9,7 @@ void frit_unpack_iq2_xs(const void *block, frit_unpacked_block *out);
 void frit_unpack_iq2_s(const void *block, frit_unpacked_block *out);
 void frit_unpack_iq3_xxs(const void *block, frit_unpacked_block *out);
 void frit_unpack_iq3_s(const void *block, frit_unpacked_block *out);
-// Codes must be rows of the grid, and their signs even where seven of eight are stored.
+// Codes must be rows of the grid. In formats that store seven of eight signs, the number of minus signs must be even.
 void frit_pack_iq2_xxs(const frit_unpacked_block *from, void *block);
 void frit_pack_iq2_xs(const frit_unpacked_block *from, void *block);
 void frit_pack_iq2_s(const frit_unpacked_block *from, void *block);

@@ -17,7 +17,7 @@ static void butterflies(float *x, int64_t n, int64_t distance)
     }
 }
 
-// Distances 1 and 2 together.
+// Distances 1 and 2 in one pass.
 static void by_four(float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i += 4) {

@@ -18,8 +18,8 @@ static inline float frit_float_of_bits(uint32_t u)
     return x;
 }
 
-// Without branches, so that loops of it become vector code, and without subnormal intermediate floats, which a
-// processor may be set to flush to zero.
+// Converts without branches, so that compilers vectorize loops of it, and without subnormal intermediate floats, which
+// a processor may be set to flush to zero.
 static inline float frit_half_to_float(uint16_t h)
 {
     int32_t shifted = (h & 0x7fff) << 13, normal = shifted + (112 << 23);   // exponent bias 15 becomes 127
@@ -34,7 +34,7 @@ static inline uint16_t frit_float_to_half(float x)
     if (magnitude > 0x7f800000) return (uint16_t)(sign | 0x7e00);    // NaN
     if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00);   // 65520 and above round to infinity
     if (magnitude < 0x38800000) {                                    // below 2^-14: subnormal
-        float scaled = frit_float_of_bits(magnitude) + 0.5f;         // lines the last bit up with 2^-24
+        float scaled = frit_float_of_bits(magnitude) + 0.5f;         // aligns the last bit with 2^-24
         return (uint16_t)(sign | (frit_bits_of_float(scaled) - 0x3f000000));
     }
     uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
@@ -49,6 +49,6 @@ static inline float frit_bf16_to_float(uint16_t h)
 static inline uint16_t frit_float_to_bf16(float x)
 {
     uint32_t u = frit_bits_of_float(x);
-    if ((u & 0x7fffffff) > 0x7f800000) return (uint16_t)(u >> 16 | 64);   // keep NaN a quiet NaN
+    if ((u & 0x7fffffff) > 0x7f800000) return (uint16_t)(u >> 16 | 64);   // a NaN stays a quiet NaN
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }

@@ -5,7 +5,8 @@
 //     IQ2_*, IQ3_*       x = (scale * grid[index][j]) * +-1            signs in eight or seven bits
 //     IQ1_*              x = scale * (grid[index][j] +- 1/8)           grid of -1, 0, 1
 //
-// Blocks of 256 are eight groups of 32 numbers; a group is four runs of eight. l counts the runs of a group.
+// A block of 256 numbers has eight groups of 32, and a group has four runs of eight. l is the index of a run in its
+// group.
 #include "quant/blocks.h"
 #include "quant/dtype.h"
 #include "quant/levels.h"
@@ -27,7 +28,7 @@ void frit_decode_iq4_nl(const void *blocks, float *values, int64_t n)
     }
 }
 
-// A group's scale has six bits, less 32: four in a nibble of scales_low, two in scales_high.
+// The scale of a group has six bits and an offset of -32: four bits in a nibble of scales_low, two in scales_high.
 void frit_decode_iq4_xs(const void *blocks, float *values, int64_t n)
 {
     const frit_block_iq4_xs *block = blocks;
@@ -40,7 +41,7 @@ void frit_decode_iq4_xs(const void *blocks, float *values, int64_t n)
     }
 }
 
-// n magnitudes; bit j of `signs` makes number j negative. Signs are unpredictable, so no branch depends on them.
+// Writes n magnitudes; bit j of `signs` makes number j negative. Signs are unpredictable, so no branch depends on them.
 static inline void decode_signed(const uint8_t *grid, int n, int signs, float scale, float *values)
 {
     for (int j = 0; j < n; j++) {
@@ -80,7 +81,7 @@ void frit_decode_iq2_xs(const void *blocks, float *values, int64_t n)
     }
 }
 
-// As IQ2_XS, but ten bits of index, two of them in qh (run l of the group at bit 2 l), and all eight signs.
+// As IQ2_XS, but with an index of ten bits, two of them in qh (bits 2 l of the group), and with all eight signs.
 void frit_decode_iq2_s(const void *blocks, float *values, int64_t n)
 {
     const frit_block_iq2_s *block = blocks;
@@ -95,7 +96,7 @@ void frit_decode_iq2_s(const void *blocks, float *values, int64_t n)
     }
 }
 
-// Two indices for a run, the word of a group as in IQ2_XXS.
+// A run has two indices. The word of a group is as in IQ2_XXS.
 void frit_decode_iq3_xxs(const void *blocks, float *values, int64_t n)
 {
     const frit_block_iq3_xxs *block = blocks;
@@ -114,7 +115,7 @@ void frit_decode_iq3_xxs(const void *blocks, float *values, int64_t n)
     }
 }
 
-// Two indices of nine bits for a run; bit k of qh is the ninth of index k of the group.
+// A run has two indices of nine bits; bit k of qh is the ninth bit of index k of the group.
 void frit_decode_iq3_s(const void *blocks, float *values, int64_t n)
 {
     const frit_block_iq3_s *block = blocks;
@@ -153,7 +154,7 @@ void frit_decode_iq1_s(const void *blocks, float *values, int64_t n)
 }
 
 // A nibble of qh for a run:  | sign of the shift: 3 | high bits of the index: 2..0 |
-// A word of scales serves two groups, three bits for two runs; its top four bits are a quarter of d:
+// A word of scales belongs to two groups, with three bits for two runs; its top four bits are a quarter of d:
 //
 //     | nibble of d: 15..12 | odd group: 11..9 runs 2, 3; 8..6 runs 0, 1 | even group: 5..3, 2..0 |
 void frit_decode_iq1_m(const void *blocks, float *values, int64_t n)

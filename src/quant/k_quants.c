@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Q2_K to Q6_K: super-blocks of 256 numbers in groups of 16 or 32, whose scales are small integers themselves.
 //
-//     Q2_K, Q4_K, Q5_K    x = (d * scale[g]) * q - dmin * min[g]      scales and mins without sign
-//     Q3_K, Q6_K          x = (d * scale[g]) * q                      scales and q with sign
+//     Q2_K, Q4_K, Q5_K    x = (d * scale[g]) * q - dmin * min[g]      unsigned scales and mins
+//     Q3_K, Q6_K          x = (d * scale[g]) * q                      signed scales and q
 //
-// Two-bit fields of a byte belong to numbers 32 apart, four-bit fields too; so a run of 32 bytes holds 128 numbers of
-// two bits, or 64 of four. In units of 32 numbers, with byte l of a run holding number l of each unit:
+// Fields in one byte belong to numbers that are 32 apart, so 32 bytes contain 128 numbers of two bits, or 64 of four.
+// In units of 32 numbers, where byte l of the 32 has number l of each unit:
 //
 //     two bits    | unit 3 | unit 2 | unit 1 | unit 0 |     units 0..3 in bytes 0..31, units 4..7 in bytes 32..63
 //                    7 6      5 4      3 2      1 0
@@ -31,7 +31,7 @@ void frit_decode_q2_k(const void *blocks, float *values, int64_t n)
     }
 }
 
-// Sixteen groups of 16. q is two bits of qs, less 4 unless the bit of qh is set: -4..3.
+// Sixteen groups of 16. q is two bits of qs, minus 4 unless the bit of qh is set: -4..3.
 void frit_decode_q3_k(const void *blocks, float *values, int64_t n)
 {
     const frit_block_q3_k *block = blocks;
@@ -86,13 +86,13 @@ void frit_decode_q5_k(const void *blocks, float *values, int64_t n)
     }
 }
 
-// Sixteen groups of 16. Unlike the others, 64 bytes of ql hold 128 numbers with units 0 and 2 in one byte, 1 and 3
-// in another:
+// Sixteen groups of 16. Unlike in the other formats, 64 bytes of ql contain 128 numbers, with units 0 and 2 in one
+// byte, 1 and 3 in another:
 //
 //     ql byte l         | unit 2 | unit 0 |        qh byte l   | unit 3 | unit 2 | unit 1 | unit 0 |
 //     ql byte l + 32    | unit 3 | unit 1 |
 //
-// q is four bits of ql and two of qh, less 32.
+// q is four bits of ql and two of qh, minus 32.
 void frit_decode_q6_k(const void *blocks, float *values, int64_t n)
 {
     const frit_block_q6_k *block = blocks;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// quant/lanes.h: LANES numbers side by side, as many as the including file defines or as any processor has. Operators
-// work on each of them: + - * / and comparisons, which give masks. Compilers without such vectors have one lane.
+// quant/lanes.h: vectors of LANES numbers. The including file defines LANES; the default suits any processor. The
+// operators + - * / work on each lane, and comparisons give masks. Compilers without such vectors have one lane.
 #pragma once
 #include <math.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ LANES_INLINE lanes all(float x)
     return x - (lanes){0};
 }
 
-LANES_INLINE lanes choose(lane_mask mask, lanes a, lanes b)   // a where the mask holds
+LANES_INLINE lanes choose(lane_mask mask, lanes a, lanes b)   // a where the mask is set
 {
     return (lanes)((mask & (lane_mask)a) | (~mask & (lane_mask)b));
 }
@@ -38,7 +38,7 @@ LANES_INLINE lane_words load_words(const uint32_t *p)
     return words;
 }
 
-LANES_INLINE lanes to_floats(lane_words small)   // of 31 bits
+LANES_INLINE lanes to_floats(lane_words small)   // of integers of 31 bits
 {
     return __builtin_convertvector((lane_mask)small, lanes);
 }

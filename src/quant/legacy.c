@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0: blocks of 32 numbers, x = q * d or x = q * d + m.
 //
-// Four-bit codes share bytes at a distance of 16 numbers, and the fifth bits are in one word:
+// Two numbers that are 16 apart share a byte of four-bit codes, and the fifth bits are in one word:
 //
 //     qs[j]   | number j + 16 | number j |      j = 0..15
 //               7    ..     4   3  ..   0

@@ -5,10 +5,10 @@
 
 // IQ4_NL and IQ4_XS: sixteen levels, denser around zero.
 extern const int8_t frit_iq4_levels[16];
-// MXFP4 and NVFP4: twice the values of E2M1, so that they are whole numbers.
+// MXFP4 and NVFP4: twice the values of E2M1, so that they are integers.
 extern const int8_t frit_fp4_levels[16];
 
-// The magnitudes of 8 (or 4) neighbouring numbers by index. IQ1_S and IQ1_M share one grid of -1, 0 and 1.
+// The magnitudes of 8 (or 4) adjacent numbers by index. IQ1_S and IQ1_M share one grid of -1, 0 and 1.
 extern const uint8_t frit_iq2_xxs_grid[256][8];
 extern const uint8_t frit_iq2_xs_grid[512][8];
 extern const uint8_t frit_iq2_s_grid[1024][8];

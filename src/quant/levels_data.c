@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The constant levels and grids of the nonlinear formats.
-// Macros spread the numbers of grids.def into rows.
+// The constant levels and grids of the nonlinear formats. Macros expand the numbers of grids.def to rows.
 #include "quant/levels.h"
 
 const int8_t frit_iq4_levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};

@@ -4,8 +4,9 @@
 #include "quant/dtype.h"
 #include "quant/half.h"
 
-// A byte holds five digits of base 3, the first the most significant, as a fraction of 256: byte = ceil(number * 256 /
-// 243). Multiplying by a power of three (mod 256) drops leading digits; times three, the carry over 256 is a digit.
+// A byte contains five digits of base 3, the first the most significant, as a fraction of 256: byte = ceil(number * 256
+// / 243). Multiplying by a power of three (mod 256) drops leading digits; after multiplying by three, the carry over
+// 256 is a digit.
 static float *decode_digits(const uint8_t *qs, int n_bytes, int n_digits, float d, float *values)
 {
     uint8_t power = 1;
@@ -18,7 +19,7 @@ static float *decode_digits(const uint8_t *qs, int n_bytes, int n_digits, float 
     return values;
 }
 
-// Digit k of byte l belongs to number l + k * (bytes of the run). Three runs:
+// Digit k of byte l belongs to number l + k * (number of bytes of the part). There are three parts:
 //
 //     qs  | 32 bytes of 5 digits: 160 numbers | 16 bytes of 5: 80 numbers |  qh | 4 bytes of 4: 16 numbers |
 void frit_decode_tq1_0(const void *blocks, float *values, int64_t n)
@@ -32,7 +33,7 @@ void frit_decode_tq1_0(const void *blocks, float *values, int64_t n)
     }
 }
 
-// Two bits, 32 numbers apart: byte l of a run of 32 holds numbers l, l + 32, l + 64, l + 96. q = code - 1.
+// Two bits, 32 numbers apart: byte l of 32 has numbers l, l + 32, l + 64, l + 96. q = code - 1.
 void frit_decode_tq2_0(const void *blocks, float *values, int64_t n)
 {
     const frit_block_tq2_0 *block = blocks;

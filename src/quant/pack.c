@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writing codes and integer scales into blocks. k_quants.c and scales.h show the layouts.
+// Writes codes and integer scales into blocks. k_quants.c and scales.h show the layouts.
 #include "quant/pack.h"
 
 #include "quant/scales.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// quant/pack.h: writing codes and integer scales into blocks; the inverse of what decoders read.
+// quant/pack.h: writes codes and integer scales into blocks; the inverse of the decoders' reading functions.
 #pragma once
 #include "quant/blocks.h"
 
-// Fields of two bits for 256 numbers in 64 bytes, of four bits in 128 bytes. Higher bits of the codes are left out.
+// Packs 256 codes into fields of two bits (64 bytes) or four bits (128 bytes). Higher bits of the codes are dropped.
 void frit_pack_two_bits(const uint8_t codes[256], uint8_t qs[64]);
 void frit_pack_four_bits(const uint8_t codes[256], uint8_t qs[128]);
-// Bit `bit` of the codes: bit u of byte l for number l of unit u.
+// Packs bit `bit` of the codes: bit u of byte l for number l of unit u.
 void frit_pack_one_bit(const uint8_t codes[256], int bit, uint8_t qh[32]);
 // The inverse of frit_unpack_scales_q4_k and _q3_k.
 void frit_pack_scales_q4_k(const uint8_t scales[8], const uint8_t mins[8], uint8_t packed[12]);

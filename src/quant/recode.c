@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Recoding of blocks: see quant/recode.h. Eight columns at a time, a byte for each; byte 0 of eight is the lowest of a
-// number, as on all processors that have kernels for the result.
+// Recodes blocks as quant/recode.h describes. Eight columns are processed at a time, a byte for each. Byte 0 is the
+// lowest byte of the word, as on all processors that have kernels for the result.
 #include "quant/recode.h"
 #include "quant/blocks.h"
 #include "quant/levels.h"
@@ -10,7 +10,7 @@
 
 #define ALL_BYTES(value) ((uint64_t)0x0101010101010101 * (value))
 
-// Two bits for each of 256 columns, one more, and a nibble for each group.
+// Two bits for each of 256 columns, one further bit, and a nibble for each group.
 typedef struct codes_3 {
     uint64_t low[2][4], high[4];
     uint8_t scales[8];
@@ -35,14 +35,14 @@ static uint32_t four(const void *bytes)
     return v;
 }
 
-// Bit j of the byte as byte j, 0 or 1.
+// Spreads the bits of a byte: byte j of the result is bit j, 0 or 1.
 static uint64_t spread_bits(uint8_t bits)
 {
     const uint64_t picked = ALL_BYTES(bits) & 0x8040201008040201;
     return (picked + ALL_BYTES(0x7f)) >> 7 & ALL_BYTES(1);
 }
 
-// Run r is columns 8 r ...
+// Stores the low bits of a run; run r is columns 8 r to 8 r + 7.
 static void put_low(codes_3 *c, int run, uint64_t codes)
 {
     c->low[run / 16][run % 4] |= codes << (run / 4 % 4 * 2);
@@ -63,7 +63,7 @@ static void put_scale(uint8_t *scales, int group, unsigned nibble)
     scales[group / 2] = (uint8_t)(scales[group / 2] | nibble << group % 2 * 4);
 }
 
-// The planes and `n` bytes of scales, then d.
+// Writes the planes and `n` bytes of scales, then d.
 static void write_3(const codes_3 *c, size_t n, frit_half d, uint8_t *out)
 {
     memcpy(out, c->low, sizeof c->low);
@@ -116,7 +116,7 @@ void frit_recode_q2_0(const void *block, uint8_t *out)
     memcpy(out + sizeof b->qs, &b->d, 2);
 }
 
-// n_digits digits of n_bytes bytes, as quant/low_bits.c reads them, from `column` on.
+// Stores n_digits digits of n_bytes bytes, as quant/low_bits.c reads them, from `column` on.
 static int put_digits(const uint8_t *qs, int n_bytes, int n_digits, int column, uint8_t *out)
 {
     uint8_t power = 1;
@@ -141,7 +141,7 @@ void frit_recode_tq1_0(const void *block, uint8_t *out)
 
 // ------------------------------------------------------------------------------- grids: quant/iq.c
 
-// -1, 0, 1 as 0, 1, 2.
+// Converts -1, 0, 1 to 0, 1, 2.
 static uint64_t ternary(int index)
 {
     return ((eight(frit_iq1_grid[index]) & ALL_BYTES(3)) + ALL_BYTES(1)) & ALL_BYTES(3);
@@ -176,7 +176,7 @@ void frit_recode_iq1_m(const void *block, uint8_t *out)
     write_3(&c, 8, d, out);
 }
 
-// The magnitudes 8, 25 and 43 as 0, 1 and 2.
+// Stores the magnitudes 8, 25 and 43 as 0, 1 and 2.
 static void put_iq2(codes_3 *c, int run, const uint8_t grid[8], uint8_t signs)
 {
     put_low(c, run, eight(grid) >> 4 & ALL_BYTES(3));
@@ -217,7 +217,7 @@ void frit_recode_iq2_s(const void *block, uint8_t *out)
     write_3(&c, 8, b->d, out);
 }
 
-// Eight columns from two grids of four. The magnitudes are m << shift and more: their places are what is left of them.
+// Stores eight columns from two rows of four. Shifting a magnitude right by `shift` gives its index.
 static void put_iq3(codes_4 *c, int run, const uint8_t first[4], const uint8_t second[4], int shift, uint8_t signs)
 {
     const uint64_t magnitudes = four(first) | (uint64_t)four(second) << 32;
@@ -253,8 +253,9 @@ void frit_recode_iq3_s(const void *block, uint8_t *out)
 
 // ------------------------------------------------------------------------------- indices
 
-// The grid is sorted by the second half of its rows, so that sixteen neighbours have at most two different ones:
-// kernels find it by bits 10..4, first a byte, with bit 3 in its highest. Returns bits 2..0.
+// Splits an index. The grid is sorted by the second half of its rows, so that sixteen adjacent rows have at most two
+// different second halves. Kernels find the row by bits 10..4, written as a byte with bit 3 as its highest bit. Returns
+// bits 2..0.
 static unsigned part_iq1(int index, uint8_t *out)
 {
     *out = (uint8_t)(index >> 4 | (index >> 3 & 1) << 7);
@@ -300,7 +301,7 @@ void frit_recode_iq2_xs_index(const void *block, uint8_t *out)
     memcpy(out + 72, &b->d, 2);
 }
 
-// Indices of the first halves of four runs, then of the second halves.
+// Writes the indices of the first halves of four runs, then of the second halves.
 static void part_halves(const uint8_t qs[8], uint8_t out[8])
 {
     for (int i = 0; i < 8; i++) out[i % 2 * 4 + i / 2] = qs[i];
@@ -316,7 +317,7 @@ void frit_recode_iq3_xxs_index(const void *block, uint8_t *out)
     memcpy(out, &b->d, 2);
 }
 
-// Bits 0, 2, 4 and 6 to 3, 2, 1 and 0, the others to 7, 6, 5 and 4.
+// Moves bits 0, 2, 4 and 6 to 3, 2, 1 and 0, and the others to 7, 6, 5 and 4.
 static uint8_t part_signs(uint8_t signs)
 {
     unsigned parted = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// quant/scales.h: reading the packed scales and signs inside blocks; shared by decoders, encoders and kernels.
+// quant/scales.h: reads the packed scales and signs inside blocks; for decoders, encoders and kernels.
 #pragma once
 #include "quant/half.h"
 
@@ -35,8 +35,8 @@ static inline void frit_unpack_scales_q3_k(const uint8_t packed[12], int8_t scal
     }
 }
 
-// Half of the power of two of an E8M0 byte: 2^(e - 128). The halving belongs to frit_fp4_levels, which
-// are twice the values of E2M1. 255, NaN in the OCP specification, is read as the next power.
+// Half of the power of two of an E8M0 byte: 2^(e - 128). The scale is halved because frit_fp4_levels are twice the
+// values of E2M1. 255, NaN in the OCP specification, is read as the next power.
 static inline float frit_e8m0_half(uint8_t e)
 {
     return frit_float_of_bits(e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23);

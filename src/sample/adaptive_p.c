@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// adaptive-p: prefers tokens whose probability is near a target, and moves the target so that the probabilities of the
-// tokens drawn have it as their mean (llama.cpp, adaptive-p).
+// adaptive-p: prefers tokens whose probability is near a target, and moves the target so that the mean probability of
+// the drawn tokens is the configured target (llama.cpp, adaptive-p).
 //
 //     mean    <- decay mean + (1 - decay) p of the token drawn;  the target at first
 //     wanted   = 2 target - mean, within 0 and 1

@@ -60,7 +60,7 @@ static void insertion_sort(frit_candidate *items, int32_t n)
     }
 }
 
-// Splits around the median of three: [0, split] are before (split, n).
+// Splits around the median of three: items [0, split] precede items (split, n).
 static int32_t partition(frit_candidate *items, int32_t n)
 {
     frit_candidate *a = &items[0], *b = &items[n / 2], *c = &items[n - 1];

@@ -12,7 +12,7 @@ enum { DEFAULT_WINDOW = 64 };
 
 // ------------------------------------------------------------------------------- making
 
-// "ID=BIAS", "ID=-inf".
+// Parses "ID=BIAS" or "ID=-inf".
 static frit_status parse_bias(const char *text, int32_t n_vocab, frit_candidate *bias)
 {
     char *end = NULL;

@@ -4,7 +4,7 @@
 //
 //     logit - multiplier base^(n - allowed),  n >= allowed tokens before it are repeated
 //
-// A repetition of n tokens: the last n tokens also stand before an earlier occurrence of the token. It does not cross a
+// A repetition of n tokens: the last n tokens also precede an earlier occurrence of the token. A repetition ends at a
 // breaker, a text such as a newline, and a token that contains a whole breaker is never changed. Breakers are matched
 // in the bytes of the tokens (Knuth, Morris, Pratt), so they may span tokens.
 #include "sample/sampler.h"
@@ -63,7 +63,7 @@ static bool follow_match(const breaker *b, frit_str text, size_t *n_matched)
     return ends;
 }
 
-// "\n", "\t" and "\\" are one character, as shells do not write them easily.
+// "\n", "\t" and "\\" are one character, because they are hard to write in shells.
 static frit_status read_breaker(const char *text, breaker *b)
 {
     static const char escapes[] = "n\nt\t\\\\";
@@ -171,7 +171,7 @@ static void count_repeats(const frit_token *tokens, int32_t n, int32_t *repeats)
 {
     const frit_token *last = tokens + n - 1;
     repeats[0] = n;
-    for (int32_t k = 1, begin = 0, end = 0; k < n; k++) {   // [begin, end): the match that reaches furthest
+    for (int32_t k = 1, begin = 0, end = 0; k < n; k++) {   // [begin, end): the match with the largest end
         int32_t z = k < end ? repeats[k - begin] < end - k ? repeats[k - begin] : end - k : 0;
         while (k + z < n && last[-z] == last[-(k + z)]) z++;
         if (k + z > end) {

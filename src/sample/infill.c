@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// infill: for filling in the middle, after top-k or top-p (llama.cpp, infill). Ends the text if end tokens are likely;
-// otherwise merges tokens of which one is a prefix of the other, and drops unlikely tokens.
+// infill: for filling in the middle, after top-k or top-p (llama.cpp, infill). It ends the text if end tokens are
+// likely. Otherwise it merges pairs of tokens in which one is a prefix of the other, and drops unlikely tokens.
 //
-//     1. only tokens that end an answer stay if 3 n p(end) > p(others), n candidates
-//     2. of two tokens, one a prefix of the other, the likelier gets the probability of both
+//     1. only tokens that end an answer stay if 3 n p(end) > p(others), for n candidates
+//     2. if a token is a prefix of another, the likelier of both gets the probability of both
 //     3. others with less than 0.2 are dropped; if none is left, the end-of-turn token stays
-//     4. of the rest, others with less than 1 / (how many others + 1) are dropped
+//     4. of the rest, others with less than 1 / (number of others + 1) are dropped
 //
 // Tokens that end an answer stay. Logits do not change.
 #include "sample/sampler.h"
@@ -48,7 +48,7 @@ static void join_prefixes(const frit_sampler *sampler, const frit_candidates *ca
         }
 }
 
-// Drops the others with less than `least`; returns how many others stay.
+// Drops the others with less than `least`; returns the number of others that stay.
 static int32_t drop_below(const frit_sampler *sampler, frit_candidates *candidates, double *p, const bool *dropped,
                           double least)
 {

@@ -205,7 +205,7 @@ static void add_forced_mask(const frit_sampler *sampler, uint32_t *mask)
         if (frit_forced_fits(sampler->forced_left, sampler->forced_pieces[t])) mask[t / 32] |= 1u << (t % 32);
 }
 
-// A sampler has a forced prefix or a grammar, or neither.
+// Adds the mask of a forced prefix or a grammar; a sampler has at most one of them.
 static frit_status add_mask(const frit_sampler *sampler, frit_pick_lists *lists, frit_pick *pick)
 {
     const size_t n_words = (size_t)frit_pick_mask_words(sampler->n_vocab);

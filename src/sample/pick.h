@@ -17,7 +17,7 @@
 enum { FRIT_PICK_MAX_TOP = 256 };   // most log-probabilities of a pick
 
 typedef struct frit_pick {
-    int32_t row;     // row of the step's logits, unique among the picks of a step
+    int32_t row;     // index in the step's logits, unique among the picks of a step
     int32_t top_k;   // 0: off; 0 also switches the fields below off
     float temp;      // 0: the likeliest token
     float top_p, min_p, top_n_sigma;
@@ -76,7 +76,7 @@ void frit_pick_lists_clear(frit_pick_lists *lists);   // keeps the memory
 void frit_pick_lists_free(frit_pick_lists *lists);
 // Copies the items of a pick without drafts from the lists `from` to `to`, which has room. Returns the pick for `to`.
 frit_pick frit_pick_append(frit_pick_lists *to, const frit_pick_lists *from, const frit_pick *pick);
-// FRIT_E_INVALID with a sentence, or FRIT_OK.
+// Converts a status: FRIT_OK, or FRIT_E_INVALID with an error.
 frit_status frit_pick_check(frit_pick_status status);
 // Called after all picks of a step: sets the accepted drafts of verifications.
 void frit_pick_verify(const frit_pick *picks, int32_t n_picks, const frit_pick_lists *lists, frit_picked_token *picked);

@@ -2,10 +2,10 @@
 // The scans of picks: pick_runner.h.
 //
 // A pass is a scan of the row, piece by piece on all threads, and a conclusion by one thread, which chooses the next
-// pass. The tokens that stay are a range from the largest logit down to some (logit, token); stages only raise that
-// end.
+// pass. The tokens that stay are a range from the largest logit down to some (logit, token); stages only move the lower
+// end up.
 //
-// The end is found as in a radix sort: logits become integers in the same order, of which 11, 11 and 10 bits are
+// The lower end is found as in a radix sort: logits become integers in the same order, of which 11, 11 and 10 bits are
 // counted in bins, weighted by probability for top-p. Among equal logits the lower ids stay.
 #include "sample/pick_runner.h"
 #include "base/philox.h"
@@ -268,7 +268,7 @@ static void restore_row(work *w)
     const float *saved = w->lists->saved;
     for (int32_t i = p->first_count; i < p->first_count + p->n_counts; i++)
         w->row[w->lists->counts[i].token] = saved[w->lists->n_biases + i];
-    // Backwards: a token may have two biases.
+    // In reverse, because a token may have two biases.
     for (int32_t i = p->first_bias + p->n_biases; i-- > p->first_bias;) w->row[w->lists->biases[i].token] = saved[i];
 }
 
@@ -412,14 +412,14 @@ static pass after_bins(work *w)
     return w->by_weight ? after_top_p(w) : after_top_k(w);
 }
 
-// The end is the logit `key`: all of the n_bin equal logits stay, or the first of them.
+// Ends the range at the logit `key`: all of the n_bin equal logits stay, or the first of them.
 static pass end_at(work *w, uint32_t key, uint64_t bin)
 {
     const float logit = logit_of(key);
     const uint64_t each = w->by_weight ? frit_weight(logit - w->max) : 1, n_equal = bin / each;
     uint64_t n = 1;
     const double rest =
-        (w->wanted - (double)w->n_before) / (double)each - 2;   // begins a little below, because of rounding
+        (w->wanted - (double)w->n_before) / (double)each - 2;   // starts a little lower, because of rounding
     if (rest > 1) n = (uint64_t)rest < n_equal ? (uint64_t)rest : n_equal;
     while (n < n_equal && (double)(w->n_before + n * each) < w->wanted) n++;
     if (logit == w->least && n_equal <= n) return after_bins(w);
@@ -474,7 +474,7 @@ static pass end_ties(work *w)
     return after_bins(w);
 }
 
-// Runs the rest of the chain on the list of the best.
+// Runs the rest of the chain on the list of the best candidates.
 static pass finish_list(work *w, frit_candidates best)
 {
     const frit_pick *p = w->pick;
@@ -559,7 +559,7 @@ static const struct {
     [SUM] = {scan_sum, end_sum},
 };
 
-// The passes before the draw: three for log-probabilities, MAX, SPREAD, twice three for bins and one for ties, SUM.
+// The passes before the draw: three for log-probabilities, MAX, SPREAD, two times three for bins and one for ties, SUM.
 _Static_assert(1 + 2 * (3 + 2 + 2 * (N_LEVELS + 1) + 1) <= FRIT_PICK_PHASES, "there are enough phases for every pick");
 
 frit_status frit_pick_runner_new(frit_pick_runner **out, int n_threads, int n_picks)

@@ -2,9 +2,9 @@
 // sample/pick_runner.h: runs picks on rows of logits in memory, with any number of threads.
 //
 // A pick needs a few scans of its row, each cut into FRIT_BLOCKS pieces, with little work between them. With top-k up
-// to FRIT_PICK_LIST one scan is enough: each thread keeps the k best of its pieces, and the other stages work on their
-// union. Otherwise top-k and top-p find the last token that stays by counting logits in bins. No list of the whole
-// vocabulary is made, and results do not depend on the number of threads.
+// to FRIT_PICK_LIST one scan is enough: each thread keeps the k best of its pieces, and the other stages work on the
+// union of these lists. Otherwise top-k and top-p find the last token that stays by counting logits in bins. No list of
+// the whole vocabulary is made, and results do not depend on the number of threads.
 //
 //     frit_pick_begin(run, &job, first);                       // at most FRIT_PICK_BATCH picks from `first` on
 //     for (int phase = 0; phase < FRIT_PICK_PHASES; phase++)   // frit_walk has the same functions

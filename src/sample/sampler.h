@@ -129,7 +129,7 @@ void frit_candidates_sort(frit_candidates *candidates, int32_t k);
 float frit_candidates_max(const frit_candidates *candidates);   // -inf if all are banned
 // Offers a candidate to a heap of the best so far, at most k. The root of a full heap is the worst.
 void frit_candidates_keep(frit_candidate *best, int32_t *n, int32_t k, frit_candidate candidate);
-// Draws a candidate by its weight; at least one logit is not -inf. Changes their order.
+// Draws a candidate by its weight; at least one logit must be finite. Changes the order of the candidates.
 frit_token frit_candidates_draw(frit_candidates *candidates, int32_t n_vocab, uint64_t drawn);
 // The largest logit, and the sum of e^(logit - max) of all candidates.
 typedef struct frit_softmax_sums {
@@ -145,8 +145,8 @@ void frit_min_p_keep(frit_candidates *candidates, float min_p);
 void frit_temperature_divide(frit_candidates *candidates, float temp);
 float frit_penalties_factor(const frit_sampler_options *options);   // 1: no repetition penalty
 
-// The text of the next tokens must begin with `prefix`. `pieces` ([n_vocab], "" for tokens that may not be used) must
-// live as long as the sampler. frit_sampler_reset removes the prefix.
+// Forces the text of the next tokens to begin with `prefix`. `pieces` ([n_vocab], "" for tokens that may not be used)
+// must live as long as the sampler. frit_sampler_reset removes the prefix.
 frit_status frit_sampler_force_prefix(frit_sampler *sampler, const frit_str *pieces, frit_str prefix);
 bool frit_forced_fits(frit_str left, frit_str piece);
 void frit_forced_apply(const frit_sampler *sampler, frit_candidates *candidates);
@@ -170,7 +170,7 @@ frit_status frit_dry_accept(frit_sampler *sampler, frit_token token);
 // FRIT_E_INVALID for values outside their rows' ranges, unknown stages and biases; FRIT_E_MEMORY. `texts` may be NULL.
 frit_status frit_sampler_create_with(frit_sampler **out, int32_t n_vocab, const frit_sampler_texts *texts,
                                      const frit_sampler_options *options);
-// Without texts.
+// frit_sampler_create_with without texts.
 frit_status frit_sampler_create(frit_sampler **out, int32_t n_vocab, const frit_sampler_options *options);
 
 // True if the chain exists as a pick: no custom stage, and the default order.

@@ -30,7 +30,7 @@ void frit_tail_free_apply(frit_sampler *sampler, frit_candidates *candidates)
     double total = 0, sum = 0;
     for (int32_t i = 0; i < n; i++) total += curvature(candidates, &softmax, i);
     for (int32_t i = 0; i < n; i++) {
-        // A line has no curvature: all positions get equal weight.
+        // A line has no curvature; then all positions get equal weight.
         sum += total > 1e-6 ? curvature(candidates, &softmax, i) / total : 1.0 / n;
         if (sum <= z || i == 0) continue;
         candidates->n = i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// top-k: keeps the k likeliest.
+// top-k: keeps the k likeliest candidates.
 #include "sample/sampler.h"
 
 bool frit_top_k_is_on(const frit_sampler_options *options)

@@ -21,7 +21,7 @@ void frit_top_p_keep(frit_candidates *candidates, float p)
     const double wanted = (double)total * (double)p;
     int32_t n_sorted = 0;
     for (int32_t i = 0; i < candidates->n; i++) {
-        if (i == n_sorted) {   // the sorted part is the likeliest: only the rest is scanned again
+        if (i == n_sorted) {   // the sorted part has the likeliest candidates, so only the rest is scanned again
             int32_t more = n_sorted == 0 ? 256 : n_sorted <= candidates->n / 8 ? n_sorted * 7 : candidates->n;
             frit_candidates rest = {candidates->items + i, candidates->n - i, candidates->sorted};
             frit_candidates_sort(&rest, more);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// sample/weight.h: softmax weights that add up to the same sum in any order.
+// sample/weight.h: softmax weights whose sum does not depend on the order of addition.
 //
 // The weight of a logit is e^(logit - max) as an integer in units of 2^-30 (the largest logit has 1; less than 2^-31 is
-// 0). Sums of integers are exact and do not depend on the order of tokens or on how threads or devices share them, so
-// every device draws the same token:
+// 0). Sums of integers are exact. They do not depend on the order of tokens or on how threads or devices divide them,
+// so every device draws the same token:
 //
 //     at = random number below the sum of the weights        token = the first id at which the running sum exceeds it
 //
@@ -18,7 +18,7 @@
 
 enum { FRIT_BLOCKS = 64, FRIT_CHUNK = 32, FRIT_LANES = 8 };
 
-// Logits of a block, in whole chunks. The last blocks of n logits may be short or empty.
+// The number of logits in a block, in whole chunks. The last blocks of n logits may be short or empty.
 static inline int32_t frit_block_size(int32_t n)
 {
     const int32_t size = n / FRIT_BLOCKS + (n % FRIT_BLOCKS != 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// xtc: excludes top choices. With a given probability, only the least likely of the candidates at or above a threshold
-// stays, and all candidates below it (p-e-w 2024, text-generation-webui). A separate draw decides if it applies.
+// xtc: excludes top choices. With a given probability, the stage drops all candidates at or above a threshold except
+// the least likely one (p-e-w 2024, text-generation-webui). A separate draw decides if it applies.
 #include "base/philox.h"
 #include "sample/sampler.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finding rows of a grid near a point. The neighbours of all points are found once, by distance to every row, in loops
-// that compilers vectorize.
+// Finds rows of a grid near a point. The neighbours of all points are computed once, from the distances to all rows, in
+// loops that compilers vectorize.
 #include "quant/search/grid_search.h"
 
 #include "base/thread/thread.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-// What the neighbours of all points of a grid take.
+// The sizes of the lists of neighbours of all points of a grid.
 enum {
     NEAR_IQ1 = 343304,
     NEAR_IQ2_XXS = 135360,
@@ -63,13 +63,13 @@ static void index_rows(frit_grid_search *search, const int8_t *element, const in
     }
 }
 
-// Squared distances; 4 * 7^2 at most.
+// Computes squared distances, at most 4 * 7^2.
 static void measure(const frit_grid_search *search, const uint8_t *point, uint8_t distance[FRIT_GRID_MAX_ROWS])
 {
     memset(distance, 0, (size_t)search->n_rows);
     for (int k = 0; k < search->size; k++) {
         for (int row = 0; row < search->n_rows; row++) {
-            uint8_t apart = (uint8_t)(search->levels[k][row] - point[k]);   // modulo 256, as its square
+            uint8_t apart = (uint8_t)(search->levels[k][row] - point[k]);   // modulo 256, like its square
             distance[row] = (uint8_t)(distance[row] + apart * apart);
         }
     }

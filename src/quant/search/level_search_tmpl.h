@@ -5,13 +5,13 @@
 #include "quant/search/level_search.h"
 #include "quant/levels.h"
 
-// middles[i]: between levels i and i + 1.
+// middles[i] is between levels i and i + 1.
 static const float middles[15] = {-115.5f, -93.5f, -74, -57, -42, -28.5f, -16, -4.5f, 7, 19, 31.5f, 45.5f, 61, 79, 101};
 
-// The first trial, and seven more on either side of what brings the extreme to levels[0], -127.
+// The first trial, and seven more on either side of the scale that maps the extreme to levels[0], -127.
 enum { ASIDE = 7, TRIALS = 2 * ASIDE + 2 };
 
-// The nearest level's value, or its index: whole numbers, which add up exactly.
+// The nearest level's value, or its index. Both are integers, whose sums are exact.
 LANES_INLINE lanes nearest(lanes x, const float steps[15], float first)
 {
     lanes sum = all(first);
@@ -40,7 +40,7 @@ static void sum_trials(const float *x, const float *weights, const float steps[1
     }
 }
 
-// The extreme goes to levels[0] or thereabouts, or, in the first trial, to 127.
+// Tries scales that map the extreme to levels[0] or near it, and first one that maps it to 127.
 static float fit_levels(const float x[32], const float weights[32])
 {
     const float extreme = frit_extreme(x, 32);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// quant/search/offset_search.h: searches for the scale and the min of groups of numbers, many groups side by side.
+// quant/search/offset_search.h: searches for the scale and the min of many groups of numbers at once.
 //
-// Each try of a scale rounds to codes and fits the line x = scale * q - min of least squares through them; a better
-// line moves the min that later tries round from, so tries follow one another. Groups do not depend on each other: they
-// are lanes of vectors, each with the operations of the reference encoder in its order, and the bits do not depend on
-// how many lanes there are.
+// Each trial of a scale rounds to codes and fits the line x = scale * q - min of least squares through them. A better
+// line moves the min from which later trials round, so trials run in sequence. Groups are independent of each other and
+// are lanes of vectors. Each lane runs the operations of the reference encoder in its order, so the bits do not depend
+// on the number of lanes.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
-// Inverse scales (n_max + first + i * step) / (max - min) are tried, i = 0..n_steps. `absolute`: minimizes the sum of
-// weight * |error| instead of squares.
+// The inverse scales (n_max + first + i * step) / (max - min), i = 0..n_steps, are tried. `absolute`: the sum of weight
+// * |error| is minimized instead of squares.
 typedef struct frit_offset_search {
     float first, step;
     int n_steps;
@@ -22,7 +22,7 @@ typedef struct frit_offset_fit {
     float scale, min;
 } frit_offset_fit;
 
-enum { FRIT_OFFSET_NUMBERS = 32 };   // of a group, at most
+enum { FRIT_OFFSET_NUMBERS = 32 };   // upper bound of the numbers in a group
 
 typedef struct frit_offset_groups {
     const float *x, *weights;   // [n_groups, n]

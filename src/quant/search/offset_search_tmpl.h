@@ -3,19 +3,19 @@
 #include "quant/search/offset_search.h"
 #include "quant/lanes.h"
 
-typedef struct numbers {   // of a group in each lane
+typedef struct numbers {   // one group in each lane
     lanes x[FRIT_OFFSET_NUMBERS], weights[FRIT_OFFSET_NUMBERS];
 } numbers;
 
 typedef struct fit {
     lanes min, max, scale;
     lanes inverse, from;   // codes are inverse * (x - from), rounded
-    lanes error;           // the least so far
-    lanes sum_w, sum_x;    // of the weights, and of weight * x
-    lanes is_flat;         // 1: its numbers are all the same
+    lanes error;           // the least error so far
+    lanes sum_w, sum_x;    // sums of the weights, and of weight * x
+    lanes is_flat;         // 1: all numbers of the group are equal
 } fit;
 
-// To nearest, ties to even, as frit_round_clamped.
+// Rounds to nearest, ties to even, as frit_round_clamped.
 LANES_INLINE lanes code_of(lanes inverse, lanes shifted, float n_max)
 {
     const lanes x = inverse * shifted, above = choose(x > all(0), x, all(0));
@@ -27,7 +27,7 @@ LANES_INLINE lanes cost(lanes weight, lanes error, bool absolute)
     return weight * (absolute ? magnitude(error) : error * error);
 }
 
-// What the extremes give.
+// The fit whose scale and min come from the extremes.
 LANES_INLINE fit first_fit(const numbers *g, int n, float n_max, bool absolute)
 {
     fit f = {.min = g->x[0], .max = g->x[0], .error = all(0), .sum_w = all(0), .sum_x = all(0)};
@@ -48,7 +48,7 @@ LANES_INLINE fit first_fit(const numbers *g, int n, float n_max, bool absolute)
     return f;
 }
 
-// The line of least squares through the points (q, x), which for given codes is best; min here is at most 0.
+// Fits the line of least squares through the points (q, x), the best line for given codes. min is at most 0 here.
 LANES_INLINE void try_scale(const numbers *g, int n, float n_max, float wanted, bool absolute, fit *f)
 {
     lanes codes[FRIT_OFFSET_NUMBERS], q = all(0), qq = all(0), xq = all(0), error = all(0);
@@ -61,7 +61,7 @@ LANES_INLINE void try_scale(const numbers *g, int n, float n_max, float wanted, 
         xq += wq * g->x[i];
     }
     const lanes determinant = f->sum_w * qq - q * q;
-    const lanes through = (qq * f->sum_x - q * xq) / determinant;   // what the line has at q = 0
+    const lanes through = (qq * f->sum_x - q * xq) / determinant;   // the line's value at q = 0
     const lanes scale = choose(through > all(0), xq / qq, (f->sum_w * xq - f->sum_x * q) / determinant);
     const lanes min = choose(through > all(0), all(0), through);
     for (int i = 0; i < n; i++) error += cost(g->weights[i], scale * codes[i] + min - g->x[i], absolute);
@@ -73,7 +73,7 @@ LANES_INLINE void try_scale(const numbers *g, int n, float n_max, float wanted, 
     f->min = choose(better, min, f->min);
 }
 
-// n and absolute are constants where this is inlined.
+// n and absolute are constants when the function is inlined.
 LANES_INLINE fit search_lanes(const numbers *g, int n, float n_max, const frit_offset_search *search, bool absolute)
 {
     fit f = first_fit(g, n, n_max, absolute);
@@ -89,7 +89,7 @@ static fit fit_lanes(const numbers *g, int n, float n_max, const frit_offset_sea
     return search_lanes(g, n, n_max, search, search->absolute);
 }
 
-// Groups [first, first + n) of them; lanes without a group have the first.
+// Loads groups [first, first + n); lanes without a group repeat the first one.
 static void take_numbers(const frit_offset_groups *groups, int first, int n, numbers *g)
 {
     for (int i = 0; i < groups->n; i++)

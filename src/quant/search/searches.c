@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Chooses the searches that this processor runs. A new instruction set is a file with its suffix for each search, and a
+// Chooses the searches for this processor. A new instruction set needs a file with its suffix for each search, and a
+// line here.
 // line here.
 #include "base/machine/cpu.h"
 #include "quant/search/grid_search.h"
