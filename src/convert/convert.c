@@ -251,7 +251,7 @@ static void hash_importance(const frit_importance *importance, uint8_t hash[FRIT
     frit_sha256_end(&sum, hash);
 }
 
-// Adds how a file of a mix was made. Files of a size have labels of their own.
+// Adds labels about a mix. Files of a chosen size have labels of their own.
 static frit_status add_method(conversion *c)
 {
     const frit_type_mix *mix = c->types.mix.mix;
@@ -311,7 +311,7 @@ static frit_status write_tensor(void *ctx, size_t i, frit_file_writer *writer)
 
 // ------------------------------------------------------------------------------------- files
 
-// Returns the number of tensors of the file that begins with tensor `first`: as many as fit, at least one.
+// Returns the number of tensors in the file that begins with tensor `first`: at least one, and no more than fit.
 static size_t count_tensors(const conversion *c, size_t first)
 {
     uint64_t n_bytes = 0;
@@ -333,7 +333,8 @@ static frit_status add_split(frit_meta *meta, int no, int count, size_t n_tensor
     return frit_meta_add(meta, frit_str_of("split.tensors.count"), all);
 }
 
-// Hashes what the tensors' bytes depend on beside types and keys: samples of the model's files, and importance.
+// Hashes the inputs that determine the tensors' bytes, except types and keys: samples of the model's files, and
+// importance.
 static void hash_origin(const conversion *c, uint8_t hash[FRIT_SHA256_BYTES])
 {
     const uint64_t version = 2;
@@ -445,7 +446,8 @@ static const char *file_to_reuse(const conversion *c)
     return c->choice ? c->choice->reuse : c->options->quantize ? c->options->quantize->reuse : NULL;
 }
 
-// Encoding without importance is quick and reads the source once, so hashes are not worth their time.
+// True if hashes are stored. Encoding without importance is quick and reads the source once, so hashes would not save
+// time.
 static bool has_origins(const conversion *c)
 {
     const bool is_mix = c->types.mix.mix && frit_convert_changes(&c->types);

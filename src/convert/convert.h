@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // convert/convert.h: converts any checkpoint to a GGUF file that other engines load.
 //
-//     open the source -> make it what the file will have (target.c; order.c: row order; types.c, mix.c and fallbacks.c:
+//     open the source -> make the contents of the file (target.c; order.c: row order; types.c, mix.c and fallbacks.c:
 //     types; importance.c; keys.c; reuse.c) -> vocabulary -> files, tensor by tensor, some rows at a time
 //
 // A source has GGUF's names already (format/). Conversion changes number formats, reorders rows where GGUF files of the
@@ -55,7 +55,7 @@ typedef struct frit_convert_types {
     frit_dtype wanted;                   // type of all matrices; FRIT_DTYPE_COUNT: unchanged
     frit_mix_options mix;                // used if it has a mix
     const frit_importance *importance;   // NULL: none
-    // Called with each tensor; nothing is written then. May be NULL.
+    // Called with each tensor; if it is set, nothing is written. May be NULL.
     void (*planned)(void *ctx, const frit_tensor *tensor, frit_dtype from, bool needs_importance, bool has_importance);
     void *planned_ctx;
 } frit_convert_types;
@@ -119,8 +119,8 @@ typedef struct frit_convert_choice {
 frit_status frit_convert_chosen(const char *source, const char *target, const frit_convert_options *options,
                                 const frit_convert_choice *choice);
 
-// reuse.c: hashes of what the tensors of a file were made from, [n_tensors]; zero for tensors that were not quantized.
-// They are metadata of the file, so that a later file can copy tensors from it.
+// reuse.c: hashes of the sources of a file's tensors, [n_tensors]; zero for tensors that were not quantized. They are
+// metadata of the file, so that a later file can copy tensors from it.
 #define FRIT_ORIGINS_KEY "quantize.origins"
 typedef struct frit_origin {
     uint64_t hash[2];   // first half of a SHA-256

@@ -33,7 +33,7 @@ struct frit_importance {
     frit_arena arena;
 };
 
-// FRIT_E_FORMAT for files that are cut or have numbers that are no sums of squares.
+// Reads an importance file. FRIT_E_FORMAT for files that are cut or have numbers that are not sums of squares.
 frit_status frit_importance_open(frit_importance *importance, const char *path);   // fills a struct of zeros
 frit_status frit_importance_parse(frit_importance *importance, const char *path, const void *bytes, size_t n_bytes);
 void frit_importance_deinit(frit_importance *importance);

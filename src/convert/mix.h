@@ -5,6 +5,7 @@
 // type. The types equal those of llama-quantize (llama.cpp 3f545bec) for the same file, tensor by tensor, including
 // details that look accidental: tensors are counted in the order "without a layer first, then by layer, then by name",
 // a tensor with a type set by hand is not counted, and "8 experts" means exactly 8.
+// a tensor with a type set by hand is not counted, and "8 experts" means exactly 8.
 #pragma once
 #include "format/checkpoint.h"
 #include "frit.h"
@@ -53,7 +54,8 @@ typedef struct frit_type_mix {
 } frit_type_mix;
 
 const frit_type_mix *frit_mix_get(size_t i);   // row i; NULL past the end
-// Ignores case, accepts "q4_k" for q4_k_m, and also finds "bf16", "f16" and "f32", which have no row; NULL: unknown.
+// Finds a mix by name. Ignores case, accepts "q4_k" for q4_k_m, and also finds "bf16", "f16" and "f32", which have no
+// row; NULL: unknown.
 const frit_type_mix *frit_mix_find(const char *name);
 extern const frit_type_mix frit_mix_chosen;   // for types that were chosen one by one; has no rules
 frit_status frit_mix_fail_unknown(const char *option, const char *name);   // with the list of names
@@ -99,7 +101,7 @@ frit_dtype frit_mix_apply(const frit_type_mix *mix, const frit_mix_tensor *tenso
 // True if rules treat the model as one of 70 billion parameters.
 bool frit_mix_is_70b(const frit_mix_model *model);
 
-// Options beside the mix.
+// Options in addition to the mix.
 typedef struct frit_mix_options {
     const frit_type_mix *mix;
     bool is_pure;                   // base type for all matrices

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The rules of mixes. For a kind of tensor, the first row that has the mix and whose condition holds gives the type;
-// without a row it is the base type. Source: src/llama-quant.cpp of llama.cpp 3f545bec.
+// The rules of mixes. The first row for a kind of tensor that has the mix and whose condition holds gives the type;
+// without such a row the type is the base type. Source: src/llama-quant.cpp of llama.cpp 3f545bec.
 #include "convert/mix.h"
 
 typedef bool (*condition)(const frit_mix_tensor *t);
@@ -51,7 +51,7 @@ static bool is_v_before_4(const frit_mix_tensor *t)
     return t->i_v < 4;
 }
 
-// True for the first eighth, the last, and every third between.
+// True for the first eighth of the layers, the last, and every third between.
 static bool is_fine(int64_t i, int64_t n)
 {
     return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;

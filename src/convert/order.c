@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The order of rows. RoPE rotates pairs of a head's elements: neighbours, or one element of each half. A checkpoint has
 // one style (frit.rope.style), and GGUF files of the architecture may have the other. Then the rotated rows of Q and K
-// are permuted, which does not change results. Value heads of delta nets (frit.delta.neighbours) are reordered
-// likewise.
+// are permuted, which does not change results. Value heads of delta nets (frit.delta.neighbours) are reordered in a
+// similar way.
 #include "convert/convert.h"
 
 #include <string.h>

@@ -43,9 +43,9 @@ struct frit_covariance {
     frit_map index;   // name -> index in `entries`
     uint64_t n_bytes;
     bool keeps_rows;                   // stores rows instead of sums, for a covariance that is `against` this one
-    struct frit_covariance *against;   // NULL: none
+    struct frit_covariance *against;   // NULL: no other engine
     frit_dense dense;
-    bool gathers;   // rows are added when there are many, or by frit_covariance_finish; for few matrices
+    bool gathers;   // rows are added when there are many, or by frit_covariance_finish; suits few matrices
     frit_covariance_rest rest;
     int64_t n_formed;   // rows of the current expert or head that are in tiles already
     float *scratch;     // rows, transposed to columns
@@ -59,14 +59,15 @@ struct frit_covariance {
 
 // Returns the entry with the sums of a matrix; NULL if there is no such name.
 const frit_covariance_entry *frit_covariance_find(const frit_covariance *covariance, const char *name);
-// Called before the first step of both. `other` outlives `covariance`, stores rows and has no sums.
+// Sets the engine to compare with. Called before the first step of both. `other` outlives `covariance`, stores rows and
+// has no sums.
 void frit_covariance_set_against(frit_covariance *covariance, frit_covariance *other);
 // Frees sums or cross sums of an entry with one matrix, which are not read again.
 void frit_covariance_drop(frit_covariance *covariance, const float *matrix);
 // Drops the stored rows. Called before each text, for both engines.
 void frit_covariance_forget(frit_covariance *covariance);
 
-// Enters a matrix: *index -1 means that it is not wanted. `same` is an entry with the same input, or -1.
+// Enters a matrix. *index becomes -1 if its sums are not wanted. `same` is an entry with the same input, or -1.
 frit_status frit_covariance_enter(frit_covariance *covariance, const char *name, int64_t width, int64_t n_each,
                                   int64_t same, int64_t *index);
 
@@ -83,7 +84,7 @@ typedef struct frit_covariance_columns {
     float *sums, *cross;   // [width, width]
 } frit_covariance_columns;
 
-// Rounds the columns to bfloat16, after those that were rounded before and are not added yet.
+// Rounds the columns to bfloat16 and appends them to columns that were rounded before and are not added yet.
 frit_status frit_covariance_form_tiles(frit_covariance *covariance, const frit_covariance_columns *columns,
                                        frit_pool *pool);
 // Adds the rounded columns to the lower triangle of the sums.

@@ -5,7 +5,7 @@
 // numbers, so H is the exact covariance of slightly different inputs and stays positive. Rounding errors cancel in the
 // sum over rows. The model's own products round their inputs as coarsely.
 //
-// Sums of a wide matrix do not fit a cache, so rows are rounded as they come and added when there are many.
+// The sums of a wide matrix do not fit a cache, so rows are rounded when they arrive and added when there are many.
 #include "quantize/covariance.h"
 #include "base/minmax.h"
 

@@ -94,7 +94,8 @@ static frit_status run_windows(frit_refining *r, frit_refine_windows windows, bo
     return frit_refine_report_progress(r);
 }
 
-// Returns the next windows from w on that are held out, or that are not, as many as fit a step; n 0: none.
+// Returns the next windows from w on that are held out, or that are not, at most as many as a step has room for; n 0:
+// none.
 static frit_refine_windows next_windows(const frit_refining *r, int64_t w, bool is_held)
 {
     frit_refine_windows windows = {.apart = is_held ? FRIT_REFINE_HELD_OUT : 1};

@@ -79,7 +79,7 @@ static frit_status prepare_input(frit_refining *r, const frit_covariance_entry *
                                    .held_cross = held ? held->cross : NULL,
                                    .alpha = alpha,
                                    .rounds = ROUNDS,
-                                   .drop = sums->n_each > 1 ? NULL : drop_sums,   // of experts others come yet
+                                   .drop = sums->n_each > 1 ? NULL : drop_sums,   // experts of the stack follow
                                    .drop_ctx = r};
     const uint64_t start = frit_time_ns();
     FRIT_TRY(frit_refine_factor(&r->input, r->pool));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What refining reports: progress, times and results.
+// Reports of refining: progress, times and results.
 #include "quantize/refine_job.h"
 #include "base/time.h"
 

@@ -445,8 +445,9 @@ static void descend_rows(batch *b)
 
 // ------------------------------------------------------------------------------------- rows
 
-// Returns the change of the squared error on held-out tokens from the encoder's rows A to the new rows B. With x the
-// inputs and z the mixture of them and the model's: |W z - A x|^2 - |W z - B x|^2 = (A - B) (H (A + B) - 2 T W)^T.
+// Returns the change of the squared error on held-out tokens from the encoder's rows A to the new rows B. x are the
+// inputs in the quantized model and z a mixture of x and the inputs in the original model: |W z - A x|^2 - |W z - B
+// x|^2 = (A - B) (H (A + B) - 2 T W)^T.
 static double compare_results(batch *b)
 {
     const frit_refine_input *in = b->job->in;

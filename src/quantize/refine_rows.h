@@ -11,10 +11,9 @@
 //     2. Columns are rounded one by one, and each compensates the errors before it (GPTQ, LDLQ): with H = U D U^T and U
 //        unit triangular, column k aims at w[k] + sum of e[j] U[j, k] over j < k.
 //     3. Coordinate descent, some rounds: each code gets its best value while the others stay. Then each group takes
-//     the
-//        neighbouring scale and min that is best with newly rounded codes. Then d and dmin of each super-block follow.
+//        the adjacent scale and min that is best with newly rounded codes. Then d and dmin of each super-block follow.
 //
-// If codes are rows of a grid, eight columns are handled together in 2 and 3 (refine_eight.h).
+// If codes are rows of a grid, steps 2 and 3 round eight columns together (refine_eight.h).
 //
 // Rows are independent, so results do not depend on the number of threads.
 #pragma once

@@ -48,13 +48,13 @@ static bool read_chat(const frit_model *model, const char *content, frit_token *
     return frit_chat_tokenize(model, &message, 1, NULL, tokens, MOST_MARKS, n) == FRIT_OK && *n <= MOST_MARKS;
 }
 
-// Finds what two prompts with different messages have in common at both ends.
+// Finds the text that two prompts with different messages share at both ends.
 static void find_marks(writing *w)
 {
     frit_token one[MOST_MARKS], other[MOST_MARKS];
     size_t n_one, n_other, n = 0, m = 0;
     const frit_model *model = w->a->model;
-    if (model->chats->n == 0 || !model->chat) return;   // the model does not know a template of another model
+    if (model->chats->n == 0 || !model->chat) return;   // another model's template is unknown to this model
     if (!read_chat(model, "Q", one, &n_one) || !read_chat(model, "7", other, &n_other)) return;
     while (n < n_one && n < n_other && one[n] == other[n]) n++;
     while (m < n_one - n && m < n_other - n && one[n_one - 1 - m] == other[n_other - 1 - m]) m++;
@@ -108,7 +108,7 @@ static size_t own_number(const writing *w, size_t number)
 
 // ------------------------------------------------------------------------------------- windows
 
-// Pushes as many of the tokens as fit.
+// Pushes a prefix of the tokens that fits.
 static frit_status push_fitting(const writing *w, writer *x, const frit_token *tokens, size_t n)
 {
     const size_t room = w->a->n_ctx - frit_session_length(x->session);
@@ -202,8 +202,8 @@ static frit_status write_windows(writing *w, size_t first, size_t n)
 
 // ------------------------------------------------------------------------------------- engine
 
-// Chooses how many windows are written at once. A step reads all weights, however many windows it continues. The cache
-// may take 1 GiB, or a third of the weights if that is more. All rounds have about the same number of windows.
+// Chooses how many windows are written at once. A step reads all weights once, however many windows it continues. The
+// cache may take 1 GiB, or a third of the weights if that is more. All rounds have about the same number of windows.
 static size_t windows_at_a_time(const frit_type_choice *a, const char *type)   // NULL: f16
 {
     const uint64_t of_window = frit_model_kv_bytes(a->model, type, type) * (a->n_ctx + 32) + 1;

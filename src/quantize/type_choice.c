@@ -90,8 +90,8 @@ static frit_status read_size(const frit_type_choice *a, uint64_t *n_bytes)
     return FRIT_OK;
 }
 
-// Finds the bytes of a file beside its matrices, from the smallest types: header, padding, and tensors that are not
-// quantized. If the size is given in bits, only tensors count.
+// Computes the size of a file without its matrices, from a file with the smallest types: header, padding, and tensors
+// that are not quantized. If the size is given in bits, only tensors count.
 static frit_status bytes_of_rest(frit_type_choice *a, const frit_meta *labels, uint64_t *n_rest)
 {
     uint64_t n_bytes, n_matrices = 0;

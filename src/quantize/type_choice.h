@@ -40,7 +40,7 @@ typedef struct frit_type_choice {
     const char *source;
     const frit_convert_options *convert;
     const frit_allocate_options *options;
-    frit_quantize_options quantize;   // of `convert`, or none
+    frit_quantize_options quantize;   // of the `convert` command's options, or none
     frit_log log;
     frit_arena arena;
     frit_checkpoint *ckpt;   // the tensors of the file, in the types of the source
@@ -55,7 +55,7 @@ typedef struct frit_type_choice {
     frit_token *tokens;               // [n_windows][n_ctx]
     size_t n_windows, n_ctx;
     bool has_text;         // the text is the caller's, or of a state file
-    uint8_t sha256[32];    // of the tokens
+    uint8_t sha256[32];    // hash of the tokens
     char model_key[65];    // hash of the model, its matrices, and importance from a file
     char key[65];          // hash of what is measured: model_key, text and windows
     uint64_t saved_ns;     // when the state was written
@@ -68,7 +68,8 @@ typedef struct frit_type_choice {
 void frit_type_choice_begin(const frit_type_choice *a, const char *phase);
 frit_status frit_type_choice_report(const frit_type_choice *a, double done);   // FRIT_E_CANCELLED
 
-frit_status frit_type_choice_list(frit_type_choice *a);          // the matrices, their types, and what is kept
+frit_status frit_type_choice_list(frit_type_choice *a);          // lists the matrices, their types, and types that are
+                                                                 // kept
 frit_status frit_type_choice_set_windows(frit_type_choice *a);   // of the text, or of samples
 // sample_text.txt: passages of many kinds, in the public domain or written for this project.
 extern const char frit_sample_text[];
@@ -92,9 +93,9 @@ typedef struct frit_priced_text {
 frit_priced_text frit_type_choice_priced_text(double operations, size_t n_windows, size_t n_ctx, size_t n_vocab);
 frit_status frit_type_choice_measure_errors(frit_type_choice *a);
 
-// type_state.c: a file with what was measured, so that a stopped run can continue and other sizes need no measuring. It
-// is an importance file with text, prices and errors as metadata.
-frit_status frit_type_choice_load(frit_type_choice *a);   // nothing where there is no file, or it is of something else
+// type_state.c: a file of measurements, so that a stopped run can continue and other sizes need no measuring. It is an
+// importance file with text, prices and errors as metadata.
+frit_status frit_type_choice_load(frit_type_choice *a);   // reads nothing if there is no file, or it has another key
 frit_status frit_type_choice_save(frit_type_choice *a);
 frit_status frit_type_choice_save_sometimes(frit_type_choice *a);   // once a minute
 

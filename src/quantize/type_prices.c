@@ -119,8 +119,8 @@ static double mean_of(const double *values, size_t n)
 
 // ------------------------------------------------------------------------------------- probes
 
-// Replaces a tensor by what its probe type makes of it, in the tensor's own type. Rows are computed when an engine
-// loads them.
+// Replaces a tensor by its numbers rounded to the probe type, in the tensor's own type. Rows are computed when an
+// engine loads them.
 static frit_status make_probe(pricing *p, frit_type_choice_matrix *m, frit_arena *arena, frit_tensor *probe,
                               float **means)
 {
